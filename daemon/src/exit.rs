@@ -1,5 +1,6 @@
 //! How the program says that it failed, and the code that it exits with.
 
+use std::io::Write;
 use std::process::ExitCode;
 
 use mingle_peer::Error;
@@ -19,9 +20,14 @@ pub(crate) fn code(error: &Error) -> ExitCode {
 /// another name now is named, and so is what does the work of a command that is gone, or of a task that is a problem.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     match former::of_option(error).or_else(|| former::of_command(error)).or_else(|| former::of_task(error)) {
-        Some(advice) => out::remark(format_args!("error: {advice}")),
-        // Where it cannot be printed there is nobody to tell.
-        None => drop(error.print()),
+        Some(advice) => remark!("error: {advice}"),
+        None => {
+            let written = error.print().and_then(|()| std::io::stdout().flush());
+            // Help and the version were asked for; a fault of the command line has its code whoever reads of it.
+            if let Some(code) = out::code_if_not_written(written).filter(|_| error.exit_code() == 0) {
+                return ExitCode::from(code);
+            }
+        }
     }
     u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
@@ -29,7 +35,8 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
 /// Prints an error for a person (stderr) or a program (one JSON object on stdout).
 pub(crate) fn print(error: &Error, json: bool) {
     if json {
-        out::line(serde_json::json!({ "error": error.to_json() }));
+        // The code of the error says more than that nobody reads of it.
+        drop(out::try_line(serde_json::json!({ "error": error.to_json() })));
         return;
     }
     out::remark(format_args!("error: {error:#}"));

@@ -3,6 +3,9 @@
 //! The binary reads the command line and the configuration, prints, and ends with an exit code. What a running peer is
 //! stands in the library `mingle-peer`; the built-in models as its local training in `mingle-builtin`.
 
+#[macro_use]
+mod out;
+
 mod arguments;
 mod cli;
 mod command;
@@ -11,7 +14,6 @@ mod event_loop;
 mod exit;
 mod limits;
 mod model_files;
-mod out;
 mod provisional;
 mod rounds;
 mod signals;
@@ -45,5 +47,5 @@ fn main() -> ExitCode {
 fn start_logging() {
     use tracing_subscriber::EnvFilter;
     let filter = EnvFilter::try_from_env("MINGLE_LOG").unwrap_or_else(|_| EnvFilter::new("error"));
-    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).init();
+    tracing_subscriber::fmt().with_env_filter(filter).with_writer(std::io::stderr).log_internal_errors(false).init();
 }

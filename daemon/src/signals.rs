@@ -1,4 +1,4 @@
-//! What asks a process to stop: an interrupt, a termination request, or the end of standard input.
+//! What asks a process to stop: an interrupt, a termination request, a terminal that was closed, or the end of standard input.
 
 use std::io::Read;
 
@@ -15,6 +15,8 @@ pub(crate) struct StopRequests {
     interrupt: tokio::signal::unix::Signal,
     #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,
+    #[cfg(unix)]
+    hangup: tokio::signal::unix::Signal,
     stdin_end: Option<oneshot::Receiver<()>>,
 }
 
@@ -29,6 +31,8 @@ impl StopRequests {
             interrupt: signal(tokio::signal::unix::SignalKind::interrupt())?,
             #[cfg(unix)]
             terminate: signal(tokio::signal::unix::SignalKind::terminate())?,
+            #[cfg(unix)]
+            hangup: signal(tokio::signal::unix::SignalKind::hangup())?,
             stdin_end: with_stdin.then(watch_stdin),
         })
     }
@@ -40,6 +44,7 @@ impl StopRequests {
             tokio::select! {
                 _ = self.interrupt.recv() => "interrupted",
                 _ = self.terminate.recv() => "asked to terminate",
+                _ = self.hangup.recv() => "its terminal was closed",
             }
         };
         #[cfg(not(unix))]

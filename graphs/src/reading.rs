@@ -6,7 +6,8 @@
 //! | a prefix such as `data/cora` | `data/cora.edges.txt`, `data/cora.features.svm` and so on |
 //! | a file `*.npz` | `node_features`, `node_labels` and `edges`, as the heterophilous graphs of Platonov et al. (2023) have them |
 //!
-//! Every text file may end in `.gz`. Nodes are numbered from 0; a label is a whole number from 0, `-1` or nothing where it is not known.
+//! Also with the names of PyTorch Geometric, `x`, `y` and `edge_index` (`[2, edges]`). Text files may be gzipped and end in `.gz`, begin with a
+//! byte order mark, or be in UTF-16. Nodes are numbered from 0; a label is a whole number from 0, `-1` or nothing where it is not known.
 
 mod lines;
 mod npz;

@@ -26,7 +26,6 @@ callback = mingle.hf.Callback(name="gpt2-lora", samples=len(samples))
 with tempfile.TemporaryDirectory() as folder:
     arguments = TrainingArguments(
         folder,
-        max_steps=1_000_000,  # the run ends it
         per_device_train_batch_size=16,
         learning_rate=1e-2,
         lr_scheduler_type="constant",

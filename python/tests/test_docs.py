@@ -2,15 +2,19 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
 
 import pytest
+from fake_host import FakeHost
 
 PAGE = Path(__file__).parents[2] / "docs/python.md"
+PROTOCOL = Path(__file__).parents[2] / "docs/trainer-protocol.md"
 SOURCES = Path(__file__).parents[1] / "src"
 
 
@@ -19,6 +23,35 @@ def block(name: str) -> str:
     found = re.search(rf"<!-- tested: {name} -->\n```\w+\n(.*?)```\n", PAGE.read_text(), re.DOTALL)
     assert found is not None
     return found[1]
+
+
+def commands_with_curl() -> list[str]:
+    """The commands of "With curl" that go over the socket, as they stand there."""
+    section = PROTOCOL.read_text().split("\n## With curl\n")[1].split("\nOver TCP")[0]
+    # Commands are indented by four, their continuations by six or by eight with an option; answers by eight.
+    lines = [line for line in section.splitlines() if re.match(r" {4}(curl|printf)| {6}(curl|-)| {8}-", line)]
+    text = "\n".join(lines)
+    return [command for command in re.split(r"\n(?=    (?:curl|printf))", text) if command.strip()]
+
+
+@pytest.mark.skipif(shutil.which("curl") is None, reason="curl is not installed")
+def test_the_exchange_with_curl_works_as_it_stands_there(tmp_path: Path) -> None:
+    with FakeHost(tmp_path / "site-a", steps=10) as host:
+        session = ""
+        commands = commands_with_curl()
+        assert len(commands) == 4
+        for command in commands:
+            if session:
+                command = command.replace("6f1c8a0f5f0b4f0e", session)
+            # The peer, unlike the host of the tests, answers a body in chunks with 411; so it must not be sent.
+            ended = subprocess.run(["bash", "-c", f"set -o pipefail; {command.strip()}"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
+            assert ended.returncode == 0 and "error" not in ended.stdout, command + ended.stdout + ended.stderr
+            session = session or json.loads(ended.stdout)["session"]
+        sent = [call for call in host.calls if call.name in ("initial", "exchange")]
+        assert [(call.size, "Transfer-Encoding" in call.headers) for call in sent] == [(8, False)] * 2
+        assert [list(change) for change in host.changes] == [[0.5, -0.5]]
+        assert host.node.vector is not None and list(host.node.vector) == [0.5, 0.5]
+    assert "mingle-kind: train" in (tmp_path / "headers").read_text().lower()
 
 
 @pytest.mark.swarm

@@ -88,6 +88,34 @@ def test_what_is_no_vector_is_refused(host: FakeHost) -> None:
         swarm.exchange(array("f", [1, 2, 3]))
 
 
+def test_whole_numbers_cannot_hold_a_model(host: FakeHost) -> None:
+    for model in (numpy.array([0, 0, 3]), {"w": numpy.ones(2), "n": numpy.array([1])}, numpy.array([True])):
+        with pytest.raises(mingle.LayoutError, match="cannot hold the numbers of a swarm's model: convert it"):
+            mingle.Exchange(host.home, "lin", model)
+    with pytest.raises(mingle.LayoutError, match="the model is an array of complex128: give its real"):
+        mingle.Exchange(host.home, "lin", numpy.ones(2, dtype=complex))
+    assert not host.calls
+
+
+def test_what_half_precision_rounds_is_no_change(tmp_path: Path) -> None:
+    with FakeHost(tmp_path / "home", rounds=4, drift=0.0001) as host, mingle.Exchange(host.home, "lin", numpy.ones(2, dtype=numpy.float16)) as swarm:
+        while not swarm.done:
+            swarm.exchange(swarm.model)
+        assert [list(change) for change in host.changes] == [[0.0, 0.0]] * 4
+        assert host.node.vector is not None and list(host.node.vector) == pytest.approx([1.0004] * 2, abs=1e-6)
+
+
+def test_a_metric_that_is_no_number_is_left_out(host: FakeHost) -> None:
+    with mingle.Exchange(host.home, "lin", numpy.zeros(2)) as swarm:
+        swarm.exchange(swarm.model, metrics={"auc": float("nan"), "per_class": [0.1, 0.2], "f1": 0.5})
+    assert host.metrics == {"f1": [0.5, 1.0]}
+
+
+def test_the_package_lists_what_it_has() -> None:
+    assert {"join", "load", "Swarm", "Exchange"} <= set(dir(mingle)) and "TYPE_CHECKING" not in dir(mingle)
+    assert all(getattr(mingle, name) is not None for name in dir(mingle))
+
+
 def test_the_standard_library_is_enough(host: FakeHost) -> None:
     """In an interpreter that has no other packages."""
     program = """

@@ -271,10 +271,33 @@ def test_reports_reach_the_peer(host: FakeHost) -> None:
             swarm.report(loss=torch.tensor(float(step), requires_grad=True), val_accuracy=(0.25 * step, 360))
             train_step(model, optimizer, step)
         assert host.losses == [1.5] and host.metrics == {"val_accuracy": [0.75, 360.0]}
-        with pytest.raises(ValueError, match="metric `val_loss` is nan"):
-            swarm.report(val_loss=float("nan"))
-        with pytest.raises(ValueError, match="more than 8192"):
-            swarm.report(**{f"metric_{index}": 1.0 for index in range(1000)})
+
+
+def test_a_metric_never_ends_a_training(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    spoilt = {
+        "auc": float("nan"),
+        "per_class": [0.3, 0.7],
+        "matrix": torch.ones(2, 2),
+        "words": "good",
+        "none": None,
+        "weight": (0.5, 0),
+        "three": (1, 2, 3),
+        "n" * 101: 1.0,
+    }
+    with FakeHost(tmp_path / "home", evaluate_every=1, rounds=3) as host:
+        model = network()
+        optimizer = sgd(model)
+        with mingle.join(model, optimizer, home=host.home, evaluate=lambda: {**spoilt, "f1": 0.5}) as swarm:
+            for step in range(20):
+                swarm.report(loss=[1, 2], good=0.5, **spoilt)
+                swarm.report(loss=torch.ones(2))
+                swarm.report(**{f"metric_{index}": 1.0 for index in range(1000)})
+                train_step(model, optimizer, step)
+        assert swarm.done and host.evaluations == [{"f1": [0.5, 1.0]}] * 3
+        assert host.metrics["good"] == [0.5, 1.0] and not spoilt.keys() & host.metrics.keys() and not host.losses
+    assert caplog.text.count("metric `auc` is left out") == 1
+    assert "metric `per_class` is left out, here and whenever that is so: [0.3, 0.7] is no number" in caplog.text
+    assert caplog.text.count("more than 8192 bytes") == 1
 
 
 def test_sync_exchanges_now_and_close_sends_the_rest(host: FakeHost) -> None:

@@ -32,9 +32,8 @@ fn all_forms_say_the_same() {
     for text in texts {
         assert_eq!(read(text, Form::Auto).as_ref(), Ok(&expected), "{text}");
     }
-    // A file in which everybody has one item reads as pairs either way; the form can be said.
     assert_eq!(read("1 10 7\n2 7 10\n", Form::Lists).unwrap().count(), 4);
-    assert_eq!(read("1 10 7\n2 7 10\n", Form::Auto).unwrap().count(), 2);
+    assert_eq!(read("1 10 7\n2 7 10\n", Form::Pairs).unwrap().count(), 2);
 }
 
 #[test]
@@ -82,4 +81,31 @@ fn a_line_that_cannot_be_understood_is_told_with_its_number() {
         assert_eq!(told(text, form), expected, "{text}");
     }
     assert!("xml".parse::<Form>().unwrap_err().to_string().contains("auto, csv, movielens, lists or pairs"));
+}
+
+#[test]
+fn lists_of_two_or_three_items_are_told_from_pairs_with_ratings_or_refused() {
+    let lists: String = (0..30).map(|user| format!("{user} {} {}\n", user + 7, user + 40)).collect();
+    let found = read(&lists, Form::Auto).unwrap();
+    assert_eq!((found.users().len(), found.items().len(), found.count()), (30, 60, 60));
+    assert_eq!(read("1 10 5\n1 11 4\n2 10 1\n", Form::Auto).unwrap().count(), 3);
+    for text in ["1 10 5\n2 7 4\n", "1 10 5 9\n1 7\n2 8 3\n"] {
+        let refused = read(text, Form::Auto).unwrap_err();
+        assert!(refused.contains("form = \"lists\" or form = \"pairs\""), "{refused}");
+    }
+}
+
+#[test]
+fn tables_are_read_as_other_programs_write_them() {
+    let expected = Interactions::from_pairs([("1", "Film, The"), ("2", "So \"it\"")]);
+    for text in [
+        "\u{feff}user,item\n1,\"Film, The\"\n2,\"So \"\"it\"\"\"\n",
+        "userId,movieId,rating,timestamp\n1,\"Film, The\",4.0,964982703\n2,\"So \"\"it\"\"\",3,9\n",
+        "user_id:token\titem_id:token\trating:float\n1\tFilm, The\t4\n2\t\"So \"\"it\"\"\"\t3\n",
+        "sep=;\nUser;Item\n1;Film, The\n2;\"So \"\"it\"\"\"\n",
+    ] {
+        assert_eq!(read(text, Form::Auto).as_ref(), Ok(&expected), "{text}");
+    }
+    let refused = read("userId,uid,item\n1,2,3\n", Form::Auto).unwrap_err();
+    assert!(refused.contains("several columns for the user: userid, uid"), "{refused}");
 }

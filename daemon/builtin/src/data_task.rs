@@ -99,8 +99,11 @@ impl DataTask {
         let is_bound = last.holds_work && !self.options.fresh;
         if let Some(card) = last.card.filter(|_| is_bound || !(can_ask || self.options.fresh)) {
             let wanted = self.wanted_of(&card)?;
-            match wanted.difference(&card) {
-                None => return self.settle(adopted(&card, &wanted)),
+            // Rounds are no part of what must stay the same: a run that is over goes on. Of one that is not the records refuse it.
+            let prolonged = Card { rounds: wanted.rounds, ..card.clone() };
+            let known = if is_bound { &prolonged } else { &card };
+            match wanted.difference(known) {
+                None => return self.settle(adopted(known, &wanted)),
                 Some(difference) if is_bound => return Err(self.needs_fresh(&difference)),
                 Some(_) => {}
             }

@@ -225,6 +225,10 @@ impl TaskCard for Card {
         Self::hash(self)
     }
 
+    fn hash_for(&self, rounds: u64) -> [u8; 32] {
+        Self::hash(&Self { rounds, ..self.clone() })
+    }
+
     fn describe(&self) -> String {
         Self::describe(self)
     }

@@ -20,6 +20,6 @@ mod writer;
 pub use ending::Ending;
 pub use folder::{Contents, RecordFolder, read_outline};
 pub use listing::{Condition, RecordFile, Sound, list, verify};
-pub use past::{Past, discard};
+pub use past::{Found, Past, begin_anew, discard};
 pub use store::{RecordStore, Room, StoreError};
 pub use writer::{RecordWriter, Written};

@@ -80,7 +80,7 @@ fn tell(output: &Path, entries: &[Entry], json: bool) {
         return;
     }
     entries.iter().for_each(|entry| out::line(format!("{:>9}  {}", entry.bytes, entry.name)));
-    eprintln!("wrote {}: no key, model, record or data; look through it before you give it away", output.display());
+    remark!("wrote {}: no key, model, record or data; look through it before you give it away", output.display());
 }
 
 fn version() -> serde_json::Value {

@@ -80,7 +80,7 @@ fn path(arguments: &ConfigPathArgs, json: bool) -> Result {
     }
     out::line(path.display());
     if !path.exists() {
-        eprintln!("there is none yet: `mingle init` writes one that explains itself");
+        remark!("there is none yet: `mingle init` writes one that explains itself");
     }
     Ok(())
 }

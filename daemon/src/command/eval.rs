@@ -33,7 +33,7 @@ pub(super) fn execute(arguments: &EvalArgs, json: bool) -> Result {
         evaluation.metrics().into_iter().map(|(name, value)| format!("{name} {value:.4}")).collect();
     out::line(format!("{}   on {samples} {on} samples of {}", metrics.join("   "), arguments.data));
     let round = file.metadata.get("rounds").map_or_else(String::new, |round| format!(", after round {round}"));
-    eprintln!("{} for {}, {} parameters{round}", task.model(), task.shape(), task.parameter_count());
+    remark!("{} for {}, {} parameters{round}", task.model(), task.shape(), task.parameter_count());
     Ok(())
 }
 

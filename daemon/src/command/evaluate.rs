@@ -64,7 +64,7 @@ fn designs(arguments: &EvaluateArgs, json: bool) -> Result {
         done.iter().for_each(|record| out::line(serde_json::json!(record)));
     } else {
         out::line(format!("\n{}", summary(&suite, &done).trim_end()));
-        eprintln!("wrote {}", report.display());
+        remark!("wrote {}", report.display());
     }
     Ok(())
 }

@@ -46,11 +46,11 @@ fn create(arguments: &InitArgs, json: bool) -> Result {
         return Ok(());
     }
     let what = if identity.created { "created" } else { "kept" };
-    eprintln!("{what} the identity {} (readable by its owner only)", path.display());
+    remark!("{what} the identity {} (readable by its owner only)", path.display());
     let what = if wrote_config { "wrote" } else { "kept" };
-    eprintln!("{what} the settings {}", config.display());
+    remark!("{what} the settings {}", config.display());
     if let Some(path) = &arguments.recovery_key {
-        eprintln!(
+        remark!(
             "wrote the recovery key {}: keep it where no peer runs; whoever has it can name another operator",
             path.display()
         );
@@ -58,9 +58,9 @@ fn create(arguments: &InitArgs, json: bool) -> Result {
     out::line(peer);
     match &arguments.swarm {
         Some(name) => {
-            eprintln!("founded the swarm {name}; this peer is its operator\nnext: mingle run, and mingle invite");
+            remark!("founded the swarm {name}; this peer is its operator\nnext: mingle run, and mingle invite");
         }
-        None => eprintln!("next: give this PeerId to whoever makes the plan: mingle plan bind PLAN --peer NODE={peer}"),
+        None => remark!("next: give this PeerId to whoever makes the plan: mingle plan bind PLAN --peer NODE={peer}"),
     }
     Ok(())
 }

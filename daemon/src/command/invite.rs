@@ -52,10 +52,10 @@ pub(super) fn execute(arguments: &InviteArgs, json: bool) -> Result {
     let peers = if invite.uses == 1 { "one peer".to_owned() } else { format!("{} peers", invite.uses) };
     let delegated = if lasts < arguments.expires { ", as long as the delegation to this home" } else { "" };
     let within = humantime::format_duration(lasts);
-    eprintln!("for {peers}, within {within}{delegated}; whoever has it can use it");
-    eprintln!("on the other machines: mingle join {ticket}");
+    remark!("for {peers}, within {within}{delegated}; whoever has it can use it");
+    remark!("on the other machines: mingle join {ticket}");
     if addresses.iter().all(is_loopback) {
-        eprintln!("warning: this peer has no address but loopback: the ticket works on this machine only");
+        remark!("warning: this peer has no address but loopback: the ticket works on this machine only");
     }
     Ok(())
 }
@@ -110,7 +110,7 @@ fn revoke(home: &Home, signer: &Signer, id: &str, json: bool) -> Result {
         return Ok(());
     }
     out::line(format_args!("{} lets nobody in any more", invite.id));
-    eprintln!("this peer turns it away from now on, the other members with the next plan");
+    remark!("this peer turns it away from now on, the other members with the next plan");
     Ok(())
 }
 

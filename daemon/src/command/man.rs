@@ -23,7 +23,7 @@ pub(super) fn execute(arguments: &ManArgs, json: bool) -> Result {
         out::line(serde_json::json!({ "schema": "mingle.man/1", "pages": pages }));
     } else {
         pages.iter().for_each(|page| out::line(page.display()));
-        eprintln!("read one with: man {}", folder.join("mingle.1").display());
+        remark!("read one with: man {}", folder.join("mingle.1").display());
     }
     Ok(())
 }

@@ -101,9 +101,9 @@ fn delegate(arguments: &DelegateArgs, json: bool) -> Result {
     Membership::remember(&home, signer.swarm())?;
     give(signer.swarm(), json)?;
     if !json {
-        eprintln!("{} signs for the swarm {} until {}", arguments.to, signer.swarm().name, date(not_after));
-        eprintln!("in its home: mingle operator accept {}", Appointment(signer.swarm().clone()));
-        eprintln!("members hear of it with the first plan or invitation that it signs");
+        remark!("{} signs for the swarm {} until {}", arguments.to, signer.swarm().name, date(not_after));
+        remark!("in its home: mingle operator accept {}", Appointment(signer.swarm().clone()));
+        remark!("members hear of it with the first plan or invitation that it signs");
     }
     Ok(())
 }
@@ -117,10 +117,10 @@ fn revoke(home: &HomeArgs, json: bool) -> Result {
     give(signer.swarm(), json)?;
     if !json {
         match delegate {
-            Some((peer, _)) => eprintln!("{peer} signs for the swarm {} no more", signer.swarm().name),
-            None => eprintln!("nobody signed in the operator's place as far as this home knows; a new term begins"),
+            Some((peer, _)) => remark!("{peer} signs for the swarm {} no more", signer.swarm().name),
+            None => remark!("nobody signed in the operator's place as far as this home knows; a new term begins"),
         }
-        eprintln!("members hear of it with the next plan: mingle plan apply FILE --via ADDR, from this home");
+        remark!("members hear of it with the next plan: mingle plan apply FILE --via ADDR, from this home");
     }
     Ok(())
 }
@@ -207,11 +207,11 @@ fn recover(arguments: &RecoverArgs, json: bool) -> Result {
     give(&swarm, json)?;
     if !json {
         let number = authority.recovery_number();
-        eprintln!(
+        remark!(
             "this home operates the swarm {} by recovery {number}; put the recovery key back into its safe",
             swarm.name
         );
-        eprintln!("members hear of it with the next plan: mingle plan apply FILE --via ADDR, from this home");
+        remark!("members hear of it with the next plan: mingle plan apply FILE --via ADDR, from this home");
     }
     Ok(())
 }

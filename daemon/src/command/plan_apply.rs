@@ -25,7 +25,7 @@ pub(super) fn execute(arguments: &PlanApplyArgs, json: bool) -> Result {
         .build()
         .context(ErrorKind::Unexpected, "cannot start the event loop")?;
     let options = ApplyOptions { via: arguments.via.clone(), timeout: arguments.timeout };
-    let warn = |warning: PlanWarning| eprintln!("warning: {warning}");
+    let warn = |warning: PlanWarning| remark!("warning: {warning}");
     runtime.block_on(async {
         let applied = apply(&home, signer, plan, &options, &warn).await?;
         report(&applied, json);

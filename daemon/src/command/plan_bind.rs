@@ -29,9 +29,9 @@ pub(super) fn execute(arguments: &PlanBindArgs, json: bool) -> Result {
     }
     out::line(format!("plan       blake3:{}", bound.hash()));
     if !free.is_empty() {
-        eprintln!("still to be bound: {}", free.join(", "));
+        remark!("still to be bound: {}", free.join(", "));
     }
-    eprintln!("wrote      {}", path.display());
+    remark!("wrote      {}", path.display());
     Ok(())
 }
 

@@ -38,7 +38,7 @@ pub(super) fn execute(arguments: &PlanDrawArgs, json: bool) -> Result {
     } else {
         let forecast = plan.forecast();
         out::line(format!("picture    {} nodes, {} links", plan.node_count(), forecast.links));
-        eprintln!("wrote      {}", path.display());
+        remark!("wrote      {}", path.display());
     }
     Ok(())
 }

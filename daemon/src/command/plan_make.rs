@@ -22,7 +22,7 @@ pub(super) fn execute(arguments: &PlanMakeArgs, json: bool) -> Result {
         return Err(Error::new(ErrorKind::BadInput, message).hint("leave --objective away, or take --method auto"));
     }
     if method == Method::Auto && stderr().is_terminal() {
-        eprintln!("comparing all designs for {} nodes", topology.node_count());
+        remark!("comparing all designs for {} nodes", topology.node_count());
     }
     let made =
         mingle_planner::design(&topology, method, &options).context(ErrorKind::BadInput, "cannot design a plan")?;
@@ -33,7 +33,7 @@ pub(super) fn execute(arguments: &PlanMakeArgs, json: bool) -> Result {
         (true, _) => out::line(made.forecast().to_json()),
         (false, Some(path)) => {
             out::line(describe(&made));
-            eprintln!("wrote      {}", path.display());
+            remark!("wrote      {}", path.display());
         }
         (false, None) => out::line(made.to_json().trim_end()),
     }

@@ -245,7 +245,7 @@ fn tell(progress: &Progress, tokens: Option<Tokens>, json: bool) {
         progress.disagreement.map_or_else(|| "none".to_owned(), |apart| format!("{apart:.1e}")),
     );
     // A terminal shows where it stands; what is kept is the end.
-    if stderr().is_terminal() { eprint!("\r{line}") } else { out::line(line) }
+    if stderr().is_terminal() { out::progress(line) } else { out::line(line) }
 }
 
 /// What became of the parcels that honest nodes received.
@@ -260,7 +260,7 @@ fn receiving(report: &Report<'_>) -> String {
 
 fn conclude(report: &Report<'_>, target: Option<Target>, tokens: Option<Tokens>, (took, learnt): (Duration, Duration)) {
     if stderr().is_terminal() {
-        eprintln!();
+        remark!();
     }
     let end = report.end;
     let measured = &end.measured;
@@ -286,5 +286,5 @@ fn conclude(report: &Report<'_>, target: Option<Target>, tokens: Option<Tokens>,
         out::line(receiving(report));
     }
     let others = took.saturating_sub(learnt).as_secs_f64() / took.as_secs_f64();
-    eprintln!("{:.1} s, {:.0} % of them neither training nor evaluation", took.as_secs_f64(), 100.0 * others);
+    remark!("{:.1} s, {:.0} % of them neither training nor evaluation", took.as_secs_f64(), 100.0 * others);
 }

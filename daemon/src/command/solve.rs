@@ -46,7 +46,7 @@ pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Result {
     let solved = solve_here(&problem, &communication, conditions, |iteration, worst| tell(iteration, worst, json))
         .map_err(errors::swarm_error)?;
     if stderr().is_terminal() && !json {
-        eprintln!();
+        remark!();
     }
     let comparison = compare(arguments, &problem, &solved)?;
     if let Some(folder) = &arguments.output {
@@ -88,7 +88,7 @@ fn tell(iteration: u64, worst: f64, json: bool) {
             "schema": "mingle.solve-progress/1", "iteration": iteration, "residual": worst,
         }));
     } else if stderr().is_terminal() {
-        eprint!("\riteration {iteration:>6}   residual {worst:.1e} ");
+        out::progress(format_args!("iteration {iteration:>6}   residual {worst:.1e} "));
     }
 }
 

@@ -47,10 +47,10 @@ fn tell(written: &Topology, path: &Path, json: bool) {
     out::line(format!("topology   {nodes} nodes, {edges} edges{}", if positions { ", positions" } else { "" }));
     let format = topology::extension(path);
     if written.interference_edges().is_some() && format != "json" {
-        eprintln!("left out   the interference graph, which only .json holds");
+        remark!("left out   the interference graph, which only .json holds");
     }
     if positions && format == "edges" {
-        eprintln!("left out   the positions, which .json, .graphml and .dot hold");
+        remark!("left out   the positions, which .json, .graphml and .dot hold");
     }
-    eprintln!("wrote      {}", path.display());
+    remark!("wrote      {}", path.display());
 }

@@ -19,3 +19,4 @@ mod predict;
 mod simulate;
 mod table_sums;
 mod topology_commands;
+mod unwritable_output;

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 
 use crate::support::pair::Pair;
-use crate::support::{RunningPeer, assert_fails, mingle, run, stderr, stdout, text};
+use crate::support::{RunningPeer, assert_fails, audit, mingle, run, stderr, stdout, text};
 use serde_json::Value;
 
 const SHORT: [&str; 4] = ["--model", "softmax", "--rounds", "8"];
@@ -283,8 +283,6 @@ fn a_home_goes_on_with_the_options_of_its_last_run_and_needs_fresh_for_another_t
         "{}",
         stderr(&again)
     );
-    let other = run(&["run", "--home", text(&home), "--rounds", "9", "--listen", LOOPBACK]);
-    assert_fails(&other, 6, &["9 rounds here and 8 rounds there", "--fresh"]);
     let other = run(&["run", "--home", text(&home), "--model", "mlp", "--listen", LOOPBACK]);
     assert_fails(&other, 6, &["the model is mlp", "softmax", "--fresh"]);
     let after = snapshot(&home);
@@ -293,6 +291,20 @@ fn a_home_goes_on_with_the_options_of_its_last_run_and_needs_fresh_for_another_t
     }
     let shown = run(&["config", "show", "--origin", "--home", text(&home)]);
     assert!(stdout(&shown).contains("the last run"), "{}", stdout(&shown));
+}
+
+#[test]
+fn a_run_that_is_over_goes_on_with_more_rounds_from_where_it_ended() {
+    let pair = Pair::new();
+    pair.train();
+    let mut peers = pair.start(&["--rounds", "20"]);
+    for peer in &mut peers {
+        let recovered = peer.wait_for("recovered");
+        assert_eq!(recovered["round"], 8, "{recovered}");
+        assert_eq!(peer.wait_through_rounds_for("done")["round"], 20);
+        assert_eq!(peer.exit_code(), Some(0));
+    }
+    audit(&pair.homes());
 }
 
 #[test]

@@ -2,7 +2,7 @@
 
 use std::io;
 use std::process::{ExitStatus, Stdio};
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mingle_peer::error::Context;
 use mingle_peer::events::Event;
@@ -19,6 +19,10 @@ const FIRST_PAUSE: Duration = Duration::from_secs(1);
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// A program that fails so often before it ever attaches is not started again.
 const FRUITLESS_STARTS: u32 = 3;
+/// A program that fails so often, never having run for [`STEADY`] in between, is given up.
+const MOST_CRASHES: u32 = 10;
+/// A program that ran so long before it failed is started again as after its first failure.
+const STEADY: Duration = Duration::from_secs(600);
 /// A trainer has so long after the end of the run to do what it wants to do with the model.
 const AFTER_THE_END: Duration = Duration::from_secs(60);
 /// The same where the run has failed.
@@ -69,6 +73,21 @@ struct Supervisor {
     last_lines: Vec<String>,
 }
 
+/// When a trainer that has failed is started again.
+#[derive(Debug, Default)]
+struct Restarts {
+    crashes: u32,
+}
+
+impl Restarts {
+    /// The pause after a failure of a program that ran so long; none where it is given up.
+    fn after(&mut self, ran: Duration) -> Option<Duration> {
+        self.crashes = if ran >= STEADY { 1 } else { self.crashes + 1 };
+        let doublings = self.crashes - 1;
+        (self.crashes < MOST_CRASHES).then(|| FIRST_PAUSE.saturating_mul(1 << doublings).min(LONGEST_PAUSE))
+    }
+}
+
 /// How a trainer ended.
 enum Ended {
     /// By itself.
@@ -79,10 +98,10 @@ enum Ended {
 
 impl Supervisor {
     async fn run(mut self) {
-        let (mut pause, mut fruitless) = (FIRST_PAUSE, 0);
+        let (mut restarts, mut fruitless) = (Restarts::default(), 0);
         self.host.peer_is_up().await;
         loop {
-            let before = self.host.state().attachments;
+            let (before, began) = (self.host.state().attachments, Instant::now());
             let status = match self.run_once().await {
                 Ok(Ended::WithThePeer) => return,
                 Ok(Ended::Exit(status)) => status,
@@ -97,7 +116,7 @@ impl Supervisor {
             }
             let has_attached = attachments > before;
             if has_attached {
-                (pause, fruitless) = (FIRST_PAUSE, 0);
+                fruitless = 0;
             }
             fruitless += 1;
             if status.success() {
@@ -108,6 +127,10 @@ impl Supervisor {
                     .host
                     .fail(self.failure(&format!("failed {fruitless} times before it attached, last with {status}")));
             }
+            let Some(pause) = restarts.after(began.elapsed()) else {
+                let what = format!("has failed {MOST_CRASHES} times, last with {status}, and is not started again");
+                return self.host.fail(self.failure(&what));
+            };
             let message = format!("the trainer has ended with {status}; it is started again in {} s", pause.as_secs());
             self.host.tell(Event::Warning { message });
             let mut changes = self.host.changes();
@@ -119,7 +142,6 @@ impl Supervisor {
             if tokio::time::timeout(pause, is_over).await.is_ok() {
                 return;
             }
-            pause = (pause * 2).min(LONGEST_PAUSE);
         }
     }
 
@@ -260,4 +282,26 @@ fn signal(child: &Child, signal: &Signal) {
 #[cfg(not(unix))]
 fn signal(child: &mut Child, _signal: &Signal) {
     let _ = child.start_kill();
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_trainer_that_fails_again_and_again_is_started_after_growing_pauses_and_then_given_up() {
+        let mut restarts = Restarts::default();
+        let pauses: Vec<u64> =
+            std::iter::from_fn(|| restarts.after(Duration::from_secs(3))).map(|pause| pause.as_secs()).collect();
+        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
+    }
+
+    #[test]
+    fn a_trainer_that_ran_long_before_it_failed_is_started_again_soon() {
+        let mut restarts = Restarts::default();
+        for _ in 0..100 {
+            assert_eq!(restarts.after(STEADY), Some(FIRST_PAUSE));
+        }
+    }
 }

@@ -1,10 +1,8 @@
 //! The lines of a file that may be gzipped, one after the other.
 
 use std::fs::File;
-use std::io::{BufRead, BufReader, ErrorKind, Read};
+use std::io::{BufRead, ErrorKind, Read};
 use std::path::{Path, PathBuf};
-
-use flate2::read::MultiGzDecoder;
 
 use super::ReadError;
 
@@ -14,7 +12,7 @@ const LONGEST_LINE: u64 = 16 << 20;
 /// An open text file.
 pub(super) struct Lines {
     pub(super) path: PathBuf,
-    bytes: Box<dyn BufRead>,
+    bytes: Box<dyn BufRead + Send>,
     line: usize,
     text: String,
 }
@@ -24,13 +22,9 @@ impl Lines {
     pub(super) fn open(path: &Path) -> Result<Option<Self>, ReadError> {
         let mut gzipped = path.as_os_str().to_owned();
         gzipped.push(".gz");
-        for (path, is_gzipped) in [(path.to_owned(), false), (PathBuf::from(gzipped), true)] {
+        for path in [path.to_owned(), PathBuf::from(gzipped)] {
             match File::open(&path) {
-                Ok(file) if is_gzipped => {
-                    let unpacked = MultiGzDecoder::new(BufReader::new(file));
-                    return Ok(Some(Self::of(path, BufReader::new(unpacked))));
-                }
-                Ok(file) => return Ok(Some(Self::of(path, BufReader::new(file)))),
+                Ok(file) => return Self::of(path, file).map(Some),
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(source) => return Err(ReadError::Read { path, source }),
             }
@@ -39,8 +33,11 @@ impl Lines {
     }
 
     /// The lines of what is read from the file at `path`.
-    pub(super) fn of(path: PathBuf, bytes: impl BufRead + 'static) -> Self {
-        Self { path, bytes: Box::new(bytes), line: 0, text: String::new() }
+    pub(super) fn of(path: PathBuf, file: impl Read + Send + 'static) -> Result<Self, ReadError> {
+        match mingle_plaintext::open(file) {
+            Ok(bytes) => Ok(Self { path, bytes, line: 0, text: String::new() }),
+            Err(source) => Err(ReadError::Read { path, source }),
+        }
     }
 
     /// The next line without its end; nothing after the last.
@@ -51,7 +48,9 @@ impl Lines {
             Ok(0) => Ok(None),
             Ok(length) if length as u64 == LONGEST_LINE => Err(self.fault("the line is longer than 16 MiB")),
             Ok(_) => Ok(Some(self.text.trim_end_matches(['\n', '\r']))),
-            Err(error) if error.kind() == ErrorKind::InvalidData => Err(self.fault("it is no text in UTF-8")),
+            Err(error) if error.kind() == ErrorKind::InvalidData => {
+                Err(self.fault("it is no text in UTF-8: save the file as UTF-8"))
+            }
             Err(source) => Err(ReadError::Read { path: self.path.clone(), source }),
         }
     }

@@ -25,22 +25,40 @@ fn read_from(file: impl Read + Seek, path: &Path) -> Result<NodeData, ReadError>
         array: "all",
         reason: error.to_string(),
     })?;
-    let mut array = |name: &'static str, most: usize| {
-        let fault = |reason: String| ReadError::Array { path: path.to_owned(), array: name, reason };
+    let mut array = |names: [&'static str; 3], most: usize| {
+        let is_there = |name: &&&str| archive.index_for_name(&format!("{name}.npy")).is_some();
+        let found: Vec<&'static str> = names.iter().filter(is_there).copied().collect();
+        let fault = |reason: String| ReadError::Array { path: path.to_owned(), array: names[0], reason };
+        let name = match found[..] {
+            [name] => name,
+            [] => {
+                let names_there = archive.file_names().filter_map(Result::ok).take(ARRAYS_SHOWN);
+                let there: Vec<String> = names_there.map(|name| name.into_owned()).collect();
+                return Err(fault(format!(
+                    "it is not there, nor as {} or {}: {}",
+                    names[1],
+                    names[2],
+                    there.join(", ")
+                )));
+            }
+            _ => return Err(fault(format!("it is there more than once, as {}: keep one", found.join(" and ")))),
+        };
         let file = archive.by_name(&format!("{name}.npy")).map_err(|error| fault(error.to_string()))?;
-        Array::read(file, most).map_err(fault)
+        Ok((name, Array::read(file, most).map_err(fault)?))
     };
     let fault = |array, reason: &str| ReadError::Array { path: path.to_owned(), array, reason: reason.to_owned() };
-    let features = array("node_features", MOST_FEATURES)?;
-    let [nodes, columns] = features.shape[..] else { return Err(fault("node_features", "it is no matrix")) };
-    let labels = array("node_labels", Graph::NODES_MAX)?;
-    if labels.shape != [nodes] {
-        return Err(fault("node_labels", "there is not one label for each node"));
+    let (name, features) = array(["node_features", "x", "features"], MOST_FEATURES)?;
+    let [nodes, columns] = features.shape[..] else { return Err(fault(name, "it is no matrix")) };
+    let (name, labels) = array(["node_labels", "y", "labels"], Graph::NODES_MAX)?;
+    if labels.shape != [nodes] && labels.shape != [nodes, 1] {
+        return Err(fault(name, "there is not one label for each node"));
     }
-    let edges = array("edges", 2 * MOST_EDGES)?;
-    if edges.shape.len() != 2 || edges.shape[1] != 2 {
-        return Err(fault("edges", "it is no matrix of two columns"));
-    }
+    let (name, edges) = array(["edges", "edge_index", "edge_list"], 2 * MOST_EDGES)?;
+    let edges = match edges.shape[..] {
+        [2, columns] if name == "edge_index" || columns != 2 => edges.by_columns(columns),
+        [_, 2] => edges,
+        _ => return Err(fault(name, "it is no matrix of two columns, nor of two rows")),
+    };
     let features = features.values.into_iter().map(|value| value as f32).collect();
     let labels: Option<Vec<Option<u16>>> = labels.values.into_iter().map(label).collect();
     let labels = labels.ok_or_else(|| fault("node_labels", "a label is no whole number from 0, nor -1"))?;
@@ -60,6 +78,11 @@ fn label(value: f64) -> Option<Option<u16>> {
     (value.fract() == 0.0 && (0.0..f64::from(u16::MAX)).contains(&value)).then_some(Some(value as u16))
 }
 
+/// Names of arrays that are shown where one is missing.
+const ARRAYS_SHOWN: usize = 10;
+/// Bytes of a header at most.
+const HEADER_MAX: u64 = 1 << 16;
+
 /// An array, in the order of rows.
 struct Array {
     shape: Vec<usize>,
@@ -69,16 +92,19 @@ struct Array {
 impl Array {
     /// Reads an array of at most so many numbers. Memory grows as they arrive.
     fn read(mut file: impl Read, most: usize) -> Result<Self, String> {
-        let mut head = [0; 10];
+        let mut head = [0; 8];
         file.read_exact(&mut head).map_err(|error| error.to_string())?;
-        let (magic, length) = head.split_at(8);
-        let length = match magic {
-            b"\x93NUMPY\x01\x00" => u64::from(u16::from_le_bytes([length[0], length[1]])),
-            _ => return Err("it is no array of numpy in format 1.0".to_owned()),
+        let mut length = [0; 4];
+        let width = match &head {
+            b"\x93NUMPY\x01\x00" => 2,
+            b"\x93NUMPY\x02\x00" | b"\x93NUMPY\x03\x00" => 4,
+            _ => return Err("it is no array of numpy in format 1.0 to 3.0".to_owned()),
         };
+        file.read_exact(&mut length[..width]).map_err(|error| error.to_string())?;
+        let length = u64::from(u32::from_le_bytes(length)).min(HEADER_MAX);
         let mut header = String::new();
         file.by_ref().take(length).read_to_string(&mut header).map_err(|error| error.to_string())?;
-        let Header { kind, by_columns, shape } = Header::parse(&header).ok_or("its header cannot be read")?;
+        let Header { kind, by_columns, shape } = Header::parse(&header)?;
         let count =
             shape.iter().try_fold(1_usize, |count, size| count.checked_mul(*size)).filter(|count| *count <= most);
         let count = count.ok_or_else(|| format!("it has more than the {most} numbers accepted"))?;
@@ -95,35 +121,82 @@ impl Array {
         };
         Ok(Self { shape, values })
     }
+
+    /// The columns of two rows as rows.
+    fn by_columns(self, columns: usize) -> Self {
+        let (first, second) = self.values.split_at(columns);
+        let values = first.iter().zip(second).flat_map(|(one, other)| [*one, *other]).collect();
+        Self { shape: vec![columns, 2], values }
+    }
 }
 
 /// What numbers an array has.
 #[derive(Clone, Copy, Debug, PartialEq)]
-enum Kind {
-    F32,
-    F64,
-    I32,
-    I64,
+struct Kind {
+    family: Family,
+    bytes: usize,
+    is_big_endian: bool,
+}
+
+#[derive(Clone, Copy, Debug, PartialEq)]
+enum Family {
+    Float,
+    Signed,
+    /// Truth values too: bytes of 0 and 1.
+    Unsigned,
 }
 
 impl Kind {
+    /// Of a description such as `<f4`.
+    fn parse(text: &str) -> Option<Self> {
+        let (order, rest) = text.split_at_checked(1)?;
+        let (family, bytes) = match rest {
+            "f2" => (Family::Float, 2),
+            "f4" => (Family::Float, 4),
+            "f8" => (Family::Float, 8),
+            "i1" => (Family::Signed, 1),
+            "i2" => (Family::Signed, 2),
+            "i4" => (Family::Signed, 4),
+            "i8" => (Family::Signed, 8),
+            "b1" | "u1" => (Family::Unsigned, 1),
+            "u2" => (Family::Unsigned, 2),
+            "u4" => (Family::Unsigned, 4),
+            "u8" => (Family::Unsigned, 8),
+            _ => return None,
+        };
+        ["<", ">", "|", "="].contains(&order).then_some(Self { family, bytes, is_big_endian: order == ">" })
+    }
+
     fn bytes(self) -> usize {
-        match self {
-            Self::F32 | Self::I32 => 4,
-            Self::F64 | Self::I64 => 8,
-        }
+        self.bytes
     }
 
     /// Of as many bytes.
     fn value(self, bytes: &[u8]) -> f64 {
-        let four = || bytes.first_chunk().copied().unwrap_or_default();
-        let eight = || bytes.first_chunk().copied().unwrap_or_default();
-        match self {
-            Self::F32 => f64::from(f32::from_le_bytes(four())),
-            Self::I32 => f64::from(i32::from_le_bytes(four())),
-            Self::F64 => f64::from_le_bytes(eight()),
-            Self::I64 => i64::from_le_bytes(eight()) as f64,
+        let push = |bits: u64, byte: &u8| bits << 8 | u64::from(*byte);
+        let bits = if self.is_big_endian { bytes.iter().fold(0, push) } else { bytes.iter().rev().fold(0, push) };
+        match (self.family, self.bytes) {
+            (Family::Float, 2) => half(bits as u16),
+            (Family::Float, 4) => f64::from(f32::from_bits(bits as u32)),
+            (Family::Float, _) => f64::from_bits(bits),
+            (Family::Signed, 1) => f64::from(bits as u8 as i8),
+            (Family::Signed, 2) => f64::from(bits as u16 as i16),
+            (Family::Signed, 4) => f64::from(bits as u32 as i32),
+            (Family::Signed, _) => bits as i64 as f64,
+            (Family::Unsigned, _) => bits as f64,
         }
+    }
+}
+
+/// A number of IEEE 754 in 16 bits.
+fn half(bits: u16) -> f64 {
+    let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
+    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
+    sign * match exponent {
+        0 => fraction * 2.0_f64.powi(-24),
+        31 if fraction == 0.0 => f64::INFINITY,
+        31 => f64::NAN,
+        _ => (1.0 + fraction / 1024.0) * 2.0_f64.powi(exponent - 15),
     }
 }
 
@@ -137,22 +210,23 @@ struct Header {
 
 impl Header {
     /// `{'descr': '<f4', 'fortran_order': False, 'shape': (890, 2325), }`
-    fn parse(text: &str) -> Option<Self> {
+    fn parse(text: &str) -> Result<Self, String> {
+        let unreadable = || "its header cannot be read".to_owned();
         let after = |field: &str| {
             let (_, rest) = text.split_once(field)?;
             rest.trim_start().strip_prefix(':').map(str::trim_start)
         };
-        let kind = match after("'descr'")?.strip_prefix('\'')?.split_once('\'')?.0 {
-            "<f4" => Kind::F32,
-            "<f8" => Kind::F64,
-            "<i4" => Kind::I32,
-            "<i8" => Kind::I64,
-            _ => return None,
-        };
-        let by_columns = after("'fortran_order'")?.starts_with("True");
-        let shape = after("'shape'")?.strip_prefix('(')?.split_once(')')?.0;
+        let described = after("'descr'").and_then(|rest| rest.strip_prefix('\'')?.split_once('\''));
+        let (described, _) = described.ok_or_else(unreadable)?;
+        let kind = Kind::parse(described).ok_or_else(|| {
+            let shown: String = described.chars().take(20).collect();
+            format!("it holds {shown}, and no plain numbers: save it as numbers, as with array.astype(\"float32\")")
+        })?;
+        let by_columns = after("'fortran_order'").ok_or_else(unreadable)?.starts_with("True");
+        let shape = after("'shape'").and_then(|rest| rest.strip_prefix('(')?.split_once(')')).ok_or_else(unreadable)?.0;
         let sizes = shape.split(',').map(str::trim).filter(|size| !size.is_empty());
-        Some(Self { kind, by_columns, shape: sizes.map(|size| size.parse().ok()).collect::<Option<_>>()? })
+        let shape = sizes.map(|size| size.parse().ok()).collect::<Option<_>>().ok_or_else(unreadable)?;
+        Ok(Self { kind, by_columns, shape })
     }
 }
 
@@ -187,6 +261,24 @@ mod tests {
     }
 
     #[test]
+    fn every_plain_kind_of_number_is_read() {
+        let read = |kind: &str, bytes: &[u8]| {
+            let header = format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': (2,), }}\n");
+            Array::read(&array(&header, bytes)[..], 9).map(|array| array.values)
+        };
+        assert_eq!(read("<f2", &[0x00, 0x3e, 0x00, 0xc0]).unwrap(), [1.5, -2.0]);
+        assert_eq!(read("|b1", &[1, 0]).unwrap(), [1.0, 0.0]);
+        assert_eq!(read("|i1", &[255, 7]).unwrap(), [-1.0, 7.0]);
+        assert_eq!(read("|u1", &[255, 7]).unwrap(), [255.0, 7.0]);
+        assert_eq!(read(">f4", &[0x3f, 0x80, 0, 0, 0xc0, 0, 0, 0]).unwrap(), [1.0, -2.0]);
+        assert_eq!(
+            read(">i8", &[0, 0, 0, 0, 0, 0, 1, 0, 255, 255, 255, 255, 255, 255, 255, 255]).unwrap(),
+            [256.0, -1.0]
+        );
+        assert!(read("|O", &[0; 16]).unwrap_err().contains("it holds |O"));
+    }
+
+    #[test]
     fn mutated_archives_are_refused_or_read() {
         let of = |kind: &str, shape: &str, values: &[u8]| {
             array(&format!("{{'descr': '{kind}', 'fortran_order': False, 'shape': {shape}, }}\n"), values)
@@ -206,6 +298,15 @@ mod tests {
             archive.finish().unwrap().into_inner()
         });
         let read = |bytes: &[u8]| read_from(Cursor::new(bytes), Path::new("graph.npz"));
+        let renamed =
+            [("x", &arrays[0].1), ("y", &arrays[1].1), ("edge_index", &of("<i4", "(2, 1)", &[0, 0, 0, 0, 1, 0, 0, 0]))];
+        let mut archive = ZipWriter::new(Cursor::new(Vec::new()));
+        for (name, bytes) in renamed {
+            archive.start_file(format!("{name}.npy"), SimpleFileOptions::default()).unwrap();
+            archive.write_all(bytes).unwrap();
+        }
+        let renamed = archive.finish().unwrap().into_inner();
+        assert_eq!(read(&renamed).unwrap(), read(&seeds[0]).unwrap(), "the names of PyTorch Geometric");
         assert!(seeds.iter().all(|seed| read(seed).unwrap().graph().edge_count() == 1));
         mingle_mutations::for_each_input("npz", &seeds, |bytes| {
             if let Ok(data) = read(bytes) {

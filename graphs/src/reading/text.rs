@@ -56,32 +56,60 @@ fn is_empty(line: &str) -> bool {
     line.trim().is_empty() || line.trim_start().starts_with('#')
 }
 
-/// Two nodes a line, with a comma, spaces or a tab between them. A first line of words is a header.
+/// Two nodes a line, in quotes or not, with a comma, a semicolon, spaces or a tab between them; networkx writes `{}` behind. A first line of
+/// words alone is a header.
 fn read_edges(mut lines: Lines, nodes: usize) -> Result<Vec<(u32, u32)>, ReadError> {
-    let mut edges = Vec::new();
+    let (mut edges, mut may_be_header) = (Vec::new(), true);
     while let Some(line) = lines.next()? {
         if is_empty(line) {
             continue;
         }
-        let mut parts = line.split([',', ' ', '\t']).filter(|part| !part.is_empty());
-        let pair = (parts.next().and_then(|one| one.parse().ok()), parts.next().and_then(|other| other.parse().ok()));
-        let is_header = edges.is_empty() && !line.starts_with(|first: char| first.is_ascii_digit() || first == '-');
-        match (pair, parts.next()) {
-            ((Some(one), Some(other)), None) => {
-                if let Some(node) = [one, other].into_iter().find(|&node: &u32| node as usize >= nodes) {
+        let content = line.split_once('{').filter(|(_, data)| data.trim_end().ends_with('}'));
+        let content = content.map_or(line, |(ends, _)| ends);
+        let parts: Vec<&str> =
+            content.split([',', ';', ' ', '\t']).map(unquoted).filter(|part| !part.is_empty()).collect();
+        let is_header = std::mem::take(&mut may_be_header) && parts.iter().all(|part| part.parse::<f64>().is_err());
+        match parts[..] {
+            _ if is_header => {}
+            [one, other] => {
+                let node = |text: &str| text.parse::<u32>().map_err(|_| text.to_owned());
+                let (one, other) = match (node(one), node(other)) {
+                    (Ok(one), Ok(other)) => (one, other),
+                    (Err(name), _) | (_, Err(name)) => return Err(lines.fault(no_number(&name))),
+                };
+                if let Some(node) = [one, other].into_iter().find(|&node| node as usize >= nodes) {
                     let reason = format!("node {node} has no features: they are there for {nodes} nodes, from 0");
                     return Err(lines.fault(reason));
                 }
                 edges.push((one, other));
             }
-            _ if is_header => {}
+            [_, _, ..] => {
+                let reason =
+                    "an edge is two numbers of nodes, such as 0,5, without a weight or anything else behind them";
+                return Err(lines.fault(reason));
+            }
             _ => return Err(lines.fault("an edge is two numbers of nodes, such as 0,5")),
         }
         if edges.len() > MOST_EDGES {
             return Err(lines.fault(format!("more than the {MOST_EDGES} edges accepted")));
         }
     }
+    if edges.is_empty() {
+        return Err(lines.fault("there is no edge in it: an edge is two numbers of nodes, such as 0,5"));
+    }
     Ok(edges)
+}
+
+fn no_number(name: &str) -> String {
+    format!(
+        "{name:?} is no number of a node: number nodes from 0 in the order of their features, and write edges with these numbers, such as 0,5"
+    )
+}
+
+/// A cell without the quotes around it.
+fn unquoted(cell: &str) -> &str {
+    let cell = cell.trim();
+    cell.strip_prefix('"').and_then(|cell| cell.strip_suffix('"')).unwrap_or(cell)
 }
 
 /// A label, then `feature:value`, for each node in order. Features count from 1, or from 0 where there is one of that number.
@@ -123,55 +151,128 @@ fn entry(text: &str) -> Option<(usize, f32)> {
     Some((column, value.parse::<f32>().ok().filter(|value| value.is_finite())?))
 }
 
-/// `None` where it is no label at all.
+/// `None` where it is no label at all. Programs write whole numbers beside gaps as `3.0`, and gaps as `nan`.
 fn label(text: &str) -> Option<Option<u16>> {
-    match text.trim() {
-        "" | "-1" => Some(None),
-        text => text.parse().ok().map(Some),
+    let text = unquoted(text);
+    if ["", "-1", "-1.0"].contains(&text) || text.eq_ignore_ascii_case("nan") || text == "NA" {
+        return Some(None);
+    }
+    text.strip_suffix(".0").unwrap_or(text).parse().ok().map(Some)
+}
+
+/// Rows of numbers, one after the other.
+#[derive(Default)]
+struct Matrix {
+    values: Vec<f32>,
+    columns: usize,
+}
+
+impl Matrix {
+    fn rows(&self) -> usize {
+        self.values.len() / self.columns.max(1)
+    }
+
+    /// Whether the first row counts 0, 1, 2 or 1, 2, 3, as a header does that a program made up.
+    fn begins_with_numbers_of_columns(&self) -> bool {
+        let first = &self.values[..self.columns];
+        let counts_from = |begin: usize| first.iter().zip(begin..).all(|(value, number)| *value == number as f32);
+        self.columns >= 3 && (counts_from(0) || counts_from(1))
     }
 }
 
-/// A row of numbers for each node, with commas, and a label for each in a file of its own. First lines of words are headers.
+/// A row of numbers for each node, with commas, semicolons or tabs between them, and a label for each in a file of its own. First lines of
+/// words are headers.
 fn dense(mut features: Lines, mut labels: Lines) -> Result<Nodes, ReadError> {
-    let (mut values, mut columns) = (Vec::new(), 0);
-    while let Some(line) = features.next()? {
-        if is_empty(line) {
-            continue;
+    let mut matrix = read_matrix(&mut features)?;
+    let known = read_labels(&mut labels)?;
+    if matrix.begins_with_numbers_of_columns() {
+        if known.len() + 1 != matrix.rows() {
+            return Err(ReadError::Line {
+                path: features.path,
+                line: 1,
+                reason: "this line counts its columns: is it a header or a node? Give columns names that are no numbers, or leave the \
+                         line out"
+                    .to_owned(),
+            });
         }
-        let row: Result<Vec<f32>, _> = line.split(',').map(|cell| cell.trim().parse::<f32>()).collect();
-        let is_header = values.is_empty() && columns == 0;
-        match row {
-            Ok(row) if row.iter().all(|value| value.is_finite()) && (columns == 0 || row.len() == columns) => {
-                columns = row.len();
-                values.extend(row);
-            }
-            Ok(row) if row.iter().all(|value| value.is_finite()) => {
-                return Err(features.fault(format!("{} numbers, where the lines before have {columns}", row.len())));
-            }
-            // Once, before everything else.
-            Err(_) if is_header && features.line() == 1 => {}
-            _ => return Err(features.fault("features are finite numbers with commas between them")),
-        }
-        if values.len() > MOST_FEATURES {
-            return Err(features.fault(too_many(values.len() / columns.max(1), columns)));
-        }
+        matrix.values.drain(..matrix.columns);
     }
-    let nodes = values.len() / columns.max(1);
-    let mut known = Vec::new();
-    while let Some(line) = labels.next()? {
-        match label(line) {
-            Some(label) if known.len() < nodes => known.push(label),
-            // An empty last line is none.
-            Some(None) => {}
-            Some(_) => return Err(labels.fault(format!("a label too many: there are features of {nodes} nodes"))),
-            None if known.is_empty() && labels.line() == 1 => {}
-            None => return Err(labels.fault("a label is a whole number from 0; -1 or nothing where it is not known")),
-        }
+    let nodes = matrix.rows();
+    if known.len() > nodes {
+        return Err(
+            labels.fault(format!("a label too many: there are features of {nodes} nodes, and {} labels", known.len()))
+        );
     }
     if known.len() < nodes {
         return Err(labels.fault(format!("{} labels, and features of {nodes} nodes", known.len())));
     }
-    Ok(Nodes { features: values, columns, labels: known })
+    Ok(Nodes { features: matrix.values, columns: matrix.columns, labels: known })
+}
+
+fn read_matrix(lines: &mut Lines) -> Result<Matrix, ReadError> {
+    let (mut matrix, mut may_be_header) = (Matrix::default(), true);
+    while let Some(line) = lines.next()? {
+        if is_empty(line) {
+            continue;
+        }
+        let cells: Vec<&str> = line.split([',', ';', '\t']).map(unquoted).collect();
+        let row: Option<Vec<f32>> = cells.iter().map(|cell| feature(cell)).collect();
+        let is_header = std::mem::take(&mut may_be_header) && cells.iter().all(|cell| feature(cell).is_none());
+        if is_header && cells[0].is_empty() {
+            let reason = "the first column has no name: it looks like the index that pandas writes; leave it out with index=False";
+            return Err(lines.fault(reason));
+        }
+        match row {
+            Some(row) if matrix.columns == 0 || row.len() == matrix.columns => {
+                matrix.columns = row.len();
+                matrix.values.extend(row);
+            }
+            Some(row) => {
+                let reason = format!("{} numbers, where the lines before have {}", row.len(), matrix.columns);
+                return Err(lines.fault(reason));
+            }
+            None if is_header => {}
+            None => {
+                let cell = cells.iter().find(|cell| feature(cell).is_none()).copied().unwrap_or_default();
+                let reason = format!("{cell:?} is no finite number: features are, with commas between them");
+                return Err(lines.fault(reason));
+            }
+        }
+        if matrix.values.len() > MOST_FEATURES {
+            return Err(lines.fault(too_many(matrix.rows(), matrix.columns)));
+        }
+    }
+    Ok(matrix)
+}
+
+/// A number, or `True` and `False` as 1 and 0.
+fn feature(cell: &str) -> Option<f32> {
+    match cell {
+        "True" | "TRUE" | "true" => Some(1.0),
+        "False" | "FALSE" | "false" => Some(0.0),
+        _ => cell.parse().ok().filter(|value: &f32| value.is_finite()),
+    }
+}
+
+/// A label a line; empty last lines are none.
+fn read_labels(lines: &mut Lines) -> Result<Vec<Option<u16>>, ReadError> {
+    let (mut known, mut gap) = (Vec::new(), 0);
+    while let Some(line) = lines.next()? {
+        let (is_gap, is_word) = (line.trim().is_empty(), line.parse::<f64>().is_err());
+        match label(line) {
+            Some(_) if is_gap => gap += 1,
+            Some(label) => {
+                known.extend(std::iter::repeat_n(None, std::mem::take(&mut gap)));
+                known.push(label);
+            }
+            None if known.is_empty() && gap == 0 && lines.line() == 1 && is_word => {}
+            None => return Err(lines.fault("a label is a whole number from 0; -1 or nothing where it is not known")),
+        }
+        if known.len() + gap > Graph::NODES_MAX {
+            return Err(lines.fault(format!("more than the {} nodes accepted", Graph::NODES_MAX)));
+        }
+    }
+    Ok(known)
 }
 
 #[cfg(test)]
@@ -189,11 +290,42 @@ mod tests {
     const SPARSE: &str = "0 1:0.5 3:1\n-1\n2 2:-3e1\n";
 
     fn lines(bytes: &[u8]) -> Lines {
-        Lines::of("lines".into(), Cursor::new(bytes.to_vec()))
+        Lines::of("lines".into(), Cursor::new(bytes.to_vec())).unwrap()
     }
 
     fn graph(edges: &[u8], nodes: Result<Nodes, ReadError>) -> Result<NodeData, ReadError> {
         joined(lines(edges), nodes?, Path::new("graph"))
+    }
+
+    #[test]
+    fn edges_are_read_as_programs_write_them_and_never_left_out() {
+        let nodes = || dense(lines(FEATURES.as_bytes()), lines(LABELS.as_bytes()));
+        let count = |text: &str| graph(text.as_bytes(), nodes()).map(|data| data.graph().edge_count());
+        for text in [
+            "\"0\",\"1\"\n\"1\",\"2\"\n",
+            "\"from\",\"to\"\r\n\"0\",\"1\"\r\n1,2\r\n",
+            "0 1 {}\n1 2 {'weight': 3}\n",
+            "\u{feff}0;1\n1;2\n",
+        ] {
+            assert_eq!(count(text).unwrap(), 2, "{text}");
+        }
+        let fails = |text: &str| count(text).unwrap_err().to_string();
+        assert!(fails("from,to\nana,ben\n").contains("line 2: \"ana\" is no number of a node"));
+        assert!(fails("ana,ben\nben,cho\n").contains("line 2: \"ben\" is no number"));
+        assert!(fails("from,to\n").contains("there is no edge in it"));
+        assert!(fails("0,1,0.5\n").contains("line 1: an edge is two numbers of nodes"));
+    }
+
+    #[test]
+    fn a_line_that_counts_the_columns_is_no_node() {
+        let read = |features: &str, labels: &str| dense(lines(features.as_bytes()), lines(labels.as_bytes()));
+        let refused = read("0,1,2\n5,6,7\n8,9,10\n", "0\n0\n1\n").err().unwrap().to_string();
+        assert!(refused.contains("line 1: this line counts its columns"), "{refused}");
+        let found = read("0,1,2\n5,6,7\n8,9,10\n", "y\n0\n1.0\n").unwrap();
+        assert_eq!((found.features, found.labels), (vec![5.0, 6.0, 7.0, 8.0, 9.0, 10.0], vec![Some(0), Some(1)]));
+        let refused = read(",a,b\n0,5,6\n", "0\n").err().unwrap().to_string();
+        assert!(refused.contains("index=False"), "{refused}");
+        assert_eq!(read("True;\"2\"\nFalse;3\n", "0\nnan\n").unwrap().features, [1.0, 2.0, 0.0, 3.0]);
     }
 
     #[test]

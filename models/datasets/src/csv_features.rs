@@ -2,13 +2,14 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
-use std::io::Read;
+use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
-use csv::{ReaderBuilder, StringRecord};
+use csv::StringRecord;
 
-use crate::csv_header::row;
-use crate::csv_table::{line, number, read_error, read_record};
+use crate::csv_cells::{BlankRows, count_up, feature};
+use crate::csv_header::{row, two_columns};
+use crate::csv_table::{line, read_error, read_record, reader};
 use crate::{DataCard, DataError};
 
 /// Reads a table row after row; only what is returned is held in memory.
@@ -29,7 +30,7 @@ use crate::{DataCard, DataError};
 /// ```
 pub struct CsvFeatures {
     path: PathBuf,
-    reader: csv::Reader<Box<dyn Read + Send>>,
+    reader: csv::Reader<Box<dyn BufRead + Send>>,
     card: DataCard,
     /// Where in the file each column of the card is.
     places: Vec<usize>,
@@ -38,6 +39,8 @@ pub struct CsvFeatures {
     unused: Vec<String>,
     /// The first line, where that is a sample.
     first: Option<StringRecord>,
+    /// Rows of nothing at the end.
+    blank: Option<BlankRows>,
 }
 
 impl CsvFeatures {
@@ -54,33 +57,52 @@ impl CsvFeatures {
 
     /// The same of what is in the file at `path`.
     fn of(path: &Path, text: Box<dyn Read + Send>, card: DataCard) -> Result<Self, DataError> {
-        let mut reader = ReaderBuilder::new().has_headers(false).trim(csv::Trim::All).from_reader(text);
+        let mut reader = reader(text, path)?;
         let mut first = StringRecord::new();
         if !read_record(&mut reader, &mut first, path)? {
             return Err(DataError::Row { path: path.into(), line: 1, reason: "there is nothing in it".to_owned() });
         }
         let width = first.len();
-        let cells: BTreeMap<&str, usize> = first.iter().enumerate().map(|(place, cell)| (cell, place)).collect();
+        let mut cells: BTreeMap<&str, usize> = BTreeMap::new();
+        let mut twice = BTreeSet::new();
+        for (place, cell) in first.iter().enumerate() {
+            if cells.insert(cell, place).is_some() {
+                twice.insert(cell);
+            }
+        }
         let named: Option<Vec<usize>> = card.columns().iter().map(|name| cells.get(name.as_str()).copied()).collect();
         let (places, unused, first) = match named {
             Some(places) => {
+                if let Some(name) = card.columns().iter().find(|name| twice.contains(name.as_str())) {
+                    return Err(row(path, &first, two_columns(name)));
+                }
                 let used: BTreeSet<usize> = places.iter().copied().collect();
                 let unused = first.iter().enumerate().filter(|(place, _)| !used.contains(place));
                 let unused = unused.map(|(_, name)| name.to_owned()).collect();
                 (places, unused, None)
             }
-            None if first.iter().all(|cell| number(cell).is_some()) => {
+            None if first.iter().all(|cell| feature(cell).is_some()) => {
                 check_nameless(&card, width, path)?;
+                if count_up(first.iter()) {
+                    let reason = "it counts up, as programs number columns without names: is it a header or a sample? Give the table a \
+                                  first line with the names of the columns, x1 and so on, in place of it or above it";
+                    return Err(row(path, &first, reason.to_owned()));
+                }
                 ((0..width).collect(), Vec::new(), Some(first))
             }
             None => return Err(missing(&card, &cells, path)),
         };
-        Ok(Self { path: path.into(), reader, card, places, width, unused, first })
+        Ok(Self { path: path.into(), reader, card, places, width, unused, first, blank: None })
     }
 
     /// The columns of the file that the card does not have.
     pub fn unused(&self) -> &[String] {
         &self.unused
+    }
+
+    /// How many of the rows read so far had nothing in them. They are at the end, and left out.
+    pub fn blank_rows(&self) -> usize {
+        self.blank.map_or(0, |blank| blank.count)
     }
 
     /// The features of the next rows, `most` at most, one after the other: `[rows, columns of the card]`. None at the end.
@@ -91,14 +113,22 @@ impl CsvFeatures {
     pub fn next_rows(&mut self, most: usize) -> Result<Vec<f32>, DataError> {
         let mut features = Vec::new();
         let mut record = StringRecord::new();
-        for _ in 0..most {
+        let mut rows = 0;
+        while rows < most {
             if let Some(first) = self.first.take() {
                 self.push(&first, &mut features)?;
             } else if read_record(&mut self.reader, &mut record, &self.path)? {
+                if BlankRows::count(&mut self.blank, &record, line(&record)) {
+                    continue;
+                }
+                if let Some(BlankRows { line, .. }) = self.blank {
+                    return Err(DataError::Row { path: self.path.clone(), line, reason: BlankRows::in_the_middle() });
+                }
                 self.push(&record, &mut features)?;
             } else {
                 break;
             }
+            rows += 1;
         }
         Ok(features)
     }
@@ -110,7 +140,7 @@ impl CsvFeatures {
         }
         for (column, &place) in self.places.iter().enumerate() {
             let cell = record.get(place).unwrap_or_default();
-            let scaled = number(cell).map(|raw| self.card.scale(column, raw)).filter(|scaled| scaled.is_finite());
+            let scaled = feature(cell).map(|raw| self.card.scale(column, raw)).filter(|scaled| scaled.is_finite());
             features.push(scaled.ok_or_else(|| DataError::Cell {
                 path: self.path.clone(),
                 line: line(record),
@@ -170,8 +200,8 @@ mod tests {
         assert_eq!(table.next_rows(2).unwrap(), [1.0, 2.0, 3.0, 4.0]);
         assert_eq!(table.next_rows(2).unwrap(), [5.0, 6.0]);
         assert!(table.next_rows(2).unwrap().is_empty());
-        let mut nameless = open("1,2\n3,4\n", &["x1", "x2"]).unwrap();
-        assert_eq!(nameless.next_rows(9).unwrap(), [1.0, 2.0, 3.0, 4.0]);
+        let mut nameless = open("2,1\n3,4\n", &["x1", "x2"]).unwrap();
+        assert_eq!(nameless.next_rows(9).unwrap(), [2.0, 1.0, 3.0, 4.0]);
     }
 
     #[test]
@@ -185,7 +215,20 @@ mod tests {
         assert!(row("a,b\n1,2\n1,x\n").contains("line 3, column 2 (b): \"x\" is not a finite number"));
         assert!(row("a,b\n1,1e300\n").contains("line 2, column 2 (b): \"1e300\""));
         assert!(row("a,b\n1,2\n1\n").contains("line 3"));
+        assert!(row("a,b\n1,2\n,\n1,2\n").contains("line 3: all of its cells are empty"));
+        assert!(fails("a,b,a\n1,2,9\n", &["a", "b"]).contains("line 1: the header has two columns `a`"));
+        assert!(fails("1,2\n3,4\n", &["x1", "x2"]).contains("line 1: it counts up"));
     }
+
+    #[test]
+    fn tables_of_other_programs_and_rows_of_nothing_at_the_end_are_read() {
+        let mut table = open("sep=;\r\nb;a;note\r\n2;True;x\r\n4;FALSE;y\r\n;;\r\n;;\r\n", &["a", "b"]).unwrap();
+        assert_eq!(table.next_rows(9).unwrap(), [1.0, 2.0, 0.0, 4.0]);
+        assert_eq!((table.next_rows(9).unwrap(), table.blank_rows()), (Vec::new(), 2));
+        // A column that is not needed may stand there twice.
+        assert_eq!(open("a,b,c,c\n1,2,3,4\n", &["a", "b"]).unwrap().next_rows(9).unwrap(), [1.0, 2.0]);
+    }
+
     #[test]
     fn mutated_tables_without_labels_are_refused_or_read_in_the_order_of_the_card() {
         let (named, nameless) = (card(&["a", "b"]), card(&["x1", "x2"]));
@@ -194,7 +237,7 @@ mod tests {
             let (first, rest) = (table.next_rows(1)?, table.next_rows(100)?);
             Ok::<_, DataError>([first, rest].concat())
         };
-        let seeds = [&b"kind,b,a\nx,2,1\n\"y\",4e3,-3\n"[..], b"1,2\n.5,4\n", b"\xef\xbb\xbfb,a\r\n7,8\r\n"]
+        let seeds = [&b"kind,b,a\nx,2,1\n\"y\",4e3,-3\n"[..], b"2,1\n.5,4\n", b"\xef\xbb\xbfb,a\r\n7,8\r\n"]
             .map(<[u8]>::to_vec);
         assert_eq!(read(&seeds[0], &named).unwrap(), [1.0, 2.0, -3.0, 4000.0]);
         assert_eq!((read(&seeds[1], &nameless).unwrap().len(), read(&seeds[2], &named).unwrap()), (4, vec![8.0, 7.0]));

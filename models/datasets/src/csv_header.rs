@@ -4,6 +4,8 @@
 //!   5.1,3.5,1.4,setosa       numbers beside the label     a sample: the columns are called x1, x2, x3
 //!   length,width,depth,kind  words beside the label       a header
 //!   length,3.5,depth,kind    both                         refused: it can be either
+//!   0,1,2,kind               whole numbers, and a word    a header if no sample has that label; refused where that is not sure
+//!   0,1,2,3                  a line that counts up        refused: it can be either
 //! ```
 
 use std::collections::BTreeSet;
@@ -12,10 +14,15 @@ use std::path::Path;
 use csv::StringRecord;
 
 use crate::DataError;
-use crate::csv_table::{CsvSource, LabelColumn, line, number};
+use crate::csv_cells::{are_different_whole_numbers, count_up, feature, is_missing};
+use crate::csv_classes::name_of;
+use crate::csv_table::{CsvSource, LabelColumn, line};
+
+/// Names by which people know a label, in lower case.
+const LABEL_NAMES: [&str; 6] = ["label", "labels", "target", "targets", "class", "y"];
 
 /// The columns of a table.
-#[derive(Debug)]
+#[derive(Debug, Default)]
 pub(crate) struct Layout {
     /// Which column is the label, from 0.
     pub(crate) label: usize,
@@ -25,46 +32,139 @@ pub(crate) struct Layout {
     pub(crate) names: Vec<String>,
     /// What the first line calls the label; none where it is a sample.
     pub(crate) header: Option<String>,
+    /// Who says which column is the label.
+    asked: LabelColumn,
+    /// Whether a first line of numbers and a word at the label was taken for a header.
+    pub(crate) has_numbers_for_names: bool,
 }
 
-impl Layout {
-    /// What the first line says.
+/// What the first line says.
+pub(crate) enum FirstLine {
+    /// The names of the columns.
+    Names(Layout),
+    /// A sample.
+    Sample(Layout),
+    /// Numbers, and a word as the label: what it is depends on the labels below.
+    Unclear(Layout),
+}
+
+impl FirstLine {
+    /// Looks at the first line of a table.
     pub(crate) fn of(source: &CsvSource, first: &StringRecord) -> Result<Self, DataError> {
         let label = find_label(source, first)?;
         let reject = |reason: String| row(&source.path, first, reason);
         if first.len() < 2 {
-            return Err(reject("a label and at least one feature are needed".into()));
-        }
-        let others = || first.iter().enumerate().filter(|(column, _)| *column != label).map(|(_, cell)| cell);
-        let numbers = others().filter(|cell| number(cell).is_some()).count();
-        let is_header = numbers == 0;
-        if is_header {
-            let names: Vec<String> = others().map(str::to_owned).collect();
-            check_names(&names).map_err(reject)?;
-            let header = first.get(label).map(str::to_owned);
-            return Ok(Self { label, width: first.len(), names, header });
-        }
-        if let LabelColumn::Named(name) = &source.label {
             return Err(reject(format!(
-                "this line has a cell {name:?}, but numbers beside it: is it a header or a sample? Give the table a first \
-                 line with the name of every column, or name the label by its place, as in label={}",
-                label + 1
+                "a label and at least one feature are needed, and this line has one cell, {:?}: are cells separated by commas, \
+                 semicolons, tabs or bars?",
+                first.get(0).unwrap_or_default().chars().take(80).collect::<String>()
             )));
         }
+        let numbers = beside(first, label).filter(|cell| feature(cell).is_some()).count();
+        if numbers == 0 {
+            return Layout::named(source, first, label).map(Self::Names);
+        }
         if numbers < first.len() - 1 {
-            let word = others().find(|cell| number(cell).is_none()).unwrap_or_default();
+            let word = beside(first, label).find(|cell| feature(cell).is_none()).unwrap_or_default();
             return Err(reject(format!(
                 "numbers and words such as {word:?} stand side by side: is it a header or a sample? Give every column a name \
                  that is no number, or every cell of the first sample a number"
             )));
         }
+        if count_up(first.iter()) {
+            return Err(reject(format!(
+                "it counts from {} to {}, as programs number columns without names: is it a header or a sample? Give the table a \
+                 first line with a name for every column, in place of these numbers or above them",
+                first.get(0).unwrap_or_default(),
+                first.get(first.len() - 1).unwrap_or_default()
+            )));
+        }
         let names = (1..first.len()).map(|column| format!("x{column}")).collect();
-        Ok(Self { label, width: first.len(), names, header: None })
+        let layout = Layout {
+            label,
+            width: first.len(),
+            names,
+            header: None,
+            asked: source.label.clone(),
+            has_numbers_for_names: false,
+        };
+        let cell = first.get(label).unwrap_or_default();
+        let is_word = feature(cell).is_none() && !is_missing(cell);
+        Ok(if is_word { Self::Unclear(layout) } else { Self::Sample(layout) })
+    }
+}
+
+impl Layout {
+    /// A header.
+    fn named(source: &CsvSource, first: &StringRecord, label: usize) -> Result<Self, DataError> {
+        let reject = |reason: String| row(&source.path, first, reason);
+        check_names(first, label).map_err(reject)?;
+        if source.label == LabelColumn::Last {
+            check_label(first).map_err(reject)?;
+        }
+        Ok(Self {
+            label,
+            width: first.len(),
+            names: beside(first, label).map(str::to_owned).collect(),
+            header: first.get(label).map(str::to_owned),
+            asked: source.label.clone(),
+            has_numbers_for_names: false,
+        })
+    }
+
+    /// Makes a header of an unclear first line, or leaves it a sample, now that `labels`, those of all other lines, are known.
+    pub(crate) fn settle(self, source: &CsvSource, first: &StringRecord, labels: &[String]) -> Result<Self, DataError> {
+        let word = first.get(self.label).unwrap_or_default();
+        let is_class = labels.contains(&name_of(word));
+        let is_named = matches!(source.label, LabelColumn::Named(_));
+        if !is_named && (is_class || labels.is_empty()) {
+            return Ok(self);
+        }
+        let is_over_numbers = labels.iter().all(|label| feature(label).is_some());
+        let could_be_names = are_different_whole_numbers(beside(first, self.label));
+        let is_sure = is_over_numbers || is_named || count_up(beside(first, self.label));
+        if could_be_names && is_sure && !is_class && !labels.is_empty() {
+            let named = Self::named(source, first, self.label)?;
+            return Ok(Self { has_numbers_for_names: true, ..named });
+        }
+        if is_named {
+            return Err(row(
+                &source.path,
+                first,
+                format!(
+                    "this line has a cell {word:?}, but numbers beside it: is it a header or a sample? Give the table a first line \
+                     with the name of every column, or name the label by its place, as in label={}",
+                    self.label + 1
+                ),
+            ));
+        }
+        if is_over_numbers || could_be_names || is_usual(word) {
+            let reason = format!(
+                "no other line has its label {word:?}, and there are numbers beside it: is it a header or a sample? Give the table a \
+                 first line with a name that is no number for every column, in place of this line or above it"
+            );
+            return Err(row(&source.path, first, reason));
+        }
+        Ok(self)
     }
 
     /// What the label column is called; `y` where the table says nothing.
     pub(crate) fn label_name(&self) -> &str {
         self.header.as_deref().filter(|name| !name.is_empty()).unwrap_or("y")
+    }
+
+    /// Which column is the label, and why.
+    pub(crate) fn label_and_reason(&self) -> String {
+        let place = self.label + 1;
+        let column = match self.header.as_deref().filter(|name| !name.is_empty()) {
+            Some(name) => format!("column `{name}`"),
+            None => format!("column {place}"),
+        };
+        match &self.asked {
+            LabelColumn::Last => format!("{column}, the last"),
+            LabelColumn::Named(name) => format!("{column}, as label={name} says"),
+            LabelColumn::Numbered(number) => format!("{column}, as label={number} says"),
+        }
     }
 
     /// What a person calls the label column: its place, and its name in the header.
@@ -85,6 +185,11 @@ impl Layout {
     }
 }
 
+/// The cells of a line beside the label.
+fn beside(line: &StringRecord, label: usize) -> impl Iterator<Item = &str> {
+    line.iter().enumerate().filter(move |(column, _)| *column != label).map(|(_, cell)| cell)
+}
+
 fn find_label(source: &CsvSource, first: &StringRecord) -> Result<usize, DataError> {
     let missing = |names| DataError::LabelColumn {
         path: source.path.clone(),
@@ -93,7 +198,7 @@ fn find_label(source: &CsvSource, first: &StringRecord) -> Result<usize, DataErr
         names,
     };
     match &source.label {
-        LabelColumn::Last => Ok(first.len() - 1),
+        LabelColumn::Last => Ok(first.len().saturating_sub(1)),
         LabelColumn::Numbered(number) if number.get() <= first.len() => Ok(number.get() - 1),
         LabelColumn::Numbered(_) => Err(missing("numbered from 1".into())),
         LabelColumn::Named(name) => first
@@ -103,20 +208,45 @@ fn find_label(source: &CsvSource, first: &StringRecord) -> Result<usize, DataErr
     }
 }
 
-fn check_names(names: &[String]) -> Result<(), String> {
+/// Every column but the label has a name, and no two have the same.
+fn check_names(header: &StringRecord, label: usize) -> Result<(), String> {
     let mut seen = BTreeSet::new();
-    for name in names {
-        if name.is_empty() {
-            return Err("the header has a column without a name".to_owned());
+    for (column, name) in header.iter().enumerate() {
+        if name.is_empty() && column != label {
+            let by_pandas = if column == 0 { " (pandas writes its index so; index=False leaves it out)" } else { "" };
+            return Err(format!("the header has a column without a name, column {}{by_pandas}", column + 1));
         }
         if name.len() > crate::card::NAME_MAX || name.chars().any(char::is_control) {
             return Err("the header has a name of more than 256 bytes, or with characters that do not print".to_owned());
         }
         if !seen.insert(name) {
-            return Err(format!("the header has two columns `{name}`"));
+            return Err(two_columns(name));
         }
     }
     Ok(())
+}
+
+/// What is wrong with a header in which a name stands twice.
+pub(crate) fn two_columns(name: &str) -> String {
+    format!("the header has two columns `{name}`: give each its own name")
+}
+
+/// No other column has a name that says it is the label, where the last is taken because nobody says otherwise.
+fn check_label(header: &StringRecord) -> Result<(), String> {
+    let last = header.get(header.len() - 1).unwrap_or_default();
+    let are_places = header.iter().any(|name| name.eq_ignore_ascii_case("x"));
+    let is_label = |name: &str| is_usual(name) && !(are_places && name.eq_ignore_ascii_case("y"));
+    match header.iter().find(|name| is_label(name)) {
+        Some(name) if !is_usual(last) => Err(format!(
+            "is `{name}` the label, or the last column, `{last}`? Say so behind the name of the file: csv:FILE,label={name} or \
+             csv:FILE,label={last}"
+        )),
+        _ => Ok(()),
+    }
+}
+
+fn is_usual(name: &str) -> bool {
+    LABEL_NAMES.iter().any(|usual| name.eq_ignore_ascii_case(usual))
 }
 
 /// A line that cannot be used.

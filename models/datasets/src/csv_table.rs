@@ -6,13 +6,14 @@
 use std::collections::BTreeMap;
 use std::fmt;
 use std::fs::File;
-use std::io::{ErrorKind, Read};
+use std::io::{BufRead, ErrorKind, Read};
 use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use csv::{ReaderBuilder, StringRecord};
 
-use crate::csv_header::{Layout, row};
+use crate::csv_cells::{BlankRows, feature, is_missing, number};
+use crate::csv_header::{FirstLine, Layout, row};
 use crate::objective::ObjectiveKind;
 use crate::{DataCard, DataError, Samples, TableSums, csv_classes, csv_columns};
 
@@ -63,6 +64,8 @@ pub(crate) struct Table {
     label_names: Vec<String>,
     /// The line of the first label that is no number, and what it is.
     first_word: Option<(u64, String)>,
+    /// Rows of nothing at the end, which are left out.
+    blank: Option<BlankRows>,
 }
 
 impl Table {
@@ -73,31 +76,27 @@ impl Table {
     }
 
     /// The same of what is in the file.
-    pub(crate) fn of(source: &CsvSource, text: impl Read) -> Result<Self, DataError> {
+    pub(crate) fn of(source: &CsvSource, file: impl Read + Send) -> Result<Self, DataError> {
         let path = &source.path;
-        let mut reader = ReaderBuilder::new().has_headers(false).trim(csv::Trim::All).from_reader(text);
+        let mut reader = reader(file, path)?;
         let mut record = StringRecord::new();
         if !read_record(&mut reader, &mut record, path)? {
             return Err(DataError::TooFew { path: path.clone(), samples: 0, classes: 0 });
         }
-        let layout = Layout::of(source, &record)?;
-        let has_header = layout.header.is_some();
-        let mut rows = Rows {
-            table: Self {
-                path: path.clone(),
-                layout,
-                raw: Vec::new(),
-                labels: Vec::new(),
-                label_names: Vec::new(),
-                first_word: None,
-            },
-            numbers: BTreeMap::new(),
+        let (layout, sample, unclear) = match FirstLine::of(source, &record)? {
+            FirstLine::Names(layout) => (layout, None, None),
+            FirstLine::Sample(layout) => (layout, Some(record.clone()), None),
+            FirstLine::Unclear(layout) => (layout, None, Some(record.clone())),
         };
-        if !has_header {
-            rows.push(&record)?;
+        let mut rows = Rows::new(path, layout);
+        if let Some(sample) = sample {
+            rows.push(&sample)?;
         }
         while read_record(&mut reader, &mut record, path)? {
             rows.push(&record)?;
+        }
+        if let Some(first) = unclear {
+            rows.settle(source, &first)?;
         }
         rows.finish()
     }
@@ -120,6 +119,33 @@ impl Table {
     /// Whether the names of its columns are its own, and not made up.
     pub(crate) fn has_header(&self) -> bool {
         self.layout.header.is_some()
+    }
+
+    /// What a person should know of how it was read: where names and label come from, what is left out.
+    pub(crate) fn remarks(&self) -> Vec<String> {
+        let path = self.path.display();
+        let names = match &self.layout.header {
+            None => Some(format!(
+                "{path} has no first line with names: its columns are called x1 to x{}",
+                self.columns().len()
+            )),
+            Some(label) if self.layout.has_numbers_for_names => Some(format!(
+                "the first line of {path} is taken for names of columns: no sample has the label `{label}`"
+            )),
+            Some(_) => None,
+        };
+        let are_classes = csv_classes::of_site(&self.path, &self.label_names, self.len()).is_ok();
+        let label = format!(
+            "label: {}; {} samples, {} {}",
+            self.layout.label_and_reason(),
+            self.len(),
+            self.label_count(),
+            if are_classes { "classes" } else { "different values" }
+        );
+        let blank = self.blank.map(|blank| {
+            format!("{path}: the rows at the end from line {} on, {}, are empty and left out", blank.line, blank.count)
+        });
+        names.into_iter().chain([label]).chain(blank).collect()
     }
 
     /// The names of its columns.
@@ -205,8 +231,27 @@ struct Rows {
 }
 
 impl Rows {
+    fn new(path: &Path, layout: Layout) -> Self {
+        let table = Table {
+            path: path.into(),
+            layout,
+            raw: Vec::new(),
+            labels: Vec::new(),
+            label_names: Vec::new(),
+            first_word: None,
+            blank: None,
+        };
+        Self { table, numbers: BTreeMap::new() }
+    }
+
     fn push(&mut self, record: &StringRecord) -> Result<(), DataError> {
-        let Table { path, layout, raw, .. } = &mut self.table;
+        let Table { path, layout, raw, blank, .. } = &mut self.table;
+        if BlankRows::count(blank, record, line(record)) {
+            return Ok(());
+        }
+        if let Some(BlankRows { line, .. }) = *blank {
+            return Err(DataError::Row { path: path.clone(), line, reason: BlankRows::in_the_middle() });
+        }
         if record.len() != layout.width {
             let reason = format!("{} cells where the first line has {}", record.len(), layout.width);
             return Err(row(path, record, reason));
@@ -216,22 +261,42 @@ impl Rows {
             return Err(DataError::TooLarge { path: path.clone(), announced, max: CELLS_MAX });
         }
         for (column, cell) in record.iter().enumerate().filter(|(column, _)| *column != layout.label) {
-            raw.push(number(cell).ok_or_else(|| DataError::Cell {
+            raw.push(feature(cell).ok_or_else(|| DataError::Cell {
                 path: path.clone(),
                 line: line(record),
                 column: layout.describe(column),
                 cell: cell.to_owned(),
             })?);
         }
-        let label = csv_classes::name_of(record.get(layout.label).unwrap_or_default());
-        if label.is_empty() {
-            return Err(row(path, record, "the label is empty".to_owned()));
+        let cell = record.get(layout.label).unwrap_or_default();
+        if is_missing(cell) {
+            let (path, column) = (path.clone(), layout.describe_label());
+            return Err(DataError::MissingLabel { path, line: line(record), column, cell: cell.to_owned() });
         }
+        let label = csv_classes::name_of(cell);
         if self.table.first_word.is_none() && number(&label).is_none() {
             self.table.first_word = Some((line(record), label.clone()));
         }
         let label = self.number(label);
         self.table.labels.push(label);
+        Ok(())
+    }
+
+    /// Takes the first line, of which it was not clear what it is, for a header or for the first sample.
+    fn settle(&mut self, source: &CsvSource, first: &StringRecord) -> Result<(), DataError> {
+        let layout = std::mem::take(&mut self.table.layout);
+        self.table.layout = layout.settle(source, first, &self.table.label_names)?;
+        if self.table.layout.header.is_some() {
+            return Ok(());
+        }
+        let blank = self.table.blank.take();
+        self.push(first)?;
+        let Table { layout, raw, labels, .. } = &mut self.table;
+        raw.rotate_right(layout.width - 1);
+        labels.rotate_right(1);
+        let label = csv_classes::name_of(first.get(layout.label).unwrap_or_default());
+        self.table.first_word = Some((line(first), label));
+        self.table.blank = blank;
         Ok(())
     }
 
@@ -257,9 +322,15 @@ impl Rows {
     }
 }
 
-/// A finite number, if the cell holds one.
-pub(crate) fn number(cell: &str) -> Option<f64> {
-    cell.parse::<f64>().ok().filter(|number| number.is_finite())
+/// Reads records of any length, in the encoding and with the separator of the file.
+pub(crate) fn reader<'a>(
+    file: impl Read + Send + 'a,
+    path: &Path,
+) -> Result<csv::Reader<Box<dyn BufRead + Send + 'a>>, DataError> {
+    let table = mingle_plaintext::open_table(file).map_err(|error| read_error(path, error))?;
+    let mut builder = ReaderBuilder::new();
+    builder.has_headers(false).flexible(true).delimiter(table.separator).trim(csv::Trim::All);
+    Ok(builder.from_reader(table.text))
 }
 
 /// The line of a record, from 1.
@@ -276,12 +347,10 @@ pub(crate) fn read_record(
         let line = error.position().map_or(0, csv::Position::line);
         match error.into_kind() {
             csv::ErrorKind::Io(error) => read_error(path, error),
-            csv::ErrorKind::UnequalLengths { expected_len, len, .. } => DataError::Row {
-                path: path.into(),
-                line,
-                reason: format!("{len} cells where the first line has {expected_len}"),
-            },
-            csv::ErrorKind::Utf8 { .. } => DataError::Row { path: path.into(), line, reason: "not UTF-8 text".into() },
+            csv::ErrorKind::Utf8 { .. } => {
+                let reason = "not UTF-8 text: save the table as UTF-8 (Excel: \"CSV UTF-8\")".to_owned();
+                DataError::Row { path: path.into(), line, reason }
+            }
             other => read_error(path, std::io::Error::new(ErrorKind::InvalidData, format!("{other:?}"))),
         }
     })

@@ -127,8 +127,23 @@ pub enum DataError {
         reason: String,
     },
     /// A cell of a table is no number.
-    #[error("{}, line {line}, column {column}: {cell:?} is not a finite number", path.display())]
+    #[error("{}, line {line}, column {column}: {cell:?} is not a finite number{}", path.display(), crate::csv_cells::way_out(cell))]
     Cell {
+        /// The file.
+        path: PathBuf,
+        /// The line, counted from 1.
+        line: u64,
+        /// The column, counted from 1, with its name if it has one.
+        column: String,
+        /// What the cell holds.
+        cell: String,
+    },
+    /// A sample has no label.
+    #[error(
+        "{}, line {line}, column {column}: the label is missing: {cell:?} is no class. Leave the row out, or write down its label",
+        path.display()
+    )]
+    MissingLabel {
         /// The file.
         path: PathBuf,
         /// The line, counted from 1.

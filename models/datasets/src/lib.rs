@@ -14,6 +14,7 @@
 mod card;
 mod card_error;
 mod cifar10;
+mod csv_cells;
 mod csv_classes;
 mod csv_columns;
 mod csv_features;

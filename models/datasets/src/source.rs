@@ -176,12 +176,8 @@ impl RawData {
     /// What a person should know of how it was read.
     pub fn remarks(&self) -> Vec<String> {
         match &self.raw {
-            Raw::Table(table) if !table.has_header() => vec![format!(
-                "{} has no first line with names: its columns are called x1 to x{}",
-                table.path().display(),
-                table.columns().len()
-            )],
-            _ => Vec::new(),
+            Raw::Table(table) => table.remarks(),
+            Raw::Images { .. } | Raw::Text(_) => Vec::new(),
         }
     }
 
@@ -417,11 +413,11 @@ mod tests {
         let seeds = [
             "x, y ,label\n0.5,0,ham\n1.5,\"2\",spam\n-2,4,ham\n3e2,1,spam\n.5,3,ham\n",
             "1,2;3\n4,5;6\n",
-            "\u{feff}label,b\r\n1,0\r\n2,1\r\n2,5\r\n1,7\r\n1,3.0\r\n",
+            "\u{feff}kind,b\r\n1,0\r\n2,1\r\n2,5\r\n1,7\r\n1,3.0\r\n",
             "1,0\n2,1.0\n3,0\n4,1\n5,0\n",
         ];
         let seeds = seeds.map(|seed| seed.as_bytes().to_vec());
-        for (seed, label) in [(0, 0), (0, 1), (2, 1), (3, 0)] {
+        for (seed, label) in [(0, 0), (0, 1), (2, 2), (3, 0)] {
             assert!(
                 load(&seeds[seed], columns[label].clone(), ObjectiveKind::Classification).is_ok(),
                 "{seed} {label}"

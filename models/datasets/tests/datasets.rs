@@ -160,11 +160,11 @@ fn a_damaged_table_is_named_with_the_line_and_the_column() {
         ("a\nb\n", "", "line 1: a label and at least one feature are needed"),
         ("1,2,a\n", ",label=4", "has no label column number 4: its 3 columns are numbered from 1"),
         ("x,y,z\n1,2,3\n", ",label=w", "has no label column named \"w\": its 3 columns are x, y, z"),
-        ("1,2,a\n2,3,b\n", "", "holds 2 samples in 2 classes: at least 5 samples and 2 classes"),
+        ("1,1,a\n2,3,b\n", "", "holds 2 samples in 2 classes: at least 5 samples and 2 classes"),
         ("1,a\n2,a\n3,a\n4,a\n5,a\n", "", "holds 5 samples in 1 classes"),
         ("h1,h1,c\n1,2,a\n", "", "line 1: the header has two columns `h1`"),
         ("h1,,c\n1,2,a\n", "", "line 1: the header has a column without a name"),
-        ("1,2,a\n1,2,\n", "", "line 2: the label is empty"),
+        ("1,2,a\n1,2,\n", "", "line 2, column 3: the label is missing"),
         ("", "", "holds 0 samples in 0 classes"),
     ];
     for (text, options, message) in cases {
@@ -175,7 +175,7 @@ fn a_damaged_table_is_named_with_the_line_and_the_column() {
     let folder = tempfile::tempdir().unwrap();
     write(&folder, "table.csv", b"1,2,a\n1,2,\xff\n");
     let error = load(&format!("csv:{}/table.csv", folder.path().display())).unwrap_err();
-    assert!(error.ends_with("table.csv, line 2: not UTF-8 text"), "{error}");
+    assert!(error.contains("table.csv, line 2: not UTF-8 text: save the table as UTF-8"), "{error}");
     let error = load("csv:/nowhere/table.csv").unwrap_err();
     assert!(error.starts_with("cannot read /nowhere/table.csv: "), "{error}");
 }

@@ -1,11 +1,13 @@
 """Train a model of your own in a Mingle swarm: `swarm = mingle.join(model, optimizer)`.
 
 The peer, `mingle run --trainer`, is a process of its own; this package talks to it over the socket in its home. It needs the standard
-library alone: `mingle.join` uses the PyTorch of the model that it is given, `mingle.Exchange` takes numpy, JAX, or any buffer of f32.
+library alone: `mingle.join` uses the PyTorch of the model that it is given and `mingle.load` writes a final model into one, `mingle.Exchange`
+takes numpy, JAX, or any buffer of f32.
 """
 
 from __future__ import annotations
 
+import importlib
 from typing import TYPE_CHECKING, Any
 
 from mingle.errors import (
@@ -26,6 +28,7 @@ from mingle.layout import Layout
 from mingle.version import VERSION
 
 if TYPE_CHECKING:
+    from mingle.loading import load as load
     from mingle.torch import Swarm as Swarm
     from mingle.torch import join as join
 
@@ -47,13 +50,18 @@ __all__ = [
     "SwarmDone",
     "TimedOut",
     "join",
+    "load",
 ]
+
+_OF_TORCH = {"Swarm": "mingle.torch", "join": "mingle.torch", "load": "mingle.loading"}
+"""What is imported when it is asked for: PyTorch takes seconds to import, and who uses numpy does not have it."""
 
 
 def __getattr__(name: str) -> Any:
-    # PyTorch takes seconds to import, and who uses numpy does not have it.
-    if name in ("join", "Swarm"):
-        from mingle import torch
-
-        return getattr(torch, name)
+    if name in _OF_TORCH:
+        return getattr(importlib.import_module(_OF_TORCH[name]), name)
     raise AttributeError(f"module 'mingle' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted({*__all__, *(name for name in globals() if name.startswith("__"))})

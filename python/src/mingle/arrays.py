@@ -1,6 +1,7 @@
 """What `mingle.Exchange` takes as a model, and how that becomes a vector of `f32` and back.
 
-- any buffer of f32: an array of numpy, `array.array("f")`, a `memoryview`; f64 arrays of numpy are rounded
+- any buffer of f32: an array of numpy, `array.array("f")`, a `memoryview`; arrays of numpy with other real numbers are converted, and
+  what comes back has their type: so whole numbers, which cannot hold a swarm's model, are refused
 - a `Layout`, where the model is to be taken from the swarm; vectors are then `array.array("f")`
 - a dict of names and numpy arrays
 - a pytree of JAX, or any object with a `flatten` of the user's, which works as `jax.flatten_util.ravel_pytree` does
@@ -23,10 +24,18 @@ Flatten = Callable[[Any], tuple[Any, Callable[[Any], Any]]]
 class Form:
     """How a model is laid out as a vector. `to_vector` returns a buffer of f32, `from_vector` a model from such a buffer."""
 
-    def __init__(self, layout: Layout, to_vector: Callable[[Any], memoryview[float]], from_vector: Callable[[memoryview[float]], Any]) -> None:
+    def __init__(
+        self,
+        layout: Layout,
+        to_vector: Callable[[Any], memoryview[float]],
+        from_vector: Callable[[memoryview[float]], Any],
+        is_exact: bool = True,
+    ) -> None:
         self.layout = layout
         self._to_vector = to_vector
         self.from_vector = from_vector
+        self.is_exact = is_exact
+        """Whether a model holds any vector of f32 without rounding."""
 
     def to_vector(self, model: Any) -> memoryview[float]:
         """The model as f32, `[dimension]`. `LayoutError` where it has another length."""
@@ -43,11 +52,16 @@ def form_of(model: Any, flatten: Flatten | None = None) -> Form:
     if flatten is not None:
         return _flattened(model, flatten)
     if isinstance(model, dict) and "numpy" in sys.modules and all(_is_numpy(value) for value in model.values()):
+        for name, value in model.items():
+            _check_real(f"`{name}`", value)
         return _dict_form(model)
     if _is_numpy(model):
+        _check_real("the model", model)
         return _numpy_form(model)
     if (jax := sys.modules.get("jax")) is not None and all(hasattr(leaf, "dtype") for leaf in jax.tree_util.tree_leaves(model)):
         return _jax_form(model)
+    if hasattr(model, "dtype") and hasattr(model, "__array__"):
+        _check_real("the model", model)
     return Form(Layout.flat(len(_floats(model))), _floats, lambda vector: array("f", vector.tobytes()))
 
 
@@ -66,6 +80,26 @@ def _floats(model: Any) -> memoryview[float]:
     return view.cast("B").cast("f")
 
 
+def _check_real(what: str, tensor: Any) -> None:
+    """Refuses what would cut the swarm's model: it comes back in the type that went in."""
+    kind = _kind(tensor)
+    if "complex" in kind:
+        raise LayoutError(f"{what} is an array of {kind}: give its real and imaginary parts as two arrays")
+    if "float" not in kind:
+        to_do = "convert it, as array.astype('float32') does, or leave it out of the model"
+        raise LayoutError(f"{what} is an array of {kind}, which cannot hold the numbers of a swarm's model: {to_do}")
+
+
+def _is_wide(tensor: Any) -> bool:
+    """Whether its type holds any f32."""
+    return _kind(tensor) in ("float32", "float64", "float96", "float128")
+
+
+def _kind(tensor: Any) -> str:
+    """The name of the type of its numbers, of numpy, JAX or PyTorch."""
+    return str(getattr(tensor.dtype, "name", tensor.dtype)).removeprefix("torch.")
+
+
 def _is_numpy(model: Any) -> bool:
     numpy = sys.modules.get("numpy")
     return numpy is not None and isinstance(model, numpy.ndarray)
@@ -77,7 +111,7 @@ def _numpy_form(model: Any) -> Form:
     def from_vector(vector: memoryview[float]) -> Any:
         return numpy.frombuffer(vector, dtype=numpy.float32).reshape(model.shape).astype(model.dtype)
 
-    return Form(Layout([("x", model.shape)]), _floats, from_vector)
+    return Form(Layout([("x", model.shape)]), _floats, from_vector, is_exact=_is_wide(model))
 
 
 def _dict_form(model: dict[str, Any]) -> Form:
@@ -96,7 +130,7 @@ def _dict_form(model: dict[str, Any]) -> Form:
         parts = ((entry, flat[entry.offset : entry.offset + entry.size]) for entry in layout)
         return {entry.name: part.reshape(entry.shape).astype(model[entry.name].dtype) for entry, part in parts}
 
-    return Form(layout, to_vector, from_vector)
+    return Form(layout, to_vector, from_vector, is_exact=all(map(_is_wide, model.values())))
 
 
 def _flattened(model: Any, flatten: Flatten) -> Form:
@@ -105,7 +139,8 @@ def _flattened(model: Any, flatten: Flatten) -> Form:
     def from_vector(vector: memoryview[float]) -> Any:
         return unflatten(_like_flat(vector))
 
-    return Form(Layout.flat(len(_floats(vector))), lambda model: _floats(flatten(model)[0]), from_vector)
+    # What the function rounds is not known.
+    return Form(Layout.flat(len(_floats(vector))), lambda model: _floats(flatten(model)[0]), from_vector, is_exact=False)
 
 
 def _like_flat(vector: memoryview[float]) -> Any:
@@ -121,10 +156,13 @@ def _jax_form(model: Any) -> Form:
     from jax.flatten_util import ravel_pytree
 
     leaves, _ = jax.tree_util.tree_flatten_with_path(model)
+    for path, leaf in leaves:
+        _check_real(f"`{jax.tree_util.keystr(path) or 'x'}`", leaf)
     _, unravel = ravel_pytree(model)
     layout = Layout((jax.tree_util.keystr(path) or "x", leaf.shape) for path, leaf in leaves)
 
     def from_vector(vector: memoryview[float]) -> Any:
         return unravel(jax.numpy.asarray(numpy.frombuffer(vector, dtype=numpy.float32)))
 
-    return Form(layout, lambda model: _floats(ravel_pytree(model)[0]), from_vector)
+    is_exact = all(_is_wide(leaf) for _, leaf in leaves)
+    return Form(layout, lambda model: _floats(ravel_pytree(model)[0]), from_vector, is_exact)

@@ -211,10 +211,19 @@ class Client:
 
 def metrics_json(metrics: Metrics) -> str:
     """The header `Mingle-Metrics`. `ValueError` where it is longer than the 8 KiB that the peer takes."""
-    text = json.dumps({name: list(value) for name, value in metrics.items()})
+    text = _metrics_text(metrics)
     if len(text) > MOST_METRICS_BYTES:
         raise ValueError(f"{len(metrics)} metrics take {len(text)} bytes, more than {MOST_METRICS_BYTES}: report fewer at a time")
     return text
+
+
+def metrics_bytes(metrics: Metrics) -> int:
+    """Length of the header `Mingle-Metrics`."""
+    return len(_metrics_text(metrics))
+
+
+def _metrics_text(metrics: Metrics) -> str:
+    return json.dumps({name: list(value) for name, value in metrics.items()})
 
 
 def _order(answer: http_call.Answer) -> Order | Waiting:

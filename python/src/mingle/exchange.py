@@ -12,7 +12,7 @@ from mingle.client import Description, Order
 from mingle.errors import MingleError, NotFinite, Refused, SwarmDone
 from mingle.home import Path, find_peer
 from mingle.layout import Layout
-from mingle.reports import Reported, as_metrics
+from mingle.reports import Doubts, Reported, as_metrics
 from mingle.trainer import Trainer
 
 Model = TypeVar("Model")
@@ -30,7 +30,7 @@ class Exchange(Generic[Model]):
     - `home`: the home of the peer; None for `url` and `token`, MINGLE_TRAINER_URL, MINGLE_HOME, else the user's state folder.
     - `name`: what is trained, the same on all peers.
     - `model`: the model to begin with: a numpy array or another buffer of f32, a dict of numpy arrays, a pytree of JAX, or a `Layout`
-      where this peer has no model to offer. What comes back is of the same form.
+      where this peer has no model to offer. What comes back is of the same form, so arrays of whole numbers are refused.
     - `flatten`: from a model of another form to `(vector, unflatten)`, as `jax.flatten_util.ravel_pytree` returns them.
     - `evaluate`: from a model to metrics: `{"accuracy": (0.97, 360)}`, means and the samples behind them.
     - `url`, `token`, `initial`, `samples`, `timeout`: as for `mingle.join`.
@@ -59,6 +59,7 @@ class Exchange(Generic[Model]):
             first = memoryview(bytes(self._form.to_vector(model).cast("B")))
         _check_finite(first.cast("f"), self._form.layout, "the model")
         self._evaluate = evaluate
+        self._doubts = Doubts()
         self._held, self._incoming, self._change = (memoryview(bytearray(len(first))) for _ in range(3))
         description = Description(name, self._form.layout, initial, samples, evaluate is not None)
         self._trainer = Trainer(find_peer(home, url, token), description, offer=lambda: first, timeout=timeout)
@@ -110,9 +111,9 @@ class Exchange(Generic[Model]):
         if self.done:
             raise SwarmDone(f"the run is over after round {self.round}: look at `done` before each exchange")
         steps = self.steps if steps is None else steps
-        _subtract(self._form.to_vector(model), self._held.cast("f"), self._change.cast("f"))
+        _subtract(self._form.to_vector(model), self._base(), self._change.cast("f"))
         change = self._change if steps else None
-        sent = as_metrics(metrics or {})
+        sent = as_metrics(metrics or {}, self._doubts)
         try:
             order = self._trainer.exchange(self._order, self._held, change, steps, self._incoming, loss=loss, metrics=sent)
         except Refused as error:
@@ -138,11 +139,16 @@ class Exchange(Generic[Model]):
         self.close()
         return isinstance(error, SwarmDone)
 
+    def _base(self) -> memoryview[float]:
+        """What the change is measured from: the vector of the order, as far as the model can hold it, so that its rounding is no change."""
+        held = self._held.cast("f")
+        return held if self._form.is_exact else self._form.to_vector(self._form.from_vector(held))
+
     def _take(self, order: Order) -> None:
         while order.kind == "evaluate":
             if self._evaluate is None:
                 raise MingleError("the peer orders an evaluation, which this trainer does not offer: it has no evaluate=")
-            metrics = as_metrics(self._evaluate(self._form.from_vector(self._incoming.cast("f"))))
+            metrics = as_metrics(self._evaluate(self._form.from_vector(self._incoming.cast("f"))), self._doubts)
             order = self._trainer.evaluation(order, metrics, self._incoming)
         self._held, self._incoming = self._incoming, self._held
         self._order = order

@@ -7,6 +7,7 @@ of a JSON object, that object with type, shape and place of each tensor, and the
 from __future__ import annotations
 
 import json
+import math
 import os
 import time
 
@@ -24,27 +25,56 @@ def run_ended_s_ago(home: str) -> float | None:
         return None
 
 
+class ModelFile:
+    """A file in the format of safetensors whose tensors are all f32.
+
+    Raises `OSError` where it cannot be read, `ValueError`, `KeyError` or `TypeError` where it is no such file.
+    """
+
+    def __init__(self, path: str) -> None:
+        self._path = path
+        with open(path, "rb") as file:
+            length = int.from_bytes(file.read(8), "little")
+            if length > LONGEST_HEADER_BYTES:
+                raise ValueError("its header has no sensible length")
+            header = json.loads(file.read(length))
+        if not isinstance(header, dict):
+            raise ValueError("its header is no JSON object")
+        header.pop("__metadata__", None)
+        if other := [name for name, found in header.items() if found["dtype"] != "F32"]:
+            raise ValueError(f"`{other[0]}` is {header[other[0]]['dtype']}")
+        self._begins = {name: 8 + length + int(found["data_offsets"][0]) for name, found in header.items()}
+        self.shapes: dict[str, tuple[int, ...]] = {name: tuple(int(n) for n in found["shape"]) for name, found in header.items()}
+        """Shape of each tensor, by its name."""
+
+    def read_into(self, name: str, part: memoryview) -> None:
+        """Reads a tensor into bytes, as many as it has."""
+        with open(self._path, "rb") as file:
+            file.seek(self._begins[name])
+            if file.readinto(part) != len(part):
+                raise ValueError(f"it ends within `{name}`")
+
+    def read(self, name: str) -> bytearray:
+        """The bytes of a tensor."""
+        part = bytearray(4 * math.prod(self.shapes[name]))
+        self.read_into(name, memoryview(part))
+        return part
+
+
 def read_final_model(home: str, layout: Layout, since: float, into: memoryview) -> Order | None:
     """Reads the model into `into`, `[4 * dimension]`, and returns the order `end`.
 
     None where the home has no model that was written after `since`, in seconds of `time.time()`, or one of another layout.
     """
+    path = os.path.join(home, "model.safetensors")
     try:
-        with open(os.path.join(home, "model.safetensors"), "rb") as file:
-            if os.fstat(file.fileno()).st_mtime < since or run_ended_s_ago(home) is None:
+        if os.stat(path).st_mtime < since or run_ended_s_ago(home) is None:
+            return None
+        file = ModelFile(path)
+        for entry in layout:
+            if file.shapes[entry.name] != entry.shape:
                 return None
-            length = int.from_bytes(file.read(8), "little")
-            if length > LONGEST_HEADER_BYTES:
-                return None
-            header = json.loads(file.read(length))
-            for entry in layout:
-                found = header[entry.name]
-                if found["dtype"] != "F32" or tuple(found["shape"]) != entry.shape:
-                    return None
-                file.seek(8 + length + found["data_offsets"][0])
-                part = into[4 * entry.offset : 4 * (entry.offset + entry.size)]
-                if file.readinto(part) != len(part):
-                    return None
+            file.read_into(entry.name, into[4 * entry.offset : 4 * (entry.offset + entry.size)])
         with open(os.path.join(home, "summary.json"), "rb") as summary:
             rounds = int(json.load(summary)["rounds"])
     except (OSError, ValueError, KeyError, TypeError, IndexError):

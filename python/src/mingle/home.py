@@ -60,10 +60,11 @@ def find_peer(home: Path | None = None, url: str | None = None, token: str | Non
         return Whereabouts(TcpEndpoint.parse(found, shown), None)
     if token is not None:
         raise MingleError("a token without an address: say url=..., or set MINGLE_TRAINER_URL")
-    return Whereabouts.of_home(os.environ.get("MINGLE_HOME") or _usual_home())
+    return Whereabouts.of_home(os.environ.get("MINGLE_HOME") or usual_home())
 
 
-def _usual_home() -> str:
+def usual_home() -> str:
+    """The home in the user's state folder. Raises `MingleError` where there is none."""
     state = os.environ.get("XDG_STATE_HOME") or os.path.join(os.path.expanduser("~"), ".local", "state")
     usual = os.path.join(state, "mingle")
     if not os.path.isdir(usual):

@@ -42,9 +42,9 @@ class Callback(pl.Callback):
         self._stop_where_done(trainer)
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
-        """Reports what the validation logged."""
+        """Reports what the validation logged; numbers that are not finite are left out."""
         if self.swarm is not None:
-            self.swarm.report(**{name: float(value) for name, value in trainer.callback_metrics.items()})
+            self.swarm.report(**{name: value for name, value in trainer.callback_metrics.items() if name != "loss"})
 
     def on_train_end(self, trainer: Any, pl_module: Any) -> None:
         """Detaches. Where the run is over, the model is the final one."""

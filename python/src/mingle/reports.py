@@ -1,15 +1,25 @@
-"""What a training reports beside its change: metrics, and the training loss averaged over the steps."""
+"""What a training reports beside its change: metrics, and the training loss averaged over the steps.
+
+A metric never ends a training: what the peer would refuse is left out, with one warning for each name.
+"""
 
 from __future__ import annotations
 
+import logging
 import math
 from collections.abc import Mapping
 from typing import Any
 
-from mingle.client import metrics_json
+from mingle.client import MOST_METRICS_BYTES, metrics_bytes
 
 Reported = Any
-"""A number, or `(number, samples behind it)`. Numbers may be tensors with one element."""
+"""A number, or a tuple `(number, samples behind it)`. Numbers may be tensors with one element."""
+
+LONGEST_NAME = 100
+MOST_REMEMBERED = 1000
+FULL = "metric `%s` and those after it are left out: all together would take more than %d bytes, so report fewer at a time"
+
+log = logging.getLogger("mingle")
 
 
 class Reports:
@@ -19,20 +29,26 @@ class Reports:
         self._losses: Any = 0.0
         self._loss_count = 0
         self._metrics: dict[str, tuple[float, float]] = {}
+        self._doubts = Doubts()
+        self._is_full_told = False
 
     def add(self, values: Mapping[str, Reported]) -> None:
         """`loss` is the training loss of a step, of which the mean is sent; of all others the last value is.
 
-        Raises `ValueError` for numbers that are not finite, weights that are not positive, and more than 8 KiB of metrics.
+        Left out, with one warning for each name: what is no number or not finite, weights that are not positive, and what goes beyond 8 KiB.
         """
         values = dict(values)
         if "loss" in values:
-            loss = values.pop("loss")
-            # A tensor stays one until the loss is sent: reading it now would make every step wait for its device.
-            self._losses = self._losses + (loss.detach() if hasattr(loss, "detach") else float(loss))
-            self._loss_count += 1
-        self._metrics.update(as_metrics(values))
-        metrics_json(self._metrics)
+            self._add_loss(values.pop("loss"))
+        new = as_metrics(values, self._doubts)
+        if metrics_bytes({**self._metrics, **new}) <= MOST_METRICS_BYTES:
+            self._metrics.update(new)
+        else:
+            self._add_what_fits(new)
+
+    def evaluation(self, values: Mapping[str, Reported]) -> dict[str, tuple[float, float]]:
+        """What an evaluation measured, as the peer takes it."""
+        return as_metrics(values, self._doubts)
 
     def take(self) -> tuple[float | None, dict[str, tuple[float, float]]]:
         """The mean loss, None where none was reported or it is not finite, and the metrics; both begin anew."""
@@ -40,14 +56,77 @@ class Reports:
         metrics, self._metrics, self._losses, self._loss_count = self._metrics, {}, 0.0, 0
         return (loss if loss is not None and math.isfinite(loss) else None), metrics
 
+    def _add_what_fits(self, new: Mapping[str, tuple[float, float]]) -> None:
+        for name, metric in new.items():
+            if metrics_bytes({**self._metrics, name: metric}) > MOST_METRICS_BYTES:
+                log.log(logging.DEBUG if self._is_full_told else logging.WARNING, FULL, name, MOST_METRICS_BYTES)
+                self._is_full_told = True
+                return
+            self._metrics[name] = metric
 
-def as_metrics(values: Mapping[str, Reported]) -> dict[str, tuple[float, float]]:
-    """Means with the samples behind them, 1 where that was not said. Raises `ValueError` for what the peer would refuse."""
-    metrics = {}
-    for name, value in values.items():
-        mean, weight = value if isinstance(value, (tuple, list)) else (value, 1.0)
-        mean, weight = float(mean), float(weight)
-        if not math.isfinite(mean) or not math.isfinite(weight) or weight <= 0:
-            raise ValueError(f"metric `{name}` is {mean} over {weight} samples: both must be finite, and the samples more than 0")
-        metrics[name] = (mean, weight)
+    def _add_loss(self, loss: Any) -> None:
+        # A tensor stays one until the loss is sent: reading it now would make every step wait for its device.
+        if hasattr(loss, "detach"):
+            if loss.numel() != 1:
+                self._doubts.tell("loss", f"it is a tensor of {loss.numel()} numbers, not of one")
+                return
+            number: Any = loss.detach().reshape(())
+        else:
+            try:
+                number = float(loss)
+            except (TypeError, ValueError, OverflowError):
+                self._doubts.tell("loss", f"{_shown(loss)} is no number")
+                return
+        self._losses = self._losses + number
+        self._loss_count += 1
+
+
+class Doubts:
+    """Tells of each name once why it is left out."""
+
+    def __init__(self) -> None:
+        self._told: set[str] = set()
+
+    def tell(self, name: str, why: str) -> None:
+        """Warns, the first time."""
+        if name not in self._told and len(self._told) < MOST_REMEMBERED:
+            self._told.add(name)
+            log.warning("metric `%s` is left out, here and whenever that is so: %s", name, why)
+
+
+def as_metrics(values: Mapping[str, Reported], doubts: Doubts | None = None) -> dict[str, tuple[float, float]]:
+    """Means with the samples behind them, 1 where that was not said. What the peer would refuse is left out, and `doubts` tells of it."""
+    doubts = doubts or Doubts()
+    metrics: dict[str, tuple[float, float]] = {}
+    for key, value in values.items():
+        name = str(key)
+        if not 1 <= len(name) <= LONGEST_NAME or not name.isprintable():
+            doubts.tell(name[:LONGEST_NAME], f"a name has 1 to {LONGEST_NAME} printable characters")
+        elif isinstance(metric := _metric(value), str):
+            doubts.tell(name, metric)
+        else:
+            metrics[name] = metric
     return metrics
+
+
+def _metric(value: Reported) -> tuple[float, float] | str:
+    """A mean and its samples, or why there is none."""
+    if isinstance(value, tuple) and len(value) != 2:
+        return f"{_shown(value)} is no number, and no tuple of a mean and the samples behind it"
+    mean, weight = value if isinstance(value, tuple) else (value, 1.0)
+    try:
+        mean, weight = float(mean), float(weight)
+    except (TypeError, ValueError, OverflowError, RuntimeError):  # RuntimeError: a tensor with more than one element
+        return f"{_shown(value)} is no number: give one, or a tuple of a mean and the samples behind it, (0.97, 360)"
+    if not math.isfinite(mean):
+        return f"it is {mean}"
+    if not math.isfinite(weight) or weight <= 0:
+        return f"it is over {weight} samples, and these must be more than 0"
+    return mean, weight
+
+
+def _shown(value: object) -> str:
+    if hasattr(value, "shape") and tuple(value.shape):
+        return f"a {type(value).__name__} of shape {list(value.shape)}"
+    text = repr(value)
+    return text if len(text) <= 60 else f"{text[:57]}..."

@@ -7,22 +7,16 @@ batch normalisation. Not exchanged: frozen parameters, integer buffers, and what
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from dataclasses import dataclass
 from fnmatch import fnmatchcase
 
 import torch
 
 from mingle.errors import LayoutError, NotFinite
 from mingle.layout import Layout
+from mingle.wrappers import plain_names, unwrapped
 
 MOST_NAMED = 5
-
-
-def unwrapped(model: torch.nn.Module) -> torch.nn.Module:
-    """The model inside `DistributedDataParallel`, `DataParallel` and `torch.compile`, so that names are the same with and without."""
-    wrappers = {"DistributedDataParallel": "module", "DataParallel": "module", "OptimizedModule": "_orig_mod"}
-    while (inside := wrappers.get(type(model).__name__)) is not None:
-        model = getattr(model, inside)
-    return model
 
 
 class ModelTensors:
@@ -35,13 +29,15 @@ class ModelTensors:
         if isinstance(local, str):
             raise LayoutError(f"local={local!r} is one word: give a list, [{local!r}]")
         self.model = unwrapped(model)
+        self._local = tuple(local)
         chosen = list(_chosen(self.model, local))
         self.names = [name for name, _ in chosen]
-        parts = (name.rpartition(".") for name in self.names)
+        parts = [tensor.path.rpartition(".") for _, tensor in chosen]
         self._owners = [(self.model.get_submodule(module), attribute) for module, _, attribute in parts]
+        self._modules = [module for module, _, _ in parts]
         if not chosen:
             raise LayoutError("there is nothing to exchange: no parameter with requires_grad is left, nor a buffer of floating point")
-        self.layout = Layout((name, tensor.shape) for name, tensor in chosen)
+        self.layout = Layout((name, found.tensor.shape) for name, found in chosen)
         self.is_exact = all(tensor.dtype in (torch.float32, torch.float64) for tensor in self.tensors)
         """Whether the tensors hold any vector of f32 without rounding."""
 
@@ -49,6 +45,43 @@ class ModelTensors:
     def tensors(self) -> list[torch.Tensor]:
         """The tensors, in the order of the layout, as the model has them now: `model.to(device)` puts other buffers in their places."""
         return [getattr(module, attribute) for module, attribute in self._owners]
+
+    def check_layout(self) -> None:
+        """Raises `LayoutError` where a module or a tensor of the layout is no longer part of the model, or has another shape.
+
+        What is exchanged then is not what is trained.
+        """
+        gone = []
+        for entry, module, (owner, attribute) in zip(self.layout, self._modules, self._owners):
+            try:
+                tensor = getattr(owner, attribute)
+                is_there = self.model.get_submodule(module) is owner and isinstance(tensor, torch.Tensor)
+            except AttributeError:
+                is_there = False
+            if not is_there:
+                gone.append(f"`{entry.name}` (removed or replaced)")
+            elif tensor.shape != entry.shape:
+                gone.append(f"`{entry.name}` (now {list(tensor.shape)}, was {list(entry.shape)})")
+        if gone:
+            raise LayoutError(
+                f"the model has changed since mingle.join, so that what is exchanged is not what is trained: {listed(gone)}."
+                " Change the layers of a model before mingle.join"
+            )
+
+    def not_exchanged(self) -> list[str]:
+        """Names of tensors that are trainable now and neither in the layout nor `local`: unfrozen or added since."""
+        ours = {_memory(tensor) for tensor in self.tensors}
+        known = set(self.names)
+        candidates = ((name, found.tensor) for name, found in _candidates(self.model) if name not in known)
+        return [
+            name
+            for name, tensor in candidates
+            if not any(fnmatchcase(name, glob) for glob in self._local) and _memory(tensor) not in ours
+        ]
+
+    def parameters(self) -> list[tuple[str, torch.nn.Parameter]]:
+        """Name and tensor of what is exchanged and trained, as the model has it now: the buffers are left out."""
+        return [(name, tensor) for name, tensor in zip(self.names, self.tensors) if isinstance(tensor, torch.nn.Parameter)]
 
     def load(self, vector: torch.Tensor) -> None:
         """Writes the vector into the tensors, in place; it is rounded where their type is narrower."""
@@ -98,40 +131,65 @@ class ModelTensors:
             if count:
                 bad.append(f"`{entry.name}` ({count} of {entry.size})")
         if bad:
-            more = f" and {len(bad) - MOST_NAMED} more tensors" if len(bad) > MOST_NAMED else ""
-            raise NotFinite(f"{what} is not finite in {', '.join(bad[:MOST_NAMED])}{more}")
+            raise NotFinite(f"{what} is not finite in {listed(bad)}")
 
     def _parts(self, vector: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
         for tensor, entry in zip(self.tensors, self.layout):
             yield tensor, vector[entry.offset : entry.offset + entry.size].view(entry.shape)
 
 
-def _chosen(model: torch.nn.Module, local: Sequence[str]) -> Iterator[tuple[str, torch.Tensor]]:
+def listed(names: Sequence[str]) -> str:
+    """The first names, and how many more there are."""
+    more = f" and {len(names) - MOST_NAMED} more tensors" if len(names) > MOST_NAMED else ""
+    return f"{', '.join(names[:MOST_NAMED])}{more}"
+
+
+@dataclass(frozen=True)
+class _Found:
+    """A tensor, and its path through all modules, wrappers too."""
+
+    path: str
+    tensor: torch.Tensor
+
+
+def _chosen(model: torch.nn.Module, local: Sequence[str]) -> Iterator[tuple[str, _Found]]:
     seen: set[tuple[object, ...]] = set()
     unused = set(local)
-    for name, tensor in _candidates(model):
+    for name, found in _candidates(model):
         fitting = {glob for glob in local if fnmatchcase(name, glob)}
         unused -= fitting
         if fitting:
             continue
-        _check_supported(name, tensor)
-        where = (tensor.data_ptr(), tensor.numel(), tensor.dtype) if tensor.numel() else (id(tensor),)
+        _check_supported(name, found.tensor)
+        where = _memory(found.tensor)
         if where not in seen:
             seen.add(where)
-            yield name, tensor
+            yield name, found
     if unused:
         raise LayoutError(f"local={sorted(unused)} fits no tensor of the model: names are like those of state_dict()")
 
 
-def _candidates(model: torch.nn.Module) -> Iterator[tuple[str, torch.Tensor]]:
-    for name, parameter in model.named_parameters():
+def _memory(tensor: torch.Tensor) -> tuple[object, ...]:
+    """The same for tensors that share their numbers."""
+    return (tensor.data_ptr(), tensor.numel(), tensor.dtype) if _has_memory(tensor) else (id(tensor),)
+
+
+def _has_memory(tensor: torch.Tensor) -> bool:
+    lazy = isinstance(tensor, (torch.nn.parameter.UninitializedParameter, torch.nn.parameter.UninitializedBuffer))
+    return not lazy and tensor.layout == torch.strided and tensor.device.type != "meta" and tensor.numel() > 0
+
+
+def _candidates(model: torch.nn.Module) -> Iterator[tuple[str, _Found]]:
+    plain = plain_names(model)
+    for path, parameter in model.named_parameters():
         if parameter.requires_grad:
-            yield name, parameter
+            yield plain(path), _Found(path, parameter)
     for prefix, module in model.named_modules():
         for name, buffer in module.named_buffers(recurse=False):
             kept = name not in module._non_persistent_buffers_set
             if kept and (buffer.is_floating_point() or buffer.is_complex()):
-                yield f"{prefix}.{name}" if prefix else name, buffer
+                path = f"{prefix}.{name}" if prefix else name
+                yield plain(path), _Found(path, buffer)
 
 
 def _check_supported(name: str, tensor: torch.Tensor) -> None:

@@ -2,35 +2,21 @@
 
 from __future__ import annotations
 
-import logging
-import os
-import time
-import warnings
 import weakref
-from collections.abc import Callable, Mapping, Sequence, Sized
-from dataclasses import dataclass
-from types import TracebackType
-from typing import Any, Literal
+from collections.abc import Sequence, Sized
+from typing import Literal
 
 import torch
 
-from mingle.client import Description, Order
-from mingle.distributed import Ranks
-from mingle.errors import LayoutError, MingleError, NotFinite, PeerFailed, PeerUnreachable, Refused, SwarmDone, TimedOut
-from mingle.flight import Flight
+from mingle.client import Description
+from mingle.errors import LayoutError
 from mingle.home import Path, Whereabouts, find_peer
-from mingle.optimizer_state import Keep, OptimizerState
-from mingle.reports import Reported, Reports, as_metrics
-from mingle.round_vectors import RoundVectors
+from mingle.optimizer_state import Keep
+from mingle.swarm import Evaluate, Options, Swarm
 from mingle.tensors import ModelTensors
-from mingle.trainer import Trainer
+from mingle.wrappers import hookable_optimizer
 
-Evaluate = Callable[[], Mapping[str, Reported]]
-GONE = (TimedOut, PeerFailed, PeerUnreachable)
-CLOSE_SECONDS = 30.0
-"""How long `close` waits for an exchange that is under way."""
-
-log = logging.getLogger("mingle")
+__all__ = ["Evaluate", "Swarm", "join"]
 
 
 def join(
@@ -57,7 +43,7 @@ def join(
     step returns once the next weights are loaded, in place. When the run is over the final weights are loaded and the step raises
     `SwarmDone`, which `with mingle.join(...):` ends quietly with.
 
-    - `optimizer`: None where `swarm.step()` is called by hand after each step.
+    - `optimizer`: None where `swarm.step()` is called by hand after each step. What Accelerate, Lightning or Opacus put around one is looked through.
     - `home`: the home of the peer; MINGLE_HOME unless given, else the user's state folder, as for `mingle run`.
     - `url`, `token`: in place of a home, the address of a peer with `--trainer-tcp`, and the token in its home; MINGLE_TRAINER_URL and
       MINGLE_TRAINER_TOKEN unless given.
@@ -73,12 +59,13 @@ def join(
     - `keep_optimizer`: leave the optimizer's state with the peer, and load it at a restart; `"bfloat16"` rounds it to half the bytes.
     - `raise_when_done`: False for loops that look at `swarm.done` after each step instead.
 
-    Raises `LayoutError` for tensors that cannot be exchanged, `Conflict` where the peer trains another model, `NotFinite` where the model holds NaN or
-    infinity, and `TimedOut` after `timeout` seconds without an order, saying what was waited for. A run that is over already is no error:
-    `swarm.done` is then true, and the first step raises `SwarmDone`.
+    Raises `LayoutError` for tensors that cannot be exchanged, optimizers of another model or whose steps cannot be counted, and where another
+    `Swarm` of this process trains the same tensors or uses the same peer for another model; nothing is attached then. `Conflict` where the peer
+    trains another model, `NotFinite` where the model holds NaN or infinity, and `TimedOut` after `timeout` seconds without an order, saying what was
+    waited for. A run that is over already is no error: `swarm.done` is then true, and the first step raises `SwarmDone`.
     """
-    options = _Options(evaluate, timeout, overlap, alone_ok, keep_optimizer, raise_when_done)
-    swarm = Swarm(ModelTensors(model, local), optimizer, options)
+    options = Options(evaluate, timeout, overlap, alone_ok, keep_optimizer, raise_when_done)
+    swarm = Swarm(ModelTensors(model, local), hookable_optimizer(optimizer) if optimizer is not None else None, options)
     description = Description(
         name=name or type(swarm.tensors.model).__name__,
         layout=swarm.tensors.layout,
@@ -88,6 +75,7 @@ def join(
         state_bytes=swarm._state.room_wanted(swarm.tensors.layout.dimension) if swarm._state is not None else 0,
     )
     peer = find_peer(home, url, token)
+    _check_others(swarm, description, peer)
     if (former := _joined.pop(peer.key, None)) is not None:
         former._close(send_rest=False)  # a cell of a notebook that is run again: two of them would take the session from each other
     swarm._begin(peer, description)
@@ -99,310 +87,19 @@ _joined: weakref.WeakValueDictionary[str, Swarm] = weakref.WeakValueDictionary()
 """Who trains in this process, by the peer."""
 
 
-@dataclass(frozen=True)
-class _Options:
-    evaluate: Evaluate | None
-    timeout: float
-    overlap: bool
-    alone_ok: bool
-    keep_optimizer: Keep
-    raise_when_done: bool
-
-
-class Swarm:
-    """A model in a swarm; `mingle.join` makes one. A context manager: it detaches at the end, and swallows `SwarmDone`."""
-
-    def __init__(self, tensors: ModelTensors, optimizer: torch.optim.Optimizer | None, options: _Options) -> None:
-        self._ranks = Ranks()
-        if options.overlap and self._ranks.count > 1:
-            raise LayoutError("overlap=True does not work with several processes of torch.distributed: leave it out")
-        if options.keep_optimizer and optimizer is None:
-            raise LayoutError("keep_optimizer needs the optimizer: give it to mingle.join")
-        self._options = options
-        # Accelerate and Lightning wrap optimizers; the hook belongs to the one inside.
-        self._optimizer: torch.optim.Optimizer | None = getattr(optimizer, "optimizer", optimizer)
-        keeps = options.keep_optimizer and self._optimizer is not None
-        self._state = OptimizerState(self._optimizer, options.keep_optimizer) if keeps and self._optimizer is not None else None
-        self._reports = Reports()
-        self._trainer: Trainer | None = None
-        self._hook: Any = None
-        self._flight: Flight[Order] | None = None
-        self._order: Order | None = None
-        self._taken = 0
-        self._began = 0.0
-        self.tensors = tensors
-        """What is exchanged of the model."""
-        self.done = False
-        """Whether the run is over; the model is then the final one."""
-        self.alone = False
-        """Whether the peer is gone and the training goes on without it (`alone_ok`)."""
-        self.exchanges = 0
-        """How many changes were answered."""
-        if self._ranks.is_first:
-            self._vectors = RoundVectors(tensors, options.overlap)
-
-    # What is for users
-
-    @property
-    def round(self) -> int:
-        """The round of the present weights, from 0."""
-        return self._order.round if self._order else 0
-
-    @property
-    def steps(self) -> int:
-        """Local steps that the plan wants in this round."""
-        return self._order.steps if self._order else 0
-
-    @property
-    def last_factor(self) -> float:
-        """By what the change before was multiplied when it was added to the model: 1 as a rule, 0 where it was not used."""
-        return self._order.last_factor if self._order else 1.0
-
-    def report(self, **values: Reported) -> None:
-        """Tells the peer what was measured, with the next change: `report(val_accuracy=(0.97, 360))`, a mean and the samples behind it.
-
-        `loss` is the training loss of a step: the mean over those of a round is sent. `ValueError` for numbers that are not finite.
-        """
-        self._reports.add(values)
-
-    def step(self) -> None:
-        """Counts one local step, and exchanges after the last one of the round. The optimizer's hook calls this."""
-        if self.alone or self._order is None:
-            return
-        if self.done:
-            self.load_final()
-            self._tell_end()
-            return
-        self._taken += 1
-        if self._is_round_over():
-            self._guarded(self._turn)
-        elif self._flight is not None:
-            if self._flight.is_over:
-                self._guarded(self._land)
-        elif self._trainer is not None:
-            self._trainer.still_here()
-
-    def sync(self) -> None:
-        """Exchanges now, with the steps taken so far, and returns with the next weights loaded. On all ranks or none."""
-        if self.done or self.alone or self._order is None:
-            return
-
-        def exchange_now() -> None:
-            self._land()
-            if not self.done:
-                self._exchange()
-
-        self._guarded(exchange_now)
-
-    def reset(self) -> None:
-        """Puts the weights of the present round back, and forgets the steps taken since: after `NotFinite`, say."""
-        self._land()
-        if self._ranks.is_first:
-            self._vectors.reset()
-        self._ranks.copy_from_first(self.tensors.tensors)
-        self._taken = 0
-
-    def load_final(self) -> None:
-        """Loads the final weights again, where steps were taken after the end of the run. Nothing before."""
-        if not self.done:
-            return
-        if self._ranks.is_first:
-            self.tensors.load(self._vectors.held)
-        self._ranks.copy_from_first(self.tensors.tensors)
-
-    def save(self, path: Path) -> None:
-        """Writes the model's `state_dict()` with `torch.save`, on rank 0."""
-        if self._ranks.is_first:
-            torch.save(self.tensors.model.state_dict(), os.fspath(path))
-
-    def close(self) -> None:
-        """Sends the steps since the last exchange, without waiting for what comes of them, and detaches. Again: nothing."""
-        self._close(send_rest=True)
-
-    def __enter__(self) -> Swarm:
-        return self
-
-    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> bool:
-        self._close(send_rest=kind is None)
-        return isinstance(error, SwarmDone)
-
-    # Begin and end
-
-    def _begin(self, peer: Whereabouts, description: Description) -> None:
-        def attach() -> tuple[Order, bytes | None]:
-            self.tensors.check_finite(torch.frombuffer(self._vectors.model_bytes(), dtype=torch.float32), "the model")
-            timeout = self._options.timeout
-            trainer = self._trainer = Trainer(peer, description, offer=self._vectors.model_bytes, timeout=timeout)
-            session = trainer.attach()
-            if self._state is not None:
-                self._state.check_room(session.most_state_bytes)
-            order = self._settled(trainer.first_order(self._vectors.incoming_bytes))
-            return order, trainer.kept_state() if self._state is not None else None
-
-        def begin() -> None:
-            order, kept = self._ranks.lead(attach)
-            if self._state is not None and kept is not None:
-                self._state.restore(kept)
-            self._load(order)
-
-        try:
-            self._or_alone(begin)
-        except BaseException:
-            self._close(send_rest=False)
-            raise
-        if self._optimizer is not None and not self.alone:
-            self._hook = self._optimizer.register_step_post_hook(lambda *_: self.step())
-
-    def _close(self, send_rest: bool) -> None:
-        if self._hook is not None:
-            self._hook.remove()
-            self._hook = None
-        if self._trainer is None:
-            return
-        if send_rest and not self.done and not self.alone:
-            try:
-                self._send_rest(self._trainer)
-            except MingleError as error:
-                log.warning("the last %d steps are lost: %s", self._taken, error)
-        trainer, self._trainer = self._trainer, None
-        trainer.detach()
-
-    def _send_rest(self, trainer: Trainer) -> None:
-        if self._flight is not None and not self._flight.wait(CLOSE_SECONDS):
-            raise TimedOut(f"the exchange that is under way was not answered within {CLOSE_SECONDS:g} s")
-        self._land()
-        if self._taken and self._order is not None and not self.done:
-            self._vectors.measure()
-            state = self._state.to_bytes() if self._state is not None else None
-            trainer.leave(self._order, self._vectors.change_bytes, self._taken, self._vectors.incoming_bytes, state=state)
-
-    def _guarded(self, work: Callable[[], None]) -> None:
-        self._or_alone(work)
-        if self.done:
-            self._tell_end()
-
-    def _or_alone(self, work: Callable[[], None]) -> None:
-        """Does the work; trains on alone where the peer is gone and that is wanted."""
-        try:
-            work()
-        except GONE as error:
-            if not self._options.alone_ok:
-                raise
-            self.alone = True
-            self._flight = None
-            self._close(send_rest=False)
-            warnings.warn(f"the training goes on alone, without its swarm: {error}", RuntimeWarning, stacklevel=4)
-
-    def _tell_end(self) -> None:
-        self._close(send_rest=False)
-        if self._options.raise_when_done:
-            what_to_do = "put the training into `with mingle.join(...):`, or catch mingle.SwarmDone"
-            raise SwarmDone(f"the run is over after round {self.round}, and the final model is loaded: {what_to_do}")
-
-    # Rounds
-
-    def _is_round_over(self) -> bool:
-        assert self._order is not None
-        over = self._taken >= self._order.steps
-        if self._order.seconds is None:
-            return over
-        late = time.monotonic() - self._began >= self._order.seconds
-        # Ranks have clocks of their own and must agree: the first one's counts.
-        return self._ranks.lead(lambda: over or late)
-
-    def _turn(self) -> None:
-        if not self._options.overlap:
-            self._exchange()
-            return
-        self._land()
-        if not self.done:
-            self._launch()
-
-    def _exchange(self) -> None:
-        self._load(self._ranks.lead(lambda: self._settled(self._measured()())))
-
-    def _load(self, order: Order) -> None:
-        """Loads the weights of a `train` or `end` order, which are in `incoming` on rank 0."""
-        if self._ranks.is_first:
-            self._vectors.load()
-        self._ranks.copy_from_first(self.tensors.tensors)
-        self._follow(order)
-        self._restart_count()
-
-    def _launch(self) -> None:
-        """Sends the change in a thread; steps are taken meanwhile."""
-        self._flight = Flight(self._measured())
-        self._restart_count()
-
-    def _land(self) -> None:
-        """Waits for the answer to what was launched, and shifts the weights by what the swarm made of them."""
-        if self._flight is None:
-            return
-        flight, self._flight = self._flight, None
-        order = self._settled(flight.land())
-        if order.kind == "end":
-            self._vectors.load()
-        else:
-            self._vectors.shift()
-        self._follow(order)
-
-    def _follow(self, order: Order) -> None:
-        self.exchanges += self._order is not None
-        self._order = order
-        self.done = order.kind == "end"
-
-    def _restart_count(self) -> None:
-        self._taken = 0
-        self._began = time.monotonic()
-
-    def _measured(self) -> Callable[[], Order]:
-        """Measures the change, and returns what sends it; the next order's vector is then in `incoming`."""
-        assert self._trainer is not None and self._order is not None
-        trainer, order, taken, vectors = self._trainer, self._order, self._taken, self._vectors
-        vectors.measure()
-        state = self._state.to_bytes() if self._state is not None else None
-        loss, metrics = self._reports.take()
-        change = vectors.change_bytes if taken else None
-
-        def send() -> Order:
-            try:
-                return trainer.exchange(
-                    order, vectors.held_bytes, change, taken, vectors.incoming_bytes, loss=loss, metrics=metrics, state=state
-                )
-            except Refused as error:
-                if error.status == 400:
-                    self._explain(error)
-                raise
-
-        return send
-
-    def _explain(self, refused: Refused) -> None:
-        """The peer does not take the change: names the tensors that are to blame, where they are."""
-        try:
-            self.tensors.check_finite(self._vectors.change, "the change")
-        except NotFinite as error:
-            what_to_do = "lower the learning rate or clip gradients; swarm.reset() puts the swarm's weights back"
-            raise NotFinite(f"{error}, and was not sent: {what_to_do}") from refused
-
-    def _settled(self, order: Order) -> Order:
-        """Answers orders to evaluate until another one comes; its vector is then in `incoming`."""
-        assert self._trainer is not None
-        while order.kind == "evaluate":
-            order = self._trainer.evaluation(order, self._evaluated(), self._vectors.incoming_bytes)
-        return order
-
-    def _evaluated(self) -> dict[str, tuple[float, float]]:
-        """Metrics of the model in `incoming`."""
-        if self._options.evaluate is None:
-            raise MingleError("the peer orders an evaluation, which this trainer does not offer: it has no evaluate=")
-        kept = self.tensors.copies()
-        modes = [(module, module.training) for module in self.tensors.model.modules()]
-        try:
-            self.tensors.load(self._vectors.incoming)
-            self.tensors.model.eval()
-            with torch.no_grad():
-                return as_metrics(self._options.evaluate())
-        finally:
-            self.tensors.put_back(kept)
-            for module, was_training in modes:
-                module.training = was_training
+def _check_others(swarm: Swarm, description: Description, peer: Whereabouts) -> None:
+    """Raises `LayoutError` where a swarm that is at work in this process would get into the way of a new one, or that into its."""
+    tensors = {id(tensor) for tensor in swarm.tensors.tensors}
+    for key, other in list(_joined.items()):
+        if not other.is_attached:
+            continue
+        if key == peer.key and other.trains_other_than(description):
+            raise LayoutError(
+                f"this process trains `{other.name}` with {peer} already, and a peer has one model: close() that Swarm first,"
+                " or join both parts as one torch.nn.ModuleDict"
+            )
+        if key != peer.key and not tensors.isdisjoint(id(tensor) for tensor in other.tensors.tensors):
+            raise LayoutError(
+                f"this model trains as `{other.name}` with another peer already, and what one swarm writes into it would be a change to the other:"
+                " close() that Swarm first, or join a copy"
+            )

@@ -1,12 +1,13 @@
 //! Interactions from files, in the forms that data sets come in; gzipped or not.
 
+use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::File;
-use std::io::{BufRead, BufReader, Read};
+use std::io::{BufRead, Read};
 use std::path::Path;
 use std::str::FromStr;
 
-use flate2::read::MultiGzDecoder;
+use mingle_plaintext::open_table;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -18,8 +19,28 @@ const MOST_BYTES: u64 = 8 << 30;
 /// The most interactions, and the longest line.
 const MOST_INTERACTIONS: u64 = 200_000_000;
 const LONGEST_LINE: u64 = 64 << 20;
-/// Lines that are looked at to find out which form a file has.
-const SAMPLE: usize = 100;
+/// Ratings have no more different values than this; ids of items that are many have.
+const MOST_RATINGS: usize = 20;
+/// Names of columns that say the same, without regard to case and to what RecBole writes behind a colon.
+const USER: [&str; 6] = ["user", "userid", "user_id", "uid", "reviewerid", "customer_id"];
+const ITEM: [&str; 14] = [
+    "item",
+    "itemid",
+    "item_id",
+    "iid",
+    "movieid",
+    "movie_id",
+    "asin",
+    "parent_asin",
+    "business_id",
+    "product_id",
+    "productid",
+    "isbn",
+    "artistid",
+    "book_id",
+];
+const RATING: [&str; 5] = ["rating", "ratings", "score", "stars", "overall"];
+const TIME: [&str; 3] = ["time", "timestamp", "unixreviewtime"];
 
 /// How a file says who has had to do with what.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -28,7 +49,8 @@ pub enum Form {
     /// As the first lines look.
     #[default]
     Auto,
-    /// Commas, and a head with `user,item` and perhaps `rating` and `time`, in any order.
+    /// A table with a head: `user,item` and perhaps `rating` and `time`, in any order and beside others; `userId`, `movieId`, `timestamp`
+    /// and the like will do. Commas, tabs or semicolons between the cells.
     Csv,
     /// MovieLens: `user::item`, then perhaps `::rating::time`.
     Movielens,
@@ -73,24 +95,30 @@ impl fmt::Display for Form {
 /// The file cannot be read, is empty or too long, or a line cannot be understood; with the line.
 pub fn read_interactions(path: &Path, form: Form) -> Result<Interactions, RecommendError> {
     let file = File::open(path).map_err(|source| RecommendError::Io { path: path.to_owned(), source })?;
-    read_from(BufReader::new(file), path, form)
+    read_from(file, path, form)
 }
 
 /// The same of what is in the file at `path`.
-fn read_from(mut file: impl BufRead, path: &Path, form: Form) -> Result<Interactions, RecommendError> {
+fn read_from(file: impl Read + Send, path: &Path, form: Form) -> Result<Interactions, RecommendError> {
     let failed = |source| RecommendError::Io { path: path.to_owned(), source };
-    let is_packed = file.fill_buf().map_err(failed)?.starts_with(&[0x1f, 0x8b]);
-    let plain: Box<dyn Read + '_> = if is_packed { Box::new(MultiGzDecoder::new(file)) } else { Box::new(file) };
-    let lines = lines(plain).map_err(|(line, reason)| RecommendError::Line { path: path.to_owned(), line, reason })?;
+    let table = open_table(file).map_err(failed)?;
     let at_line = |(line, reason): (u64, String)| RecommendError::Line { path: path.to_owned(), line, reason };
-    let form = if form == Form::Auto { guess(&lines) } else { form };
+    let lines = lines(table.text).map_err(at_line)?;
+    let separator = char::from(table.separator);
+    let form = if form == Form::Auto { guess(&lines, separator).map_err(at_line)? } else { form };
+    if form == Form::Csv {
+        return finish(csv(&lines, separator).map_err(at_line)?, path);
+    }
     let pairs = match form {
-        Form::Csv => csv(&lines),
         Form::Movielens => each(&lines, |line| pair_of(line.split("::").map(str::trim))),
         Form::Pairs => each(&lines, |line| pair_of(line.split_ascii_whitespace())),
-        Form::Lists | Form::Auto => lists(&lines),
+        Form::Csv | Form::Lists | Form::Auto => lists(&lines),
     };
-    let pairs = pairs.map_err(at_line)?;
+    finish(pairs.map_err(at_line)?, path)
+}
+
+/// The interactions of all pairs.
+fn finish<T: AsRef<str>>(pairs: Vec<(T, T)>, path: &Path) -> Result<Interactions, RecommendError> {
     if pairs.is_empty() {
         return Err(RecommendError::Empty { path: path.to_owned() });
     }
@@ -98,15 +126,15 @@ fn read_from(mut file: impl BufRead, path: &Path, form: Form) -> Result<Interact
         let count = pairs.len() as u64;
         return Err(RecommendError::TooMany { what: "interactions", count, most: MOST_INTERACTIONS });
     }
-    Ok(Interactions::from_pairs(pairs))
+    Ok(Interactions::from_pairs(pairs.iter().map(|(user, item)| (user.as_ref(), item.as_ref()))))
 }
 
 type Lines = Vec<(u64, String)>;
 type Pairs<'a> = Result<Vec<(&'a str, &'a str)>, (u64, String)>;
 
 /// The lines that are not empty, with their numbers.
-fn lines(plain: impl Read) -> Result<Lines, (u64, String)> {
-    let mut reader = BufReader::new(plain.take(MOST_BYTES));
+fn lines(plain: impl BufRead) -> Result<Lines, (u64, String)> {
+    let mut reader = plain.take(MOST_BYTES);
     let (mut lines, mut bytes) = (Vec::new(), 0);
     for number in 1.. {
         let mut line = Vec::new();
@@ -119,7 +147,8 @@ fn lines(plain: impl Read) -> Result<Lines, (u64, String)> {
         if read == LONGEST_LINE || bytes == MOST_BYTES {
             return Err((number, format!("longer than {LONGEST_LINE} bytes, or the file than {MOST_BYTES}")));
         }
-        let text = String::from_utf8(line).map_err(|_| (number, "no text in UTF-8".to_owned()))?;
+        let text = String::from_utf8(line)
+            .map_err(|_| (number, "it is no text in UTF-8: save the file as UTF-8".to_owned()))?;
         let text = text.trim_end();
         if !text.trim().is_empty() {
             lines.push((number, text.to_owned()));
@@ -128,18 +157,64 @@ fn lines(plain: impl Read) -> Result<Lines, (u64, String)> {
     Ok(lines)
 }
 
-fn guess(lines: &Lines) -> Form {
-    let Some((_, first)) = lines.first() else { return Form::Lists };
+/// The form that the lines have.
+///
+/// # Errors
+/// They could be of two forms that mean different things.
+fn guess(lines: &Lines, separator: char) -> Result<Form, (u64, String)> {
+    let Some((number, first)) = lines.first() else { return Ok(Form::Lists) };
     if first.contains("::") {
-        return Form::Movielens;
+        return Ok(Form::Movielens);
     }
-    if first.contains(',') {
-        return Form::Csv;
+    let has_head = cells(first, separator).iter().any(|cell| USER.contains(&column(cell).as_str()));
+    if has_head || first.contains(',') {
+        return Ok(Form::Csv);
     }
-    let fields = |line: &str| line.split_ascii_whitespace().count();
-    let usual = fields(first);
-    let is_table = lines.iter().take(SAMPLE).all(|(_, line)| fields(line) == usual);
-    if is_table && (2..=4).contains(&usual) { Form::Pairs } else { Form::Lists }
+    let counts = || lines.iter().map(|(_, line)| line.split_ascii_whitespace().count());
+    let (least, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
+    if (least, most) == (2, 2) {
+        return Ok(Form::Pairs);
+    }
+    let mut users = BTreeSet::new();
+    let is_repeated = !lines.iter().all(|(_, line)| users.insert(line.split_ascii_whitespace().next()));
+    if least < 2 || most > 4 {
+        return Ok(Form::Lists);
+    }
+    if lines.iter().all(|(_, line)| line.contains('\t')) || (is_repeated && least == most) {
+        return Ok(Form::Pairs);
+    }
+    let thirds: BTreeSet<&str> = lines.iter().filter_map(|(_, line)| line.split_ascii_whitespace().nth(2)).collect();
+    let is_rating = thirds.len() <= MOST_RATINGS && thirds.iter().all(|third| check_number(third).is_ok());
+    if !is_repeated && !(is_rating && least == most) {
+        return Ok(Form::Lists);
+    }
+    let reason = "it can be a user and all its items (lists), or a user, an item and a rating (pairs): say which, with form = \"lists\" \
+                  or form = \"pairs\"";
+    Err((*number, reason.to_owned()))
+}
+
+/// The cells of a line; those in quotes may hold the separator, and `""` for a quote.
+fn cells(line: &str, separator: char) -> Vec<String> {
+    let (mut cells, mut cell, mut is_quoted) = (Vec::new(), String::new(), false);
+    let mut rest = line.chars().peekable();
+    while let Some(character) = rest.next() {
+        match character {
+            '"' if is_quoted && rest.peek() == Some(&'"') => {
+                rest.next();
+                cell.push('"');
+            }
+            '"' if is_quoted || cell.trim().is_empty() => is_quoted = !is_quoted,
+            _ if character == separator && !is_quoted => cells.push(std::mem::take(&mut cell).trim().to_owned()),
+            _ => cell.push(character),
+        }
+    }
+    cells.push(cell.trim().to_owned());
+    cells
+}
+
+/// The name of a column as it is compared: RecBole writes its type behind a colon.
+fn column(cell: &str) -> String {
+    cell.split(':').next().unwrap_or_default().to_lowercase()
 }
 
 fn each(lines: &Lines, pair: impl Fn(&str) -> Result<(&str, &str), String>) -> Pairs<'_> {
@@ -183,23 +258,48 @@ fn lists(lines: &Lines) -> Pairs<'_> {
     Ok(pairs)
 }
 
-fn csv(lines: &Lines) -> Pairs<'_> {
+fn csv(lines: &Lines, separator: char) -> Result<Vec<(String, String)>, (u64, String)> {
     let Some((number, head)) = lines.first() else { return Ok(Vec::new()) };
-    let columns: Vec<String> = head.split(',').map(|name| name.trim().trim_matches('"').to_lowercase()).collect();
-    let place = |name: &str| columns.iter().position(|column| column == name);
-    let missing = |name| (*number, format!("the head has no column {name}: user,item[,rating][,time] is expected"));
-    let user = place("user").ok_or_else(|| missing("user"))?;
-    let item = place("item").ok_or_else(|| missing("item"))?;
-    let numbers: Vec<usize> = ["rating", "time"].into_iter().filter_map(place).collect();
+    let columns: Vec<String> = cells(head, separator).iter().map(|cell| column(cell)).collect();
+    let place = |names: &[&str]| {
+        let found: Vec<usize> = (0..columns.len()).filter(|&at| names.contains(&columns[at].as_str())).collect();
+        let exact = found.iter().copied().find(|&at| columns[at] == names[0]);
+        match (exact, &found[..]) {
+            (Some(at), _) if found.iter().filter(|&&at| columns[at] == names[0]).count() == 1 => Ok(Some(at)),
+            (None, []) => Ok(None),
+            (None, [at]) => Ok(Some(*at)),
+            _ => {
+                let named: Vec<&str> = found.iter().map(|&at| columns[at].as_str()).collect();
+                Err((
+                    *number,
+                    format!(
+                        "the head has several columns for the {}: {}: name one {0} alone",
+                        names[0],
+                        named.join(", ")
+                    ),
+                ))
+            }
+        }
+    };
+    let missing = |name| {
+        let reason = format!(
+            "the head has no column {name}: user,item[,rating][,time] is expected, or userId,movieId and the like"
+        );
+        (*number, reason)
+    };
+    let user = place(&USER)?.ok_or_else(|| missing("user"))?;
+    let item = place(&ITEM)?.ok_or_else(|| missing("item"))?;
+    let numbers: Vec<usize> = [place(&RATING)?, place(&TIME)?].into_iter().flatten().collect();
     let mut pairs = Vec::with_capacity(lines.len() - 1);
     for (number, line) in &lines[1..] {
-        let fields: Vec<&str> = line.split(',').map(|field| field.trim().trim_matches('"')).collect();
+        let mut fields = cells(line, separator);
         let wrong = |reason: String| (*number, reason);
         if fields.len() != columns.len() {
             return Err(wrong(format!("{} fields, and {} columns in the head", fields.len(), columns.len())));
         }
-        pairs.push(pair_of([fields[user], fields[item]].into_iter()).map_err(wrong)?);
-        numbers.iter().try_for_each(|at| check_number(fields[*at])).map_err(wrong)?;
+        pair_of([fields[user].as_str(), &fields[item]].into_iter()).map_err(wrong)?;
+        numbers.iter().try_for_each(|at| check_number(&fields[*at])).map_err(wrong)?;
+        pairs.push((std::mem::take(&mut fields[user]), std::mem::take(&mut fields[item])));
     }
     Ok(pairs)
 }

@@ -8,7 +8,7 @@ use mingle_protocol::record::Recovered;
 use mingle_protocol::{Durability, NodeConfig, Record};
 
 use super::ending::Ending;
-use super::store::RecordStore;
+use super::store::{RecordStore, Room, StoreError};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::home::Home;
 
@@ -29,52 +29,108 @@ pub enum Past {
     Finished(Ending),
 }
 
+/// What was found, and what is to be done with the records that are there.
+#[derive(Debug)]
+pub struct Found {
+    /// What the node does.
+    pub past: Past,
+    /// The records.
+    pub store: RecordStore,
+    /// They make room for those of a new beginning, by [`begin_anew`], once there is a model to begin with.
+    pub is_superseded: bool,
+}
+
 impl Past {
-    /// Looks into the home. Records of another run that is over make room for this one.
+    /// Looks into the home, and changes nothing there. `task_of` is the hash that the task has with another number of rounds: a run that
+    /// ended in good order goes on where only that has changed.
     ///
     /// # Errors
     /// The records cannot be relied on, or they hold the weight of another run that is not over.
-    pub fn find(home: &Home, config: &NodeConfig) -> Result<(Self, RecordStore)> {
-        remove_discarded(home)?;
+    pub fn find(home: &Home, config: &NodeConfig, task_of: impl Fn(u64) -> [u8; 32]) -> Result<Found> {
         let store = RecordStore::look(&home.records())?;
-        let Some(recovered) = store.load()? else {
-            return Ok((Self::None, store));
+        let Some(mut recovered) = store.load()? else {
+            return Ok(Found { past: Self::None, store, is_superseded: false });
         };
         let ending = Ending::find(home, recovered.record.books.number)?;
-        if ending.is_none() && is_replaced(&recovered.record, config) {
-            let replaced = Self::Replaced { belief: recovered.record.believed_ratio().to_vec() };
-            // Until the new plan has its first record, a crash leaves a newcomer, and newcomers bring the same weight.
-            discard(home)?;
-            return Ok((replaced, RecordStore::look(&home.records())?));
+        let is_durable = config.durability == Durability::On;
+        let ended_as_a_member = ending.as_ref().filter(|ending| !ending.left && is_durable);
+        if let Some(ending) = ended_as_a_member
+            && recovered.record.books.task != config.task.hash
+            && recovered.record.books.task == task_of(ending.rounds)
+        {
+            // The end is marked for this record: the next one has a larger number, and the mark is none of its own.
+            recovered.record.books.task = config.task.hash;
+            if difference(&recovered.record, config).is_none() {
+                return Ok(Found { past: Self::Unfinished(Box::new(recovered)), store, is_superseded: false });
+            }
         }
-        let difference = difference(&recovered.record, config);
-        match ending {
-            Some(ending) if difference.is_none() && config.durability == Durability::On => {
-                Ok((Self::Finished(ending), store))
+        if ending.is_none() && is_replaced(&recovered.record, config) {
+            let past = Self::Replaced { belief: recovered.record.believed_ratio().to_vec() };
+            // Until the new plan has its first record, a crash leaves a newcomer, and newcomers bring the same weight.
+            return Ok(Found { past, store, is_superseded: true });
+        }
+        let (past, is_superseded) = match (ending, difference(&recovered.record, config)) {
+            (Some(ending), None) if is_durable => (Self::Finished(ending), false),
+            (Some(_), _) => (Self::None, true),
+            (None, Some(difference)) => return Err(foreign(home, &recovered.record, &difference)),
+            (None, None) if !is_durable => return Err(volatile(home, &recovered.record)),
+            (None, None) => (Self::Unfinished(Box::new(recovered)), false),
+        };
+        Ok(Found { past, store, is_superseded })
+    }
+}
+
+/// Makes room for the records of a new beginning in place of those that are there, which are gone only once that is done: where it
+/// fails, they are back.
+///
+/// # Errors
+/// As [`RecordStore::make_room`].
+pub fn begin_anew(home: &Home, room: Room) -> Result<RecordStore> {
+    begin_anew_by(home, |store| store.make_room(room))
+}
+
+fn begin_anew_by(
+    home: &Home,
+    make_room: impl FnOnce(&mut RecordStore) -> std::result::Result<(), StoreError>,
+) -> Result<RecordStore> {
+    let (records, discarded) = (home.records(), home.discarded_records());
+    remove_discarded(home)?;
+    let is_aside = set_aside(home)?;
+    let made = RecordStore::look(&records).and_then(|mut store| make_room(&mut store).map(|()| store));
+    match made {
+        Ok(store) => remove_discarded(home).map(|()| store),
+        Err(error) => {
+            if is_aside {
+                // What was made of the new slots holds nothing yet.
+                let removed = match fs::remove_dir_all(&records) {
+                    Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
+                    _ => Ok(()),
+                };
+                let back = removed.and_then(|()| fs::rename(&discarded, &records));
+                let told = format!("cannot put the records back that are in {}", discarded.display());
+                back.context(ErrorKind::BadInput, told)?;
             }
-            Some(_) => {
-                discard(home)?;
-                Ok((Self::None, RecordStore::look(&home.records())?))
-            }
-            None => match difference {
-                Some(difference) => Err(foreign(home, &recovered.record, &difference)),
-                None if config.durability == Durability::Off => Err(volatile(home, &recovered.record)),
-                None => Ok((Self::Unfinished(Box::new(recovered)), store)),
-            },
+            Err(error.into())
         }
     }
 }
 
 /// Gives up all records in a home, and with them the weight they hold. A crash leaves all of them or none.
 pub fn discard(home: &Home) -> Result {
-    let (records, discarded) = (home.records(), home.discarded_records());
     remove_discarded(home)?;
-    let renamed = match fs::rename(&records, &discarded) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(()),
-        renamed => renamed.and_then(|()| sync(home.root())),
-    };
-    renamed.context(ErrorKind::BadInput, format!("cannot give up the records in {}", records.display()))?;
+    set_aside(home)?;
     remove_discarded(home)
+}
+
+/// Renames the records; false where there are none.
+fn set_aside(home: &Home) -> Result<bool> {
+    let records = home.records();
+    match fs::rename(&records, home.discarded_records()) {
+        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
+        renamed => renamed.and_then(|()| sync(home.root())),
+    }
+    .context(ErrorKind::BadInput, format!("cannot give up the records in {}", records.display()))?;
+    Ok(true)
 }
 
 fn remove_discarded(home: &Home) -> Result {

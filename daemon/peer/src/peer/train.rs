@@ -18,7 +18,7 @@ use crate::events::Event;
 use crate::member_keys::MemberKeys;
 use crate::membership::{self, Borrowed};
 use crate::place::Place;
-use crate::records::{self, Past, RecordWriter, Room, Written};
+use crate::records::{self, Found, Past, RecordStore, RecordWriter, Room, Written};
 use crate::status::State;
 use crate::task::{Assignment, TaskCard};
 use crate::timeline::Timeline;
@@ -40,7 +40,7 @@ impl Peer {
         let mut training = task.build(place.node.index(), place.peers.len())?;
         self.introduce_training(&*card, &*training);
         let mut config = self.configure(&place, rounds, &mut *training, &*card)?;
-        let Some(start) = self.begin(&place, &mut config, training.largest_state())? else {
+        let Some(mut start) = self.begin(&place, &mut config, &*card)? else {
             return Ok(Outcome::WasOver);
         };
         if !self.options.leaves {
@@ -61,9 +61,11 @@ impl Peer {
             config.largest_norm = Some(self.options.max_norm.unwrap_or_else(|| usual_bound(start.norm(&config))));
         }
         start.restore(&mut *training)?;
+        let largest_state = training.largest_state();
+        self.open_records(&mut start, &place, &mut config, largest_state)?;
         let best = self.best_model(&place, &*card, &*training, !start.is_the_first())?;
         let Start { records, written, recovered, timeline, .. } = start;
-        let (form, largest_state, privacy) = (ModelForm::of(&*training), training.largest_state(), training.privacy());
+        let (form, privacy) = (ModelForm::of(&*training), training.privacy());
         let (training, answers) =
             TrainingThread::start(training, records.is_some(), self.options.priority, timeline.clone())?;
         let streams = Streams { boot_nonce: config.identity.boot_nonce, dimension: config.initial.len(), timeline };
@@ -166,9 +168,9 @@ impl Peer {
         Ok(founder.map_or(place.node.index() == 0, |founder| founder == self.identity.peer_id()))
     }
 
-    /// Finds out what this peer goes on with, and gets its records ready. `None` if its run is over.
-    fn begin(&mut self, place: &Place, config: &mut NodeConfig, largest_state: usize) -> Result<Option<Start>> {
-        let (past, mut store) = Past::find(&self.home, config)?;
+    /// Finds out what this peer goes on with. `None` if its run is over.
+    fn begin(&mut self, place: &Place, config: &mut NodeConfig, card: &dyn TaskCard) -> Result<Option<Start>> {
+        let Found { past, store, is_superseded } = self.find_past(config, card)?;
         let mut begins_with_belief = false;
         let recovered = match past {
             Past::Finished(ending) => {
@@ -201,14 +203,36 @@ impl Peer {
         // A run that is over keeps the timeline that it has.
         let timeline =
             if self.options.timeline { Timeline::create(&self.home, place.node.0)? } else { Timeline::default() };
+        let store = Some((store, is_superseded));
+        Ok(Some(Start { store, records: None, written: None, recovered, begins_with_belief, timeline }))
+    }
+
+    /// What the home has of this training; with `--fresh` nothing that counts.
+    fn find_past(&self, config: &NodeConfig, card: &dyn TaskCard) -> Result<Found> {
+        if self.options.fresh {
+            let store = RecordStore::look(&self.home.records())?;
+            return Ok(Found { past: Past::None, store, is_superseded: true });
+        }
+        Past::find(&self.home, config, |rounds| card.hash_for(rounds))
+    }
+
+    /// Gets the records ready, once there is a model to begin with: a beginning that fails leaves those of the run before.
+    fn open_records(&self, start: &mut Start, place: &Place, config: &mut NodeConfig, largest_state: usize) -> Result {
+        let Some((mut store, is_superseded)) = start.store.take() else { return Ok(()) };
         if config.durability == Durability::Off {
-            return Ok(Some(Start { records: None, written: None, recovered, begins_with_belief, timeline }));
+            return if is_superseded { records::discard(&self.home) } else { Ok(()) };
         }
         let room = Room::new(config.initial.len(), RecordRoom::of(&place.schedule, place.node))?;
-        store.make_room(room.with_state(largest_state))?;
+        let room = room.with_state(largest_state);
+        if is_superseded {
+            store = records::begin_anew(&self.home, room)?;
+        } else {
+            store.make_room(room)?;
+        }
         config.record_slots = Some(store.slots());
-        let (records, written) = RecordWriter::start(store, timeline.clone())?;
-        Ok(Some(Start { records: Some(records), written: Some(written), recovered, begins_with_belief, timeline }))
+        let (records, written) = RecordWriter::start(store, start.timeline.clone())?;
+        (start.records, start.written) = (Some(records), Some(written));
+        Ok(())
     }
 
     /// The node's configuration.
@@ -222,7 +246,6 @@ impl Peer {
         let boot_nonce = boot_nonce()?;
         if self.options.fresh {
             self.home.forget_incarnations(&place.hash)?;
-            records::discard(&self.home)?;
         }
         let incarnation = self.home.next_incarnation(&place.hash)?;
         check_sizes(training)?;
@@ -294,6 +317,8 @@ fn initial(training: &mut dyn LocalTraining) -> Result<Vec<f32>> {
 
 /// What the run begins with, beside the configuration.
 struct Start {
+    /// The records that were found, until they are got ready, and whether new ones take their place.
+    store: Option<(RecordStore, bool)>,
     records: Option<RecordWriter>,
     written: Option<mpsc::Receiver<Written>>,
     recovered: Option<Recovered>,

@@ -155,6 +155,10 @@ impl TaskCard for FixedCard {
         *hasher.finalize().as_bytes()
     }
 
+    fn hash_for(&self, rounds: u64) -> [u8; 32] {
+        Self { rounds, ..self.clone() }.hash()
+    }
+
     fn describe(&self) -> String {
         let Self { name, rounds, layout, privacy } = self;
         let private = privacy.map(|settings| format!(", private: {settings}")).unwrap_or_default();

@@ -17,7 +17,7 @@ pub(super) fn execute(arguments: &HomeArgs, json: bool) -> Result {
     let _still = home.hold_still()?;
     let files = files_in(&home)?;
     if files.is_empty() {
-        eprintln!("there is neither a model nor a record in {}", home.root().display());
+        remark!("there is neither a model nor a record in {}", home.root().display());
         return Ok(());
     }
     out::line(format!("{:<24} {:>8} {:>8} {:>12} {:>12}  {}", "FILE", "RECORD", "ROUND", "WEIGHT", "BYTES", "STATE"));

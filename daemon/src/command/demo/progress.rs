@@ -84,7 +84,7 @@ impl Progress {
         if self.json {
             return;
         }
-        self.bar.suspend(|| eprintln!("{line}"));
+        self.bar.suspend(|| remark!("{line}"));
     }
 
     /// Takes the moving line away.

@@ -61,7 +61,7 @@ pub(super) fn execute(arguments: &EvaluateArgs, suite: &MethodSuite, json: bool)
         out::line(serde_json::json!(comparison));
     } else {
         out::line(format!("\n{}", text(&comparison).trim_end()));
-        eprintln!("wrote {}, report.md and report.json beside it", report.display());
+        remark!("wrote {}, report.md and report.json beside it", report.display());
     }
     Ok(())
 }

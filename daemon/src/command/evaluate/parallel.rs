@@ -72,7 +72,7 @@ impl Display {
         self.all.inc(1);
         let (record, ended) = result?;
         if !self.is_terminal {
-            eprintln!("{} of {}: {name}: {ended}", self.all.position(), self.all.length().unwrap_or_default());
+            remark!("{} of {}: {name}: {ended}", self.all.position(), self.all.length().unwrap_or_default());
         }
         Ok(record)
     }

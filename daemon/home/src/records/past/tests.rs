@@ -4,7 +4,7 @@ use std::sync::Arc;
 use mingle_protocol::{Effect, Input, Node, NodeId, RecordRoom, Schedule, Step, Time};
 
 use super::*;
-use crate::records::Room;
+use crate::records::StoreError;
 
 const DIMENSION: usize = 3;
 
@@ -19,11 +19,15 @@ fn config(seed: u8) -> NodeConfig {
     config
 }
 
+fn find(home: &Home, config: &NodeConfig) -> Result<(Past, RecordStore)> {
+    Past::find(home, config, |_| config.task.hash).map(|Found { past, store, .. }| (past, store))
+}
+
 /// A home in which node 0 has written its first record.
 fn home_with_record() -> (tempfile::TempDir, Home) {
     let folder = tempfile::tempdir().unwrap();
     let home = Home::create(Some(folder.path())).unwrap();
-    let (past, mut store) = Past::find(&home, &config(1)).unwrap();
+    let (past, mut store) = find(&home, &config(1)).unwrap();
     assert!(matches!(past, Past::None));
     store.make_room(Room::new(DIMENSION, RecordRoom::for_links(1, 1)).unwrap()).unwrap();
     let effects = Node::new(config(1)).unwrap().handle(Time::default(), Input::Start);
@@ -35,7 +39,7 @@ fn home_with_record() -> (tempfile::TempDir, Home) {
 }
 
 fn refusal(home: &Home, config: &NodeConfig) -> String {
-    let failure = Past::find(home, config).unwrap_err();
+    let failure = find(home, config).unwrap_err();
     assert!(failure.is(ErrorKind::Refused));
     format!("{failure:#}")
 }
@@ -43,7 +47,7 @@ fn refusal(home: &Home, config: &NodeConfig) -> String {
 #[test]
 fn a_run_that_was_cut_off_is_gone_on_with() {
     let (_folder, home) = home_with_record();
-    let (past, _) = Past::find(&home, &config(1)).unwrap();
+    let (past, _) = find(&home, &config(1)).unwrap();
     let Past::Unfinished(recovered) = past else { panic!("{past:?}") };
     assert!(Node::resume(config(1), recovered.record, &recovered.payloads).is_ok());
 }
@@ -63,7 +67,7 @@ fn weight_of_another_run_is_not_forgotten_unasked() {
     assert!(refusal(&home, &volatile).contains("weight 1"));
     discard(&home).unwrap();
     assert!(!home.records().exists());
-    assert!(matches!(Past::find(&home, &config(2)).unwrap(), (Past::None, _)));
+    assert!(matches!(find(&home, &config(2)).unwrap(), (Past::None, _)));
 }
 
 #[test]
@@ -71,26 +75,60 @@ fn a_run_that_is_over_is_not_begun_again_and_makes_room_for_another() {
     let (_folder, home) = home_with_record();
     let ending = Ending::new(1, 5, false);
     ending.write(&home).unwrap();
-    let (past, _) = Past::find(&home, &config(1)).unwrap();
+    let (past, _) = find(&home, &config(1)).unwrap();
     assert!(matches!(&past, Past::Finished(found) if *found == ending), "{past:?}");
-    assert!(matches!(Past::find(&home, &config(2)).unwrap(), (Past::None, _)));
-    assert!(!home.records().exists());
+    let found = Past::find(&home, &config(2), |_| [3; 32]).unwrap();
+    assert!(matches!(found.past, Past::None) && found.is_superseded, "{found:?}");
+    assert!(matches!(find(&home, &config(1)).unwrap().0, Past::Finished(_)), "looking has changed something");
+    let room = Room::new(DIMENSION, RecordRoom::for_links(1, 1)).unwrap();
+    assert!(begin_anew(&home, room).unwrap().load().unwrap().is_none());
+    assert!(!home.discarded_records().exists());
+}
+
+#[test]
+fn a_run_that_is_over_goes_on_with_another_number_of_rounds() {
+    let (_folder, home) = home_with_record();
+    Ending::new(1, 5, false).write(&home).unwrap();
+    let prolonged = |rounds| [if rounds == 5 { 1 } else { 0 }; 32];
+    let Found { past: Past::Unfinished(recovered), is_superseded: false, .. } =
+        Past::find(&home, &config(2), prolonged).unwrap()
+    else {
+        panic!("it does not go on")
+    };
+    assert!(Node::resume(config(2), recovered.record, &recovered.payloads).is_ok());
+    Ending::new(1, 5, true).write(&home).unwrap();
+    let left = Past::find(&home, &config(2), prolonged).unwrap();
+    assert!(matches!(left.past, Past::None), "whoever has handed its weight over has none to go on with: {left:?}");
+}
+
+#[test]
+fn a_beginning_without_room_leaves_the_records_before_it() {
+    let (_folder, home) = home_with_record();
+    let before = fs::read(home.records().join("0000.record")).unwrap();
+    let refused = begin_anew_by(&home, |store| {
+        store.make_room(Room::new(DIMENSION, RecordRoom::for_links(1, 1)).unwrap())?;
+        Err(StoreError::Spoiled)
+    });
+    assert!(refused.is_err());
+    assert_eq!(fs::read(home.records().join("0000.record")).unwrap(), before);
+    assert!(!home.discarded_records().exists());
 }
 
 #[test]
 fn the_mark_of_an_earlier_record_does_not_count() {
     let (_folder, home) = home_with_record();
     Ending::new(0, 5, false).write(&home).unwrap();
-    assert!(matches!(Past::find(&home, &config(1)).unwrap(), (Past::Unfinished(_), _)));
+    assert!(matches!(find(&home, &config(1)).unwrap(), (Past::Unfinished(_), _)));
     fs::write(home.records().join("ending.json"), "no mark at all").unwrap();
-    assert!(matches!(Past::find(&home, &config(1)).unwrap(), (Past::Unfinished(_), _)));
+    assert!(matches!(find(&home, &config(1)).unwrap(), (Past::Unfinished(_), _)));
 }
 
 #[test]
-fn records_that_were_being_discarded_when_the_process_ended_are_gone() {
+fn records_that_were_being_discarded_when_the_process_ended_are_gone_with_the_next_beginning() {
     let (_folder, home) = home_with_record();
     fs::rename(home.records(), home.discarded_records()).unwrap();
-    assert!(matches!(Past::find(&home, &config(1)).unwrap(), (Past::None, _)));
+    assert!(matches!(find(&home, &config(1)).unwrap(), (Past::None, _)));
+    discard(&home).unwrap();
     assert!(!home.discarded_records().exists());
 }
 
@@ -100,7 +138,7 @@ fn damage_is_an_error_that_says_how_to_go_on() {
     for slot in [0, 1] {
         fs::write(home.records().join(format!("000{slot}.record")), "spoilt").unwrap();
     }
-    let failure = Past::find(&home, &config(1)).unwrap_err();
+    let failure = find(&home, &config(1)).unwrap_err();
     assert!(failure.is(ErrorKind::Integrity), "{failure:#}");
     assert!(failure.to_json()["hint"].as_str().unwrap().contains("--fresh"), "{failure:#}");
 }

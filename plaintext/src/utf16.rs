@@ -1,0 +1,82 @@
+//! UTF-16 as UTF-8, as it is read.
+
+use std::io::{self, Read};
+
+/// Which byte of a unit comes first.
+#[derive(Clone, Copy)]
+pub(crate) enum Order {
+    Little,
+    Big,
+}
+
+/// Units that are no character become U+FFFD.
+pub(crate) struct Utf16<R> {
+    units: R,
+    order: Order,
+    /// The byte of a unit whose other half has not come yet.
+    half: Option<u8>,
+    /// The first unit of a pair whose second has not come yet.
+    high: Option<u16>,
+    /// UTF-8 that nobody has fetched yet, from `taken` on.
+    ready: Vec<u8>,
+    taken: usize,
+}
+
+impl<R: Read> Utf16<R> {
+    pub(crate) fn new(units: R, order: Order) -> Self {
+        Self { units, order, half: None, high: None, ready: Vec::new(), taken: 0 }
+    }
+
+    /// Reads on until there is something to give, or nothing more.
+    fn refill(&mut self) -> io::Result<()> {
+        self.ready.clear();
+        self.taken = 0;
+        let mut bytes = [0; 8192];
+        while self.ready.is_empty() {
+            let length = self.units.read(&mut bytes)?;
+            if length == 0 {
+                let is_cut = self.half.take().is_some() | self.high.take().is_some();
+                if is_cut {
+                    self.push(char::REPLACEMENT_CHARACTER);
+                }
+                return Ok(());
+            }
+            for &byte in &bytes[..length] {
+                match (self.half.take(), self.order) {
+                    (None, _) => self.half = Some(byte),
+                    (Some(first), Order::Little) => self.unit(u16::from_le_bytes([first, byte])),
+                    (Some(first), Order::Big) => self.unit(u16::from_be_bytes([first, byte])),
+                }
+            }
+        }
+        Ok(())
+    }
+
+    fn unit(&mut self, unit: u16) {
+        let pending = self.high.take();
+        if pending.is_none() && (0xd800..0xdc00).contains(&unit) {
+            self.high = Some(unit);
+            return;
+        }
+        let decoded = char::decode_utf16(pending.into_iter().chain([unit]));
+        for character in decoded.map(|character| character.unwrap_or(char::REPLACEMENT_CHARACTER)) {
+            self.push(character);
+        }
+    }
+
+    fn push(&mut self, character: char) {
+        self.ready.extend_from_slice(character.encode_utf8(&mut [0; 4]).as_bytes());
+    }
+}
+
+impl<R: Read> Read for Utf16<R> {
+    fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
+        if self.taken == self.ready.len() {
+            self.refill()?;
+        }
+        let length = buffer.len().min(self.ready.len() - self.taken);
+        buffer[..length].copy_from_slice(&self.ready[self.taken..self.taken + length]);
+        self.taken += length;
+        Ok(length)
+    }
+}

@@ -1,0 +1,235 @@
+"""Steps that go past the swarm: an eye on what moves the model and is not counted, so that no training is silently one without a swarm.
+
+Nothing here stops a training. What is seen is told once, by the logger `mingle`:
+
+- another optimizer steps over the parameters of the one that was joined: one that was made anew, or the one inside of a wrapper
+- weights that move for some seconds in which no step was counted
+- steps that are counted and move nothing: the optimizer trains another model
+"""
+
+from __future__ import annotations
+
+import logging
+import threading
+import time
+import weakref
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import Any
+
+import torch
+from torch.optim.optimizer import register_optimizer_step_post_hook
+
+from mingle.errors import LayoutError
+from mingle.tensors import ModelTensors, listed
+
+TICK_SECONDS = 1.0
+PATIENCE_SECONDS = 6.0
+"""How long weights may move before it is told that no step was counted; five times the longest pause between two steps, where that is more."""
+MOVES = 3
+"""In how many looks they must have moved."""
+IDLE_ROUNDS = 3
+"""Exchanges with steps and without a change, from the first on, before it is told. A schedule may begin with a rate of 0."""
+
+log = logging.getLogger("mingle")
+
+
+def check_optimizer(tensors: ModelTensors, optimizer: torch.optim.Optimizer) -> None:
+    """Raises `LayoutError` where the optimizer has none of the model's parameters; warns where it has others and lacks some."""
+    of_model = {id(parameter) for parameter in tensors.model.parameters()}
+    has = _parameters_of(optimizer)
+    kind = type(optimizer).__name__
+    if has and not has & of_model:
+        raise LayoutError(
+            f"none of the {len(has)} parameters of the {kind} is one of the model that was given to mingle.join: make the optimizer from the parameters"
+            " of this model. Where it holds copies of them, give mingle.join(model, None) and call swarm.step() after each step"
+        )
+    lacks = [f"`{name}`" for name, parameter in tensors.parameters() if id(parameter) not in has]
+    if has - of_model and lacks:
+        log.warning(
+            "the %s has %d parameters that are not in the model, and none of these, which are: %s. Was a layer replaced after the optimizer was made?",
+            kind,
+            len(has - of_model),
+            listed(lacks),
+        )
+
+
+def warn_of_silence() -> None:
+    """Tells of a training that ends without an exchange."""
+    log.warning(
+        "0 exchanges: no step was counted between mingle.join and the end, so the swarm got nothing of this training. Give mingle.join the optimizer"
+        " whose step() the loop calls, or None and call swarm.step() after each step"
+    )
+
+
+class Watch:
+    """From `start` to `stop`. `counted` is called at each step that counts, `paused` surrounds what the swarm itself does to the model."""
+
+    def __init__(self, tensors: ModelTensors, optimizer: torch.optim.Optimizer | None) -> None:
+        self._tensors = tensors
+        self._optimizer = optimizer
+        self._hooks: list[Any] = []
+        self._disjoint: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
+        self._over = threading.Event()
+        self._depth = 0
+        self._in_step = False
+        self._has_told_of_other = False
+        self._has_told_of_drop = False
+        self._counted_at = time.monotonic()
+        self._longest_pause_s = 0.0
+        self._marks: list[int] | None = None
+        self._moves = 0
+        self._idle_rounds: int | None = 0
+        self._told_names: set[str] = set()
+
+    def start(self) -> None:
+        """Begins to look."""
+        this = weakref.ref(self)
+
+        def any_step(optimizer: torch.optim.Optimizer, *_: object) -> None:
+            if (watch := this()) is not None:
+                watch._another_step(optimizer)
+
+        def own_step(*_: object) -> None:
+            if (watch := this()) is not None:
+                watch._in_step = True
+
+        self._counted_at = time.monotonic()
+        if self._optimizer is not None:
+            self._hooks = [register_optimizer_step_post_hook(any_step), self._optimizer.register_step_pre_hook(own_step)]
+        threading.Thread(target=_look, args=(this, self._over), name="mingle-watch", daemon=True).start()
+
+    def stop(self) -> None:
+        """Ends. Again: nothing."""
+        self._over.set()
+        for hook in self._hooks:
+            hook.remove()
+        self._hooks = []
+
+    def counted(self) -> None:
+        """A step that counts was taken."""
+        now = time.monotonic()
+        self._longest_pause_s = max(self._longest_pause_s, now - self._counted_at)
+        self._counted_at, self._in_step, self._marks, self._moves = now, False, None, 0
+
+    @contextmanager
+    def paused(self) -> Iterator[None]:
+        """While the swarm writes into the model, or waits."""
+        self._depth += 1
+        try:
+            yield
+        finally:
+            self._marks, self._moves = None, 0
+            self._counted_at = time.monotonic()
+            self._depth -= 1
+
+    def before_exchange(self, change: torch.Tensor, steps: int) -> None:
+        """Compares the trainable tensors with the layout, and the change with the steps that were counted."""
+        new = [name for name in self._tensors.not_exchanged() if name not in self._told_names]
+        if new:
+            self._told_names.update(new)
+            log.warning(
+                "not exchanged, though trainable: %s. They were frozen or not there at mingle.join: unfreeze and add layers before it,"
+                " or name what stays on this site in local=[...]",
+                listed([f"`{name}`" for name in new]),
+            )
+        if steps == 0 and not self._has_told_of_drop:
+            self._look_at_drop(change)
+        if steps and self._idle_rounds is not None:
+            self._idle_rounds = self._look_at_idleness(change, self._idle_rounds + 1)
+
+    def _look_at_drop(self, change: torch.Tensor) -> None:
+        if moved := self._moved(change):
+            self._has_told_of_drop = True
+            log.warning(
+                "the weights have moved and no step was counted, so this is not sent, and the next weights take its place: %s. Call swarm.step()"
+                " after each step, or give mingle.join the optimizer whose step() the loop calls",
+                listed([f"`{name}`" for name in moved]),
+            )
+
+    def _moved(self, change: torch.Tensor) -> list[str]:
+        """Names of the parameters whose part of the change is not 0."""
+        ours = {name for name, _ in self._tensors.parameters()}
+        return [e.name for e in self._tensors.layout if e.name in ours and bool(change[e.offset : e.offset + e.size].any())]
+
+    def _look_at_idleness(self, change: torch.Tensor, rounds: int) -> int | None:
+        """Rounds in which nothing moved; None where something has, or that was told."""
+        names = [name for name, _ in self._tensors.parameters()]
+        if not names or self._moved(change):
+            return None
+        if rounds < IDLE_ROUNDS:
+            return rounds
+        log.warning(
+            "steps are counted and nothing moves: no parameter has changed in %d exchanges (%s). Is this the model that the loop trains?",
+            rounds,
+            listed([f"`{name}`" for name in names]),
+        )
+        return None
+
+    def _another_step(self, optimizer: torch.optim.Optimizer) -> None:
+        own = self._optimizer
+        if self._has_told_of_other or own is None or optimizer is own or self._in_step or self._depth or optimizer in self._disjoint:
+            return
+        has = _parameters_of(optimizer)
+        skipped = set(self._tensors.not_exchanged())
+        moved = [name for name, parameter in self._tensors.model.named_parameters() if id(parameter) in has]
+        if not has & _parameters_of(own) and not skipped & set(moved):
+            self._disjoint.add(optimizer)
+            return
+        self._has_told_of_other = True
+        log.warning(
+            "steps of another optimizer are not counted, and nothing of them is sent by themselves: a %s moved %s, while mingle.join was given a %s."
+            " Give mingle.join the optimizer whose step() the loop calls, made before; or None, and call swarm.step() once after each step",
+            type(optimizer).__name__,
+            listed([f"`{name}`" for name in moved]),
+            type(own).__name__,
+        )
+
+    def _has_moved_uncounted(self, now: float) -> list[str]:
+        """Names of what moved since the last look; empty before that is worth telling."""
+        if self._depth or self._in_step:
+            return []
+        parameters = self._tensors.parameters()
+        marks = [_version(tensor) for _, tensor in parameters]
+        before, self._marks = self._marks, marks
+        if before is None or len(before) != len(marks) or before == marks:
+            return []
+        self._moves += 1
+        patience_s = max(PATIENCE_SECONDS, 5 * self._longest_pause_s)
+        if self._moves < MOVES or now - self._counted_at < patience_s:
+            return []
+        return [name for (name, _), one, other in zip(parameters, before, marks) if one != other]
+
+    def look(self) -> bool:
+        """Whether there is something to tell, which is done."""
+        now = time.monotonic()
+        moved = self._has_moved_uncounted(now)
+        if moved and not self._has_told_of_other:
+            log.warning(
+                "the weights have moved for %.0f s without a counted step, so nothing was exchanged: %s. Each step() of the optimizer that was given to"
+                " mingle.join counts; a loop that steps otherwise calls swarm.step() after each step",
+                now - self._counted_at,
+                listed([f"`{name}`" for name in moved]),
+            )
+        return bool(moved)
+
+
+def _look(this: weakref.ref[Watch], over: threading.Event) -> None:
+    # It reads counters of tensors alone, which takes no lock and no device: a process that forks or captures a graph is not disturbed.
+    while not over.wait(TICK_SECONDS):
+        watch = this()
+        if watch is None or watch.look():
+            return
+        del watch
+
+
+def _version(tensor: torch.Tensor) -> int:
+    """How often the tensor was written to in place."""
+    try:
+        return tensor._version
+    except RuntimeError:  # tensors of inference mode do not count
+        return 0
+
+
+def _parameters_of(optimizer: torch.optim.Optimizer) -> set[int]:
+    return {id(parameter) for group in optimizer.param_groups for parameter in group["params"]}
