@@ -64,7 +64,7 @@ fn a_line_that_cannot_be_understood_is_told_with_its_number() {
         (
             "user,thing\n1,2\n",
             Form::Auto,
-            "/FILE, line 1: the head has no column item: user,item[,rating][,time] is expected",
+            "/FILE, line 1: the head has no column item: user,item[,rating][,time] is expected, or userId,movieId and the like",
         ),
         ("user,item,rating\n1,2,good\n", Form::Auto, "/FILE, line 2: \"good\" is no number: ratings and times are"),
         ("user,item\n1,\n", Form::Auto, "/FILE, line 2: no item"),

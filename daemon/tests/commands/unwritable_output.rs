@@ -20,8 +20,9 @@ fn what_was_asked_for_and_cannot_be_written_fails_as_bad_input() {
         &["plan", "compare", "--topology", "ring:n=4"],
         &["completions", "zsh"],
     ] {
-        let output = mingle().args(arguments).stdin(Stdio::null()).stdout(full_disk()).stderr(Stdio::piped());
-        let output = output.spawn().unwrap().wait_with_output().unwrap();
+        let mut program = mingle();
+        program.args(arguments).stdin(Stdio::null()).stdout(full_disk()).stderr(Stdio::piped());
+        let output = program.spawn().unwrap().wait_with_output().unwrap();
         let said = String::from_utf8_lossy(&output.stderr).into_owned();
         assert_eq!(output.status.code(), Some(4), "{arguments:?}: {said}");
         assert!(said.contains("cannot write to standard output"), "{arguments:?}: {said}");

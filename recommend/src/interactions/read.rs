@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::fmt;
 use std::fs::File;
-use std::io::{BufRead, Read};
+use std::io::{BufRead, ErrorKind, Read};
 use std::path::Path;
 use std::str::FromStr;
 
@@ -101,8 +101,12 @@ pub fn read_interactions(path: &Path, form: Form) -> Result<Interactions, Recomm
 /// The same of what is in the file at `path`.
 fn read_from(file: impl Read + Send, path: &Path, form: Form) -> Result<Interactions, RecommendError> {
     let failed = |source| RecommendError::Io { path: path.to_owned(), source };
-    let table = open_table(file).map_err(failed)?;
     let at_line = |(line, reason): (u64, String)| RecommendError::Line { path: path.to_owned(), line, reason };
+    let table = open_table(file).map_err(|error| match error.kind() {
+        // What the file holds is at fault, not the disk, and only its beginning has been looked at.
+        ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof => at_line((1, error.to_string())),
+        _ => failed(error),
+    })?;
     let lines = lines(table.text).map_err(at_line)?;
     let separator = char::from(table.separator);
     let form = if form == Form::Auto { guess(&lines, separator).map_err(at_line)? } else { form };
