@@ -16,6 +16,7 @@
 //! earlier, longer record left there is ignored. The length of a record follows from its head, and nothing of it is
 //! believed, or allocated, before there are that many bytes and their checksum is right.
 
+mod head;
 mod version_3;
 
 use std::sync::Arc;
@@ -29,6 +30,7 @@ use super::{Books, Record};
 use crate::codec::{self, Codec};
 use crate::link::WINDOW;
 use crate::payload::{MAX_DIMENSION, Payload, PayloadError};
+use head::Head;
 use version_3::Books3;
 
 /// Version of the format that is written. Those that are not known are refused: there is no guessing about mass.
@@ -285,73 +287,6 @@ pub(crate) fn forge_checksum(bytes: &mut [u8]) {
     if let Some(record) = length.and_then(|length| bytes.get_mut(..length)) {
         let (content, checksum) = record.split_at_mut(record.len() - CHECKSUM_BYTES);
         checksum.copy_from_slice(blake3::hash(content).as_bytes());
-    }
-}
-
-struct Head {
-    version: u32,
-    payload: Option<Codec>,
-    has_ratio: bool,
-    has_held_back: bool,
-    books_bytes: usize,
-    dimension: usize,
-}
-
-impl Head {
-    fn read(bytes: &[u8]) -> Result<Self, RecordError> {
-        let Some((head, _)) = bytes.split_first_chunk::<HEAD_BYTES>() else {
-            return Err(if bytes.iter().all(|byte| *byte == 0) {
-                RecordError::Empty
-            } else {
-                RecordError::Cut { bytes: bytes.len() as u64, needed: (HEAD_BYTES + CHECKSUM_BYTES) as u64 }
-            });
-        };
-        if head[..8] != MAGIC {
-            // A first write that reached the disk in part may have left its end there, and not its beginning.
-            let is_empty = bytes.iter().all(|byte| *byte == 0);
-            return Err(if is_empty { RecordError::Empty } else { RecordError::NotARecord });
-        }
-        let number = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
-        let version = number(8);
-        if version != FORMAT_VERSION && version != READ_VERSION {
-            return Err(RecordError::Version { found: version });
-        }
-        let [codec, vectors] = [head[12], head[13]];
-        let payload = match codec {
-            NO_PAYLOAD => None,
-            id => {
-                let known = Codec::ALL.into_iter().find(|codec| codec.id() == id);
-                Some(known.ok_or(RecordError::Head { field: "codec", value: u32::from(id) })?)
-            }
-        };
-        if vectors > (RATIO | HELD_BACK) {
-            return Err(RecordError::Head { field: "vectors", value: u32::from(vectors) });
-        }
-        let reserved = u16::from_le_bytes([head[14], head[15]]);
-        if reserved != 0 {
-            return Err(RecordError::Head { field: "reserved", value: u32::from(reserved) });
-        }
-        let (books_bytes, dimension) = (number(16) as usize, number(20) as usize);
-        if dimension > MAX_DIMENSION {
-            return Err(RecordError::TooManyCoordinates { dimension });
-        }
-        if books_bytes > most_books_bytes(dimension) {
-            return Err(RecordError::BooksTooLong { bytes: books_bytes as u64 });
-        }
-        let [has_ratio, has_held_back] = [RATIO, HELD_BACK].map(|bit| vectors & bit != 0);
-        Ok(Self { version, payload, has_ratio, has_held_back, books_bytes, dimension })
-    }
-
-    /// The length of the whole record. At most 4 GiB of vectors and some: no overflow.
-    fn record_bytes(&self) -> u64 {
-        let vector = 4 * self.dimension as u64;
-        let vectors = 1 + u64::from(self.has_ratio) + u64::from(self.has_held_back);
-        let payload = self.payload.map_or(0, |codec| codec.encoded_len(self.dimension) as u64);
-        (HEAD_BYTES + self.books_bytes + CHECKSUM_BYTES) as u64 + vectors * vector + payload
-    }
-
-    fn read_books(&self, bytes: &[u8]) -> Result<Books, RecordError> {
-        if self.version == READ_VERSION { read_books::<Books3>(bytes).map(Books::from) } else { read_books(bytes) }
     }
 }
 

@@ -35,8 +35,7 @@ impl Peer {
         mut incoming: Incoming,
     ) -> Result<Outcome> {
         let (rounds, follows_founder) = (task.rounds(), task.begins_with_the_founder());
-        let without_card = || Error::new(ErrorKind::Unexpected, "training begins without an agreement on the task");
-        let card = task.card().ok_or_else(without_card)?;
+        let card = agreed_card(&*task)?;
         let mut training = task.build(place.node.index(), place.peers.len())?;
         self.introduce_training(&*card, &*training);
         let mut config = self.configure(&place, rounds, &mut *training, &*card)?;
@@ -273,6 +272,11 @@ impl Peer {
         config.drain_deadline = self.options.shutdown_timeout;
         Ok(config)
     }
+}
+
+/// What the members agreed to train.
+fn agreed_card(task: &dyn TrainingTask) -> Result<Arc<dyn TaskCard>> {
+    task.card().ok_or_else(|| Error::new(ErrorKind::Unexpected, "training begins without an agreement on the task"))
 }
 
 /// A description that fits into the greeting of a node: names of tensors may be long.
