@@ -143,7 +143,8 @@ fn a_clock_that_jumps_by_a_day_and_back_disturbs_nothing() {
 #[test]
 fn who_waits_for_nobody_is_not_held_up_by_a_peer_that_is_ten_times_slower_and_all_go_on_together() {
     let swarm = PlannedSwarm::new(4, ENDLESS);
-    let mut peers: Vec<RunningPeer> = (0..4).map(|node| swarm.start_with(node, &["--wait", "async"])).collect();
+    let mut peers: Vec<RunningPeer> =
+        (0..4).map(|node| swarm.start_with(node, &["--wait", "async", "--deadline", "200ms"])).collect();
     go_on(&mut peers);
     let (fast, slow) = peers.split_at_mut(3);
     let cycles = 6;

@@ -64,7 +64,7 @@ fn a_graph_in_text_is_read_and_what_is_wrong_with_it_is_named_with_its_line() {
     write("edges.csv", "0,1\n1,9\n");
     fails(&["edges.csv", "line 2", "node 9 has no features"]);
     write("edges.csv", "0,1\n1,x\n");
-    fails(&["edges.csv", "line 2", "two numbers"]);
+    fails(&["edges.csv", "line 2", "\"x\" is no number of a node"]);
     write("edges.csv", "0,1\n");
     write("labels.csv", "0\n2\n0\nblue\n");
     fails(&["labels.csv", "line 4", "whole number"]);

@@ -19,6 +19,10 @@ use crate::time::Time;
 const TIMES: f64 = 1.25;
 /// Training is never cut below this: shorter rounds differ by what else a machine does.
 const SHORTEST: Duration = Duration::from_millis(50);
+/// Only a site that would need more than so many times as long as the others is cut: less is what machines differ by from round to round.
+const FAR_SLOWER: f64 = 2.0;
+/// Rounds that are looked at first.
+const ROUNDS_TO_MEASURE: u32 = 4;
 /// Weight of the newest round in the moving average: 1 / 8.
 const NEWEST: u32 = 8;
 
@@ -26,15 +30,23 @@ const NEWEST: u32 = 8;
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct OthersPace {
     usual: Option<Duration>,
+    /// How long all local steps of this node take, in the same mean.
+    own: Duration,
+    rounds: u32,
 }
 
 impl OthersPace {
-    fn note(&mut self, took: Duration) {
-        self.usual = Some(self.usual.map_or(took, |usual| (usual * (NEWEST - 1) + took) / NEWEST));
+    fn note(&mut self, took: Duration, own: Duration) {
+        let mean = |usual: Duration, newest: Duration| (usual * (NEWEST - 1) + newest) / NEWEST;
+        self.own = if self.usual.is_none() { own } else { mean(self.own, own) };
+        self.usual = Some(self.usual.map_or(took, |usual| mean(usual, took)));
+        self.rounds = self.rounds.saturating_add(1);
     }
 
     fn time_box(&self) -> Option<Duration> {
-        self.usual.map(|usual| usual.mul_f64(TIMES).max(SHORTEST))
+        let is_far_slower = |usual: &Duration| self.own > usual.mul_f64(FAR_SLOWER);
+        let usual = self.usual.filter(is_far_slower).filter(|_| self.rounds >= ROUNDS_TO_MEASURE);
+        usual.map(|usual| usual.mul_f64(TIMES).max(SHORTEST))
     }
 }
 
@@ -47,17 +59,19 @@ impl Node {
 
     /// The training of this round is over: neighbours whose parcels of its first step came since it began show how long they need.
     /// Those who were ahead show nothing, and those who are still to come need longer than this node.
-    pub(super) fn note_pace_of_others(&mut self) {
+    pub(super) fn note_pace_of_others(&mut self, steps: u32) {
         let began = self.clock.started();
+        let took = self.now.since(began);
+        let own = took.mul_f64(f64::from(self.config.schedule.local_steps()) / f64::from(steps.max(1)));
         let due = self.config.schedule.in_neighbours(self.config.id, self.step);
         let mut came: Vec<Option<Time>> = due.iter().filter_map(|from| self.arrival(*from)).collect();
         // Upper median; who has not come yet is last.
         came.sort_unstable_by_key(|at| at.unwrap_or(Time(u64::MAX)));
         if let Some(at) = came.get(came.len() / 2).copied().flatten().filter(|at| *at > began) {
-            self.others_pace.note(at.since(began));
+            self.others_pace.note(at.since(began), own);
         } else if came.get(came.len() / 2).is_some_and(Option::is_none) {
             // Most are slower than this node: what it took is a lower bound of what they need.
-            self.others_pace.note(self.now.since(began));
+            self.others_pace.note(took, own);
         }
     }
 

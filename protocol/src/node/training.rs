@@ -69,7 +69,7 @@ impl Node {
         }
         self.training.ordered = None;
         if matches!(self.phase, Phase::Training { .. }) && round == self.round() {
-            self.note_pace_of_others();
+            self.note_pace_of_others(change.steps);
             self.use_change(round, change);
             self.phase = Phase::AwaitingRoom(self.new_wait());
         } else {
