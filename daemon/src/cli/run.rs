@@ -85,7 +85,7 @@ pub(crate) struct RunArgs {
     /// Go on without a late neighbour after at least so long; the deadline adapts upwards to the pace of the rounds
     #[arg(long, default_value = "2s", value_name = "DURATION", value_parser = duration)]
     pub(crate) deadline: Duration,
-    /// Take no more local steps in a round once it has trained for so long; those taken count for more [default: a quarter longer than its neighbours train; with --wait sync no limit]
+    /// Take no more local steps in a round once it has trained for so long; those taken count for more [default: take all]
     #[arg(long, value_name = "DURATION", value_parser = duration)]
     pub(crate) time_box: Option<Duration>,
     /// Go on mixing without the training of a round that takes longer; it counts when it comes

@@ -267,7 +267,6 @@ impl Peer {
         config.gather_for = Some(self.options.join_timeout);
         config.deadline_floor = self.options.deadline;
         config.time_box = self.options.time_box;
-        config.keeps_up = true;
         config.training_deadline = Some(self.options.training_deadline);
         config.drain_deadline = self.options.shutdown_timeout;
         Ok(config)
