@@ -181,7 +181,8 @@ impl Schedule {
             return 0;
         }
         let wanted = *self.rounds_to_agree.get_or_init(|| agreement::rounds_to_agree(self));
-        wanted.min(rounds / MOST_OF_ALL_ROUNDS)
+        // The last round that trains mixes too.
+        wanted.saturating_sub(1).min(rounds / MOST_OF_ALL_ROUNDS)
     }
 
     /// The links `node` sends on in global step `step`, by ascending receiver.
