@@ -1,4 +1,4 @@
-//! What asks a process to stop: an interrupt, a termination request, a terminal that was closed, or the end of standard input.
+//! Requests to stop a process: an interrupt, a termination request, a terminal that was closed, or the end of standard input.
 
 use std::io::Read;
 

@@ -172,7 +172,7 @@ impl Matrix {
         self.values.len() / self.columns.max(1)
     }
 
-    /// Whether the first row counts 0, 1, 2 or 1, 2, 3, as a header does that a program made up.
+    /// True where the first row counts 0, 1, 2 or 1, 2, 3, as a header does that a program made up.
     fn begins_with_numbers_of_columns(&self) -> bool {
         let first = &self.values[..self.columns];
         let counts_from = |begin: usize| first.iter().zip(begin..).all(|(value, number)| *value == number as f32);

@@ -18,14 +18,14 @@ pub(crate) fn feature(cell: &str) -> Option<f64> {
     number(cell).or_else(|| truth(cell).map(f64::from))
 }
 
-/// Whether a cell is empty, or one of the words that pandas, R, Excel, SAS and the UCI repository have for a missing value.
+/// True for a cell that is empty, or one of the words that pandas, R, Excel, SAS and the UCI repository have for a missing value.
 pub(crate) fn is_missing(cell: &str) -> bool {
     const WORDS: [&str; 13] =
         ["NA", "N/A", "<NA>", "#N/A", "NULL", "Null", "null", "None", "NaT", "n/a", "na", "?", "."];
     cell.is_empty() || WORDS.contains(&cell) || cell.parse::<f64>().is_ok_and(f64::is_nan)
 }
 
-/// What to do about a cell that is no number where there should be one: ` (...)`.
+/// Advice for a cell that is no number where there should be one: ` (...)`.
 pub(crate) fn way_out(cell: &str) -> &'static str {
     if cell.is_empty() {
         return " (the cell is empty: fill it in, or leave the row or the column out)";

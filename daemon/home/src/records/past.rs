@@ -29,10 +29,10 @@ pub enum Past {
     Finished(Ending),
 }
 
-/// What was found, and what is to be done with the records that are there.
+/// Earlier state of a home, and the treatment of the records that are there.
 #[derive(Debug)]
 pub struct Found {
-    /// What the node does.
+    /// The way in which the node begins.
     pub past: Past,
     /// The records.
     pub store: RecordStore,

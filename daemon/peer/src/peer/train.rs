@@ -206,7 +206,7 @@ impl Peer {
         Ok(Some(Start { store, records: None, written: None, recovered, begins_with_belief, timeline }))
     }
 
-    /// What the home has of this training; with `--fresh` nothing that counts.
+    /// State that the home has of this training; with `--fresh` nothing that counts.
     fn find_past(&self, config: &NodeConfig, card: &dyn TaskCard) -> Result<Found> {
         if self.options.fresh {
             let store = RecordStore::look(&self.home.records())?;
@@ -273,7 +273,7 @@ impl Peer {
     }
 }
 
-/// What the members agreed to train.
+/// The card of the task that the members agreed on.
 fn agreed_card(task: &dyn TrainingTask) -> Result<Arc<dyn TaskCard>> {
     task.card().ok_or_else(|| Error::new(ErrorKind::Unexpected, "training begins without an agreement on the task"))
 }
