@@ -182,8 +182,9 @@ fn the_same_table_is_read_in_every_form_in_which_programs_write_it() {
 #[test]
 fn columns_of_truth_values_are_ones_and_zeros() {
     let with = |yes: &str, no: &str| {
-        let row =
-            |row: usize| format!("{},{},{}\n", if row % 3 == 0 { yes } else { no }, row * row, ["a", "b"][row % 2]);
+        let row = |row: usize| {
+            format!("{},{},{}\n", if row.is_multiple_of(3) { yes } else { no }, row * row, ["a", "b"][row % 2])
+        };
         load(&format!("smokes,age,kind\n{}", (0..10).map(row).collect::<String>()))
     };
     let expected = with("1", "0");

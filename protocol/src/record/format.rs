@@ -125,7 +125,8 @@ impl Record {
         front.extend_from_slice(&MAGIC);
         front.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
         front.push(self.payload.as_ref().map_or(NO_PAYLOAD, |payload| payload.codec().id()));
-        front.push(u8::from(self.ratio.is_some()) * RATIO | u8::from(self.held_back.is_some()) * HELD_BACK);
+        let (ratio, held_back) = (u8::from(self.ratio.is_some()), u8::from(self.held_back.is_some()));
+        front.push((ratio * RATIO) | (held_back * HELD_BACK));
         front.extend_from_slice(&[0, 0]);
         // Both are far below 2^32: they were checked.
         front.extend_from_slice(&(books.len() as u32).to_le_bytes());

@@ -111,18 +111,18 @@ fn read_from(file: impl Read + Send, path: &Path, form: Form) -> Result<Interact
     let separator = char::from(table.separator);
     let form = if form == Form::Auto { guess(&lines, separator).map_err(at_line)? } else { form };
     if form == Form::Csv {
-        return finish(csv(&lines, separator).map_err(at_line)?, path);
+        return finish(&csv(&lines, separator).map_err(at_line)?, path);
     }
     let pairs = match form {
         Form::Movielens => each(&lines, |line| pair_of(line.split("::").map(str::trim))),
         Form::Pairs => each(&lines, |line| pair_of(line.split_ascii_whitespace())),
         Form::Csv | Form::Lists | Form::Auto => lists(&lines),
     };
-    finish(pairs.map_err(at_line)?, path)
+    finish(&pairs.map_err(at_line)?, path)
 }
 
 /// The interactions of all pairs.
-fn finish<T: AsRef<str>>(pairs: Vec<(T, T)>, path: &Path) -> Result<Interactions, RecommendError> {
+fn finish<T: AsRef<str>>(pairs: &[(T, T)], path: &Path) -> Result<Interactions, RecommendError> {
     if pairs.is_empty() {
         return Err(RecommendError::Empty { path: path.to_owned() });
     }
@@ -188,8 +188,9 @@ fn guess(lines: &Lines, separator: char) -> Result<Form, (u64, String)> {
         return Ok(Form::Pairs);
     }
     let thirds: BTreeSet<&str> = lines.iter().filter_map(|(_, line)| line.split_ascii_whitespace().nth(2)).collect();
-    let is_rating = thirds.len() <= MOST_RATINGS && thirds.iter().all(|third| check_number(third).is_ok());
-    if !is_repeated && !(is_rating && least == most) {
+    let is_few_numbers = thirds.len() <= MOST_RATINGS && thirds.iter().all(|third| check_number(third).is_ok());
+    let has_ratings = is_few_numbers && least == most;
+    if !is_repeated && !has_ratings {
         return Ok(Form::Lists);
     }
     let reason = "it can be a user and all its items (lists), or a user, an item and a rating (pairs): say which, with form = \"lists\" \

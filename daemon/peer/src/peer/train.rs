@@ -45,20 +45,8 @@ impl Peer {
         if !self.options.leaves {
             (self.remember)(&Assignment::Train(card.encode()))?;
         }
-        let begins_anew = follows_founder && start.is_the_first();
-        let needs_a_model = start.needs_a_model(&place) || (begins_anew && !self.is_founder(&place)?);
-        let begins_with_a_model_of_the_swarm = follows_founder || needs_a_model || !start.is_the_first();
-        if needs_a_model {
-            let max_norm = self.bound_on_a_model_of_others(follows_founder, &config);
-            let (streams, dimension) = (network.streams.clone(), config.initial.len());
-            let asking = membership::borrow_model(streams, place.others(), dimension, max_norm);
-            config.initial = self.wait_for_model(asking, place.others().len(), &mut incoming, rounds).await?;
-        } else if begins_anew {
-            config.initial = initial(&mut *training)?;
-        }
-        if follows_founder {
-            config.largest_norm = Some(self.options.max_norm.unwrap_or_else(|| usual_bound(start.norm(&config))));
-        }
+        let from_swarm = self.settle_model(&place, &mut config, &start, &mut *training, network, &mut incoming).await?;
+        let begins_with_a_model_of_the_swarm = follows_founder || from_swarm || !start.is_the_first();
         start.restore(&mut *training)?;
         let largest_state = training.largest_state();
         self.open_records(&mut start, &place, &mut config, largest_state)?;
@@ -86,6 +74,34 @@ impl Peer {
         (receivers.answers, receivers.written) = (Some(answers), written);
         let finished = Driver::new(member, parts, recovered)?.run(&mut receivers).await?;
         self.finish(finished, RunWanted { rounds, card: &*card, form }, &mut receivers.stop).await
+    }
+
+    /// Gets the model to begin with: the peer's own, or, where it needs one, another member's. True for another member's.
+    async fn settle_model(
+        &mut self,
+        place: &Place,
+        config: &mut NodeConfig,
+        start: &Start,
+        training: &mut dyn LocalTraining,
+        network: &Network,
+        incoming: &mut Incoming,
+    ) -> Result<bool> {
+        let follows_founder = training.begins_with_the_founder();
+        let begins_anew = follows_founder && start.is_the_first();
+        let needs_a_model = start.needs_a_model(place) || (begins_anew && !self.is_founder(place)?);
+        if needs_a_model {
+            let max_norm = self.bound_on_a_model_of_others(follows_founder, config);
+            let (streams, dimension) = (network.streams.clone(), config.initial.len());
+            let asking = membership::borrow_model(streams, place.others(), dimension, max_norm);
+            let rounds = place.plan.first_round() + config.rounds;
+            config.initial = self.wait_for_model(asking, place.others().len(), incoming, rounds).await?;
+        } else if begins_anew {
+            config.initial = initial(training)?;
+        }
+        if follows_founder {
+            config.largest_norm = Some(self.options.max_norm.unwrap_or_else(|| usual_bound(start.norm(config))));
+        }
+        Ok(needs_a_model)
     }
 
     /// The largest norm of a model that this peer takes from others to begin with.
