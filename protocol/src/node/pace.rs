@@ -250,6 +250,11 @@ impl Node {
 
     /// Whether every neighbour has done all rounds, or left for good after others have: what is learnt now nobody would mix.
     pub(super) fn others_are_through(&self) -> bool {
+        let is_last_period = self.step.saturating_add(self.config.schedule.period()) >= self.last_step;
+        if self.config.policy == WaitPolicy::Sync && is_last_period {
+            // They have sent their last parcels, and wait for those of this node.
+            return false;
+        }
         let claims = self.claims();
         let is_through = |peer: &Peer| self.credible(peer, &claims) >= self.last_step;
         self.peers.values().any(is_through) && self.peers.values().all(|peer| peer.left || is_through(peer))
