@@ -33,8 +33,9 @@ fn remark_what_is_left_out(reading: &TopologyReading) {
     let attributes = &reading.edge_attributes;
     if attributes.edges() > 0 {
         let edges = attributes.edges();
+        let word = if edges == 1 { "edge" } else { "edges" };
         remark!(
-            "not used   {attributes} ({edges} edges): a topology says who reaches whom; latencies and rates go into --links"
+            "not used   {attributes} ({edges} {word}): a topology says who reaches whom; latencies and rates go into --links"
         );
     }
     if (1..nodes).contains(&reading.named_by_label) {
