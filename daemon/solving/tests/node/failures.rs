@@ -35,7 +35,8 @@ fn more_columns_than_rows_are_cautioned_of_before_and_named_as_the_reason_after(
     let (plan, problem, communication) =
         regression_over(folder.path(), "complete:n=3", Method::CliquePhi, Medium::PointToPoint, more);
     assert_eq!(problem.caution().unwrap(), None, "36 rows of 3 columns");
-    let row = |row: u32| (1..9).map(|column| ((row * row * column + 3 * row) % 11).to_string()).collect::<Vec<_>>().join(",");
+    let row =
+        |row: u32| (1..9).map(|column| ((row * row * column + 3 * row) % 11).to_string()).collect::<Vec<_>>().join(",");
     let rows: Vec<String> = (1..7).map(|at| format!("{},{at}", row(at))).collect();
     fs::write(folder.path().join("table.csv"), format!("a,b,c,d,e,f,g,h,y\n{}\n", rows.join("\n"))).unwrap();
     let caution = problem.caution().unwrap().unwrap();
