@@ -5,17 +5,51 @@ use std::path::Path;
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result, plan};
 use mingle_planner::Topology;
+use mingle_planner::topology::{TopologyFormat, TopologyReading};
 
-/// Reads what an argument names: a generator expression, or a file.
+/// Reads what an argument names, a generator expression or a file, and remarks what of the file is not used.
 pub(crate) fn read(text: &str) -> Result<Topology> {
+    read_with_format(text).map(|(topology, _)| topology)
+}
+
+/// The same, with the format of the file; none for a generator.
+pub(crate) fn read_with_format(text: &str) -> Result<(Topology, Option<TopologyFormat>)> {
     let path = Path::new(text);
     if !path.exists() && Topology::looks_like_generator(text) {
-        return generate(text);
+        return Ok((generate(text)?, None));
     }
     let content = plan::read_text(path, "topology").map_err(|failure| {
         failure.hint("name a file, or a generator such as rg:n=33,r=0.5,seed=0, ring:n=8, grid:rows=4,cols=4")
     })?;
-    Topology::parse(&content).context(ErrorKind::BadInput, format!("the topology {text} cannot be used"))
+    let reading =
+        Topology::read(&content).context(ErrorKind::BadInput, format!("the topology {text} cannot be used"))?;
+    remark_what_is_left_out(&reading);
+    Ok((reading.topology, Some(reading.format)))
+}
+
+/// Remarks on attributes, labels and places that did not become part of the topology, or not of all nodes.
+fn remark_what_is_left_out(reading: &TopologyReading) {
+    let nodes = reading.topology.node_count();
+    let attributes = &reading.edge_attributes;
+    if attributes.edges() > 0 {
+        let edges = attributes.edges();
+        let word = if edges == 1 { "edge" } else { "edges" };
+        remark!(
+            "not used   {attributes} ({edges} {word}): a topology says who reaches whom; latencies and rates go into --links"
+        );
+    }
+    if (1..nodes).contains(&reading.named_by_label) {
+        let named = reading.named_by_label;
+        remark!("names      {named} of {nodes} nodes have a label of their own, the others keep their ids");
+    }
+    if (1..nodes).contains(&reading.placed) {
+        let others = if reading.topology.positions().is_some() {
+            "drawn between their neighbours"
+        } else {
+            "without, so none is used"
+        };
+        remark!("positions  {} of {nodes} nodes have one, the others are {others}", reading.placed);
+    }
 }
 
 /// Makes a topology from a generator expression.

@@ -345,6 +345,18 @@ pub fn topology_text() -> Vec<Seed<String>> {
     let mut seeds: Vec<Seed<String>> = [
         ("edge_list", "# huts\nana ben\nben,cho # near\n\ncho\tana\n"),
         ("edge_list_arrows", "0 -> 10\n10 -> 0\n10 2\n"),
+        ("edge_list_attributes", "0 1 {'weight': 2.5}\n1 2 {} # near\n"),
+        ("edge_list_weights", "source,target,weight\n0,1,2.5\n1,2,4\n"),
+        (
+            "gml",
+            "Creator \"x\"\n# huts\ngraph [ directed 0 node [ id 0 label \"a &amp; b\" graphics [ x 1 y 2.5 ] ]\n\
+             node [ id 1 Longitude 13 Latitude 52 ] edge [ source 0 target 1 LinkSpeed \"10\" ] ]\n",
+        ),
+        (
+            "node_link",
+            r#"{"directed": false, "multigraph": true, "graph": {}, "nodes": [{"id": 0, "x": 1, "y": 2}, {"id": "b"}],
+                "links": [{"source": 0, "target": "b", "key": 0, "weight": 2.5}]}"#,
+        ),
         ("json_numbers", r#"{"nodes": [0, 1, 2], "edges": [[0, 1], [1, 2]], "positions": [[0, 0], [0.5, 1], [1, 1]]}"#),
         (
             "json_labels",

@@ -1,4 +1,4 @@
-//! Topologies, as JSON, GraphML and edge lists.
+//! Topologies, as JSON, GraphML, GML and edge lists.
 
 use mingle_planner::Topology;
 use mingle_planner::topology::{MAX_EDGES, MAX_NODES};

@@ -1,9 +1,11 @@
 //! Text from files as programs write them.
 //!
 //! [`open`] unpacks gzip, leaves byte order marks out and turns UTF-16 into UTF-8; what is no text, such as a workbook of Excel, it refuses
-//! with the name of what it looks like. [`open_table`] also finds out what stands between the cells. Nothing is believed of a file: memory
+//! with the name of what it looks like. [`open_table`] also finds out what stands between the cells, and
+//! [`class_name`] brings together what stands for one class. Nothing is believed of a file: memory
 //! grows as bytes arrive, and lines, records and whole texts have limits.
 
+mod cell;
 mod separator;
 mod signature;
 mod utf16;
@@ -12,6 +14,7 @@ use std::io::{self, BufRead, BufReader, Error, ErrorKind, Read};
 
 use flate2::bufread::MultiGzDecoder;
 
+pub use cell::{class_name, number, truth};
 pub use separator::{Table, open_table};
 use utf16::{Order, Utf16};
 

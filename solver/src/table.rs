@@ -3,6 +3,10 @@
 use std::collections::BTreeSet;
 use std::io::Read;
 
+use mingle_plaintext::class_name;
+use rand::SeedableRng;
+use rand::seq::SliceRandom;
+use rand_chacha::ChaCha8Rng;
 use thiserror::Error;
 
 use crate::{LeastSquares, Scaling};
@@ -39,7 +43,7 @@ pub struct Selection {
 /// A table that cannot be used.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TableError {
-    /// The text is no CSV.
+    /// The text cannot be read, or is no table.
     #[error("{0}")]
     Csv(String),
     /// A name that the first line does not have.
@@ -108,25 +112,31 @@ fn listed(names: &[String]) -> String {
 }
 
 impl Table {
-    /// Reads CSV with the names of the columns in its first line.
+    /// Reads a table with the names of the columns in its first line, as programs write them: see [`mingle_plaintext::open_table`] for
+    /// packed texts, encodings and what stands between cells.
     ///
     /// # Errors
     ///
     /// [`TableError`] names the line and the column.
-    pub fn read(text: impl Read, selection: &Selection) -> Result<Self, TableError> {
+    pub fn read(text: impl Read + Send, selection: &Selection) -> Result<Self, TableError> {
         Self::read_with(text, selection, number)
     }
 
-    /// The same with a target of two labels: the first becomes -1, the second 1.
+    /// The same with a target of two labels: the first becomes -1, the second 1. Labels are compared by value:
+    /// [`mingle_plaintext::class_name`].
     ///
     /// # Errors
     ///
     /// As [`read`](Self::read), and a label that is neither.
-    pub fn read_labelled(text: impl Read, selection: &Selection, labels: &[String; 2]) -> Result<Self, TableError> {
-        let [negative, positive] = labels;
-        Self::read_with(text, selection, |line, column, text| match text {
-            text if text == negative => Ok(-1.0),
-            text if text == positive => Ok(1.0),
+    pub fn read_labelled(
+        text: impl Read + Send,
+        selection: &Selection,
+        labels: &[String; 2],
+    ) -> Result<Self, TableError> {
+        let [negative, positive] = labels.each_ref().map(|label| class_name(label));
+        Self::read_with(text, selection, |line, column, text| match class_name(text) {
+            name if name == negative => Ok(-1.0),
+            name if name == positive => Ok(1.0),
             _ => Err(TableError::NotALabel {
                 line,
                 column: column.to_owned(),
@@ -137,11 +147,13 @@ impl Table {
     }
 
     fn read_with(
-        text: impl Read,
+        text: impl Read + Send,
         selection: &Selection,
         read_target: impl Fn(u64, &str, &str) -> Result<f64, TableError>,
     ) -> Result<Self, TableError> {
-        let mut reader = csv::ReaderBuilder::new().trim(csv::Trim::All).from_reader(text);
+        let opened = mingle_plaintext::open_table(text).map_err(|error| TableError::Csv(error.to_string()))?;
+        let mut reader =
+            csv::ReaderBuilder::new().delimiter(opened.separator).trim(csv::Trim::All).from_reader(opened.text);
         let csv = |error: csv::Error| TableError::Csv(error.to_string());
         let names: Vec<String> = reader.headers().map_err(csv)?.iter().map(str::to_owned).collect();
         let (target, used) = selection.find(&names)?;
@@ -200,6 +212,17 @@ impl Table {
             text += &format!("{explained}\n");
         }
         text
+    }
+
+    /// The same rows in an order that the seed draws.
+    #[must_use]
+    pub fn shuffled(&self, seed: u64) -> Self {
+        let mut order: Vec<usize> = (0..self.row_count()).collect();
+        order.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+        let rows: Vec<(&[f64], f64)> = self.rows().collect();
+        let values = order.iter().flat_map(|&row| rows[row].0).copied().collect();
+        let target = order.iter().map(|&row| rows[row].1).collect();
+        Self { columns: self.columns.clone(), values, target }
     }
 
     /// Every `nodes`-th row, beginning with row `node`: a part of a table that is dealt out.
@@ -346,6 +369,46 @@ mod tests {
         assert_eq!(all.dealt(5, 9).row_count(), 0);
         assert_eq!(read(&all.to_csv("answer"), "answer", &[]).unwrap(), all);
         assert_eq!(parts.append(&read(CSV, "age", &["answer"]).unwrap()), Err(vec!["answer".to_owned()]));
+    }
+
+    #[test]
+    fn a_seed_draws_the_order_of_the_rows_and_keeps_each_row_together() {
+        let text: String = (0..40).map(|row| format!("{row},{},{}\n", 2 * row, 3 * row)).collect();
+        let table = read(&format!("a,b,y\n{text}"), "y", &[]).unwrap();
+        let shuffled = table.shuffled(1);
+        assert!(shuffled.rows().all(|(row, target)| row[1] == 2.0 * row[0] && target == 3.0 * row[0]));
+        assert_eq!((&shuffled, shuffled.sums()), (&table.shuffled(1), table.sums()));
+        assert!(shuffled != table && shuffled != table.shuffled(2));
+    }
+
+    #[test]
+    fn tables_are_read_as_programs_write_them() {
+        let wanted = read(CSV, "answer", &[]).unwrap();
+        let utf_16: Vec<u8> = std::iter::once(0xfeff).chain(CSV.encode_utf16()).flat_map(u16::to_le_bytes).collect();
+        let semicolons = CSV.replace(',', ";");
+        for bytes in [
+            format!("\u{feff}{CSV}").into_bytes(),
+            utf_16,
+            semicolons.clone().into_bytes(),
+            format!("sep=;\n{semicolons}").into_bytes(),
+        ] {
+            assert_eq!(Table::read(&bytes[..], &selection("answer", &[])).as_ref(), Ok(&wanted), "{bytes:?}");
+        }
+        let workbook = Table::read(&b"PK\x03\x04 and so on"[..], &selection("answer", &[])).unwrap_err();
+        assert!(matches!(workbook, TableError::Csv(_)), "{workbook}");
+    }
+
+    #[test]
+    fn labels_of_one_value_are_one_label() {
+        let labelled = |labels: [&str; 2], text: &str| {
+            let table = Table::read_labelled(text.as_bytes(), &selection("y", &[]), &labels.map(str::to_owned));
+            table.map(|table| table.rows().map(|(_, target)| target).collect::<Vec<f64>>())
+        };
+        let text = "a,y\n1,0\n2,1\n3,1.0\n4,0e0\n5,01\n";
+        assert_eq!(labelled(["0", "1"], text).unwrap(), [-1.0, 1.0, 1.0, -1.0, 1.0]);
+        assert_eq!(labelled(["1.0", "0.0"], text).unwrap(), [1.0, -1.0, -1.0, 1.0, -1.0]);
+        assert_eq!(labelled(["no", "TRUE"], "a,y\n1,no\n2,True\n").unwrap(), [-1.0, 1.0]);
+        assert!(matches!(labelled(["0", "1"], "a,y\n1,2\n"), Err(TableError::NotALabel { line: 2, .. })));
     }
 
     #[test]

@@ -163,7 +163,7 @@ impl Forecast {
                 .map(|modulus| rounded(slots_per_neper(slots, modulus))),
             slots_to_1e_2: parts.filter(|_| has_slots).map(|(periods, rest)| periods * slots + slots_of(rest)),
             periods_to_1e_2: to_1e_2.map(|count| count.div_ceil(steps.len())),
-            periods_to_1e_2_note: to_1e_2.is_none().then(|| "not reached within 3e8 multiplications".to_owned()),
+            periods_to_1e_2_note: to_1e_2.is_none().then(|| "not reached within 7e8 multiplications".to_owned()),
             perron_min: extreme(f64::min),
             perron_max: extreme(f64::max),
             payloads_per_period: steps.iter().map(|step| payloads(step, medium)).sum(),

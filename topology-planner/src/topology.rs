@@ -4,18 +4,21 @@
 //! exists has these properties. It is read from text by [`Topology::parse`], made by [`Topology::generate`], or built
 //! from edges by [`Topology::new`].
 
+mod builder;
 mod edge_list;
 mod generator;
+mod gml;
 mod graphml;
 mod json;
+mod node_details;
 mod problem;
+mod reading;
 mod summary;
 mod write;
 
-use std::collections::BTreeMap;
-
 pub use self::{
     problem::{Components, TopologyError},
+    reading::{EdgeAttributes, TopologyFormat, TopologyReading},
     summary::TopologySummary,
     write::UnwritableName,
 };
@@ -75,21 +78,11 @@ impl Topology {
         Ok(Self { names, hearing, interference: None, positions: None })
     }
 
-    /// Reads a topology from text, whatever its format:
-    ///
-    /// - a plan file (`"format": "mingle-plan/1"`): its nodes and its base graph;
-    /// - JSON `{"nodes": [...], "edges": [[u, v], ...]}`, where nodes are numbers, strings, or objects with an `id` and
-    ///   perhaps a `label`, `positions` gives plane coordinates by node, and `interference` the pairs of nodes that
-    ///   disturb each other where these are not the edges; other keys are ignored. Labels become the names of the
-    ///   nodes where all differ;
-    /// - GraphML;
-    /// - an edge list: `u v` per line, `#` starts a comment, `u -> v` is a link in one direction.
-    ///
-    /// Peers must hear each other: a graph marked directed is accepted only when every link has its reverse.
+    /// The topology of a text: that of [`Topology::read`], without what else the text says.
     ///
     /// # Errors
     ///
-    /// What [`Topology::new`] refuses, text that is none of the formats (with the line), and links without a reverse.
+    /// Those of [`Topology::read`].
     ///
     /// ```
     /// use mingle_planner::Topology;
@@ -98,13 +91,7 @@ impl Topology {
     /// # Ok::<(), mingle_planner::TopologyError>(())
     /// ```
     pub fn parse(text: &str) -> Result<Self, TopologyError> {
-        let text = text.strip_prefix('\u{feff}').unwrap_or(text);
-        match text.trim_start().chars().next() {
-            None => Err(TopologyError::Empty),
-            Some('{' | '[') => json::read(text),
-            Some('<') => graphml::read(text),
-            Some(_) => edge_list::read(text),
-        }
+        Self::read(text).map(|reading| reading.topology)
     }
 
     /// Makes a topology from a generator expression: `rg:n=33,r=0.5,seed=0` (random geometric: points in the unit
@@ -296,57 +283,6 @@ impl Adjacency {
             components.push(component);
         }
         components
-    }
-}
-
-/// Collects nodes by name and links between them while a file is read, then checks that the links are symmetric.
-#[derive(Debug, Default)]
-struct Builder {
-    names: Vec<String>,
-    numbers: BTreeMap<String, usize>,
-    edges: Vec<(usize, usize)>,
-    one_way: Vec<(usize, usize)>,
-}
-
-impl Builder {
-    /// The number of a node, which is added if it is new.
-    fn node(&mut self, name: &str) -> Result<usize, TopologyError> {
-        match self.numbers.get(name) {
-            Some(&number) => Ok(number),
-            None => self.add_node(name),
-        }
-    }
-
-    /// Adds a node.
-    fn add_node(&mut self, name: &str) -> Result<usize, TopologyError> {
-        let number = self.names.len();
-        if number == MAX_NODES {
-            return Err(TopologyError::TooManyNodes { nodes: number + 1 });
-        }
-        if self.numbers.insert(name.to_owned(), number).is_some() {
-            return Err(TopologyError::DuplicateName { name: name.to_owned() });
-        }
-        self.names.push(name.to_owned());
-        Ok(number)
-    }
-
-    /// The topology, once every link in one direction has been met by one in the other.
-    fn finish(mut self) -> Result<Topology, TopologyError> {
-        if self.names.is_empty() {
-            return Err(TopologyError::Empty);
-        }
-        self.one_way.sort_unstable();
-        self.edges.iter_mut().for_each(|edge| *edge = (edge.0.min(edge.1), edge.0.max(edge.1)));
-        self.edges.sort_unstable();
-        for &(from, to) in &self.one_way {
-            let has_reverse = self.one_way.binary_search(&(to, from)).is_ok()
-                || self.edges.binary_search(&(from.min(to), from.max(to))).is_ok();
-            if !has_reverse {
-                return Err(TopologyError::OneWay { from: self.names[from].clone(), to: self.names[to].clone() });
-            }
-        }
-        self.edges.append(&mut self.one_way);
-        Topology::new(self.names, &self.edges)
     }
 }
 

@@ -39,7 +39,8 @@ fn arrows_are_fine_when_they_come_in_pairs() {
 fn a_line_that_is_no_edge_is_refused_with_its_number() {
     assert_eq!(
         refusal("a b\n\nb c 0.5\n"),
-        "line 3: \"b c 0.5\" is not an edge: write two node names, as in \"ana ben\""
+        "line 3: \"b c 0.5\" is not an edge: write two node names, as in \"ana ben\", and behind them nothing, {attributes}, \
+         or a number on every line"
     );
     assert!(refusal("a b\nlonely\n").starts_with("line 2:"));
     assert!(refusal("a -> -> b").starts_with("line 1:"));
@@ -81,12 +82,18 @@ fn json_nodes_may_be_numbers_strings_or_objects() {
 }
 
 #[test]
-fn labels_become_names_only_where_all_differ() {
+fn labels_become_names_of_the_nodes_that_have_one_of_their_own() {
     let with = |last: &str| {
         format!(r#"{{"nodes": [{{"id": 0, "label": "Oslo"}}, {{"id": 1, "label": "{last}"}}], "edges": [[0, 1]]}}"#)
     };
     assert_eq!(Topology::parse(&with("Bergen")).unwrap().names(), ["Oslo", "Bergen"]);
-    assert_eq!(Topology::parse(&with("Oslo")).unwrap().names(), ["0", "1"]);
+    for not_its_own in ["Oslo", "None", " "] {
+        let names = Topology::parse(&with(not_its_own)).unwrap().names().to_vec();
+        assert_eq!(names, [if not_its_own == "Oslo" { "0" } else { "Oslo" }, "1"], "{not_its_own}");
+    }
+    // A label that is the id of another node.
+    let crossed = r#"{"nodes": [{"id": 0, "label": "1"}, {"id": 1}], "edges": [[0, 1]]}"#;
+    assert_eq!(Topology::parse(crossed).unwrap().names(), ["0", "1"]);
 }
 
 #[test]
@@ -138,7 +145,7 @@ fn graphml_is_read_with_its_namespace_and_entities() {
           </graph>
         </graphml>"#;
     let topology = Topology::parse(text).unwrap();
-    assert_eq!(topology.names(), ["a & b", "c"]);
+    assert_eq!(topology.names(), ["first", "c"]);
     assert_eq!(topology.edges(), [(0, 1)]);
 }
 
@@ -288,6 +295,10 @@ fn what_is_written_is_read_back_as_the_same_topology() {
     for topology in topologies.iter().chain([&hostile, &wider]) {
         assert_eq!(Topology::parse(&topology.to_json()).as_ref(), Ok(topology));
         let plain = Topology::new(topology.names().to_vec(), topology.edges()).unwrap();
+        let plain = match topology.positions() {
+            Some(places) => plain.with_positions(places.to_vec()),
+            None => plain,
+        };
         assert_eq!(Topology::parse(&topology.to_graphml()).unwrap(), plain);
     }
     for topology in &topologies {

@@ -27,6 +27,14 @@ pub enum ProblemFileError {
         /// Where, and what was expected.
         source: Box<toml::de::Error>,
     },
+    /// A kind of problem that is not known: neither one of learning in rounds nor a convex one.
+    #[error("the problem {}: kind = {kind:?}: choose one of {}", .path.display(), crate::known_kinds())]
+    Kind {
+        /// The file.
+        path: PathBuf,
+        /// The kind as it was written.
+        kind: String,
+    },
     /// A key has a value that cannot be.
     #[error("{0}")]
     Value(String),

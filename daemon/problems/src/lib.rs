@@ -34,7 +34,7 @@ mod recommendation;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use mingle_solving::RoundTask;
+use mingle_solving::{CONVEX_KINDS, RoundTask};
 
 pub use error::ProblemFileError;
 pub use file::{RoundFile, open_device, parse, read_file};
@@ -42,11 +42,11 @@ pub use learned::{learned_files, learned_table, round_line};
 pub use nodes::{NodesFile, NodesTask, SharingName, read_graph};
 pub use recommendation::{Method, RECOMMENDER, Recommendation, RecommendationFile};
 
-/// What a problem file has a swarm learn in rounds; none where its `kind` is another. Spectra of recommenders are kept in
+/// What a problem file has a swarm learn in rounds; none where its `kind` is one of [`CONVEX_KINDS`], or it has none. Spectra of recommenders are kept in
 /// `spectra`, unless the file says where.
 ///
 /// # Errors
-/// The file cannot be read, or says what cannot be.
+/// The file cannot be read, says what cannot be, or has a kind that is not known.
 pub fn read(path: &Path, spectra: Option<PathBuf>) -> Result<Option<Arc<dyn RoundTask>>, ProblemFileError> {
     match file::read_text(path)? {
         Some(text) => task(&text, path, spectra),
@@ -57,16 +57,21 @@ pub fn read(path: &Path, spectra: Option<PathBuf>) -> Result<Option<Arc<dyn Roun
 /// As [`read`], of a text that stands for the file `path`: paths in it are relative to that file's folder.
 ///
 /// # Errors
-/// It says what cannot be.
+/// It says what cannot be, or has a kind that is not known.
 pub fn task(text: &str, path: &Path, spectra: Option<PathBuf>) -> Result<Option<Arc<dyn RoundTask>>, ProblemFileError> {
-    let task: Arc<dyn RoundTask> = match file::kind_of(text).as_deref() {
-        Some(RecommendationFile::KIND) => {
-            Arc::new(Recommendation::new(parse(text, path)?, file::folder_of(path)?, spectra)?)
-        }
-        Some(NodesFile::KIND) => Arc::new(NodesTask::new(parse(text, path)?, file::folder_of(path)?)?),
-        _ => return Ok(None),
+    let Some(kind) = file::kind_of(text) else { return Ok(None) };
+    let task: Arc<dyn RoundTask> = match kind.as_str() {
+        RecommendationFile::KIND => Arc::new(Recommendation::new(parse(text, path)?, file::folder_of(path)?, spectra)?),
+        NodesFile::KIND => Arc::new(NodesTask::new(parse(text, path)?, file::folder_of(path)?)?),
+        convex if CONVEX_KINDS.contains(&convex) => return Ok(None),
+        _ => return Err(ProblemFileError::Kind { path: path.to_owned(), kind }),
     };
     Ok(Some(task))
+}
+
+/// The kinds of problems of learning in rounds, and of convex ones, for a message.
+fn known_kinds() -> String {
+    [&CONVEX_KINDS[..], &[RecommendationFile::KIND, NodesFile::KIND]].concat().join(", ")
 }
 
 /// What methods a kind of problem is usually compared by: their names, and the lines of the problem file that choose them. None
@@ -76,5 +81,22 @@ pub fn usual_methods(kind: &str) -> &'static [(&'static str, &'static str)] {
         RecommendationFile::KIND => RecommendationFile::USUAL_METHODS,
         NodesFile::KIND => NodesFile::USUAL_METHODS,
         _ => &[],
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_kind_that_is_not_known_is_answered_with_all_that_are() {
+        let task = |kind: &str| task(&format!("kind = \"{kind}\""), Path::new("problem.toml"), None);
+        let message = task("kmeans").unwrap_err().to_string();
+        assert!(message.contains("problem.toml") && message.contains("kmeans"), "{message}");
+        for kind in ["recommendation", "node-classification"].iter().chain(&CONVEX_KINDS) {
+            assert!(message.contains(kind), "{kind}: {message}");
+            assert!(!matches!(task(kind), Err(ProblemFileError::Kind { .. })), "{kind}");
+        }
     }
 }

@@ -33,8 +33,8 @@ pub use learning::{
 };
 pub use peer::{Fault, Reception, SolverPeer};
 pub use problem::{
-    AllocationTask, ColumnScaling, FileError, Limits, NominalWeights, Part, Problem, ProblemError, RegressionTask,
-    RobustTask, SampleError, TableFileError, Task,
+    AllocationTask, CONVEX_KINDS, ColumnScaling, FileError, Limits, NominalWeights, Part, Problem, ProblemError,
+    RegressionTask, RobustTask, SampleError, TableFileError, Task,
 };
 pub use robust::in_one_place;
 pub use schedule::schedule;

@@ -8,7 +8,7 @@ mod robust;
 mod words;
 
 pub use error::{ProblemError, TableFileError};
-pub use file::FileError;
+pub use file::{CONVEX_KINDS, FileError};
 pub(crate) use robust::ROW;
 pub use robust::{ColumnScaling, NominalWeights, RobustTask, SampleError};
 

@@ -151,7 +151,10 @@ pub struct Paid {
 impl Solution {
     /// What is to be said of it if it is none.
     pub fn not_solved(&self) -> Option<NotSolved> {
-        let remedy = match self.answer {
+        let remedy = match &self.answer {
+            Answer::SparseRegression { coefficients, rows, .. } if coefficients.len() as u64 > *rows => {
+                "there are more columns than rows, so the iteration is slow: raise lambda, ridge, tolerance or iterations in the problem file"
+            }
             Answer::SparseRegression { .. } => {
                 "raise iterations or tolerance in the problem file, or give it some ridge"
             }

@@ -34,7 +34,7 @@ pub(crate) enum PlanCommand {
 /// What a plan is made for.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DesignArgs {
-    /// A file (JSON, edge list, GraphML, another plan) or a generator, such as rg:n=33,r=0.5,seed=0
+    /// A file (JSON, node-link data, edge list, GraphML, GML, another plan) or a generator, such as rg:n=33,r=0.5,seed=0
     /// [default: all pairs that --links measured in both directions]
     #[arg(long, value_name = "FILE|GENERATOR", required_unless_present = "links")]
     pub(crate) topology: Option<String>,

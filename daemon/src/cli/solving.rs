@@ -10,7 +10,8 @@ use super::HomeArgs;
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SolveArgs {
     /// The problem: a TOML file of the kind sparse-regression, resource-allocation (docs/solving.md),
-    /// robust-classification or robust-regression (docs/robust-models.md); or recommendation (docs/recommendations.md)
+    /// robust-classification or robust-regression (docs/robust-models.md); recommendation (docs/recommendations.md) or
+    /// node-classification (docs/graphs.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) problem: PathBuf,
     /// The plan that its nodes solve it along

@@ -18,7 +18,7 @@ pub(crate) enum TopologyCommand {
 /// Arguments of `topology show`.
 #[derive(Args, Debug)]
 pub(crate) struct TopologyShowArgs {
-    /// A file (JSON, edge list, GraphML, a plan) or a generator, such as rg:n=33,r=0.5,seed=0
+    /// A file (JSON, node-link data, edge list, GraphML, GML, a plan) or a generator, such as rg:n=33,r=0.5,seed=0
     #[arg(value_name = "FILE|GENERATOR")]
     pub(crate) topology: String,
 }
@@ -26,7 +26,7 @@ pub(crate) struct TopologyShowArgs {
 /// Arguments of `topology convert`.
 #[derive(Args, Debug)]
 pub(crate) struct TopologyConvertArgs {
-    /// A file (JSON, edge list, GraphML, a plan) or a generator
+    /// A file (JSON, node-link data, edge list, GraphML, GML, a plan) or a generator
     #[arg(value_name = "FILE|GENERATOR")]
     pub(crate) topology: String,
     /// Where to write it: x.json, x.graphml, x.edges or x.dot

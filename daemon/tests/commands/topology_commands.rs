@@ -22,6 +22,25 @@ fn a_topology_is_described_with_what_would_split_it() {
 }
 
 #[test]
+fn what_a_foreign_topology_holds_beyond_nodes_and_edges_is_said_to_be_left_out() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("zoo.gml");
+    let graph = "graph [ node [ id 0 label \"Bonn\" Longitude 7 Latitude 50 ] node [ id 1 label \"None\" ]\n\
+                edge [ source 0 target 1 LinkSpeed \"10\" ] ]\n";
+    fs::write(&file, graph).unwrap();
+    let shown = run(&["topology", "show", text(&file)]);
+    assert!(stdout(&shown).starts_with("format     GML\nnodes      2"), "{}", stdout(&shown));
+    let said = stderr(&shown);
+    for part in ["not used   LinkSpeed (1 edge)", "--links", "1 of 2 nodes have a label", "positions  1 of 2 nodes"] {
+        assert!(said.contains(part), "{part}: {said}");
+    }
+    let object: Value = serde_json::from_str(&stdout(&run(&["topology", "show", text(&file), "--json"]))).unwrap();
+    assert_eq!((&object["format"], &object["positions"]), (&"GML".into(), &true.into()));
+    let generated: Value = serde_json::from_str(&stdout(&run(&["topology", "show", "ring:n=3", "--json"]))).unwrap();
+    assert_eq!(generated["format"], Value::Null);
+}
+
+#[test]
 fn a_topology_keeps_its_nodes_and_edges_through_every_format() {
     let folder = tempfile::tempdir().unwrap();
     let path = |name: &str| folder.path().join(name);

@@ -1,17 +1,7 @@
 //! Cells of a table: numbers, truth values, what stands for nothing, and rows of nothing at the end.
 
 use csv::StringRecord;
-
-/// A finite number, if the cell holds one.
-pub(crate) fn number(cell: &str) -> Option<f64> {
-    cell.parse::<f64>().ok().filter(|number| number.is_finite())
-}
-
-/// True or false, in any case: pandas writes `True`, R and Excel `TRUE`.
-pub(crate) fn truth(cell: &str) -> Option<bool> {
-    let is = |word: &str| cell.eq_ignore_ascii_case(word);
-    (is("true") || is("false")).then(|| is("true"))
-}
+use mingle_plaintext::{number, truth};
 
 /// The feature that a cell holds: a finite number, or 1 and 0 for true and false.
 pub(crate) fn feature(cell: &str) -> Option<f64> {

@@ -12,10 +12,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use csv::StringRecord;
+use mingle_plaintext::class_name;
 
 use crate::DataError;
 use crate::csv_cells::{are_different_whole_numbers, count_up, feature, is_missing};
-use crate::csv_classes::name_of;
 use crate::csv_table::{CsvSource, LabelColumn, line};
 
 /// Names by which people know a label, in lower case.
@@ -115,7 +115,7 @@ impl Layout {
     /// Makes a header of an unclear first line, or leaves it a sample, now that `labels`, those of all other lines, are known.
     pub(crate) fn settle(self, source: &CsvSource, first: &StringRecord, labels: &[String]) -> Result<Self, DataError> {
         let word = first.get(self.label).unwrap_or_default();
-        let is_class = labels.contains(&name_of(word));
+        let is_class = labels.contains(&class_name(word));
         let is_named = matches!(source.label, LabelColumn::Named(_));
         if !is_named && (is_class || labels.is_empty()) {
             return Ok(self);

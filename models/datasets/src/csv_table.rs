@@ -11,8 +11,9 @@ use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use csv::{ReaderBuilder, StringRecord};
+use mingle_plaintext::{class_name, number};
 
-use crate::csv_cells::{BlankRows, feature, is_missing, number};
+use crate::csv_cells::{BlankRows, feature, is_missing};
 use crate::csv_header::{FirstLine, Layout, row};
 use crate::objective::ObjectiveKind;
 use crate::{DataCard, DataError, Samples, TableSums, csv_classes, csv_columns};
@@ -273,7 +274,7 @@ impl Rows {
             let (path, column) = (path.clone(), layout.describe_label());
             return Err(DataError::MissingLabel { path, line: line(record), column, cell: cell.to_owned() });
         }
-        let label = csv_classes::name_of(cell);
+        let label = class_name(cell);
         if self.table.first_word.is_none() && number(&label).is_none() {
             self.table.first_word = Some((line(record), label.clone()));
         }
@@ -294,7 +295,7 @@ impl Rows {
         let Table { layout, raw, labels, .. } = &mut self.table;
         raw.rotate_right(layout.width - 1);
         labels.rotate_right(1);
-        let label = csv_classes::name_of(first.get(layout.label).unwrap_or_default());
+        let label = class_name(first.get(layout.label).unwrap_or_default());
         self.table.first_word = Some((line(first), label));
         self.table.blank = blank;
         Ok(())

@@ -1,6 +1,6 @@
 //! What can be wrong with data.
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 
 use crate::{CardDifference, CardError, SampleShape, UnknownCharacter};
 
@@ -13,7 +13,7 @@ pub enum DataError {
     )]
     UnknownSource(String),
     /// A file cannot be opened or read.
-    #[error("cannot read {}: {error}", path.display())]
+    #[error("cannot read {}: {error}{}", path.display(), advice_on_tilde(path))]
     Read {
         /// The file.
         path: PathBuf,
@@ -345,4 +345,9 @@ pub enum DataError {
     /// The data that comes with the program is damaged.
     #[error("the embedded digits are damaged: {0}")]
     Embedded(String),
+}
+
+/// Advice for a path in which the shell has not replaced `~`: ` (...)`.
+fn advice_on_tilde(path: &Path) -> &'static str {
+    if path.starts_with("~") { " (a shell leaves ~ behind a colon as it is: write $HOME in its place)" } else { "" }
 }

@@ -203,3 +203,11 @@ fn a_cell_that_is_no_number_is_named_with_the_way_out() {
     refused(&with("red"), "", &[place, "write words as numbers, or leave the column out"]);
     refused(",a,kind\n0,1,x\n", "", &["line 1", "without a name, column 1", "index=False"]);
 }
+
+#[test]
+fn a_path_with_a_tilde_that_no_shell_has_replaced_is_refused_with_the_right_form() {
+    for text in ["csv:~/nowhere/t.csv", "text:~/nowhere.txt"] {
+        let error = text.parse::<DataSource>().unwrap().read().unwrap_err().to_string();
+        assert!(error.contains("~/nowhere") && error.contains("write $HOME in its place"), "{error}");
+    }
+}

@@ -1,14 +1,19 @@
-//! GraphML: `<node id>` and `<edge source target>` of the first graph; a data key named `label` names the nodes.
+//! GraphML: `<node id>` and `<edge source target>` of the graph, with the `<data>` that a `<key>` gives a name to: labels
+//! and coordinates of nodes, and the names of what edges have.
+
+use std::collections::BTreeMap;
 
 use quick_xml::{
     Reader,
     events::{BytesStart, Event},
 };
 
-use super::{Builder, Topology, TopologyError};
+use super::TopologyError;
+use super::builder::Builder;
+use super::reading::{TopologyFormat, TopologyReading};
 
 /// Reads the graph of a GraphML document.
-pub(super) fn read(text: &str) -> Result<Topology, TopologyError> {
+pub(super) fn read(text: &str) -> Result<TopologyReading, TopologyError> {
     let mut reader = Reader::from_str(text);
     let mut graph = GraphReader::default();
     let mut open = 0_usize;
@@ -19,8 +24,17 @@ pub(super) fn read(text: &str) -> Result<Topology, TopologyError> {
                 open += 1;
                 graph.element(&element, &place)?;
             }
-            Ok(Event::Empty(element)) => graph.element(&element, &place)?,
-            Ok(Event::End(_)) => open -= 1, // the reader refuses ends without a start
+            Ok(Event::Empty(element)) => {
+                graph.element(&element, &place)?;
+                graph.end(element.local_name().as_ref());
+            }
+            Ok(Event::End(element)) => {
+                open -= 1; // the reader refuses ends without a start
+                graph.end(element.local_name().as_ref());
+            }
+            Ok(Event::Text(text)) => graph.text(&String::from_utf8_lossy(&text)),
+            Ok(Event::CData(text)) => graph.text(&String::from_utf8_lossy(&text)),
+            Ok(Event::GeneralRef(name)) => graph.text(&referenced(&String::from_utf8_lossy(&name))),
             Ok(Event::Eof) if open > 0 => {
                 return Err(place.error("the text ends before the last element is closed"));
             }
@@ -40,6 +54,22 @@ struct GraphReader {
     edges: Vec<(String, String, bool)>,
     directed: bool,
     graphs: usize,
+    /// The names of attributes, by their keys.
+    names: BTreeMap<String, String>,
+    inside: Inside,
+    /// The key and the text of the data that are being read.
+    data: Option<(String, String)>,
+    /// The keys of the edge that is being read.
+    edge_keys: Vec<String>,
+}
+
+/// The element whose data are being read.
+#[derive(Clone, Copy, PartialEq, Eq, Default)]
+enum Inside {
+    #[default]
+    Graph,
+    Node(usize),
+    Edge,
 }
 
 impl GraphReader {
@@ -60,7 +90,16 @@ impl GraphReader {
             }
             b"node" => {
                 let id = place.required(element, "id")?;
-                self.builder.add_node(&id)?;
+                self.inside = Inside::Node(self.builder.add_node(&id)?);
+            }
+            b"key" => {
+                let name = place.attribute(element, "attr.name")?;
+                if let (Some(id), Some(name)) = (place.attribute(element, "id")?, name) {
+                    self.names.insert(id, name);
+                }
+            }
+            b"data" if self.inside != Inside::Graph => {
+                self.data = place.attribute(element, "key")?.map(|key| (key, String::new()));
             }
             b"edge" => {
                 let ends = (place.required(element, "source")?, place.required(element, "target")?);
@@ -71,6 +110,7 @@ impl GraphReader {
                     None => self.directed,
                 };
                 self.edges.push((ends.0, ends.1, one_way));
+                self.inside = Inside::Edge;
             }
             b"hyperedge" => {
                 return Err(place.error("<hyperedge> is not an edge between two nodes: write <edge>"));
@@ -80,20 +120,56 @@ impl GraphReader {
         Ok(())
     }
 
-    fn finish(mut self, place: &Place<'_>) -> Result<Topology, TopologyError> {
+    fn text(&mut self, text: &str) {
+        if let Some((_, data)) = &mut self.data {
+            data.push_str(text);
+        }
+    }
+
+    fn end(&mut self, element: &[u8]) {
+        match element {
+            b"node" => self.inside = Inside::Graph,
+            b"edge" => {
+                self.inside = Inside::Graph;
+                let names = &self.names;
+                let named = |key: &String| names.get(key).map_or(key.clone(), String::clone);
+                let keys: Vec<String> = self.edge_keys.drain(..).map(|key| named(&key)).collect();
+                self.builder.note_attributes(keys.iter().map(String::as_str));
+            }
+            b"data" => self.end_data(),
+            _ => {}
+        }
+    }
+
+    fn end_data(&mut self) {
+        let Some((key, text)) = self.data.take() else { return };
+        match self.inside {
+            Inside::Graph => {}
+            Inside::Edge => self.edge_keys.push(key),
+            Inside::Node(node) => {
+                if let Some(name) = self.names.get(&key) {
+                    self.builder.describe(node, name, &text);
+                }
+            }
+        }
+    }
+
+    fn finish(mut self, place: &Place<'_>) -> Result<TopologyReading, TopologyError> {
         if self.graphs == 0 {
             return Err(place.error("there is no <graph>: this XML is not GraphML"));
         }
         for (source, target, one_way) in self.edges {
-            let mut ends = [0; 2];
-            for (end, id) in ends.iter_mut().zip([source, target]) {
-                *end = *self.builder.numbers.get(&id).ok_or(TopologyError::UnknownNode { id })?;
-            }
-            let list = if one_way { &mut self.builder.one_way } else { &mut self.builder.edges };
-            list.push((ends[0], ends[1]));
+            let ends = (self.builder.number(source)?, self.builder.number(target)?);
+            self.builder.link(ends, one_way);
         }
-        self.builder.finish()
+        self.builder.finish(TopologyFormat::GraphMl)
     }
+}
+
+/// The text that a reference such as `&amp;` stands for.
+fn referenced(name: &str) -> String {
+    let reference = format!("&{name};");
+    quick_xml::escape::unescape(&reference).map(Into::into).unwrap_or(reference)
 }
 
 /// Where in the document we are, for messages.

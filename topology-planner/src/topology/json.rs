@@ -1,10 +1,13 @@
-//! JSON topologies: node and edge lists, or the base graph of a plan file.
+//! JSON topologies: node and edge lists, node-link data of networkx and D3, or the base graph of a plan file.
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
+use serde_json::Value;
 
-use super::{Builder, Topology, TopologyError};
+use super::builder::Builder;
+use super::reading::{EdgeAttributes, TopologyFormat, TopologyReading};
+use super::{Topology, TopologyError};
 
 /// A graph as a list of nodes and a list of edges; keys that are not listed here are ignored.
 #[derive(Deserialize)]
@@ -33,7 +36,14 @@ struct BaseGraph {
 #[serde(untagged)]
 enum Node {
     Id(Id),
-    Object { id: Option<Id>, name: Option<String>, label: Option<String> },
+    Object(NodeObject),
+}
+
+#[derive(Deserialize)]
+struct NodeObject {
+    id: Option<Id>,
+    #[serde(flatten)]
+    attributes: BTreeMap<String, Value>,
 }
 
 #[derive(Deserialize)]
@@ -44,7 +54,22 @@ enum Id {
 }
 
 #[derive(Deserialize)]
-struct Edge(Id, Id);
+#[serde(untagged, expecting = "an edge is [u, v], or an object with source and target")]
+enum Edge {
+    Pair(Id, Id),
+    Object {
+        source: Id,
+        target: Id,
+        #[serde(flatten)]
+        attributes: BTreeMap<String, IgnoredAny>,
+    },
+}
+
+/// The edges under the name that D3 and networkx before 3.4 give them.
+#[derive(Deserialize)]
+struct Links {
+    links: Option<Vec<Edge>>,
+}
 
 #[derive(Deserialize)]
 #[serde(untagged)]
@@ -53,76 +78,89 @@ enum Positions {
     ById(BTreeMap<String, [f64; 2]>),
 }
 
-/// Reads a plan's base graph, or a graph with `nodes` and `edges`.
-pub(super) fn read(text: &str) -> Result<Topology, TopologyError> {
-    let document: GraphDocument = serde_json::from_str(text).map_err(|error| json_error(&error))?;
-    let Some(nodes) = document.nodes else {
+/// Reads a plan's base graph, or a graph with `nodes` and `edges` or `links`.
+pub(super) fn read(text: &str) -> Result<TopologyReading, TopologyError> {
+    let mut document: GraphDocument = parse(text)?;
+    let Some(nodes) = document.nodes.take() else {
         return Err(missing("\"nodes\""));
     };
-    match (document.base, document.edges) {
-        (Some(base), _) => read_base(nodes, &base),
-        (None, Some(edges)) => {
-            let directed = document.directed == Some(true);
-            read_graph(nodes, edges, document.interference, directed, document.positions)
-        }
-        (None, None) => Err(missing("\"edges\"")),
+    if let Some(base) = &document.base {
+        return read_base(nodes, base);
     }
+    let edges = match document.edges.take() {
+        Some(edges) => Some(edges),
+        None => parse::<Links>(text)?.links,
+    };
+    match edges {
+        Some(edges) => read_graph(nodes, edges, document),
+        None => Err(missing("\"edges\"")),
+    }
+}
+
+fn parse<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, TopologyError> {
+    serde_json::from_str(text).map_err(|error| json_error(&error))
 }
 
 /// A plan file numbers its nodes from 0 in the order of its list.
-fn read_base(nodes: Vec<Node>, base: &BaseGraph) -> Result<Topology, TopologyError> {
-    let names = nodes.into_iter().enumerate().map(|(number, node)| node.id_and_label(number).0).collect();
+fn read_base(nodes: Vec<Node>, base: &BaseGraph) -> Result<TopologyReading, TopologyError> {
+    let names = nodes.iter().enumerate().map(|(number, node)| node.id(number)).collect();
     let topology = Topology::new(names, &base.edges)?;
-    match &base.interference {
-        None => Ok(topology),
-        Some(edges) => topology.with_interference(edges),
-    }
-}
-
-fn read_graph(
-    nodes: Vec<Node>,
-    edges: Vec<Edge>,
-    interference: Option<Vec<Edge>>,
-    directed: bool,
-    positions: Option<Positions>,
-) -> Result<Topology, TopologyError> {
-    let mut builder = Builder::default();
-    let mut labels = Vec::with_capacity(nodes.len());
-    for (number, node) in nodes.into_iter().enumerate() {
-        let (id, label) = node.id_and_label(number);
-        builder.add_node(&id)?;
-        labels.push(label);
-    }
-    let ids = builder.names.clone();
-    let edges = edges.into_iter().map(|edge| builder.ends(edge)).collect::<Result<Vec<_>, _>>()?;
-    let interference = interference
-        .map(|edges| edges.into_iter().map(|edge| builder.ends(edge)).collect::<Result<Vec<_>, _>>())
-        .transpose()?;
-    *(if directed { &mut builder.one_way } else { &mut builder.edges }) = edges;
-    let topology = rename(builder.finish()?, labels);
-    let topology = match interference {
-        Some(edges) => topology.with_interference(&edges)?,
+    let topology = match &base.interference {
         None => topology,
+        Some(edges) => topology.with_interference(edges)?,
     };
-    Ok(match place(&ids, positions) {
-        Some(places) => topology.with_positions(places),
-        None => topology,
-    })
+    let edge_attributes = EdgeAttributes::default();
+    Ok(TopologyReading { topology, format: TopologyFormat::Plan, edge_attributes, named_by_label: 0, placed: 0 })
 }
 
-impl Builder {
-    /// The numbers of the ends of an edge.
-    fn ends(&self, Edge(u, v): Edge) -> Result<(usize, usize), TopologyError> {
-        let number = |id: String| self.numbers.get(&id).copied().ok_or(TopologyError::UnknownNode { id });
-        Ok((number(u.text())?, number(v.text())?))
+fn read_graph(nodes: Vec<Node>, edges: Vec<Edge>, document: GraphDocument) -> Result<TopologyReading, TopologyError> {
+    let mut builder = Builder::default();
+    for (number, node) in nodes.iter().enumerate() {
+        let number = builder.add_node(&node.id(number))?;
+        if let Node::Object(object) = node {
+            object.attributes.iter().for_each(|(name, value)| describe(&mut builder, number, name, value));
+        }
+    }
+    let ids = builder.ids().to_vec();
+    for edge in edges {
+        if let Edge::Object { attributes, .. } = &edge {
+            // Which of several edges between two nodes this is, and its number.
+            let names = attributes.keys().map(String::as_str).filter(|name| !["key", "id"].contains(name));
+            builder.note_attributes(names);
+        }
+        let ends = edge.ends(&builder)?;
+        builder.link(ends, document.directed == Some(true));
+    }
+    let interference = document
+        .interference
+        .map(|edges| edges.into_iter().map(|edge| edge.ends(&builder)).collect::<Result<Vec<_>, _>>());
+    let interference = interference.transpose()?;
+    let mut reading = builder.finish(TopologyFormat::Json)?;
+    if let Some(edges) = interference {
+        reading.topology = reading.topology.with_interference(&edges)?;
+    }
+    if let Some(places) = place(&ids, document.positions) {
+        reading.topology = reading.topology.with_positions(places);
+        reading.placed = ids.len();
+    }
+    Ok(reading)
+}
+
+/// Attributes that are text or numbers; others say nothing that is used.
+fn describe(builder: &mut Builder, node: usize, name: &str, value: &Value) {
+    match value {
+        Value::String(text) => builder.describe(node, name, text),
+        Value::Number(number) => builder.describe(node, name, &number.to_string()),
+        _ => {}
     }
 }
 
-/// Labels become names if every node has one and all are usable and differ; ids stay otherwise.
-fn rename(topology: Topology, labels: Vec<Option<String>>) -> Topology {
-    let named = labels.into_iter().collect::<Option<Vec<_>>>();
-    let renamed = named.and_then(|names| Topology::new(names, topology.edges()).ok());
-    renamed.unwrap_or(topology)
+impl Edge {
+    /// The numbers of the ends of an edge.
+    fn ends(self, builder: &Builder) -> Result<(usize, usize), TopologyError> {
+        let (Self::Pair(u, v) | Self::Object { source: u, target: v, .. }) = self;
+        Ok((builder.number(u.text())?, builder.number(v.text())?))
+    }
 }
 
 fn place(ids: &[String], positions: Option<Positions>) -> Option<Vec<[f64; 2]>> {
@@ -133,23 +171,23 @@ fn place(ids: &[String], positions: Option<Positions>) -> Option<Vec<[f64; 2]>> 
 }
 
 impl Node {
-    fn id_and_label(self, number: usize) -> (String, Option<String>) {
-        match self {
-            Self::Id(id) => (id.text(), None),
-            Self::Object { id, name, label } => {
-                let label = name.or(label);
-                let id = id.map(Id::text).or_else(|| label.clone()).unwrap_or_else(|| number.to_string());
-                (id, label)
-            }
-        }
+    /// The id of a node, of one without id its name or label, of one without these its number.
+    fn id(&self, number: usize) -> String {
+        let object = match self {
+            Self::Id(id) => return id.text(),
+            Self::Object(object) => object,
+        };
+        let text = |key: &str| object.attributes.get(key).and_then(Value::as_str).map(str::to_owned);
+        let id = object.id.as_ref().map(Id::text);
+        id.or_else(|| text("name")).or_else(|| text("label")).unwrap_or_else(|| number.to_string())
     }
 }
 
 impl Id {
-    fn text(self) -> String {
+    fn text(&self) -> String {
         match self {
             Self::Number(number) => number.to_string(),
-            Self::Text(text) => text,
+            Self::Text(text) => text.clone(),
         }
     }
 }

@@ -86,8 +86,22 @@ pub enum TopologyError {
         v: String,
     },
     /// A line of an edge list is not understood.
-    #[error("line {line}: {text:?} is not an edge: write two node names, as in \"ana ben\"")]
+    #[error(
+        "line {line}: {text:?} is not an edge: write two node names, as in \"ana ben\", and behind them nothing, \
+         {{attributes}}, or a number on every line"
+    )]
     EdgeList {
+        /// The line, from 1.
+        line: usize,
+        /// What it says.
+        text: String,
+    },
+    /// Every line of an edge list has a third column that could be a weight or a neighbour.
+    #[error(
+        "line {line}: {text:?} could be an edge with a weight, or a node with two neighbours: leave the weights out, or \
+         write one edge on each line"
+    )]
+    WeightOrNeighbor {
         /// The line, from 1.
         line: usize,
         /// What it says.
@@ -100,6 +114,14 @@ pub enum TopologyError {
         line: usize,
         /// The column, from 1.
         column: usize,
+        /// What is wrong.
+        message: String,
+    },
+    /// The text is not GML.
+    #[error("line {line}: {message}")]
+    Gml {
+        /// The line, from 1.
+        line: usize,
         /// What is wrong.
         message: String,
     },

@@ -180,7 +180,7 @@ fn compare(given: &Given, file: &Path, test: &Path, solutions: &[Solution]) -> R
     let Some(solution) = solutions.first() else { return Ok(None) };
     let problem = Problem::read(file, &given.plan).map_err(Explain::explain)?;
     let test = test.display().to_string();
-    comparison::compare(&problem, solution, &test, 0).map(Some).map_err(errors::comparison_error)
+    comparison::compare(&problem, solution, &test, given.seed).map(Some).map_err(errors::comparison_error)
 }
 
 impl OnePlace {

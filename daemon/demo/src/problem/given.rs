@@ -46,6 +46,8 @@ pub(super) struct Given {
     /// Patients of no peer, to try a model on.
     test: Option<Table>,
     problem: String,
+    /// Seed of topology, plan, the dealing of patients, and noise on test data.
+    pub(super) seed: u64,
 }
 
 impl Given {
@@ -59,7 +61,7 @@ impl Given {
 
     /// Hospitals with some of the patients each.
     fn hospitals(options: &ProblemOptions) -> Result<Self> {
-        let all = patients()?;
+        let all = patients()?.shuffled(options.seed);
         let tables = (0..options.peers).map(|peer| all.dealt(peer, options.peers)).collect();
         let topology = places(options)?;
         let problem = format!(
@@ -69,12 +71,13 @@ impl Given {
              target = \"{HEART_TARGET}\"\n\
              lambda = {LAMBDA}\n"
         );
-        Ok(Self { kind: ConvexKind::SparseRegression, plan: design(options, &topology)?, tables, test: None, problem })
+        let (kind, plan) = (ConvexKind::SparseRegression, design(options, &topology)?);
+        Ok(Self { kind, plan, tables, test: None, problem, seed: options.seed })
     }
 
     /// The same hospitals with three fifths of the patients; the others are there to try the model on.
     fn drifting_devices(options: &ProblemOptions) -> Result<Self> {
-        let all = patients()?;
+        let all = patients()?.shuffled(options.seed);
         let fifths = |first: usize, others: &[usize]| {
             let mut part = all.dealt(first, FIFTHS);
             for &other in others {
@@ -98,7 +101,8 @@ impl Given {
              tolerance = 1e-4\n"
         );
         let kind = ConvexKind::RobustClassification;
-        Ok(Self { kind, plan: design(options, &topology)?, tables, test: Some(test), problem })
+        let plan = design(options, &topology)?;
+        Ok(Self { kind, plan, tables, test: Some(test), problem, seed: options.seed })
     }
 
     /// Wards in a row of overlapping groups.
@@ -134,7 +138,8 @@ impl Given {
             problem += &format!("\n[[node]]\nnode = \"{name}\"\nwish = {wish}\nupper = 10\n");
         }
         let plan = design(options, &topology)?;
-        Ok(Self { kind: ConvexKind::ResourceAllocation, plan, tables: Vec::new(), test: None, problem })
+        let kind = ConvexKind::ResourceAllocation;
+        Ok(Self { kind, plan, tables: Vec::new(), test: None, problem, seed: options.seed })
     }
 
     /// Writes the problem file, and each peer's part beside it.
@@ -197,4 +202,28 @@ pub(super) fn places(options: &ProblemOptions) -> Result<Topology> {
 /// The design that was asked for on it.
 pub(super) fn design(options: &ProblemOptions, topology: &Topology) -> Result<Plan> {
     plan::design(&options.method, topology, &DesignOptions { seed: options.seed, ..DesignOptions::default() })
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::path::PathBuf;
+
+    use super::*;
+
+    #[test]
+    fn the_seed_draws_which_patients_are_whose_and_which_are_for_the_test() {
+        let given = |kind: ConvexKind, seed: u64| {
+            let (method, output) = ("d-psgd".to_owned(), PathBuf::new());
+            let options = ProblemOptions { peers: 4, rounds: None, method, seed, output };
+            Given::new(&options, kind).unwrap()
+        };
+        for kind in [ConvexKind::SparseRegression, ConvexKind::RobustClassification] {
+            let [first, again, other] = [1, 1, 2].map(|seed| given(kind, seed));
+            assert_eq!((&first.tables, &first.test), (&again.tables, &again.test));
+            assert!(first.tables != other.tables && (first.test.is_none() || first.test != other.test), "{kind:?}");
+            let rows = |given: &Given| given.tables.iter().chain(&given.test).map(Table::row_count).sum::<usize>();
+            assert_eq!((rows(&first), rows(&other)), (270, 270), "every patient is somewhere");
+        }
+    }
 }

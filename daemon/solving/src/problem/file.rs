@@ -16,6 +16,9 @@ use mingle_robust::RobustError;
 
 const REGRESSION: &str = "sparse-regression";
 const ALLOCATION: &str = "resource-allocation";
+
+/// The kinds of convex problems, as their files name them.
+pub const CONVEX_KINDS: [&str; 4] = [REGRESSION, ALLOCATION, ROBUST_CLASSIFICATION, ROBUST_REGRESSION];
 /// The finest tolerance: that of rounding.
 const FINEST_TOLERANCE: f64 = 1e-15;
 
@@ -26,7 +29,7 @@ pub enum FileError {
     #[error(transparent)]
     Toml(#[from] toml::de::Error),
     /// A kind of problem that is not known.
-    #[error("kind = \"{0}\": choose {REGRESSION}, {ALLOCATION}, {ROBUST_CLASSIFICATION} or {ROBUST_REGRESSION}")]
+    #[error("kind = \"{0}\" is no convex problem: choose one of {known}", known = CONVEX_KINDS.join(", "))]
     Kind(String),
     /// One table to deal out, and a table for each node.
     #[error("deal = true deals out one table: data = \"{0}\" names one for each node")]

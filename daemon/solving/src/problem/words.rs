@@ -1,8 +1,8 @@
 //! Problems in words.
 
-use mingle_solver::Regression;
+use mingle_solver::{Regression, Table};
 
-use super::{Problem, Task};
+use super::{Problem, ProblemError, Task, read_table};
 use crate::communication_plan::CommunicationPlan;
 
 impl Problem {
@@ -34,6 +34,24 @@ impl Problem {
             Task::Robust(task) => task.describe(),
             Task::Rounds(task) => task.describe(),
         }
+    }
+
+    /// A warning before a regression with more columns than rows, where the tables of all nodes are at hand: they are read for it.
+    /// None for other problems.
+    ///
+    /// # Errors
+    /// A table cannot be used.
+    pub fn caution(&self) -> Result<Option<String>, ProblemError> {
+        let Task::Regression(task) = &self.task else { return Ok(None) };
+        let tables = self.tables(&task.source, &|path| read_table(path, task))?;
+        let rows: usize = tables.iter().map(Table::row_count).sum();
+        let columns = tables.first().map_or(0, |table| table.columns().len());
+        let (tolerance, iterations) = (self.limits.tolerance, self.limits.iterations);
+        let caution = format!(
+            "{columns} columns and {rows} rows: where these say little of a column, the iteration is slow, and may not come to the \
+             tolerance {tolerance:e} within {iterations} iterations; more lambda, ridge or tolerance helps"
+        );
+        Ok((columns > rows).then_some(caution))
     }
 
     /// In a few words.

@@ -1,5 +1,6 @@
 //! The file of a robust model: its keys, what they are by default, and the task that they say.
 
+use mingle_plaintext::class_name;
 use mingle_planner::Plan;
 use mingle_robust::{Linearisation, Loss, Penalty, WeightNorm};
 use mingle_solver::Selection;
@@ -164,7 +165,7 @@ impl RobustFile {
             averaging: self.averaging,
             scaling,
             intercept: self.intercept,
-            labels: self.labels,
+            labels: self.labels.map(|labels| labels.map(|label| class_name(&label))),
             clip: self.clip,
             support,
             source: TableSource::new(self.data, self.deal, Selection { target: self.target, columns: self.columns })?,
@@ -191,7 +192,7 @@ impl RobustFile {
             _ => Loss::Pinball { epsilon: epsilon(0.5) },
         };
         match &self.labels {
-            Some([a, b]) if is_classification && a != b => Ok(loss),
+            Some([a, b]) if is_classification && class_name(a) != class_name(b) => Ok(loss),
             None if !is_classification => Ok(loss),
             Some(_) if !is_classification => Err(FileError::LabelsOfTargets),
             _ => Err(FileError::Labels),

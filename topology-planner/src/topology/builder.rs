@@ -1,0 +1,93 @@
+//! The graph of a text while it is read.
+
+use std::collections::BTreeMap;
+
+use super::node_details::NodeDetails;
+use super::reading::{EdgeAttributes, TopologyFormat, TopologyReading};
+use super::{MAX_NODES, Topology, TopologyError, node_details};
+
+/// Nodes by id, links between them, and what a text says of both; [`Builder::finish`] checks that links are symmetric.
+#[derive(Debug, Default)]
+pub(super) struct Builder {
+    ids: Vec<String>,
+    numbers: BTreeMap<String, usize>,
+    details: Vec<NodeDetails>,
+    edges: Vec<(usize, usize)>,
+    one_way: Vec<(usize, usize)>,
+    attributes: EdgeAttributes,
+}
+
+impl Builder {
+    /// The number of a node, which is added if it is new.
+    pub(super) fn node(&mut self, id: &str) -> Result<usize, TopologyError> {
+        match self.numbers.get(id) {
+            Some(&number) => Ok(number),
+            None => self.add_node(id),
+        }
+    }
+
+    /// Adds a node.
+    pub(super) fn add_node(&mut self, id: &str) -> Result<usize, TopologyError> {
+        let number = self.ids.len();
+        if number == MAX_NODES {
+            return Err(TopologyError::TooManyNodes { nodes: number + 1 });
+        }
+        if self.numbers.insert(id.to_owned(), number).is_some() {
+            return Err(TopologyError::DuplicateName { name: id.to_owned() });
+        }
+        self.ids.push(id.to_owned());
+        self.details.push(NodeDetails::default());
+        Ok(number)
+    }
+
+    /// The ids of the nodes, in the order of their numbers.
+    pub(super) fn ids(&self) -> &[String] {
+        &self.ids
+    }
+
+    /// The number of a node that the text must have listed.
+    pub(super) fn number(&self, id: String) -> Result<usize, TopologyError> {
+        self.numbers.get(&id).copied().ok_or(TopologyError::UnknownNode { id })
+    }
+
+    /// Takes an attribute of a node: labels and coordinates are kept, others are not.
+    pub(super) fn describe(&mut self, node: usize, attribute: &str, value: &str) {
+        if let Some(details) = self.details.get_mut(node) {
+            details.take(attribute, value);
+        }
+    }
+
+    /// Adds a link, in one direction or in both.
+    pub(super) fn link(&mut self, ends: (usize, usize), one_way: bool) {
+        let list = if one_way { &mut self.one_way } else { &mut self.edges };
+        list.push(ends);
+    }
+
+    /// Notes the names of the attributes of one edge.
+    pub(super) fn note_attributes<'n>(&mut self, names: impl IntoIterator<Item = &'n str>) {
+        self.attributes.note(names);
+    }
+
+    /// The topology, once every link in one direction has been met by one in the other.
+    pub(super) fn finish(mut self, format: TopologyFormat) -> Result<TopologyReading, TopologyError> {
+        if self.ids.is_empty() {
+            return Err(TopologyError::Empty);
+        }
+        let names = node_details::names(&self.ids, &self.details);
+        let named_by_label = names.iter().zip(&self.ids).filter(|(name, id)| name != id).count();
+        self.one_way.sort_unstable();
+        self.edges.iter_mut().for_each(|edge| *edge = (edge.0.min(edge.1), edge.0.max(edge.1)));
+        self.edges.sort_unstable();
+        for &(from, to) in &self.one_way {
+            let has_reverse = self.one_way.binary_search(&(to, from)).is_ok()
+                || self.edges.binary_search(&(from.min(to), from.max(to))).is_ok();
+            if !has_reverse {
+                return Err(TopologyError::OneWay { from: names[from].clone(), to: names[to].clone() });
+            }
+        }
+        self.edges.append(&mut self.one_way);
+        let topology = Topology::new(names, &self.edges)?;
+        let (topology, placed) = node_details::place(topology, &self.details);
+        Ok(TopologyReading { topology, format, edge_attributes: self.attributes, named_by_label, placed })
+    }
+}
