@@ -1,5 +1,6 @@
 //! The command line: what can be asked of `mingle`, and the words for it.
 
+mod address;
 mod care;
 mod config;
 mod data;
@@ -23,8 +24,9 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand, ValueEnum};
-use libp2p::{Multiaddr, PeerId};
+use libp2p::PeerId;
 
+pub(crate) use address::{PeerAddress, multiaddrs, peer_address};
 pub(crate) use care::{BugreportArgs, DoctorArgs};
 pub(crate) use config::{CONFIG_ENV, ConfigCheckArgs, ConfigCommand, ConfigPathArgs, ConfigShowArgs};
 pub(crate) use data::{DataCardArgs, DataCommand, DataSumsArgs};
@@ -204,8 +206,8 @@ pub(crate) struct InviteArgs {
     #[arg(long, default_value = "24h", value_name = "DURATION", value_parser = duration::duration)]
     pub(crate) expires: Duration,
     /// Where a member can be reached; may be given more than once [default: where this peer listens]
-    #[arg(long, value_name = "ADDR")]
-    pub(crate) address: Vec<Multiaddr>,
+    #[arg(long, value_name = "ADDR", value_parser = peer_address)]
+    pub(crate) address: Vec<PeerAddress>,
     /// Print the invitations that can still be used, instead of a new one
     #[arg(long, conflicts_with_all = ["uses", "expires", "address", "revoke"])]
     pub(crate) list: bool,

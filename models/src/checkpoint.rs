@@ -19,6 +19,7 @@ use serde_json::{Map, Value};
 
 use crate::flatten::{flatten, unflatten};
 use crate::model_file::{ModelFile, TensorDifference};
+use crate::regular_file;
 use crate::task::{Task, TaskError};
 
 /// Room for names, shapes and metadata in a file.
@@ -76,7 +77,7 @@ impl Checkpoint {
     pub fn load(path: &Path, task: &Task) -> Result<Self, CheckpointError> {
         let limit = HEADER_MAX + (task.parameter_count() * size_of::<f32>()) as u64;
         let mut bytes = Vec::new();
-        File::open(path)
+        regular_file::open(path)
             .and_then(|file| file.take(limit + 1).read_to_end(&mut bytes))
             .map_err(|error| CheckpointError::Read { path: path.into(), error })?;
         if bytes.len() as u64 > limit {

@@ -59,6 +59,7 @@ mod optimizer;
 mod partition;
 mod prediction;
 mod prediction_table;
+mod regular_file;
 mod schedule;
 mod site_weight;
 mod task;

@@ -5,7 +5,6 @@
 
 use std::collections::BTreeMap;
 use std::fmt;
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -13,6 +12,7 @@ use safetensors::{Dtype, SafeTensors};
 
 use crate::checkpoint::{CheckpointError, HEADER_MAX};
 use crate::model::ModelKind;
+use crate::regular_file;
 use crate::task::Task;
 
 /// The outline of a safetensors file.
@@ -68,7 +68,7 @@ impl ModelFile {
     /// [`BYTES_MAX`](Self::BYTES_MAX), [`CheckpointError::Format`] when it is no safetensors file or not all of one.
     pub fn read(path: &Path) -> Result<Self, CheckpointError> {
         let mut bytes = Vec::new();
-        File::open(path)
+        regular_file::open(path)
             .and_then(|file| file.take(Self::BYTES_MAX + 1).read_to_end(&mut bytes))
             .map_err(|error| CheckpointError::Read { path: path.into(), error })?;
         if bytes.len() as u64 > Self::BYTES_MAX {

@@ -55,7 +55,7 @@ impl Message {
 pub struct Envelope {
     /// BLAKE3 of what is computed, which all members must agree on.
     pub task: [u8; 32],
-    /// Counts the attempts: a process that lost its part makes all begin the next one.
+    /// Counts the attempts: a process that is started again makes all begin the next one.
     pub attempt: u64,
     /// A [frame](crate::collective::Frame), as bytes.
     pub frame: Vec<u8>,

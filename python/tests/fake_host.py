@@ -101,6 +101,7 @@ class FakeHost:
         self.losses: list[float] = []
         self.metrics: dict[str, Any] = {}
         self.attached: dict[str, Any] | None = None
+        self.busy_reason = "busy"
         self.sessions = 0
         self._session = ""
         self._order = 0
@@ -237,7 +238,7 @@ class FakeHost:
         if said.get("state_bytes", 0) > 8 * dimension + STATE_SLACK_BYTES:
             raise Refusal(400, "the trainer would keep more than a record holds")
         if self.attached is not None and self.attached.get("pid") != said.get("pid") and _is_alive(self.attached.get("pid")):
-            raise Refusal(409, f"another trainer is attached, process {self.attached.get('pid')}", reason="busy")
+            raise Refusal(409, f"another trainer is attached, process {self.attached.get('pid')}", reason=self.busy_reason)
         if self.node.layout and layout != self.node.layout:
             raise Refusal(409, f"{_first_difference(self.node.layout, layout)}", reason="task")
         if self.node.name and self.node.name != said["name"]:

@@ -169,6 +169,16 @@ def test_a_home_whose_path_is_too_long_for_a_socket(tmp_path: Path) -> None:
         client_of(tmp_path / ("x" * 100)).status()
 
 
+def test_a_peer_whose_socket_is_not_in_its_home_is_found(host: FakeHost, tmp_path: Path) -> None:
+    home = tmp_path / ("x" * 200)
+    home.mkdir()
+    (home / "mingle.sock.path").write_text(f"{host.socket}\n")
+    assert client_of(home).status() == client_of(host.home).status()
+    (home / "mingle.sock.path").write_text("half a pa")
+    with pytest.raises(ProtocolError, match="too long"):
+        client_of(home).status()
+
+
 def test_what_does_not_speak_the_protocol_is_no_peer(tmp_path: Path) -> None:
     with socket.socket(socket.AF_UNIX) as listener:
         listener.bind(str(tmp_path / "mingle.sock"))

@@ -18,7 +18,7 @@ from mingle.client import Description
 from mingle.errors import Conflict, MingleError, PeerFailed, TimedOut
 from mingle.home import Whereabouts
 from mingle.layout import Layout
-from mingle.trainer import Trainer
+from mingle.trainer import BUSY_SECONDS, Trainer
 
 SIZE = 3
 
@@ -133,6 +133,24 @@ def test_a_trainer_that_is_alive_is_not_replaced(host: FakeHost) -> None:
     host.attached["pid"] = 1
     with pytest.raises(TimedOut, match="another trainer is attached"):
         Loop(host, timeout=0.2).run()
+
+
+def test_a_second_script_is_refused_soon_with_the_process_that_holds_the_place(host: FakeHost) -> None:
+    Loop(host).trainer.attach()
+    assert host.attached is not None
+    host.attached["pid"] = 1
+    began = time.monotonic()
+    with pytest.raises(Conflict, match="another trainer is attached, process 1"):
+        Loop(host, timeout=60).run()
+    assert time.monotonic() - began < 10
+
+
+def test_one_that_may_be_gone_is_waited_for(host: FakeHost) -> None:
+    Loop(host).trainer.attach()
+    assert host.attached is not None
+    host.attached["pid"], host.busy_reason = 1, "unseen"
+    with pytest.raises(TimedOut, match="another trainer is attached"):
+        Loop(host, timeout=BUSY_SECONDS + 1).run()
 
 
 def test_one_that_is_detached_while_it_waits_gives_up(host: FakeHost) -> None:

@@ -1,6 +1,6 @@
 //! Losses of scores, and their derivatives, in f64 and without overflow.
 //!
-//! The bias-aware contrastive loss of a positive with score `f` and negatives `f_j` (Sim and Park, section 5):
+//! The bias-aware contrastive loss of a positive with score `f` and negatives `f_j` (Sim and Park, section 3.1, eq. 9):
 //!
 //! ```text
 //!   - log  e^{cos(R + m) / tau} / ( e^{cos(R + m) / tau} + sum_j e^{cos(R_j) / tau} )         cos(R) = tanh f,  R in [0, pi]

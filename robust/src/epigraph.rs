@@ -1,4 +1,4 @@
-//! The worst expected loss of a site's ball as rows of a cone program: Omega of Theorem 4.3 of \[BWQH\].
+//! The worst expected loss of a site's ball as rows of a cone program: Omega of Proposition 4.2 of \[BWQH\].
 //!
 //! ```text
 //!   worst loss of model w  =  min over lam >= 0   radius lam + mean over samples i of  alpha_i

@@ -161,7 +161,7 @@ impl SharedState {
         self.moved = moved.max(c2 * change.abs());
     }
 
-    /// Step 5, from `pi` of all sites and the largest distance and change that any site has.
+    /// The update of the multipliers, lines 13 to 18, from `pi` of all sites and the largest distance and change that any site has.
     pub fn finish_iteration(&mut self, pi: &[f64], apart: f64, dual: f64) {
         let c = self.penalty.c;
         let mut primal = apart;

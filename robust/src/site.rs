@@ -8,7 +8,7 @@ use crate::problem::{SiteSamples, check_radius};
 
 /// A site between two iterations.
 ///
-/// Step 4 of Algorithm 1 is, with the squares completed and divided by `c`,
+/// Line 11 of Algorithm 1, the update of a client, is, with the squares completed and divided by `c`,
 ///
 /// ```text
 ///   min  1/2 || wh - (w + psi / c) ||^2  +  1/2 (pi - (z - zeta / c))^2     s.t.  pi >= worst loss of wh

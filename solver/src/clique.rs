@@ -1,4 +1,4 @@
-//! CD-DYS: any coupling over cliques, by the splitting of Davis and Yin (\[WS\], Algorithm 1, and its variable metric).
+//! CD-DYS: any coupling over cliques, by the splitting of Davis and Yin (\[WS\], Algorithm 1, and its variable metric, section 4.2).
 //!
 //! Every member of a clique keeps the clique's copy `z_l` of all members' variables and brings it forward by itself, from what
 //! all members say of theirs:

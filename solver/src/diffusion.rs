@@ -1,4 +1,4 @@
-//! Diffusion, and exact diffusion, which corrects what is wrong about it (\[WS\], section 6).
+//! Diffusion, and exact diffusion, which corrects what is wrong about it (\[WS\], appendix E).
 
 use crate::vector::add;
 use crate::{ConsensusTerms, Local, MixedNode, Nothing, Smooth, SolverNode};

@@ -1,4 +1,4 @@
-//! The two experiments of Watanabe and Sakurama (\[WS\], section 7) as problems: for tests, and to see how fast the methods are.
+//! The two experiments of Watanabe and Sakurama (\[WS\], section 6) as problems: for tests, and to see how fast the methods are.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;

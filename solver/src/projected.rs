@@ -1,5 +1,5 @@
 //! CPGD: a step down the gradient, then the average of what the projections onto one's cliques' constraints make of it
-//! (\[WS\], section 5).
+//! (\[WS\], appendix F).
 //!
 //! ```text
 //!   x^(k+1) = T( x^k - lambda_k grad fh(x^k) )          T = average of copies . projection onto each clique's constraint

@@ -62,7 +62,7 @@ impl MixingMatrix {
     }
 
     /// The mixing matrix of cliques: `Phi_ij = 1 / (q_i q_j) sum 1 / s_l` over the cliques `l` that `i` and `j` are both in, where
-    /// node `i` is in `q_i` cliques and `s_l` sums `1 / q` over the members of `l` (\[WS\], section 3). Symmetric and doubly
+    /// node `i` is in `q_i` cliques and `s_l` sums `1 / q` over the members of `l` (\[WS\], section 3.3). Symmetric and doubly
     /// stochastic, with eigenvalues between 0 and 1; nodes that share no clique have no link. Every node can compute its row
     /// from its neighbours' lists of neighbours. O(sum of the squares of the cliques' sizes).
     ///

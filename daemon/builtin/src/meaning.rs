@@ -10,8 +10,10 @@
 //! | `target` | of a regression: the quantity that the output stands for, as a JSON object with `name`, `mean` and `deviation` |
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use mingle_models::{DataCard, ModelFile};
+use mingle_peer::{Error, ErrorKind, Result};
 use serde_json::{Value, json};
 
 use crate::task_card::Card;
@@ -35,14 +37,72 @@ pub fn of(card: &Card) -> BTreeMap<String, String> {
     entries
 }
 
-/// The card of the data that the model in a file is for; none where the file does not say, or says something that is none.
-pub fn read(file: &ModelFile) -> Option<DataCard> {
+/// The card of the data that the model in the file at `path` is for; none where the file says nothing of it.
+///
+/// # Errors
+/// [`ErrorKind::Integrity`] where it says a part of it, or something that is no card.
+pub fn read(file: &ModelFile, path: &Path) -> Result<Option<DataCard>> {
+    let said = |key: &&str| file.metadata.contains_key(*key);
+    if !DATA.iter().chain([&TARGET]).any(said) {
+        return Ok(None);
+    }
+    if let Some(missing) = DATA.iter().find(|key| !said(key)) {
+        return Err(unreadable(path, &format!("it says what some of them are, and nothing of `{missing}`")));
+    }
     let mut data = json!({});
-    for key in DATA {
-        data[key] = serde_json::from_str(file.metadata.get(key)?).ok()?;
+    for key in DATA.into_iter().chain([TARGET]) {
+        let Some(text) = file.metadata.get(key) else { continue };
+        data[key] = serde_json::from_str(text).map_err(|error| unreadable(path, &format!("`{key}`: {error}")))?;
     }
-    if let Some(target) = file.metadata.get(TARGET) {
-        data[TARGET] = serde_json::from_str(target).ok()?;
+    serde_json::from_value(data).map(Some).map_err(|error| unreadable(path, &error.to_string()))
+}
+
+fn unreadable(path: &Path, reason: &str) -> Error {
+    let message =
+        format!("{}: its metadata about columns, classes and scaling cannot be used: {reason}", path.display());
+    Error::new(ErrorKind::Integrity, message).hint(
+        "the file is damaged, or another program has changed it: take another copy, or let mingle export write the model again",
+    )
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    fn file(change: impl FnOnce(&mut BTreeMap<String, String>)) -> ModelFile {
+        let entries = [
+            ("classes", r#"["no","yes"]"#),
+            ("columns", r#"["a"]"#),
+            ("scaling", r#"{"columns":{"means":[0.5],"deviations":[2.0]}}"#),
+            ("shape", r#"{"flat":{"features":1}}"#),
+        ];
+        let mut metadata = entries.map(|(key, text)| (key.to_owned(), text.to_owned())).into();
+        change(&mut metadata);
+        ModelFile { tensors: Vec::new(), metadata, bytes: 0 }
     }
-    serde_json::from_value(data).ok()
+
+    #[test]
+    fn metadata_that_is_no_card_is_an_error_and_metadata_that_says_nothing_is_none() {
+        let path = Path::new("m.safetensors");
+        assert_eq!(read(&file(|_| ()), path).unwrap().unwrap().classes(), ["no", "yes"]);
+        assert_eq!(read(&file(BTreeMap::clear), path).unwrap(), None);
+        for (key, text) in [
+            ("classes", r#"["no","yes""#),
+            ("classes", r#"["no","no"]"#),
+            ("classes", r#"["no",7]"#),
+            ("classes", r#"["no"]"#),
+            ("classes", "[]"),
+            ("columns", r#"["a","b"]"#),
+            ("scaling", r#""none""#),
+            ("shape", "{}"),
+            ("target", "7"),
+        ] {
+            let spoilt = file(|metadata| drop(metadata.insert(key.to_owned(), text.to_owned())));
+            let failure = read(&spoilt, path).unwrap_err();
+            assert!(failure.is(ErrorKind::Integrity) && failure.to_string().contains("m.safetensors"), "{failure:#}");
+        }
+        let half = file(|metadata| drop(metadata.remove("columns")));
+        assert!(read(&half, path).unwrap_err().to_string().contains("`columns`"));
+    }
 }

@@ -7,7 +7,7 @@ use mingle_models::{
     Augmentation, CardDifference, DataCard, Decay, ModelKind, OptimizerKind, OptimizerOptions, SiteWeight, Task,
 };
 use mingle_peer::error::Context;
-use mingle_peer::task::{MAX_CARD_BYTES, TaskCard};
+use mingle_peer::task::{Advice, MAX_CARD_BYTES, TaskCard};
 use mingle_peer::training::{Layout, PersonalLayers, PrivacySettings};
 use mingle_peer::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
@@ -243,6 +243,14 @@ impl TaskCard for Card {
             (Some(here), Some(there)) => here.difference(&there),
             (Some(_), None) => Some("a built-in model is trained here, and another program's there".to_owned()),
             (None, _) => Some("another program's model is trained here, and a built-in one there".to_owned()),
+        }
+    }
+
+    fn advice(&self) -> Advice {
+        Advice {
+            same_task: "all peers of a swarm need the same plan, --model, --rounds and --seed, and the columns, classes and scaling of \
+                        one card: --bootstrap and tickets bring them, --card FILE names them",
+            diverged: "lower --learning-rate or --momentum, or set --clip-gradients; where only this peer diverges, look at its data",
         }
     }
 }

@@ -2,13 +2,14 @@
 
 use std::path::{Path, PathBuf};
 
-use mingle_models::Task;
+use mingle_models::{ModelFile, Task, TensorDifference};
+use mingle_peer::error::Context;
 use mingle_peer::records::{self, Sound};
 use mingle_peer::results::Summary;
 use mingle_peer::{Error, ErrorKind, Home, Result};
 
-use crate::model_files;
 use crate::task_file::TaskFile;
+use crate::{meaning, model_files};
 
 /// Something that was looked at, and what came of it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -65,6 +66,9 @@ fn verify_model(path: &Path, written: Option<String>, task: Option<&Task>) -> Re
     if let Some(difference) = task.and_then(|task| file.difference(task)) {
         return damaged(format!("it is no model of the task in this home: {difference}"));
     }
+    if let Some(difference) = difference_from_its_data(&file, path)? {
+        return damaged(format!("it is no model for the columns and classes that it names: {difference}"));
+    }
     if let Some(written) = written.as_ref().filter(|written| **written != hash) {
         return damaged(format!(
             "it is blake3:{hash}, and the summary beside it says that blake3:{written} was written"
@@ -79,6 +83,14 @@ fn verify_model(path: &Path, written: Option<String>, task: Option<&Task>) -> Re
         _ => "as they were written",
     };
     Ok(format!("model, {} finite parameters {how}: blake3:{}", file.parameter_count(), &hash[..8]))
+}
+
+/// In what the tensors are none of a model for the data that the file says it is for.
+fn difference_from_its_data(file: &ModelFile, path: &Path) -> Result<Option<TensorDifference>> {
+    let (Some(card), Some(model)) = (meaning::read(file, path)?, file.model()) else { return Ok(None) };
+    let task = Task::new(model, card.shape(), card.objective())
+        .context(ErrorKind::Integrity, "it is for no data that there can be")?;
+    Ok(file.difference(&task))
 }
 
 fn verify_record(path: &Path) -> Result<String> {

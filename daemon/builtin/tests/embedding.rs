@@ -53,7 +53,7 @@ async fn a_built_in_model_is_trained_by_peers_of_another_program_and_its_file_sa
         assert!(summary.metrics.get("accuracy").unwrap() > 0.5, "{:?}", summary.metrics);
         let file = model_files::read(&home.model()).unwrap();
         assert_eq!(file.parameter_count(), parameters.len());
-        let card = meaning::read(&file).unwrap();
+        let card = meaning::read(&file, &home.model()).unwrap().unwrap();
         let classes: BTreeSet<&str> = card.classes().iter().map(String::as_str).collect();
         assert_eq!(classes, ["0", "1", "2", "3", "4", "5", "6", "7", "8", "9"].into());
         let verdicts = verification::verify(&home.model()).unwrap();

@@ -1,7 +1,7 @@
 //! The folder in which one peer keeps everything: its key, its plan, its model and its books.
 
 use std::fs::{self, File, TryLockError};
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,6 +10,9 @@ use tempfile::TempDir;
 
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::identity::Identity;
+
+/// Bytes of the file that names a socket, at most; no system has room for a longer path of one.
+const LONGEST_SOCKET_PATH: u64 = 256;
 
 /// A peer's home. Everything that a peer reads or writes between starts lies below it.
 #[derive(Clone, Debug)]
@@ -108,9 +111,14 @@ impl Home {
         self.root.join("task.json")
     }
 
-    /// What happened, one JSON object a line.
+    /// What happened, one JSON object a line, over all starts.
     pub fn events(&self) -> PathBuf {
         self.root.join("events.jsonl")
+    }
+
+    /// What was in the event file when it was full, and made way for the present one.
+    pub fn older_events(&self) -> PathBuf {
+        self.root.join("events.1.jsonl")
     }
 
     /// What this peer did when, one JSON object a line; for `mingle timeline`.
@@ -121,6 +129,24 @@ impl Home {
     /// Where a running peer can be watched and steered.
     pub fn socket(&self) -> PathBuf {
         self.root.join("mingle.sock")
+    }
+
+    /// Says where that socket is, if there can be none in the home.
+    pub fn socket_elsewhere(&self) -> PathBuf {
+        self.root.join("mingle.sock.path")
+    }
+
+    /// The socket outside of the home that it names, whether or not anybody listens there.
+    pub fn socket_named_elsewhere(&self) -> Option<PathBuf> {
+        let mut text = String::new();
+        let file = File::open(self.socket_elsewhere()).ok()?;
+        file.take(LONGEST_SOCKET_PATH).read_to_string(&mut text).ok()?;
+        Some(PathBuf::from(text.strip_suffix('\n')?))
+    }
+
+    /// Where a peer that runs here can be watched and steered.
+    pub fn present_socket(&self) -> PathBuf {
+        self.socket_named_elsewhere().unwrap_or_else(|| self.socket())
     }
 
     /// The de-biased model, in PyTorch's names and shapes.
@@ -193,7 +219,7 @@ impl Home {
                 format!("another mingle process already runs in {}", self.root.display()),
             )
             .hint("stop it, or give this peer a home of its own with --home DIR")),
-            Err(TryLockError::Error(error)) => Err(Error::new(ErrorKind::BadInput, format!("{doing}: {error}"))),
+            Err(TryLockError::Error(error)) => Err(no_lock(&path, &error)),
         }
     }
 
@@ -213,7 +239,7 @@ impl Home {
                 format!("a mingle process runs in {}: its records change while they are read", self.root.display()),
             )
             .hint("stop it first; it goes on where it was when it is started again")),
-            Err(TryLockError::Error(error)) => Err(Error::new(ErrorKind::BadInput, format!("{doing}: {error}"))),
+            Err(TryLockError::Error(error)) => Err(no_lock(&path, &error)),
         }
     }
 
@@ -260,6 +286,18 @@ impl Home {
     }
 }
 
+/// Why a file that can be opened cannot be locked.
+fn no_lock(path: &Path, error: &std::io::Error) -> Error {
+    let message = format!(
+        "cannot lock {}: {error}. Without locks nothing keeps two processes from training with one key",
+        path.display()
+    );
+    Error::new(ErrorKind::BadInput, message).hint(
+        "the file system of this home has none, as a network file system without its lock service: --home DIR names a folder on a \
+         local disk",
+    )
+}
+
 /// Writes a file as [`write_atomically`] does; where that fails, says which file it is, and what to do.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result {
     write_atomically(path, bytes).map_err(|error| Error::cannot_write(path, &error))
@@ -292,11 +330,16 @@ fn replace(path: &Path, bytes: &[u8], permit: impl Fn(&File) -> std::io::Result<
     File::open(folder)?.sync_all()
 }
 
-/// It may be read like any other file.
+/// It may be read like any other file, where the file system knows who may read what.
 #[cfg(unix)]
 fn make_ordinary(file: &File) -> std::io::Result<()> {
+    use std::io::ErrorKind::{PermissionDenied, Unsupported};
     use std::os::unix::fs::PermissionsExt;
-    file.set_permissions(fs::Permissions::from_mode(0o644))
+    match file.set_permissions(fs::Permissions::from_mode(0o644)) {
+        // The file is this process's own: it is vfat, say, where all files have the mode of the mount.
+        Err(error) if matches!(error.kind(), PermissionDenied | Unsupported) => Ok(()),
+        set => set,
+    }
 }
 
 #[cfg(not(unix))]
@@ -330,6 +373,13 @@ fn default_root() -> Result<PathBuf> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+
+    #[test]
+    fn a_home_without_locks_is_said_to_need_another_file_system() {
+        let failure = no_lock(Path::new("home/lock"), &std::io::Error::from(std::io::ErrorKind::Unsupported));
+        assert!(failure.is(ErrorKind::BadInput) && failure.to_string().contains("home/lock"), "{failure:#}");
+        assert!(failure.next_step().unwrap().contains("local disk"));
+    }
 
     #[test]
     fn an_incarnation_that_took_part_is_not_used_again_and_each_plan_counts_for_itself() {

@@ -92,7 +92,11 @@ pub fn refuse_if_others_can_read(path: &Path) -> Result {
             ErrorKind::BadInput,
             format!("the key {} can be read by others (mode {:04o})", path.display(), mode & 0o7777),
         )
-        .hint(format!("chmod 600 {}", path.display())));
+        .hint(format!(
+            "chmod 600 {}; where that changes nothing, the file system knows no owners (vfat, exFAT, some network drives): \
+             --home DIR names a home on another",
+            path.display()
+        )));
     }
     Ok(())
 }

@@ -28,6 +28,30 @@ pub trait TaskCard: Send + Sync {
     /// The first thing in which two encoded cards differ, in words such as "the seed is 0 here and 9 there"; none if
     /// peers with these cards may mix their models. A card that cannot be decoded differs.
     fn difference(&self, here: &[u8], there: &[u8]) -> Option<String>;
+
+    /// Advice to the user of a peer with this task.
+    fn advice(&self) -> Advice {
+        Advice::OF_PROGRAMS
+    }
+}
+
+/// Advice in the words of the user's side of the training: options of `mingle run`, or a program of the user's own.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Advice {
+    /// For peers that do not train the same: what all of them need.
+    pub same_task: &'static str,
+    /// For training that diverges.
+    pub diverged: &'static str,
+}
+
+impl Advice {
+    /// To somebody whose own program trains.
+    pub const OF_PROGRAMS: Self = Self {
+        same_task: "all peers of a swarm need the same plan, the same rounds, and programs that train a model of the same name, whose \
+                    tensors have the same names, order and shapes",
+        diverged: "lower the learning rate of the program that trains, or clip its gradients; where only this peer diverges, look at \
+                   its data",
+    };
 }
 
 /// What a swarm is for, on the wire.

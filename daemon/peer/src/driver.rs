@@ -30,6 +30,7 @@ use crate::events::Event;
 use crate::member::Member;
 use crate::place::Place;
 use crate::records::{Ending, RecordWriter, Room, Written};
+use crate::task::Advice;
 use crate::timeline::{IdleTime, Timeline};
 use crate::training::thread::{Answer, TrainingOrder, TrainingOrders, TrainingThread};
 use crate::training::{BestModel, Evaluation, PrivacySpending, Trained};
@@ -83,6 +84,8 @@ pub(crate) struct DriverParts {
     /// What it begins with is a model of the swarm: of its records, of other members, or the one that all begin with. Others that
     /// need one get it, also before it has met a neighbour: they cannot be met before they have it.
     pub begins_with_a_model_of_the_swarm: bool,
+    /// What to tell a user whose peer does not go along, or diverges.
+    pub advice: Advice,
     /// Where the best model is kept, if it is.
     pub best: Option<BestModel>,
 }

@@ -98,24 +98,24 @@ impl Objection {
         }
     }
 
-    /// A neighbour's introduction does not fit.
-    pub(crate) fn mismatch(mismatch: &Mismatch) -> Self {
+    /// A neighbour's introduction does not fit; the hint says what all peers need.
+    pub(crate) fn mismatch(mismatch: &Mismatch, hint: &'static str) -> Self {
         Self {
             // It repeats how the other describes its task.
             what: format!("does not fit: {}", one_line(&mismatch.to_string())),
-            hint: "all peers of a swarm need the same --model, --rounds, --seed, kind of data and plan",
+            hint,
             is_about_the_task: false,
             is_about_identity: false,
             patience: Duration::ZERO,
         }
     }
 
-    /// A neighbour trains something else; `difference` is the first, with the words "here" and "there".
-    pub(crate) fn other_task(difference: &str) -> Self {
+    /// A neighbour trains something else; `difference` is the first, with the words "here" and "there"; the hint says what
+    /// all peers need.
+    pub(crate) fn other_task(difference: &str, hint: &'static str) -> Self {
         Self {
             what: format!("trains something else: {difference}"),
-            hint: "all peers of a swarm need the same --model, --rounds and --seed, and the columns, classes and scaling of one \
-                   card: --bootstrap and tickets bring them, --card FILE names them",
+            hint,
             is_about_the_task: true,
             is_about_identity: false,
             patience: Duration::ZERO,
@@ -171,7 +171,7 @@ mod tests {
     fn what_a_neighbour_says_of_its_task_cannot_steer_a_terminal() {
         let theirs = "x\u{1b}]52;c;Zm9v\u{7}\nwarning    all is lost\u{202e}".to_owned();
         let mismatch = Mismatch::Task { ours: "mlp".to_owned(), theirs };
-        let what = Objection::mismatch(&mismatch).what;
+        let what = Objection::mismatch(&mismatch, "").what;
         assert!(!what.chars().any(mingle_net::printable::is_unseen), "{what:?}");
         assert!(what.contains(r"x\u001b]52;c;Zm9v\u0007 warning all is lost\u202e"), "{what}");
     }

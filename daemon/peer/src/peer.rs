@@ -121,7 +121,7 @@ impl Peer {
     /// The event file cannot be written.
     pub fn new(parts: PeerParts) -> Result<Self> {
         let PeerParts { home, identity, membership, purpose, options, sink, remember, extension, started } = parts;
-        let log = EventLog::create(&home.events(), sink, started)?;
+        let log = EventLog::open(&home, sink, started)?;
         let board = StatusBoard::new(Status::starting(identity.peer_id().to_string()), started);
         let requests = api::requests();
         let plan_giver = None;

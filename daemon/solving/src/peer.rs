@@ -1,8 +1,8 @@
 //! One node's part in solving a problem or learning in rounds, as a function of what it is told.
 //!
-//! An *attempt* is one solution from the beginning. A process that is started again has lost its part, and says so by
-//! counting one attempt further than its home remembers; whoever hears of a further attempt drops its own and begins that one,
-//! from the solution that it had. What belongs to another attempt is answered with nothing but the number of one's own.
+//! An *attempt* is one solution from the beginning. A process that is started again has lost the messages of its attempt, and says so by
+//! counting one attempt further than its home remembers; a node that hears of a further attempt drops its own and begins that one,
+//! from the solution that it had, or from the last round of learning that all have kept. What belongs to another attempt is answered with nothing but the number of one's own.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -56,7 +56,7 @@ pub struct SolverPeer {
 pub enum Reception {
     /// It was taken, or is of no use any more.
     Taken,
-    /// All begin anew: a process has lost its part.
+    /// All begin anew: a process was started again.
     NewAttempt(u64),
     /// The sender solves another problem.
     OtherProblem,

@@ -4,10 +4,10 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use libp2p::Multiaddr;
 use mingle_protocol::Codec;
 
 use super::HomeArgs;
+use super::address::{PeerAddress, peer_address};
 use super::duration::duration;
 
 /// What to do with a plan.
@@ -174,8 +174,8 @@ pub(crate) struct PlanApplyArgs {
     #[arg(long, value_name = "HASH")]
     pub(crate) expect: Option<String>,
     /// A member that is up; may be given more than once [default: the peer of this home]
-    #[arg(long, value_name = "ADDR")]
-    pub(crate) via: Vec<Multiaddr>,
+    #[arg(long, value_name = "ADDR", value_parser = peer_address)]
+    pub(crate) via: Vec<PeerAddress>,
     /// How long to look for members
     #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = duration)]
     pub(crate) timeout: Duration,

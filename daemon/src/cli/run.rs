@@ -6,12 +6,12 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
-use libp2p::Multiaddr;
 use mingle_builtin::options::{TrainingOptions, WeightChoice};
 use mingle_models::ObjectiveKind;
 use mingle_peer::training::Criterion;
 use mingle_protocol::{Codec, Durability, Robust};
 
+use super::address::{PeerAddress, listen_address, peer_address, socket_address};
 use super::config::CONFIG_ENV;
 use super::duration::duration;
 use super::{HomeArgs, OptimizerArgs, PrivacyArgs, Switch};
@@ -33,20 +33,21 @@ pub(crate) struct RunArgs {
     /// Settings for what no flag says and no variable of the environment [default: config.toml in the home, if there is one]
     #[arg(long, env = CONFIG_ENV, value_name = "FILE")]
     pub(crate) config: Option<PathBuf>,
-    /// A peer that is up, such as /ip4/10.0.1.5/udp/4717/quic-v1; may be given more than once
-    #[arg(long, value_name = "ADDR", value_delimiter = ',')]
-    pub(crate) bootstrap: Vec<Multiaddr>,
+    /// A peer that is up, such as 10.0.1.5:4717 or /ip4/10.0.1.5/udp/4717/quic-v1; may be given more than once
+    #[arg(long, value_name = "ADDR", value_delimiter = ',', value_parser = peer_address)]
+    pub(crate) bootstrap: Vec<PeerAddress>,
     /// The plan [default: the one that a bootstrap peer gives, else the one of the last run in this home]
     #[arg(long, value_name = "FILE")]
     pub(crate) plan: Option<PathBuf>,
-    /// Addresses to listen on; port 0 takes any that is free
+    /// Addresses to listen on: multiaddresses, or IP:PORT for QUIC and TCP at that port; port 0 takes any that is free
     #[arg(
         long,
         value_name = "ADDR",
         value_delimiter = ',',
+        value_parser = listen_address,
         default_values = ["/ip4/0.0.0.0/udp/0/quic-v1", "/ip4/0.0.0.0/tcp/0"]
     )]
-    pub(crate) listen: Vec<Multiaddr>,
+    pub(crate) listen: Vec<PeerAddress>,
     /// Give up when no bootstrap peer answered with a plan for so long
     #[arg(long, default_value = "30s", value_name = "DURATION", value_parser = duration)]
     pub(crate) bootstrap_timeout: Duration,
@@ -72,7 +73,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "attach|COMMAND", conflicts_with = "problem")]
     pub(crate) trainer: Option<String>,
     /// Serve the trainer at this address too, if it shows the token in trainer-tcp.json in the home: for a container, Windows, another node
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = socket_address)]
     pub(crate) trainer_tcp: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) training: TrainingArgs,
@@ -125,7 +126,7 @@ pub(crate) struct RunArgs {
     #[arg(long, value_enum, default_value_t = Switch::Off, value_name = "ON|OFF")]
     pub(crate) timeline: Switch,
     /// Show a page for a browser, and metrics, at this address, read only, such as 127.0.0.1:7717 [default: none]
-    #[arg(long, value_name = "ADDR:PORT")]
+    #[arg(long, value_name = "ADDR:PORT", value_parser = socket_address)]
     pub(crate) http: Option<SocketAddr>,
     /// Stop when standard input ends: for programs that start peers and must not leave one behind
     #[arg(long)]

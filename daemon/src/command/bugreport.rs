@@ -30,7 +30,7 @@ Made by `mingle bugreport`. Look through it before you give it to anyone.
   plan.json      the plan, with the names and PeerIds of its nodes
   task.json      what is trained
   summary.json   how the last run went
-  events.jsonl   what happened, the last 4 MiB of it
+  events.jsonl   what happened, the last 4 MiB of it; what was before, in events.1.jsonl
 
 Not inside: the key, models, records, data. Addresses are replaced by host-1, host-2 and so on.
 ";
@@ -55,8 +55,9 @@ pub(super) fn execute(arguments: &BugreportArgs, json: bool) -> Result {
     if let Some(card) = TaskFile::last(&home)? {
         add(&mut archive, "task.json", text_of(&serde_json::json!({ "task": card.describe() })).as_bytes())?;
     }
-    let files = [config, home.plan(), home.summary(), home.events()];
-    for (name, path) in ["config.toml", "plan.json", "summary.json", "events.jsonl"].into_iter().zip(files) {
+    let files = [config, home.plan(), home.summary(), home.older_events(), home.events()];
+    let names = ["config.toml", "plan.json", "summary.json", "events.1.jsonl", "events.jsonl"];
+    for (name, path) in names.into_iter().zip(files) {
         if path.is_file() {
             let text = read_end(&path).context(ErrorKind::BadInput, format!("cannot read {}", path.display()))?;
             add(&mut archive, name, redaction.apply(&text).as_bytes())?;

@@ -12,7 +12,7 @@ use mingle_models::Task;
 use mingle_peer::{ErrorKind, Home, Result};
 use serde_json::Value;
 
-use crate::cli::{ConfigPathArgs, DoctorArgs};
+use crate::cli::{ConfigPathArgs, DoctorArgs, multiaddrs};
 use crate::config;
 use crate::out;
 
@@ -61,7 +61,7 @@ fn examine(arguments: &ConfigPathArgs, data: Option<&str>, model: Option<&str>) 
     let (task, data) = training::data(&run.training.into());
     checks.push(data);
     let parameters = task.as_ref().map_or(0, Task::parameter_count);
-    checks.extend(network::examine(&home, &run.listen)?);
+    checks.extend(network::examine(&home, &multiaddrs(&run.listen))?);
     checks.push(machine::clock(&home));
     checks.extend(disk::examine(&home, parameters));
     checks.push(machine::memory(parameters));

@@ -39,7 +39,7 @@ pub(super) fn execute(arguments: &EvalArgs, json: bool) -> Result {
 
 /// The data in the columns, classes and scaling that the model was trained with.
 fn held_to_the_model(file: &ModelFile, arguments: &EvalArgs) -> Result<Parts> {
-    let Some(card) = meaning::read(file) else {
+    let Some(card) = meaning::read(file, &arguments.file)? else {
         out::remark(format_args!(
             "note: {} does not say what its columns, classes and scaling are: those of the data are taken",
             arguments.file.display()

@@ -4,7 +4,7 @@ use std::path::Path;
 
 use mingle_builtin::meaning;
 use mingle_models::{
-    Checkpoint, DeviceName, GenerationError, GenerationOptions, ModelFile, SampleShape, Task, TextGenerator,
+    Checkpoint, DataCard, DeviceName, GenerationError, GenerationOptions, ModelFile, SampleShape, Task, TextGenerator,
     Utf8Stream, Vocabulary,
 };
 use mingle_peer::error::Context;
@@ -45,7 +45,8 @@ pub(super) fn execute(arguments: &GenerateArgs, json: bool) -> Result {
 /// The model of a file, with the vocabulary that it names.
 fn load(path: &Path, arguments: &GenerateArgs) -> Result<TextGenerator> {
     let file = model_files::read(path)?;
-    let (task, vocabulary) = text_task(&file).ok_or_else(|| {
+    let card = meaning::read(&file, path)?;
+    let (task, vocabulary) = card.and_then(|card| text_task(&file, &card)).ok_or_else(|| {
         let model = file.model().map_or_else(|| "none of the models here".to_owned(), |model| model.to_string());
         let message = format!("{} generates no text: its model is {model}", path.display());
         Error::new(ErrorKind::BadInput, message)
@@ -64,9 +65,8 @@ fn load(path: &Path, arguments: &GenerateArgs) -> Result<TextGenerator> {
 }
 
 /// What a file of a language model says of itself.
-fn text_task(file: &ModelFile) -> Option<(Task, Vocabulary)> {
-    let card = meaning::read(file)?;
-    let vocabulary = Vocabulary::of_card(&card)?;
+fn text_task(file: &ModelFile, card: &DataCard) -> Option<(Task, Vocabulary)> {
+    let vocabulary = Vocabulary::of_card(card)?;
     let task = Task::new(file.model()?, card.shape(), card.objective()).ok()?;
     matches!(task.shape(), SampleShape::Text { .. }).then_some((task, vocabulary))
 }

@@ -9,7 +9,7 @@ use mingle_peer::membership::{IssuedInvites, Role, SecretInvite, Signer, Ticket,
 use mingle_peer::{Error, ErrorKind, Home, Result};
 
 use super::operator::signer_of;
-use crate::cli::InviteArgs;
+use crate::cli::{InviteArgs, multiaddrs};
 use crate::{limits, out};
 
 /// The times in a ticket are whole seconds.
@@ -28,7 +28,8 @@ pub(super) fn execute(arguments: &InviteArgs, json: bool) -> Result {
     limits::check_time("expires", arguments.expires, SHORTEST_TICKET..=limits::LONGEST_EVICTION)?;
     signer.check_time()?;
     let lasts = arguments.expires.min(time_left(&signer));
-    let addresses = if arguments.address.is_empty() { reachable(home.addresses()?) } else { arguments.address.clone() };
+    let named = multiaddrs(&arguments.address);
+    let addresses = if named.is_empty() { reachable(home.addresses()?) } else { named };
     if addresses.is_empty() {
         return Err(Error::new(ErrorKind::BadInput, "nobody could use this ticket: no address of a member is known")
             .hint("start this peer with `mingle run` first, or name an address with --address"));

@@ -1,6 +1,5 @@
 //! `mingle ping`: what one link can do, or who answers at an address.
 
-use std::net::SocketAddr;
 use std::time::{Duration, Instant};
 
 use libp2p::identity::Keypair;
@@ -10,16 +9,16 @@ use libp2p_metrics::Registry;
 use mingle_net::transport::{Network, NetworkEvent, NetworkOptions};
 use mingle_peer::api::Known;
 use mingle_peer::api::client::{self, Client};
-use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Home, Result};
 use serde_json::json;
 
 use super::probe::measure;
-use crate::cli::PingArgs;
+use crate::cli::{PingArgs, multiaddrs, peer_address};
 use crate::out;
 
 /// Who answered at an address.
 struct Answer {
+    address: Multiaddr,
     peer: PeerId,
     connected_after: Duration,
     round_trip: Duration,
@@ -30,16 +29,16 @@ pub(super) fn execute(arguments: &PingArgs, json: bool) -> Result {
     if let Ok(peer) = arguments.whom.parse::<PeerId>() {
         return ping_member(arguments, peer, json);
     }
-    let address: Multiaddr = arguments.whom.parse().map_err(|_| {
-        Error::new(ErrorKind::BadInput, format!("{} is neither a PeerId nor an address", arguments.whom))
-            .hint(meant(&arguments.whom))
+    let address = peer_address(&arguments.whom).map_err(|reason| {
+        Error::new(ErrorKind::BadInput, format!("{} is neither a PeerId nor an address: {reason}", arguments.whom))
+            .hint("a PeerId looks like 12D3KooW...; a running peer prints its own and its addresses at its start")
     })?;
-    let answer = client::block_on(dial(&address, arguments.timeout))?;
+    let answer = client::block_on(dial(&multiaddrs(&[address]), arguments.timeout))?;
     let (connect_ms, rtt_ms) = (milliseconds(answer.connected_after), milliseconds(answer.round_trip));
     if json {
         out::line(json!({
             "schema": "mingle.ping/1",
-            "address": address,
+            "address": answer.address,
             "peer": answer.peer.to_string(),
             "connect_ms": connect_ms,
             "rtt_ms": rtt_ms,
@@ -79,53 +78,51 @@ fn ping_member(arguments: &PingArgs, peer: PeerId, json: bool) -> Result {
     Ok(())
 }
 
-/// Connects under a name that nobody knows: an answer needs no membership.
-async fn dial(address: &Multiaddr, patience: Duration) -> Result<Answer> {
+/// Connects under a name that nobody knows, at whichever of the addresses answers first: an answer needs no membership.
+async fn dial(addresses: &[Multiaddr], patience: Duration) -> Result<Answer> {
     let began = Instant::now();
     let mut uncounted = Registry::default();
     let (network, mut events) =
         Network::start(&Keypair::generate_ed25519(), &NetworkOptions::default(), &mut uncounted).await?;
-    network.bootstrap(vec![address.clone()]).await;
+    network.bootstrap(addresses.to_vec()).await;
     let mut connected = None;
-    let mut why = None;
+    let mut failures = Vec::new();
     let answer = async {
         while let Some(event) = events.recv().await {
             match event {
-                NetworkEvent::Bootstrapped { .. } => connected = Some(began.elapsed()),
+                NetworkEvent::Bootstrapped { address, .. } => {
+                    connected.get_or_insert_with(|| (began.elapsed(), address));
+                }
                 NetworkEvent::RoundTrip { peer, time } => {
-                    let connected_after = connected.unwrap_or_else(|| began.elapsed());
-                    return Ok(Answer { peer, connected_after, round_trip: time });
+                    if let Some((connected_after, address)) = connected.take() {
+                        return Some(Answer { address, peer, connected_after, round_trip: time });
+                    }
                 }
                 NetworkEvent::DialFailed { attempts, .. } => {
-                    why = attempts.into_iter().next().map(|attempt| attempt.reason);
-                    break;
+                    failures.extend(attempts.into_iter().next());
+                    if failures.len() >= addresses.len() {
+                        return None;
+                    }
                 }
             }
         }
-        Err(())
+        None
     };
-    match tokio::time::timeout(patience, answer).await {
-        Ok(Ok(answer)) => Ok(answer),
-        result => {
-            let why = why.unwrap_or_else(|| match (result, connected) {
-                (Err(_), None) => format!("nobody answered in {} s", patience.as_secs_f64()),
-                _ => "it was connected, and did not answer a ping".to_owned(),
-            });
-            let hint = hint(address, &why, connected.is_some());
-            Err(why).context(ErrorKind::Unreachable, format!("{address} cannot be reached")).map_err(|it| it.hint(hint))
-        }
+    if let Ok(Some(answer)) = tokio::time::timeout(patience, answer).await {
+        return Ok(answer);
     }
-}
-
-/// The address that was probably meant.
-fn meant(text: &str) -> String {
-    match text.parse::<SocketAddr>() {
-        Ok(address) => {
-            let (kind, ip, port) = (if address.is_ipv4() { "ip4" } else { "ip6" }, address.ip(), address.port());
-            format!("write it as /{kind}/{ip}/udp/{port}/quic-v1, or /{kind}/{ip}/tcp/{port}")
-        }
-        Err(_) => "an address looks like /ip4/10.0.1.5/tcp/4717, a PeerId like 12D3KooW...".to_owned(),
-    }
+    let is_connected = connected.is_some();
+    let (address, why) = match (connected, failures.into_iter().next()) {
+        (Some((_, address)), _) => (Some(address), "it was connected, and did not answer a ping".to_owned()),
+        (None, Some(failure)) => (failure.address, failure.reason),
+        (None, None) => (None, format!("nobody answered in {} s", patience.as_secs_f64())),
+    };
+    let address = address.or_else(|| addresses.first().cloned()).unwrap_or_else(Multiaddr::empty);
+    Err(Error::new(ErrorKind::Unreachable, format!("{address} cannot be reached: {why}")).hint(hint(
+        &address,
+        &why,
+        is_connected,
+    )))
 }
 
 /// What to look at when nobody answers at an address, and why that was.
@@ -182,8 +179,5 @@ mod tests {
             let hint = hint(&address.parse().unwrap(), why, connected);
             assert!(hint.contains(words), "{address}, {why}: {hint}");
         }
-        assert_eq!(meant("10.0.1.5:4717"), "write it as /ip4/10.0.1.5/udp/4717/quic-v1, or /ip4/10.0.1.5/tcp/4717");
-        assert!(meant("[::1]:4717").contains("/ip6/::1/tcp/4717"));
-        assert!(meant("ana").contains("12D3KooW"));
     }
 }

@@ -10,7 +10,7 @@ use mingle_peer::{Error, ErrorKind, Home, Result, plan};
 use mingle_planner::Plan;
 
 use super::operator::signer_of;
-use crate::cli::PlanApplyArgs;
+use crate::cli::{PlanApplyArgs, multiaddrs};
 use crate::out;
 
 /// Signs the plan, tells every member that can be reached, and says what each answered.
@@ -24,7 +24,7 @@ pub(super) fn execute(arguments: &PlanApplyArgs, json: bool) -> Result {
         .enable_all()
         .build()
         .context(ErrorKind::Unexpected, "cannot start the event loop")?;
-    let options = ApplyOptions { via: arguments.via.clone(), timeout: arguments.timeout };
+    let options = ApplyOptions { via: multiaddrs(&arguments.via), timeout: arguments.timeout };
     let warn = |warning: PlanWarning| remark!("warning: {warning}");
     runtime.block_on(async {
         let applied = apply(&home, signer, plan, &options, &warn).await?;

@@ -26,7 +26,7 @@ pub(super) fn execute(arguments: &PredictArgs, json: bool) -> Result {
     let path = model_files::named(&arguments.model)?;
     let device = task::open_device(&arguments.device)?;
     let file = model_files::read(&path)?;
-    let card = meaning::read(&file).ok_or_else(|| says_too_little(&path))?;
+    let card = meaning::read(&file, &path)?.ok_or_else(|| says_too_little(&path))?;
     let task = task_of(&file, &card, &path)?;
     if let SampleShape::Text { .. } = task.shape() {
         return Err(Error::new(ErrorKind::BadInput, format!("{} is a language model", path.display()))

@@ -25,7 +25,7 @@ use mingle_watch::tensorboard::EventFile;
 use tokio::sync::watch;
 
 use crate::arguments;
-use crate::cli::{Planning, RunArgs, Switch};
+use crate::cli::{Planning, RunArgs, Switch, multiaddrs};
 use crate::config::Remembered;
 use crate::rounds::{self, SPECTRA};
 use crate::signals::{STDIN_ENDED, StopRequests};
@@ -173,8 +173,8 @@ fn options(arguments: &RunArgs) -> Result<PeerOptions> {
         Ok(GivenPlan { plan: plan::read(path)?, origin: path.display().to_string() })
     };
     Ok(PeerOptions {
-        listen: arguments.listen.clone(),
-        bootstrap: arguments.bootstrap.clone(),
+        listen: multiaddrs(&arguments.listen),
+        bootstrap: multiaddrs(&arguments.bootstrap),
         bootstrap_timeout: arguments.bootstrap_timeout,
         mdns: arguments.mdns == Switch::On,
         plan: arguments.plan.as_ref().map(given).transpose()?,

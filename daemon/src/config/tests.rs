@@ -60,7 +60,7 @@ fn examples_can_be_used() {
 fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
     let folder = tempfile::tempdir().unwrap();
     let path = folder.path().join("c.toml");
-    std::fs::write(&path, "rounds = 7\nmodel = \"softmax\"\nlisten = [\"/ip4/127.0.0.1/tcp/0\"]\n").unwrap();
+    std::fs::write(&path, "rounds = 7\nmodel = \"softmax\"\nlisten = [\"127.0.0.1:4710\"]\n").unwrap();
     let arguments = ["mingle", "run", "--config", path.to_str().unwrap(), "--rounds", "9"];
     let matches = command_line().get_matches_from(arguments);
     let cli = resolve(&matches, arguments.map(OsString::from)).unwrap();
@@ -68,7 +68,8 @@ fn a_flag_wins_over_the_file_and_the_file_over_the_default() {
     assert_eq!(run.training.rounds, 9);
     assert_eq!(run.training.model, "softmax");
     assert_eq!(run.training.batch_size, 32);
-    assert_eq!(run.listen, ["/ip4/127.0.0.1/tcp/0".parse().unwrap()]);
+    let listen: Vec<String> = crate::cli::multiaddrs(&run.listen).iter().map(ToString::to_string).collect();
+    assert_eq!(listen, ["/ip4/127.0.0.1/udp/4710/quic-v1", "/ip4/127.0.0.1/tcp/4710"]);
 }
 
 #[test]
@@ -112,7 +113,7 @@ fn a_value_that_run_would_not_take_says_so_with_its_line() {
         ("split = \"fair\"", "split = \"fair\""),
         ("device = \"tpu\"", "device = \"tpu\""),
         ("durability = \"maybe\"", "choose on or off"),
-        ("bootstrap = [\"10.0.1.5:4717\"]", "it is written as in bootstrap = [\"/ip4/"),
+        ("bootstrap = [\"10.0.1.5\"]", "it is written as in bootstrap = [\"/ip4/"),
     ] {
         let found = faults(text);
         assert_eq!(found.len(), 1, "{found:?}");

@@ -3,6 +3,8 @@
 
 mod audience;
 mod bus;
+mod file;
+mod line;
 mod log;
 mod sentence;
 mod service_manager;
@@ -14,35 +16,21 @@ use mingle_training::{Best, Metrics};
 use serde::{Deserialize, Serialize};
 
 pub use bus::{EventFeed, EventReader, Read};
+pub use line::{EventLine, SCHEMA};
 pub use log::{EventLog, EventSink};
 pub use service_manager::Watchdog;
-
-/// The version of the event objects.
-pub const SCHEMA: &str = "mingle.event/1";
-
-/// One line of the event stream.
-#[derive(Clone, Debug, Serialize, Deserialize)]
-pub struct EventLine {
-    /// The version of the format.
-    pub schema: String,
-    /// Milliseconds since the process started.
-    pub at_ms: u64,
-    /// What happened.
-    #[serde(flatten)]
-    pub event: Event,
-}
-
-impl EventLine {
-    /// An event in its line.
-    pub fn now(at_ms: u64, event: Event) -> Self {
-        Self { schema: SCHEMA.to_owned(), at_ms, event }
-    }
-}
 
 /// What happened.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
+    /// A process goes on with the event file: times count from here. It stands in the file alone.
+    Started {
+        /// Seconds since 1970.
+        unix_s: u64,
+        /// The version of Mingle.
+        version: String,
+    },
     /// The peer is up, and can be reached at these addresses.
     Listening {
         /// This peer.

@@ -199,3 +199,69 @@ fn files_of_a_peer_that_runs_are_left_alone() {
         assert_fails(&run(command), 6, &["a mingle process runs in"]);
     }
 }
+
+/// Changes an entry of the metadata in a safetensors file: the entries are texts, in JSON.
+fn rewrite_metadata(from: &Path, to: &Path, key: &str, value: Option<&str>) {
+    let bytes = fs::read(from).unwrap();
+    let (length, rest) = bytes.split_first_chunk::<8>().unwrap();
+    let (header, tensors) = rest.split_at(usize::try_from(u64::from_le_bytes(*length)).unwrap());
+    let mut header: Value = serde_json::from_slice(header).unwrap();
+    let metadata = header["__metadata__"].as_object_mut().unwrap();
+    match value {
+        Some(value) => drop(metadata.insert(key.to_owned(), value.into())),
+        None => drop(metadata.remove(key)),
+    }
+    let mut header = serde_json::to_vec(&header).unwrap();
+    header.resize(header.len().next_multiple_of(8), b' ');
+    let length = (header.len() as u64).to_le_bytes();
+    fs::write(to, [&length[..], &header, tensors].concat()).unwrap();
+}
+
+#[test]
+fn a_model_whose_class_names_are_spoilt_is_judged_and_used_by_nobody() {
+    let pair = Pair::new();
+    pair.train();
+    let (model, spoilt) = (pair.home(0).join("model.safetensors"), pair.file("spoilt.safetensors"));
+    let ten = r#"["0","1","2","3","4","5","6","7","8","9"]"#;
+    for (value, code) in [
+        (Some(r#"["0","1","#), 8),
+        (Some(r#"["0","0","2","3","4","5","6","7","8","9"]"#), 8),
+        (Some("[0,1,2,3,4,5,6,7,8,9]"), 8),
+        (Some(r#"["0","1","2","3","4","5","6","7","8"]"#), 4),
+        (Some(r#"["0","1","2","3","4","5","6","7","8","x"]"#), 4),
+        (None, 8),
+    ] {
+        rewrite_metadata(&model, &spoilt, "classes", value);
+        assert_fails(&run(&["eval", text(&spoilt)]), code, &["spoilt.safetensors"]);
+        // That another name stands there a model cannot know.
+        let is_known = value.is_none_or(|names| !names.contains("x"));
+        let verified = run(&["ckpt", "verify", text(&spoilt)]);
+        assert_eq!(verified.status.code(), Some(if is_known { 8 } else { 0 }), "{value:?} {}", stdout(&verified));
+    }
+    rewrite_metadata(&model, &spoilt, "classes", Some("no list"));
+    assert_fails(&run(&["predict", text(&spoilt), "--data", "digits"]), 8, &["spoilt.safetensors", "`classes`"]);
+    rewrite_metadata(&model, &spoilt, "classes", Some(ten));
+    assert!(run(&["eval", text(&spoilt)]).status.success());
+}
+
+#[cfg(unix)]
+#[test]
+fn what_is_no_file_and_a_slot_without_bytes_are_never_found_to_hold() {
+    let pair = Pair::new();
+    pair.train();
+    let pipe = pair.file("pipe.safetensors");
+    let made = std::process::Command::new("mkfifo").arg(&pipe).status().unwrap();
+    assert!(made.success());
+    for command in [&["ckpt", "verify"][..], &["ckpt", "inspect"], &["eval"]] {
+        assert_fails(&run(&[command, &[text(&pipe)]].concat()), 4, &["pipe.safetensors", "and no file"]);
+    }
+    let records = pair.home(0).join("records");
+    let files = fs::read_dir(&records).unwrap().map(|entry| entry.unwrap().path());
+    let slot = files.filter(|path| path.extension().is_some_and(|extension| extension == "record")).max().unwrap();
+    fs::write(&slot, "").unwrap();
+    let verified = run(&["ckpt", "verify", text(&pair.home(0))]);
+    assert_eq!(verified.status.code(), Some(8), "{}", stdout(&verified));
+    fs::remove_file(&slot).unwrap();
+    assert!(std::process::Command::new("mkfifo").arg(&slot).status().unwrap().success());
+    assert_eq!(run(&["ckpt", "verify", text(&pair.home(0))]).status.code(), Some(8));
+}

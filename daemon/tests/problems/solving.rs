@@ -122,7 +122,9 @@ fn a_peer_that_was_killed_makes_all_begin_the_robust_model_again() {
     peers[2].wait_for("iterated");
     peers[2].kill();
     peers[2] = swarm.solve(2, &problem);
-    assert!(peers[0].wait_for("warning")["message"].as_str().unwrap().contains("all begin attempt 1"));
+    assert!(
+        peers[0].wait_for("warning")["message"].as_str().unwrap().contains("all begin attempt 1, from what each holds")
+    );
     for (node, peer) in peers.iter_mut().enumerate() {
         assert_eq!(peer.wait_for("solved")["converged"], true, "node {node}");
         let value = |solution: &Value| solution["objective"].as_f64().unwrap();

@@ -157,16 +157,20 @@ fn a_killed_peer_leaves_a_socket_that_the_next_start_replaces() {
 }
 
 #[test]
-fn a_home_with_a_path_too_long_for_a_socket_runs_without_one_and_says_so() {
+fn a_home_with_a_path_too_long_for_a_socket_has_it_elsewhere_and_is_watched_all_the_same() {
     let pair = Pair::new();
     let home = pair.file(&"long".repeat(30));
     std::fs::create_dir(&home).unwrap();
     std::fs::copy(pair.home(0).join("identity.key"), home.join("identity.key")).unwrap();
     let mut peer = RunningPeer::start(&["--home", text(&home), "--plan", text(&pair.plan()), "--rounds", "8"]);
-    assert_eq!(peer.wait_for("interface")["socket"], Value::Null);
-    let warning = peer.wait_for("warning");
-    assert!(warning["message"].as_str().unwrap().contains("too long for a socket"), "{warning}");
+    let socket = std::path::PathBuf::from(peer.wait_for("interface")["socket"].as_str().unwrap());
+    assert!(socket.exists() && !socket.starts_with(&home), "{}", socket.display());
     peer.wait_for("plan");
+    assert_eq!(object(&run(&["status", "--home", text(&home), "--json"]))["schema"], "mingle.status/1");
+    peer.signal("INT");
+    assert!(peer.exit_code().is_some());
+    assert!(!socket.exists() && !home.join("mingle.sock.path").exists());
+    assert_fails(&run(&["status", "--home", text(&home)]), 3, &["no peer runs in"]);
 }
 
 #[test]

@@ -17,8 +17,10 @@ pub(crate) struct Refusal {
 /// Why a trainer is told `409`, in a word for programs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
-    /// Another trainer is attached.
+    /// Another trainer is attached, and its process runs.
     Busy,
+    /// Another trainer is attached that may be gone: its process cannot be seen.
+    Unseen,
     /// The peer trains another model.
     Task,
     /// The session is over.
@@ -33,6 +35,7 @@ impl Reason {
     fn name(self) -> &'static str {
         match self {
             Self::Busy => "busy",
+            Self::Unseen => "unseen",
             Self::Task => "task",
             Self::Session => "session",
             Self::Order => "order",

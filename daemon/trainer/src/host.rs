@@ -17,7 +17,8 @@ use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::memory::TrainedTask;
-use crate::state::{Answer, End, State, Work};
+use crate::order::Work;
+use crate::state::{Answer, End, State};
 use crate::tcp::Access;
 use crate::wire::{Attach, Attached, Need, PROTOCOL};
 

@@ -16,6 +16,7 @@ mod error;
 mod host;
 mod launch;
 mod memory;
+mod order;
 mod output;
 mod pace;
 mod routes;

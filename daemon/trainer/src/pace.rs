@@ -9,6 +9,9 @@ pub(crate) const RECORDED_PACE_BYTES: usize = size_of::<u64>();
 const REMEMBERED_ROUNDS: usize = 9;
 /// A trainer that is slower than usual gets so much longer than twice its usual time.
 const GRACE: Duration = Duration::from_millis(100);
+/// A trainer is said to be late once it takes so many times its usual time, and no less than this.
+const LATE_TIMES: u32 = 3;
+const LATE: Duration = Duration::from_secs(5);
 
 /// The pace of a trainer, and of its peer while it goes on without one.
 #[derive(Debug, Default)]
@@ -58,6 +61,12 @@ impl Pace {
         self.usual().map(|usual| usual * 2 + GRACE)
     }
 
+    /// After how long people hear that a trainer is late. A peer goes on long before: that a round takes twice as long happens all
+    /// the time.
+    pub(crate) fn late(&self) -> Duration {
+        (self.usual().unwrap_or_default() * LATE_TIMES).max(LATE)
+    }
+
     /// How long to wait for one that is late, or not there: until as much time has passed as training usually takes, mixing
     /// included. A swarm without trainers then does not hurry through its rounds, and a peer that fell behind while it waited catches up.
     pub(crate) fn without_trainer(&self) -> Option<Duration> {
@@ -79,6 +88,7 @@ mod tests {
         assert_eq!(pace.usual(), Some(SECOND * 5));
         (1..=20).for_each(|seconds| pace.note(SECOND * seconds));
         assert_eq!((pace.usual(), pace.at_work()), (Some(SECOND * 16), Some(SECOND * 32 + GRACE)));
+        assert_eq!((pace.late(), Pace::default().late()), (SECOND * 48, LATE));
     }
 
     #[test]

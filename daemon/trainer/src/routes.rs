@@ -16,7 +16,8 @@ use serde_json::json;
 
 use crate::error::Refusal;
 use crate::host::TrainerHost;
-use crate::state::{Answer, End, Next, Order, State, Work};
+use crate::order::{Order, Work};
+use crate::state::{Answer, End, Next, State};
 use crate::tcp;
 use crate::vectors::{VectorBody, read_bytes, read_vector};
 use crate::wire::{Attach, EvaluationBody, MAX_ATTACH_BYTES, MAX_METRICS_BYTES, check_metrics, metrics};

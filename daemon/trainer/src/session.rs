@@ -4,6 +4,7 @@ use std::time::{Duration, Instant};
 
 use mingle_peer::api::Caller;
 
+use crate::error::{Reason, Refusal};
 use crate::wire::Attach;
 
 /// A trainer whose process cannot be looked at is gone once nothing was heard of it for so long.
@@ -37,6 +38,21 @@ impl Session {
     /// Whether this is the process that said so.
     pub(crate) fn is_of(&self, caller: Caller) -> bool {
         self.process.is_some() && self.process == caller.process
+    }
+
+    /// Why another trainer cannot attach while this one is.
+    pub(crate) fn refusal_of_another(&self, now: Instant) -> Refusal {
+        let who = &self.description;
+        let end_it = "one trainer trains for a peer: end that one, or give this one a peer of its own";
+        if self.has_process() {
+            return Refusal::conflict(Reason::Busy, format!("another trainer is attached: {who}")).hint(end_it);
+        }
+        let silent = now.saturating_duration_since(self.heard);
+        let left = LEASE.saturating_sub(silent).as_secs() + 1;
+        let silent = silent.as_secs();
+        let message = format!("another trainer is attached: {who}, last heard {silent} s ago");
+        Refusal::conflict(Reason::Unseen, message)
+            .hint(format!("{end_it}; if it has ended, its place is free in {left} s"))
     }
 
     /// Whether it is known which process it is.
@@ -94,6 +110,9 @@ mod tests {
         assert!(unseen.absence(late).unwrap().contains("nothing was heard"));
         unseen.note(late);
         assert_eq!(unseen.absence(late), None);
+        let refusal = unseen.refusal_of_another(late + Duration::from_secs(20)).to_string();
+        assert!(refusal.contains(&format!("process {pid}, last heard 20 s ago")), "{refusal}");
+        assert!(!seen.refusal_of_another(late).to_string().contains("last heard"));
         assert!(seen.is_of(Caller { process: Some(pid) }) && !unseen.is_of(Caller::default()));
     }
 }

@@ -9,6 +9,7 @@ use mingle_peer::{Error, ErrorKind};
 
 use crate::error::{Reason, Refusal};
 use crate::memory::TrainedTask;
+use crate::order::{Lateness, Order, Work};
 use crate::pace::Pace;
 use crate::session::Session;
 use crate::wire::{Attach, Initial, Need, WeightedMetrics};
@@ -18,28 +19,6 @@ const LONGEST_EVALUATION: Duration = Duration::from_secs(120);
 /// A trainer that is at work when the run ends hears of it within its usual time, and these bounds.
 const SHORTEST_LAST_CALL: Duration = Duration::from_secs(10);
 const LONGEST_LAST_CALL: Duration = Duration::from_secs(60);
-
-/// What the trainer is to do.
-#[derive(Clone, Debug)]
-pub(crate) struct Order {
-    /// Ascends within a process of the peer.
-    pub(crate) number: u64,
-    pub(crate) work: Work,
-    /// The round, from 0.
-    pub(crate) round: u64,
-    /// `[dimension]`.
-    pub(crate) vector: Arc<[f32]>,
-    opened: Instant,
-    /// The peer has gone on without it; the answer counts when it comes.
-    is_late: bool,
-}
-
-/// Kinds of orders.
-#[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Work {
-    Train { steps: u32, seconds: Option<f64>, last_factor: f64 },
-    Evaluate,
-}
 
 /// What the trainer answered to the open order.
 #[derive(Debug, PartialEq)]
@@ -153,11 +132,7 @@ impl State {
         }
         let present = self.session.as_ref().filter(|session| !session.is_of(caller) && session.absence(now).is_none());
         if let Some(session) = present {
-            return Err(Refusal::conflict(
-                Reason::Busy,
-                format!("another trainer is attached: {}", session.description),
-            )
-            .hint("one trainer trains for a peer: end that one, or give this one a peer of its own"));
+            return Err(session.refusal_of_another(now));
         }
         let wanted = TrainedTask::of(attach)?;
         match &self.task {
@@ -169,7 +144,7 @@ impl State {
         self.attachments += 1;
         // A new trainer is not late with what its predecessor was asked.
         if let Some(order) = &mut self.order {
-            (order.is_late, order.opened) = (false, now);
+            (order.lateness, order.opened) = (Lateness::InTime, now);
         }
         self.takes = attach.initial == Initial::Take;
         let has_begun = self.goes_on || self.initial.is_some() || self.last_number > 0;
@@ -253,7 +228,7 @@ impl State {
 
     /// Takes the answer to the open order, which was checked.
     pub(crate) fn take(&mut self, answer: Answer, now: Instant) {
-        if let Some(order) = self.order.as_ref().filter(|order| order.work != Work::Evaluate && !order.is_late) {
+        if let Some(order) = self.order.as_ref().filter(|order| order.work != Work::Evaluate && !order.is_late()) {
             self.pace.note(now.saturating_duration_since(order.opened));
         }
         if let Some((number, state)) = self.put.take()
@@ -301,12 +276,13 @@ impl State {
     /// Opens an order, unless the trainer still works on one that the peer has gone on without.
     pub(crate) fn open(&mut self, work: Work, round: u64, vector: &[f32], now: Instant) {
         self.pace.open(now);
-        if self.order.as_ref().is_some_and(|order| order.is_late) {
+        if self.order.as_ref().is_some_and(Order::is_late) {
             return;
         }
         self.last_number += 1;
         let number = self.last_number;
-        self.order = Some(Order { number, work, round, vector: vector.into(), opened: now, is_late: false });
+        self.order =
+            Some(Order { number, work, round, vector: vector.into(), opened: now, lateness: Lateness::InTime });
         self.answer = None;
     }
 
@@ -318,13 +294,20 @@ impl State {
     }
 
     /// The peer goes on without an answer. A trainer that is at work may still give it, one that is not there may not. Returns
-    /// which trainer is late from here on.
+    /// which trainer people should hear of: it is very late, and was not before.
     pub(crate) fn go_on(&mut self, now: Instant) -> Option<String> {
         self.pace.go_on(now);
         match (&self.session, &mut self.order) {
             (Some(session), Some(order)) if order.work != Work::Evaluate => {
-                let was_late = std::mem::replace(&mut order.is_late, true);
-                (!was_late).then(|| session.description.clone())
+                let is_very_late = now.saturating_duration_since(order.opened) >= self.pace.late();
+                if is_very_late && order.lateness != Lateness::Told {
+                    order.lateness = Lateness::Told;
+                    return Some(session.description.clone());
+                }
+                if order.lateness == Lateness::InTime {
+                    order.lateness = Lateness::GoneOn;
+                }
+                None
             }
             _ => {
                 self.order = None;
@@ -333,10 +316,10 @@ impl State {
         }
     }
 
-    /// The trainer that has answered although the peer had gone on without it.
+    /// The trainer that has answered although people were told that it is late.
     pub(crate) fn is_back(&self) -> Option<String> {
-        let was_late = self.answer.is_some() && self.order.as_ref().is_some_and(|order| order.is_late);
-        self.session.as_ref().filter(|_| was_late).map(|session| session.description.clone())
+        let was_told = self.order.as_ref().is_some_and(|order| order.lateness == Lateness::Told);
+        self.session.as_ref().filter(|_| was_told && self.answer.is_some()).map(|session| session.description.clone())
     }
 
     /// Nobody wants the answer any more.
@@ -358,7 +341,7 @@ impl State {
     pub(crate) fn limit(&self) -> Option<Duration> {
         match &self.order {
             Some(order) if order.work == Work::Evaluate => Some(LONGEST_EVALUATION),
-            Some(order) if self.session.is_some() && !order.is_late => self.pace.at_work(),
+            Some(order) if self.session.is_some() && !order.is_late() => self.pace.at_work(),
             _ => self.pace.without_trainer(),
         }
     }
@@ -462,16 +445,20 @@ mod tests {
         state.take_answer();
         state.open(TRAIN, 1, &[0.5; 2], now);
         assert_eq!(state.limit(), state.pace.at_work());
-        assert_eq!(state.go_on(now).as_deref(), Some("a trainer"));
-        state.open(TRAIN, 2, &[0.75; 2], now);
+        assert_eq!(state.go_on(now + second * 2), None, "a round that takes twice as long is nothing to tell of");
+        state.open(TRAIN, 2, &[0.75; 2], now + second * 2);
         assert_eq!(number_of(&mut state), Some(2), "the trainer is still at work on this one");
         assert_eq!(state.limit(), Some(second), "the swarm keeps its pace meanwhile");
-        assert_eq!((state.go_on(now), state.is_back()), (None, None), "that it is late was said");
+        assert_eq!(state.go_on(now + second * 6).as_deref(), Some("a trainer"));
+        assert_eq!((state.go_on(now + second * 7), state.is_back()), (None, None), "that it is late was said");
         state.take(change(0.25), now + second * 100);
         assert_eq!(state.is_back().as_deref(), Some("a trainer"));
         assert_eq!(state.take_answer(), Some(change(0.25)));
         state.open(TRAIN, 3, &[1.0; 2], now);
         assert_eq!(state.limit(), state.pace.at_work(), "one that was late does not make its peer slow");
+        assert_eq!(state.go_on(now + second * 3), None);
+        state.take(change(0.25), now + second * 4);
+        assert_eq!(state.is_back(), None, "nobody heard that it was away");
     }
 
     #[test]

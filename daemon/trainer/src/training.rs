@@ -4,8 +4,9 @@ use mingle_peer::training::{Budget, Evaluation, Facts, Layout, LocalTraining, Pa
 
 use crate::host::TrainerHost;
 use crate::memory::TrainedTask;
+use crate::order::Work;
 use crate::pace::RECORDED_PACE_BYTES;
-use crate::state::{Answer, Work, means};
+use crate::state::{Answer, means};
 
 /// The training of whoever is attached to the host.
 pub(crate) struct ExternalTraining {

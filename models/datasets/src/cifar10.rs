@@ -34,7 +34,7 @@ pub(crate) fn load(directory: &Path) -> Result<(Samples, Samples), DataError> {
 fn read(directory: &Path, names: &[&'static str]) -> Result<Samples, DataError> {
     let (mut pixels, mut labels) = (Vec::new(), Vec::new());
     for name in names {
-        append(&mut GzippedFile::open(directory, name)?, &mut pixels, &mut labels)?;
+        append(&mut GzippedFile::open(directory, name, &[])?, &mut pixels, &mut labels)?;
     }
     Samples::from_pixels(SHAPE, CLASSES.len(), pixels, SCALING, labels)
 }

@@ -16,13 +16,15 @@ pub(crate) struct GzippedFile {
 }
 
 impl GzippedFile {
-    /// Opens `name` or else `name.gz`.
-    pub(crate) fn open(directory: &Path, name: &'static str) -> Result<Self, DataError> {
-        for (path, gzipped) in [(directory.join(name), false), (directory.join(format!("{name}.gz")), true)] {
-            match File::open(&path) {
-                Ok(file) => return Ok(Self::of(path, gzipped, BufReader::new(file))),
-                Err(error) if error.kind() == ErrorKind::NotFound => {}
-                Err(error) => return Err(DataError::Read { path, error }),
+    /// Opens the first of the files called `name`, one of `variants`, or one of these with `.gz` behind it.
+    pub(crate) fn open(directory: &Path, name: &'static str, variants: &[&str]) -> Result<Self, DataError> {
+        for name in std::iter::once(&name).chain(variants) {
+            for (path, gzipped) in [(directory.join(name), false), (directory.join(format!("{name}.gz")), true)] {
+                match File::open(&path) {
+                    Ok(file) => return Ok(Self::of(path, gzipped, BufReader::new(file))),
+                    Err(error) if error.kind() == ErrorKind::NotFound => {}
+                    Err(error) => return Err(DataError::Read { path, error }),
+                }
             }
         }
         Err(DataError::Missing { directory: directory.to_owned(), name })

@@ -1,6 +1,7 @@
 //! IDX, the format of MNIST and its relatives: a magic number, big-endian sizes, then bytes.
 //!
-//! A directory holds four files under the names MNIST was published with, plain or gzipped. Nothing
+//! A directory holds four files under the names MNIST was published with, plain or gzipped, or under those that
+//! archives of it have, with a dot in place of the last dash but one (`train-images.idx3-ubyte`). Nothing
 //! in a header is believed: memory grows only as bytes arrive.
 
 use std::path::{Path, PathBuf};
@@ -20,7 +21,10 @@ pub(crate) const SCALING: (f32, f32) = (2.0 / 255.0, -1.0);
 
 /// Training samples and test samples of `directory`.
 pub(crate) fn load(directory: &Path) -> Result<(Samples, Samples), DataError> {
-    let open = |name| GzippedFile::open(directory, name).map(IdxFile);
+    let open = |name: &'static str| {
+        let dotted = name.replace("-idx", ".idx");
+        GzippedFile::open(directory, name, &[&dotted]).map(IdxFile)
+    };
     let train = Raw::read(open("train-images-idx3-ubyte")?, open("train-labels-idx1-ubyte")?)?;
     let test = Raw::read(open("t10k-images-idx3-ubyte")?, open("t10k-labels-idx1-ubyte")?)?;
     both(train, test)

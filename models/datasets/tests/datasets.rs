@@ -50,6 +50,21 @@ fn load_idx(folder: &TempDir) -> Result<DataSet, String> {
 }
 
 #[test]
+fn idx_files_are_read_under_the_names_that_archives_of_them_have() {
+    let folder = idx_folder();
+    let expected = load_idx(&folder).unwrap();
+    for entry in std::fs::read_dir(folder.path()).unwrap() {
+        let path = entry.unwrap().path();
+        let dotted = path.file_name().unwrap().to_str().unwrap().replace("-idx", ".idx");
+        std::fs::rename(&path, folder.path().join(dotted)).unwrap();
+    }
+    let found = load_idx(&folder).unwrap();
+    assert_eq!((found.train, found.test), (expected.train, expected.test));
+    std::fs::remove_file(folder.path().join("train-labels.idx1-ubyte")).unwrap();
+    assert!(load_idx(&folder).unwrap_err().contains("train-labels-idx1-ubyte"));
+}
+
+#[test]
 fn idx_files_are_read_plain_or_gzipped_into_samples_between_minus_one_and_one() {
     let folder = idx_folder();
     let plain = load_idx(&folder).unwrap();

@@ -16,6 +16,7 @@ from urllib.parse import urlsplit
 from mingle.errors import MingleError, ProtocolError
 
 LONGEST_PATH_BYTES = 103 if sys.platform == "darwin" else 107
+LONGEST_NAMED_BYTES = 256
 USUAL_PORT = 80
 
 _open_sockets: set[socket.socket] = set()
@@ -23,16 +24,19 @@ _open_sockets: set[socket.socket] = set()
 
 @dataclass(frozen=True)
 class UnixEndpoint:
-    """The socket at `path`."""
+    """The socket at `path`, or where the file `path`.path says: a home whose path is too long for a socket, or whose file system has none."""
 
     path: str
 
     def connection(self, timeout: float) -> http.client.HTTPConnection:
         """A connection that is not open yet. `ProtocolError` where no system has room for the path."""
-        if len(os.fsencode(self.path)) > LONGEST_PATH_BYTES:
-            most = f"{LONGEST_PATH_BYTES} bytes at most"
-            raise ProtocolError(f"{self.path} is too long for a Unix socket ({most}): use a home with a shorter path")
-        return _UnixConnection(self.path, timeout)
+        path = _named_elsewhere(self.path) or self.path
+        if len(os.fsencode(path)) > LONGEST_PATH_BYTES:
+            raise ProtocolError(
+                f"{path} is too long for a Unix socket ({LONGEST_PATH_BYTES} bytes at most), and {path}.path does not say where another is: "
+                "is the peer up? A home with a shorter path has its socket in it"
+            )
+        return _UnixConnection(path, timeout)
 
     def headers(self) -> Mapping[str, str]:
         """What each request shows."""
@@ -40,6 +44,15 @@ class UnixEndpoint:
 
     def __str__(self) -> str:
         return self.path
+
+
+def _named_elsewhere(path: str) -> str | None:
+    try:
+        with open(f"{path}.path", "rb") as file:
+            named = file.read(LONGEST_NAMED_BYTES)
+    except OSError:
+        return None
+    return os.fsdecode(named[:-1]) if named.endswith(b"\n") else None
 
 
 @dataclass(frozen=True)

@@ -53,8 +53,8 @@ class NothingThere(Refused):
 
 
 class Conflict(Refused):
-    """409. `reason` is `busy` (another trainer is attached), `task` (the peer trains another model), `session` (the session is over),
-    `order` (the order is not the present one) or `over` (the run is over)."""
+    """409. `reason` is `busy` (another trainer is attached, and its process runs), `unseen` (another is attached, and may be gone), `task` (the
+    peer trains another model), `session` (the session is over), `order` (the order is not the present one) or `over` (the run is over)."""
 
 
 class PeerFailed(Refused):

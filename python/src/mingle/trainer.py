@@ -38,6 +38,8 @@ WARNING_SECONDS = 10.0
 SILENCE_SECONDS = 20.0
 """A trainer that works for so long says that it does."""
 MOST_REFUSED_SENDS = 3
+BUSY_SECONDS = 2.0
+"""Another trainer whose process runs may be about to end for so long: a script that is started again."""
 DETACH_SECONDS = 5.0
 
 log = logging.getLogger("mingle")
@@ -256,7 +258,7 @@ class Trainer:
         except PeerUnreachable as error:
             deadline.pause(f"{error}: start the peer with `{self.peer.start_command}`", is_peer_away=True)
         except Conflict as error:
-            if not _is_taken(error):
+            if not _may_end(error) or (error.reason == "busy" and deadline.is_busy_for_long()):
                 raise
             deadline.pause(str(error))
         else:
@@ -270,9 +272,9 @@ def _same_bytes(one: memoryview, other: memoryview) -> bool:
     return all(bytes(one[at : at + (1 << 20)]) == bytes(other[at : at + (1 << 20)]) for at in pieces)
 
 
-def _is_taken(refused: Conflict) -> bool:
-    """Whether it is another trainer that is in the way: one that may have died and not been missed yet."""
-    return refused.reason == "busy"
+def _may_end(refused: Conflict) -> bool:
+    """Whether it is another trainer that is in the way: one that is about to end, or has died and was not missed yet."""
+    return refused.reason in ("busy", "unseen")
 
 
 class _Deadline:
@@ -287,6 +289,7 @@ class _Deadline:
         self._reason = str(peer)
         self._told = False
         self._warned = False
+        self._busy_since: float | None = None
         self.is_peer_away = False
         """Whether the last attempt did not reach the peer."""
 
@@ -306,6 +309,13 @@ class _Deadline:
         self.check()
         time.sleep(min(self._pause, max(0.0, self._ends - time.monotonic())))
         self._pause = min(2 * self._pause, PAUSE_SECONDS[1])
+
+    def is_busy_for_long(self) -> bool:
+        """Whether the place has been another's for longer than it takes that one to end."""
+        now = time.monotonic()
+        if self._busy_since is None:
+            self._busy_since = now
+        return now - self._busy_since >= BUSY_SECONDS
 
     def check(self) -> None:
         """Raises `TimedOut` once the time is over."""

@@ -10,7 +10,7 @@
 //!
 //! Matchings are meant to be active at the same time, and know nothing of interference. On a broadcast medium the links of
 //! a step are put into slots like any others; a budget of slots is turned into the largest `C` whose drawn steps need no
-//! more on average. (\[NH\] section 6.2 gives MATCHA the percentage of its own full cost that the other design has of
+//! more on average. (\[NH\] section 6.1.2 gives MATCHA the percentage of its own full cost that the other design has of
 //! its own, and lets the slots fall where they may.)
 
 mod activation;

@@ -72,6 +72,11 @@ impl RecordFolder {
         let mut bytes = Vec::new();
         for slot in 0..self.slots()? {
             let content = match self.read_bytes(slot, &mut bytes) {
+                // A slot is made at its full length: this one had something in it, or was put there by somebody else.
+                Ok(()) if bytes.is_empty() => {
+                    contents.faults.insert(slot, format!("{} has lost all its bytes", self.file(slot).display()));
+                    SlotContent::Unreadable
+                }
                 Ok(()) => {
                     let read = Outline::read(&bytes);
                     let fault = read.as_ref().err().map(ToString::to_string);
@@ -114,13 +119,17 @@ pub fn read_outline(path: &Path) -> Result<Outline> {
 
 /// Reads a slot of no more bytes than the longest record has.
 fn read_bounded(path: &Path, bytes: &mut Vec<u8>) -> io::Result<()> {
-    let file = File::open(path)?;
-    let length = file.metadata()?.len();
+    let found = fs::metadata(path)?;
+    // Before it is opened: to open a pipe waits for somebody who writes to it.
+    if !found.is_file() {
+        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a folder, a pipe or a device, and no file"));
+    }
+    let length = found.len();
     if length > MAX_SLOT_BYTES {
         let message = format!("{length} bytes are more than the {MAX_SLOT_BYTES} of the longest record");
         return Err(io::Error::new(io::ErrorKind::InvalidData, message));
     }
-    file.take(MAX_SLOT_BYTES).read_to_end(bytes).map(drop)
+    File::open(path)?.take(MAX_SLOT_BYTES).read_to_end(bytes).map(drop)
 }
 
 /// The slot of a file name such as `0012.record`.
@@ -156,6 +165,12 @@ mod tests {
         assert_eq!(contents.slots, [SlotContent::Unreadable, SlotContent::Unreadable, SlotContent::Empty]);
         assert_eq!(contents.faults.keys().copied().collect::<Vec<_>>(), [0, 1]);
         assert!(contents.faults[&1].contains("0001.record"), "{:?}", contents.faults);
+        fs::write(folder.file(0), "").unwrap();
+        fs::create_dir(folder.file(1)).unwrap();
+        let contents = folder.read().unwrap();
+        assert_eq!(contents.slots, [SlotContent::Unreadable, SlotContent::Unreadable, SlotContent::Empty]);
+        assert!(contents.faults[&0].contains("has lost all its bytes"), "{:?}", contents.faults);
+        assert!(contents.faults[&1].contains("and no file"), "{:?}", contents.faults);
         fs::write(folder.file(MAX_SLOTS), "").unwrap();
         assert!(folder.read().unwrap_err().to_string().contains("65536.record"));
     }

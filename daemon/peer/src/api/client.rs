@@ -1,6 +1,5 @@
 //! The client of the local interface: what the commands that watch and steer a peer use.
 
-use std::path::PathBuf;
 use std::time::Duration;
 
 use http_body_util::{BodyExt, Empty, Limited};
@@ -25,8 +24,7 @@ const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 /// A way to one running peer.
 #[derive(Clone, Debug)]
 pub struct Client {
-    socket: PathBuf,
-    home: PathBuf,
+    home: Home,
     patience: Duration,
 }
 
@@ -39,7 +37,7 @@ pub struct Lines {
 impl Client {
     /// The way to the peer in this home; whether it runs shows when something is asked.
     pub fn new(home: &Home) -> Self {
-        Self { socket: home.socket(), home: home.root().to_path_buf(), patience: ANSWER_TIMEOUT }
+        Self { home: home.clone(), patience: ANSWER_TIMEOUT }
     }
 
     /// Gets an object.
@@ -81,7 +79,7 @@ impl Client {
 
     async fn ask(&self, method: Method, path: &str) -> Result<Response<Incoming>> {
         let asked = async {
-            let stream = UnixStream::connect(&self.socket).await.map_err(|error| self.nobody(&error))?;
+            let stream = UnixStream::connect(self.home.present_socket()).await.map_err(|error| self.nobody(&error))?;
             let broken = "the connection to the peer broke";
             let (mut sender, connection) =
                 http1::handshake(TokioIo::new(stream)).await.context(ErrorKind::Unreachable, broken)?;
@@ -93,17 +91,26 @@ impl Client {
             sender.send_request(request).await.context(ErrorKind::Unreachable, broken)
         };
         tokio::time::timeout(self.patience, asked).await.unwrap_or_else(|_| {
-            Err(Error::new(ErrorKind::Unreachable, format!("the peer in {} does not answer", self.home.display())))
+            Err(Error::new(
+                ErrorKind::Unreachable,
+                format!("the peer in {} does not answer", self.home.root().display()),
+            ))
         })
     }
 
     fn nobody(&self, error: &std::io::Error) -> Error {
-        let home = self.home.display();
+        let home = self.home.root().display();
         if error.kind() == std::io::ErrorKind::PermissionDenied {
             return Error::new(ErrorKind::Unreachable, format!("the peer in {home} belongs to another user"))
                 .hint("ask as the user that runs it");
         }
-        match Home::at(Some(&self.home)).ok().and_then(|home| LastRun::of(&home)) {
+        let socket = self.home.present_socket();
+        if error.kind() == std::io::ErrorKind::InvalidInput && socket.exists() {
+            let message = format!("the path {} is too long for a socket", socket.display());
+            return Error::new(ErrorKind::Unreachable, message)
+                .hint("name the home by a shorter path, as its peer does: relative to the folder that it is in");
+        }
+        match LastRun::of(&self.home) {
             Some(LastRun { end, hint }) => {
                 Error::new(ErrorKind::Unreachable, format!("no peer runs in {home}: {end}")).hint(hint)
             }

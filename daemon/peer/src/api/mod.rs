@@ -116,8 +116,8 @@ impl Interface {
     /// Opens the socket in `home`, and the addresses that are asked for.
     ///
     /// # Errors
-    /// Another process answers on the socket, or an address cannot be listened on. A home whose path is too long for a
-    /// socket is no error: see [`Interface::troubles`].
+    /// Another process answers on the socket, or an address cannot be listened on. A machine without room for a socket is no
+    /// error: see [`Interface::troubles`].
     pub async fn open(home: &Home, openings: Openings, api_state: ApiState) -> Result<Self> {
         let Openings { http, more, tcp } = openings;
         let more = more.unwrap_or_default();
@@ -127,7 +127,7 @@ impl Interface {
             Arc::new(Shared { status, events, registry, requests, plan: Mutex::new(None), service: OnceLock::new() });
         let (closing, closes) = watch::channel(false);
         let mut listeners = JoinSet::new();
-        let (socket, trouble) = match socket::open(&home.socket())? {
+        let (socket, trouble) = match socket::open(home)? {
             socket::Opened::Listening(file, listener) => {
                 let router = routes::local(&shared).merge(more.clone());
                 listeners.spawn(serve::serve(listener, router, MODEL_BUFFER_BYTES, closes.clone()));

@@ -1,18 +1,25 @@
-//! The Unix socket in a peer's home: for its owner only, replaced when it is left over from a dead process, removed at the
-//! end.
+//! The Unix socket of a peer: for its owner only, replaced when it is left over from a dead process, removed at the end.
+//!
+//! It is in the home. Where the path of the home is too long for a socket, or its file system has none (vfat, some network file
+//! systems), it is in a private folder under `$XDG_RUNTIME_DIR` or the folder for temporary files, and a file in the home says where.
 
+use std::env;
 use std::fs;
 use std::io;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::path::{Path, PathBuf};
 
+use tempfile::TempDir;
 use tokio::net::UnixListener;
 
 use crate::error::{Context, Error, ErrorKind, Result};
+use crate::home::{Home, write_private_file};
 
 /// Only the owner may connect.
 const MODE: u32 = 0o600;
+/// Only the owner may enter.
+const FOLDER_MODE: u32 = 0o700;
 
 /// What came of opening the socket.
 pub(super) enum Opened {
@@ -24,47 +31,114 @@ pub(super) enum Opened {
 
 /// The file of an open socket; dropping it removes the file.
 #[derive(Debug)]
-pub(super) struct SocketFile(PathBuf);
+pub(super) struct SocketFile {
+    path: PathBuf,
+    elsewhere: Option<Elsewhere>,
+}
+
+/// What there is of a socket outside of the home.
+#[derive(Debug)]
+struct Elsewhere {
+    /// The file in the home that says where the socket is.
+    pointer: PathBuf,
+    /// The folder of the socket, removed with it.
+    _folder: TempDir,
+}
 
 impl SocketFile {
     pub(super) fn path(&self) -> &Path {
-        &self.0
+        &self.path
     }
 }
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // It may be gone, with the whole home.
-        let _ = fs::remove_file(&self.0);
+        // They may be gone, with the whole home.
+        let _ = fs::remove_file(&self.path);
+        if let Some(elsewhere) = &self.elsewhere {
+            let _ = fs::remove_file(&elsewhere.pointer);
+        }
     }
+}
+
+/// Opens the socket of the peer in `home`.
+///
+/// # Errors
+/// Somebody answers there, something that is no socket lies there, or the home cannot be written.
+pub(super) fn open(home: &Home) -> Result<Opened> {
+    clear_elsewhere(home)?;
+    let why = match open_in_home(&home.socket())? {
+        Opened::Impossible(why) => why,
+        opened => return Ok(opened),
+    };
+    let folders = [env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from), Some(env::temp_dir()), Some("/tmp".into())];
+    open_elsewhere(home, folders.into_iter().flatten(), &why)
 }
 
 /// Opens the socket at `path`.
 ///
 /// It is made in a folder that only its owner may enter, and moved into place when its rights are set: at no time can
 /// another user connect.
-///
-/// # Errors
-/// Somebody answers there, something that is no socket lies there, or the file system has no sockets.
-pub(super) fn open(path: &Path) -> Result<Opened> {
+fn open_in_home(path: &Path) -> Result<Opened> {
     if SocketAddr::from_pathname(path).is_err() {
-        return Ok(Opened::Impossible(format!(
-            "the path {} is too long for a socket: this peer runs without its local interface, and mingle status, watch and \
-             stop cannot reach it; a home with a shorter path has one",
-            path.display()
-        )));
+        return Ok(Opened::Impossible(format!("the path {} is too long for a socket", path.display())));
     }
     make_way(path)?;
-    let doing = format!("cannot open the socket {}", path.display());
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
     // Its name is shorter than that of the socket itself, so the path is never too long.
     let private = tempfile::Builder::new().prefix(".s").rand_bytes(5).tempdir_in(folder);
-    let private = private.context(ErrorKind::BadInput, &doing)?;
+    let private = private.context(ErrorKind::BadInput, format!("cannot open the socket {}", path.display()))?;
     let first = private.path().join("s");
-    let listener = UnixListener::bind(&first).context(ErrorKind::BadInput, &doing)?;
-    let moved = fs::set_permissions(&first, fs::Permissions::from_mode(MODE)).and_then(|()| fs::rename(&first, path));
-    moved.context(ErrorKind::BadInput, &doing)?;
-    Ok(Opened::Listening(SocketFile(path.to_path_buf()), listener))
+    let moved = bind_private(&first).and_then(|listener| fs::rename(&first, path).map(|()| listener));
+    Ok(match moved {
+        Ok(listener) => Opened::Listening(SocketFile { path: path.to_path_buf(), elsewhere: None }, listener),
+        Err(error) => Opened::Impossible(format!("the file system of {} takes no socket ({error})", folder.display())),
+    })
+}
+
+fn bind_private(path: &Path) -> io::Result<UnixListener> {
+    let listener = UnixListener::bind(path)?;
+    fs::set_permissions(path, fs::Permissions::from_mode(MODE))?;
+    Ok(listener)
+}
+
+/// Opens the socket in the first of these folders that takes one, and notes that in the home.
+fn open_elsewhere(home: &Home, folders: impl Iterator<Item = PathBuf>, why: &str) -> Result<Opened> {
+    for folder in folders.filter(|folder| folder.is_absolute()) {
+        let mut builder = tempfile::Builder::new();
+        builder.prefix("mingle-").permissions(fs::Permissions::from_mode(FOLDER_MODE));
+        let Ok(private) = builder.tempdir_in(&folder) else { continue };
+        let path = private.path().join("mingle.sock");
+        let (Some(text), Ok(listener)) = (path.to_str(), bind_private(&path)) else { continue };
+        let pointer = home.socket_elsewhere();
+        write_private_file(&pointer, format!("{text}\n").as_bytes())?;
+        let elsewhere = Some(Elsewhere { pointer, _folder: private });
+        return Ok(Opened::Listening(SocketFile { path, elsewhere }, listener));
+    }
+    Ok(Opened::Impossible(format!(
+        "{why}, and neither does XDG_RUNTIME_DIR or the folder for temporary files: this peer runs without its local interface, \
+         and mingle status, watch and stop cannot reach it; a home with a short path on a local disk has one"
+    )))
+}
+
+/// Removes the socket that a dead process has left outside of the home.
+fn clear_elsewhere(home: &Home) -> Result {
+    let Some(path) = home.socket_named_elsewhere() else { return Ok(()) };
+    if UnixStream::connect(&path).is_ok() {
+        return Err(already_running(home.root()));
+    }
+    // Whatever of it is left harms nobody.
+    let _ = fs::remove_file(&path);
+    if let Some(folder) = path.parent() {
+        let _ = fs::remove_dir(folder);
+    }
+    let _ = fs::remove_file(home.socket_elsewhere());
+    Ok(())
+}
+
+fn already_running(home: &Path) -> Error {
+    let message = format!("a peer is already running in {}: it answers on its socket", home.display());
+    Error::new(ErrorKind::Refused, message).hint("mingle stop ends it; --home DIR gives this peer a home of its own")
 }
 
 /// Makes sure that what lies at `path` may be replaced.
@@ -78,14 +152,7 @@ fn make_way(path: &Path) -> Result {
         }
         // Whoever made a socket that nobody answers on is gone.
         Ok(_) if UnixStream::connect(path).is_err() => Ok(()),
-        Ok(_) => {
-            let home = path.parent().unwrap_or(path).display();
-            Err(Error::new(
-                ErrorKind::Refused,
-                format!("a peer is already running in {home}: it answers on its socket"),
-            )
-            .hint("mingle stop ends it; --home DIR gives this peer a home of its own"))
-        }
+        Ok(_) => Err(already_running(path.parent().unwrap_or(path))),
     }
 }
 
@@ -97,8 +164,9 @@ mod tests {
     #[tokio::test]
     async fn a_socket_is_its_owners_alone_and_is_gone_at_the_end() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("mingle.sock");
-        let Ok(Opened::Listening(file, _listener)) = open(&path) else { panic!("it opens") };
+        let home = Home::create(Some(folder.path())).unwrap();
+        let path = home.socket();
+        let Ok(Opened::Listening(file, _listener)) = open(&home) else { panic!("it opens") };
         assert_eq!(fs::metadata(&path).unwrap().permissions().mode() & 0o777, 0o600);
         assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 1, "nothing else is left");
         UnixStream::connect(&path).unwrap();
@@ -109,11 +177,12 @@ mod tests {
     #[tokio::test]
     async fn the_socket_of_a_dead_process_is_replaced_and_that_of_a_live_one_is_not() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("mingle.sock");
+        let home = Home::create(Some(folder.path())).unwrap();
+        let path = home.socket();
         drop(std::os::unix::net::UnixListener::bind(&path).unwrap());
         assert!(path.exists() && UnixStream::connect(&path).is_err(), "left over");
-        let Ok(Opened::Listening(_file, _listener)) = open(&path) else { panic!("it opens") };
-        let refusal = open(&path).err().unwrap();
+        let Ok(Opened::Listening(_file, _listener)) = open(&home) else { panic!("it opens") };
+        let refusal = open(&home).err().unwrap();
         assert!(refusal.is(ErrorKind::Refused) && format!("{refusal:#}").contains("already running"), "{refusal:#}");
         UnixStream::connect(&path).unwrap();
     }
@@ -121,16 +190,46 @@ mod tests {
     #[tokio::test]
     async fn what_is_no_socket_is_left_alone() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("mingle.sock");
+        let home = Home::create(Some(folder.path())).unwrap();
+        let path = home.socket();
         fs::write(&path, "precious").unwrap();
-        assert!(open(&path).err().unwrap().is(ErrorKind::BadInput));
+        assert!(open(&home).err().unwrap().is(ErrorKind::BadInput));
         assert_eq!(fs::read_to_string(&path).unwrap(), "precious");
     }
 
-    #[test]
-    fn a_path_that_is_too_long_is_said_to_be() {
-        let path = Path::new("/tmp").join("long".repeat(40)).join("mingle.sock");
-        let Ok(Opened::Impossible(why)) = open(&path) else { panic!("no system has room for that") };
-        assert!(why.contains("too long") && why.contains("shorter"), "{why}");
+    #[tokio::test]
+    async fn a_home_that_can_have_no_socket_has_one_elsewhere_that_is_found_through_it() {
+        let folder = tempfile::tempdir().unwrap();
+        let root = folder.path().join("long".repeat(40));
+        let home = Home::create(Some(&root)).unwrap();
+        let Ok(Opened::Listening(file, _listener)) = open(&home) else { panic!("it opens") };
+        let path = home.present_socket();
+        assert_eq!(path, file.path());
+        assert!(!path.starts_with(&root), "{}", path.display());
+        let mode = |path: &Path| fs::metadata(path).unwrap().permissions().mode() & 0o777;
+        assert_eq!((mode(&path), mode(path.parent().unwrap())), (0o600, 0o700));
+        UnixStream::connect(&path).unwrap();
+        assert!(open(&home).err().unwrap().is(ErrorKind::Refused), "a second one is refused");
+        drop(file);
+        assert!(!path.parent().unwrap().exists() && home.present_socket() == home.socket());
+    }
+
+    #[tokio::test]
+    async fn what_a_killed_process_left_elsewhere_is_removed_and_where_nothing_takes_a_socket_that_is_said() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::create(Some(&folder.path().join("home"))).unwrap();
+        let left = folder.path().join("mingle-killed");
+        fs::create_dir(&left).unwrap();
+        drop(std::os::unix::net::UnixListener::bind(left.join("mingle.sock")).unwrap());
+        fs::write(home.socket_elsewhere(), format!("{}\n", left.join("mingle.sock").display())).unwrap();
+        let Ok(Opened::Listening(file, _listener)) = open(&home) else { panic!("it opens") };
+        assert_eq!((file.path(), home.present_socket()), (&*home.socket(), home.socket()));
+        assert!(!left.exists() && !home.socket_elsewhere().exists());
+
+        let folders = [folder.path().join("nowhere"), folder.path().join("long".repeat(40))];
+        fs::create_dir(&folders[1]).unwrap();
+        let opened = open_elsewhere(&home, folders.into_iter(), "no room").unwrap();
+        let Opened::Impossible(why) = opened else { panic!("neither takes one") };
+        assert!(why.starts_with("no room, and neither does XDG_RUNTIME_DIR"), "{why}");
     }
 }

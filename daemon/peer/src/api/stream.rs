@@ -65,6 +65,7 @@ fn lost(count: u64) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::Home;
     use crate::events::{EventLog, Read};
     use http_body_util::BodyExt;
     use tokio::sync::Semaphore;
@@ -102,7 +103,7 @@ mod tests {
     async fn a_reader_that_is_too_slow_is_told_how_many_events_it_lost_and_each_event_has_its_number() {
         let folder = tempfile::tempdir().unwrap();
         let started = std::time::Instant::now();
-        let log = EventLog::create(&folder.path().join("events.jsonl"), Box::new(|_, _| {}), started).unwrap();
+        let log = EventLog::open(&Home::create(Some(folder.path())).unwrap(), Box::new(|_, _| {}), started).unwrap();
         let reader = log.feed().read(None);
         let mut other = log.feed().read(None);
         for round in 1..=1_500 {

@@ -38,7 +38,7 @@ impl Driver<'_> {
         if self.divergence.in_a_row < ROUNDS {
             return Ok(());
         }
-        Err(diverged(&format!("the local steps of {ROUNDS} rounds in a row end in numbers that are not finite")))
+        Err(self.diverged(&format!("the local steps of {ROUNDS} rounds in a row end in numbers that are not finite")))
     }
 
     /// A round is over.
@@ -52,25 +52,23 @@ impl Driver<'_> {
     /// It cannot: what was measured of it is not finite, it is larger than any that neighbours take, or it was never trained.
     pub(super) fn check_divergence(&mut self, evaluation: &Evaluation, is_final: bool) -> Result {
         if let Some(name) = evaluation.metrics.first_not_finite() {
-            return Err(diverged(&format!("the {name} of the model is not finite")));
+            return Err(self.diverged(&format!("the {name} of the model is not finite")));
         }
         if is_final && self.divergence.in_a_row > 0 {
-            return Err(diverged("the last local steps end in numbers that are not finite"));
+            return Err(self.diverged("the last local steps end in numbers that are not finite"));
         }
         let norm = self.node.ratio().iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt();
         match self.parts.config.largest_norm.filter(|largest| norm > *largest) {
             None => Ok(()),
-            Some(largest) => Err(diverged(&format!(
+            Some(largest) => Err(self.diverged(&format!(
                 "the norm of the model is {norm:.1e}, and that of no sound one is above {largest:.1e}"
             ))),
         }
     }
-}
 
-fn diverged(why: &str) -> Error {
-    Error::new(ErrorKind::Training, format!("training has diverged: {why}")).hint(
-        "lower --learning-rate or --momentum, or set --clip-gradients; where only this peer diverges, look at its data",
-    )
+    fn diverged(&self, why: &str) -> Error {
+        Error::new(ErrorKind::Training, format!("training has diverged: {why}")).hint(self.parts.advice.diverged)
+    }
 }
 
 #[cfg(test)]

@@ -29,7 +29,9 @@ impl Driver<'_> {
             // Whoever asked may be gone.
             Some(Wanted::Model(answer)) => drop(answer.send(self.has_the_model().then(|| self.node.ratio()))),
             Some(Wanted::Standing(answer)) => drop(answer.send(self.standing())),
-            Some(Wanted::OtherTask(node, difference)) => self.object(node, Objection::other_task(&difference))?,
+            Some(Wanted::OtherTask(node, difference)) => {
+                self.object(node, Objection::other_task(&difference, self.parts.advice.same_task))?;
+            }
             Some(Wanted::Plan(plan, answer)) => {
                 let verdict = self.on_plan(*plan, receivers).await?;
                 let _ = answer.send(verdict);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use mingle_protocol::{Durability, Event as NodeEvent, Fault, Mismatch, Robust, RoundReport, SkippedDelta};
+use mingle_protocol::{Durability, Event as NodeEvent, Fault, Mismatch, NodeId, Robust, RoundReport, SkippedDelta};
 
 use super::words::{in_words, warning};
 use super::{Driver, UnderEvaluation};
@@ -40,7 +40,7 @@ impl Driver<'_> {
             NodeEvent::Refused { peer, mismatch: Mismatch::Task { ours, theirs } } => {
                 self.ask_for_the_difference(peer, Mismatch::Task { ours, theirs }.to_string());
             }
-            NodeEvent::Refused { peer, mismatch } => self.object(peer, Objection::mismatch(&mismatch))?,
+            NodeEvent::Refused { peer, mismatch } => self.on_mismatch(peer, &mismatch)?,
             // Neighbours that are done before this peer may leave.
             NodeEvent::NeighbourSuspended { peer, reason } if self.rounds < self.parts.rounds => {
                 self.member.log.tell(Event::Suspended { node: peer.index(), reason: in_words(reason).to_owned() });
@@ -73,6 +73,10 @@ impl Driver<'_> {
             }
         }
         Ok(())
+    }
+
+    fn on_mismatch(&mut self, peer: NodeId, mismatch: &Mismatch) -> Result {
+        self.object(peer, Objection::mismatch(mismatch, self.parts.advice.same_task))
     }
 
     /// How much privacy is spent after a round's training.

@@ -75,7 +75,7 @@ impl Peer {
         let Some(mut ready) = task.ready() else { return Ok(()) };
         let local = self.identity.peer_id();
         self.board.update(|status| status.state = State::WaitingForTrainer);
-        self.log.tell(Event::WaitingForTrainer { socket: self.home.socket().display().to_string() });
+        self.log.tell(Event::WaitingForTrainer { socket: self.home.present_socket().display().to_string() });
         loop {
             tokio::select! {
                 () = &mut ready => break,

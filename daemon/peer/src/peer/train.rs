@@ -67,6 +67,7 @@ impl Peer {
             evaluate_every: self.options.evaluate_every,
             privacy,
             begins_with_a_model_of_the_swarm,
+            advice: card.advice(),
             best,
         };
         access.service.give_models();

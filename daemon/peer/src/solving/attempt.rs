@@ -1,4 +1,4 @@
-//! Which attempt at a problem a home is in: what a process that is started again has to know, to say that it lost its part.
+//! The attempt at a problem that a home is in: a process that is started again has to begin the next one.
 
 use std::fs;
 use std::io;

@@ -283,8 +283,7 @@ impl Host<'_, '_> {
                 self.attempts.note(attempt)?;
                 self.backlog.clear();
                 self.told = f64::INFINITY;
-                let message = format!("a peer was started again and has lost its part: all begin attempt {attempt}");
-                self.member.warn(message);
+                self.member.warn(begins_anew(&self.problem.task, attempt));
                 Ok(())
             }
             Err(fault) => {
@@ -374,6 +373,15 @@ async fn ended(working: &mut Option<oneshot::Receiver<()>>) -> bool {
         Some(working) => working.await.is_ok(),
         None => std::future::pending().await,
     }
+}
+
+/// What a further attempt means to a person: nothing is lost of what was kept.
+fn begins_anew(task: &Task, attempt: u64) -> String {
+    let from = match task {
+        Task::Rounds(_) => "the last round that all of them have kept",
+        _ => "what each holds of the solution; the one that was started again from nothing",
+    };
+    format!("a peer was started again: all begin attempt {attempt}, from {from}")
 }
 
 fn stopped(reason: &str) -> Error {

@@ -185,6 +185,15 @@ mod tests {
     use super::*;
 
     #[test]
+    fn advice_to_the_user_of_a_program_names_no_option_of_built_in_models() {
+        let card = FixedCard { name: "mine".to_owned(), rounds: 8, layout: Layout::flat(3), privacy: None };
+        let advice = card.advice();
+        for text in [advice.same_task, advice.diverged] {
+            assert!(!text.contains("--") && text.contains("program"), "{text}");
+        }
+    }
+
+    #[test]
     fn tasks_differ_in_name_rounds_and_layout_and_say_so() {
         let here = FixedCard { name: "mine".to_owned(), rounds: 8, layout: Layout::flat(3), privacy: None };
         let differs = |there: &FixedCard| {

@@ -1,18 +1,17 @@
 //! Where a peer's events go: a file in its home, whoever started it, the service manager, and readers.
 
-use std::fs::File;
-use std::io::{BufWriter, Write};
-use std::path::Path;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
-use std::time::Instant;
+use std::time::{Instant, SystemTime};
 
 use mingle_net::printable::printable;
 use mingle_net::token_bucket::TokenBucket;
 
 use super::bus::{EventBus, EventFeed};
+use super::file::{EventFile, MOST_BYTES};
 use super::service_manager::ServiceManager;
 use super::{Event, EventLine};
 use mingle_home::error::{Context, Error, ErrorKind, Result};
+use mingle_home::home::Home;
 
 /// So many events that neighbours bring about are kept and said, and then so many a second: some megabytes a day. Programs that
 /// follow along hear of all.
@@ -28,7 +27,7 @@ pub struct EventLog(Arc<Mutex<Listeners>>);
 
 struct Listeners {
     started: Instant,
-    file: BufWriter<File>,
+    file: EventFile,
     sink: EventSink,
     service_manager: ServiceManager,
     bus: EventBus,
@@ -36,13 +35,19 @@ struct Listeners {
 }
 
 impl EventLog {
-    /// Starts a new event file at `path`; `sink` is told of each event too.
-    pub fn create(path: &Path, sink: EventSink, started: Instant) -> Result<Self> {
-        let file = File::create(path).context(ErrorKind::BadInput, format!("cannot write {}", path.display()))?;
+    /// Goes on with the event file of a home, in which a start is noted; `sink` is told of each event too.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn open(home: &Home, sink: EventSink, started: Instant) -> Result<Self> {
+        let path = home.events();
+        let mut file = EventFile::open(&path, &home.older_events(), MOST_BYTES)
+            .context(ErrorKind::BadInput, format!("cannot write {}", path.display()))?;
+        note_start(&mut file);
         let service_manager = ServiceManager::of_environment();
         let listeners = Listeners {
             started,
-            file: BufWriter::new(file),
+            file,
             sink,
             service_manager,
             bus: EventBus::new(),
@@ -92,10 +97,22 @@ impl Listeners {
 
     /// A full disk must not stop training: the file is a record for people, not state.
     fn keep(&mut self, text: &str) {
-        let written = self.file.write_all(format!("{text}\n").as_bytes()).and_then(|()| self.file.flush());
-        if let Err(error) = written {
+        if let Err(error) = self.file.push(text) {
             tracing::warn!(%error, "cannot write the event file");
         }
+    }
+}
+
+/// Tells the lines of one process from those of the one before, whose times count from another beginning.
+fn note_start(file: &mut EventFile) {
+    let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
+    let version = env!("CARGO_PKG_VERSION").to_owned();
+    let line = EventLine::now(0, Event::Started { unix_s: now.as_secs(), version });
+    // As with all others: a full disk must not keep a peer from training.
+    if let Ok(text) = serde_json::to_string(&line)
+        && let Err(error) = file.push(&text)
+    {
+        tracing::warn!(%error, "cannot write the event file");
     }
 }
 
@@ -105,19 +122,35 @@ mod tests {
     use super::*;
 
     #[test]
+    fn each_start_goes_on_with_the_file_of_the_last() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::create(Some(folder.path())).unwrap();
+        for node in 0..3 {
+            let log = EventLog::open(&home, Box::new(|_, _| {}), Instant::now()).unwrap();
+            log.tell(Event::Resumed { node });
+        }
+        let text = std::fs::read_to_string(home.events()).unwrap();
+        let events = text.lines().map(|line| serde_json::from_str::<EventLine>(line).unwrap().event);
+        let (starts, others): (Vec<Event>, Vec<Event>) =
+            events.partition(|event| matches!(event, Event::Started { .. }));
+        assert_eq!(starts.len(), 3);
+        assert_eq!(others, [0, 1, 2].map(|node| Event::Resumed { node }));
+    }
+
+    #[test]
     fn neighbours_do_not_fill_the_disk_with_what_they_bring_about() {
         let folder = tempfile::tempdir().unwrap();
-        let path = folder.path().join("events.jsonl");
+        let home = Home::create(Some(folder.path())).unwrap();
         let said = Arc::new(Mutex::new(0));
         let count = Arc::clone(&said);
         let sink = Box::new(move |_: &Event, _: &str| *count.lock().unwrap() += 1);
-        let log = EventLog::create(&path, sink, Instant::now()).unwrap();
+        let log = EventLog::open(&home, sink, Instant::now()).unwrap();
         for _ in 0..20_000 {
             log.tell(Event::Resumed { node: 3 });
         }
         log.tell(Event::Warning { message: "still heard".to_owned() });
-        let lines = std::fs::read_to_string(&path).unwrap().lines().count();
-        assert!((1_001..1_100).contains(&lines), "{lines} lines");
-        assert_eq!(*said.lock().unwrap(), lines);
+        let lines = std::fs::read_to_string(home.events()).unwrap().lines().count();
+        assert!((1_002..1_101).contains(&lines), "{lines} lines");
+        assert_eq!(*said.lock().unwrap() + 1, lines, "all but the start is said too");
     }
 }

@@ -12,6 +12,7 @@ impl Event {
     /// The sentence for a person.
     pub fn sentence(&self) -> String {
         match self {
+            Self::Started { version, .. } => format!("started    mingle {version}"),
             Self::Listening { addresses, .. } => format!("listening  {}", addresses.join("\n           ")),
             Self::DialFailed { peer, attempts } => {
                 let whom = peer.as_deref().unwrap_or("the bootstrap address");
