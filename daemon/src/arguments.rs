@@ -7,7 +7,7 @@ use mingle_builtin::options::parse_policy;
 use mingle_builtin::task;
 use mingle_peer::{Error, ErrorKind, Result};
 
-use crate::cli::{OF_BUILT_IN_MODELS, RunArgs};
+use crate::cli::{OF_BUILT_IN_MODELS, Planning, RunArgs};
 use crate::limits;
 
 /// Refuses what no run can use.
@@ -31,8 +31,21 @@ pub(crate) fn check_each(arguments: &RunArgs) -> Result {
         return Err(Error::new(ErrorKind::BadInput, "--max-norm must be a positive number"));
     }
     check_trainer(arguments)?;
+    check_planning(arguments)?;
     check_times(arguments)?;
     parse_policy(&arguments.wait).map(drop)
+}
+
+/// Only plans that this peer makes have the local steps that it is told.
+fn check_planning(arguments: &RunArgs) -> Result {
+    let Some(local_steps) = arguments.local_steps else { return Ok(()) };
+    if arguments.planning == Planning::Auto {
+        return limits::check("local-steps", local_steps.into(), 1..=limits::MOST_LOCAL_STEPS);
+    }
+    let message =
+        "--local-steps is for --planning auto, on the operator's peer: elsewhere the plan says how many a round has";
+    Err(Error::new(ErrorKind::BadInput, message)
+        .hint("make a plan with them: mingle plan make --local-steps N; or leave the option out, also in config.toml"))
 }
 
 /// Where another program trains, it alone says what and how.

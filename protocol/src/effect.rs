@@ -34,6 +34,8 @@ pub enum Effect {
         from: Arc<[f32]>,
         /// How many local steps the plan wants.
         local_steps: u32,
+        /// Rounds that train from this one on, this one included.
+        rounds_left: u64,
         /// Stop after as many of them as fit into this time, but not before the first.
         time_box: Option<Duration>,
         /// By what the change before was multiplied when it was added to the model, so that a trainer which carries

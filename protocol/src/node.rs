@@ -362,8 +362,13 @@ impl Node {
 
     /// Whether the present round is one of the last, which mix without training.
     fn is_closing(&self) -> bool {
+        self.round() >= self.training_rounds()
+    }
+
+    /// Rounds of the plan that train: all but the last ones.
+    fn training_rounds(&self) -> u64 {
         let NodeConfig { closes, rounds, schedule, .. } = &self.config;
-        *closes && self.round() >= rounds - schedule.closing_rounds(*rounds)
+        if *closes { rounds - schedule.closing_rounds(*rounds) } else { *rounds }
     }
 
     /// Steps whose sends are done.

@@ -64,7 +64,7 @@ fn trainer(net: Net) -> BurnTrainer<Net, Batch> {
 }
 
 fn budget(local_steps: u32) -> Budget {
-    Budget { round: 0, local_steps, last_factor: 1.0, patience: Patience::default() }
+    Budget { round: 0, local_steps, rounds_left: 1, last_factor: 1.0, patience: Patience::default() }
 }
 
 #[test]

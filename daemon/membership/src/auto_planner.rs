@@ -6,6 +6,9 @@
 //!                                                 -> design, sign, take it up, tell the members that are connected
 //! ```
 //!
+//! How many local steps a round has is measured, unless a person said so: see [`local_steps`](crate::local_steps). A plan that a person
+//! applied stays: who comes then waits until a person makes another, and an expulsion alone replaces it.
+//!
 //! It stands for nothing that the operator could not do by hand with `plan make` and `plan apply`: whoever has the key may
 //! still apply a plan of another kind. Training never depends on it; while the operator's peer is down, newcomers wait.
 
@@ -20,8 +23,10 @@ use tokio::task::JoinSet;
 
 use crate::exchange::{announce, ask_progress};
 use crate::failure_detector::FailureDetector;
-use crate::offer::{PlanNews, PlanOffer};
-use crate::service::{MembershipService, Wanted};
+use crate::local_steps::LocalSteps;
+use crate::offer::{PlanNews, PlanOffer, PlannedBy};
+use crate::revocations::Revocations;
+use crate::service::{MembershipService, Standing, Wanted};
 use crate::swarm::Signer;
 use crate::words::{Progress, Verdict};
 
@@ -32,11 +37,25 @@ const ASK_EVERY: Duration = Duration::from_secs(5);
 /// Most neighbours that a plan gives a peer in each direction.
 const MAX_DEGREE: usize = 8;
 
+/// What a person says about automatic planning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct AutomaticPlanning {
+    /// A member that is silent for so long is planned out.
+    pub forget_after: Duration,
+    /// Local steps of a round; none where what the members measure decides.
+    pub local_steps: Option<u32>,
+}
+
 /// The automatic planner of a swarm, on the operator's peer.
 pub struct AutoPlanner {
     service: Arc<MembershipService>,
     streams: libp2p_stream::Control,
     failure_detector: FailureDetector,
+    local_steps: LocalSteps,
+    /// The number of the plan that the local steps were measured under, and its members.
+    measured: (u64, Vec<PeerId>),
+    /// Peers that a plan of a person's leaves out, or still has, and that a person was told of.
+    told: Vec<PeerId>,
     began: Instant,
     questions: JoinSet<(PeerId, Option<Progress>)>,
     asked: BTreeSet<PeerId>,
@@ -50,7 +69,11 @@ impl AutoPlanner {
     ///
     /// # Errors
     /// This peer is not the operator of a swarm.
-    pub fn start(service: &Arc<MembershipService>, streams: libp2p_stream::Control, forget_after: Duration) -> Result {
+    pub fn start(
+        service: &Arc<MembershipService>,
+        streams: libp2p_stream::Control,
+        planning: AutomaticPlanning,
+    ) -> Result {
         if !service.is_operator() {
             return Err(Error::new(
                 ErrorKind::BadInput,
@@ -61,7 +84,10 @@ impl AutoPlanner {
         let auto_planner = Self {
             service: Arc::clone(service),
             streams,
-            failure_detector: FailureDetector::new(forget_after),
+            failure_detector: FailureDetector::new(planning.forget_after),
+            local_steps: LocalSteps::new(planning.local_steps),
+            measured: (0, Vec::new()),
+            told: Vec::new(),
             began: Instant::now(),
             questions: JoinSet::new(),
             asked: BTreeSet::new(),
@@ -121,6 +147,9 @@ impl AutoPlanner {
         if let Some(progress) = progress {
             let left = progress.left.iter().filter_map(|peer| peer.parse().ok());
             self.failure_detector.hear(self.began.elapsed(), member, left);
+            if let Some(costs) = progress.costs.filter(|_| progress.counter == self.measured.0) {
+                self.local_steps.hear(member, costs);
+            }
         }
     }
 
@@ -137,20 +166,27 @@ impl AutoPlanner {
 
     async fn plan_if_due(&mut self) -> Result {
         let Some(signer) = self.signer().await else { return Ok(()) };
-        let now = self.began.elapsed();
         // The operator is there, and knows itself who of its own neighbours left.
         let standing = self.service.standing().await.unwrap_or_default();
-        let (members, mut waiting) = (self.service.members(), self.service.who_waits());
-        let revoked = self.service.revocations()?;
-        self.failure_detector.hear(now, self.service.local, standing.left);
-        self.failure_detector.expel(members.iter().filter(|member| revoked.has_peer(member)).copied());
-        waiting.retain(|peer| !revoked.has_peer(peer));
-        let Some(next) = self.failure_detector.next(now, &members, &waiting) else { return Ok(()) };
-        let plan = tokio::task::spawn_blocking(move || design(&next));
-        let plan = plan.await.context(ErrorKind::Unexpected, "the planner stopped")??;
+        let members = self.service.members();
         let last = self.service.last_plan();
+        let revoked = self.service.revocations()?;
+        self.note_plan(last.as_ref(), &members)?;
+        if let Some(costs) = standing.costs {
+            self.local_steps.hear(self.service.local, costs);
+        }
+        let next = match self.next_members(&standing, &members, &revoked) {
+            Some(next) if self.is_ours(last.as_ref()) || members.iter().any(|member| revoked.has_peer(member)) => next,
+            Some(next) => return self.leave_to_a_person(&members, next).await,
+            None if self.is_ours(last.as_ref()) && self.has_better_steps(&standing, &members).await => members.clone(),
+            None => return Ok(()),
+        };
+        let local_steps = self.local_steps.steps();
+        let plan = tokio::task::spawn_blocking(move || design(&next, local_steps));
+        let plan = plan.await.context(ErrorKind::Unexpected, "the planner stopped")??;
         let first_round = last.as_ref().map_or(0, |_| standing.round);
-        let news = self.service.news(PlanOffer::sign(&signer, last.as_ref(), first_round, &plan, revoked)?);
+        let offer = PlanOffer::sign(&signer, last.as_ref(), first_round, &plan, revoked, PlannedBy::Peer)?;
+        let news = self.service.news(offer);
         match self.service.judge(news.clone()).await {
             Verdict::Refused(why) => Err(Error::new(ErrorKind::Refused, why)),
             Verdict::Older(_) => Ok(()),
@@ -159,6 +195,61 @@ impl AutoPlanner {
                 self.service.keep_revocations(news.offer.revoked())
             }
         }
+    }
+
+    /// The plan that is followed now: what was measured under another one counts no more.
+    fn note_plan(&mut self, last: Option<&PlanOffer>, members: &[PeerId]) -> Result {
+        let Some(last) = last.filter(|last| last.counter() != self.measured.0) else { return Ok(()) };
+        let is_first = self.measured.0 == 0;
+        let has_other_members = !is_first && self.measured.1 != members;
+        self.local_steps.begin(last.plan()?.local_steps(), has_other_members);
+        self.measured = (last.counter(), members.to_vec());
+        self.told.clear();
+        Ok(())
+    }
+
+    /// Whether the automatic planner may replace the plan.
+    fn is_ours(&self, last: Option<&PlanOffer>) -> bool {
+        last.is_none_or(|last| last.planner() == PlannedBy::Peer)
+    }
+
+    /// The members of the next plan, where it should have others.
+    fn next_members(&mut self, standing: &Standing, members: &[PeerId], revoked: &Revocations) -> Option<Vec<PeerId>> {
+        let now = self.began.elapsed();
+        let mut waiting = self.service.who_waits();
+        waiting.retain(|peer| !revoked.has_peer(peer));
+        self.failure_detector.hear(now, self.service.local, standing.left.iter().copied());
+        self.failure_detector.expel(members.iter().filter(|member| revoked.has_peer(member)).copied());
+        self.failure_detector.next(now, members, &waiting)
+    }
+
+    /// Whether the same members are better off with other local steps, for long enough that a new plan is worth its beginning.
+    async fn has_better_steps(&mut self, standing: &Standing, members: &[PeerId]) -> bool {
+        if 2 * standing.round >= standing.last_round {
+            return false;
+        }
+        let Some(better) = self.local_steps.better(members) else { return false };
+        self.local_steps.choose(better);
+        self.service.hand_in(Wanted::LocalSteps(better.steps, better.costs)).await;
+        true
+    }
+
+    /// Tells a person once that the plan, which a person applied, should have these members.
+    async fn leave_to_a_person(&mut self, members: &[PeerId], next: Vec<PeerId>) -> Result {
+        if self.told == next {
+            return Ok(());
+        }
+        let came = next.iter().filter(|peer| !members.contains(peer)).map(|peer| format!("{peer} waits"));
+        let gone = members.iter().filter(|peer| !next.contains(peer)).map(|peer| format!("{peer} is gone"));
+        let changes: Vec<String> = came.chain(gone).collect();
+        let message = format!(
+            "{}: the plan was applied by hand and stays until you apply another (mingle plan apply FILE), or leave it to the automatic \
+             planner (mingle plan apply FILE --replaceable)",
+            changes.join(", ")
+        );
+        self.told = next;
+        self.service.hand_in(Wanted::Warning(message)).await;
+        Ok(())
     }
 
     /// Those who wait ask for the plan, and those who are not reached hear of it from their neighbours.
@@ -171,13 +262,14 @@ impl AutoPlanner {
 }
 
 /// A plan for these peers, each of which may dial every other; any one of them may fail.
-fn design(peers: &[PeerId]) -> Result<Plan> {
+fn design(peers: &[PeerId], local_steps: u32) -> Result<Plan> {
     let names: Vec<String> = peers.iter().map(PeerId::to_string).collect();
     let edges: Vec<(usize, usize)> = (0..peers.len()).flat_map(|u| (0..u).map(move |v| (v, u))).collect();
     let doing = format!("cannot design a plan for {} peers", peers.len());
     let topology = Topology::new(names.clone(), &edges).context(ErrorKind::BadInput, &doing)?;
     let options = DesignOptions {
         medium: Medium::PointToPoint,
+        local_steps,
         max_out_degree: Some(MAX_DEGREE),
         // Of two, no one can be lost.
         fault_tolerance: if peers.len() > 2 { FaultTolerance::AnyNode } else { FaultTolerance::None },
@@ -199,9 +291,10 @@ mod tests {
     fn a_plan_for_any_number_of_peers_names_each_and_survives_the_loss_of_one() {
         for n in [2, 3, 4, 5, 7, 8, 13, 24] {
             let peers: Vec<PeerId> = (0..n).map(|_| PeerId::random()).collect();
-            let plan = design(&peers).unwrap();
+            let plan = design(&peers, 20).unwrap();
             let bound: Vec<String> = plan.nodes().map(|(_, peer)| peer.unwrap().to_owned()).collect();
             assert_eq!(bound, peers.iter().map(PeerId::to_string).collect::<Vec<_>>());
+            assert_eq!(plan.local_steps(), 20);
             let forecast = plan.forecast();
             assert!(forecast.max_out_degree <= MAX_DEGREE, "{n} peers: {forecast:?}");
             assert!(n == 2 || forecast.critical_nodes == 0, "{n} peers: {forecast:?}");

@@ -15,12 +15,12 @@ use mingle_planner::{DesignOptions, Method, Topology};
 
 use crate::authority::Authority;
 use crate::invite::SecretInvite;
-use crate::offer::{CheckedPlan, PlanNews, PlanNumber, PlanOffer};
+use crate::offer::{CheckedPlan, PlanNews, PlanNumber, PlanOffer, PlannedBy};
 use crate::revocations::Revocations;
 use crate::swarm::{Signer, Swarm};
 use crate::task::Assignment;
 use crate::times::now_unix_s;
-use crate::words::{Answer, PROTOCOL, Progress, Request, Verdict, Waiting};
+use crate::words::{Answer, PROTOCOL, Progress, Request, RoundCosts, Verdict, Waiting};
 use crate::{Appointment, Membership, Ticket};
 
 /// Until the year 5138.
@@ -87,8 +87,8 @@ fn offers(signer: &Signer) -> [PlanOffer; 2] {
     let mut revoked = Revocations::default();
     revoked.expel(&key(9).public().to_peer_id());
     revoked.revoke("00ff");
-    let first = PlanOffer::sign(signer, None, 0, &plan, Revocations::default()).unwrap();
-    let second = PlanOffer::sign(signer, Some(&first), 40, &plan, revoked).unwrap();
+    let first = PlanOffer::sign(signer, None, 0, &plan, Revocations::default(), PlannedBy::Peer).unwrap();
+    let second = PlanOffer::sign(signer, Some(&first), 40, &plan, revoked, PlannedBy::Person).unwrap();
     [first, second]
 }
 
@@ -122,7 +122,7 @@ fn the_files_of_a_home_of_this_release_are_read() {
     assert_eq!(fs::read(home.root().join("swarm.json")).unwrap(), membership, "and written as they were");
 
     let [first, second] = offers(&delegate(&swarm));
-    let kept = golden("plan-4.signed", || {
+    let kept = golden("plan-5.signed", || {
         second.clone().check(Some(&swarm)).unwrap().keep(&home).unwrap();
         fs::read(home.root().join("plan.signed")).unwrap()
     });
@@ -157,13 +157,15 @@ fn tickets_and_homes_that_knew_of_no_other_operator_than_the_founder_are_read_an
     fs::write(home.root().join("plan.signed"), file("plan-3.signed")).unwrap();
     let kept = CheckedPlan::kept(&home, &read.swarm).unwrap().unwrap();
     let mut signer = Signer::new(read.swarm.clone(), key(7)).unwrap();
-    assert_eq!((kept.generation().counter, &kept.offer), (2, &offers(&signer)[1]), "the same is signed today");
+    assert_eq!((kept.generation().counter, kept.first_round(), kept.rounds(100)), (2, 40, 60));
+    assert_eq!(kept.offer.revoked(), offers(&signer)[1].revoked(), "the same is signed today");
 
     // The founder delegates, and the home goes on in the form of today.
     let delegate = key(12).public().to_peer_id();
     signer.delegate(Some(&delegate), now_unix_s() + 60).unwrap();
     let next = Signer::new(signer.swarm().clone(), key(12)).unwrap();
-    let next = PlanOffer::sign(&next, Some(&kept.offer), 50, &kept.plan, Revocations::default()).unwrap();
+    let next =
+        PlanOffer::sign(&next, Some(&kept.offer), 50, &kept.plan, Revocations::default(), PlannedBy::Peer).unwrap();
     next.check(Some(&read.swarm)).unwrap().keep(&home).unwrap();
     read.write(&home).unwrap();
     assert!(Membership::remember(&home, signer.swarm()).unwrap());
@@ -171,6 +173,18 @@ fn tickets_and_homes_that_knew_of_no_other_operator_than_the_founder_are_read_an
     assert_eq!(swarm.authority().delegate_until().unwrap().0, delegate);
     let kept = CheckedPlan::kept(&home, &swarm).unwrap().unwrap();
     assert_eq!(PlanNumber(kept.generation().counter).to_string(), "1 of term 0.1");
+}
+
+#[test]
+fn a_plan_from_before_trainings_had_a_length_in_local_steps_is_read() {
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::create(Some(folder.path())).unwrap();
+    let file = golden("plan-4.signed", || panic!("no release makes plan-4.signed any more"));
+    fs::write(home.root().join("plan.signed"), file).unwrap();
+    let kept = CheckedPlan::kept(&home, &ticket().swarm).unwrap().unwrap();
+    assert_eq!(PlanNumber(kept.generation().counter).to_string(), "2 of term 1.1");
+    assert_eq!((kept.first_round(), kept.rounds(100), kept.last_round(100)), (40, 60, 100));
+    assert_eq!(kept.offer.planner(), PlannedBy::Peer);
 }
 
 #[test]
@@ -199,6 +213,7 @@ fn requests_and_answers_between_members_have_the_bytes_that_they_had() {
         waiting: vec![Waiting::new(newcomer(), claim)],
         left: vec![newcomer().to_string()],
         addresses: [(newcomer().to_string(), vec![bootstrap[0].to_string()])].into(),
+        costs: Some(RoundCosts { local_step_s: 0.25, exchange_s: 1.5 }),
     };
     let answers = [
         Answer::Plan(Box::new(news.clone())),

@@ -18,6 +18,7 @@ mod golden;
 mod introductions;
 mod invite;
 mod issued_invites;
+mod local_steps;
 mod membership;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
@@ -40,7 +41,7 @@ mod words;
 
 pub use appointment::Appointment;
 pub use authority::{Authority, CLOCK_SKEW_S, Role};
-pub use auto_planner::AutoPlanner;
+pub use auto_planner::{AutoPlanner, AutomaticPlanning};
 pub use donors::{Borrowed, borrow_model};
 
 pub use exchange::{announce, ask_progress, fetch_plan, fetch_task, request_admission};
@@ -48,7 +49,7 @@ pub use introductions::Introductions;
 pub use invite::{Claim, Invite, SecretInvite};
 pub use issued_invites::{IssuedInvite, IssuedInvites};
 pub use membership::Membership;
-pub use offer::{CheckedPlan, PlanNews, PlanNumber, PlanOffer};
+pub use offer::{CheckedPlan, PlanNews, PlanNumber, PlanOffer, PlannedBy};
 pub use pending_peers::entitled;
 pub use recovery_key::RecoveryKey;
 pub use revocations::{MAX_REVOKED, Revocations};
@@ -57,4 +58,4 @@ pub use swarm::{Permission, Signer, Swarm};
 pub use ticket::Ticket;
 pub use times::{date, now_unix_s};
 pub use turned_away::{known_revocations, turned_away};
-pub use words::{Progress, Verdict, Waiting};
+pub use words::{Progress, RoundCosts, Verdict, Waiting};

@@ -19,7 +19,7 @@ use serde::de::DeserializeOwned;
 use crate::appointment::{Appointment, PREFIX as APPOINTMENT};
 use crate::authority::Authority;
 use crate::invite::SecretInvite;
-use crate::offer::{FILE_HEAD, FORMER_FILE_HEAD, PlanNews, PlanOffer};
+use crate::offer::{FILE_HEAD, FOURTH_FILE_HEAD, PlanNews, PlanOffer, PlannedBy, THIRD_FILE_HEAD};
 use crate::recovery_key::RecoveryKey;
 use crate::revocations::Revocations;
 use crate::swarm::{Signer, Swarm};
@@ -59,7 +59,7 @@ impl World {
         let plan: Plan = mingle_planner::design(&topology, Method::DPsgd, &DesignOptions::default()).unwrap();
         let mut revoked = Revocations::default();
         revoked.expel(&PeerId::random());
-        PlanOffer::sign(&self.signer, None, 40, &plan, revoked).unwrap()
+        PlanOffer::sign(&self.signer, None, 40, &plan, revoked, PlannedBy::Person).unwrap()
     }
 
     fn news(&self) -> PlanNews {
@@ -142,7 +142,14 @@ fn mutated_answers_are_refused_or_make_sense() {
     let (world, peer) = (World::new(), PeerId::random());
     let waiting = Waiting::new(peer, world.secret.claim(&world.swarm, &peer).unwrap());
     let addresses = [(peer.to_string(), vec![world.address.to_string()])].into();
-    let progress = Progress { counter: 3, round: 40, waiting: vec![waiting], left: vec![peer.to_string()], addresses };
+    let progress = Progress {
+        counter: 3,
+        round: 40,
+        waiting: vec![waiting],
+        left: vec![peer.to_string()],
+        addresses,
+        costs: None,
+    };
     let answers = [
         Answer::Plan(Box::new(world.news())),
         Answer::Model(vec![0; 64]),
@@ -242,9 +249,10 @@ fn mutated_plans_of_a_home_are_refused_or_hold() {
     let home = Home::create(Some(folder.path())).unwrap();
     world.offer().check(Some(&world.swarm)).unwrap().keep(&home).unwrap();
     let kept = fs::read(folder.path().join("plan.signed")).unwrap();
-    let former = [FORMER_FILE_HEAD, kept.strip_prefix(FILE_HEAD).unwrap()].concat();
+    let former = [FOURTH_FILE_HEAD, THIRD_FILE_HEAD].map(|head| [head, kept.strip_prefix(FILE_HEAD).unwrap()].concat());
+    let [fourth, third] = former;
     let hash = CheckedPlan::kept(&home, &world.swarm).unwrap().unwrap().plan.hash();
-    for_each_input("plan_signed", &[kept, former], |input| {
+    for_each_input("plan_signed", &[kept, fourth, third], |input| {
         if let Ok(checked) = CheckedPlan::parse(input, &world.swarm, String::new()) {
             assert_eq!(checked.plan.hash(), hash, "a plan that nobody signed");
         }

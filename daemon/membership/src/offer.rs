@@ -1,6 +1,7 @@
 //! A plan as peers give it to each other: which generation it begins, at which round, and who signed it.
 
 use std::cmp::Ordering;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::{fmt, fs, io};
 
@@ -26,9 +27,11 @@ const SIGN_ANEW: &str =
 const PLANS_OF_TERM: u64 = (1 << 32) - 1;
 
 /// How the file in a home begins that keeps a plan; another form has another number.
-pub(crate) const FILE_HEAD: &[u8] = b"mingle.plan-signed/4\n";
-/// The form before: without the word on who might sign, which was the founder alone.
-pub(crate) const FORMER_FILE_HEAD: &[u8] = b"mingle.plan-signed/3\n";
+pub(crate) const FILE_HEAD: &[u8] = b"mingle.plan-signed/5\n";
+/// The form before: without the length in local steps and who planned.
+pub(crate) const FOURTH_FILE_HEAD: &[u8] = b"mingle.plan-signed/4\n";
+/// The form before that: without the word on who might sign, which was the founder alone.
+pub(crate) const THIRD_FILE_HEAD: &[u8] = b"mingle.plan-signed/3\n";
 
 /// A plan on its way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +49,29 @@ pub struct PlanOffer {
     signature: Vec<u8>,
     /// Who might sign when it was signed.
     authority: Authority,
+    /// The length of the training; none where each round counts for one, whatever its local steps.
+    length: Option<Length>,
+    /// The one who made it.
+    planner: PlannedBy,
+}
+
+/// The length of a training in local steps. It stays the same when a later plan has more of them in a round, or fewer: a training of
+/// `R` rounds takes `R * steps_per_round` at each peer.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub(crate) struct Length {
+    /// Local steps of a round of the task: those of a round of the first plan.
+    steps_per_round: u32,
+    /// Local steps that were over when the plan was made.
+    steps_before: u64,
+}
+
+/// The one who made a plan.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub enum PlannedBy {
+    /// A person, who gave it to the swarm with `mingle plan apply`. It stays until a person wants another.
+    Person,
+    /// The peer of the operator. It makes another one when somebody comes or goes.
+    Peer,
 }
 
 /// A plan on its way, with the newest word on who may sign for the swarm that whoever gives it has.
@@ -94,8 +120,17 @@ impl PlanOffer {
     pub fn unsigned(plan: &Plan) -> Result<Self> {
         let plan = plan.to_postcard().context(ErrorKind::BadInput, "the plan cannot be given to other peers")?;
         let revoked = Revocations::default();
-        let (signature, authority) = (Vec::new(), Authority::default());
-        Ok(Self { counter: 0, first_round: 0, plan, revoked, previous: [0; 32], signature, authority })
+        Ok(Self {
+            counter: 0,
+            first_round: 0,
+            plan,
+            revoked,
+            previous: [0; 32],
+            signature: Vec::new(),
+            authority: Authority::default(),
+            length: None,
+            planner: PlannedBy::Peer,
+        })
     }
 
     /// The plan of the signer's swarm after `previous`, which is none for the first one. Its members turn away who is revoked.
@@ -109,6 +144,7 @@ impl PlanOffer {
         first_round: u64,
         plan: &Plan,
         revoked: Revocations,
+        planner: PlannedBy,
     ) -> Result<Self> {
         if let Some(peer) = revoked.first_in(plan) {
             let message = format!("the plan names {peer}, which was expelled");
@@ -118,7 +154,10 @@ impl PlanOffer {
         let authority = signer.swarm().authority().clone();
         let counter = number_after(previous.map_or(0, |previous| previous.counter), authority.term())?;
         let before = previous.map_or([0; 32], Self::hash);
-        let mut offer = Self { counter, first_round, revoked, previous: before, authority, ..Self::unsigned(plan)? };
+        let length = Length::from_round(first_round, plan, previous);
+        let unsigned = Self::unsigned(plan)?;
+        let mut offer =
+            Self { counter, first_round, revoked, previous: before, authority, length, planner, ..unsigned };
         offer.signature = signer.sign(&offer.words(signer.swarm()))?;
         Ok(offer)
     }
@@ -156,7 +195,7 @@ impl PlanOffer {
     }
 
     fn check_plan(self) -> Result<CheckedPlan> {
-        let plan = Plan::from_postcard(&self.plan).context(ErrorKind::Integrity, "the plan does not hold")?;
+        let plan = self.plan()?;
         if let Some(peer) = self.revoked.first_in(&plan) {
             let message = format!("the plan names {peer}, which was expelled");
             return Err(Error::new(ErrorKind::Integrity, message));
@@ -226,7 +265,28 @@ impl PlanOffer {
         hasher.update(blake3::hash(&self.plan).as_bytes());
         hasher.update(&self.revoked.hash());
         hasher.update(&self.previous);
+        // Offers of the form before have neither, and were signed without.
+        if let Some(Length { steps_per_round, steps_before }) = self.length {
+            hasher.update(&steps_per_round.to_le_bytes());
+            hasher.update(&steps_before.to_le_bytes());
+        }
+        if self.planner == PlannedBy::Person {
+            hasher.update(&[1]);
+        }
         *hasher.finalize().as_bytes()
+    }
+
+    /// The plan itself.
+    ///
+    /// # Errors
+    /// It does not hold.
+    pub(crate) fn plan(&self) -> Result<Plan> {
+        Plan::from_postcard(&self.plan).context(ErrorKind::Integrity, "the plan does not hold")
+    }
+
+    /// The one who made it.
+    pub fn planner(&self) -> PlannedBy {
+        self.planner
     }
 
     /// The hash of the plan before it; zeros in the first one.
@@ -262,9 +322,19 @@ impl CheckedPlan {
         self.offer.first_round
     }
 
-    /// Rounds to run with it, of so many in all; at least one, so that everybody mixes once.
-    pub fn rounds(&self, in_all: u64) -> u64 {
-        in_all.saturating_sub(self.offer.first_round).max(1)
+    /// Rounds to run with it, of a task with so many; at least one, so that everybody mixes once.
+    pub fn rounds(&self, of_task: u64) -> u64 {
+        let left = self.offer.length.zip(NonZeroU32::new(self.plan.local_steps()));
+        let left = match left {
+            Some((length, local_steps)) => length.steps_left(of_task).div_ceil(u64::from(local_steps.get())),
+            None => of_task.saturating_sub(self.offer.first_round),
+        };
+        left.max(1)
+    }
+
+    /// Rounds over when a task with so many is done: fewer where this plan has more local steps in a round than the first one.
+    pub fn last_round(&self, of_task: u64) -> u64 {
+        self.offer.first_round.saturating_add(self.rounds(of_task))
     }
 
     /// Keeps it in the home, for the next start and for others.
@@ -291,21 +361,45 @@ impl CheckedPlan {
 
     /// What the bytes of such a file say; `doing` is for what they do not.
     pub(crate) fn parse(bytes: &[u8], swarm: &Swarm, doing: String) -> Result<Self> {
-        let offer: PlanOffer = match (bytes.strip_prefix(FILE_HEAD), bytes.strip_prefix(FORMER_FILE_HEAD)) {
-            (Some(bytes), _) => postcard::from_bytes(bytes).context(ErrorKind::Integrity, doing)?,
-            (_, Some(bytes)) => {
-                let former: FormerOffer = postcard::from_bytes(bytes).context(ErrorKind::Integrity, doing)?;
-                former.offer()
-            }
-            _ => {
-                let message = format!("{doing}: it is damaged, or another release of Mingle wrote it");
-                return Err(Error::new(ErrorKind::Integrity, message).hint(
-                    "remove the file: a member gets the plan from others, and the operator signs one with mingle plan apply",
-                ));
-            }
+        let read = if let Some(bytes) = bytes.strip_prefix(FILE_HEAD) {
+            postcard::from_bytes(bytes)
+        } else if let Some(bytes) = bytes.strip_prefix(FOURTH_FILE_HEAD) {
+            postcard::from_bytes(bytes).map(FourthForm::offer)
+        } else if let Some(bytes) = bytes.strip_prefix(THIRD_FILE_HEAD) {
+            postcard::from_bytes(bytes).map(ThirdForm::offer)
+        } else {
+            let message = format!("{doing}: it is damaged, or another release of Mingle wrote it");
+            return Err(Error::new(ErrorKind::Integrity, message).hint(
+                "remove the file: a member gets the plan from others, and the operator signs one with mingle plan apply",
+            ));
         };
+        let offer = read.context(ErrorKind::Integrity, doing)?;
         // It held when it was kept, whoever may sign now.
         offer.check_past(swarm)
+    }
+}
+
+impl Length {
+    /// The length of a training that goes on at this round with `plan`, and was under `previous` before; none without local steps.
+    fn from_round(first_round: u64, plan: &Plan, previous: Option<&PlanOffer>) -> Option<Self> {
+        let before = previous.and_then(|previous| {
+            let plan = previous.plan().ok()?;
+            let rounds = first_round.saturating_sub(previous.first_round);
+            Some((previous.length?, rounds.saturating_mul(plan.local_steps().into())))
+        });
+        let length = match before {
+            Some((length, steps)) => Self { steps_before: length.steps_before.saturating_add(steps), ..length },
+            None => {
+                let steps_per_round = plan.local_steps();
+                Self { steps_per_round, steps_before: first_round.saturating_mul(steps_per_round.into()) }
+            }
+        };
+        (length.steps_per_round > 0).then_some(length)
+    }
+
+    /// Local steps that a task of so many rounds has left.
+    fn steps_left(self, of_task: u64) -> u64 {
+        of_task.saturating_mul(self.steps_per_round.into()).saturating_sub(self.steps_before)
     }
 }
 
@@ -329,9 +423,22 @@ fn number_after(last: u64, term: u32) -> Result<u64> {
     Ok(last + 1)
 }
 
-/// An offer as the form before has it.
+/// An offer as the fourth form has it.
 #[derive(Deserialize)]
-struct FormerOffer {
+struct FourthForm {
+    third: ThirdForm,
+    authority: Authority,
+}
+
+impl FourthForm {
+    fn offer(self) -> PlanOffer {
+        PlanOffer { authority: self.authority, ..self.third.offer() }
+    }
+}
+
+/// An offer as the third form has it.
+#[derive(Deserialize)]
+struct ThirdForm {
     counter: u64,
     first_round: u64,
     plan: Vec<u8>,
@@ -340,10 +447,11 @@ struct FormerOffer {
     signature: Vec<u8>,
 }
 
-impl FormerOffer {
+impl ThirdForm {
     fn offer(self) -> PlanOffer {
         let Self { counter, first_round, plan, revoked, previous, signature } = self;
-        PlanOffer { counter, first_round, plan, revoked, previous, signature, authority: Authority::default() }
+        let (authority, length, planner) = (Authority::default(), None, PlannedBy::Peer);
+        PlanOffer { counter, first_round, plan, revoked, previous, signature, authority, length, planner }
     }
 }
 
@@ -376,7 +484,7 @@ mod tests {
     }
 
     fn sign(signer: &Signer, previous: Option<&PlanOffer>, round: u64) -> PlanOffer {
-        PlanOffer::sign(signer, previous, round, &plan(), Revocations::default()).unwrap()
+        PlanOffer::sign(signer, previous, round, &plan(), Revocations::default(), PlannedBy::Person).unwrap()
     }
 
     /// A plan of that number, under whatever key.
@@ -402,6 +510,9 @@ mod tests {
             PlanOffer { plan: vec![1], ..offer.clone() },
             PlanOffer { previous: [1; 32], ..offer.clone() },
             PlanOffer { signature: Vec::new(), ..offer.clone() },
+            PlanOffer { length: None, ..offer.clone() },
+            PlanOffer { length: offer.length.map(|length| Length { steps_before: 1, ..length }), ..offer.clone() },
+            PlanOffer { planner: PlannedBy::Peer, ..offer.clone() },
             made_up(&swarm, 1, &stranger),
             sign(&signer(&self::swarm(&operator), &operator), None, 40),
             PlanOffer::unsigned(&plan()).unwrap(),
@@ -411,6 +522,41 @@ mod tests {
         }
         assert!(offer.check(None).unwrap_err().to_string().contains("operator"));
         PlanOffer::unsigned(&plan()).unwrap().check(None).unwrap();
+    }
+
+    fn with_steps(local_steps: u32) -> Plan {
+        let topology = mingle_planner::Topology::generate("ring:n=3").unwrap();
+        let options = DesignOptions { local_steps, ..DesignOptions::default() };
+        mingle_planner::design(&topology, Method::DPsgd, &options).unwrap()
+    }
+
+    #[test]
+    fn a_training_keeps_its_length_in_local_steps_when_a_plan_has_others_in_a_round() {
+        let operator = Keypair::generate_ed25519();
+        let swarm = swarm(&operator);
+        let signer = signer(&swarm, &operator);
+        let mut previous: Option<PlanOffer> = None;
+        // A task of 100 rounds, 10 steps each: 1,000 steps, of which 200, 700 and 870 are over.
+        let plans = [
+            (10, 0, 100, 100),
+            (50, 20, 16, 36),
+            (17, 30, 18, 48),
+            (0, 40, 60, 100),
+            (7, 40, 19, 59),
+            (7, 200, 1, 201),
+        ];
+        for (local_steps, first_round, rounds, last) in plans {
+            let plan = with_steps(local_steps);
+            let none = Revocations::default();
+            let offer = PlanOffer::sign(&signer, previous.as_ref(), first_round, &plan, none, PlannedBy::Peer).unwrap();
+            let checked = offer.clone().check(Some(&swarm)).unwrap();
+            assert_eq!(
+                (checked.rounds(100), checked.last_round(100)),
+                (rounds, last),
+                "{local_steps} from {first_round}"
+            );
+            previous = Some(offer);
+        }
     }
 
     #[test]
@@ -444,7 +590,7 @@ mod tests {
         }
         let last = made_up(&swarm, PLANS_OF_TERM, &operator);
         let mut operator = signer(&swarm, &operator);
-        let next = PlanOffer::sign(&operator, Some(&last), 0, &plan(), Revocations::default());
+        let next = PlanOffer::sign(&operator, Some(&last), 0, &plan(), Revocations::default(), PlannedBy::Peer);
         assert!(next.unwrap_err().to_string().contains("no plan can follow plan 4294967295"));
         // A new term is ahead of all plans of the last one.
         operator.delegate(None, 0).unwrap();
@@ -516,7 +662,14 @@ mod tests {
         ours.clone().check(Some(&away)).unwrap();
         away.learn(ours.authority());
         assert!(last.check(Some(&away)).unwrap_err().to_string().contains("replaced since"));
-        let behind = PlanOffer::sign(&signer(&swarm, &founder), Some(&ours), 0, &plan(), Revocations::default());
+        let behind = PlanOffer::sign(
+            &signer(&swarm, &founder),
+            Some(&ours),
+            0,
+            &plan(),
+            Revocations::default(),
+            PlannedBy::Peer,
+        );
         assert!(behind.unwrap_err().to_string().contains("of a later term than this home knows"));
     }
 

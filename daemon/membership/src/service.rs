@@ -23,7 +23,7 @@ use crate::offer::{CheckedPlan, PlanNews, PlanOffer};
 use crate::pending_peers::PendingPeers;
 use crate::swarm::{Permission, Swarm};
 use crate::task::{Assignment, Work};
-use crate::words::{Answer, MAX_BYTES, PROTOCOL, Progress, Request, Verdict};
+use crate::words::{Answer, MAX_BYTES, PROTOCOL, Progress, Request, RoundCosts, Verdict};
 
 /// Requests that are answered at the same time.
 const ANSWERS: Limits = Limits { known: 64, strangers: 32, per_peer: 4 };
@@ -50,6 +50,8 @@ pub enum Wanted {
     JoinRequested(PeerId),
     /// Something that a person should know.
     Warning(String),
+    /// The next plan has so many local steps in a round, for its rounds take this.
+    LocalSteps(u32, RoundCosts),
     /// A neighbour does something else, and in what that differs.
     OtherTask(NodeId, String),
 }
@@ -59,8 +61,12 @@ pub enum Wanted {
 pub struct Standing {
     /// Rounds over, in all.
     pub round: u64,
+    /// Rounds over when training is done.
+    pub last_round: u64,
     /// Neighbours that left for good.
     pub left: Vec<PeerId>,
+    /// What its rounds take; none before it has measured some.
+    pub costs: Option<RoundCosts>,
 }
 
 /// What this process can tell others.
@@ -242,7 +248,8 @@ impl MembershipService {
                 let counter = state.counter();
                 let waiting = state.pending_peers.entries().cloned().collect();
                 let left = standing.left.iter().map(PeerId::to_string).collect();
-                Answer::Progress(Progress { counter, round: standing.round, waiting, left, addresses })
+                let Standing { round, costs, .. } = standing;
+                Answer::Progress(Progress { counter, round, waiting, left, addresses, costs })
             }
         }
     }

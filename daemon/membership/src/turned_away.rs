@@ -40,6 +40,7 @@ mod tests {
     use mingle_planner::{DesignOptions, Method, Topology};
 
     use super::*;
+    use crate::offer::PlannedBy;
     use crate::swarm::Swarm;
     use crate::times::now_unix_s;
 
@@ -59,7 +60,7 @@ mod tests {
         };
         let topology = Topology::generate("ring:n=3").unwrap();
         let plan = mingle_planner::design(&topology, Method::DPsgd, &DesignOptions::default()).unwrap();
-        let offer = PlanOffer::sign(&delegated, None, 0, &plan, expelled(&theirs)).unwrap();
+        let offer = PlanOffer::sign(&delegated, None, 0, &plan, expelled(&theirs), PlannedBy::Person).unwrap();
         let has = |signer: &Signer| {
             let list = turned_away(&home, signer, Some(&offer)).unwrap();
             [&ours, &theirs].map(|peer| list.has_peer(peer))

@@ -11,7 +11,7 @@ use crate::offer::{MAX_OFFER_BYTES, PlanNews};
 use crate::swarm::{Permission, Swarm};
 use crate::task::Assignment;
 
-pub(crate) const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/swarm/4");
+pub(crate) const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/swarm/5");
 /// The most that a request, or an answer without a model, may be long.
 pub(crate) const MAX_BYTES: usize = MAX_OFFER_BYTES + 768;
 
@@ -110,7 +110,7 @@ impl Waiting {
 }
 
 /// Where a peer stands.
-#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// The counter of its plan; 0: none.
     pub counter: u64,
@@ -122,4 +122,15 @@ pub struct Progress {
     pub left: Vec<String>,
     /// Where peers that this one knows say that they listen.
     pub addresses: BTreeMap<String, Vec<String>>,
+    /// What rounds of its plan take it; none before it has measured some.
+    pub costs: Option<RoundCosts>,
+}
+
+/// The time that the two parts of a round take a peer, in seconds: medians over its last rounds.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct RoundCosts {
+    /// One local step.
+    pub local_step_s: f64,
+    /// A model on the slowest of its links, with the round trip.
+    pub exchange_s: f64,
 }

@@ -3,6 +3,7 @@
 use std::collections::BTreeMap;
 use std::ops::{Add, AddAssign};
 use std::sync::atomic::{AtomicU64, Ordering};
+use std::time::Duration;
 
 use mingle_protocol::{Codec, Payload};
 use serde::{Deserialize, Serialize};
@@ -23,6 +24,9 @@ pub struct Traffic {
     sent_parcels: [u64; Codec::ALL.len()],
     /// Parcels read.
     pub received_parcels: u64,
+    /// Time from the first bytes of a parcel to its last ones, of all parcels read. It says how fast the link is, and not how long the
+    /// sender trained.
+    pub receiving: Duration,
 }
 
 impl Traffic {
@@ -57,6 +61,7 @@ impl AddAssign for Traffic {
         self.received_bytes += other.received_bytes;
         self.saved_bytes += other.saved_bytes;
         self.received_parcels += other.received_parcels;
+        self.receiving += other.receiving;
         self.sent_parcels.iter_mut().zip(other.sent_parcels).for_each(|(count, more)| *count += more);
     }
 }
@@ -114,6 +119,7 @@ pub struct Counters {
     saved_bytes: AtomicU64,
     sent_parcels: [AtomicU64; Codec::ALL.len()],
     received_parcels: AtomicU64,
+    receiving_nanoseconds: AtomicU64,
 }
 
 impl Counters {
@@ -134,9 +140,11 @@ impl Counters {
         self.sent_parcels[usize::from(payload.codec().id())].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A parcel was read.
-    pub fn note_received_parcel(&self) {
+    /// A parcel was read, in this time.
+    pub fn note_received_parcel(&self, took: Duration) {
         self.received_parcels.fetch_add(1, Ordering::Relaxed);
+        let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
+        self.receiving_nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
     /// What they stand at.
@@ -148,6 +156,7 @@ impl Counters {
             saved_bytes: of(&self.saved_bytes),
             sent_parcels: std::array::from_fn(|codec| of(&self.sent_parcels[codec])),
             received_parcels: of(&self.received_parcels),
+            receiving: Duration::from_nanos(of(&self.receiving_nanoseconds)),
         }
     }
 }

@@ -71,7 +71,7 @@ pub(crate) struct DriverParts {
     pub keypair: Keypair,
     /// It only comes to leave.
     pub leaves: bool,
-    /// Rounds of the whole training; the plan may begin later than with the first.
+    /// Rounds of the task. A plan may begin later than with the first, and come to another number of them.
     pub rounds: u64,
     pub training: TrainingThread,
     /// The most bytes that it keeps in a record.
@@ -193,6 +193,11 @@ impl<'a> Driver<'a> {
         Ok(Finished { node, place, evaluation, best, privacy, rounds, traffic, ending, timeline })
     }
 
+    /// Rounds over when training is done.
+    fn last_round(&self) -> u64 {
+        self.member.connections.place.plan.last_round(self.parts.rounds)
+    }
+
     /// Goes along with the swarm until the node has drained.
     async fn take_part(&mut self, receivers: &mut EventReceivers) -> Result {
         self.tell_encodings();
@@ -247,9 +252,10 @@ impl<'a> Driver<'a> {
                     return Ok(link_input(to, self.member.connections.links.drop_streams(to)));
                 }
             }
-            Effect::Train { round, from, local_steps, time_box, last_factor } => {
+            Effect::Train { round, from, local_steps, rounds_left, time_box, last_factor } => {
                 let rounds_before = self.first_round;
-                let order = TrainingOrder { round, rounds_before, from, local_steps, time_box, last_factor };
+                let order =
+                    TrainingOrder { round, rounds_before, from, local_steps, rounds_left, time_box, last_factor };
                 self.training.order(order, &self.parts.training)?;
             }
             Effect::Persist(record) => {
@@ -280,11 +286,12 @@ impl<'a> Driver<'a> {
 
     fn on_answer(&mut self, answer: Answer) -> Result {
         match answer {
-            Answer::Trained { round, trained, state, privacy } => {
+            Answer::Trained { round, trained, took, state, privacy } => {
                 let counts = self.training.end(&self.parts.training)?;
                 let Trained { change: delta, steps, loss } = trained;
                 if steps > 0 {
                     self.train_loss = loss;
+                    self.watching.note_local_steps(steps, took);
                 }
                 self.note_privacy(privacy);
                 let state = state.into();

@@ -15,7 +15,7 @@ use crate::error::Result;
 use crate::event_loop::EventReceivers;
 use crate::events::{Event, EventLog};
 use crate::home::Home;
-use crate::membership::{self, CheckedPlan, MembershipService, Verdict, Wanted};
+use crate::membership::{self, CheckedPlan, MembershipService, RoundCosts, Verdict, Wanted};
 use crate::objections::Objection;
 use crate::place::Place;
 use crate::plan;
@@ -92,6 +92,9 @@ impl Member<'_> {
     pub(crate) fn answer(&mut self, wanted: Wanted) -> Option<Wanted> {
         match wanted {
             Wanted::Warning(message) => self.warn(message),
+            Wanted::LocalSteps(steps, RoundCosts { local_step_s, exchange_s }) => {
+                self.log.tell(Event::LocalSteps { steps, local_step_s, exchange_s });
+            }
             Wanted::JoinRequested(peer) => {
                 self.show_waiting();
                 self.log.tell(Event::JoinRequested { peer: peer.to_string() });

@@ -242,8 +242,8 @@ impl Peer {
             guard.objection_to_probe(peer, token)
         })?;
         interface.show_service(&service);
-        if let Some(forget_after) = self.options.automatic_planning {
-            AutoPlanner::start(&service, network.streams.clone(), forget_after)?;
+        if let Some(planning) = self.options.automatic_planning {
+            AutoPlanner::start(&service, network.streams.clone(), planning)?;
         }
         Introductions::start(network, &self.home).await;
         network.bootstrap(self.bootstrap()).await;

@@ -52,6 +52,7 @@ impl Place {
             method: plan.method().to_owned(),
             nodes: plan.node_count(),
             origin: self.origin.clone(),
+            local_steps: plan.local_steps(),
         };
         // |lambda_2| is that of a period, which may have several rounds.
         let share = units::ratio(plan.round_length(), plan.steps().len());

@@ -13,7 +13,8 @@ use mingle_protocol::STALEST_ROUNDS;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::home::Home;
 use crate::membership::{
-    self, CheckedPlan, Membership, PlanNumber, PlanOffer, Progress, Revocations, Role, Signer, Verdict, Waiting,
+    self, CheckedPlan, Membership, PlanNumber, PlanOffer, PlannedBy, Progress, Revocations, Role, Signer, Verdict,
+    Waiting,
 };
 use crate::plan;
 use publisher::Publisher;
@@ -30,6 +31,8 @@ pub struct ApplyOptions {
     pub via: Vec<Multiaddr>,
     /// So long members may take to answer.
     pub timeout: Duration,
+    /// Whose plan it is: an automatic planner leaves that of a person as it is.
+    pub planner: PlannedBy,
 }
 
 /// Something that whoever plans should know, and that stops nobody.
@@ -124,7 +127,7 @@ pub async fn apply(
         let first_round = first_round(newest_signed.as_ref(), &answers, warn);
         let revoked = list_with(home, &publisher.signer, newest_signed.as_ref())?;
         let previous = newest_signed.as_ref().map(|plan| &plan.offer);
-        let offer = PlanOffer::sign(&publisher.signer, previous, first_round, &plan, revoked)?;
+        let offer = PlanOffer::sign(&publisher.signer, previous, first_round, &plan, revoked, options.planner)?;
         let checked = offer.check(Some(publisher.signer.swarm()))?;
         let verdicts = publisher.tell(&checked, newest_signed.as_ref(), answers.keys()).await?;
         match publisher.newest_in(&verdicts)? {

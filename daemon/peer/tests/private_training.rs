@@ -76,7 +76,7 @@ impl Case {
 }
 
 fn train(training: &mut PrivateTraining) -> Trained {
-    let budget = Budget { round: 0, local_steps: 4, last_factor: 0.5, patience: Patience::default() };
+    let budget = Budget { round: 0, local_steps: 4, rounds_left: 1, last_factor: 0.5, patience: Patience::default() };
     training.train(&vec![0.0; DIMENSION], &budget).unwrap()
 }
 

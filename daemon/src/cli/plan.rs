@@ -173,6 +173,9 @@ pub(crate) struct PlanApplyArgs {
     /// Go on only if the file is this plan: its hash, or the first 8 digits of it or more
     #[arg(long, value_name = "HASH")]
     pub(crate) expect: Option<String>,
+    /// Let an operator's peer that runs with --planning auto replace it when somebody comes or goes [default: it stays until another is applied]
+    #[arg(long)]
+    pub(crate) replaceable: bool,
     /// A member that is up; may be given more than once [default: the peer of this home]
     #[arg(long, value_name = "ADDR", value_parser = peer_address)]
     pub(crate) via: Vec<PeerAddress>,

@@ -63,6 +63,9 @@ pub(crate) struct RunArgs {
     /// With --planning auto: plan out who was silent for so long, if most others were not
     #[arg(long, default_value = "24h", value_name = "DURATION", value_parser = duration)]
     pub(crate) evict_after: Duration,
+    /// With --planning auto: local steps of a round [default: 10 at first, then 5 to 200 by what a step and an exchange take the members]
+    #[arg(long, value_name = "N")]
+    pub(crate) local_steps: Option<u32>,
     /// Columns, classes and scaling of the data, as `mingle data card` writes them [default: those of the swarm; of this peer's own data where nobody has any]
     #[arg(long, value_name = "FILE")]
     pub(crate) card: Option<PathBuf>,

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use mingle_net::printable::quoted;
 use mingle_peer::error::Context;
-use mingle_peer::membership::{PlanNumber, Verdict};
+use mingle_peer::membership::{PlanNumber, PlannedBy, Verdict};
 use mingle_peer::plan_apply::{AppliedPlan, ApplyOptions, PlanWarning, apply};
 use mingle_peer::{Error, ErrorKind, Home, Result, plan};
 use mingle_planner::Plan;
@@ -24,7 +24,8 @@ pub(super) fn execute(arguments: &PlanApplyArgs, json: bool) -> Result {
         .enable_all()
         .build()
         .context(ErrorKind::Unexpected, "cannot start the event loop")?;
-    let options = ApplyOptions { via: multiaddrs(&arguments.via), timeout: arguments.timeout };
+    let planner = if arguments.replaceable { PlannedBy::Peer } else { PlannedBy::Person };
+    let options = ApplyOptions { via: multiaddrs(&arguments.via), timeout: arguments.timeout, planner };
     let warn = |warning: PlanWarning| remark!("warning: {warning}");
     runtime.block_on(async {
         let applied = apply(&home, signer, plan, &options, &warn).await?;

@@ -14,7 +14,7 @@ use mingle_builtin::task_file::TaskFile;
 use mingle_models::start_threads;
 use mingle_peer::error::Context;
 use mingle_peer::events::EventSink;
-use mingle_peer::membership::Membership;
+use mingle_peer::membership::{AutomaticPlanning, Membership};
 use mingle_peer::peer::{GivenPlan, Outcome, Peer, PeerOptions, PeerParts, Purpose};
 use mingle_peer::stop::StopHandle;
 use mingle_peer::task::Assignment;
@@ -178,7 +178,8 @@ fn options(arguments: &RunArgs) -> Result<PeerOptions> {
         bootstrap_timeout: arguments.bootstrap_timeout,
         mdns: arguments.mdns == Switch::On,
         plan: arguments.plan.as_ref().map(given).transpose()?,
-        automatic_planning: (arguments.planning == Planning::Auto).then_some(arguments.evict_after),
+        automatic_planning: (arguments.planning == Planning::Auto)
+            .then_some(AutomaticPlanning { forget_after: arguments.evict_after, local_steps: arguments.local_steps }),
         join_timeout: arguments.join_timeout,
         wait: parse_policy(&arguments.wait)?,
         codec: arguments.codec,

@@ -66,6 +66,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("mdns", "MINGLE_MDNS", Form::Text, r#""off""#),
     setting("planning", "MINGLE_PLANNING", Form::Text, r#""operator""#),
     setting("evict_after", "MINGLE_EVICT_AFTER", Form::Text, r#""24h""#),
+    setting("local_steps", "MINGLE_LOCAL_STEPS", Form::Whole, "20"),
     setting("plan", "MINGLE_PLAN", Form::Text, r#""plan.json""#),
     setting("card", "MINGLE_CARD", Form::Text, r#""card.json""#),
     setting("problem", "MINGLE_PROBLEM", Form::Text, r#""problem.toml""#),

@@ -95,6 +95,15 @@ pub enum Event {
         /// Where it came from.
         origin: String,
     },
+    /// This peer plans its swarm with another number of local steps in a round.
+    LocalSteps {
+        /// The number.
+        steps: u32,
+        /// Seconds that one takes, in the median of the members.
+        local_step_s: f64,
+        /// Seconds that an exchange takes, on the slowest of their links.
+        exchange_s: f64,
+    },
     /// The operator's new plan is followed from here on: the ledger begins anew.
     NewPlan {
         /// Its number in the swarm.

@@ -62,6 +62,12 @@ pub struct Status {
     pub weight: Weight,
     /// The last evaluation on the held-out test set.
     pub evaluation: Option<Evaluated>,
+    /// Seconds that a local step takes: the median over the last rounds.
+    #[serde(default)]
+    pub local_step_s: Option<f64>,
+    /// Seconds that an exchange takes: a model on the slowest link from a neighbour, with the round trip.
+    #[serde(default)]
+    pub exchange_s: Option<f64>,
     /// Mean cross-entropy over the last local steps, in nats.
     pub train_loss: Option<f64>,
     /// How much privacy is spent, where changes are private.
@@ -135,6 +141,9 @@ pub struct PlanFacts {
     pub nodes: usize,
     /// Where it came from.
     pub origin: String,
+    /// Local steps of a round; 0 where the peers only average.
+    #[serde(default)]
+    pub local_steps: u32,
 }
 
 /// A push-sum weight, at the end of the last round or of the run.
@@ -210,6 +219,8 @@ impl Status {
             weight: Weight::default(),
             evaluation: None,
             train_loss: None,
+            local_step_s: None,
+            exchange_s: None,
             privacy: None,
             residual: None,
             disagreement: None,

@@ -248,9 +248,10 @@ fn in_vector(order: &Order) -> Response {
     headers.insert("mingle-round", order.round.into());
     match order.work {
         Work::Evaluate => drop(headers.insert("mingle-kind", word("evaluate"))),
-        Work::Train { steps, seconds, last_factor } => {
+        Work::Train { steps, rounds_left, seconds, last_factor } => {
             headers.insert("mingle-kind", word("train"));
             headers.insert("mingle-steps", steps.into());
+            headers.insert("mingle-rounds-left", rounds_left.into());
             headers.insert("mingle-last-factor", number(last_factor));
             if let Some(seconds) = seconds {
                 headers.insert("mingle-seconds", number(seconds));

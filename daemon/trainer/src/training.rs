@@ -36,7 +36,8 @@ impl LocalTraining for ExternalTraining {
 
     fn train(&mut self, from: &[f32], budget: &Budget) -> Result<Trained, TrainingError> {
         let seconds = budget.patience.time_left().map(|left| left.as_secs_f64());
-        let work = Work::Train { steps: budget.local_steps, seconds, last_factor: budget.last_factor };
+        let Budget { local_steps: steps, rounds_left, last_factor, .. } = *budget;
+        let work = Work::Train { steps, rounds_left, seconds, last_factor };
         let answer = self.host.ask(work, budget.round, from, &budget.patience);
         let nothing = || Trained { change: vec![0.0; from.len()], steps: 0, loss: None };
         Ok(match answer {

@@ -116,6 +116,8 @@ pub struct Budget {
     pub round: u64,
     /// Local steps that the plan wants.
     pub local_steps: u32,
+    /// Rounds that train from this one on, this one included, by the present plan: the last rounds of a run only mix.
+    pub rounds_left: u64,
     /// By what the last change was multiplied when it was added to the model: less than 1 where this peer held less weight
     /// than it does in a settled swarm or the change was clipped, more where a time box cut its steps short, 0 where it was
     /// not used. A trainer that carries something over, such as momentum, can account for it.

@@ -215,6 +215,7 @@ mod tests {
             method: "nguyen-he".to_owned(),
             nodes: 3,
             origin: "plan.json".to_owned(),
+            local_steps: 10,
         });
         status.evaluation = Some(Evaluated::new(40, [("accuracy", 0.912), ("loss", 0.3)].into_iter().collect()));
         status.contraction = Contraction { observed: Some(0.987), forecast: Some(0.5) };

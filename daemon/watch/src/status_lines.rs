@@ -43,7 +43,9 @@ pub fn summary(status: &Status) -> Vec<String> {
             format!("{sent:.1} MB sent  {received:.1} MB received"),
         ];
     }
-    let mut lines = vec![head, learning(status), mixing(status), ledger(status)];
+    let mut lines = vec![head, learning(status)];
+    lines.extend(round_costs(status));
+    lines.extend([mixing(status), ledger(status)]);
     lines.extend(status.privacy.as_ref().map(privacy));
     lines.extend(status.trainer.as_ref().map(trainer));
     lines.extend(status.robust.as_ref().map(|robust| receiving(robust, &status.neighbours)));
@@ -75,6 +77,14 @@ fn learning(status: &Status) -> String {
         |last| format!("{}  (round {})", last.metrics.in_columns(), last.round),
     );
     format!("{evaluation}  train loss {}", number(status.train_loss, 3))
+}
+
+/// The local steps of a round, and what they and the exchange take.
+fn round_costs(status: &Status) -> Option<String> {
+    let local_steps = status.plan.as_ref().map(|plan| plan.local_steps).filter(|steps| *steps > 0)?;
+    let in_milliseconds = |seconds: Option<f64>| number(seconds.map(|seconds| 1e3 * seconds), 3);
+    let (step, exchange) = (in_milliseconds(status.local_step_s), in_milliseconds(status.exchange_s));
+    Some(format!("{local_steps} local steps a round  ms: {step} a step, {exchange} an exchange"))
 }
 
 /// How much privacy is spent.

@@ -58,7 +58,8 @@ impl Node {
         let time_box = self.time_box();
         let last_factor = self.training.last_factor;
         self.training.ordered = Some(round);
-        self.effects.push(Effect::Train { round, from, local_steps, time_box, last_factor });
+        let rounds_left = self.training_rounds().saturating_sub(round);
+        self.effects.push(Effect::Train { round, from, local_steps, rounds_left, time_box, last_factor });
         true
     }
 

@@ -8,7 +8,14 @@ fn training_is_asked_for_once_a_round_and_guarded_by_the_weight() {
     let train = effects.iter().find(|effect| matches!(effect, Effect::Train { .. }));
     assert_eq!(
         train,
-        Some(&Effect::Train { round: 0, from: vec![0.0; 3].into(), local_steps: 2, time_box: None, last_factor: 1.0 })
+        Some(&Effect::Train {
+            round: 0,
+            from: vec![0.0; 3].into(),
+            local_steps: 2,
+            rounds_left: u64::MAX,
+            time_box: None,
+            last_factor: 1.0
+        })
     );
     assert_eq!(node.state(), State::Training);
     // With w = w* the whole step is taken.

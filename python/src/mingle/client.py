@@ -82,6 +82,8 @@ class Order:
     """No step should begin later than so long after the order came; None without a time box."""
     last_factor: float
     """By what the change before was multiplied when it was added to the model."""
+    rounds_left: int | None = None
+    """Rounds that train from this one on, this one included, by the present plan; None where the peer does not say."""
 
 
 @dataclass(frozen=True)
@@ -243,6 +245,7 @@ def _order(answer: http_call.Answer) -> Order | Waiting:
             steps=int(headers.get("mingle-steps", "0")),
             seconds=float(headers["mingle-seconds"]) if "mingle-seconds" in headers else None,
             last_factor=float(headers.get("mingle-last-factor", "1")),
+            rounds_left=int(headers["mingle-rounds-left"]) if "mingle-rounds-left" in headers else None,
         )
     except (KeyError, ValueError) as error:
         raise ProtocolError(f"the headers of an order make no sense: {error}") from error

@@ -102,14 +102,18 @@ class Swarm:
     def total_steps(self) -> int:
         """Local steps that this script takes from `join` to the end of the run, by the present plan: for the length of a learning-rate schedule.
 
-        `rounds * steps` where the run has just begun; less for a script that came later, and another number where a new plan has other steps.
+        Less than `rounds * steps`, for the last rounds only mix, and less for a script that came later. It stays the same where a new plan of
+        a swarm with an operator has other steps in a round.
         """
         return self._taken_before + self._taken + self.steps_left
 
     @property
     def steps_left(self) -> int:
-        """Local steps from now to the end of the run, by the present plan."""
-        return max(0, (self._rounds - self.round) * self.steps - self._taken)
+        """Local steps from now to the last that counts, by the present plan: the last rounds of a run only mix."""
+        rounds_left = self._order.rounds_left if self._order is not None else None
+        if rounds_left is None:
+            rounds_left = self._rounds - self.round
+        return max(0, rounds_left * self.steps - self._taken)
 
     @property
     def name(self) -> str:

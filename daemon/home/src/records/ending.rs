@@ -21,6 +21,9 @@ pub struct Ending {
     record: u64,
     /// Rounds done.
     pub rounds: u64,
+    /// Rounds of the task; none where an earlier release wrote the mark, for which they were those done.
+    #[serde(default)]
+    rounds_of_task: Option<u64>,
     /// The peer has handed its weight over and is no member any more.
     #[serde(default)]
     pub left: bool,
@@ -29,7 +32,18 @@ pub struct Ending {
 impl Ending {
     /// A run that ended with this record.
     pub fn new(record: u64, rounds: u64, left: bool) -> Self {
-        Self { schema: SCHEMA.to_owned(), record, rounds, left }
+        Self { schema: SCHEMA.to_owned(), record, rounds, rounds_of_task: None, left }
+    }
+
+    /// The same of a task with so many rounds: plans with other local steps in a round come to another number.
+    #[must_use]
+    pub fn of_task(self, rounds: u64) -> Self {
+        Self { rounds_of_task: Some(rounds), ..self }
+    }
+
+    /// Rounds of the task that is over.
+    pub fn rounds_of_task(&self) -> u64 {
+        self.rounds_of_task.unwrap_or(self.rounds)
     }
 
     /// Marks the run in this home as ended.

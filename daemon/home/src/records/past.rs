@@ -56,7 +56,7 @@ impl Past {
         let ended_as_a_member = ending.as_ref().filter(|ending| !ending.left && is_durable);
         if let Some(ending) = ended_as_a_member
             && recovered.record.books.task != config.task.hash
-            && recovered.record.books.task == task_of(ending.rounds)
+            && recovered.record.books.task == task_of(ending.rounds_of_task())
         {
             // The end is marked for this record: the next one has a larger number, and the mark is none of its own.
             recovered.record.books.task = config.task.hash;

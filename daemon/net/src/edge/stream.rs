@@ -156,8 +156,9 @@ async fn read_all(
         for message in messages {
             match message {
                 Message::Parcel(_) => {
-                    counters.note_received_parcel();
-                    shared.observer.received(node, began.take().unwrap_or(came));
+                    let began = began.take().unwrap_or(came);
+                    counters.note_received_parcel(came.saturating_duration_since(began));
+                    shared.observer.received(node, began);
                 }
                 Message::Collective(_) => {}
                 _ => keep_to_the_rate(&mut control).await,

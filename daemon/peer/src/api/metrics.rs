@@ -259,7 +259,13 @@ mod tests {
             received_bytes: 9,
         };
         Status {
-            plan: Some(PlanFacts { hash: "00".to_owned(), method: String::new(), nodes: 2, origin: String::new() }),
+            plan: Some(PlanFacts {
+                hash: "00".to_owned(),
+                method: String::new(),
+                nodes: 2,
+                origin: String::new(),
+                local_steps: 1,
+            }),
             eta_s: known(),
             weight: Weight { units: 1, value: 0.5, stationary: known(), share: known() },
             evaluation: Some(Evaluated::new(1, [("accuracy", 0.5)].into_iter().collect())),

@@ -55,6 +55,8 @@ impl Driver<'_> {
         let left = self.node.neighbour_views().filter(|neighbour| neighbour.has_left);
         Standing {
             round: self.rounds,
+            last_round: self.last_round(),
+            costs: self.round_costs(),
             left: left.filter_map(|neighbour| self.member.connections.peer(neighbour.id)).collect(),
         }
     }

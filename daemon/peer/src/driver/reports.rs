@@ -42,7 +42,7 @@ impl Driver<'_> {
             }
             NodeEvent::Refused { peer, mismatch } => self.on_mismatch(peer, &mismatch)?,
             // Neighbours that are done before this peer may leave.
-            NodeEvent::NeighbourSuspended { peer, reason } if self.rounds < self.parts.rounds => {
+            NodeEvent::NeighbourSuspended { peer, reason } if self.rounds < self.last_round() => {
                 self.member.log.tell(Event::Suspended { node: peer.index(), reason: in_words(reason).to_owned() });
             }
             NodeEvent::RollbackDetected { incarnation, discarded } => {
@@ -116,7 +116,7 @@ impl Driver<'_> {
         }
         let clipped = (self.parts.config.robust != Robust::Off).then_some(report.clipped);
         self.member.log.tell(Event::Round { round: self.rounds, weight_units: report.mass.units(), clipped });
-        let due = self.rounds.is_multiple_of(self.parts.evaluate_every) || self.rounds == self.parts.rounds;
+        let due = self.rounds.is_multiple_of(self.parts.evaluate_every) || self.rounds == self.last_round();
         // Rounds without training can outrun the evaluation; one at a time is enough.
         if due && self.evaluating.is_none() {
             let model = self.node.ratio();

@@ -64,7 +64,7 @@ impl Driver<'_> {
     fn stopping_now(&self) -> Stopping {
         Stopping {
             round: self.rounds,
-            rounds: self.parts.rounds,
+            rounds: self.last_round(),
             weight_units: self.node.mass().units(),
             durable: self.parts.config.durability == Durability::On,
         }

@@ -9,6 +9,7 @@ use mingle_protocol::{Fault, NeighbourView, Node, NodeId, Robust, RoundReport, S
 
 use super::Driver;
 use super::words::in_words;
+use crate::membership::RoundCosts;
 use crate::status::{Evaluated, Incoming, LinkState, Neighbour, Outgoing, RobustReceiving, State, Weight};
 use crate::training::Evaluation;
 
@@ -24,6 +25,8 @@ pub(super) struct Watching {
     names: BTreeMap<NodeId, String>,
     /// How long each of the last rounds took.
     pace: VecDeque<Duration>,
+    /// How long a local step took in each of them.
+    local_steps: VecDeque<Duration>,
     /// Round and disagreement of the last rounds that heard somebody.
     disagreements: VecDeque<(u64, f64)>,
     weight: Option<Weight>,
@@ -41,6 +44,7 @@ impl Watching {
         Self {
             names: peers.iter().map(|(node, peer)| (*node, peer.to_string())).collect(),
             pace: VecDeque::new(),
+            local_steps: VecDeque::new(),
             disagreements: VecDeque::new(),
             weight: None,
             evaluation: None,
@@ -78,6 +82,11 @@ impl Watching {
         }
         self.weight = Some(weight(report.mass.units(), report.stationary_weight));
         self.is_stale = true;
+    }
+
+    /// So many local steps took so long together.
+    pub(super) fn note_local_steps(&mut self, steps: u32, took: Duration) {
+        keep_last(&mut self.local_steps, took / steps.max(1));
     }
 
     pub(super) fn note_evaluation(&mut self, round: u64, evaluation: &Evaluation) {
@@ -129,6 +138,22 @@ impl Watching {
 }
 
 impl Driver<'_> {
+    /// What the rounds of the present plan take; none before enough of them are over.
+    pub(super) fn round_costs(&self) -> Option<RoundCosts> {
+        let times = &self.watching.local_steps;
+        let local_step = median(times).filter(|_| times.len() >= FEWEST_ROUNDS)?;
+        let links = &self.member.connections.links;
+        let exchange = |view: NeighbourView| {
+            let traffic = links.traffic_with(view.id);
+            let parcels = u32::try_from(traffic.received_parcels).ok().filter(|parcels| *parcels > 0)?;
+            let round_trip = self.watching.round_trip_ms(view.id).unwrap_or_default() / 1e3;
+            Some((traffic.receiving / parcels).as_secs_f64() + round_trip)
+        };
+        let slowest = self.node.neighbour_views().filter_map(exchange).reduce(f64::max)?;
+        let exchanges = to_f64(self.parts.config.schedule.round_length());
+        Some(RoundCosts { local_step_s: local_step.as_secs_f64(), exchange_s: exchanges * slowest })
+    }
+
     /// Shows a fresh snapshot if there is anything new in it.
     pub(super) fn show(&mut self) {
         let state = self.state();
@@ -142,15 +167,19 @@ impl Driver<'_> {
         let config = &self.parts.config;
         let settled = || weight(node.mass().units(), config.schedule.stationary_weight(node.id(), node.step()));
         let last_weight = watching.weight.filter(|_| !matches!(state, State::Draining | State::Done | State::Stopped));
-        let rounds_left = self.parts.rounds.saturating_sub(self.rounds);
+        let last_round = self.last_round();
+        let rounds_left = last_round.saturating_sub(self.rounds);
+        let costs = self.round_costs();
         self.member.board.update(|status| {
             status.state = state;
             status.joined = self.joined;
             status.round = self.rounds;
-            status.rounds = self.parts.rounds;
+            status.rounds = last_round;
             status.eta_s = mean(&watching.pace).filter(|_| is_under_way(state)).map(|pace| pace * to_f64(rounds_left));
             status.weight = last_weight.unwrap_or_else(settled);
             status.evaluation.clone_from(&watching.evaluation);
+            (status.local_step_s, status.exchange_s) =
+                costs.map(|costs| (costs.local_step_s, costs.exchange_s)).unzip();
             status.train_loss = self.train_loss;
             status.privacy = self.parts.privacy;
             status.disagreement = watching.disagreements.back().map(|(_, value)| *value);
@@ -214,6 +243,12 @@ fn keep_last<T>(values: &mut VecDeque<T>, value: T) {
 fn mean(times: &VecDeque<Duration>) -> Option<f64> {
     let count = u32::try_from(times.len()).ok().filter(|count| *count > 0)?;
     Some(times.iter().sum::<Duration>().as_secs_f64() / f64::from(count))
+}
+
+fn median(times: &VecDeque<Duration>) -> Option<Duration> {
+    let mut times: Vec<Duration> = times.iter().copied().collect();
+    times.sort_unstable();
+    times.get(times.len() / 2).copied()
 }
 
 /// The factor per round that fits these disagreements best: the exponential of the least-squares slope of their

@@ -13,8 +13,8 @@ use super::{GivenPlan, Peer};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
 use crate::membership::{
-    self, CheckedPlan, Claim, Membership, MembershipService, PlanNumber, PlanOffer, Revocations, Signer, Standing,
-    Swarm, Verdict, Wanted,
+    self, CheckedPlan, Claim, Membership, MembershipService, PlanNumber, PlanOffer, PlannedBy, Revocations, Signer,
+    Standing, Swarm, Verdict, Wanted,
 };
 use crate::place::Place;
 use crate::plan;
@@ -89,7 +89,8 @@ impl Peer {
                 )
                 .hint("leave --plan out: this peer gets the plan once it is named in it"));
             };
-            let offer = PlanOffer::sign(&signer, None, 0, &given.plan, Revocations::of(&self.home)?)?;
+            let offer =
+                PlanOffer::sign(&signer, None, 0, &given.plan, Revocations::of(&self.home)?, PlannedBy::Person)?;
             return Ok((offer.check(Some(swarm))?, given.origin.clone()));
         }
         self.board.update(|status| status.state = State::WaitingForPlan);
@@ -226,8 +227,8 @@ impl Peer {
                 self.board.update(|status| status.waiting = service.waiting());
                 self.log.tell(Event::JoinRequested { peer: peer.to_string() });
             }
-            // Only a peer that runs asks for a model, or meets others that train something else.
-            Wanted::PlanWithModel(..) | Wanted::OtherTask(..) => {}
+            // Only a peer that runs asks for a model, measures its rounds, or meets others that train something else.
+            Wanted::PlanWithModel(..) | Wanted::LocalSteps(..) | Wanted::OtherTask(..) => {}
             Wanted::Plan(plan, answer) => {
                 if plan::node_of(&plan.plan, &local).is_some() {
                     let _ = answer.send(Verdict::Taken);

@@ -51,7 +51,7 @@ impl Peer {
             plan: finished.place.hash.clone(),
             task: wanted.card.describe(),
             rounds: finished.rounds,
-            rounds_wanted: wanted.rounds,
+            rounds_wanted: finished.place.plan.last_round(wanted.rounds),
             metrics: finished.evaluation.metrics.clone(),
             best: self.best_of(finished.best.take(), stop).await?,
             privacy: finished.privacy,

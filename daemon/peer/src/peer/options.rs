@@ -7,6 +7,7 @@ use libp2p::Multiaddr;
 use mingle_planner::Plan;
 use mingle_protocol::{Codec, Durability, Robust, WaitPolicy};
 
+use crate::membership::AutomaticPlanning;
 use crate::priority::Priority;
 use crate::training::Criterion;
 
@@ -23,8 +24,8 @@ pub struct PeerOptions {
     pub mdns: bool,
     /// The plan; otherwise it is that of a bootstrap peer, or that of the last run in the home.
     pub plan: Option<GivenPlan>,
-    /// The operator of a swarm makes its plans by itself, and plans out who was silent for so long.
-    pub automatic_planning: Option<Duration>,
+    /// The operator of a swarm makes its plans by itself.
+    pub automatic_planning: Option<AutomaticPlanning>,
     /// Training begins after so long without the neighbours that have not come, if one has. A peer that goes on from its records waits a
     /// minute instead: any of them might know more of it than its disk does.
     pub join_timeout: Duration,

@@ -73,7 +73,7 @@ impl Peer {
         access.service.give_models();
         let (mut receivers, member) = self.join_plan(place, network, access, incoming, streams)?;
         (receivers.answers, receivers.written) = (Some(answers), written);
-        let finished = Driver::new(member, parts, recovered)?.run(&mut receivers).await?;
+        let finished = Box::pin(Driver::new(member, parts, recovered)?.run(&mut receivers)).await?;
         self.finish(finished, RunWanted { rounds, card: &*card, form }, &mut receivers.stop).await
     }
 
@@ -94,7 +94,7 @@ impl Peer {
             let max_norm = self.bound_on_a_model_of_others(follows_founder, config);
             let (streams, dimension) = (network.streams.clone(), config.initial.len());
             let asking = membership::borrow_model(streams, place.others(), dimension, max_norm);
-            let rounds = place.plan.first_round() + config.rounds;
+            let rounds = place.plan.first_round().saturating_add(config.rounds);
             config.initial = self.wait_for_model(asking, place.others().len(), incoming, rounds).await?;
         } else if begins_anew {
             config.initial = initial(training)?;

@@ -29,6 +29,8 @@ pub(crate) struct TrainingOrder {
     pub from: Arc<[f32]>,
     /// Those that the plan wants.
     pub local_steps: u32,
+    /// Rounds that train from this one on, this one included.
+    pub rounds_left: u64,
     /// No step begins later.
     pub time_box: Option<Duration>,
     /// By what the change before was multiplied.
@@ -107,6 +109,8 @@ pub(crate) enum Answer {
         round: u64,
         /// What came of them.
         trained: Trained,
+        /// How long they took.
+        took: Duration,
         /// What a restarted peer needs to go on from there.
         state: Vec<u8>,
         /// How much privacy is spent, where changes are private.
@@ -195,16 +199,19 @@ impl Worker {
     }
 
     fn train(&mut self, order: &TrainingOrder) -> Result<Answer> {
-        let TrainingOrder { round, rounds_before, ref from, local_steps, time_box, last_factor } = *order;
+        let TrainingOrder { round, rounds_before, ref from, local_steps, rounds_left, time_box, last_factor } = *order;
+        let began = Instant::now();
         let until = time_box.and_then(|time_box| Instant::now().checked_add(time_box));
         let patience = self.patience().until(until);
-        let budget = Budget { round: rounds_before.saturating_add(round), local_steps, last_factor, patience };
+        let round_of_run = rounds_before.saturating_add(round);
+        let budget = Budget { round: round_of_run, local_steps, rounds_left, last_factor, patience };
         let doing = format!("training in round {round} failed");
         let trained = self.training.train(from, &budget).context(ErrorKind::Training, &doing)?;
         check_length(trained.change.len(), from.len()).context(ErrorKind::Training, &doing)?;
         let state = if self.keeps_state { self.training.state() } else { Vec::new() };
         check_state(&state, self.training.largest_state()).context(ErrorKind::Training, doing)?;
-        Ok(Answer::Trained { round, trained, state, privacy: self.training.privacy() })
+        let (took, privacy) = (began.elapsed(), self.training.privacy());
+        Ok(Answer::Trained { round, trained, took, state, privacy })
     }
 
     fn evaluate(&mut self, round: u64, parameters: &[f32], haste: Haste) -> Result<Answer> {
@@ -265,8 +272,15 @@ mod tests {
         let training = Box::new(Counting(Layout::flat(1)));
         let mut worker = Worker { training, keeps_state: false, is_interrupted: Arc::default() };
         let from: Arc<[f32]> = Arc::from([0.0]);
-        let order =
-            TrainingOrder { round: 3, rounds_before: 40, from, local_steps: 1, time_box: None, last_factor: 1.0 };
+        let order = TrainingOrder {
+            round: 3,
+            rounds_before: 40,
+            from,
+            local_steps: 1,
+            rounds_left: 7,
+            time_box: None,
+            last_factor: 1.0,
+        };
         let Answer::Trained { round, trained, .. } = worker.run(Job::Train(order)) else { panic!("it failed") };
         assert_eq!((round, trained.change), (3, vec![43.0]));
     }

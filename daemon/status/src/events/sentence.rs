@@ -29,6 +29,7 @@ impl Event {
             | Self::TaskOf { .. }
             | Self::OwnCard { .. }
             | Self::JoinRequested { .. }
+            | Self::LocalSteps { .. }
             | Self::NewPlan { .. }
             | Self::PlannedOut { .. }
             | Self::Borrowed { .. }
@@ -128,6 +129,11 @@ impl Event {
             Self::JoinRequested { peer } => {
                 format!("waiting    {peer} has an invitation and waits for a plan that names it")
             }
+            Self::LocalSteps { steps, local_step_s, exchange_s } => format!(
+                "planning   {steps} local steps a round: a step takes {}, an exchange {} on the slowest link",
+                in_milliseconds(*local_step_s),
+                in_milliseconds(*exchange_s)
+            ),
             Self::NewPlan { counter, hash, nodes, node, first_round } => format!(
                 "new plan   {}, blake3:{hash}: {nodes} peers, this is node {node}, from round {first_round} on",
                 PlanNumber(*counter)
@@ -255,6 +261,10 @@ fn set_back(incarnation: u64, discarded_units: u64) -> String {
          goes on with w = 0 and takes the swarm's model",
         mingle_home::units::exact_weight(u128::from(discarded_units))
     )
+}
+
+fn in_milliseconds(seconds: f64) -> String {
+    format!("{:.3} ms", 1e3 * seconds)
 }
 
 /// Whose models this peer begins with.
