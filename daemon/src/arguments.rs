@@ -18,6 +18,7 @@ pub(crate) fn check(arguments: &RunArgs) -> Result {
     if arguments.trainer.is_none() {
         check_no_trainer(arguments)?;
     }
+    check_planning(arguments)?;
     check_each(arguments)
 }
 
@@ -30,17 +31,18 @@ pub(crate) fn check_each(arguments: &RunArgs) -> Result {
     if arguments.max_norm.is_some_and(|norm| norm.is_nan() || norm <= 0.0) {
         return Err(Error::new(ErrorKind::BadInput, "--max-norm must be a positive number"));
     }
+    if let Some(local_steps) = arguments.local_steps {
+        limits::check("local-steps", local_steps.into(), 1..=limits::MOST_LOCAL_STEPS)?;
+    }
     check_trainer(arguments)?;
-    check_planning(arguments)?;
     check_times(arguments)?;
     parse_policy(&arguments.wait).map(drop)
 }
 
 /// Only plans that this peer makes have the local steps that it is told.
 fn check_planning(arguments: &RunArgs) -> Result {
-    let Some(local_steps) = arguments.local_steps else { return Ok(()) };
-    if arguments.planning == Planning::Auto {
-        return limits::check("local-steps", local_steps.into(), 1..=limits::MOST_LOCAL_STEPS);
+    if arguments.local_steps.is_none() || arguments.planning == Planning::Auto {
+        return Ok(());
     }
     let message =
         "--local-steps is for --planning auto, on the operator's peer: elsewhere the plan says how many a round has";

@@ -43,6 +43,12 @@ pub enum Input {
         /// model.
         state: HostState,
     },
+    /// Nobody was there to do the local training asked for by [`Effect::Train`](crate::Effect::Train). It is asked for again, unless a
+    /// neighbour is ahead: a round without training is none, and holds nobody up.
+    Untrained {
+        /// The round it was asked for.
+        round: u64,
+    },
     /// The record asked for by [`Effect::Persist`](crate::Effect::Persist) is on disk, whatever happens next.
     Persisted {
         /// Its number.

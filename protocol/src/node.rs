@@ -231,6 +231,7 @@ impl Node {
             Input::LinkDown { peer } => self.on_link_down(peer),
             Input::Received { from, message } => self.on_message(from, message),
             Input::Trained { round, delta, steps, state } => self.on_trained(round, Change { delta, steps, state }),
+            Input::Untrained { round } => self.on_untrained(round),
             Input::Persisted { number } => self.on_persisted(number),
             Input::Reserved { slots } => self.on_reserved(slots),
             Input::Tick => self.on_tick(),

@@ -42,7 +42,7 @@ pub fn steps_to_accuracy(node_count: usize, steps: &[Step], accuracy: f64) -> Op
     let each = count.div_ceil(steps.len()) * per_period;
     let starts = (AFFORDABLE_WORK / each.max(1)).min(MOST_STARTS);
     // In the middle of an odd number of starts is one of them.
-    let starts = starts.saturating_sub(usize::from(starts % 2 == 0));
+    let starts = starts.saturating_sub(usize::from(starts.is_multiple_of(2)));
     if starts <= 1 {
         return Some(count);
     }

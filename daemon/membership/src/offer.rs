@@ -1,16 +1,19 @@
 //! A plan as peers give it to each other: which generation it begins, at which round, and who signed it.
 
+pub(crate) mod file;
+mod length;
+
 use std::cmp::Ordering;
+use std::fmt;
 use std::num::NonZeroU32;
-use std::path::PathBuf;
-use std::{fmt, fs, io};
 
 use libp2p::PeerId;
 use mingle_home::error::{Context, Error, ErrorKind, Result};
-use mingle_home::home::{Home, write_file};
 use mingle_planner::Plan;
 use mingle_protocol::Generation;
 use serde::{Deserialize, Serialize};
+
+pub(crate) use length::Length;
 
 use crate::authority::Authority;
 use crate::revocations::Revocations;
@@ -26,13 +29,6 @@ const SIGN_ANEW: &str =
 /// Plans of one [term](Authority::term); no swarm comes to more. The number of the term is above these bits.
 const PLANS_OF_TERM: u64 = (1 << 32) - 1;
 
-/// How the file in a home begins that keeps a plan; another form has another number.
-pub(crate) const FILE_HEAD: &[u8] = b"mingle.plan-signed/5\n";
-/// The form before: without the length in local steps and who planned.
-pub(crate) const FOURTH_FILE_HEAD: &[u8] = b"mingle.plan-signed/4\n";
-/// The form before that: without the word on who might sign, which was the founder alone.
-pub(crate) const THIRD_FILE_HEAD: &[u8] = b"mingle.plan-signed/3\n";
-
 /// A plan on its way.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanOffer {
@@ -47,22 +43,12 @@ pub struct PlanOffer {
     /// The [hash](PlanOffer::hash) of the plan before it; zeros in the first one.
     previous: [u8; 32],
     signature: Vec<u8>,
-    /// Who might sign when it was signed.
-    authority: Authority,
     /// The length of the training; none where each round counts for one, whatever its local steps.
     length: Option<Length>,
     /// The one who made it.
     planner: PlannedBy,
-}
-
-/// The length of a training in local steps. It stays the same when a later plan has more of them in a round, or fewer: a training of
-/// `R` rounds takes `R * steps_per_round` at each peer.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Length {
-    /// Local steps of a round of the task: those of a round of the first plan.
-    steps_per_round: u32,
-    /// Local steps that were over when the plan was made.
-    steps_before: u64,
+    /// Who might sign when it was signed.
+    authority: Authority,
 }
 
 /// The one who made a plan.
@@ -336,71 +322,6 @@ impl CheckedPlan {
     pub fn last_round(&self, of_task: u64) -> u64 {
         self.offer.first_round.saturating_add(self.rounds(of_task))
     }
-
-    /// Keeps it in the home, for the next start and for others.
-    pub fn keep(&self, home: &Home) -> Result {
-        let path = path(home);
-        let bytes = postcard::to_stdvec(&self.offer).context(ErrorKind::Unexpected, "cannot encode the plan")?;
-        write_file(&path, &[FILE_HEAD, &bytes].concat())
-    }
-
-    /// The plan that the home kept, checked anew.
-    pub fn kept(home: &Home, swarm: &Swarm) -> Result<Option<Self>> {
-        let path = path(home);
-        let doing = format!("cannot read {}", path.display());
-        let bytes = match fs::metadata(&path) {
-            Ok(metadata) if metadata.len() > (FILE_HEAD.len() + MAX_OFFER_BYTES) as u64 => {
-                return Err(Error::new(ErrorKind::Integrity, format!("{doing}: it is too long")));
-            }
-            Ok(_) => fs::read(&path).context(ErrorKind::BadInput, &doing)?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error).context(ErrorKind::BadInput, doing),
-        };
-        Self::parse(&bytes, swarm, doing).map(Some)
-    }
-
-    /// What the bytes of such a file say; `doing` is for what they do not.
-    pub(crate) fn parse(bytes: &[u8], swarm: &Swarm, doing: String) -> Result<Self> {
-        let read = if let Some(bytes) = bytes.strip_prefix(FILE_HEAD) {
-            postcard::from_bytes(bytes)
-        } else if let Some(bytes) = bytes.strip_prefix(FOURTH_FILE_HEAD) {
-            postcard::from_bytes(bytes).map(FourthForm::offer)
-        } else if let Some(bytes) = bytes.strip_prefix(THIRD_FILE_HEAD) {
-            postcard::from_bytes(bytes).map(ThirdForm::offer)
-        } else {
-            let message = format!("{doing}: it is damaged, or another release of Mingle wrote it");
-            return Err(Error::new(ErrorKind::Integrity, message).hint(
-                "remove the file: a member gets the plan from others, and the operator signs one with mingle plan apply",
-            ));
-        };
-        let offer = read.context(ErrorKind::Integrity, doing)?;
-        // It held when it was kept, whoever may sign now.
-        offer.check_past(swarm)
-    }
-}
-
-impl Length {
-    /// The length of a training that goes on at this round with `plan`, and was under `previous` before; none without local steps.
-    fn from_round(first_round: u64, plan: &Plan, previous: Option<&PlanOffer>) -> Option<Self> {
-        let before = previous.and_then(|previous| {
-            let plan = previous.plan().ok()?;
-            let rounds = first_round.saturating_sub(previous.first_round);
-            Some((previous.length?, rounds.saturating_mul(plan.local_steps().into())))
-        });
-        let length = match before {
-            Some((length, steps)) => Self { steps_before: length.steps_before.saturating_add(steps), ..length },
-            None => {
-                let steps_per_round = plan.local_steps();
-                Self { steps_per_round, steps_before: first_round.saturating_mul(steps_per_round.into()) }
-            }
-        };
-        (length.steps_per_round > 0).then_some(length)
-    }
-
-    /// Local steps that a task of so many rounds has left.
-    fn steps_left(self, of_task: u64) -> u64 {
-        of_task.saturating_mul(self.steps_per_round.into()).saturating_sub(self.steps_before)
-    }
 }
 
 /// The number of the plan after `last`, in this term.
@@ -423,49 +344,17 @@ fn number_after(last: u64, term: u32) -> Result<u64> {
     Ok(last + 1)
 }
 
-/// An offer as the fourth form has it.
-#[derive(Deserialize)]
-struct FourthForm {
-    third: ThirdForm,
-    authority: Authority,
-}
-
-impl FourthForm {
-    fn offer(self) -> PlanOffer {
-        PlanOffer { authority: self.authority, ..self.third.offer() }
-    }
-}
-
-/// An offer as the third form has it.
-#[derive(Deserialize)]
-struct ThirdForm {
-    counter: u64,
-    first_round: u64,
-    plan: Vec<u8>,
-    revoked: Revocations,
-    previous: [u8; 32],
-    signature: Vec<u8>,
-}
-
-impl ThirdForm {
-    fn offer(self) -> PlanOffer {
-        let Self { counter, first_round, plan, revoked, previous, signature } = self;
-        let (authority, length, planner) = (Authority::default(), None, PlannedBy::Peer);
-        PlanOffer { counter, first_round, plan, revoked, previous, signature, authority, length, planner }
-    }
-}
-
-fn path(home: &Home) -> PathBuf {
-    home.root().join("plan.signed")
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use super::*;
+    use std::fs;
+
     use libp2p::identity::Keypair;
+    use mingle_home::home::Home;
     use mingle_planner::{DesignOptions, Method};
 
+    use super::file::{FILE_HEAD, path};
+    use super::*;
     use crate::authority::CLOCK_SKEW_S;
     use crate::times::now_unix_s;
 

@@ -286,6 +286,10 @@ impl<'a> Driver<'a> {
 
     fn on_answer(&mut self, answer: Answer) -> Result {
         match answer {
+            Answer::Untrained { round } => {
+                let counts = self.training.end(&self.parts.training)?;
+                if counts { self.feed(Input::Untrained { round }) } else { Ok(()) }
+            }
             Answer::Trained { round, trained, took, state, privacy } => {
                 let counts = self.training.end(&self.parts.training)?;
                 let Trained { change: delta, steps, loss } = trained;

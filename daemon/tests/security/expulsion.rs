@@ -2,14 +2,14 @@
 
 use std::fs;
 
-use crate::support::founded_swarm::{ENDLESS, Swarm};
+use crate::support::founded_swarm::{ENDLESS, PLANS_ITSELF, Swarm};
 use crate::support::{RunningPeer, assert_fails, mingle, run, stderr, stdout, text};
 use serde_json::Value;
 
 #[test]
 fn an_expelled_peer_is_planned_out_and_neither_its_ticket_nor_an_empty_home_brings_it_back() {
     let swarm = Swarm::found();
-    let mut operator = swarm.start_operator(&[&["--planning", "auto"], &ENDLESS[..]].concat());
+    let mut operator = swarm.start_operator(&[&PLANS_ITSELF[..], &ENDLESS[..]].concat());
     operator.address();
     let ticket = swarm.invite(4);
     let mut stays = swarm.join(1, &ticket, &ENDLESS);

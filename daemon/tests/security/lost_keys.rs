@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use crate::support::founded_swarm::{ENDLESS, Swarm};
+use crate::support::founded_swarm::{ENDLESS, PLANS_ITSELF, Swarm};
 use crate::support::{assert_fails, read_json, run, stderr, stdout, text};
 use serde_json::Value;
 
@@ -14,7 +14,7 @@ fn id(swarm: &Swarm, peer: usize) -> String {
 #[test]
 fn a_member_whose_key_was_stolen_gets_another_and_the_old_one_opens_nothing() {
     let swarm = Swarm::found();
-    let mut operator = swarm.start_operator(&[&["--planning", "auto"], &ENDLESS[..]].concat());
+    let mut operator = swarm.start_operator(&[&PLANS_ITSELF[..], &ENDLESS[..]].concat());
     operator.address();
     let mut ben = swarm.join(1, &swarm.invite(1), &ENDLESS);
     assert_eq!(operator.wait_for("plan")["nodes"], 2);
@@ -133,7 +133,7 @@ fn the_key_of_an_operator_stays_offline_while_a_delegate_signs_until_it_is_taken
     assert!(told(&["operator", "show", "--home", text(&online)]).contains("by delegation 1"));
 
     // The home of the operator runs no peer; the delegate's plans, invites and expels.
-    let mut ana = swarm.start(1, &[&["--planning", "auto"], &ENDLESS[..]].concat());
+    let mut ana = swarm.start(1, &[&PLANS_ITSELF[..], &ENDLESS[..]].concat());
     ana.address();
     let ticket = told(&["invite", "--home", text(&online), "--uses", "5"]);
     let mut ben = swarm.join(2, &ticket, &ENDLESS);

@@ -12,6 +12,9 @@ pub(crate) struct Swarm {
 /// Enough rounds that none is over before it has been looked at.
 pub(crate) const ENDLESS: [&str; 2] = ["--rounds", "1000000"];
 
+/// The operator's peer plans, and makes no plan but for members that come and go.
+pub(crate) const PLANS_ITSELF: [&str; 4] = ["--planning", "auto", "--local-steps", "1"];
+
 impl Swarm {
     /// Founded by peer 0.
     pub(crate) fn found() -> Self {

@@ -12,7 +12,7 @@ use serde_json::Value;
 use crate::support::{RunningPeer, run, stderr, stdout, text};
 
 pub(crate) const EDGE: StreamProtocol = StreamProtocol::new("/mingle/edge/1");
-pub(crate) const SWARM: StreamProtocol = StreamProtocol::new("/mingle/swarm/4");
+pub(crate) const SWARM: StreamProtocol = StreamProtocol::new("/mingle/swarm/5");
 pub(crate) const PROBE: StreamProtocol = StreamProtocol::new("/mingle/probe/1");
 /// Nothing that is asked of a sound peer takes longer.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);

@@ -2,6 +2,7 @@
 
 use std::path::PathBuf;
 
+use crate::support::founded_swarm::PLANS_ITSELF;
 use crate::support::{RunningPeer, run, stderr, stdout, text};
 
 const TASK: [&str; 8] = ["--model", "softmax", "--split", "iid", "--evaluate-every", "20", "--rounds", "10000000"];
@@ -75,7 +76,7 @@ fn trains_on(peer: &mut RunningPeer) {
 #[test]
 fn a_swarm_that_plans_itself_grows_from_one_to_five_while_it_trains() {
     let swarm = Swarm::found();
-    let mut peers = vec![swarm.start(0, &["--planning", "auto"])];
+    let mut peers = vec![swarm.start(0, &PLANS_ITSELF[..])];
     peers[0].address();
     for newcomer in 1..5 {
         let mut peer = swarm.join(newcomer, &[]);
@@ -101,7 +102,7 @@ fn a_swarm_that_plans_itself_grows_from_one_to_five_while_it_trains() {
 fn a_newcomer_begins_with_the_model_of_a_member_that_is_back_and_has_met_nobody_yet() {
     let swarm = Swarm::found();
     let soon = ["--join-timeout", "1s"];
-    let operator = [&["--planning", "auto"], &soon[..]].concat();
+    let operator = [&PLANS_ITSELF[..], &soon[..]].concat();
     let mut first = swarm.start(0, &operator);
     first.address();
     let mut second = swarm.join(1, &soon);

@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use crate::support::founded_swarm::{ENDLESS, Swarm, TASK};
+use crate::support::founded_swarm::{ENDLESS, PLANS_ITSELF, Swarm, TASK};
 use crate::support::{RunningPeer, assert_fails, run, stderr, stdout, text};
 
 #[test]
@@ -258,7 +258,7 @@ fn a_peer_that_leaves_hands_its_weight_over_and_is_gone_for_good() {
 #[test]
 fn a_swarm_that_plans_itself_takes_in_who_has_a_ticket_and_lets_go_of_who_leaves() {
     let swarm = Swarm::found();
-    let mut operator = swarm.start_operator(&[&["--planning", "auto"], &ENDLESS[..]].concat());
+    let mut operator = swarm.start_operator(&[&PLANS_ITSELF[..], &ENDLESS[..]].concat());
     operator.address();
     let ticket = swarm.invite(2);
     let mut first = swarm.join(1, &ticket, &ENDLESS);

@@ -3,7 +3,7 @@
 use crate::support::founded_swarm;
 use std::process::Command;
 
-use crate::support::founded_swarm::ENDLESS;
+use crate::support::founded_swarm::{ENDLESS, PLANS_ITSELF};
 use crate::support::planned_swarm::PlannedSwarm;
 use crate::support::played_peers::{Connection, EDGE, PATIENCE, SWARM, Swarm, framed, greeting, say};
 use crate::support::{RunningPeer, run, stderr, text};
@@ -76,7 +76,7 @@ fn a_member_with_another_protocol_is_named_with_both_versions_and_the_others_tra
 #[test]
 fn a_newcomer_with_another_protocol_is_not_let_in_whatever_its_ticket() {
     let swarm = founded_swarm::Swarm::found();
-    let mut operator = swarm.start_operator(&[&["--planning", "auto"], &ENDLESS[..]].concat());
+    let mut operator = swarm.start_operator(&[&PLANS_ITSELF[..], &ENDLESS[..]].concat());
     let address = operator.address().parse().unwrap();
     let ticket: Ticket = swarm.invite(2).parse().unwrap();
     let newcomer = Keypair::generate_ed25519();

@@ -7,6 +7,7 @@ mod support;
 mod best_model;
 mod codecs;
 mod compare_alone;
+mod local_steps;
 mod optimizers;
 mod personal_layers;
 mod privacy;

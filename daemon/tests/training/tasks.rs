@@ -327,7 +327,8 @@ fn founded(folder: &Path, more: &[&str]) -> (RunningPeer, String) {
     let home = folder.join("founder");
     let founded = run(&["init", "--home", text(&home), "--swarm", "ward7"]);
     assert!(founded.status.success(), "{}", stderr(&founded));
-    let mut operator = RunningPeer::start(&[&["--home", text(&home), "--planning", "auto"], more].concat());
+    let mut operator =
+        RunningPeer::start(&[&["--home", text(&home), "--planning", "auto", "--local-steps", "1"], more].concat());
     operator.address();
     let ticket = run(&["invite", "--home", text(&home), "--uses", "3"]);
     assert!(ticket.status.success(), "{}", stderr(&ticket));

@@ -6,7 +6,7 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
-use crate::support::founded_swarm::Swarm;
+use crate::support::founded_swarm::{PLANS_ITSELF, Swarm};
 use crate::support::pair::Pair;
 use crate::support::planned_swarm::ONE;
 use crate::support::trainer::Trainer;
@@ -41,7 +41,7 @@ fn attach_to_take(home: &Path) -> Trainer {
 #[test]
 fn a_swarm_that_plans_itself_grows_and_shrinks_while_trainers_train() {
     let swarm = Swarm::found();
-    let mut operator = swarm.start_operator(&[&["--planning", "auto"], &ENDLESS[..]].concat());
+    let mut operator = swarm.start_operator(&[&PLANS_ITSELF[..], &ENDLESS[..]].concat());
     operator.address();
     let ticket = swarm.invite(2);
     let mut trainers = vec![train_for(swarm.home(0), [0.0, 3.0])];

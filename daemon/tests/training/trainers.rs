@@ -251,7 +251,8 @@ fn a_peer_that_is_killed_goes_on_with_its_model_and_what_its_trainer_kept() {
     let kept = String::from_utf8(trainers[0].call("GET", "/v1/trainer/state", &[], &[]).body).unwrap();
     let kept: u64 = kept.strip_prefix("round ").unwrap().parse().unwrap();
     // Rounds go on while a record is written: the last ones may be lost, model and state together.
-    assert!((recovered.saturating_sub(1)..=recovered).contains(&kept), "{kept} in round {recovered}");
+    // A trainer that was late once has trained fewer rounds than its peer has done.
+    assert!((18..=19).contains(&kept) && kept <= recovered, "{kept} in round {recovered}");
     let moved: f32 = order.vector().iter().zip(&first_model).map(|(now, then)| (now - then).abs()).sum();
     assert!(moved < 2.0, "{:?} after {first_model:?}", order.vector());
     for _ in 0..5 {
@@ -261,6 +262,29 @@ fn a_peer_that_is_killed_goes_on_with_its_model_and_what_its_trainer_kept() {
         peer.kill();
     }
     swarm.audit("both are killed");
+}
+
+#[test]
+fn rounds_do_not_run_out_while_nobody_trains() {
+    let pair = Pair::new();
+    let mut peers = pair.start(&ENDLESS);
+    let mut trainers = [Trainer::new(&pair.home(0), [0.0, 3.0]), Trainer::new(&pair.home(1), [4.0, 1.0])];
+    trainers.iter_mut().for_each(|trainer| drop(trainer.attach()));
+    for _ in 0..10 {
+        trainers.iter().for_each(|trainer| drop(trainer.answer(&trainer.order())));
+    }
+    // Both are late by far more than a round takes.
+    peers.iter_mut().for_each(|peer| drop(peer.wait_through_rounds_for("trainer_gone")));
+    for node in 0..2 {
+        let round = status(&pair.home(node))["round"].as_u64().unwrap();
+        assert!(round <= 11, "{round} rounds, of which 10 were trained");
+    }
+    // One that trains holds nobody up, and is held up by nobody.
+    for _ in 0..10 {
+        drop(trainers[0].answer(&trainers[0].order()));
+    }
+    let other = trainers[1].order();
+    assert_eq!(trainers[1].answer(&other).status, 200, "the order is open still");
 }
 
 /// A trainer in twelve lines of shell: it moves nothing, and says so with as many steps as are wanted.

@@ -185,6 +185,7 @@ impl TrainerHost {
     /// No trainer will attach any more: a peer that waits for the first one ends, one that trains mixes on without local steps.
     pub(crate) fn fail(&self, error: Error) {
         if self.state().is_ready() {
+            self.change(|state| state.is_deserted = true);
             let message = format!("{error:#}: this peer mixes on without local steps");
             return self.tell(Event::Warning { message });
         }

@@ -148,6 +148,7 @@ impl Supervisor {
     /// It ended without an error, and is not started again.
     fn on_success(&self, has_attached: bool) {
         if has_attached || self.host.state().is_ready() {
+            self.host.change(|state| state.is_deserted = true);
             let message =
                 "the trainer has ended before the run was over: this peer mixes on without local steps".to_owned();
             return self.host.tell(Event::Warning { message });

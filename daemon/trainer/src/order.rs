@@ -38,6 +38,6 @@ impl Order {
 /// Kinds of orders.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) enum Work {
-    Train { steps: u32, seconds: Option<f64>, last_factor: f64 },
+    Train { steps: u32, rounds_left: u64, seconds: Option<f64>, last_factor: f64 },
     Evaluate,
 }

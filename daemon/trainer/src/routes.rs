@@ -175,6 +175,7 @@ async fn state(Served(host): Served<TrainerHost>, headers: HeaderMap) -> Answere
 async fn detach(Served(host): Served<TrainerHost>, headers: HeaderMap) -> Answered {
     check_session(&host, &headers)?;
     let who = host.state().session.as_ref().map(|session| session.description.clone()).unwrap_or_default();
+    host.change(State::note_farewell);
     host.detach(format!("{who} has detached"));
     Ok(StatusCode::NO_CONTENT.into_response())
 }

@@ -106,6 +106,8 @@ pub(crate) struct State {
     pace: Pace,
     /// The command of the trainer runs, and its end will be seen.
     pub(crate) is_watched: bool,
+    /// The trainer has ended for good, by its own word or because its command is not started again, and nobody has attached since.
+    pub(crate) is_deserted: bool,
     /// Who runs the peer waits for nothing any more.
     pub(crate) is_hurried: bool,
 }
@@ -142,6 +144,7 @@ impl State {
         }
         self.session = Some(Session::new(id, attach, caller, now));
         self.attachments += 1;
+        self.is_deserted = false;
         // A new trainer is not late with what its predecessor was asked.
         if let Some(order) = &mut self.order {
             (order.lateness, order.opened) = (Lateness::InTime, now);
@@ -322,6 +325,11 @@ impl State {
         self.session.as_ref().filter(|_| was_told && self.answer.is_some()).map(|session| session.description.clone())
     }
 
+    /// The trainer says that it goes. One whose command runs may be started again: how that ends tells whether it goes for good.
+    pub(crate) fn note_farewell(&mut self) {
+        self.is_deserted = !self.is_watched;
+    }
+
     /// Nobody wants the answer any more.
     pub(crate) fn withdraw(&mut self) {
         (self.order, self.answer) = (None, None);
@@ -374,7 +382,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    const TRAIN: Work = Work::Train { steps: 10, seconds: None, last_factor: 1.0 };
+    const TRAIN: Work = Work::Train { steps: 10, rounds_left: 5, seconds: None, last_factor: 1.0 };
 
     fn introduction() -> Attach {
         let text = r#"{"protocol": 1, "name": "x", "layout": [["w", [2]]], "initial": "offer", "evaluates": true}"#;

@@ -12,11 +12,13 @@ use crate::state::{Answer, means};
 pub(crate) struct ExternalTraining {
     host: TrainerHost,
     task: TrainedTask,
+    /// No answer came to the last order, and one may come later.
+    is_absent: bool,
 }
 
 impl ExternalTraining {
     pub(crate) fn new(host: TrainerHost, task: TrainedTask) -> Self {
-        Self { host, task }
+        Self { host, task, is_absent: false }
     }
 }
 
@@ -34,11 +36,16 @@ impl LocalTraining for ExternalTraining {
         true
     }
 
+    fn is_absent(&self) -> bool {
+        self.is_absent
+    }
+
     fn train(&mut self, from: &[f32], budget: &Budget) -> Result<Trained, TrainingError> {
         let seconds = budget.patience.time_left().map(|left| left.as_secs_f64());
         let Budget { local_steps: steps, rounds_left, last_factor, .. } = *budget;
         let work = Work::Train { steps, rounds_left, seconds, last_factor };
         let answer = self.host.ask(work, budget.round, from, &budget.patience);
+        self.is_absent = answer.is_none() && !budget.patience.is_over() && !self.host.state().is_deserted;
         let nothing = || Trained { change: vec![0.0; from.len()], steps: 0, loss: None };
         Ok(match answer {
             Some(Answer::Change { vector: Some(change), steps, loss }) => Trained { change, steps, loss },

@@ -52,6 +52,12 @@ pub trait LocalTraining: Send {
         false
     }
 
+    /// Whether whoever trains was not there when a round without steps was trained last, and may come back: the peer then asks again,
+    /// and its round lasts until it is trained or a neighbour is ahead.
+    fn is_absent(&self) -> bool {
+        false
+    }
+
     /// Takes the local steps of a round, beginning at `from`, `[dimension]`.
     ///
     /// # Errors

@@ -171,6 +171,10 @@ impl LocalTraining for PersonalLayers {
         self.training.begins_with_the_founder()
     }
 
+    fn is_absent(&self) -> bool {
+        self.training.is_absent()
+    }
+
     fn train(&mut self, from: &[f32], budget: &Budget) -> Result<Trained, TrainingError> {
         let from = self.whole(from)?;
         let Trained { change, steps, loss } = self.training.train(&from, budget)?;

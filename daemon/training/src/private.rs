@@ -83,6 +83,10 @@ impl LocalTraining for PrivateTraining {
         self.training.begins_with_the_founder()
     }
 
+    fn is_absent(&self) -> bool {
+        self.budget.next().is_some() && self.training.is_absent()
+    }
+
     fn train(&mut self, from: &[f32], budget: &Budget) -> Result<Trained, TrainingError> {
         if self.budget.next().is_none() {
             return Ok(nothing(from.len()));

@@ -56,7 +56,7 @@ pub fn summary(status: &Status) -> Vec<String> {
 fn trainer(TrainerStatus { attached }: &TrainerStatus) -> String {
     match attached {
         Some(trainer) => format!("trained by {trainer}"),
-        None => "NO TRAINER: this peer mixes on without local steps".to_owned(),
+        None => "NO TRAINER: this peer mixes on without local steps as soon as a neighbour is ahead".to_owned(),
     }
 }
 

@@ -260,6 +260,12 @@ impl Node {
         self.peers.values().any(is_through) && self.peers.values().all(|peer| peer.left || is_through(peer))
     }
 
+    /// Whether a neighbour has sent its parcels of the present step, and so waits for this node, or soon will.
+    pub(super) fn is_awaited(&self) -> bool {
+        let claims = self.claims();
+        self.peers.values().any(|peer| peer.is_active() && self.credible(peer, &claims) > self.step)
+    }
+
     /// Nobody will ever send or take mass again, and there is none to train on or nothing to train.
     pub(super) fn is_left_alone(&self) -> bool {
         let no_input = self.peers.values().all(|peer| peer.incoming.as_ref().is_none_or(InLink::is_complete));

@@ -86,8 +86,7 @@ impl Node {
             self.tally = RoundTally::default();
             self.take_up_held_back();
             if self.begin_training() {
-                let deadline = self.config.training_deadline;
-                self.phase = Phase::Training { give_up_at: deadline.map(|deadline| self.now + deadline) };
+                self.phase = self.training_phase();
                 return false;
             }
         }

@@ -78,6 +78,25 @@ impl Node {
         }
     }
 
+    pub(super) fn on_untrained(&mut self, round: u64) {
+        if self.training.ordered.take_if(|ordered| *ordered == round).is_none() {
+            self.ignore(self.config.id, Fault::UnexpectedTraining);
+            return;
+        }
+        if !matches!(self.phase, Phase::Training { .. }) || round != self.round() {
+            return;
+        }
+        self.training.last_factor = 0.0;
+        let waits = !self.is_awaited() && self.begin_training();
+        self.phase = if waits { self.training_phase() } else { Phase::AwaitingRoom(self.new_wait()) };
+    }
+
+    /// The wait for a training that was asked for now.
+    pub(super) fn training_phase(&self) -> Phase {
+        let deadline = self.config.training_deadline;
+        Phase::Training { give_up_at: deadline.map(|deadline| self.now + deadline) }
+    }
+
     /// Goes on without the change of a training that takes too long: it is not waited for again until it has come.
     pub(super) fn try_go_on_untrained(&mut self, give_up_at: Option<Time>) -> bool {
         if give_up_at.is_none_or(|at| self.now < at) {

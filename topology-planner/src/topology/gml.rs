@@ -37,7 +37,7 @@ pub(super) fn read(text: &str) -> Result<TopologyReading, TopologyError> {
             Token::Close => reader.close(&tokens)?,
             Token::Word(key) => {
                 let value = tokens.next()?;
-                reader.value(key, value, &tokens)?;
+                reader.value(key, value.as_ref(), &tokens)?;
             }
             Token::Open | Token::Quoted(_) => return Err(tokens.error("a value without a key")),
         }
@@ -70,7 +70,7 @@ struct OpenNode {
 }
 
 impl<'t> GmlReader<'t> {
-    fn value(&mut self, key: &'t str, value: Option<Token<'t>>, tokens: &Tokens<'t>) -> Result<(), TopologyError> {
+    fn value(&mut self, key: &'t str, value: Option<&Token<'t>>, tokens: &Tokens<'t>) -> Result<(), TopologyError> {
         match value {
             None | Some(Token::Close) => Err(tokens.error(format!("{key} has no value"))),
             Some(Token::Open) => self.open(key, tokens),
@@ -79,7 +79,7 @@ impl<'t> GmlReader<'t> {
                 Ok(())
             }
             Some(Token::Quoted(value)) => {
-                let plain = quick_xml::escape::unescape(value).unwrap_or(value.into());
+                let plain = quick_xml::escape::unescape(value).unwrap_or((*value).into());
                 self.scalar(key, &plain);
                 Ok(())
             }

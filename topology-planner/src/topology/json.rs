@@ -85,14 +85,14 @@ pub(super) fn read(text: &str) -> Result<TopologyReading, TopologyError> {
         return Err(missing("\"nodes\""));
     };
     if let Some(base) = &document.base {
-        return read_base(nodes, base);
+        return read_base(&nodes, base);
     }
     let edges = match document.edges.take() {
         Some(edges) => Some(edges),
         None => parse::<Links>(text)?.links,
     };
     match edges {
-        Some(edges) => read_graph(nodes, edges, document),
+        Some(edges) => read_graph(&nodes, edges, document),
         None => Err(missing("\"edges\"")),
     }
 }
@@ -102,7 +102,7 @@ fn parse<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, TopologyError> {
 }
 
 /// A plan file numbers its nodes from 0 in the order of its list.
-fn read_base(nodes: Vec<Node>, base: &BaseGraph) -> Result<TopologyReading, TopologyError> {
+fn read_base(nodes: &[Node], base: &BaseGraph) -> Result<TopologyReading, TopologyError> {
     let names = nodes.iter().enumerate().map(|(number, node)| node.id(number)).collect();
     let topology = Topology::new(names, &base.edges)?;
     let topology = match &base.interference {
@@ -113,7 +113,7 @@ fn read_base(nodes: Vec<Node>, base: &BaseGraph) -> Result<TopologyReading, Topo
     Ok(TopologyReading { topology, format: TopologyFormat::Plan, edge_attributes, named_by_label: 0, placed: 0 })
 }
 
-fn read_graph(nodes: Vec<Node>, edges: Vec<Edge>, document: GraphDocument) -> Result<TopologyReading, TopologyError> {
+fn read_graph(nodes: &[Node], edges: Vec<Edge>, document: GraphDocument) -> Result<TopologyReading, TopologyError> {
     let mut builder = Builder::default();
     for (number, node) in nodes.iter().enumerate() {
         let number = builder.add_node(&node.id(number))?;

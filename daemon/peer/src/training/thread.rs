@@ -116,6 +116,11 @@ pub(crate) enum Answer {
         /// How much privacy is spent, where changes are private.
         privacy: Option<PrivacySpending>,
     },
+    /// Nobody was there to train in this round.
+    Untrained {
+        /// The round.
+        round: u64,
+    },
     /// A model was evaluated.
     Evaluated {
         /// The round after which it was taken.
@@ -207,6 +212,9 @@ impl Worker {
         let budget = Budget { round: round_of_run, local_steps, rounds_left, last_factor, patience };
         let doing = format!("training in round {round} failed");
         let trained = self.training.train(from, &budget).context(ErrorKind::Training, &doing)?;
+        if trained.steps == 0 && self.training.is_absent() {
+            return Ok(Answer::Untrained { round });
+        }
         check_length(trained.change.len(), from.len()).context(ErrorKind::Training, &doing)?;
         let state = if self.keeps_state { self.training.state() } else { Vec::new() };
         check_state(&state, self.training.largest_state()).context(ErrorKind::Training, doing)?;

@@ -189,7 +189,9 @@ impl Event {
         match self {
             Self::WaitingForTrainer { socket } => format!("waiting    for a trainer, at {socket}"),
             Self::TrainerAttached { trainer } => format!("trainer    {trainer} is attached"),
-            Self::TrainerGone { reason } => format!("NO TRAINER {reason}; this peer mixes on without local steps"),
+            Self::TrainerGone { reason } => {
+                format!("NO TRAINER {reason}; this peer mixes on without local steps as soon as a neighbour is ahead")
+            }
             Self::TrainerStarted { command, process } => {
                 format!("trainer    `{command}` is started, process {process}")
             }

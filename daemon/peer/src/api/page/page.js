@@ -150,7 +150,7 @@ function showFacts(next) {
     "Weight on disk": next.durable ? "yes" : "no",
     "Incarnation": String(next.incarnation),
     "Privacy": privacy(next),
-    ...(next.trainer && { "Trained by": next.trainer.attached ?? "nobody: it mixes on without local steps" }),
+    ...(next.trainer && { "Trained by": next.trainer.attached ?? "nobody: it mixes on without local steps as soon as a neighbour is ahead" }),
     "Refused": refused.join(", ") || "nothing",
     "Plan": next.plan ? next.plan.hash.slice(0, 12) + " (" + next.plan.origin + ")" : "none yet",
     "Listens on": next.addresses.join(" ") || "–",
