@@ -12,7 +12,7 @@ fn training_is_asked_for_once_a_round_and_guarded_by_the_weight() {
             round: 0,
             from: vec![0.0; 3].into(),
             local_steps: 2,
-            rounds_left: u64::MAX,
+            rounds_left: 10,
             time_box: None,
             last_factor: 1.0
         })
