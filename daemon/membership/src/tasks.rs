@@ -38,9 +38,21 @@ impl MembershipService {
 
     /// Asks a neighbour whose task has another hash what it is, and hands in the first difference, or else `otherwise`.
     pub async fn explain(&self, mut streams: libp2p_stream::Control, node: NodeId, peer: PeerId, otherwise: String) {
-        let theirs = fetch_task(&mut streams, peer, None).await.ok().flatten();
-        let ours = self.state().work.clone();
-        let difference = ours.zip(theirs).and_then(|(ours, theirs)| ours.difference(&ours.assignment(), &theirs));
+        let difference = self.difference_with(&mut streams, peer).await;
         self.hand_in(Wanted::OtherTask(node, difference.unwrap_or(otherwise))).await;
+    }
+
+    /// Asks a neighbour that has not come what it does, and hands in the first difference, if there is one.
+    pub async fn look_for_difference(&self, mut streams: libp2p_stream::Control, node: NodeId, peer: PeerId) {
+        if let Some(difference) = self.difference_with(&mut streams, peer).await {
+            self.hand_in(Wanted::OtherTask(node, difference)).await;
+        }
+    }
+
+    /// The first difference between what this peer does and what that member does; none where it does the same, or does not say.
+    pub async fn difference_with(&self, streams: &mut libp2p_stream::Control, peer: PeerId) -> Option<String> {
+        let theirs = fetch_task(streams, peer, None).await.ok().flatten()?;
+        let ours = self.state().work.clone()?;
+        ours.difference(&ours.assignment(), &theirs)
     }
 }

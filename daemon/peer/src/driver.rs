@@ -353,6 +353,7 @@ impl<'a> Driver<'a> {
         if !self.joined && !missing.is_empty() {
             let waited_s = self.member.started.elapsed().as_secs();
             self.member.log.tell(Event::Waiting { missing, waited_s });
+            self.look_for_other_tasks();
         }
     }
 

@@ -5,6 +5,7 @@ mod builder;
 mod extension;
 mod find_place;
 mod finish;
+mod lenders;
 mod options;
 mod solve;
 mod train;

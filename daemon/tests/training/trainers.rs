@@ -287,6 +287,29 @@ fn rounds_do_not_run_out_while_nobody_trains() {
     assert_eq!(trainers[1].answer(&other).status, 200, "the order is open still");
 }
 
+#[test]
+fn a_model_of_another_size_is_named_on_both_sides_within_seconds() {
+    let pair = Pair::new();
+    let mut peers = pair.start(&ENDLESS);
+    let mut first = Trainer::new(&pair.home(0), [1.0, 2.0]);
+    first.attach();
+    let other = Trainer::new(&pair.home(1), [1.0, 2.0]);
+    let mut introduction = other.introduction();
+    introduction["layout"] = json!([["x", [1]], ["y", [3]]]);
+    introduction["initial"] = "take".into();
+    let attached = other.call("POST", "/v1/trainer/attach", &[], introduction.to_string().as_bytes()).json();
+    assert_eq!(attached["session"].as_str().map(str::is_empty), Some(false), "{attached}");
+    let differs = |sentence: &str| sentence.contains("trains something else") && sentence.contains("`y`");
+    let warning = peers[1].wait_for("warning")["message"].as_str().unwrap().to_owned();
+    assert!(differs(&warning) && warning.contains("this peer ends in"), "{warning}");
+    // Alone with one that trains something else, the first ends too, and says why.
+    for peer in &mut peers {
+        let end = peer.wait_for("done");
+        assert!(differs(end["error"]["message"].as_str().unwrap_or_default()), "{end}");
+        assert_eq!(peer.exit_code(), Some(6));
+    }
+}
+
 /// A trainer in twelve lines of shell: it moves nothing, and says so with as many steps as are wanted.
 const SHELL_TRAINER: &str = r#"
 set -eu

@@ -88,6 +88,15 @@ impl Driver<'_> {
         tokio::spawn(async move { service.explain(streams, node, peer, otherwise).await });
     }
 
+    /// Neighbours that have not come may train something else, and then wait for a model that nobody has for them: each is asked.
+    pub(super) fn look_for_other_tasks(&self) {
+        for node in self.node.missing_neighbours() {
+            let Some(peer) = self.member.connections.peer(node) else { continue };
+            let (service, streams) = (self.member.service.clone(), self.member.network.streams.clone());
+            tokio::spawn(async move { service.look_for_difference(streams, node, peer).await });
+        }
+    }
+
     fn on_link_change(&mut self, node: NodeId, change: LinkChange) -> Result {
         self.watching.note();
         link_input(node, change).map_or(Ok(()), |input| self.feed(input))

@@ -10,13 +10,12 @@ use mingle_protocol::{
 use tokio::sync::mpsc;
 
 use super::finish::{ModelForm, RunWanted};
-use super::{Access, Incoming, Outcome, Peer, Streams, boot_nonce, stopped};
-use crate::api::Stopping;
+use super::lenders::Lenders;
+use super::{Access, Incoming, Outcome, Peer, Streams, boot_nonce};
 use crate::driver::{Driver, DriverParts};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::events::Event;
 use crate::member_keys::MemberKeys;
-use crate::membership::{self, Borrowed};
 use crate::place::Place;
 use crate::records::{self, Found, Past, RecordStore, RecordWriter, Room, Written};
 use crate::status::State;
@@ -45,7 +44,14 @@ impl Peer {
         if !self.options.leaves {
             (self.remember)(&Assignment::Train(card.encode()))?;
         }
-        let from_swarm = self.settle_model(&place, &mut config, &start, &mut *training, network, &mut incoming).await?;
+        let lenders = Lenders {
+            service: Arc::clone(&access.service),
+            streams: network.streams.clone(),
+            founder: self.founder(&place)?,
+            log: self.log.clone(),
+            advice: card.advice().same_task,
+        };
+        let from_swarm = self.settle_model(&place, &mut config, &start, &mut *training, lenders, &mut incoming).await?;
         let begins_with_a_model_of_the_swarm = follows_founder || from_swarm || !start.is_the_first();
         start.restore(&mut *training)?;
         let largest_state = training.largest_state();
@@ -84,7 +90,7 @@ impl Peer {
         config: &mut NodeConfig,
         start: &Start,
         training: &mut dyn LocalTraining,
-        network: &Network,
+        lenders: Lenders,
         incoming: &mut Incoming,
     ) -> Result<bool> {
         let follows_founder = training.begins_with_the_founder();
@@ -92,8 +98,7 @@ impl Peer {
         let needs_a_model = start.needs_a_model(place) || (begins_anew && !self.is_founder(place)?);
         if needs_a_model {
             let max_norm = self.bound_on_a_model_of_others(follows_founder, config);
-            let (streams, dimension) = (network.streams.clone(), config.initial.len());
-            let asking = membership::borrow_model(streams, place.others(), dimension, max_norm);
+            let asking = lenders.ask(place.others(), config.initial.len(), max_norm);
             let rounds = place.plan.first_round().saturating_add(config.rounds);
             config.initial = self.wait_for_model(asking, place.others().len(), incoming, rounds).await?;
         } else if begins_anew {
@@ -110,27 +115,6 @@ impl Peer {
         // What a training of its own would begin with says nothing of the founder's model.
         let usual = if follows_founder { None } else { config.largest_norm };
         self.options.max_norm.or(usual).unwrap_or(f64::INFINITY)
-    }
-
-    /// The model that other members give, unless this peer is asked to stop before one does.
-    async fn wait_for_model(
-        &mut self,
-        asking: impl Future<Output = Borrowed>,
-        members: usize,
-        incoming: &mut Incoming,
-        rounds: u64,
-    ) -> Result<Vec<f32>> {
-        self.board.update(|status| status.state = State::WaitingForModel);
-        self.log.tell(Event::WaitingForModel { members });
-        let stopping = Stopping { round: 0, rounds, weight_units: 0, durable: true };
-        let Borrowed { donors, model } = tokio::select! {
-            borrowed = asking => borrowed,
-            reason = stopped(&mut incoming.stop, &mut incoming.asked, stopping) => {
-                return Err(Error::new(ErrorKind::Forced, format!("{reason} before a member gave its model")));
-            }
-        };
-        self.log.tell(Event::Borrowed { peers: donors.iter().map(ToString::to_string).collect() });
-        Ok(model)
     }
 
     /// Where the best model of this run goes, if that is wanted.
@@ -175,13 +159,6 @@ impl Peer {
             status.device = Some(facts.device);
             status.privacy = privacy;
         });
-    }
-
-    /// Whether the model that all begin with is this peer's.
-    fn is_founder(&self, place: &Place) -> Result<bool> {
-        let founder = self.membership.as_ref().map(|membership| membership.swarm.founder()).transpose()?;
-        let founder = founder.filter(|founder| place.peers.values().any(|peer| peer == founder));
-        Ok(founder.map_or(place.node.index() == 0, |founder| founder == self.identity.peer_id()))
     }
 
     /// Finds out what this peer goes on with. `None` if its run is over.

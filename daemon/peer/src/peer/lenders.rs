@@ -1,0 +1,99 @@
+//! The model that a peer begins with where it needs another member's, and the reason where nobody has one for it.
+
+use std::sync::Arc;
+use std::time::Duration;
+
+use libp2p::PeerId;
+use mingle_protocol::NodeId;
+
+use super::{Incoming, Peer, stopped};
+use crate::api::Stopping;
+use crate::error::{Error, ErrorKind, Result};
+use crate::events::{Event, EventLog};
+use crate::membership::{self, Borrowed, MembershipService};
+use crate::place::Place;
+use crate::status::State;
+
+/// Between two looks at what the founder trains.
+const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// A peer that trains something else stays for so long, so that the others can ask it what.
+const STAYS: Duration = Duration::from_secs(8);
+
+/// Those that a model to begin with comes from.
+pub(super) struct Lenders {
+    pub(super) service: Arc<MembershipService>,
+    pub(super) streams: libp2p_stream::Control,
+    /// The member whose task is that of all.
+    pub(super) founder: Option<PeerId>,
+    /// What to do about another task.
+    pub(super) advice: &'static str,
+    pub(super) log: EventLog,
+}
+
+impl Lenders {
+    /// Asks these members for a model of that dimension until one gives it.
+    ///
+    /// # Errors
+    /// The founder trains something else: nobody has a model for this peer.
+    pub(super) async fn ask(self, members: Vec<PeerId>, dimension: usize, max_norm: f64) -> Result<Borrowed> {
+        let borrowing = membership::borrow_model(self.streams.clone(), members, dimension, max_norm);
+        tokio::select! {
+            borrowed = borrowing => Ok(borrowed),
+            difference = self.find_difference() => {
+                let founder = self.founder.map(|founder| founder.to_string()).unwrap_or_default();
+                let message = format!("{founder} trains something else: {difference}");
+                let told = format!("{message}; this peer ends in {} s", STAYS.as_secs());
+                self.log.tell(Event::Warning { message: told });
+                tokio::time::sleep(STAYS).await;
+                Err(Error::new(ErrorKind::Refused, message).hint(self.advice))
+            }
+        }
+    }
+
+    /// Waits until the founder says that it trains something else.
+    async fn find_difference(&self) -> String {
+        let Some(founder) = self.founder else { return std::future::pending().await };
+        let mut streams = self.streams.clone();
+        loop {
+            if let Some(difference) = self.service.difference_with(&mut streams, founder).await {
+                return difference;
+            }
+            tokio::time::sleep(LOOK_EVERY).await;
+        }
+    }
+}
+
+impl Peer {
+    /// The model that other members give, unless this peer is asked to stop before one does.
+    pub(super) async fn wait_for_model(
+        &mut self,
+        asking: impl Future<Output = Result<Borrowed>>,
+        members: usize,
+        incoming: &mut Incoming,
+        rounds: u64,
+    ) -> Result<Vec<f32>> {
+        self.board.update(|status| status.state = State::WaitingForModel);
+        self.log.tell(Event::WaitingForModel { members });
+        let stopping = Stopping { round: 0, rounds, weight_units: 0, durable: true };
+        let Borrowed { donors, model } = tokio::select! {
+            borrowed = asking => borrowed?,
+            reason = stopped(&mut incoming.stop, &mut incoming.asked, stopping) => {
+                return Err(Error::new(ErrorKind::Forced, format!("{reason} before a member gave its model")));
+            }
+        };
+        self.log.tell(Event::Borrowed { peers: donors.iter().map(ToString::to_string).collect() });
+        Ok(model)
+    }
+
+    /// Whether the model that all begin with is this peer's.
+    pub(super) fn is_founder(&self, place: &Place) -> Result<bool> {
+        Ok(self.founder(place)? == Some(self.identity.peer_id()))
+    }
+
+    /// The member whose model all begin with: the founder of the swarm, or node 0 of the plan.
+    pub(super) fn founder(&self, place: &Place) -> Result<Option<PeerId>> {
+        let founder = self.membership.as_ref().map(|membership| membership.swarm.founder()).transpose()?;
+        let founder = founder.filter(|founder| place.peers.values().any(|peer| peer == founder));
+        Ok(founder.or_else(|| place.peers.get(&NodeId(0)).copied()))
+    }
+}
