@@ -41,6 +41,22 @@ fn training_is_asked_for_once_a_round_and_guarded_by_the_weight() {
 }
 
 #[test]
+fn a_round_that_nobody_trains_lasts_until_it_is_trained_or_a_neighbour_is_ahead() {
+    let (mut node, _) = greeted(2);
+    let is_asked = |effects: &[Effect]| effects.iter().any(|effect| matches!(effect, Effect::Train { round: 0, .. }));
+    for _ in 0..3 {
+        let effects = node.handle(AT, Input::Untrained { round: 0 });
+        assert!(is_asked(&effects) && parcels(&effects).is_empty(), "{effects:?}");
+    }
+    assert_eq!((node.round(), node.state()), (0, State::Training));
+    node.handle(AT, from_peer(Message::Parcel(parcel_from_peer(1, 0, 8.0))));
+    let effects = node.handle(AT, Input::Untrained { round: 0 });
+    assert_eq!((parcels(&effects).len(), node.round()), (1, 1), "the neighbour has passed the step");
+    let effects = node.handle(AT, Input::Untrained { round: 0 });
+    assert_eq!(reports(&effects), [Event::Ignored { peer: ME, fault: Fault::UnexpectedTraining }]);
+}
+
+#[test]
 fn training_that_was_not_asked_for_is_ignored() {
     let (mut node, _) = greeted(1);
     let before = node.ratio();
