@@ -263,7 +263,8 @@ impl Node {
     /// Whether a neighbour has sent its parcels of the present step, and so waits for this node, or soon will.
     pub(super) fn is_awaited(&self) -> bool {
         let claims = self.claims();
-        self.peers.values().any(|peer| peer.is_active() && self.credible(peer, &claims) > self.step)
+        let active = || self.peers.values().filter(|peer| peer.is_active());
+        active().any(|peer| self.credible(peer, &claims) > self.step) || self.has_any_brought(active())
     }
 
     /// Nobody will ever send or take mass again, and there is none to train on or nothing to train.

@@ -51,7 +51,7 @@ fn a_round_that_nobody_trains_lasts_until_it_is_trained_or_a_neighbour_is_ahead(
     assert_eq!((node.round(), node.state()), (0, State::Training));
     node.handle(AT, from_peer(Message::Parcel(parcel_from_peer(1, 0, 8.0))));
     let effects = node.handle(AT, Input::Untrained { round: 0 });
-    assert_eq!((parcels(&effects).len(), node.round()), (1, 1), "the neighbour has passed the step");
+    assert_eq!((parcels(&effects).len(), node.round()), (1, 1));
     let effects = node.handle(AT, Input::Untrained { round: 0 });
     assert_eq!(reports(&effects), [Event::Ignored { peer: ME, fault: Fault::UnexpectedTraining }]);
 }
