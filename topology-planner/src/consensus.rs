@@ -8,7 +8,7 @@ use crate::plan::Step;
 /// Seed of the starting values: part of what the forecast means, so that everyone computes the same one.
 const SEED: u64 = 0x006d_696e_676c_6531;
 
-/// Starts of which the median is taken, where they cost no more than [`AFFORDABLE_WORK`] together.
+/// Starts of which the median is taken, where they cost no more than `AFFORDABLE_WORK` together.
 pub const MOST_STARTS: usize = 101;
 
 /// The most multiplications spent on the first start before giving up.
