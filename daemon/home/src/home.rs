@@ -111,12 +111,12 @@ impl Home {
         self.root.join("task.json")
     }
 
-    /// What happened, one JSON object a line, over all starts.
+    /// The event file: one JSON object a line, over all starts.
     pub fn events(&self) -> PathBuf {
         self.root.join("events.jsonl")
     }
 
-    /// What was in the event file when it was full, and made way for the present one.
+    /// The event file before the present one, which had become full.
     pub fn older_events(&self) -> PathBuf {
         self.root.join("events.1.jsonl")
     }
@@ -144,7 +144,7 @@ impl Home {
         Some(PathBuf::from(text.strip_suffix('\n')?))
     }
 
-    /// Where a peer that runs here can be watched and steered.
+    /// The socket by which a peer that runs here is watched and steered.
     pub fn present_socket(&self) -> PathBuf {
         self.socket_named_elsewhere().unwrap_or_else(|| self.socket())
     }

@@ -6,7 +6,7 @@
 //!                                                 -> design, sign, take it up, tell the members that are connected
 //! ```
 //!
-//! How many local steps a round has is measured, unless a person said so: see [`local_steps`](crate::local_steps). A plan that a person
+//! The number of local steps in a round is measured, unless a person said it: see [`local_steps`](crate::local_steps). A plan that a person
 //! applied stays: who comes then waits until a person makes another, and an expulsion alone replaces it.
 //!
 //! It stands for nothing that the operator could not do by hand with `plan make` and `plan apply`: whoever has the key may
@@ -37,7 +37,7 @@ const ASK_EVERY: Duration = Duration::from_secs(5);
 /// Most neighbours that a plan gives a peer in each direction.
 const MAX_DEGREE: usize = 8;
 
-/// What a person says about automatic planning.
+/// The settings of automatic planning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AutomaticPlanning {
     /// A member that is silent for so long is planned out.
@@ -208,7 +208,7 @@ impl AutoPlanner {
         Ok(())
     }
 
-    /// Whether the automatic planner may replace the plan.
+    /// True where the automatic planner may replace the plan: there is none, or a person did not apply it.
     fn is_ours(&self, last: Option<&PlanOffer>) -> bool {
         last.is_none_or(|last| last.planner() == PlannedBy::Peer)
     }
@@ -223,7 +223,8 @@ impl AutoPlanner {
         self.failure_detector.next(now, members, &waiting)
     }
 
-    /// Whether the same members are better off with other local steps, for long enough that a new plan is worth its beginning.
+    /// True where the same members are better off with other local steps for long enough that a new plan is worth its beginning; they
+    /// are chosen then.
     async fn has_better_steps(&mut self, standing: &Standing, members: &[PeerId]) -> bool {
         if 2 * standing.round >= standing.last_round {
             return false;

@@ -39,7 +39,7 @@ pub(crate) struct LocalSteps {
     is_fixed: bool,
     steps: u32,
     changes: u32,
-    /// What members said since the present plan began.
+    /// The costs that members have told since the present plan began.
     costs: BTreeMap<PeerId, RoundCosts>,
 }
 
