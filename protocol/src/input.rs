@@ -17,6 +17,11 @@ pub enum Input {
         /// The neighbour.
         peer: NodeId,
     },
+    /// The process of this neighbour has ended before it came: the node does not wait for it to begin.
+    Gone {
+        /// The neighbour.
+        peer: NodeId,
+    },
     /// Messages to this neighbour go nowhere; those sent last may be lost.
     LinkDown {
         /// The neighbour.

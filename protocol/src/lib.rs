@@ -19,6 +19,7 @@
 //! | [`LedgerSummary`], [`audit`] | the books |
 //! | `sim` (feature `sim`) | many nodes in one thread, on virtual time, with faults |
 
+mod arrivals;
 mod audit;
 mod codec;
 pub mod collective;

@@ -229,6 +229,7 @@ impl Node {
             Input::Start => self.on_start(),
             Input::LinkUp { peer } => self.on_link_up(peer),
             Input::LinkDown { peer } => self.on_link_down(peer),
+            Input::Gone { peer } => self.on_gone(peer),
             Input::Received { from, message } => self.on_message(from, message),
             Input::Trained { round, delta, steps, state } => self.on_trained(round, Change { delta, steps, state }),
             Input::Untrained { round } => self.on_untrained(round),
@@ -259,7 +260,7 @@ impl Node {
             }
             // Once past, only a neighbour's word can still end the gathering or draining.
             Phase::Draining { give_up_at } => Some(give_up_at).filter(|at| *at > self.now),
-            Phase::Training { give_up_at } => give_up_at,
+            Phase::Training { give_up_at } => give_up_at.into_iter().chain(self.keeps_up_until()).min(),
             Phase::BeforeStep | Phase::Drained => None,
         };
         phase.into_iter().chain(self.link_deadlines()).min()

@@ -2,6 +2,7 @@
 
 use std::time::Duration;
 
+use crate::arrivals::Arrivals;
 use crate::effect::{Mismatch, Suspension};
 use crate::evidence::Evidence;
 use crate::link::{InLink, OutLink};
@@ -48,6 +49,8 @@ pub(crate) struct Peer {
     pub(crate) leaving: bool,
     /// It has left the generation for good, by its certificate.
     pub(crate) left: bool,
+    /// Its process has ended before it came, by what the host saw.
+    pub(crate) is_gone: bool,
     /// A digest of the certificates that it says it has.
     pub(crate) known_left: Option<u64>,
     /// When it was last sent ours.
@@ -64,8 +67,8 @@ pub(crate) struct Peer {
     pub(crate) refused: Option<Mismatch>,
     pub(crate) outgoing: Option<OutLink>,
     pub(crate) incoming: Option<InLink>,
-    /// When its last parcel came.
-    pub(crate) brought_at: Time,
+    /// When its latest parcels came.
+    pub(crate) arrivals: Arrivals,
     /// How far the ratios were that came from it.
     pub(crate) distances: InDistances,
 }
@@ -91,6 +94,7 @@ impl Peer {
             was_met: false,
             leaving: false,
             left: false,
+            is_gone: false,
             known_left: None,
             told_left_at: None,
             told_processes: ToldProcesses::default(),
@@ -101,7 +105,7 @@ impl Peer {
             refused: None,
             outgoing: None,
             incoming: None,
-            brought_at: Time::default(),
+            arrivals: Arrivals::default(),
             distances: InDistances::default(),
         }
     }

@@ -94,12 +94,20 @@ fn fewer_local_steps_count_as_if_they_had_been_all() {
 fn the_norm_that_is_clipped_is_that_of_the_scaled_step() {
     let mut node = lone_node(|_| ());
     for _ in 0..4 {
-        // Steps of 12 at full length, and of 1 at a twelfth, are the same to the guard.
+        // Steps of 12 at full length, and of 3 at a quarter, are the same to the guard.
         assert_eq!(train(&mut node, 12.0, LOCAL_STEPS), (12.0, vec![]));
-        assert_eq!(train(&mut node, 1.0, 1), (12.0, vec![]));
+        assert_eq!(train(&mut node, 3.0, LOCAL_STEPS / 4), (12.0, vec![]));
     }
     let clipped = Event::DeltaClipped { round: 8, norm: 240.0, bound: 120.0 };
-    assert_eq!(train(&mut node, 20.0, 1), (120.0, vec![clipped]));
+    assert_eq!(train(&mut node, 60.0, LOCAL_STEPS / 4), (120.0, vec![clipped]));
+}
+
+#[test]
+fn without_a_time_box_of_the_host_a_step_counts_for_four_at_most() {
+    let mut node = lone_node(|_| ());
+    for (steps, scale) in [(LOCAL_STEPS, 1.0), (LOCAL_STEPS / 2, 2.0), (LOCAL_STEPS / 4, 4.0), (1, 4.0)] {
+        assert_eq!(train(&mut node, 1.5, steps), (1.5 * scale, vec![]), "{steps} steps");
+    }
 }
 
 #[test]

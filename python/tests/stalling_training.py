@@ -1,8 +1,9 @@
-"""Trains for the peer in MINGLE_HOME, and stalls after some rounds until that peer has ended; for test_swarm.py."""
+"""Trains for the peer in MINGLE_HOME, and with the argument `stall` stops after some rounds until that peer has ended; for test_swarm.py."""
 
 from __future__ import annotations
 
 import os
+import sys
 from pathlib import Path
 
 import torch
@@ -14,8 +15,8 @@ model = torch.nn.Linear(2, 1)
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
 socket = Path(os.environ["MINGLE_HOME"]) / "mingle.sock"
 with mingle.join(model, optimizer, name="line", timeout=60) as swarm:
-    while True:
-        if swarm.exchanges == 10:
+    while not swarm.done:
+        if swarm.exchanges == 10 and "stall" in sys.argv:
             wait_until(lambda: not socket.exists(), "the peer has ended", 120)
         optimizer.zero_grad()
         (model(torch.ones(1, 2)) - 3).square().mean().backward()

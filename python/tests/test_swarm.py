@@ -145,7 +145,7 @@ def test_a_script_that_is_at_work_when_the_run_ends_gets_the_final_model(tmp_pat
     stalling = Path(__file__).parent / "stalling_training.py"
     with LocalSwarm(tmp_path, count=2, rounds=60) as swarm:
         peers = [swarm.start_peer(node) for node in range(2)]
-        scripts = [swarm.start_script(node, stalling) for node in range(2)]
+        scripts = [swarm.start_script(0, stalling), swarm.start_script(1, stalling, "stall")]
         swarm.end(peers, "peer")
         swarm.end(scripts, "script")
         for node in range(2):

@@ -43,6 +43,8 @@ pub struct DataTaskOptions {
     pub has_bootstraps: bool,
     /// Whether the work of the last run in the home is given up.
     pub fresh: bool,
+    /// Whether the model of the last run in the home is what another one begins with.
+    pub continues: bool,
 }
 
 /// What a peer would train, and what it trains once that is settled.
@@ -103,6 +105,8 @@ impl DataTask {
             let prolonged = Card { rounds: wanted.rounds, ..card.clone() };
             let known = if is_bound { &prolonged } else { &card };
             match wanted.difference(known) {
+                // The same columns and classes, whatever else is new.
+                Some(_) if is_bound && self.options.continues => return self.settle(wanted),
                 None => return self.settle(adopted(known, &wanted)),
                 Some(difference) if is_bound => return Err(self.needs_fresh(&difference)),
                 Some(_) => {}
@@ -168,7 +172,7 @@ impl DataTask {
     fn needs_fresh(&self, difference: &str) -> Error {
         let home = self.home.root().display();
         Error::new(ErrorKind::Refused, format!("{home} holds the work of another run: {difference}, in that run"))
-            .hint("leave those flags away to go on with it; give it another home with --home DIR; or give that work up with --fresh")
+            .hint("leave those flags away to go on with it; give it another home with --home DIR; begin another run with --continue, which takes the model along, or with --fresh, which gives it up")
     }
 
     /// Takes over the card of a member.
@@ -193,8 +197,10 @@ impl DataTask {
             return Err(Error::new(ErrorKind::Refused, message).hint("leave --card away: the swarm says what it is"));
         }
         let last = HomeTask::of(&self.home)?;
-        if let Some(difference) =
-            last.card.filter(|_| last.holds_work && !self.options.fresh).and_then(|last| card.difference(&last))
+        if let Some(difference) = last
+            .card
+            .filter(|_| last.holds_work && !self.options.fresh && !self.options.continues)
+            .and_then(|last| card.difference(&last))
         {
             return Err(self.needs_fresh(&difference));
         }

@@ -49,7 +49,8 @@ impl LocalTraining for BuiltInTraining {
     fn train(&mut self, from: &[f32], budget: &Budget) -> Result<Trained, TrainingError> {
         let Learner { trainer, rates, .. } = &mut self.learner;
         trainer.set_learning_rate(rates.rate(budget.round))?;
-        let outcome = trainer.train_while(from, budget.local_steps, || !budget.patience.is_over())?;
+        let mut timer = budget.patience.steps();
+        let outcome = trainer.train_while(from, budget.local_steps, || timer.has_time_for_another())?;
         Ok(Trained { change: outcome.delta, steps: outcome.steps, loss: Some(f64::from(outcome.mean_loss)) })
     }
 

@@ -155,8 +155,9 @@ impl<M: Module, B> LocalTraining for BurnTrainer<M, B> {
     fn train(&mut self, from: &[f32], budget: &Budget) -> Result<Trained, TrainingError> {
         self.module = self.fill(from);
         let learning_rate = (self.learning_rate)(budget.round);
+        let mut timer = budget.patience.steps();
         let (mut steps, mut losses) = (0, 0.0);
-        while steps < budget.local_steps && (steps == 0 || !budget.patience.is_over()) {
+        while steps < budget.local_steps && (steps == 0 || timer.has_time_for_another()) {
             losses += self.step(learning_rate)?;
             steps += 1;
         }

@@ -268,7 +268,7 @@ impl<'a> Swarm<'a> {
                 self.see(&DemoEvent::StartedAgain { node, round: *round, weight_units: *weight_units });
             }
             Event::Plan { .. } => self.processes.note_started(node)?,
-            Event::Joined { neighbours, network } => {
+            Event::Joined { neighbours, network, .. } => {
                 let elapsed = self.started.elapsed();
                 if self.joining.note(node, *neighbours, *network, elapsed) {
                     self.see(&DemoEvent::Joined { after: elapsed });

@@ -40,7 +40,7 @@ use textbook::Textbook;
 pub struct Conditions {
     /// Production nodes with their ledger; or push-sum as textbooks have it.
     pub ledger: bool,
-    /// Whom nodes wait for; unless given for everybody, and with losses for who is four rounds behind.
+    /// Whom nodes wait for; unless given as `mingle run` does without options.
     pub policy: Option<WaitPolicy>,
     /// The share of messages that is lost, 0 to below 1.
     pub loss: f64,
@@ -56,8 +56,7 @@ pub struct Conditions {
 
 impl Conditions {
     fn policy(self) -> WaitPolicy {
-        let usual = if self.loss > 0.0 { WaitPolicy::Bounded { staleness: 4 } } else { WaitPolicy::Sync };
-        self.policy.unwrap_or(usual)
+        self.policy.unwrap_or_default()
     }
 }
 

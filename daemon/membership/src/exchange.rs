@@ -61,19 +61,27 @@ pub async fn fetch_plan(
     }
 }
 
-/// Asks `peer` what the swarm is for. `None`: it does not know yet, or went away; ask again.
+/// What a member says of its task.
+#[derive(Clone, Debug)]
+pub enum TaskWord {
+    /// This is it.
+    Task(Assignment),
+    /// It does not know yet.
+    NotYet,
+    /// Nothing: it is not there, or went away.
+    Away,
+}
+
+/// Asks `peer` what the swarm is for.
 ///
 /// # Errors
 /// It does not tell this peer.
-pub async fn fetch_task(
-    streams: &mut libp2p_stream::Control,
-    peer: PeerId,
-    claim: Option<&Claim>,
-) -> Result<Option<Assignment>> {
+pub async fn fetch_task(streams: &mut libp2p_stream::Control, peer: PeerId, claim: Option<&Claim>) -> Result<TaskWord> {
     let request = Request::Task { claim: claim.cloned() };
     match ask(streams, peer, &request, MAX_BYTES, ANSWER_TIMEOUT).await? {
-        None | Some(Answer::NotYet) => Ok(None),
-        Some(Answer::Task(assignment)) => Ok(Some(assignment)),
+        None => Ok(TaskWord::Away),
+        Some(Answer::NotYet) => Ok(TaskWord::NotYet),
+        Some(Answer::Task(assignment)) => Ok(TaskWord::Task(assignment)),
         Some(Answer::NotAMember) => {
             Err(Error::new(ErrorKind::Refused, format!("peer {peer} says that this peer is not in its plan")))
         }

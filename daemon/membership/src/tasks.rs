@@ -2,7 +2,7 @@
 
 use libp2p::PeerId;
 
-use crate::exchange::fetch_task;
+use crate::exchange::{TaskWord, fetch_task};
 use crate::invite::Claim;
 use crate::service::{MembershipService, Wanted};
 use crate::task::{Assignment, Work};
@@ -42,17 +42,24 @@ impl MembershipService {
         self.hand_in(Wanted::OtherTask(node, difference.unwrap_or(otherwise))).await;
     }
 
-    /// Asks a neighbour that has not come what it does, and hands in the first difference, if there is one.
-    pub async fn look_for_difference(&self, mut streams: libp2p_stream::Control, node: NodeId, peer: PeerId) {
-        if let Some(difference) = self.difference_with(&mut streams, peer).await {
-            self.hand_in(Wanted::OtherTask(node, difference)).await;
-        }
+    /// Asks a neighbour that has not come what it does, and hands in the first difference, or else whether it is there.
+    pub async fn look_for_missing(&self, mut streams: libp2p_stream::Control, node: NodeId, peer: PeerId) {
+        let word = fetch_task(&mut streams, peer, None).await.unwrap_or(TaskWord::Away);
+        let wanted = match self.difference(&word) {
+            Some(difference) => Wanted::OtherTask(node, difference),
+            None => Wanted::Missing(node, word),
+        };
+        self.hand_in(wanted).await;
     }
 
     /// The first difference between what this peer does and what that member does; none where it does the same, or does not say.
     pub async fn difference_with(&self, streams: &mut libp2p_stream::Control, peer: PeerId) -> Option<String> {
-        let theirs = fetch_task(streams, peer, None).await.ok().flatten()?;
+        self.difference(&fetch_task(streams, peer, None).await.ok()?)
+    }
+
+    fn difference(&self, theirs: &TaskWord) -> Option<String> {
+        let TaskWord::Task(theirs) = theirs else { return None };
         let ours = self.state().work.clone()?;
-        ours.difference(&ours.assignment(), &theirs)
+        ours.difference(&ours.assignment(), theirs)
     }
 }

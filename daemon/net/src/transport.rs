@@ -56,6 +56,8 @@ const UNUSED_CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
 const EVENT_QUEUE: usize = 256;
 /// Closing the connections takes no longer, whoever is at their other ends.
 const LONGEST_FAREWELL: Duration = Duration::from_millis(300);
+/// A network that has not closed by then is not waited for.
+const LONGEST_CLOSE: Duration = Duration::from_secs(3);
 /// So long the packets have that say so, after which nobody sends them any more.
 const LAST_PACKETS: Duration = Duration::from_millis(20);
 /// Orders that wait for the network task.
@@ -189,12 +191,18 @@ impl Network {
         let _ = self.commands.send(Command::Seek(peers)).await;
     }
 
-    /// Closes all connections, so that the others know at once: over QUIC nobody else would tell them. Nothing works afterwards.
+    /// Closes all connections, so that the others know at once: over QUIC nobody else would tell them. Nothing works afterwards. Where the
+    /// network does not answer within [`LONGEST_CLOSE`], it is left as it is.
     pub async fn close(&self) {
-        let (closed, when_closed) = oneshot::channel();
-        if self.commands.send(Command::Close(closed)).await.is_ok() {
-            // The task has ended where it does not answer.
-            let _ = when_closed.await;
+        let closing = async {
+            let (closed, when_closed) = oneshot::channel();
+            if self.commands.send(Command::Close(closed)).await.is_ok() {
+                // The task has ended where it does not answer.
+                let _ = when_closed.await;
+            }
+        };
+        if tokio::time::timeout(LONGEST_CLOSE, closing).await.is_err() {
+            tracing::warn!("the network does not close: the connections end with the process");
         }
     }
 }
@@ -269,14 +277,23 @@ async fn close_all(swarm: &mut Swarm<Behaviour>) {
         // It may have gone.
         let _ = swarm.disconnect_peer_id(peer);
     }
-    let closing = async {
-        while swarm.network_info().num_peers() > 0 {
-            swarm.select_next_some().await;
-        }
-    };
     // Whoever has not gone by then finds out by itself.
-    let _ = tokio::time::timeout(LONGEST_FAREWELL, closing).await;
-    let _ = tokio::time::timeout(LAST_PACKETS, async { while swarm.next().await.is_some() {} }).await;
+    serve_while(swarm, LONGEST_FAREWELL, |swarm| swarm.network_info().num_peers() > 0).await;
+    serve_while(swarm, LAST_PACKETS, |_| true).await;
+}
+
+/// Serves libp2p for so long at most. The clock is looked at before each event: a swarm that always has another one, such as a listener
+/// that fails again and again, would never let a timeout around it run out.
+async fn serve_while(swarm: &mut Swarm<Behaviour>, longest: Duration, goes_on: impl Fn(&Swarm<Behaviour>) -> bool) {
+    let ends = tokio::time::sleep(longest);
+    tokio::pin!(ends);
+    while goes_on(swarm) {
+        tokio::select! {
+            biased;
+            () = &mut ends => return,
+            _ = swarm.select_next_some() => {}
+        }
+    }
 }
 
 /// Does what the daemon asks. Whoever wants an answer may have gone. Returns who waits for the end, once that is asked for.

@@ -3,6 +3,7 @@
 mod divergence;
 mod encodings;
 mod ending;
+mod missing;
 mod neighbours;
 mod replanning;
 mod reports;
@@ -36,6 +37,7 @@ use crate::training::thread::{Answer, TrainingOrder, TrainingOrders, TrainingThr
 use crate::training::{BestModel, Evaluation, PrivacySpending, Trained};
 use divergence::Divergence;
 use ending::FINAL;
+use missing::Missing;
 use watching::Watching;
 
 /// While neighbours are missing, the user hears so this often.
@@ -117,6 +119,7 @@ pub(crate) struct Driver<'a> {
     waits: IdleTime,
     divergence: Divergence,
     joined: bool,
+    missing: Missing,
     stopping: bool,
     drained: bool,
     /// The generation of the plan that a model is being fetched for.
@@ -155,6 +158,7 @@ impl<'a> Driver<'a> {
             final_evaluation: None,
             last_evaluation: None,
             joined: false,
+            missing: Missing::default(),
             stopping: false,
             drained: false,
             fetching: None,
@@ -353,7 +357,7 @@ impl<'a> Driver<'a> {
         if !self.joined && !missing.is_empty() {
             let waited_s = self.member.started.elapsed().as_secs();
             self.member.log.tell(Event::Waiting { missing, waited_s });
-            self.look_for_other_tasks();
+            self.look_for_the_missing();
         }
     }
 

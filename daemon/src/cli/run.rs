@@ -125,6 +125,10 @@ pub(crate) struct RunArgs {
     /// Give up what this peer has kept of an earlier run and begin anew, with weight. For all peers, or none
     #[arg(long)]
     pub(crate) fresh: bool,
+    /// Begin another run with the model that this peer has kept of an earlier one: by another plan, or with other settings of the training. For all
+    /// peers, or none
+    #[arg(long = "continue", conflicts_with = "fresh")]
+    pub(crate) continues: bool,
     /// Whether to write down what this peer does when, for `mingle timeline`
     #[arg(long, value_enum, default_value_t = Switch::Off, value_name = "ON|OFF")]
     pub(crate) timeline: Switch,

@@ -76,7 +76,7 @@ pub(crate) struct SimulateArgs {
     /// The share of messages that is lost, each by itself
     #[arg(long, default_value_t = 0.0, value_name = "P")]
     pub(crate) loss: f64,
-    /// Whom to wait for in each round: sync, bounded:STALENESS or async [default: sync, with --loss bounded:4]
+    /// Whom to wait for in each round: sync, bounded:STALENESS or async [default: bounded:4, as run does]
     #[arg(long, value_name = "POLICY")]
     pub(crate) wait: Option<String>,
     /// How nodes encode the models that they send: f32, bf16, f16 or int8

@@ -34,8 +34,7 @@ pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Result {
         let described = encodings::describe(&encodings, options.codec, demo.parameter_count()?);
         progress.note(&format!("codec    {described}"));
     }
-    let report =
-        event_loop::start()?.block_on(async { demo.run(program, progress.clone(), &mut signals::forward()?).await })?;
+    let report = event_loop::run(async { demo.run(program, progress.clone(), &mut signals::forward()?).await })?;
     progress.clear();
     report::print(&report, json);
     report.check()

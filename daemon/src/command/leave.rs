@@ -19,7 +19,9 @@ pub(super) fn execute(arguments: RunArgs, json: bool) -> Result {
         return ask(&home, json);
     }
     match what_is_left(&home, arguments.problem.is_some())? {
-        Left::Weight => super::run::execute(&RunArgs { leaves: true, fresh: false, ..arguments }, json),
+        Left::Weight => {
+            super::run::execute(&RunArgs { leaves: true, fresh: false, continues: false, ..arguments }, json)
+        }
         Left::Nothing { round, why } => {
             if json {
                 out::line(json!({

@@ -84,7 +84,7 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
         Peer::new(PeerParts { home, identity, membership, purpose, options, sink, remember, extension, started })?;
     told.into_iter().for_each(|event| peer.tell(event));
     let with_stdin = arguments.stop_with_stdin;
-    event_loop::start()?.block_on(async {
+    event_loop::run(async {
         if let Some(host) = &trainer {
             host.connect(&peer);
             launch(arguments, host);
@@ -135,6 +135,7 @@ fn task_options(arguments: &RunArgs) -> DataTaskOptions {
         plan: arguments.plan.clone(),
         has_bootstraps: !arguments.bootstrap.is_empty(),
         fresh: arguments.fresh,
+        continues: arguments.continues,
     }
 }
 
@@ -192,6 +193,7 @@ fn options(arguments: &RunArgs) -> Result<PeerOptions> {
         keep_best: arguments.keep_best.clone(),
         durability: arguments.durability.into(),
         fresh: arguments.fresh,
+        continues: arguments.continues,
         leaves: arguments.leaves,
         evaluate_every: evaluate_every(arguments),
         priority: arguments.priority.into(),

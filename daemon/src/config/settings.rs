@@ -116,7 +116,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
 
 /// Options of `run` that are no settings: they say where the settings are, or are wanted for one start only.
 #[cfg(test)]
-pub(super) const NO_SETTINGS: &[&str] = &["home", "config", "json", "fresh", "stop_with_stdin"];
+pub(super) const NO_SETTINGS: &[&str] = &["home", "config", "json", "fresh", "continues", "stop_with_stdin"];
 
 /// The setting with this key.
 pub(super) fn find(key: &str) -> Option<Setting> {

@@ -199,10 +199,13 @@ pub enum Event {
         #[serde(default)]
         waited_s: u64,
     },
-    /// All neighbours are up: training starts.
+    /// Training starts: all neighbours are up, or those that are not were waited for.
     Joined {
         /// Neighbours that this peer sends to or hears from.
         neighbours: usize,
+        /// Nodes that have not come.
+        #[serde(default, skip_serializing_if = "Vec::is_empty")]
+        missing: Vec<usize>,
         /// What it took to find them.
         #[serde(default)]
         network: NetworkCounts,

@@ -90,7 +90,11 @@ mod tests {
 
     #[test]
     fn a_run_tells_how_it_ended() {
-        let joined = Event::Joined { neighbours: 2, network: mingle_net::transport::NetworkCounts::default() };
+        let joined = Event::Joined {
+            neighbours: 2,
+            missing: Vec::new(),
+            network: mingle_net::transport::NetworkCounts::default(),
+        };
         let failed = Event::Failed { code: 6, kind: "refused".to_owned(), message: "no".to_owned() };
         assert!(ended(std::slice::from_ref(&joined)).unwrap().end.ends_with("was cut off"));
         assert_eq!(ended(&[joined.clone(), failed]).unwrap().end, "its last run failed: no");

@@ -15,15 +15,22 @@ pub(crate) struct Pair {
 impl Pair {
     pub(crate) fn new() -> Self {
         let pair = Self { folder: tempfile::tempdir().unwrap() };
-        let made = run(&["plan", "make", "--topology", "complete:n=2", "-o", text(&pair.plan())]);
+        pair.replan(&[]);
+        pair
+    }
+
+    /// Makes the plan anew with these options, for the same peers.
+    pub(crate) fn replan(&self, options: &[&str]) -> PathBuf {
+        let plan = self.plan();
+        let made = run(&[&["plan", "make", "--topology", "complete:n=2", "-o", text(&plan)], options].concat());
         assert!(made.status.success(), "{}", stderr(&made));
         for node in 0..2 {
-            let peer = stdout(&run(&["init", "--home", text(&pair.home(node))]));
+            let peer = stdout(&run(&["init", "--home", text(&self.home(node))]));
             let binding = format!("{node}={}", peer.trim());
-            let bound = run(&["plan", "bind", text(&pair.plan()), "--peer", &binding]);
+            let bound = run(&["plan", "bind", text(&plan), "--peer", &binding]);
             assert!(bound.status.success(), "{}", stderr(&bound));
         }
-        pair
+        plan
     }
 
     pub(crate) fn homes(&self) -> [PathBuf; 2] {

@@ -20,27 +20,33 @@ pub(crate) struct PlannedSwarm {
 
 impl PlannedSwarm {
     pub(crate) fn new(nodes: usize, rounds: u64) -> Self {
-        Self::planned(&format!("complete:n={nodes}"), "nguyen-he", nodes, rounds)
+        Self::with_design(&format!("complete:n={nodes}"), "nguyen-he", nodes, rounds)
+    }
+
+    /// One with so many local steps in a round.
+    pub(crate) fn with_local_steps(nodes: usize, rounds: u64, local_steps: u32) -> Self {
+        let topology = format!("complete:n={nodes}");
+        Self::planned(&["--topology", &topology, "--local-steps", &local_steps.to_string()], nodes, rounds)
     }
 
     /// One for a problem, with a design on a topology of its own.
     pub(crate) fn for_a_problem(topology: &str, method: &str, nodes: usize) -> Self {
-        Self::planned(topology, method, nodes, 10)
+        Self::with_design(topology, method, nodes, 10)
     }
 
     /// One that trains by a design on a topology of its own.
     pub(crate) fn with_design(topology: &str, method: &str, nodes: usize, rounds: u64) -> Self {
-        Self::planned(topology, method, nodes, rounds)
+        Self::planned(&["--topology", topology, "--method", method], nodes, rounds)
     }
 
-    fn planned(topology: &str, method: &str, nodes: usize, rounds: u64) -> Self {
+    fn planned(design: &[&str], nodes: usize, rounds: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
         // All are held until all are known, so that they differ.
         let ports: Vec<TcpListener> = (0..nodes).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         let address = |port: &TcpListener| format!("/ip4/127.0.0.1/tcp/{}", port.local_addr().unwrap().port());
         let swarm = Self { addresses: ports.iter().map(address).collect(), folder, rounds };
         let plan = swarm.plan();
-        let made = run(&["plan", "make", "--topology", topology, "--method", method, "-o", text(&plan)]);
+        let made = run(&[&["plan", "make", "-o", text(&plan)], design].concat());
         assert!(made.status.success(), "{}", stderr(&made));
         for node in 0..nodes {
             let peer = stdout(&run(&["init", "--home", text(&swarm.home(node))]));
@@ -83,25 +89,29 @@ impl PlannedSwarm {
 
     /// Starts a peer that solves a problem.
     pub(crate) fn solve(&self, node: usize, problem: &Path) -> RunningPeer {
+        self.spawn(mingle(), node, &["--problem", text(problem)])
+    }
+
+    /// Starts a peer whose trainer attaches to it.
+    pub(crate) fn start_for_a_trainer(&self, node: usize) -> RunningPeer {
+        self.spawn(mingle(), node, &["--trainer", "attach", "--rounds", &self.rounds.to_string()])
+    }
+
+    /// The same as [`start_with`](Self::start_with) with a command that runs the binary in some way of its own.
+    pub(crate) fn start_as(&self, command: Command, node: usize, more: &[&str]) -> RunningPeer {
+        let rounds = self.rounds.to_string();
+        let task = ["--model", "softmax", "--split", "iid", "--rounds", &rounds, "--evaluate-every", "1000"];
+        self.spawn(command, node, &[&task, more].concat())
+    }
+
+    fn spawn(&self, command: Command, node: usize, task: &[&str]) -> RunningPeer {
         let (home, plan) = (self.home(node), self.plan());
-        let mut arguments = vec!["run", "--home", text(&home), "--plan", text(&plan), "--problem", text(problem)];
+        let mut arguments = vec!["run", "--home", text(&home), "--plan", text(&plan)];
         arguments.extend(["--listen", &self.addresses[node]]);
         for address in self.addresses.iter().filter(|address| **address != self.addresses[node]) {
             arguments.extend(["--bootstrap", address]);
         }
-        RunningPeer::spawn_as(mingle(), &arguments)
-    }
-
-    /// The same with a command that runs the binary in some way of its own.
-    pub(crate) fn start_as(&self, command: Command, node: usize, more: &[&str]) -> RunningPeer {
-        let (home, plan, rounds) = (self.home(node), self.plan(), self.rounds.to_string());
-        let mut arguments =
-            vec!["run", "--home", text(&home), "--plan", text(&plan), "--model", "softmax", "--split", "iid"];
-        arguments.extend(["--rounds", &rounds, "--evaluate-every", "1000", "--listen", &self.addresses[node]]);
-        for address in self.addresses.iter().filter(|address| **address != self.addresses[node]) {
-            arguments.extend(["--bootstrap", address]);
-        }
-        arguments.extend(more);
+        arguments.extend(task);
         RunningPeer::spawn_as(command, &arguments)
     }
 

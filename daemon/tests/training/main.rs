@@ -14,6 +14,7 @@ mod privacy;
 mod regression;
 mod robust;
 mod site_weight;
+mod slow_site;
 mod tasks;
 mod text;
 mod trainer_swarms;

@@ -50,6 +50,39 @@ fn trainers_with_different_data_meet_at_the_model_that_fits_all() {
 }
 
 #[test]
+fn a_run_with_more_rounds_or_by_another_plan_goes_on_from_the_models_of_the_one_before() {
+    let pair = Pair::new();
+    let train = |more: &[&str]| {
+        let mut peers = pair.start(&[&["--trainer", "attach"], more].concat());
+        let mut trainers = [Trainer::new(&pair.home(0), [0.0, 3.0]), Trainer::new(&pair.home(1), [4.0, 1.0])];
+        trainers.iter_mut().for_each(|trainer| drop(trainer.attach()));
+        let first = trainers[0].order();
+        let begun = (first.number("mingle-steps"), first.vector());
+        let trained = trainers.map(|trainer| std::thread::spawn(move || trainer.train()));
+        let models = trained.map(|trained| trained.join().unwrap());
+        peers.iter_mut().for_each(|peer| assert_eq!(peer.wait_through_rounds_for("done")["error"], Value::Null));
+        (begun, models)
+    };
+    let (begun, before) = train(&["--rounds", "60"]);
+    assert_eq!(begun.1, [0.0, 30.0], "what the founder offers");
+    let distance = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    let ((_, begun), longer) = train(&["--rounds", "80"]);
+    assert!(
+        distance(&begun, &before[0]) < 0.01,
+        "with more rounds it begins at {begun:?} where it ended at {before:?}"
+    );
+    let plan = pair.replan(&["--local-steps", "3"]);
+    let refused = run(&["run", "--home", text(&pair.home(0)), "--plan", text(&plan), "--continue", "--fresh"]);
+    assert_fails(&refused, 2, &["--fresh"]);
+    let ((steps, begun), models) = train(&["--rounds", "20", "--continue"]);
+    assert_eq!(steps, 3);
+    assert!(distance(&begun, &longer[0]) < 0.01, "by another plan it begins at {begun:?} where it ended at {longer:?}");
+    assert!(distance(&models[0], &longer[0]) < 1.0, "{models:?} after {longer:?}");
+    let report = audit(&pair.homes());
+    assert_eq!((&report["verdict"], &report["sum_units"]), (&"exact".into(), &(2 * ONE).into()), "{report:#}");
+}
+
+#[test]
 fn what_a_trainer_does_wrong_is_said_to_it_and_its_peer_goes_on() {
     let pair = Pair::new();
     let peers = pair.start(&ENDLESS);

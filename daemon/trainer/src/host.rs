@@ -213,7 +213,8 @@ impl TrainerHost {
                 }
                 return Some(answer);
             }
-            if patience.is_over() {
+            // At the end of a time box the trainer ends its step and answers: that is waited for as any answer is.
+            if patience.is_stopped() {
                 state.withdraw();
                 return None;
             }

@@ -45,7 +45,7 @@ impl LocalTraining for ExternalTraining {
         let Budget { local_steps: steps, rounds_left, last_factor, .. } = *budget;
         let work = Work::Train { steps, rounds_left, seconds, last_factor };
         let answer = self.host.ask(work, budget.round, from, &budget.patience);
-        self.is_absent = answer.is_none() && !budget.patience.is_over() && !self.host.state().is_deserted;
+        self.is_absent = answer.is_none() && !budget.patience.is_stopped() && !self.host.state().is_deserted;
         let nothing = || Trained { change: vec![0.0; from.len()], steps: 0, loss: None };
         Ok(match answer {
             Some(Answer::Change { vector: Some(change), steps, loss }) => Trained { change, steps, loss },

@@ -200,8 +200,34 @@ impl Patience {
 
     /// Whether to end with what there is: time is up, or the peer is to stop.
     pub fn is_over(&self) -> bool {
+        self.is_stopped() || self.time_left().is_some_and(|left| left.is_zero())
+    }
+
+    /// Whether the peer is to stop, and wants no answer that takes time.
+    pub fn is_stopped(&self) -> bool {
         let is_before = |instant: Option<Instant>| instant.is_some_and(|instant| Instant::now() < instant);
-        let is_stopped = self.is_interrupted.load(Ordering::Relaxed) && !is_before(self.at_least_until);
-        is_stopped || (self.until.is_some() && !is_before(self.until))
+        self.is_interrupted.load(Ordering::Relaxed) && !is_before(self.at_least_until)
+    }
+
+    /// A timer of the local steps of a round, which begins now.
+    pub fn steps(&self) -> StepTimer<'_> {
+        StepTimer { patience: self, began: Instant::now(), steps: 0 }
+    }
+}
+
+/// Says after each local step whether there is time for another one, by how long those before took.
+#[derive(Debug)]
+pub struct StepTimer<'a> {
+    patience: &'a Patience,
+    began: Instant,
+    steps: u32,
+}
+
+impl StepTimer<'_> {
+    /// Whether another step fits into the time box, after one more was made. A first step is always made.
+    pub fn has_time_for_another(&mut self) -> bool {
+        self.steps = self.steps.saturating_add(1);
+        let mean = self.began.elapsed() / self.steps;
+        !self.patience.is_over() && self.patience.time_left().is_none_or(|left| left >= mean)
     }
 }

@@ -72,6 +72,16 @@ pub enum Event {
         /// The round.
         round: u64,
     },
+    /// Training takes this node far longer than its neighbours: from here on it takes fewer local steps in a round, so that nobody waits for
+    /// it. Reported once in a plan.
+    FarSlower {
+        /// The round.
+        round: u64,
+        /// What all local steps of a round take this node.
+        own: Duration,
+        /// What a round takes its neighbours, until their parcels are here.
+        others: Duration,
+    },
     /// A local step was far longer than the usual ones, and scaled down.
     DeltaClipped {
         /// The round.

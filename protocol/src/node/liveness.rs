@@ -38,6 +38,7 @@ impl Node {
         let now = self.now;
         if let Some(peer) = self.peers.get_mut(&peer) {
             peer.link_up = true;
+            peer.is_gone = false;
             peer.heard_at = now;
             peer.heard_since_up = false;
             peer.greeted = false;
@@ -47,6 +48,12 @@ impl Node {
         self.send_hello(peer);
         // Its Hello may have come before the host said that the link is up: then nothing else sends the parcels again.
         self.resend(peer);
+    }
+
+    pub(super) fn on_gone(&mut self, peer: NodeId) {
+        if let Some(peer) = self.peers.get_mut(&peer).filter(|peer| !peer.mutual) {
+            peer.is_gone = true;
+        }
     }
 
     pub(super) fn on_link_down(&mut self, peer: NodeId) {

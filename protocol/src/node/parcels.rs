@@ -75,7 +75,7 @@ impl Node {
     fn on_taken(&mut self, from: NodeId, header: &ParcelHeader, acceptance: Acceptance) {
         let now = self.now;
         if let Some(peer) = self.peers.get_mut(&from) {
-            peer.brought_at = now;
+            peer.arrivals.note(header.step, now);
             peer.evidence.note_sent(Sent { seq: header.seq, chain: header.chain, mac: header.mac });
         }
         if acceptance == Acceptance::Refused {

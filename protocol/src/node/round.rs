@@ -53,8 +53,9 @@ impl Node {
             return self.begin_draining();
         }
         let greeted = self.peers.values().filter(|peer| peer.mutual || peer.left).count();
-        let waited_enough = give_up_at.is_some_and(|at| self.now >= at) && greeted > 0;
-        if greeted < self.peers.len() && !waited_enough {
+        let is_to_come = |peer: &Peer| !peer.mutual && !peer.left && !peer.is_gone;
+        let waited_enough = give_up_at.is_some_and(|at| self.now >= at) || !self.peers.values().any(is_to_come);
+        if greeted < self.peers.len() && !(waited_enough && greeted > 0) {
             return false;
         }
         self.anchor_beliefs();
@@ -212,6 +213,7 @@ impl Node {
         }
         self.tally.followed |= !self.tally.trained && self.follows_the_others();
         self.end_wait(wait, missing);
+        self.note_pace_beside_training();
         self.absorb_until(self.step);
         self.answer_those_who_passed();
         let due = self.config.schedule.in_neighbours(self.config.id, self.step);

@@ -1,7 +1,7 @@
 //! What keeps one local step from doing harm: it is finite, scaled to the work it stands for, and no larger than usual.
 //!
 //! ```text
-//!   x += min(1, 2 w / w*)  min(1, bound / norm)  (local_steps / steps) delta
+//!   x += min(1, 2 w / w*)  min(1, bound / norm)  min(4, local_steps / steps) delta
 //! ```
 //!
 //! - While w is low because mass is under way, so is the step: without that z would move by delta / w, and heavy loss
@@ -10,7 +10,9 @@
 //!   It is what a learning rate that was mistyped or a device that fails produces; a neighbour with bad intentions is not
 //!   stopped by it.
 //! - A step of fewer local steps than the plan wants, because no more fitted into the time box, counts as if it had been
-//!   all of them (normalised averaging: Wang, Liu, Liang, Joshi, Poor, NeurIPS 2020), or slow nodes would pull less.
+//!   all of them (normalised averaging: Wang, Liu, Liang, Joshi, Poor, NeurIPS 2020), or slow nodes would pull less. It counts
+//!   at most [`MOST_MADE_UP`] times, unless the host set the time box itself: one step that stands for forty is a learning rate of
+//!   forty times.
 //!
 //! None of this touches mass.
 
@@ -23,6 +25,8 @@ use crate::payload::MAX_MAGNITUDE;
 
 /// Steps whose norms are remembered.
 const REMEMBERED: usize = 31;
+/// How much each step of a node counts for at most, where the node itself found that it is slow.
+const MOST_MADE_UP: f64 = 4.0;
 /// Fewer than these say nothing of what is usual.
 const FEWEST: usize = 8;
 
@@ -94,7 +98,8 @@ impl Node {
 
     /// What one of `steps` local steps counts for.
     fn pace_of(&self, steps: u32) -> f64 {
-        f64::from(self.config.schedule.local_steps()) / f64::from(steps.max(1))
+        let whole = f64::from(self.config.schedule.local_steps()) / f64::from(steps.max(1));
+        if self.config.time_box.is_some() { whole } else { whole.min(MOST_MADE_UP) }
     }
 
     /// What a step of this norm has to be scaled by.

@@ -8,12 +8,19 @@ use crate::time::Time;
 /// What the node knows of the training that its host does.
 #[derive(Clone, Debug)]
 pub(super) struct Training {
-    /// The round that was ordered and not answered yet.
-    ordered: Option<u64>,
+    /// What was ordered and not answered yet.
+    ordered: Option<Ordered>,
     /// A change that came after its deadline: it is that of the next round.
     late: Option<Change>,
     /// By what the last change was multiplied; 0 if it was not used.
     last_factor: f64,
+}
+
+/// The training of a round that the host was asked for.
+#[derive(Clone, Copy, Debug)]
+struct Ordered {
+    round: u64,
+    at: Time,
 }
 
 /// What came of a round's training.
@@ -51,39 +58,50 @@ impl Node {
             self.use_change(round, change);
             return false;
         }
-        if self.training.ordered.is_some() || self.is_closing() || self.others_are_through() {
+        if self.is_closing() {
+            // What is still under way is waited for as long as the others wait, so that all mix it.
+            return self.training.ordered.is_some() && round == self.training_rounds() && !self.others_are_through();
+        }
+        if self.training.ordered.is_some() || self.others_are_through() {
             return false;
         }
         let from = self.push_sum.ratio();
         let time_box = self.time_box();
         let last_factor = self.training.last_factor;
-        self.training.ordered = Some(round);
+        self.training.ordered = Some(Ordered { round, at: self.now });
         let rounds_left = self.training_rounds().saturating_sub(round);
         self.effects.push(Effect::Train { round, from, local_steps, rounds_left, time_box, last_factor });
         true
     }
 
     pub(super) fn on_trained(&mut self, round: u64, change: Change) {
-        if self.training.ordered != Some(round) {
-            self.ignore(self.config.id, Fault::UnexpectedTraining);
+        let Some(ordered) = self.take_ordered(round) else {
+            return;
+        };
+        self.note_own_pace(ordered.at, change.steps);
+        if !matches!(self.phase, Phase::Training { .. }) {
+            self.training.late = Some(change);
             return;
         }
-        self.training.ordered = None;
-        if matches!(self.phase, Phase::Training { .. }) && round == self.round() {
-            self.note_pace_of_others(change.steps);
-            self.use_change(round, change);
-            self.phase = Phase::AwaitingRoom(self.new_wait());
-        } else {
-            self.training.late = Some(change);
+        self.note_pace_of_others();
+        self.use_change(self.round(), change);
+        self.phase = Phase::AwaitingRoom(self.new_wait());
+    }
+
+    /// The order of this round, which is answered now; `None` where there is no such one.
+    fn take_ordered(&mut self, round: u64) -> Option<Ordered> {
+        let ordered = self.training.ordered.take_if(|ordered| ordered.round == round);
+        if ordered.is_none() {
+            self.ignore(self.config.id, Fault::UnexpectedTraining);
         }
+        ordered
     }
 
     pub(super) fn on_untrained(&mut self, round: u64) {
-        if self.training.ordered.take_if(|ordered| *ordered == round).is_none() {
-            self.ignore(self.config.id, Fault::UnexpectedTraining);
+        if self.take_ordered(round).is_none() {
             return;
         }
-        if !matches!(self.phase, Phase::Training { .. }) || round != self.round() {
+        if !matches!(self.phase, Phase::Training { .. }) {
             return;
         }
         self.training.last_factor = 0.0;
@@ -91,18 +109,30 @@ impl Node {
         self.phase = if waits { self.training_phase() } else { Phase::AwaitingRoom(self.new_wait()) };
     }
 
+    /// Whether the node goes on beside a training that it has asked for.
+    pub(super) fn is_training_late(&self) -> bool {
+        self.training.ordered.is_some()
+    }
+
     /// The wait for a training that was asked for now.
     pub(super) fn training_phase(&self) -> Phase {
-        let deadline = self.config.training_deadline;
-        Phase::Training { give_up_at: deadline.map(|deadline| self.now + deadline) }
+        let deadline = self.config.training_deadline.map(|deadline| self.now + deadline);
+        // Others wait for nobody longer than that once they mix the last rounds.
+        let patience = self.is_closing().then(|| self.clock.deadline(self.now));
+        Phase::Training { give_up_at: deadline.into_iter().chain(patience).min() }
     }
 
     /// Goes on without the change of a training that takes too long: it is not waited for again until it has come.
     pub(super) fn try_go_on_untrained(&mut self, give_up_at: Option<Time>) -> bool {
-        if give_up_at.is_none_or(|at| self.now < at) {
+        let is_past = |at: Option<Time>| at.is_some_and(|at| self.now >= at);
+        let is_late = is_past(give_up_at);
+        if !is_late && !is_past(self.keeps_up_until()) {
             return false;
         }
-        self.report(Event::TrainingLate { round: self.round() });
+        if is_late {
+            self.report(Event::TrainingLate { round: self.round() });
+        }
+        self.note_pace_of_others();
         self.phase = Phase::AwaitingRoom(self.new_wait());
         true
     }

@@ -47,6 +47,9 @@ fn describe(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Event::DeltaSkipped { round, reason } => {
             write!(f, "took no local step in round {round}: {}", why_skipped(*reason))
         }
+        Event::FarSlower { round, own, others } => {
+            write!(f, "trains for {own:?} in round {round}, the others for {others:?}: it takes fewer local steps")
+        }
         Event::TrainingLate { round } => write!(f, "goes on without the training of round {round}, which is late"),
         Event::DeltaClipped { round, norm, bound } => {
             write!(f, "shortens its local step of round {round} from {norm} to {bound}")

@@ -297,7 +297,9 @@ class Swarm:
         over = self._taken >= self._order.steps
         if self._order.seconds is None:
             return over
-        late = time.monotonic() - self._began >= self._order.seconds
+        # No step begins that would end after the time box, by how long those before took.
+        took = time.monotonic() - self._began
+        late = took + took / max(1, self._taken) >= self._order.seconds
         # Ranks have clocks of their own and must agree: the first one's counts.
         return self._ranks.lead(lambda: over or late)
 

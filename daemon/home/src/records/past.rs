@@ -4,7 +4,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::Path;
 
-use mingle_protocol::record::Recovered;
+use mingle_protocol::record::{HostState, Recovered};
 use mingle_protocol::{Durability, NodeConfig, Record};
 
 use super::ending::Ending;
@@ -19,11 +19,13 @@ pub enum Past {
     None,
     /// The run was cut off or interrupted: the node goes on.
     Unfinished(Box<Recovered>),
-    /// The same, with a plan that another one has replaced: the node begins the new one with what it believed, as the first
-    /// of its lives there.
+    /// A training under a plan that another one has replaced, or one that another run goes on from: the node begins with what it
+    /// believed, as the first of its lives there.
     Replaced {
         /// The de-biased model that it had, `[dimension]`.
         belief: Vec<f32>,
+        /// Where its training stood, in the host's words.
+        host: HostState,
     },
     /// The run is over.
     Finished(Ending),
@@ -42,11 +44,13 @@ pub struct Found {
 
 impl Past {
     /// Looks into the home, and changes nothing there. `task_of` is the hash that the task has with another number of rounds: a run that
-    /// ended in good order goes on where only that has changed.
+    /// ended in good order goes on where only that has changed. With `continues` a run of another plan or task begins with the model
+    /// of the one before.
     ///
     /// # Errors
-    /// The records cannot be relied on, or they hold the weight of another run that is not over.
-    pub fn find(home: &Home, config: &NodeConfig, task_of: impl Fn(u64) -> [u8; 32]) -> Result<Found> {
+    /// The records cannot be relied on, they hold the weight of another run that is not over, or a model with another number of parameters is to go
+    /// on.
+    pub fn find(home: &Home, config: &NodeConfig, task_of: impl Fn(u64) -> [u8; 32], continues: bool) -> Result<Found> {
         let store = RecordStore::look(&home.records())?;
         let Some(mut recovered) = store.load()? else {
             return Ok(Found { past: Self::None, store, is_superseded: false });
@@ -64,8 +68,13 @@ impl Past {
                 return Ok(Found { past: Self::Unfinished(Box::new(recovered)), store, is_superseded: false });
             }
         }
-        if ending.is_none() && is_replaced(&recovered.record, config) {
-            let past = Self::Replaced { belief: recovered.record.believed_ratio().to_vec() };
+        let continues = continues && difference(&recovered.record, config).is_some();
+        if continues && recovered.record.numerator.len() != config.initial.len() {
+            return Err(another_size(home, &recovered.record, config.initial.len()));
+        }
+        if continues || (ending.is_none() && is_replaced(&recovered.record, config)) {
+            let Record { books, .. } = &recovered.record;
+            let past = Self::Replaced { belief: recovered.record.believed_ratio().to_vec(), host: books.host.clone() };
             // Until the new plan has its first record, a crash leaves a newcomer, and newcomers bring the same weight.
             return Ok(Found { past, store, is_superseded: true });
         }
@@ -174,7 +183,22 @@ fn difference(record: &Record, config: &NodeConfig) -> Option<String> {
 
 fn foreign(home: &Home, record: &Record, difference: &str) -> Error {
     Error::new(ErrorKind::Refused, format!("{}, and that run {difference}", holds(home, record)))
-        .hint("start this peer as it was started then, and it goes on; or give that weight up with --fresh")
+        .hint(
+            "start this peer as it was started then, and it goes on; or begin another run with --continue, which takes the model along, \
+             or with --fresh, which gives it up: all peers alike",
+        )
+}
+
+fn another_size(home: &Home, record: &Record, wanted: usize) -> Error {
+    let (folder, there) = (home.records(), record.numerator.len());
+    Error::new(
+        ErrorKind::Refused,
+        format!(
+            "--continue: the model in {} has {there} numbers, and the one to be trained {wanted}",
+            folder.display()
+        ),
+    )
+    .hint("train the same model, or begin anew with --fresh")
 }
 
 fn volatile(home: &Home, record: &Record) -> Error {

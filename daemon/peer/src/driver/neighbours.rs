@@ -88,12 +88,12 @@ impl Driver<'_> {
         tokio::spawn(async move { service.explain(streams, node, peer, otherwise).await });
     }
 
-    /// Neighbours that have not come may train something else, and then wait for a model that nobody has for them: each is asked.
-    pub(super) fn look_for_other_tasks(&self) {
+    /// Neighbours that have not come may train something else, wait for what trains for them, or have ended: each is asked.
+    pub(super) fn look_for_the_missing(&self) {
         for node in self.node.missing_neighbours() {
             let Some(peer) = self.member.connections.peer(node) else { continue };
             let (service, streams) = (self.member.service.clone(), self.member.network.streams.clone());
-            tokio::spawn(async move { service.look_for_difference(streams, node, peer).await });
+            tokio::spawn(async move { service.look_for_missing(streams, node, peer).await });
         }
     }
 

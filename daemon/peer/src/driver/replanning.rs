@@ -32,6 +32,7 @@ impl Driver<'_> {
             Some(Wanted::OtherTask(node, difference)) => {
                 self.object(node, Objection::other_task(&difference, self.parts.advice.same_task))?;
             }
+            Some(Wanted::Missing(node, word)) => self.on_word_of_the_missing(node, &word)?,
             Some(Wanted::Plan(plan, answer)) => {
                 let verdict = self.on_plan(*plan, receivers).await?;
                 let _ = answer.send(verdict);

@@ -26,7 +26,8 @@ impl Driver<'_> {
                 }
                 self.joined = true;
                 let neighbours = self.member.connections.links.up().len();
-                self.member.log.tell(Event::Joined { neighbours, network: self.member.network.counts() });
+                let missing = self.node.missing_neighbours().iter().map(|node| node.index()).collect();
+                self.member.log.tell(Event::Joined { neighbours, missing, network: self.member.network.counts() });
             }
             NodeEvent::CaughtUp { from, to } => self.on_skipped(from, to),
             NodeEvent::ProgressDoubted { peer, claimed, credible } => {

@@ -18,6 +18,11 @@ pub(super) fn warning(event: &NodeEvent) -> Option<String> {
         NodeEvent::TrainingLate { round } => {
             Some(format!("the training of round {round} is late: this peer goes on mixing, and uses it when it comes"))
         }
+        NodeEvent::FarSlower { own, others, .. } => Some(format!(
+            "all local steps of a round take this peer {:.3} s, its neighbours {:.3} s: it takes fewer of them from here on, so that nobody waits for it",
+            own.as_secs_f64(),
+            others.as_secs_f64()
+        )),
         NodeEvent::DeltaClipped { round, norm, bound } => Some(format!(
             "the local steps of round {round} went {norm:.3e} far, which was cut to {bound:.3e}: lower the learning rate"
         )),

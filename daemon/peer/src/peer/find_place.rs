@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
 use crate::membership::{
     self, CheckedPlan, Claim, Membership, MembershipService, PlanNumber, PlanOffer, PlannedBy, Revocations, Signer,
-    Standing, Swarm, Verdict, Wanted,
+    Standing, Swarm, TaskWord, Verdict, Wanted,
 };
 use crate::place::Place;
 use crate::plan;
@@ -195,9 +195,9 @@ impl Peer {
     ) -> Result<Option<()>> {
         if self.work().is_none() {
             match membership::fetch_task(streams, peer, Some(claim)).await? {
-                None => return Ok(None),
-                Some(Assignment::Train(card)) => self.agree_with(peer, &card)?,
-                Some(Assignment::Solve) => {
+                TaskWord::NotYet | TaskWord::Away => return Ok(None),
+                TaskWord::Task(Assignment::Train(card)) => self.agree_with(peer, &card)?,
+                TaskWord::Task(Assignment::Solve) => {
                     let message =
                         format!("the swarm {} solves a problem, and this peer would train a model", swarm.name);
                     return Err(
@@ -228,7 +228,7 @@ impl Peer {
                 self.log.tell(Event::JoinRequested { peer: peer.to_string() });
             }
             // Only a peer that runs asks for a model, measures its rounds, or meets others that train something else.
-            Wanted::PlanWithModel(..) | Wanted::LocalSteps(..) | Wanted::OtherTask(..) => {}
+            Wanted::PlanWithModel(..) | Wanted::LocalSteps(..) | Wanted::OtherTask(..) | Wanted::Missing(..) => {}
             Wanted::Plan(plan, answer) => {
                 if plan::node_of(&plan.plan, &local).is_some() {
                     let _ = answer.send(Verdict::Taken);

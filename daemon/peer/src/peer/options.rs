@@ -49,6 +49,8 @@ pub struct PeerOptions {
     pub durability: Durability,
     /// Give up what the home has kept of an earlier run.
     pub fresh: bool,
+    /// A run of another plan or task begins with the model that the home has kept, and the state of its training.
+    pub continues: bool,
     /// Only come to hand over what the home holds.
     pub leaves: bool,
     /// Rounds between two evaluations.
@@ -83,7 +85,7 @@ impl Default for PeerOptions {
             plan: None,
             automatic_planning: None,
             join_timeout: Duration::from_secs(60),
-            wait: WaitPolicy::Bounded { staleness: 4 },
+            wait: WaitPolicy::default(),
             codec: Codec::F32,
             deadline: Duration::from_secs(2),
             time_box: None,
@@ -93,6 +95,7 @@ impl Default for PeerOptions {
             robust: Robust::Off,
             durability: Durability::On,
             fresh: false,
+            continues: false,
             leaves: false,
             evaluate_every: 20,
             keep_best: None,

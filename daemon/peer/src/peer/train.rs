@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mingle_net::transport::Network;
-use mingle_protocol::record::{Record, Recovered, most_host_bytes};
+use mingle_protocol::record::{HostState, Record, Recovered, most_host_bytes};
 use mingle_protocol::{
     Durability, Identity as NodeIdentity, MAX_DESCRIPTION, NodeConfig, RecordRoom, TaskCard as NodeTask,
 };
@@ -164,7 +164,7 @@ impl Peer {
     /// Finds out what this peer goes on with. `None` if its run is over.
     fn begin(&mut self, place: &Place, config: &mut NodeConfig, card: &dyn TaskCard) -> Result<Option<Start>> {
         let Found { past, store, is_superseded } = self.find_past(config, card)?;
-        let mut begins_with_belief = false;
+        let mut belief_state = None;
         let recovered = match past {
             Past::Finished(ending) => {
                 self.log.tell(Event::Finished { round: ending.rounds, left: ending.left });
@@ -187,9 +187,9 @@ impl Peer {
                 });
                 Some(*recovered)
             }
-            Past::Replaced { belief } => {
+            Past::Replaced { belief, host } => {
                 config.initial = belief;
-                begins_with_belief = true;
+                belief_state = Some(host);
                 None
             }
         };
@@ -197,7 +197,7 @@ impl Peer {
         let timeline =
             if self.options.timeline { Timeline::create(&self.home, place.node.0)? } else { Timeline::default() };
         let store = Some((store, is_superseded));
-        Ok(Some(Start { store, records: None, written: None, recovered, begins_with_belief, timeline }))
+        Ok(Some(Start { store, records: None, written: None, recovered, belief_state, timeline }))
     }
 
     /// State that the home has of this training; with `--fresh` nothing that counts.
@@ -206,7 +206,7 @@ impl Peer {
             let store = RecordStore::look(&self.home.records())?;
             return Ok(Found { past: Past::None, store, is_superseded: true });
         }
-        Past::find(&self.home, config, |rounds| card.hash_for(rounds))
+        Past::find(&self.home, config, |rounds| card.hash_for(rounds), self.options.continues)
     }
 
     /// Gets the records ready, once there is a model to begin with: a beginning that fails leaves those of the run before.
@@ -261,6 +261,7 @@ impl Peer {
         config.gather_for = Some(self.options.join_timeout);
         config.deadline_floor = self.options.deadline;
         config.time_box = self.options.time_box;
+        config.keeps_up = true;
         config.training_deadline = Some(self.options.training_deadline);
         config.drain_deadline = self.options.shutdown_timeout;
         Ok(config)
@@ -319,8 +320,9 @@ struct Start {
     records: Option<RecordWriter>,
     written: Option<mpsc::Receiver<Written>>,
     recovered: Option<Recovered>,
-    /// The node has a model of its own to begin with, of a plan that was replaced.
-    begins_with_belief: bool,
+    /// Where the training stood whose model the node begins with, where that is one of its own: of a plan that was replaced, or of a run
+    /// that another goes on from.
+    belief_state: Option<HostState>,
     /// What this process writes down of what it does when.
     timeline: Timeline,
 }
@@ -333,7 +335,7 @@ impl Start {
 
     /// This home has nothing of this training.
     fn is_the_first(&self) -> bool {
-        self.recovered.is_none() && !self.begins_with_belief
+        self.recovered.is_none() && self.belief_state.is_none()
     }
 
     /// The norm of the model that this start begins or goes on with.
@@ -343,7 +345,8 @@ impl Start {
 
     /// Puts the training where it stood, by its own words in the records; one that has not trained yet has none there.
     fn restore(&self, training: &mut dyn LocalTraining) -> Result {
-        let state = self.recovered.as_ref().map_or(&[][..], |past| &*past.record.books.host);
+        let recovered = self.recovered.as_ref().map(|past| &past.record.books.host);
+        let state = recovered.or(self.belief_state.as_ref()).map_or(&[][..], |state| state);
         if state.is_empty() {
             return Ok(());
         }

@@ -44,7 +44,12 @@ impl Event {
             | Self::TrainerGone { .. }
             | Self::TrainerStarted { .. }
             | Self::TrainerSaid { .. } => self.of_trainer(),
-            Self::Joined { neighbours, .. } => format!("joined     {}, training starts", are_up(*neighbours)),
+            Self::Joined { neighbours, missing, .. } if missing.is_empty() => {
+                format!("joined     {}, training starts", are_up(*neighbours))
+            }
+            Self::Joined { neighbours, missing, .. } => {
+                format!("joined     {}, training starts without nodes {}", are_up(*neighbours), list(missing))
+            }
             Self::Round { .. }
             | Self::Skipped { .. }
             | Self::Evaluated { .. }

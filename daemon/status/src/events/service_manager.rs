@@ -147,7 +147,7 @@ mod tests {
         for (socket, name) in sockets {
             let manager = ServiceManager { socket: connect(&name) };
             manager.tell(&Event::Round { round: 3, weight_units: 1, clipped: None });
-            manager.tell(&Event::Joined { neighbours: 4, network: NetworkCounts::default() });
+            manager.tell(&Event::Joined { neighbours: 4, missing: Vec::new(), network: NetworkCounts::default() });
             let mut buffer = [0; 256];
             let length = socket.recv(&mut buffer).unwrap();
             assert_eq!(&buffer[..length], b"READY=1\nSTATUS=training with 4 neighbours", "{name:?}");

@@ -20,7 +20,7 @@ fn config(seed: u8) -> NodeConfig {
 }
 
 fn find(home: &Home, config: &NodeConfig) -> Result<(Past, RecordStore)> {
-    Past::find(home, config, |_| config.task.hash).map(|Found { past, store, .. }| (past, store))
+    Past::find(home, config, |_| config.task.hash, false).map(|Found { past, store, .. }| (past, store))
 }
 
 /// A home in which node 0 has written its first record.
@@ -77,7 +77,7 @@ fn a_run_that_is_over_is_not_begun_again_and_makes_room_for_another() {
     ending.write(&home).unwrap();
     let (past, _) = find(&home, &config(1)).unwrap();
     assert!(matches!(&past, Past::Finished(found) if *found == ending), "{past:?}");
-    let found = Past::find(&home, &config(2), |_| [3; 32]).unwrap();
+    let found = Past::find(&home, &config(2), |_| [3; 32], false).unwrap();
     assert!(matches!(found.past, Past::None) && found.is_superseded, "{found:?}");
     assert!(matches!(find(&home, &config(1)).unwrap().0, Past::Finished(_)), "looking has changed something");
     let room = Room::new(DIMENSION, RecordRoom::for_links(1, 1)).unwrap();
@@ -91,14 +91,34 @@ fn a_run_that_is_over_goes_on_with_another_number_of_rounds() {
     Ending::new(1, 5, false).write(&home).unwrap();
     let prolonged = |rounds| [if rounds == 5 { 1 } else { 0 }; 32];
     let Found { past: Past::Unfinished(recovered), is_superseded: false, .. } =
-        Past::find(&home, &config(2), prolonged).unwrap()
+        Past::find(&home, &config(2), prolonged, false).unwrap()
     else {
         panic!("it does not go on")
     };
     assert!(Node::resume(config(2), recovered.record, &recovered.payloads).is_ok());
     Ending::new(1, 5, true).write(&home).unwrap();
-    let left = Past::find(&home, &config(2), prolonged).unwrap();
+    let left = Past::find(&home, &config(2), prolonged, false).unwrap();
     assert!(matches!(left.past, Past::None), "whoever has handed its weight over has none to go on with: {left:?}");
+}
+
+#[test]
+fn another_run_goes_on_from_the_model_of_the_one_before_where_that_is_wanted() {
+    let (_folder, home) = home_with_record();
+    let mut other_plan = config(1);
+    other_plan.generation.plan_hash = [9; 32];
+    let find = |config: &NodeConfig| Past::find(&home, config, |_| config.task.hash, true);
+    for (config, ended) in [(&other_plan, false), (&config(2), false), (&other_plan, true), (&config(2), true)] {
+        if ended {
+            Ending::new(1, 5, false).write(&home).unwrap();
+        }
+        let found = find(config).unwrap();
+        let Past::Replaced { belief, .. } = found.past else { panic!("{found:?}") };
+        assert!(belief.len() == DIMENSION && found.is_superseded);
+    }
+    assert!(matches!(find(&config(1)).unwrap().past, Past::Finished(_)), "the same run is over");
+    let larger = NodeConfig { initial: vec![0.0; DIMENSION + 1], ..config(2) };
+    let refused = format!("{:#}", find(&larger).unwrap_err());
+    assert!(refused.contains("3 numbers") && refused.contains("trained 4"), "{refused}");
 }
 
 #[test]

@@ -15,7 +15,7 @@ pub(super) fn execute(options: &ProblemOptions, json: bool) -> Result {
         out::line(demo.introduction());
     }
     let (program, tell) = (this_program()?, |event: &ProblemEvent<'_>| tell(event, json));
-    let report = event_loop::start()?.block_on(async { demo.run(program, &tell, &mut signals::forward()?).await })?;
+    let report = event_loop::run(async { demo.run(program, &tell, &mut signals::forward()?).await })?;
     if json {
         out::line(serde_json::json!(report));
     } else {

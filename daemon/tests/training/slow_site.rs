@@ -1,0 +1,89 @@
+//! A site whose training takes ten times as long as that of the others, with the options that `run` has by itself.
+#![cfg(unix)]
+
+use std::path::PathBuf;
+use std::thread::JoinHandle;
+use std::time::{Duration, Instant};
+
+use crate::support::planned_swarm::PlannedSwarm;
+use crate::support::trainer::{Answer, Trainer, bytes};
+
+const PEERS: usize = 3;
+const ROUNDS: u64 = 40;
+const LOCAL_STEPS: u32 = 10;
+/// What a local step takes a site that is not slow.
+const STEP: Duration = Duration::from_millis(10);
+
+/// Goes a fiftieth of the way to the target in each local step, of which each takes so long. Returns the steps it took, and the final
+/// model.
+fn train_for(home: PathBuf, target: [f32; 2], step: Duration) -> JoinHandle<(u64, Vec<f32>)> {
+    std::thread::spawn(move || {
+        let mut trainer = Trainer::new(&home, target);
+        trainer.attach();
+        let (mut order, mut taken) = (trainer.order(), 0);
+        while order.kind() != "end" {
+            let (steps, change) = take_steps(&order, target, step);
+            taken += steps;
+            let path = format!("/v1/trainer/exchange?order={}&steps={steps}&wait=5", order.number("mingle-order"));
+            let answer = trainer.call("POST", &path, &[], &bytes(&change));
+            order = if answer.status == 200 { answer } else { trainer.order() };
+        }
+        (taken, order.vector())
+    })
+}
+
+/// As many of the steps that are wanted as begin within the time that is given for them.
+fn take_steps(order: &Answer, target: [f32; 2], step: Duration) -> (u64, Vec<f32>) {
+    let limit = order.headers.get("mingle-seconds").map(|seconds| Duration::from_secs_f64(seconds.parse().unwrap()));
+    let (began, mut taken, mut model) = (Instant::now(), 0, order.vector());
+    while taken < order.number("mingle-steps") && (taken == 0 || limit.is_none_or(|limit| began.elapsed() < limit)) {
+        // The work of a step, which is nothing but time.
+        std::thread::sleep(step);
+        model.iter_mut().zip(target).for_each(|(x, target)| *x += 0.02 * (target - *x));
+        taken += 1;
+    }
+    let change = model.iter().zip(order.vector()).map(|(after, before)| after - before).collect();
+    (taken, change)
+}
+
+/// What a whole run takes where these are the times of the local steps of the peers, what the last of them said of its pace, and how many
+/// steps each took.
+fn run_with(steps: [Duration; PEERS]) -> (Duration, Option<String>, Vec<u64>) {
+    let swarm = PlannedSwarm::with_local_steps(PEERS, ROUNDS, LOCAL_STEPS);
+    let mut peers: Vec<_> = (0..PEERS).map(|node| swarm.start_for_a_trainer(node)).collect();
+    let target = |node: usize| [node as f32, 2.0 - node as f32];
+    let trainers: Vec<_> =
+        steps.iter().enumerate().map(|(node, step)| train_for(swarm.home(node), target(node), *step)).collect();
+    peers[0].wait_for("round");
+    let began = Instant::now();
+    let done = peers[0].wait_through_rounds_for("done");
+    let took = began.elapsed();
+    assert_eq!(done["round"], ROUNDS, "{done}");
+    peers[1..].iter_mut().for_each(|peer| drop(peer.wait_through_rounds_for("done")));
+    let ends: Vec<(u64, Vec<f32>)> = trainers.into_iter().map(|trainer| trainer.join().unwrap()).collect();
+    for (_, model) in &ends {
+        // The mean of all targets; one that takes a twentieth of the steps counts for less.
+        assert!((model[0] - 1.0).abs() < 0.7 && (model[1] - 1.0).abs() < 0.7, "{ends:?}");
+        assert!(model.iter().zip(&ends[0].1).all(|(a, b)| (a - b).abs() < 0.01), "all agree: {ends:?}");
+    }
+    peers.iter_mut().for_each(|peer| assert_eq!(peer.exit_code(), Some(0)));
+    swarm.audit("at the end");
+    let events = std::fs::read_to_string(swarm.home(PEERS - 1).join("events.jsonl")).unwrap();
+    let said = events.lines().find(|line| line.contains("so that nobody waits for it")).map(str::to_owned);
+    (took, said, ends.into_iter().map(|(taken, _)| taken).collect())
+}
+
+#[test]
+fn a_site_ten_times_slower_costs_the_others_less_than_twice_the_time_and_its_work_counts() {
+    let (usual, said, taken) = run_with([STEP; PEERS]);
+    println!("{usual:?}, steps {taken:?}");
+    assert_eq!(said, None);
+    for slowness in [10, 40] {
+        let (slow, said, taken) = run_with([STEP, STEP, STEP * slowness]);
+        println!("{slow:?} where one is {slowness} times slower, steps {taken:?}: {said:?}");
+        assert!(slow < 2 * usual, "{slow:?} instead of {usual:?}");
+        assert!(taken[2] >= 10, "{taken:?}");
+        // At 40 times too few of its rounds are over to say what is usual.
+        assert!(said.is_some() || slowness > 10, "it says why it takes fewer steps");
+    }
+}
