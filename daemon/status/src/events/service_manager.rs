@@ -158,7 +158,7 @@ mod tests {
     #[cfg(target_os = "linux")]
     fn a_socket_that_is_not_there_is_no_failure() {
         let manager = ServiceManager { socket: connect("/no/such/socket".as_ref()) };
-        manager.tell(&Event::Joined { neighbours: 4, network: NetworkCounts::default() });
+        manager.tell(&Event::Joined { neighbours: 4, missing: Vec::new(), network: NetworkCounts::default() });
         assert!(connect("".as_ref()).is_none());
     }
 

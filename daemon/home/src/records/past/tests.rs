@@ -116,7 +116,8 @@ fn another_run_goes_on_from_the_model_of_the_one_before_where_that_is_wanted() {
         assert!(belief.len() == DIMENSION && found.is_superseded);
     }
     assert!(matches!(find(&config(1)).unwrap().past, Past::Finished(_)), "the same run is over");
-    let larger = NodeConfig { initial: vec![0.0; DIMENSION + 1], ..config(2) };
+    let mut larger = config(2);
+    larger.initial.push(0.0);
     let refused = format!("{:#}", find(&larger).unwrap_err());
     assert!(refused.contains("3 numbers") && refused.contains("trained 4"), "{refused}");
 }
