@@ -44,16 +44,10 @@ fn describe(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Event::DeadlineMissed { step, missing, .. } => {
             write!(f, "waited in step {step} in vain for {}", Nodes(missing))
         }
-        Event::DeltaSkipped { round, reason } => {
-            write!(f, "took no local step in round {round}: {}", why_skipped(*reason))
-        }
-        Event::FarSlower { round, own, others } => {
-            write!(f, "trains for {own:?} in round {round}, the others for {others:?}: it takes fewer local steps")
-        }
-        Event::TrainingLate { round } => write!(f, "goes on without the training of round {round}, which is late"),
-        Event::DeltaClipped { round, norm, bound } => {
-            write!(f, "shortens its local step of round {round} from {norm} to {bound}")
-        }
+        Event::DeltaSkipped { .. }
+        | Event::FarSlower { .. }
+        | Event::TrainingLate { .. }
+        | Event::DeltaClipped { .. } => describe_training(event, f),
         Event::MassLow { share } => write!(f, "has held only {share:.2} of its usual weight for many rounds"),
         Event::MassHigh { share } => write!(f, "has held {share:.2} times its usual weight for many rounds"),
         Event::MassRecovered { share } => write!(f, "holds {share:.2} of its usual weight again"),
@@ -89,6 +83,23 @@ fn describe(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Event::OwnRatioUnusable { step } => write!(f, "keeps everything in step {step}: its ratio is not finite"),
         Event::Draining { steps } => write!(f, "has taken its last step, {steps}, and settles"),
         Event::DrainGaveUp { undelivered } => write!(f, "gives up waiting for {} to settle", Nodes(&ids(undelivered))),
+    }
+}
+
+/// What becomes of local training.
+fn describe_training(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match event {
+        Event::DeltaSkipped { round, reason } => {
+            write!(f, "took no local step in round {round}: {}", why_skipped(*reason))
+        }
+        Event::FarSlower { round, own, others } => {
+            write!(f, "trains for {own:?} in round {round}, the others for {others:?}: it takes fewer local steps")
+        }
+        Event::TrainingLate { round } => write!(f, "goes on without the training of round {round}, which is late"),
+        Event::DeltaClipped { round, norm, bound } => {
+            write!(f, "shortens its local step of round {round} from {norm} to {bound}")
+        }
+        _ => Ok(()),
     }
 }
 

@@ -44,12 +44,7 @@ impl Event {
             | Self::TrainerGone { .. }
             | Self::TrainerStarted { .. }
             | Self::TrainerSaid { .. } => self.of_trainer(),
-            Self::Joined { neighbours, missing, .. } if missing.is_empty() => {
-                format!("joined     {}, training starts", are_up(*neighbours))
-            }
-            Self::Joined { neighbours, missing, .. } => {
-                format!("joined     {}, training starts without nodes {}", are_up(*neighbours), list(missing))
-            }
+            Self::Joined { neighbours, missing, .. } => joined(*neighbours, missing),
             Self::Round { .. }
             | Self::Skipped { .. }
             | Self::Evaluated { .. }
@@ -242,6 +237,11 @@ fn waiting(missing: &[usize], waited_s: u64) -> String {
     )
 }
 
+fn joined(neighbours: usize, missing: &[usize]) -> String {
+    let without = if missing.is_empty() { String::new() } else { format!(" without nodes {}", list(missing)) };
+    format!("joined     {}, training starts{without}", are_up(neighbours))
+}
+
 fn list(nodes: &[usize]) -> String {
     let words: Vec<String> = nodes.iter().map(usize::to_string).collect();
     words.join(", ")
@@ -286,6 +286,7 @@ fn borrowed(peers: &[String]) -> String {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use mingle_net::transport::NetworkCounts;
 
     /// One of each that is told by a function for some kinds of events only.
     const SORTED: [&str; 37] = [
@@ -338,6 +339,9 @@ mod tests {
 
     #[test]
     fn who_waits_long_for_neighbours_hears_what_else_may_be_the_matter() {
+        let joined = |missing| Event::Joined { neighbours: 2, missing, network: NetworkCounts::default() }.sentence();
+        assert!(joined(vec![]).ends_with("training starts"));
+        assert!(joined(vec![1, 3]).ends_with("training starts without nodes 1, 3"), "{}", joined(vec![1, 3]));
         let said = |waited_s| Event::Waiting { missing: vec![0, 2], waited_s }.sentence();
         assert_eq!(said(LONG_WAIT_S - 1), "waiting    for nodes 0, 2");
         assert!(said(75).starts_with("waiting    for nodes 0, 2, since 75 s: "), "{}", said(75));
