@@ -40,6 +40,8 @@ use ending::FINAL;
 use missing::Missing;
 use watching::Watching;
 
+/// Between two looks at neighbours that have not come.
+const LOOK_FOR_MISSING: Duration = Duration::from_secs(1);
 /// While neighbours are missing, the user hears so this often.
 const WAITING_NOTICE: Duration = Duration::from_secs(5);
 
@@ -207,13 +209,15 @@ impl<'a> Driver<'a> {
         self.tell_encodings();
         self.feed(Input::Start)?;
         let mut notice = tokio::time::interval(WAITING_NOTICE);
-        notice.tick().await;
+        let mut look = tokio::time::interval(LOOK_FOR_MISSING);
+        (notice.tick().await, look.tick().await);
         while !self.drained {
             self.show();
             tokio::select! {
                 event = receivers.next() => self.on_event(event?, receivers).await?,
                 () = sleep_until(self.wake_at()) => self.feed(Input::Tick)?,
                 _ = notice.tick() => self.notice_waiting(),
+                _ = look.tick(), if !self.joined => self.look_for_the_missing(),
             }
         }
         Ok(())
@@ -357,7 +361,6 @@ impl<'a> Driver<'a> {
         if !self.joined && !missing.is_empty() {
             let waited_s = self.member.started.elapsed().as_secs();
             self.member.log.tell(Event::Waiting { missing, waited_s });
-            self.look_for_the_missing();
         }
     }
 

@@ -303,9 +303,11 @@ fn rounds_do_not_run_out_while_nobody_trains() {
     let mut peers = pair.start(&ENDLESS);
     let mut trainers = [Trainer::new(&pair.home(0), [0.0, 3.0]), Trainer::new(&pair.home(1), [4.0, 1.0])];
     trainers.iter_mut().for_each(|trainer| drop(trainer.attach()));
-    for _ in 0..10 {
-        trainers.iter().for_each(|trainer| drop(trainer.answer(&trainer.order())));
-    }
+    std::thread::scope(|scope| {
+        for trainer in &trainers {
+            scope.spawn(|| (0..10).for_each(|_| drop(trainer.answer(&trainer.order()))));
+        }
+    });
     // Both are late by far more than a round takes.
     peers.iter_mut().for_each(|peer| drop(peer.wait_through_rounds_for("trainer_gone")));
     for node in 0..2 {

@@ -7,7 +7,7 @@
 //!
 //! - its host begins no local step after [`TIMES`] as long as the others need; a change of fewer steps counts as `step_guard` says;
 //! - the node mixes on after [`GOES_ON`] as long, where a single local step takes longer than that: the change is that of the round in
-//!   which it comes.
+//!   which it comes. Until then the node follows: it begins no step of mixing before most of the others have.
 //!
 //! A round that takes far longer than those before, or than the first ones of the others, ends after [`HELD_UP`] as long in the same
 //! way: whatever holds up one site for a while holds up no other.
@@ -88,7 +88,11 @@ impl Node {
         if !self.keeps_up() || self.is_closing() {
             return None;
         }
-        let (began, came) = (self.clock.started(), self.others_came().flatten()?);
+        let began = self.clock.started();
+        if self.is_beside_training() {
+            return self.others_came().unwrap_or(Some(began));
+        }
+        let came = self.others_came().flatten()?;
         if let Some(others) = self.others_pace.pace_to_keep() {
             return Some(began + others.mul_f64(GOES_ON).max(SHORTEST));
         }
@@ -116,7 +120,7 @@ impl Node {
     pub(super) fn note_pace_beside_training(&mut self) {
         let began = self.clock.started();
         if self.step == self.listening_step()
-            && self.is_training_late()
+            && self.is_beside_training()
             && let Some(Some(at)) = self.others_came()
             && at > began
         {
@@ -130,6 +134,12 @@ impl Node {
             let whole = f64::from(self.config.schedule.local_steps()) / f64::from(steps);
             self.others_pace.note_own(self.now.since(ordered).mul_f64(whole));
         }
+    }
+
+    /// Whether a round waits for a training of an earlier one until most of the others are ahead: a node that goes on beside its training follows them,
+    /// or nobody's rounds would be trained where that is true of all.
+    pub(super) fn follows_beside_training(&self) -> bool {
+        self.keeps_up() && self.others_came().is_some()
     }
 
     fn keeps_up(&self) -> bool {

@@ -62,7 +62,10 @@ impl Node {
             // What is still under way is waited for as long as the others wait, so that all mix it.
             return self.training.ordered.is_some() && round == self.training_rounds() && !self.others_are_through();
         }
-        if self.training.ordered.is_some() || self.others_are_through() {
+        if self.training.ordered.is_some() {
+            return self.follows_beside_training();
+        }
+        if self.others_are_through() {
             return false;
         }
         let from = self.push_sum.ratio();
@@ -109,9 +112,9 @@ impl Node {
         self.phase = if waits { self.training_phase() } else { Phase::AwaitingRoom(self.new_wait()) };
     }
 
-    /// Whether the node goes on beside a training that it has asked for.
-    pub(super) fn is_training_late(&self) -> bool {
-        self.training.ordered.is_some()
+    /// Whether a training is under way that was asked for in an earlier round.
+    pub(super) fn is_beside_training(&self) -> bool {
+        self.training.ordered.is_some_and(|ordered| ordered.round < self.round())
     }
 
     /// The wait for a training that was asked for now.

@@ -1,6 +1,7 @@
 //! Neighbours that have not come when training is to begin: what keeps them, and whether they will.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::time::Duration;
 
 use mingle_protocol::{Input, NodeId};
 
@@ -9,11 +10,17 @@ use crate::error::Result;
 use crate::membership::TaskWord;
 
 /// A neighbour that was there has ended once it was not found so many times in a row.
-const TIMES_NOT_FOUND: u32 = 2;
+const TIMES_NOT_FOUND: u32 = 3;
+/// A script that takes no longer to attach is nothing to tell of.
+const USUAL_START: Duration = Duration::from_secs(5);
 
 /// What neighbours that have not come said.
 #[derive(Debug, Default)]
-pub(super) struct Missing(BTreeMap<NodeId, Sightings>);
+pub(super) struct Missing {
+    seen: BTreeMap<NodeId, Sightings>,
+    /// Those who were asked and have not answered yet.
+    asked: BTreeSet<NodeId>,
+}
 
 #[derive(Debug, Default)]
 struct Sightings {
@@ -33,8 +40,18 @@ enum News {
 }
 
 impl Missing {
-    fn note(&mut self, node: NodeId, word: &TaskWord) -> Option<News> {
-        let seen = self.0.entry(node).or_default();
+    /// Whether to ask this neighbour now: no answer of it is awaited.
+    pub(super) fn ask(&mut self, node: NodeId) -> bool {
+        self.asked.insert(node)
+    }
+
+    /// It has answered, or is away.
+    pub(super) fn has_answered(&mut self, node: NodeId) {
+        self.asked.remove(&node);
+    }
+
+    fn note(&mut self, node: NodeId, word: &TaskWord, waited: Duration) -> Option<News> {
+        let seen = self.seen.entry(node).or_default();
         match word {
             TaskWord::Away => {
                 seen.not_found += 1;
@@ -42,8 +59,8 @@ impl Missing {
             }
             TaskWord::NotYet | TaskWord::Task(_) => {
                 (seen.was_there, seen.not_found) = (true, 0);
-                let waits = matches!(word, TaskWord::NotYet) && !std::mem::replace(&mut seen.is_told, true);
-                waits.then_some(News::Waits)
+                let waits = matches!(word, TaskWord::NotYet) && waited >= USUAL_START;
+                (waits && !std::mem::replace(&mut seen.is_told, true)).then_some(News::Waits)
             }
         }
     }
@@ -51,10 +68,11 @@ impl Missing {
 
 impl Driver<'_> {
     pub(super) fn on_word_of_the_missing(&mut self, node: NodeId, word: &TaskWord) -> Result {
+        self.missing.has_answered(node);
         if !self.node.missing_neighbours().contains(&node) {
             return Ok(());
         }
-        match self.missing.note(node, word) {
+        match self.missing.note(node, word, self.member.started.elapsed()) {
             Some(News::Waits) => {
                 self.member.warn(format!(
                     "node {node} runs and has nothing to train yet: the script that trains for it has not attached; trainer.log in its \
@@ -80,13 +98,14 @@ mod tests {
     fn one_that_was_never_there_may_still_come_and_one_that_was_has_ended() {
         let mut missing = Missing::default();
         let node = NodeId(2);
-        assert_eq!([(); 5].map(|()| missing.note(node, &TaskWord::Away)), [const { None }; 5]);
-        assert_eq!(missing.note(node, &TaskWord::NotYet), Some(News::Waits));
-        assert_eq!(missing.note(node, &TaskWord::NotYet), None, "that was said");
-        assert_eq!(missing.note(node, &TaskWord::Away), None, "it may be slow to answer");
-        assert_eq!(missing.note(node, &TaskWord::NotYet), None);
-        assert_eq!(missing.note(node, &TaskWord::Away), None);
-        assert_eq!(missing.note(node, &TaskWord::Away), Some(News::Gone));
-        assert_eq!(missing.note(node, &TaskWord::Away), None, "that was said");
+        let mut look = |word, seconds| missing.note(node, &word, Duration::from_secs(seconds));
+        assert_eq!([1, 2, 3, 4, 5, 6].map(|second| look(TaskWord::Away, second)), [const { None }; 6]);
+        assert_eq!(look(TaskWord::NotYet, 1), None, "its script may only be starting");
+        assert_eq!(look(TaskWord::NotYet, 9), Some(News::Waits));
+        assert_eq!(look(TaskWord::NotYet, 10), None, "that was said");
+        assert_eq!([11, 12].map(|second| look(TaskWord::Away, second)), [None, None], "it may be slow to answer");
+        assert_eq!(look(TaskWord::NotYet, 13), None);
+        let ended = [14, 15, 16, 17].map(|second| look(TaskWord::Away, second));
+        assert_eq!(ended, [None, None, Some(News::Gone), None]);
     }
 }

@@ -89,9 +89,9 @@ impl Driver<'_> {
     }
 
     /// Neighbours that have not come may train something else, wait for what trains for them, or have ended: each is asked.
-    pub(super) fn look_for_the_missing(&self) {
+    pub(super) fn look_for_the_missing(&mut self) {
         for node in self.node.missing_neighbours() {
-            let Some(peer) = self.member.connections.peer(node) else { continue };
+            let Some(peer) = self.member.connections.peer(node).filter(|_| self.missing.ask(node)) else { continue };
             let (service, streams) = (self.member.service.clone(), self.member.network.streams.clone());
             tokio::spawn(async move { service.look_for_missing(streams, node, peer).await });
         }

@@ -30,6 +30,7 @@ impl Driver<'_> {
             Some(Wanted::Model(answer)) => drop(answer.send(self.has_the_model().then(|| self.node.ratio()))),
             Some(Wanted::Standing(answer)) => drop(answer.send(self.standing())),
             Some(Wanted::OtherTask(node, difference)) => {
+                self.missing.has_answered(node);
                 self.object(node, Objection::other_task(&difference, self.parts.advice.same_task))?;
             }
             Some(Wanted::Missing(node, word)) => self.on_word_of_the_missing(node, &word)?,
