@@ -210,7 +210,8 @@ impl<'a> Driver<'a> {
         self.feed(Input::Start)?;
         let mut notice = tokio::time::interval(WAITING_NOTICE);
         let mut look = tokio::time::interval(LOOK_FOR_MISSING);
-        (notice.tick().await, look.tick().await);
+        notice.tick().await;
+        look.tick().await;
         while !self.drained {
             self.show();
             tokio::select! {
