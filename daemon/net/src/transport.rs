@@ -192,7 +192,7 @@ impl Network {
     }
 
     /// Closes all connections, so that the others know at once: over QUIC nobody else would tell them. Nothing works afterwards. Where the
-    /// network does not answer within [`LONGEST_CLOSE`], it is left as it is.
+    /// network does not answer within three seconds, it is left as it is.
     pub async fn close(&self) {
         let closing = async {
             let (closed, when_closed) = oneshot::channel();
