@@ -1,7 +1,6 @@
 //! When the parcels of a neighbour came.
 
-use std::collections::VecDeque;
-
+use crate::latest::Latest;
 use crate::time::Time;
 
 /// Parcels whose times are remembered.
@@ -9,22 +8,19 @@ const REMEMBERED: usize = 16;
 
 /// The steps and times of the latest parcels of a neighbour, oldest first.
 #[derive(Clone, Debug, Default)]
-pub(crate) struct Arrivals(VecDeque<(u64, Time)>);
+pub(crate) struct Arrivals(Latest<(u64, Time), REMEMBERED>);
 
 impl Arrivals {
     /// A parcel of this step came.
     pub(crate) fn note(&mut self, step: u64, now: Time) {
-        if self.0.len() == REMEMBERED {
-            self.0.pop_front();
-        }
-        self.0.push_back((step, now));
+        self.0.push((step, now));
     }
 
     /// When the first parcel of this step or a later one came; the beginning of time where that is too long ago to be known, `None`
     /// where none has.
     pub(crate) fn first_of(&self, step: u64) -> Option<Time> {
-        let (oldest, _) = self.0.front()?;
-        if *oldest > step && self.0.len() == REMEMBERED {
+        let (oldest, _) = self.0.iter().next()?;
+        if *oldest > step && self.0.is_full() {
             return Some(Time::default());
         }
         self.0.iter().find(|(of, _)| *of >= step).map(|(_, at)| *at)

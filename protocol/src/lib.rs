@@ -28,6 +28,7 @@ mod effect;
 mod evidence;
 mod injected_bug;
 mod input;
+mod latest;
 mod ledger;
 mod link;
 mod mass;

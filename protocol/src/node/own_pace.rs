@@ -15,12 +15,12 @@
 //! The upper median over the neighbours of a step is taken, so that one that claims to be fast does not cut the training of a node that
 //! hears two others. A synchronous swarm, whose runs are the same to the bit, is left alone.
 
-use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::Node;
 use crate::config::WaitPolicy;
 use crate::effect::Event;
+use crate::latest::Latest;
 use crate::peer::Peer;
 use crate::time::Time;
 
@@ -44,25 +44,17 @@ const REMEMBERED: usize = 9;
 #[derive(Clone, Debug, Default)]
 pub(super) struct OthersPace {
     /// From the beginning of a round until the parcels of the others came.
-    others: VecDeque<Duration>,
+    others: Latest<Duration, REMEMBERED>,
     /// What all local steps of the round take this node.
-    own: VecDeque<Duration>,
+    own: Latest<Duration, REMEMBERED>,
     /// That this node is far slower was said.
     is_told: bool,
 }
 
 impl OthersPace {
-    fn note_others(&mut self, time: Duration) {
-        remember(&mut self.others, time);
-    }
-
-    fn note_own(&mut self, time: Duration) {
-        remember(&mut self.own, time);
-    }
-
-    /// What the others need, where this node needs far longer.
+    /// The time that the others need, where this node needs far longer.
     fn pace_to_keep(&self) -> Option<Duration> {
-        let (own, others) = (median(&self.own)?, median(&self.others)?);
+        let (own, others) = (self.own.median(Ord::cmp)?, self.others.median(Ord::cmp)?);
         let is_known = self.own.len() >= ROUNDS_TO_MEASURE && self.others.len() >= ROUNDS_TO_MEASURE;
         (is_known && own > others.mul_f64(FAR_SLOWER)).then_some(others)
     }
@@ -76,7 +68,7 @@ impl Node {
         }
         let others = self.others_pace.pace_to_keep().filter(|_| self.keeps_up())?;
         if !std::mem::replace(&mut self.others_pace.is_told, true) {
-            let own = median(&self.others_pace.own).unwrap_or_default();
+            let own = self.others_pace.own.median(Ord::cmp).unwrap_or_default();
             self.report(Event::FarSlower { round: self.round(), own, others });
         }
         Some(others.mul_f64(TIMES).max(SHORTEST))
@@ -96,7 +88,7 @@ impl Node {
         if let Some(others) = self.others_pace.pace_to_keep() {
             return Some(began + others.mul_f64(GOES_ON).max(SHORTEST));
         }
-        let others = if came > began { came.since(began) } else { median(&self.others_pace.others)? };
+        let others = if came > began { came.since(began) } else { self.others_pace.others.median(Ord::cmp)? };
         Some(began + others.mul_f64(HELD_UP).max(SHORTEST_HOLD_UP))
     }
 
@@ -111,7 +103,7 @@ impl Node {
             None => Some(self.now),
         });
         if let Some(Some(at)) = came {
-            self.others_pace.note_others(at.since(began));
+            self.others_pace.others.push(at.since(began));
         }
     }
 
@@ -124,7 +116,7 @@ impl Node {
             && let Some(Some(at)) = self.others_came()
             && at > began
         {
-            self.others_pace.note_others(at.since(began));
+            self.others_pace.others.push(at.since(began));
         }
     }
 
@@ -132,7 +124,7 @@ impl Node {
     pub(super) fn note_own_pace(&mut self, ordered: Time, steps: u32) {
         if steps > 0 {
             let whole = f64::from(self.config.schedule.local_steps()) / f64::from(steps);
-            self.others_pace.note_own(self.now.since(ordered).mul_f64(whole));
+            self.others_pace.own.push(self.now.since(ordered).mul_f64(whole));
         }
     }
 
@@ -169,18 +161,4 @@ impl Node {
         moments.sort_unstable_by_key(|at| at.unwrap_or(Time(u64::MAX)));
         moments.get(moments.len() / 2).copied()
     }
-}
-
-fn remember(times: &mut VecDeque<Duration>, time: Duration) {
-    if times.len() == REMEMBERED {
-        times.pop_front();
-    }
-    times.push_back(time);
-}
-
-/// The upper median.
-fn median(times: &VecDeque<Duration>) -> Option<Duration> {
-    let mut times: Vec<Duration> = times.iter().copied().collect();
-    times.sort_unstable();
-    times.get(times.len() / 2).copied()
 }

@@ -16,11 +16,10 @@
 //!
 //! None of this touches mass.
 
-use std::collections::VecDeque;
-
 use super::Node;
 use crate::codec::{Extent, extent_of};
 use crate::effect::{Event, SkippedDelta};
+use crate::latest::Latest;
 use crate::payload::MAX_MAGNITUDE;
 
 /// Steps whose norms are remembered.
@@ -35,7 +34,7 @@ const FEWEST: usize = 8;
 #[derive(Clone, Debug, Default)]
 pub(super) struct UsualSteps {
     /// Oldest first; steps of length zero are left out.
-    norms: VecDeque<f64>,
+    norms: Latest<f64, REMEMBERED>,
 }
 
 impl UsualSteps {
@@ -49,19 +48,13 @@ impl UsualSteps {
 
     /// The upper median; `None` before the first step.
     pub(super) fn median(&self) -> Option<f64> {
-        let mut norms: Vec<f64> = self.norms.iter().copied().collect();
-        norms.sort_unstable_by(f64::total_cmp);
-        norms.get(norms.len() / 2).copied()
+        self.norms.median(f64::total_cmp)
     }
 
     fn remember(&mut self, norm: f64) {
-        if norm <= 0.0 {
-            return;
+        if norm > 0.0 {
+            self.norms.push(norm);
         }
-        if self.norms.len() >= REMEMBERED {
-            self.norms.pop_front();
-        }
-        self.norms.push_back(norm);
     }
 }
 
