@@ -43,7 +43,7 @@ pub struct DataTaskOptions {
     pub has_bootstraps: bool,
     /// Whether the work of the last run in the home is given up.
     pub fresh: bool,
-    /// Whether the model of the last run in the home is what another one begins with.
+    /// A run of another task begins with the model that the home has kept.
     pub continues: bool,
 }
 

@@ -61,9 +61,9 @@ pub async fn fetch_plan(
     }
 }
 
-/// What a member says of its task.
+/// The answer of a member that is asked for its task.
 #[derive(Clone, Debug)]
-pub enum TaskWord {
+pub enum TaskAnswer {
     /// This is it.
     Task(Assignment),
     /// It does not know yet.
@@ -76,12 +76,16 @@ pub enum TaskWord {
 ///
 /// # Errors
 /// It does not tell this peer.
-pub async fn fetch_task(streams: &mut libp2p_stream::Control, peer: PeerId, claim: Option<&Claim>) -> Result<TaskWord> {
+pub async fn fetch_task(
+    streams: &mut libp2p_stream::Control,
+    peer: PeerId,
+    claim: Option<&Claim>,
+) -> Result<TaskAnswer> {
     let request = Request::Task { claim: claim.cloned() };
     match ask(streams, peer, &request, MAX_BYTES, ANSWER_TIMEOUT).await? {
-        None => Ok(TaskWord::Away),
-        Some(Answer::NotYet) => Ok(TaskWord::NotYet),
-        Some(Answer::Task(assignment)) => Ok(TaskWord::Task(assignment)),
+        None => Ok(TaskAnswer::Away),
+        Some(Answer::NotYet) => Ok(TaskAnswer::NotYet),
+        Some(Answer::Task(assignment)) => Ok(TaskAnswer::Task(assignment)),
         Some(Answer::NotAMember) => {
             Err(Error::new(ErrorKind::Refused, format!("peer {peer} says that this peer is not in its plan")))
         }

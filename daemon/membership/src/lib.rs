@@ -44,7 +44,7 @@ pub use authority::{Authority, CLOCK_SKEW_S, Role};
 pub use auto_planner::{AutoPlanner, AutomaticPlanning};
 pub use donors::{Borrowed, borrow_model};
 
-pub use exchange::{TaskWord, announce, ask_progress, fetch_plan, fetch_task, request_admission};
+pub use exchange::{TaskAnswer, announce, ask_progress, fetch_plan, fetch_task, request_admission};
 pub use introductions::Introductions;
 pub use invite::{Claim, Invite, SecretInvite};
 pub use issued_invites::{IssuedInvite, IssuedInvites};

@@ -17,7 +17,7 @@ use mingle_protocol::{NodeId, PROTOCOL_VERSION};
 use tokio::sync::{mpsc, oneshot};
 
 use crate::donors::Borrowed;
-use crate::exchange::{ANSWER_TIMEOUT, MODEL_TIMEOUT, TaskWord};
+use crate::exchange::{ANSWER_TIMEOUT, MODEL_TIMEOUT, TaskAnswer};
 use crate::invite::Claim;
 use crate::offer::{CheckedPlan, PlanNews, PlanOffer};
 use crate::pending_peers::PendingPeers;
@@ -55,7 +55,7 @@ pub enum Wanted {
     /// A neighbour does something else, and in what that differs.
     OtherTask(NodeId, String),
     /// A neighbour has not come, and says this.
-    Missing(NodeId, TaskWord),
+    Missing(NodeId, TaskAnswer),
 }
 
 /// Where this peer stands.

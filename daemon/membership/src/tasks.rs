@@ -2,7 +2,7 @@
 
 use libp2p::PeerId;
 
-use crate::exchange::{TaskWord, fetch_task};
+use crate::exchange::{TaskAnswer, fetch_task};
 use crate::invite::Claim;
 use crate::service::{MembershipService, Wanted};
 use crate::task::{Assignment, Work};
@@ -44,7 +44,7 @@ impl MembershipService {
 
     /// Asks a neighbour that has not come what it does, and hands in the first difference, or else whether it is there.
     pub async fn look_for_missing(&self, mut streams: libp2p_stream::Control, node: NodeId, peer: PeerId) {
-        let word = fetch_task(&mut streams, peer, None).await.unwrap_or(TaskWord::Away);
+        let word = fetch_task(&mut streams, peer, None).await.unwrap_or(TaskAnswer::Away);
         let wanted = match self.difference(&word) {
             Some(difference) => Wanted::OtherTask(node, difference),
             None => Wanted::Missing(node, word),
@@ -57,8 +57,8 @@ impl MembershipService {
         self.difference(&fetch_task(streams, peer, None).await.ok()?)
     }
 
-    fn difference(&self, theirs: &TaskWord) -> Option<String> {
-        let TaskWord::Task(theirs) = theirs else { return None };
+    fn difference(&self, theirs: &TaskAnswer) -> Option<String> {
+        let TaskAnswer::Task(theirs) = theirs else { return None };
         let ours = self.state().work.clone()?;
         ours.difference(&ours.assignment(), theirs)
     }

@@ -54,7 +54,7 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
         (None, None) => Some(DataTask::begin(task_options(arguments), home.clone())?),
         _ => None,
     };
-    check_fresh(arguments)?;
+    check_beginning(arguments)?;
     let identity = identity_of(&home)?;
     let _lock = home.lock()?;
     let last = HomeTask::of(&home)?;
@@ -139,10 +139,15 @@ fn task_options(arguments: &RunArgs) -> DataTaskOptions {
     }
 }
 
-/// Refuses `--fresh` with a convex problem, which is solved from the beginning each time.
-fn check_fresh(arguments: &RunArgs) -> Result {
-    let Some(path) = arguments.problem.as_deref().filter(|_| arguments.fresh) else { return Ok(()) };
-    if rounds::read(path, None)?.is_some() {
+/// Refuses `--continue` with a problem, and `--fresh` with a convex one, which is solved from the beginning each time.
+fn check_beginning(arguments: &RunArgs) -> Result {
+    let Some(path) = arguments.problem.as_deref() else { return Ok(()) };
+    if arguments.continues {
+        let message = format!("--continue takes a model along, and {} is a problem", path.display());
+        return Err(Error::new(ErrorKind::BadInput, message)
+            .hint("leave --continue away: a problem that learns in rounds goes on by itself"));
+    }
+    if !arguments.fresh || rounds::read(path, None)?.is_some() {
         return Ok(());
     }
     let message = format!("--fresh gives up what a home has kept, and of {} nothing is kept", path.display());

@@ -153,6 +153,7 @@ fn what_cannot_go_together_is_refused() {
         assert_fails(&output, 2, &["--problem", "cannot be used with", option[0]]);
     }
     assert_fails(&run(&["run", "--problem", problem, "--fresh"]), 4, &["--fresh", "heart.toml", "nothing is kept"]);
+    assert_fails(&run(&["run", "--problem", problem, "--continue"]), 4, &["--continue", "heart.toml is a problem"]);
     let wait = ["simulate", "--topology", "ring:n=4", "--ledger", "off", "--wait", "sync"];
     assert_fails(&run(&wait), 4, &["--wait", "--ledger off", "hint"]);
     let objective = ["plan", "make", "--topology", "ring:n=4", "--method", "tuned", "--objective", "agreement"];

@@ -11,7 +11,7 @@ use crate::support::trainer::{Answer, Trainer, bytes};
 const PEERS: usize = 3;
 const ROUNDS: u64 = 40;
 const LOCAL_STEPS: u32 = 10;
-/// What a local step takes a site that is not slow.
+/// The time of a local step at a site that is not slow.
 const STEP: Duration = Duration::from_millis(10);
 
 /// Goes a fiftieth of the way to the target in each local step, of which each takes so long. Returns the steps it took, and the final
@@ -37,7 +37,7 @@ fn take_steps(order: &Answer, target: [f32; 2], step: Duration) -> (u64, Vec<f32
     let limit = order.headers.get("mingle-seconds").map(|seconds| Duration::from_secs_f64(seconds.parse().unwrap()));
     let (began, mut taken, mut model) = (Instant::now(), 0, order.vector());
     while taken < order.number("mingle-steps") && (taken == 0 || limit.is_none_or(|limit| began.elapsed() < limit)) {
-        // The work of a step, which is nothing but time.
+        // The work of a step: what is measured is time, so that it has to pass.
         std::thread::sleep(step);
         model.iter_mut().zip(target).for_each(|(x, target)| *x += 0.02 * (target - *x));
         taken += 1;

@@ -57,16 +57,20 @@ fn a_run_with_more_rounds_or_by_another_plan_goes_on_from_the_models_of_the_one_
         let mut trainers = [Trainer::new(&pair.home(0), [0.0, 3.0]), Trainer::new(&pair.home(1), [4.0, 1.0])];
         trainers.iter_mut().for_each(|trainer| drop(trainer.attach()));
         let first = trainers[0].order();
-        let begun = (first.number("mingle-steps"), first.vector());
+        let kept = trainers[0].call("GET", "/v1/trainer/state", &[], &[]).body;
+        let begun = (first.number("mingle-steps"), first.vector(), kept);
+        let put = format!("/v1/trainer/state?order={}", first.number("mingle-order"));
+        assert_eq!(trainers[0].call("PUT", &put, &[], b"momentum").status, 204);
         let trained = trainers.map(|trainer| std::thread::spawn(move || trainer.train()));
         let models = trained.map(|trained| trained.join().unwrap());
         peers.iter_mut().for_each(|peer| assert_eq!(peer.wait_through_rounds_for("done")["error"], Value::Null));
         (begun, models)
     };
     let (begun, before) = train(&["--rounds", "60"]);
-    assert_eq!(begun.1, [0.0, 30.0], "what the founder offers");
+    assert_eq!((&begun.1[..], &begun.2[..]), (&[0.0, 30.0][..], &b""[..]), "what the founder offers");
     let distance = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
-    let ((_, begun), longer) = train(&["--rounds", "80"]);
+    let ((_, begun, kept), longer) = train(&["--rounds", "80"]);
+    assert_eq!(kept, b"momentum");
     assert!(
         distance(&begun, &before[0]) < 0.01,
         "with more rounds it begins at {begun:?} where it ended at {before:?}"
@@ -74,8 +78,8 @@ fn a_run_with_more_rounds_or_by_another_plan_goes_on_from_the_models_of_the_one_
     let plan = pair.replan(&["--local-steps", "3"]);
     let refused = run(&["run", "--home", text(&pair.home(0)), "--plan", text(&plan), "--continue", "--fresh"]);
     assert_fails(&refused, 2, &["--fresh"]);
-    let ((steps, begun), models) = train(&["--rounds", "20", "--continue"]);
-    assert_eq!(steps, 3);
+    let ((steps, begun, kept), models) = train(&["--rounds", "20", "--continue"]);
+    assert_eq!((steps, &kept[..]), (3, &b"momentum"[..]), "the state of the optimizer is taken along");
     assert!(distance(&begun, &longer[0]) < 0.01, "by another plan it begins at {begun:?} where it ended at {longer:?}");
     assert!(distance(&models[0], &longer[0]) < 1.0, "{models:?} after {longer:?}");
     let report = audit(&pair.homes());
@@ -320,6 +324,25 @@ fn rounds_do_not_run_out_while_nobody_trains() {
     }
     let other = trainers[1].order();
     assert_eq!(trainers[1].answer(&other).status, 200, "the order is open still");
+}
+
+#[test]
+fn a_peer_that_waits_for_its_script_is_named_and_one_that_ends_before_training_is_not_waited_for() {
+    let swarm = PlannedSwarm::new(3, 1_000_000);
+    let mut peers: Vec<RunningPeer> = (0..3).map(|node| swarm.start_for_a_trainer(node)).collect();
+    let mut trainers = [0, 1].map(|node| Trainer::new(&swarm.home(node), [node as f32, 1.0]));
+    trainers.iter_mut().for_each(|trainer| drop(trainer.attach()));
+    let warned_of = |peer: &mut RunningPeer, words: &str| {
+        let warning = RunningPeer::wait_for_warning_of_any(&mut [peer], words);
+        assert!(warning.contains("node 2"), "{warning}");
+    };
+    peers[..2].iter_mut().for_each(|peer| warned_of(peer, "has nothing to train yet"));
+    peers[2].kill();
+    for peer in &mut peers[..2] {
+        warned_of(peer, "has ended before training began");
+        let joined = peer.recall_or_wait_for("joined");
+        assert_eq!((&joined["neighbours"], &joined["missing"]), (&1.into(), &json!([2])), "{joined}");
+    }
 }
 
 #[test]

@@ -317,15 +317,38 @@ fn a_configuration_that_makes_no_node_is_refused_with_the_reason() {
     assert_eq!(refused(&|c| c.task.description = "x".repeat(257)), NodeError::Description { bytes: 257 });
 }
 
-#[test]
-fn a_founder_begins_without_a_neighbour_that_does_not_come_in_time_but_never_alone() {
-    let both = [NodeId(1), NodeId(2)];
+/// This node and two others, each of which sends to both, in a run that waits a minute for who is missing at the start.
+fn one_of_three() -> NodeConfig {
     let links = [ME, NodeId(1), NodeId(2)];
     let links = links.iter().flat_map(|from| links.iter().map(move |to| (*from, *to))).filter(|(from, to)| from != to);
     let step = Step { keep: vec![0.5; 3], links: links.map(|(from, to)| (from, to, 0.25)).collect() };
     let schedule = Arc::new(Schedule::new(3, &[step], 0).unwrap());
     let mut config = config(ME, 0);
     (config.schedule, config.gather_for) = (schedule, Some(Duration::from_secs(60)));
+    config
+}
+
+#[test]
+fn a_neighbour_whose_process_has_ended_before_it_came_is_not_waited_for() {
+    let mut node = Node::new(one_of_three()).unwrap();
+    node.handle(AT, Input::Start);
+    assert_eq!(reports(&node.handle(AT, Input::Gone { peer: NodeId(2) })), [], "never alone");
+    node.handle(AT, Input::LinkUp { peer: PEER });
+    let effects = node.handle(AT, from_peer(hello_from_peer(1, 101)));
+    assert!(reports(&effects).contains(&Event::Started { step: 0 }), "{effects:?}");
+
+    let mut node = Node::new(one_of_three()).unwrap();
+    node.handle(AT, Input::Start);
+    node.handle(AT, Input::Gone { peer: NodeId(2) });
+    node.handle(AT, Input::LinkUp { peer: NodeId(2) });
+    node.handle(AT, Input::LinkUp { peer: PEER });
+    assert_eq!(reports(&node.handle(AT, from_peer(hello_from_peer(1, 101)))), [], "it is back, and waited for");
+}
+
+#[test]
+fn a_founder_begins_without_a_neighbour_that_does_not_come_in_time_but_never_alone() {
+    let both = [NodeId(1), NodeId(2)];
+    let config = one_of_three();
     let late = Time::from_millis(60_100);
 
     let mut alone = Node::new(config.clone()).unwrap();

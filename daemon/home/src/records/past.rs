@@ -24,7 +24,7 @@ pub enum Past {
     Replaced {
         /// The de-biased model that it had, `[dimension]`.
         belief: Vec<f32>,
-        /// Where its training stood, in the host's words.
+        /// The state of its training, in the host's words.
         host: HostState,
     },
     /// The run is over.
@@ -44,21 +44,25 @@ pub struct Found {
 
 impl Past {
     /// Looks into the home, and changes nothing there. `task_of` is the hash that the task has with another number of rounds: a run that
-    /// ended in good order goes on where only that has changed. With `continues` a run of another plan or task begins with the model
-    /// of the one before.
+    /// ended in good order goes on where only that has changed. With `continues` a run of another plan or task, another number of rounds
+    /// included, begins with the model of the one before.
     ///
     /// # Errors
-    /// The records cannot be relied on, they hold the weight of another run that is not over, or a model with another number of parameters is to go
-    /// on.
+    /// The records cannot be relied on, they hold the weight of another run that is not over, or the model that is to go on is not there or has
+    /// another number of parameters.
     pub fn find(home: &Home, config: &NodeConfig, task_of: impl Fn(u64) -> [u8; 32], continues: bool) -> Result<Found> {
         let store = RecordStore::look(&home.records())?;
         let Some(mut recovered) = store.load()? else {
+            if continues {
+                return Err(nothing_to_continue(home));
+            }
             return Ok(Found { past: Self::None, store, is_superseded: false });
         };
         let ending = Ending::find(home, recovered.record.books.number)?;
         let is_durable = config.durability == Durability::On;
         let ended_as_a_member = ending.as_ref().filter(|ending| !ending.left && is_durable);
         if let Some(ending) = ended_as_a_member
+            && !continues
             && recovered.record.books.task != config.task.hash
             && recovered.record.books.task == task_of(ending.rounds_of_task())
         {
@@ -187,6 +191,12 @@ fn foreign(home: &Home, record: &Record, difference: &str) -> Error {
             "start this peer as it was started then, and it goes on; or begin another run with --continue, which takes the model along, \
              or with --fresh, which gives it up: all peers alike",
         )
+}
+
+fn nothing_to_continue(home: &Home) -> Error {
+    let folder = home.records();
+    Error::new(ErrorKind::Refused, format!("--continue: there is no model of an earlier run in {}", folder.display()))
+        .hint("leave --continue away, on all peers: a run begins with the model of its founder or its seed")
 }
 
 fn another_size(home: &Home, record: &Record, wanted: usize) -> Error {

@@ -7,14 +7,14 @@ use mingle_protocol::{Input, NodeId};
 
 use super::Driver;
 use crate::error::Result;
-use crate::membership::TaskWord;
+use crate::membership::TaskAnswer;
 
 /// A neighbour that was there has ended once it was not found so many times in a row.
 const TIMES_NOT_FOUND: u32 = 3;
 /// A script that takes no longer to attach is nothing to tell of.
 const USUAL_START: Duration = Duration::from_secs(5);
 
-/// What neighbours that have not come said.
+/// The neighbours that have not come, by what they answered.
 #[derive(Debug, Default)]
 pub(super) struct Missing {
     seen: BTreeMap<NodeId, Sightings>,
@@ -30,7 +30,7 @@ struct Sightings {
     not_found: u32,
 }
 
-/// What is new of a neighbour.
+/// News of a neighbour.
 #[derive(Debug, PartialEq, Eq)]
 enum News {
     /// It runs, and does not know what it trains.
@@ -40,7 +40,7 @@ enum News {
 }
 
 impl Missing {
-    /// Whether to ask this neighbour now: no answer of it is awaited.
+    /// Notes that this neighbour is asked; false while an answer of it is awaited.
     pub(super) fn ask(&mut self, node: NodeId) -> bool {
         self.asked.insert(node)
     }
@@ -50,16 +50,16 @@ impl Missing {
         self.asked.remove(&node);
     }
 
-    fn note(&mut self, node: NodeId, word: &TaskWord, waited: Duration) -> Option<News> {
+    fn note(&mut self, node: NodeId, word: &TaskAnswer, waited: Duration) -> Option<News> {
         let seen = self.seen.entry(node).or_default();
         match word {
-            TaskWord::Away => {
+            TaskAnswer::Away => {
                 seen.not_found += 1;
                 (seen.was_there && seen.not_found == TIMES_NOT_FOUND).then_some(News::Gone)
             }
-            TaskWord::NotYet | TaskWord::Task(_) => {
+            TaskAnswer::NotYet | TaskAnswer::Task(_) => {
                 (seen.was_there, seen.not_found) = (true, 0);
-                let waits = matches!(word, TaskWord::NotYet) && waited >= USUAL_START;
+                let waits = matches!(word, TaskAnswer::NotYet) && waited >= USUAL_START;
                 (waits && !std::mem::replace(&mut seen.is_told, true)).then_some(News::Waits)
             }
         }
@@ -67,7 +67,7 @@ impl Missing {
 }
 
 impl Driver<'_> {
-    pub(super) fn on_word_of_the_missing(&mut self, node: NodeId, word: &TaskWord) -> Result {
+    pub(super) fn on_word_of_the_missing(&mut self, node: NodeId, word: &TaskAnswer) -> Result {
         self.missing.has_answered(node);
         if !self.node.missing_neighbours().contains(&node) {
             return Ok(());
@@ -99,13 +99,13 @@ mod tests {
         let mut missing = Missing::default();
         let node = NodeId(2);
         let mut look = |word, seconds| missing.note(node, &word, Duration::from_secs(seconds));
-        assert_eq!([1, 2, 3, 4, 5, 6].map(|second| look(TaskWord::Away, second)), [const { None }; 6]);
-        assert_eq!(look(TaskWord::NotYet, 1), None, "its script may only be starting");
-        assert_eq!(look(TaskWord::NotYet, 9), Some(News::Waits));
-        assert_eq!(look(TaskWord::NotYet, 10), None, "that was said");
-        assert_eq!([11, 12].map(|second| look(TaskWord::Away, second)), [None, None], "it may be slow to answer");
-        assert_eq!(look(TaskWord::NotYet, 13), None);
-        let ended = [14, 15, 16, 17].map(|second| look(TaskWord::Away, second));
+        assert_eq!([1, 2, 3, 4, 5, 6].map(|second| look(TaskAnswer::Away, second)), [const { None }; 6]);
+        assert_eq!(look(TaskAnswer::NotYet, 1), None, "its script may only be starting");
+        assert_eq!(look(TaskAnswer::NotYet, 9), Some(News::Waits));
+        assert_eq!(look(TaskAnswer::NotYet, 10), None, "that was said");
+        assert_eq!([11, 12].map(|second| look(TaskAnswer::Away, second)), [None, None], "it may be slow to answer");
+        assert_eq!(look(TaskAnswer::NotYet, 13), None);
+        let ended = [14, 15, 16, 17].map(|second| look(TaskAnswer::Away, second));
         assert_eq!(ended, [None, None, Some(News::Gone), None]);
     }
 }

@@ -22,7 +22,7 @@ use super::find_place::PlanReceivers;
 use super::{Peer, Purpose};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
-use crate::membership::{self, MembershipService, TaskWord, Verdict, Wanted};
+use crate::membership::{self, MembershipService, TaskAnswer, Verdict, Wanted};
 use crate::place::Place;
 use crate::status::State;
 use crate::task::{Assignment, Work};
@@ -166,15 +166,15 @@ async fn ask_for_task(
             .collect();
         while let Some((peer, answer)) = asked.next().await {
             match answer {
-                Ok(TaskWord::Task(Assignment::Train(card))) => return Ok(Some((peer, card))),
-                Ok(TaskWord::Task(Assignment::Solve)) => {
+                Ok(TaskAnswer::Task(Assignment::Train(card))) => return Ok(Some((peer, card))),
+                Ok(TaskAnswer::Task(Assignment::Solve)) => {
                     return Err(Error::new(
                         ErrorKind::Refused,
                         format!("peer {peer} solves a problem, and this peer trains a model"),
                     )
                     .hint("start all peers of a swarm with the same --problem, or all without"));
                 }
-                Ok(TaskWord::NotYet | TaskWord::Away) => {}
+                Ok(TaskAnswer::NotYet | TaskAnswer::Away) => {}
                 Err(refusal) => drop(refusals.insert(peer, refusal)),
             }
         }

@@ -14,7 +14,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
 use crate::membership::{
     self, CheckedPlan, Claim, Membership, MembershipService, PlanNumber, PlanOffer, PlannedBy, Revocations, Signer,
-    Standing, Swarm, TaskWord, Verdict, Wanted,
+    Standing, Swarm, TaskAnswer, Verdict, Wanted,
 };
 use crate::place::Place;
 use crate::plan;
@@ -195,9 +195,9 @@ impl Peer {
     ) -> Result<Option<()>> {
         if self.work().is_none() {
             match membership::fetch_task(streams, peer, Some(claim)).await? {
-                TaskWord::NotYet | TaskWord::Away => return Ok(None),
-                TaskWord::Task(Assignment::Train(card)) => self.agree_with(peer, &card)?,
-                TaskWord::Task(Assignment::Solve) => {
+                TaskAnswer::NotYet | TaskAnswer::Away => return Ok(None),
+                TaskAnswer::Task(Assignment::Train(card)) => self.agree_with(peer, &card)?,
+                TaskAnswer::Task(Assignment::Solve) => {
                     let message =
                         format!("the swarm {} solves a problem, and this peer would train a model", swarm.name);
                     return Err(

@@ -53,7 +53,9 @@ impl Peer {
         };
         let from_swarm = self.settle_model(&place, &mut config, &start, &mut *training, lenders, &mut incoming).await?;
         let begins_with_a_model_of_the_swarm = follows_founder || from_swarm || !start.is_the_first();
-        start.restore(&mut *training)?;
+        if let Some(unfit) = start.restore(&mut *training)? {
+            self.log.tell(Event::Warning { message: unfit });
+        }
         let largest_state = training.largest_state();
         self.open_records(&mut start, &place, &mut config, largest_state)?;
         let best = self.best_model(&place, &*card, &*training, !start.is_the_first())?;
@@ -164,7 +166,7 @@ impl Peer {
     /// Finds out what this peer goes on with. `None` if its run is over.
     fn begin(&mut self, place: &Place, config: &mut NodeConfig, card: &dyn TaskCard) -> Result<Option<Start>> {
         let Found { past, store, is_superseded } = self.find_past(config, card)?;
-        let mut belief_state = None;
+        let mut state_taken_along = None;
         let recovered = match past {
             Past::Finished(ending) => {
                 self.log.tell(Event::Finished { round: ending.rounds, left: ending.left });
@@ -189,7 +191,7 @@ impl Peer {
             }
             Past::Replaced { belief, host } => {
                 config.initial = belief;
-                belief_state = Some(host);
+                state_taken_along = Some(host);
                 None
             }
         };
@@ -197,7 +199,7 @@ impl Peer {
         let timeline =
             if self.options.timeline { Timeline::create(&self.home, place.node.0)? } else { Timeline::default() };
         let store = Some((store, is_superseded));
-        Ok(Some(Start { store, records: None, written: None, recovered, belief_state, timeline }))
+        Ok(Some(Start { store, records: None, written: None, recovered, state_taken_along, timeline }))
     }
 
     /// State that the home has of this training; with `--fresh` nothing that counts.
@@ -320,9 +322,8 @@ struct Start {
     records: Option<RecordWriter>,
     written: Option<mpsc::Receiver<Written>>,
     recovered: Option<Recovered>,
-    /// Where the training stood whose model the node begins with, where that is one of its own: of a plan that was replaced, or of a run
-    /// that another goes on from.
-    belief_state: Option<HostState>,
+    /// The state of the training whose model the node takes along: of a plan that was replaced, or of a run that another goes on from.
+    state_taken_along: Option<HostState>,
     /// What this process writes down of what it does when.
     timeline: Timeline,
 }
@@ -335,7 +336,7 @@ impl Start {
 
     /// This home has nothing of this training.
     fn is_the_first(&self) -> bool {
-        self.recovered.is_none() && self.belief_state.is_none()
+        self.recovered.is_none() && self.state_taken_along.is_none()
     }
 
     /// The norm of the model that this start begins or goes on with.
@@ -343,15 +344,18 @@ impl Start {
         self.recovered.as_ref().map_or_else(|| norm(&config.initial), |past| norm_of(&past.record))
     }
 
-    /// Puts the training where it stood, by its own words in the records; one that has not trained yet has none there.
-    fn restore(&self, training: &mut dyn LocalTraining) -> Result {
-        let recovered = self.recovered.as_ref().map(|past| &past.record.books.host);
-        let state = recovered.or(self.belief_state.as_ref()).map_or(&[][..], |state| state);
-        if state.is_empty() {
-            return Ok(());
+    /// Puts the training where it stood, by its own words in the records; one that has not trained yet has none there. A state that was taken along
+    /// may be of another optimizer: then it is left behind, and what to tell a person of that is returned.
+    fn restore(&self, training: &mut dyn LocalTraining) -> Result<Option<String>> {
+        let mut restore = |state: &HostState| if state.is_empty() { Ok(()) } else { training.restore(state) };
+        if let Some(Recovered { record, .. }) = &self.recovered {
+            let doing = "the training cannot go on from the state in this peer's records";
+            restore(&record.books.host).context(ErrorKind::Training, doing)?;
         }
-        let doing = "the training cannot go on from the state in this peer's records";
-        training.restore(state).context(ErrorKind::Training, doing)
+        let unfit = self.state_taken_along.as_ref().and_then(|state| restore(state).err());
+        Ok(unfit.map(|failure| {
+            format!("the model is taken along, but not the state of its optimizer, which does not fit this training: {failure}")
+        }))
     }
 }
 

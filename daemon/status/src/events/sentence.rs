@@ -218,7 +218,9 @@ fn finished(round: u64, has_left: bool) -> String {
             "finished   this peer left after round {round} and is no member any more; a new plan can bring it back"
         );
     }
-    format!("finished   this run ended before, after {round} rounds; to train anew, start all peers with --fresh")
+    format!(
+        "finished   this run ended before, after {round} rounds; to go on, start all peers with other --rounds; to train anew, with --fresh"
+    )
 }
 
 fn are_up(neighbours: usize) -> String {

@@ -116,10 +116,15 @@ fn another_run_goes_on_from_the_model_of_the_one_before_where_that_is_wanted() {
         assert!(belief.len() == DIMENSION && found.is_superseded);
     }
     assert!(matches!(find(&config(1)).unwrap().past, Past::Finished(_)), "the same run is over");
+    let longer = Past::find(&home, &config(2), |rounds| [if rounds == 5 { 1 } else { 0 }; 32], true).unwrap();
+    assert!(matches!(longer.past, Past::Replaced { .. }), "with other rounds it is another run: {longer:?}");
     let mut larger = config(2);
     larger.initial.push(0.0);
     let refused = format!("{:#}", find(&larger).unwrap_err());
     assert!(refused.contains("3 numbers") && refused.contains("trained 4"), "{refused}");
+    discard(&home).unwrap();
+    let refused = format!("{:#}", find(&config(1)).unwrap_err());
+    assert!(refused.contains("no model of an earlier run"), "{refused}");
 }
 
 #[test]
