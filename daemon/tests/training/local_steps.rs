@@ -52,9 +52,9 @@ fn where_an_exchange_takes_longer_than_a_round_of_steps_the_swarm_gets_more_of_t
     for peer in [&mut operator, &mut member] {
         peer.wait_through_rounds_for("done");
     }
-    // 3,000 and the steps of rounds that the new plan cut off or had to round up.
+    // 3,000 within a tenth: each new plan cuts off a round and rounds up the number of those that are left.
     for taken in [first, second].map(|trainer| trainer.join().unwrap()) {
-        assert!((2_800..=3_000 + 4 * steps).contains(&taken), "{taken} steps, {steps} in a round");
+        assert!((2_700..=3_300).contains(&taken), "{taken} steps, {steps} in a round");
     }
     for home in [0, 1].map(|peer| swarm.home(peer)) {
         let summary = read_json(&home.join("summary.json"));

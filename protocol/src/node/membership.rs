@@ -111,6 +111,7 @@ impl Node {
         self.clock = RoundClock::new(self.config.deadline_floor);
         self.tally = super::RoundTally::default();
         self.forget_training();
+        self.others_pace = super::OthersPace::default();
         self.send_gate = super::SendGate::default();
         self.mass_watch = super::MassWatch::default();
         self.phase = Phase::Gathering { give_up_at: Some(self.patience_from_now()) };

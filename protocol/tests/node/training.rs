@@ -199,3 +199,43 @@ fn records_keep_the_state_of_a_training_from_the_one_on_that_has_its_change() {
         assert_eq!(state, if has_change { b"later".as_slice() } else { b"" });
     }
 }
+
+#[test]
+fn a_node_that_trains_three_times_as_long_as_its_neighbour_boxes_its_training_until_another_plan_begins() {
+    const LOCAL_STEPS: u32 = 10;
+    let mut configs = [config(ME, LOCAL_STEPS), config(PEER, LOCAL_STEPS)];
+    for config in &mut configs {
+        (config.policy, config.keeps_up) = (WaitPolicy::default(), true);
+    }
+    let mut pair = Pair::new(configs);
+    let done = |round| Input::Trained { round, delta: vec![1.0; 3], steps: LOCAL_STEPS, state: HostState::default() };
+    let [mut effects, _] = pair.meet(AT);
+    let mut began = AT;
+    for round in 0..3 {
+        assert_eq!(time_boxes(&effects), [None], "round {round}");
+        pair.settle(began + Duration::from_millis(100), 1, done(round));
+        began = began + Duration::from_millis(300);
+        [effects, _] = pair.settle(began, 0, done(round));
+    }
+    assert_eq!(time_boxes(&effects), [Some(Duration::from_millis(125))]);
+    let [own, others] = [300, 100].map(Duration::from_millis);
+    assert!(reports(&effects).contains(&Event::FarSlower { round: 3, own, others }), "{effects:?}");
+
+    let generation = Generation { counter: 1, plan_hash: [4; 32] };
+    let enter = |id| {
+        let (schedule, keys) = (exchange_half(LOCAL_STEPS), Arc::new(NoKeys));
+        Input::Enter(Box::new(NewGeneration { generation, schedule, id, keys, rounds: 10, ratio: None }))
+    };
+    let mut boxes = Vec::new();
+    for (node, id) in [(0, ME), (1, PEER)] {
+        let [effects, _] = pair.settle(began, node, enter(id));
+        boxes.extend(time_boxes(&effects));
+    }
+    assert_eq!(boxes, [None], "what was measured is of the plan before");
+}
+
+/// The time boxes of the trainings that a host was asked for.
+fn time_boxes(effects: &[Effect]) -> Vec<Option<Duration>> {
+    let time_box = |effect: &Effect| if let Effect::Train { time_box, .. } = effect { Some(*time_box) } else { None };
+    effects.iter().filter_map(time_box).collect()
+}
