@@ -129,8 +129,8 @@ pub struct NodeConfig {
     /// need more ([`Effect::Reserve`](crate::Effect::Reserve)), and does not split while too few are free. `None`: there is
     /// always another one.
     pub record_slots: Option<usize>,
-    /// The largest norm of a ratio that this node takes from others; parcels beyond it go back to their senders. `None`
-    /// takes whatever is finite.
+    /// The largest norm of a ratio that this node takes from others, and that its own steps lead to; parcels beyond it go back to
+    /// their senders. `None` takes whatever is finite.
     pub largest_norm: Option<f64>,
     /// What it does with ratios that are far from its own.
     pub robust: Robust,

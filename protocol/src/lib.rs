@@ -61,7 +61,7 @@ pub use message::{
     Ack, Envelope, Generation, Hello, Identity, LeaveCertificate, LinkEnd, LinkState, MAX_DESCRIPTION, Message,
     PROTOCOL_VERSION, Parcel, ParcelHeader, TaskCard,
 };
-pub use node::{IncomingView, NeighbourView, Node, OutgoingView, STALEST_ROUNDS, State};
+pub use node::{IncomingView, NORM_TOLERANCE, NeighbourView, Node, OutgoingView, STALEST_ROUNDS, State};
 pub use payload::{MAX_DIMENSION, MAX_MAGNITUDE, Payload, PayloadError};
 pub use push_sum::SMALLEST_WORKING_MASS;
 #[doc(hidden)]

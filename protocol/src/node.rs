@@ -8,12 +8,13 @@
 //! ```
 //!
 //! [`Node::handle`] dispatches an input to its handler, then lets the node advance as far as it can. The handlers live
-//! beside this file: `round` (what a step consists of), `training` (local training, ordered and waited for), `step_guard` (what of a local step is taken), `held_back` (what of it waits for weight), `robust_receiving` (what of a neighbour's ratio is), `own_pace` (how long it trains), `pace` (whom it
+//! beside this file: `round` (what a step consists of), `training` (local training, ordered and waited for), `step_guard` (what of a local step is taken), `held_back` (what of it waits for weight), `norm_guard` (how far it may lead), `robust_receiving` (what of a neighbour's ratio is), `credit` (what of the weight a neighbour may hold), `own_pace` (how long it trains), `pace` (whom it
 //! waits for), `progress` (how far others are), `patience` (who is waited for again), `exchange` (messages), `parcels`, `liveness` (links and timers), `processes` (one process a key), `contradiction` (neighbours who remember otherwise), `membership` (generations), `departure`, `drain`, `commit`
 //! (records).
 
 mod commit;
 mod contradiction;
+mod credit;
 mod departure;
 mod drain;
 mod exchange;
@@ -22,6 +23,7 @@ mod liveness;
 mod mass_watch;
 mod membership;
 mod neighbour_view;
+mod norm_guard;
 mod own_pace;
 mod pace;
 mod parcels;
@@ -43,21 +45,24 @@ use crate::effect::{Effect, Event};
 use crate::injected_bug::InjectedBug;
 use crate::input::Input;
 use crate::ledger::LedgerSummary;
-use crate::link::{InLink, OutLink};
 use crate::mass::Mass;
 use crate::message::Message;
-use crate::peer::Peer;
+use crate::peer::{Peer, neighbours};
 use crate::push_sum::PushSum;
 use crate::round_clock::RoundClock;
 use crate::schedule::NodeId;
 use crate::time::Time;
 use commit::Commits;
+use credit::Credit;
+pub(crate) use credit::{Account, Flows};
 use departure::Departures;
 use held_back::HeldBack;
 use mass_watch::MassWatch;
 use membership::Asked;
 pub use membership::STALEST_ROUNDS;
 pub use neighbour_view::{IncomingView, NeighbourView, OutgoingView};
+pub use norm_guard::NORM_TOLERANCE;
+use norm_guard::NormGuard;
 use own_pace::OthersPace;
 pub(crate) use patience::{Patience, Renewal};
 use processes::Processes;
@@ -124,8 +129,10 @@ pub struct Node {
     send_gate: SendGate,
     usual_steps: UsualSteps,
     held_back: HeldBack,
+    norm_guard: NormGuard,
     others_pace: OthersPace,
     mass_watch: MassWatch,
+    credit: Credit,
     refusals: Refusals,
     /// Mass this life brought into the swarm.
     brought: Mass,
@@ -188,9 +195,11 @@ impl Node {
         let brought = if config.identity.incarnation == 1 { Mass::ONE } else { Mass::ZERO };
         let initial = std::mem::take(&mut config.initial);
         let last_step = config.rounds * config.schedule.round_length();
+        let peers = neighbours(&config);
         Ok(Self {
             push_sum: PushSum::new(initial, brought),
-            peers: neighbours(&config),
+            credit: Credit::default(),
+            peers,
             phase: Phase::Gathering { give_up_at: None },
             step: 0,
             split_done: false,
@@ -204,6 +213,7 @@ impl Node {
             send_gate: SendGate::default(),
             usual_steps: UsualSteps::default(),
             held_back: HeldBack::default(),
+            norm_guard: NormGuard::default(),
             others_pace: OthersPace::default(),
             mass_watch: MassWatch::default(),
             refusals: Refusals::default(),
@@ -381,15 +391,4 @@ impl Node {
     fn is_leaving(&self) -> bool {
         matches!(self.phase, Phase::Draining { .. } | Phase::Drained)
     }
-}
-
-fn neighbours(config: &NodeConfig) -> BTreeMap<NodeId, Peer> {
-    let mut peers = BTreeMap::new();
-    for &from in config.schedule.all_in_neighbours(config.id) {
-        peers.entry(from).or_insert_with(|| Peer::new(from)).incoming = Some(InLink::default());
-    }
-    for &to in config.schedule.all_out_neighbours(config.id) {
-        peers.entry(to).or_insert_with(|| Peer::new(to)).outgoing = Some(OutLink::new());
-    }
-    peers
 }

@@ -1,13 +1,15 @@
 //! The state that a node keeps of one neighbour.
 
+use std::collections::BTreeMap;
 use std::time::Duration;
 
 use crate::arrivals::Arrivals;
+use crate::config::NodeConfig;
 use crate::effect::{Mismatch, Suspension};
 use crate::evidence::Evidence;
 use crate::link::{InLink, OutLink};
 use crate::message::{Identity, LinkState};
-use crate::node::{Belief, InDistances, Patience, Renewal, ToldProcesses};
+use crate::node::{Account, Belief, Flows, InDistances, Patience, Renewal, ToldProcesses};
 use crate::schedule::NodeId;
 use crate::statement::{Signature, SignedIdentity};
 use crate::time::Time;
@@ -47,6 +49,8 @@ pub(crate) struct Peer {
     pub(crate) was_met: bool,
     /// It has stopped taking part.
     pub(crate) leaving: bool,
+    /// Some life of it has.
+    pub(crate) has_stopped: bool,
     /// It has left the generation for good, by its certificate.
     pub(crate) left: bool,
     /// Its process has ended before it came, by what the host saw.
@@ -71,6 +75,8 @@ pub(crate) struct Peer {
     pub(crate) arrivals: Arrivals,
     /// How far the ratios were that came from it.
     pub(crate) distances: InDistances,
+    /// What it got and gave.
+    pub(crate) account: Account,
 }
 
 impl Peer {
@@ -93,6 +99,7 @@ impl Peer {
             renewal: Renewal::default(),
             was_met: false,
             leaving: false,
+            has_stopped: false,
             left: false,
             is_gone: false,
             known_left: None,
@@ -107,6 +114,7 @@ impl Peer {
             incoming: None,
             arrivals: Arrivals::default(),
             distances: InDistances::default(),
+            account: Account::default(),
         }
     }
 
@@ -180,4 +188,19 @@ impl Peer {
             || self.outgoing.as_ref().is_none_or(|link| !link.is_open() && link.is_settled())
                 && self.incoming.as_ref().is_none_or(InLink::is_confirmed_whole)
     }
+}
+
+/// The neighbours of a node in its plan.
+pub(crate) fn neighbours(config: &NodeConfig) -> BTreeMap<NodeId, Peer> {
+    let mut peers = BTreeMap::new();
+    for &from in config.schedule.all_in_neighbours(config.id) {
+        peers.entry(from).or_insert_with(|| Peer::new(from)).incoming = Some(InLink::default());
+    }
+    for &to in config.schedule.all_out_neighbours(config.id) {
+        peers.entry(to).or_insert_with(|| Peer::new(to)).outgoing = Some(OutLink::new());
+    }
+    for peer in peers.values_mut() {
+        peer.account = Account::of(Flows::planned(&config.schedule, config.id, peer.id));
+    }
+    peers
 }

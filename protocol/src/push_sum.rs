@@ -124,6 +124,14 @@ impl PushSum {
         Arc::clone(&self.last_ratio)
     }
 
+    /// An upper bound on the norm of the ratio, without a pass over it.
+    pub(crate) fn largest_norm(&self) -> f64 {
+        if !self.has_working_mass() {
+            return f64::INFINITY;
+        }
+        f64::from(self.largest) / self.mass.to_f64() * (self.dimension() as f64).sqrt()
+    }
+
     /// Takes `outgoing` out of the pair and returns the ratio it is worth, in `codec` or a finer one; `None`, with
     /// nothing changed, when there is too little mass or the ratio is not finite.
     ///

@@ -10,6 +10,7 @@
 mod agreement;
 mod encodings;
 mod error;
+mod reversible;
 mod stationary;
 
 use std::fmt;
@@ -95,6 +96,8 @@ pub struct Schedule {
     stationary: Vec<Vec<f64>>,
     /// Computed when it is first asked for.
     rounds_to_agree: OnceLock<u64>,
+    /// Computed when it is first asked for.
+    is_reversible: OnceLock<bool>,
 }
 
 /// The part of all rounds that may mix without training at the end: one of so many.
@@ -135,8 +138,17 @@ impl Schedule {
         let (in_union, out_union) = unions(nodes, &tables);
         let stationary = stationary::weights(nodes, steps);
         let round_length = tables.len() as u64;
-        let rounds_to_agree = OnceLock::new();
-        Ok(Self { nodes, local_steps, round_length, steps: tables, in_union, out_union, stationary, rounds_to_agree })
+        Ok(Self {
+            nodes,
+            local_steps,
+            round_length,
+            steps: tables,
+            in_union,
+            out_union,
+            stationary,
+            rounds_to_agree: OnceLock::new(),
+            is_reversible: OnceLock::new(),
+        })
     }
 
     /// The same schedule with rounds of `steps` mixing steps: training happens before every `steps`-th step.

@@ -31,6 +31,7 @@ mod fault;
 mod hostile;
 mod journal;
 mod keys;
+mod learning;
 mod network;
 mod plans;
 mod profile;

@@ -24,6 +24,7 @@ use mingle_protocol::record::Recovered;
 use mingle_protocol::{
     Effect, Event as NodeEvent, Generation, Input, Node, NodeConfig, NodeId, RoundReport, State as NodeState, Time,
 };
+use mingle_status::warnings::Source;
 
 use crate::error::{Context, ErrorKind, Result};
 use crate::event_loop::{EventReceivers, LoopEvent};
@@ -257,7 +258,8 @@ impl<'a> Driver<'a> {
         match effect {
             Effect::Send { to, message } => {
                 if !self.member.connections.links.send(to, message) {
-                    self.member.warn(format!("node {to} does not keep up: its streams are opened anew"));
+                    let sentence = format!("node {to} does not keep up: its streams are opened anew");
+                    self.member.warn_of(Source::Neighbour(to), sentence);
                     return Ok(link_input(to, self.member.connections.links.drop_streams(to)));
                 }
             }

@@ -8,6 +8,7 @@ use libp2p::PeerId;
 use mingle_net::traffic::Traffic;
 use mingle_net::transport::{DialAttempt, Network};
 use mingle_protocol::NodeId;
+use mingle_status::warnings::{Source, Warnings};
 
 use crate::api::Interface;
 use crate::connections::{Connections, Raised};
@@ -22,8 +23,6 @@ use crate::plan;
 use crate::status::StatusBoard;
 use crate::timeline::Timeline;
 
-/// So many warnings are told, then only logged.
-const MAX_WARNINGS: u32 = 20;
 /// So many addresses that cannot be reached are told of.
 const MAX_DIAL_FAILURES: usize = 1024;
 
@@ -51,7 +50,7 @@ pub(crate) struct Notices {
     /// What went over the links of earlier plans.
     past: Traffic,
     dial_failures: BTreeSet<String>,
-    warnings: u32,
+    warnings: Warnings,
 }
 
 impl Member<'_> {
@@ -60,20 +59,23 @@ impl Member<'_> {
         self.notices.past + self.connections.links.traffic()
     }
 
-    /// Tells a person of something odd; the log alone, once there is too much of it.
+    /// Warns a person of what this peer itself has come upon.
     pub(crate) fn warn(&mut self, message: String) {
-        self.notices.warnings += 1;
-        if self.notices.warnings <= MAX_WARNINGS {
-            self.log.tell(Event::Warning { message });
-        } else {
-            tracing::warn!(message);
+        self.warn_of(Source::Own, message);
+    }
+
+    /// Warns a person, or the log alone once the source has caused too many warnings.
+    pub(crate) fn warn_of(&mut self, source: Source, message: String) {
+        match self.notices.warnings.admit(source, message) {
+            Ok(message) => self.log.tell(Event::Warning { message }),
+            Err(hidden) => tracing::warn!(hidden),
         }
     }
 
     /// Notes an objection of a neighbour, or to it, and tells of it.
     pub(crate) fn object(&mut self, node: NodeId, objection: Objection) -> Raised {
         let raised = self.connections.object(node, objection);
-        raised.warning.iter().for_each(|sentence| self.warn(sentence.clone()));
+        raised.warning.iter().for_each(|sentence| self.warn_of(Source::Neighbour(node), sentence.clone()));
         raised
     }
 
@@ -91,7 +93,7 @@ impl Member<'_> {
     /// Does what any peer does when others want something; what is left is for its work to answer.
     pub(crate) fn answer(&mut self, wanted: Wanted) -> Option<Wanted> {
         match wanted {
-            Wanted::Warning(message) => self.warn(message),
+            Wanted::Warning(message) => self.warn_of(Source::Others, message),
             Wanted::LocalSteps(steps, RoundCosts { local_step_s, exchange_s }) => {
                 self.log.tell(Event::LocalSteps { steps, local_step_s, exchange_s });
             }

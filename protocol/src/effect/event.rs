@@ -97,6 +97,16 @@ pub enum Event {
         /// Mean of w / w* over the last rounds.
         share: f64,
     },
+    /// A neighbour has taken all the weight that it has credit for, and has given none for many rounds: it gets no more until it
+    /// gives. What it has comes back with a new generation that leaves it out.
+    NeighbourKeeps {
+        /// The neighbour.
+        peer: NodeId,
+        /// The weight that its present life was given by this node.
+        given: f64,
+        /// The weight that it gave.
+        received: f64,
+    },
     /// The node has had more than twice the weight it should have for many rounds, and more than two founders brought: a member
     /// makes weight up, or this node gets much and gives little. What was made up counts like the models of so many members
     /// more; a new generation puts it right.
@@ -279,17 +289,27 @@ pub enum Suspension {
     Contradicts,
 }
 
-/// Why a local step was not taken.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+/// The reason why a change was not taken.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize, thiserror::Error)]
 #[serde(rename_all = "snake_case")]
 pub enum SkippedDelta {
     /// The node holds too little mass to add a step to.
+    #[error("the node holds no weight")]
     NoMass,
     /// The host could not take a single local step.
+    #[error("there was no time for one")]
     NoSteps,
     /// The step contains a number that is not finite.
+    #[error("the change is not finite")]
     NotFinite,
+    /// The step is longer than the largest norm of any model.
+    #[error("the change is longer than the norm of any sound model")]
+    TooLong,
+    /// A new plan began with the model of another member while the host trained.
+    #[error("the node goes on with the model of another member")]
+    OtherModel,
     /// The step has the wrong number of coordinates.
+    #[error("the change has {got} numbers, and the model {expected}")]
     WrongDimension {
         /// How many it has.
         got: usize,

@@ -5,7 +5,7 @@ use std::collections::VecDeque;
 use super::{Rejections, RolledBack, WINDOW};
 use crate::effect::Fault;
 use crate::ledger::InLinkLedger;
-use crate::mass::Mass;
+use crate::mass::{Mass, UNITS_PER_ONE};
 use crate::message::{LinkEnd, LinkState, ParcelHeader};
 use crate::payload::Payload;
 use crate::record::{Chain, InBooks};
@@ -235,6 +235,11 @@ impl InLink {
     pub(crate) fn queued_mass(&self) -> u128 {
         let accepted = self.queue.iter().filter(|parcel| !parcel.is_refused);
         accepted.map(|parcel| u128::from(parcel.mass.units())).sum()
+    }
+
+    /// The weight that came from the sender's present life and was not refused.
+    pub(crate) fn received_weight(&self) -> f64 {
+        (self.applied_total + self.queued_mass()) as f64 / UNITS_PER_ONE as f64
     }
 
     /// The step of the oldest parcel that waits.

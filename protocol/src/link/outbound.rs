@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use super::{RolledBack, WINDOW};
 use crate::ledger::OutLinkLedger;
-use crate::mass::Mass;
+use crate::mass::{Mass, UNITS_PER_ONE};
 use crate::message::{LinkEnd, LinkState};
 use crate::payload::Payload;
 use crate::record::{Chain, OutBooks, Owed};
@@ -134,6 +134,11 @@ impl OutLink {
     /// Mass that may or may not have arrived.
     pub(crate) fn undelivered(&self) -> Mass {
         Mass::from_units(self.outbox.iter().map(|parcel| parcel.mass.units()).sum())
+    }
+
+    /// The weight that was sent and did not come back.
+    pub(crate) fn given(&self) -> f64 {
+        self.sent_total.saturating_sub(self.returned) as f64 / UNITS_PER_ONE as f64
     }
 
     /// Numbers a parcel and books it as sent.

@@ -311,6 +311,7 @@ impl Node {
             // It was for the life that ends, as the numbers of the links were.
             peer.evidence = Evidence::default();
             peer.suspended.take_if(|reason| *reason == Suspension::Contradicts);
+            peer.account.begin_anew();
         }
         self.mark_departed();
         let patience = self.patience_from_now();

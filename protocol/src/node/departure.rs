@@ -203,13 +203,17 @@ impl Node {
     /// Somebody has left, says a neighbour, who need not be the one.
     pub(super) fn on_certificate(&mut self, certificate: LeaveCertificate) -> Result<(), Fault> {
         let LeaveCertificate { leaver, incarnation, .. } = certificate;
-        let nodes = self.config.schedule.nodes();
+        let schedule = &self.config.schedule;
+        let nodes = schedule.nodes();
+        // All that a leaver can say is of those that the plan lets send to it.
+        let can_send = |from: &NodeId| leaver.index() < nodes && schedule.all_in_neighbours(leaver).contains(from);
         let is_sound = certificate.generation == self.config.generation
             && leaver.index() < nodes
             && incarnation > 0
             && certificate.ends.is_sorted_by(|a, b| a.from < b.from)
-            && certificate.ends.iter().all(|end| end.from.index() < nodes && end.rejected.is_sound())
-            && certificate.evidence.is_sorted_by(|a, b| a.0 < b.0);
+            && certificate.ends.iter().all(|end| can_send(&end.from) && end.rejected.is_sound())
+            && certificate.evidence.is_sorted_by(|a, b| a.0 < b.0)
+            && certificate.evidence.iter().all(|(from, _)| can_send(from));
         if !is_sound {
             return Err(Fault::ImpossibleCertificate);
         }
@@ -282,6 +286,7 @@ impl Node {
             // It fits: the node held it before.
             let _ = self.push_sum.absorb(*mass, payload);
         }
+        self.note_taken_back(from, returned.mass());
         self.commits.soil();
         self.report(Event::MassReturned { peer: from, mass: returned.mass(), parcels: returned.parcels.len() });
     }

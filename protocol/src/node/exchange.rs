@@ -202,6 +202,7 @@ impl Node {
             return;
         };
         peer.evidence = Evidence::default();
+        peer.account.begin_anew();
         peer.incoming.iter_mut().for_each(|link| link.on_new_life());
         let written_off = if renumbers {
             peer.outgoing.iter_mut().for_each(|link| link.renumber());
@@ -286,17 +287,27 @@ impl Node {
                 returned = back;
             }
         }
-        if state.leaving && !peer.leaving {
-            peer.on_leaving();
-            progress = true;
-            self.send_gate.grant_credit();
-        }
+        progress |= state.leaving && self.note_stopping(from);
         self.take_back(from, &returned);
         self.weigh_claim(from);
         if progress {
             self.on_progress(from);
         }
         Ok(())
+    }
+
+    /// A neighbour says that it stops. Returns `true` if that is news.
+    fn note_stopping(&mut self, from: NodeId) -> bool {
+        let Some(peer) = self.peers.get_mut(&from).filter(|peer| !peer.leaving) else {
+            return false;
+        };
+        peer.on_leaving();
+        self.send_gate.grant_credit();
+        // Once for each neighbour, or one that stops again and again would be given ever more.
+        if !std::mem::replace(&mut peer.has_stopped, true) {
+            self.credit.measure_anew();
+        }
+        true
     }
 
     /// Whether what a neighbour says of the links still matters: not once one of the two has left, nor while its word is refused.

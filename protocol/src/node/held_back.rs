@@ -61,10 +61,16 @@ impl Node {
         (self.mass().to_f64() / (ENOUGH * usual)).min(1.0)
     }
 
-    /// Adds `scale` times a change to the numerator, as far as the weight can carry it, and holds the rest back.
-    pub(super) fn add_change(&mut self, scale: f64, delta: &[f32]) {
+    /// Adds `scale` times a change to what waits for the start of the next round.
+    pub(super) fn hold_back(&mut self, scale: f64, delta: &[f32]) {
+        self.held_back.add(scale, delta);
+        self.commits.soil();
+    }
+
+    /// Adds `scale` times a change of this norm to the numerator, as far as the weight can carry it, and holds the rest back.
+    pub(super) fn add_change(&mut self, scale: f64, delta: &[f32], norm: f64) {
         let carried = self.carried();
-        self.push_sum.step((scale * carried) as f32, delta);
+        self.step_within_bound(scale * carried, delta, norm);
         self.held_back.add(scale * (1.0 - carried), delta);
     }
 
@@ -90,7 +96,8 @@ impl Node {
         let Some(mut sum) = self.held_back.sum.take() else {
             return;
         };
-        self.push_sum.step(part as f32, &sum);
+        let norm = extent_of(&sum).norm;
+        self.step_within_bound(part, &sum, norm);
         self.commits.soil();
         if part < 1.0 {
             let rest = 1.0 - part as f32;

@@ -7,12 +7,13 @@
 //! hears of an older one answers with its own.
 
 use super::departure::Departures;
-use super::{Node, Phase, neighbours};
+use super::{Node, Phase};
 use crate::effect::{Event, Fault};
 use crate::injected_bug::InjectedBug;
 use crate::input::NewGeneration;
 use crate::mass::Mass;
 use crate::message::{Ack, Generation, Identity, LinkState, Message};
+use crate::peer::neighbours;
 use crate::push_sum::PushSum;
 use crate::round_clock::RoundClock;
 use crate::schedule::NodeId;
@@ -95,6 +96,7 @@ impl Node {
             self.report(Event::RatioWanted { generation });
             return;
         }
+        self.carry_training_over(ratio.is_none());
         let ratio = ratio.unwrap_or_else(|| self.push_sum.ratio().to_vec());
         self.push_sum = PushSum::new(ratio, Mass::ONE);
         self.brought = Mass::ONE;
@@ -104,13 +106,13 @@ impl Node {
         (self.config.generation, self.config.schedule, self.config.id) = (generation, schedule, id);
         (self.config.keys, self.config.rounds) = (keys, rounds);
         self.peers = neighbours(&self.config);
+        self.credit = super::Credit::default();
         self.departures = Departures::default();
         self.restate_process();
         (self.step, self.split_done, self.resumed) = (0, false, false);
         self.last_step = rounds * self.config.schedule.round_length();
         self.clock = RoundClock::new(self.config.deadline_floor);
         self.tally = super::RoundTally::default();
-        self.forget_training();
         self.others_pace = super::OthersPace::default();
         self.send_gate = super::SendGate::default();
         self.mass_watch = super::MassWatch::default();

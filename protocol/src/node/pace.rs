@@ -129,8 +129,8 @@ impl Node {
     pub(super) fn follows_the_others(&self) -> bool {
         let due = self.config.schedule.in_neighbours(self.config.id, self.step);
         let is_active = |from: &NodeId| self.peers.get(from).is_some_and(Peer::is_active);
-        let claims = self.claims();
-        let is_ahead = |peer: &Peer| peer.is_active() && self.credible(peer, &claims) > self.step;
+        let witnessed = self.witnessed();
+        let is_ahead = |peer: &Peer| peer.is_active() && self.credible(peer, witnessed) > self.step;
         !due.iter().any(is_active) && self.peers.values().any(is_ahead)
     }
 
@@ -223,8 +223,8 @@ impl Node {
         };
         let slack = allowed.saturating_add(WITHIN_REACH).saturating_mul(self.config.schedule.period());
         let horizon = self.step.saturating_add(slack);
-        let claims = self.claims();
-        let is_beyond = |peer: &Peer| is_bound_to_us(peer) && self.credible(peer, &claims) > horizon;
+        let witnessed = self.witnessed();
+        let is_beyond = |peer: &Peer| is_bound_to_us(peer) && self.credible(peer, witnessed) > horizon;
         let left_behind = self.peers.values().any(is_beyond);
         (left_behind || self.everyone_is_done()).then(|| self.catch_up_step()).filter(|step| *step > self.step)
     }
@@ -241,8 +241,8 @@ impl Node {
                 staleness.saturating_mul(schedule.round_length()).saturating_add(schedule.period())
             }
         };
-        let claims = self.claims();
-        let is_done = |peer: &&Peer| self.credible(peer, &claims) >= self.last_step;
+        let witnessed = self.witnessed();
+        let is_done = |peer: &&Peer| self.credible(peer, witnessed) >= self.last_step;
         self.step.saturating_add(lead) < self.last_step
             && self.peers.values().any(|peer| is_done(&peer))
             && !self.peers.values().any(|peer| peer.is_active() && !is_done(&peer))
@@ -255,16 +255,16 @@ impl Node {
             // They have sent their last parcels, and wait for those of this node.
             return false;
         }
-        let claims = self.claims();
-        let is_through = |peer: &Peer| self.credible(peer, &claims) >= self.last_step;
+        let witnessed = self.witnessed();
+        let is_through = |peer: &Peer| self.credible(peer, witnessed) >= self.last_step;
         self.peers.values().any(is_through) && self.peers.values().all(|peer| peer.left || is_through(peer))
     }
 
     /// Whether a neighbour has sent its parcels of the present step, and so waits for this node, or soon will.
     pub(super) fn is_awaited(&self) -> bool {
-        let claims = self.claims();
+        let witnessed = self.witnessed();
         let active = || self.peers.values().filter(|peer| peer.is_active());
-        active().any(|peer| self.credible(peer, &claims) > self.step) || self.has_any_brought(active())
+        active().any(|peer| self.credible(peer, witnessed) > self.step) || self.has_any_brought(active())
     }
 
     /// Nobody will ever send or take mass again, and there is none to train on or nothing to train.

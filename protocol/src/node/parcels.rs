@@ -8,6 +8,7 @@ use crate::injected_bug::InjectedBug;
 use crate::link::Acceptance;
 use crate::mass::{Mass, UNITS_PER_ONE};
 use crate::message::{Message, Parcel, ParcelHeader};
+use crate::node::NORM_TOLERANCE;
 use crate::payload::Payload;
 use crate::peer::Peer;
 use crate::schedule::NodeId;
@@ -24,8 +25,10 @@ impl Node {
         let (ignores_chains, ignores_lives) =
             (self.has(InjectedBug::IgnoresChains), self.has(InjectedBug::IgnoresLives));
         let me = self.config.identity.incarnation;
-        let (largest_norm, has_left) = (self.config.largest_norm, self.has_left());
+        let has_left = self.has_left();
+        let bound = self.config.largest_norm.map(|bound| NORM_TOLERANCE * bound);
         let is_too_heavy = self.is_too_heavy(from, &header);
+        let has_no_room = self.has_no_room_for(header.mass);
         let Some(peer) = self.peers.get_mut(&from) else {
             return Err(Fault::NotANeighbour);
         };
@@ -55,9 +58,13 @@ impl Node {
         }
         peer.ack_owed = true;
         let copy = applies_twice.then(|| parcel.payload.clone());
-        let refuses = |payload: &Payload| is_too_heavy || largest_norm.is_some_and(|bound| payload.norm() > bound);
+        let mut is_offence = false;
+        let refuses = |payload: &Payload| {
+            is_offence = is_too_heavy || bound.is_some_and(|bound| payload.norm() > bound);
+            is_offence || has_no_room
+        };
         let acceptance = link.accept(&header, parcel.payload, refuses)?;
-        peer.refusals = peer.refusals.saturating_add(u32::from(acceptance == Acceptance::Refused));
+        peer.refusals = peer.refusals.saturating_add(u32::from(is_offence));
         self.on_heard(from);
         if let Some(payload) = copy.filter(|_| acceptance == Acceptance::Duplicate) {
             let _ = self.push_sum.absorb(header.mass, &payload);
@@ -78,8 +85,9 @@ impl Node {
             peer.arrivals.note(header.step, now);
             peer.evidence.note_sent(Sent { seq: header.seq, chain: header.chain, mac: header.mac });
         }
-        if acceptance == Acceptance::Refused {
-            self.on_refusal(from, header.mass);
+        match acceptance {
+            Acceptance::Refused => self.on_refusal(from, header.mass),
+            _ => self.note_received(from, header.mass),
         }
         self.on_progress(from);
         self.send_gate.hear();
@@ -116,17 +124,22 @@ impl Node {
         if dimension != self.dimension() {
             return Err(Fault::WrongDimension);
         }
-        let whole = schedule.nodes() as u128 * u128::from(UNITS_PER_ONE);
-        let here = u128::from(self.mass().units()) + self.queued_mass();
-        if header.mass.is_zero() || u128::from(header.mass.units()) > whole {
-            return Err(Fault::ImpossibleMass);
-        }
-        let is_new = self.peers.get(&from).and_then(|peer| peer.incoming.as_ref());
-        let is_new = is_new.is_some_and(|link| header.seq > link.received());
-        if is_new && here + u128::from(header.mass.units()) > whole {
+        if header.mass.is_zero() || u128::from(header.mass.units()) > self.whole() {
             return Err(Fault::ImpossibleMass);
         }
         Ok(())
+    }
+
+    /// What all members brought, in units.
+    fn whole(&self) -> u128 {
+        self.config.schedule.nodes() as u128 * u128::from(UNITS_PER_ONE)
+    }
+
+    /// Whether the node would hold more than all members brought. Some member has made weight up then, and the sender of this
+    /// parcel may have got it from that one: the parcel goes back to it, which is no offence.
+    fn has_no_room_for(&self, mass: Mass) -> bool {
+        let here = u128::from(self.mass().units()) + self.queued_mass();
+        here + u128::from(mass.units()) > self.whole()
     }
 
     pub(super) fn queued_mass(&self) -> u128 {

@@ -4,12 +4,13 @@
 //! neighbours are (`pace`), so that one false number would take a node, and by what it then says itself the whole swarm, to
 //! the end of training. A neighbour's word therefore counts only as far as
 //!
-//! - another neighbour claims as much, or this node is there itself, or
+//! - two thirds of the neighbours that are there claim as much, itself among them, or this node is there itself, or
 //! - time can have carried it there: [`FASTER`] times as fast as the rounds of this node usually are, from the step that was
 //!   last believed, and [`LEAD`] rounds beyond that, which are not granted anew with every message.
 //!
-//! A single liar can thus make others skip about as many rounds as they do, not all of them. A node that has only one
-//! neighbour in its plan has nobody else to ask: when it starts it believes that one, but not that training is over.
+//! Liars that are fewer can thus make others skip about as many rounds as they do, not all of them, whether or not they agree.
+//! A node that has only one neighbour in its plan has no other to ask: when it starts it believes that one, but not that
+//! training is over.
 
 use std::time::Duration;
 
@@ -26,6 +27,9 @@ const FASTER: u32 = 2;
 /// Rounds that a neighbour may be ahead of what time explains: what the waits allow, and what a node makes up for at once.
 const LEAD: u64 = 36;
 
+/// A neighbour that has been silent for so many heartbeats bears out nothing, and keeps nothing from being borne out.
+const HEARTBEATS_OF_A_WITNESS: u32 = 12;
+
 /// The shortest usual round that a claim is measured by.
 const SHORTEST_ROUND: Duration = Duration::from_micros(1);
 
@@ -38,56 +42,59 @@ pub(crate) struct Belief {
     doubt_is_told: bool,
 }
 
-/// The two largest claims of all neighbours, and whose the larger one is.
-#[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Claims {
-    first: (u64, Option<NodeId>),
-    second: u64,
+/// Steps that are borne out by more than one claim.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Witnessed {
+    /// Those that two thirds of the neighbours claim to be through with.
+    by_neighbours: u64,
+    /// Those that this node is through with.
+    own: u64,
 }
 
-impl Claims {
-    /// The largest claim of anyone but `peer`.
-    fn of_others(&self, peer: NodeId) -> u64 {
-        if self.first.1 == Some(peer) { self.second } else { self.first.0 }
+impl Witnessed {
+    fn steps(self) -> u64 {
+        self.by_neighbours.max(self.own)
     }
 }
 
 impl Node {
-    pub(super) fn claims(&self) -> Claims {
-        let mut claims = Claims::default();
-        for peer in self.peers.values() {
-            if peer.passed > claims.first.0 {
-                claims = Claims { first: (peer.passed, Some(peer.id)), second: claims.first.0 };
-            } else {
-                claims.second = claims.second.max(peer.passed);
-            }
-        }
-        claims
+    /// What neighbours bear out together. One that has been silent for long, or was never there, is no witness; a single one
+    /// bears out nothing.
+    pub(super) fn witnessed(&self) -> Witnessed {
+        let patience = self.config.heartbeat * HEARTBEATS_OF_A_WITNESS;
+        let is_there = |peer: &&Peer| peer.was_met && !peer.left && self.now < peer.heard_at + patience;
+        let mut claims: Vec<u64> = self.peers.values().filter(is_there).map(|peer| peer.passed).collect();
+        let needed = claims.len() - claims.len().saturating_sub(1) / 3;
+        let by_neighbours = if needed < 2 {
+            0
+        } else {
+            let (_, claim, _) = claims.select_nth_unstable_by(needed - 1, |a, b| b.cmp(a));
+            *claim
+        };
+        Witnessed { by_neighbours, own: self.passed() }
     }
 
     /// How many steps a neighbour is through with, as far as its word counts.
-    pub(super) fn credible(&self, peer: &Peer, claims: &Claims) -> u64 {
+    pub(super) fn credible(&self, peer: &Peer, witnessed: Witnessed) -> u64 {
         if self.has(InjectedBug::BelievesAnyone) {
             return peer.passed;
         }
-        let witnessed = claims.of_others(peer.id).max(self.passed());
-        peer.passed.min(witnessed.max(self.reach(peer)))
+        peer.passed.min(witnessed.steps().max(self.reach(peer)))
     }
 
     /// Whether one of these neighbours has sent a parcel of this step or a later one, which it can have got to.
     pub(super) fn has_any_brought<'a>(&'a self, mut from: impl Iterator<Item = &'a Peer>) -> bool {
-        let claims = self.claims();
-        let can_be_here = |peer: &Peer| {
-            self.has(InjectedBug::BelievesAnyone) || claims.of_others(peer.id).max(self.reach(peer)) >= self.step
-        };
+        let witnessed = self.witnessed();
+        let can_be_here =
+            |peer: &Peer| self.has(InjectedBug::BelievesAnyone) || witnessed.steps().max(self.reach(peer)) >= self.step;
         let has_brought = |peer: &Peer| peer.incoming.as_ref().is_some_and(|link| link.has_brought(self.step));
         from.any(|peer| has_brought(peer) && can_be_here(peer))
     }
 
     /// How many steps the neighbour that is furthest is through with, as far as that is credible.
     pub(super) fn furthest(&self) -> u64 {
-        let claims = self.claims();
-        self.peers.values().map(|peer| self.credible(peer, &claims)).max().unwrap_or(0)
+        let witnessed = self.witnessed();
+        self.peers.values().map(|peer| self.credible(peer, witnessed)).max().unwrap_or(0)
     }
 
     /// The furthest step that time can have carried a neighbour to.
@@ -123,13 +130,13 @@ impl Node {
     pub(super) fn weigh_claim(&mut self, from: NodeId) {
         let (now, heartbeat) = (self.now, self.config.heartbeat);
         let lead = LEAD.saturating_mul(self.config.schedule.round_length());
-        let claims = self.claims();
+        let witnessed = self.witnessed();
         let Some(peer) = self.peers.get(&from) else {
             return;
         };
-        let (claimed, credible) = (peer.passed, self.credible(peer, &claims));
+        let (claimed, credible) = (peer.passed, self.credible(peer, witnessed));
         let (explained, reach) = (self.explained(peer), self.reach(peer));
-        let witnessed = claimed.min(claims.of_others(from));
+        let witnessed = claimed.min(witnessed.by_neighbours);
         let Some(peer) = self.peers.get_mut(&from) else {
             return;
         };

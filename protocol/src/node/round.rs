@@ -115,6 +115,7 @@ impl Node {
         let usual = self.config.schedule.stationary_weight(self.config.id, self.step);
         let (own, under_way) = (self.w(), self.under_way().to_f64());
         self.tally.held.get_or_insert(Held { own, under_way, usual });
+        self.measure_credit();
         self.split();
         self.commit_if_due();
         self.phase = Phase::AwaitingParcels(self.new_wait());
@@ -182,6 +183,9 @@ impl Node {
         for (to, mass) in &mut cuts {
             // What is beyond it stays home, as the share of a link that cannot take a parcel does.
             *mass = (*mass).min(self.config.schedule.heaviest_parcel(self.config.id, *to, self.step));
+            if keeps {
+                *mass = (*mass).min(self.credit_of(*to));
+            }
         }
         cuts.retain(|(_, mass)| !mass.is_zero());
         cuts
@@ -194,6 +198,7 @@ impl Node {
             link.push(step, mass, payload.clone(), record, boot_nonce);
             link.arm(now, after);
         }
+        self.note_given(to, mass);
     }
 
     /// Absorbs and goes on once the wait policy is content, or time is up.
@@ -338,5 +343,6 @@ impl Node {
             took,
         }));
         alarm.into_iter().for_each(|event| self.report(event));
+        self.report_keepers(fraction);
     }
 }

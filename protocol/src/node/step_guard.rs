@@ -29,6 +29,19 @@ const MOST_MADE_UP: f64 = 4.0;
 /// Fewer than these say nothing of what is usual.
 const FEWEST: usize = 8;
 
+/// A change that the host has learnt.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Taking<'a> {
+    /// `[dimension]`.
+    pub(super) delta: &'a [f32],
+    /// Local steps that it is the sum of.
+    pub(super) steps: u32,
+    /// Local steps that were wanted.
+    pub(super) of: u32,
+    /// It joins the numerator now; otherwise it is held back until the next round.
+    pub(super) is_waited_for: bool,
+}
+
 /// The norms of this node's latest steps, as they were taken: a run of huge ones moves the median by no more than the
 /// clip allows in each half of the memory.
 #[derive(Clone, Debug, Default)]
@@ -59,12 +72,19 @@ impl UsualSteps {
 }
 
 impl Node {
-    /// Adds a local step to the numerator, or says why not. Returns the factor by which it counts in the end; 0 if not at all.
-    pub(super) fn take_step(&mut self, round: u64, delta: &[f32], steps: u32) -> f64 {
-        match self.norm_of(delta, steps) {
+    /// Takes a change, or reports why not. Returns the factor by which it counts in the end; 0 if not at all.
+    pub(super) fn take_step(&mut self, taking: Taking<'_>) -> f64 {
+        let Taking { delta, steps, of, is_waited_for } = taking;
+        let round = self.round();
+        let pace = self.pace_of(steps, of);
+        match self.norm_of(delta, steps, pace) {
             Ok(norm) => {
-                let scale = self.pace_of(steps) * self.clipped(round, norm);
-                self.add_change(scale, delta);
+                let scale = pace * self.clipped(round, norm * pace);
+                if is_waited_for {
+                    self.add_change(scale, delta, norm);
+                } else {
+                    self.hold_back(scale, delta);
+                }
                 scale
             }
             Err(reason) => {
@@ -74,8 +94,8 @@ impl Node {
         }
     }
 
-    /// The norm of a step as it will be taken in a settled swarm. One pass over it.
-    fn norm_of(&self, delta: &[f32], steps: u32) -> Result<f64, SkippedDelta> {
+    /// The norm of a usable change. One pass over it.
+    fn norm_of(&self, delta: &[f32], steps: u32, pace: f64) -> Result<f64, SkippedDelta> {
         let expected = self.dimension();
         if delta.len() != expected {
             return Err(SkippedDelta::WrongDimension { got: delta.len(), expected });
@@ -85,13 +105,19 @@ impl Node {
         }
         let Extent { largest, norm } = extent_of(delta);
         // Also for NaN.
-        let is_usable = largest <= MAX_MAGNITUDE;
-        if is_usable { Ok(norm * self.pace_of(steps)) } else { Err(SkippedDelta::NotFinite) }
+        let is_finite = largest <= MAX_MAGNITUDE;
+        if !is_finite {
+            return Err(SkippedDelta::NotFinite);
+        }
+        if self.config.largest_norm.is_some_and(|bound| norm * pace > bound) {
+            return Err(SkippedDelta::TooLong);
+        }
+        Ok(norm)
     }
 
-    /// What one of `steps` local steps counts for.
-    fn pace_of(&self, steps: u32) -> f64 {
-        let whole = f64::from(self.config.schedule.local_steps()) / f64::from(steps.max(1));
+    /// The factor of a change of so many local steps where `of` were wanted.
+    fn pace_of(&self, steps: u32, of: u32) -> f64 {
+        let whole = f64::from(of) / f64::from(steps.max(1));
         if self.config.time_box.is_some() { whole } else { whole.min(MOST_MADE_UP) }
     }
 

@@ -1,5 +1,6 @@
 //! Local training, as the node sees it: ordered once a round, waited for until a deadline, used when it comes.
 
+use super::step_guard::Taking;
 use super::{Node, Phase};
 use crate::effect::{Effect, Event, Fault, SkippedDelta};
 use crate::record::HostState;
@@ -10,8 +11,8 @@ use crate::time::Time;
 pub(super) struct Training {
     /// What was ordered and not answered yet.
     ordered: Option<Ordered>,
-    /// A change that came after its deadline: it is that of the next round.
-    late: Option<Change>,
+    /// A change came after its deadline and is held back: it is that of the next round.
+    is_late: bool,
     /// By what the last change was multiplied; 0 if it was not used.
     last_factor: f64,
 }
@@ -19,7 +20,12 @@ pub(super) struct Training {
 /// The training of a round that the host was asked for.
 #[derive(Clone, Copy, Debug)]
 struct Ordered {
+    /// The round in which it was ordered, by which the answer names it.
+    number: u64,
+    /// The round that waits for it: another one than `number` where a new plan has begun since.
     round: u64,
+    /// Local steps of a round in the plan that it was ordered in.
+    local_steps: u32,
     at: Time,
 }
 
@@ -36,7 +42,7 @@ pub(super) struct Change {
 
 impl Default for Training {
     fn default() -> Self {
-        Self { ordered: None, late: None, last_factor: 1.0 }
+        Self { ordered: None, is_late: false, last_factor: 1.0 }
     }
 }
 
@@ -50,20 +56,20 @@ impl Node {
             return false;
         }
         let round = self.round();
-        if !self.push_sum.has_working_mass() {
-            self.report(Event::DeltaSkipped { round, reason: SkippedDelta::NoMass });
+        if std::mem::take(&mut self.training.is_late) {
+            self.tally.trained = true;
             return false;
         }
-        if let Some(change) = self.training.late.take() {
-            self.use_change(round, change);
+        if !self.push_sum.has_working_mass() {
+            self.report(Event::DeltaSkipped { round, reason: SkippedDelta::NoMass });
             return false;
         }
         if self.is_closing() {
             // What is still under way is waited for as long as the others wait, so that all mix it.
             return self.training.ordered.is_some() && round == self.training_rounds() && !self.others_are_through();
         }
-        if self.training.ordered.is_some() {
-            return self.follows_beside_training();
+        if let Some(ordered) = self.training.ordered {
+            return ordered.round == round || self.follows_beside_training();
         }
         if self.others_are_through() {
             return false;
@@ -71,7 +77,7 @@ impl Node {
         let from = self.push_sum.ratio();
         let time_box = self.time_box();
         let last_factor = self.training.last_factor;
-        self.training.ordered = Some(Ordered { round, at: self.now });
+        self.training.ordered = Some(Ordered { number: round, round, local_steps, at: self.now });
         let rounds_left = self.training_rounds().saturating_sub(round);
         self.effects.push(Effect::Train { round, from, local_steps, rounds_left, time_box, last_factor });
         true
@@ -82,18 +88,26 @@ impl Node {
             return;
         };
         self.note_own_pace(ordered.at, change.steps);
-        if !matches!(self.phase, Phase::Training { .. }) {
-            self.training.late = Some(change);
-            return;
+        let is_waited_for = matches!(self.phase, Phase::Training { .. });
+        let Change { delta, steps, state } = change;
+        self.training.last_factor =
+            self.take_step(Taking { delta: &delta, steps, of: ordered.local_steps, is_waited_for });
+        // From here on records keep the state that belongs to the change.
+        self.keep_host_state(state);
+        // A host that could not train at all must not spin.
+        let has_trained = steps > 0;
+        if is_waited_for {
+            self.tally.trained = has_trained;
+            self.note_pace_of_others();
+            self.phase = Phase::AwaitingRoom(self.new_wait());
+        } else {
+            self.training.is_late = has_trained;
         }
-        self.note_pace_of_others();
-        self.use_change(self.round(), change);
-        self.phase = Phase::AwaitingRoom(self.new_wait());
     }
 
-    /// The order of this round, which is answered now; `None` where there is no such one.
-    fn take_ordered(&mut self, round: u64) -> Option<Ordered> {
-        let ordered = self.training.ordered.take_if(|ordered| ordered.round == round);
+    /// The order that an answer names; `None` where there is no such one.
+    fn take_ordered(&mut self, number: u64) -> Option<Ordered> {
+        let ordered = self.training.ordered.take_if(|ordered| ordered.number == number);
         if ordered.is_none() {
             self.ignore(self.config.id, Fault::UnexpectedTraining);
         }
@@ -140,16 +154,14 @@ impl Node {
         true
     }
 
-    /// Nothing that was ordered counts any more: another plan begins.
-    pub(super) fn forget_training(&mut self) {
-        self.training = Training::default();
-    }
-
-    /// Adds a change to the model; from here on records keep the state that belongs to it.
-    fn use_change(&mut self, round: u64, Change { delta, steps, state }: Change) {
-        self.training.last_factor = self.take_step(round, &delta, steps);
-        self.keep_host_state(state);
-        // A host that could not train at all must not spin.
-        self.tally.trained = steps > 0;
+    /// Another plan begins, and a training under way is that of its first round. A node that begins with the model of
+    /// another one cannot use what is learnt on its own: the host must not answer that order.
+    pub(super) fn carry_training_over(&mut self, keeps_model: bool) {
+        let Training { ordered, .. } = std::mem::take(&mut self.training);
+        if keeps_model {
+            self.training.ordered = ordered.map(|ordered| Ordered { round: 0, ..ordered });
+        } else if let Some(Ordered { number: round, .. }) = ordered {
+            self.report(Event::DeltaSkipped { round, reason: SkippedDelta::OtherModel });
+        }
     }
 }

@@ -49,7 +49,7 @@ pub struct Outcome {
 /// Runs a scenario to its end: all faults, repair, and until every node has drained.
 ///
 /// Where disks keep what is on them the sum of weights is checked after every write, and at the end the nodes hold all
-/// of it, with the sum of numerators that they began with, unless parcels were clipped. Where a disk was rolled back, either its node found out, or the
+/// of it, with the sum of numerators that they began with and of all that they learnt, unless parcels were clipped. Where a disk was rolled back, either its node found out, or the
 /// disks add up all the same.
 ///
 /// ```

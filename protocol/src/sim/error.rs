@@ -71,7 +71,7 @@ pub enum SimError {
         expected: u128,
     },
     /// The sum of numerators drifted further than rounding can explain.
-    #[error("at {now} the numerators add up to {total}, and began at {expected}")]
+    #[error("at {now} the numerators add up to {total}, and what they began with and learnt to {expected}")]
     Numerators {
         /// When.
         now: Time,

@@ -19,6 +19,7 @@ use super::disk::Disk;
 use super::durable_ledger::DurableLedger;
 use super::error::SimError;
 use super::fault::Fault;
+use super::learning::Learning;
 use super::network::Network;
 use super::plans::Plans;
 use super::trace::{Entry, Trace};
@@ -72,6 +73,7 @@ pub struct Swarm {
     agenda: Agenda<Happening>,
     network: Network,
     conservation: Conservation,
+    learning: Learning,
     trace: Trace,
     events: Vec<(Time, NodeId, Event)>,
     events_now: u32,
@@ -115,6 +117,7 @@ impl Swarm {
             agenda: Agenda::default(),
             network: Network::new(config.network.clone(), config.seed),
             conservation: Conservation::new(config.durability == Durability::On),
+            learning: Learning::default(),
             trace: Trace::default(),
             events: Vec::new(),
             events_now: 0,

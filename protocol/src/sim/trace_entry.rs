@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::fault::Fault;
-use crate::effect::{Event, SkippedDelta, Suspension};
+use crate::effect::{Event, Suspension};
 use crate::mass::Mass;
 use crate::schedule::NodeId;
 
@@ -49,6 +49,9 @@ fn describe(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         | Event::TrainingLate { .. }
         | Event::DeltaClipped { .. } => describe_training(event, f),
         Event::MassLow { share } => write!(f, "has held only {share:.2} of its usual weight for many rounds"),
+        Event::NeighbourKeeps { peer, given, received } => {
+            write!(f, "gives node {peer} no more, which got weight {given:.3} and gave {received:.3}")
+        }
         Event::MassHigh { share } => write!(f, "has held {share:.2} times its usual weight for many rounds"),
         Event::MassRecovered { share } => write!(f, "holds {share:.2} of its usual weight again"),
         Event::MassWrittenOff { peer, mass, parcels } => {
@@ -90,7 +93,7 @@ fn describe(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 fn describe_training(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match event {
         Event::DeltaSkipped { round, reason } => {
-            write!(f, "took no local step in round {round}: {}", why_skipped(*reason))
+            write!(f, "took no local step in round {round}: {reason}")
         }
         Event::FarSlower { round, own, others } => {
             write!(f, "trains for {own:?} in round {round}, the others for {others:?}: it takes fewer local steps")
@@ -122,15 +125,6 @@ fn why_suspended(reason: Suspension) -> &'static str {
         Suspension::LinkDown => "cannot be reached",
         Suspension::Refused => "sends what cannot be believed",
         Suspension::Contradicts => "contradicts its books and proves nothing",
-    }
-}
-
-fn why_skipped(reason: SkippedDelta) -> &'static str {
-    match reason {
-        SkippedDelta::NoMass => "it holds no weight",
-        SkippedDelta::NoSteps => "there was no time for one",
-        SkippedDelta::NotFinite => "the step is not finite",
-        SkippedDelta::WrongDimension { .. } => "the step has another dimension",
     }
 }
 

@@ -154,3 +154,20 @@ fn a_neighbour_whose_parcels_were_refused_does_not_wash_that_off_with_a_new_life
     }
     assert_eq!(strikes, [3, 1, 1, 1]);
 }
+
+#[test]
+fn weight_made_up_within_the_bound_for_long_makes_no_sound_node_refuse_another_for_good() {
+    let mut swarm = Swarm::new(4, true);
+    swarm.run(2_000);
+    let of_sound = |(node, event): &(usize, Event)| match event {
+        Event::NeighbourSuspended { peer, .. } => *node != 0 && *peer != NodeId(0),
+        Event::Ignored { .. } => *node != 0,
+        _ => false,
+    };
+    let between: Vec<_> = swarm.events.iter().filter(|event| of_sound(event)).collect();
+    assert!(between.is_empty(), "{between:?}");
+    for node in &swarm.nodes[1..] {
+        assert!(node.round() >= 990, "node {} is in round {}", node.id(), node.round());
+        assert!(node.w() <= f64::from(NODES), "{}", node.w());
+    }
+}

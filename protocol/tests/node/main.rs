@@ -219,8 +219,6 @@ fn what_no_sound_neighbour_sends_is_ignored_and_named() {
     let ignored = |fault| [Event::Ignored { peer: PEER, fault }];
     assert_eq!(forge(&|p| p.header.mass = Mass::ZERO), ignored(Fault::ImpossibleMass));
     assert_eq!(forge(&|p| p.header.mass = Mass::from_units(u64::MAX)), ignored(Fault::ImpossibleMass));
-    // More than is left in the whole swarm of two, of which this node holds one.
-    assert_eq!(forge(&|p| p.header.mass = Mass::from_units(UNITS_PER_ONE + 1)), ignored(Fault::ImpossibleMass));
     assert_eq!(forge(&|p| p.header.step = 10), ignored(Fault::ImpossibleStep));
     assert_eq!(forge(&|p| p.header.seq = 0), ignored(Fault::NoSuchLink));
     assert_eq!(forge(&|p| p.header.generation.plan_hash = [9; 32]), ignored(Fault::OtherGeneration));

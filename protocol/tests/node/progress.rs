@@ -7,10 +7,15 @@ const LEAP: u64 = 30;
 
 /// One of three nodes that all send to all and average without training.
 fn node(policy: WaitPolicy, rounds: u64) -> Node {
-    let ids = || (0..3).map(NodeId);
+    node_of(3, policy, rounds)
+}
+
+fn node_of(nodes: u32, policy: WaitPolicy, rounds: u64) -> Node {
+    let ids = || (0..nodes).map(NodeId);
+    let keep = 1.0 - 0.25 * f64::from(nodes - 1);
     let links = ids().flat_map(|from| ids().map(move |to| (from, to, 0.25))).filter(|(from, to, _)| from != to);
-    let step = Step { keep: vec![0.5; 3], links: links.collect() };
-    let schedule = Arc::new(Schedule::new(3, &[step], 0).unwrap());
+    let step = Step { keep: vec![keep; nodes as usize], links: links.collect() };
+    let schedule = Arc::new(Schedule::new(nodes as usize, &[step], 0).unwrap());
     let mut config = NodeConfig::new(ME, schedule, vec![0.0; 3], rounds);
     config.policy = policy;
     Node::new(config).unwrap()
@@ -43,6 +48,26 @@ fn says(node: &Node, peer: NodeId, passed: u64) -> Input {
 }
 
 #[test]
+fn two_of_three_neighbours_that_claim_to_be_at_the_end_take_a_node_nowhere_near_it() {
+    const ROUNDS: u64 = 1_000_000;
+    for policy in [WaitPolicy::Sync, WaitPolicy::Bounded { staleness: 4 }, WaitPolicy::Async] {
+        let mut node = node_of(4, policy, ROUNDS);
+        node.handle(AT, Input::Start);
+        [PEER, NodeId(2), NodeId(3)].into_iter().for_each(|peer| greet(&mut node, peer));
+        for second in 0..600 {
+            let now = AT + Duration::from_secs(second);
+            for (peer, passed) in [(PEER, u64::MAX), (NodeId(2), u64::MAX), (NodeId(3), second)] {
+                let input = says(&node, peer, passed);
+                node.handle(now, input);
+            }
+            node.handle(now, Input::Tick);
+        }
+        assert!(node.round() < 2_000, "{policy:?}: round {}", node.round());
+        assert_ne!(node.state(), State::Draining, "{policy:?}");
+    }
+}
+
+#[test]
 fn a_neighbour_gains_one_lead_and_not_one_with_every_message() {
     for policy in [WaitPolicy::Sync, WaitPolicy::Bounded { staleness: 4 }] {
         let mut node = node(policy, 1_000_000);
@@ -57,8 +82,10 @@ fn a_neighbour_gains_one_lead_and_not_one_with_every_message() {
         node.handle(later, Input::Tick);
         assert!(node.round() <= 3 * LEAP, "{policy:?}: round {}", node.round());
         // Borne out by another, the same word is believed.
-        let input = says(&node, NodeId(2), LEAP * 2_000);
-        node.handle(later, input);
+        for peer in [PEER, NodeId(2)] {
+            let input = says(&node, peer, LEAP * 2_000);
+            node.handle(later, input);
+        }
         node.handle(later + Duration::from_secs(3_600), Input::Tick);
         assert!(node.round() >= LEAP * 2_000, "{policy:?}: round {}", node.round());
     }

@@ -190,14 +190,75 @@ fn records_keep_the_state_of_a_training_from_the_one_on_that_has_its_change() {
     let written: Vec<(bool, Vec<u8>)> = records(&all)
         .iter()
         .map(|record| {
-            let ratio = record.believed_ratio()[0];
-            (ratio > before + 10.0, record.books.host.to_vec())
+            let has_change = record.held_back.is_some() || record.believed_ratio()[0] > before + 10.0;
+            (has_change, record.books.host.to_vec())
         })
         .collect();
     assert!(written.iter().any(|(has_change, _)| *has_change), "{written:?}");
     for (has_change, state) in written {
         assert_eq!(state, if has_change { b"later".as_slice() } else { b"" });
     }
+}
+
+#[test]
+fn a_training_under_way_when_a_plan_begins_is_that_of_its_first_round() {
+    let mut pair = Pair::new([ME, PEER].map(|id| config(id, 2)));
+    pair.meet(AT);
+    let steps_wanted = 8;
+    let effects = enter_both(&mut pair, AT, [ME, PEER].map(|id| enter(id, steps_wanted)));
+    assert!(orders(&effects).is_empty(), "{effects:?}");
+    assert_eq!((pair.nodes[0].round(), pair.nodes[0].state()), (0, State::Training));
+    let before = pair.nodes[0].ratio()[0];
+    let [effects, _] = pair.settle(AT, 0, trained(0, 3.0, b"state"));
+    assert!(!reports(&effects).iter().any(|event| matches!(event, Event::Ignored { .. })), "{effects:?}");
+    // It counts once, as all of the steps that were wanted when it was ordered.
+    assert_eq!(pair.nodes[0].ratio()[0], before + 3.0);
+}
+
+#[test]
+fn a_change_that_came_late_is_part_of_the_next_plan() {
+    let deadline = Duration::from_millis(100);
+    let (mut pair, began) = impatient(deadline);
+    let now = began + deadline;
+    pair.settle(now, 0, Input::Tick);
+    pair.settle(now, 0, trained(0, 3.0, b""));
+    assert_eq!(pair.nodes[0].held_back(), Some([3.0; 3].as_slice()));
+    let before = pair.nodes[0].ratio()[0];
+    let effects = enter_both(&mut pair, now, [ME, PEER].map(|id| enter(id, 2)));
+    assert_eq!(pair.nodes[0].held_back(), None);
+    assert_eq!(pair.nodes[0].ratio()[0], before + 3.0);
+    assert_eq!(orders(&effects), [(0, 1.0)], "{effects:?}");
+}
+
+#[test]
+fn a_node_that_begins_a_plan_with_the_model_of_another_reports_the_training_that_it_gives_up() {
+    let mut pair = Pair::new([ME, PEER].map(|id| config(id, 2)));
+    pair.meet(AT);
+    let Input::Enter(mut new) = enter(ME, 2) else { panic!("no plan") };
+    new.ratio = Some(vec![7.0; 3]);
+    let effects = enter_both(&mut pair, AT, [Input::Enter(new), enter(PEER, 2)]);
+    let given_up = Event::DeltaSkipped { round: 0, reason: SkippedDelta::OtherModel };
+    assert!(reports(&effects).contains(&given_up), "{effects:?}");
+    assert_eq!(orders(&effects).len(), 1, "{effects:?}");
+}
+
+/// Lets both nodes enter a plan and meet there; returns the effects of the first.
+fn enter_both(pair: &mut Pair, now: Time, entries: [Input; 2]) -> Vec<Effect> {
+    let mut of_first = Vec::new();
+    for (node, entry) in entries.into_iter().enumerate() {
+        of_first.extend(pair.settle(now, node, entry)[0].clone());
+    }
+    for (node, peer) in [(0, PEER), (1, ME)] {
+        of_first.extend(pair.settle(now, node, Input::LinkUp { peer })[0].clone());
+    }
+    of_first
+}
+
+/// The second plan of the pair, with so many local steps.
+fn enter(id: NodeId, local_steps: u32) -> Input {
+    let generation = Generation { counter: 1, plan_hash: [4; 32] };
+    let (schedule, keys) = (exchange_half(local_steps), Arc::new(NoKeys));
+    Input::Enter(Box::new(NewGeneration { generation, schedule, id, keys, rounds: 10, ratio: None }))
 }
 
 #[test]
@@ -221,16 +282,11 @@ fn a_node_that_trains_three_times_as_long_as_its_neighbour_boxes_its_training_un
     let [own, others] = [300, 100].map(Duration::from_millis);
     assert!(reports(&effects).contains(&Event::FarSlower { round: 3, own, others }), "{effects:?}");
 
-    let generation = Generation { counter: 1, plan_hash: [4; 32] };
-    let enter = |id| {
-        let (schedule, keys) = (exchange_half(LOCAL_STEPS), Arc::new(NoKeys));
-        Input::Enter(Box::new(NewGeneration { generation, schedule, id, keys, rounds: 10, ratio: None }))
-    };
-    let mut boxes = Vec::new();
-    for (node, id) in [(0, ME), (1, PEER)] {
-        let [effects, _] = pair.settle(began, node, enter(id));
-        boxes.extend(time_boxes(&effects));
-    }
+    enter_both(&mut pair, began, [ME, PEER].map(|id| enter(id, LOCAL_STEPS)));
+    // The trainings under way are those of the first round.
+    pair.settle(began, 1, done(3));
+    let [effects, _] = pair.settle(began, 0, done(3));
+    let boxes = time_boxes(&effects);
     assert_eq!(boxes, [None], "what was measured is of the plan before");
 }
 

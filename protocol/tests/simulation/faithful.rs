@@ -5,7 +5,7 @@ use std::rc::Rc;
 use std::time::Duration;
 
 use mingle_protocol::sim::{Swarm, SwarmConfig, Trainer};
-use mingle_protocol::{Event, NodeId, RoundReport, WaitPolicy};
+use mingle_protocol::{NodeId, WaitPolicy};
 
 use crate::support::*;
 use crate::training::least_squares;
@@ -18,13 +18,6 @@ const EVERY_POLICY: [WaitPolicy; 5] = [
     WaitPolicy::Bounded { staleness: 4 },
     WaitPolicy::Async,
 ];
-
-fn rounds_of(swarm: &Swarm) -> impl Iterator<Item = (NodeId, RoundReport)> {
-    swarm.events().iter().filter_map(|(_, id, event)| match event {
-        Event::RoundFinished(report) => Some((*id, *report)),
-        _ => None,
-    })
-}
 
 /// Parcels that all nodes have sent.
 fn parcels_sent(swarm: &Swarm) -> u64 {

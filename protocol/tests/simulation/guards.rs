@@ -40,6 +40,54 @@ fn a_member_that_keeps_all_it_gets_makes_every_other_one_raise_the_alarm() {
     }
 }
 
+/// One step in which every node sends an equal share to all others, and keeps one.
+fn complete(nodes: u32, local_steps: u32) -> Arc<Schedule> {
+    let share = 1.0 / f64::from(nodes);
+    let links = ids(nodes).flat_map(|from| ids(nodes).map(move |to| (from, to, share)));
+    let links = links.filter(|(from, to, _)| from != to).collect();
+    let step = Step { keep: vec![share; nodes as usize], links };
+    Arc::new(Schedule::new(nodes as usize, &[step], local_steps).unwrap())
+}
+
+#[test]
+fn where_links_go_both_ways_a_member_that_only_takes_leaves_the_others_half_of_their_weight_and_all_of_their_pace() {
+    const ROUNDS: u64 = 2_000;
+    let hoarder = NodeId(3);
+    for (nodes, policy) in [4, 7].into_iter().flat_map(|nodes| POLICIES.map(|policy| (nodes, policy))) {
+        let swarm_with = |injected_in| {
+            let schedule = complete(nodes, 1);
+            let config = SwarmConfig { policy, schedule, injected_in, ..least_squares(nodes, ROUNDS, 0.02) };
+            let mut swarm = Swarm::new(config).unwrap();
+            swarm.run_until_drained(HOUR).unwrap();
+            swarm
+        };
+        let sound = swarm_with([].into());
+        let mut swarm = swarm_with([(hoarder, InjectedBug::KeepsAll)].into());
+        let others: BTreeSet<NodeId> = ids(nodes).filter(|id| *id != hoarder).collect();
+        // Where nobody waits, what is on its way counts as a node's own.
+        let least = if policy == WaitPolicy::Async { 0.4 } else { 0.5 };
+        let reports = rounds_of(&swarm).filter(|(id, report)| *id != hoarder && report.round > 20);
+        let least_share = reports.map(|(_, report)| report.mass_share).fold(1.0, f64::min);
+        println!("{nodes} nodes, {policy:?}: {least_share} of the usual weight at least");
+        assert!(least_share >= least, "{nodes} nodes, {policy:?}: {least_share}");
+        let names_it = |event: &Event| matches!(event, Event::NeighbourKeeps { peer: NodeId(3), .. });
+        assert_eq!(nodes_that_report(&swarm, names_it), others, "{nodes} nodes, {policy:?}");
+        let names_another = |event: &Event| matches!(event, Event::NeighbourKeeps { peer, .. } if *peer != NodeId(3));
+        assert_eq!(nodes_that_report(&swarm, names_another), [].into(), "{nodes} nodes, {policy:?}");
+        // The others go on mixing.
+        let norm_of = |vector: &[f32]| vector.iter().map(|v| f64::from(*v).powi(2)).sum::<f64>().sqrt();
+        let ratios: Vec<_> = others.iter().map(|id| swarm.ratio(*id)).collect();
+        for ratio in &ratios {
+            let apart: Vec<f32> = ratio.iter().zip(&*ratios[0]).map(|(a, b)| a - b).collect();
+            assert!(norm_of(&apart) < 0.2 * norm_of(ratio), "{nodes} nodes, {policy:?}: {apart:?} of {ratio:?}");
+        }
+        let (with, without) = (swarm.now().micros(), sound.now().micros());
+        println!("{nodes} nodes, {policy:?}: {with} us with it, {without} us without");
+        assert!(with < 2 * without, "{nodes} nodes, {policy:?}: {with} us with it, {without} us without");
+        assert!(swarm.audit().is_complete());
+    }
+}
+
 #[test]
 fn a_healthy_irregular_swarm_that_loses_a_fifth_of_its_messages_raises_no_alarm() {
     let bounded = |staleness| WaitPolicy::Bounded { staleness };

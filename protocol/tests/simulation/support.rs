@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mingle_protocol::sim::{Swarm, SwarmConfig};
-use mingle_protocol::{NodeId, Schedule, Step, Time, WaitPolicy};
+use mingle_protocol::{Event, NodeId, RoundReport, Schedule, Step, Time, WaitPolicy};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -84,4 +84,12 @@ pub(crate) fn numerator_sum(swarm: &Swarm, nodes: u32) -> Vec<f64> {
         }
     }
     sum
+}
+
+/// The rounds that nodes have finished.
+pub(crate) fn rounds_of(swarm: &Swarm) -> impl Iterator<Item = (NodeId, RoundReport)> {
+    swarm.events().iter().filter_map(|(_, id, event)| match event {
+        Event::RoundFinished(report) => Some((*id, *report)),
+        _ => None,
+    })
 }

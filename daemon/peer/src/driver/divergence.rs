@@ -1,5 +1,8 @@
 //! Training that has diverged: nothing that it could still do would make a model.
 
+use mingle_protocol::{Event as NodeEvent, NORM_TOLERANCE, SkippedDelta};
+use mingle_status::warnings::Source;
+
 use super::Driver;
 use crate::error::{Error, ErrorKind, Result};
 use crate::training::Evaluation;
@@ -12,6 +15,8 @@ const ROUNDS: u32 = 5;
 pub(super) struct Divergence {
     in_a_row: u32,
     in_this_round: bool,
+    /// That neighbours pull the model away was said.
+    is_pulling_told: bool,
 }
 
 impl Divergence {
@@ -29,16 +34,23 @@ impl Divergence {
 }
 
 impl Driver<'_> {
-    /// The local steps of a round were not finite.
+    /// Counts local steps that were not finite, or longer than any model.
     ///
     /// # Errors
-    /// They have not been for some rounds.
-    pub(super) fn on_steps_not_finite(&mut self) -> Result {
+    /// They have been so for some rounds, on a model that neighbours did not pull away.
+    pub(super) fn note_unusable_steps(&mut self, event: &NodeEvent) -> Result {
+        let is_unusable = |reason| matches!(reason, SkippedDelta::NotFinite | SkippedDelta::TooLong);
+        let is_one = matches!(*event, NodeEvent::DeltaSkipped { reason, .. } if is_unusable(reason));
+        if !is_one || self.node.is_pulled() {
+            return Ok(());
+        }
         self.divergence.note();
         if self.divergence.in_a_row < ROUNDS {
             return Ok(());
         }
-        Err(self.diverged(&format!("the local steps of {ROUNDS} rounds in a row end in numbers that are not finite")))
+        Err(self.diverged(&format!(
+            "the local steps of {ROUNDS} rounds in a row end in numbers that are not finite or far too large"
+        )))
     }
 
     /// A round is over.
@@ -46,11 +58,16 @@ impl Driver<'_> {
         self.divergence.end_round();
     }
 
-    /// Whether a model that was judged can be one.
+    /// Checks that a model that was judged can be one.
     ///
     /// # Errors
-    /// It cannot: what was measured of it is not finite, it is larger than any that neighbours take, or it was never trained.
+    /// What was measured of it is not finite, it is larger than any that neighbours take, or it was never trained. A model that
+    /// neighbours pulled away is none of these: it costs a warning, once.
     pub(super) fn check_divergence(&mut self, evaluation: &Evaluation, is_final: bool) -> Result {
+        if self.node.is_pulled() {
+            self.warn_of_pulling();
+            return Ok(());
+        }
         if let Some(name) = evaluation.metrics.first_not_finite() {
             return Err(self.diverged(&format!("the {name} of the model is not finite")));
         }
@@ -58,11 +75,19 @@ impl Driver<'_> {
             return Err(self.diverged("the last local steps end in numbers that are not finite"));
         }
         let norm = self.node.ratio().iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt();
-        match self.parts.config.largest_norm.filter(|largest| norm > *largest) {
+        match self.parts.config.largest_norm.filter(|largest| norm > *largest * NORM_TOLERANCE) {
             None => Ok(()),
             Some(largest) => Err(self.diverged(&format!(
                 "the norm of the model is {norm:.1e}, and that of no sound one is above {largest:.1e}"
             ))),
+        }
+    }
+
+    fn warn_of_pulling(&mut self) {
+        if !std::mem::replace(&mut self.divergence.is_pulling_told, true) {
+            let sentence = "neighbours pull this peer's model far away from what it learns: a member may send false models \
+                            (`mingle run --robust clip` takes less of them; a plan without it ends it)";
+            self.member.warn_of(Source::Alarm, sentence.to_owned());
         }
     }
 

@@ -116,7 +116,9 @@ impl Driver<'_> {
         if !plan.generation().replaces(&self.parts.config.generation) {
             return Ok(());
         }
-        self.training.forget();
+        if model.is_some() {
+            self.training.forget();
+        }
         let (boot_nonce, dimension) = (self.parts.config.identity.boot_nonce, self.parts.config.initial.len());
         self.member.take_up(plan, boot_nonce, dimension, receivers).await?;
         let place = &self.member.connections.place;

@@ -4,8 +4,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use mingle_protocol::{Durability, Event as NodeEvent, Fault, Mismatch, NodeId, Robust, RoundReport, SkippedDelta};
+use mingle_status::warnings::Source;
 
-use super::words::{in_words, warning};
+use super::words::{in_words, source_of, warning};
 use super::{Driver, UnderEvaluation};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
@@ -32,10 +33,11 @@ impl Driver<'_> {
             NodeEvent::CaughtUp { from, to } => self.on_skipped(from, to),
             NodeEvent::ProgressDoubted { peer, claimed, credible } => {
                 let [claimed, credible] = [claimed, credible].map(|round| self.first_round.saturating_add(round));
-                self.member.warn(format!(
+                let sentence = format!(
                     "node {peer} says that it has done {claimed} rounds; neither another neighbour nor the time it had bears \
                      out more than {credible}, so this peer goes on at its own pace"
-                ));
+                );
+                self.member.warn_of(Source::Neighbour(peer), sentence);
             }
             NodeEvent::RoundFinished(report) => self.on_round(&report)?,
             NodeEvent::Refused { peer, mismatch: Mismatch::Task { ours, theirs } } => {
@@ -63,14 +65,11 @@ impl Driver<'_> {
             NodeEvent::Ignored { fault: Fault::UnexpectedTraining, .. } if self.stopping => {}
             other => {
                 self.gave_up |= matches!(other, NodeEvent::DrainGaveUp { .. });
-                let not_finite = matches!(other, NodeEvent::DeltaSkipped { reason: SkippedDelta::NotFinite, .. });
                 match warning(&other) {
-                    Some(message) => self.member.warn(message),
+                    Some(message) => self.member.warn_of(source_of(&other), message),
                     None => tracing::debug!(?other, "node"),
                 }
-                if not_finite {
-                    self.on_steps_not_finite()?;
-                }
+                self.note_unusable_steps(&other)?;
             }
         }
         Ok(())

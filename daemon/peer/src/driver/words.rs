@@ -1,6 +1,7 @@
 //! What a node reports, in words for a person.
 
 use mingle_protocol::{Event as NodeEvent, Suspension};
+use mingle_status::warnings::Source;
 
 /// What a person should hear of a node's event.
 pub(super) fn warning(event: &NodeEvent) -> Option<String> {
@@ -13,7 +14,7 @@ pub(super) fn warning(event: &NodeEvent) -> Option<String> {
             Some(format!("neighbours did not answer at the end; weight under way: {}", list.join(", ")))
         }
         NodeEvent::DeltaSkipped { round, reason } => {
-            Some(format!("the local steps of round {round} were not taken: {reason:?}"))
+            Some(format!("the local steps of round {round} were not taken: {reason}"))
         }
         NodeEvent::TrainingLate { round } => {
             Some(format!("the training of round {round} is late: this peer goes on mixing, and uses it when it comes"))
@@ -28,6 +29,10 @@ pub(super) fn warning(event: &NodeEvent) -> Option<String> {
         )),
         NodeEvent::MassLow { share } => Some(format!(
             "this peer has held only {share:.2} of its usual weight for many rounds: a member may keep all it gets"
+        )),
+        NodeEvent::NeighbourKeeps { peer, given, received } => Some(format!(
+            "node {peer} was given weight {given:.3} and gave {received:.3}, none of it of late: it gets no more before it gives. \
+             A plan without it makes all weights whole again (`mingle plan apply`)"
         )),
         NodeEvent::MassHigh { share } => Some(format!(
             "this peer has held {share:.2} times its usual weight for many rounds: a member may make weight up"
@@ -46,6 +51,20 @@ pub(super) fn warning(event: &NodeEvent) -> Option<String> {
             Some(format!("the model is no longer finite at step {step}: nothing more is sent; lower the learning rate"))
         }
         _ => None,
+    }
+}
+
+/// The source of the warning that an event is worth.
+pub(super) fn source_of(event: &NodeEvent) -> Source {
+    match event {
+        NodeEvent::MassLow { .. }
+        | NodeEvent::MassHigh { .. }
+        | NodeEvent::NeighbourKeeps { .. }
+        | NodeEvent::AnotherProcess { .. } => Source::Alarm,
+        NodeEvent::MassWrittenOff { peer, .. } | NodeEvent::MemberLeft { peer } | NodeEvent::Ignored { peer, .. } => {
+            Source::Neighbour(*peer)
+        }
+        _ => Source::Own,
     }
 }
 

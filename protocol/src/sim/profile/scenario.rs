@@ -71,6 +71,12 @@ fn write_time(seed: u64, pace: u32) -> (Duration, Duration) {
     }
 }
 
+/// A change that depends on the node and the round alone: what all of them come to can be added up.
+fn small_change(id: NodeId, round: u64, dimension: usize) -> Vec<f32> {
+    let eighths = |k: u64| ((u64::from(id.0) + 3 * round + k) % 5) as f32 - 2.0;
+    (0..dimension as u64).map(|k| eighths(k) / 8.0).collect()
+}
+
 fn swarm(profile: Profile, nodes: u32, seed: u64, rng: &mut ChaCha8Rng) -> Result<SwarmConfig, ScheduleError> {
     let members: Vec<NodeId> = (0..nodes).map(NodeId).collect();
     let steps: Vec<Step> = (0..rng.random_range(1..=2)).map(|_| random_step(nodes as usize, &members, rng)).collect();
@@ -88,6 +94,7 @@ fn swarm(profile: Profile, nodes: u32, seed: u64, rng: &mut ChaCha8Rng) -> Resul
         write_time: write_time(seed, pace),
         heartbeat: Duration::from_secs(2) * pace,
         drain_deadline: Duration::from_secs(3_600) * pace,
+        trainer: Box::new(|id, round, from, _| small_change(id, round, from.len())),
         ..SwarmConfig::averaging(schedule, initial, u64::MAX / 8)
     };
     let (drop, duplicate) = match profile {

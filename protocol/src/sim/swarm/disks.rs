@@ -126,6 +126,7 @@ impl Swarm {
     /// A record is on a disk: all of them together still add up.
     pub(super) fn check_disks(&mut self, id: NodeId, record: &Arc<Record>) -> Result<(), SimError> {
         self.conservation.written(id, record.books.number);
+        self.learning.written(id, record.books.number);
         self.durable_ledger.update(id, Some(record));
         if !self.is_exact() {
             return Ok(());

@@ -29,7 +29,9 @@ impl Swarm {
         let Some(node) = self.nodes.get_mut(&id) else {
             return Ok(());
         };
+        let change = if let Input::Trained { delta, .. } = &input { Some(delta.clone()) } else { None };
         let effects = node.handle(self.now, input);
+        change.into_iter().for_each(|delta| self.learning.handed_in(id, &delta, &effects));
         let (generation, books) = (node.config().generation, node.ledger());
         let has_left = node.has_left();
         self.set_alarm(id);
@@ -48,6 +50,7 @@ impl Swarm {
                 }
                 Effect::Persist(record) => {
                     self.conservation.check_record(self.now, id, &record.books)?;
+                    self.learning.recorded(id, record.books.number);
                     self.begin_write(id, record)?;
                 }
                 Effect::Renew { peer } => renewed.push(peer),

@@ -61,11 +61,13 @@ impl Swarm {
                 let books = record.books.clone();
                 let node = Node::resume(node_config, record, &payloads)?;
                 self.conservation.resumed(self.now, id, &books, node.ledger())?;
+                self.learning.resumed(id, Some(books.number));
                 node
             }
             None => {
                 let node = Node::new(node_config)?;
                 self.conservation.born(id, generation, node.ledger());
+                self.learning.resumed(id, None);
                 node
             }
         };

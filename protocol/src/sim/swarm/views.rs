@@ -59,8 +59,8 @@ impl Swarm {
         self.config.robust == Robust::Off
     }
 
-    /// The sums of the numerators of all living nodes, and of the initial ratios: equal up to rounding where nothing was
-    /// trained, nobody died and nothing is under way.
+    /// The sums of the numerators of all living nodes with what they hold back, and of the initial ratios with all that was
+    /// learnt: equal up to rounding where every change was taken whole, no node died and nothing is under way.
     pub fn numerators(&self) -> (Vec<f64>, Vec<f64>) {
         let dimension = self.config.initial.first().map_or(0, Vec::len);
         let sum = |vectors: &mut dyn Iterator<Item = &[f32]>| {
@@ -69,8 +69,12 @@ impl Swarm {
                 sum
             })
         };
-        let numerators = sum(&mut self.nodes.values().map(Node::numerator));
-        (numerators, sum(&mut self.config.initial.iter().map(Vec::as_slice)))
+        let held_back = self.nodes.values().filter_map(Node::held_back);
+        let numerators = sum(&mut self.nodes.values().map(Node::numerator).chain(held_back));
+        let mut initial = self.config.initial.iter().map(Vec::as_slice);
+        let learnt = self.learning.total(dimension);
+        let expected = sum(&mut initial).iter().zip(&learnt).map(|(initial, learnt)| initial + learnt).collect();
+        (numerators, expected)
     }
 
     /// How many processes were killed.

@@ -1,0 +1,76 @@
+//! Warnings: how many a person gets of each source. A neighbour that causes many hides none of the others.
+
+use std::collections::BTreeMap;
+
+use mingle_protocol::NodeId;
+
+/// The warnings of one source that a person gets; the log has the others.
+const MOST_OF_A_SOURCE: u32 = 20;
+
+/// The cause of a warning.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
+pub enum Source {
+    /// A finding of this peer about the swarm, made once: a person always gets it.
+    Alarm,
+    /// A neighbour, by what it sends.
+    Neighbour(NodeId),
+    /// A member that is no neighbour, or a stranger.
+    Others,
+    /// This peer itself.
+    Own,
+}
+
+/// What each source has caused.
+#[derive(Debug, Default)]
+pub struct Warnings {
+    counts: BTreeMap<Source, u32>,
+}
+
+impl Warnings {
+    /// Returns the warning as a person gets it.
+    ///
+    /// # Errors
+    /// The warning, where its source has caused enough of them.
+    pub fn admit(&mut self, source: Source, message: String) -> Result<String, String> {
+        if source == Source::Alarm {
+            return Ok(message);
+        }
+        let count = self.counts.entry(source).or_default();
+        *count = count.saturating_add(1);
+        match *count {
+            ..MOST_OF_A_SOURCE => Ok(message),
+            MOST_OF_A_SOURCE => Ok(format!("{message} (more warnings {} are in the log alone)", source.in_words())),
+            _ => Err(message),
+        }
+    }
+}
+
+impl Source {
+    fn in_words(self) -> String {
+        match self {
+            Self::Neighbour(node) => format!("about node {node}"),
+            Self::Others => "about others".to_owned(),
+            Self::Alarm | Self::Own => "about this peer".to_owned(),
+        }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_neighbour_that_causes_a_thousand_warnings_hides_no_alarm_and_none_of_another() {
+        let mut warnings = Warnings::default();
+        let odd = || "odd".to_owned();
+        let [liar, other] = [1, 2].map(|node| Source::Neighbour(NodeId(node)));
+        let told: Vec<String> = (0..1_000).filter_map(|_| warnings.admit(liar, odd()).ok()).collect();
+        assert_eq!(told.len(), 20);
+        assert_eq!(told[0], "odd");
+        assert_eq!(told[19], "odd (more warnings about node 1 are in the log alone)");
+        for source in [other, Source::Others, Source::Own] {
+            assert!(warnings.admit(source, odd()).is_ok(), "{source:?}");
+        }
+        assert!((0..1_000).all(|_| warnings.admit(Source::Alarm, odd()).is_ok()));
+    }
+}

@@ -1,0 +1,277 @@
+//! Credit: the part of a node's weight that a neighbour may hold.
+//!
+//! A member that acknowledges parcels and gives none has books in perfect order, and would drain all others within tens of
+//! rounds. The plan says what goes to a neighbour in a period and what comes back, once the swarm has settled. The balance of a
+//! neighbour is what it got less what it gave, each in periods of these flows. A node that is short of weight gives a neighbour
+//! no more than its credit:
+//!
+//! ```text
+//!   weight / usual weight     above 0.8     0.8 ... 0.6     below 0.6
+//!   credit in periods         no limit       3/2 ... 1/4       1/4
+//! ```
+//!
+//! The rest stays with the node, as the share of a link that cannot take a parcel does, and is divided again in the next step.
+//! Sound neighbours go on mixing however short they are: what one of two got the other gave, so one of them always has
+//! credit.
+//!
+//! This needs a plan that is a [reversible](Schedule::is_reversible) chain: over every link as much goes one way as the other,
+//! and that stays so when members stop. In other plans what a neighbour keeps it may have given to others, and nobody sees
+//! it; nor is it of use in steps in which the plan lets a node keep nothing. There the alarm of `mass_watch` is all.
+
+use super::Node;
+use crate::config::WaitPolicy;
+use crate::effect::Event;
+use crate::mass::{Mass, UNITS_PER_ONE};
+use crate::peer::Peer;
+use crate::schedule::{NodeId, Schedule};
+
+/// A node with more of its usual weight than this gives without limit.
+const ENOUGH: f64 = 0.8;
+/// With less than this it gives what it gets.
+const SHORT: f64 = 0.6;
+/// Weight of the present step in the moving average.
+const NEWEST: f64 = 1.0 / 8.0;
+/// Credit in periods at [`ENOUGH`] and at [`SHORT`].
+const MOST_CREDIT: f64 = 1.5;
+const LEAST_CREDIT: f64 = 0.25;
+/// The largest balance that is remembered, either way: what weight did long ago says nothing.
+const MOST_BALANCE: f64 = 4.0;
+/// Periods of unacknowledged parcels to one neighbour that count as the node's own weight.
+const MOST_UNDER_WAY: f64 = 2.0;
+/// A smaller usual weight says nothing of the present one.
+const LEAST_USUAL: f64 = 0.25;
+/// A neighbour without credit that gives nothing for so many usual rounds is reported.
+const PATIENCE: f64 = 20.0;
+
+/// What passes between two nodes in a period of a settled swarm, as weight.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Flows {
+    to: f64,
+    from: f64,
+}
+
+impl Flows {
+    /// The flows of `node` to and from a neighbour.
+    pub(crate) fn planned(schedule: &Schedule, node: NodeId, neighbour: NodeId) -> Self {
+        Self { to: schedule.flow(node, neighbour), from: schedule.flow(neighbour, node) }
+    }
+}
+
+/// What a neighbour got and gave.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Account {
+    flows: Flows,
+    /// In periods; positive where it got more.
+    balance: f64,
+    /// Usual rounds in a row in which it had no credit and gave nothing.
+    withheld: f64,
+    has_given: bool,
+    is_reported: bool,
+}
+
+impl Account {
+    pub(crate) fn of(flows: Flows) -> Self {
+        Self { flows, ..Self::default() }
+    }
+
+    /// Forgets what was: the life that got it is over.
+    pub(super) fn begin_anew(&mut self) {
+        *self = Self::of(self.flows);
+    }
+
+    fn give(&mut self, weight: f64) {
+        self.add(weight, self.flows.to);
+    }
+
+    fn take_back(&mut self, weight: f64) {
+        self.add(-weight, self.flows.to);
+    }
+
+    fn receive(&mut self, weight: f64) {
+        self.add(-weight, self.flows.from);
+        self.has_given = true;
+    }
+
+    fn add(&mut self, weight: f64, flow: f64) {
+        if flow > 0.0 {
+            self.balance = (self.balance + weight / flow).clamp(-MOST_BALANCE, MOST_BALANCE);
+        }
+    }
+
+    /// A round ends that took this `fraction` of a usual one. Returns `true` if it is time to report the neighbour.
+    fn end_round(&mut self, fraction: f64, has_credit: bool) -> bool {
+        let has_given = std::mem::take(&mut self.has_given);
+        // One that gives a little now and then is not reported again and again.
+        self.is_reported &= self.balance > 0.0;
+        if has_credit || has_given {
+            self.withheld = 0.0;
+            return false;
+        }
+        self.withheld += fraction;
+        self.withheld >= PATIENCE && !std::mem::replace(&mut self.is_reported, true)
+    }
+}
+
+/// The credit of a whole node.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Credit {
+    /// The mean part of the usual weight of late: a moment of plenty pays no debts.
+    mean: f64,
+    /// The largest part of the usual weight that the node has had, at most 1: hubs begin with less.
+    reference: f64,
+    /// Credit of each neighbour in the present step, in periods; `None` without limit.
+    limit: Option<f64>,
+}
+
+impl Default for Credit {
+    fn default() -> Self {
+        Self { mean: 1.0, reference: 0.0, limit: None }
+    }
+}
+
+impl Credit {
+    /// Sets the limit for a node that has this part of its usual weight.
+    fn measure(&mut self, share: f64) {
+        self.reference = self.reference.max(share.min(1.0));
+        self.mean += NEWEST * (share - self.mean);
+        let fullness = ((share.min(self.mean) / self.reference - SHORT) / (ENOUGH - SHORT)).clamp(0.0, 1.0);
+        let limit = LEAST_CREDIT + (MOST_CREDIT - LEAST_CREDIT) * fullness;
+        self.limit = (fullness < 1.0).then_some(limit);
+    }
+
+    /// A member has stopped for good with the weight it holds: what is left is shared by the others.
+    pub(super) fn measure_anew(&mut self) {
+        self.reference = 0.0;
+    }
+}
+
+impl Node {
+    /// A step divides the weight: how much credit each neighbour has follows from what there is to divide.
+    pub(super) fn measure_credit(&mut self) {
+        let usual = self.config.schedule.stationary_weight(self.config.id, self.step);
+        if usual < LEAST_USUAL || !self.config.schedule.is_reversible() {
+            self.credit.limit = None;
+            return;
+        }
+        // Where parcels take longer than rounds much of a sound node's weight is on its way.
+        let is_slow = self.config.policy == WaitPolicy::Async || self.config.retransmit_after.is_some();
+        let under_way: f64 = if is_slow { self.peers.values().map(counted_under_way).sum() } else { 0.0 };
+        self.credit.measure((self.w() + under_way) / usual);
+    }
+
+    /// The heaviest parcel that a neighbour has credit for in the present step.
+    pub(super) fn credit_of(&self, to: NodeId) -> Mass {
+        let account = self.peers.get(&to).map(|peer| peer.account);
+        let (Some(limit), Some(Account { flows, balance, .. })) = (self.credit.limit, account) else {
+            return Mass::from_units(u64::MAX);
+        };
+        let weight = (limit - balance).max(0.0) * flows.to;
+        Mass::from_units((weight * UNITS_PER_ONE as f64) as u64)
+    }
+
+    pub(super) fn note_given(&mut self, to: NodeId, mass: Mass) {
+        self.peers.entry(to).and_modify(|peer| peer.account.give(mass.to_f64()));
+    }
+
+    pub(super) fn note_taken_back(&mut self, from: NodeId, mass: Mass) {
+        self.peers.entry(from).and_modify(|peer| peer.account.take_back(mass.to_f64()));
+    }
+
+    pub(super) fn note_received(&mut self, from: NodeId, mass: Mass) {
+        self.peers.entry(from).and_modify(|peer| peer.account.receive(mass.to_f64()));
+    }
+
+    /// A round ends: reports neighbours that have had no credit for long, and give nothing that would change it.
+    pub(super) fn report_keepers(&mut self, fraction: f64) {
+        let limit = self.credit.limit.unwrap_or(f64::INFINITY);
+        let mut keepers = Vec::new();
+        for peer in self.peers.values_mut() {
+            let has_credit = !peer.is_active() || peer.account.balance < limit;
+            if peer.account.end_round(fraction, has_credit) {
+                keepers.push(peer.id);
+            }
+        }
+        for peer in keepers {
+            let (given, received) = self.exchanged_with(peer);
+            self.report(Event::NeighbourKeeps { peer, given, received });
+        }
+    }
+
+    /// The weight that a neighbour got of this node in its present life, and gave.
+    fn exchanged_with(&self, peer: NodeId) -> (f64, f64) {
+        let Some(peer) = self.peers.get(&peer) else {
+            return (0.0, 0.0);
+        };
+        let given = peer.outgoing.as_ref().map_or(0.0, |link| link.given());
+        (given, peer.incoming.as_ref().map_or(0.0, |link| link.received_weight()))
+    }
+}
+
+/// The weight of unacknowledged parcels that a node counts as its own.
+fn counted_under_way(peer: &Peer) -> f64 {
+    let under_way = peer.outgoing.as_ref().map_or(0.0, |link| link.undelivered().to_f64());
+    under_way.min(MOST_UNDER_WAY * peer.account.flows.to)
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    fn account(to: f64, from: f64) -> Account {
+        Account::of(Flows { to, from })
+    }
+
+    #[test]
+    fn balances_are_in_periods_of_the_planned_flows() {
+        let mut account = account(0.5, 0.25);
+        account.give(1.0);
+        assert_eq!(account.balance, 2.0);
+        account.receive(0.25);
+        assert_eq!(account.balance, 1.0);
+        account.take_back(0.5);
+        assert_eq!(account.balance, 0.0);
+    }
+
+    #[test]
+    fn nothing_can_be_saved_up_for_more_than_four_periods() {
+        let mut account = account(1.0, 1.0);
+        account.receive(1e9);
+        (0..4).for_each(|_| account.give(1.0));
+        assert_eq!(account.balance, 0.0);
+    }
+
+    #[test]
+    fn credit_shrinks_to_a_quarter_of_a_period_as_the_weight_does() {
+        let mut credit = Credit::default();
+        let mut limit_at = |share: f64| {
+            credit.measure(share);
+            credit.limit
+        };
+        assert_eq!([1.0, 0.81].map(&mut limit_at), [None, None]);
+        assert!(limit_at(0.7).is_some_and(|limit| (limit - 0.875).abs() < 1e-9));
+        assert_eq!([0.6, 0.1].map(&mut limit_at), [Some(0.25), Some(0.25)]);
+        assert!(limit_at(1.0).is_some(), "a moment of plenty");
+        assert!((0..40).map(|_| limit_at(1.0)).any(|limit| limit.is_none()), "plenty that lasts");
+    }
+
+    #[test]
+    fn a_hub_that_begins_with_a_third_of_its_usual_weight_is_not_short_of_it() {
+        let mut credit = Credit::default();
+        for share in [1.0 / 3.0, 0.5, 0.7, 0.9] {
+            credit.measure(share);
+            assert_eq!(credit.limit, None);
+        }
+        credit.measure(0.45);
+        assert!(credit.limit.is_some());
+    }
+
+    #[test]
+    fn a_neighbour_is_reported_once_after_twenty_rounds_without_credit_in_which_it_gave_nothing() {
+        let mut account = account(1.0, 1.0);
+        account.give(3.0);
+        assert!((0..19).all(|_| !account.end_round(1.0, false)));
+        account.receive(0.1);
+        assert!((0..20).all(|_| !account.end_round(1.0, false)), "it gave something");
+        assert_eq!((0..100).filter(|_| account.end_round(1.0, false)).count(), 1);
+    }
+}
