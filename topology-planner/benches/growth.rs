@@ -1,8 +1,8 @@
-//! How the cost of a design grows with the graph: times over sizes, and the exponent between them.
+//! Growth of the cost of a design with the graph: times over sizes, and the exponent between them.
 //!
 //! Geometric graphs of mean degree 20, one value of `K`; the shorter of two runs a size, one where a run takes seconds.
-//! `MINGLE_BENCH_NODES` sets the largest graph (3,000). The second table holds designs that take their time: by search, and
-//! for graphs of 10,000 and 100,000 nodes. The last goes to a million nodes.
+//! `MINGLE_BENCH_NODES` sets the largest graph (3,000). The second table holds slow designs: by search, and for graphs
+//! of 10,000 and 100,000 nodes. The last goes to a million nodes.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
@@ -33,7 +33,8 @@ fn growth(_: &mut Criterion) {
     }
 }
 
-/// As long as the radius is small, a node has `pi r^2 n` neighbours, a few less where the square ends.
+/// A geometric graph of mean degree 20. As long as the radius is small, a node has `pi r^2 n` neighbours, a few less at
+/// the edges of the square.
 fn geometric(nodes: usize) -> Topology {
     let radius = 1.06 * (MEAN_DEGREE / (PI * nodes as f64)).sqrt();
     Topology::generate(&format!("rg:n={nodes},r={radius:.6},seed=1")).unwrap()
@@ -59,8 +60,8 @@ fn long_designs(_: &mut Criterion) {
     }
 }
 
-/// Exact averages and one-peer exponential graphs from a thousand nodes to a million, and how many times longer ten times the nodes
-/// take. `MINGLE_BENCH_LARGEST` sets the largest.
+/// Exact averages and one-peer exponential graphs from a thousand nodes to a million, and the ratio of times for ten
+/// times the nodes. `MINGLE_BENCH_LARGEST` sets the largest.
 fn to_a_million(_: &mut Criterion) {
     let largest = std::env::var("MINGLE_BENCH_LARGEST").map_or(1_000_000, |text| text.parse().unwrap());
     let wired = DesignOptions { medium: Medium::PointToPoint, ..DesignOptions::default() };

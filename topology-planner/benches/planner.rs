@@ -1,4 +1,4 @@
-//! What planning costs: the sweep of `K`, each step of Algorithm 1, and the forecast.
+//! Costs of planning: the sweep of `K`, each step of Algorithm 1, and the forecast.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 

@@ -1,7 +1,7 @@
-//! Mingle beside petgraph, and incremental work beside work from the beginning, as a table of ratios.
+//! Mingle compared with petgraph, and incremental work with work from the beginning, as a table of ratios.
 //!
-//! The two sides of a line are timed in turn, so that a busy machine disturbs both alike. They get the same graph, ready
-//! in the form each wants, and their results are compared before a clock runs.
+//! The two sides of a line are timed in turn, so that a busy machine disturbs both alike. They get the same graph,
+//! ready in the form each wants, and their results are compared before a clock runs.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 
@@ -69,7 +69,7 @@ fn diameters(expression: &str, topology: &Topology) {
     print("diameter", expression, "petgraph, Floyd-Warshall", ours, || floyd_warshall(black_box(&rival), |_| 1_u16));
 }
 
-/// The largest distance from `start`; petgraph's search says the order of the nodes, not how far they are.
+/// The largest distance from `start`; petgraph's search gives the order of the nodes, not their distances.
 fn eccentricity(graph: &DiGraph<(), ()>, start: NodeIndex) -> usize {
     let mut hops = vec![usize::MAX; graph.node_count()];
     hops[start.index()] = 0;

@@ -1,4 +1,4 @@
-//! Step 4 of Algorithm 1 \[NH\]: links that cost no slot.
+//! Augmentation (step 4 of Algorithm 1 \[NH\]): adds links that cost no slot.
 
 use crate::{
     bit_set::BitSet,
@@ -9,18 +9,18 @@ use crate::{
     topology::Topology,
 };
 
-/// Slack when a factor is compared with the one before augmentation: both are logarithms near 100.
+/// Slack for comparing a factor with the one before augmentation: both are logarithms near 100.
 const TOLERANCE: f64 = 1e-9;
 
-/// How many pairs of the next smaller distance are kept.
+/// Number of pairs of the next smaller distance that are kept.
 const KEPT_PAIRS: usize = 256;
 
-/// Adds to an activated graph links of the topology that fit into its slots without conflict.
+/// Adds links of the topology to an activated graph where they fit into its slots without conflict.
 ///
-/// `slots` hold the links of the activated graph, conflict-free and strongly connected. Again and again, of all links
-/// that fit into some slot, the one is taken that gives the least `Delta^2 (1 + D+)^(4 Delta)`; it joins the first slot
-/// it fits into. The end is reached when nothing fits, or when the best link would make that factor larger than it was
-/// at the start (\[NH\] Algorithm 1, lines 25 to 33). Equally good links are taken in ascending order.
+/// `slots` hold the links of the activated graph, conflict-free and strongly connected. Each round takes, of all links
+/// that fit into some slot, the one with the least `Delta^2 (1 + D+)^(4 Delta)` and puts it into the first slot it fits
+/// into. It ends when nothing fits, or when the best link would make that factor larger than it was at the start
+/// (\[NH\] Algorithm 1, lines 25 to 33). Equally good links are taken in ascending order.
 ///
 /// Returns the slots with all their links, ascending within each slot. The number of slots stays as it was.
 ///
@@ -102,7 +102,7 @@ impl Augmentation {
     /// The candidate with the least factor, the lowest link among equals.
     fn best_candidate(&self) -> Option<Best> {
         let max_out_degree = self.graph.max_out_degree();
-        // Hardly any link shortens the diameter: two factors do for nearly all candidates.
+        // Hardly any link shortens the diameter, so two factors suffice for nearly all candidates.
         let factors = [0, 1].map(|more| ln_iteration_factor(self.diameter.into(), max_out_degree + more));
         let mut best: Option<Best> = None;
         for (candidate, &(link, _)) in self.candidates.iter().enumerate() {
@@ -139,7 +139,7 @@ impl Augmentation {
         self.graph.insert(link);
         self.distances.insert_link(link);
         self.keep_fitting(|first_fit| first_fit == slot);
-        // Distances only shrink: as long as some of these pairs are as far apart, they are all there are.
+        // Distances only shrink: while some of these pairs are as far apart, there are no others.
         let (distances, diameter) = (&self.distances, self.diameter);
         self.farthest.retain(|&(from, to)| distances.between(from, to) == diameter);
         if self.farthest.is_empty() {
@@ -147,8 +147,8 @@ impl Augmentation {
         }
     }
 
-    /// Moves candidates on to the next slot they fit into and drops those that fit nowhere. Slots only fill up, so only
-    /// candidates whose slot has changed need a look, and no earlier slot does.
+    /// Moves candidates to the next slot they fit into and drops those that fit nowhere. Slots only fill up: candidates
+    /// of unchanged slots stay, and no earlier slot needs a look.
     fn keep_fitting(&mut self, has_changed: impl Fn(usize) -> bool) {
         let (occupancy, hears) = (&self.occupancy, &self.hears);
         self.candidates.retain_mut(|(link, slot)| {
@@ -181,7 +181,7 @@ impl Augmentation {
     }
 }
 
-/// `N+[node]`: whose transmissions reach the node, itself included.
+/// `N+[node]`: the nodes whose transmissions reach the node, itself included.
 fn closed_neighborhood(topology: &Topology, node: usize) -> BitSet {
     let mut set = BitSet::new(topology.node_count());
     set.insert(node);

@@ -1,4 +1,4 @@
-//! A set of small numbers, one bit each: node sets of slots and neighbourhoods are intersected in the hot loops.
+//! A set of small numbers, one bit each, for node sets of slots and neighbourhoods that hot loops intersect.
 
 /// A set of numbers below a fixed bound.
 #[derive(Debug, Clone, PartialEq, Eq)]
@@ -22,7 +22,7 @@ impl BitSet {
         self.words[number / 64] |= 1 << (number % 64);
     }
 
-    /// Whether the number is in the set.
+    /// Returns `true` if the number is in the set.
     #[must_use]
     pub fn contains(&self, number: usize) -> bool {
         self.words.get(number / 64).is_some_and(|word| word >> (number % 64) & 1 == 1)
@@ -33,7 +33,7 @@ impl BitSet {
         self.words.iter().enumerate().flat_map(|(at, &word)| ones(word).map(move |bit| 64 * at + bit))
     }
 
-    /// How many numbers are in both sets.
+    /// The number of elements that both sets share.
     #[must_use]
     pub fn intersection_count(&self, other: &Self) -> usize {
         self.words.iter().zip(&other.words).map(|(a, b)| (a & b).count_ones() as usize).sum()
@@ -44,13 +44,13 @@ impl BitSet {
         self.words.iter_mut().zip(&other.words).for_each(|(a, b)| *a &= b);
     }
 
-    /// Whether the two sets share no number.
+    /// Returns `true` if the two sets share no number.
     #[must_use]
     pub fn is_disjoint(&self, other: &Self) -> bool {
         self.words.iter().zip(&other.words).all(|(a, b)| a & b == 0)
     }
 
-    /// Whether the two sets share no number, except perhaps `allowed`.
+    /// Returns `true` if the two sets share no number, except perhaps `allowed`.
     #[must_use]
     pub fn is_disjoint_but_for(&self, other: &Self, allowed: usize) -> bool {
         let pairs = self.words.iter().zip(&other.words).enumerate();
@@ -60,7 +60,7 @@ impl BitSet {
     }
 }
 
-/// The places of the ones of a word, ascending.
+/// The positions of the ones of a word, ascending.
 pub(crate) fn ones(word: u64) -> impl Iterator<Item = usize> {
     let rest = std::iter::successors(Some(word), |&word| Some(word & word.wrapping_sub(1)));
     rest.take_while(|&word| word != 0).map(|word| word.trailing_zeros() as usize)

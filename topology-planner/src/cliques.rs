@@ -1,17 +1,18 @@
-//! Cliques of a topology: groups of nodes that can all hear one another, and the duplication of variables over them.
+//! Cliques of a topology: groups of nodes that are all neighbours of one another, and the duplication of variables over
+//! them.
 //!
-//! Clique-wise coupled problems (Watanabe and Sakurama, "Distributed Optimization of Clique-Wise Coupled
-//! Problems via Three-Operator Splitting", cited as \[WS\]) give each chosen clique a copy of its members'
-//! variables. Which node is in which of the cliques `C_l`, and how many cliques `q_i` a node is in, is all that their mixing
-//! matrix [`phi`](crate::mixing_matrix::MixingMatrix::phi) is made of.
+//! Clique-wise coupled problems (Watanabe and Sakurama, "Distributed Optimization of Clique-Wise Coupled Problems via
+//! Three-Operator Splitting", cited as \[WS\]) give each chosen clique a copy of its members' variables. Their mixing
+//! matrix [`phi`](crate::mixing_matrix::MixingMatrix::phi) depends only on the members of the cliques `C_l` and on the
+//! number `q_i` of cliques that each node is in.
 
 use crate::{bit_set::BitSet, topology::Topology};
 
-/// The most cliques that are listed for one node. A graph of 50 nodes can have more than 900 maximal ones, and the number can
-/// grow exponentially.
+/// The most cliques that are listed for one node. A graph of 50 nodes can have more than 900 maximal ones, and their
+/// number can grow exponentially.
 pub const MAX_CLIQUES_PER_NODE: usize = 5_000;
 
-/// Which cliques of a graph are chosen.
+/// The kind of cliques that are chosen in a graph.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum CliqueKind {
     /// Every edge.
@@ -22,7 +23,7 @@ pub enum CliqueKind {
     All,
 }
 
-/// Chosen cliques, and who is in them.
+/// Chosen cliques and their members.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Cliques {
     /// Each with its nodes ascending; in lexicographic order.
@@ -31,7 +32,7 @@ pub struct Cliques {
     of_node: Vec<Vec<usize>>,
 }
 
-/// A node is in more cliques than are listed.
+/// The error for a node that is in more cliques than are listed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, thiserror::Error)]
 #[error("node {node} is in more than {limit} cliques: choose the edges instead, which are never too many")]
 pub struct TooManyCliques {
@@ -42,11 +43,11 @@ pub struct TooManyCliques {
 }
 
 impl Cliques {
-    /// The cliques of one kind in a topology. Maximal ones are found by the algorithm of Bron and Kerbosch with the pivots of
-    /// Tomita, Tanaka and Takahashi ("The worst-case time complexity for generating all maximal cliques", 2006): O(3^(d/3))
-    /// for each node of degree `d` in the worst case, which the limit bounds.
+    /// The cliques of one kind in a topology. Maximal ones are found by the algorithm of Bron and Kerbosch with the
+    /// pivots of Tomita, Tanaka and Takahashi ("The worst-case time complexity for generating all maximal cliques",
+    /// 2006): O(3^(d/3)) for each node of degree `d` in the worst case, which the limit bounds.
     ///
-    /// Only edges among the neighbours of a node are looked at to find its cliques, so every node can do its part by itself.
+    /// The cliques of a node depend only on the edges among its neighbours, so every node can find its own.
     ///
     /// # Errors
     ///
@@ -64,7 +65,8 @@ impl Cliques {
         Self::find_at_most(topology, kind, MAX_CLIQUES_PER_NODE)
     }
 
-    /// The maximal cliques, or the edges where a node is in too many of those: all nodes have to choose alike.
+    /// The maximal cliques, or the edges where a node is in too many maximal ones; also the kind taken: all nodes have
+    /// to choose alike.
     #[must_use]
     pub fn maximal_or_edges(topology: &Topology) -> (Self, CliqueKind) {
         match Self::find(topology, CliqueKind::Maximal) {
@@ -111,19 +113,19 @@ impl Cliques {
         &self.of_node[node]
     }
 
-    /// How many nodes the topology has.
+    /// The number of nodes of the topology.
     #[must_use]
     pub fn node_count(&self) -> usize {
         self.of_node.len()
     }
 }
 
-/// Cliques in the making. Each is found once: from the least of its nodes.
+/// A search for cliques. Each is found once: from the least of its nodes.
 struct Search {
     neighbors: Vec<BitSet>,
     kind: CliqueKind,
     limit: usize,
-    /// How many of the found ones each node is in.
+    /// For each node, the number of found cliques it is in.
     counts: Vec<usize>,
     found: Vec<Vec<usize>>,
 }
@@ -147,7 +149,7 @@ impl Search {
         self.extend(&mut vec![node], later, earlier)
     }
 
-    /// Adds to a clique what fits: `candidates` may join it, and so could the `excluded`, with which it was extended before.
+    /// Extends a clique: `candidates` may join it; the `excluded` could too, but were already tried.
     fn extend(
         &mut self,
         clique: &mut Vec<usize>,

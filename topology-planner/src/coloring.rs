@@ -1,4 +1,4 @@
-//! Colouring the conflict graph: which slot each link is active in.
+//! Colouring of the conflict graph: the slot in which each link is active.
 //!
 //! [`best`] is what the designs use: DSATUR, improved by tabu search where the conflict graph is small enough to store,
 //! with a clique as a lower bound and, on small graphs, a proof.
@@ -22,17 +22,17 @@ use crate::{conflict_graph::ConflictGraph, digraph::Link};
 /// The most links whose conflicts are stored to search for fewer slots; 4 MiB of bits.
 pub const MAX_SEARCHED_LINKS: usize = 6_000;
 
-/// The most links that DSATUR colours. Above, links are coloured largest first, which looks at every conflict twice and keeps
-/// nothing of it.
+/// The most links that DSATUR colours. Above, links are coloured largest first, which looks at every conflict twice and
+/// stores none.
 pub const MAX_DSATUR_LINKS: usize = 1 << 18;
 
 /// The most links for which branch and bound tries to prove a colouring optimal.
 pub const MAX_PROVED_LINKS: usize = 1_500;
 
-/// From how many links a clique is grown for a lower bound.
+/// Number of links from each of which a clique is grown for a lower bound.
 const BOUND_STARTS: usize = 16;
 
-/// A proper colouring of a conflict graph, and how good it is known to be.
+/// A proper colouring of a conflict graph, with a proven lower bound on its colours.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Coloring {
     /// One colour per link, `0..slot_count`.
@@ -49,7 +49,7 @@ impl Coloring {
         Self { colors, slot_count, lower_bound }
     }
 
-    /// Whether no colouring has fewer colours.
+    /// Returns `true` if the lower bound proves that no colouring has fewer colours.
     #[must_use]
     pub const fn is_optimal(&self) -> bool {
         self.slot_count == self.lower_bound
@@ -58,9 +58,10 @@ impl Coloring {
 
 /// The best colouring found with some effort, and a lower bound.
 ///
-/// DSATUR first, or largest first above [`MAX_DSATUR_LINKS`] links. Up to [`MAX_SEARCHED_LINKS`] links a clique is grown for the bound and, while there is a gap, tabu search
-/// makes `1,000 * effort` recolourings; up to [`MAX_PROVED_LINKS`] branch and bound then looks at `2,000 * effort` branches.
-/// Above, the bound is the largest number of links into one receiver. The same arguments give the same colouring.
+/// Starts with DSATUR, or with largest first above [`MAX_DSATUR_LINKS`] links. Up to [`MAX_SEARCHED_LINKS`] links a
+/// clique is grown for the bound and, while there is a gap, tabu search makes `1,000 * effort` recolourings; up to
+/// [`MAX_PROVED_LINKS`] branch and bound then looks at `2,000 * effort` branches. Above, the bound is the largest
+/// number of links into one receiver. The same arguments give the same colouring.
 ///
 /// ```
 /// use mingle_planner::{Link, Topology, coloring, conflict_graph::ConflictGraph};
@@ -97,8 +98,9 @@ pub fn best(graph: &ConflictGraph<'_>, effort: u32, seed: u64) -> Coloring {
     found
 }
 
-/// A proven lower bound on the slots of some links that have a schedule: a clique, and up to [`MAX_PROVED_LINKS`] links as
-/// many branches of a search for a shorter schedule.
+/// A proven lower bound on the slots of links that have a schedule: the least number itself where at most `branches`
+/// branches of a search prove it. Otherwise it is the size of a clique or, above [`MAX_PROVED_LINKS`] links or where it
+/// meets the schedule, the most links into one receiver.
 #[must_use]
 pub fn lower_bound(graph: &ConflictGraph<'_>, schedule: &[usize], branches: usize) -> usize {
     let slot_count = schedule.iter().max().map_or(0, |&last| last + 1);
@@ -116,7 +118,8 @@ pub fn lower_bound(graph: &ConflictGraph<'_>, schedule: &[usize], branches: usiz
     if proof.is_optimal { Coloring::new(proof.colors, 0).slot_count } else { clique.len() }
 }
 
-/// A receiver hears one transmitter in a slot.
+/// The largest number of links into one receiver: a lower bound on the slots, as a receiver receives from one
+/// transmitter in a slot.
 pub(crate) fn most_links_into_one(links: &[Link]) -> usize {
     let mut into: Vec<usize> = links.iter().map(|link| link.to).collect();
     into.sort_unstable();

@@ -1,20 +1,20 @@
 //! Column weights that make a given graph mix fast.
 //!
 //! Uniform columns are the best choice for the bound of \[NH\] (Lemma 4.1), and far from the best for speed. Here the
-//! shares of every node are moved so that disagreement shrinks as fast as possible, while no node is starved: `n pi_i`
-//! stays at or above a floor, `pi` being the Perron vector. Driving `|lambda_2|` down alone would leave some nodes with
-//! almost no mass, whose gradients then hardly count.
+//! shares of every node are moved so that disagreement shrinks as fast as possible, while every node keeps enough mass:
+//! `n pi_i` stays at or above a floor, `pi` being the Perron vector. Minimising `|lambda_2|` alone would leave some
+//! nodes with almost no mass, whose gradients then hardly count.
 //!
-//! `|lambda_2|` is neither smooth nor convex in the weights: eigenvalues cross and come in complex pairs. What is
-//! minimised is what one wants of it, the contraction over a few periods: with `Q` the projection onto disagreement,
+//! `|lambda_2|` is neither smooth nor convex in the weights: eigenvalues cross and come in complex pairs. Minimised
+//! instead is the contraction over a few periods: with `Q` the projection onto disagreement,
 //!
 //! ```text
 //! ln || W^k Q ||_F / k  +  penalty of the nodes whose mass (W^k 1)_i is below the floor
 //! ```
 //!
-//! It is smooth, its gradient is `2 k` more products with the sparse `W`, and it tends to `ln |lambda_2|` as `k` grows. A
-//! share is a square over the sum of the squares of its column, so that it cannot be negative and columns sum to 1; the
-//! squares are moved by Adam (Kingma and Ba, 2015). Only `+ - * /` and square roots: the same bits everywhere.
+//! It is smooth, its gradient is `2 k` more products with the sparse `W`, and it tends to `ln |lambda_2|` as `k` grows.
+//! A share is a square over the sum of the squares of its column, so that it cannot be negative and columns sum to 1;
+//! the squares are moved by Adam (Kingma and Ba, 2015). Only `+ - * /` and square roots: the same bits everywhere.
 
 use crate::{
     digraph::{Digraph, Link},
@@ -25,11 +25,11 @@ use crate::{
 /// Periods over which contraction is measured at first: `k = 2^4`.
 const FIRST_DOUBLINGS: u32 = 4;
 
-/// Above this many nodes contraction is measured on so many random directions instead of on all.
+/// Above this many nodes, contraction is measured on this many random directions instead of on all.
 const MAX_DIRECTIONS: usize = 64;
 
-/// Above this many nodes there are fewer directions, each of which is a sum over more nodes; with the mass they fill whole blocks
-/// of columns.
+/// Above this many nodes there are fewer directions, each of which is a sum over more nodes. Together with the mass
+/// they fill whole blocks of columns.
 const FEW_DIRECTIONS_ABOVE: usize = 400;
 const FEW_DIRECTIONS: usize = 31;
 
@@ -40,13 +40,13 @@ const LAST_STEP: f64 = 0.01;
 /// The weight of the penalty. A node at half the floor costs as much as a neper per period.
 const PENALTY: f64 = 4.0;
 
-/// Above the floor by so much, the penalty ends.
+/// Multiple of the floor at which the penalty ends.
 const MARGIN: f64 = 1.05;
 
-/// The largest share that may be too small to be worth a link.
+/// The share below which a link is not worth having.
 pub const NEGLIGIBLE: f64 = 1e-6;
 
-/// Searches the column weights of one graph.
+/// A search for the column weights of one graph.
 #[derive(Debug, Clone)]
 pub struct ColumnWeights {
     node_count: usize,
@@ -55,9 +55,10 @@ pub struct ColumnWeights {
     doublings: u32,
     /// The links, ordered by transmitter, and a self-loop for what each node keeps: `(from, to)`, columns in a row.
     entries: Vec<Link>,
-    /// Where each column begins in `entries`.
+    /// Start of each column in `entries`.
     columns: Vec<usize>,
-    /// The places in `entries`, ordered by receiver, then transmitter; and where those of each receiver begin.
+    /// Positions in `entries`, ordered by receiver, then transmitter; `incoming` holds the start of each receiver's
+    /// range.
     by_receiver: Vec<usize>,
     incoming: Vec<usize>,
     roots: Vec<f64>,
@@ -67,7 +68,7 @@ pub struct ColumnWeights {
     best: Option<Best>,
     directions: Vec<f64>,
     width: usize,
-    /// Whether a step starts from the mass that the last one ended with, not from all ones.
+    /// Set when a step starts from the mass that the last one ended with, not from all ones.
     carries_mass: bool,
 }
 
@@ -144,8 +145,8 @@ impl ColumnWeights {
         }
     }
 
-    /// Measures over `2^doublings` periods from now on, 16 before: closer to `|lambda_2|`, where many eigenvalues are almost
-    /// as large, at more cost per step. Goes on from the best weights so far.
+    /// Measures over `2^doublings` periods from now on, instead of 16: closer to `|lambda_2|` where many eigenvalues
+    /// are almost as large, at more cost per step. Continues from the best weights so far.
     pub fn measure_over(&mut self, doublings: u32) {
         self.doublings = doublings;
         if let Some(best) = self.best.take() {
@@ -174,7 +175,7 @@ impl ColumnWeights {
         self.measure(&shares, &mut states);
     }
 
-    /// What one step of [`ColumnWeights::improve`] costs, in multiplications.
+    /// The cost of one step of [`ColumnWeights::improve`], in multiplications.
     #[must_use]
     pub fn products_per_step(&self) -> usize {
         3 * self.periods() * self.entries.len() * self.width
@@ -187,15 +188,15 @@ impl ColumnWeights {
         self.best.as_ref().map_or(f64::INFINITY, |best| best.contraction)
     }
 
-    /// Raises the floor where `k` periods were not enough to see where mass settles, and lets it settle from step to step
-    /// from now on. Forgets the weights that were the best under the old floor.
+    /// Multiplies the floor by `factor` where `k` periods were too few to show where mass settles, and lets it settle
+    /// from step to step from now on. Forgets the weights that were the best under the old floor.
     pub fn raise_floor(&mut self, factor: f64) {
         self.floor *= factor;
         self.carries_mass = true;
         self.measure_over(self.doublings);
     }
 
-    /// The best weights so far. Links with next to nothing are left out unless the graph needs them.
+    /// The best weights so far. Links with a share below `NEGLIGIBLE` are left out.
     #[must_use]
     pub fn best(&self) -> MixingMatrix {
         let roots = self.best.as_ref().map_or(&self.roots, |best| &best.roots);
@@ -221,7 +222,7 @@ impl ColumnWeights {
         shares
     }
 
-    /// The gradient by the shares; remembers the best shares met.
+    /// The gradient with respect to the shares; remembers the best shares met.
     fn measure(&mut self, shares: &[f64], states: &mut [f64]) -> Vec<f64> {
         let (n, width) = (self.node_count, self.width);
         states[..n * width].copy_from_slice(&self.directions);
@@ -308,7 +309,8 @@ impl ColumnWeights {
     }
 }
 
-/// Directions of disagreement as the columns of an `n x width` matrix, row by node; the last column is all ones, the mass.
+/// Directions of disagreement as the columns of an `n x width` matrix, row by node; the last column is all ones, the
+/// mass.
 fn directions(n: usize) -> (Vec<f64>, usize) {
     let width = if n > FEW_DIRECTIONS_ABOVE { FEW_DIRECTIONS } else { n.min(MAX_DIRECTIONS) } + 1;
     let mut matrix = vec![0.0; n * width];
@@ -326,8 +328,8 @@ fn directions(n: usize) -> (Vec<f64>, usize) {
     (matrix, width)
 }
 
-/// Takes the mean from every column but the last. Mixing keeps the mean of a column at zero; rounding errors would not
-/// shrink with the rest, and stand out in the end.
+/// Subtracts its mean from every column but the last. Mixing keeps the mean of a column at zero; rounding errors would
+/// not shrink with the rest, and would dominate in the end.
 fn center(matrix: &mut [f64], width: usize) {
     let mut means = vec![0.0; width];
     let rows = matrix.len() / width;
@@ -352,7 +354,8 @@ fn row_mut(matrix: &mut [f64], at: usize, width: usize) -> &mut [f64] {
     &mut matrix[at * width..(at + 1) * width]
 }
 
-/// `target = sum of weight * row`, in the order of the terms; a block of columns at a time, whose sums stay in registers.
+/// `target = sum of weight * row`, in the order of the terms, for a block of columns at a time, whose sums stay in
+/// registers.
 fn sum_rows(target: &mut [f64], matrix: &[f64], terms: impl Iterator<Item = (f64, usize)> + Clone) {
     const BLOCK: usize = 16;
     let width = target.len();

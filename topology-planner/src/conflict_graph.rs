@@ -1,14 +1,14 @@
-//! Which links cannot share a broadcast slot (\[NH\] section 2.4).
+//! Conflicts: pairs of links that cannot share a broadcast slot (\[NH\] section 2.4).
 //!
 //! Nodes are half-duplex and transmit to all sides. With `E+` the interference edges plus a self-loop at every node,
 //! two links `(i, j)` and `(k, l)` of different transmitters conflict when `(i, l)` or `(k, j)` is in `E+`: one
 //! transmitter disturbs the other's receiver. The self-loops cover the rest: a node that both sends and receives
-//! (`i = l`), and two transmitters to one receiver, who both are heard there. Links of one transmitter never conflict:
-//! they carry the same payload in one broadcast.
+//! (`i = l`), and two transmitters that both reach one receiver. Links of one transmitter never conflict: they carry
+//! the same payload in one broadcast.
 
 use crate::{digraph::Link, topology::Topology};
 
-/// Whether two links cannot be active in the same slot.
+/// Returns `true` if two links cannot be active in the same slot.
 ///
 /// ```
 /// use mingle_planner::{Link, Topology, conflict_graph::conflict};

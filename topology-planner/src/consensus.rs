@@ -1,33 +1,34 @@
-//! Running a plan's matrices: how many steps until the nodes agree.
+//! Simulated push-sum with a plan's matrices: the number of steps until the nodes agree.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::plan::Step;
 
-/// Seed of the starting values: part of what the forecast means, so that everyone computes the same one.
+/// Seed of the starting values: part of the forecast's definition, so that every machine computes the same one.
 const SEED: u64 = 0x006d_696e_676c_6531;
 
-/// Starts of which the median is taken, where they cost no more than `AFFORDABLE_WORK` together.
+/// The most starts of which the median is taken, if they cost at most `AFFORDABLE_WORK` together.
 pub const MOST_STARTS: usize = 101;
 
 /// The most multiplications spent on the first start before giving up.
 const FIRST_WORK: usize = 300_000_000;
 
-/// Multiplications that all starts may cost together, by what the first one took.
+/// The most multiplications that all starts may cost together, estimated from the first one.
 const AFFORDABLE_WORK: usize = 200_000_000;
 
-/// The most multiplications spent on all starts before giving up: those that take longer than the first are known
-/// only once they have been run.
+/// The most multiplications spent on all starts before giving up: starts that take longer than the first are known only
+/// once they have been run.
 const ALL_WORK: usize = 2 * AFFORDABLE_WORK;
 
-/// Push-sum without gradients: after how many steps, the period repeated as often as it takes, the estimates `z = x / w`
-/// are for the first time, in root mean square, within `accuracy` times their first distance from the average. The median
-/// over [`MOST_STARTS`] starts: single ones can be lucky and pass long before the others.
+/// The number of steps until push-sum without gradients has agreed to `accuracy`, the period repeated as often as
+/// needed. The estimates `z = x / w` are then for the first time within `accuracy` times their first distance from the
+/// average, in root mean square. It is the median over [`MOST_STARTS`] starts: single ones can pass long before the
+/// others by chance.
 ///
-/// A start is independent uniform values, and `w = 1`. They are drawn one after the other with a fixed seed. Where the first one
-/// takes so long that all together would take more than 2e8 multiplications, there are fewer: an odd number, down to the
-/// first alone. `None` if half of the starts do not arrive within 7e8 multiplications. Uses additions, multiplications,
+/// A start is independent uniform values, and `w = 1`, drawn one after the other with a fixed seed. Where all of them
+/// would take more than 2e8 multiplications, judged by the first one, there are fewer: an odd number, down to the first
+/// alone. `None` if half of the starts do not arrive within 7e8 multiplications. Uses additions, multiplications,
 /// divisions and square roots only: the same answer on every machine.
 ///
 /// # Complexity
@@ -51,11 +52,11 @@ pub fn steps_to_accuracy(node_count: usize, steps: &[Step], accuracy: f64) -> Op
     passage(node_count, steps, drawn, starts / 2 + 1, ALL_WORK)
 }
 
-/// Values of the nodes from a random start on.
+/// The values of the nodes, evolving from a random start.
 struct Start {
     x: Vec<f64>,
     average: f64,
-    /// The error that the start is to come down to.
+    /// The error at which the start has arrived.
     target: f64,
 }
 
@@ -72,7 +73,7 @@ impl Start {
     }
 }
 
-/// The number of steps until `wanted` of the starts have arrived; none beyond a number of multiplications.
+/// The number of steps until `wanted` of the starts have arrived; `None` beyond `most_work` multiplications.
 fn passage(
     node_count: usize,
     steps: &[Step],
@@ -82,12 +83,12 @@ fn passage(
 ) -> Option<usize> {
     let still_on_the_way = starts.len() - wanted;
     let (mut w, mut scratch) = (vec![1.0; node_count], vec![0.0; node_count]);
-    // Nodes without mass, whose estimates are infinitely far off.
+    // Number of nodes without mass, whose estimates are infinitely far off.
     let mut without_mass = 0;
     let mut spent = 0;
     for period in 0.. {
         for (number, step) in steps.iter().enumerate() {
-            // As long as a node has no mass, there is no error to compute.
+            // While a node has no mass, there is no error to compute.
             let each = if without_mass == 0 { work(node_count, step) } else { step.work() };
             spent += (starts.len() + 1) * each;
             if spent > most_work {
@@ -108,7 +109,7 @@ fn passage(
     None
 }
 
-/// Multiplications of a step of one start, and of its error.
+/// Multiplications of one step of one start and its error.
 fn work(node_count: usize, step: &Step) -> usize {
     node_count + step.links().len()
 }
@@ -135,7 +136,7 @@ mod tests {
     use super::*;
     use crate::{DesignOptions, Method, Topology, design};
 
-    /// After how many steps each of the starts arrives on its own, in the order in which they are drawn.
+    /// The number of steps after which each start arrives on its own, in the order in which they are drawn.
     fn passages(node_count: usize, steps: &[Step]) -> Vec<usize> {
         let mut rng = ChaCha8Rng::seed_from_u64(SEED);
         let drawn = (0..MOST_STARTS).map(|_| Start::draw(&mut rng, node_count, 1e-2));

@@ -1,4 +1,4 @@
-//! From a topology to a plan. One file per design.
+//! Designs of plans from topologies, one file per design.
 
 mod auto;
 mod bass;
@@ -40,19 +40,19 @@ use crate::{
     topology::Topology,
 };
 
-/// The most nodes Algorithm 1 takes, alone or in a search: distances between all pairs are kept. The other designs need
-/// memory linear in links.
+/// The most nodes that Algorithm 1 accepts, alone or in a search: it keeps the distances between all pairs. The other
+/// designs need memory linear in links.
 pub const MAX_ALGORITHM_1_NODES: usize = 4_096;
 
-/// Up to this many nodes a seed shuffles them for exact averages; above, it chooses where the search begins whose order they
-/// take.
+/// The most nodes that a seed shuffles for exact averages. Above, nodes are in the order of a breadth-first search
+/// whose root the seed chooses.
 const MAX_SHUFFLED_NODES: usize = 16_384;
 
 /// Designs a plan. The same arguments give the same plan, bit for bit.
 ///
 /// # Errors
 ///
-/// What is impossible about the request, with what is possible instead.
+/// `DesignError` with the reason why the request is impossible, and with what is possible instead.
 ///
 /// ```
 /// use mingle_planner::{DesignOptions, ExtraEdges, Method, Topology, design};
@@ -116,7 +116,8 @@ pub fn design(topology: &Topology, method: Method, options: &DesignOptions) -> R
     Ok(plan)
 }
 
-/// What was promised holds whatever a design did about it.
+/// Checks that the plan keeps the promises of the options (survived losses, slots, bytes and receivers), however it was
+/// designed.
 fn check_limits(plan: &Plan, method: Method, options: &DesignOptions) -> Result<(), DesignError> {
     auto::survives(plan, options.fault_tolerance)?;
     let forecast = plan.forecast();
@@ -133,7 +134,7 @@ fn check_limits(plan: &Plan, method: Method, options: &DesignOptions) -> Result<
     }
 }
 
-/// The promise on bytes, per round on average over the period.
+/// Checks the limit on bytes sent per node and round, averaged over the period.
 fn check_upload(plan: &Plan, method: Method, options: &DesignOptions) -> Result<(), DesignError> {
     let Some(limit) = options.max_upload_bytes else {
         return Ok(());
@@ -144,20 +145,20 @@ fn check_upload(plan: &Plan, method: Method, options: &DesignOptions) -> Result<
     if needed > limit { Err(DesignError::Upload { method, limit, needed }) } else { Ok(()) }
 }
 
-/// What is asked of a design: the topology, its nodes shuffled by the seed, and the options.
+/// A request to a design: the topology, its nodes shuffled by the seed, and the options.
 struct Request<'r> {
     topology: &'r Topology,
-    /// The numbers of its nodes in the topology that was given.
+    /// For each node, its number in the topology that was given.
     order: &'r [usize],
-    /// Of those that share a file, which one.
+    /// The method, for files that hold several.
     method: Method,
     options: &'r DesignOptions,
 }
 
-/// What a design file returns: a period, and the parameters that chose it.
+/// The result of a design file: a period, and the parameters that chose it.
 struct Design {
     steps: Vec<Step>,
-    /// Mixing steps from one training to the next, if that is not the whole period.
+    /// Mixing steps from one training to the next, or `None` for the whole period.
     round_length: Option<usize>,
     parameters: Vec<(&'static str, Parameter)>,
 }
@@ -175,7 +176,7 @@ impl Request<'_> {
         self.order[node]
     }
 
-    /// A colouring as good as a fifth of the effort makes it: the whole effort hardly ever finds fewer slots.
+    /// A colouring found with a fifth of the effort: the whole effort hardly ever finds fewer slots.
     fn color(&self, graph: &ConflictGraph<'_>) -> coloring::Coloring {
         coloring::best(graph, self.options.effort.div_ceil(5), self.options.seed)
     }
@@ -194,7 +195,8 @@ impl Request<'_> {
     }
 }
 
-/// The nodes in the order of a search from one that the seed chooses: neighbours stand together in memory.
+/// The nodes in the order of a breadth-first search from a root that the seed chooses: neighbours are near each other
+/// in memory.
 fn breadth_first(topology: &Topology, seed: u64) -> Vec<usize> {
     let nodes = topology.node_count();
     let root = if seed == 0 { 0 } else { (ChaCha8Rng::seed_from_u64(seed).next_u64() % nodes as u64) as usize };
@@ -214,7 +216,7 @@ fn breadth_first(topology: &Topology, seed: u64) -> Vec<usize> {
     order
 }
 
-/// The nodes in the order a seed puts them (Fisher and Yates); seed 0 leaves them as they are.
+/// The nodes in the order of a shuffle by the seed (Fisher and Yates); seed 0 leaves them as they are.
 fn shuffled(nodes: usize, seed: u64) -> Vec<usize> {
     let mut order: Vec<usize> = (0..nodes).collect();
     if seed != 0 {

@@ -1,4 +1,4 @@
-//! Directed links and the directed graph they make.
+//! Directed links and the directed graph of them.
 
 use std::fmt;
 
@@ -20,7 +20,7 @@ impl Link {
         Self { from, to }
     }
 
-    /// The same pair of nodes in the other direction.
+    /// The link between the same nodes in the other direction.
     #[must_use]
     pub const fn reversed(self) -> Self {
         Self::new(self.to, self.from)
@@ -65,7 +65,7 @@ impl Digraph {
         graph
     }
 
-    /// Adds a link; returns whether it was new.
+    /// Adds a link; returns `true` if it was new.
     ///
     /// # Panics
     ///
@@ -94,19 +94,19 @@ impl Digraph {
         self.link_count
     }
 
-    /// Who receives from `node`, ascending.
+    /// The nodes that receive from `node`, ascending.
     #[must_use]
     pub fn successors(&self, node: usize) -> &[usize] {
         &self.successors[node]
     }
 
-    /// Who sends to `node`, ascending.
+    /// The nodes that send to `node`, ascending.
     #[must_use]
     pub fn predecessors(&self, node: usize) -> &[usize] {
         &self.predecessors[node]
     }
 
-    /// Whether the link is in the graph.
+    /// Returns `true` if the link is in the graph.
     #[must_use]
     pub fn contains(&self, link: Link) -> bool {
         self.successors[link.from].binary_search(&link.to).is_ok()

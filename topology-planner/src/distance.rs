@@ -12,7 +12,8 @@ use crate::{
 /// The distance between nodes that no path joins; also the bound on the number of nodes.
 pub const UNREACHABLE: u16 = u16::MAX;
 
-/// Up to this many nodes a diameter is found by searches from all nodes; above, by those that may decide it.
+/// Up to this many nodes a diameter is found by searches from all nodes; above, by searches from those that may decide
+/// it.
 pub const MAX_SEARCHED_NODES: usize = 4_096;
 
 /// Distances in hops between all ordered pairs of nodes, row by source.
@@ -76,10 +77,10 @@ impl Distances {
         largest(&self.eccentricities)
     }
 
-    /// Updates all distances for one more link: a shortest path that uses it goes to its transmitter, over it, and on
-    /// from its receiver. Exact. O(n^2), less the sources that gain nothing.
+    /// Updates all distances for one more link. Exact: a shortest path that uses the link goes to its transmitter, over
+    /// it, and on from its receiver. O(n^2), less the sources that gain nothing.
     ///
-    /// Returns from how many sources the way to some node got shorter.
+    /// Returns the number of sources from which the path to some node got shorter.
     pub fn insert_link(&mut self, link: Link) -> usize {
         let mut gaining = 0;
         let onward = self.row(link.to).to_vec();
@@ -97,8 +98,8 @@ impl Distances {
         gaining
     }
 
-    /// The diameter there would be with one more link. O(n) for the sources that gain nothing, O(n) more for each that
-    /// gains something and reaches farther than those do.
+    /// The diameter with one more link. O(n) for the sources that gain nothing, O(n) more for each that gains something
+    /// and reaches farther than those do.
     #[must_use]
     pub fn diameter_with(&self, link: Link) -> u16 {
         let onward = self.row(link.to);
@@ -117,12 +118,13 @@ impl Distances {
     }
 }
 
-/// The node farthest from another one along the links, the one that a search meets last, and its distance. O(n + links).
+/// The node farthest from another one along the links, the one that a search meets last, and its distance. O(n +
+/// links).
 pub(crate) fn farthest_from(graph: &Digraph, node: usize) -> (usize, usize) {
     farthest(graph.node_count(), node, |node| graph.successors(node))
 }
 
-/// The node from which the way to another one is the longest, and its distance. O(n + links).
+/// The node from which the path to another one is the longest, and its distance. O(n + links).
 pub(crate) fn farthest_to(graph: &Digraph, node: usize) -> (usize, usize) {
     farthest(graph.node_count(), node, |node| graph.predecessors(node))
 }

@@ -1,12 +1,12 @@
-//! Which nodes lie on all ways from a root to another node.
+//! Dominators: the nodes that lie on all paths from a root to another node.
 //!
-//! T. Lengauer and R. Tarjan, "A fast algorithm for finding dominators in a flowgraph", ACM TOPLAS 1(1), 1979, with simple
-//! linking. petgraph's `simple_fast` walks up paths of the tree again and again, which on a ring of `n` nodes, both ways,
-//! takes time that grows with `n^3`.
+//! T. Lengauer and R. Tarjan, "A fast algorithm for finding dominators in a flowgraph", ACM TOPLAS 1(1), 1979, with
+//! simple linking. petgraph's `simple_fast` walks up paths of the tree again and again, which on a ring of `n` nodes,
+//! both ways, takes time that grows with `n^3`.
 
 use crate::digraph::{Digraph, Link};
 
-/// Which way links are followed.
+/// The direction in which links are followed.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) enum Direction {
     /// From transmitters to receivers.
@@ -16,14 +16,14 @@ pub(crate) enum Direction {
 }
 
 /// The dominator tree of the nodes that the root reaches. Nodes are numbered in the order of a depth-first search, in
-/// which a dominator comes before whom it dominates.
+/// which a dominator comes before the nodes it dominates.
 pub(crate) struct Dominators<'g> {
     graph: &'g Digraph,
     direction: Direction,
-    /// The node of each number, and the number of each node.
+    /// The node of each number; `numbers` holds the number of each node.
     nodes: Vec<u32>,
     numbers: Vec<u32>,
-    /// The number of the last dominator before the node itself; the root's is its own.
+    /// For each number, that of its immediate dominator; the root's is its own.
     above: Vec<u32>,
 }
 
@@ -80,7 +80,7 @@ impl<'g> Dominators<'g> {
         let mut semi: Vec<u32> = (0..count as u32).collect();
         let mut above = vec![0; count];
         let mut forest = Forest { ancestor: vec![NONE; count], label: semi.clone(), path: Vec::new() };
-        // The nodes of a semidominator, as a list: its first, and who comes after each.
+        // The nodes of each semidominator, as a list: its first node, and the next one after each.
         let (mut first, mut after) = (vec![NONE; count], vec![NONE; count]);
         for at in (1..count).rev() {
             for &other in self.before(self.nodes[at] as usize) {
@@ -107,7 +107,7 @@ impl<'g> Dominators<'g> {
         above
     }
 
-    /// The nodes but the root that lie on all ways from the root to some other node, ascending.
+    /// The nodes but the root that lie on all paths from the root to some other node, ascending.
     pub(crate) fn inner(&self) -> Vec<usize> {
         let mut is_inner = vec![false; self.numbers.len()];
         let above = self.above.iter().skip(1).filter(|&&above| above != 0);
@@ -115,15 +115,15 @@ impl<'g> Dominators<'g> {
         (0..is_inner.len()).filter(|&node| is_inner[node]).collect()
     }
 
-    /// The links that lie on all ways from the root to some node: from a dominator to a node that all other links into it
-    /// come from whom it dominates itself.
+    /// The links that lie on all paths from the root to some node: from a dominator to a node whose other incoming
+    /// links all come from nodes that it dominates itself.
     pub(crate) fn bridges(&self) -> Vec<Link> {
         let count = self.nodes.len();
         let mut size = vec![1_u32; count];
         for at in (1..count).rev() {
             size[self.above[at] as usize] += size[at];
         }
-        // Who is dominated by a node is entered after it, and before `size` more are.
+        // The nodes that a node dominates are entered after it, and before `size` more are.
         let (mut entered, mut free) = (vec![0_u32; count], vec![1_u32; count]);
         for at in 1..count {
             let above = self.above[at] as usize;
@@ -158,8 +158,8 @@ struct Forest {
 }
 
 impl Forest {
-    /// Of the nodes on the way up from a node, without the root of its tree, the one with the least semidominator. The way
-    /// is shortened.
+    /// Of the nodes on the path up from a node, without the root of its tree, the one with the least semidominator.
+    /// Compresses the path.
     fn least(&mut self, node: u32, semi: &[u32]) -> u32 {
         if self.ancestor[node as usize] == NONE {
             return node;

@@ -5,7 +5,7 @@
 //!                 links, classes              circle_order, layout            picture, legend, small multiples
 //! ```
 //!
-//! Pure text: nothing is measured with a font, no clock, no file. The same plan gives the same text.
+//! Pure text: uses no font metrics, no clock and no file. The same plan gives the same text.
 
 mod circle_order;
 mod dot;
@@ -29,7 +29,7 @@ pub const MAX_DRAWN_NODES: usize = 2_000;
 /// The most different links an SVG shows.
 pub const MAX_DRAWN_LINKS: usize = 20_000;
 
-/// Where the nodes stand.
+/// The places of the nodes in a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
 pub enum Layout<'p> {
     /// On a circle, in an order with few crossings.
@@ -39,11 +39,11 @@ pub enum Layout<'p> {
     Positions(&'p [[f64; 2]]),
 }
 
-/// Why there is no picture.
+/// The reason why there is no picture.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DrawError {
-    /// More than [`MAX_DRAWN_NODES`] or [`MAX_DRAWN_LINKS`].
+    /// More nodes than [`MAX_DRAWN_NODES`] or more links than [`MAX_DRAWN_LINKS`].
     #[error(
         "{nodes} nodes and {links} links are too many for a picture: it shows at most {MAX_DRAWN_NODES} nodes and \
          {MAX_DRAWN_LINKS} links; DOT and GraphML take any number"
@@ -54,12 +54,12 @@ pub enum DrawError {
         /// The different links of its period.
         links: usize,
     },
-    /// Not one place per node.
+    /// The number of places is not that of the nodes.
     #[error("there are {positions} positions for {nodes} nodes: give one for each, in the order of the nodes")]
     PositionCount {
-        /// How many places were given.
+        /// The number of places given.
         positions: usize,
-        /// How many nodes there are.
+        /// The number of nodes.
         nodes: usize,
     },
     /// A place is not finite.

@@ -1,11 +1,11 @@
-//! How far apart nodes come when each is drawn its own way.
+//! Drift: the distance at which nodes settle from one another when each has changes of its own.
 //!
-//! Data differ from node to node, and so do the changes that local training makes: apart from what all changes have in
-//! common, node `i` adds some `c_i` in every round, with `sum_i c_i = 0`. Mixing by `W` works against it, and the estimates
-//! settle around their mean at distances that are linear in `c`: at `(I - W)^# W c` for a doubly stochastic matrix, `#`
-//! being the group inverse. `|lambda_2|` is a poor guide to that. A directed ring turns differences round instead of
-//! ending them, and while they go round they cancel; a node with little push-sum weight makes a large step of each change.
-//! So the plan is run, weights and all.
+//! Data differ from node to node, and so do the changes that local training makes. Apart from what all changes have in
+//! common, node `i` adds some `c_i` in every round, with `sum_i c_i = 0`. Mixing by `W` works against it, and the
+//! estimates settle around their mean at distances that are linear in `c`: at `(I - W)^# W c` for a doubly stochastic
+//! matrix, `#` being the group inverse. `|lambda_2|` predicts that badly. A directed ring rotates differences instead
+//! of ending them, and meanwhile they cancel; a node with little push-sum weight makes a large step of each change. So
+//! the plan is run, including its weights.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -15,23 +15,25 @@ use crate::plan::Step;
 /// Independent draws of the changes on small graphs; large ones average over their nodes.
 const MAX_DRAWS: usize = 16;
 
-/// Nodes times draws, about.
+/// Approximate number of nodes times draws.
 const SAMPLES: usize = 1_024;
 
-/// The most products of a share and a number before what has been reached so far is taken.
+/// The most products of a share and a number, after which the distance reached so far is returned.
 const WORK_LIMIT: usize = 400_000_000;
 
-/// Rounds between two looks at least.
+/// The least number of rounds between two looks.
 const LOOK_EVERY: usize = 8;
 
-/// Differences have settled when they have grown by less than this fraction from look to look.
+/// Differences have settled when they change by at most this fraction from look to look.
 const SETTLED: f64 = 2e-3;
 
-/// The distance from the mean at which estimates settle, as the mean over nodes, when every node adds a change of its own in
-/// every round: in units of these changes, both as root mean squares over draws, and looked at when rounds end.
+/// The distance from the mean at which estimates settle, as the mean over nodes, when every node adds a change of its
+/// own in every round. It is in units of these changes, both as root mean squares over draws, and measured at the ends
+/// of rounds.
 ///
-/// 0 for a period that averages exactly. Changes are random signs of a fixed seed less their mean, the same for everyone. After
-/// 4e8 products, which is far beyond what mixes well, the distance reached so far is returned, which is less.
+/// 0 for a period that averages exactly. Changes are random signs of a fixed seed less their mean, the same on every
+/// machine. After 4e8 products, far more than a well-mixing plan needs, the smaller distance reached so far is
+/// returned.
 ///
 /// ```
 /// use mingle_planner::{DesignOptions, Method, Topology, design, drift};
@@ -94,7 +96,7 @@ fn changes(node_count: usize, draws: usize) -> Vec<Vec<f64>> {
     changes
 }
 
-/// The mean over nodes of the root mean square over draws of `x / w`, where there is weight.
+/// The mean over nodes of the root mean square over draws of `x / w`, counting only nodes with weight.
 fn distance(states: &[Vec<f64>], weights: &[f64]) -> f64 {
     let of_node = |(node, &weight): (usize, &f64)| {
         let squares: f64 = states.iter().map(|state| (state[node] / weight).powi(2)).sum();

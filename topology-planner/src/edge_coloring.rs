@@ -1,15 +1,15 @@
 //! Edge colouring: the edges of a graph as few matchings.
 //!
 //! Misra and Gries, "A constructive proof of Vizing's theorem", Information Processing Letters 41, 1992. Edges are
-//! coloured one by one. For an edge `u v`, a *fan* of `u` is a row of neighbours that begins with `v`, in which the edge
-//! to each next one has a colour that is free at the one before: the colours can be moved one place down the row. With `c`
-//! free at `u` and `d` free at the end of the fan, swapping `c` and `d` along the path from `u` makes `d` free at `u` and
-//! at the end of some first part of the fan; that part is moved down and its last edge gets `d`.
+//! coloured one by one. For an edge `u v`, a *fan* of `u` is a row of neighbours that begins with `v`, in which the
+//! edge to each next one has a colour that is free at the one before: the colours can be moved one place down the row.
+//! With `c` free at `u` and `d` free at the end of the fan, swapping `c` and `d` along the path from `u` makes `d` free
+//! at `u` and at the end of some first part of the fan; that part is moved down and its last edge gets `d`.
 
 use crate::topology::Topology;
 
-/// The edges of a topology in at most `Delta + 1` matchings, `Delta` the largest degree: within one of the fewest there
-/// can be. Edges ascending within each matching, no matching empty.
+/// The edges of a topology in at most `Delta + 1` matchings, `Delta` the largest degree: within one of the fewest
+/// possible. Edges ascend within each matching, and no matching is empty.
 ///
 /// O(edges (n + Delta^2)) time, O(n Delta) memory.
 ///
@@ -42,7 +42,7 @@ struct EdgeColoring {
     colors: usize,
     /// `partner[node * colors + color]`: the other end of the node's edge of that colour.
     partner: Vec<usize>,
-    /// Which nodes are in the fan that is being made; all false in between.
+    /// The nodes in the fan that is being made; all `false` in between.
     in_fan: Vec<bool>,
 }
 
@@ -128,7 +128,7 @@ impl EdgeColoring {
         }
     }
 
-    /// How many blades are still a fan and end in a node at which `d` is free.
+    /// The number of blades that are still a fan and end in a node at which `d` is free.
     fn usable_part(&self, fan: &[Blade], d: usize) -> usize {
         let is_broken = |index: usize| index > 0 && !self.is_free(fan[index - 1].node, fan[index].color);
         let whole = (0..fan.len()).find(|&index| is_broken(index)).unwrap_or(fan.len());
@@ -136,7 +136,7 @@ impl EdgeColoring {
     }
 }
 
-/// A node of a fan of `u`, and the colour of its edge to `u`, which only the first does not have.
+/// A node of a fan of `u`, and the colour of its edge to `u`, which only the first lacks.
 #[derive(Debug, Clone, Copy)]
 struct Blade {
     node: usize,

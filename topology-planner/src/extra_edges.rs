@@ -1,4 +1,4 @@
-//! Step 2 of Algorithm 1 \[NH\]: edges that shorten the spanning tree.
+//! Extra edges (step 2 of Algorithm 1 \[NH\]): those that shorten the spanning tree.
 
 use crate::{
     digraph::{Digraph, Link},
@@ -40,7 +40,7 @@ impl FarthestEdges {
         }
     }
 
-    /// What the edges so far have cost: candidates, sources and distances that were looked at.
+    /// The cost of the edges so far: candidates, sources and distances that were looked at.
     pub(crate) const fn visits(&self) -> usize {
         self.visits
     }

@@ -1,4 +1,4 @@
-//! What a plan promises: its cost per period and how fast the nodes agree.
+//! Forecasts: the cost of a plan per period, and the speed at which the nodes agree.
 
 use std::fmt;
 
@@ -22,14 +22,14 @@ use crate::{
 /// The name and version of the document [`Forecast::to_json`] writes.
 pub const SCHEMA: &str = "mingle.forecast/1";
 
-/// The most nodes times steps for which that search begins: it goes through all nodes for each step. Above, a step needs as
-/// many slots as links lead to one receiver.
+/// The most nodes times steps for which a search bounds the slots: it goes through all nodes for each step. Above, the
+/// bound of a step is the most links into one receiver.
 const MAX_BOUNDED: usize = 1 << 24;
 
 /// The most visits of links to find the diameter of a graph of more than [`distance::MAX_SEARCHED_NODES`] nodes.
 const DIAMETER_VISITS: usize = 1 << 30;
 
-/// Branches of the search that proves the slots of a period's steps to be few, all steps together.
+/// Branches of the search for a lower bound on the slots of a period's steps, all steps together.
 const BOUND_BRANCHES: usize = 8_000;
 
 /// Relative difference up to which a stored number agrees with a recomputed one.
@@ -50,8 +50,8 @@ pub struct Forecast {
     pub max_out_degree: usize,
     /// `D-`: the most senders a node has.
     pub max_in_degree: usize,
-    /// `Delta`: the largest distance in hops. On graphs of more than 4,096 nodes the largest that some 10^9 visits of links find:
-    /// the parameters of a plan say `diameter_at_least` where pairs may be farther apart.
+    /// `Delta`: the largest distance in hops. On graphs of more than 4,096 nodes it is the largest found in some 10^9
+    /// visits of links; the parameters of a plan contain `diameter_at_least` where pairs may be farther apart.
     pub diameter: usize,
     /// Logarithm of \[NH\] eq. 16; none where there are no slots.
     pub ln_objective_16: Option<f64>,
@@ -59,51 +59,52 @@ pub struct Forecast {
     pub ln_objective_19: f64,
     /// `|lambda_2|` of the period's product: the factor by which disagreement shrinks per period in the long run.
     pub lambda_2: Option<f64>,
-    /// Why `lambda_2` is not known.
+    /// The reason why `lambda_2` is not known.
     pub lambda_2_note: Option<String>,
     /// Slots until disagreement has shrunk by a factor e in the long run: slots per period / -ln `lambda_2`.
     pub slots_per_neper: Option<f64>,
-    /// Slots until a random start is averaged to within 1 % by [`steps_to_accuracy`], to the end of a step; none where there
-    /// are no slots or it takes too long to try.
+    /// Slots until a random start is averaged to within 1 % by [`steps_to_accuracy`], to the end of a step; none where
+    /// there are no slots or it takes too long to try.
     #[serde(rename = "slots_to_1e-2")]
     pub slots_to_1e_2: Option<usize>,
-    /// The same in periods, begun ones included, on any medium.
+    /// Periods, including a begun one, until a random start is averaged to within 1 % by `steps_to_accuracy`, on any
+    /// medium.
     #[serde(rename = "periods_to_1e-2")]
     pub periods_to_1e_2: Option<usize>,
-    /// Why these two are not known.
+    /// The reason why `slots_to_1e_2` and `periods_to_1e_2` are not known.
     #[serde(rename = "periods_to_1e-2_note")]
     pub periods_to_1e_2_note: Option<String>,
     /// The smallest push-sum weight a node ends with, `n` times the Perron vector. The average is 1.
     pub perron_min: Option<f64>,
-    /// The largest.
+    /// The largest push-sum weight a node ends with.
     pub perron_max: Option<f64>,
     /// Transmissions per period: broadcasts, counted once for each slot a node transmits in; on a point-to-point medium
     /// one for each link of each step.
     pub payloads_per_period: usize,
-    /// The links of a period need no fewer slots, step by step, by what is proven; none where there are no slots. Equal to
+    /// A proven lower bound on the slots of a period, step by step; none where there are no slots. Equal to
     /// `slots_per_period` for schedules that are known to be optimal.
     pub slots_lower_bound: Option<usize>,
-    /// Nodes without which the others are no longer strongly connected.
+    /// Number of nodes without which the others are no longer strongly connected.
     pub critical_nodes: usize,
-    /// Links without which the graph is no longer strongly connected.
+    /// Number of links without which the graph is no longer strongly connected.
     pub critical_links: usize,
-    /// How long a period takes to mix; none without link measurements.
+    /// Seconds that a period takes to mix; none without link measurements.
     pub seconds_per_period: Option<f64>,
-    /// How long it takes to average a random start to within 1 %, in whole periods.
+    /// Seconds until a random start is averaged to within 1 %, to the end of a step; none without link measurements.
     #[serde(rename = "seconds_to_1e-2")]
     pub seconds_to_1e_2: Option<f64>,
     /// The most bytes that a node sends in a period; none without link measurements.
     pub bytes_per_node_per_period: Option<usize>,
 }
 
-/// A number of a stored forecast that is not what the plan gives.
+/// A field of a stored forecast that differs from the recomputed one.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct ForecastDifference {
     /// The name of the field.
     pub field: &'static str,
-    /// What the plan file says.
+    /// The value in the plan file.
     pub stored: String,
-    /// What its matrices and slots give.
+    /// The value that its matrices and slots give.
     pub recomputed: String,
 }
 
@@ -114,11 +115,11 @@ impl fmt::Display for ForecastDifference {
 }
 
 impl Forecast {
-    /// Computes the forecast of a period that has passed the checks of a plan.
-    /// Also tells whether the diameter is known to be exact.
+    /// Computes the forecast of a period that has passed the checks of a plan. Also returns `true` if the diameter is
+    /// known to be exact.
     ///
-    /// Up to [`crate::spectrum::MAX_DENSE_NODES`] nodes O(n^3) for the spectrum. Above, iterations end after a fixed amount of
-    /// work, and so does the search for the diameter.
+    /// Up to [`crate::spectrum::MAX_DENSE_NODES`] nodes O(n^3) for the spectrum. Above, iterations end after a fixed
+    /// amount of work, and so does the search for the diameter.
     pub(crate) fn of_period(
         base: &Topology,
         medium: Medium,
@@ -137,7 +138,7 @@ impl Forecast {
         // Plans are checked to be strongly connected before.
         let Diameter { hops: diameter, is_exact } = distance::diameter_within(&graph, DIAMETER_VISITS);
         let (max_out_degree, max_in_degree) = (graph.max_out_degree(), graph.max_in_degree());
-        // The product of one step has rounding errors; a period of several tells small from zero itself.
+        // The product of one step has rounding errors; that of several steps distinguishes small from zero itself.
         let negligible = if steps.len() == 1 { 1e-9 } else { 0.0 };
         let lambda_2 = modulus.as_ref().ok().map(|&modulus| if modulus <= negligible { 0.0 } else { rounded(modulus) });
         let extreme = |pick: fn(f64, f64) -> f64| perron.iter().flatten().copied().reduce(pick).map(rounded);
@@ -193,8 +194,8 @@ impl Forecast {
         format!("{{\n  \"schema\": \"{SCHEMA}\",\n{}\n}}\n", fields.join(",\n"))
     }
 
-    /// The fields in which this stored forecast is not the recomputed one. Whole numbers must be equal, real numbers
-    /// agree to a millionth.
+    /// The fields in which this stored forecast differs from the recomputed one. Whole numbers must be equal; real
+    /// numbers agree to a millionth.
     #[must_use]
     pub fn differences(&self, recomputed: &Self) -> Vec<ForecastDifference> {
         let pairs = self.fields().into_iter().zip(recomputed.fields());
@@ -275,14 +276,14 @@ impl Value<'_> {
     fn agrees_with(&self, other: &Self) -> bool {
         match (self, other) {
             (Self::Real(Some(a)), Self::Real(Some(b))) => (a - b).abs() <= AGREEMENT * a.abs().max(b.abs()),
-            // The note tells where an iteration stopped: its wording is not a promise.
+            // The note names where an iteration stopped: its wording is not a promise.
             (Self::Note(a), Self::Note(b)) => a.is_some() == b.is_some(),
             _ => self == other,
         }
     }
 }
 
-/// The slots that the links of one step need at least.
+/// A lower bound on the slots of the links of one step.
 fn least_slots(base: &Topology, step: &Step, branches: usize) -> usize {
     if step.slots().len() <= 1 {
         return step.slots().len();
@@ -298,7 +299,7 @@ fn least_slots(base: &Topology, step: &Step, branches: usize) -> usize {
     coloring::lower_bound(&ConflictGraph::new(base, links), &schedule, branches)
 }
 
-/// All payloads of a step.
+/// The number of payloads of a step.
 fn payloads(step: &Step, medium: Medium) -> usize {
     let mut count = 0;
     for_each_payload(step, medium, |_| count += 1);
@@ -323,7 +324,7 @@ fn for_each_payload(step: &Step, medium: Medium, mut visit: impl FnMut(usize)) {
     }
 }
 
-/// The number to 10 significant digits.
+/// The number rounded to 10 significant digits.
 fn rounded(x: f64) -> f64 {
     format!("{x:.9e}").parse().unwrap_or(x)
 }

@@ -1,8 +1,9 @@
-//! Plans the mixing graph of a serverless training swarm and forecasts what it will cost.
+//! Plans the mixing graph of a serverless training swarm and forecasts its costs.
 //!
-//! A [`Topology`] says who can hear whom. [`design()`] turns it into a [`Plan`]: a period of column-stochastic mixing
-//! steps on a directed subgraph, with the broadcast slots in which its links can be active without interference.
-//! A [`Forecast`] tells, before anything runs, how many slots a period takes and how fast the peers will agree.
+//! A [`Topology`] holds the nodes and the pairs of them that can receive from each other. [`design()`] turns it into a
+//! [`Plan`]: a period of column-stochastic mixing steps on a directed subgraph, with the broadcast slots in which its
+//! links can be active without interference. A [`Forecast`] gives, before anything runs, the slots of a period and the
+//! speed at which the peers agree.
 //!
 //! The main design is Algorithm 1 of Nguyen and He, "Optimizing Stochastic Gradient Push under Broadcast
 //! Communications" (arXiv:2604.15549), cited as \[NH\]. Each of its steps is a module of its own:

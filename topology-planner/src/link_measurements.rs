@@ -1,4 +1,4 @@
-//! Link measurements as a file: what a person writes, or a probe.
+//! Link measurements as a file, written by a person or a probe.
 //!
 //! ```toml
 //! [[link]]
@@ -56,7 +56,7 @@ struct LinkEntry {
     loss: f64,
 }
 
-/// What a node can send and receive.
+/// The limits on what a node sends and receives.
 #[derive(Debug, Clone, Copy, PartialEq, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct NodeLimits {
@@ -64,25 +64,25 @@ struct NodeLimits {
     download_mbit_s: Option<f64>,
 }
 
-/// What is wrong with link measurements.
+/// An error in link measurements.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum LinkMeasurementsError {
-    /// Not TOML, or not these keys.
+    /// Text that is not TOML, or has other keys.
     #[error("line {line}: {message}")]
     Toml {
-        /// Where.
+        /// The line, from 1.
         line: usize,
-        /// What.
+        /// The message of the parser.
         message: String,
     },
-    /// There are none.
+    /// There are no links.
     #[error("there are no links: write a [[link]] with from, to, rtt_ms and mbit_s for each direction")]
     Empty,
-    /// More than a topology can have.
+    /// More links than a topology can have.
     #[error("{links} links are too many: the limit is {}", 2 * MAX_EDGES)]
     TooMany {
-        /// How many.
+        /// The number of links.
         links: usize,
     },
     /// A link of a node to itself.
@@ -113,7 +113,7 @@ pub enum LinkMeasurementsError {
         /// The receiver.
         to: String,
     },
-    /// A number that nothing could be computed from.
+    /// A number out of range.
     #[error(transparent)]
     Number(#[from] NetworkError),
     /// The links measured in both directions do not make a topology.
@@ -126,7 +126,8 @@ impl LinkMeasurements {
     ///
     /// # Errors
     ///
-    /// Text that is not such a file (with the line), a link of a node to itself or given twice, and numbers out of range.
+    /// Text that is not such a file (with the line), a link of a node to itself or one given twice, and numbers out of
+    /// range.
     ///
     /// ```
     /// use mingle_planner::link_measurements::LinkMeasurements;
@@ -171,7 +172,7 @@ impl LinkMeasurements {
     ///
     /// # Errors
     ///
-    /// They do not join all nodes that were measured.
+    /// These pairs do not join all nodes that were measured.
     pub fn topology(&self) -> Result<Topology, LinkMeasurementsError> {
         let mut names: Vec<String> = self.links.keys().flat_map(|(from, to)| [from.clone(), to.clone()]).collect();
         names.sort_unstable();
@@ -183,7 +184,7 @@ impl LinkMeasurements {
         Ok(Topology::new(names.clone(), &edges)?)
     }
 
-    /// The network under a topology that carries payloads of some size. Measured links that are no edges are left out.
+    /// The network under a topology, with payloads of the given size. Measured links that are no edges are left out.
     ///
     /// # Errors
     ///

@@ -1,12 +1,12 @@
-//! Step 1 of Algorithm 1 \[NH\]: a spanning tree whose largest degree is within one of the least possible.
+//! A spanning tree whose largest degree is within one of the least possible: step 1 of Algorithm 1 \[NH\].
 //!
 //! Fürer and Raghavachari, "Approximating the minimum-degree Steiner tree to within one of optimal", Journal of
 //! Algorithms 17 (1994). Let `k` be the largest degree of the tree. Nodes of degree `k` and `k - 1` are *blocking*:
 //! taking them out leaves a forest. A graph edge between two parts of the forest closes a cycle through blocking nodes.
 //! If one of these has degree `k`, exchanging one of its tree edges for the new edge lowers its degree. Those of degree
-//! `k - 1` are not improved yet, but could be: they stop blocking, and the parts around the cycle become one. Should
-//! such a node be an end of a later exchange, it is improved first, so that it does not rise to `k`. When no edge is
-//! left between two parts, the blocking nodes prove that no tree has degree less than `k - 1`.
+//! `k - 1` are not improved yet, but could be: they stop blocking, and the parts around the cycle become one. If such a
+//! node is an end of a later exchange, it is improved first, so that it does not rise to `k`. When no edge is left
+//! between two parts, the blocking nodes prove that no tree has degree less than `k - 1`.
 
 use crate::topology::Topology;
 
@@ -31,7 +31,7 @@ pub fn minimum_degree_spanning_tree(topology: &Topology) -> Vec<(usize, usize)> 
     tree.edges()
 }
 
-/// Lowers the degree of one node of maximum degree, if the search finds a way.
+/// Lowers the degree of one node of maximum degree. Returns `false` if the search finds no exchange that does.
 fn improve(topology: &Topology, tree: &mut Tree) -> bool {
     let degree = tree.max_degree();
     if degree <= 2 {
@@ -50,7 +50,8 @@ fn improve(topology: &Topology, tree: &mut Tree) -> bool {
     false
 }
 
-/// One round of the search: which nodes block, which exchange could improve those released, and the forest's parts.
+/// One round of the search: the blocking nodes, the exchange that could improve each released one, and the forest's
+/// parts.
 struct Search {
     degree: usize,
     blocking: Vec<bool>,
@@ -77,7 +78,7 @@ impl Search {
         edges.find(|&(u, v)| !self.blocking[u] && !self.blocking[v] && self.parts.of(u) != self.parts.of(v))
     }
 
-    /// Nodes of degree `k - 1` on the cycle stop blocking; the parts around the cycle become one.
+    /// Stops nodes of degree `k - 1` on the cycle from blocking, and joins the parts around the cycle.
     fn release(&mut self, path: &[usize], edge: (usize, usize), tree: &Tree) {
         for &node in path.iter().filter(|&&node| tree.degree(node) + 1 == self.degree) {
             if self.blocking[node] {

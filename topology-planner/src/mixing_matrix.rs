@@ -1,6 +1,6 @@
-//! The weights of one mixing step: column-stochastic matrices, kept as columns.
+//! Mixing matrices: the weights of one mixing step, column-stochastic and kept as columns.
 //!
-//! `W_ij` is the share of its mass that node `j` gives to node `i`; each column sums to 1, so mixing moves mass but
+//! `W_ij` is the share of its mass that node `j` gives to node `i`. Each column sums to 1, so mixing moves mass but
 //! neither makes nor loses any.
 
 use std::collections::BTreeMap;
@@ -12,7 +12,7 @@ use crate::{
     topology::Topology,
 };
 
-/// What each node keeps, and what each link carries.
+/// A mixing matrix: the share that each node keeps, and the share that each link carries.
 #[derive(Debug, Clone, PartialEq)]
 pub struct MixingMatrix {
     keep: Vec<f64>,
@@ -37,9 +37,9 @@ impl MixingMatrix {
         }
     }
 
-    /// Metropolis-Hastings weights on every edge of the topology, both ways: `1 / (1 + max(d_i, d_j))`, and a node keeps
-    /// the rest. Symmetric, hence doubly stochastic: push-sum weights stay 1 and the method is plain D-PSGD
-    /// (Xiao and Boyd, "Fast linear iterations for distributed averaging", 2004).
+    /// Metropolis-Hastings weights on every edge of the topology, both ways: `1 / (1 + max(d_i, d_j))`, and a node
+    /// keeps the rest. Symmetric, hence doubly stochastic: push-sum weights stay 1 and the method is plain D-PSGD (Xiao
+    /// and Boyd, "Fast linear iterations for distributed averaging", 2004).
     ///
     /// ```
     /// use mingle_planner::{Topology, mixing_matrix::MixingMatrix};
@@ -61,10 +61,11 @@ impl MixingMatrix {
         }
     }
 
-    /// The mixing matrix of cliques: `Phi_ij = 1 / (q_i q_j) sum 1 / s_l` over the cliques `l` that `i` and `j` are both in, where
-    /// node `i` is in `q_i` cliques and `s_l` sums `1 / q` over the members of `l` (\[WS\], section 3.3). Symmetric and doubly
-    /// stochastic, with eigenvalues between 0 and 1; nodes that share no clique have no link. Every node can compute its row
-    /// from its neighbours' lists of neighbours. O(sum of the squares of the cliques' sizes).
+    /// The mixing matrix of cliques: `Phi_ij = 1 / (q_i q_j) sum 1 / s_l` over the cliques `l` that `i` and `j` are
+    /// both in, where node `i` is in `q_i` cliques and `s_l` sums `1 / q` over the members of `l` (\[WS\], section
+    /// 3.3). Symmetric and doubly stochastic, with eigenvalues between 0 and 1; nodes that share no clique have no
+    /// link. Every node can compute its row from its neighbours' lists of neighbours. O(sum of the squares of the
+    /// cliques' sizes).
     ///
     /// The cliques are those of a topology in which every node has a neighbour.
     ///
@@ -92,16 +93,16 @@ impl MixingMatrix {
         Self::symmetric(cliques.node_count(), &edges)
     }
 
-    /// `I - weight * L` with the Laplacian `L` of the topology: every edge has the same weight, of which at most `1 / d` leaves
-    /// a node of degree `d` something.
+    /// `I - weight * L` with the Laplacian `L` of the topology: every edge has the same weight. A node of degree `d`
+    /// keeps something only at weights below `1 / d`.
     #[must_use]
     pub fn laplacian(topology: &Topology, weight: f64) -> Self {
         let edges: Vec<_> = topology.edges().iter().map(|&edge| (edge, weight)).collect();
         Self::symmetric(topology.node_count(), &edges)
     }
 
-    /// `(I + W) / 2`: the same links with half the shares. A symmetric matrix has no negative eigenvalue then, as methods such
-    /// as NIDS need it.
+    /// `(I + W) / 2`: the same links with half the shares. A symmetric matrix has no negative eigenvalue then, as
+    /// methods such as NIDS need it.
     #[must_use]
     pub fn lazy(mut self) -> Self {
         self.keep.iter_mut().for_each(|share| *share = f64::midpoint(1.0, *share));
@@ -112,8 +113,8 @@ impl MixingMatrix {
     /// A symmetric matrix from edges with a weight each: both ends give each other that share and keep the rest.
     /// Doubly stochastic: push-sum weights stay 1. Edges of weight 0 are left out.
     ///
-    /// The sum of the weights at a node must not exceed 1. Weights that are multiples of 2^-24 give columns that sum to 1
-    /// exactly.
+    /// The sum of the weights at a node must not exceed 1. Weights that are multiples of 2^-24 give columns that sum to
+    /// 1 exactly.
     pub(crate) fn symmetric(node_count: usize, edges: &[((usize, usize), f64)]) -> Self {
         let mut given = vec![0.0; node_count];
         let mut links = Vec::with_capacity(2 * edges.len());
@@ -140,7 +141,7 @@ impl MixingMatrix {
         Self { keep, links }
     }
 
-    /// `W_ii`: what each node keeps.
+    /// `W_ii`: the share that each node keeps.
     #[must_use]
     pub fn keep(&self) -> &[f64] {
         &self.keep
@@ -152,7 +153,7 @@ impl MixingMatrix {
         &self.links
     }
 
-    /// The two parts: what each node keeps, and the weighted links.
+    /// The two parts: the share that each node keeps, and the weighted links.
     #[must_use]
     pub fn into_parts(self) -> (Vec<f64>, Vec<WeightedLink>) {
         (self.keep, self.links)

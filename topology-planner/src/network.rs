@@ -1,10 +1,10 @@
-//! What the network under a plan can carry, and how long a period takes on it.
+//! The capacities of the network under a plan, and the duration of a period on it.
 //!
-//! Every link has a round-trip time, a bandwidth and a loss, nodes may have limits of their own, and a payload has a size.
-//! On a point-to-point medium all links of a step send at once and share what a node can send and receive by max-min
-//! fairness (Bertsekas and Gallager, "Data networks", 1992, section 6.5.2): rates grow together, and a link stops growing
-//! when its own bandwidth, its sender's upload or its receiver's download is used up. A step lasts until its last payload
-//! has arrived. On a broadcast medium a slot lasts until its slowest receiver has the payload.
+//! Every link has a round-trip time, a bandwidth and a loss, nodes may have limits of their own, and a payload has a
+//! size. On a point-to-point medium all links of a step send at once and share the capacities of their nodes by max-min
+//! fairness (Bertsekas and Gallager, "Data networks", 1992, section 6.5.2): rates grow together, and a link stops
+//! growing when its own bandwidth, its sender's upload or its receiver's download is used up. A step lasts until its
+//! last payload has arrived. On a broadcast medium a slot lasts until its slowest receiver has the payload.
 
 use serde::{Deserialize, Serialize};
 
@@ -13,7 +13,7 @@ use crate::{
     topology::Topology,
 };
 
-/// What is known of one directed link.
+/// The measurements of one directed link.
 #[derive(Debug, Clone, Copy, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct MeasuredLink {
@@ -29,7 +29,7 @@ pub struct MeasuredLink {
     pub loss: f64,
 }
 
-/// What a network can carry, and the size of what it carries.
+/// The capacities of a network, and the size of its payloads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Network {
@@ -37,24 +37,24 @@ pub struct Network {
     pub payload_bytes: u64,
     /// Both directions of every edge of the base graph, ordered by sender, then receiver.
     pub links: Vec<MeasuredLink>,
-    /// What each node can send, in 10^6 bits per second; none without a limit.
+    /// The most each node can send, in 10^6 bits per second; none without a limit.
     pub upload_mbit_s: Vec<Option<f64>>,
-    /// What each node can receive.
+    /// The most each node can receive, in 10^6 bits per second; none without a limit.
     pub download_mbit_s: Vec<Option<f64>>,
 }
 
-/// A link, and how long its payload takes.
+/// A link, and the time that its payload takes.
 #[derive(Debug, Clone, Copy, PartialEq)]
 pub struct SlowLink {
     /// The sender.
     pub from: usize,
     /// The receiver.
     pub to: usize,
-    /// From the start of its step or slot to the arrival of the payload.
+    /// Time from the start of its step or slot to the arrival of the payload.
     pub seconds: f64,
 }
 
-/// Why a network does not fit a base graph.
+/// The reason why a network does not fit a base graph.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum NetworkError {
@@ -63,39 +63,39 @@ pub enum NetworkError {
         "network.links: entry {index} should be the link from {from} to {to}: one for each direction of each edge, ascending"
     )]
     Links {
-        /// The first that is wrong.
+        /// The index of the first wrong entry.
         index: usize,
         /// The sender that belongs there.
         from: usize,
         /// The receiver that belongs there.
         to: usize,
     },
-    /// Too many or too few entries.
+    /// A list with too many or too few entries.
     #[error("network.{field} has {found} entries: it needs {expected}")]
     Length {
         /// The list.
         field: &'static str,
-        /// How many there are.
+        /// The number of entries.
         found: usize,
-        /// How many there should be.
+        /// The number of entries expected.
         expected: usize,
     },
-    /// A number that nothing could be computed from.
+    /// A number out of range.
     #[error("the {what} of {of} is {value}: it must be {must}")]
     Number {
-        /// Of what kind.
+        /// The quantity.
         what: &'static str,
-        /// Of which link or node.
+        /// The link or node it belongs to.
         of: String,
-        /// What it is.
+        /// The value found.
         value: String,
-        /// What it may be.
+        /// The values allowed.
         must: &'static str,
     },
 }
 
 impl Network {
-    /// Checks that the network is that of a base graph, and its numbers are numbers.
+    /// Checks that the network is that of a base graph, and its numbers are in range.
     pub(crate) fn check(&self, base: &Topology) -> Result<(), NetworkError> {
         let nodes = base.node_count();
         for (field, found) in
@@ -129,7 +129,7 @@ impl Network {
         self.links.binary_search_by_key(&(from, to), key).ok().map(|at| &self.links[at])
     }
 
-    /// How long each payload of a step takes, in the order of its links.
+    /// The time that each payload of a step takes, in the order of its links.
     ///
     /// O(links) times the number of different bottlenecks.
     #[must_use]
@@ -154,7 +154,7 @@ impl Network {
         links.iter().zip(rates).map(arrival).collect()
     }
 
-    /// How long a period takes: its steps one after the other, on a broadcast medium slot by slot.
+    /// The seconds that a period takes: its steps one after the other, on a broadcast medium slot by slot.
     #[must_use]
     pub fn seconds_per_period(&self, steps: &[Step], medium: Medium) -> f64 {
         let latest =
@@ -184,7 +184,7 @@ impl Network {
     /// Max-min fair rates of links that all send at once.
     fn fair_rates(&self, links: &[WeightedLink], caps: &[f64]) -> Vec<f64> {
         let nodes = self.upload_mbit_s.len();
-        // A resource is a node's upload, or after those a node's download.
+        // The first `nodes` resources are uploads, the others downloads.
         let limits = self.upload_mbit_s.iter().chain(&self.download_mbit_s);
         let mut left: Vec<f64> = limits.map(|limit| limit.unwrap_or(f64::INFINITY)).collect();
         let mut users = vec![0_usize; 2 * nodes];

@@ -1,4 +1,4 @@
-//! Step 3 of Algorithm 1 \[NH\]: a connected undirected graph becomes a strongly connected directed one.
+//! Orientation of a connected undirected graph so that it is strongly connected: step 3 of Algorithm 1 \[NH\].
 
 use petgraph::{algo::bridges::bridges, graph::UnGraph, visit::EdgeRef};
 
@@ -46,7 +46,7 @@ pub fn orient(node_count: usize, edges: &[(usize, usize)]) -> Vec<Link> {
     links
 }
 
-/// For each edge, whether it is a bridge.
+/// For each edge, `true` if it is a bridge.
 fn mark_bridges(node_count: usize, edges: &[(usize, usize)]) -> Vec<bool> {
     let mut graph = UnGraph::<(), (), usize>::with_capacity(node_count, edges.len());
     for _ in 0..node_count {

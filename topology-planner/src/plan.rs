@@ -1,4 +1,4 @@
-//! The plan: a period of mixing steps with its slots, bound to peers, and what it promises.
+//! The plan: a period of mixing steps with its slots, bound to peers, and its forecast.
 //!
 //! A [`Plan`] that exists is valid: its steps are column-stochastic on links of the base graph, its slots are free of
 //! conflicts, and repeating its period brings all nodes to one value. It is written as JSON (`mingle-plan/1`) for
@@ -36,11 +36,11 @@ pub const FORMAT: &str = "mingle-plan/1";
 /// The most steps in a period.
 pub const MAX_STEPS: usize = 65_536;
 
-/// The most links in all steps of a period together: one-peer exponential graphs on [`crate::topology::MAX_NODES`] nodes have
-/// 20 million.
+/// The most links in all steps of a period together: one-peer exponential graphs on [`crate::topology::MAX_NODES`]
+/// nodes have 20 million.
 pub const MAX_LINKS: usize = 1 << 25;
 
-/// A plan lists for each step what every node keeps, as long as nodes times steps are no more than this; above, it lists the nodes
+/// The most nodes times steps for which a plan lists in each step what every node keeps; above, it lists only the nodes
 /// that do not keep all.
 pub const MAX_LISTED_SHARES: usize = 1 << 22;
 
@@ -53,7 +53,7 @@ pub const MAX_TEXT_BYTES: usize = 256;
 /// The most parameters of a method.
 pub const MAX_PARAMETERS: usize = 64;
 
-/// Who mixes with whom, how much, and in which slots.
+/// The links of each mixing step with their weights and slots, bound to peers, with a forecast.
 #[derive(Debug, Clone, PartialEq)]
 pub struct Plan {
     base: Topology,
@@ -73,7 +73,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// The first thing that is wrong, with the step, node, link or slot.
+    /// The first error in the draft, with the step, node, link or slot.
     pub fn new(mut draft: PlanDraft) -> Result<Self, PlanError> {
         let steps = std::mem::take(&mut draft.steps).into_iter().map(Step::sorted).collect();
         Self::checked(draft, steps, None)
@@ -115,7 +115,7 @@ impl Plan {
         })
     }
 
-    /// The same plan with one more word on how it was made.
+    /// The same plan with one more parameter.
     pub(crate) fn with_parameter(mut self, name: &str, value: Parameter) -> Self {
         self.parameters.insert(name.to_owned(), value);
         self
@@ -125,8 +125,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// Text that is not a plan of this format (with line and column; unknown keys are errors), or the first thing that
-    /// is wrong with the plan.
+    /// Text that is not a plan of this format (with line and column; unknown keys are errors), or the first error in
+    /// the plan.
     pub fn from_json(text: &str) -> Result<Self, PlanError> {
         json::read(text)
     }
@@ -141,7 +141,8 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// More than [`MAX_WIRE_BYTES`], bytes that are not the canonical encoding of a plan, or what is wrong with it.
+    /// More than [`MAX_WIRE_BYTES`], bytes that are not the canonical encoding of a plan, or the first error in the
+    /// plan.
     pub fn from_postcard(bytes: &[u8]) -> Result<Self, PlanError> {
         wire::read(bytes)
     }
@@ -150,7 +151,7 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// [`PlanError::TooLarge`] when no peer would accept them.
+    /// [`PlanError::TooLarge`] when no peer would accept the bytes.
     pub fn to_postcard(&self) -> Result<Vec<u8>, PlanError> {
         if !self.lists_all_shares() {
             return Err(PlanError::TooLarge { bytes: size_of::<f64>() * self.node_count() * self.steps.len() });
@@ -233,7 +234,7 @@ impl Plan {
         self.base.names().iter().position(|known| known == name)
     }
 
-    /// Who can hear whom.
+    /// The base graph: the pairs of nodes that can receive from each other.
     #[must_use]
     pub const fn base(&self) -> &Topology {
         &self.base
@@ -245,19 +246,19 @@ impl Plan {
         &self.method
     }
 
-    /// All that the design needs to make the same plan again.
+    /// All parameters that the design needs to make the same plan again.
     #[must_use]
     pub const fn parameters(&self) -> &BTreeMap<String, Parameter> {
         &self.parameters
     }
 
-    /// Whether links share a channel.
+    /// The kind of medium: links that share a channel, or separate ones.
     #[must_use]
     pub const fn medium(&self) -> Medium {
         self.medium
     }
 
-    /// What the links can carry, where it is known.
+    /// The capacities of the links, where they are known.
     #[must_use]
     pub const fn network(&self) -> Option<&Network> {
         self.network.as_ref()
@@ -281,8 +282,7 @@ impl Plan {
         self.round_length
     }
 
-    /// What the plan promises. In a plan that was read, what its author promised: see
-    /// [`Plan::forecast_differences`].
+    /// The forecast. In a plan that was read, it is its author's: see [`Plan::forecast_differences`].
     #[must_use]
     pub const fn forecast(&self) -> &Forecast {
         &self.forecast
@@ -297,7 +297,7 @@ impl Plan {
         Ok(Forecast::of_period(&self.base, self.medium, self.network.as_ref(), &self.steps)?.0)
     }
 
-    /// The fields of the stored forecast that are not what the steps give; none for an honest file.
+    /// The fields of the stored forecast that differ from the recomputed one; none for an honest file.
     ///
     /// # Errors
     ///
@@ -318,7 +318,7 @@ impl Plan {
         crate::spectrum::perron_weights(self.node_count(), &self.steps, &recurrent)
     }
 
-    /// Whether every step is written with what all nodes keep.
+    /// Returns `true` if every step lists what all nodes keep.
     fn lists_all_shares(&self) -> bool {
         self.node_count() * self.steps.len() <= MAX_LISTED_SHARES
     }

@@ -1,25 +1,25 @@
-//! Whether repeating a period of mixing steps brings all nodes to one value.
+//! Convergence of a repeated period of mixing steps: decides whether it brings all nodes to one value.
 //!
 //! The product `P` of a period's column-stochastic matrices moves mass like a Markov chain: from `j` to `i` with
 //! probability `P_ij`. Eigenvalues of modulus 1 are counted by its recurrent classes: one for each class, and one more
-//! for each further phase of a class that moves in a cycle (Seneta, "Non-negative Matrices and Markov Chains",
-//! section 1.3). So repeating the period converges exactly when there is a single recurrent class and it is aperiodic.
+//! for each further phase of a class that moves in a cycle (Seneta, "Non-negative Matrices and Markov Chains", section
+//! 1.3). So repeating the period converges exactly when there is a single recurrent class and it is aperiodic.
 //!
 //! The product is never formed. In the graph of pairs (step, node), with an arc wherever a step moves or keeps mass,
 //! every cycle is a multiple of the `B` steps long; the recurrent classes are the same, and an aperiodic class of the
-//! product has period `B` here. Mass that no link moves waits: what is searched are the pairs in which a node *sends*, with
-//! arcs as long as the way to the next such pair, so that a period of many steps that move little takes no more memory than
-//! its links. A few searches settle both questions exactly, however small the weights.
+//! product has period `B` here. Mass that no link moves waits. So only the pairs in which a node *sends* are searched,
+//! with arcs as long as the time to the next such pair, and a period of many steps that move little takes no more
+//! memory than its links. A few searches settle both questions exactly, however small the weights.
 
 mod sendings;
 
 use self::sendings::Sendings;
 use crate::plan::Step;
 
-/// Why repeating a period does not bring all nodes to one value.
+/// The reason why repeating a period does not bring all nodes to one value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 pub enum RecurrenceError {
-    /// Mass that has reached one node never leaves its class, and the same holds for the other.
+    /// There are two classes of nodes whose mass never leaves them.
     #[error("mass that reaches node {first} and mass that reaches node {second} never mix again")]
     SeveralClasses {
         /// A node of one class.
@@ -32,7 +32,7 @@ pub enum RecurrenceError {
     Periodic {
         /// A node of the class.
         node: usize,
-        /// After how many periods mass can be back where it was.
+        /// The number of periods after which mass can be back where it was.
         phases: usize,
     },
 }
@@ -103,7 +103,7 @@ mod tests {
         })
     }
 
-    /// Which nodes can hold mass that was at `source`, after many periods: row sets of a high Boolean power.
+    /// The nodes that can hold mass that was at `source`, after many periods: row sets of a high Boolean power.
     fn reached_after(n: usize, steps: &[Step], periods: usize, source: usize) -> Vec<bool> {
         let mut here = vec![false; n];
         here[source] = true;

@@ -1,16 +1,16 @@
-//! What the loss of one node or one link does to a graph.
+//! Resilience of a graph to the loss of one node or one link.
 //!
-//! A node is critical when the rest is no longer strongly connected without it, a link likewise: strong articulation
+//! A node is critical when the rest is no longer strongly connected without it, and so is a link: strong articulation
 //! points and strong bridges (Italiano, Laura and Santaroni, "Finding strong bridges and strong articulation points in
-//! linear time", 2012). From any root, they are the nodes and links that lie on all ways from the root to some other node, or
-//! on all ways back: dominators of the graph and of its reverse.
+//! linear time", 2012). From any root, they are the nodes and links that lie on all paths from the root to some other
+//! node, or on all paths back: dominators of the graph and of its reverse.
 
 use crate::{
     digraph::{Digraph, Link},
     dominators::{Direction, Dominators},
 };
 
-/// The nodes and links of a graph that it cannot lose.
+/// The critical nodes and links of a graph: those whose loss leaves it not strongly connected.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub struct Resilience {
     /// Nodes without which the others are not strongly connected, ascending.
@@ -20,7 +20,7 @@ pub struct Resilience {
 }
 
 impl Resilience {
-    /// Finds both in a strongly connected graph. O((n + links) log n).
+    /// Finds the critical nodes and links of a strongly connected graph. O((n + links) log n).
     ///
     /// ```
     /// use mingle_planner::{Link, digraph::Digraph, resilience::Resilience};
@@ -46,7 +46,7 @@ impl Resilience {
     }
 }
 
-/// Whether the graph without one node is strongly connected.
+/// Returns `true` if the graph without one node is strongly connected.
 fn stays_connected_without(graph: &Digraph, lost: usize) -> bool {
     let number = |node: usize| if node > lost { node - 1 } else { node };
     let links = graph.links().filter(|link| link.from != lost && link.to != lost);

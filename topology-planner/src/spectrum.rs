@@ -1,8 +1,8 @@
-//! The eigenvalues of a period that say how fast, and to what, it mixes.
+//! Spectrum of a period: the second modulus is the speed of mixing, the Perron vector its result.
 //!
 //! A period's product `P` is column-stochastic with a single eigenvalue of modulus 1 ([`crate::recurrence`]). The next
 //! modulus, `|lambda_2|`, is the factor by which disagreement shrinks each period in the long run. The Perron vector
-//! `pi` (`P pi = pi`, entries sum to 1) is where mass settles: node `i` ends with push-sum weight `n pi_i`.
+//! `pi` (`P pi = pi`, entries sum to 1) gives the mass in the long run: node `i` ends with push-sum weight `n pi_i`.
 
 use faer::{
     Mat, Par,
@@ -19,7 +19,7 @@ mod iterative;
 /// Up to this many nodes the product is formed and solved directly, O(n^3).
 pub const MAX_DENSE_NODES: usize = 1024;
 
-/// Why a number of the spectrum is not known.
+/// The reason why a number of the spectrum is not known.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{reason}")]
 pub struct Unresolved {
@@ -29,8 +29,8 @@ pub struct Unresolved {
 
 /// `|lambda_2|`: the second largest modulus of the eigenvalues of the product of the steps, applied first to last.
 ///
-/// Up to [`MAX_DENSE_NODES`] nodes all eigenvalues of the product are computed, those of a period of several steps with
-/// their relative accuracy however small they are; above, a power iteration on the steps themselves stops when its
+/// Up to [`MAX_DENSE_NODES`] nodes all eigenvalues of the product are computed. Those of a period of several steps have
+/// their relative accuracy however small they are. Above, a power iteration on the steps themselves stops when its
 /// residual is at most 1e-8 of the answer.
 ///
 /// # Errors
@@ -62,7 +62,7 @@ pub fn perron_weights(node_count: usize, steps: &[Step], recurrent: &[usize]) ->
     }
 }
 
-/// The moduli of all eigenvalues, largest first. One thread: the same bits however many cores there are.
+/// The moduli of all eigenvalues, largest first. Uses one thread: the same bits however many cores there are.
 fn moduli(matrix: &Mat<f64>) -> Result<Vec<f64>, Unresolved> {
     let n = matrix.nrows();
     let (mut re, mut im) = (Diag::zeros(n), Diag::zeros(n));
@@ -95,7 +95,7 @@ pub(crate) fn symmetric_eigen(matrix: &Mat<f64>) -> Result<(Vec<f64>, Mat<f64>),
     Ok((values.column_vector().iter().copied().collect(), vectors))
 }
 
-/// The same for a symmetric matrix, some seven times faster.
+/// The moduli of all eigenvalues of a symmetric matrix, largest first, some seven times faster than for any matrix.
 pub(crate) fn symmetric_moduli(matrix: &Mat<f64>) -> Result<Vec<f64>, Unresolved> {
     let n = matrix.nrows();
     let mut values = Diag::zeros(n);

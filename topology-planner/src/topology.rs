@@ -1,4 +1,4 @@
-//! The base topology: who can hear whom.
+//! The base topology: the pairs of nodes that can receive from each other.
 //!
 //! \[NH\] section 2: an undirected, simple, connected graph `G = (V, E)`; self-loops are implied. A [`Topology`] that
 //! exists has these properties. It is read from text by [`Topology::parse`], made by [`Topology::generate`], or built
@@ -32,7 +32,8 @@ pub const MAX_EDGES: usize = 1 << 25;
 /// The most bytes the name of a node may have.
 pub const MAX_NAME_BYTES: usize = 256;
 
-/// Who can hear whom: a simple, connected, undirected graph with named nodes.
+/// A base topology, whose edges join nodes that can receive from each other: simple, connected and undirected, with
+/// named nodes.
 ///
 /// Nodes are numbered from 0 in the order of their names; edges are pairs `(u, v)` with `u < v`, in ascending order.
 #[derive(Debug, Clone, PartialEq)]
@@ -78,7 +79,7 @@ impl Topology {
         Ok(Self { names, hearing, interference: None, positions: None })
     }
 
-    /// The topology of a text: that of [`Topology::read`], without what else the text says.
+    /// The topology of a text: that of [`Topology::read`], without the other contents of the text.
     ///
     /// # Errors
     ///
@@ -96,8 +97,8 @@ impl Topology {
 
     /// Makes a topology from a generator expression: `rg:n=33,r=0.5,seed=0` (random geometric: points in the unit
     /// square, joined when at most `r` apart), `erdos-renyi:n=20,p=0.3,seed=1`, `windmill:cliques=3,size=21` (cliques
-    /// that share node 0), `ring:n=8`, `grid:rows=4,cols=4`, `star:n=6`, `complete:n=6`, `exponential:n=8` (node `i` joined
-    /// to `i + 2^k`).
+    /// that share node 0), `ring:n=8`, `grid:rows=4,cols=4`, `star:n=6`, `complete:n=6`, `exponential:n=8` (node `i`
+    /// joined to `i + 2^k`).
     ///
     /// The random ones are drawn again, up to 100 times from the same stream, until the graph is connected. `seed` may
     /// be left out and is then 0.
@@ -117,7 +118,8 @@ impl Topology {
         generator::generate(expression)
     }
 
-    /// Whether the text is written like a generator expression, `name:key=value,...`, rather than like a file name.
+    /// Returns `true` if the text is written like a generator expression, `name:key=value,...`, rather than like a file
+    /// name.
     ///
     /// ```
     /// use mingle_planner::Topology;
@@ -130,7 +132,8 @@ impl Topology {
     }
 
     /// The same topology with an interference graph of its own: `edges` are the pairs of nodes of which one disturbs
-    /// the other's reception. It must contain every edge of the topology, since whoever is heard also disturbs.
+    /// the other's reception. It must contain every edge of the topology, since a node that can be received also
+    /// disturbs.
     ///
     /// # Errors
     ///
@@ -172,31 +175,31 @@ impl Topology {
         &self.hearing.edges
     }
 
-    /// Who hears `node`, and is heard by it; ascending, without the node itself.
+    /// The neighbours of `node`, with which it exchanges in both directions; ascending, without the node itself.
     #[must_use]
     pub fn neighbors(&self, node: usize) -> &[usize] {
         &self.hearing.neighbors[node]
     }
 
-    /// Whether the two nodes hear each other.
+    /// Returns `true` if the two nodes are neighbours.
     #[must_use]
     pub fn has_edge(&self, u: usize, v: usize) -> bool {
         self.hearing.neighbors.get(u).is_some_and(|row| row.binary_search(&v).is_ok())
     }
 
-    /// The edges of the interference graph, if it is not the topology itself.
+    /// The edges of the interference graph; `None` if it is the topology itself.
     #[must_use]
     pub fn interference_edges(&self) -> Option<&[(usize, usize)]> {
         self.interference.as_ref().map(|graph| graph.edges.as_slice())
     }
 
-    /// Whose transmissions reach `node`, wanted or not: its neighbours in the interference graph, ascending.
+    /// The nodes whose transmissions reach `node`, wanted or not: its neighbours in the interference graph, ascending.
     #[must_use]
     pub fn interferers(&self, node: usize) -> &[usize] {
         &self.interference.as_ref().unwrap_or(&self.hearing).neighbors[node]
     }
 
-    /// Whether a transmission of one node reaches the other, wanted or not. A node always reaches itself.
+    /// Returns `true` if a transmission of one node reaches the other, wanted or not. A node always reaches itself.
     #[must_use]
     pub fn interferes(&self, u: usize, v: usize) -> bool {
         u == v || self.interferers(u).binary_search(&v).is_ok()
@@ -224,7 +227,7 @@ impl Topology {
         }
     }
 
-    /// The same topology without what a plan file has no place for.
+    /// The same topology without the positions, which a plan file does not contain.
     pub(crate) fn without_positions(mut self) -> Self {
         self.positions = None;
         self

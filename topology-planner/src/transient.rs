@@ -1,40 +1,41 @@
-//! How much of a change of the nodes' values a number of periods leaves as disagreement: a norm, not an eigenvalue.
+//! Transient gain: the part of a change of the nodes' values that a number of periods leaves as disagreement. It is a
+//! norm, not an eigenvalue.
 //!
-//! A tracking average adds what changes of its inputs to the sums that the nodes hold, mixes `R` periods, and divides by the
-//! weights. A change `v` of the inputs is read as
+//! A tracking average adds the changes of its inputs to the sums that the nodes hold, mixes `R` periods, and divides by
+//! the weights. A change `v` of the inputs is read as
 //!
 //! ```text
 //!   diag(1 / w) P^R v      instead of  mean(v) 1       P: product of the period's steps,  w = n pi: the settled weights
 //! ```
 //!
-//! and the largest ratio of the difference to `v` is the norm `|| diag(1/w) P^R - J ||_2`, `J = 1 1' / n`. In the long run it
-//! falls like `|lambda_2|^R`; but the columns of a plan that was tuned for its eigenvalues are far from orthogonal, and the
-//! norm exceeds 1 for some periods first (transient growth of a non-normal matrix; Trefethen and Embree, "Spectra and
-//! Pseudospectra", 2005). Whoever needs a bound at a given `R` has to ask for the norm.
+//! and the largest ratio of the difference to `v` is the norm `|| diag(1/w) P^R - J ||_2`, `J = 1 1' / n`. In the long
+//! run it falls like `|lambda_2|^R`. But the columns of a plan that was tuned for its eigenvalues are far from
+//! orthogonal, and the norm exceeds 1 for some periods first (transient growth of a non-normal matrix; Trefethen and
+//! Embree, "Spectra and Pseudospectra", 2005). So a bound at a given `R` needs the norm.
 //!
-//! Additions, multiplications, divisions and square roots only: every machine gets the same bits.
+//! Uses additions, multiplications, divisions and square roots only: every machine gets the same bits.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::plan::Step;
 
-/// Of the vector that the power iteration starts from.
+/// Seed of the vector that the power iteration starts from.
 const SEED: u64 = 0x7472_616e_7369;
 
-/// Steps of a power iteration. It approaches the norm from below; where two singular values are close to each other, either
-/// is close to the norm.
+/// Steps of a power iteration. It approaches the norm from below; where two singular values are close to each other,
+/// either is close to the norm.
 const POWER_STEPS: usize = 24;
 
-/// Multiplications spent on the weights, and on all norms that a search asks for.
+/// The most multiplications spent on the weights, and on all norms of a search.
 const WORK_LIMIT: usize = 2_000_000_000;
 
-/// Weights that move by a smaller share in a period are settled.
+/// Weights have settled when each moves by a smaller share than this in a period.
 const SETTLED: f64 = 1e-9;
 
 /// The fewest periods, from `least` on, that leave at most `gain` of any change of the inputs:
-/// `|| diag(1/w) P^R - J ||_2 <= gain`. Up to an eighth more than the fewest where these are many. `None` where that takes
-/// more than 2e9 multiplications to find out.
+/// `|| diag(1/w) P^R - J ||_2 <= gain`. Up to an eighth more than the fewest where these are many. `None` where finding
+/// them takes more than 2e9 multiplications.
 ///
 /// The steps are those of a plan: repeating them brings all nodes to one value.
 ///
@@ -76,10 +77,11 @@ fn work_of_period(node_count: usize, steps: &[Step]) -> usize {
     steps.iter().map(|step| node_count + step.links().len()).sum()
 }
 
-/// When in a period each node reads its average, and what it divides by.
+/// The steps of a period after which nodes read their averages, and the weights they divide by.
 struct Reading {
     node_count: usize,
-    /// By step of the period: the nodes that read after it, with one over their weight. A node reads when it last has weight.
+    /// By step of the period: the nodes that read after it, each with the inverse of its weight. A node reads after the
+    /// last step of a period at whose end it has weight.
     after: Vec<Vec<(usize, f64)>>,
 }
 
@@ -230,8 +232,8 @@ mod tests {
         }
     }
 
-    /// Nodes that gather and scatter hold nothing in between, and some nothing at the end of a step: they read when they last hold
-    /// weight.
+    /// Nodes that gather and scatter hold nothing in between, and some nothing at the end of a step: they read when
+    /// they last hold weight.
     #[test]
     fn an_exact_average_leaves_nothing_of_any_change() {
         for expression in ["rg:n=14,r=0.5,seed=3", "star:n=9"] {

@@ -1,7 +1,7 @@
-//! What `auto` takes, beside slots that were measured by training.
+//! The choices of `auto`, compared with slots that were measured by training.
 //!
-//! `auto_choice/slots.csv` is what the example `auto_choice` prints: graph, split, local steps, design, slots a round, slots to the
-//! target as the mean over five seeds (`-` where one took more than three times those of the best).
+//! `auto_choice/slots.csv` is the output of the example `auto_choice`: graph, split, local steps, design, slots a
+//! round, slots to the target as the mean over five seeds (`-` where one took more than three times those of the best).
 
 #![allow(clippy::unwrap_used)]
 
@@ -15,7 +15,7 @@ use serde_json::Value;
 
 const MEASURED: &str = include_str!("auto_choice/slots.csv");
 
-/// Graphs whose plans are made in seconds. The last two had no part in how costs are estimated.
+/// Graphs whose plans are made in seconds. The last two had no part in developing the estimate of costs.
 const GRAPHS: [&str; 8] = [
     "ring:n=6",
     "ring:n=12",
@@ -27,7 +27,7 @@ const GRAPHS: [&str; 8] = [
     "tree:n=12,seed=3",
 ];
 
-/// Where the choice is worse than a tenth above the best: graph, local steps, and the ratio that it may have.
+/// The cases where the choice is more than a tenth above the best: graph, local steps, and the ratio that is allowed.
 const WORSE: [(&str, u32, f64); 1] = [("grid:rows=4,cols=4", 2, 1.14)];
 
 /// A line of the table.
@@ -108,7 +108,7 @@ fn slots_per_round(plan: &Plan) -> f64 {
     plan.forecast().slots_per_period as f64 * plan.round_length() as f64 / plan.steps().len() as f64
 }
 
-/// The plan with other local steps: no named design looks at these.
+/// The plan with other local steps, which no named design looks at.
 fn with_local_steps(plan: &Plan, local_steps: u32) -> Plan {
     let mut document: Value = serde_json::from_str(&plan.to_json()).unwrap();
     document["local_steps"] = local_steps.into();

@@ -1,4 +1,5 @@
-//! Every design on many graphs, checked whole: its plan by the written definitions, its promises against the forecast.
+//! Every design on many graphs, checked whole: its plan against the written definitions, its limits against the
+//! forecast.
 
 #![allow(clippy::unwrap_used)]
 
@@ -42,7 +43,7 @@ fn is_exponential(method: Method) -> bool {
     matches!(method, Method::Exponential | Method::OnePeerExponential)
 }
 
-/// A plan by a method that has one for the graph; exponential designs have none where their links are missing.
+/// A plan by a method; `None` where a link of an exponential design is missing in the graph.
 fn plan_of(topology: &Topology, method: Method, options: &DesignOptions) -> Option<Plan> {
     match design(topology, method, options) {
         Ok(plan) => Some(plan),
@@ -55,7 +56,7 @@ fn plan_of(topology: &Topology, method: Method, options: &DesignOptions) -> Opti
     }
 }
 
-/// Column sums, links of the base, slots by the literal definition of a conflict, and a period that mixes.
+/// Checks column sums, links of the base, slots by the literal definition of a conflict, and that the period mixes.
 fn check_by_definition(plan: &Plan, what: &str) {
     let nodes = plan.node_count();
     for step in plan.steps() {
@@ -149,7 +150,7 @@ fn exact_averaging_gives_the_average_after_one_period_and_no_sooner() {
 
 #[test]
 fn exact_averaging_is_as_short_as_can_be_where_that_is_known() {
-    // One node is heard at a time, and the last is heard by all: n slots.
+    // One node is received at a time, and the last is received by all: n slots.
     for (expression, slots) in [("complete:n=2", 2), ("complete:n=6", 6), ("star:n=6", 6), ("grid:rows=1,cols=5", 5)] {
         let plan = design(&generate(expression), Method::ExactAverage, &quick()).unwrap();
         assert_eq!(plan.forecast().slots_per_period, slots, "{expression}");

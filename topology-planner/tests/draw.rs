@@ -1,4 +1,4 @@
-//! Pictures and exports: not how they look, but that all of a plan is in them, once, and nothing that would break them.
+//! Pictures and exports: not their looks, but that all of a plan is in them, once, and nothing that would break them.
 
 #![allow(clippy::unwrap_used)]
 
@@ -58,10 +58,10 @@ fn attributes(element: &BytesStart<'_>) -> BTreeMap<String, String> {
     pairs.collect()
 }
 
-/// Name, attributes, and the text right inside.
+/// The name of an element, its attributes, and the text directly inside it.
 type Element = (String, BTreeMap<String, String>, String);
 
-/// Every element of a well-formed document, with its attributes and the text right inside it.
+/// Every element of a well-formed document, with its attributes and the text directly inside it.
 fn elements(xml: &str) -> Vec<Element> {
     let mut reader = Reader::from_str(xml);
     reader.config_mut().check_end_names = true;
@@ -104,7 +104,7 @@ fn elements(xml: &str) -> Vec<Element> {
     found
 }
 
-/// The links of the large picture, as often as they are drawn.
+/// The links of the large picture, each as often as it is drawn.
 fn drawn_links(elements: &[Element]) -> Vec<Link> {
     let number = |word: &str| word[1..].parse::<usize>().unwrap();
     let links = elements.iter().filter(|(name, ..)| name == "path").filter_map(|(_, attributes, _)| {

@@ -13,7 +13,7 @@ use mingle_planner::{
 };
 use proptest::prelude::*;
 
-/// A tenth of the default effort, where any schedule will do.
+/// A tenth of the default effort, for tests where any schedule will do.
 fn quick() -> DesignOptions {
     DesignOptions { effort: 1, ..DesignOptions::default() }
 }
@@ -29,7 +29,7 @@ fn slots_at_least(plan: &Plan) -> usize {
     }
 }
 
-/// The product of the period is `J / n`, to 1e-12 in every entry.
+/// Checks that the product of the period is `J / n`, to 1e-12 in every entry.
 fn assert_averages(plan: &Plan, what: &str) {
     let nodes = plan.node_count();
     let mut scratch = vec![0.0; nodes];
@@ -42,8 +42,8 @@ fn assert_averages(plan: &Plan, what: &str) {
     }
 }
 
-/// Every link of every slot is received by the words of the model: the receiver is silent, and of all whose
-/// transmissions reach it, the sender alone transmits.
+/// Checks that every link of every slot is received by the rule of the model: the receiver is silent, and of all nodes
+/// whose transmissions reach it, the sender alone transmits.
 fn assert_every_link_is_heard(plan: &Plan, what: &str) {
     let base = plan.base();
     for slot in plan.steps().iter().flat_map(|step| step.slots()) {
@@ -57,7 +57,7 @@ fn assert_every_link_is_heard(plan: &Plan, what: &str) {
     }
 }
 
-/// Whoever sends all it has does so once, and is sent nothing more until the root has everything.
+/// Checks that a node that sends all its mass does so once, and receives nothing more until the root has everything.
 fn assert_nobody_sends_before_it_has_everything(plan: &Plan, what: &str) {
     let mut has_sent = vec![false; plan.node_count()];
     for step in plan.steps() {
@@ -179,8 +179,8 @@ fn no_effort_still_gives_a_schedule() {
     }
 }
 
-/// The least slots after which every node can know something of every other, whatever is sent: no exact average is
-/// shorter. Breadth-first over who knows of whom.
+/// The least slots after which every node can have something of every other, whatever is sent: no exact average is
+/// shorter. Breadth-first search over the sets of nodes that each node has something of.
 fn gossip_slots(topology: &Topology) -> usize {
     let nodes = topology.node_count();
     let everything: u32 = (1 << nodes) - 1;
@@ -211,7 +211,7 @@ fn gossip_slots(topology: &Topology) -> usize {
     unreachable!()
 }
 
-/// One of each shape of connected graphs.
+/// All connected graphs of a number of nodes, one of each shape.
 fn shapes(nodes: usize) -> Vec<Topology> {
     let pairs: Vec<(usize, usize)> = (0..nodes).flat_map(|u| (u + 1..nodes).map(move |v| (u, v))).collect();
     let orders = permutations(nodes);
@@ -262,7 +262,7 @@ fn on_graphs_of_up_to_five_nodes_no_schedule_of_any_kind_is_shorter() {
     }
 }
 
-/// The golden cases: name, topology, slots of the best schedule known to their author.
+/// The golden cases: name, topology, slots of the best schedule that their author knew.
 fn golden() -> Vec<(String, Topology, usize)> {
     let folder = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden");
     let mut paths: Vec<PathBuf> = fs::read_dir(folder).unwrap().map(|entry| entry.unwrap().path()).collect();

@@ -85,7 +85,8 @@ fn node_link_data_are_read_whatever_their_edges_are_called() {
     assert!(refusal(directed).starts_with("\"0\" reaches \"1\" but not"), "{}", refusal(directed));
 }
 
-/// A header, comments, labels that are references, repeated or missing, places in two forms, and lists within lists.
+/// A GML text with a header, comments, labels that are references, repeated or missing, places in two forms, and lists
+/// within lists.
 const GML: &str = "Creator \"a # [ b\"\n# huts\nVersion \"1.0\"\ngraph [\n  directed 0\n  Network \"x\"
   node [ id 3 label \"K\u{f6}ln &amp; Bonn\" Longitude 6.9 Latitude 50.9 ]
   node [\n id 4 label \"None\" graphics [ x 8.5 y 50 w 2 ] ]\n node [ label \"Ulm\"\n id 9 more [ id 8 label \"no\" ] ]

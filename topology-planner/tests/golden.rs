@@ -1,7 +1,7 @@
-//! The planner against independently computed cases: invariants that any correct implementation meets, exact results of
-//! the deterministic steps, and every conflict of tiny graphs by literal enumeration.
+//! The planner compared with independently computed cases: invariants that any correct implementation meets, exact
+//! results of the deterministic steps, and every conflict of tiny graphs by literal enumeration.
 //!
-//! `golden/` holds the cases; an implementation that shares no code with this one made them.
+//! `golden/` holds the cases; they were made by an implementation that shares no code with this one.
 
 #![allow(clippy::unwrap_used)]
 
@@ -273,7 +273,7 @@ fn the_sweep_never_falls_into_the_ring_trap() {
             forecast.slots_per_period,
             forecast.links,
         );
-        // On a topology of two edges per node or more a directed ring is always a bad bargain.
+        // On a topology of two edges per node or more a directed ring is always worse.
         let is_dense = base.edges().len() >= 2 * base.node_count();
         assert!(!is_dense || forecast.max_out_degree > 1, "{name}");
     }

@@ -1,4 +1,4 @@
-//! Plans for many nodes: what their size may grow with, and what ends early instead of running on.
+//! Plans for many nodes: bounds on their memory and time, and refusals of what would take too long.
 
 #![allow(clippy::unwrap_used)]
 
@@ -13,7 +13,7 @@ fn point_to_point() -> DesignOptions {
     DesignOptions { medium: Medium::PointToPoint, effort: 1, ..DesignOptions::default() }
 }
 
-/// As large a diameter as a geometric graph, and connected for sure.
+/// A grid: as large a diameter as a geometric graph, and certainly connected.
 fn grid() -> Topology {
     Topology::generate("grid:rows=317,cols=316").unwrap()
 }

@@ -1,4 +1,4 @@
-//! Link measurements: what a file may say, and what is forecast from it.
+//! Link measurements: the contents of a file, and the forecast made from it.
 
 #![allow(clippy::unwrap_used)]
 
@@ -77,7 +77,7 @@ fn a_link_with_room_takes_what_others_leave_of_a_shared_upload() {
 #[test]
 fn on_a_shared_channel_slots_follow_one_another_and_one_broadcast_serves_all() {
     let plan = plan(Medium::Broadcast);
-    // ana and cho cannot transmit at once: ben would hear both.
+    // ana and cho cannot transmit at once: both would reach ben.
     assert_eq!(plan.steps()[0].slots().len(), 3);
     let expected = (0.01 + 8.0 / 80.0) + (0.01 + 16.0 / 40.0) + (0.02 + 8.0 / 8.0);
     assert!((plan.forecast().seconds_per_period.unwrap() - expected).abs() < 1e-9);

@@ -1,4 +1,4 @@
-//! What `Plan::difference` finds between plans, and that it finds all of it.
+//! Differences between plans by `Plan::difference`: correct, and complete.
 
 #![allow(clippy::unwrap_used)]
 
@@ -16,7 +16,7 @@ fn made(method: Method, seed: u64) -> Plan {
     design(&topology(), method, &options).unwrap()
 }
 
-/// A ring of four with everything in the hands of the test.
+/// A ring of four nodes, with every value set by the test.
 fn ring() -> PlanDraft {
     let base =
         Topology::new(["a", "b", "c", "d"].map(str::to_owned).to_vec(), &[(0, 1), (1, 2), (2, 3), (0, 3)]).unwrap();

@@ -1,4 +1,4 @@
-//! Plan files as people edit them: every mistake is refused with the place it is at.
+//! Plan files with mistakes of hand editing: each is refused with its position.
 
 #![allow(clippy::unwrap_used)]
 
@@ -96,7 +96,7 @@ fn the_plan_file_is_compact_and_readable() {
     assert_eq!(path_plan().to_json(), expected);
 }
 
-/// What is edited, into what, and what the refusal begins with.
+/// The edited text, its replacement, and the beginning of the refusal.
 const HAND_EDITS: &[(&str, &str, &str)] = &[
     ("[0, 1, 0.5]", "[0, 1, 0.43]", "step 0: what node 0 keeps and gives adds up to 0.9299999999999999, not 1"),
     ("[0, 1, 0.5]", "[0, 1, 0.0]", "step 0: link 0 -> 1 has weight 0, which is not above 0 and at most 1"),
@@ -163,7 +163,7 @@ fn unknown_and_missing_keys_are_refused_with_line_and_column() {
 
 #[test]
 fn a_period_that_does_not_reach_every_node_is_refused() {
-    // Node 2 keeps all it has: its link is gone, and so is the way from it.
+    // Node 2 keeps all it has: its link is gone, and with it every path from it.
     let text = edited("0.5, 0.3333333333333333, 0.5\n", "0.5, 0.3333333333333333, 1.0\n");
     let text = text.replace(",\n        [2, 1, 0.5]", "");
     let text = text.replace("        [[2, 1]],\n", "");
@@ -233,7 +233,7 @@ fn bytes_that_are_not_the_canonical_plan_are_refused() {
     let bytes = path_plan().to_postcard().unwrap();
     let longer = [bytes.as_slice(), &[0]].concat();
     assert_eq!(Plan::from_postcard(&longer), Err(PlanError::NotCanonical));
-    // A length written with more bytes than it needs.
+    // A length encoded with more bytes than it needs.
     let mut padded = bytes;
     padded[0] |= 0x80;
     padded.insert(1, 0);
@@ -313,7 +313,7 @@ fn a_period_whose_mass_goes_round_in_circles_is_refused() {
     }];
     let message = Plan::new(draft.clone()).unwrap_err().to_string();
     assert!(message.contains("mass at node 0 only comes back to it every 2 periods"), "{message}");
-    // Twice a period they are back where they were, and never mix.
+    // After two of these steps the masses are back where they were, and never mix.
     draft.steps.push(draft.steps[0].clone());
     let message = Plan::new(draft).unwrap_err().to_string();
     assert!(message.contains("node 0 and mass that reaches node 1 never mix"), "{message}");
@@ -357,7 +357,7 @@ fn a_parameter_of_minus_zero_is_zero_in_file_wire_and_hash() {
     assert_eq!((minus.hash(), minus.to_json()), (plus.hash(), plus.to_json()));
     assert_eq!(minus.to_postcard(), plus.to_postcard());
     assert_eq!(Plan::from_json(&minus.to_json()).unwrap().hash(), plus.hash());
-    // The other encoding of the same plan is none.
+    // The other encoding of the same plan is refused.
     let mut bytes = plus.to_postcard().unwrap();
     let name = bytes.windows(4).position(|window| window == b"rate").unwrap();
     let sign = name + 4 + 1 + 7;

@@ -1,4 +1,4 @@
-//! Random graphs against slow recomputation, and tiny ones against brute force.
+//! Random graphs compared with slow recomputation, and tiny ones with brute force.
 
 #![allow(clippy::unwrap_used)]
 
@@ -64,7 +64,7 @@ fn literal_conflict(topology: &Topology, a: Link, b: Link) -> bool {
     half_duplex || interference || same_receiver
 }
 
-/// Step 4 as the paper writes it: every candidate, every slot, every distance anew.
+/// Step 4 as the paper writes it, with every candidate, slot and distance computed anew.
 fn literal_augment(topology: &Topology, mut slots: Vec<Vec<Link>>) -> Vec<Vec<Link>> {
     let n = topology.node_count();
     let factor = |slots: &[Vec<Link>]| {
@@ -102,7 +102,7 @@ fn literal_augment(topology: &Topology, mut slots: Vec<Vec<Link>>) -> Vec<Vec<Li
     slots
 }
 
-/// Whether the vertices from `at` on can be coloured with `colors` colours.
+/// Returns `true` if the vertices from `at` on can be coloured with `colors` colours.
 fn colorable(conflicts: &[Vec<usize>], chosen: &mut Vec<usize>, colors: usize) -> bool {
     let at = chosen.len();
     if at == conflicts.len() {

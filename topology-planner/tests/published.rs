@@ -1,4 +1,4 @@
-//! Topologies as others published them, in a folder beside the repository that not every machine has.
+//! Published topologies, in a folder beside the repository that not every machine has.
 
 #![allow(clippy::unwrap_used)]
 
@@ -21,7 +21,7 @@ fn published_topologies_are_read_whole() {
         assert_eq!(topology.edges().len(), document["num_edges"].as_u64().unwrap() as usize, "{}", path.display());
         let placed = document["positions"].as_object().map_or(0, serde_json::Map::len);
         assert_eq!(reading.placed, placed, "{}", path.display());
-        // With the places of half of the nodes, the others are put between their neighbours.
+        // Where half of the nodes or more have places, the others are put between their neighbours.
         let is_placed = placed * 2 >= topology.node_count();
         assert_eq!(topology.positions().is_some(), is_placed, "{}", path.display());
     }

@@ -1,4 +1,4 @@
-//! MATCHA, BASS and exponential graphs: what their papers say of them, checked on the finished plans.
+//! MATCHA, BASS and exponential graphs: the claims of their papers, checked on the finished plans.
 
 #![allow(clippy::unwrap_used)]
 
@@ -43,7 +43,7 @@ fn mean_slots(plan: &Plan) -> f64 {
     plan.forecast().slots_per_period as f64 / plan.steps().len() as f64
 }
 
-/// The edges of a step, each used both ways with one weight.
+/// The edges of a step, each of which must be used both ways with one weight.
 fn edges(step: &Step) -> Vec<(usize, usize)> {
     let links = step.links();
     assert!(links.iter().all(|link| {
@@ -77,7 +77,8 @@ fn contraction(plan: &Plan) -> f64 {
     norm
 }
 
-/// Symmetric, doubly stochastic, a partition into slots without a conflict by the written rule, all joined.
+/// Checks that steps are symmetric and doubly stochastic, that their slots partition the links without a conflict by
+/// the written rule, and that the period joins all nodes.
 fn check_steps(plan: &Plan, what: &str) {
     let nodes = plan.node_count();
     let mut union = Digraph::new(nodes, []);
@@ -157,7 +158,8 @@ proptest! {
 
 #[test]
 fn optimised_bass_gives_no_more_than_it_has_where_few_subsets_broadcast_at_a_time() {
-    // The steps of the heuristic are matchings by this budget, and those that the optimised design draws beside them are not.
+    // Within this budget the steps of the heuristic are matchings, but those that the optimised design draws in
+    // addition are not.
     let topology = generate("erdos-renyi:n=6,p=0.45,seed=267");
     let options = DesignOptions { budget_slots: Some(1), max_out_degree: Some(3), seed: 267, ..quick() };
     check_steps(&design(&topology, Method::BassOptimised, &options).unwrap(), "budget 1");
@@ -337,14 +339,14 @@ fn exponential_graphs_say_which_link_is_missing_and_what_has_it() {
         let narrow = DesignOptions { max_out_degree: Some(2), ..quick() };
         let message = design(&complete, method, &narrow).unwrap_err().to_string();
         assert!(message.contains("more than 2 receivers: it needs 3"), "{message}");
-        // On one channel that all share, every node needs a slot of its own.
+        // On one channel shared by all, every node needs a slot of its own.
         let cheap = DesignOptions { budget_slots: Some(5), ..quick() };
         let message = design(&complete, method, &cheap).unwrap_err().to_string();
         assert!(message.contains("within 5 slots: the least it found takes 6"), "{message}");
     }
 }
 
-/// The graphs of the golden cases that the designs are compared on.
+/// A graph of the golden cases on which the designs are compared.
 fn golden(name: &str) -> Topology {
     let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("tests/golden").join(name);
     let document: serde_json::Value = serde_json::from_str(&fs::read_to_string(path).unwrap()).unwrap();

@@ -1,4 +1,4 @@
-//! What is read as a topology, and what is refused with which message.
+//! Texts that are read as topologies, and texts that are refused, with their messages.
 
 #![allow(clippy::unwrap_used)]
 

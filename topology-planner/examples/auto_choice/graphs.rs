@@ -1,10 +1,10 @@
-//! The graphs on which choices of `auto` are compared with what training measures.
+//! Graphs on which the choices of `auto` are compared with measurements by training.
 
 use mingle_planner::Topology;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// The graphs that the score was developed on.
+/// The graphs on which the score was developed.
 pub(crate) const DEVELOPED_ON: [&str; 13] = [
     "ring:n=6",
     "ring:n=12",
@@ -21,7 +21,7 @@ pub(crate) const DEVELOPED_ON: [&str; 13] = [
     "roofnet",
 ];
 
-/// Graphs that the factor was not fitted on.
+/// Graphs to which the factor was not fitted.
 pub(crate) const HELD_OUT: [&str; 9] = [
     "ring:n=9",
     "ring:n=26",
@@ -34,7 +34,7 @@ pub(crate) const HELD_OUT: [&str; 9] = [
     "erdos-renyi:n=20,p=0.2,seed=4",
 ];
 
-/// Graphs that were measured when the factor stood.
+/// Graphs that were measured after the factor was fixed.
 pub(crate) const MEASURED_AFTERWARDS: [&str; 8] = [
     "rg:n=12,r=0.5,seed=3",
     "ring:n=15",
@@ -69,7 +69,7 @@ pub(crate) fn graph(name: &str) -> Topology {
     topology.unwrap_or_else(|error| panic!("{name}: {error}"))
 }
 
-/// The tree in which `parent` names the neighbour of each node that is nearer to node 0.
+/// The tree in which `parent` returns, for each node, its neighbour nearer to node 0.
 fn tree(nodes: usize, mut parent: impl FnMut(usize) -> usize) -> Result<Topology, mingle_planner::TopologyError> {
     let edges: Vec<(usize, usize)> = (1..nodes).map(|node| (parent(node), node)).collect();
     Topology::new((0..nodes).map(|node| format!("node-{node}")).collect(), &edges)

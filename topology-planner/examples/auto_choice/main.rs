@@ -1,13 +1,14 @@
-//! How many slots each design takes to train, and what `auto` takes: the numbers of docs/planning.md and of
+//! The slots that each design takes to train, and those of the choice of `auto`: the numbers of docs/planning.md and of
 //! tests/auto_choice/.
 //!
 //! ```text
 //! cargo run --release -p mingle-planner --example auto_choice -- sorted 6 ring:n=12 tree:n=16,seed=1
 //! ```
 //!
-//! The split of the data (`sorted` or `even`), how many seeds, and graphs: `developed-on`, `held-out`, `measured-afterwards`, or names. A line for each
-//! graph, number of local steps and design goes to standard output: slots a round, slots to the target as the mean over seeds
-//! (`-` where a seed took more than three times those of the best so far). Standard error gets a line for each choice.
+//! The arguments are the split of the data (`sorted` or `even`), the number of seeds, and graphs: `developed-on`,
+//! `held-out`, `measured-afterwards`, or names. A line for each graph, number of local steps and design goes to
+//! standard output: slots a round, slots to the target as the mean over seeds (`-` where a seed took more than three
+//! times those of the best so far). Standard error gets a line for each choice.
 
 mod graphs;
 mod training;
@@ -21,10 +22,10 @@ use crate::training::{Digits, Split, slots_to_target};
 /// Gradient steps in a round.
 const LOCAL_STEPS: [u32; 4] = [1, 2, 4, 8];
 
-/// More is no use to know.
+/// Trainings that take more slots than this are not measured.
 const MAX_SLOTS: usize = 40_000;
 
-/// Trainings that take so many times the slots of the best design so far, with the same seed, are ended.
+/// Trainings are ended at this many times the slots of the best design so far with the same seed.
 const MAX_RATIO: usize = 3;
 
 fn main() -> ExitCode {
@@ -68,7 +69,7 @@ struct Candidates<'n> {
 struct Measured {
     method: Method,
     estimate: f64,
-    /// None where it takes too long.
+    /// Slots to the target, as the mean over seeds; `None` where training takes too long.
     slots: Option<f64>,
 }
 
@@ -82,12 +83,12 @@ impl<'n> Candidates<'n> {
         Self { name, plans: made }
     }
 
-    /// Trains along each plan, the most promising first, and tells of all and of the choice.
+    /// Trains along each plan, the most promising first, and prints the results and the choice.
     fn train(&self, digits: &Digits, split: Split, seeds: u64, local_steps: u32) {
         let estimate = |plan| cost(&with_local_steps(plan, local_steps), Objective::Training, split.heterogeneity());
         let mut promising: Vec<(f64, Method, &Plan)> =
             self.plans.iter().filter_map(|(method, plan)| Some((estimate(plan)?, *method, plan))).collect();
-        // Stable, as in `auto`: among equals the first method.
+        // The sort is stable, as in `auto`: among equals the first method.
         promising.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut measured: Vec<Measured> = Vec::new();
         let mut best_of_seeds = vec![MAX_SLOTS / MAX_RATIO; seeds as usize];
@@ -118,7 +119,7 @@ impl<'n> Candidates<'n> {
     }
 }
 
-/// The plan with other local steps: the designs do not look at these.
+/// The plan with other local steps, which the designs do not look at.
 fn with_local_steps(plan: &Plan, local_steps: u32) -> Plan {
     let key = format!("\"local_steps\": {}", plan.local_steps());
     let text = plan.to_json().replacen(&key, &format!("\"local_steps\": {local_steps}"), 1);

@@ -1,8 +1,8 @@
-//! Softmax regression on the digits, trained by push-sum SGD along a plan: how many slots it takes to an accuracy.
+//! Softmax regression on the digits, trained by push-sum SGD along a plan, and the slots it takes to an accuracy.
 //!
-//! What `mingle evaluate` does, as a textbook has it: every node takes `H` gradient steps from `z = x / w`, adds the change to
-//! `x`, and mixes `x` and `w` by the steps of the round. A node whose weight is still above its settled one steps in full, one
-//! whose weight is below adds the share `w / w*` of its change, as the nodes of Mingle do.
+//! A textbook form of `mingle evaluate`: every node takes `H` gradient steps from `z = x / w`, adds the change to `x`,
+//! and mixes `x` and `w` by the steps of the round. A node whose weight is at or above its settled one adds its whole
+//! change, one whose weight is below adds the share `w / w*` of it, as the nodes of Mingle do.
 
 use std::io::Read;
 
@@ -13,21 +13,21 @@ use rand_chacha::ChaCha8Rng;
 const PACKED: &[u8] = include_bytes!("../../../models/data/digits.bin.gz");
 const COUNT: usize = 1_797;
 const PIXELS: usize = 64;
-/// Pixels, and a one for the bias.
+/// Number of pixels, and one for the bias.
 const FEATURES: usize = PIXELS + 1;
 const CLASSES: usize = 10;
-/// Classes, and room for whole vector registers.
+/// Number of classes, padded to whole vector registers.
 const LANES: usize = 16;
 const PARAMETERS: usize = FEATURES * LANES;
 
 const BATCH: usize = 8;
 const LEARNING_RATE: f32 = 0.1;
-/// The target holds for the mean of so many evaluations.
+/// Number of evaluations whose mean has to reach the target.
 const AT_TARGET: usize = 3;
-/// Each evaluation of a node looks at one of so many parts of the test samples.
+/// Number of parts of the test samples; each evaluation of a node looks at one of them.
 const TEST_PARTS: usize = 6;
 
-/// How samples are dealt to nodes.
+/// The way samples are dealt to nodes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Split {
     /// Sorted by class and cut: one or two classes a node.
@@ -37,7 +37,7 @@ pub(crate) enum Split {
 }
 
 impl Split {
-    /// Its name in tables.
+    /// The name of the split in tables.
     pub(crate) const fn name(self) -> &'static str {
         match self {
             Self::Sorted => "sorted",
@@ -45,7 +45,7 @@ impl Split {
         }
     }
 
-    /// What `auto` takes it for.
+    /// The heterogeneity that `auto` is given for this split.
     pub(crate) const fn heterogeneity(self) -> f64 {
         match self {
             Self::Sorted => 1.0,
@@ -62,13 +62,13 @@ impl Split {
     }
 }
 
-/// All digits.
+/// The samples of the digits.
 pub(crate) struct Digits {
     samples: Vec<([f32; FEATURES], usize)>,
 }
 
 impl Digits {
-    /// Unpacks those of `mingle-models`.
+    /// Unpacks the digits of `mingle-models`.
     pub(crate) fn load() -> Self {
         let mut bytes = vec![0; COUNT * (1 + PIXELS)];
         flate2::read::GzDecoder::new(PACKED).read_exact(&mut bytes).expect("the digits are whole");
@@ -99,7 +99,7 @@ impl<'d> Data<'d> {
         }
         let cut = |node: usize| node * order.len() / nodes;
         let mut parts: Vec<Vec<usize>> = (0..nodes).map(|node| order[cut(node)..cut(node + 1)].to_vec()).collect();
-        // Who holds similar data does not follow from where a node stands.
+        // Similar data must not follow from neighbouring numbers.
         shuffle(&mut parts, rng);
         Self { digits, test, parts }
     }
@@ -111,7 +111,7 @@ fn shuffle<T>(list: &mut [T], rng: &mut ChaCha8Rng) {
     }
 }
 
-/// Slots until the mean accuracy of the nodes' models has been reached; none if that takes more than `max_slots`.
+/// Slots until the nodes' models have reached the target in mean accuracy; `None` if that takes more than `max_slots`.
 pub(crate) fn slots_to_target(
     digits: &Digits,
     plan: &Plan,
@@ -143,11 +143,11 @@ pub(crate) fn slots_to_target(
     None
 }
 
-/// What the nodes hold.
+/// The state of the nodes.
 struct Swarm {
     x: Vec<Vec<f32>>,
     weights: Vec<f64>,
-    /// Settled weights, by round of the period.
+    /// Settled weights at the beginning of each round of the period.
     settled: Vec<Vec<f64>>,
 }
 
@@ -167,7 +167,7 @@ impl Swarm {
         Self { x: vec![vec![0.0; PARAMETERS]; nodes], weights: vec![1.0; nodes], settled }
     }
 
-    /// `H` gradient steps at each node from its estimate, added to its numerator.
+    /// Takes `H` gradient steps at each node from its estimate and adds them to its numerator.
     fn train(&mut self, data: &mut Data<'_>, local_steps: u32, at: usize, rng: &mut ChaCha8Rng) {
         for (node, x) in self.x.iter_mut().enumerate() {
             let weight = self.weights[node] as f32;
@@ -185,7 +185,7 @@ impl Swarm {
         }
     }
 
-    /// One mixing step of numerators and weights.
+    /// Mixes numerators and weights by one step.
     fn mix(&mut self, step: &Step) {
         let keep = step.keep();
         let mut mixed: Vec<Vec<f32>> = self.x.iter().zip(&keep).map(|(x, &share)| scaled(x, share as f32)).collect();
@@ -198,7 +198,7 @@ impl Swarm {
         (self.x, self.weights) = (mixed, weights);
     }
 
-    /// The mean over nodes, each of them on one part of the test samples, another in every round.
+    /// The mean accuracy over nodes, each evaluated on one part of the test samples, another in every round.
     fn accuracy(&self, data: &Data<'_>, round: usize) -> f64 {
         let (mut right, mut seen) = (0_usize, 0_usize);
         for (node, x) in self.x.iter().enumerate() {
@@ -218,7 +218,7 @@ fn scaled(x: &[f32], share: f32) -> Vec<f32> {
     x.iter().map(|x| share * x).collect()
 }
 
-/// One step down the gradient of the cross-entropy of a batch.
+/// Takes one step down the gradient of the cross-entropy of a batch.
 fn descend(model: &mut [f32], batch: &[&([f32; FEATURES], usize)]) {
     let pulls: Vec<[f32; LANES]> = batch
         .iter()
@@ -240,7 +240,7 @@ fn descend(model: &mut [f32], batch: &[&([f32; FEATURES], usize)]) {
     }
 }
 
-/// By class, `[LANES]`; for scaled models scaled alike.
+/// Logits by class, `[LANES]`; a scaled model gives scaled logits.
 fn logits(model: &[f32], features: &[f32; FEATURES]) -> [f32; LANES] {
     let mut logits = [0.0; LANES];
     for (row, feature) in model.chunks_exact(LANES).zip(features) {

@@ -1,11 +1,11 @@
-//! A lower bound: links that all conflict with one another need a slot each.
+//! A large clique as a lower bound: links that all conflict with one another need a slot each.
 
 use std::cmp::Reverse;
 
 use super::stored::StoredConflicts;
 
-/// A large clique of the conflict graph, as link numbers: from each of the `starts` links with the most conflicts, links
-/// are added that keep the most candidates, the lowest number among equals. O(starts * clique * links^2 / 64).
+/// A large clique of the conflict graph, as link numbers: from each of the `starts` links with the most conflicts,
+/// links are added that keep the most candidates, the lowest number among equals. O(starts * clique * links^2 / 64).
 pub(super) fn large_clique(graph: &StoredConflicts, starts: usize) -> Vec<usize> {
     let mut order: Vec<usize> = (0..graph.len()).collect();
     order.sort_by_key(|&link| (Reverse(graph.degree(link)), link));

@@ -1,5 +1,5 @@
 //! Branch and bound on DSATUR (Brélaz 1979; Furini, Gabrel and Ternier, "An improved DSATUR-based branch-and-bound
-//! algorithm for the vertex coloring problem", 2017): how many slots are really needed.
+//! algorithm for the vertex coloring problem", 2017): the least number of slots, proven.
 
 use super::stored::StoredConflicts;
 
@@ -8,7 +8,7 @@ use super::stored::StoredConflicts;
 pub(super) struct Proof {
     /// The best colouring met.
     pub(super) colors: Vec<usize>,
-    /// Whether no colouring has fewer colours.
+    /// `true` if no colouring has fewer colours.
     pub(super) is_optimal: bool,
 }
 
@@ -29,10 +29,10 @@ const UNCOLORED: usize = usize::MAX;
 struct Search<'g> {
     graph: &'g StoredConflicts,
     colors: Vec<usize>,
-    /// `around[link * width + color]`: how many conflicting links have the colour.
+    /// `around[link * width + color]`: the number of conflicting links that have the colour.
     around: Vec<u16>,
     width: usize,
-    /// How many different colours are around each link.
+    /// For each link, the number of different colours around it.
     saturation: Vec<usize>,
     uncolored: usize,
     best_colors: Vec<usize>,
@@ -78,8 +78,8 @@ impl<'g> Search<'g> {
         }
     }
 
-    /// Whether every colouring with fewer than `best` colours below this point has been looked at. Recursion is as deep
-    /// as there are links, which the caller bounds.
+    /// Returns `true` if every colouring with fewer than `best` colours below this point has been looked at. Recursion
+    /// is as deep as there are links, which the caller bounds.
     fn branch(&mut self, used: usize) -> bool {
         if used >= self.best || self.best <= self.lower_bound {
             return true;

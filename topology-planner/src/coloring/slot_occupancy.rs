@@ -1,11 +1,12 @@
-//! A slot while it fills up.
+//! The nodes that transmit and receive in a slot, while it fills up.
 
 use crate::{bit_set::BitSet, digraph::Link};
 
-/// A slot as node sets: tells in a few word operations whether one more link fits.
+/// A slot as node sets, for which a few word operations decide whether one more link fits.
 ///
-/// With `X` the transmitters and `N+[v]` what `v` hears including itself, link `(i, j)` fits when `j` hears nobody of
-/// `X` but `i`, and `i`, unless it transmits already, is heard by no receiver of another link.
+/// With `X` the transmitters and `N+[v]` the nodes that reach `v`, itself included, link `(i, j)` fits under two
+/// conditions: no node of `X` but `i` reaches `j`; and `i`, unless it transmits already, reaches no receiver of another
+/// link.
 #[derive(Debug, Clone)]
 pub(crate) struct SlotOccupancy {
     transmitters: BitSet,
@@ -24,7 +25,7 @@ impl SlotOccupancy {
         self.receivers.insert(link.to);
     }
 
-    /// Whether the link conflicts with none in the slot. `hears[v]` is `N+[v]`.
+    /// Returns `true` if the link conflicts with none in the slot. `hears[v]` is `N+[v]`.
     pub(crate) fn fits(&self, link: Link, hears: &[BitSet]) -> bool {
         self.transmitters.is_disjoint_but_for(&hears[link.to], link.from)
             && (self.transmitters.contains(link.from) || self.receivers.is_disjoint(&hears[link.from]))

@@ -1,7 +1,8 @@
 //! Tabu search for fewer colours (Hertz and de Werra, "Using tabu search techniques for graph coloring", 1987).
 //!
-//! One colour is dissolved into the others; then the link in conflict whose recolouring removes the most conflicts is
-//! recoloured, again and again, and may not go back for a while. When no conflict is left, the next colour goes.
+//! One colour is dissolved into the others. Then, repeatedly, the link in conflict whose recolouring removes the most
+//! conflicts is recoloured, and may not take its old colour back for a while. When no conflict is left, the next colour
+//! is dissolved.
 
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
@@ -35,18 +36,18 @@ struct Search<'g> {
     graph: &'g StoredConflicts,
     color_count: usize,
     colors: Vec<usize>,
-    /// `around[link * color_count + color]`: how many conflicting links have the colour.
+    /// `around[link * color_count + color]`: the number of conflicting links that have the colour.
     around: Vec<u32>,
-    /// Until which iteration a link may not take a colour.
+    /// `tabu_until[link * color_count + color]`: the iteration until which the link may not take the colour.
     tabu_until: Vec<usize>,
-    /// Links with a conflicting link of their own colour, and the place of each in the list.
+    /// Links with a conflicting link of their own colour; `place` holds the index of each in this list.
     in_conflict: Vec<usize>,
     place: Vec<usize>,
     /// Pairs of conflicting links with one colour.
     clashes: usize,
 }
 
-/// The place of a link that is not in the list.
+/// The `place` of a link that is not in the list.
 const NOWHERE: usize = usize::MAX;
 
 impl<'g> Search<'g> {
@@ -63,7 +64,7 @@ impl<'g> Search<'g> {
             place: vec![NOWHERE; links],
             clashes: 0,
         };
-        // Which colour is dissolved matters little; the smallest leaves the fewest links to place.
+        // The choice of the dissolved colour matters little; the smallest leaves the fewest links to place.
         let mut sizes = vec![0_usize; color_count + 1];
         proper.iter().for_each(|&color| sizes[color] += 1);
         let dissolved = (0..=color_count).min_by_key(|&color| sizes[color]).unwrap_or(color_count);
@@ -103,7 +104,7 @@ impl<'g> Search<'g> {
         row.iter().enumerate().filter(|&(_, &count)| count == least).nth(pick).map_or(0, |(color, _)| color)
     }
 
-    /// Gives a link without a colour one, before the lists exist.
+    /// Gives a colour to a link without one, before the lists exist.
     fn assign(&mut self, link: usize, color: usize) {
         self.colors[link] = color;
         for at in 0..self.graph.neighbors[link].len() {
@@ -124,7 +125,7 @@ impl<'g> Search<'g> {
         self.clashes = doubled / 2;
     }
 
-    /// A proper colouring, or nothing when the iterations are used up.
+    /// A proper colouring, or `None` when the iterations are used up.
     fn run(mut self, left: &mut usize, rng: &mut ChaCha8Rng) -> Option<Vec<usize>> {
         let mut iteration = 1;
         let mut fewest = self.clashes;
@@ -142,7 +143,8 @@ impl<'g> Search<'g> {
         Some(self.colors)
     }
 
-    /// The recolouring that leaves the fewest clashes, among those allowed or better than ever; ties at random.
+    /// The recolouring that leaves the fewest clashes, among those allowed or better than the fewest so far; ties at
+    /// random.
     fn best_move(&self, iteration: usize, fewest: usize, rng: &mut ChaCha8Rng) -> Option<(usize, usize)> {
         let mut best = None;
         let (mut best_change, mut ties) = (i64::MAX, 0_u32);

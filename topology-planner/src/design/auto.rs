@@ -1,4 +1,4 @@
-//! The best design for the case: all that can be made are made, their forecasts compared, and one is taken.
+//! The best design for a topology: makes all that are possible, compares their forecasts and takes one.
 
 use super::{DesignError, DesignOptions, FaultTolerance, Method, Objective, design};
 use crate::{
@@ -12,16 +12,16 @@ use crate::{
 /// Above this many nodes only the designs that need no search over whole spectra or distances are tried.
 const MAX_SEARCHED_NODES: usize = 400;
 
-/// Above this many nodes the spectra of plans that mix slowly are not worth waiting for, if one that averages exactly
-/// will do.
+/// Above this many nodes the spectra of slowly mixing plans take too long to compute, if a plan that averages exactly
+/// exists.
 const MAX_ITERATED_NODES: usize = 4_096;
 
 /// A design that was tried.
 #[derive(Debug, Clone)]
 pub struct Candidate {
-    /// Which.
+    /// The method of the design.
     pub method: Method,
-    /// Its plan, or why there is none.
+    /// The plan, or the reason why there is none.
     pub outcome: Result<Plan, DesignError>,
 }
 
@@ -41,24 +41,25 @@ pub fn compare(topology: &Topology, methods: &[Method], options: &DesignOptions)
     methods.iter().map(|&method| Candidate { method, outcome: design(topology, method, options) }).collect()
 }
 
-/// How many gradient steps' worth of rounds a unit of [`drift::response`] costs where every node has one or two classes, as a
-/// share of the gradient steps `T` of the whole training.
+/// The cost of a unit of [`drift::response`] in gradient steps' worth of rounds where every node has one or two
+/// classes, as a share of the gradient steps `T` of the whole training.
 ///
-/// Measured: softmax regression on the digits, sorted by label, to an accuracy of 0.9, with 1 to 8 local steps on 13 graphs.
-/// Rounds to the target were `T (1 / H + s r)` with `T` about 190 gradient steps, and `s` from 0.15 to 0.4, graph by graph. At 0.25
-/// the choices on these graphs are nearest to the best. A power of `r`, other ways to add the two terms, and a term for drift
-/// within a round brought nothing on other graphs. `docs/planning.md` has the table.
+/// Measured: softmax regression on the digits, sorted by label, to an accuracy of 0.9, with 1 to 8 local steps on 13
+/// graphs. Rounds to the target were `T (1 / H + s r)` with `T` about 190 gradient steps, and `s` from 0.15 to 0.4,
+/// depending on the graph. At 0.25 the choices on these graphs are nearest to the best. A power of `r`, other ways to
+/// add the two terms, and a term for drift within a round did not improve choices on other graphs. `docs/planning.md`
+/// has the table.
 const DRIFT_SENSITIVITY: f64 = 0.25;
 
-/// What a plan costs under an objective: seconds where the links have been measured, otherwise slots on a broadcast
-/// medium and payloads per node on another. None where the forecast does not know it.
+/// The cost of a plan under an objective: seconds where the links have been measured, otherwise slots on a broadcast
+/// medium and payloads per node on a point-to-point one. `None` where the forecast lacks it.
 ///
-/// For training it is the cost of a round times `1 / H + 0.25 h r`, with `H` local steps, the `heterogeneity` `h` of the data
-/// and the [`drift::response`] `r`: what a gradient step costs, as a share of the time to a given accuracy. Rounds to an
-/// accuracy are those in which the gradient steps take place, which `H` divides, and those in which nodes come together
-/// again, which it does not (Koloskova et al., "A Unified Theory of Decentralized SGD with Changing Topology and Local
-/// Updates", ICML 2020, theorem 2: of the terms of its bound on gradient steps, those of the noise do not grow with `H`,
-/// that of the network is proportional to it, and with it the number of its rounds is constant).
+/// For training it is the cost of a round times `1 / H + 0.25 h r`, with `H` local steps, the `heterogeneity` `h` of
+/// the data and the [`drift::response`] `r`. It is the cost of a gradient step, as a share of the time to a given
+/// accuracy. That time has two parts. The rounds in which the gradient steps take place are divided by `H`; those in
+/// which nodes agree again are not (Koloskova et al., "A Unified Theory of Decentralized SGD with Changing Topology and
+/// Local Updates", ICML 2020, theorem 2: of the terms of its bound on gradient steps, those of the noise do not grow
+/// with `H`; that of the network is proportional to it, and the number of its rounds is thus constant).
 #[must_use]
 pub fn cost(plan: &Plan, objective: Objective, heterogeneity: f64) -> Option<f64> {
     let forecast = plan.forecast();
@@ -82,7 +83,7 @@ pub fn cost(plan: &Plan, objective: Objective, heterogeneity: f64) -> Option<f64
     }
 }
 
-/// The plan with the least cost among all methods. Its method is the chosen one, its parameters tell why.
+/// The plan with the least cost among all methods. Its method is the chosen one; its parameters give the reason.
 pub(super) fn choose(topology: &Topology, options: &DesignOptions) -> Result<Plan, DesignError> {
     let mut priced: Vec<(f64, Plan)> = Vec::new();
     let mut refusals = Vec::new();
@@ -101,7 +102,7 @@ pub(super) fn choose(topology: &Topology, options: &DesignOptions) -> Result<Pla
         }
     }
     refusals.extend(skipped.iter().map(|method| format!("{method}: not tried, too slow for so many nodes")));
-    // Stable: among equals the first of the list.
+    // The sort is stable: among equals the first of the list.
     priced.sort_by(|a, b| a.0.total_cmp(&b.0));
     let mut priced = priced.into_iter();
     let Some((cost, best)) = priced.next() else {
@@ -120,7 +121,7 @@ pub(super) fn choose(topology: &Topology, options: &DesignOptions) -> Result<Pla
     Ok(best)
 }
 
-/// All methods but auto and those for solvers; on large topologies exact averaging, which scales best, comes first.
+/// All methods but `auto` and those for solvers. On large topologies exact averaging, which scales best, comes first.
 fn in_order(nodes: usize) -> Vec<Method> {
     let mut methods: Vec<Method> = Method::ALL.into_iter().filter(|method| method.is_tried_by_auto()).collect();
     if nodes > MAX_SEARCHED_NODES {
@@ -129,7 +130,7 @@ fn in_order(nodes: usize) -> Vec<Method> {
     methods
 }
 
-/// Whether a method is left out on a topology of so many nodes.
+/// Returns `true` if a method is left out on a topology of `nodes` nodes.
 fn is_too_slow(method: Method, nodes: usize, has_plan: bool) -> bool {
     match method {
         Method::ExactAverage => false,
@@ -157,7 +158,7 @@ fn reason(cost: f64, best: &Plan, next: Option<(f64, Plan)>, objective: Objectiv
     format!("{} {unit} {what}{next}", digits(cost))
 }
 
-/// Whether the period's graph stays strongly connected after the losses that it has to survive.
+/// Checks that the period's graph stays strongly connected after the losses that it has to survive.
 pub(super) fn survives(plan: &Plan, tolerance: FaultTolerance) -> Result<(), DesignError> {
     if tolerance == FaultTolerance::None {
         return Ok(());

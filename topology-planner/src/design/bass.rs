@@ -1,6 +1,6 @@
 //! BASS (Herrera, Chen and Larsson, "Faster convergence with less communication: Broadcast-based subgraph sampling for
-//! decentralized learning over wireless networks", IEEE Open Journal of the Communications Society, 2025): nodes that can
-//! broadcast together form subsets, and in each step some of the subsets broadcast, one slot each.
+//! decentralized learning over wireless networks", IEEE Open Journal of the Communications Society, 2025): nodes that
+//! can broadcast together form subsets, and in each step some of the subsets broadcast, one slot each.
 //!
 //! 1. The nodes are partitioned into collision-free subsets ([`subsets`]).
 //! 2. Matrices are symmetric, so an edge mixes in a step only if both its ends broadcast in it.
@@ -10,12 +10,12 @@
 //! 4. `bass-optimised` chooses among 100 sets of subsets, by how often to draw each and with which weights on its edges
 //!    ([`mixture`]). The steps of the heuristic are among them, so that it is never worse than the heuristic.
 //!
-//! A period of steps is drawn ([`sampled`](super::sampled)); its matrices are all there will ever be, so the expectation
-//! of both designs is the mean over the period. A subset that broadcasts where nobody can answer has no edge and takes no
-//! slot; the budget counts it all the same when the heuristic draws.
+//! A period of steps is drawn ([`sampled`](super::sampled)) and then repeated, so the expectation of both designs is
+//! the mean over the period. A subset that broadcasts while none of its neighbours does has no edge and takes no slot;
+//! the budget still counts it when the heuristic draws.
 //!
-//! Without a budget, a step takes 60 % of the slots in which all would broadcast: \[NH\] section 6 compares BASS at 18 of
-//! 28 and 14 of 28.
+//! Without a budget, a step takes 60 % of the slots in which all nodes would broadcast: \[NH\] section 6 compares BASS
+//! at 18 of 28 and 14 of 28.
 
 mod importance;
 mod mixture;
@@ -40,19 +40,19 @@ use crate::{
     plan::{Medium, Parameter, Step, StepDraft},
 };
 
-/// How many sets of subsets `bass-optimised` chooses from, as in the experiments of the paper.
+/// Number of sets of subsets that `bass-optimised` chooses from, as in the experiments of the paper.
 const CANDIDATES: usize = 100;
 
-/// The budget, where none is given: this fraction of the subsets.
+/// The default budget, as a fraction of the subsets.
 const DEFAULT_BUDGET: f64 = 0.6;
 
 /// Eigenvalue decompositions in the search for probabilities and weights, at the default effort.
 const SPECTRA: usize = 300;
 
-/// The same for the weights of a period that is drawn.
+/// Eigenvalue decompositions in the search for the weights of a drawn period, at the default effort.
 const FINAL_SPECTRA: usize = 90;
 
-/// How many periods are drawn from the optimised probabilities to take the best of.
+/// Number of periods drawn from the optimised probabilities, of which the best is taken.
 const DRAWS: usize = 8;
 
 /// Draws a period of steps.
@@ -101,8 +101,8 @@ impl Sampler<'_> {
         Ok(self.sample(period, weight))
     }
 
-    /// A period in which every subset broadcasts about as often as its probability says; none if no such period joins
-    /// all nodes.
+    /// A period in which every subset broadcasts about as often as its probability requires; `None` if no such period
+    /// joins all nodes.
     fn draw(&self, budget: usize) -> Option<Period> {
         let topology = self.request.topology;
         let probabilities = importance::probabilities(topology, &self.subsets, budget as f64);
@@ -139,7 +139,7 @@ impl Sampler<'_> {
         Sample { mixture: Mixture::new(nodes, self.budget as f64, candidates, shares), steps }
     }
 
-    /// A step with one weight on all edges, or with less where a node could not give so much to all its neighbours.
+    /// A step with one weight on all edges, reduced where a node could not give that much to all its neighbours.
     fn candidate(&self, active: Vec<usize>, weight: f64) -> Candidate {
         let edges = self.subsets.edges(&active);
         let degree = sampled::max_degree(self.request.topology.node_count(), std::iter::once(&edges));
@@ -147,8 +147,8 @@ impl Sampler<'_> {
         Candidate { weights: vec![weight; edges.len()], cost: self.subsets.cost(&active), edges, active }
     }
 
-    /// The better of two: a period drawn from optimised probabilities, and that of the heuristic; both with optimised
-    /// weights.
+    /// The better of two periods, both with optimised weights: one drawn from optimised probabilities, and that of the
+    /// heuristic.
     fn optimised(&self, heuristic: Sample) -> Result<Sample, DesignError> {
         let mut rng = ChaCha8Rng::seed_from_u64(self.request.options.seed ^ 1);
         let spectra = sampled::spectra(self.request, SPECTRA);
@@ -163,7 +163,8 @@ impl Sampler<'_> {
         Ok(best)
     }
 
-    /// The steps of the heuristic, and others up to [`CANDIDATES`]: half of them drawn like those, half evenly.
+    /// The steps of the heuristic and others up to [`CANDIDATES`]: half of them drawn with its probabilities, half with
+    /// equal ones.
     fn with_more_candidates(&self, heuristic: &Sample, rng: &mut ChaCha8Rng) -> Mixture {
         let mut candidates = heuristic.mixture.candidates().to_vec();
         let weights = candidates.iter().flat_map(|candidate| &candidate.weights);
@@ -180,9 +181,10 @@ impl Sampler<'_> {
         Mixture::new(self.request.topology.node_count(), self.budget as f64, candidates, shares)
     }
 
-    /// Of some periods drawn by the shares of a mixture, the one that contracts most within the budget; none if none is.
+    /// Of `DRAWS` periods drawn by the shares of a mixture, the one that contracts most within the budget; `None` if
+    /// none fits.
     fn best_draw(&self, mixture: &Mixture, length: usize, rng: &mut ChaCha8Rng) -> Result<Option<Sample>, DesignError> {
-        // In the order of their costs: neighbours then stand in for one another at little difference in slots.
+        // In the order of their costs: rounding then exchanges candidates for ones with similar slots.
         let candidates = mixture.candidates();
         let mut order: Vec<usize> = (0..candidates.len()).collect();
         order.sort_by_key(|&number| candidates[number].cost);
@@ -206,7 +208,7 @@ impl Sampler<'_> {
         Ok(best.map(|(_, sample)| sample))
     }
 
-    /// The sample with the best weights for how often each step is really in it, as a plan holds them.
+    /// The sample with the best weights for the frequencies that its steps really have, rounded as a plan holds them.
     fn polished(&self, mut sample: Sample) -> Result<Sample, DesignError> {
         let spectra = sampled::spectra(self.request, FINAL_SPECTRA);
         sample.mixture.map_weights(sampled::planned_weight);
@@ -253,7 +255,7 @@ impl Sampler<'_> {
     }
 }
 
-/// In what fraction of the steps each number is.
+/// For each number, the fraction of the steps that have it.
 fn shares_of(steps: &[usize], count: usize) -> Vec<f64> {
     let mut shares = vec![0.0; count];
     let share = 1.0 / steps.len().max(1) as f64;

@@ -1,8 +1,8 @@
-//! How much a random symmetric step contracts disagreement.
+//! The contraction of disagreement by a random symmetric step.
 //!
 //! With `W = I - a L`, `L` the Laplacian of a random graph, one step shrinks the expected squared distance from the
-//! average by `|| E[W W] - J || = || I - 2 a E[L] + a^2 E[L L] - J ||` at least, `J` the matrix of averaging: the mixing
-//! rate of MATCHA (Wang et al., 2022, theorem 2) and BASS (Herrera et al., 2025, section IV).
+//! average by `|| E[W W] - J || = || I - 2 a E[L] + a^2 E[L L] - J ||` at least, `J` the matrix of averaging: the
+//! mixing rate of MATCHA (Wang et al., 2022, theorem 2) and BASS (Herrera et al., 2025, section IV).
 
 use faer::Mat;
 
@@ -53,7 +53,8 @@ impl Moments {
         Ok(moduli.first().copied().unwrap_or(0.0))
     }
 
-    /// The weight up to `most` with the least contraction, which is convex in it: golden-section search.
+    /// The weight up to `most` with the least contraction, by golden-section search: the contraction is convex in the
+    /// weight.
     pub(super) fn best_weight(&self, most: f64) -> Result<f64, DesignError> {
         const GOLDEN: f64 = 0.618_033_988_749_894_9;
         let (mut low, mut high) = (0.0, most);
@@ -70,7 +71,7 @@ impl Moments {
                 at_right = self.contraction(right)?;
             }
         }
-        // Golden-section search never looks at the ends, and often the largest weight is the best.
+        // Golden-section search never looks at the ends, and the largest weight is often the best.
         let middle = f64::midpoint(low, high);
         if self.contraction(most)? <= self.contraction(middle)? { Ok(most) } else { Ok(middle) }
     }

@@ -4,15 +4,16 @@ use super::{DesignError, Request};
 use crate::{minimum_degree_spanning_tree::minimum_degree_spanning_tree, topology::Topology};
 
 impl Request<'_> {
-    /// The topology of the request, with as many of its edges as the limit on receivers leaves; what interferes stays the
+    /// The topology of the request, with as many of its edges as the limit on receivers allows; interference stays the
     /// same. For designs that use edges both ways.
     ///
-    /// A spanning tree of small degree comes first; then every edge that still fits, those with the fewest edges beside
-    /// them first.
+    /// A spanning tree of small degree comes first; then every edge that still fits, those whose ends have the smallest
+    /// sum of degrees first.
     ///
     /// # Errors
     ///
-    /// The spanning tree needs more receivers than allowed; its degree is within one of the least possible.
+    /// `DesignError::DegreeLimit` if the spanning tree needs more receivers than allowed; its degree is within one of
+    /// the least possible.
     pub(super) fn degree_limited(&self) -> Result<Topology, DesignError> {
         let topology = self.topology;
         let degree = |node: usize| topology.neighbors(node).len();

@@ -1,11 +1,11 @@
-//! The exact average in one period: gather to a root, scatter from it.
+//! The exact average in one period: gathering to a root, then scattering from it.
 //!
-//! Push-sum with a periodic matrix whose product is `J / n`: on the way up a node keeps nothing and pushes all it holds;
-//! on the way down it keeps 1 and pushes each receiver the number of nodes that one will serve. The ratio `x / w` is the
-//! average from the root's last reception on, so one broadcast serves all receivers. Schedules of this kind on a radio
-//! channel are aggregation and broadcast trees (Chen, Hu and Zhu, "Minimum data aggregation time problem in wireless
-//! sensor networks", 2005; Gandhi, Parthasarathy and Mishra, "Minimizing broadcast latency and redundancy in ad hoc
-//! networks", 2003); the two need not be one tree here.
+//! Push-sum with a periodic matrix whose product is `J / n`. While gathering, a node keeps nothing and pushes all its
+//! mass; while scattering, it keeps 1 and pushes to each receiver the number of nodes which that one will serve. The
+//! ratio `x / w` is the average from the root's last reception on, so one broadcast serves all receivers. Schedules of
+//! this kind on a radio channel are aggregation and broadcast trees (Chen, Hu and Zhu, "Minimum data aggregation time
+//! problem in wireless sensor networks", 2005; Gandhi, Parthasarathy and Mishra, "Minimizing broadcast latency and
+//! redundancy in ad hoc networks", 2003); the two need not be one tree here.
 //!
 //! Both phases are built greedily ([`gather`], [`scatter`]) and then shortened by simulated annealing
 //! ([`gather_search`], [`scatter_search`]) until they meet a lower bound ([`lower_bound`]) or the effort is spent.
@@ -35,7 +35,7 @@ use crate::{
     topology::Topology,
 };
 
-/// Gathers and scatters in as few slots as the effort finds, or on a point-to-point medium in as few steps.
+/// Gathers and scatters in as few slots, or on a point-to-point medium in as few steps, as the effort finds.
 pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
     check_length(request.topology)?;
     match request.options.medium {
@@ -44,7 +44,7 @@ pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
     }
 }
 
-/// What is too long is refused before it is made: all to a node in the middle and back takes twice its eccentricity.
+/// Refuses a plan that is too long before it is made: to a node in the middle and back takes twice its eccentricity.
 fn check_length(topology: &Topology) -> Result<(), DesignError> {
     let nodes = topology.node_count();
     if nodes <= MAX_STEPS {
@@ -65,7 +65,7 @@ fn broadcast(request: &Request<'_>) -> Result<Design, DesignError> {
     let mut schedule = search_from_seed(&channel, request, least)?;
     if let Some(limit) = options.max_out_degree.filter(|&limit| limit < schedule.max_out_degree(topology.node_count()))
     {
-        // Along a tree a node has no more receivers than the tree has edges there.
+        // In a tree a node has at most as many receivers as it has edges.
         let tree = SpanningTree::within(topology, limit).map_err(|needed| too_few_receivers(request, limit, needed))?;
         schedule = search_from_seed(&Channel::restricted(topology, &tree.edges()), request, least)?;
     }
@@ -84,7 +84,7 @@ fn search_from_seed(channel: &Channel<'_>, request: &Request<'_>, least: usize) 
     search::search(channel, request.options.effort, least, &mut rng).map_err(given_up)
 }
 
-/// Up and down a tree of little depth, all nodes of a level at once: twice the depth in steps.
+/// Gathers and scatters along a tree of small depth, all nodes of a level at once, in twice the depth in steps.
 fn point_to_point(request: &Request<'_>) -> Result<Design, DesignError> {
     let topology = request.topology;
     let limit = request.options.max_out_degree.unwrap_or(usize::MAX);

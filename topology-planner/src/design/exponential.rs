@@ -1,10 +1,11 @@
 //! Exponential graphs: node `i` sends to `i + 2^k` modulo `n`, for all powers of two below `n`.
 //!
-//! `exponential` uses all `k` in every step, with uniform columns (Assran et al., "Stochastic Gradient Push for Distributed
-//! Deep Learning", 2019). `one-peer-exponential` uses one `k` per step, half kept and half sent, so that a node sends one
-//! payload per gradient step; its period is `ceil(log2 n)` steps, which average exactly when `n` is a power of two (Ying
-//! et al., "Exponential graph is provably efficient for decentralized deep training", 2021). Both are made for media where
-//! any two nodes can talk; on a broadcast medium the links of each step are put into slots like any others.
+//! `exponential` uses all `k` in every step, with uniform columns (Assran et al., "Stochastic Gradient Push for
+//! Distributed Deep Learning", 2019). `one-peer-exponential` uses one `k` per step, half kept and half sent, so that a
+//! node sends one payload per gradient step; its period is `ceil(log2 n)` steps, which average exactly when `n` is a
+//! power of two (Ying et al., "Exponential graph is provably efficient for decentralized deep training", 2021). Both
+//! are made for media on which any two nodes can exchange messages; on a broadcast medium the links of each step are
+//! put into slots like any others.
 //!
 //! Nodes are taken in the order of the topology, whatever the seed.
 
@@ -47,7 +48,7 @@ pub(crate) fn offsets(nodes: usize) -> Vec<usize> {
     std::iter::successors(Some(1), |offset| Some(2 * offset)).take_while(|&offset| offset < nodes).collect()
 }
 
-/// The matrix of these offsets together, on nodes in their own order: uniform columns.
+/// The matrix of these offsets together, on nodes in their own order, with uniform columns.
 pub(crate) fn step(nodes: usize, offsets: &[usize]) -> MixingMatrix {
     let links = |&offset: &usize| (0..nodes).map(move |node| Link::new(node, (node + offset) % nodes));
     MixingMatrix::uniform_columns(&Digraph::new(nodes, offsets.iter().flat_map(links)))
@@ -65,7 +66,7 @@ impl Circle {
         Self { nodes }
     }
 
-    /// From every node to the one `offset` places on.
+    /// The links from every node to the one `offset` places on.
     fn links(&self, offset: usize) -> impl Iterator<Item = Link> {
         let places = 0..self.nodes.len();
         places.map(move |place| Link::new(self.nodes[place], self.nodes[(place + offset) % self.nodes.len()]))
@@ -83,7 +84,7 @@ impl Request<'_> {
         DesignError::MissingLink { method: self.method, from: name(link.from), to: name(link.to), nodes }
     }
 
-    /// Each step is a round: none may take more slots than the budget.
+    /// Checks that no step takes more slots than the budget: each step is a round.
     fn check_slots(&self, steps: &[Step]) -> Result<(), DesignError> {
         let needed = steps.iter().map(|step| step.slots().len()).max().unwrap_or(0);
         match self.options.budget_slots {

@@ -8,10 +8,10 @@
 //!    `L_j L_j = 2 L_j` and matchings are active independently, `E[L L] = E[L]^2 + 2 sum_j p_j (1 - p_j) L_j`.
 //! 4. A period of steps is drawn ([`sampled`](super::sampled)).
 //!
-//! Matchings are meant to be active at the same time, and know nothing of interference. On a broadcast medium the links of
-//! a step are put into slots like any others; a budget of slots is turned into the largest `C` whose drawn steps need no
-//! more on average. (\[NH\] section 6.1.2 gives MATCHA the percentage of its own full cost that the other design has of
-//! its own, and lets the slots fall where they may.)
+//! Matchings are meant to be active at the same time and take no account of interference. On a broadcast medium the
+//! links of a step are put into slots like any others; a budget of slots is turned into the largest `C` whose drawn
+//! steps need no more on average. (\[NH\] section 6.1.2 instead gives MATCHA the percentage of its own full cost that
+//! the other design has of its own, whatever slots result.)
 
 mod activation;
 
@@ -41,7 +41,7 @@ const SPECTRA: usize = 200;
 /// Halvings of the interval in which the largest budget within the slots lies.
 const HALVINGS: usize = 10;
 
-/// A period that takes this fraction of the slots allowed is near enough.
+/// The fraction of the allowed slots from which on a period is accepted.
 const NEAR_BUDGET: f64 = 0.98;
 
 /// Draws a period of steps.
@@ -61,7 +61,7 @@ struct Sampler<'r> {
     matchings: Vec<Vec<Edge>>,
 }
 
-/// A drawn period and what it was drawn from.
+/// A drawn period, with the budget and the probabilities it was drawn from.
 struct Sample {
     budget: f64,
     activation: Activation,
@@ -69,7 +69,7 @@ struct Sample {
 }
 
 impl Sampler<'_> {
-    /// A period within a communication budget; none if its edges never join all nodes.
+    /// A period within a communication budget; `None` if its edges never join all nodes.
     fn sample(&self, budget: f64) -> Result<Option<Sample>, DesignError> {
         let nodes = self.request.topology.node_count();
         let spectra = sampled::spectra(self.request, SPECTRA);
@@ -111,7 +111,7 @@ impl Sampler<'_> {
         active.iter().flat_map(|&matching| self.matchings[matching].iter().copied()).collect()
     }
 
-    /// The slots a step takes on average. The final steps may take fewer, by searched colourings.
+    /// The average slots of a step. The final steps may take fewer, by searched colourings.
     fn mean_slots(&self, period: &Period) -> f64 {
         let slots = |active: &Vec<usize>| {
             let edges = self.edges(active);
@@ -162,7 +162,8 @@ impl Sampler<'_> {
         Ok(Design { steps: steps.iter().map(step).map(Step::sorted).collect(), round_length: Some(1), parameters })
     }
 
-    /// Why a period with the default budget does not join all nodes; only a search that is cut very short can fail so.
+    /// The error for a period with the default budget that does not join all nodes; only a search that is cut very
+    /// short can fail so.
     fn nothing_joins_all(&self) -> DesignError {
         DesignError::SampleDisconnected { method: self.request.method, steps: sampled::MOST_STEPS }
     }

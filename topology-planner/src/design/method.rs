@@ -2,7 +2,7 @@
 
 use std::{fmt, str::FromStr};
 
-/// How to choose links, weights and slots.
+/// A design: a way to choose links, weights and slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
 #[non_exhaustive]
 pub enum Method {
@@ -36,7 +36,8 @@ pub enum Method {
     LazyMetropolis,
     /// `(I + W) / 2` with `W = I - 0.99 L / d`, the Laplacian `L` and the largest degree `d`.
     LazyLaplacian,
-    /// `I - L / lambda`, with the largest eigenvalue of the Laplacian: the fastest of its kind without a negative eigenvalue.
+    /// `I - L / lambda`, with the largest eigenvalue of the Laplacian: the fastest of its kind without a negative
+    /// eigenvalue.
     ScaledLaplacian,
 }
 
@@ -61,14 +62,15 @@ impl Method {
         Self::ScaledLaplacian,
     ];
 
-    /// Whether `auto` tries it.
+    /// Returns `true` if `auto` tries the method.
     #[must_use]
     pub fn is_tried_by_auto(self) -> bool {
         self != Self::Auto && !self.is_for_solvers()
     }
 
-    /// Whether it is one of the symmetric matrices without negative eigenvalues that solvers of coupled problems mix with.
-    /// They use every edge, and trainings have no use for what they give up for that: `auto` does not try them.
+    /// Returns `true` for the symmetric matrices without negative eigenvalues that solvers of coupled problems mix
+    /// with. They use every edge, and give up speed for eigenvalues that training has no use for: `auto` does not try
+    /// them.
     #[must_use]
     pub const fn is_for_solvers(self) -> bool {
         matches!(

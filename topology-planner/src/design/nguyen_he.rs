@@ -1,11 +1,11 @@
 //! Algorithm 1 of Nguyen and He \[NH\], and the choice of its parameter `K`.
 //!
 //! `K*` minimises eq. 19 after step 3, the lowest `K` among equals, with one exception. When the oriented graph is a
-//! directed ring through all nodes (`D+ = 1`), eq. 19 is at its best by far and misleads: any one more link raises `D+`
-//! to 2 but leaves the distance from its receiver's side round to its transmitter at `n - 1`, so step 4 can never pay for
-//! it and the ring stays a ring, whose `|lambda_2|` is `cos(pi / n)`. On a dense topology its neighbours among the `K`
-//! mix fifty times faster. So a ring is taken only if it needs no more slots per neper than the finished design of the
-//! best `K` without one; on a topology that is itself a ring, it does.
+//! directed ring through all nodes (`D+ = 1`), eq. 19 is far below all others and misleads. One more link raises `D+`
+//! to 2, but leaves at `n - 1` the distance from the node after its transmitter round to the transmitter. So step 4 can
+//! never pay for it, and the ring stays a ring, whose `|lambda_2|` is `cos(pi / n)`. On a dense topology its neighbours
+//! among the `K` mix fifty times faster. So a ring is taken only if it needs no more slots per neper than the finished
+//! design of the best `K` without one; on a topology that is itself a ring, it does.
 
 mod trials;
 
@@ -35,7 +35,7 @@ const SWEEP_EDGES_PER_NODE: usize = 2;
 /// Effort of colouring: a step-3 graph has few links, and is mostly coloured optimally at once.
 const COLORING_EFFORT: u32 = 1;
 
-/// Up to this `K` a sweep goes on in any case: on small topologies to the last edge.
+/// Up to this `K` a sweep continues in any case: on small topologies to the last edge.
 const SWEEP_AT_LEAST: usize = 256;
 
 /// Eq. 19 after step 3 of Algorithm 1 for every `K` that was tried.
@@ -57,7 +57,8 @@ pub struct SweepPoint {
 }
 
 /// Tries every `K` from 0 to the number of edges outside the spanning tree, at most `2 n` or 256, whichever is more:
-/// steps 1 to 3 of Algorithm 1 and eq. 19. O(n (n + m)) for each `K`; designs compute it only where it may be the least.
+/// steps 1 to 3 of Algorithm 1 and eq. 19. O(n (n + m)) for each `K`; designs compute it only where it may be the
+/// least.
 ///
 /// ```
 /// use mingle_planner::{Topology, design::sweep};
@@ -104,11 +105,11 @@ pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
 pub(super) struct Choice {
     extra_edges: usize,
     pub(super) step: StepDraft,
-    /// Where the sweep was cut short because the topology is large, the first `K` that was not tried.
+    /// The first `K` that was not tried, where the sweep was cut short because the topology is large.
     searched_below: Option<usize>,
 }
 
-/// `K*` and its design, see the top of the file.
+/// `K*` and its design; see the module's documentation.
 pub(super) fn best(topology: &Topology) -> Choice {
     let mut trials = Trials::new(topology, sweep_limit(topology));
     let finish = |trials: &Trials<'_>, extra_edges| (extra_edges, algorithm_1(topology, trials.oriented(extra_edges)));
@@ -126,9 +127,9 @@ pub(super) fn best(topology: &Topology) -> Choice {
     Choice { extra_edges, step, searched_below: trials.is_bounded().then(|| trials.len()) }
 }
 
-/// The design of the tree alone (`K = 0`), if it takes fewer slots and is no worse by eq. 16 at the end; else the given
-/// one. On dense topologies with a hub, step 4 fills up both to the same degrees and diameter, and extra edges only cost
-/// slots; eq. 19 after step 3 does not see that.
+/// The design of the tree alone (`K = 0`), if it takes fewer slots and is no worse by eq. 16 at the end; otherwise the
+/// given one. On dense topologies with a hub, step 4 fills up both to the same degrees and diameter, and extra edges
+/// only cost slots; eq. 19 after step 3 does not show that.
 fn better_tree(topology: &Topology, trials: &Trials<'_>, other: (usize, StepDraft)) -> (usize, StepDraft) {
     if other.0 == 0 {
         return other;
@@ -145,7 +146,7 @@ fn ln_objective_16_of(topology: &Topology, draft: &StepDraft) -> f64 {
     ln_objective_16(draft.slots.len(), diameter, graph.max_out_degree())
 }
 
-/// Steps 1 to 3: the oriented links.
+/// The oriented links after steps 1 to 3.
 pub(super) fn oriented(topology: &Topology, extra_edges: usize) -> Vec<Link> {
     let mut edges = minimum_degree_spanning_tree(topology);
     let farthest = FarthestEdges::new(topology, &edges);
@@ -153,7 +154,7 @@ pub(super) fn oriented(topology: &Topology, extra_edges: usize) -> Vec<Link> {
     orient(topology.node_count(), &edges)
 }
 
-/// Slots for the links after step 3, and step 4.
+/// The step made of oriented links after step 3: their slots, and step 4.
 fn algorithm_1(topology: &Topology, oriented: Vec<Link>) -> StepDraft {
     let nodes = topology.node_count();
     let conflicts = ConflictGraph::new(topology, oriented);

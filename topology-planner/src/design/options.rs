@@ -1,76 +1,76 @@
-//! What a design needs besides the topology.
+//! Options of a design.
 
 use std::{fmt, str::FromStr};
 
 use super::DesignError;
 use crate::{network::Network, plan::Medium};
 
-/// What a design needs besides the topology.
+/// The inputs of a design besides the topology.
 #[derive(Debug, Clone, PartialEq)]
 pub struct DesignOptions {
     /// `K` of Algorithm 1; a choice of [`Method::NguyenHe`](super::Method::NguyenHe) only.
     pub extra_edges: ExtraEdges,
-    /// Seed of every random choice. Ties go to the lowest node, 0 to `n - 1`; with a seed other than 0 the nodes are
-    /// first shuffled by it: another tree, other searches, another plan, for those who want to choose among several.
+    /// Seed of every random choice. Ties go to the lowest node, 0 to `n - 1`. A seed other than 0 first shuffles the
+    /// nodes, which gives another tree, other searches and another plan, for a choice among several.
     pub seed: u64,
     /// Gradient steps per round.
     pub local_steps: u32,
-    /// How different the data of the nodes are, from 0, where all look alike, to 1, where each node has one class or two:
-    /// what [`Method::Auto`](super::Method::Auto) has to assume to know what disagreement costs.
+    /// Difference between the data of the nodes, from 0, where all look alike, to 1, where each node has one class or
+    /// two. [`Method::Auto`](super::Method::Auto) derives the cost of disagreement from it.
     pub heterogeneity: f64,
-    /// How long to search, as a number of iterations that each design scales to its own: a plan does not depend on the
-    /// machine. 10 by default; twice the effort takes about twice the time.
+    /// Length of the search, as a number of iterations that each design scales to its own: a plan does not depend on
+    /// the machine. 10 by default; twice the effort takes about twice the time.
     pub effort: u32,
     /// The most slots a round may take.
     pub budget_slots: Option<usize>,
     /// The most receivers a node may have in a period.
     pub max_out_degree: Option<usize>,
-    /// Whether links share a channel.
+    /// The kind of medium: links that share a channel, or separate ones.
     pub medium: Medium,
-    /// What the links can carry, for a forecast in seconds and bytes. Of the topology as it is given.
+    /// The capacities of the links of the topology as given, for a forecast in seconds and bytes.
     pub network: Option<Network>,
-    /// The most bytes a node may send in a round; needs a network, which knows the size of a payload.
+    /// The most bytes a node may send in a round; needs a network, which holds the size of a payload.
     pub max_upload_bytes: Option<u64>,
-    /// What [`Method::Auto`](super::Method::Auto) chooses by.
+    /// The cost by which [`Method::Auto`](super::Method::Auto) chooses.
     pub objective: Objective,
-    /// Which losses the period's graph has to survive.
+    /// The losses that the period's graph has to survive.
     pub fault_tolerance: FaultTolerance,
 }
 
-/// What [`Method::Auto`](super::Method::Auto) chooses by; less is better.
+/// The cost by which [`Method::Auto`](super::Method::Auto) chooses; less is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum Objective {
-    /// The slots of a gradient step, and what it costs that nodes with different data drift apart; see
+    /// The slots of a gradient step, and the cost of the drift between nodes with different data; see
     /// [`cost`](super::cost).
     #[default]
     Training,
-    /// Slots until all agree to 1e-2: averaging alone.
+    /// Slots until all nodes agree to 1e-2: averaging alone.
     Agreement,
 }
 
-/// Which losses leave the rest of a period's graph strongly connected.
+/// The losses that leave the rest of a period's graph strongly connected.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
 pub enum FaultTolerance {
-    /// Any loss may cut somebody off.
+    /// Any loss may cut nodes off.
     #[default]
     None,
-    /// The loss of any one link does not.
+    /// The loss of any one link cuts no node off.
     AnyLink,
-    /// The loss of any one node does not.
+    /// The loss of any one node cuts no other off.
     AnyNode,
 }
 
-/// A text that names no choice.
+/// The error for a text that names no choice.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error("{text:?} is not {what}: use {choices}")]
 pub struct UnknownChoice {
     /// The text.
     pub text: String,
-    /// What it should have been.
+    /// The kind of choice that was expected.
     pub what: &'static str,
-    /// What there is.
+    /// The possible choices.
     pub choices: &'static str,
 }
 
@@ -118,7 +118,7 @@ impl Default for DesignOptions {
     }
 }
 
-/// How many edges are added to the spanning tree: `K` of Algorithm 1.
+/// The number of edges added to the spanning tree: `K` of Algorithm 1.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 pub enum ExtraEdges {
     /// The `K` that minimises \[NH\] eq. 19, see [`sweep`](super::sweep).

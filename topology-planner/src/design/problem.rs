@@ -1,9 +1,9 @@
-//! Why there is no plan.
+//! Errors of designs.
 
 use super::Method;
 use crate::{plan::PlanError, spectrum::Unresolved, topology::TopologyError};
 
-/// Why there is no plan.
+/// The reason why there is no plan.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum DesignError {
@@ -13,11 +13,11 @@ pub enum DesignError {
         if method.is_for_solvers() { "clique-phi" } else { "exact-average" }
     )]
     TooManyNodes {
-        /// How many there are.
+        /// The number of nodes.
         nodes: usize,
         /// The method.
         method: Method,
-        /// The most it takes.
+        /// The most nodes the method takes.
         limit: usize,
     },
     /// The topology is too long for an exact average.
@@ -26,14 +26,14 @@ pub enum DesignError {
          {limit} at most: use nguyen-he, tuned, d-psgd or sgp-uniform, or a topology of less diameter"
     )]
     TooLong {
-        /// How many nodes there are.
+        /// The number of nodes.
         nodes: usize,
         /// The least number of steps.
         steps: usize,
-        /// The most a plan has.
+        /// The most steps of a plan.
         limit: usize,
     },
-    /// So many nodes have to send one after the other that a schedule takes too long to make.
+    /// So many nodes have to send one after the other that a schedule takes too long to compute.
     #[error(
         "{method} on {nodes} nodes was given up after {slots} slots, with {left} nodes still to be scheduled: too many nodes \
          share one receiver for so large a broadcast medium, use --medium point-to-point"
@@ -41,7 +41,7 @@ pub enum DesignError {
     TooCrowded {
         /// The method.
         method: Method,
-        /// How many nodes there are.
+        /// The number of nodes.
         nodes: usize,
         /// Slots made so far.
         slots: usize,
@@ -102,7 +102,7 @@ pub enum DesignError {
         from: String,
         /// The receiver.
         to: String,
-        /// How many nodes there are.
+        /// The number of nodes.
         nodes: usize,
     },
     /// The design is made for the other kind of medium.
@@ -119,7 +119,7 @@ pub enum DesignError {
     SampleDisconnected {
         /// The method.
         method: Method,
-        /// How many steps the longest had.
+        /// The number of steps of the longest.
         steps: usize,
     },
     /// A text is not a number of extra edges.
@@ -144,32 +144,32 @@ pub enum DesignError {
     /// A limit in bytes without the size of a payload.
     #[error("a limit on uploads needs link measurements and the size of a payload: give both")]
     UploadWithoutNetwork,
-    /// A plan hangs on one node or link.
+    /// A plan depends on one node or link.
     #[error(
         "the plan of {method} hangs on {critical}: no plan of this method survives its loss; let auto find one that does"
     )]
     Fragile {
         /// The method.
         method: String,
-        /// What it cannot lose.
+        /// The node or link whose loss cuts others off.
         critical: String,
     },
     /// No method has a plan.
     #[error("no design fits: {refusals}")]
     NoDesign {
-        /// What each method says.
+        /// The refusal of each method.
         refusals: String,
     },
-    /// A heterogeneity that is no share.
+    /// A heterogeneity outside of 0 to 1.
     #[error("a heterogeneity of {heterogeneity} is none: give a number from 0 (data alike) to 1 (a class or two each)")]
     Heterogeneity {
-        /// What was asked for.
+        /// The heterogeneity asked for.
         heterogeneity: f64,
     },
     /// A spectrum that the design is optimised by could not be computed.
     #[error("{0}")]
     Spectrum(Unresolved),
-    /// The design does not make a plan.
+    /// The design gives no valid plan.
     #[error(transparent)]
     Plan(#[from] PlanError),
     /// The renumbered topology is refused.

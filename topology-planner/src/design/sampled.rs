@@ -1,12 +1,12 @@
-//! What designs that draw symmetric steps at random have in common.
+//! Common parts of designs that draw symmetric steps at random.
 //!
 //! Such a design is a seeded sequence in the plan: steps drawn once and repeated for ever, with a gradient step before
 //! each. A step uses some edges in both directions with equal weights: its matrix is symmetric, hence push-sum weights
 //! stay 1 and the method is D-PSGD on a changing graph.
 //!
-//! A period is short, so it is drawn with little variance: what should be active in a fraction `p` of `T` steps is active
-//! in `p T` of them, rounded up or down by a random offset that all share, at random places. Marginals, the mean number
-//! of slots and the independence of what is drawn for different things are those of independent draws.
+//! A period is short, so it is drawn with little variance. A thing to be active in a fraction `p` of `T` steps is
+//! active in `p T` of them, rounded up or down by a random offset that all things share, at random places. Marginals,
+//! the mean number of slots and the independence of different things are those of independent draws.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -21,29 +21,30 @@ use crate::{
 /// time is active 32 times), and a plan for the links of a (3, 21)-windmill still fits the wire.
 const STEPS: usize = 64;
 
-/// Fewer, down to [`FEWEST_STEPS`], if the links of all steps would exceed this number, some 14 bytes each.
+/// A period has fewer steps, down to [`FEWEST_STEPS`], if the links of all would exceed this number, some 14 bytes
+/// each.
 const LINKS_IN_PERIOD: f64 = 60_000.0;
 
 const FEWEST_STEPS: usize = 8;
 
-/// More, by doubling up to this number, if the edges of a shorter period do not join all nodes.
+/// The most steps: a period is doubled up to this number while its edges do not join all nodes.
 pub(super) const MOST_STEPS: usize = 1_024;
 
-/// How often a period of one length is drawn.
+/// Number of periods of one length that are drawn.
 const DRAWS: usize = 4;
 
-/// Weights are multiples of this: sums of weights are exact, and the last bits of an eigenvalue solver, which differ from
-/// machine to machine, do not show in a plan.
+/// Weights are multiples of this: sums of weights are exact, and the last bits of an eigenvalue solver, which differ
+/// from machine to machine, do not show in a plan.
 const WEIGHT_UNIT: f64 = 1.0 / (1_u32 << 24) as f64;
 
 /// An edge, `u < v`.
 pub(super) type Edge = (usize, usize);
 
-/// A drawn period: for each step the numbers of what is active in it, ascending.
+/// A drawn period: for each step the numbers of the active things, ascending.
 pub(super) type Period = Vec<Vec<usize>>;
 
 /// Draws periods, longer and longer, until the edges of one join all nodes. `links_per_step` is the expected number;
-/// `edges` tells the edges of a step. `None` if no period of up to [`MOST_STEPS`] does.
+/// `edges` returns the edges of a step. `None` if no period of up to [`MOST_STEPS`] does.
 pub(super) fn draw_joined(
     request: &Request<'_>,
     links_per_step: f64,
@@ -65,7 +66,7 @@ pub(super) fn draw_joined(
     None
 }
 
-/// Whether the edges join all nodes.
+/// Returns `true` if the edges join all nodes.
 pub(super) fn joins_all(nodes: usize, edges: impl Iterator<Item = Edge>) -> bool {
     let links = edges.flat_map(|(u, v)| [Link::new(u, v), Link::new(v, u)]);
     Digraph::new(nodes, links).first_cut_off().is_none()
@@ -102,7 +103,7 @@ pub(super) fn rounded_counts(probabilities: &[f64], steps: usize, rng: &mut ChaC
     probabilities.iter().map(count).collect()
 }
 
-/// Fisher and Yates.
+/// Shuffles by the method of Fisher and Yates.
 pub(super) fn shuffle<T>(things: &mut [T], rng: &mut ChaCha8Rng) {
     (1..things.len()).rev().for_each(|last| things.swap(last, below(rng, last + 1)));
 }
@@ -125,19 +126,19 @@ pub(super) fn max_degree<'s>(nodes: usize, steps: impl Iterator<Item = &'s Vec<E
     steps.map(degree).max().unwrap_or(0)
 }
 
-/// The weight as a plan holds it: rounded down, so that what fits still fits.
+/// The weight as a plan holds it, rounded down, so that a sum within a limit stays within it.
 pub(super) fn planned_weight(weight: f64) -> f64 {
     (weight / WEIGHT_UNIT).floor() * WEIGHT_UNIT
 }
 
-/// A number for the parameters of a plan, without the digits that differ from machine to machine, and without the sign of
-/// a zero.
+/// A number for the parameters of a plan, without the digits that differ from machine to machine, and without the sign
+/// of a zero.
 pub(super) fn reported(number: f64) -> f64 {
     (number * 1e6).round() / 1e6 + 0.0
 }
 
-/// How many spectra to look at in a search: `at_default` at the default effort on small graphs. A spectrum is O(n^3), so
-/// there are fewer above 128 nodes, and at least one for each unit of effort.
+/// The number of spectra to compute in a search: `at_default` at the default effort on small graphs. A spectrum is
+/// O(n^3), so there are fewer above 128 nodes, and at least one for each unit of effort.
 pub(super) fn spectra(request: &Request<'_>, at_default: usize) -> usize {
     let nodes = request.topology.node_count();
     let effort = request.options.effort as usize;

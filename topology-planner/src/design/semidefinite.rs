@@ -1,5 +1,5 @@
-//! Symmetric mixing without negative eigenvalues, on every edge: what clique-wise solvers such as NIDS mix with (Watanabe and
-//! Sakurama, \[WS\]), and what they are compared with.
+//! Symmetric mixing matrices without negative eigenvalues, on every edge: those that clique-wise solvers such as NIDS
+//! mix with (Watanabe and Sakurama, \[WS\]), and those that they are compared with.
 
 use faer::Mat;
 
@@ -12,7 +12,7 @@ use crate::{
     topology::Topology,
 };
 
-/// Of the largest weight at which a node of the largest degree still keeps something.
+/// The edge weight of `lazy-laplacian`, as a fraction of that at which a node of the largest degree would keep nothing.
 const MARGIN: f64 = 0.99;
 
 /// The matrix that the method names.
@@ -45,7 +45,7 @@ pub(crate) fn scaled_laplacian_weight(topology: &Topology) -> Result<f64, Design
     largest_eigenvalue(topology).map(|largest| 1.0 / largest)
 }
 
-/// That of the Laplacian. O(n^3).
+/// The largest eigenvalue of the Laplacian. O(n^3).
 fn largest_eigenvalue(topology: &Topology) -> Result<f64, DesignError> {
     let nodes = topology.node_count();
     if nodes > MAX_DENSE_NODES {
@@ -55,7 +55,7 @@ fn largest_eigenvalue(topology: &Topology) -> Result<f64, DesignError> {
         let neighbors = topology.neighbors(row);
         if row == column { neighbors.len() as f64 } else { -f64::from(u8::from(neighbors.contains(&column))) }
     });
-    // It has no negative eigenvalue.
+    // The Laplacian has no negative eigenvalue.
     let moduli = symmetric_moduli(&laplacian).map_err(DesignError::Spectrum)?;
     Ok(moduli.first().copied().unwrap_or(1.0).max(1.0))
 }
@@ -110,7 +110,8 @@ mod tests {
         }
     }
 
-    /// Phi as it is defined: duplicate over the cliques, replace each copy by the weighted mean of its clique, and average.
+    /// Phi as it is defined: duplicate over the cliques, replace each copy by the weighted mean of its clique, and
+    /// average.
     #[test]
     fn phi_is_the_duplication_the_means_of_cliques_and_the_average_of_copies() {
         for expression in GRAPHS {

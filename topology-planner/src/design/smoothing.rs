@@ -1,9 +1,9 @@
-//! The smooth stand-in for an extreme eigenvalue (Nesterov, "Smoothing technique and its applications in semidefinite
-//! optimization", 2007), with the square of the shares as penalty instead of their entropy: it needs no exponentials, and
-//! so gives the same bits on every machine.
+//! A smooth approximation of an extreme eigenvalue (Nesterov, "Smoothing technique and its applications in semidefinite
+//! optimization", 2007), with the square of the shares as penalty instead of their entropy: it needs no exponentials,
+//! and so gives the same bits on every machine.
 
-/// The shares `q` on the simplex that minimise `sum q_k values_k + smoothing / 2 ||q||^2`, for ascending values: as if
-/// water were poured on the lowest ones. The minimum lies between the lowest value and `smoothing / 2` more.
+/// The shares `q` on the simplex that minimise `sum q_k values_k + smoothing / 2 ||q||^2`, for ascending values:
+/// water-filling of the lowest ones. The minimum lies between the lowest value and `smoothing / 2` more.
 pub(super) fn shares_of_lowest(values: &[f64], smoothing: f64) -> Vec<f64> {
     let (mut level, mut sum) = (f64::INFINITY, 0.0);
     for (index, &value) in values.iter().enumerate() {
@@ -18,7 +18,7 @@ pub(super) fn shares_of_lowest(values: &[f64], smoothing: f64) -> Vec<f64> {
     if total > 0.0 {
         shares.iter_mut().for_each(|share| *share /= total);
     } else if let Some(lowest) = shares.first_mut() {
-        // No smoothing to speak of.
+        // The smoothing is negligible.
         *lowest = 1.0;
     }
     shares

@@ -1,4 +1,4 @@
-//! Algorithm 1 of \[NH\] as the start of a search for what it is meant to give: agreement in few slots.
+//! A search for agreement in few slots that starts from Algorithm 1 of \[NH\].
 //!
 //! The measure is slots per neper, `tau / -ln |lambda_2|`, with every node's long-run weight `n pi_i` at or above a
 //! floor. Eq. 19, which Algorithm 1 minimises, hardly predicts it. Three things are searched, in this order:
@@ -6,8 +6,8 @@
 //! 1. Starts: steps 1 to 3 of Algorithm 1 on shuffled nodes (other trees, roots, searches and ties) with random `K`,
 //!    their conflict graphs coloured by tabu search, their slots filled with all links that fit ([`slots`]).
 //! 2. Weights: the columns of every candidate are optimised ([`ColumnWeights`]).
-//! 3. Neighbours: of the best starts, slots are dropped, emptied and refilled, one or two at a time, the weights carried
-//!    over and optimised a little further; what is better stays.
+//! 3. Neighbours: in the best starts a slot is dropped, or up to three are partly emptied, and all are refilled; the
+//!    weights are carried over and optimised a little further. The better candidate stays.
 
 mod slots;
 
@@ -30,7 +30,7 @@ use crate::{
 /// The least long-run weight `n pi_i` of a node: below, its data would hardly count.
 const PERRON_FLOOR: f64 = 0.3;
 
-/// Products of a share and a number that one unit of effort pays for; half a second or so.
+/// Products of a share and a number per unit of effort; half a second or so.
 const PRODUCTS_PER_EFFORT: usize = 1_200_000_000;
 
 /// Steps of weight optimisation for a start, for a neighbour, and at the end.
@@ -38,26 +38,26 @@ const START_STEPS: usize = 40;
 const NEIGHBOR_STEPS: usize = 24;
 const FINAL_STEPS: usize = 400;
 
-/// Above this many nodes the work is bounded so that 1,000 nodes of degree 20 take some seconds. There is no start by the whole of
-/// Algorithm 1, whose sweep and step 4 would take longer than all the rest; there are fewer steps at the end, in the same
-/// proportions, and the plan's parameters say how many.
+/// Above this many nodes the work is bounded so that 1,000 nodes of degree 20 take some seconds. There is no start by
+/// the whole of Algorithm 1, whose sweep and step 4 would take longer than all the rest; there are fewer steps at the
+/// end, in the same proportions, and the plan's parameters record their number.
 const MAX_UNBOUNDED_NODES: usize = 400;
 
-/// The largest `K` of a start there.
+/// The largest `K` of a start above `MAX_UNBOUNDED_NODES`.
 const LARGE_EXTRA_EDGES: usize = 256;
 
-/// Products for the search that a unit of effort pays for on larger graphs, and for the steps at the end whatever the effort.
+/// Products for the search per unit of effort on larger graphs, and for the steps at the end whatever the effort.
 const LARGE_PRODUCTS_PER_EFFORT: usize = 400_000_000;
 const MAX_FINAL_PRODUCTS: usize = 4_000_000_000;
 
-/// How often the floor is raised at the end where mass settles slowly.
+/// Number of times that the floor is raised at the end where mass settles slowly.
 const FLOOR_TRIES: usize = 6;
 
-/// Small graphs leave products over: no more starts and neighbours than this for a unit of effort.
+/// The most starts, and the most neighbours, per unit of effort: small graphs leave products over.
 const STARTS_PER_EFFORT: usize = 30;
 const NEIGHBORS_PER_EFFORT: usize = 300;
 
-/// How many starts are searched further.
+/// Number of starts that are searched further.
 const SEARCHED_STARTS: usize = 3;
 
 /// Searches for the links, slots and weights with the fewest slots per neper.
@@ -89,7 +89,7 @@ struct Candidate {
 }
 
 impl Candidate {
-    /// Slots over the budget first, then slots per neper: less is better.
+    /// The slots over the budget, then slots per neper plus the slots of one period: less is better.
     fn cost(&self, budget: usize) -> (usize, f64) {
         let slots = self.slots.len();
         (slots.saturating_sub(budget), slots.max(1) as f64 * (1.0 + 1.0 / -self.contraction.min(1.0).ln()))
@@ -100,7 +100,7 @@ impl Candidate {
         a.0 < b.0 || (a.0 == b.0 && a.1 < b.1)
     }
 
-    /// Links that the weights left without a share leave their slots too.
+    /// The step. Links that the weights left without a share leave their slots too.
     fn into_step(self) -> StepDraft {
         let (keep, links) = self.weights.into_parts();
         let is_used = |link: &Link| links.binary_search_by_key(link, |weighted| weighted.link()).is_ok();
@@ -116,7 +116,7 @@ struct Search<'r> {
     rng: ChaCha8Rng,
     budget_slots: usize,
     products_left: usize,
-    /// Steps of weight optimisation at the end: [`FINAL_STEPS`], or what is bounded.
+    /// Steps of weight optimisation at the end: [`FINAL_STEPS`], or fewer where the work is bounded.
     final_steps: usize,
     starts: usize,
     neighbors: usize,
@@ -177,15 +177,15 @@ impl<'r> Search<'r> {
         DesignError::DegreeLimit { method: self.request.method, limit, needed: self.filler.least_degree_seen() }
     }
 
-    /// What `nguyen-he` finds with its own choice of `K`, so that this design is never slower.
+    /// The design of `nguyen-he` with its own choice of `K`, so that this design is never slower.
     fn paper_start(&mut self) -> Option<Candidate> {
         let paper = nguyen_he::best(self.request.topology);
         self.starts += 1;
         self.evaluate(paper.step.slots, None, START_STEPS)
     }
 
-    /// Algorithm 1 up to its step 3 on shuffled nodes, with slots filled. None if a node has too many receivers, or the
-    /// weights cannot respect the floor yet.
+    /// Algorithm 1 up to its step 3 on shuffled nodes, with slots filled. `None` if a node has too many receivers, or
+    /// the weights cannot respect the floor yet.
     fn start(&mut self) -> Option<Candidate> {
         self.starts += 1;
         let topology = self.request.topology;
@@ -206,7 +206,7 @@ impl<'r> Search<'r> {
         self.evaluate(filled, None, START_STEPS)
     }
 
-    /// Optimises the weights of some slots. None if they are not strongly connected, or break the floor.
+    /// Optimises the weights of some slots. `None` if they are not strongly connected, or break the floor.
     fn evaluate(&mut self, slots: Vec<Vec<Link>>, known: Option<&MixingMatrix>, steps: usize) -> Option<Candidate> {
         let graph = Digraph::new(self.request.topology.node_count(), slots.iter().flatten().copied());
         if graph.first_cut_off().is_some() {
@@ -222,7 +222,7 @@ impl<'r> Search<'r> {
         (contraction < 1.0).then(|| Candidate { slots, weights: weights.best(), contraction })
     }
 
-    /// Goes to better neighbours until `stop` products are left.
+    /// Moves to better neighbours until `stop` products are left.
     fn improve(&mut self, best: &mut Candidate, stop: usize) {
         let most_neighbors = NEIGHBORS_PER_EFFORT * self.request.options.effort as usize;
         while self.products_left > stop && self.neighbors < most_neighbors {
@@ -240,7 +240,7 @@ impl<'r> Search<'r> {
         }
     }
 
-    /// The same slots, one dropped or one or two emptied in part, and all filled again.
+    /// The same slots, one dropped or up to three emptied in part, and all filled again.
     fn neighbor(&mut self, slots: &[Vec<Link>]) -> Option<Vec<Vec<Link>>> {
         let mut slots = slots.to_vec();
         let rng = &mut self.rng;
@@ -260,7 +260,7 @@ impl<'r> Search<'r> {
         self.filler.fill(slots, &mut self.rng)
     }
 
-    /// The weights of the winner, optimised to the end.
+    /// The winner with its weights optimised to the end.
     fn polish(&mut self, best: Candidate) -> Candidate {
         let graph = Digraph::new(self.request.topology.node_count(), best.slots.iter().flatten().copied());
         let mut weights = ColumnWeights::similar_to(&graph, PERRON_FLOOR, &best.weights);
@@ -277,7 +277,7 @@ impl<'r> Search<'r> {
             if least >= PERRON_FLOOR {
                 break;
             }
-            // At first only let the mass settle.
+            // The first attempt only lets the mass settle.
             weights.raise_floor(if attempt == 0 { 1.0 } else { (PERRON_FLOOR / least).clamp(1.01, 1.2) });
             weights.improve(self.final_steps / 4);
         }
@@ -295,7 +295,7 @@ impl<'r> Search<'r> {
         masses.map_or(0.0, |masses| masses.into_iter().fold(f64::INFINITY, f64::min))
     }
 
-    /// Without slots every link is free: all of them, up to the degree limit, with optimised weights.
+    /// All links up to the degree limit, with optimised weights: without slots every link is free.
     fn point_to_point(&mut self) -> Result<Candidate, DesignError> {
         let topology = self.request.topology;
         let tree = nguyen_he::oriented(topology, 0);

@@ -1,22 +1,23 @@
 //! The diameter of a large graph, by searches from few nodes.
 //!
-//! With a node `c` in the middle, no way from `x` to `y` is longer than that through `c`: `d(x, c) + d(c, y)`. So searches
-//! begin at the nodes that are farthest from `c`, in both directions in turn, until no pair of nodes that were not searched
-//! from can be farther apart than the farthest found (P. Crescenzi et al., "On computing the diameter of real-world directed
-//! (weighted) graphs", SEA 2012). That takes few searches where the farthest nodes are on opposite sides, as in trees and
-//! grids, and all of them where every node is a rim, as on a ring: there the work is limited. A circulant graph needs one.
+//! With a node `c` in the middle, no shortest path from `x` to `y` is longer than that through `c`:
+//! `d(x, c) + d(c, y)`. So searches begin at the nodes that are farthest from `c`, in both directions in turn, until no
+//! pair of nodes that were not searched from can be farther apart than the farthest found (P. Crescenzi et al., "On
+//! computing the diameter of real-world directed (weighted) graphs", SEA 2012). That takes few searches where the
+//! farthest nodes are on opposite sides, as in trees and grids, and all of them where all nodes are equally far out, as
+//! on a ring: there the work is limited. A circulant graph needs one.
 
 use super::{MAX_SEARCHED_NODES, diameter, farthest_from, farthest_to, hops_from, hops_to, search};
 use crate::digraph::Digraph;
 
-/// How many nodes far out are searched from to find one in the middle.
+/// Number of outlying nodes that are searched from to find a central one.
 const SWEEPS: usize = 4;
 
 /// The largest distance that was found.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(crate) struct Diameter {
     pub(crate) hops: usize,
-    /// Whether no pair of nodes is farther apart.
+    /// `true` if no pair of nodes is farther apart.
     pub(crate) is_exact: bool,
 }
 
@@ -26,8 +27,8 @@ impl Diameter {
     }
 }
 
-/// The diameter of a strongly connected graph, as far as so many visits of links find it; always exact up to
-/// [`MAX_SEARCHED_NODES`] nodes. 0 for a graph of that size that is not strongly connected.
+/// The diameter of a strongly connected graph, or the largest distance found in about `visits` visits of nodes and
+/// links; always exact up to [`MAX_SEARCHED_NODES`] nodes. 0 for a graph of that size that is not strongly connected.
 pub(crate) fn diameter_within(graph: &Digraph, visits: usize) -> Diameter {
     if graph.node_count() <= MAX_SEARCHED_NODES {
         return Diameter::exactly(diameter(graph).unwrap_or(0));
@@ -54,13 +55,13 @@ pub(crate) fn diameter_within(graph: &Digraph, visits: usize) -> Diameter {
     Diameter::exactly(hops)
 }
 
-/// Whether every node sends to the same places on, modulo the number of nodes.
+/// Returns `true` if every node sends to the same offsets from itself, modulo the number of nodes.
 fn is_circulant(graph: &Digraph) -> bool {
     let nodes = graph.node_count();
     let offsets = graph.successors(0);
     (0..nodes).all(|node| {
         let successors = graph.successors(node);
-        // Where the offsets first go round, the successors begin.
+        // The successors begin with the first offset that goes round.
         let first = offsets.partition_point(|&offset| offset < nodes - node);
         let places = offsets[first..].iter().map(|offset| offset + node - nodes);
         successors.len() == offsets.len()
@@ -85,7 +86,7 @@ fn middle(graph: &Digraph) -> (Vec<usize>, Vec<usize>) {
     (hops_to(graph, center), hops_from(graph, center))
 }
 
-/// The nodes, farthest from the middle first.
+/// The nodes in the order in which they are searched from, farthest from the middle first.
 struct Rim<'h> {
     hops: &'h [usize],
     order: Vec<usize>,
@@ -104,13 +105,13 @@ impl<'h> Rim<'h> {
         self.order.get(self.done).map_or(0, |&node| self.hops[node])
     }
 
-    /// How many nodes are left that are as far.
+    /// The number of nodes left at the distance of the farthest.
     fn next_group(&self) -> usize {
         let left = &self.order[self.done..];
         left.partition_point(|&node| self.hops[node] == self.farthest())
     }
 
-    /// Nodes to search from next, all as far.
+    /// The next nodes to search from, all at the distance of the farthest.
     fn take(&mut self) -> &[usize] {
         let count = self.next_group().min(search::LANES);
         self.done += count;

@@ -1,14 +1,14 @@
-//! Breadth-first search from 64 nodes at once: a word per node says which of the searches have been there, so that an
-//! edge is followed once for all the searches that arrive over it in the same hop.
+//! Breadth-first search from 64 nodes at once: a word per node marks the searches that have been there, so that an edge
+//! is followed once for all the searches that arrive over it in the same hop.
 
 use crate::digraph::Digraph;
 
-/// How many searches share a word.
+/// Number of searches that share a word.
 pub(super) const LANES: usize = u64::BITS as usize;
 
-/// Searches from every node and calls `arrive(first, searches, node, hops)` for arrivals at a node: bit `i` of `searches`
-/// stands for the search from node `first + i`. Every search arrives once at every node that it can reach, at its source
-/// after no hop.
+/// Searches from every node and calls `arrive(first, searches, node, hops)` for arrivals at a node: bit `i` of
+/// `searches` stands for the search from node `first + i`. Every search arrives once at every node that it can reach,
+/// at its source after no hop.
 ///
 /// O(n (n + links)) in the worst case, 64 times less when the searches of a group advance together. Memory: 24 n bytes.
 ///
@@ -23,12 +23,12 @@ pub(super) fn from_all(graph: &Digraph, mut arrive: impl FnMut(usize, u64, usize
 
 pub(super) struct Search<'g> {
     graph: &'g Digraph,
-    /// Whether links are followed from their receivers.
+    /// Set when links are followed from their receivers.
     is_back: bool,
     /// Visits of nodes and links so far.
     pub(super) visits: usize,
     seen: Vec<u64>,
-    /// The searches that reached a node in this hop, and those that do in the next.
+    /// The searches that reached a node in this hop; `there` holds those that reach it in the next.
     here: Vec<u64>,
     there: Vec<u64>,
     active: Vec<usize>,

@@ -1,8 +1,8 @@
 //! The order of nodes on a circle: circular sifting (Baur and Brandes, "Crossing Reduction in Circular Layouts", 2004).
 //!
 //! One node at a time is taken out and put where the fewest edges cross. Moving it past its neighbour on the circle
-//! changes only the crossings between the edges of these two, so all places are tried in one turn of the circle:
-//! O(m + n deg) for a node, O(n m) for a round. Whole numbers throughout.
+//! changes only the crossings between the edges of these two, so all places are tried in one turn of the circle: O(m +
+//! n deg) for a node, O(n m) for a round. Uses whole numbers only.
 
 /// Rounds of sifting; it usually settles after three or four.
 const MOST_ROUNDS: usize = 8;
@@ -30,7 +30,8 @@ pub(super) fn circle_order(node_count: usize, edges: &[(usize, usize)]) -> Vec<u
     from_node_0(best.unwrap_or_default())
 }
 
-/// Rotated so that node 0 comes first, and in the direction in which its next neighbour on the circle is the lower one.
+/// The order rotated so that node 0 comes first, and in the direction in which its next neighbour on the circle is the
+/// lower one.
 fn from_node_0(mut order: Vec<usize>) -> Vec<usize> {
     let first = order.iter().position(|&node| node == 0).unwrap_or(0);
     order.rotate_left(first);
@@ -78,7 +79,7 @@ fn sifted(mut order: Vec<usize>, neighbors: &[Vec<usize>], edge_count: usize) ->
     order
 }
 
-/// Moves one node to its best place; returns whether that saved a crossing.
+/// Moves one node to its best place; returns `true` if that saved a crossing.
 fn sift(node: usize, order: &mut Vec<usize>, neighbors: &[Vec<usize>]) -> bool {
     let Some(start) = order.iter().position(|&other| other == node) else {
         return false;
@@ -136,7 +137,7 @@ fn crossings(order: &[usize], edges: &[(usize, usize)]) -> u64 {
     let chord = |&(u, v): &(usize, usize)| (place[u].min(place[v]), place[u].max(place[v]));
     let mut chords: Vec<(usize, usize)> = edges.iter().map(chord).collect();
     chords.sort_unstable_by_key(|&(open, close)| (close, std::cmp::Reverse(open)));
-    // How many chords opened at each place are closed already; what opened in between and is not closed crosses.
+    // For each place, the chords that opened there and are not closed yet; those that opened in between cross.
     let mut opened = vec![0_u64; order.len() + 1];
     for &(open, _) in &chords {
         opened[open] += 1;
@@ -162,7 +163,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// By the definition: two chords cross when exactly one end of the one lies between the ends of the other.
+    /// The definition: two chords cross when exactly one end of the one lies between the ends of the other.
     fn crossings_by_pairs(order: &[usize], edges: &[(usize, usize)]) -> u64 {
         let place = |node: usize| order.iter().position(|&other| other == node).unwrap();
         let mut total = 0;

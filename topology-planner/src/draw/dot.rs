@@ -5,8 +5,8 @@ use std::fmt::Write as _;
 use super::{Layout, union::Union};
 use crate::plan::Plan;
 
-/// Writes a plan as a directed graph in DOT: one edge for each link of each step, with its step, slot and weight, in the
-/// colours of the SVG. Given places become `pos`, for `neato -n`.
+/// Writes a plan as a directed graph in DOT: one edge for each link of each step, with its step, slot and weight, in
+/// the colours of the SVG. Given places become `pos`, for `neato -n`.
 ///
 /// ```
 /// use mingle_planner::{DesignOptions, Method, Topology, design, draw};

@@ -1,5 +1,5 @@
-//! Where the names of the nodes are written: in the nodes if they are short, else outwards on a circle, else where they
-//! cover least.
+//! Labels: the names of the nodes are written in the nodes if they are short, otherwise outwards on a circle, otherwise
+//! where they cover least.
 
 use mingle_plot::document::{Anchor, Point, shortened, text_width};
 
@@ -8,19 +8,19 @@ use super::{layout::Placement, union::Union};
 /// Names are cut to this many characters; the full one is in the tooltip.
 const LONGEST_NAME: usize = 22;
 
-/// Names closer than this along a circle cannot be read.
+/// The least spacing of names along a circle at which they can be read.
 const LEAST_ROW: f64 = 6.5;
 
 const LARGEST_INSCRIPTION: f64 = 10.5;
 const SMALLEST_INSCRIPTION: f64 = 6.4;
 
-/// How many samples of every link count against a place for a name.
+/// Number of samples along each link that count against a place for a name.
 const SAMPLES: usize = 24;
 
-/// How the nodes are named.
+/// The names of the nodes in a picture.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) enum Names {
-    /// In the nodes, without what all names begin with.
+    /// In the nodes, without the prefix of all names.
     Inside { prefix: String, texts: Vec<Inscription> },
     /// Beside the nodes: one label each, or none at all where there is no room.
     Beside(Vec<Label>),
@@ -57,7 +57,7 @@ pub(super) fn place(names: &[String], placement: &Placement, union: &Union) -> N
     })
 }
 
-/// What all names begin with; numbers are not taken apart, and something is left of every name.
+/// The common prefix of all names; numbers are not taken apart, and something is left of every name.
 fn common_prefix(names: &[String]) -> &str {
     let Some((first, rest)) = names.split_first() else {
         return "";
@@ -83,7 +83,7 @@ fn inside(names: &[String], prefix: &str, radii: &[f64]) -> Option<Vec<Inscripti
     inscribed.collect()
 }
 
-/// Level where names fit next to each other, else along the rays.
+/// Labels around a circle: level where names fit next to each other, otherwise along the rays.
 fn around(texts: Vec<String>, angles: &[f64], placement: &Placement) -> Vec<Label> {
     let spacing = std::f64::consts::PI * placement.size[0] / texts.len() as f64;
     if spacing < LEAST_ROW {
@@ -125,7 +125,7 @@ fn around(texts: Vec<String>, angles: &[f64], placement: &Placement) -> Vec<Labe
         .collect()
 }
 
-/// Eight places around each node are tried, in the order of the numbers.
+/// Labels beside the nodes: for each node, in the order of the numbers, the best of eight places.
 fn beside(texts: Vec<String>, placement: &Placement, union: &Union) -> Vec<Label> {
     let font_size = if texts.len() <= 60 {
         11.0
@@ -220,7 +220,7 @@ fn candidates([x, y]: Point, radius: f64, text: &str, font_size: f64) -> Vec<(Fr
 /// Points along the links, as straight lines.
 fn samples(placement: &Placement, union: &Union) -> Vec<Point> {
     let mut points = Vec::new();
-    // Among very many links no place is better than another.
+    // With more links than this, no place is better than another.
     for (u, v) in union.edges().into_iter().take(1_500) {
         let ([ax, ay], [bx, by]) = (placement.places[u], placement.places[v]);
         for step in 1..SAMPLES {

@@ -1,4 +1,4 @@
-//! Where nodes stand and how large they are.
+//! The places and sizes of nodes.
 
 use std::f64::consts::{PI, TAU};
 
@@ -105,7 +105,7 @@ impl Placement {
     }
 }
 
-/// The area of a node tells its out-degree; nodes without receivers are still visible.
+/// The radii of the nodes. The area of a node shows its out-degree; nodes without receivers are still visible.
 fn radii(out_degrees: &[usize], largest: f64) -> Vec<f64> {
     let most = out_degrees.iter().copied().max().unwrap_or(0).max(1) as f64;
     let share = |degree: usize| 0.58 + 0.42 * (degree as f64 / most).sqrt();
@@ -124,7 +124,7 @@ fn scaled(given: &[[f64; 2]]) -> (Vec<Point>, [f64; 2]) {
     let share = |x: f64| if longer > 0.0 { (x / longer).clamp(0.0, 1.0) } else { 0.0 };
     let size =
         [(PLACES_SIDE * share(span[0])).max(0.5 * PLACES_SIDE), (PLACES_SIDE * share(span[1])).max(0.35 * PLACES_SIDE)];
-    // What is narrower than the box stands in its middle.
+    // A dimension narrower than the box is centred in it.
     let margin = [0, 1].map(|axis| (size[axis] - PLACES_SIDE * share(span[axis])) / 2.0);
     let place = |place: &[f64; 2]| {
         let x = margin[0] + PLACES_SIDE * share(place[0] / 2.0 - low[0]);

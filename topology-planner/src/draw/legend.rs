@@ -1,4 +1,5 @@
-//! What the colours mean, with a bar for how many links each has, and how to read links and nodes.
+//! The legend: the meaning of the colours, with a bar for the number of links of each, and of the shapes of links and
+//! nodes.
 
 use mingle_plot::document::{Anchor, Document, Length, Point, shortened, text_width};
 
@@ -20,16 +21,16 @@ const NUMBER_WIDTH: f64 = 40.0;
 /// Smaller nodes have no number in them.
 pub(super) const LEAST_NUMBERED: f64 = 5.5;
 
-/// What the nodes look like.
+/// The appearance of the nodes, for the key.
 pub(super) struct Key<'k> {
     pub(super) names: &'k Names,
     pub(super) radii: &'k [f64],
     pub(super) degrees: &'k [usize],
-    /// Whether edges without a link are in the background.
+    /// `true` if edges without a link are in the background.
     pub(super) edges: bool,
 }
 
-/// Draws the legend downwards from `corner`; what it leaves of `height` stays free.
+/// Draws the legend downwards from `corner`; the part of `height` it does not need stays free.
 pub(super) fn draw(document: &mut Document, union: &Union, key: &Key<'_>, [x, y]: Point, height: f64) {
     let rows = Rows::new(union, height - KEY_HEIGHT - 34.0);
     document.text("heading", [x, y + 9.0], Anchor::Start, union.heading);
@@ -39,7 +40,7 @@ pub(super) fn draw(document: &mut Document, union: &Union, key: &Key<'_>, [x, y]
     key.draw(document, [x, key_top.max(y)]);
 }
 
-/// The height that the legend takes at least.
+/// The least height of the legend.
 pub(super) fn least_height(union: &Union) -> f64 {
     34.0 + KEY_HEIGHT + 2.0 * union.classes.len() as f64
 }
@@ -47,9 +48,9 @@ pub(super) fn least_height(union: &Union) -> f64 {
 /// The measures of the rows.
 struct Rows {
     height: f64,
-    /// One row in so many has its numbers written.
+    /// One row out of this many shows its numbers.
     labelled: usize,
-    /// Where the bars begin.
+    /// Left end of the bars.
     bars: f64,
     /// Length of a bar for each link.
     per_link: f64,
@@ -128,7 +129,7 @@ impl Key<'_> {
         }
     }
 
-    /// The smallest and the largest node as they are drawn, and what to write beside them.
+    /// Draws the smallest and the largest node at their sizes; returns the text to write beside them.
     fn sizes(&self, document: &mut Document, [x, y]: Point) -> String {
         let nodes = self.degrees.iter().zip(self.radii);
         let Some((least, most)) = nodes.clone().min_by_key(|node| node.0).zip(nodes.max_by_key(|node| node.0)) else {

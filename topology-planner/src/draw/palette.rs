@@ -1,4 +1,4 @@
-//! Colours for what has an order: slots, steps, shares.
+//! Colours for ordered things: slots, steps, shares.
 //!
 //! From violet (first) by blue, green, yellow and red to brown (last): the smooth rainbow of Tol ("Colour Schemes",
 //! SRON/EPS/TN/09-002), which was made for readers with any colour vision, with its anchors spaced so that neighbours
@@ -42,7 +42,8 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// What a colour (linear RGB) becomes for a dichromat: Machado, Oliveira and Fernandes (2009), severity 1.
+    /// Matrices that turn a colour (linear RGB) into the one a dichromat sees: Machado, Oliveira and Fernandes (2009),
+    /// severity 1.
     const VISIONS: [[[f64; 3]; 3]; 4] = [
         [[1.0, 0.0, 0.0], [0.0, 1.0, 0.0], [0.0, 0.0, 1.0]],
         [[0.152286, 1.052583, -0.204868], [0.114503, 0.786281, 0.099216], [-0.003882, -0.048116, 1.051998]],
@@ -79,7 +80,7 @@ mod tests {
     fn slots_differ_for_any_colour_vision() {
         for vision in &VISIONS {
             for count in 2..=28 {
-                // 2.3 is where a difference begins to be noticed.
+                // A distance of 2.3 is where a difference begins to be noticed.
                 let (neighbor, other) = if count <= 18 { (3.5, 6.5) } else { (2.3, 4.0) };
                 let seen: Vec<_> = (0..count).map(|at| lab(times(vision, linear(&colour(at, count))))).collect();
                 for a in 0..count {

@@ -22,19 +22,19 @@ const MARGIN: f64 = 28.0;
 const HEADER: f64 = 78.0;
 const COLUMN_GAP: f64 = 36.0;
 
-/// How far links in both directions bow, as a share of their length.
+/// Bow of links in both directions, as a share of their length.
 const BOW: f64 = 0.045;
 
-/// How far links bend to the centre of a circle, as a share of the way.
+/// Bend of links towards the centre of a circle, as a share of the way.
 const INWARD_BEND: f64 = 0.3;
 
-/// They bend no farther than this share of their length.
+/// The largest bend towards the centre, as a share of the link's length.
 const MOST_BEND: f64 = 0.5;
 
 /// Unused edges of the base graph are left out of the background beyond this many.
 const MOST_BACKGROUND_EDGES: usize = 1_500;
 
-/// Pointing at a node or a colour brings its links out, up to so many nodes.
+/// Up to this many nodes, pointing at a node highlights its links.
 const MOST_POINTED_NODES: usize = 300;
 
 const STYLE: &str = "\
@@ -50,15 +50,16 @@ text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-se
 /// Draws a plan as a self-contained SVG with a background of its own.
 ///
 /// A link is a band from its transmitter (wide) to its receiver (narrow, with a head). In a period that uses every link
-/// once its colour is its slot, from dark (first) to light (last); in a sampled period, how often it is active. Links in
-/// both directions bow to opposite sides. The size of a node tells its out-degree. In a browser, pointing at a node or at
-/// a row of the legend brings its links out.
+/// once, its colour is its slot, from violet (first) to brown (last); in a sampled period, how often it is active.
+/// Links in both directions bow to opposite sides. The area of a node shows its out-degree. In a browser, pointing at a
+/// node or at a row of the legend highlights its links.
 ///
 /// The order on the circle takes O(n m) per round; the rest is linear.
 ///
 /// # Errors
 ///
-/// More than [`MAX_DRAWN_NODES`] nodes or [`MAX_DRAWN_LINKS`] links; places that are not one finite point per node.
+/// `DrawError` for more than [`MAX_DRAWN_NODES`] nodes or [`MAX_DRAWN_LINKS`] links, and for places that are not one
+/// finite point per node.
 ///
 /// ```
 /// use mingle_planner::{DesignOptions, Method, Topology, design, draw};
@@ -80,7 +81,7 @@ pub fn svg(plan: &Plan, layout: &Layout<'_>) -> Result<String, DrawError> {
     Ok(Picture::new(plan, layout, &union).draw())
 }
 
-/// Everything that is decided before drawing.
+/// The decisions made before drawing.
 struct Picture<'p> {
     plan: &'p Plan,
     union: &'p Union,
@@ -203,8 +204,8 @@ impl<'p> Picture<'p> {
         document.put(format_args!("</g>"));
     }
 
-    /// Links in both directions bow to their right. On a circle links bend towards the centre, or those between near
-    /// nodes would all lie on the rim.
+    /// The control point of a link. Links in both directions bow to their right. On a circle links bend towards the
+    /// centre, since those between near nodes would otherwise all lie on the rim.
     fn control(&self, drawn: &DrawnLink) -> Point {
         let [from, to] = [drawn.link.from, drawn.link.to].map(|node| self.place(node));
         let [x, y] = bowed(from, to, if drawn.two_way { BOW } else { 0.0 });
@@ -279,7 +280,7 @@ impl<'p> Picture<'p> {
     }
 }
 
-/// How thick and how faint links are, by how many there are.
+/// The thickness and opacity of links, by their number.
 struct Look {
     band: Band,
     opacity: f64,
@@ -298,7 +299,7 @@ impl Look {
     }
 }
 
-/// How far names and nodes stand out of the box: left, right, top, bottom.
+/// Distances by which names and nodes extend beyond the box: left, right, top, bottom.
 fn overhang(names: &Names, placement: &Placement) -> [f64; 4] {
     let largest = placement.radii.iter().copied().fold(0.0, f64::max);
     let mut out = [largest + 2.0; 4];
@@ -331,7 +332,7 @@ fn unused_edges(plan: &Plan, union: &Union) -> Vec<(usize, usize)> {
     if unused.len() > MOST_BACKGROUND_EDGES { Vec::new() } else { unused }
 }
 
-/// What the plan costs, in a few words each.
+/// The costs of the plan, in a few words each.
 fn caption(plan: &Plan) -> Vec<String> {
     let forecast = plan.forecast();
     let steps = plan.steps().len();

@@ -1,13 +1,13 @@
 //! The shape of a directed link: a band that is wide at the transmitter and narrow at the receiver, with a head.
 //!
 //! Readers follow tapered links with fewer errors than plain ones with heads (Holten and van Wijk, "A User Study on
-//! Visualizing Directed Edges in Graphs", 2009). A head says the same to those who do not know the convention.
+//! Visualizing Directed Edges in Graphs", 2009). The head is for readers who do not know the convention.
 
 use mingle_plot::document::{At, Point};
 
 use super::layout::difference;
 
-/// How links are drawn.
+/// The shape of a band.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct Band {
     /// Width at the transmitter.

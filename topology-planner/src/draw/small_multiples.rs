@@ -10,10 +10,10 @@ use super::{
 };
 use crate::plan::{Medium, Plan, Step};
 
-/// How many steps are shown at most.
+/// The most steps that are shown.
 const MOST_STEPS: usize = 12;
 
-/// No more links are drawn in all small pictures together.
+/// The most links in all small pictures together.
 const MOST_LINKS: usize = 6_000;
 
 const COLUMNS: usize = 4;
@@ -30,7 +30,7 @@ pub(super) struct SmallMultiples<'p> {
 }
 
 impl<'p> SmallMultiples<'p> {
-    /// None for a period of one step.
+    /// The small pictures, or `None` for a period of one step.
     pub(super) fn new(plan: &'p Plan, placement: &Placement, width: f64) -> Option<Self> {
         let steps = plan.steps();
         if steps.len() < 2 {
@@ -51,8 +51,8 @@ impl<'p> SmallMultiples<'p> {
         HEADING + self.shown.div_ceil(COLUMNS) as f64 * (self.cell[1] + CAPTION + GAP)
     }
 
-    /// Draws them from `corner` to the right and down. Links have the colours of the large picture if these tell the
-    /// order of events; else the slots of each step have colours of their own.
+    /// Draws the small pictures from `corner` to the right and down. Links have the colours of the large picture if
+    /// these show the order of events; otherwise the slots of each step have colours of their own.
     pub(super) fn draw(&self, document: &mut Document, [x, y]: Point, placement: &Placement, union: &Union) {
         let steps = self.plan.steps();
         let heading = match steps.len() - self.shown {

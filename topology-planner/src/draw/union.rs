@@ -1,8 +1,8 @@
 //! All links of a period in one picture, each once, sorted into classes that have a colour.
 //!
-//! Where most links are active once in a period, the class of a link is the slot in which it is first active (or, without
-//! slots, the step): the colours tell the order of events. In a sampled period links come again and again; there the
-//! class is how often.
+//! Where most links are active once in a period, the class of a link is the slot in which it is first active (or,
+//! without slots, the step), so that the colours show the order of events. In a sampled period links are active
+//! repeatedly; there the class is the share of steps in which they are.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,10 +12,10 @@ use crate::{
     plan::{Medium, Plan, Step},
 };
 
-/// With more different counts than this, counts share classes.
+/// The most classes of shares: with more different counts, counts share classes.
 const MOST_SHARE_CLASSES: usize = 10;
 
-/// Links that come a second time are taken for exceptions up to one in so many.
+/// A period counts as sampled when more than one in this many of its links are repeated.
 const ONE_REPEATED_IN: usize = 4;
 
 /// The links of a period.
@@ -25,18 +25,18 @@ pub(super) struct Union {
     pub(super) links: Vec<DrawnLink>,
     /// In the order of the legend.
     pub(super) classes: Vec<Class>,
-    /// What the classes are.
+    /// The heading of the classes in the legend.
     pub(super) heading: &'static str,
-    /// The class of the first slot of each step, where classes tell the order of events.
+    /// The class of the first slot of each step, where classes show the order of events.
     first_class: Option<Vec<usize>>,
 }
 
-/// A link and what it looks like.
+/// A link and its appearance.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) struct DrawnLink {
     pub(super) link: Link,
     pub(super) class: usize,
-    /// Whether the reverse link is in the period too.
+    /// `true` if the reverse link is in the period too.
     pub(super) two_way: bool,
 }
 
@@ -70,7 +70,7 @@ impl Union {
         Self { links, classes, heading, first_class }
     }
 
-    /// The colour of a slot (0 where there are none) of a step, where colours tell the order of events.
+    /// The colour of a slot (0 where there are none) of a step, where colours show the order of events.
     pub(super) fn colour(&self, step: usize, slot: usize) -> Option<&str> {
         let first = self.first_class.as_ref()?.get(step)?;
         self.classes.get(first + slot).map(|class| class.colour.as_str())
@@ -90,7 +90,7 @@ impl Union {
     }
 }
 
-/// How links are sorted.
+/// The classes of links, by one of the criteria below.
 struct Classes {
     heading: &'static str,
     labels: Vec<String>,
@@ -137,7 +137,7 @@ fn by_step(steps: &[Step], repeated: bool) -> Classes {
     Classes { heading, labels, class_of, first_class: Some((0..steps.len()).collect()) }
 }
 
-/// The most frequent links come first, and are the darkest.
+/// Classes by the share of steps. The most frequent links come first, and are the darkest.
 fn by_share(steps: &[Step]) -> Classes {
     let mut uses: BTreeMap<Link, usize> = BTreeMap::new();
     for link in steps.iter().flat_map(Step::links) {

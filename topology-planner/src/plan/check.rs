@@ -10,7 +10,7 @@ use crate::{
     topology::Topology,
 };
 
-/// How far the sum of a column may be from 1.
+/// The largest distance of the sum of a column from 1.
 const COLUMN_TOLERANCE: f64 = 1e-9;
 
 /// Checks a draft, cheapest things first; `steps` are its steps. O(n + links log links).
@@ -43,8 +43,8 @@ pub(super) fn check(draft: &PlanDraft, steps: &[Step]) -> Result<(), PlanError> 
     if let Some(node) = union.first_cut_off() {
         return Err(PlanError::NotStronglyConnected { node });
     }
-    // Where every node always keeps something, mass can wait at will: it gets from any node to any other, in any number of
-    // periods from some number on.
+    // Where every node always keeps something, mass can wait at any node: it gets from any node to any other, in any
+    // number of periods from some number on.
     let keeps_all_alive = steps.iter().flat_map(Step::kept).all(|&(_, keep)| keep > 0.0);
     if !keeps_all_alive {
         recurrent_nodes(node_count, steps)?;
@@ -91,7 +91,7 @@ fn is_usable(text: &str) -> bool {
     !text.is_empty() && text.len() <= MAX_TEXT_BYTES && !text.chars().any(char::is_control)
 }
 
-/// No share is smaller, save a keep of exactly 0: the ledger counts in units of 2^-40, which is about as much, and far
+/// The least share, save a keep of exactly 0: the ledger counts in units of 2^-40, which is about as much, and far
 /// smaller shares would make the stationary weights overflow.
 const LEAST_WEIGHT: f64 = 1e-12;
 
@@ -120,7 +120,7 @@ fn check_weights(number: usize, step: &Step, base: &Topology) -> Result<(), Plan
     Ok(())
 }
 
-/// `sums` has a 1 for every node, before and after.
+/// Checks that columns sum to 1. `sums` has a 1 for every node, before and after.
 fn check_columns(number: usize, step: &Step, sums: &mut [f64]) -> Result<(), PlanError> {
     if let Some(pair) = step.links().windows(2).find(|pair| pair[0].link() == pair[1].link()) {
         return Err(PlanError::DuplicateLink { step: number, link: pair[0].link() });
@@ -137,7 +137,7 @@ fn check_columns(number: usize, step: &Step, sums: &mut [f64]) -> Result<(), Pla
     Ok(())
 }
 
-/// Slots partition the links, and no two links of a slot conflict.
+/// Checks that slots partition the links, and no two links of a slot conflict.
 fn check_slots(number: usize, step: &Step, base: &Topology) -> Result<(), PlanError> {
     let mut slot_of = vec![None; step.links().len()];
     for (slot, links) in step.slots().iter().enumerate() {
@@ -164,8 +164,8 @@ fn check_slots(number: usize, step: &Step, base: &Topology) -> Result<(), PlanEr
 
 /// Two conflicting links among the links of a slot, which are in ascending order.
 ///
-/// Link `(i, j)` is received when `j` hears no transmitter of the slot but `i`; so for each link the shorter is searched
-/// of the slot's transmitters and the nodes that `j` hears.
+/// Link `(i, j)` is received when `i` is the only transmitter of the slot that reaches `j`. So for each link the
+/// shorter list is searched: the slot's transmitters, or the nodes that reach `j`.
 fn first_conflict(links: &[Link], base: &Topology) -> Option<(Link, Link)> {
     let mut transmitters: Vec<usize> = links.iter().map(|link| link.from).collect();
     transmitters.dedup();

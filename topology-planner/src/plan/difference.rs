@@ -1,4 +1,4 @@
-//! What differs between two plans, told in the names of their nodes.
+//! Differences between two plans, by the names of their nodes.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::{Parameter, Plan, Step};
 use crate::topology::Topology;
 
-/// What differs between two plans; empty for equal ones.
+/// The differences between two plans; empty for equal ones.
 #[derive(Debug, Clone, PartialEq, Default, Serialize)]
 pub struct PlanDifference {
     /// Method, parameters, medium, local steps, round length, number of steps, order of the nodes.
@@ -20,7 +20,7 @@ pub struct PlanDifference {
     pub interference: Sets<[String; 2]>,
     /// Nodes that are bound to another peer.
     pub peers: Vec<Change>,
-    /// What the network carries: payload size, links, limits of nodes.
+    /// Payload size, links and limits of nodes of the network.
     pub network: Vec<Change>,
     /// The steps that differ, in order.
     pub steps: Vec<StepDifference>,
@@ -31,15 +31,15 @@ pub struct PlanDifference {
 /// A value that differs; none where a plan has no such value.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Change {
-    /// What it is.
+    /// The name of the value.
     pub field: String,
-    /// In the first plan.
+    /// The value in the first plan.
     pub before: Option<String>,
-    /// In the second plan.
+    /// The value in the second plan.
     pub after: Option<String>,
 }
 
-/// Elements that one of two sets has and the other has not.
+/// Elements that are in only one of two sets.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct Sets<T> {
     /// In the second plan only.
@@ -48,7 +48,7 @@ pub struct Sets<T> {
     pub removed: Vec<T>,
 }
 
-/// What differs in a step; a step that one plan has not counts as empty there.
+/// The differences in a step; a step that one plan lacks counts as empty there.
 #[derive(Debug, Clone, PartialEq, Serialize)]
 pub struct StepDifference {
     /// The number of the step.
@@ -79,9 +79,9 @@ pub struct NamedLink {
 pub struct Reweighted {
     /// The link.
     pub link: NamedLink,
-    /// Its weight in the first plan.
+    /// The weight in the first plan.
     pub before: f64,
-    /// Its weight in the second plan.
+    /// The weight in the second plan.
     pub after: f64,
 }
 
@@ -90,9 +90,9 @@ pub struct Reweighted {
 pub struct Rekept {
     /// The node.
     pub node: String,
-    /// What it keeps in the first plan.
+    /// The share it keeps in the first plan.
     pub before: f64,
-    /// What it keeps in the second plan.
+    /// The share it keeps in the second plan.
     pub after: f64,
 }
 
@@ -112,7 +112,7 @@ impl<T: Ord + Clone> Sets<T> {
 }
 
 impl<T> Sets<T> {
-    /// Whether the sets are equal.
+    /// Returns `true` if the sets are equal.
     #[must_use]
     pub const fn is_empty(&self) -> bool {
         self.added.is_empty() && self.removed.is_empty()
@@ -120,7 +120,7 @@ impl<T> Sets<T> {
 }
 
 impl PlanDifference {
-    /// Whether nothing differs.
+    /// Returns `true` if nothing differs.
     #[must_use]
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
@@ -128,8 +128,8 @@ impl PlanDifference {
 }
 
 impl Plan {
-    /// What differs from this plan to another. Nodes are matched by name, steps by number, and real numbers differ if
-    /// any bit does. Empty exactly when the two plans have one hash. O((n + links) log) time.
+    /// The differences from this plan to another. Nodes are matched by name, steps by number, and real numbers differ
+    /// if any bit does. Empty exactly when the two plans have one hash. O((n + links) log) time.
     ///
     /// ```
     /// use mingle_planner::{DesignOptions, Method, Topology, design};
@@ -228,7 +228,7 @@ fn changes(before: &[(String, String)], after: &[(String, String)]) -> Vec<Chang
     found
 }
 
-/// The first number that another node has, in plans of the same nodes.
+/// The first number that belongs to another node, in plans of the same nodes.
 fn order_change(before: &[String], after: &[String]) -> Option<Change> {
     let sorted = |names: &[String]| names.iter().cloned().collect::<BTreeSet<String>>();
     let place = before.iter().zip(after).position(|(a, b)| a != b).filter(|_| sorted(before) == sorted(after))?;
@@ -236,7 +236,7 @@ fn order_change(before: &[String], after: &[String]) -> Option<Change> {
     Some(Change { field: format!("node {place}"), before: is(before), after: is(after) })
 }
 
-/// A parameter such that values of different kinds are written differently.
+/// The text of a parameter, such that values of different kinds are written differently.
 fn unambiguous(parameter: &Parameter) -> String {
     match parameter {
         Parameter::Real(number) => format!("{number:?}"),
@@ -254,7 +254,7 @@ fn named_edges(topology: &Topology, edges: &[(usize, usize)]) -> BTreeSet<[Strin
     named.collect()
 }
 
-/// A step by names: the weight and the slot of each link, and what each node keeps.
+/// A step by names: the weight and the slot of each link, and the share that each node keeps.
 #[derive(Default)]
 struct NamedStep {
     links: BTreeMap<NamedLink, (f64, Option<usize>)>,

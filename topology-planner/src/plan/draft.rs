@@ -1,4 +1,4 @@
-//! What a plan is made of: the draft before it is checked, the medium, the values of parameters, and how nodes are named.
+//! The parts of a plan: the draft before it is checked, the medium, the values of parameters, and references to nodes.
 
 use std::{collections::BTreeMap, fmt};
 
@@ -7,28 +7,29 @@ use serde::{Deserialize, Serialize};
 use super::StepDraft;
 use crate::{network::Network, topology::Topology};
 
-/// What a plan is made of, before it is checked. Positions of the topology are not part of a plan.
+/// A plan before it is checked. Positions of the topology are not part of a plan.
 #[derive(Debug, Clone, PartialEq)]
 pub struct PlanDraft {
-    /// Who can hear whom.
+    /// The base graph: the pairs of nodes that can receive from each other.
     pub base: Topology,
     /// The name of the design.
     pub method: String,
-    /// All that the design needs to make the same plan again.
+    /// All parameters that the design needs to make the same plan again.
     pub parameters: BTreeMap<String, Parameter>,
-    /// Whether links share a channel.
+    /// The kind of medium: links that share a channel, or separate ones.
     pub medium: Medium,
-    /// What the links can carry, where it is known.
+    /// The capacities of the links, where they are known.
     pub network: Option<Network>,
     /// The period.
     pub steps: Vec<StepDraft>,
     /// Gradient steps per round, taken at its start.
     pub local_steps: u32,
-    /// Mixing steps in a round, from one training to the next; divides the period. None: the whole period is a round.
+    /// Mixing steps in a round, from one training to the next; divides the period. `None` if the whole period is a
+    /// round.
     pub round_length: Option<usize>,
 }
 
-/// How links share the network.
+/// The kind of medium: how links share the network.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Medium {
@@ -41,18 +42,18 @@ pub enum Medium {
 /// The value of a design parameter.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 pub enum Parameter {
-    /// Yes or no.
+    /// `true` or `false`.
     Flag(bool),
-    /// A number, not negative.
+    /// A whole number, not negative.
     Whole(u64),
     /// A finite number.
     Real(f64),
-    /// A word.
+    /// A text.
     Text(String),
 }
 
 impl Parameter {
-    /// A zero from a file may carry a sign, which JSON does not keep, and which would show in the hash.
+    /// Removes the sign of a zero from a file, which JSON does not keep, and which would show in the hash.
     pub(super) fn unsigned_zero(self) -> Self {
         match self {
             Self::Real(number) => Self::Real(number + 0.0),

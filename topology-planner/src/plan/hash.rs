@@ -31,7 +31,7 @@ impl PlanHash {
         &self.0
     }
 
-    /// The first 8 hexadecimal digits, to tell plans apart on a screen.
+    /// The first 8 hexadecimal digits, to distinguish plans on a screen.
     #[must_use]
     pub fn short(&self) -> String {
         hex::encode(&self.0[..4])

@@ -18,7 +18,7 @@ const LINE_WIDTH: usize = 110;
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Document {
-    /// Read and compared before, see [`FormatOnly`]; named here so that it is required and known.
+    /// The format, read and compared before, see [`FormatOnly`]; named here so that it is required and known.
     #[serde(rename = "format")]
     _format: String,
     method: String,
@@ -36,7 +36,7 @@ struct Document {
     forecast: Forecast,
 }
 
-/// Read before anything else, so that a plan of another version is not refused for its keys.
+/// The format alone, read before anything else, so that a plan of another version is not refused for its keys.
 #[derive(Deserialize)]
 struct FormatOnly {
     format: Option<String>,
@@ -70,10 +70,10 @@ struct BaseDocument {
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct StepDocument {
-    /// What every node keeps, or in a large plan,
+    /// The share that every node keeps; a large plan has `kept` instead.
     #[serde(default)]
     keep: Option<Vec<f64>>,
-    /// what some nodes keep: the others keep all.
+    /// In a large plan, the shares of some nodes; the others keep all.
     #[serde(default)]
     kept: Option<Vec<(usize, f64)>>,
     links: Vec<(usize, usize, f64)>,
@@ -127,7 +127,7 @@ pub(super) fn read(text: &str) -> Result<Plan, PlanError> {
     bind_all(plan, peers)
 }
 
-/// The base graph of a plan. Unlike a topology from elsewhere it lists no edge twice.
+/// The base graph of a plan. Unlike a topology from another file, it lists no edge twice.
 pub(super) fn read_base(
     names: Vec<String>,
     edges: &[(usize, usize)],
@@ -207,12 +207,12 @@ impl From<ParameterDocument> for Parameter {
 fn json_error(error: &serde_json::Error) -> PlanError {
     let (line, column) = (error.line(), error.column());
     let message = error.to_string();
-    // serde_json ends its messages with the place, which we report first.
+    // serde_json ends its messages with the position, which we report first.
     let message = message.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&message).to_owned();
     PlanError::Json { line, column, message }
 }
 
-/// Writes a plan file: short things on one line, lists of links one per line, slots one per line.
+/// Writes a plan file: short values on one line, lists of links one per line, slots one per line.
 pub(super) fn write(plan: &Plan) -> String {
     let parameters = plan.parameters.iter().map(|(name, value)| format!("{}: {}", quoted(name), parameter(value)));
     let nodes = plan.nodes().map(|(name, peer)| {

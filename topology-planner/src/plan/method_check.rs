@@ -1,7 +1,8 @@
-//! Whether the matrices of a plan are what the name of its method says, as far as the method defines them.
+//! Checks that the matrices of a plan are those of its method, as far as the method defines them.
 //!
-//! Some designs are a formula of the topology: their matrix is computed again and compared link by link. Others search or draw:
-//! what all their results have in common is checked, and what cannot be checked without the search is named.
+//! Some designs are a formula of the topology: their matrix is computed again and compared link by link. Others search
+//! or draw: the properties of all their results are checked, and those that cannot be checked without the search are
+//! named.
 
 use super::{Plan, Step};
 use crate::{
@@ -12,15 +13,15 @@ use crate::{
     spectrum::MAX_DENSE_NODES,
 };
 
-/// Weights that differ by no more are the same: eigenvalue solvers and orders of summation differ in their last bits.
+/// The largest difference between equal weights: eigenvalue solvers and orders of summation differ in their last bits.
 const SAME: f64 = 1e-9;
 
-/// What was found to hold of a plan's method.
+/// The result of checking a plan against its method.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub struct MethodCheck {
-    /// What the matrices were checked to be; none where the method says nothing of them.
+    /// The properties that the matrices were checked for; `None` where the method defines none.
     pub verified: Option<&'static str>,
-    /// What the method claims besides, and cannot be told from the plan.
+    /// The properties that the method claims besides, and that the plan does not show.
     pub not_verified: Option<&'static str>,
 }
 
@@ -34,7 +35,7 @@ pub enum MethodMismatch {
         method: Method,
         /// The steps of the plan.
         steps: usize,
-        /// Those of the method.
+        /// The steps of the method.
         expected: usize,
     },
     /// A link that the method does not use, or that is missing.
@@ -48,10 +49,10 @@ pub enum MethodMismatch {
         from: usize,
         /// The receiver.
         to: usize,
-        /// Whether the plan lacks it.
+        /// `true` if the plan lacks the link.
         is_missing: bool,
     },
-    /// Another weight; a node's own share where both ends are one.
+    /// A weight that differs; a node's own share where both ends are that node.
     #[error("step {step}: the weight from node {from} to node {to} is {weight}, and by {method} it is {expected}")]
     Weight {
         /// The method.
@@ -64,7 +65,7 @@ pub enum MethodMismatch {
         to: usize,
         /// The weight in the plan.
         weight: f64,
-        /// That of the method.
+        /// The weight by the method.
         expected: f64,
     },
     /// A period that does not average exactly.
@@ -74,7 +75,7 @@ pub enum MethodMismatch {
     NotExact {
         /// The node.
         node: usize,
-        /// How far it is off, relative to the inputs.
+        /// The distance from the mean, relative to the inputs.
         left: f64,
     },
 }
@@ -93,11 +94,12 @@ impl Plan {
     ///
     /// # Errors
     ///
-    /// The first step, link and weight that is another.
+    /// The first step, link or weight that differs.
     ///
     /// # Complexity
     ///
-    /// That of the formula: for `clique-phi` the search for maximal cliques, for `scaled-laplacian` O(n^3), else O(links).
+    /// The cost of the formula: for `clique-phi` the search for maximal cliques, for `scaled-laplacian` O(n^3), else
+    /// O(links).
     pub fn check_method(&self) -> Result<MethodCheck, MethodMismatch> {
         let Ok(method) = self.method().parse::<Method>() else {
             let not_verified = Some("the method is none of this program's, so nothing is known of its matrices");
@@ -157,7 +159,7 @@ impl Plan {
         if steps == expected { Ok(()) } else { Err(MethodMismatch::Period { method, steps, expected }) }
     }
 
-    /// Algorithm 1 gives each column equal weights.
+    /// Checks that each column has equal weights, as Algorithm 1 gives them.
     fn uniform_columns(&self, method: Method) -> Result<MethodCheck, MethodMismatch> {
         self.has_steps(method, 1)?;
         let step = &self.steps[0];
@@ -183,7 +185,8 @@ impl Plan {
         Ok(())
     }
 
-    /// Both directions of an edge have one weight in each step; where the method has one weight for all, all have it.
+    /// Checks that both directions of an edge have one weight in each step, and all edges where the method has one
+    /// weight for all.
     fn symmetric_steps(&self, method: Method) -> Result<MethodCheck, MethodMismatch> {
         let mut common = None;
         for (number, step) in self.steps.iter().enumerate() {
@@ -210,8 +213,7 @@ impl Plan {
         })
     }
 
-    /// A period brings the values of every single node, and so all their sums, to their mean: tried with numbers of which no
-    /// two are equal.
+    /// Checks that a period brings all nodes to the mean of their values, tried with values of which no two are equal.
     fn averages_exactly(&self) -> Result<MethodCheck, MethodMismatch> {
         let nodes = self.node_count();
         let (mut weights, mut scratch) = (vec![1.0; nodes], vec![0.0; nodes]);
@@ -235,7 +237,7 @@ impl Plan {
     }
 }
 
-/// The links and weights of a step against those of a formula.
+/// Compares the links and weights of a step with those of a formula.
 fn compare(method: Method, number: usize, step: &Step, expected: MixingMatrix) -> Result<(), MethodMismatch> {
     let (keep, mut links) = expected.into_parts();
     links.sort_unstable_by_key(|link| link.link());
@@ -309,7 +311,7 @@ mod tests {
         }
     }
 
-    /// A plan under the name of another method, if all else could be the same.
+    /// The plan under the name of another method, all else unchanged.
     fn renamed(plan: &Plan, method: Method) -> Plan {
         let mut plan = plan.clone();
         plan.method = method.name().to_owned();

@@ -1,9 +1,9 @@
-//! What can be wrong with a plan.
+//! Errors of plans.
 
 use super::{FORMAT, MAX_LINKS, MAX_PARAMETERS, MAX_STEPS, MAX_TEXT_BYTES, MAX_WIRE_BYTES};
 use crate::{digraph::Link, network::NetworkError, recurrence::RecurrenceError, topology::TopologyError};
 
-/// Why a draft, a file or a message is not a plan. Steps, slots and nodes are numbered from 0.
+/// The reason why a draft, a file or a message is not a plan. Steps, slots and nodes are numbered from 0.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
 #[non_exhaustive]
 pub enum PlanError {
@@ -14,19 +14,19 @@ pub enum PlanError {
         line: usize,
         /// The column, from 1.
         column: usize,
-        /// What is wrong.
+        /// The message of the parser.
         message: String,
     },
     /// The document is of another format or version.
     #[error("the format is {found:?}: this program reads {FORMAT:?}")]
     Format {
-        /// What the document calls itself.
+        /// The format named in the document.
         found: String,
     },
     /// The bytes are not a plan.
     #[error("the bytes are not a plan: {message}")]
     Wire {
-        /// What is wrong.
+        /// The message of the decoder.
         message: String,
     },
     /// The bytes encode a plan, but not in the one canonical way.
@@ -35,7 +35,7 @@ pub enum PlanError {
     /// The plan does not fit on the wire.
     #[error("the plan takes {bytes} bytes on the wire: peers accept at most {MAX_WIRE_BYTES}")]
     TooLarge {
-        /// Its size.
+        /// The size of the plan.
         bytes: usize,
     },
     /// The base graph is not a topology.
@@ -44,7 +44,7 @@ pub enum PlanError {
     /// An edge of the base or interference graph is listed twice.
     #[error("{graph}: edge [{u}, {v}] is listed twice")]
     DuplicateEdge {
-        /// Which of the two graphs.
+        /// The name of the graph.
         graph: &'static str,
         /// One end.
         u: usize,
@@ -65,7 +65,7 @@ pub enum PlanError {
     /// The period has too many steps.
     #[error("the plan has {steps} steps: the limit is {MAX_STEPS}")]
     TooManySteps {
-        /// How many.
+        /// The number of steps.
         steps: usize,
     },
     /// The measured network does not fit the base graph.
@@ -82,7 +82,7 @@ pub enum PlanError {
     /// The period has too many links.
     #[error("the plan has {links} links in all its steps: the limit is {MAX_LINKS}")]
     TooManyLinks {
-        /// How many.
+        /// The number of links.
         links: usize,
     },
     /// `keep` does not have one number per node.
@@ -90,9 +90,9 @@ pub enum PlanError {
     KeepLength {
         /// The step.
         step: usize,
-        /// How many numbers there are.
+        /// The number of numbers.
         found: usize,
-        /// How many there should be.
+        /// The number of nodes.
         nodes: usize,
     },
     /// A node listed twice, or unknown, among those that do not keep all.
@@ -103,7 +103,7 @@ pub enum PlanError {
         /// The node.
         node: usize,
     },
-    /// A step that says twice what nodes keep.
+    /// A step has both the shares of all nodes and those of some.
     #[error("step {step} has both \"keep\", for all nodes, and \"kept\", for some: leave one out")]
     KeepAndKept {
         /// The step.
@@ -126,7 +126,7 @@ pub enum PlanError {
         step: usize,
         /// The link.
         link: Link,
-        /// How many nodes there are.
+        /// The number of nodes.
         nodes: usize,
     },
     /// A link is not an edge of the base graph, or joins a node to itself.
@@ -155,7 +155,7 @@ pub enum PlanError {
         /// The weight.
         weight: f64,
     },
-    /// What a node keeps and gives does not add up to 1.
+    /// The shares that a node keeps and gives do not add up to 1.
     #[error("step {step}: what node {node} keeps and gives adds up to {sum}, not 1")]
     ColumnSum {
         /// The step.
@@ -239,7 +239,7 @@ pub enum PlanError {
     /// There is no such node.
     #[error("there is no node {node} in the plan")]
     NoSuchNode {
-        /// Its number or name.
+        /// The number or name that was given.
         node: String,
     },
     /// A peer id is empty, too long or holds control characters.

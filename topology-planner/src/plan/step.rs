@@ -30,7 +30,7 @@ impl WeightedLink {
 /// A mixing step before it is checked.
 #[derive(Debug, Clone, PartialEq, Default)]
 pub struct StepDraft {
-    /// `W_ii`: what each node keeps, one per node, in [0, 1].
+    /// `W_ii`: the share that each node keeps, one per node, in [0, 1].
     pub keep: Vec<f64>,
     /// The active links, in any order.
     pub links: Vec<WeightedLink>,
@@ -42,7 +42,7 @@ pub struct StepDraft {
 #[derive(Debug, Clone, PartialEq)]
 pub struct Step {
     node_count: usize,
-    /// The nodes that do not keep all they have, ascending, and what they keep.
+    /// The nodes that do not keep all they have, ascending, and the share that each keeps.
     kept: Vec<(usize, f64)>,
     links: Vec<WeightedLink>,
     slots: Vec<Vec<Link>>,
@@ -55,7 +55,7 @@ impl Step {
         Self::sparse(draft.keep.len(), kept, std::mem::take(&mut draft.links), draft.slots)
     }
 
-    /// A step in which all but some nodes keep all they have. `kept` has a node once.
+    /// A step in which all but some nodes keep all they have. `kept` contains each node at most once.
     pub(crate) fn sparse(
         node_count: usize,
         mut kept: Vec<(usize, f64)>,
@@ -70,7 +70,7 @@ impl Step {
         Self { node_count, kept, links, slots }
     }
 
-    /// Gives every node its number in another order: what was node `i` becomes `order[i]`.
+    /// Gives every node its number in another order: node `i` becomes node `order[i]`.
     pub(crate) fn renumbered(self, order: &[usize]) -> Self {
         let link = |link: Link| Link::new(order[link.from], order[link.to]);
         let weighted = |old: WeightedLink| WeightedLink::new(link(old.link()), old.weight);
@@ -94,7 +94,8 @@ impl Step {
         self.node_count
     }
 
-    /// `W_ii`: what each node keeps, a list as long as there are nodes. O(n): [`Step::kept`] is the short form.
+    /// `W_ii`: the share that each node keeps, a list as long as there are nodes. O(n): [`Step::kept`] is the short
+    /// form.
     #[must_use]
     pub fn keep(&self) -> Vec<f64> {
         let mut keep = vec![1.0; self.node_count];
@@ -145,7 +146,7 @@ impl Step {
         self.links.binary_search_by_key(&link, |known| known.link()).ok()
     }
 
-    /// One mixing step on a value per node: `x <- W x`. `scratch` has the length of `x`. O(links).
+    /// Mixes a value per node once: `x <- W x`. `scratch` has the length of `x`. O(links).
     ///
     /// # Panics
     ///
@@ -154,7 +155,7 @@ impl Step {
         self.mix_along(x, scratch, |link| (link.from, link.to));
     }
 
-    /// The transpose of [`Step::mix`]: `x <- W' x`. O(links).
+    /// Mixes with the transpose of the matrix of [`Step::mix`]: `x <- W' x`. O(links).
     pub(crate) fn mix_transposed(&self, x: &mut [f64], scratch: &mut [f64]) {
         self.mix_along(x, scratch, |link| (link.to, link.from));
     }
@@ -187,7 +188,7 @@ impl Step {
         self.kept.iter().map(|&(node, _)| node).chain(self.links.iter().map(|link| link.to))
     }
 
-    /// What one mixing of a value per node costs: multiplications, and numbers that are moved.
+    /// The cost of one mixing of a value per node: multiplications, and numbers that are moved.
     pub(crate) fn work(&self) -> usize {
         self.kept.len() + self.links.len()
     }

@@ -1,7 +1,7 @@
 //! The plan on the wire: postcard, in one canonical encoding.
 //!
-//! Every vector is preceded by its length, and an element takes at least a byte, so what is allocated is bounded by the
-//! bytes received, which are bounded by [`MAX_WIRE_BYTES`].
+//! Every vector is preceded by its length, and an element takes at least a byte, so memory is bounded by the bytes
+//! received, which are bounded by [`MAX_WIRE_BYTES`].
 
 use std::collections::BTreeMap;
 
@@ -34,8 +34,8 @@ struct WireStep {
     slots: Vec<Vec<u32>>,
 }
 
-/// A step of a plan that has too many nodes and steps to list all shares. Such a plan is only written, for its hash, and never
-/// read: with all shares it would not fit into [`MAX_WIRE_BYTES`].
+/// A step of a plan that has too many nodes and steps to list all shares. Such a plan is only written, for its hash,
+/// and never read: with all shares it would not fit into [`MAX_WIRE_BYTES`].
 #[derive(Serialize)]
 struct LargeWireStep {
     kept: Vec<(u32, f64)>,
@@ -91,7 +91,7 @@ fn write_with<S: Serialize>(plan: &Plan, step: impl Fn(&step::Step) -> S) -> Vec
         round_length: plan.round_length as u32,
         forecast: plan.forecast.clone(),
     };
-    // Serialising plain data into a growing vector has no way to fail.
+    // Serialising plain data into a growing vector cannot fail.
     postcard::to_allocvec(&wire).unwrap_or_default()
 }
 

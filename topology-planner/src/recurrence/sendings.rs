@@ -3,14 +3,15 @@
 use super::greatest_common_divisor;
 use crate::plan::Step;
 
-/// Vertices are the pairs (step, node) with a link from the node, in that order, and after them the nodes that never
-/// send. An arc says where mass that is at a node when the step begins can be when it is next sent on, or where it stays.
+/// A graph of sendings. Vertices are the pairs (step, node) with a link from the node, in that order, and after them
+/// the nodes that never send. Mass that is at a node when a step begins has an arc to each vertex at which it is next
+/// sent on, or stays for ever.
 pub(super) struct Sendings {
     period: usize,
     /// The step of each pair; nodes that never send have none.
     step_of: Vec<u32>,
     node_of: Vec<u32>,
-    /// Where the arcs of each vertex begin, and one end more.
+    /// Start of the arcs of each vertex, and the end of all.
     first_arc: Vec<u32>,
     arcs: Vec<u32>,
 }
@@ -50,7 +51,8 @@ impl Sendings {
         graph
     }
 
-    /// Backwards in time; `next` is the vertex at which the mass of each node is sent next, after the last step at first.
+    /// Fills in the arcs, backwards in time. `next` is the vertex at which the mass of each node is sent next, after
+    /// the last step at first.
     fn fill_arcs(&mut self, steps: &[Step], mut next: Vec<u32>) {
         let mut end = self.step_of.len();
         for step in steps.iter().rev() {
@@ -73,7 +75,8 @@ impl Sendings {
         &self.arcs[self.first_arc[vertex] as usize..self.first_arc[vertex + 1] as usize]
     }
 
-    /// The strongly connected components that no arc leaves, in the order of the nodes that they hold when a period begins.
+    /// The strongly connected components that no arc leaves, in the order of the nodes that they hold when a period
+    /// begins.
     pub(super) fn closed_classes(&self) -> Vec<Vec<u32>> {
         let component_of = self.components();
         let count = component_of.iter().map(|&component| component as usize + 1).max().unwrap_or(0);
@@ -97,7 +100,8 @@ impl Sendings {
         classes
     }
 
-    /// The nodes at which a closed class has mass when a period begins, ascending: those between whose sendings it does.
+    /// The nodes at which a closed class has mass when a period begins, ascending: those with an arc across that
+    /// beginning.
     pub(super) fn held_by(&self, class: &[u32]) -> Vec<usize> {
         let mut nodes = Vec::new();
         for &vertex in class {

@@ -1,11 +1,11 @@
-//! Small periods: the product as a matrix.
+//! The spectrum of small periods, from the product as a matrix.
 
 use faer::Mat;
 
 use super::{Unresolved, moduli, symmetric_moduli};
 use crate::plan::Step;
 
-/// The product of the steps, column by column: what becomes of a unit of mass at each node.
+/// The product of the steps, column by column: the distribution of a unit of mass that starts at each node.
 pub(super) fn product(node_count: usize, steps: &[Step]) -> Mat<f64> {
     let mut product = Mat::zeros(node_count, node_count);
     let (mut column, mut scratch) = (vec![0.0; node_count], vec![0.0; node_count]);
@@ -20,12 +20,12 @@ pub(super) fn product(node_count: usize, steps: &[Step]) -> Mat<f64> {
     product
 }
 
-/// A step after which less than this fraction of all differences is left has ended them: the rest is rounding.
+/// A step has ended all differences when less than this fraction of them is left: the rest is rounding.
 const ENDED: f64 = 1e-12;
 
-/// `|lambda_2|` of a period of several steps, however small: what becomes of the differences alone is multiplied out,
-/// step by step, so that the answer has its relative accuracy even where repeated contraction has made it far smaller
-/// than the rounding errors of the product. 0 exactly when a step ends all differences.
+/// `|lambda_2|` of a period of several steps, however small. Only the differences are multiplied out, step by step, so
+/// that the answer has its relative accuracy even where repeated contraction has made it far smaller than the rounding
+/// errors of the product. 0 exactly when a step ends all differences.
 pub(super) fn second_modulus_of_period(node_count: usize, steps: &[Step]) -> Result<f64, Unresolved> {
     let mean = 1.0 / node_count as f64;
     let mut columns: Vec<Vec<f64>> = (0..node_count)

@@ -1,4 +1,4 @@
-//! Large periods: power iterations on the steps, with a bound on the residual.
+//! The spectrum of large periods: power iterations on the steps, with a bound on the residual.
 
 use faer::Mat;
 use rand::{Rng, SeedableRng};
@@ -16,11 +16,11 @@ const WORK_LIMIT: usize = 2_000_000_000;
 /// Largest residual accepted, relative to the eigenvalue.
 const TOLERANCE: f64 = 1e-8;
 
-/// `|lambda_2|` by subspace iteration with Rayleigh-Ritz steps (Saad, "Numerical Methods for Large Eigenvalue Problems",
-/// chapter 5). A column-stochastic product maps vectors of sum 0 to vectors of sum 0, and all its eigenvectors but the
-/// Perron vector are such: starting there takes the eigenvalue 1 out of the way exactly.
+/// `|lambda_2|` by subspace iteration with Rayleigh-Ritz steps (Saad, "Numerical Methods for Large Eigenvalue
+/// Problems", chapter 5). A column-stochastic product maps vectors of sum 0 to vectors of sum 0, and all its
+/// eigenvectors but the Perron vector have sum 0: starting with such vectors excludes the eigenvalue 1 exactly.
 ///
-/// The answer is a Ritz value whose residual is at most 1e-8 of it.
+/// The answer is a Ritz value whose residual is at most 1e-8 of its modulus.
 pub(super) fn second_modulus(node_count: usize, steps: &[Step]) -> Result<f64, Unresolved> {
     let mut rng = ChaCha8Rng::seed_from_u64(0);
     let draw = |_| (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64 - 0.5;
@@ -68,13 +68,13 @@ pub(super) fn perron(node_count: usize, steps: &[Step]) -> Result<Vec<f64>, Unre
     Err(Unresolved { reason: format!("masses still moved by {moved:.1e} per period when the iteration stopped") })
 }
 
-/// How many periods the work limit pays for, and at least one, when each is applied to `vectors` vectors.
+/// The number of periods within the work limit, and at least one, when each is applied to `vectors` vectors.
 fn rounds(node_count: usize, steps: &[Step], vectors: usize) -> usize {
     let work = steps.iter().map(Step::work).sum::<usize>().max(node_count);
     (WORK_LIMIT / (work * vectors)).max(1)
 }
 
-/// The Ritz value of largest modulus, and how far its vector is from being an eigenvector.
+/// The Ritz value of largest modulus, and the residual of its vector: the distance from being an eigenvector.
 fn ritz(block: &[Vec<f64>], image: &[Vec<f64>]) -> Result<(f64, f64), Unresolved> {
     let projected = Mat::from_fn(BLOCK, BLOCK, |i, j| dot(&block[i], &image[j]));
     let eigen =
@@ -99,7 +99,7 @@ fn ritz(block: &[Vec<f64>], image: &[Vec<f64>]) -> Result<(f64, f64), Unresolved
     Ok((modulus(largest), squared.sqrt() / norm))
 }
 
-/// Modified Gram-Schmidt after taking out the mean; a vector that vanishes is left as zero.
+/// Orthonormalises by modified Gram-Schmidt after subtracting the mean; a vector that vanishes is left as zero.
 fn orthonormalize(block: &mut [Vec<f64>]) {
     for at in 0..block.len() {
         let (done, rest) = block.split_at_mut(at);

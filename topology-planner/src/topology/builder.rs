@@ -1,4 +1,4 @@
-//! The graph of a text while it is read.
+//! A builder of the graph of a text while it is read.
 
 use std::collections::BTreeMap;
 
@@ -6,7 +6,7 @@ use super::node_details::NodeDetails;
 use super::reading::{EdgeAttributes, TopologyFormat, TopologyReading};
 use super::{MAX_NODES, Topology, TopologyError, node_details};
 
-/// Nodes by id, links between them, and what a text says of both; [`Builder::finish`] checks that links are symmetric.
+/// Nodes by id, links between them, and the attributes of both; [`Builder::finish`] checks that links are symmetric.
 #[derive(Debug, Default)]
 pub(super) struct Builder {
     ids: Vec<String>,
@@ -45,12 +45,12 @@ impl Builder {
         &self.ids
     }
 
-    /// The number of a node that the text must have listed.
+    /// The number of a node that the text must have listed already.
     pub(super) fn number(&self, id: String) -> Result<usize, TopologyError> {
         self.numbers.get(&id).copied().ok_or(TopologyError::UnknownNode { id })
     }
 
-    /// Takes an attribute of a node: labels and coordinates are kept, others are not.
+    /// Takes an attribute of a node: keeps labels and coordinates, and ignores others.
     pub(super) fn describe(&mut self, node: usize, attribute: &str, value: &str) {
         if let Some(details) = self.details.get_mut(node) {
             details.take(attribute, value);
@@ -63,12 +63,12 @@ impl Builder {
         list.push(ends);
     }
 
-    /// Notes the names of the attributes of one edge.
+    /// Records the names of the attributes of one edge.
     pub(super) fn note_attributes<'n>(&mut self, names: impl IntoIterator<Item = &'n str>) {
         self.attributes.note(names);
     }
 
-    /// The topology, once every link in one direction has been met by one in the other.
+    /// The topology, if every link in one direction has one in the other.
     pub(super) fn finish(mut self, format: TopologyFormat) -> Result<TopologyReading, TopologyError> {
         if self.ids.is_empty() {
             return Err(TopologyError::Empty);

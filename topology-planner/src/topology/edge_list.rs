@@ -1,5 +1,5 @@
-//! Edge lists: two node names per line, `#` starts a comment, `->` between them makes the link one-way. Behind the names
-//! may stand what networkx writes: attributes in braces, or a number on every line.
+//! Edge lists: two node names per line, `#` starts a comment, `->` between them makes the link one-way. The names may
+//! be followed by what networkx writes: attributes in braces, or a number on every line.
 
 use std::collections::BTreeSet;
 
@@ -19,7 +19,7 @@ struct Line<'t> {
     one_way: bool,
     /// A third column.
     third: Option<&'t str>,
-    /// What stands in braces.
+    /// The text in braces.
     attributes: &'t str,
 }
 
@@ -29,7 +29,7 @@ impl Line<'_> {
     }
 }
 
-/// Reads an edge list. Nodes are numbered in ascending order where all names are numbers, else as they appear.
+/// Reads an edge list. Nodes are numbered in ascending order where all names are numbers, otherwise as they appear.
 pub(super) fn read(text: &str) -> Result<TopologyReading, TopologyError> {
     let mut lines = Vec::new();
     for (at, text) in text.lines().enumerate() {
@@ -77,7 +77,7 @@ fn read_line(number: usize, text: &str) -> Option<Line<'_>> {
     (!has_arrow).then_some(Line { number, text, u, v, one_way, third, attributes })
 }
 
-/// What stands before the braces or the comment, and what stands in the braces.
+/// The text before the braces or the comment, and the text in the braces.
 fn without_attributes(text: &str) -> Option<(&str, &str)> {
     let comment = text.find('#').unwrap_or(text.len());
     let brace = [" {", "\t{", ",{"].iter().filter_map(|mark| text.find(mark)).min();
@@ -90,7 +90,7 @@ fn without_attributes(text: &str) -> Option<(&str, &str)> {
     (behind.is_empty() || behind.starts_with('#')).then_some((names, &braced[1..end]))
 }
 
-/// The keys of what Python prints of a dictionary: words in quotes before a colon.
+/// The keys of a dictionary as Python prints it: words in quotes before a colon.
 fn keys(dictionary: &str) -> impl Iterator<Item = &str> {
     let mut rest = dictionary;
     std::iter::from_fn(move || {
@@ -106,7 +106,7 @@ fn keys(dictionary: &str) -> impl Iterator<Item = &str> {
     })
 }
 
-/// A first line that names the columns: as an edge it would join two nodes that no other line knows.
+/// Returns `true` if the first line names the columns: as an edge it would join two nodes that no other line names.
 fn starts_with_a_header(lines: &[Line<'_>]) -> bool {
     let [first, rest @ ..] = lines else { return false };
     let names = (first.u.to_ascii_lowercase(), first.v.to_ascii_lowercase());
@@ -115,8 +115,8 @@ fn starts_with_a_header(lines: &[Line<'_>]) -> bool {
         && !rest.iter().any(|line| [line.u, line.v].iter().any(|name| *name == first.u || *name == first.v))
 }
 
-/// Third columns are weights: numbers, on every line. A list of neighbours (`0 1 5` for 0 - 1 and 0 - 5) can look the
-/// same, and is refused where it does.
+/// Checks that third columns are weights: numbers, on every line. A list of neighbours (`0 1 5` for 0 - 1 and 0 - 5)
+/// can look the same, and is refused where it does.
 fn check_third_columns(lines: &[Line<'_>]) -> Result<(), TopologyError> {
     let Some(first) = lines.first() else { return Ok(()) };
     for line in lines {
@@ -135,7 +135,7 @@ fn check_third_columns(lines: &[Line<'_>]) -> Result<(), TopologyError> {
     Ok(())
 }
 
-/// The names as numbers, if all of them are, written in the usual way.
+/// The names as numbers, if all of them are, in their usual form.
 fn numbers(lines: &[Line<'_>]) -> Option<Vec<u64>> {
     let names = lines.iter().flat_map(|line| [line.u, line.v]);
     names.map(|name| name.parse::<u64>().ok().filter(|number| number.to_string() == name)).collect()

@@ -1,4 +1,4 @@
-//! Generators: `name:key=value,...` becomes a topology. Node `i` is called `node-i`.
+//! Generators: make a topology from `name:key=value,...`. Node `i` is called `node-i`.
 
 use std::{collections::BTreeMap, str::FromStr};
 
@@ -7,10 +7,11 @@ use rand_chacha::ChaCha8Rng;
 
 use super::{MAX_EDGES, MAX_NODES, Topology, TopologyError};
 
-/// Up to this many nodes every pair of an Erdos-Renyi graph is drawn by itself; above, the gaps between edges are.
+/// Up to this many nodes every pair of an Erdos-Renyi graph is drawn by itself; above, the gaps between edges are
+/// drawn.
 const MAX_DRAWN_PAIRS_NODES: usize = 16_384;
 
-/// How often a random graph is drawn before giving up on a connected one.
+/// Number of draws of a random graph before giving up on a connected one.
 const DRAWS: usize = 100;
 
 type Build = fn(&mut Parameters<'_>) -> Result<Topology, TopologyError>;
@@ -58,7 +59,7 @@ fn random_geometric(parameters: &mut Parameters<'_>) -> Result<Topology, Topolog
     })
 }
 
-/// Every pair is an edge with probability `p`, independently.
+/// A graph of which every pair is an edge with probability `p`, independently.
 fn erdos_renyi(parameters: &mut Parameters<'_>) -> Result<Topology, TopologyError> {
     let n = parameters.nodes("n", 2)?;
     let p = parameters.number_in("p", 0.0, 1.0)?;
@@ -73,12 +74,12 @@ fn erdos_renyi(parameters: &mut Parameters<'_>) -> Result<Topology, TopologyErro
     })
 }
 
-/// Pairs of which each is taken with probability `p`, by drawing how many are left out up to the next (Batagelj and Brandes,
-/// "Efficient generation of large random networks", 2005). O(n + edges).
+/// Pairs of which each is taken with probability `p`, by drawing the number of pairs left out up to the next (Batagelj
+/// and Brandes, "Efficient generation of large random networks", 2005). O(n + edges).
 fn sparse_pairs(n: usize, p: f64, rng: &mut ChaCha8Rng) -> impl Iterator<Item = (usize, usize)> {
     let (mut u, mut v, mut left_out) = (0, 0, 0.0);
     std::iter::from_fn(move || {
-        // `v` is the last pair of row `u` that was passed, and `left_out` how many more are, before the next.
+        // `v` is the last pair of row `u` that was passed, and `left_out` the number still to pass before the next.
         let draw = 1.0 - uniform(rng);
         left_out += if p <= 0.0 { f64::INFINITY } else { (draw.ln() / (-p).ln_1p()).floor() };
         loop {
@@ -149,18 +150,18 @@ fn complete(parameters: &mut Parameters<'_>) -> Result<Topology, TopologyError> 
     numbered(n, pairs(n))
 }
 
-/// Refuses early what would take long to enumerate.
+/// Refuses early a graph that would take long to enumerate.
 fn check_edges(edges: usize) -> Result<(), TopologyError> {
     if edges > MAX_EDGES { Err(TopologyError::TooManyEdges { edges }) } else { Ok(()) }
 }
 
-/// Points in the unit square, sorted into cells at least as wide as a radius: who is near lies in the cells around.
+/// Points in the unit square, sorted into cells at least as wide as a radius: neighbours lie in the cells around.
 struct Cells<'p> {
     points: &'p [[f64; 2]],
     radius: f64,
-    /// Cells in a row, and rows.
+    /// Number of cells in a row, and of rows.
     side: usize,
-    /// The points in the order of their cells, and where each cell begins.
+    /// The points in the order of their cells; `begins` holds the start of each cell.
     members: Vec<usize>,
     begins: Vec<usize>,
 }
@@ -169,7 +170,7 @@ impl<'p> Cells<'p> {
     fn new(points: &'p [[f64; 2]], radius: f64) -> Self {
         // More cells than points would only cost memory.
         let most = (points.len() as f64).sqrt().ceil();
-        // A little wider than the radius, whatever is rounded.
+        // A little wider than the radius, to allow for rounding.
         let side = (0.999 / radius.max(f64::MIN_POSITIVE)).floor().clamp(1.0, most) as usize;
         let mut cells = Self { points, radius, side, members: (0..points.len()).collect(), begins: Vec::new() };
         let of: Vec<usize> = points.iter().map(|&point| cells.cell(point)).collect();
@@ -304,7 +305,7 @@ impl<'e> Parameters<'e> {
         Ok(ChaCha8Rng::seed_from_u64(seed))
     }
 
-    /// Refuses parameters that no one took.
+    /// Refuses parameters that no generator has taken.
     fn done(&self) -> Result<(), TopologyError> {
         match self.values.keys().next() {
             None => Ok(()),

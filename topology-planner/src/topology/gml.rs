@@ -1,7 +1,8 @@
-//! GML, as networkx, igraph and the Topology Zoo write it: `graph [ node [ id 0 label "North" ] edge [ source 0 target 1 ] ]`.
+//! GML, as networkx, igraph and the Topology Zoo write it:
+//! `graph [ node [ id 0 label "North" ] edge [ source 0 target 1 ] ]`.
 //!
-//! Himsolt, "GML: A portable Graph File Format", University of Passau, 1997. A text is a list of keys and values; a value is a
-//! number, a text in quotes, or a list in brackets. Keys that are not known are passed over.
+//! Himsolt, "GML: A portable Graph File Format", University of Passau, 1997. A text is a list of keys and values; a
+//! value is a number, a text in quotes, or a list in brackets. Unknown keys are ignored.
 
 mod tokens;
 
@@ -10,13 +11,13 @@ use super::TopologyError;
 use super::builder::Builder;
 use super::reading::{TopologyFormat, TopologyReading};
 
-/// Lists within lists, at most.
+/// The most levels of lists within lists.
 const MAX_DEPTH: usize = 32;
 
-/// Words that are looked at to find `graph [`: a header and a comment may stand before it.
+/// Number of words searched for `graph [`: a header and a comment may precede it.
 const LOOKED_AT: usize = 4096;
 
-/// True for a text written like GML.
+/// Returns `true` for a text written like GML.
 pub(super) fn looks_like(text: &str) -> bool {
     let mut before = "";
     for word in text.split_whitespace().take(LOOKED_AT) {
@@ -48,7 +49,7 @@ pub(super) fn read(text: &str) -> Result<TopologyReading, TopologyError> {
     reader.finish()
 }
 
-/// The graph as far as it has been read.
+/// The part of the graph that has been read.
 #[derive(Default)]
 struct GmlReader<'t> {
     builder: Builder,

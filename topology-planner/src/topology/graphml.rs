@@ -1,5 +1,5 @@
-//! GraphML: `<node id>` and `<edge source target>` of the graph, with the `<data>` that a `<key>` gives a name to: labels
-//! and coordinates of nodes, and the names of what edges have.
+//! GraphML: `<node id>` and `<edge source target>` of the graph, with the `<data>` that a `<key>` names: labels and
+//! coordinates of nodes, and the names of the attributes of edges.
 
 use std::collections::BTreeMap;
 
@@ -172,7 +172,7 @@ fn referenced(name: &str) -> String {
     quick_xml::escape::unescape(&reference).map(Into::into).unwrap_or(reference)
 }
 
-/// Where in the document we are, for messages.
+/// A position in the document, for messages.
 struct Place<'t> {
     text: &'t str,
     offset: u64,

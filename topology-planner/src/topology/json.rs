@@ -65,7 +65,7 @@ enum Edge {
     },
 }
 
-/// The edges under the name that D3 and networkx before 3.4 give them.
+/// The edges under the name that they have in D3 and in networkx before 3.4.
 #[derive(Deserialize)]
 struct Links {
     links: Option<Vec<Edge>>,
@@ -101,7 +101,7 @@ fn parse<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, TopologyError> {
     serde_json::from_str(text).map_err(|error| json_error(&error))
 }
 
-/// A plan file numbers its nodes from 0 in the order of its list.
+/// Reads the base graph of a plan file, which numbers its nodes from 0 in the order of its list.
 fn read_base(nodes: &[Node], base: &BaseGraph) -> Result<TopologyReading, TopologyError> {
     let names = nodes.iter().enumerate().map(|(number, node)| node.id(number)).collect();
     let topology = Topology::new(names, &base.edges)?;
@@ -124,7 +124,7 @@ fn read_graph(nodes: &[Node], edges: Vec<Edge>, document: GraphDocument) -> Resu
     let ids = builder.ids().to_vec();
     for edge in edges {
         if let Edge::Object { attributes, .. } = &edge {
-            // Which of several edges between two nodes this is, and its number.
+            // `key` distinguishes several edges between two nodes, and `id` is the number of an edge.
             let names = attributes.keys().map(String::as_str).filter(|name| !["key", "id"].contains(name));
             builder.note_attributes(names);
         }
@@ -146,7 +146,7 @@ fn read_graph(nodes: &[Node], edges: Vec<Edge>, document: GraphDocument) -> Resu
     Ok(reading)
 }
 
-/// Attributes that are text or numbers; others say nothing that is used.
+/// Passes on attributes that are text or numbers; others are not used.
 fn describe(builder: &mut Builder, node: usize, name: &str, value: &Value) {
     match value {
         Value::String(text) => builder.describe(node, name, text),
@@ -171,7 +171,7 @@ fn place(ids: &[String], positions: Option<Positions>) -> Option<Vec<[f64; 2]>> 
 }
 
 impl Node {
-    /// The id of a node, of one without id its name or label, of one without these its number.
+    /// The id of a node; without an id its name or label; without these its number.
     fn id(&self, number: usize) -> String {
         let object = match self {
             Self::Id(id) => return id.text(),
@@ -192,7 +192,7 @@ impl Id {
     }
 }
 
-/// Positions only serve drawing: in a form that is not known they are left out.
+/// Reads positions; these only serve drawing, so those of an unknown form are left out.
 fn positions_or_nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Positions>, D::Error> {
     #[derive(Deserialize)]
     #[serde(untagged)]
@@ -214,7 +214,7 @@ fn missing(key: &str) -> TopologyError {
 fn json_error(error: &serde_json::Error) -> TopologyError {
     let (line, column) = (error.line(), error.column());
     let message = error.to_string();
-    // serde_json ends its messages with the place, which we report first.
+    // serde_json ends its messages with the position, which we report first.
     let message = message.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&message).to_owned();
     TopologyError::Json { line, column, message }
 }

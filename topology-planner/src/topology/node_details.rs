@@ -1,10 +1,10 @@
-//! Labels and places that a text gives to its nodes.
+//! Labels and positions that a text gives to its nodes.
 
 use std::collections::BTreeMap;
 
 use super::{Topology, check_names};
 
-/// What networkx and the Topology Zoo write for a label that is not there.
+/// The value that networkx and the Topology Zoo write for a missing label.
 const NO_LABEL: &str = "None";
 
 /// Attributes of a node that are kept.
@@ -40,8 +40,8 @@ impl NodeDetails {
     }
 }
 
-/// The names of the nodes: labels that one node alone has, ids of the others. If these are not usable names, which all
-/// differ, the ids of all.
+/// The names of the nodes: labels that only one node has, ids of the others. If these are not usable and different
+/// names, the ids of all.
 pub(super) fn names(ids: &[String], details: &[NodeDetails]) -> Vec<String> {
     let mut uses: BTreeMap<&str, usize> = BTreeMap::new();
     for label in details.iter().filter_map(NodeDetails::label) {
@@ -53,8 +53,8 @@ pub(super) fn names(ids: &[String], details: &[NodeDetails]) -> Vec<String> {
     if check_names(&names).is_ok() { names } else { ids.to_vec() }
 }
 
-/// The topology with the places of its nodes, and how many of them the text has. Where it has those of half of the
-/// nodes or more, the others get the mean of their neighbours' places, or of all; where it has fewer, no node has one.
+/// The topology with the places of its nodes, and the number of places in the text. With those of half of the nodes or
+/// more, the others get the mean of their neighbours' places, or of all; with fewer, no node has one.
 pub(super) fn place(topology: Topology, details: &[NodeDetails]) -> (Topology, usize) {
     let places: Vec<Option<[f64; 2]>> = details.iter().map(NodeDetails::place).collect();
     let known: Vec<[f64; 2]> = places.iter().flatten().copied().collect();

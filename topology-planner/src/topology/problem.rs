@@ -1,10 +1,10 @@
-//! What can be wrong with a topology.
+//! Errors of topologies.
 
 use std::fmt;
 
 use super::{MAX_EDGES, MAX_NAME_BYTES, MAX_NODES};
 
-/// Why a text or a list of edges is not a topology.
+/// The reason why a text or a list of edges is not a topology.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum TopologyError {
@@ -20,13 +20,13 @@ pub enum TopologyError {
     /// More nodes than [`MAX_NODES`].
     #[error("the topology has {nodes} nodes or more: the limit is {MAX_NODES}")]
     TooManyNodes {
-        /// How many were counted.
+        /// The number counted.
         nodes: usize,
     },
     /// More edges than [`MAX_EDGES`].
     #[error("the topology has {edges} edges or more: the limit is {MAX_EDGES}")]
     TooManyEdges {
-        /// How many were counted.
+        /// The number counted.
         edges: usize,
     },
     /// Two nodes have the same name or id.
@@ -48,7 +48,7 @@ pub enum TopologyError {
         u: usize,
         /// The other end.
         v: usize,
-        /// How many nodes there are.
+        /// The number of nodes.
         nodes: usize,
     },
     /// An edge names a node id that is not among the nodes.
@@ -66,9 +66,9 @@ pub enum TopologyError {
     /// A link has no reverse.
     #[error("{from:?} reaches {to:?} but not the other way round: a topology needs every link in both directions")]
     OneWay {
-        /// The node that is heard.
+        /// The transmitter of the link.
         from: String,
-        /// The node that is not.
+        /// The receiver of the link.
         to: String,
     },
     /// Some nodes cannot reach others.
@@ -93,7 +93,7 @@ pub enum TopologyError {
     EdgeList {
         /// The line, from 1.
         line: usize,
-        /// What it says.
+        /// The text of the line.
         text: String,
     },
     /// Every line of an edge list has a third column that could be a weight or a neighbour.
@@ -104,7 +104,7 @@ pub enum TopologyError {
     WeightOrNeighbor {
         /// The line, from 1.
         line: usize,
-        /// What it says.
+        /// The text of the line.
         text: String,
     },
     /// The JSON is not a topology.
@@ -114,7 +114,7 @@ pub enum TopologyError {
         line: usize,
         /// The column, from 1.
         column: usize,
-        /// What is wrong.
+        /// The message of the parser.
         message: String,
     },
     /// The text is not GML.
@@ -122,7 +122,7 @@ pub enum TopologyError {
     Gml {
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The message of the parser.
         message: String,
     },
     /// The XML is not GraphML.
@@ -130,7 +130,7 @@ pub enum TopologyError {
     GraphMl {
         /// The line, from 1.
         line: usize,
-        /// What is wrong.
+        /// The message of the parser.
         message: String,
     },
     /// There is no generator of this name.
@@ -138,7 +138,7 @@ pub enum TopologyError {
     UnknownGenerator {
         /// The name as it was written.
         name: String,
-        /// The names there are.
+        /// The names of all generators.
         known: String,
     },
     /// A generator's parameter is missing, unknown, given twice or out of range.
@@ -146,7 +146,7 @@ pub enum TopologyError {
     GeneratorParameter {
         /// The generator.
         generator: String,
-        /// What is wrong with which parameter.
+        /// The parameter and its error.
         message: String,
     },
     /// A random generator found no connected graph.
@@ -157,7 +157,7 @@ pub enum TopologyError {
     NeverConnected {
         /// The generator expression.
         expression: String,
-        /// How many graphs were drawn.
+        /// The number of graphs drawn.
         draws: usize,
         /// The parts of the last graph.
         components: Components,

@@ -1,15 +1,15 @@
-//! Topologies from text, whatever its format, with what the text says beyond nodes and edges.
+//! Reading of topologies from text of any format, with what the text contains beyond nodes and edges.
 
 use std::collections::BTreeSet;
 use std::fmt;
 
 use super::{Topology, TopologyError, edge_list, gml, graphml, json};
 
-/// Names of attributes that are kept for a message, and characters of one.
+/// The most names of attributes that are kept for a message, and the most characters of one.
 const MOST_NAMES: usize = 8;
 const MOST_CHARACTERS: usize = 40;
 
-/// A topology as it was read, and what else its text says.
+/// A topology as it was read, and other contents of its text.
 #[derive(Debug, Clone, PartialEq)]
 #[non_exhaustive]
 pub struct TopologyReading {
@@ -17,7 +17,7 @@ pub struct TopologyReading {
     pub topology: Topology,
     /// The format of the text.
     pub format: TopologyFormat,
-    /// Attributes of edges, such as weights: a topology says who reaches whom, and uses none.
+    /// Attributes of edges, such as weights. A topology uses none: it holds only which nodes reach which.
     pub edge_attributes: EdgeAttributes,
     /// The number of nodes whose name is a label instead of the id.
     pub named_by_label: usize,
@@ -69,7 +69,7 @@ impl EdgeAttributes {
         self.edges
     }
 
-    /// Notes the names of the attributes of one edge, the first few of them.
+    /// Records the names of the attributes of one edge; only the first few of all edges are kept.
     pub(super) fn note<'n>(&mut self, names: impl IntoIterator<Item = &'n str>) {
         let mut has_one = false;
         for name in names {
@@ -92,27 +92,28 @@ impl fmt::Display for EdgeAttributes {
 }
 
 impl Topology {
-    /// Reads a topology from text, whatever its format:
+    /// Reads a topology from text of any of these formats:
     ///
     /// - a plan file (`"format": "mingle-plan/1"`): its nodes and its base graph;
     /// - JSON `{"nodes": [...], "edges": [[u, v], ...]}`, where nodes are numbers, strings, or objects with an `id` and
     ///   perhaps a `label` or `name` and coordinates, `positions` gives plane coordinates by node, and `interference`
-    ///   the pairs of nodes that disturb each other where these are not the edges. An edge may be an object with `source`
-    ///   and `target`, and the edges be called `links`, as in node-link data of networkx and D3;
+    ///   the pairs of nodes that disturb each other where these are not the edges. An edge may be an object with
+    ///   `source` and `target`, and the edges be called `links`, as in node-link data of networkx and D3;
     /// - GraphML and GML, as networkx, igraph and the Topology Zoo write them;
-    /// - an edge list: `u v` per line, `#` starts a comment, `u -> v` is a link in one direction. Behind the names may
-    ///   stand the attributes of networkx (`{'weight': 2.5}`) or, on every line, a number. A first line such as
+    /// - an edge list: `u v` per line, `#` starts a comment, `u -> v` is a link in one direction. The names may be
+    ///   followed by the attributes of networkx (`{'weight': 2.5}`) or, on every line, a number. A first line such as
     ///   `source,target` is a header.
     ///
     /// The label of a node becomes its name where no other node has the same; the others keep their ids. Coordinates
-    /// are `x` and `y`, or `Longitude` and `Latitude`; other attributes of nodes are left out. So are those of edges, weights
-    /// among them: the reading says which there were.
+    /// are `x` and `y`, or `Longitude` and `Latitude`; other attributes of nodes are left out. Attributes of edges,
+    /// weights among them, are left out too: the reading names them.
     ///
-    /// Peers must hear each other: a graph marked directed is accepted only when every link has its reverse.
+    /// Neighbours must receive from each other: a graph marked directed is accepted only when every link has its
+    /// reverse.
     ///
     /// # Errors
     ///
-    /// What [`Topology::new`] refuses, text that is none of the formats (with the line), and links without a reverse.
+    /// The errors of [`Topology::new`], text that is none of the formats (with the line), and links without a reverse.
     ///
     /// ```
     /// use mingle_planner::Topology;

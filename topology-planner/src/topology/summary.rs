@@ -1,4 +1,4 @@
-//! What a topology is like: degrees, diameter, and where it would fall apart.
+//! Summaries of topologies: degrees, diameter, bridges and cut nodes.
 
 use petgraph::{
     algo::{articulation_points::articulation_points, bridges::bridges},
@@ -12,10 +12,10 @@ use crate::{
     distance,
 };
 
-/// Nodes times edges up to which the diameter is computed: some seconds.
+/// The most nodes times edges for which the diameter is computed: some seconds.
 const MOST_DIAMETER_WORK: usize = 4_000_000_000;
 
-/// What a topology is like.
+/// The size, degrees, diameter, bridges and cut nodes of a topology.
 #[derive(Debug, Clone, PartialEq)]
 pub struct TopologySummary {
     /// The number of nodes.
@@ -89,7 +89,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// Whether the topology is connected without a node or without an edge.
+    /// Returns `true` if the topology is disconnected without a node or without an edge.
     fn splits(topology: &Topology, node: Option<usize>, edge: Option<(usize, usize)>) -> bool {
         let alive: Vec<usize> = (0..topology.node_count()).filter(|&other| Some(other) != node).collect();
         let mut seen = vec![alive[0]];

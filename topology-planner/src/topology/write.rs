@@ -1,4 +1,5 @@
-//! Topologies as text. All but DOT are read back by [`Topology::parse`] as the same graph with the same names.
+//! Writing of topologies as text. All forms but DOT are read back by [`Topology::parse`] as the same graph with the
+//! same names.
 
 use std::fmt::Write as _;
 
@@ -34,12 +35,12 @@ impl Topology {
         text
     }
 
-    /// An edge list: two names a line. None if a name holds a blank, a comma or `#`, or is an arrow, which such a list
-    /// cannot tell from its own signs; the name is the error.
+    /// An edge list: two names a line. A name must not hold a blank, a comma or `#`, be an arrow, or begin like JSON or
+    /// XML: a reader could not distinguish it from the list's own signs.
     ///
     /// # Errors
     ///
-    /// The first name that cannot be written.
+    /// `UnwritableName` with the first name that cannot be written.
     ///
     /// ```
     /// use mingle_planner::Topology;
@@ -127,12 +128,12 @@ pub struct UnwritableName {
     pub name: String,
 }
 
-/// A file that begins so would be taken for JSON or XML.
+/// Returns `true` if a file that begins with this name would be taken for JSON or XML.
 fn looks_marked(name: &str) -> bool {
     name.starts_with(['{', '[', '<', '\u{feff}'])
 }
 
-/// A number as JSON has it: whole ones with a fraction, so that they stay real numbers.
+/// A number as JSON has it: whole numbers with a fraction, so that they stay real numbers.
 fn json_number(x: f64) -> String {
     serde_json::Value::from(x).to_string()
 }

@@ -1,13 +1,14 @@
-//! How often each subset broadcasts in the heuristic of BASS: in proportion to how central its nodes are.
+//! Probabilities with which the subsets broadcast in the heuristic of BASS: in proportion to the centrality of their
+//! nodes.
 
 use super::subsets::Subsets;
 use crate::{betweenness::betweenness, topology::Topology};
 
 /// Probabilities of the subsets that add up to `budget`, in proportion to the importance of their nodes up to 1.
 ///
-/// The importance of a node is its betweenness, counting the paths that begin or end at it too: those `2 (n - 1)` ordered
-/// pairs are what a node contributes that lies between no others. Without them, most nodes of a windmill would never be
-/// heard, and no budget could join them.
+/// The importance of a node is its betweenness, plus the paths that begin or end at it: `2 (n - 1)` ordered pairs. A
+/// node between no others has only the latter. Without them, most nodes of a windmill would never broadcast, and no
+/// budget could join them.
 pub(super) fn probabilities(topology: &Topology, subsets: &Subsets<'_>, budget: f64) -> Vec<f64> {
     let own_paths = 2.0 * (topology.node_count() - 1) as f64;
     let centrality = betweenness(topology);
@@ -16,13 +17,14 @@ pub(super) fn probabilities(topology: &Topology, subsets: &Subsets<'_>, budget: 
     capped_shares(&importance, budget)
 }
 
-/// Shares in proportion to positive importances, none above 1, that add up to `total`, or all 1 if that is not possible.
+/// Shares in proportion to positive importances, none above 1, that add up to `total`, or all 1 if that is not
+/// possible.
 fn capped_shares(importance: &[f64], total: f64) -> Vec<f64> {
     let mut order: Vec<usize> = (0..importance.len()).collect();
     order.sort_by(|&a, &b| importance[b].total_cmp(&importance[a]));
     let mut shares = vec![1.0; importance.len()];
     let mut rest: f64 = importance.iter().sum();
-    // The most important are capped first; when the next one is not, none after it is.
+    // The most important are capped first; after one that is not capped, none is.
     for (capped, &at) in order.iter().enumerate() {
         let scale = (total - capped as f64).max(0.0) / rest;
         if scale * importance[at] <= 1.0 {

@@ -1,10 +1,10 @@
-//! Mixing matrices and how often each is drawn: what the optimised design of BASS searches.
+//! A mixture of mixing matrices with a probability each: the search space of BASS's optimised design.
 //!
 //! With candidates `r`, sets of subsets that broadcast, drawn with probability `p_r` and mixing by
-//! `W_r = I - sum_e w_re L_e`, minimise `|| sum_r p_r W_r W_r - J ||` subject to `sum_r p_r c_r <= B`, `c_r` the slots of a
-//! candidate. Convex in the probabilities for given weights and in the weights for given probabilities (Herrera et al.,
-//! 2025, solve two semidefinite programs in turn); here steps along the gradients of the smoothed norm in turn, each taken
-//! only if it helps.
+//! `W_r = I - sum_e w_re L_e`, minimise `|| sum_r p_r W_r W_r - J ||` subject to `sum_r p_r c_r <= B`, `c_r` the slots
+//! of a candidate. The problem is convex in the probabilities for given weights and in the weights for given
+//! probabilities. Herrera et al. (2025) solve two semidefinite programs in turn; here steps along the gradients of the
+//! smoothed norm alternate, each taken only if it helps.
 
 use faer::Mat;
 
@@ -25,7 +25,7 @@ pub(super) struct Candidate {
     pub(super) edges: Vec<Edge>,
     /// The weight of each edge.
     pub(super) weights: Vec<f64>,
-    /// The slots it takes.
+    /// The slots the candidate takes.
     pub(super) cost: usize,
 }
 
@@ -39,7 +39,7 @@ pub(super) struct Mixture {
     shares: Vec<f64>,
 }
 
-/// What a search may change.
+/// The variables that a search may change.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub(super) enum Free {
     /// The weights of the edges.
@@ -48,12 +48,12 @@ pub(super) enum Free {
     WeightsAndShares,
 }
 
-/// What is seen at one mixture.
+/// The norm of a mixture, with the data for its gradient.
 struct View {
     norm: f64,
     /// The smoothed norm.
     value: f64,
-    /// The eigenvectors that it depends on, and how much.
+    /// The eigenvectors that the smoothed norm depends on, each with its weight.
     directions: Vec<(f64, Vec<f64>)>,
 }
 
@@ -68,7 +68,7 @@ impl Mixture {
         &self.candidates
     }
 
-    /// The probability of each.
+    /// The probability of each matrix.
     pub(super) fn shares(&self) -> &[f64] {
         &self.shares
     }
@@ -78,7 +78,7 @@ impl Mixture {
         Ok(self.view(f64::MIN_POSITIVE)?.norm)
     }
 
-    /// The same matrices drawn with other probabilities.
+    /// The mixture of the same matrices with other probabilities.
     pub(super) fn with_shares(&self, shares: Vec<f64>) -> Self {
         Self { shares, ..self.clone() }
     }
@@ -125,7 +125,7 @@ impl Mixture {
                 }
             }
         }
-        // The negative of what is to be small: its lowest eigenvalues come first.
+        // The negated matrix, whose lowest eigenvalues come first, is the one to be kept small.
         let (values, vectors) = spectrum::symmetric_eigen(&expected).map_err(DesignError::Spectrum)?;
         let shares = shares_of_lowest(&values, smoothing);
         let lowest: f64 = shares.iter().zip(&values).map(|(q, value)| q * value + smoothing / 2.0 * q * q).sum();
@@ -152,7 +152,7 @@ impl Mixture {
         self.with_shares(within_budget(&moved, &costs, self.budget))
     }
 
-    /// One step on the weights of every candidate, also of those that are not drawn: they may be worth it later.
+    /// One step on the weights of every candidate, including those that are not drawn: they may be worth it later.
     fn weights_moved(&self, view: &View, pace: f64) -> Self {
         let mut next = self.clone();
         for (moved, candidate) in next.candidates.iter_mut().zip(&self.candidates) {
@@ -192,7 +192,7 @@ impl Candidate {
         mixed
     }
 
-    /// No negative weight, and no node that gives more than it has.
+    /// Makes every weight non-negative, and lets no node give more than it has.
     fn make_feasible(&mut self, nodes: usize) {
         let mut given = vec![0.0; nodes];
         for (weight, &(u, v)) in self.weights.iter_mut().zip(&self.edges) {

@@ -1,4 +1,4 @@
-//! Who can broadcast at the same time: the collision-free subsets of BASS.
+//! The collision-free subsets of BASS: nodes that can broadcast at the same time.
 
 use std::cmp::Reverse;
 
@@ -7,16 +7,16 @@ use crate::{design::sampled::Edge, digraph::Link, topology::Topology};
 /// A partition of the nodes: all of a subset can broadcast in one slot, and every neighbour of each receives.
 pub(super) struct Subsets<'t> {
     topology: &'t Topology,
-    /// Ascending, ordered by their lowest colour.
+    /// Each with its nodes ascending; ordered by colour.
     subsets: Vec<Vec<usize>>,
 }
 
 impl<'t> Subsets<'t> {
-    /// Colours the graph of nodes that cannot broadcast together by saturation (Brélaz 1979), ties to more conflicts, then
-    /// to the lower number.
+    /// Colours the graph of nodes that cannot broadcast together by saturation (Brélaz 1979), ties to more conflicts,
+    /// then to the lower number.
     ///
-    /// Two nodes cannot when a neighbour of one is disturbed by the other. Where all that interfere are neighbours, that is
-    /// the square of the topology. O(n^2 + pairs in conflict * subsets).
+    /// Two nodes cannot broadcast together when one disturbs a neighbour of the other. Where only neighbours interfere,
+    /// that is the square of the topology. O(n^2 + pairs in conflict * subsets).
     pub(super) fn new(topology: &'t Topology) -> Self {
         let nodes = topology.node_count();
         let conflicts = conflicts(topology);
@@ -60,7 +60,8 @@ impl<'t> Subsets<'t> {
         self.topology.edges().iter().copied().filter(|&(u, v)| is_active[u] && is_active[v]).collect()
     }
 
-    /// The slots of these subsets: the links out of each along which `is_used`; none for a subset without such a link.
+    /// The slots of these subsets: the links out of each for which `is_used` holds; no slot for a subset without such a
+    /// link.
     pub(super) fn slots(&self, active: &[usize], is_used: impl Fn(Link) -> bool) -> Vec<Vec<Link>> {
         let links = |&node: &usize| self.topology.neighbors(node).iter().map(move |&to| Link::new(node, to));
         let slot = |&subset: &usize| {
@@ -70,7 +71,7 @@ impl<'t> Subsets<'t> {
         active.iter().map(slot).filter(|slot| !slot.is_empty()).collect()
     }
 
-    /// How many of these subsets have a link to a node of another.
+    /// The number of these subsets that have a link to a node that broadcasts too.
     pub(super) fn cost(&self, active: &[usize]) -> usize {
         let is_active = self.active_nodes(active);
         let reaches = |&&node: &&usize| self.topology.neighbors(node).iter().any(|&to| is_active[to]);
@@ -90,7 +91,7 @@ fn conflicts(topology: &Topology) -> Vec<Vec<usize>> {
     let mut conflicts = vec![Vec::new(); nodes];
     for node in 0..nodes {
         for &receiver in topology.neighbors(node) {
-            // Whoever disturbs a receiver of this node, itself included.
+            // The nodes that disturb a receiver of this node, and the receiver itself.
             let disturbing = topology.interferers(receiver).iter().copied().chain([receiver]);
             for other in disturbing.filter(|&other| other != node) {
                 conflicts[node].push(other);
@@ -116,7 +117,7 @@ mod tests {
         Topology::generate(expression).unwrap()
     }
 
-    /// The written rule, on all links out of a subset.
+    /// Checks the rule as the paper writes it, on all links out of a subset.
     fn assert_collision_free(topology: &Topology, what: &str) {
         let subsets = Subsets::new(topology);
         let mut members: Vec<usize> = subsets.iter().flatten().copied().collect();

@@ -1,4 +1,4 @@
-//! Who may receive from whom in an exact average, and who disturbs whom.
+//! The links of an exact average: pairs of nodes that may exchange mass, and nodes that interfere.
 
 use crate::topology::Topology;
 
@@ -14,7 +14,7 @@ impl<'t> Channel<'t> {
         Self { topology, allowed: None }
     }
 
-    /// Only the given edges carry mass.
+    /// A channel on which only the given edges carry mass.
     pub(super) fn restricted(topology: &'t Topology, edges: &[(usize, usize)]) -> Self {
         let mut allowed = vec![Vec::new(); topology.node_count()];
         for &(u, v) in edges {
@@ -29,17 +29,17 @@ impl<'t> Channel<'t> {
         self.topology.node_count()
     }
 
-    /// Who may exchange mass with the node.
+    /// The nodes that may exchange mass with the node.
     pub(super) fn partners(&self, node: usize) -> &[usize] {
         self.allowed.as_ref().map_or_else(|| self.topology.neighbors(node), |allowed| &allowed[node])
     }
 
-    /// Whom a transmission of the node reaches, wanted or not; without the node.
+    /// The nodes that a transmission of the node reaches, intended or not; without the node.
     pub(super) fn interferers(&self, node: usize) -> &'t [usize] {
         self.topology.interferers(node)
     }
 
-    /// Whether one node may exchange mass with another, known to be one of its interferers.
+    /// Returns `true` if one node may exchange mass with another, which must be one of its interferers.
     pub(super) fn delivers(&self, from: usize, to: usize) -> bool {
         match &self.allowed {
             Some(allowed) => allowed[from].binary_search(&to).is_ok(),
@@ -78,7 +78,7 @@ impl Hops {
         self.order.last().map_or(0, |&last| self.hops[last])
     }
 
-    /// For each node, how many more hops some shortest path from the root through it goes on.
+    /// For each node, the most hops by which some shortest path from the root goes on beyond it.
     pub(super) fn heights(&self, channel: &Channel<'_>) -> Vec<usize> {
         let mut heights = vec![0; self.hops.len()];
         for &node in self.order.iter().rev() {

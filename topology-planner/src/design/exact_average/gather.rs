@@ -1,11 +1,12 @@
-//! Gathering to a root: every other node hands all it holds to one neighbour, once, after all that will reach it has.
+//! Gathering to a root: every other node sends all its mass to one neighbour, once, after it has received all that it
+//! will.
 //!
-//! Built backwards in time. The last to send sends to the root; in the slot before, whoever can be heard by one of
-//! these two; and so on until all nodes are in. Backwards, a link that is added leads to a node that sends later, so
-//! the order is causal whatever is chosen, and there are no dead ends.
+//! Slots are built backwards in time. The last node sends to the root; in the slot before, nodes send that one of these
+//! two can receive from; and so on until all nodes are included. A link that is added leads to a node that sends later,
+//! so every choice gives a causal order, and there are no dead ends.
 //!
-//! Each slot is filled greedily, those with the fewest nodes to send to first: they are the rim of what grows, and move
-//! it outwards, while the inside, where there is much choice, fills up behind.
+//! Each slot is filled greedily, nodes with the fewest possible receivers first. They are the edge of the growing set
+//! and extend it, while the interior, where there is much choice, fills up later.
 
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
@@ -13,31 +14,31 @@ use rand_chacha::ChaCha8Rng;
 use super::{below, channel::Channel};
 use crate::digraph::Link;
 
-/// How many ranks weigh as much as a node to send to.
+/// Number of ranks that weigh as much as one possible receiver.
 const RANKS_PER_CHOICE: u32 = 32;
 
-/// Ranks are below this.
+/// The bound below which all ranks are.
 pub(super) const RANKS: u32 = 256;
 
-/// How much worse a step of the search over ranks may be at first: a few nodes that join a slot later.
+/// The largest accepted increase in energy at the start of the search over ranks: a few nodes that join a slot later.
 const HEAT: f64 = 8.0;
 
-/// The most nodes that a gathering looks at, those that wait for a slot counted again in each: some seconds.
+/// The most nodes that a gathering looks at, those that wait for a slot counted again in each: some seconds of work.
 const MAX_WORK: usize = 1 << 29;
 
-/// A gathering.
+/// The slots of a gathering.
 #[derive(Debug, Clone)]
 pub(super) struct Gather {
     /// The links of each slot, first slot first.
     pub(super) slots: Vec<Vec<Link>>,
-    /// How many nodes are left out, because the work is spent.
+    /// The number of nodes left out because the work is spent.
     pub(super) left: usize,
-    /// Nodes that are not in yet, added up over the slots as they are built: less leaves less to do for the last ones.
+    /// Nodes not yet included, added up over the slots as they are built: less leaves less to do for the last ones.
     outside: usize,
 }
 
 impl Gather {
-    /// A slot more is worth ten nodes that join a slot later.
+    /// The energy of simulated annealing: one more slot costs as much as ten nodes that join a slot later.
     fn energy(&self) -> f64 {
         (10 * self.slots.len() + self.outside) as f64
     }
@@ -47,16 +48,17 @@ pub(super) fn random_rank(rng: &mut ChaCha8Rng) -> u32 {
     rng.next_u32() % RANKS
 }
 
-/// Fills slots greedily; holds the memory of the slot that is being filled.
+/// A greedy filler of slots, with the state of the slot that is being filled.
 pub(super) struct GreedyGather<'c, 't> {
     channel: &'c Channel<'t>,
-    /// Whether the node is the root or sends in a later slot.
+    /// `true` if the node is the root or sends in a later slot.
     is_in: Vec<bool>,
-    /// How many nodes that are in the node may send to.
+    /// For each node, the number of included nodes that it may send to.
     choice: Vec<usize>,
-    /// How many nodes still outside reach the node.
+    /// For each node, the number of nodes not yet included that reach it.
     outside: Vec<usize>,
-    /// The last slot in which a transmitter reached the node, and in which the node could have disturbed a receiver.
+    /// The last slot in which a transmitter reached the node; `disturbs_in` is the last in which the node could have
+    /// disturbed a receiver.
     reached_in: Vec<usize>,
     disturbs_in: Vec<usize>,
 }
@@ -74,9 +76,9 @@ impl<'c, 't> GreedyGather<'c, 't> {
         }
     }
 
-    /// The links of each slot, first slot first. Where two nodes may send to equally many, the lower rank goes first; a
-    /// difference of [`RANKS_PER_CHOICE`] outweighs one node more to send to. O(slots (n log n + links)) at worst, and ended
-    /// after [`MAX_WORK`].
+    /// The links of each slot, first slot first. Nodes with fewer possible receivers go first and, where these are
+    /// equal, the lower rank; a difference of [`RANKS_PER_CHOICE`] ranks outweighs one more possible receiver. O(slots
+    /// (n log n + links)) at worst; stops after [`MAX_WORK`].
     pub(super) fn gather(&mut self, root: usize, ranks: &[u32]) -> Gather {
         let nodes = self.channel.node_count();
         self.is_in.fill(false);
@@ -150,7 +152,7 @@ impl<'c, 't> GreedyGather<'c, 't> {
             }
             let hearing = self.channel.partners(from).iter().copied();
             let hearing = hearing.filter(|&to| self.is_in[to] && self.reached_in[to] != slot);
-            // A receiver silences those around it: best one with few left to silence.
+            // A receiver silences the nodes around it: one with few left to silence is best.
             let Some(to) = hearing.min_by_key(|&to| (self.outside[to], to)) else {
                 continue;
             };

@@ -1,8 +1,8 @@
-//! Looking for a gathering in a given number of slots by simulated annealing.
+//! Search for a gathering in a given number of slots by simulated annealing.
 //!
-//! A state gives every node but the root a slot to send in, and nothing else: a node is *served* when some neighbour
-//! that sends in a later slot hears it alone. A state in which all are served is a gathering. A move puts one node into
-//! another slot; what it changes is kept up to date in O(neighbours + slots).
+//! A state gives every node but the root a slot to send in, and nothing else. A node is *served* when it alone reaches
+//! some neighbour that sends in a later slot. A state in which all are served is a gathering. A move puts one node into
+//! another slot and updates the state in O(neighbours + slots).
 
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
@@ -10,8 +10,8 @@ use rand_chacha::ChaCha8Rng;
 use super::{below, channel::Channel};
 use crate::digraph::Link;
 
-/// The odds that a move which leaves one node more unserved is taken at the start and at the end of a cooling; two more
-/// nodes have the square of it, and so on.
+/// The odds that a move which leaves one more node unserved is accepted, at the start and at the end of a cooling; for
+/// two more nodes they are squared, and so on.
 const ODDS: (f64, f64) = (0.02, 0.002);
 
 /// A state of the search.
@@ -19,14 +19,14 @@ pub(super) struct GatherSearch<'c, 't> {
     channel: &'c Channel<'t>,
     root: usize,
     slots: usize,
-    /// When each node sends; the root, never: `slots`.
+    /// The slot in which each node sends; `slots` for the root, which never does.
     slot_of: Vec<usize>,
-    /// For each node and slot, how many transmitters reach the node, and the sum of their numbers.
+    /// For each node and slot, the number of transmitters that reach the node, and the sum of their numbers.
     reached: Vec<Reached>,
-    /// How many neighbours could take what each node sends.
+    /// For each node, the number of neighbours that could take what it sends.
     takers: Vec<usize>,
     unserved: Vec<usize>,
-    /// Where each node is in `unserved`.
+    /// The index of each node in `unserved`, or `SERVED`.
     place: Vec<usize>,
 }
 
@@ -39,7 +39,7 @@ struct Reached {
 const SERVED: usize = usize::MAX;
 
 impl<'c, 't> GatherSearch<'c, 't> {
-    /// Starts from a gathering; what does not fit into the slots is put anywhere.
+    /// Starts from a gathering; the nodes of its surplus slots, the first ones, get random slots.
     pub(super) fn new(
         channel: &'c Channel<'t>,
         root: usize,
@@ -74,7 +74,7 @@ impl<'c, 't> GatherSearch<'c, 't> {
         search
     }
 
-    /// Tries moves until every node is served or the moves are spent.
+    /// Tries moves until every node is served or the moves are spent. Returns `true` if every node is served.
     pub(super) fn run(&mut self, moves: usize, rng: &mut ChaCha8Rng) -> bool {
         let cooling = (ODDS.0 - ODDS.1) / moves.max(1) as f64;
         for step in 0..moves {
@@ -104,7 +104,7 @@ impl<'c, 't> GatherSearch<'c, 't> {
         self.unserved.is_empty()
     }
 
-    /// The links of each slot. Of those that can take what a node sends, the one that sends last does.
+    /// The links of each slot. Of the neighbours that can take what a node sends, the one that sends last does.
     pub(super) fn links(&self) -> Vec<Vec<Link>> {
         let mut slots = vec![Vec::new(); self.slots];
         for from in (0..self.slot_of.len()).filter(|&node| node != self.root) {
@@ -126,7 +126,7 @@ impl<'c, 't> GatherSearch<'c, 't> {
     fn relocate(&mut self, node: usize, new: usize) {
         let old = self.slot_of[node];
         self.fall_silent(node);
-        // The node takes what comes before its own slot.
+        // The node can take what is sent in slots before its own.
         self.slot_of[node] = new;
         for slot in old.min(new)..old.max(new) {
             if let Some(from) = self.only_transmitter(node, slot) {
@@ -136,7 +136,7 @@ impl<'c, 't> GatherSearch<'c, 't> {
         self.speak_up(node);
     }
 
-    /// Who alone reaches the node in the slot, if mass may pass between the two.
+    /// The only transmitter that reaches the node in the slot, if mass may pass between the two.
     fn only_transmitter(&self, node: usize, slot: usize) -> Option<usize> {
         let reached = self.reached[node * self.slots + slot];
         (reached.transmitters == 1).then_some(reached.sum as usize).filter(|&from| self.channel.delivers(from, node))
@@ -194,7 +194,7 @@ impl<'c, 't> GatherSearch<'c, 't> {
     }
 }
 
-/// Whether a move is taken that makes things worse by so much.
+/// Draws whether a move that is worse by so many nodes is accepted: `true` with probability `odds^min(worse, 8)`.
 pub(super) fn is_taken(worse: usize, odds: f64, rng: &mut ChaCha8Rng) -> bool {
     let mut chance = odds;
     for _ in 1..worse.min(8) {

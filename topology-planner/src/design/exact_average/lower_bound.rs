@@ -1,23 +1,23 @@
-//! Slots that no exact average can do without.
+//! Lower bounds on the slots of an exact average.
 //!
 //! Whatever is sent, after the last slot something of every node must have reached every node. Three bounds follow from
 //! this alone, so they hold for every schedule, not only for a gathering and a scattering on trees:
 //!
-//! - *Rivals.* Every node must be heard by someone. Two nodes of which one's neighbours all are within reach of the
-//!   other are never both heard in one slot. Of a set of pairwise rivals, the one that is heard first in the last of
-//!   their slots still has to reach the node farthest from it.
+//! - *Rivals.* Each node must be received by at least one other. Two nodes of which one's neighbours are all within
+//!   reach of the other are never both received in one slot. So pairwise rivals are first received in different slots,
+//!   and the last of them still has to reach the node farthest from it.
 //! - *Articulation.* When all rivals are within reach of a node whose loss cuts the topology into parts, that node must
-//!   also hear from each other part, in slots in which none of the rivals is active, and pass it on.
-//! - *Growth.* Follow back in time where the first node that knows of everyone got it from: the set of nodes whose
-//!   knowledge counts at most doubles per slot, and grows by no more than the number of nodes that can be heard in one
-//!   slot. When it is complete, the last to send to that node still lacks something.
+//!   also receive from each other part, in slots in which none of the rivals is active, and pass it on.
+//! - *Growth.* Take the first node that has something of every node, and follow back in time where that came from. The
+//!   set of nodes whose knowledge counts at most doubles per slot, and grows by at most the number of nodes that can be
+//!   received in one slot. When it is complete, the last to send to that first node still lacks something.
 
 use super::{bit_rows, channel::Channel, contains, insert};
 
 /// Above this many nodes, only the eccentricities count.
 const MAX_NODES: usize = 1_024;
 
-/// Pairs of nodes looked at to find how many nodes can be heard in one slot.
+/// The most pairs of nodes looked at to find the number of nodes that can be received in one slot.
 const MAX_PAIRS: usize = 10_000_000;
 
 /// A number of slots below which no exact average exists on this channel.
@@ -47,14 +47,15 @@ fn growth_bound(nodes: usize, most: usize) -> usize {
     slots + 1
 }
 
-/// The slots in which a cut node hears another part, the one in which it is heard, and those of its rivals in one part.
+/// A bound from a cut node: the slots in which it receives from the other parts, the one in which it is received, and
+/// those of its rivals in one part. `None` if the node cuts nothing.
 fn articulation_bound(channel: &Channel<'_>, rivals: &Rivals, hub: usize) -> Option<usize> {
     let part_of = parts_without(channel, hub);
     let parts = part_of.iter().filter(|&&part| part != usize::MAX).max()? + 1;
     if parts < 2 {
         return None;
     }
-    // Active ones would drown out another part at the hub, and are not heard when the hub is.
+    // While one of these is active, the hub receives from no other part; while the hub is received, none of these is.
     let reaches_hub = channel.interferers(hub).iter().copied();
     let beside: Vec<usize> = reaches_hub.filter(|&node| rivals.are(node, hub)).collect();
     let clique_in_part = |&start: &usize| {
@@ -87,12 +88,12 @@ fn parts_without(channel: &Channel<'_>, missing: usize) -> Vec<usize> {
     part_of
 }
 
-/// Which pairs of nodes are never both heard in one slot; sets of nodes are rows of `words` 64-bit words.
+/// Pairs of nodes that are never both received in one slot; sets of nodes are rows of `words` 64-bit words.
 struct Rivals {
     words: usize,
-    /// Whose rival each node is.
+    /// For each node, its rivals.
     rows: Vec<u64>,
-    /// Whom each node reaches, itself included, and who may take its mass.
+    /// For each node, the nodes that it reaches, itself included; `delivers` holds those that may take its mass.
     reaches: Vec<u64>,
     delivers: Vec<u64>,
 }
@@ -122,7 +123,7 @@ impl Rivals {
         rivals
     }
 
-    /// Whether all who may listen to `quiet` are within reach of `loud`.
+    /// Returns `true` if all nodes that may receive from `quiet` are within reach of `loud`.
     fn drowns(&self, loud: usize, quiet: usize) -> bool {
         self.row(&self.delivers, quiet).iter().zip(self.row(&self.reaches, loud)).all(|(a, b)| a & !b == 0)
     }
@@ -131,8 +132,8 @@ impl Rivals {
         contains(self.row(&self.rows, a), b)
     }
 
-    /// A set of pairwise rivals that holds `start`; the others are as `accept` says. Greedy: next is whoever leaves the
-    /// most to choose from.
+    /// A set of pairwise rivals that contains `start`, and otherwise only nodes that `accept` allows. Greedy: the next
+    /// node is the one that leaves the most to choose from.
     fn clique_with(&self, start: usize, accept: impl Fn(usize) -> bool) -> Vec<usize> {
         let mut clique = vec![start];
         let mut candidates = self.row(&self.rows, start).to_vec();
@@ -151,8 +152,8 @@ impl Rivals {
         clique
     }
 
-    /// The most nodes that can be heard in one slot, or more: branch and bound over sets without rivals in which each
-    /// node still has a listener of its own, which its subsets then have too.
+    /// An upper bound on the nodes that can be received in one slot, exact within `MAX_PAIRS`. Branch and bound over
+    /// sets without rivals in which each node still has a receiver of its own, which it then has in all subsets too.
     fn most_heard(&self, channel: &Channel<'_>) -> usize {
         let mut search = MostHeard { rivals: self, chosen: Vec::new(), most: 0, pairs: 0 };
         let all: Vec<usize> = (0..channel.node_count()).collect();
@@ -166,7 +167,7 @@ impl Rivals {
     }
 }
 
-/// Branch and bound for the most nodes heard in one slot.
+/// Branch and bound for the most nodes received in one slot.
 struct MostHeard<'r> {
     rivals: &'r Rivals,
     chosen: Vec<usize>,
@@ -192,7 +193,7 @@ impl MostHeard<'_> {
         }
     }
 
-    /// At most one node of each set of pairwise rivals is heard: how many sets a greedy partition has.
+    /// The number of sets in a greedy partition into pairwise rivals: at most one node of each set is received.
     fn bound(&mut self, candidates: &[usize]) -> usize {
         let mut cliques: Vec<Vec<usize>> = Vec::new();
         for &node in candidates {

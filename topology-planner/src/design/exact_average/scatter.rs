@@ -1,7 +1,7 @@
 //! Scattering from a root: the broadcast of one message under collisions.
 //!
-//! A slot is a set of informed transmitters; it informs every node that hears exactly one of them. Greedy: those with
-//! the most uninformed neighbours first, and each transmitter must inform more than it spoils.
+//! A slot is a set of informed transmitters; it informs every node that exactly one of them reaches. Greedy: nodes with
+//! the most uninformed neighbours first, and each transmitter must inform more nodes than it spoils.
 
 use rand::Rng;
 use rand_chacha::ChaCha8Rng;
@@ -9,13 +9,14 @@ use rand_chacha::ChaCha8Rng;
 use super::channel::Channel;
 use crate::digraph::Link;
 
-/// Chooses transmitters greedily.
+/// A greedy choice of transmitters.
 pub(super) struct GreedyScatter<'c, 't> {
     channel: &'c Channel<'t>,
     is_informed: Vec<bool>,
-    /// How many partners of each node are not informed.
+    /// For each node, the number of its partners that are not informed.
     waiting: Vec<usize>,
-    /// The last slot in which a transmitter reached the node, how many did, and whether the first may hand it mass.
+    /// The last slot in which a transmitter reached the node. `reached_by` counts the transmitters that did;
+    /// `is_delivered` is `true` if the first may give it mass.
     reached_in: Vec<usize>,
     reached_by: Vec<usize>,
     is_delivered: Vec<bool>,
@@ -34,8 +35,8 @@ impl<'c, 't> GreedyScatter<'c, 't> {
         }
     }
 
-    /// The links of each slot, first slot first. The number of uninformed neighbours, by which nodes are tried, counts
-    /// with an error of up to `noise` 256ths. O(slots (n log n + links)) at worst.
+    /// The links of each slot, first slot first. Nodes are tried in the order of their uninformed neighbours, a number
+    /// that is reduced at random by up to `noise` 256ths. O(slots (n log n + links)) at worst.
     pub(super) fn scatter(&mut self, root: usize, noise: usize, rng: &mut ChaCha8Rng) -> Vec<Vec<Link>> {
         let nodes = self.channel.node_count();
         self.is_informed.fill(false);
@@ -66,7 +67,7 @@ impl<'c, 't> GreedyScatter<'c, 't> {
         self.channel.partners(node).iter().for_each(|&other| self.waiting[other] -= 1);
     }
 
-    /// The transmitters of a slot, ascending. The first informs somebody, so there is one.
+    /// The transmitters of a slot, ascending. The first informs a node, so there is one.
     fn choose(&mut self, slot: usize, frontier: &[usize], noise: usize, rng: &mut ChaCha8Rng) -> Vec<usize> {
         let mut appeal = |node: usize| self.waiting[node] * (256 - noise * (rng.next_u32() >> 16) as usize / 65_536);
         let mut order: Vec<(usize, usize)> = frontier.iter().map(|&node| (appeal(node), node)).collect();
@@ -82,7 +83,7 @@ impl<'c, 't> GreedyScatter<'c, 't> {
         transmitters
     }
 
-    /// How many more are informed if the node transmits too.
+    /// The number of nodes informed in addition if the node transmits too; negative if it spoils more.
     fn gain(&self, slot: usize, node: usize) -> i64 {
         let change = |&to: &usize| {
             let reached_by = if self.reached_in[to] == slot { self.reached_by[to] } else { 0 };

@@ -1,7 +1,7 @@
-//! Looking for a scattering in a given number of slots by simulated annealing.
+//! Search for a scattering in a given number of slots by simulated annealing.
 //!
 //! A state is a set of transmitters for each slot; those not informed when their slot comes stay silent. A move takes a
-//! node into a slot or out of it, and the slots from there on are played again with a few word operations per
+//! node into a slot or out of it; the slots from there on are then evaluated again with a few word operations per
 //! transmitter.
 
 use rand::Rng;
@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use super::{bit_rows, channel::Channel, contains, gather_search::is_taken, insert, scatter::deliveries};
 use crate::digraph::Link;
 
-/// As in the search for a gathering.
+/// The odds that a move which leaves one more node uninformed is accepted, as in the search for a gathering.
 const ODDS: (f64, f64) = (0.25, 0.01);
 
 /// A state of the search; sets of nodes are rows of `words` 64-bit words.
@@ -18,11 +18,11 @@ pub(super) struct ScatterSearch<'c, 't> {
     channel: &'c Channel<'t>,
     words: usize,
     slots: usize,
-    /// Whom each node's transmissions reach, and who of them may take its mass.
+    /// For each node, the nodes that its transmissions reach; `delivers` holds those that may take its mass.
     reaches: Vec<u64>,
     delivers: Vec<u64>,
     transmitters: Vec<u64>,
-    /// Who is informed before each slot, and after the last.
+    /// The nodes informed before each slot, and after the last.
     informed: Vec<u64>,
     scratch: Vec<u64>,
 }
@@ -50,7 +50,7 @@ impl<'c, 't> ScatterSearch<'c, 't> {
         search
     }
 
-    /// Tries moves until every node is informed or the moves are spent.
+    /// Tries moves until every node is informed or the moves are spent. Returns `true` if every node is informed.
     pub(super) fn run(&mut self, moves: usize, rng: &mut ChaCha8Rng) -> bool {
         let cooling = (ODDS.0 - ODDS.1) / moves.max(1) as f64;
         let mut missed = self.missed();
@@ -87,7 +87,8 @@ impl<'c, 't> ScatterSearch<'c, 't> {
         slots
     }
 
-    /// A node that is informed before a slot: half of the time a neighbour of one that nobody informs.
+    /// A random slot and a node: any node, or half of the time a neighbour of one that stays uninformed. `None` if the
+    /// node drawn is not informed before the slot.
     fn draw(&self, rng: &mut ChaCha8Rng) -> Option<(usize, usize)> {
         let nodes = self.channel.node_count();
         let word = rng.next_u64();
@@ -112,7 +113,7 @@ impl<'c, 't> ScatterSearch<'c, 't> {
         self.channel.node_count() - informed as usize
     }
 
-    /// Works out who is informed, from a slot on.
+    /// Recomputes the informed nodes from a slot on.
     fn play(&mut self, from: usize) {
         let words = self.words;
         for slot in from..self.slots {

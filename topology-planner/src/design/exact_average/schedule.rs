@@ -1,11 +1,11 @@
-//! From broadcasts in order to a period of mixing steps whose product is exactly the averaging matrix.
+//! Conversion of broadcasts in order into a period of mixing steps whose product is exactly the averaging matrix.
 
 use crate::{
     digraph::{Digraph, Link},
     plan::{Step, WeightedLink},
 };
 
-/// Who sends to whom in which slot: all to the root, then the root to all.
+/// The links of each slot: from all nodes to the root, then from the root to all.
 #[derive(Debug, Clone, PartialEq, Eq)]
 pub(super) struct Schedule {
     pub(super) root: usize,
@@ -28,12 +28,13 @@ impl Schedule {
     /// The period. All links of a step read what their transmitters held when it began, so a slot that passes on what
     /// an earlier one brought belongs to a later step; slots that do not wait for each other share one.
     ///
-    /// On the way up a node gives all it holds. On the way down a node with `s` nodes at or below it in the tree of the
-    /// scattering holds `s` shares of the average; it gives each child as many as are below that child, and keeps 1.
+    /// While gathering, a node gives all it holds. While scattering, a node with `s` nodes at or below it in the tree
+    /// holds `s` shares of the average; it gives each child as many as there are nodes at or below that child, and
+    /// keeps 1.
     pub(super) fn steps(&self, nodes: usize) -> Vec<Step> {
         let mut begins = vec![0; nodes];
         let gather = grouped(&self.gather, &mut begins);
-        // The root waits for everyone, so no slot of the scattering shares a step with one of the gathering.
+        // The root waits for all nodes, so no slot of the scattering shares a step with one of the gathering.
         let gather_steps = begins[self.root];
         let scatter = grouped(&self.scatter, &mut begins);
         let sizes = subtree_sizes(nodes, &self.scatter);
@@ -68,7 +69,7 @@ fn hand_over(nodes: usize, slots: Vec<Vec<Link>>) -> Step {
     Step::sparse(nodes, kept, links, slots)
 }
 
-/// `shares` is what each node holds for itself and those it has yet to serve.
+/// A step of the scattering. `shares` are those that each node holds for itself and for the nodes it has yet to serve.
 fn share_out(nodes: usize, slots: Vec<Vec<Link>>, sizes: &[usize], shares: &mut [usize]) -> Step {
     let mut senders: Vec<usize> = slots.iter().flatten().map(|link| link.from).collect();
     senders.sort_unstable();
@@ -88,7 +89,7 @@ fn share_out(nodes: usize, slots: Vec<Vec<Link>>, sizes: &[usize], shares: &mut 
     Step::sparse(nodes, kept, links, slots)
 }
 
-/// How many nodes each node's mass is shared out to, itself included.
+/// For each node, the number of nodes that its mass is shared out to, itself included.
 fn subtree_sizes(nodes: usize, scatter: &[Vec<Link>]) -> Vec<usize> {
     let mut sizes = vec![1; nodes];
     for link in scatter.iter().rev().flatten() {

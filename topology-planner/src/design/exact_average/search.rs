@@ -1,8 +1,8 @@
-//! The schedule with the fewest slots that some effort finds.
+//! A search for the schedule with the fewest slots, within some effort.
 //!
-//! How long the scattering takes depends on the root alone, so roots come first: for each, greedy schedules, and a
-//! search for a shorter scattering. Then total lengths are tried downwards: what the scattering leaves of one is the
-//! number of slots in which the gathering must be found, for one root after the other.
+//! The length of the scattering depends on the root alone, so roots come first: each gets greedy schedules and a search
+//! for a shorter scattering. Then ever shorter total lengths are tried: the gathering must be found in the slots that
+//! the scattering leaves, for one root after the other.
 
 use rand_chacha::ChaCha8Rng;
 
@@ -18,41 +18,41 @@ use super::{
 /// Up to this many nodes, all are tried as roots; above, the most central ones.
 const ALL_ROOTS: usize = 128;
 
-/// How many central nodes are tried as roots when not all are.
+/// Number of central nodes tried as roots when not all nodes are.
 const CENTRAL_ROOTS: usize = 8;
 
-/// For how many of the best roots ranks are searched.
+/// Number of the best roots for which ranks are searched.
 const RANKED_ROOTS: usize = 4;
 
-/// Above this many nodes there are no searches: the tables of who is heard in which slot would not be linear in links.
+/// Above this many nodes there are no searches: their tables of nodes by slots would not be linear in links.
 const MAX_SEARCHED: usize = 2_048;
 
-/// How many moves a unit of effort pays for in each of the two searches: 3 n^3, at most this many.
+/// The most moves per unit of effort in each of the two searches; 3 n^3 where that is fewer.
 const MAX_MOVES_PER_EFFORT: usize = 200_000;
 
-/// How many visits of a node or link a unit of effort pays for in greedy schedules.
+/// Visits of a node or link in greedy schedules per unit of effort.
 const VISITS_PER_EFFORT: usize = 4_000_000;
 
-/// The most nodes for which the roots and greedy schedules are as many as above whatever they cost.
+/// Up to this many nodes, the numbers of roots and greedy schedules are as above whatever they cost.
 const MAX_UNBOUNDED: usize = 16_384;
 
-/// How many visits a unit of effort pays for in all greedy schedules of larger graphs: at least one of each kind is made.
+/// Visits per unit of effort in all greedy schedules of larger graphs; at least one schedule of each kind is made.
 const LARGE_VISITS_PER_EFFORT: usize = 48_000_000;
 
-/// How many visits of each node and link a greedy schedule takes, about.
+/// Approximate number of visits of each node and link by a greedy schedule.
 const VISITS_PER_SCHEDULE: usize = 40;
 
-/// Gatherings that are made greedily for a root at least, unless the graph is large.
+/// The least number of greedy gatherings for a root, unless the graph is large.
 const GATHERS: usize = 3;
 
 /// Errors in the order in which transmitters are tried, in 256ths; cycled through.
 const NOISES: [usize; 4] = [0, 64, 128, 256];
 
-/// Looks until the schedule has no more than `least` slots or the effort is spent.
+/// Searches until the schedule has no more than `least` slots or the effort is spent.
 ///
 /// # Errors
 ///
-/// How many slots of a gathering were made and how many nodes were left when it was given up.
+/// `GivenUp`, with the slots of the gathering that were made and the nodes that were left.
 pub(super) fn search(
     channel: &Channel<'_>,
     effort: u32,
@@ -85,20 +85,20 @@ pub(super) fn search(
     let best = schedules.min_by_key(|schedule| (schedule.slot_count(), schedule.root));
     let mut best = best.unwrap_or(Schedule { root: 0, gather: Vec::new(), scatter: Vec::new() });
     if nodes <= MAX_SEARCHED {
-        // Handed to whoever sends last, mass takes fewer hops, and the period fewer steps.
+        // Mass sent to the neighbour that sends last takes fewer hops, and the period fewer steps.
         best.gather = GatherSearch::new(channel, best.root, best.gather.len(), &best.gather, rng).links();
     }
     Ok(best)
 }
 
-/// A gathering that took too much work.
+/// The error for a gathering that took too much work.
 #[derive(Debug, Clone, Copy)]
 pub(super) struct GivenUp {
     pub(super) slots: usize,
     pub(super) left: usize,
 }
 
-/// How many gatherings and scatterings a large graph can have; any number on others.
+/// The number of gatherings and scatterings that the effort allows on a large graph; any number on others.
 fn affordable(channel: &Channel<'_>, effort: usize) -> usize {
     match channel.node_count() {
         0..=MAX_UNBOUNDED => usize::MAX,
@@ -106,7 +106,7 @@ fn affordable(channel: &Channel<'_>, effort: usize) -> usize {
     }
 }
 
-/// How many greedy schedules are made for each root.
+/// Numbers of greedy schedules made for each root.
 #[derive(Debug, Clone, Copy)]
 struct Passes {
     gathers: usize,
@@ -121,23 +121,25 @@ impl Passes {
     }
 }
 
-/// How many gatherings a search over ranks tries, which beyond some multiple of the pairs of nodes gains nothing.
+/// The number of gatherings that a search over ranks tries: beyond some multiple of the pairs of nodes, more gain
+/// nothing.
 fn tries(channel: &Channel<'_>, effort: usize) -> usize {
     effort * (VISITS_PER_EFFORT / (8 * visits(channel))).min(2 * channel.node_count().pow(2))
 }
 
-/// What a greedy schedule goes through, times about the number of slots between a node's first chance and its turn.
+/// The nodes and links of a graph. A greedy schedule visits each about as often as there are slots between a node's
+/// first chance and its turn.
 fn visits(channel: &Channel<'_>) -> usize {
     (0..channel.node_count()).map(|node| 1 + channel.interferers(node).len()).sum()
 }
 
-/// What is left to spend on gatherings.
+/// The moves left for gatherings.
 struct Moves {
     left: usize,
     per_run: usize,
 }
 
-/// Takes a slot off the shortest total, if the moves that are left find how for some root.
+/// Takes a slot off the shortest total. Returns `true` if the moves left sufficed to find how, for some root.
 fn shorten_a_gather(channel: &Channel<'_>, starts: &mut [Start], moves: &mut Moves, rng: &mut ChaCha8Rng) -> bool {
     let Some(slots) = starts.iter().map(|start| start.schedule.slot_count() - 1).min() else {
         return false;

@@ -1,12 +1,12 @@
-//! A spanning tree of little depth in which no node has too many neighbours.
+//! A spanning tree of small depth in which no node has too many neighbours.
 
 use super::{channel::Channel, schedule::Schedule, search::central_nodes};
 use crate::{digraph::Link, minimum_degree_spanning_tree::minimum_degree_spanning_tree, topology::Topology};
 
-/// How many central nodes are tried as roots.
+/// Number of central nodes tried as roots.
 const ROOTS: usize = 16;
 
-/// As many nodes times roots are tried on large graphs, and at least one root: each takes five searches and a tree.
+/// The most nodes times roots on large graphs, with at least one root: each root takes five searches and a tree.
 const MAX_ROOTED: usize = 16 * 16_384;
 
 /// A rooted spanning tree.
@@ -19,8 +19,8 @@ pub(super) struct SpanningTree {
 impl SpanningTree {
     /// A tree in which no node has more than `limit` neighbours.
     ///
-    /// Breadth first from central nodes, with as many children as the limit allows. Where that leaves somebody out, the
-    /// tree of least degree is taken if its degree, within one of the optimum, is low enough.
+    /// It is grown breadth first from central nodes, with as many children as the limit allows. Where that leaves nodes
+    /// out, the tree of least degree is taken if its degree, within one of the optimum, is low enough.
     ///
     /// # Errors
     ///
@@ -42,7 +42,7 @@ impl SpanningTree {
         grown.ok_or(degree)
     }
 
-    /// None if the limit leaves somebody out.
+    /// The tree from one root; `None` if the limit leaves nodes out.
     fn grow(channel: &Channel<'_>, root: usize, limit: usize) -> Option<Self> {
         let nodes = channel.node_count();
         let mut is_in = vec![false; nodes];
@@ -77,7 +77,7 @@ impl SpanningTree {
         self.levels.iter().flatten().map(|link| (link.from, link.to)).collect()
     }
 
-    /// Each level in one go, up and down; not free of collisions.
+    /// A schedule with each level at once, up and down; not free of collisions.
     pub(super) fn schedule(self) -> Schedule {
         let up = |level: &Vec<Link>| level.iter().map(|link| link.reversed()).collect();
         let gather = self.levels.iter().rev().map(up).collect();

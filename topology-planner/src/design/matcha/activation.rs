@@ -1,17 +1,17 @@
-//! How often to activate each matching: the probabilities that connect the expected graph best within a budget.
+//! Activation probabilities of the matchings: those that connect the expected graph best within a budget.
 //!
-//! Maximise `lambda_2(sum_j p_j L_j)` subject to `0 <= p_j <= 1` and `sum_j p_j <= C M` (Wang et al., 2022, eq. 5): concave,
-//! but not smooth where eigenvalues meet, which is where the optimum tends to be. With `X` any positive semidefinite matrix
-//! of trace 1 that the all-ones vector is no part of,
+//! Maximise `lambda_2(sum_j p_j L_j)` subject to `0 <= p_j <= 1` and `sum_j p_j <= C M` (Wang et al., 2022, eq. 5):
+//! concave, but not smooth where eigenvalues meet, which is where the optimum tends to be. With `X` any positive
+//! semidefinite matrix of trace 1 that the all-ones vector is no part of,
 //!
 //! ```text
 //! lambda_2(sum_j p_j L_j) = min_X sum_j p_j <L_j, X>
 //! ```
 //!
-//! so the best `p` against any one `X` bounds what all can reach: the gap to it is reported. Subtracting
-//! `mu / 2 ||X||^2` inside the minimum makes the function smooth and changes it by at most `mu / 2` (Nesterov, "Smooth
-//! minimization of non-smooth functions", 2005); its supergradient comes from the eigenvectors near the lowest eigenvalue
-//! instead of the Fiedler vector alone. Accelerated projected ascent, with `mu` falling in [`STAGES`] stages.
+//! so the best `p` for any one `X` bounds the maximum; the gap to it is reported. Subtracting `mu / 2 ||X||^2` inside
+//! the minimum makes the function smooth and changes it by at most `mu / 2` (Nesterov, "Smooth minimization of
+//! non-smooth functions", 2005); its supergradient comes from the eigenvectors near the lowest eigenvalue instead of
+//! the Fiedler vector alone. Accelerated projected ascent, with `mu` falling in [`STAGES`] stages.
 
 use faer::Mat;
 
@@ -26,14 +26,14 @@ const STAGES: [f64; 4] = [0.3, 0.1, 0.03, 0.01];
 /// Probabilities are multiples of this, so that the last bits of the eigenvalue solver do not show.
 const PROBABILITY_UNIT: f64 = 1.0 / (1_u32 << 20) as f64;
 
-/// Activation probabilities and what they are worth.
+/// Activation probabilities, with the connectivity they reach.
 #[derive(Debug, Clone, PartialEq)]
 pub(super) struct Activation {
     /// One per matching.
     pub(super) probabilities: Vec<f64>,
     /// `lambda_2` of the expected Laplacian.
     pub(super) connectivity: f64,
-    /// No probabilities within the budget have a larger one.
+    /// An upper bound on the connectivity of all probabilities within the budget.
     pub(super) bound: f64,
 }
 
@@ -64,12 +64,12 @@ struct Ascent<'m> {
     bound: f64,
 }
 
-/// What is seen at one point.
+/// The function and its smoothing at one point.
 struct View {
     connectivity: f64,
     /// The smoothed function.
     value: f64,
-    /// Its slope in each probability.
+    /// The slope of the function in each probability.
     slopes: Vec<f64>,
 }
 
@@ -82,7 +82,7 @@ impl<'m> Ascent<'m> {
         Ok(ascent)
     }
 
-    /// The function and its slopes at a point; what is found on the way is remembered.
+    /// The function and its slopes at a point; remembers the best point and the least bound.
     fn look(&mut self, probabilities: &[f64], smoothing: f64) -> Result<View, Unresolved> {
         // The average is not part of the problem: its eigenvalue is moved above all others.
         let above = 2.0 * self.total.max(1.0) / self.nodes as f64 + 1.0;
@@ -100,7 +100,7 @@ impl<'m> Ascent<'m> {
         };
         let slopes: Vec<f64> = self.matchings.iter().map(|matching| matching.iter().map(stretch).sum()).collect();
         self.bound = self.bound.min(most_within(&slopes, self.total));
-        // Better by more than rounding: which of two equals is kept does not depend on the machine.
+        // Better by more than rounding: the choice between two equals does not depend on the machine.
         if values[0] > self.best.0 * (1.0 + 1e-9) || self.best.1.is_empty() {
             self.best = (values[0], probabilities.to_vec());
         }
@@ -142,7 +142,7 @@ impl<'m> Ascent<'m> {
     }
 }
 
-/// The most that shares in [0, 1] with a sum of at most `total` are worth at the given prices.
+/// The largest value, at the given prices, of shares in [0, 1] with a sum of at most `total`.
 fn most_within(prices: &[f64], total: f64) -> f64 {
     let mut sorted = prices.to_vec();
     sorted.sort_unstable_by(|a, b| b.total_cmp(a));

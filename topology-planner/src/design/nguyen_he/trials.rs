@@ -1,9 +1,9 @@
-//! All `K` of Algorithm 1 side by side, with as few diameters as the choice of the best needs.
+//! Trials of all `K` of Algorithm 1, with as few diameters as the choice of the best needs.
 //!
-//! Eq. 19 after step 3 takes the degrees of the oriented graph, which are cheap, and its diameter, which is a search
-//! from every node. It grows with the diameter, and two or three searches from nodes at the rim give a diameter that
-//! the graph has at least. So all `K` get a lower bound first; then exact values are computed, the least bound first,
-//! until no bound that is left is below the best value.
+//! Eq. 19 after step 3 depends on the degrees of the oriented graph, which are cheap, and on its diameter, which takes
+//! a search from every node. It grows with the diameter, and two or three searches from nodes at the rim give a lower
+//! bound on that. So all `K` get a lower bound first; then exact values are computed, the least bound first, until no
+//! bound that is left is below the best value.
 
 use super::SweepPoint;
 use crate::{
@@ -16,13 +16,13 @@ use crate::{
     topology::Topology,
 };
 
-/// How many searches look for nodes that are far apart.
+/// Number of searches for nodes that are far apart.
 const RIM_SEARCHES: usize = 4;
 
-/// Visits of a pair of nodes or of a candidate that all `K` together may take: some seconds.
+/// The most visits of pairs of nodes or of candidates by all `K` together: some seconds.
 const MAX_VISITS: usize = 12_000_000_000;
 
-/// What is known of the graph after step 3 for each `K`.
+/// For each `K`, the degrees after step 3 and a bound on eq. 19.
 pub(super) struct Trials<'t> {
     topology: &'t Topology,
     /// The spanning tree, and the extra edges in the order in which they are added.
@@ -35,13 +35,13 @@ pub(super) struct Trials<'t> {
 struct Trial {
     max_out_degree: usize,
     max_in_degree: usize,
-    /// Eq. 19, or what it is at least.
+    /// Eq. 19, or a lower bound on it.
     ln_objective_19: f64,
     is_exact: bool,
 }
 
 impl<'t> Trials<'t> {
-    /// Steps 1 to 3 for every `K` from 0 to `limit`, or until [`MAX_VISITS`] are spent.
+    /// Takes steps 1 to 3 for every `K` from 0 to `limit`, or until [`MAX_VISITS`] are spent.
     ///
     /// O(m + n^2) for each `K`, and less in practice: rows of distances without change are passed over.
     pub(super) fn new(topology: &'t Topology, limit: usize) -> Self {
@@ -64,17 +64,17 @@ impl<'t> Trials<'t> {
         }
     }
 
-    /// Whether larger `K` were left out because those before had used up what the search may take.
+    /// Returns `true` if larger `K` were left out because `MAX_VISITS` were spent.
     pub(super) const fn is_bounded(&self) -> bool {
         self.is_bounded
     }
 
-    /// How many `K` were tried.
+    /// The number of `K` that were tried.
     pub(super) fn len(&self) -> usize {
         self.trials.len()
     }
 
-    /// The links after step 3.
+    /// The links after step 3 for this `K`.
     pub(super) fn oriented(&self, extra_edges: usize) -> Vec<Link> {
         let nodes = self.topology.node_count();
         orient(nodes, &self.edges[..nodes - 1 + extra_edges])
@@ -117,7 +117,8 @@ impl<'t> Trials<'t> {
         exact
     }
 
-    /// The next `K`, its diameter bounded by searches that start at `rim`; and the last node found at the rim.
+    /// The trial of the next `K`, its diameter bounded by searches that start at `rim`; and the last node found at the
+    /// rim.
     fn bounded(&self, rim: usize) -> (Trial, usize) {
         let graph = Digraph::new(self.topology.node_count(), self.oriented(self.trials.len()));
         let (diameter, rim) = diameter_at_least(&graph, rim);
@@ -127,8 +128,8 @@ impl<'t> Trials<'t> {
     }
 }
 
-/// A distance between two nodes that are far apart, and the first of the two. Searches forth and back in turn, each from
-/// the node that the one before found farthest away, so that distances never shrink.
+/// A distance between two nodes that are far apart, and the first of the two. Searches go forwards and backwards in
+/// turn, each from the node that the one before found farthest away, so that distances never shrink.
 fn diameter_at_least(graph: &Digraph, start: usize) -> (usize, usize) {
     let (mut hops, mut from) = (0, start);
     for _ in 0..RIM_SEARCHES / 2 {

@@ -10,10 +10,10 @@ use crate::{
     topology::Topology,
 };
 
-/// Fills slots on one topology, within a limit of receivers per node.
+/// A filler of slots on one topology, within a limit on receivers per node.
 pub(super) struct SlotFiller<'t> {
     topology: &'t Topology,
-    /// `N+[node]`: whose transmissions reach the node, itself included.
+    /// `N+[node]`: the nodes whose transmissions reach the node, itself included.
     hears: Vec<BitSet>,
     all_links: Vec<Link>,
     max_out_degree: usize,
@@ -38,12 +38,12 @@ impl<'t> SlotFiller<'t> {
         self.max_out_degree
     }
 
-    /// The least degree limit under which something that was given could have been used.
+    /// The least degree limit that any of the given links would have met.
     pub(super) const fn least_degree_seen(&self) -> usize {
         self.least_degree_seen
     }
 
-    /// The slots with every other link that fits, in random order, each in a random slot it fits into. None if the
+    /// The slots with every other link that fits, in random order, each in a random slot it fits into. `None` if the
     /// given links exceed the degree limit. O(links * slots * n / 64).
     pub(super) fn fill(&mut self, mut slots: Vec<Vec<Link>>, rng: &mut ChaCha8Rng) -> Option<Vec<Vec<Link>>> {
         let nodes = self.topology.node_count();
@@ -66,7 +66,7 @@ impl<'t> SlotFiller<'t> {
         Some(slots)
     }
 
-    /// The given links and all others, up to the degree limit, in random order. None if the given ones exceed it.
+    /// The given links and all others, up to the degree limit, in random order. `None` if the given ones exceed it.
     pub(super) fn add_any(&mut self, links: Vec<Link>, rng: &mut ChaCha8Rng) -> Option<Vec<Link>> {
         let mut graph = Digraph::new(self.topology.node_count(), links);
         self.check_degree(&graph)?;

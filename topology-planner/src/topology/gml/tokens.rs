@@ -1,4 +1,4 @@
-//! The words, texts and brackets of GML.
+//! The tokens of GML: words, texts and brackets.
 
 use crate::topology::TopologyError;
 
@@ -25,12 +25,12 @@ impl<'t> Tokens<'t> {
         Self { rest: text, line: 1 }
     }
 
-    /// An error at the place of the last token.
+    /// An error at the line of the last token.
     pub(super) fn error(&self, message: impl Into<String>) -> TopologyError {
         TopologyError::Gml { line: self.line, message: message.into() }
     }
 
-    /// The next token; none at the end of the text.
+    /// The next token; `None` at the end of the text.
     pub(super) fn next(&mut self) -> Result<Option<Token<'t>>, TopologyError> {
         loop {
             let blank = self.rest.len() - self.rest.trim_start().len();
@@ -64,7 +64,7 @@ impl<'t> Tokens<'t> {
         Ok(Some(token))
     }
 
-    /// The next bytes of the text, which are left behind.
+    /// Takes the next `length` bytes off the text.
     fn take(&mut self, length: usize) -> &'t str {
         let (taken, rest) = self.rest.split_at(length);
         self.line += taken.bytes().filter(|&byte| byte == b'\n').count();
