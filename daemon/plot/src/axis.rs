@@ -1,17 +1,17 @@
-//! One axis of a chart: which values it covers, where a value falls on it, and which ticks it carries.
+//! One axis of a chart: its range, the positions of values on it, and its ticks.
 //!
 //! Linear ticks stand at 1, 2 or 5 times a power of ten; logarithmic ones at powers of ten.
 
-/// How values are spread over an axis.
+/// The distribution of values over an axis.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Scale {
-    /// Equal differences, equal distances.
+    /// Equal differences have equal distances.
     Linear,
-    /// Equal ratios, equal distances. Values that are not above zero have no place.
+    /// Equal ratios have equal distances. Values that are not above zero have no place.
     Log,
 }
 
-/// Whether an axis ends at its data or at the next tick beyond.
+/// The ends of an axis: at its data, or at the next ticks beyond.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Ends {
     AtData,
@@ -22,14 +22,14 @@ pub(super) enum Ends {
 #[derive(Debug)]
 pub(super) struct Axis {
     scale: Scale,
-    /// In the unit of the scale: the value itself, or its decimal logarithm.
+    /// The lowest value, in the unit of the scale: the value itself, or its decimal logarithm.
     low: f64,
     high: f64,
-    /// Ascending by position.
+    /// Ticks, ascending by position.
     pub(super) ticks: Vec<Tick>,
 }
 
-/// A place on the axis; minor ticks have no label.
+/// A marked position on the axis; minor ticks have no label.
 #[derive(Debug)]
 pub(super) struct Tick {
     pub(super) position: f64,
@@ -38,15 +38,15 @@ pub(super) struct Tick {
 
 /// Beyond this, differences of values may overflow.
 const LARGEST: f64 = 1e300;
-/// Below this, a range is a point: its ticks would not be told apart.
+/// Below this, a range is a point: the labels of its ticks would not differ.
 const SMALLEST: f64 = 1e-290;
-/// Labelled ticks that an axis aims for at most, not counting the one at its far end.
+/// The most labelled ticks that an axis aims for, not counting the one at its far end.
 const TICKS: f64 = 6.0;
 /// Up to this many decades there is room for the ticks between powers of ten.
 const DECADES_WITH_MINOR_TICKS: i32 = 3;
 
 impl Axis {
-    /// The axis that covers all of `values` which have a place on it; 0 to 1 (or 1 to 10) where none has.
+    /// The axis that covers all of `values` that have a place on it; 0 to 1 (or 1 to 10) where none has.
     pub(super) fn covering(scale: Scale, ends: Ends, values: impl Iterator<Item = f64>) -> Self {
         let range =
             values.filter_map(|value| on_scale(scale, value)).fold(
@@ -62,7 +62,7 @@ impl Axis {
         }
     }
 
-    /// Where `value` falls, or `None` where it has no place: not finite, or not above zero on a logarithmic scale.
+    /// The position of `value`, or `None` where it has no place: not finite, or not above zero on a logarithmic scale.
     pub(super) fn position(&self, value: f64) -> Option<f64> {
         on_scale(self.scale, value).map(|value| self.fraction(value))
     }
@@ -131,7 +131,7 @@ fn nice_step(step: f64) -> f64 {
         .unwrap_or(10.0 * power)
 }
 
-/// `value` with the decimals that tell it from its neighbours one `step` away.
+/// `value` with the decimals that distinguish it from its neighbours one `step` away.
 fn decimal(value: f64, step: f64) -> String {
     let value = value + 0.0; // no "-0"
     let exponent = step.log10().floor();
@@ -156,7 +156,7 @@ fn superscript(digit: char) -> char {
         '1' => '¹',
         '2' => '²',
         '3' => '³',
-        // 0 and 4 to 9 stand in one row of Unicode.
+        // 0 and 4 to 9 are consecutive in Unicode.
         _ => digit.to_digit(10).and_then(|value| char::from_u32(0x2070 + value)).unwrap_or(digit),
     }
 }

@@ -1,4 +1,4 @@
-//! An SVG document in the making, and what makes any text safe to write.
+//! An SVG document that grows line by line, and escaping of texts for it.
 
 use std::fmt::{self, Arguments, Write as _};
 
@@ -9,23 +9,23 @@ pub type Point = [f64; 2];
 #[derive(Debug, Default)]
 pub struct Document(String);
 
-/// Which part of a text stands at its coordinates.
+/// The part of a text that is placed at its coordinates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
 pub enum Anchor {
-    /// Its beginning.
+    /// The beginning of the text.
     Start,
-    /// Its middle.
+    /// The middle of the text.
     Middle,
-    /// Its end.
+    /// The end of the text.
     End,
 }
 
-/// A coordinate with one decimal and without a sign on zero. Places are finite: what is not is written as 0.
+/// A coordinate with one decimal and without a sign on zero. Coordinates are finite: others are written as 0.
 #[derive(Debug, Clone, Copy)]
 pub struct Length(pub f64);
 
 impl Length {
-    /// Tenths of a unit: what is written, and what decisions about order may rest on.
+    /// The length in tenths of a unit, as it is written. Decisions about order may use it.
     pub fn tenths(self) -> i64 {
         let tenths = (self.0 * 10.0).round();
         if tenths.is_finite() { tenths as i64 } else { 0 }
@@ -41,7 +41,7 @@ impl fmt::Display for Length {
     }
 }
 
-/// `x,y` of a path.
+/// A point of a path, written as `x,y`.
 #[derive(Debug, Clone, Copy)]
 pub struct At(pub Point);
 
@@ -58,7 +58,7 @@ impl Document {
         self.0.push('\n');
     }
 
-    /// Writes a text; what is too long for its place is up to the caller.
+    /// Writes a text. The caller keeps it short enough for its place.
     pub fn text(&mut self, class: &str, [x, y]: Point, anchor: Anchor, label: &str) {
         let (anchor, label) = (anchor.attribute(), escaped(label));
         self.put(format_args!(
@@ -75,7 +75,7 @@ impl Document {
 }
 
 impl Anchor {
-    /// The attribute with a blank before it; the default is left out.
+    /// The `text-anchor` attribute with a blank before it; the default is left out.
     pub const fn attribute(self) -> &'static str {
         match self {
             Self::Start => "",
@@ -85,7 +85,7 @@ impl Anchor {
     }
 }
 
-/// About the width of a text in a proportional sans-serif font; fonts differ by some percent.
+/// The approximate width of a text in a proportional sans-serif font; fonts differ by some percent.
 pub fn text_width(text: &str, font_size: f64) -> f64 {
     0.58 * font_size * text.chars().count() as f64
 }
@@ -99,7 +99,7 @@ pub fn shortened(text: &str, most: usize) -> String {
     format!("{}…", cut.trim_end())
 }
 
-/// Safe between tags and in quoted attributes. Characters that XML does not allow at all become spaces.
+/// The text made safe between tags and in quoted attributes. Characters that XML does not allow at all become spaces.
 pub fn escaped(text: &str) -> String {
     let mut safe = String::with_capacity(text.len());
     for character in text.chars() {

@@ -1,4 +1,4 @@
-//! What happens when, as bars: groups of lanes under each other on one axis of time.
+//! Lane charts: activities over time as bars, in groups of lanes under each other on one axis of time.
 //!
 //! ```text
 //!   title
@@ -21,33 +21,33 @@ const LANE_GAP: f64 = 2.0;
 const GROUP_GAP: f64 = 12.0;
 const BOTTOM: f64 = 54.0;
 const FONT_SIZE: f64 = 12.0;
-/// Narrower bars are drawn so wide, or they would not be seen.
+/// Least width of a bar, so that it can be seen.
 const LEAST_WIDTH: f64 = 0.6;
 const COLOURS: [&str; 8] = ["#14304f", "#8a96a6", "#c77700", "#1b6e53", "#6b2fa0", "#d7dce3", "#b3261e", "#0e7c9b"];
 
 /// Lanes with a common name.
 #[derive(Clone, Debug)]
 pub struct Group {
-    /// Written to the left.
+    /// Label to the left of the lanes.
     pub name: String,
-    /// From top to bottom.
+    /// The lanes from top to bottom.
     pub lanes: Vec<Vec<Bar>>,
-    /// Where lines stand through all of its lanes.
+    /// Positions of lines through all lanes of the group, in units of the horizontal axis.
     pub ticks: Vec<f64>,
 }
 
 /// A stretch of a lane.
 #[derive(Clone, Copy, Debug)]
 pub struct Bar {
-    /// What it is: an index into the kinds of the chart.
+    /// Index into the kinds of the chart.
     pub kind: usize,
-    /// Where it begins, in units of the horizontal axis.
+    /// Begin, in units of the horizontal axis.
     pub from: f64,
-    /// Where it ends.
+    /// End, in units of the horizontal axis.
     pub to: f64,
 }
 
-/// Draws `groups` under each other and returns the SVG document. `kinds` name the bars; there are eight at most.
+/// Draws `groups` under each other and returns the SVG document. `kinds` name the bars; there are at most eight.
 ///
 /// Bars beyond `range` are cut. The same input gives the same text; size and time are linear in the bars.
 pub fn lane_chart(title: &str, x_label: &str, range: (f64, f64), kinds: &[&str], groups: &[Group]) -> String {

@@ -1,11 +1,11 @@
-//! Which colour each name has, and how the names are laid out above the panels.
+//! The legend: the colour of each name, and the layout of the names above the panels.
 
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::svg::text_width;
 use super::{Panel, Series, Weight};
 
-/// With more thin lines than this, colours no longer tell them apart: they share one that stays in the background.
+/// With more thin lines than this, colours no longer distinguish them: they share one that stays in the background.
 const TOLD_APART: usize = 8;
 
 const BOLD_COLOURS: [&str; 10] =
@@ -15,7 +15,7 @@ const THIN_COLOURS: [&str; TOLD_APART] =
 const CROWD_COLOUR: &str = "#9db2c9";
 
 const FONT_SIZE: f64 = 12.0;
-/// From the left end of a line's sample to its name.
+/// Distance from the left end of a line's sample to its name.
 pub(super) const NAME_OFFSET: f64 = 28.0;
 const GAP: f64 = 18.0;
 
@@ -26,20 +26,20 @@ pub(super) struct Legend<'a> {
     pub(super) entries: Vec<Entry>,
 }
 
-/// A name and where it stands.
+/// A name and its place in the legend.
 #[derive(Debug)]
 pub(super) struct Entry {
     pub(super) label: String,
     pub(super) colour: &'static str,
     pub(super) weight: Weight,
     pub(super) x: f64,
-    /// Counted from the top.
+    /// The row, counted from the top.
     pub(super) row: usize,
 }
 
 impl<'a> Legend<'a> {
-    /// Bold lines come first; a crowd of thin ones is one entry, named after its first and last. Thin lines of a name that has
-    /// a bold one need none.
+    /// Lays out the legend. Bold lines come first. A crowd of thin ones is one entry, named after its first and last.
+    /// Thin lines with the name of a bold one have no entry.
     pub(super) fn new(panels: &'a [Panel], left: f64, right: f64) -> Self {
         let bold = named_once(panels, Weight::Bold);
         let mut thin = named_once(panels, Weight::Thin);
@@ -69,7 +69,7 @@ impl<'a> Legend<'a> {
         legend
     }
 
-    /// How many rows the entries fill.
+    /// The number of rows that the entries fill.
     pub(super) fn rows(&self) -> usize {
         self.entries.last().map_or(0, |entry| entry.row + 1)
     }

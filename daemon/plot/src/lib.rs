@@ -1,7 +1,7 @@
 //! Line charts as self-contained SVG: panels under each other on one horizontal axis, with reference lines and events.
 //!
-//! Pure text, nothing but the standard library. The picture brings its own white background, so it reads the same in a
-//! viewer with a dark page.
+//! Pure text, with nothing but the standard library. The picture has its own white background, so that it reads the
+//! same in a viewer with a dark page.
 //!
 //! ```text
 //!   title
@@ -40,7 +40,7 @@ pub use lanes::{Bar, Group, lane_chart};
 /// One diagram of a chart.
 #[derive(Clone, Debug)]
 pub struct Panel {
-    /// Written along the vertical axis.
+    /// Label along the vertical axis.
     pub y_label: String,
     /// The spread of the vertical axis; its range follows from the data and the references.
     pub scale: Scale,
@@ -55,55 +55,55 @@ pub struct Panel {
 /// One line of a panel. The same name has the same colour in every panel of the chart.
 #[derive(Clone, Debug)]
 pub struct Series {
-    /// Shown in the legend.
+    /// Name in the legend.
     pub name: String,
-    /// `(x, y)` in the order they are joined. A point that has no place (not finite, or not above zero on a
-    /// logarithmic scale) leaves a gap.
+    /// `(x, y)` in the order they are joined. A point without a place (not finite, or not above zero on a logarithmic
+    /// scale) leaves a gap.
     pub points: Vec<(f64, f64)>,
-    /// How much the line stands out.
+    /// The prominence of the line.
     pub weight: Weight,
 }
 
 /// The area between two lines, in the colour of the series of its name.
 #[derive(Clone, Debug)]
 pub struct Band {
-    /// Of which series it is the spread.
+    /// Name of the series whose spread the band shows.
     pub name: String,
-    /// `(x, lowest, highest)` in the order they are joined. Where one of them has no place, the area ends.
+    /// `(x, lowest, highest)` in the order they are joined. The area ends where one of them has no place.
     pub points: Vec<(f64, f64, f64)>,
 }
 
-/// How much a line stands out.
+/// The prominence of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Weight {
-    /// What the chart is about: a mean, a total.
+    /// A main line of the chart: a mean, a total.
     Bold,
-    /// One of many: a peer.
+    /// One line of many: a peer.
     Thin,
 }
 
 /// A horizontal line with a label in the right margin.
 #[derive(Clone, Debug)]
 pub struct Reference {
-    /// Where it stands on the vertical axis.
+    /// Position on the vertical axis.
     pub value: f64,
-    /// Written next to it, so it should hold the value where that matters.
+    /// Label next to the line, so it should contain the value where that matters.
     pub label: String,
 }
 
 /// An event at one place of the horizontal axis.
 #[derive(Clone, Debug)]
 pub struct Mark {
-    /// Where it stands on the horizontal axis.
+    /// Position on the horizontal axis.
     pub x: f64,
-    /// Written above the first panel.
+    /// Label above the first panel.
     pub label: String,
 }
 
-/// What all panels of a chart have in common.
+/// The horizontal axis, which all panels of a chart share.
 #[derive(Clone, Copy, Debug)]
 pub struct Horizontal<'a> {
-    /// Written below the last panel.
+    /// Label below the last panel.
     pub label: &'a str,
     /// The spread of the axis; its range follows from the data and the marks.
     pub scale: Scale,
@@ -136,7 +136,7 @@ const PANEL_HEIGHT: f64 = 230.0;
 const PANEL_GAP: f64 = 26.0;
 const BOTTOM: f64 = 54.0;
 const SMALL_TEXT: f64 = 11.0;
-/// Reference labels keep at least this distance from each other.
+/// Least distance between labels of references.
 const LABEL_DISTANCE: f64 = 13.0;
 
 const STYLE: &str = "\
@@ -149,7 +149,7 @@ path{fill:none;stroke-width:1}\
 .thin{stroke-width:1.2;stroke-opacity:.75}.band{stroke:none;fill-opacity:.16}\
 .bar{stroke:none;fill-opacity:.85}";
 
-/// Everything that is decided before drawing: axis, colours, and where the panels stand.
+/// The decisions made before drawing: axis, colours, and places of the panels.
 struct Chart<'a> {
     x_axis: Axis,
     legend: Legend<'a>,
@@ -293,8 +293,8 @@ impl<'a> Chart<'a> {
         }
     }
 
-    /// Dashed lines, and their labels in the right margin: in the order of the lines, pushed apart where they would
-    /// cover each other.
+    /// Draws dashed lines, with their labels in the right margin: in the order of the lines, moved apart where they
+    /// would cover each other.
     fn references(&self, svg: &mut Svg, mut lines: Vec<(f64, &str)>, top: f64) {
         lines.sort_by(|a, b| a.0.total_cmp(&b.0));
         let mut label_ys = Vec::with_capacity(lines.len());

@@ -1,28 +1,29 @@
-//! Where the labels of marks go: in rows above the first panel, so that no label covers another and no line crosses one.
+//! Layout of the labels of marks: in rows above the first panel, so that no label covers another and no line crosses
+//! one.
 
 use super::Mark;
 use super::svg::text_width;
 
-/// Between a line and its label, and after the label.
+/// Distance between a line and its label, and after the label.
 const MARGIN: f64 = 5.0;
 
-/// A mark, and the row of its label. Its line runs down from there.
+/// A mark, and the row of its label. Its line runs down from that row.
 #[derive(Debug)]
 pub(super) struct PlacedMark<'a> {
     pub(super) mark: &'a Mark,
     pub(super) x: f64,
-    /// Counted from the panel upwards.
+    /// The row, counted from the panel upwards.
     pub(super) row: usize,
-    /// The label stands to the left of its line, where there is no room to the right.
+    /// `true` if the label stands to the left of its line, because there is no room to the right.
     pub(super) left: bool,
     width: f64,
 }
 
 /// Gives each mark the lowest row that suits those placed before it.
 ///
-/// Labels that point right are placed from right to left, those that point left the other way round: so a label that
-/// has to move up begins beyond the lines of those that it moved above. Where marks are so crowded that no row suits,
-/// a label takes the next free row and lines cross those below.
+/// Labels that point right are placed from right to left, those that point left the other way round. So a label that
+/// has to move up begins beyond the lines of those that it moved above. Where marks are so crowded that no row suits, a
+/// label takes the next free row and lines cross the labels below.
 pub(super) fn place<'a>(
     marks: impl Iterator<Item = (f64, &'a Mark)>,
     font_size: f64,
@@ -48,12 +49,13 @@ pub(super) fn place<'a>(
 }
 
 impl PlacedMark<'_> {
-    /// Where the label begins and ends.
+    /// The left and right ends of the label.
     fn extent(&self) -> (f64, f64) {
         if self.left { (self.x - self.width, self.x) } else { (self.x, self.x + self.width) }
     }
 
-    /// Whether this mark can have its label in `row`: neither label covers the other or is crossed by its line.
+    /// Returns `true` if this mark can have its label in `row`: neither label covers the other or is crossed by its
+    /// line.
     fn is_clear_of(&self, other: &Self, row: usize) -> bool {
         let ((begin, end), (other_begin, other_end)) = (self.extent(), other.extent());
         let labels_apart = row != other.row || end <= other_begin || other_end <= begin;

@@ -1,7 +1,7 @@
-//! From the points of a series to the runs that are drawn: broken at gaps, and no denser than pixels.
+//! Runs of points that are drawn for a series: broken at gaps, and no denser than pixels.
 
-/// Splits at gaps, and keeps of each run of points in one pixel column the first, lowest, highest and last in the
-/// order they came: the drawn line is the same.
+/// Splits at gaps. Of each run of points in one pixel column it keeps the first, lowest, highest and last, in the order
+/// they came: the drawn line is the same.
 pub(super) fn runs(points: impl Iterator<Item = Option<(f64, f64)>>) -> Vec<Vec<(f64, f64)>> {
     let mut runs: Vec<Vec<(f64, f64)>> = Vec::new();
     let mut run = Vec::new();

@@ -1,4 +1,4 @@
-//! A page of charts in the making: paths and labels on white.
+//! A page of charts that grows line by line: paths and labels on white.
 
 use std::fmt::Arguments;
 
@@ -35,7 +35,7 @@ impl Svg {
     }
 
     pub(super) fn filled_path(&mut self, class: &str, colour: &str, d: Arguments<'_>) {
-        // As a style, because that of all paths says that nothing is filled.
+        // The fill is a style, because the style of all paths sets no fill.
         self.0.put(format_args!("<path class=\"{class}\" style=\"fill:{colour}\" d=\"{d}\"/>"));
     }
 
@@ -60,7 +60,7 @@ impl Svg {
     }
 }
 
-/// About the width of `label` as it is written.
+/// The approximate width of `label` as it is written.
 pub(super) fn text_width(label: &str, font_size: f64) -> f64 {
     document::text_width(&shortened(label), font_size)
 }

@@ -1,5 +1,5 @@
-//! What a reader of the picture relies on: it is a document any viewer opens, nothing lies off the canvas, nothing
-//! written covers something else.
+//! Requirements of a reader: any viewer opens the document, nothing lies off the canvas, and no text covers something
+//! else.
 
 use super::*;
 
