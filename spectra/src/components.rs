@@ -4,7 +4,7 @@ use std::collections::VecDeque;
 
 use crate::graph::Graph;
 
-/// Which nodes of a graph reach each other. Components are numbered by their lowest node.
+/// The connected components of a graph, numbered in the order of their lowest nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Components {
     of: Vec<u32>,
@@ -40,7 +40,7 @@ impl Components {
         Self { of, sizes }
     }
 
-    /// How many there are; an isolated node is one.
+    /// The number of components; an isolated node is one.
     pub fn count(&self) -> usize {
         self.sizes.len()
     }
@@ -48,17 +48,17 @@ impl Components {
     /// The component of a node.
     ///
     /// # Panics
-    /// There is no such node.
+    /// If there is no such node.
     pub fn of_node(&self, node: usize) -> usize {
         self.of[node] as usize
     }
 
-    /// How many nodes each has.
+    /// The number of nodes of each component.
     pub fn sizes(&self) -> &[usize] {
         &self.sizes
     }
 
-    /// The first of those that have most nodes; none of a graph without nodes.
+    /// The first of the components with the most nodes; `None` for a graph without nodes.
     pub fn largest(&self) -> Option<usize> {
         (0..self.count()).rev().max_by_key(|component| self.sizes[*component])
     }

@@ -1,58 +1,59 @@
-//! What can be wrong with a graph, and why an eigenpair was not found.
+//! Errors of graphs and of the search for eigenpairs.
 
 use thiserror::Error;
 
-/// Why there is no graph, or no spectrum of it.
+/// The reason why there is no graph, or no spectrum of it.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum SpectrumError {
-    /// Nodes are counted with 32 bits.
+    /// More nodes than 32 bits can count.
     #[error("{nodes} nodes are too many: at most {}", u32::MAX)]
     TooManyNodes {
-        /// How many there are.
+        /// The number of nodes.
         nodes: usize,
     },
-    /// An edge to a node that is not there.
+    /// An edge to a node that does not exist.
     #[error("edge {edge} joins {a} and {b}, but the nodes are 0..{nodes}")]
     UnknownNode {
-        /// Which edge, counted from 0.
+        /// The number of the edge, counted from 0.
         edge: usize,
         /// One end.
         a: u32,
-        /// The other.
+        /// The other end.
         b: u32,
-        /// How many nodes there are.
+        /// The number of nodes.
         nodes: usize,
     },
-    /// A weight that is none.
+    /// A weight that is not a positive, finite number.
     #[error("edge {edge} has weight {weight}; weights are positive numbers")]
     Weight {
-        /// Which edge, counted from 0.
+        /// The number of the edge, counted from 0.
         edge: usize,
         /// The weight.
         weight: f64,
     },
-    /// There are not so many eigenpairs.
+    /// More eigenpairs are wanted than the space has dimensions.
     #[error("{wanted} eigenpairs are wanted of a space of {dimension} dimensions")]
     TooManyWanted {
-        /// How many are wanted.
+        /// The number of wanted pairs.
         wanted: usize,
         /// The dimension of the space.
         dimension: usize,
     },
-    /// The iteration came to no end.
+    /// The iteration did not converge.
     #[error(
         "the block Lanczos method has a residual of {residual:.1e} after {restarts} restarts, {tolerance:.0e} is wanted: raise the subspace or the restarts"
     )]
     NotConverged {
         /// The largest residual of a wanted pair.
         residual: f64,
-        /// What it should be.
+        /// The largest residual allowed.
         tolerance: f64,
-        /// Restarts so far.
+        /// The number of restarts so far.
         restarts: usize,
     },
-    /// The small dense eigenproblem of an iteration has no solution: the operator gave a number that is none.
+    /// The small dense eigenproblem of an iteration has no solution, since the operator gave a number that is not
+    /// finite.
     #[error("the operator gave numbers that are not finite")]
     NotFinite,
 }

@@ -15,7 +15,7 @@ pub struct Graph {
 }
 
 impl Graph {
-    /// The graph of `nodes` nodes with these edges: two ends and a weight.
+    /// The graph of `nodes` nodes with these edges: two ends and a weight each.
     ///
     /// # Errors
     /// [`SpectrumError::TooManyNodes`], [`SpectrumError::UnknownNode`], [`SpectrumError::Weight`].
@@ -47,12 +47,12 @@ impl Graph {
         Ok(Self { adjacency, degrees, edges: entries.len() })
     }
 
-    /// How many nodes it has.
+    /// The number of nodes.
     pub fn node_count(&self) -> usize {
         self.degrees.len()
     }
 
-    /// How many edges it has, each counted once.
+    /// The number of edges, each counted once.
     pub fn edge_count(&self) -> usize {
         self.edges
     }
@@ -60,7 +60,7 @@ impl Graph {
     /// The sum of the weights at a node; 0 if it is isolated.
     ///
     /// # Panics
-    /// There is no such node.
+    /// If there is no such node.
     pub fn degree(&self, node: usize) -> f64 {
         self.degrees[node]
     }
@@ -68,12 +68,12 @@ impl Graph {
     /// The neighbours of a node, ascending, and the weights of the edges to them.
     ///
     /// # Panics
-    /// There is no such node.
+    /// If there is no such node.
     pub fn neighbours(&self, node: usize) -> impl Iterator<Item = (u32, f64)> + '_ {
         self.adjacency.row(node)
     }
 
-    /// Which nodes reach each other.
+    /// The connected components of the graph.
     ///
     /// # Complexity
     /// O(n + e).
@@ -81,7 +81,7 @@ impl Graph {
         Components::of(self)
     }
 
-    /// Its adjacency matrix `A`.
+    /// The adjacency matrix `A`.
     pub fn adjacency(&self) -> &SparseSymmetric {
         &self.adjacency
     }

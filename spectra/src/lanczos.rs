@@ -1,10 +1,10 @@
 //! Block Lanczos with full reorthogonalisation and thick restarts, for the largest eigenvalues of a symmetric operator.
 //!
-//! Wu and Simon, "Thick-restart Lanczos method for large symmetric eigenvalue problems", SIAM J. Matrix Anal. Appl. 22 (2000), with a
-//! block of vectors in place of one (Golub and Underwood 1977), so that close and equal eigenvalues come together. The images of
-//! the basis are kept, so that residuals are computed and not estimated. A Krylov space sees of a multiple eigenvalue no more
-//! copies than its block is wide: when all wanted pairs have converged, a random block joins them, the space is filled again, and
-//! only if the same eigenvalues come out are they believed.
+//! Wu and Simon, "Thick-restart Lanczos method for large symmetric eigenvalue problems", SIAM J. Matrix Anal. Appl. 22
+//! (2000), with a block of vectors in place of one (Golub and Underwood 1977), so that close and equal eigenvalues come
+//! together. The images of the basis are kept, so that residuals are computed and not estimated. A Krylov space
+//! contains no more copies of a multiple eigenvalue than its block is wide. So when all wanted pairs have converged, a
+//! random block joins them and the space is filled again. They are accepted only if the same eigenvalues come out.
 
 use std::collections::VecDeque;
 
@@ -19,19 +19,19 @@ use rand_chacha::ChaCha8Rng;
 use crate::error::SpectrumError;
 use crate::operator::SymmetricOperator;
 
-/// How an iteration goes.
+/// Options of an iteration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct LanczosOptions {
-    /// `||A v - mu v||` of every wanted pair is at most this.
+    /// The largest residual `||A v - mu v||` allowed for a wanted pair.
     pub tolerance: f64,
-    /// Vectors that are multiplied together; multiplicities up to it are found at once.
+    /// The number of vectors that are multiplied together; multiplicities up to it are found at once.
     pub block: usize,
-    /// Vectors in the space before a restart; twice the wanted pairs and 20 if it is not said, and never less than those and two
-    /// blocks.
+    /// The number of vectors in the space before a restart; twice the wanted pairs plus 20 if `None`. Never less than
+    /// the wanted pairs plus two blocks, unless there are fewer dimensions.
     pub subspace: Option<usize>,
-    /// Restarts at most.
+    /// The most restarts.
     pub restarts: usize,
-    /// Of the vectors to begin with.
+    /// Seed of the starting vectors.
     pub seed: u64,
 }
 
@@ -44,15 +44,15 @@ impl Default for LanczosOptions {
 /// Eigenvalues and orthonormal eigenvectors.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Eigenpairs {
-    /// Values in a vector.
+    /// The number of entries of a vector.
     pub dimension: usize,
     /// The eigenvalues.
     pub values: Vec<f64>,
-    /// Their vectors, `[values, dimension]`.
+    /// The eigenvectors, `[values, dimension]`.
     pub vectors: Vec<f64>,
-    /// The largest residual.
+    /// The largest residual of a pair.
     pub residual: f64,
-    /// Restarts that it took.
+    /// The number of restarts taken.
     pub restarts: usize,
 }
 
@@ -60,24 +60,25 @@ impl Eigenpairs {
     /// The eigenvector of a pair.
     ///
     /// # Panics
-    /// There is no such pair.
+    /// If there is no such pair.
     pub fn vector(&self, pair: usize) -> &[f64] {
         &self.vectors[pair * self.dimension..][..self.dimension]
     }
 }
 
-/// A vector of which orthogonalisation leaves a smaller part than this lies in the space already.
+/// A vector lies in the space already if orthogonalisation leaves a smaller part of it than this.
 const LEAST_PART: f64 = 1e-10;
-/// A vector that keeps no less than this share of its length has lost no digits that matter.
+/// A vector that keeps at least this share of its length has lost no digits that matter.
 const MOST_LOST: f64 = 0.5;
-/// The share of the tolerance that is wanted of pairs before they are checked.
+/// The share of the tolerance that pairs have to reach before they are checked.
 const FIRST_SHARE: f64 = 0.1;
-/// Two eigenvalues that differ by no more are the same.
+/// The largest difference, relative above 1, of two eigenvalues that count as the same.
 const SAME_VALUE: f64 = 1e-10;
-/// Random vectors that are tried for one that is not in the space yet.
+/// The number of random vectors that are tried for one that is not in the space yet.
 const TRIES: usize = 3;
 
-/// The `wanted` largest eigenvalues of an operator, descending, within what it does not leave out.
+/// The `wanted` largest eigenvalues of an operator on the space that it does not leave out, descending, with their
+/// eigenvectors.
 ///
 /// # Errors
 /// [`SpectrumError::TooManyWanted`], [`SpectrumError::NotConverged`], [`SpectrumError::NotFinite`].
@@ -103,7 +104,7 @@ pub fn largest(
         space.fill();
         let values = space.rotate()?;
         residual = space.residual(&values[..wanted]);
-        // What is to be believed has to hold better at first: its residuals are left out of the space when random vectors come in.
+        // The first convergence is stricter: its residuals are left out of the space when random vectors come in.
         let strict = if believed.is_none() { FIRST_SHARE } else { 1.0 };
         let is_there = residual <= strict * options.tolerance;
         if is_there || (space.is_everything() && residual <= options.tolerance) {
@@ -120,17 +121,18 @@ pub fn largest(
     Err(SpectrumError::NotConverged { residual, tolerance: options.tolerance, restarts: options.restarts })
 }
 
-/// An orthonormal basis, and what the operator makes of it.
+/// An orthonormal basis, and its images under the operator.
 struct Space<'a> {
     operator: &'a dyn SymmetricOperator,
     wanted: usize,
     free: usize,
     block: usize,
-    /// `[n, capacity]`, of which the first `filled` columns count.
+    /// `[n, capacity]`, of which the first `filled` columns are in use.
     basis: Mat<f64>,
     images: Mat<f64>,
     filled: usize,
-    /// What the space grows by; the residuals of all Ritz vectors are combinations of what of it is outside of the space.
+    /// The vectors by which the space grows next. The residuals of all Ritz vectors are combinations of their parts
+    /// outside of the space.
     next: VecDeque<Vec<f64>>,
     dice: ChaCha8Rng,
 }
@@ -158,12 +160,12 @@ impl<'a> Space<'a> {
         self.basis.ncols()
     }
 
-    /// Whether there is nothing outside of it.
+    /// Returns `true` if the space is all of the free dimensions.
     fn is_everything(&self) -> bool {
         self.filled == self.free
     }
 
-    /// Grows the space by block after block.
+    /// Grows the space block by block up to its capacity.
     fn fill(&mut self) {
         let n = self.operator.dimension();
         while self.filled < self.capacity() {
@@ -173,7 +175,7 @@ impl<'a> Space<'a> {
             let mut candidates = candidates.into_iter();
             for _ in 0..block {
                 if !self.append(candidates.next(), begin) {
-                    // Rounding says that there is nothing left.
+                    // Within rounding, nothing is left outside of the space.
                     self.free = self.filled.max(self.wanted);
                     break;
                 }
@@ -193,7 +195,7 @@ impl<'a> Space<'a> {
         }
     }
 
-    /// The next vectors, as many as there are and no more than a block, orthogonal to the space, each with its length before that.
+    /// The next vectors, at most a block, made orthogonal to the space, each with its length before that.
     fn candidates(&mut self, block: usize) -> Vec<(Vec<f64>, f64)> {
         let mut vectors: Vec<Vec<f64>> = self.next.drain(..block.min(self.next.len())).collect();
         let lengths: Vec<f64> = vectors.iter().map(|vector| norm(vector)).collect();
@@ -202,8 +204,8 @@ impl<'a> Space<'a> {
         vectors.into_iter().zip(lengths).collect()
     }
 
-    /// Appends what of the candidate, else of a random vector, is not in the space yet. The candidate is orthogonal to the columns
-    /// before `begin` already.
+    /// Appends the part of the candidate, or else of a random vector, that is not in the space yet; returns `false` if
+    /// there is none. The candidate is orthogonal to the columns before `begin` already.
     fn append(&mut self, candidate: Option<(Vec<f64>, f64)>, begin: usize) -> bool {
         let randoms = (0..TRIES).map(|_| None);
         for candidate in candidate.map(Some).into_iter().chain(randoms) {
@@ -227,7 +229,7 @@ impl<'a> Space<'a> {
             if length > LEAST_PART * before.max(LEAST_PART) {
                 vector.iter_mut().for_each(|value| *value /= length);
                 if !is_orthogonal {
-                    // What was divided by something small is orthogonal to less than before.
+                    // A vector divided by a small number is less orthogonal than before.
                     self.orthogonalize(&mut vector, 0);
                 }
                 let length = norm(&vector);
@@ -240,7 +242,8 @@ impl<'a> Space<'a> {
         false
     }
 
-    /// Takes from the vector what lies in the columns from `begin` on, and of what is left out if that is all of them.
+    /// Subtracts from the vector its part in the columns from `begin` on; if these are all, its part in the left-out
+    /// space too.
     fn orthogonalize(&self, vector: &mut [f64], begin: usize) {
         if begin == 0 {
             self.operator.project(vector);
@@ -249,7 +252,7 @@ impl<'a> Space<'a> {
         self.subtract_shares(vector, length, begin);
     }
 
-    /// Takes from all vectors what lies in the space: one pass over the basis for all of them.
+    /// Subtracts from all vectors their parts in the left-out space and in the basis, in one pass over the basis.
     fn orthogonalize_all(&self, vectors: &mut [Vec<f64>]) {
         let n = self.operator.dimension();
         vectors.iter_mut().for_each(|vector| self.operator.project(vector));
@@ -258,7 +261,8 @@ impl<'a> Space<'a> {
         vectors.iter_mut().zip(together.chunks_exact(n)).for_each(|(vector, left)| vector.copy_from_slice(left));
     }
 
-    /// `V - Q Q^T V` for the columns `Q` of the basis from `begin` on and the vectors of `n` numbers that follow each other.
+    /// `V - Q Q^T V` for the columns `Q` of the basis from `begin` on and the vectors `V` of `n` numbers each, one
+    /// after the other.
     fn subtract_shares(&self, vectors: &mut [f64], n: usize, begin: usize) {
         if begin == self.filled {
             return;
@@ -277,7 +281,7 @@ impl<'a> Space<'a> {
         (0..self.operator.dimension()).map(|_| unit(self.dice.next_u64())).collect()
     }
 
-    /// Makes the basis one of Ritz vectors, by descending Ritz values: Rayleigh and Ritz. Returns the values.
+    /// Turns the basis into Ritz vectors, by descending Ritz values (Rayleigh and Ritz). Returns the values.
     fn rotate(&mut self) -> Result<Vec<f64>, SpectrumError> {
         let m = self.filled;
         let (basis, images) = (self.basis.get(.., ..m), self.images.get(.., ..m));
@@ -302,9 +306,10 @@ impl<'a> Space<'a> {
         values.iter().enumerate().map(of).fold(0.0, f64::max)
     }
 
-    /// Keeps the best Ritz vectors and goes on from the last images; `anew`, the wanted ones alone and from random vectors.
+    /// Keeps the best Ritz vectors and continues from the last images. With `anew`, keeps only the wanted ones and
+    /// continues from random vectors.
     fn shrink(&mut self, anew: bool) {
-        // While the whole space is there.
+        // Before the space shrinks: orthogonal to all of it.
         let mut next = if anew { VecDeque::new() } else { std::mem::take(&mut self.next) };
         self.orthogonalize_all(next.make_contiguous());
         self.next = next;

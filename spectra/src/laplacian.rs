@@ -1,22 +1,24 @@
-//! The low end of the spectrum of a normalised Laplacian.
+//! The smallest eigenvalues of a normalised Laplacian.
 //!
-//! `L = I - B` with `B = D^-1/2 A D^-1/2` has eigenvalues in [0, 2]. The eigenvalue 0 has one eigenvector for each component
-//! with an edge, the square roots of the degrees there; plain Lanczos methods miss copies of it, so they are written down and the
-//! iteration works in what is orthogonal to them, where it looks for the largest eigenvalues of `I + B`. An isolated node has
-//! eigenvalue 1, with itself as eigenvector (`D^-1/2 = 0` there), and is kept out of the iteration too.
+//! `L = I - B` with `B = D^-1/2 A D^-1/2` has eigenvalues in [0, 2]. The eigenvalue 0 has one eigenvector for each
+//! component with an edge, the square roots of the degrees there. Plain Lanczos methods miss copies of it, so these
+//! eigenvectors are computed directly. The iteration works in their orthogonal complement, where it searches for the
+//! largest eigenvalues of `I + B`. An isolated node has eigenvalue 1, with itself as eigenvector (`D^-1/2 = 0` there),
+//! and is excluded from the iteration too.
 
 use crate::error::SpectrumError;
 use crate::graph::Graph;
 use crate::lanczos::{Eigenpairs, LanczosOptions, largest};
 use crate::operator::{SparseSymmetric, SymmetricOperator};
 
-/// The `wanted` smallest eigenvalues of the normalised Laplacian, ascending, and orthonormal eigenvectors of them.
+/// The `wanted` smallest eigenvalues of the normalised Laplacian, ascending, with orthonormal eigenvectors.
 ///
 /// # Errors
-/// [`SpectrumError::TooManyWanted`] of a graph with fewer nodes, [`SpectrumError::NotConverged`].
+/// [`SpectrumError::TooManyWanted`] for a graph with fewer nodes, [`SpectrumError::NotConverged`].
 ///
 /// # Complexity
-/// A restart costs `O((e + n wanted) wanted)`; graphs without a gap above the wanted eigenvalues need some tens of them.
+/// A restart costs `O((e + n wanted) wanted)`; graphs without a gap above the wanted eigenvalues need some tens of
+/// them.
 pub fn smallest_of_laplacian(
     graph: &Graph,
     wanted: usize,
@@ -50,7 +52,7 @@ pub fn smallest_of_laplacian(
     Ok(Eigenpairs { dimension: n, values, vectors, residual: found.residual, restarts: found.restarts })
 }
 
-/// Where an eigenpair is from.
+/// The origin of an eigenpair.
 enum Source {
     Zero(usize),
     Found(usize),
@@ -60,7 +62,7 @@ enum Source {
 /// `I + B`, without the eigenvectors of 2 and without isolated nodes.
 struct Shifted {
     adjacency: SparseSymmetric,
-    /// By node: its component among those with an edge; none of an isolated node.
+    /// For each node, its component among those with an edge; `None` for an isolated node.
     component: Vec<Option<u32>>,
     /// The roots of the degrees, of norm 1 on each component.
     roots: Vec<f64>,

@@ -1,19 +1,20 @@
 //! Spectra of large sparse graphs.
 //!
-//! A [`Graph`] is undirected and weighted, in compressed rows. Its [`Components`] are found by search; the eigenvalue 0 of its
-//! normalised Laplacian `L = I - D^-1/2 A D^-1/2`, which has one dimension for each component, is known from them and
-//! is never left to an iteration. The rest of the low end comes from [`largest`], a block Lanczos method with full
-//! reorthogonalisation and thick restarts that checks its residuals, and whether a copy of a multiple eigenvalue was missed.
+//! A [`Graph`] is undirected and weighted, in compressed rows. Its [`Components`] are found by search. The eigenvalue 0
+//! of its normalised Laplacian `L = I - D^-1/2 A D^-1/2`, which has one dimension for each component, is known from
+//! them and never left to an iteration. The other small eigenvalues come from [`largest`], a block Lanczos method with
+//! full reorthogonalisation and thick restarts. It checks its residuals, and whether a copy of a multiple eigenvalue
+//! was missed.
 //!
 //! | | what it is |
 //! | --- | --- |
-//! | [`Graph`], [`Components`] | an undirected graph, and which nodes reach each other |
+//! | [`Graph`], [`Components`] | an undirected graph, and its connected components |
 //! | [`SparseSymmetric`], [`SymmetricOperator`] | a matrix in compressed rows; anything that multiplies vectors |
 //! | [`largest`], [`LanczosOptions`] | eigenpairs of an operator at its upper end |
-//! | [`smallest_of_laplacian`] | those of the normalised Laplacian at its lower end |
+//! | [`smallest_of_laplacian`] | eigenpairs of the normalised Laplacian at its lower end |
 //!
-//! Nothing here knows networks, files, clocks or threads. The same input and seed give the same bits on the same kind of machine.
-//! All numbers are f64; a block of vectors is one slice, column after column.
+//! This crate uses no network, file, clock or thread. The same input and seed give the same bits on the same kind of
+//! machine. All numbers are f64; a block of vectors is one slice, column after column.
 //!
 //! ```
 //! use mingle_spectra::{Graph, LanczosOptions, smallest_of_laplacian};

@@ -1,20 +1,20 @@
-//! Symmetric matrices as what they do to vectors.
+//! Symmetric operators, given by their products with vectors, and matrices in compressed rows.
 
-/// A symmetric linear map of R^n, perhaps on a part of it alone.
+/// A symmetric linear map of R^n, or of a subspace of it.
 pub trait SymmetricOperator {
-    /// `n`.
+    /// The dimension `n`.
     fn dimension(&self) -> usize;
 
-    /// The image of a block of vectors: `block` and `image` hold the same number of columns of `n` values each, one after the
-    /// other.
+    /// The image of a block of vectors: `block` and `image` hold the same number of columns of `n` values each, one
+    /// after the other.
     fn apply(&self, block: &[f64], image: &mut [f64]);
 
-    /// Dimensions that are left out: the space that [`project`](Self::project) takes away.
+    /// The number of dimensions left out: those of the space that [`project`](Self::project) removes.
     fn left_out(&self) -> usize {
         0
     }
 
-    /// Takes the part of a vector away that lies in the space that is left out, which the map has to keep.
+    /// Subtracts from a vector its part in the left-out space, which must be invariant under the map.
     fn project(&self, vector: &mut [f64]) {
         let _ = vector;
     }
@@ -23,14 +23,14 @@ pub trait SymmetricOperator {
 /// A symmetric matrix in compressed rows.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SparseSymmetric {
-    /// Where each row begins; one more than rows.
+    /// Start of each row, and the end of the last.
     offsets: Vec<usize>,
     columns: Vec<u32>,
     values: Vec<f64>,
 }
 
 impl SparseSymmetric {
-    /// From its entries on and above the diagonal, row by row and ascending, each once.
+    /// The matrix of these entries on and above the diagonal, row by row and ascending, each once.
     pub(crate) fn from_upper(dimension: usize, entries: &[(u32, u32, f64)]) -> Self {
         let mut offsets = vec![0; dimension + 1];
         for &(a, b, _) in entries {
@@ -49,7 +49,7 @@ impl SparseSymmetric {
             (columns[*end], values[*end]) = (column, value);
             *end += 1;
         };
-        // Below the diagonal first: then every row is ascending.
+        // The entries below the diagonal come first: then every row is ascending.
         entries.iter().filter(|(a, b, _)| a != b).for_each(|&(a, b, value)| put(b, a, value));
         entries.iter().for_each(|&(a, b, value)| put(a, b, value));
         Self { offsets, columns, values }
@@ -58,13 +58,13 @@ impl SparseSymmetric {
     /// The entries of a row, ascending by column.
     ///
     /// # Panics
-    /// There is no such row.
+    /// If there is no such row.
     pub fn row(&self, row: usize) -> impl Iterator<Item = (u32, f64)> + '_ {
         let range = self.offsets[row]..self.offsets[row + 1];
         self.columns[range.clone()].iter().copied().zip(self.values[range].iter().copied())
     }
 
-    /// Entries that are stored, those below the diagonal too.
+    /// The number of stored entries, those below the diagonal too.
     pub fn stored(&self) -> usize {
         self.values.len()
     }

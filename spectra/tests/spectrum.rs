@@ -1,4 +1,4 @@
-//! Eigenpairs against those of dense matrices, and where multiplicities make plain Lanczos methods fail.
+//! Eigenpairs compared with those of dense matrices, also where multiplicities make plain Lanczos methods fail.
 #![allow(clippy::unwrap_used)]
 
 use mingle_spectra::{
@@ -14,7 +14,7 @@ fn random_graph(nodes: u32, edges: usize, seed: u64) -> Graph {
     Graph::new(nodes as usize, (0..edges).map(|_| (draw(), draw(), 1.0)).filter(|edge| edge.0 != edge.1)).unwrap()
 }
 
-/// All eigenvalues of the normalised Laplacian by cyclic Jacobi rotations: another method than that of the crate.
+/// All eigenvalues of the normalised Laplacian by cyclic Jacobi rotations, a method that the crate does not use.
 fn dense_spectrum(graph: &Graph) -> Vec<f64> {
     let n = graph.node_count();
     let mut a = vec![vec![0.0; n]; n];
@@ -77,7 +77,7 @@ fn check(graph: &Graph, wanted: usize, options: &LanczosOptions) {
 #[test]
 fn eigenpairs_are_those_of_the_dense_matrix() {
     for (seed, edges) in [(1, 250), (2, 120), (3, 900)] {
-        // A space of 40 makes it restart; without a size it is all there is.
+        // A space of 40 vectors makes it restart; without a size the space is complete.
         check(&random_graph(100, edges, seed), 12, &LanczosOptions { subspace: Some(40), ..LanczosOptions::default() });
         check(&random_graph(100, edges, seed), 60, &LanczosOptions::default());
     }
@@ -85,7 +85,7 @@ fn eigenpairs_are_those_of_the_dense_matrix() {
 
 #[test]
 fn forty_components_have_forty_zeros_and_what_comes_after_them_is_found_with_its_multiplicity() {
-    // Forty rings of five: every other eigenvalue is there eighty times.
+    // Forty rings of five: every other eigenvalue has a multiplicity of eighty.
     let ring = |c: u32| (0..5).map(move |i| (5 * c + i, 5 * c + (i + 1) % 5, 1.0));
     let graph = Graph::new(200, (0..40).flat_map(ring)).unwrap();
     let pairs = smallest_of_laplacian(&graph, 64, &LanczosOptions::default()).unwrap();
