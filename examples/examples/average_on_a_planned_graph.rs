@@ -42,7 +42,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     Ok(())
 }
 
-/// The planner's steps as the protocol takes them.
+/// The steps of the planner in the form of the protocol.
 fn steps(plan: &mingle_planner::Plan) -> Vec<Step> {
     let node = |index: usize| NodeId(u32::try_from(index).unwrap_or(u32::MAX));
     plan.steps()

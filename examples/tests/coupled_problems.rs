@@ -1,4 +1,4 @@
-//! Plans of the planner, averages of the protocol, solvers: whether they fit together. The second experiment of Watanabe and
+//! Integration of the planner's plans, the protocol's averages and the solvers: the second experiment of Watanabe and
 //! Sakurama (sparse regression that fifty nodes agree on), and consensus over directed plans that are not balanced.
 #![allow(missing_docs, clippy::unwrap_used, clippy::cast_possible_truncation)]
 
@@ -14,7 +14,7 @@ fn plan(topology: &Topology, method: Method, medium: Medium) -> Plan {
     design(topology, method, &DesignOptions { medium, ..DesignOptions::default() }).unwrap()
 }
 
-/// The first step of a plan, by rows.
+/// The mixing matrix of the first step of a plan, by rows.
 fn mixing(plan: &Plan) -> Mixing {
     let step = &plan.steps()[0];
     let mut rows: Vec<Vec<(usize, f64)>> =
@@ -52,7 +52,7 @@ fn phi_of_the_maximal_cliques_needs_the_fewest_iterations_on_geometric_graphs() 
     assert!(medians[0] <= 60, "{medians:?}");
 }
 
-/// The planner's steps as the protocol takes them.
+/// The steps of the planner in the form of the protocol.
 fn schedule(plan: &Plan) -> Arc<Schedule> {
     let id = |node: usize| NodeId(node as u32);
     let step = |step: &mingle_planner::Step| Step {
@@ -63,7 +63,7 @@ fn schedule(plan: &Plan) -> Arc<Schedule> {
     Arc::new(Schedule::new(plan.node_count(), &steps, 0).unwrap())
 }
 
-/// Carries messages until every node is through.
+/// Delivers messages until every node is complete.
 fn run<C: Collective>(nodes: &mut [C]) {
     while nodes.iter().any(|node| !node.is_complete()) {
         for from in 0..nodes.len() {

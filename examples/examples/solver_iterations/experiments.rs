@@ -9,23 +9,23 @@ use mingle_solving::symmetric_rows;
 
 /// Nodes, variables, disturbance and weight of the second experiment.
 const SHARED_MODEL: (usize, usize, f64, f64) = (50, 10, 0.05, 1e-3);
-/// The matrices that it compares.
+/// The mixing matrices that the second experiment compares.
 const METHODS: [Method; 5] =
     [Method::CliquePhi, Method::ScaledLaplacian, Method::EdgePhi, Method::LazyMetropolis, Method::LazyLaplacian];
-/// Iterations that are drawn, at least; none of the methods needs twice as many.
+/// The least number of iterations that are drawn; no method needs twice as many.
 pub(super) const DRAWN: usize = 150;
 const MOST_ITERATIONS: usize = 2_000;
-/// When a method counts as through: relative distances of the objective from the least.
+/// The relative distances of the objective from the least at which a method has converged, for each experiment.
 pub(super) const TARGETS: (f64, f64) = (1e-8, 1e-10);
-/// Below, only rounding is seen.
+/// The least distance that is shown: below it there is only rounding.
 const FLOOR: f64 = 1e-14;
 
 /// A method, and the relative distance of its objective from the least after each iteration.
 pub(super) struct Curve {
     pub(super) name: String,
-    /// As the paper measures it: `| F(x) - F* | / F*`, each node's terms at what that node has.
+    /// The error as the paper measures it: `| F(x) - F* | / F*`, each node's terms at that node's own values.
     pub(super) own: Vec<f64>,
-    /// The objective of all at the model of the worst node; none where nodes have no model in common.
+    /// The error of the whole objective at the model of the worst node; `None` where nodes have no common model.
     pub(super) worst: Option<Vec<f64>>,
 }
 
@@ -34,7 +34,7 @@ impl Curve {
         Self { name: name.into(), own, worst: None }
     }
 
-    /// The curve that is drawn.
+    /// The values that are drawn.
     pub(super) fn drawn(&self) -> &[f64] {
         self.worst.as_ref().unwrap_or(&self.own)
     }
@@ -61,7 +61,7 @@ pub(super) fn shared_budgets(seed: u64) -> Vec<Curve> {
     curves
 }
 
-/// Where the splitting is after so many iterations; `watch` sees each.
+/// The values of the splitting after this many iterations; `watch` is called with those of each.
 fn budgets_after(
     problem: &SharedBudgets,
     step: f64,
@@ -72,7 +72,7 @@ fn budgets_after(
     let mut nodes = solve::clique_nodes(problem.terms(), &problem.cliques, step, metric);
     let mut x = Vec::new();
     for _ in 0..iterations {
-        // All cliques are of nodes that are there.
+        // All cliques have existing nodes as members.
         let _ = solve::clique_iteration(&mut nodes);
         x = nodes.iter().map(|node| node.solution()[0]).collect();
         watch(&x);
@@ -80,8 +80,8 @@ fn budgets_after(
     x
 }
 
-/// What one would do without the splitting: descend along the gradient of the Lagrangian, and ascend along the budgets' prices
-/// (Arrow, Hurwicz and Uzawa).
+/// The primal-dual gradient method, an alternative to the splitting: descends along the gradient of the Lagrangian, and
+/// ascends along the prices of the budgets (Arrow, Hurwicz and Uzawa).
 fn primal_dual(problem: &SharedBudgets, step: f64, least: f64) -> Vec<f64> {
     let (mut x, mut prices) = (vec![0.0; problem.wishes.len()], vec![0.0; problem.cliques.len()]);
     let iteration = |_| {

@@ -2,7 +2,8 @@
 //!
 //! `cargo run --release -p mingle-examples --example solver_iterations -- --output FOLDER`
 //!
-//! Everything happens in this process, without messages: how fast the methods are depends on steps and mixing matrices alone.
+//! Everything happens in this process, without messages: the speed of the methods depends on steps and mixing matrices
+//! alone.
 
 mod experiments;
 
@@ -60,14 +61,14 @@ fn run_both(arguments: &Arguments) -> Result {
     draw(&folder.join("solving-matrices.svg"), "Fifty nodes agree on a sparse model", &models)
 }
 
-/// The iterations until a curve stays below the target; none if it does not.
+/// The iterations until a curve stays at or below the target; `None` if it does not.
 fn iterations(errors: &[f64], target: f64) -> Option<usize> {
     let above = errors.iter().rposition(|error| *error > target).map_or(0, |at| at + 1);
     (above < errors.len()).then_some(above + 1)
 }
 
-/// The median over the seeds of the iterations of one method, by the measure that `errors` picks; none if that method is not
-/// through.
+/// The median over the seeds of the iterations of one method, by the measure that `errors` picks; `None` if that method
+/// has not converged.
 fn median(runs: &[Vec<Curve>], method: usize, target: f64, errors: impl Fn(&Curve) -> Option<&[f64]>) -> Option<f64> {
     let count = |curves: &Vec<Curve>| errors(&curves[method]).and_then(|errors| iterations(errors, target));
     let mut counts: Vec<f64> = runs.iter().map(|run| count(run).map_or(f64::INFINITY, |count| count as f64)).collect();
@@ -121,7 +122,7 @@ fn tell(title: &str, target: f64, runs: &[Vec<Curve>], json: bool) {
     }
 }
 
-/// The geometric means over the seeds.
+/// Draws the geometric means over the seeds.
 fn draw(path: &Path, title: &str, runs: &[Vec<Curve>]) -> Result {
     let mean = |method: usize, at: usize| {
         let logarithms: f64 = runs.iter().map(|curves| curves[method].drawn()[at].ln()).sum();
@@ -165,7 +166,7 @@ mod tests {
             let counts: Vec<Option<f64>> = both.iter().map(|counts| counts[measure]).collect();
             assert!(counts[0].is_some() && counts[1..].iter().all(|count| count > &counts[0]), "{both:?}");
         }
-        // What a node's model is worth falls with the square of what the models differ by.
+        // The error of the objective at one node's model falls with the square of the differences between the models.
         assert!(both.iter().all(|[own, worst]| own > worst), "{both:?}");
     }
 

@@ -1,4 +1,4 @@
-//! Parcels over an edge, between two networks as peers of a swarm have them.
+//! Parcels over an edge, between two networks like those of peers of a swarm.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -20,11 +20,11 @@ use super::Transport;
 const NEAR: NodeId = NodeId(0);
 const FAR: NodeId = NodeId(1);
 
-/// One end.
+/// One end of the edge.
 struct End {
     network: Network,
     peer: PeerId,
-    /// The network ends when nobody listens to it.
+    /// Receiver of network events; the network ends when it is dropped.
     _news: mpsc::Receiver<NetworkEvent>,
 }
 
@@ -34,7 +34,7 @@ pub(super) struct EdgePair {
     events: mpsc::Receiver<EdgeEvent>,
     values: Vec<f32>,
     sent: u64,
-    /// Kept until the measurement is over.
+    /// Kept alive until the measurement is over.
     _ends: [End; 2],
     _edges: [Edges; 2],
 }
@@ -68,7 +68,7 @@ impl EdgePair {
 
     /// Sends one parcel and waits for the answer.
     pub(super) async fn send(&mut self) -> Result<Duration> {
-        // A payload that nobody has asked for its hash yet.
+        // A payload whose hash has not been computed yet.
         let payload = Payload::new(&self.values).context(ErrorKind::Unexpected, "the parcel cannot be made")?;
         self.sent += 1;
         let parcel = Parcel { header: header(self.sent), payload };
@@ -90,7 +90,7 @@ impl End {
     }
 }
 
-/// Answers each parcel with the smallest message there is.
+/// Answers each parcel with the smallest message.
 async fn answer_each(mut events: mpsc::Receiver<EdgeEvent>) {
     let mut back = None;
     while let Some(event) = events.recv().await {

@@ -1,4 +1,4 @@
-//! A message of bytes one way and an answer of one byte the other, over any stream.
+//! Exchanges over any stream: a message of bytes one way, and an answer of one byte back.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -8,7 +8,7 @@ use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 /// Bytes read at a time.
 const READ_BYTES: usize = 256 * 1024;
 
-/// Sends a message, and returns how long it took until its answer had come.
+/// Sends a message, and returns the time until its answer has arrived.
 pub(super) async fn send<S: AsyncRead + AsyncWrite + Unpin>(near: &mut S, message: &[u8]) -> io::Result<Duration> {
     let began = Instant::now();
     near.write_all(message).await?;
@@ -17,7 +17,7 @@ pub(super) async fn send<S: AsyncRead + AsyncWrite + Unpin>(near: &mut S, messag
     Ok(began.elapsed())
 }
 
-/// Reads messages of so many bytes until the other end is gone, and answers each.
+/// Reads messages of this many bytes until the other end is gone, and answers each.
 pub(super) async fn answer_each<S: AsyncRead + AsyncWrite + Unpin>(mut far: S, bytes: usize) -> io::Result<()> {
     let mut buffer = vec![0; READ_BYTES];
     loop {

@@ -1,15 +1,15 @@
-//! How fast messages get from one end of this machine to the other, beside what carries them.
+//! Speed of messages between two ends on this machine, compared with the layers that carry them.
 //!
 //! `cargo run --release -p mingle-examples --example wire`
 //!
-//! Both ends are in this process, connected over the loopback interface. A message counts from the moment in which its
-//! bytes are ready until one small answer to it has come back. Three senders take turns, so that whatever else the machine
-//! does hits all of them alike:
+//! Both ends are in this process, connected over the loopback interface. A message is timed from the moment its bytes
+//! are ready until one small answer to it has come back. Three senders take turns, so that other load on the machine
+//! affects all of them alike:
 //!
 //! - a plain TCP socket: bytes, and nothing done to them;
 //! - a libp2p stream, with the smallest program that can open one: encrypted bytes;
-//! - an edge of the plan, as a peer of a swarm has it: parcels, which are hashed by the sender, and whose every coordinate
-//!   and hash the receiver checks.
+//! - an edge of the plan, as a peer of a swarm has it: parcels, which are hashed by the sender, and whose every
+//!   coordinate and hash the receiver checks.
 
 mod edge;
 mod exchange;
@@ -29,7 +29,7 @@ use edge::EdgePair;
 use socket::SocketPair;
 use stream::StreamPair;
 
-/// Before the turns that count: connections open their windows.
+/// Turns before those that count, in which connections open their windows.
 const WARM_UP: u32 = 2;
 /// Bytes of a parameter on the wire, in the default codec.
 const PARAMETER_BYTES: usize = 4;
@@ -55,7 +55,7 @@ struct Arguments {
     json: bool,
 }
 
-/// What libp2p runs on.
+/// The transport below libp2p.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Transport {
     Tcp,
@@ -80,14 +80,14 @@ impl Transport {
     }
 }
 
-/// How long each turn of one size and transport took.
+/// The times of all turns of one size and transport.
 struct Row {
     transport: Transport,
     bytes: usize,
     turns: Vec<Turn>,
 }
 
-/// One message over each.
+/// The times of one message over each of the three senders.
 #[derive(Clone, Copy)]
 struct Turn {
     socket: Duration,
@@ -145,7 +145,7 @@ async fn measure(transport: Transport, parameters: usize, turns: u32) -> Result<
 }
 
 impl Row {
-    /// Megabytes a second of socket, stream and edge, by their medians.
+    /// Speeds of socket, stream and edge, by their median times, in megabytes a second.
     fn speeds(&self) -> [f64; 3] {
         let speed = |took: fn(&Turn) -> Duration| {
             let [_, seconds, _] = self.quartiles(|turn| took(turn).as_secs_f64());
@@ -154,7 +154,7 @@ impl Row {
         [speed(|turn| turn.socket), speed(|turn| turn.stream), speed(|turn| turn.edge)]
     }
 
-    /// How many times as fast an edge is as a stream, and a stream as a socket: quartiles over the turns.
+    /// Speed of an edge relative to a stream, and of a stream relative to a socket: quartiles over the turns.
     fn ratios(&self) -> [[f64; 3]; 2] {
         let ratio = |mine: Duration, other: Duration| other.as_secs_f64() / mine.as_secs_f64();
         [self.quartiles(|turn| ratio(turn.edge, turn.stream)), self.quartiles(|turn| ratio(turn.stream, turn.socket))]

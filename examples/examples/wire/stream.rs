@@ -1,4 +1,4 @@
-//! Bytes over a libp2p stream, with nothing else in the program: what the library can do.
+//! Bytes over a libp2p stream, with nothing else in the program: the speed of the library alone.
 
 use std::time::Duration;
 
@@ -20,7 +20,7 @@ type Streams = libp2p_stream::Behaviour;
 pub(super) struct StreamPair {
     near: Stream,
     message: Vec<u8>,
-    /// Ended with the pair.
+    /// Tasks of the swarms, ended with the pair.
     _swarms: JoinSet<()>,
 }
 
@@ -55,7 +55,7 @@ impl StreamPair {
     }
 }
 
-/// A swarm that speaks nothing but streams, set up as the library's documentation does.
+/// A swarm with no protocol but streams, set up as in the library's documentation.
 fn build() -> Result<Swarm<Streams>> {
     let swarm = SwarmBuilder::with_new_identity()
         .with_tokio()
@@ -82,7 +82,7 @@ async fn serve(mut swarm: Swarm<Streams>, mut connected: Option<tokio::sync::one
         if let SwarmEvent::ConnectionEstablished { .. } = swarm.select_next_some().await
             && let Some(connected) = connected.take()
         {
-            // Whoever waited may have gone.
+            // The receiver may be gone.
             let _ = connected.send(());
         }
     }
