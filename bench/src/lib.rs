@@ -1,7 +1,7 @@
-//! Something of Mingle beside a rival: timed in turns, told as a row.
+//! Comparisons of Mingle with a rival: timed in turns, reported as rows.
 //!
-//! One after the other would compare two moments of the machine. Here each turn has both sides in it, and the ratio of a turn
-//! is taken before the median is, so what else the machine does hits both alike.
+//! Timing one side after the other would compare two moments of the machine. Here each turn times both sides, and the
+//! ratio of a turn is taken before the median, so that other load on the machine affects both alike.
 //!
 //! ```
 //! use mingle_bench::{Row, in_turns};
@@ -18,10 +18,11 @@ use std::time::{Duration, Instant};
 
 use serde::Serialize;
 
-/// The file that rows are added to as JSON, one a line; `scripts/bench` makes a report of it.
+/// The environment variable of the file to which rows are added as JSON, one a line; `scripts/bench` makes a report of
+/// it.
 pub const ROWS_ENV: &str = "MINGLE_BENCH_ROWS";
 
-/// How long both sides took, turn by turn.
+/// The times of both sides, turn by turn.
 #[derive(Clone, Debug)]
 pub struct Turns {
     pairs: Vec<(Duration, Duration)>,
@@ -39,7 +40,7 @@ pub fn in_turns<A, B>(count: usize, mut ours: impl FnMut() -> A, mut theirs: imp
     turns
 }
 
-/// How long a pass takes.
+/// The time that one call of `pass` takes.
 pub fn time<T>(pass: &mut impl FnMut() -> T) -> Duration {
     let start = Instant::now();
     black_box(pass());
@@ -47,7 +48,7 @@ pub fn time<T>(pass: &mut impl FnMut() -> T) -> Duration {
 }
 
 impl Turns {
-    /// None yet.
+    /// No turns yet.
     pub const fn empty() -> Self {
         Self { pairs: Vec::new() }
     }
@@ -67,7 +68,7 @@ impl Turns {
         (median(|pair| pair.0), median(|pair| pair.1))
     }
 
-    /// How many times as fast as the rival: the lower quartile over the turns, the median, the upper quartile.
+    /// The speed relative to the rival: the lower quartile over the turns, the median, the upper quartile.
     pub fn ratios(&self) -> [f64; 3] {
         let ratio = |(ours, theirs): &(Duration, Duration)| theirs.as_secs_f64() / ours.as_secs_f64();
         let mut ratios: Vec<f64> = self.pairs.iter().map(ratio).collect();
@@ -76,14 +77,14 @@ impl Turns {
     }
 }
 
-/// One comparison.
+/// One comparison, as a row of the report.
 #[derive(Clone, Debug, Serialize)]
 pub struct Row {
-    /// What part of the report it is in.
+    /// The section of the report.
     pub section: &'static str,
-    /// What was done.
+    /// The operation that was timed.
     pub what: String,
-    /// Beside what.
+    /// The rival that it is compared with.
     pub rival: String,
     /// The unit of `ours` and `theirs`.
     pub unit: &'static str,
@@ -91,14 +92,14 @@ pub struct Row {
     pub ours: f64,
     /// The rival's median.
     pub theirs: f64,
-    /// How many times as good as the rival, by the median over the turns.
+    /// The speed relative to the rival, as the median over the turns.
     pub ratio: f64,
-    /// The quartiles of that.
+    /// The lower and upper quartiles of the ratio.
     pub spread: [f64; 2],
 }
 
 impl Row {
-    /// Both do the same, and what counts is how long it takes.
+    /// A comparison by time, for sides that do the same.
     pub fn of_times(section: &'static str, what: impl Into<String>, rival: impl Into<String>, turns: &Turns) -> Self {
         let (ours, theirs) = turns.medians();
         let [low, ratio, high] = turns.ratios();
@@ -115,7 +116,7 @@ impl Row {
         }
     }
 
-    /// They move different numbers of bytes, and what counts is bytes a second.
+    /// A comparison by bytes a second, for sides that move different numbers of bytes.
     #[allow(clippy::cast_precision_loss)] // far below 2^52
     pub fn of_bytes(
         section: &'static str,
@@ -143,7 +144,7 @@ impl Row {
     /// Prints the row, and adds it to the file of the report where there is one.
     ///
     /// # Panics
-    /// The report cannot be written: a benchmark whose result is lost should not look well.
+    /// If the report cannot be written: a benchmark whose result is lost should not pass.
     pub fn print(&self) {
         let Self { what, rival, unit, ours, theirs, ratio, spread: [low, high], .. } = self;
         println!("{what:<56} {ours:>10.3} {theirs:>10.3} {unit:<5} {ratio:>6.2}  [{low:.2}, {high:.2}]  {rival}");
@@ -155,7 +156,7 @@ impl Row {
     }
 }
 
-/// The words above the columns that [`Row::print`] prints.
+/// Prints the heads of the columns of [`Row::print`].
 pub fn print_head(title: &str) {
     println!("\n{title:<56} {:>10} {:>10} {:<5} {:>6}  quartiles     rival", "mingle", "rival", "", "ratio");
 }
@@ -172,7 +173,7 @@ mod tests {
 
     #[test]
     fn a_ratio_is_that_of_a_turn_and_not_of_two_medians() {
-        // A machine that is ten times as slow in every other turn: the rival takes twice as long in each of them.
+        // A machine that is ten times as slow in every other turn; the rival takes twice as long in each turn.
         let turns = turns(&[(1, 2), (10, 20), (1, 2), (10, 20), (2, 4)]);
         assert_eq!(turns.ratios(), [2.0; 3]);
         assert_eq!(turns.medians(), (Duration::from_millis(2), Duration::from_millis(4)));
