@@ -1,8 +1,8 @@
-//! Changed copies of sound inputs, for the tests of everything that reads bytes of others.
+//! Changed copies of valid inputs, for tests of all code that reads bytes from elsewhere.
 //!
-//! The fuzz targets in `fuzz/` see which code an input reaches, and are built by themselves. What hangs below libp2p, burn or
-//! clap would make them slow to build; its decoders get inputs from here, in tests of their own crates, blind to coverage.
-//! `MINGLE_FUZZ_EXECUTIONS` says how many inputs each test tries.
+//! The fuzz targets in `fuzz/` are guided by coverage and built on their own. Crates that depend on libp2p, burn or
+//! clap would make them slow to build. The decoders of those crates get inputs from here, in their own tests, without
+//! coverage. `MINGLE_FUZZ_EXECUTIONS` sets the number of inputs that each test tries.
 
 use std::panic::{AssertUnwindSafe, catch_unwind, resume_unwind};
 use std::time::Instant;
@@ -10,18 +10,18 @@ use std::time::Instant;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Inputs of each test where nobody asks for another number.
+/// The number of inputs of each test, unless `MINGLE_FUZZ_EXECUTIONS` sets another.
 const EXECUTIONS: u64 = 2_000;
-/// No input is longer.
+/// The most bytes of a changed copy.
 const MAX_BYTES: usize = 8_192;
-/// Changes of one copy, at most.
+/// The most changes of one copy.
 const MAX_CHANGES: u32 = 6;
 
 /// Bytes at which decoders tend to decide: ends of ranges, signs, quotes, separators.
 const EDGES: [u8; 16] = [0, 1, 0x7f, 0x80, 0xff, 0xfe, b'\n', b'\r', b',', b'"', b'{', b'}', b'[', b'-', b'.', b'9'];
 
-/// Calls `check` with each seed, and then with changed copies of them: a panic in it is told with the input. The same name
-/// gives the same inputs.
+/// Calls `check` with each seed, and then with changed copies of them. If it panics, the input is printed and the panic
+/// continues. The same name gives the same inputs.
 pub fn for_each_input(name: &str, seeds: &[Vec<u8>], mut check: impl FnMut(&[u8])) {
     let asked = std::env::var("MINGLE_FUZZ_EXECUTIONS").ok().and_then(|number| number.parse().ok());
     let executions = asked.unwrap_or(EXECUTIONS);
@@ -48,13 +48,13 @@ pub struct Mutations<'a> {
 }
 
 impl<'a> Mutations<'a> {
-    /// Those of this name.
+    /// The changed copies of `seeds` that belong to this name.
     pub fn of(name: &str, seeds: &'a [Vec<u8>]) -> Self {
         let number = name.bytes().fold(0_u64, |number, byte| number.wrapping_mul(31).wrapping_add(u64::from(byte)));
         Self { seeds, rng: ChaCha8Rng::seed_from_u64(number) }
     }
 
-    /// The next copy.
+    /// The next changed copy.
     pub fn next_input(&mut self) -> Vec<u8> {
         let mut input = self.a_seed();
         for _ in 0..self.rng.random_range(1..=MAX_CHANGES) {
@@ -90,7 +90,7 @@ impl<'a> Mutations<'a> {
                 input.extend_from_slice(&other[from..]);
             }
             6 => {
-                // A length or a number of ten bytes, as postcard has the largest.
+                // A length or a number of ten bytes, the longest that postcard writes.
                 let large = [0xff; 9].into_iter().chain([1]);
                 input.splice(at..end, large);
             }
