@@ -11,13 +11,13 @@ use mingle_protocol::{Mass, NodeId, Schedule, Step};
 const NODES: u32 = 3;
 const LIMITS: SizeLimits = SizeLimits { nodes: NODES as usize, dimension: 2 };
 
-/// Checks one message to node 1 of a ring of three. A byte in front says to which collective.
+/// Checks one message to node 1 of a ring of three. The first byte chooses the collective.
 ///
-/// What is decoded has an encoding that decodes to it, and a node that is given it stays sound: it holds finite numbers
-/// and no more mass than there is.
+/// A decoded message has an encoding that decodes to it. A node that receives it stays sound: it holds finite numbers
+/// and no more mass than exists.
 ///
 /// # Panics
-/// When any of that does not hold.
+/// If any of that does not hold.
 pub fn check(input: &[u8]) {
     let &[kind, ref bytes @ ..] = input else {
         return;
@@ -50,7 +50,7 @@ pub fn check(input: &[u8]) {
     }
 }
 
-/// Gives a node the frame that `bytes` are, if they are one, and takes all it has to say.
+/// Delivers to a node the frame that `bytes` encode, if they encode one, and takes all its replies.
 fn deliver<C>(node: C, bytes: &[u8]) -> C
 where
     C: Collective<Message: Encoding + PartialEq + Debug> + Clone,

@@ -1,7 +1,7 @@
-//! What must hold for whatever bytes a peer sends or a file contains.
+//! Properties that must hold for any bytes from a peer or a file.
 //!
-//! Each function takes one input of the fuzzer and panics when a decoder does what it must not. The targets in
-//! `fuzz_targets/` only call them; the tests here call them with the seeds, so that they are known to get past the first
+//! Each function takes one input of the fuzzer and panics when a decoder violates a property. The targets in
+//! `fuzz_targets/` only call them; the tests here call them with the seeds, which shows that these get past the first
 //! check of each decoder.
 
 pub mod collective;

@@ -7,14 +7,14 @@ const PARCEL: u8 = 3;
 const CHUNK: u8 = 4;
 const HASH_BYTES: usize = 32;
 
-/// Checks one stream. In front of it stand the dimension that the reader expects, the length of the pieces it arrives in
-/// less one, and a byte whose lowest bit asks for right hashes.
+/// Checks one stream. It is preceded by three bytes: the dimension that the reader expects, the length of the pieces in
+/// which it arrives, less one, and a byte whose lowest bit asks for correct hashes.
 ///
-/// Whatever the pieces, the same messages come out and the same streams are refused; a message that came out is sound,
-/// and encoding it gives bytes that decode to it.
+/// Pieces of any length give the same messages and the same refusals. A message that is read is sound, and encoding it
+/// gives bytes that decode to it.
 ///
 /// # Panics
-/// When any of that does not hold.
+/// If any of that does not hold.
 pub fn check(input: &[u8]) {
     let &[dimension, piece, seal, ref stream @ ..] = input else {
         return;
@@ -36,7 +36,7 @@ pub fn check(input: &[u8]) {
     }
 }
 
-/// The messages that complete before the stream ends or is refused.
+/// The messages that complete before the stream ends or is refused, and the refusal.
 fn read(dimension: usize, stream: &[u8], piece: usize) -> (Vec<Message>, Option<WireError>) {
     let mut reader = MessageReader::new(dimension);
     let mut messages = Vec::new();
@@ -73,7 +73,7 @@ fn check_encoding(message: &Message, dimension: usize) {
     assert_eq!(bytes_of(&again[0]), bytes);
 }
 
-/// A message as it travels.
+/// The bytes of a message on the wire.
 pub fn bytes_of(message: &Message) -> Vec<u8> {
     let encoded = encode(message.clone());
     let bytes = encoded.slices().collect::<Vec<_>>().concat();
@@ -81,8 +81,8 @@ pub fn bytes_of(message: &Message) -> Vec<u8> {
     bytes
 }
 
-/// Puts the hash of the chunks that follow into every header of a parcel: its last field. Blind mutation would
-/// never find a hash, and so never reach what comes after it.
+/// Writes the hash of the chunks that follow into every header of a parcel, as its last field. Blind mutation would
+/// never find a hash, and so never reach the code after its check.
 fn seal_bulk(stream: &mut [u8]) {
     let mut announced = None;
     let mut at = 0;
@@ -109,8 +109,8 @@ fn seal_bulk(stream: &mut [u8]) {
     }
 }
 
-/// The codec of a parcel, which is hashed behind its chunks: it stands before the length of the payload, whose bytes
-/// but the last have their highest bit set.
+/// The codec of a parcel, which is hashed after its chunks. In the header it precedes the length of the payload, whose
+/// bytes but the last have their highest bit set.
 fn codec_before(header: &[u8]) -> Option<u8> {
     let length_end = header.len().checked_sub(1)?;
     header[..length_end].iter().rev().find(|byte| **byte < 0x80).copied()
@@ -121,7 +121,7 @@ mod tests {
     use super::*;
     use crate::seeds;
 
-    /// The messages of a seed, once sealed as [`check`] would.
+    /// The messages of a seed, after sealing as by [`check`].
     fn messages(seed: &[u8]) -> (Vec<Message>, Option<WireError>) {
         let mut stream = seed[3..].to_vec();
         seal_bulk(&mut stream);

@@ -3,13 +3,13 @@
 use mingle_protocol::bench::absorb;
 use mingle_protocol::{Codec, MAX_MAGNITUDE, Payload};
 
-/// Checks bytes that are said to be a vector. In front of them stand the codec and, in two bytes, the dimension.
+/// Checks bytes as an encoded vector. They are preceded by the codec and, in two bytes, the dimension.
 ///
-/// Bytes of another length than the dimension's are refused. What is not refused is a vector of usable numbers, which
-/// has the same bytes again if its codec is one that does not round at random, and which is what an absorption adds.
+/// Bytes whose length does not fit the dimension are refused. Accepted bytes are a vector of usable numbers. Encoding
+/// it gives the same bytes, unless the codec rounds at random, and an absorption adds exactly these numbers.
 ///
 /// # Panics
-/// When any of that does not hold.
+/// If any of that does not hold.
 pub fn check(input: &[u8]) {
     let &[codec, low, high, ref bytes @ ..] = input else {
         return;

@@ -3,10 +3,10 @@
 use mingle_planner::{Plan, PlanError};
 use mingle_protocol::{NodeId, Schedule, Step};
 
-/// Checks wire bytes: a plan that is read from them is written back as the very same bytes, and is sound.
+/// Checks wire bytes: a plan that is read from them is written as the same bytes, and is sound.
 ///
 /// # Panics
-/// When that does not hold.
+/// If that does not hold.
 pub fn check_postcard(bytes: &[u8]) {
     match Plan::from_postcard(bytes) {
         Ok(plan) => {
@@ -20,7 +20,7 @@ pub fn check_postcard(bytes: &[u8]) {
 /// Checks a plan file: a plan that is read from it is sound.
 ///
 /// # Panics
-/// When that does not hold.
+/// If that does not hold.
 pub fn check_json(text: &str) {
     match Plan::from_json(text) {
         Ok(plan) => check_sound(&plan),
@@ -28,7 +28,8 @@ pub fn check_json(text: &str) {
     }
 }
 
-/// A plan survives both of its encodings with its hash, its forecast can be computed, and a node can follow it.
+/// Checks that a plan survives both of its encodings with its hash, that its forecast can be computed, and that a node
+/// can follow it.
 fn check_sound(plan: &Plan) {
     let text = plan.to_json();
     let from_text = Plan::from_json(&text).expect("what a plan writes is a plan");
@@ -48,7 +49,7 @@ fn check_sound(plan: &Plan) {
     assert!(schedule.is_ok(), "no node can follow the plan: {schedule:?}");
 }
 
-/// The steps as a node is given them.
+/// The steps of a plan in the form of the protocol.
 fn steps_of(plan: &Plan) -> Vec<Step> {
     let node = |number: usize| NodeId(u32::try_from(number).expect("plans have fewer nodes"));
     let step = |step: &mingle_planner::Step| Step {

@@ -7,18 +7,19 @@ use mingle_protocol::{Codec, Record, audit};
 
 const HEAD_BYTES: usize = 24;
 const CHECKSUM_BYTES: usize = 32;
-/// Where the head says which format this is.
+/// The position of the format version in the head.
 const FORMAT: std::ops::Range<usize> = 8..12;
-/// Where the head says how long the books are.
+/// The position of the length of the books in the head.
 const BOOKS_LENGTH: std::ops::Range<usize> = 16..20;
 
-/// Checks one slot. In front of it stands a byte whose lowest bit asks for a right length of the books and checksum.
+/// Checks one slot. It is preceded by a byte whose lowest bit asks for a correct length of the books and a correct
+/// checksum.
 ///
-/// The two ways to read a record agree. What is read is written again as the very same bytes, or in the present format if
-/// it was in the one before; a peer can go on from it, and it can be audited.
+/// The two ways to read a record agree. A record that is read is written again as the same bytes, or in the present
+/// format if it was in the one before. A peer can continue from it, and it can be audited.
 ///
 /// # Panics
-/// When any of that does not hold.
+/// If any of that does not hold.
 pub fn check(input: &[u8]) {
     let &[seal, ref slot @ ..] = input else {
         return;
@@ -43,7 +44,7 @@ pub fn check(input: &[u8]) {
     check_use(record);
 }
 
-/// What a peer and an auditor do with a record.
+/// Checks the uses of a record by a peer and by an auditor.
 fn check_use(record: Record) {
     let books = record.books.clone();
     let most = Record::largest_bytes(record.numerator.len(), books.incoming.len(), books.outgoing.len());
@@ -61,7 +62,7 @@ fn check_use(record: Record) {
     assert!(compare_links(&BTreeMap::from([(books.id, books)])).is_empty());
 }
 
-/// Makes the last bytes the checksum of the others, and the books as long as the vectors leave room for: blind mutation
+/// Makes the last bytes the checksum of the others, and the length of the books what the vectors leave: blind mutation
 /// would find neither.
 fn seal_record(slot: &mut [u8]) {
     let Some(content) = slot.len().checked_sub(CHECKSUM_BYTES).filter(|content| *content >= HEAD_BYTES) else {
@@ -92,7 +93,7 @@ mod tests {
         }
     }
 
-    /// Those in `seeds/record` that [`seeds::record`] does not make were written by the release before.
+    /// Files in `seeds/record` that [`seeds::record`] does not make were written by the release before.
     #[test]
     fn records_of_the_format_before_are_read_and_written_as_the_present_one() {
         for name in ["format_3_busy", "format_3_newest_int8"] {
@@ -107,7 +108,7 @@ mod tests {
     #[test]
     fn sealing_repairs_what_a_change_breaks() {
         for (name, mut seed) in seeds::record() {
-            // The first byte of the books, which is the record's number, and one less of the host's bytes behind them.
+            // The first byte of the books is the record's number.
             seed[1 + HEAD_BYTES] ^= 1;
             assert_eq!(Record::decode(&seed[1..]), Err(RecordError::Torn), "{name}");
             let before = seed.clone();

@@ -1,5 +1,5 @@
-//! Small inputs to begin with, one or more of every kind that a decoder knows. The files in `seeds/` are written from
-//! here by `cargo run --example write_seeds`.
+//! Small inputs to start from, one or more of every kind that a decoder accepts. `cargo run --example write_seeds`
+//! writes the files in `seeds/` from here.
 
 use std::collections::BTreeMap;
 
@@ -41,7 +41,7 @@ pub fn all() -> Vec<(&'static str, Seed<Vec<u8>>)> {
     .concat()
 }
 
-/// Streams, with what [`check`](crate::message_reader::check) wants in front of them.
+/// Streams, preceded by the bytes that [`check`](crate::message_reader::check) expects.
 pub fn message_reader() -> Vec<Seed<Vec<u8>>> {
     let input = |stream: Vec<u8>| [vec![DIMENSION, 9, 1], stream].concat();
     let everything = [hello(), ack(), parcel(1), envelope(), parcel(2), ack()];
@@ -58,7 +58,7 @@ pub fn message_reader() -> Vec<Seed<Vec<u8>>> {
     ]
 }
 
-/// Encoded vectors, with what [`check`](crate::payload::check) wants in front of them.
+/// Encoded vectors, preceded by the bytes that [`check`](crate::payload::check) expects.
 pub fn payload() -> Vec<Seed<Vec<u8>>> {
     let input = |codec: Codec, dimension: u16| {
         let values: Vec<f32> = (0..dimension).map(|at| f32::from(at) / 7.0 - 0.5).collect();
@@ -74,7 +74,7 @@ pub fn payload() -> Vec<Seed<Vec<u8>>> {
     ]
 }
 
-/// Record files, with what [`check`](crate::record::check) wants in front of them.
+/// Record files, preceded by the byte that [`check`](crate::record::check) expects.
 pub fn record() -> Vec<Seed<Vec<u8>>> {
     let input = |record: Record| {
         let mut bytes = Vec::new();
@@ -137,7 +137,7 @@ fn in_books() -> InBooks {
     }
 }
 
-/// A link on which the payloads of these records are owed.
+/// A link whose receiver has not acknowledged the payloads of these records.
 fn owing(records: &[u64]) -> OutBooks {
     let parcel = |(seq, &record)| Owed { seq, step: record, mass: Mass::ONE, chain: Chain([seq as u8; 32]), record };
     let outbox: Vec<Owed> = (8..).zip(records).map(parcel).collect();
@@ -156,7 +156,7 @@ fn owing(records: &[u64]) -> OutBooks {
     }
 }
 
-/// Messages of the collectives, with what [`check`](crate::collective::check) wants in front of them.
+/// Messages of the collectives, preceded by the byte that [`check`](crate::collective::check) expects.
 pub fn collective() -> Vec<Seed<Vec<u8>>> {
     let input = |kind: u8, bytes: Vec<u8>| [vec![kind], bytes].concat();
     let share = Share { round: 0, mass: Mass::from_units(1 << 38), values: vec![0.5, -2.0] };
@@ -279,7 +279,7 @@ fn envelope() -> Message {
     Message::Collective(Envelope { task: [9; 32], attempt: 1, frame: (0..20).collect() })
 }
 
-/// Plans as they travel.
+/// Plans as wire bytes.
 pub fn plan_postcard() -> Vec<Seed<Vec<u8>>> {
     plans().into_iter().map(|(name, plan)| (name, plan.to_postcard().expect("the plan is small"))).collect()
 }
@@ -289,7 +289,7 @@ pub fn plan_json() -> Vec<Seed<String>> {
     plans().into_iter().map(|(name, plan)| (name, plan.to_json())).collect()
 }
 
-/// One plan of every method, one bound to peers, one with an interference graph, and one made by hand.
+/// Plans of three methods, one of them bound to peers, one with an interference graph, and one plan made by hand.
 fn plans() -> Vec<Seed<Plan>> {
     let options = DesignOptions { local_steps: 2, ..DesignOptions::default() };
     let planned =
@@ -310,7 +310,7 @@ fn plans() -> Vec<Seed<Plan>> {
     ]
 }
 
-/// What no design makes: parameters of every kind, and two steps on a medium without slots.
+/// A plan that no design makes: parameters of every kind, and two steps on a medium without slots.
 fn by_hand() -> Plan {
     let link = |from, to, weight| WeightedLink { from, to, weight };
     let turn = StepDraft {

@@ -3,11 +3,11 @@
 use mingle_planner::Topology;
 use mingle_planner::topology::{MAX_EDGES, MAX_NODES};
 
-/// Checks a text: a topology that is read from it lies within the limits, lists its edges in order, agrees with itself
-/// on who hears whom, and is the one that its parts make.
+/// Checks a text. A topology that is read from it lies within the limits, lists its edges in order, has the same
+/// neighbours in both directions, and equals one built from its parts.
 ///
 /// # Panics
-/// When that does not hold.
+/// If that does not hold.
 pub fn check(text: &str) {
     match Topology::parse(text) {
         Ok(topology) => check_sound(&topology),
