@@ -1,4 +1,4 @@
-//! Flat parameters into tensors and out again: the price of each call of the trainer, whatever the steps.
+//! Flat parameters into tensors and out again: the fixed cost of each call of the trainer.
 
 #![allow(missing_docs, clippy::unwrap_used)]
 

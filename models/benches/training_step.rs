@@ -53,7 +53,7 @@ fn trainer(model: &str, samples: &Samples, batch_size: usize) -> Trainer {
     Trainer::new(options, samples.clone()).unwrap()
 }
 
-/// Smooth patterns which depend on the label; the time of a step does not depend on what it sees.
+/// Smooth patterns that depend on the label; the time of a step does not depend on its samples.
 fn photos(count: usize) -> Samples {
     let shape = SampleShape::Image { channels: 1, height: 28, width: 28 };
     let labels: Vec<u16> = (0..count).map(|sample| (sample % 10) as u16).collect();

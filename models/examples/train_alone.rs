@@ -1,4 +1,4 @@
-//! Trains a model on all the data in one place: the yardstick for peers who share it.
+//! Trains a model on all the data in one place, as a reference for peers who share it.
 //!
 //! ```text
 //! cargo run --release -p mingle-models --example train_alone -- digits mlp

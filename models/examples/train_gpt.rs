@@ -1,12 +1,12 @@
-//! nanoGPT's setting for processors, in one place: the yardstick for a swarm that trains on parts of the same text.
+//! nanoGPT's setting for processors, in one place, as a reference for a swarm that trains on parts of the same text.
 //!
 //! ```text
 //! cargo run --release -p mingle-models --example train_gpt -- text:input.txt
 //! cargo run --release -p mingle-models --example train_gpt -- text 200 gpt:layers=2,width=32
 //! ```
 //!
-//! The arguments are the text, how many steps to take (2,000), the model, and the seed. The last line says how good the model
-//! is on the last tenth of the text.
+//! The arguments are the text, the number of steps (2,000), the model, and the seed. The last line printed is the
+//! evaluation on the last tenth of the text.
 
 use std::error::Error;
 use std::time::{Duration, Instant};

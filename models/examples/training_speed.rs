@@ -12,7 +12,7 @@ use mingle_models::{
     Augmentation, DeviceName, OptimizerOptions, SampleShape, Samples, SiteWeight, Task, Trainer, TrainerOptions,
 };
 
-/// As many as a peer of the daemon takes between two rounds, with `--local-steps 8`.
+/// The steps that a peer of the daemon takes between two rounds, with `--local-steps 8`.
 const STEPS: u32 = 8;
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -36,7 +36,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     let mut parameters = task.initial_parameters(1);
     let mut milliseconds = Vec::new();
     let began = Instant::now();
-    // The first steps also find memory.
+    // The first steps also allocate memory.
     while milliseconds.len() < 4 || began.elapsed().as_secs_f64() < seconds {
         let began = Instant::now();
         let outcome = trainer.train(&parameters, STEPS)?;

@@ -1,4 +1,4 @@
-//! How much the change of a site should count, as somebody says it who may not know how many samples the sites have.
+//! The weight of a site's changes as requested by a user who may not know how many samples the sites have.
 
 use std::fmt;
 use std::num::NonZeroU64;
@@ -9,7 +9,7 @@ use thiserror::Error;
 
 use crate::site_weight::SiteWeight;
 
-/// `equal`, `samples` or `samples:N`.
+/// A requested `SiteWeight`: `equal`, `samples` or `samples:N`.
 ///
 /// ```
 /// use mingle_models::{AskedWeight, SiteWeight};
@@ -23,17 +23,17 @@ use crate::site_weight::SiteWeight;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum AskedWeight {
-    /// As much as that of every other site.
+    /// The same weight as every other site.
     #[default]
     Equal,
-    /// In proportion to its training samples; who makes the task says how many count as one site.
+    /// In proportion to its training samples; the maker of the task chooses the number that counts as one site.
     Samples,
     /// In proportion to its training samples, so many of which count as one site.
     SamplesPer(NonZeroU64),
 }
 
 impl AskedWeight {
-    /// Whether `theirs` is what this asks for.
+    /// Returns `true` if `theirs` is what this requests.
     pub fn admits(self, theirs: SiteWeight) -> bool {
         match (self, theirs) {
             (Self::Samples, SiteWeight::Samples { .. }) => true,
@@ -41,10 +41,10 @@ impl AskedWeight {
         }
     }
 
-    /// With the number that is settled, where nobody has said one.
+    /// This request, with the unit from `settled` where it names none.
     ///
     /// # Errors
-    /// Those of `settled`.
+    /// The error of `settled`.
     pub fn or_unit<E>(self, settled: impl FnOnce() -> Result<SiteWeight, E>) -> Result<Self, E> {
         match self {
             Self::Samples => settled().map(Self::from),
@@ -52,7 +52,7 @@ impl AskedWeight {
         }
     }
 
-    /// What it comes to; none where nobody has said how many samples count as one site.
+    /// The weight that this requests; `None` where it names no number of samples that counts as one site.
     pub fn settled(self) -> Option<SiteWeight> {
         match self {
             Self::Equal => Some(SiteWeight::Equal),
@@ -62,13 +62,13 @@ impl AskedWeight {
     }
 }
 
-/// Words that ask for no weight.
+/// Errors of parsing a requested weight.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AskedWeightError {
-    /// The number is none.
+    /// The part after `samples:` is no positive number.
     #[error("`{0}` is no number of samples: write samples:N with N of at least 1, such as samples:1000")]
     Number(String),
-    /// The word is none of these.
+    /// The text is neither `equal` nor `samples` nor `samples:N`.
     #[error("`{0}` is no weight: write equal, samples or samples:N, where a site of N samples counts as one")]
     Unknown(String),
 }

@@ -1,7 +1,7 @@
-//! Random changes to training images which leave their class as it is.
+//! Random changes to training images that leave their class as it is.
 //!
-//! What happens to a sample follows from the seed of the data and the number of the step alone, so
-//! that a peer that restarts sees what it would have seen.
+//! The change of a sample follows from the seed of the data and the number of the step alone, so that a restarted peer
+//! sees the same samples.
 
 use std::fmt;
 use std::str::FromStr;
@@ -13,8 +13,8 @@ use serde::{Deserialize, Serialize};
 use crate::task::TaskError;
 use mingle_datasets::SampleShape;
 
-/// How training images are changed, as written by the user: `none`, or one or both of `flip` and
-/// `crop:N`, with a comma between them.
+/// The changes to training images, as written by the user: `none`, or one or both of `flip` and `crop:N`, with a comma
+/// between them.
 ///
 /// | text | change |
 /// | --- | --- |
@@ -32,17 +32,17 @@ use mingle_datasets::SampleShape;
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub struct Augmentation {
-    /// Whether left and right may change places.
+    /// `true` if left and right may change places.
     pub flip: bool,
-    /// By how many pixels an image moves at most.
+    /// The largest number of pixels by which an image moves.
     pub crop: usize,
 }
 
 impl Augmentation {
-    /// Samples as they are.
+    /// No change.
     pub const NONE: Self = Self { flip: false, crop: 0 };
 
-    /// Whether samples of `shape` can be changed so.
+    /// Checks that samples of `shape` can be changed so: images alone, and larger than the crop.
     pub(crate) fn check(self, shape: SampleShape) -> Result<(), TaskError> {
         let fits = match shape {
             _ if self == Self::NONE => true,
@@ -58,7 +58,7 @@ impl Augmentation {
         if self == Self::NONE {
             return;
         }
-        // The batches of a seed are drawn from the streams from 0 on.
+        // Streams counted down from the last: batches of the same seed are drawn from the streams from 0 up.
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(!step);
         let mut plane = vec![0.0; height * width];
@@ -72,7 +72,7 @@ impl Augmentation {
         }
     }
 
-    /// Draws `from` to `to`, moved by `down` and `right` less `crop`.
+    /// Draws `from` to `to`, moved by `down` and `right` less `crop`, and mirrored if `flip`.
     fn draw(self, from: &[f32], to: &mut [f32], width: usize, (down, right): (usize, usize), flip: bool) {
         let height = from.len() / width;
         let moved =

@@ -1,12 +1,12 @@
-//! Which samples each local step sees.
+//! The sequence of samples that local steps see.
 //!
 //! Every epoch is one shuffle of all samples, cut into batches of equal size; the few left over
 //! wait for the next shuffle. Epoch `e` of a seed is stream `e` of one ChaCha generator, so the
 //! batch of step `s` follows from the seed and `s` alone: a peer that restarts at step `s`
 //! continues exactly where it would have been.
 //!
-//! Windows of a text overlap, so they have no epochs: those of step `s` begin at places that stream `s` draws independently
-//! of each other, as nanoGPT draws them.
+//! Windows of a text overlap, so they have no epochs: those of step `s` begin at places that stream `s` draws
+//! independently, as nanoGPT draws them.
 
 use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
@@ -17,7 +17,7 @@ use rand_chacha::ChaCha8Rng;
 pub(crate) struct Batches {
     seed: u64,
     batch_size: usize,
-    /// All samples in the order of an epoch; the one batch drawn last of windows.
+    /// All samples in the order of an epoch; for windows, only the batch drawn last.
     order: Vec<u32>,
     /// The epoch that `order` belongs to.
     epoch: Option<u64>,
@@ -35,7 +35,7 @@ impl Batches {
         Self { seed, batch_size, order: (0..samples).collect(), epoch: None, places: None, step: 0 }
     }
 
-    /// Batches of `batch_size` windows, each of which begins at one of so many `places`.
+    /// Batches of `batch_size` windows, each of which begins at one of `places` places.
     ///
     /// Both are at least 1.
     pub(crate) fn of_windows(places: u32, batch_size: usize, seed: u64) -> Self {
@@ -84,7 +84,7 @@ impl Batches {
     fn shuffle(&mut self, epoch: u64) {
         let mut rng = ChaCha8Rng::seed_from_u64(self.seed);
         rng.set_stream(epoch);
-        // From the same start each time: an epoch must not depend on the ones before it.
+        // Sorted first, so that an epoch does not depend on the ones before it.
         self.order.sort_unstable();
         self.order.shuffle(&mut rng);
         self.epoch = Some(epoch);

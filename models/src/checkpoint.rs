@@ -25,11 +25,11 @@ use crate::task::{Task, TaskError};
 /// Room for names, shapes and metadata in a file.
 pub(crate) const HEADER_MAX: u64 = 1 << 20;
 
-/// The header starts after its length, a little-endian 64-bit number, and tensors start at
+/// The length of a word. The header starts after its length, a little-endian 64-bit number, and tensors start at
 /// multiples of it.
 const WORD: usize = 8;
 
-/// Parameters and what is known about them.
+/// The parameters of a model and its metadata.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Checkpoint {
     /// The flat parameters.
@@ -101,7 +101,7 @@ impl Checkpoint {
         self.encode(task).map_err(|reason| CheckpointError::Encode { reason })
     }
 
-    /// The checkpoint as the bytes of a file; its length must be right.
+    /// The checkpoint as the bytes of a file; the caller has checked the number of parameters.
     pub(crate) fn encode(&self, task: &Task) -> Result<Vec<u8>, String> {
         let network = unflatten(task.blank(), &self.parameters, &burn::tensor::Device::flex());
         let mut store = SafetensorsStore::from_bytes(None)
@@ -129,8 +129,8 @@ impl Checkpoint {
     }
 }
 
-/// Puts `metadata` into the header of a safetensors file, in the order of its keys: the store would
-/// write it in a random order.
+/// Puts `metadata` into the header of a safetensors file, in the order of its keys. The store would write it in a
+/// random order.
 fn with_metadata(file: &[u8], metadata: &BTreeMap<String, String>) -> serde_json::Result<Vec<u8>> {
     let (length, rest) = file.split_at(WORD);
     let length = length.iter().rev().fold(0, |length, &byte| length << 8 | usize::from(byte));
@@ -158,15 +158,15 @@ fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
-        // As any new file: the user's mask decides, not the privacy of temporary files.
+        // Permissions as of any new file, by the user's umask; those of temporary files are narrower.
         builder.permissions(std::fs::Permissions::from_mode(0o666));
     }
     let mut file = builder.prefix(".checkpoint-").tempfile_in(folder)?;
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     file.persist(path).map_err(|refused| refused.error)?;
-    // The new name is durable once its folder is on disk too. The file is whole either way, so a
-    // system that cannot flush a folder is no reason to call the save failed.
+    // The new name is durable once its folder is on disk too. The file is whole either way, so the save succeeds on a
+    // system that cannot flush a folder.
     #[cfg(unix)]
     if let Ok(folder) = File::open(folder) {
         folder.sync_all().ok();
@@ -174,7 +174,7 @@ fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Why a checkpoint cannot be written or read.
+/// Errors of writing or reading a checkpoint.
 #[derive(Debug, thiserror::Error)]
 pub enum CheckpointError {
     /// The parameters are not the task's.
@@ -183,7 +183,7 @@ pub enum CheckpointError {
     /// The parameters cannot be expressed in the format.
     #[error("cannot encode the model: {reason}")]
     Encode {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The file cannot be written.
@@ -191,7 +191,7 @@ pub enum CheckpointError {
     Write {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
     /// The file cannot be read.
@@ -199,7 +199,7 @@ pub enum CheckpointError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         error: io::Error,
     },
     /// The file is larger than a checkpoint of the task can be.
@@ -210,7 +210,7 @@ pub enum CheckpointError {
         /// The most bytes a checkpoint of the task can have.
         limit: u64,
     },
-    /// The file belongs to another model.
+    /// The file is of another model.
     #[error("{} is no checkpoint of this model: {difference}", path.display())]
     Tensor {
         /// The file.
@@ -218,12 +218,12 @@ pub enum CheckpointError {
         /// The first tensor that differs.
         difference: TensorDifference,
     },
-    /// The file is damaged.
+    /// The file is damaged, or is no safetensors file.
     #[error("{} is no checkpoint of this model: {reason}", path.display())]
     Format {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
 }

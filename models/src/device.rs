@@ -1,14 +1,13 @@
-//! Where tensors live and are computed: a device is named by the user and opened once.
+//! Devices that hold tensors and compute on them, named by the user and opened once.
 //!
-//! burn 0.22 chooses the backend at run time. Its `Device::default()` depends on which features
-//! happen to be compiled in, prefers a GPU and panics on a bad environment variable, so it is never
-//! called here: a [`DeviceName`] is parsed, [opened](DeviceName::open), and the [`Device`] says
-//! what it really is.
+//! burn 0.22 chooses the backend at run time. Its `Device::default()` depends on which features happen to be compiled
+//! in, prefers a GPU and panics on a bad environment variable, so it is never called here. A [`DeviceName`] is parsed
+//! and [opened](DeviceName::open), and the [`Device`] reports the adapter it uses.
 //!
 //! A GPU is reached through wgpu, which takes Vulkan where this machine has a driver for it and falls back to OpenGL
-//! where it has none; burn does not tell which of the two it became, so look at the adapter's name. burn can also pin
+//! where it has none. burn does not report which of the two it is, so look at the adapter's name. burn can also pin
 //! Vulkan, but then compiles its kernels to SPIR-V, on which Mesa 22.3's software rasterizer crashes. A driver that
-//! computes on the processor (Mesa's llvmpipe) is accepted and says so in [`Adapter::software`].
+//! computes on the processor (Mesa's llvmpipe) is accepted and marked in [`Adapter::software`].
 
 use std::fmt;
 use std::str::FromStr;
@@ -41,7 +40,7 @@ pub enum DeviceName {
     NdArray,
     /// An adapter through wgpu.
     Wgpu {
-        /// Which adapter, counted from 0; the best one when absent.
+        /// The index of the adapter, counted from 0; the best one when absent.
         index: Option<usize>,
     },
 }
@@ -73,12 +72,12 @@ pub struct Device {
 }
 
 impl Device {
-    /// The name it was opened under.
+    /// The name under which it was opened.
     pub fn name(&self) -> DeviceName {
         self.name
     }
 
-    /// What computes, and through which interface.
+    /// The hardware that computes, and its interface.
     pub fn adapter(&self) -> &Adapter {
         &self.adapter
     }
@@ -94,14 +93,14 @@ impl Device {
     }
 }
 
-/// What a device really is; print it, so that no fallback stays unseen.
+/// The hardware behind a device; print it, so that no fallback stays unseen.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize)]
 pub struct Adapter {
     /// The adapter's own name, such as `NVIDIA RTX A4000` or `llvmpipe (LLVM 15.0.6, 256 bits)`.
     pub name: String,
     /// The interface it is driven through: `flex`, `ndarray` or `wgpu`.
     pub backend: String,
-    /// Whether it computes on the processor although its interface is a graphics card's.
+    /// `true` if it computes on the processor although its interface is a graphics card's.
     pub software: bool,
 }
 
@@ -111,7 +110,7 @@ impl Adapter {
     }
 }
 
-/// Why a device has no name or cannot be opened.
+/// Errors of naming or opening a device.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum DeviceError {
     /// The text names no device.
@@ -122,23 +121,23 @@ pub enum DeviceError {
     NotBuilt {
         /// The device asked for.
         device: DeviceName,
-        /// The cargo feature that brings it.
+        /// The cargo feature that adds it.
         feature: &'static str,
     },
-    /// No adapter answers on the interface.
+    /// The interface has no adapter.
     #[error("no {interface} adapter for device {device}: install a {interface} driver or use cpu")]
     NoAdapter {
         /// The device asked for.
         device: DeviceName,
-        /// The graphics interface that was asked.
+        /// The graphics interface.
         interface: &'static str,
     },
-    /// There are adapters, but not this many.
+    /// The index is past the last adapter.
     #[error("no adapter {index} for device wgpu: the adapters are {}", list(names))]
     AdapterIndex {
         /// The index asked for.
         index: usize,
-        /// The adapters there are, by index.
+        /// The names of the adapters, by index.
         names: Vec<String>,
     },
 }
@@ -183,7 +182,7 @@ fn open_wgpu(index: Option<usize>) -> Result<Device, DeviceError> {
 
 #[cfg(feature = "wgpu")]
 fn describe(device: &burn::tensor::Device, interface: &str) -> Adapter {
-    // A device that is no card on any bus is a rasterizer in software.
+    // A device without the identity of a physical card is a software rasterizer.
     match device.identity() {
         Some(identity) => {
             Adapter { name: identity.name, backend: interface.into(), software: identity.physical.is_none() }

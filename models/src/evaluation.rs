@@ -1,4 +1,4 @@
-//! How good parameters are on samples.
+//! Evaluation of parameters on samples.
 
 use std::f64::consts::LN_2;
 
@@ -15,10 +15,10 @@ use mingle_datasets::{SampleShape, Samples, Tokens};
 
 /// Rows evaluated at once, which bounds the memory for activations.
 const ROWS: usize = 128;
-/// The same for windows of a text, in numbers: 128 MiB of them.
+/// The most numbers that windows of a text keep at once: 128 MiB of them.
 const ACTIVATIONS: usize = 1 << 25;
 
-/// Judges flat parameters; holds no samples and no parameters.
+/// An evaluator of flat parameters; it holds no samples and no parameters.
 #[derive(Clone, Debug)]
 pub struct Evaluator {
     task: Task,
@@ -26,43 +26,43 @@ pub struct Evaluator {
     blank: Network,
 }
 
-/// How good parameters are on some samples.
+/// The quality and loss of parameters on some samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Evaluation {
-    /// How well they say what they should.
+    /// The quality of the predictions.
     #[serde(flatten)]
     pub quality: Quality,
     /// The mean cross-entropy in nats, or the mean squared error of the standardised quantity; not finite if the parameters are
     /// not.
     pub loss: f64,
-    /// How many samples were judged.
+    /// The number of samples evaluated.
     pub samples: usize,
 }
 
-/// How well parameters say the class or the quantity of samples.
+/// The quality of predictions: accuracy or error, by the objective.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Quality {
-    /// Of classes.
+    /// The quality of predicted classes.
     Classification {
         /// The share of samples whose class has the largest logit (the lowest such class, on ties); 0 to 1.
         accuracy: f64,
     },
-    /// Of the tokens of a text.
+    /// The quality of predicted tokens of a text.
     NextToken {
         /// The share of tokens that have the largest logit, given those before them; 0 to 1.
         accuracy: f64,
-        /// The mean cross-entropy in bits: what one token of the text takes if the model is used to compress it. The smaller the
-        /// better.
+        /// The mean cross-entropy in bits: the size of one token of the text if the model is used to compress it. The
+        /// smaller the better.
         bits: f64,
-        /// What a token is.
+        /// The kind of token.
         tokens: Tokens,
     },
-    /// Of quantities, in the units of the data.
+    /// The quality of predicted quantities, in the units of the data.
     Regression {
         /// The mean squared error.
         mse: f64,
-        /// The root of it.
+        /// The root of the mean squared error.
         rmse: f64,
         /// The coefficient of determination: 1 - mse / (variance of the quantity over these samples). 1 is the most, 0 is as
         /// good as their mean. Where they do not vary, 1 without errors and 0 with any, as in scikit-learn.
@@ -79,7 +79,7 @@ impl Evaluation {
         }
     }
 
-    /// Everything that was measured, by name.
+    /// All measures, by name.
     pub fn metrics(&self) -> Vec<(&'static str, f64)> {
         let mut metrics = match self.quality {
             Quality::Classification { accuracy } => vec![("accuracy", accuracy)],
@@ -97,8 +97,7 @@ impl Evaluator {
         Self { task, device: device.clone(), blank: task.blank() }
     }
 
-    /// Judges the flat `parameters` on `samples`, a few rows at a time. Without samples, all
-    /// is 0.
+    /// Evaluates the flat `parameters` on `samples`, a few rows at a time. Without samples, all measures are 0.
     ///
     /// # Errors
     ///
@@ -108,8 +107,8 @@ impl Evaluator {
         self.evaluate_while(parameters, samples, || true)
     }
 
-    /// The same, but stops before some rows if `goes_on` says no; the first rows are always judged. The evaluation says how
-    /// many samples it is of.
+    /// Evaluates as [`Evaluator::evaluate`] does, but stops before a batch of rows if `goes_on` returns `false`. The
+    /// first batch is always evaluated. The evaluation states the number of samples it covers.
     ///
     /// # Errors
     ///
@@ -152,8 +151,8 @@ impl Evaluator {
         })
     }
 
-    /// A text is judged in windows that touch, so that each token but the first is predicted once, from those before it in its
-    /// window.
+    /// Evaluates a text in windows that touch, so that each token but the first is predicted once, from those before it
+    /// in its window.
     fn evaluate_text(
         &self,
         network: &Network,
@@ -166,7 +165,7 @@ impl Evaluator {
         let mut tally = Tally::default();
         let mut judged = 0;
         while judged < wanted && (judged == 0 || goes_on()) {
-            // The last window is shorter, and alone.
+            // The last window is shorter, and evaluated alone.
             let whole = ((wanted - judged) / context).min(windows);
             let (rows, length) = if whole > 0 { (whole, context) } else { (1, wanted - judged) };
             let starts = (0..rows).map(|row| judged + row * length);
@@ -244,7 +243,7 @@ impl Errors {
         let count = samples.max(1) as f64;
         let loss = self.squared / count;
         let variance = self.wanted_squared / count - (self.wanted / count).powi(2);
-        // Below, it is what rounding leaves of a quantity that does not vary.
+        // A smaller variance is the rounding error of a quantity that does not vary.
         let varies = variance > 1e-12 * self.wanted_squared / count;
         let r2 = match (varies, loss > 0.0) {
             (true, _) => 1.0 - loss / variance,

@@ -16,8 +16,8 @@ pub fn unflatten<M: Module>(module: M, flat: &[f32], device: &Device) -> M {
     module.map(&mut Filler { rest: flat, device })
 }
 
-/// The same module with parameters that are known by their place, from 1: what an optimizer keeps of
-/// them is then the same in every process.
+/// The same module with parameters numbered by their place, from 1, so that the optimizer state kept under these
+/// numbers is the same in every process.
 pub fn number_parameters<M: Module>(module: M) -> M {
     module.map(&mut Numbering { last: 0 })
 }
@@ -66,8 +66,8 @@ impl ModuleMapper for Filler<'_> {
     }
 }
 
-/// Takes the tensors out of the module instead of reading clones of them: a tensor with one owner
-/// hands over its memory, a shared one is copied once more.
+/// Takes the tensors out of the module instead of reading clones of them: a tensor with one owner hands over its
+/// memory, a shared one is copied once more.
 struct Drain<'a> {
     flat: &'a mut Vec<f32>,
     failure: Option<String>,
@@ -89,8 +89,7 @@ impl ModuleMapper for Drain<'_> {
                 self.failure.get_or_insert(failure.to_string());
             }
         }
-        // What the mapper gives back is dropped with the module; the processor takes it for
-        // nothing.
+        // The tensor that the mapper returns is dropped with the module; on the processor it costs nothing.
         Param::from_mapped_value(id, Tensor::from_data(data, &Device::flex()), mapper)
     }
 }
@@ -133,7 +132,7 @@ impl ModuleVisitor for Names {
     }
 
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
-        // The variant of the network stands first. Norms have other words in PyTorch.
+        // The first word is the variant of the network. Norms have other names in PyTorch.
         let words = self.path.iter().skip(1).map(|word| match word.as_str() {
             "gamma" => "weight",
             "beta" => "bias",

@@ -1,8 +1,8 @@
 //! Text from a language model, a token at a time.
 //!
-//! Each token is drawn from what the model says follows the last ones, as many as its context has: softmax of the logits over
-//! the temperature, of the `top_k` largest alone where that is asked for (Fan, Lewis and Dauphin 2018). The same model, prompt
-//! and seed give the same text on the same kind of machine.
+//! Each token is drawn from the model's distribution given the last tokens, as many as its context has. That is the
+//! softmax of the logits over the temperature, restricted to the `top_k` largest where that is set (Fan, Lewis and
+//! Dauphin 2018). The same model, prompt and seed give the same text on the same kind of machine.
 
 use burn::Tensor;
 use burn::tensor::TensorData;
@@ -15,14 +15,14 @@ use crate::model::Network;
 use crate::task::{Task, TaskError};
 use mingle_datasets::Vocabulary;
 
-/// How tokens are drawn.
+/// The parameters of drawing tokens.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GenerationOptions {
-    /// By what logits are divided: below 1 likely tokens become more likely. Positive.
+    /// The divisor of logits: below 1, likely tokens become more likely. Positive.
     pub temperature: f64,
-    /// How many of the likeliest tokens can be drawn, at least 1; none for all.
+    /// The number of likeliest tokens that can be drawn, at least 1; `None` for all.
     pub top_k: Option<usize>,
-    /// Of the draws.
+    /// The seed of the draws.
     pub seed: u64,
 }
 
@@ -33,7 +33,7 @@ impl Default for GenerationOptions {
     }
 }
 
-/// A language model that goes on with a text.
+/// A language model that continues a text.
 ///
 /// ```
 /// use mingle_models::{DataSource, DeviceName, GenerationOptions, Task, TextGenerator, Vocabulary};
@@ -56,12 +56,12 @@ pub struct TextGenerator {
     device: Device,
     options: GenerationOptions,
     context: usize,
-    /// The last tokens, at most as many as the context has, at least one.
+    /// The last tokens: at least one, at most as many as the context has.
     window: Vec<u16>,
     rng: ChaCha8Rng,
 }
 
-/// Characters out of bytes that come a few at a time.
+/// A decoder of characters from bytes that arrive a few at a time.
 ///
 /// ```
 /// use mingle_models::Utf8Stream;
@@ -73,12 +73,12 @@ pub struct TextGenerator {
 /// ```
 #[derive(Clone, Debug, Default)]
 pub struct Utf8Stream {
-    /// The beginning of a character.
+    /// The bytes of a character that is not complete yet.
     begun: Vec<u8>,
 }
 
 impl Utf8Stream {
-    /// The characters that are complete now; U+FFFD for bytes that are part of none.
+    /// Appends `bytes` and returns the characters that are complete now; U+FFFD for bytes that are part of none.
     pub fn push(&mut self, bytes: &[u8]) -> String {
         self.begun.extend_from_slice(bytes);
         let mut text = String::new();
@@ -99,16 +99,16 @@ impl Utf8Stream {
         text
     }
 
-    /// U+FFFD if the last character is not complete.
+    /// U+FFFD if the last character is not complete, else an empty text.
     pub fn finish(self) -> String {
         if self.begun.is_empty() { String::new() } else { char::REPLACEMENT_CHARACTER.to_string() }
     }
 }
 
-/// Why no text can be generated.
+/// Errors of generating text.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum GenerationError {
-    /// The model knows no text.
+    /// The model is no language model.
     #[error("model {model} generates no text: a gpt is needed")]
     NoLanguageModel {
         /// The model.
@@ -125,18 +125,18 @@ pub enum GenerationError {
     /// The parameters are not the task's.
     #[error(transparent)]
     Task(#[from] TaskError),
-    /// A character of the prompt is none of the model's.
+    /// A character of the prompt is not in the model's vocabulary.
     #[error("the character {character:?} of the prompt is none of the {known} that the model was trained on")]
     Prompt {
         /// The character.
         character: char,
-        /// How many the model knows.
+        /// The number of characters in the vocabulary.
         known: usize,
     },
     /// An option is out of bounds.
     #[error("{0}")]
     Option(&'static str),
-    /// The model says nothing: a logit is infinite or none.
+    /// The model diverged: the logits are infinite or not a number.
     #[error("the model says nothing of what follows: its numbers are not finite")]
     NotFinite,
     /// The device failed.
@@ -145,11 +145,13 @@ pub enum GenerationError {
 }
 
 impl TextGenerator {
-    /// Goes on from a line end, or the first token where there is none, until a [`prompt`](Self::prompt) says otherwise.
+    /// A generator that continues from a line end, or from the first token where the vocabulary has none, until it is
+    /// given a [`prompt`](Self::prompt).
     ///
     /// # Errors
     ///
-    /// The model is no language model, its parameters or its vocabulary are another's, an option means nothing.
+    /// `GenerationError::NoLanguageModel`, `GenerationError::Vocabulary` or `GenerationError::Task` when the
+    /// model, its vocabulary or its parameters do not fit; `GenerationError::Option` for an option out of bounds.
     pub fn new(
         task: Task,
         vocabulary: Vocabulary,
@@ -183,11 +185,11 @@ impl TextGenerator {
         })
     }
 
-    /// Goes on with `text`; nothing changes if it is empty.
+    /// Makes `text` the text to continue; an empty one changes nothing.
     ///
     /// # Errors
     ///
-    /// [`GenerationError::Prompt`] for a character that the model does not know.
+    /// [`GenerationError::Prompt`] for a character that is not in the vocabulary.
     pub fn prompt(&mut self, text: &str) -> Result<(), GenerationError> {
         let known = self.vocabulary.len();
         let tokens = self.vocabulary.encode(text);
@@ -198,7 +200,7 @@ impl TextGenerator {
         Ok(())
     }
 
-    /// Draws the next token; its bytes, which may be a part of a character where tokens are bytes.
+    /// Draws the next token and returns its bytes. They may be a part of a character where tokens are bytes.
     ///
     /// # Errors
     ///
@@ -209,12 +211,12 @@ impl TextGenerator {
         if self.window.len() == self.context {
             self.window.remove(0);
         }
-        // Classes are 16 bits wide.
+        // Exact: a token is a class, and classes are 16 bits wide.
         self.window.push(token as u16);
         Ok(self.vocabulary.bytes(token))
     }
 
-    /// What the model says of the token after the window.
+    /// The logits of the token that follows the window.
     fn logits(&self) -> Result<Vec<f32>, GenerationError> {
         let length = self.window.len();
         let seen: Vec<f32> = self.window.iter().copied().map(f32::from).collect();
@@ -227,7 +229,7 @@ impl TextGenerator {
 
     fn draw(&mut self, logits: &[f32]) -> Option<usize> {
         let mut order: Vec<usize> = (0..logits.len()).collect();
-        // The likeliest first; of equals that with the smaller number.
+        // The likeliest first, and the smaller token first among equals.
         order.sort_by(|&a, &b| logits[b].total_cmp(&logits[a]));
         order.truncate(self.options.top_k.unwrap_or(usize::MAX));
         let largest = f64::from(logits[*order.first()?]);
@@ -242,7 +244,7 @@ impl TextGenerator {
             left -= share;
             left < 0.0
         });
-        // Rounding may leave a hair.
+        // Rounding may leave a small remainder; the last token takes it.
         drawn.map(|place| order[place]).or_else(|| order.last().copied())
     }
 }

@@ -11,7 +11,7 @@ use burn::Tensor;
 use burn::module::{Module, ModuleVisitor, Param};
 use burn::optim::GradientsParams;
 
-/// What PyTorch adds to the norm, against a division by zero.
+/// The term that PyTorch adds to the norm, against a division by zero.
 const EPSILON: f64 = 1e-6;
 
 /// Scales the gradients of `module` so that their norm over all parameters is `norm` at most, on the device and without
@@ -64,7 +64,7 @@ mod tests {
 
     use super::*;
 
-    /// What becomes of a weight's gradient of (2, 4) and a bias's of (4): together a vector of norm 6.
+    /// The clipped gradients of a weight, (2, 4), and a bias, (4): together a vector of norm 6.
     fn clipped(norm: f64) -> Vec<f32> {
         let device = Device::flex();
         let linear = LinearConfig::new(2, 1).init(&device);

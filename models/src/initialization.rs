@@ -8,9 +8,10 @@
 //! (He et al. 2015, eq. 10, with the gain of a leaky ReLU of slope sqrt(5)). Norms start as the
 //! identity: factors of one, terms of zero.
 //!
-//! A language model begins as GPT-2 does (Radford et al. 2019, section 2.3; nanoGPT): normal with a deviation of 0.02, over
-//! `sqrt(2 layers)` for the layers that add to what is led past them, `c_proj`. A normal variable is the sum of twelve uniform
-//! ones of 16 bits less their mean, whose deviation is one: whole numbers, which all machines add up alike.
+//! A language model begins as GPT-2 does (Radford et al. 2019, section 2.3; nanoGPT): normal with a deviation of 0.02,
+//! divided by `sqrt(2 layers)` for the layers that add to the residual stream, `c_proj`. A normal variable is the sum
+//! of twelve uniform ones of 16 bits less their mean, whose deviation is one: whole numbers, whose sum is the same on
+//! all machines.
 
 use burn::Tensor;
 use burn::module::{Module, ModuleVisitor, Param};
@@ -38,7 +39,7 @@ const GPT2_DEVIATION: f32 = 0.02;
 
 struct DrawGpt2 {
     flat: Vec<f32>,
-    /// The deviation of layers that add to what is led past them.
+    /// The deviation of layers that add to the residual stream.
     residual: f32,
     is_residual: bool,
     rng: ChaCha8Rng,
@@ -66,13 +67,13 @@ impl ModuleVisitor for DrawGpt2 {
     }
 }
 
-/// A normal variable, nearly: see the module.
+/// An approximately normal variable: a sum of twelve uniform ones, as the module describes.
 fn normal(rng: &mut ChaCha8Rng) -> f32 {
-    /// Twelve times the mean of 16 bits.
+    /// The mean of the sum: twelve times that of 16 bits.
     const MEAN: f32 = 6.0 * 65_535.0;
     let words: [u64; 3] = [rng.random(), rng.random(), rng.random()];
     let parts = words.iter().flat_map(|word| [word & 0xffff, word >> 16 & 0xffff, word >> 32 & 0xffff, word >> 48]);
-    // Below 2^20: exact.
+    // The sum is below 2^20, so the conversion is exact.
     (parts.sum::<u64>() as f32 - MEAN) / 65_536.0
 }
 
@@ -80,7 +81,7 @@ struct Draw {
     flat: Vec<f32>,
     /// The bound of the layer being visited, set by its weight and used again by its bias.
     bound: f32,
-    /// What all values are, while a parameter of a norm is visited.
+    /// The value of all coordinates while a parameter of a norm is visited.
     of_norm: Option<f32>,
     rng: ChaCha8Rng,
 }

@@ -1,13 +1,12 @@
-//! The operations on which training on the processor spends its time, written for it.
+//! Kernels for the operations in which training on the processor spends its time.
 //!
-//! burn's flex backend takes 2.5 times as long as PyTorch for a convolutional network. The layers
-//! of such a network come in blocks (convolve, keep the largest of each 2 x 2, rectify), and a
-//! block is more than the sum of its parts: at most one pixel in four has a gradient, so that the
-//! way back needs a quarter of the arithmetic at most. [`pooled_convolution`] computes a block at
-//! once; other devices compute the same from burn's operations.
+//! burn's flex backend takes 2.5 times as long as PyTorch for a convolutional network. The layers of such a network
+//! come in blocks: convolve, keep the largest of each 2 x 2, rectify. At most one pixel in four of a block has a
+//! gradient, so that the backward pass needs a quarter of the arithmetic at most. [`pooled_convolution`] computes a
+//! block at once; other devices compute the same from burn's operations.
 //!
-//! A language model spends its time in matrix products, and beside them in attention, layer norms and GELUs, each of which is
-//! one pass here and several over memory in burn.
+//! A language model spends its time in matrix products, attention, layer norms and GELUs. Each of the last three is one
+//! pass over memory here and several in burn.
 
 mod attention;
 mod backward;

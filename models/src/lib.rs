@@ -7,8 +7,8 @@
 //! * [`Trainer::train`]: from flat parameters, some local gradient steps, and the change they made;
 //! * [`Evaluator::evaluate`]: the accuracy, or r2, and loss of flat parameters on held-out samples.
 //!
-//! Parameters cross this boundary only as one flat `Vec<f32>`, so whatever mixes them need not know
-//! that they are a neural network. Training runs on [burn](https://burn.dev); which device it runs
+//! Parameters cross this boundary only as one flat `Vec<f32>`, so the code that mixes them need not know
+//! that they are a neural network. Training runs on [burn](https://burn.dev); the device it runs
 //! on is always named, never guessed (see [`DeviceName`]).
 //!
 //! ```
@@ -90,8 +90,8 @@ pub use task::{Task, TaskError};
 pub use threads::{ThreadsError, start_threads};
 pub use trainer::{TrainError, TrainOutcome, Trainer, TrainerOptions};
 
-/// Operations on burn's tensors, with gradients, for networks outside of this crate: written for the processor, and burn's own on
-/// other devices.
+/// Operations on burn's tensors, with gradients, for networks outside of this crate. On the processor they are kernels
+/// of this crate; on other devices they are burn's own.
 pub mod operations {
     pub use crate::kernels::{Pairs, RmsProp, pair_scores, rms_prop, tall_product, tanh, transposed_product};
 }

@@ -1,7 +1,8 @@
 //! The models: one per file, and the one enum that dispatches to them.
 //!
-//! A model maps a batch of feature rows `[batch, features]` to logits `[batch, classes]`; a language model maps rows of
-//! tokens `[batch, context]` to logits `[batch * context, vocabulary]` of the tokens that follow each. Field names are PyTorch's habit (`fc1`, `conv1`), because checkpoints carry them.
+//! A model maps a batch of feature rows `[batch, features]` to logits `[batch, classes]`. A language model maps rows of
+//! tokens `[batch, context]` to logits `[batch * context, vocabulary]` of the tokens that follow each. Field names
+//! follow PyTorch's habit (`fc1`, `conv1`), because checkpoints carry them.
 
 mod cnn;
 mod gpt;
@@ -44,7 +45,7 @@ pub(crate) enum Network {
 }
 
 impl Network {
-    /// Logits `[batch, classes]` of a batch of feature rows `[batch, features]`; see the module for text.
+    /// Logits `[batch, classes]` of a batch of feature rows `[batch, features]`; those of text as the module describes.
     pub(crate) fn forward(&self, features: Tensor<2>) -> Tensor<2> {
         match self {
             Self::Softmax(model) => model.forward(features),

@@ -1,7 +1,7 @@
-//! What a model file says of itself: its tensors, whether they are sound, and which model they are of.
+//! The outline of a model file: its tensors, the numbers in them that are not finite, and the model they belong to.
 //!
-//! A [`Checkpoint`](crate::Checkpoint) can be loaded by whoever knows its task. This is for those who do not: the file may
-//! come from another machine, another release, or a disk that lost half of it.
+//! Loading a [`Checkpoint`](crate::Checkpoint) requires its task. An outline requires none: the file may come from
+//! another machine or another release, or be truncated.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -46,13 +46,13 @@ pub struct ModelFile {
 /// A tensor of a file, without its numbers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TensorOutline {
-    /// Its name, such as `fc1.weight`.
+    /// The name, such as `fc1.weight`.
     pub name: String,
-    /// The type of its numbers, such as `F32`.
+    /// The type of the numbers, such as `F32`.
     pub dtype: String,
-    /// Its sides, outermost first.
+    /// The sides, outermost first.
     pub shape: Vec<usize>,
-    /// How many of its numbers are infinite or none, where they are 32 bits wide.
+    /// The number of values that are infinite or not a number; counted for 32-bit values alone.
     pub not_finite: usize,
 }
 
@@ -60,12 +60,12 @@ impl ModelFile {
     /// The longest file that is read: the largest model, and its header.
     pub const BYTES_MAX: u64 = HEADER_MAX + 4 * Task::PARAMETERS_MAX as u64;
 
-    /// Reads a file whole and looks at every number of it.
+    /// Reads a file whole and checks each of its numbers.
     ///
     /// # Errors
     ///
     /// [`CheckpointError::Read`] when it cannot be read, [`CheckpointError::Size`] when it is longer than
-    /// [`BYTES_MAX`](Self::BYTES_MAX), [`CheckpointError::Format`] when it is no safetensors file or not all of one.
+    /// [`BYTES_MAX`](Self::BYTES_MAX), [`CheckpointError::Format`] when it is no safetensors file or a truncated one.
     pub fn read(path: &Path) -> Result<Self, CheckpointError> {
         let mut bytes = Vec::new();
         regular_file::open(path)
@@ -94,16 +94,15 @@ impl ModelFile {
         })
     }
 
-    /// The numbers in all tensors.
+    /// The number of values in all tensors.
     pub fn parameter_count(&self) -> usize {
         self.tensors.iter().map(|tensor| tensor.shape.iter().product::<usize>()).sum()
     }
 
-    /// The model that has tensors of these names; whether their shapes fit as well, [`difference`](Self::difference)
-    /// says.
+    /// The model that has tensors of these names; [`difference`](Self::difference) checks their shapes.
     pub fn model(&self) -> Option<ModelKind> {
         if self.tensor("wte.weight").is_some() {
-            // How many heads there are, no tensor says.
+            // The shapes of the tensors do not determine the number of heads; the metadata names the model.
             return self.metadata.get("model")?.parse().ok();
         }
         if self.tensor("conv1.weight").is_some() {
@@ -117,7 +116,7 @@ impl ModelFile {
         self.tensor("linear.weight").map(|_| ModelKind::Softmax)
     }
 
-    /// The first tensor that is not as the `task` has it; `None` if the file is a model of the task.
+    /// The first tensor that differs from those of the `task`; `None` if the file is a model of the task.
     pub fn difference(&self, task: &Task) -> Option<TensorDifference> {
         let wanted = task.tensors();
         for (name, shape) in &wanted {
@@ -136,7 +135,7 @@ impl ModelFile {
         unknown.map(|tensor| TensorDifference::Unknown { name: tensor.name.clone() })
     }
 
-    /// The first tensor with numbers that are infinite or none.
+    /// The first tensor with numbers that are infinite or not a number.
     pub fn first_not_finite(&self) -> Option<&TensorOutline> {
         self.tensors.iter().find(|tensor| tensor.not_finite > 0)
     }
@@ -146,7 +145,7 @@ impl ModelFile {
     }
 }
 
-/// Why a file is not a model of a task: the tensor, and what it should be.
+/// A difference between the tensors of a file and those of a task.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TensorDifference {
     /// A tensor of the model is not in the file.
@@ -181,7 +180,7 @@ pub enum TensorDifference {
     },
 }
 
-/// Sides as people write them: `[64, 784]`.
+/// Sides written as `[64, 784]`.
 struct Shape<'a>(&'a [usize]);
 
 impl fmt::Display for Shape<'_> {
@@ -190,7 +189,7 @@ impl fmt::Display for Shape<'_> {
     }
 }
 
-/// Little-endian numbers of 32 bits; they need not be aligned.
+/// The number of little-endian 32-bit values that are not finite. The bytes need not be aligned.
 fn count_not_finite(bytes: &[u8]) -> usize {
     let (numbers, _) = bytes.as_chunks::<4>();
     numbers.iter().filter(|number| !f32::from_le_bytes(**number).is_finite()).count()
@@ -260,7 +259,7 @@ mod tests {
             for flip in [1, 0x80, 0xff] {
                 let mut damaged = bytes.clone();
                 damaged[position] ^= flip;
-                // A changed number is no fault that could be seen; a changed header must not be one that panics.
+                // A changed value cannot be detected; a changed header must not cause a panic.
                 let _ = ModelFile::of(&damaged).map(|outline| (outline.model(), outline.parameter_count()));
             }
         }
@@ -274,7 +273,7 @@ mod tests {
         assert!(ModelFile::of(&seeds[0]).unwrap().difference(&task).is_none());
         mingle_mutations::for_each_input("safetensors", &seeds, |input| {
             let Ok(outline) = ModelFile::of(input) else { return };
-            // What is a model of the task has exactly its numbers.
+            // A file that matches the task has exactly its number of values.
             if outline.difference(&task).is_none() {
                 assert_eq!(outline.parameter_count(), task.parameter_count());
             }

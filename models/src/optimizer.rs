@@ -16,8 +16,8 @@
 //! x <- x - learning_rate * (m / (1 - 0.9^t)) / (sqrt(v / (1 - 0.999^t)) + 1e-8)
 //! ```
 //!
-//! burn damps new gradients of SGD by a tenth, and takes another epsilon and weight decay for AdamW, unless told otherwise;
-//! here it is told. Velocities and moments stay on their peer: they are saved with its records, and never mixed.
+//! burn's defaults differ: SGD damps new gradients by a tenth, and AdamW has another epsilon and weight decay. They are
+//! set explicitly here. Velocities and moments stay on their peer: they are saved with its records, and never mixed.
 
 use std::fmt;
 use std::str::FromStr;
@@ -35,11 +35,11 @@ const BETA1: f32 = 0.9;
 /// Added to the root of AdamW's second moment: PyTorch's `eps`.
 const EPSILON: f32 = 1e-8;
 
-/// Which optimizer takes the steps, as written by the user: `sgd` or `adamw`.
+/// The optimizer that takes the steps, as written by the user: `sgd` or `adamw`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum OptimizerKind {
-    /// Stochastic gradient descent, with momentum if that is asked for.
+    /// Stochastic gradient descent, with momentum if `OptimizerOptions::momentum` is above 0.
     #[default]
     Sgd,
     /// Adam with decoupled weight decay.
@@ -61,7 +61,7 @@ pub struct UnknownOptimizer(String);
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OptimizerOptions {
-    /// Which one.
+    /// The optimizer.
     pub kind: OptimizerKind,
     /// The step size; positive.
     pub learning_rate: f64,
@@ -97,7 +97,7 @@ impl OptimizerOptions {
         Self { kind: OptimizerKind::AdamW, ..Self::sgd(learning_rate) }
     }
 
-    /// Whether each value is within the bounds of its field, and the sentence to say if not.
+    /// Checks each value against the bounds of its field; the error names the first that is outside.
     pub(crate) fn check(&self) -> Result<(), TrainError> {
         let bounded = |option, value: f64, ok: bool, bounds| match ok && value.is_finite() {
             true => Ok(()),
@@ -132,7 +132,7 @@ impl OptimizerOptions {
         }
     }
 
-    /// How many vectors, each as long as the parameters, the optimizer carries from step to step.
+    /// The number of vectors, each as long as the parameters, that the optimizer carries from step to step.
     pub(crate) fn vectors(&self) -> usize {
         match self.kind {
             OptimizerKind::Sgd => usize::from(self.momentum > 0.0),
@@ -140,8 +140,8 @@ impl OptimizerOptions {
         }
     }
 
-    /// What [`restored`](Self::restored) needs to make the optimizer again: a byte that says which one it is, then burn's
-    /// record of it; nothing where it carries nothing.
+    /// The state from which [`restored`](Self::restored) makes the optimizer again: a byte that names the kind, then
+    /// burn's record. Empty where the optimizer carries nothing.
     pub(crate) fn record(&self, optimizer: &ModuleOptimizer) -> Result<Vec<u8>, String> {
         if self.vectors() == 0 {
             return Ok(Vec::new());
@@ -150,8 +150,8 @@ impl OptimizerOptions {
         Ok([&[self.tag()], &record[..]].concat())
     }
 
-    /// The optimizer of a record. One without velocities and moments where there are none in it, or only those of another
-    /// optimizer: a peer may go on with another one.
+    /// The optimizer of a record. It begins without velocities and moments if the record has none, or only those of
+    /// another optimizer: a peer may go on with another one.
     pub(crate) fn restored(&self, record: &[u8]) -> Result<ModuleOptimizer, String> {
         let optimizer = self.optimizer();
         let Some((tag, record)) = record.split_first() else { return Ok(optimizer) };
@@ -174,7 +174,7 @@ impl OptimizerOptions {
 }
 
 impl OptimizerKind {
-    /// Its name, as the user writes it.
+    /// The name as the user writes it.
     const fn name(self) -> &'static str {
         match self {
             Self::Sgd => "sgd",

@@ -1,8 +1,7 @@
-//! Sharing one data set out among peers, evenly or as unevenly as real peers hold data.
+//! Partition of one data set among peers, evenly or as unevenly as real peers hold data.
 //!
-//! Every sample goes to exactly one peer, and no peer is left without: a part that comes out empty
-//! is given one sample of the largest part, which is possible as long as there are at least as many
-//! samples as peers.
+//! Every sample goes to exactly one peer, and no peer is left without. A part that comes out empty receives one sample
+//! of the largest part, which is possible as long as there are at least as many samples as peers.
 
 use std::fmt;
 use std::str::FromStr;
@@ -15,7 +14,7 @@ use serde::{Deserialize, Serialize};
 
 use mingle_datasets::Samples;
 
-/// How samples are shared out, as written by the user.
+/// The rule by which samples are partitioned, as written by the user.
 ///
 /// | text | who gets what |
 /// | --- | --- |
@@ -50,8 +49,8 @@ pub enum Split {
 const CONCENTRATIONS: std::ops::RangeInclusive<f64> = 1e-3..=1e3;
 
 impl Split {
-    /// Divides `samples` among `nodes` peers; the indices in each part ascend. A text is cut into contiguous parts of equal
-    /// size (up to one), in its order, whatever the split: windows of it are what a model sees.
+    /// Divides `samples` among `nodes` peers; the indices in each part ascend. A text is cut into contiguous parts of
+    /// equal size (up to one), in its order, whatever the split, because a model sees windows of it.
     ///
     /// # Errors
     ///
@@ -85,7 +84,7 @@ impl Split {
         let mut parts = match self {
             Self::Iid => even_cuts(&order, nodes),
             Self::LabelSorted => {
-                // Stable: within a class the shuffled order stays.
+                // A stable sort: within a class the shuffled order stays.
                 order.sort_by_key(|&sample| labels[sample]);
                 even_cuts(&order, nodes)
             }
@@ -108,7 +107,7 @@ fn even_cuts(order: &[usize], nodes: usize) -> Vec<Vec<usize>> {
     (0..nodes).map(|node| order[cut(node)..cut(node + 1)].to_vec()).collect()
 }
 
-/// Divides each run of equal labels by shares of its own.
+/// Divides each run of equal labels by its own Dirichlet shares.
 fn dirichlet(
     order: &[usize],
     labels: &[u16],
@@ -131,7 +130,7 @@ fn dirichlet(
             part.extend_from_slice(&class[start..end]);
             start = end;
         }
-        // Rounding may leave the cumulative share a hair below one.
+        // Rounding may leave the cumulative share slightly below one.
         parts[nodes - 1].extend_from_slice(&class[start..]);
     }
     Ok(parts)
@@ -144,8 +143,7 @@ fn shares(nodes: usize, gamma: &Gamma<f64>, rng: &mut ChaCha8Rng) -> Vec<f64> {
     if sum > 0.0 {
         shares.iter_mut().for_each(|share| *share /= sum);
     } else {
-        // All variates vanished, as they do for tiny concentrations: in that limit one peer has it
-        // all.
+        // All variates vanished, as they do for tiny concentrations: in that limit one peer holds everything.
         shares[rng.random_range(0..nodes)] = 1.0;
     }
     shares
@@ -170,13 +168,13 @@ fn fill_empty(parts: &mut [Vec<usize>]) {
     }
 }
 
-/// Why samples cannot be shared out.
+/// Errors of parsing a split or partitioning samples.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum PartitionError {
     /// The text names no split.
     #[error("unknown split {0:?}: write iid, label-sorted or dirichlet:ALPHA, such as dirichlet:0.3")]
     Unknown(String),
-    /// There are no peers or too many.
+    /// There are no peers, or more peers than samples.
     #[error("{samples} samples cannot be shared among {nodes} peers: each needs at least one")]
     Nodes {
         /// The number of peers.
@@ -303,7 +301,7 @@ mod tests {
         let skew_of = |text: &str| skew(&text.parse::<Split>().unwrap().partition(&labels, 10, 3).unwrap(), &labels);
         let skews = [skew_of("iid"), skew_of("dirichlet:1"), skew_of("dirichlet:0.1"), skew_of("label-sorted")];
         assert!(skews.is_sorted(), "{skews:?}");
-        // A large concentration divides each class evenly, which dealing out only does on average.
+        // A large concentration divides each class evenly; dealing out does so only on average.
         assert!(skew_of("dirichlet:1000") < skews[0]);
         assert!(skews[0] < 0.12 && skews[3] > 0.89, "{skews:?}");
     }

@@ -1,4 +1,4 @@
-//! What parameters say of samples whose class or quantity nobody knows.
+//! Predictions of the class or quantity of unlabelled samples.
 
 use burn::Tensor;
 use burn::tensor::TensorData;
@@ -30,34 +30,34 @@ pub struct Predictor {
     network: Network,
 }
 
-/// What a model says of one sample.
+/// The prediction for one sample.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Prediction {
-    /// Of a classification.
+    /// A class, from a classifier.
     Class {
         /// The class with the largest probability, the lowest such class on ties.
         class: usize,
-        /// Of each class, by the softmax of the outputs; their sum is 1.
+        /// The probability of each class, by the softmax of the outputs; their sum is 1.
         probabilities: Vec<f64>,
     },
-    /// Of a regression, in the units of the data.
+    /// A quantity, from a regression, in the units of the data.
     Quantity(f64),
 }
 
 impl Predictor {
-    /// The model of `task` with these flat parameters, `[dimension]`.
+    /// A predictor from the model of `task` with these flat parameters, `[dimension]`.
     ///
     /// # Errors
     ///
-    /// [`TrainError::Task`] when there are more or fewer of them than the model has.
+    /// [`TrainError::Task`] when the number of parameters is not that of the model.
     pub fn new(task: Task, device: &Device, parameters: &[f32]) -> Result<Self, TrainError> {
         task.check(parameters)?;
         let network = unflatten(task.blank(), parameters, &device.inference());
         Ok(Self { task, device: device.clone(), network })
     }
 
-    /// Predicts the rows of `features`, which are scaled as `card` says, `[rows, features]`. Time and memory are those of one batch of
-    /// so many rows.
+    /// Predicts the rows of `features`, `[rows, features]`, which are scaled by `card`. Time and memory are those
+    /// of one batch of so many rows.
     ///
     /// # Errors
     ///
@@ -80,7 +80,7 @@ impl Predictor {
     }
 }
 
-/// What the outputs of one sample mean.
+/// The prediction that stands for the outputs of one sample.
 fn of_row(outputs: &[f32], card: &DataCard) -> Prediction {
     if let Some(target) = card.target() {
         return Prediction::Quantity(f64::from(outputs[0]) * target.deviation() + target.mean());

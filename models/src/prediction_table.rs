@@ -3,7 +3,7 @@
 use crate::prediction::Prediction;
 use mingle_datasets::DataCard;
 
-/// How predictions are written down: the class and its probability, or the quantity in its units.
+/// A table of predictions: the class and its probability, or the quantity in its units.
 ///
 /// ```
 /// use mingle_models::{DataCard, Prediction, PredictionTable};
@@ -17,14 +17,14 @@ use mingle_datasets::DataCard;
 /// # Ok::<(), mingle_models::CardError>(())
 /// ```
 pub struct PredictionTable<'a> {
-    /// What classes and the quantity are called.
+    /// The names of the classes, or of the quantity.
     pub card: &'a DataCard,
-    /// A column for the probability of each class too.
+    /// `true` to add a column for the probability of each class.
     pub with_probabilities: bool,
 }
 
 impl PredictionTable<'_> {
-    /// The first line: what the columns are called.
+    /// The header line: the names of the columns.
     pub fn names(&self) -> String {
         if let Some(target) = self.card.target() {
             return line(&[target.name().to_owned()]);
@@ -36,11 +36,11 @@ impl PredictionTable<'_> {
         line(&names)
     }
 
-    /// The line of a sample.
+    /// The line of one sample.
     ///
     /// # Panics
     ///
-    /// When the prediction is of a class that the card has not.
+    /// When the class of the prediction is not on the card.
     pub fn line(&self, prediction: &Prediction) -> String {
         match prediction {
             Prediction::Quantity(quantity) => line(&[quantity.to_string()]),
@@ -59,7 +59,7 @@ impl PredictionTable<'_> {
 /// Cells with commas between them, quoted where that is needed.
 fn line(cells: &[String]) -> String {
     let mut writer = csv::WriterBuilder::new().terminator(csv::Terminator::Any(b'\n')).from_writer(Vec::new());
-    // Memory takes everything, and lines of text are text.
+    // Writing to memory does not fail, and lines of text are valid UTF-8.
     let _ = writer.write_record(cells);
     let bytes = writer.into_inner().unwrap_or_default();
     String::from_utf8_lossy(&bytes).trim_end_matches('\n').to_owned()

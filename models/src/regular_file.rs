@@ -1,12 +1,12 @@
-//! Opening files that have an end: a pipe or a device would be waited for, or read, without one.
+//! Opening of regular files: reading a pipe or a device might not end.
 
 use std::fs::{self, File};
 use std::io::{self, Error, ErrorKind};
 use std::path::Path;
 
-/// Opens a file to read it, and refuses what is none: a folder, a pipe, a socket, a device.
+/// Opens a regular file to read it; refuses a folder, a pipe, a socket or a device.
 pub(crate) fn open(path: &Path) -> io::Result<File> {
-    // Before it is opened: to open a pipe waits for somebody who writes to it.
+    // Checked before the file is opened: opening a pipe blocks until it has a writer.
     if !fs::metadata(path)?.is_file() {
         return Err(Error::new(ErrorKind::InvalidInput, "it is a folder, a pipe or a device, and no file"));
     }

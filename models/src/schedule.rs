@@ -10,9 +10,9 @@
 //! step:E,F  eta * F^floor((t - W) / E)                                   StepLR(step_size=E, gamma=F)
 //! ```
 //!
-//! and that of the last round after the end. On the right stands what PyTorch's `torch.optim.lr_scheduler` calls it, where
-//! `SequentialLR(milestones=[W])` puts the warm-up before the rest. The cosine is that of Loshchilov and Hutter 2016
-//! (arXiv:1608.03983), without restarts, down to 0 or to a share F of the rate.
+//! The rate of the last round also holds after the end. On the right stands the name in PyTorch's
+//! `torch.optim.lr_scheduler`, where `SequentialLR(milestones=[W])` puts the warm-up before the rest. The cosine is
+//! that of Loshchilov and Hutter 2016 (arXiv:1608.03983), without restarts, down to 0 or to a share F of the rate.
 
 use std::f64::consts::FRAC_PI_2;
 use std::fmt;
@@ -20,7 +20,7 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// How the learning rate falls after the warm-up, as written by the user: `constant`, `cosine`, `cosine:FLOOR` or
+/// The fall of the learning rate after the warm-up, as written by the user: `constant`, `cosine`, `cosine:FLOOR` or
 /// `step:EVERY,FACTOR`.
 ///
 /// ```
@@ -33,19 +33,19 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub enum Decay {
-    /// Not at all.
+    /// The full rate in all rounds.
     #[default]
     Constant,
-    /// Along half a period of a cosine, nearly to its floor in the last round.
+    /// Half a period of a cosine, nearly to its floor in the last round.
     Cosine {
-        /// To which share of the rate; at least 0, less than 1.
+        /// The share of the rate to which it falls; at least 0, less than 1.
         floor: f64,
     },
-    /// By a factor each so many rounds.
+    /// A factor after every so many rounds.
     Step {
         /// Rounds between two steps; at least 1.
         every: u64,
-        /// What the rate is multiplied by; more than 0, less than 1.
+        /// The factor by which the rate is multiplied; more than 0, less than 1.
         factor: f64,
     },
 }
@@ -59,10 +59,10 @@ pub struct LearningRateSchedule {
     rounds: u64,
 }
 
-/// Why there is no such schedule.
+/// Errors of parsing or making a schedule.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum ScheduleError {
-    /// The text names none.
+    /// The text names no schedule.
     #[error(
         "unknown schedule {0:?}: write constant, cosine, cosine:FLOOR such as cosine:0.1, or step:EVERY,FACTOR, such as step:100,0.5"
     )]
@@ -70,7 +70,7 @@ pub enum ScheduleError {
     /// A cosine that would not lower the rate.
     #[error("cosine:{floor}: the floor is a share of the rate, at least 0 and below 1")]
     Floor {
-        /// The floor.
+        /// The share of the rate that was given.
         floor: f64,
     },
     /// A step that would not lower the rate.
@@ -78,10 +78,10 @@ pub enum ScheduleError {
     Step {
         /// Rounds between two steps.
         every: u64,
-        /// What the rate is multiplied by.
+        /// The factor by which the rate is multiplied.
         factor: f64,
     },
-    /// The rate would never be reached.
+    /// The warm-up is as long as the run, or longer: the full rate would never be reached.
     #[error("{warmup} rounds of warm-up leave none of {rounds} rounds at the full rate")]
     Warmup {
         /// Rounds of warm-up.
@@ -109,7 +109,7 @@ impl LearningRateSchedule {
         self.learning_rate * self.factor(round)
     }
 
-    /// Whether it is the same in all rounds.
+    /// Returns `true` if the rate is the same in all rounds.
     pub fn is_constant(&self) -> bool {
         self.decay == Decay::Constant && self.warmup == 0
     }

@@ -1,4 +1,4 @@
-//! How much the change of one site counts beside those of the others.
+//! The weight of one site's changes beside those of the other sites.
 //!
 //! Push-sum adds up the changes `d_i` of `N` sites and takes their mean. Where all count equally, training goes down the mean of the sites'
 //! losses, so that a sample of a small site pulls more than one of a large site. Weighted by samples, as federated averaging does
@@ -9,14 +9,14 @@
 //!                                                u     samples of a site that counts as one; their mean keeps the size of the steps
 //! ```
 //!
-//! Each site multiplies its own change, and needs to know no count but `u`, which all have the same.
+//! Each site multiplies its own change. It needs no count of another site, only `u`, which is the same for all.
 
 use std::fmt;
 use std::num::NonZeroU64;
 
 use serde::{Deserialize, Serialize};
 
-/// By what a site's changes are multiplied before they are mixed.
+/// The rule for the factor by which a site's changes are multiplied before they are mixed.
 ///
 /// ```
 /// use mingle_models::SiteWeight;
@@ -29,10 +29,10 @@ use serde::{Deserialize, Serialize};
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum SiteWeight {
-    /// By 1: all sites count equally.
+    /// Factor 1: all sites count equally.
     #[default]
     Equal,
-    /// In proportion to the number of training samples.
+    /// A factor in proportion to the number of training samples.
     Samples {
         /// The samples of a site whose factor is 1.
         unit: NonZeroU64,
@@ -40,16 +40,17 @@ pub enum SiteWeight {
 }
 
 impl SiteWeight {
-    /// The largest factor. A site takes its step before it mixes: one that is larger by far than those it was tuned for would leave the
-    /// region in which its gradient means anything.
+    /// The largest factor. A site takes its local steps before it mixes: a step much larger than those it was tuned for
+    /// would leave the region in which its gradient is a useful approximation.
     pub const FACTOR_MAX: f32 = 32.0;
 
-    /// By samples, where a site of `unit` samples has the factor 1; `None` for 0.
+    /// Weighting by samples in which a site of `unit` samples has the factor 1; `None` for 0.
     pub fn by_samples(unit: u64) -> Option<Self> {
         NonZeroU64::new(unit).map(|unit| Self::Samples { unit })
     }
 
-    /// By samples, where a site of the mean size has the factor 1. The mean is rounded to a whole number, at least 1.
+    /// Weighting by samples in which a site of the mean size has the factor 1. The mean is rounded to a whole number,
+    /// at least 1.
     pub fn by_mean_of(samples: u64, sites: u64) -> Self {
         let mean = (samples.saturating_add(sites / 2) / sites.max(1)).max(1);
         Self::by_samples(mean).unwrap_or_default()
@@ -64,8 +65,8 @@ impl SiteWeight {
         (uncapped as f32).min(Self::FACTOR_MAX)
     }
 
-    /// Whether a site with so many samples counts for less than its share, because its factor would be larger than
-    /// [`FACTOR_MAX`](Self::FACTOR_MAX).
+    /// Returns `true` if a site with so many samples counts for less than its share, because its factor would be larger
+    /// than [`FACTOR_MAX`](Self::FACTOR_MAX).
     pub fn caps(self, samples: u64) -> bool {
         match self {
             Self::Equal => false,

@@ -1,7 +1,7 @@
 //! A task: a model together with the shape of the samples it is for.
 //!
-//! A [`Task`] that exists can be built: the shapes agree. It fixes the flat parameter vector (how
-//! long, in which order), so two peers with equal tasks can mix their parameters.
+//! The shapes of a [`Task`] agree, so its model can be built. It fixes the length and order of the flat parameter
+//! vector, so two peers with equal tasks can mix their parameters.
 
 use std::collections::BTreeMap;
 
@@ -42,17 +42,16 @@ impl Task {
     pub const CLASSES_MAX: usize = 1 << 16;
     /// The most parameters of a model: 1 GiB of them.
     pub const PARAMETERS_MAX: usize = 1 << 28;
-    /// The most numbers that a step of a language model keeps for the way back: 8 GiB of them.
+    /// The most numbers that a step of a language model keeps for the backward pass: 8 GiB of them.
     pub const ACTIVATIONS_MAX: usize = 1 << 31;
 
-    /// Checks that `model` can be built for samples of `shape`, for an objective or so many classes.
+    /// Checks that `model` can be built for samples of `shape`, and for an objective or a number of classes.
     ///
     /// # Errors
     ///
-    /// [`TaskError::Shape`] when the model needs another shape, naming both;
-    /// [`TaskError::Regression`] when it cannot predict a quantity;
-    /// [`TaskError::Features`], [`TaskError::Classes`], [`TaskError::Parameters`] and [`TaskError::Activations`] outside the
-    /// bounds above.
+    /// [`TaskError::Shape`] when the model needs another shape, naming both; [`TaskError::Regression`] when it cannot
+    /// predict a quantity; [`TaskError::Features`], [`TaskError::Classes`], [`TaskError::Parameters`] and
+    /// [`TaskError::Activations`] outside the bounds of this type.
     pub fn new(model: ModelKind, shape: SampleShape, objective: impl Into<Objective>) -> Result<Self, TaskError> {
         let objective = objective.into();
         if !(1..=Self::FEATURES_MAX).contains(&shape.features()) {
@@ -89,7 +88,7 @@ impl Task {
         self.shape
     }
 
-    /// What is learnt.
+    /// The objective of the training.
     pub fn objective(&self) -> Objective {
         self.objective
     }
@@ -99,8 +98,8 @@ impl Task {
         self.parameter_count
     }
 
-    /// Flat initial parameters: equal bits on every peer and device for one `seed`, uniform within
-    /// `1 / sqrt(inputs of the layer)` of zero (He et al. 2015); of a language model normal, as GPT-2's.
+    /// Flat initial parameters: equal bits on every peer and device for one `seed`. They are uniform within `1 /
+    /// sqrt(inputs of the layer)` of zero (He et al. 2015); those of a language model are normal, as GPT-2's.
     pub fn initial_parameters(&self, seed: u64) -> Vec<f32> {
         match self.architecture {
             Architecture::Gpt(size) => initialization::gpt2_parameters(&self.blank(), size.layers(), seed),
@@ -108,7 +107,7 @@ impl Task {
         }
     }
 
-    /// The size of a language model; `None` of another.
+    /// The size of a language model; `None` for other models.
     pub fn gpt(&self) -> Option<GptSize> {
         match self.architecture {
             Architecture::Gpt(size) => Some(size),
@@ -116,15 +115,15 @@ impl Task {
         }
     }
 
-    /// The numbers that a step of a language model on so many windows keeps for the way back; 0 of another model, whose
-    /// samples are bounded.
+    /// The numbers that a step of a language model on `windows` windows keeps for the backward pass. 0 for other
+    /// models, whose samples are bounded.
     pub(crate) fn activations(&self, windows: usize) -> usize {
         self.gpt().map_or(0, |size| size.activations(windows, self.objective.outputs()))
     }
 
     /// The tensors of a model file by name, with their shapes there.
     ///
-    /// They are those of a file that is made: so they are what is written, whatever the model.
+    /// They are read from the encoded file of a blank, so they are those that are written, whatever the model.
     pub(crate) fn tensors(&self) -> BTreeMap<String, Vec<usize>> {
         let blank = Checkpoint { parameters: vec![0.0; self.parameter_count], metadata: BTreeMap::new() };
         let file = blank.encode(self).and_then(|bytes| ModelFile::of(&bytes));
@@ -153,12 +152,12 @@ impl Task {
     }
 }
 
-/// A blank costs nothing and no device is touched, so it can always be the processor's.
+/// A network without values. It costs nothing and touches no device, so it can always be the processor's.
 fn blank(architecture: Architecture, outputs: usize) -> Network {
     architecture.blank(outputs, &burn::tensor::Device::flex())
 }
 
-/// Why a model and its samples or parameters do not go together.
+/// Errors of combining a model with samples or parameters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaskError {
     /// The text names no model.
@@ -166,12 +165,12 @@ pub enum TaskError {
         "unknown model {0:?}: write softmax, mlp, mlp:hidden=N (N up to 65536), cnn, resnet-lite or gpt:layers=N,heads=N,width=N,context=N"
     )]
     UnknownModel(String),
-    /// The size of a language model that cannot be.
+    /// The size of a language model is not valid.
     #[error("gpt:{text}: {why}")]
     Gpt {
         /// The size as written.
         text: String,
-        /// What is wrong with it.
+        /// The reason.
         why: String,
     },
     /// A step would not fit in memory.
@@ -198,7 +197,7 @@ pub enum TaskError {
     /// The text names no augmentation.
     #[error("unknown augmentation {0:?}: write none, flip, crop:N or flip,crop:N")]
     UnknownAugmentation(String),
-    /// Samples of this shape cannot be changed so.
+    /// Samples of this shape cannot be changed by the augmentation.
     #[error("samples of shape {shape} cannot be changed by {augmentation}: it takes images, larger than the crop")]
     Augmentation {
         /// The augmentation.
@@ -206,13 +205,13 @@ pub enum TaskError {
         /// The shape of the samples.
         shape: SampleShape,
     },
-    /// Samples are empty or too large.
+    /// Samples have no features or too many.
     #[error("samples of shape {shape} have no features or more than {}", Task::FEATURES_MAX)]
     Features {
         /// The shape of the samples.
         shape: SampleShape,
     },
-    /// There is nothing to tell apart, or too much.
+    /// There are fewer than two classes, or too many.
     #[error("{classes} classes cannot be learnt: 2 to {} are needed", Task::CLASSES_MAX)]
     Classes {
         /// The number of classes.

@@ -1,22 +1,22 @@
-//! The threads that training computes on.
+//! The thread pool of training.
 
 use std::num::NonZeroUsize;
 
 use thiserror::Error;
 
-/// Why they cannot be started: they are there already, or the system gives no more.
+/// The thread pool cannot be started: it exists already, or the system refuses more threads.
 #[derive(Debug, Error)]
 #[error("the threads for training cannot be started: {0}")]
 pub struct ThreadsError(#[from] rayon::ThreadPoolBuildError);
 
-/// Starts the threads that this process trains on: `count` of them, or as many as there are cores. Each calls
-/// `on_start` first, for a host that wants them to run at another priority, say.
+/// Starts the training threads of this process: `count` of them, or as many as there are cores. Each calls `on_start`
+/// first, for example to run at another priority.
 ///
-/// Without this call they start by themselves, one a core, when there is first something to compute. What is computed does
-/// not depend on how many there are.
+/// Without this call they start by themselves, one a core, at the first computation. Results do not depend on the
+/// number of threads.
 ///
 /// # Errors
-/// [`ThreadsError`] when they are there already, or cannot be had.
+/// [`ThreadsError`] when the threads exist already, or the system refuses them.
 pub fn start_threads(
     count: Option<NonZeroUsize>,
     on_start: impl Fn() + Send + Sync + 'static,

@@ -18,22 +18,22 @@ use crate::task::{Task, TaskError};
 use mingle_datasets::Objective;
 use mingle_datasets::{SampleShape, Samples};
 
-/// How a peer trains.
+/// The options of a trainer.
 #[derive(Clone, Debug)]
 pub struct TrainerOptions {
     /// The model and the shape of its samples.
     pub task: Task,
-    /// Where to compute.
+    /// The device that computes.
     pub device: Device,
-    /// Which optimizer takes the steps, and its settings.
+    /// The optimizer that takes the steps, and its settings.
     pub optimizer: OptimizerOptions,
     /// Samples per step, all samples if there are fewer; of a text windows.
     pub batch_size: usize,
-    /// How images are changed, each time anew; [`Augmentation::NONE`] for none.
+    /// The changes to images, drawn anew at each use; [`Augmentation::NONE`] for none.
     pub augmentation: Augmentation,
-    /// Chooses the batches; give each peer its own.
+    /// The seed of the batches; give each peer its own.
     pub data_seed: u64,
-    /// How much its changes count beside those of the other peers.
+    /// The weight of this peer's changes beside those of the others.
     pub weight: SiteWeight,
 }
 
@@ -50,25 +50,25 @@ pub struct Trainer {
     augmentation: Augmentation,
     data_seed: u64,
     weight: SiteWeight,
-    /// Never filled: its clones are, and share its parameter identities with the optimizer.
+    /// Never filled. Its clones are, and they share its parameter identities with the optimizer.
     blank: Network,
     optimizer: ModuleOptimizer,
     options: OptimizerOptions,
-    /// That of the next step.
+    /// The learning rate of the next step.
     learning_rate: f64,
 }
 
-/// What some local steps did.
+/// The result of some local steps.
 #[derive(Clone, Debug, PartialEq)]
 pub struct TrainOutcome {
-    /// The parameters after the steps minus those before, times the [factor](Trainer::factor) of the peer; add it to what is mixed. Not
-    /// finite if the training diverged.
+    /// The parameters after the steps minus those before, times the [factor](Trainer::factor) of the peer; add it to
+    /// the mixed parameters. Not finite if the training diverged.
     pub delta: Vec<f32>,
-    /// How many steps were taken.
+    /// The number of steps taken.
     pub steps: u32,
     /// The loss of each batch before its step, averaged over the steps; 0 without steps.
     pub mean_loss: f32,
-    /// How many samples were seen, counting each time.
+    /// The number of samples seen, each counted at each use.
     pub samples: u64,
 }
 
@@ -77,9 +77,10 @@ impl Trainer {
     ///
     /// # Errors
     ///
-    /// [`TrainError::NoSamples`], [`TrainError::TooManySamples`], [`TrainError::ShortText`], [`TrainError::Mismatch`] when the
-    /// samples are not the task's, [`TrainError::Memory`] for too many windows in a batch, [`TrainError::Task`] when they cannot be changed as asked,
-    /// [`TrainError::Option`] for a setting out of bounds.
+    /// [`TrainError::NoSamples`], [`TrainError::TooManySamples`], [`TrainError::ShortText`], [`TrainError::Mismatch`]
+    /// when the samples are not the task's, [`TrainError::Memory`] for too many windows in a batch,
+    /// [`TrainError::Task`] for an augmentation that the samples do not allow, [`TrainError::Option`] for a setting out
+    /// of bounds.
     pub fn new(options: TrainerOptions, samples: Samples) -> Result<Self, TrainError> {
         let TrainerOptions { task, device, optimizer: options, batch_size, augmentation, data_seed, weight } = options;
         options.check()?;
@@ -118,25 +119,26 @@ impl Trainer {
         self.samples.len()
     }
 
-    /// By what each change is multiplied, as [`TrainerOptions::weight`] says of this many samples.
+    /// The factor by which each change is multiplied, by [`TrainerOptions::weight`] and the number of samples.
     pub fn factor(&self) -> f32 {
         self.weight.factor(self.samples.len() as u64)
     }
 
-    /// The samples that a step sees: of a text the tokens in its windows.
+    /// The number of samples that a step sees; for a text, the tokens in its windows.
     pub fn samples_per_step(&self) -> u64 {
         let tokens = self.task.gpt().map_or(1, |size| size.context());
         self.batches.batch_size() as u64 * tokens as u64
     }
 
-    /// The local steps taken since the beginning, those before [`Trainer::restore`] included.
+    /// The local steps taken since the start of training, those before [`Trainer::restore`] included.
     pub fn step(&self) -> u64 {
         self.batches.step()
     }
 
-    /// What [`restore`](Self::restore) needs to go on with the next batch and, where the optimizer carries something over,
-    /// with the velocities or moments of now: steps taken (u64, little-endian), which optimizer it is (one byte), then
-    /// burn's record of it. With momentum that is as long as the parameters and some, with AdamW twice as long.
+    /// The state from which [`restore`](Self::restore) continues: with the next batch and, where the optimizer keeps
+    /// any, with its velocities or moments. It holds the steps taken (u64, little-endian), the kind of optimizer (one
+    /// byte), then burn's record of it. With momentum that is a little longer than the parameters, with AdamW twice as
+    /// long.
     ///
     /// # Errors
     ///
@@ -149,20 +151,20 @@ impl Trainer {
 
     /// The most bytes that [`state`](Self::state) returns.
     pub fn largest_state(&self) -> usize {
-        /// The record of the optimizer has a head, and names and aligns its tensors.
+        /// Room for the head of the optimizer's record, and for names and alignment of its tensors.
         const HEAD: usize = 60 << 10;
         let vectors = self.options.vectors();
         let record = if vectors > 0 { HEAD + vectors * 4 * self.task.parameter_count() } else { 0 };
         size_of::<u64>() + record
     }
 
-    /// Goes on where another trainer of the same task, options and samples was when it returned
-    /// `state`: from there on both take the same steps, bit for bit on the processor. One with another optimizer goes on with
-    /// the next batch, without velocities and moments.
+    /// Continues from the `state` of another trainer of the same task, options and samples. From there on both take the
+    /// same steps, bit for bit on the processor. One with another optimizer continues with the next batch, without
+    /// velocities and moments.
     ///
     /// # Errors
     ///
-    /// [`TrainError::State`] when that is no state of such a trainer; this one is then as it was.
+    /// [`TrainError::State`] when the bytes are no state of such a trainer; this one is then unchanged.
     pub fn restore(&mut self, state: &[u8]) -> Result<(), TrainError> {
         let (step, record) =
             state.split_first_chunk().ok_or_else(|| TrainError::State("it is too short".to_owned()))?;
@@ -171,7 +173,7 @@ impl Trainer {
         Ok(())
     }
 
-    /// Changes the step size from the next step on, as a schedule says; 0 keeps the parameters as they are.
+    /// Sets the step size from the next step on, for a schedule; 0 keeps the parameters as they are.
     ///
     /// # Errors
     ///
@@ -195,8 +197,9 @@ impl Trainer {
         self.train_while(from, local_steps, || true)
     }
 
-    /// The same, but stops before a step if `goes_on` says no; the first is always taken. A device that computes in the
-    /// background may still be at work on earlier steps when it is asked.
+    /// Trains as [`Trainer::train`] does, but stops before a step if `goes_on` returns `false`. The first step is
+    /// always taken. A device that computes in the background may still be busy with earlier steps when `goes_on` is
+    /// called.
     ///
     /// # Errors
     ///
@@ -254,7 +257,7 @@ impl Trainer {
         (network, loss.inner())
     }
 
-    /// Feature rows `[batch, features]` and what they stand for.
+    /// The next batch: feature rows `[batch, features]` and the wanted outputs.
     fn next_batch(&mut self) -> (Tensor<2>, Wanted) {
         let device = self.device.training();
         let step = self.batches.step();
@@ -284,7 +287,7 @@ fn labels(labels: &[u16], device: &burn::tensor::Device) -> Wanted {
     Wanted::Classes(Tensor::from_data(TensorData::new(numbers, [labels.len()]), device))
 }
 
-/// Which samples each step sees.
+/// The sequence of batches for the samples of a task.
 fn batches(task: &Task, samples: &Samples, batch_size: usize, seed: u64) -> Result<Batches, TrainError> {
     let counted = |count: usize| u32::try_from(count).map_err(|_| TrainError::TooManySamples(count));
     let Some(size) = task.gpt() else { return Ok(Batches::new(counted(samples.len())?, batch_size, seed)) };
@@ -295,22 +298,22 @@ fn batches(task: &Task, samples: &Samples, batch_size: usize, seed: u64) -> Resu
             activations: task.activations(batch_size),
         });
     }
-    // The token after a window is the last that it has to predict.
+    // The last token that a window predicts is the one after it.
     match samples.len().saturating_sub(size.context()) {
         0 => Err(TrainError::ShortText { tokens: samples.len(), context: size.context() }),
         places => Ok(Batches::of_windows(counted(places)?, batch_size, seed)),
     }
 }
 
-/// What a model should say of a batch.
+/// The wanted outputs of a batch.
 enum Wanted {
-    /// `[batch]`; of a text `[batch * context]`.
+    /// Classes, `[batch]`; for a text `[batch * context]`.
     Classes(Tensor<1, Int>),
-    /// Standardised, `[batch, 1]`.
+    /// Standardised quantities, `[batch, 1]`.
     Quantities(Tensor<2>),
 }
 
-/// Whether `samples` are the ones `task` is for.
+/// Checks that `samples` have the shape and objective of `task`.
 pub(crate) fn check_samples(task: &Task, samples: &Samples) -> Result<(), TrainError> {
     if (samples.shape(), samples.objective()) == (task.shape(), task.objective()) {
         return Ok(());
@@ -323,7 +326,7 @@ pub(crate) fn check_samples(task: &Task, samples: &Samples) -> Result<(), TrainE
     })
 }
 
-/// Why training cannot start or go on.
+/// Errors of training.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TrainError {
     /// There is nothing to train on.
@@ -332,7 +335,7 @@ pub enum TrainError {
     /// There are more samples than can be counted.
     #[error("{0} samples are too many for one peer: 4294967295 are possible")]
     TooManySamples(usize),
-    /// A text has no window.
+    /// A text is too short for one window.
     #[error(
         "this peer has {tokens} tokens of text: windows of {context} need at least one more than that. Give it more, or the model a smaller context"
     )]
@@ -362,11 +365,11 @@ pub enum TrainError {
     Mismatch {
         /// The shape the task is for.
         expected: SampleShape,
-        /// What the task is for.
+        /// The objective of the task.
         expected_objective: Objective,
         /// The shape of the samples.
         found: SampleShape,
-        /// What the samples are for.
+        /// The objective of the samples.
         found_objective: Objective,
     },
     /// A setting is out of bounds.
@@ -376,13 +379,13 @@ pub enum TrainError {
         option: &'static str,
         /// Its value.
         value: f64,
-        /// What it must be.
+        /// The bounds, in words.
         bounds: &'static str,
     },
     /// The parameters are not the task's.
     #[error(transparent)]
     Task(#[from] TaskError),
-    /// What should be the state of a trainer is none.
+    /// The bytes are no state of a trainer.
     #[error("the training cannot go on from this state: {0}")]
     State(String),
     /// The device failed.

@@ -42,7 +42,7 @@ fn the_flat_tensors_of_a_task_are_those_of_its_file() {
         let flat = task.flat_tensors();
         assert_eq!(flat.iter().cloned().collect::<BTreeMap<_, _>>(), of_file, "{model}");
         assert_eq!(flat.iter().map(|(_, length)| length).sum::<usize>(), task.parameter_count(), "{model}");
-        // Biases are vectors, which are the same in both orders: they stand where the names say.
+        // Biases are vectors, which are the same in both orders, so their places can be compared.
         let parameters = checkpoint(&task).parameters;
         let mut at = 0;
         for (name, length) in flat {

@@ -1,4 +1,4 @@
-//! Quantities instead of classes: what a step is, and how well a line is found.
+//! Regression: the step of a trainer, and the fit of a line.
 
 #![allow(clippy::unwrap_used)]
 
@@ -56,7 +56,7 @@ fn linear_regression_finds_the_line_and_is_judged_in_the_units_of_the_table() {
     let Quality::Regression { mse, rmse, r2 } = evaluation.quality else { panic!("{evaluation:?}") };
     assert!(r2 > 0.999_99 && rmse < 0.02, "{evaluation:?}");
     assert!((mse / (evaluation.loss * target.deviation().powi(2)) - 1.0).abs() < 1e-9, "{evaluation:?}");
-    // Who says the mean of the training data for everything is as good as knowing nothing.
+    // Predicting the mean of the training data for everything scores 0 at most.
     let nothing = evaluator.evaluate(&[0.0; 3], &data.test).unwrap();
     assert!(nothing.score() <= 0.0 && nothing.score() > -1.0, "{nothing:?}");
 }

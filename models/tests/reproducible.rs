@@ -33,15 +33,15 @@ fn with_momentum() -> OptimizerOptions {
     OptimizerOptions { momentum: 0.9, weight_decay: 1e-4, ..OptimizerOptions::sgd(0.05) }
 }
 
-/// FNV-1a over all bits: other bits, another digest, for all that a test can tell.
+/// FNV-1a over all bits, which detects any change for the purpose of a test.
 fn digest<'a>(values: impl Iterator<Item = &'a f32>) -> u64 {
     values.fold(0xcbf2_9ce4_8422_2325, |hash: u64, value| {
         (hash ^ u64::from(value.to_bits())).wrapping_mul(0x0000_0100_0000_01b3)
     })
 }
 
-/// Peers of different versions must start from one point and be judged by the same samples: whoever
-/// changes these values tells users that old and new peers do not mix.
+/// Peers of different versions must start from one point and be evaluated on the same samples. A change of these values
+/// must be announced: old and new peers do not mix.
 #[test]
 fn what_peers_must_agree_on_is_the_same_on_every_machine_and_in_every_version() {
     let data = DataSource::Digits.load(1).unwrap();
@@ -88,7 +88,7 @@ fn digest_with(model: &str, threads: &str) -> String {
 
 #[test]
 fn child_prints_its_digest() {
-    // Does nothing unless started by the test above.
+    // Only runs in a child process of the test above.
     if let Ok(model) = std::env::var(MODEL) {
         let adamw = OptimizerOptions { clip_gradients: Some(0.1), ..OptimizerOptions::adamw(0.01) };
         println!("\ndigest {} {}", trained_bits(&model, with_momentum(), 3), trained_bits(&model, adamw, 3));

@@ -1,4 +1,5 @@
-//! Changes of sites with unequal numbers of samples: weighted by these, their mean is the step that one place would take on all data.
+//! Changes of sites with unequal numbers of samples: weighted by these, their mean is the step on all data in one
+//! place.
 #![allow(clippy::unwrap_used)]
 
 use mingle_models::{
@@ -33,7 +34,7 @@ fn the_mean_of_weighted_changes_is_the_step_of_all_samples_in_one_place_and_that
     let all = "digits".parse::<DataSource>().unwrap().load(0).unwrap().train;
     let mut by_class: Vec<usize> = (0..all.len()).collect();
     by_class.sort_by_key(|&sample| all.labels()[sample]);
-    // A thirtieth, a sixth, and the rest, each with classes of its own.
+    // A thirtieth, a sixth, and the rest, each with its own classes.
     let (cuts, places) = ([0, all.len() / 30, all.len() / 5, all.len()], 3);
     let sites: Vec<Samples> = (0..places).map(|site| all.select(&by_class[cuts[site]..cuts[site + 1]])).collect();
     let mean_change = |weight: SiteWeight| -> Vec<f32> {

@@ -1,4 +1,4 @@
-//! Language models: texts become tokens, a GPT learns which one follows, and what it learnt can be written and printed.
+//! Language models: encoding of text as tokens, training of a GPT, and generation of text from a checkpoint.
 
 #![allow(clippy::unwrap_used)]
 
@@ -60,7 +60,7 @@ fn the_embedded_text_is_held_out_by_its_end_and_its_tokens_are_characters() {
 #[test]
 fn a_gpt_has_the_parameters_of_nanogpt_and_the_tied_weights_once() {
     let tokens = Samples::of_text(Tokens::Characters, 65, vec![0; 100]).unwrap();
-    // nanoGPT says 0.80 million for this setting.
+    // nanoGPT reports 0.80 million for this setting.
     assert_eq!(task("gpt", &tokens).parameter_count(), 65 * 128 + 64 * 128 + 4 * (12 * 128 * 128 + 2 * 128) + 128);
 
     let task = task(TINY, &tokens);
@@ -84,7 +84,7 @@ fn an_untrained_model_knows_nothing_and_every_token_but_the_first_is_judged() {
     assert_eq!(evaluation.metrics()[0], ("bits_per_character", bits));
 }
 
-/// A step of plain gradient descent is the gradient: along it, the loss falls as fast as it is long.
+/// A step of plain gradient descent is the gradient: along it, the loss falls at the rate of its norm.
 #[test]
 fn gradients_are_the_slope_of_the_loss() {
     let window: Vec<u16> = (0..9).map(|token| token * 5 % 7).collect();
@@ -93,7 +93,7 @@ fn gradients_are_the_slope_of_the_loss() {
     let optimizer = OptimizerOptions::sgd(1.0);
     let mut trainer = Trainer::new(options(task, optimizer, 2), samples).unwrap();
     let mut from = task.initial_parameters(1);
-    // Far from the beginning, where all tokens are alike.
+    // Away from the initial parameters, where all tokens are alike.
     from.iter_mut().enumerate().for_each(|(index, value)| *value = *value * 4.0 + (index % 7) as f32 * 0.01);
     let gradient = trainer.train(&from, 1).unwrap().delta;
     let square: f32 = gradient.iter().map(|value| value * value).sum();
@@ -119,7 +119,7 @@ fn a_model_that_sees_enough_of_a_text_knows_it_by_heart() {
     add(&mut parameters, &outcome.delta, 1.0);
     assert_eq!(outcome.samples, 250 * 8 * 16);
     let evaluation = Evaluator::new(task, &cpu()).evaluate(&parameters, &samples).unwrap();
-    // What follows the first tokens of a window, nobody can know.
+    // The tokens that follow the first ones of a window are not determined.
     assert!(evaluation.score() > 0.75, "{evaluation:?}");
 
     let options = GenerationOptions { top_k: Some(1), ..GenerationOptions::default() };

@@ -1,4 +1,4 @@
-//! What local training computes, seen from outside.
+//! Local training through the public interface.
 
 #![allow(clippy::unwrap_used)]
 
@@ -63,8 +63,8 @@ fn a_short_run_of_the_multilayer_perceptron_reads_digits() {
 
 #[test]
 fn the_step_of_each_model_follows_the_gradient_found_by_finite_differences() {
-    // One step with rate 1 on all samples changes the parameters by minus the gradient of the mean loss.
-    // The seed keeps the hidden units away from the kink of the rectifier, where there is no slope.
+    // One step with rate 1 on all samples changes the parameters by minus the gradient of the mean loss. The seed keeps
+    // the hidden units away from the kink of the rectifier, where there is no slope.
     let samples = small_samples();
     for model in ["softmax", "mlp:hidden=5"] {
         let task = Task::new(model.parse().unwrap(), samples.shape(), samples.classes()).unwrap();
@@ -208,14 +208,14 @@ fn a_restarted_trainer_continues_bit_for_bit_with_its_momentum_or_moments() {
 
 #[test]
 fn the_state_of_the_model_with_the_most_tensors_has_room() {
-    // One step is enough: from the first on there are moments of all of them.
+    // One step is enough: from the first on, all parameters have moments.
     let samples = DataSource::Digits.load(4).unwrap().train.select(&[0, 1]);
     let task = Task::new(ModelKind::ResnetLite, samples.shape(), 10).unwrap();
     let mut trainer = Trainer::new(options(task, OptimizerOptions::adamw(0.001), 2), samples).unwrap();
     trainer.train(&task.initial_parameters(1), 1).unwrap();
     let (state, most) = (trainer.state().unwrap().len(), trainer.largest_state());
     assert!(state <= most, "{state} bytes, {most} are said to be the most");
-    // What a record takes: 64 KiB and two vectors.
+    // The room for a record: 64 KiB and two vectors.
     assert!(most <= (64 << 10) + 8 * task.parameter_count());
 }
 

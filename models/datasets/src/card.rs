@@ -1,7 +1,7 @@
-//! What the numbers of a model mean: its columns and classes by name, and how raw values are scaled.
+//! Data cards: the columns and classes of a model by name, and the scaling of raw values.
 //!
-//! A parameter vector says nothing about which column its first weight is for. Peers that mix parameters must agree on
-//! that, and whoever uses a model must know it: this is what they compare, and what a model file carries.
+//! A parameter vector does not name the column of its first weight. Peers that mix parameters must agree on it, and
+//! users of a model need it. Peers compare their cards, and a model file carries one.
 //!
 //! ```text
 //!   table:   x_j = (raw_j - mean_j) / deviation_j     0 where the deviation is 0: a column that never varied
@@ -18,7 +18,7 @@ use crate::decimal::Decimal;
 use crate::objective::Objective;
 use crate::{CardDifference, CardError, SampleShape, Target, Vocabulary};
 
-/// Bytes of the name of a column or a class.
+/// The most bytes in the name of a column or a class.
 pub(crate) const NAME_MAX: usize = 256;
 
 /// Columns, classes and scaling of a data set.
@@ -42,39 +42,39 @@ pub struct DataCard {
     sites: Option<Sites>,
 }
 
-/// Over how much data the scaling of a card was taken, where it is known to be that of several sites.
+/// The extent of the data over which a card's scaling was computed, where it is known to be that of several sites.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Sites {
-    /// How many sites.
+    /// The number of sites.
     pub sites: u64,
-    /// Their training rows together.
+    /// The number of their training rows together.
     pub samples: u64,
 }
 
-/// How a raw value becomes a feature.
+/// The map from a raw value to a feature.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
 pub enum Scaling {
     /// `pixel * scale + offset`.
     Pixels {
-        /// What a pixel is multiplied by.
+        /// The factor of a pixel.
         scale: f32,
-        /// What is added then.
+        /// The term added afterwards.
         offset: f32,
     },
     /// `(raw - mean) / deviation` in 64-bit numbers, column by column; 0 where the deviation is 0.
     Columns {
-        /// By column.
+        /// The mean of each column.
         means: Vec<Decimal>,
-        /// By column, none negative.
+        /// The deviation of each column, none negative.
         deviations: Vec<Decimal>,
     },
-    /// Tokens are numbers of classes: there is nothing to scale.
+    /// None: tokens are numbers of classes.
     Tokens,
 }
 
-/// A card as it is read.
+/// A card as deserialized, before it is checked.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Unchecked {
@@ -89,7 +89,7 @@ struct Unchecked {
 }
 
 impl DataCard {
-    /// The card of images, whose pixels are all scaled alike.
+    /// The card of images, whose pixels all have the same scaling.
     pub(crate) fn of_images(shape: SampleShape, classes: Vec<String>, (scale, offset): (f32, f32)) -> Self {
         Self {
             shape,
@@ -129,7 +129,7 @@ impl DataCard {
             .try_into()
     }
 
-    /// The card of a table of which a quantity is predicted.
+    /// The card of a table for the prediction of a quantity.
     ///
     /// # Errors
     ///
@@ -145,7 +145,7 @@ impl DataCard {
         Unchecked { shape, classes: Vec::new(), columns, scaling, target, sites: None }.try_into()
     }
 
-    /// What is learnt.
+    /// The objective of training on such data.
     pub fn objective(&self) -> Objective {
         match self.target {
             None => Objective::Classification { classes: self.classes.len() },
@@ -153,12 +153,12 @@ impl DataCard {
         }
     }
 
-    /// The quantity that is predicted, where it is a regression.
+    /// The predicted quantity of a regression.
     pub fn target(&self) -> Option<&Target> {
         self.target.as_ref()
     }
 
-    /// The sites over whose data the scaling was taken, where the card was made of their sums.
+    /// The sites over whose data the scaling was computed, where the card was made of their sums.
     pub fn sites(&self) -> Option<Sites> {
         self.sites
     }
@@ -186,7 +186,7 @@ impl DataCard {
         &self.columns
     }
 
-    /// How raw values become features.
+    /// The map from raw values to features.
     pub fn scaling(&self) -> &Scaling {
         &self.scaling
     }
@@ -207,14 +207,14 @@ impl DataCard {
         }
     }
 
-    /// The columns that are left out of every sample, because they never varied where the scaling was taken.
+    /// The columns that are 0 in every sample, because they never varied in the data of the scaling.
     pub fn constant_columns(&self) -> Vec<&str> {
         let Scaling::Columns { deviations, .. } = &self.scaling else { return Vec::new() };
         let constant = self.columns.iter().zip(deviations).filter(|(_, deviation)| deviation.value() == 0.0);
         constant.map(|(name, _)| name.as_str()).collect()
     }
 
-    /// The first thing in which `there` means something else; `None` if both mean the same.
+    /// The first difference in meaning between this card and `there`; `None` if both mean the same.
     pub fn difference(&self, there: &Self) -> Option<CardDifference> {
         if self.target.is_some() != there.target.is_some() {
             return Some(CardDifference::Objective { here: self.objective(), there: there.objective() });
@@ -233,8 +233,8 @@ impl DataCard {
             .or_else(|| Target::difference(self.target.as_ref()?, there.target.as_ref()?))
     }
 
-    /// The same, but for classes at the end of the list that only the other side has: files of images number their classes,
-    /// and may lack the last ones.
+    /// The first difference in meaning, but for classes at the end of the list that only the other side has. Files of
+    /// images number their classes, and may lack the last ones.
     pub(crate) fn difference_but_for_missing_classes(&self, there: &Self) -> Option<CardDifference> {
         self.difference(there).and_then(|difference| match difference {
             CardDifference::Count { kind: "class", at_here: false, .. } => {

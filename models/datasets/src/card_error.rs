@@ -1,9 +1,9 @@
-//! In what two cards differ, and why something is none.
+//! Differences between two cards, and errors of making one.
 
 use crate::objective::Objective;
 use crate::{SampleShape, Tokens};
 
-/// In what two cards differ, with the words "here" and "there".
+/// A difference between two cards, in which "here" and "there" name the sides.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum CardDifference {
     /// A column or a class has another name.
@@ -11,11 +11,11 @@ pub enum CardDifference {
     Name {
         /// `column` or `class`.
         kind: &'static str,
-        /// Which, counted from 1.
+        /// The position, counted from 1.
         number: usize,
-        /// Its name on this side.
+        /// The name on this side.
         here: String,
-        /// Its name on the other.
+        /// The name on the other side.
         there: String,
     },
     /// One side has more columns or classes.
@@ -23,48 +23,48 @@ pub enum CardDifference {
     Count {
         /// `column` or `class`.
         kind: &'static str,
-        /// The first that only one side has, counted from 1.
+        /// The position of the first that only one side has, counted from 1.
         number: usize,
-        /// Its name.
+        /// The name of it.
         name: String,
-        /// Whether this side has it.
+        /// `true` if this side has it.
         at_here: bool,
     },
     /// The samples have another shape.
     #[error("a sample is {here} here and {there} there")]
     Shape {
-        /// On this side.
+        /// The shape on this side.
         here: SampleShape,
-        /// On the other.
+        /// The shape on the other side.
         there: SampleShape,
     },
     /// One side learns classes and the other a quantity.
     #[error("what is learnt is {here} here and {there} there")]
     Objective {
-        /// On this side.
+        /// The objective on this side.
         here: Objective,
-        /// On the other.
+        /// The objective on the other side.
         there: Objective,
     },
-    /// Raw values become other features.
+    /// The scaling of raw values differs.
     #[error("{what} is {here} here and {there} there")]
     Scaling {
-        /// Which number.
+        /// The name of the number that differs.
         what: String,
-        /// On this side.
+        /// Its value on this side.
         here: String,
-        /// On the other.
+        /// Its value on the other side.
         there: String,
     },
 }
 
-/// Why something is no card.
+/// Errors of making a card.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum CardError {
-    /// There is nothing to tell apart.
+    /// There are fewer than two classes.
     #[error("{classes} classes cannot be learnt: at least 2 are needed")]
     Classes {
-        /// How many there are.
+        /// The number of classes.
         classes: usize,
     },
     /// A name that cannot be used.
@@ -72,32 +72,32 @@ pub enum CardError {
     Name {
         /// `column` or `class`.
         kind: &'static str,
-        /// Which, counted from 1.
+        /// The position, counted from 1.
         number: usize,
-        /// What is wrong.
+        /// The reason.
         why: &'static str,
     },
-    /// Names and numbers do not go together.
+    /// The names and the scaling do not fit the shape.
     #[error("{columns} column names do not go with the scaling of samples of shape {shape}")]
     Lengths {
         /// The shape of a sample.
         shape: SampleShape,
-        /// How many names there are.
+        /// The number of column names.
         columns: usize,
     },
     /// The classes are not the tokens of a text.
     #[error("the classes are not {tokens}: each is to be one, written as `mingle data card` writes it")]
     Tokens {
-        /// What they should be.
+        /// The kind of token that the shape names.
         tokens: Tokens,
     },
-    /// The quantity that is predicted cannot be.
+    /// The predicted quantity is not valid.
     #[error("the target cannot be used: {why}")]
     Target {
-        /// What is wrong.
+        /// The reason.
         why: &'static str,
     },
-    /// A number is infinite, none, or a negative deviation.
+    /// A number is not finite, or a deviation negative.
     #[error("the scaling has a number that is not finite, or a negative deviation")]
     NotFinite,
 }

@@ -16,13 +16,13 @@ const SHAPE: SampleShape = SampleShape::Image { channels: 3, height: 32, width: 
 const PIXELS: usize = 3 * 32 * 32;
 const ROW: usize = 1 + PIXELS;
 
-/// Images in a file at most: ten times those of a published one.
+/// The most images in a file: ten times those of a published one.
 const MAX_IMAGES: usize = 100_000;
 
-/// From bytes to `[-1, 1]`. Constants, so that peers with different files agree.
+/// The map from bytes to `[-1, 1]`. Constants, so that peers with different files agree.
 pub(crate) const SCALING: (f32, f32) = (2.0 / 255.0, -1.0);
 
-/// What the classes are called, in order.
+/// The names of the classes, in order.
 pub(crate) const CLASSES: [&str; 10] =
     ["airplane", "automobile", "bird", "cat", "deer", "dog", "frog", "horse", "ship", "truck"];
 

@@ -1,4 +1,4 @@
-//! Cells of a table: numbers, truth values, what stands for nothing, and rows of nothing at the end.
+//! Cells of a table: numbers, truth values, missing values, and blank rows at the end.
 
 use csv::StringRecord;
 use mingle_plaintext::{number, truth};
@@ -8,14 +8,14 @@ pub(crate) fn feature(cell: &str) -> Option<f64> {
     number(cell).or_else(|| truth(cell).map(f64::from))
 }
 
-/// True for a cell that is empty, or one of the words that pandas, R, Excel, SAS and the UCI repository have for a missing value.
+/// Returns `true` if a cell is empty, or has a word for a missing value of pandas, R, Excel, SAS or the UCI repository.
 pub(crate) fn is_missing(cell: &str) -> bool {
     const WORDS: [&str; 13] =
         ["NA", "N/A", "<NA>", "#N/A", "NULL", "Null", "null", "None", "NaT", "n/a", "na", "?", "."];
     cell.is_empty() || WORDS.contains(&cell) || cell.parse::<f64>().is_ok_and(f64::is_nan)
 }
 
-/// Advice for a cell that is no number where there should be one: ` (...)`.
+/// Advice for a cell that is no number where one is required: ` (...)`.
 pub(crate) fn way_out(cell: &str) -> &'static str {
     if cell.is_empty() {
         return " (the cell is empty: fill it in, or leave the row or the column out)";
@@ -32,36 +32,36 @@ pub(crate) fn way_out(cell: &str) -> &'static str {
     " (all columns beside the label hold numbers: write words as numbers, or leave the column out)"
 }
 
-/// Whether cells are whole numbers that count up by one: from 0 or 1, or three of them from anywhere. So programs number columns that have
-/// no names, and years stand side by side.
+/// Returns `true` if cells are whole numbers that count up by one: from 0 or 1, or three of them from anywhere.
+/// Programs number columns without names so; columns named by years look the same.
 pub(crate) fn count_up<'a>(cells: impl Iterator<Item = &'a str>) -> bool {
     let Some(numbers) = cells.map(whole).collect::<Option<Vec<u64>>>() else { return false };
     let is_known = numbers.len() >= 3 || (numbers.len() == 2 && numbers[0] <= 1);
     is_known && numbers.windows(2).all(|pair| pair[0].checked_add(1) == Some(pair[1]))
 }
 
-/// Whether cells are whole numbers of which no two are equal.
+/// Returns `true` if cells are distinct whole numbers.
 pub(crate) fn are_different_whole_numbers<'a>(cells: impl Iterator<Item = &'a str>) -> bool {
     let Some(mut numbers) = cells.map(whole).collect::<Option<Vec<u64>>>() else { return false };
     numbers.sort_unstable();
     numbers.windows(2).all(|pair| pair[0] != pair[1])
 }
 
-/// A whole number as people write it: without sign, point and leading zeros.
+/// A whole number in plain notation: without sign, point and leading zeros.
 fn whole(cell: &str) -> Option<u64> {
     cell.parse::<u64>().ok().filter(|number| number.to_string() == cell)
 }
 
-/// Rows without anything in them, as spreadsheets leave them at the end.
+/// Blank rows, as spreadsheets leave them at the end.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct BlankRows {
-    /// The line of the first.
+    /// The line of the first blank row.
     pub(crate) line: u64,
     pub(crate) count: usize,
 }
 
 impl BlankRows {
-    /// Counts `record` if it is one of them; false if it is not.
+    /// Counts `record` and returns `true` if all of its cells are empty; else returns `false`.
     pub(crate) fn count(found: &mut Option<Self>, record: &StringRecord, line: u64) -> bool {
         let is_blank = record.iter().all(str::is_empty);
         if is_blank {
@@ -70,7 +70,7 @@ impl BlankRows {
         is_blank
     }
 
-    /// What is wrong where a row with something in it follows.
+    /// The error message for a blank row that another row follows.
     pub(crate) fn in_the_middle() -> String {
         "all of its cells are empty, and there are rows behind it: remove the line, or fill it in".to_owned()
     }

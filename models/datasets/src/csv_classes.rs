@@ -1,4 +1,4 @@
-//! The classes of a table: the words in its label column, in an order, or as other peers number them.
+//! The classes of a table: the words in its label column, sorted, or numbered as on a card.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -22,12 +22,12 @@ pub(crate) fn sorted(mut names: Vec<String>) -> Vec<String> {
     names
 }
 
-/// The different labels of one site, [sorted]: there may be a single one where other sites have others.
+/// The distinct labels of one site, [sorted]. One is enough, since other sites may have others.
 ///
 /// # Errors
 ///
-/// [`DataError::Continuous`] when they look like quantities or names of samples, not of classes; [`DataError::TooLarge`] for
-/// more than can be numbered.
+/// [`DataError::Continuous`] when they look like quantities or names of samples, not of classes;
+/// [`DataError::TooLarge`] for more than `CLASSES_MAX`.
 pub(crate) fn of_site(path: &Path, labels: &[String], samples: usize) -> Result<Vec<String>, DataError> {
     let continuous = |reason: String| Err(DataError::Continuous { path: path.into(), classes: labels.len(), reason });
     let names = sorted(labels.to_vec());
@@ -45,7 +45,7 @@ pub(crate) fn of_site(path: &Path, labels: &[String], samples: usize) -> Result<
     Ok(names)
 }
 
-/// The different labels, sorted.
+/// The distinct labels, sorted; at least two.
 ///
 /// # Errors
 ///
@@ -62,10 +62,10 @@ pub(crate) fn in_order(path: &Path, labels: &[String], samples: usize) -> Result
 ///
 /// # Errors
 ///
-/// [`DataError::ForeignClass`] for the first that it has not.
+/// [`DataError::ForeignClass`] for the first label that is not on the card.
 pub(crate) fn match_to(path: &Path, labels: &[String], card: &DataCard) -> Result<Vec<u16>, DataError> {
     let exact = card.classes().iter().enumerate().map(|(number, name)| (name.clone(), number));
-    // Cards may have names that were written another way.
+    // Names on a card may be written in another way than `class_name` writes them.
     let equal = card.classes().iter().enumerate().map(|(number, name)| (class_name(name), number));
     let numbers: BTreeMap<String, usize> = equal.chain(exact).collect();
     let number_of = |label: &String| {
@@ -79,7 +79,7 @@ pub(crate) fn match_to(path: &Path, labels: &[String], card: &DataCard) -> Resul
     labels.iter().map(number_of).collect()
 }
 
-/// Enough names to recognise a list by.
+/// The first few names, enough to recognise a list.
 fn some_of(names: &[String]) -> String {
     const SHOWN: usize = 8;
     let shown: Vec<String> = names.iter().take(SHOWN).map(|name| format!("`{name}`")).collect();

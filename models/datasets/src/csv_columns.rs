@@ -1,4 +1,4 @@
-//! Which columns of a table a card means.
+//! Matching of the columns of a table to those of a card.
 
 use std::collections::BTreeMap;
 

@@ -1,4 +1,4 @@
-//! Tables of samples whose label nobody knows yet: the columns of a card, found by their names and read some rows at a time.
+//! Tables of unlabelled samples: the columns of a card, found by their names and read some rows at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs::File;
@@ -12,7 +12,7 @@ use crate::csv_header::{row, two_columns};
 use crate::csv_table::{line, read_error, read_record, reader};
 use crate::{DataCard, DataError};
 
-/// Reads a table row after row; only what is returned is held in memory.
+/// A reader of a table row by row; only the returned rows are held in memory.
 ///
 /// ```
 /// use mingle_datasets::{CsvFeatures, DataCard};
@@ -32,30 +32,31 @@ pub struct CsvFeatures {
     path: PathBuf,
     reader: csv::Reader<Box<dyn BufRead + Send>>,
     card: DataCard,
-    /// Where in the file each column of the card is.
+    /// The place in the file of each column of the card.
     places: Vec<usize>,
-    /// Cells in a line.
+    /// The number of cells in a line.
     width: usize,
     unused: Vec<String>,
-    /// The first line, where that is a sample.
+    /// The first line, if it is a sample.
     first: Option<StringRecord>,
-    /// Rows of nothing at the end.
+    /// Blank rows at the end.
     blank: Option<BlankRows>,
 }
 
 impl CsvFeatures {
-    /// Opens a table that has the columns of `card`: by their names, in any order and beside others; or without a line of names,
-    /// where the card has none either (`x1`, `x2` and so on), in this order and alone.
+    /// Opens a table that has the columns of `card`, by their names, in any order and among others. A table without a
+    /// header is accepted if the card's columns have no names either (`x1`, `x2` and so on); it has them in this order
+    /// and no others.
     ///
     /// # Errors
     ///
-    /// The file cannot be read, or has not all of the columns.
+    /// The file cannot be read, or lacks one of the columns.
     pub fn open(path: &Path, card: DataCard) -> Result<Self, DataError> {
         let file = File::open(path).map_err(|error| read_error(path, error))?;
         Self::of(path, Box::new(file), card)
     }
 
-    /// The same of what is in the file at `path`.
+    /// Opens a table whose text is read from `text`; `path` names it in errors.
     fn of(path: &Path, text: Box<dyn Read + Send>, card: DataCard) -> Result<Self, DataError> {
         let mut reader = reader(text, path)?;
         let mut first = StringRecord::new();
@@ -100,16 +101,17 @@ impl CsvFeatures {
         &self.unused
     }
 
-    /// How many of the rows read so far had nothing in them. They are at the end, and left out.
+    /// The number of blank rows read so far. They are at the end, and skipped.
     pub fn blank_rows(&self) -> usize {
         self.blank.map_or(0, |blank| blank.count)
     }
 
-    /// The features of the next rows, `most` at most, one after the other: `[rows, columns of the card]`. None at the end.
+    /// The features of the next rows, `most` at most: `[rows, columns of the card]`. Empty at the end.
     ///
     /// # Errors
     ///
-    /// A line has another number of cells than the first, or a cell is no finite number; names line and column.
+    /// A line has another number of cells than the first, or a cell is no finite number; the error names line and
+    /// column.
     pub fn next_rows(&mut self, most: usize) -> Result<Vec<f32>, DataError> {
         let mut features = Vec::new();
         let mut record = StringRecord::new();
@@ -152,7 +154,7 @@ impl CsvFeatures {
     }
 }
 
-/// Refuses a table without names, unless it can only be the columns of the card.
+/// Refuses a table without a header, unless the card's columns have no names either and are as many.
 fn check_nameless(card: &DataCard, width: usize, path: &Path) -> Result<(), DataError> {
     let wanted = card.columns().len();
     let is_nameless = card.columns().iter().enumerate().all(|(place, name)| *name == format!("x{}", place + 1));
@@ -225,7 +227,7 @@ mod tests {
         let mut table = open("sep=;\r\nb;a;note\r\n2;True;x\r\n4;FALSE;y\r\n;;\r\n;;\r\n", &["a", "b"]).unwrap();
         assert_eq!(table.next_rows(9).unwrap(), [1.0, 2.0, 0.0, 4.0]);
         assert_eq!((table.next_rows(9).unwrap(), table.blank_rows()), (Vec::new(), 2));
-        // A column that is not needed may stand there twice.
+        // A column that is not used may occur twice.
         assert_eq!(open("a,b,c,c\n1,2,3,4\n", &["a", "b"]).unwrap().next_rows(9).unwrap(), [1.0, 2.0]);
     }
 

@@ -1,4 +1,5 @@
-//! Which column of a table is the label, what the others are called, and whether the first line says so.
+//! The header of a table: the label column, the names of the others, and whether the first line is a header or a
+//! sample.
 //!
 //! ```text
 //!   5.1,3.5,1.4,setosa       numbers beside the label     a sample: the columns are called x1, x2, x3
@@ -18,38 +19,38 @@ use crate::DataError;
 use crate::csv_cells::{are_different_whole_numbers, count_up, feature, is_missing};
 use crate::csv_table::{CsvSource, LabelColumn, line};
 
-/// Names by which people know a label, in lower case.
+/// Usual names of a label, in lower case.
 const LABEL_NAMES: [&str; 6] = ["label", "labels", "target", "targets", "class", "y"];
 
 /// The columns of a table.
 #[derive(Debug, Default)]
 pub(crate) struct Layout {
-    /// Which column is the label, from 0.
+    /// The index of the label column, from 0.
     pub(crate) label: usize,
-    /// Columns, the label among them.
+    /// The number of columns, the label among them.
     pub(crate) width: usize,
-    /// The names of the others, in the order of the file.
+    /// The names of the columns other than the label, in the order of the file.
     pub(crate) names: Vec<String>,
-    /// What the first line calls the label; none where it is a sample.
+    /// The name of the label in the first line; `None` where that is a sample.
     pub(crate) header: Option<String>,
-    /// Who says which column is the label.
+    /// The label column as requested.
     asked: LabelColumn,
-    /// Whether a first line of numbers and a word at the label was taken for a header.
+    /// `true` if a first line of numbers and a word at the label was taken for a header.
     pub(crate) has_numbers_for_names: bool,
 }
 
-/// What the first line says.
+/// The kind of the first line.
 pub(crate) enum FirstLine {
     /// The names of the columns.
     Names(Layout),
     /// A sample.
     Sample(Layout),
-    /// Numbers, and a word as the label: what it is depends on the labels below.
+    /// Numbers, and a word as the label: a header or a sample, by the labels below.
     Unclear(Layout),
 }
 
 impl FirstLine {
-    /// Looks at the first line of a table.
+    /// Classifies the first line of a table.
     pub(crate) fn of(source: &CsvSource, first: &StringRecord) -> Result<Self, DataError> {
         let label = find_label(source, first)?;
         let reject = |reason: String| row(&source.path, first, reason);
@@ -95,7 +96,7 @@ impl FirstLine {
 }
 
 impl Layout {
-    /// A header.
+    /// The layout of a table with a header.
     fn named(source: &CsvSource, first: &StringRecord, label: usize) -> Result<Self, DataError> {
         let reject = |reason: String| row(&source.path, first, reason);
         check_names(first, label).map_err(reject)?;
@@ -112,7 +113,7 @@ impl Layout {
         })
     }
 
-    /// Makes a header of an unclear first line, or leaves it a sample, now that `labels`, those of all other lines, are known.
+    /// Takes an unclear first line for a header or a sample, given `labels`, those of all other lines.
     pub(crate) fn settle(self, source: &CsvSource, first: &StringRecord, labels: &[String]) -> Result<Self, DataError> {
         let word = first.get(self.label).unwrap_or_default();
         let is_class = labels.contains(&class_name(word));
@@ -148,12 +149,12 @@ impl Layout {
         Ok(self)
     }
 
-    /// What the label column is called; `y` where the table says nothing.
+    /// The name of the label column; `y` where the table has none.
     pub(crate) fn label_name(&self) -> &str {
         self.header.as_deref().filter(|name| !name.is_empty()).unwrap_or("y")
     }
 
-    /// Which column is the label, and why.
+    /// A description of the label column, and the reason that it was chosen.
     pub(crate) fn label_and_reason(&self) -> String {
         let place = self.label + 1;
         let column = match self.header.as_deref().filter(|name| !name.is_empty()) {
@@ -167,7 +168,7 @@ impl Layout {
         }
     }
 
-    /// What a person calls the label column: its place, and its name in the header.
+    /// The label column in a message: its place, and its name in the header.
     pub(crate) fn describe_label(&self) -> String {
         match &self.header {
             Some(name) => format!("{} ({name})", self.label + 1),
@@ -175,7 +176,7 @@ impl Layout {
         }
     }
 
-    /// What a person calls a column of the file: its place, and its name in the header.
+    /// A column of the file in a message: its place, and its name in the header.
     pub(crate) fn describe(&self, column: usize) -> String {
         let feature = if column > self.label { column - 1 } else { column };
         match (&self.header, self.names.get(feature)) {
@@ -185,7 +186,7 @@ impl Layout {
     }
 }
 
-/// The cells of a line beside the label.
+/// The cells of a line other than the label.
 fn beside(line: &StringRecord, label: usize) -> impl Iterator<Item = &str> {
     line.iter().enumerate().filter(move |(column, _)| *column != label).map(|(_, cell)| cell)
 }
@@ -208,7 +209,7 @@ fn find_label(source: &CsvSource, first: &StringRecord) -> Result<usize, DataErr
     }
 }
 
-/// Every column but the label has a name, and no two have the same.
+/// Checks that every column but the label has a name, and that no two have the same.
 fn check_names(header: &StringRecord, label: usize) -> Result<(), String> {
     let mut seen = BTreeSet::new();
     for (column, name) in header.iter().enumerate() {
@@ -226,12 +227,12 @@ fn check_names(header: &StringRecord, label: usize) -> Result<(), String> {
     Ok(())
 }
 
-/// What is wrong with a header in which a name stands twice.
+/// The error message for a header in which a name occurs twice.
 pub(crate) fn two_columns(name: &str) -> String {
     format!("the header has two columns `{name}`: give each its own name")
 }
 
-/// No other column has a name that says it is the label, where the last is taken because nobody says otherwise.
+/// Checks that no other column has a usual name of a label, where the last is taken by default.
 fn check_label(header: &StringRecord) -> Result<(), String> {
     let last = header.get(header.len() - 1).unwrap_or_default();
     let are_places = header.iter().any(|name| name.eq_ignore_ascii_case("x"));

@@ -1,7 +1,7 @@
 //! Tables of comma separated values: one sample per line, numbers and one label.
 //!
-//! What is read here are raw values and the words of the labels. What they mean to a model, a [`DataCard`] says: the
-//! table's own, or that of other peers, to whose columns and classes this table is then held by name.
+//! This module reads raw values and the words of the labels. A [`DataCard`] gives them meaning: the table's own, or
+//! that of other peers, whose columns and classes are then matched by name.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -18,7 +18,7 @@ use crate::csv_header::{FirstLine, Layout, row};
 use crate::objective::ObjectiveKind;
 use crate::{DataCard, DataError, Samples, TableSums, csv_classes, csv_columns};
 
-/// The largest table accepted, in numbers: 2 GiB of them.
+/// The most numbers in a table: 2 GiB of them.
 const CELLS_MAX: usize = 1 << 28;
 
 /// A table and its label column.
@@ -26,11 +26,11 @@ const CELLS_MAX: usize = 1 << 28;
 pub struct CsvSource {
     /// The file.
     pub path: PathBuf,
-    /// Which column is the label.
+    /// The label column.
     pub label: LabelColumn,
 }
 
-/// Which column of a table is the label.
+/// The choice of the label column.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub enum LabelColumn {
     /// The last one.
@@ -52,20 +52,20 @@ impl fmt::Display for LabelColumn {
     }
 }
 
-/// A table in memory as it stands in its file.
+/// A table in memory, with the raw values of its file.
 #[derive(Debug)]
 pub(crate) struct Table {
     path: PathBuf,
     layout: Layout,
     /// Row after row, without the label.
     raw: Vec<f64>,
-    /// By row, an index into `label_names`.
+    /// The label of each row, an index into `label_names`.
     labels: Vec<u32>,
-    /// The different labels, in the order in which they came.
+    /// The distinct labels, in the order in which they first occur.
     label_names: Vec<String>,
-    /// The line of the first label that is no number, and what it is.
+    /// The line of the first label that is no number, and the label.
     first_word: Option<(u64, String)>,
-    /// Rows of nothing at the end, which are left out.
+    /// Blank rows at the end, which are left out.
     blank: Option<BlankRows>,
 }
 
@@ -76,7 +76,7 @@ impl Table {
         Self::of(source, file)
     }
 
-    /// The same of what is in the file.
+    /// Reads a table from `file`; the path of `source` names it in errors.
     pub(crate) fn of(source: &CsvSource, file: impl Read + Send) -> Result<Self, DataError> {
         let path = &source.path;
         let mut reader = reader(file, path)?;
@@ -102,27 +102,27 @@ impl Table {
         rows.finish()
     }
 
-    /// Rows.
+    /// The number of rows.
     pub(crate) fn len(&self) -> usize {
         self.labels.len()
     }
 
-    /// Different labels.
+    /// The number of distinct labels.
     pub(crate) fn label_count(&self) -> usize {
         self.label_names.len()
     }
 
-    /// Where it is from.
+    /// The file of the table.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// Whether the names of its columns are its own, and not made up.
+    /// Returns `true` if the first line names the columns; else their names are generated.
     pub(crate) fn has_header(&self) -> bool {
         self.layout.header.is_some()
     }
 
-    /// What a person should know of how it was read: where names and label come from, what is left out.
+    /// Remarks for the user: the origin of names and label, and the rows left out.
     pub(crate) fn remarks(&self) -> Vec<String> {
         let path = self.path.display();
         let names = match &self.layout.header {
@@ -149,18 +149,18 @@ impl Table {
         names.into_iter().chain([label]).chain(blank).collect()
     }
 
-    /// The names of its columns.
+    /// The names of the columns.
     pub(crate) fn columns(&self) -> &[String] {
         &self.layout.names
     }
 
-    /// The card that this table has by itself, scaled by the samples at `train`.
+    /// The table's own card, scaled by the samples at `train`.
     pub(crate) fn card(&self, train: &[usize]) -> Result<DataCard, DataError> {
         let classes = csv_classes::in_order(&self.path, &self.label_names, self.len())?;
         self.card_of(&TableSums::of_classes(self.columns(), &self.raw, train, classes))
     }
 
-    /// The card that this table has by itself where its label is a quantity to be predicted.
+    /// The table's own card where its label is a quantity to predict, scaled by the samples at `train`.
     pub(crate) fn regression_card(&self, train: &[usize]) -> Result<DataCard, DataError> {
         let quantities = self.quantities()?;
         let mut ours = train.iter().map(|&row| quantities[row]);
@@ -177,7 +177,7 @@ impl Table {
         Ok(card.without_sites())
     }
 
-    /// What this table adds to the card of several sites: classes may be missing in it.
+    /// The table's contribution to the card of several sites: classes may be missing in it.
     pub(crate) fn sums(&self, objective: ObjectiveKind, train: &[usize]) -> Result<TableSums, DataError> {
         match objective {
             ObjectiveKind::Classification => {
@@ -192,7 +192,7 @@ impl Table {
         TableSums::of_quantity(self.columns(), &self.raw, train, (self.layout.label_name(), quantities))
     }
 
-    /// Its labels as numbers, row by row.
+    /// The labels as numbers, row by row.
     fn quantities(&self) -> Result<Vec<f64>, DataError> {
         if let Some((line, cell)) = &self.first_word {
             let (path, column) = (self.path.clone(), self.layout.describe_label());
@@ -202,7 +202,7 @@ impl Table {
         Ok(self.labels.iter().map(|&label| values[label as usize]).collect())
     }
 
-    /// Its samples as the card has them.
+    /// The samples in the columns, classes and scaling of the card.
     pub(crate) fn samples(self, card: &DataCard) -> Result<Samples, DataError> {
         let order = csv_columns::match_to(&self, card)?;
         let features = self.features(card, &order);
@@ -215,7 +215,7 @@ impl Table {
         Samples::new(card.shape(), card.classes().len(), features, labels)
     }
 
-    /// Row after row, as the card scales them; `order` says where each of its columns is here.
+    /// The features row after row, scaled by the card; `order` has the place in this table of each of its columns.
     fn features(&self, card: &DataCard, order: &[usize]) -> Vec<f32> {
         let width = self.columns().len();
         let scaled = |row: &[f64], column: usize| card.scale(column, row[order[column]]);
@@ -227,7 +227,7 @@ impl Table {
 /// The lines read so far.
 struct Rows {
     table: Table,
-    /// The different labels, by name.
+    /// The index of each distinct label.
     numbers: BTreeMap<String, u32>,
 }
 
@@ -283,7 +283,7 @@ impl Rows {
         Ok(())
     }
 
-    /// Takes the first line, of which it was not clear what it is, for a header or for the first sample.
+    /// Takes an unclear first line for a header or for the first sample.
     fn settle(&mut self, source: &CsvSource, first: &StringRecord) -> Result<(), DataError> {
         let layout = std::mem::take(&mut self.table.layout);
         self.table.layout = layout.settle(source, first, &self.table.label_names)?;
@@ -305,7 +305,7 @@ impl Rows {
         let names = &mut self.table.label_names;
         *self.numbers.entry(label).or_insert_with_key(|label| {
             names.push(label.clone());
-            // A table has fewer rows than that, and no more labels than rows.
+            // A table has at most `CELLS_MAX` rows, and no more labels than rows.
             names.len() as u32 - 1
         })
     }

@@ -1,10 +1,10 @@
-//! Numbers that survive being written as text.
+//! Decimal numbers that are unchanged by writing and reading as text.
 
 use std::fmt;
 
 use serde::{Deserialize, Deserializer, Serialize, Serializer};
 
-/// Significant digits: few enough that a reader of text which is off by the last bit finds the same number.
+/// The number of significant digits: few enough that a reader that errs in the last bit finds the same number.
 const DIGITS: usize = 12;
 
 /// A number of twelve significant decimal digits: the same in every file and on every machine.
@@ -12,7 +12,7 @@ const DIGITS: usize = 12;
 pub struct Decimal(f64);
 
 impl Decimal {
-    /// The nearest to `value`. What is not finite stays so.
+    /// The nearest such number to `value`. Values that are not finite stay so.
     pub fn rounded(value: f64) -> Self {
         // Rust reads and writes decimal numbers exactly.
         Self(format!("{value:.*e}", DIGITS - 1).parse().unwrap_or(value))

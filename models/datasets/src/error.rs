@@ -1,10 +1,10 @@
-//! What can be wrong with data.
+//! Errors of data.
 
 use std::path::{Path, PathBuf};
 
 use crate::{CardDifference, CardError, SampleShape, UnknownCharacter};
 
-/// Why data cannot be used; every variant names the place.
+/// Errors of reading and checking data; every variant names the place.
 #[derive(Debug, thiserror::Error)]
 pub enum DataError {
     /// The text names no data source.
@@ -17,10 +17,10 @@ pub enum DataError {
     Read {
         /// The file.
         path: PathBuf,
-        /// What the system says.
+        /// The error of the system.
         error: std::io::Error,
     },
-    /// There are no columns to add up.
+    /// The data are no table, so there are no sums of columns.
     #[error("{data} is no table: its card is the same at all sites, or of one of them; only those of csv:FILE add up")]
     NoTable {
         /// The data.
@@ -29,17 +29,17 @@ pub enum DataError {
     /// Neither a file nor its compressed form exists.
     #[error("{} has no {name} and no {name}.gz", directory.display())]
     Missing {
-        /// Where the file should be.
+        /// The directory that should have the file.
         directory: PathBuf,
-        /// Its name.
+        /// The name of the file.
         name: &'static str,
     },
-    /// A file is not in the format its name promises.
+    /// A file is not in the format that its name implies.
     #[error("{} is not an IDX file of {wanted}: it starts with {found:#010x}, not {expected:#010x}", path.display())]
     Magic {
         /// The file.
         path: PathBuf,
-        /// What the file should hold.
+        /// The content that the file should have.
         wanted: &'static str,
         /// The number it should start with.
         expected: u32,
@@ -87,23 +87,23 @@ pub enum DataError {
     NoSuchClass {
         /// The file.
         path: PathBuf,
-        /// Which image, from 0.
+        /// The image, counted from 0.
         image: usize,
-        /// Its label.
+        /// The label of the image.
         label: u8,
-        /// How many classes there are.
+        /// The number of classes.
         classes: usize,
     },
-    /// Two files that belong together do not.
+    /// A file of images and its file of labels have different counts.
     #[error("{} holds {images} images, but {} holds {labels} labels", image_file.display(), label_file.display())]
     Counts {
         /// The file of images.
         image_file: PathBuf,
-        /// How many images it holds.
+        /// The number of images.
         images: usize,
         /// The file of labels.
         label_file: PathBuf,
-        /// How many labels it holds.
+        /// The number of labels.
         labels: usize,
     },
     /// The training images and the test images have different sizes.
@@ -123,7 +123,7 @@ pub enum DataError {
         path: PathBuf,
         /// The line, counted from 1.
         line: u64,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
     /// A cell of a table is no number.
@@ -135,7 +135,7 @@ pub enum DataError {
         line: u64,
         /// The column, counted from 1, with its name if it has one.
         column: String,
-        /// What the cell holds.
+        /// The text of the cell.
         cell: String,
     },
     /// A sample has no label.
@@ -150,7 +150,7 @@ pub enum DataError {
         line: u64,
         /// The column, counted from 1, with its name if it has one.
         column: String,
-        /// What the cell holds.
+        /// The text of the cell.
         cell: String,
     },
     /// A table has no such column.
@@ -160,9 +160,9 @@ pub enum DataError {
         path: PathBuf,
         /// The column asked for.
         wanted: String,
-        /// How many columns there are.
+        /// The number of columns.
         columns: usize,
-        /// Their names, or that they have none.
+        /// The names of the columns, or that they have none.
         names: String,
     },
     /// The label column does not hold classes.
@@ -174,9 +174,9 @@ pub enum DataError {
     Continuous {
         /// The file.
         path: PathBuf,
-        /// How many different labels there are.
+        /// The number of distinct labels.
         classes: usize,
-        /// What gives it away.
+        /// The reason for the suspicion.
         reason: String,
     },
     /// A label is no number, where a quantity is to be predicted.
@@ -192,7 +192,7 @@ pub enum DataError {
         line: u64,
         /// The column, counted from 1, with its name if it has one.
         column: String,
-        /// What the cell holds.
+        /// The text of the cell.
         cell: String,
     },
     /// The quantity that is to be predicted never varies.
@@ -209,14 +209,14 @@ pub enum DataError {
         /// The data source.
         data: String,
     },
-    /// The samples have a class that the task has not.
+    /// The samples have a class that is not on the task's card.
     #[error("{} has the class `{class}`, which the task has not: its classes are {known}", path.display())]
     ForeignClass {
         /// The file.
         path: PathBuf,
         /// The class.
         class: String,
-        /// Some of the task's.
+        /// Some of the task's classes.
         known: String,
     },
     /// The columns are not those of the task.
@@ -230,10 +230,10 @@ pub enum DataError {
         path: PathBuf,
         /// The first difference.
         difference: String,
-        /// Whether its columns have names of their own.
+        /// `true` if the file has a header.
         has_header: bool,
     },
-    /// The samples are of another kind than the task's.
+    /// The samples are of another kind than the task's card describes.
     #[error("{data} does not fit the task: {difference}")]
     Foreign {
         /// The data source.
@@ -241,22 +241,22 @@ pub enum DataError {
         /// The first difference.
         difference: CardDifference,
     },
-    /// The file has no meaning by itself that can be told to others.
+    /// The card of the file cannot be made.
     #[error("{} cannot be used: {reason}", path.display())]
     Card {
         /// The file.
         path: PathBuf,
-        /// What is wrong.
+        /// The reason.
         reason: CardError,
     },
-    /// There is too little to train on and to test on.
+    /// There are too few samples or classes to train and evaluate.
     #[error("{} holds {samples} samples in {classes} classes: at least 5 samples and 2 classes are needed", path.display())]
     TooFew {
         /// The file.
         path: PathBuf,
-        /// How many samples it holds.
+        /// The number of samples.
         samples: usize,
-        /// In how many classes.
+        /// The number of classes.
         classes: usize,
     },
     /// A text is not in Unicode.
@@ -269,10 +269,10 @@ pub enum DataError {
         path: PathBuf,
         /// The line, counted from 1.
         line: usize,
-        /// Where in the file, counted from 0.
+        /// The place in the file, counted from 0.
         byte: usize,
     },
-    /// A text has a character that the task has not.
+    /// A text has a character that is not in the task's vocabulary.
     #[error(
         "{}, {error} of the task, which has {known} characters: replace it there, or let all peers train on bytes \
          (text:FILE,tokens=bytes)",
@@ -281,9 +281,9 @@ pub enum DataError {
     UnknownCharacter {
         /// The file.
         path: PathBuf,
-        /// The characters of the task.
+        /// The number of characters in the task's vocabulary.
         known: usize,
-        /// Which character, and where.
+        /// The character, and its place.
         error: UnknownCharacter,
     },
     /// A text has too many different characters.
@@ -296,14 +296,14 @@ pub enum DataError {
         /// The file.
         path: PathBuf,
     },
-    /// A text is too short to train on and to judge by.
+    /// A text is too short to train on and to evaluate.
     #[error("{} has {tokens} tokens: a text needs at least {least}", path.display())]
     ShortText {
         /// The file.
         path: PathBuf,
-        /// How many it has.
+        /// The number of tokens.
         tokens: usize,
-        /// How many are needed.
+        /// The number of tokens needed.
         least: usize,
     },
     /// A text is too long to be kept in memory.
@@ -314,14 +314,14 @@ pub enum DataError {
         /// The bytes accepted.
         max: usize,
     },
-    /// Features and labels do not go together.
+    /// The numbers of features and labels do not fit.
     #[error("{labels} labels of samples of shape {shape} do not go with {features} numbers")]
     Lengths {
         /// The shape of one sample.
         shape: SampleShape,
-        /// How many labels there are.
+        /// The number of labels.
         labels: usize,
-        /// How many numbers there are.
+        /// The number of features.
         features: usize,
     },
     /// A label is not below the number of classes.
@@ -334,7 +334,7 @@ pub enum DataError {
         /// The number of classes.
         classes: usize,
     },
-    /// A feature is infinite or no number.
+    /// A feature is infinite or not a number.
     #[error("sample {sample} has a feature {feature} that is not finite")]
     NotFinite {
         /// The sample, counted from 0.
@@ -342,12 +342,12 @@ pub enum DataError {
         /// The feature, counted from 0.
         feature: usize,
     },
-    /// The data that comes with the program is damaged.
+    /// The embedded data set is damaged.
     #[error("the embedded digits are damaged: {0}")]
     Embedded(String),
 }
 
-/// Advice for a path in which the shell has not replaced `~`: ` (...)`.
+/// Advice for a path that begins with an unexpanded `~`: ` (...)`.
 fn advice_on_tilde(path: &Path) -> &'static str {
     if path.starts_with("~") { " (a shell leaves ~ behind a colon as it is: write $HOME in its place)" } else { "" }
 }

@@ -1,7 +1,8 @@
-//! Sums of floating-point numbers without rounding: the same whatever the order of the numbers, and however they are divided among sites.
+//! Sums of floating-point numbers without rounding: independent of the order of the numbers and of their division among
+//! sites.
 //!
-//! A finite `f64` is `m * 2^e` with a whole `m` of 53 bits at most. Numbers with one `e` are added as whole numbers, so nothing is rounded
-//! until somebody asks for a mean or a deviation; that is then a function of exact numbers:
+//! A finite `f64` is `m * 2^e` with a whole `m` of 53 bits at most. Numbers with one `e` are added as whole numbers, so
+//! nothing is rounded until a mean or a deviation is computed. Either is then a function of exact numbers:
 //!
 //! ```text
 //!   mean      = S / n                              S   sum of n numbers
@@ -16,13 +17,14 @@ use std::str::FromStr;
 use num_bigint::{BigInt, BigUint, Sign};
 use serde::{Deserialize, Serialize};
 
-/// Bits of a result before its last rounding: more than the 53 of an `f64` by some.
+/// The bits of a result before its last rounding: somewhat more than the 53 of an `f64`.
 const WORKING_BITS: i64 = 66;
 /// A sum of the squares of 2^64 numbers is below 2^(2 * 1024 + 64) and a multiple of 2^(-2 * 1074).
 const EXPONENT_MAX: i64 = 2 * 1074;
 const BITS_MAX: u64 = 2 * (1024 + 1074) + 64;
 
-/// `mantissa * 2^exponent`, exactly; the mantissa is odd, or both are 0. As text a hexadecimal number, such as `-0x1f3p-12`.
+/// `mantissa * 2^exponent`, exactly; the mantissa is odd, or both are 0. Written as a hexadecimal number, such as
+/// `-0x1f3p-12`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
 pub(crate) struct Dyadic {
@@ -30,7 +32,7 @@ pub(crate) struct Dyadic {
     exponent: i64,
 }
 
-/// Text that is no number of this kind, or one that no sum can be.
+/// Text that is no exact sum, or one out of the range of such sums.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("{0:?} is no exact sum: it is written as -0x1f3p-12, within what sums of 64-bit numbers can be")]
 pub struct NotExact(String);
@@ -39,7 +41,7 @@ impl Dyadic {
     fn new(mantissa: BigInt, exponent: i64) -> Self {
         match mantissa.trailing_zeros() {
             None => Self::default(),
-            // Bits of something in memory.
+            // The number of zero bits of a value in memory fits.
             Some(zeros) => Self { mantissa: mantissa >> zeros, exponent: exponent + zeros as i64 },
         }
     }
@@ -57,7 +59,7 @@ impl Dyadic {
     }
 }
 
-/// Of many numbers how many they are, their sum and that of their squares.
+/// The exact sum of numbers, and that of their squares.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct Moments {
@@ -66,7 +68,7 @@ pub(crate) struct Moments {
 }
 
 impl Moments {
-    /// Those of finite numbers, in time O(numbers) and memory O(different exponents).
+    /// The moments of finite numbers, in time O(numbers) and memory O(distinct exponents).
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut bins: BTreeMap<i64, Bin> = BTreeMap::new();
         for value in values {
@@ -84,12 +86,12 @@ impl Moments {
         moments
     }
 
-    /// Those of these numbers and others.
+    /// The moments of these numbers and others together.
     pub(crate) fn plus(&self, other: &Self) -> Self {
         Self { sum: self.sum.plus(&other.sum), squares: self.squares.plus(&other.squares) }
     }
 
-    /// Whether `count` numbers can have them: their variance is not negative.
+    /// Returns `true` if `count` numbers can have these moments: their variance is not negative.
     pub(crate) fn can_be_of(&self, count: u64) -> bool {
         self.squares.mantissa.sign() != Sign::Minus && self.variance_numerator(count).mantissa.sign() != Sign::Minus
     }
@@ -99,14 +101,14 @@ impl Moments {
         quotient(&self.sum.mantissa, self.sum.exponent, count)
     }
 
-    /// The standard deviation of `count` numbers, at least 1, with `count` below the fraction line, to within one unit in the last place; 0
-    /// where all are equal.
+    /// The population standard deviation of `count` numbers, at least 1, to within one unit in the last place; 0 where
+    /// all are equal.
     pub(crate) fn deviation(&self, count: u64) -> f64 {
         let Dyadic { mantissa, exponent } = self.variance_numerator(count);
         if mantissa.sign() != Sign::Plus {
             return 0.0;
         }
-        // An even exponent, and twice as many bits as the root needs.
+        // The shift makes the exponent even, and the bits twice as many as the root needs.
         let wanted = (2 * (WORKING_BITS + 1) - mantissa.bits() as i64).max(0);
         let shift = wanted + (exponent - wanted).rem_euclid(2);
         let root = (mantissa << shift.unsigned_abs()).sqrt();
@@ -124,7 +126,7 @@ impl Moments {
 #[derive(Default)]
 struct Bin {
     sum: i128,
-    /// Squares have up to 106 bits: the lower 64 of each, and the others.
+    /// The sum of the lower 64 bits of each square; squares have up to 106 bits, and `high_squares` takes the others.
     low_squares: u128,
     high_squares: u128,
 }
@@ -157,14 +159,14 @@ fn quotient(mantissa: &BigInt, exponent: i64, divisor: u64) -> f64 {
     let by = shift.unsigned_abs();
     let (numerator, divisor) = if shift > 0 { (magnitude << by, divisor) } else { (magnitude.clone(), divisor << by) };
     let whole = &numerator / &divisor;
-    // What is cut off must not look like a tie.
+    // A last bit marks a remainder, so that a truncated value does not look like a tie.
     let is_cut = &whole * &divisor != numerator;
     let bits = u128::try_from(&whole).unwrap_or_default() | u128::from(is_cut);
     let value = scaled(bits as f64, exponent - shift);
     if mantissa.sign() == Sign::Minus { -value } else { value }
 }
 
-/// `value * 2^exponent`, in steps that neither overflow nor vanish before the result does.
+/// `value * 2^exponent`, in steps that neither overflow nor underflow before the result does.
 fn scaled(mut value: f64, mut exponent: i64) -> f64 {
     const STEP: i64 = 1000;
     while exponent != 0 && value != 0.0 && value.is_finite() {

@@ -10,7 +10,7 @@ use crate::DataError;
 
 /// One open file.
 pub(crate) struct GzippedFile {
-    /// Which one of the two it is.
+    /// The path that was opened, with or without `.gz`.
     pub(crate) path: PathBuf,
     bytes: Box<dyn Read>,
 }
@@ -30,7 +30,7 @@ impl GzippedFile {
         Err(DataError::Missing { directory: directory.to_owned(), name })
     }
 
-    /// What is read from `file`, which is at `path`.
+    /// The file at `path`, whose content is read from `file`.
     pub(super) fn of(path: PathBuf, gzipped: bool, file: impl BufRead + 'static) -> Self {
         let bytes: Box<dyn Read> = if gzipped { Box::new(GzDecoder::new(file)) } else { Box::new(file) };
         Self { path, bytes }
@@ -40,7 +40,8 @@ impl GzippedFile {
     pub(crate) fn read_up_to(&mut self, limit: usize) -> Result<Vec<u8>, DataError> {
         let mut bytes = Vec::new();
         match self.bytes.by_ref().take(limit as u64).read_to_end(&mut bytes) {
-            // A cut gzip stream is an error of its own kind, but what matters is what is missing.
+            // A truncated gzip stream is a different error; here it ends early, and the caller counts the missing
+            // bytes.
             Err(error) if error.kind() != ErrorKind::UnexpectedEof => {
                 Err(DataError::Read { path: self.path.clone(), error })
             }

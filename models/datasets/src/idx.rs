@@ -1,8 +1,8 @@
 //! IDX, the format of MNIST and its relatives: a magic number, big-endian sizes, then bytes.
 //!
-//! A directory holds four files under the names MNIST was published with, plain or gzipped, or under those that
-//! archives of it have, with a dot in place of the last dash but one (`train-images.idx3-ubyte`). Nothing
-//! in a header is believed: memory grows only as bytes arrive.
+//! A directory holds four files under the names MNIST was published with, plain or gzipped. Archives of it have a dot
+//! in place of the last dash but one (`train-images.idx3-ubyte`), which is accepted too. No header is trusted: memory
+//! grows only as bytes arrive.
 
 use std::path::{Path, PathBuf};
 
@@ -16,7 +16,7 @@ const IMAGE_MAGIC: u32 = 0x0000_0803;
 /// The largest file accepted, in values: sixteen times MNIST's training images.
 const VALUES_MAX: usize = 1 << 30;
 
-/// From bytes to `[-1, 1]`. Constants, so that peers with different files agree.
+/// The map from bytes to `[-1, 1]`. Constants, so that peers with different files agree.
 pub(crate) const SCALING: (f32, f32) = (2.0 / 255.0, -1.0);
 
 /// Training samples and test samples of `directory`.
@@ -131,7 +131,7 @@ mod tests {
 
     use super::*;
 
-    /// So many images of 2 by 3, or their labels.
+    /// An IDX file of `count` images of 2 by 3, or of their labels.
     fn idx(count: u32, is_image: bool) -> Vec<u8> {
         let sizes: Vec<u32> = if is_image { vec![IMAGE_MAGIC, count, 2, 3] } else { vec![LABEL_MAGIC, count] };
         let values = count * if is_image { 6 } else { 1 };

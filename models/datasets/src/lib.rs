@@ -1,7 +1,8 @@
-//! Samples for Mingle, and where they come from. One file format per file.
+//! Samples for Mingle, and their sources. One file format per file.
 //!
-//! A name such as `digits` or `csv:FILE` is a [`DataSource`]. What it holds is [`RawData`] until somebody says what columns and classes
-//! mean: a [`DataCard`], which all sites of a swarm share. Then they are [`Samples`], some to train on and some held out.
+//! A name such as `digits` or `csv:FILE` is a [`DataSource`]. Its content is [`RawData`]; a [`DataCard`], which all
+//! sites of a swarm share, gives meaning to columns and classes. With a card the data become [`Samples`], some to train
+//! on and some held out.
 //!
 //! ```
 //! use mingle_datasets::DataSource;

@@ -1,18 +1,18 @@
-//! What a model is to say of a sample: its class, or a quantity.
+//! The objective of a model: to predict the class of a sample, or a quantity.
 
 use std::fmt;
 use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-/// What is learnt, as written by the user: `classification` or `regression`.
+/// The kind of objective, as written by the user: `classification` or `regression`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ObjectiveKind {
     /// The class of a sample.
     #[default]
     Classification,
-    /// A number.
+    /// A quantity of a sample.
     Regression,
 }
 
@@ -21,13 +21,13 @@ pub enum ObjectiveKind {
 #[error("unknown task {0:?}: write classification or regression")]
 pub struct UnknownObjective(String);
 
-/// What is learnt, and with how many outputs.
+/// The objective of a model, with the number of its outputs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Objective {
     /// The class with the largest of so many logits; the loss is the cross-entropy.
     Classification {
-        /// How many there are.
+        /// The number of classes.
         classes: usize,
     },
     /// One number, standardised; the loss is the mean squared error.
@@ -35,7 +35,7 @@ pub enum Objective {
 }
 
 impl Objective {
-    /// The outputs of a model for it.
+    /// The number of outputs of a model.
     pub const fn outputs(self) -> usize {
         match self {
             Self::Classification { classes } => classes,
@@ -43,7 +43,7 @@ impl Objective {
         }
     }
 
-    /// Which of the two it is.
+    /// The kind of objective.
     pub const fn kind(self) -> ObjectiveKind {
         match self {
             Self::Classification { .. } => ObjectiveKind::Classification,

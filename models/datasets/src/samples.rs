@@ -13,7 +13,7 @@ use crate::{DataError, Tokens};
 pub enum SampleShape {
     /// A row of numbers.
     Flat {
-        /// How many.
+        /// The number of features.
         features: usize,
     },
     /// An image, stored channel by channel and row by row.
@@ -27,7 +27,7 @@ pub enum SampleShape {
     },
     /// A token of a text. A model sees windows of them.
     Text {
-        /// What a token is.
+        /// The kind of token.
         tokens: Tokens,
     },
 }
@@ -68,13 +68,13 @@ pub struct Samples {
 /// The quantities that a regression predicts.
 #[derive(Clone, Debug, PartialEq)]
 struct Targets {
-    /// Standardised, by sample.
+    /// The standardised targets, by sample.
     values: Vec<f32>,
-    /// By what they were divided.
+    /// The deviation by which they were divided.
     deviation: f64,
 }
 
-/// The classes of a regression, only for sharing samples out: the tenths of the samples by their targets.
+/// The number of classes of a regression, tenths of the samples by their targets. They only serve to partition samples.
 const TENTHS: usize = 10;
 
 #[derive(Clone, Debug, PartialEq)]
@@ -83,7 +83,7 @@ pub(crate) enum Features {
     Numbers(Vec<f32>),
     /// Pixels; the number is `pixel * scale + offset`.
     Pixels { pixels: Vec<u8>, scale: f32, offset: f32 },
-    /// Tokens of a text: the labels, each of which follows from those before it.
+    /// Tokens of a text: the labels, each to be predicted from those before it.
     Labels,
 }
 
@@ -115,12 +115,12 @@ impl Samples {
         Self::checked(shape, classes, Features::Numbers(features), labels)
     }
 
-    /// Samples of a regression: rows of numbers, and a standardised target for each, which was divided by `deviation`. Their
-    /// labels are the tenths that they lie in by their targets, so that they can be shared out as classes are.
+    /// Samples of a regression: rows of numbers, and a standardised target for each, which was divided by `deviation`.
+    /// Their labels are the tenths that their targets fall in, so that they can be partitioned as classes are.
     ///
     /// # Errors
     ///
-    /// As [`Samples::new`]; [`DataError::NotFinite`] for a target that is not finite names the feature behind the last.
+    /// As [`Samples::new`]. [`DataError::NotFinite`] for a target that is not finite names the feature after the last.
     pub fn of_regression(
         shape: SampleShape,
         features: Vec<f32>,
@@ -175,7 +175,7 @@ impl Samples {
         Ok(Self { shape, classes, features, labels, targets: None })
     }
 
-    /// The same samples among more classes.
+    /// The same samples, with at least `classes` classes.
     pub(crate) fn with_classes(mut self, classes: usize) -> Self {
         self.classes = self.classes.max(classes);
         self
@@ -186,17 +186,17 @@ impl Samples {
         self.labels.len()
     }
 
-    /// Whether there are no samples.
+    /// Returns `true` if there are no samples.
     pub fn is_empty(&self) -> bool {
         self.labels.is_empty()
     }
 
-    /// Whether they are a text: neighbours belong together, and nothing comes before the first.
+    /// Returns `true` if the samples are a text, in which their order matters.
     pub fn is_text(&self) -> bool {
         matches!(self.shape, SampleShape::Text { .. })
     }
 
-    /// How many of them can be predicted: all, but for the first token of a text.
+    /// The number of samples that can be predicted: all but the first token of a text.
     pub fn predictable(&self) -> usize {
         self.len() - usize::from(self.is_text() && !self.is_empty())
     }
@@ -212,7 +212,7 @@ impl Samples {
         self.classes
     }
 
-    /// What is learnt from them.
+    /// The objective of training on these samples.
     pub fn objective(&self) -> Objective {
         match self.targets {
             None => Objective::Classification { classes: self.classes },
@@ -220,7 +220,7 @@ impl Samples {
         }
     }
 
-    /// The standardised target of each sample, and what it was divided by; none of a classification.
+    /// The standardised target of each sample, and the deviation by which it was divided; `None` for a classification.
     pub fn targets(&self) -> Option<(&[f32], f64)> {
         self.targets.as_ref().map(|targets| (targets.values.as_slice(), targets.deviation))
     }
@@ -230,7 +230,7 @@ impl Samples {
         &self.labels
     }
 
-    /// How many samples each class has.
+    /// The number of samples of each class.
     pub fn class_counts(&self) -> Vec<usize> {
         let mut counts = vec![0; self.classes];
         for &label in &self.labels {
@@ -239,7 +239,7 @@ impl Samples {
         counts
     }
 
-    /// The features of one sample, as a model sees them.
+    /// The features of one sample, as passed to a model.
     ///
     /// # Panics
     ///
@@ -287,11 +287,11 @@ impl Samples {
         batch
     }
 
-    /// Windows of so many tokens of a text, row after row, and the token that follows each.
+    /// Windows of `length` tokens of a text, row after row, and for each of their tokens the one that follows it.
     ///
     /// # Panics
     ///
-    /// When a window or the token that follows it ends behind [`Samples::len`].
+    /// When a window or the token that follows it ends after [`Samples::len`].
     pub fn windows(&self, starts: impl Iterator<Item = usize>, length: usize) -> (Vec<f32>, Vec<u16>) {
         let (mut seen, mut following) = (Vec::new(), Vec::new());
         for start in starts {

@@ -1,4 +1,4 @@
-//! Where samples come from, by name, and the part nobody trains on.
+//! Data sources by name, and the held-out part of their samples.
 
 use std::fmt;
 use std::num::NonZeroUsize;
@@ -18,7 +18,7 @@ use crate::{CardDifference, DataCard, DataError, SampleShape, Samples, TableSums
 /// The samples held out of the 1,797 digits, about a fifth.
 const DIGITS_TEST: usize = 360;
 
-/// A table needs one test sample among five.
+/// The least samples of a table, and the inverse of the share held out: one in five.
 const SAMPLES_MIN: usize = 5;
 
 /// A data source, as written by the user.
@@ -54,18 +54,18 @@ pub enum DataSource {
     Text(TextSource),
 }
 
-/// Samples to train on and samples to judge by, of one shape and the same classes.
+/// Samples to train on and samples to evaluate on, of one shape and the same classes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct DataSet {
-    /// What peers share out and train on.
+    /// The samples that peers partition and train on.
     pub train: Samples,
-    /// What no peer trains on.
+    /// The held-out samples, on which no peer trains.
     pub test: Samples,
-    /// What features and labels mean. Peers with different files compare these.
+    /// The meaning of features and labels. Peers with different files compare their cards.
     pub card: DataCard,
 }
 
-/// What a source holds, before it is known what it means to the others.
+/// The content of a source, before a card gives it meaning.
 #[derive(Debug)]
 pub struct RawData {
     source: DataSource,
@@ -76,7 +76,7 @@ pub struct RawData {
 #[allow(clippy::large_enum_variant)]
 #[derive(Debug)]
 enum Raw {
-    /// A set whose pixels mean the same to everybody, and whose classes are numbers: the training part and, where the
+    /// Images whose pixels have a fixed scaling and whose classes are numbers: the training part and, where the
     /// publisher chose one, the test part.
     Images {
         train: Samples,
@@ -88,10 +88,10 @@ enum Raw {
 }
 
 impl DataSource {
-    /// Reads everything into memory, to be used by itself: columns, classes and scaling are this source's own.
+    /// Reads everything into memory, to be used alone: columns, classes and scaling are this source's own.
     ///
-    /// The test part is the one published with IDX data (`t10k-*`) and CIFAR-10; of the digits 360 and of a
-    /// table a fifth are set aside, chosen by `seed`.
+    /// The test part is the one published with IDX data (`t10k-*`) and CIFAR-10, and the last tenth of a text. Of the
+    /// digits 360 and of a table a fifth are held out, chosen by `seed`.
     ///
     /// # Errors
     ///
@@ -100,7 +100,7 @@ impl DataSource {
         self.load_for(ObjectiveKind::Classification, seed)
     }
 
-    /// The same, to learn classes or a quantity.
+    /// Reads everything into memory, to be used alone, for the prediction of classes or a quantity.
     ///
     /// # Errors
     ///
@@ -138,7 +138,8 @@ impl DataSource {
         Ok(RawData { source: self.clone(), raw })
     }
 
-    /// Whether everybody who names this source has the same columns, classes and scaling, whatever is in the files.
+    /// Returns `true` if all peers that name this source have the same columns, classes and scaling, whatever the files
+    /// hold.
     pub fn means_the_same_everywhere(&self) -> bool {
         match self {
             Self::Digits | Self::Cifar10(_) => true,
@@ -149,7 +150,7 @@ impl DataSource {
 }
 
 impl RawData {
-    /// Whether everybody who names this source has the same card.
+    /// Returns `true` if all peers that name this source have the same card.
     pub fn means_the_same_everywhere(&self) -> bool {
         self.source.means_the_same_everywhere()
     }
@@ -163,7 +164,7 @@ impl RawData {
         }
     }
 
-    /// The samples that are left to train on when those to judge by are set aside; of a text tokens.
+    /// The number of training samples that remain when the test part is held out; for a text, of tokens.
     pub fn training_samples(&self) -> usize {
         match &self.raw {
             Raw::Images { train, test: Some(_), .. } => train.len(),
@@ -173,7 +174,7 @@ impl RawData {
         }
     }
 
-    /// What a person should know of how it was read.
+    /// Remarks for the user on how the data were read.
     pub fn remarks(&self) -> Vec<String> {
         match &self.raw {
             Raw::Table(table) => table.remarks(),
@@ -181,13 +182,13 @@ impl RawData {
         }
     }
 
-    /// The card that these data have by themselves. A table is scaled by the mean and the deviation of the samples that
-    /// are left to train on when a fifth is set aside by `seed`.
+    /// The data's own card. A table is scaled by the mean and the deviation of the training samples that remain when a
+    /// fifth is held out by `seed`.
     ///
     /// # Errors
     ///
-    /// [`DataError::TooFew`] and [`DataError::Continuous`] when there are no classes to learn; [`DataError::Card`] for names that cannot be
-    /// used.
+    /// [`DataError::TooFew`] and [`DataError::Continuous`] when there are no classes to learn; [`DataError::Card`] for
+    /// names that are not valid.
     pub fn card(&self, seed: u64) -> Result<DataCard, DataError> {
         match &self.raw {
             Raw::Images { card, .. } => Ok(card.clone()),
@@ -200,12 +201,12 @@ impl RawData {
         }
     }
 
-    /// The card that these data have by themselves, to learn classes or a quantity.
+    /// The data's own card, for the prediction of classes or a quantity.
     ///
     /// # Errors
     ///
-    /// Those of [`card`](Self::card), and for a quantity [`DataError::Target`] and [`DataError::ConstantTarget`] where the label is
-    /// none, [`DataError::NoTarget`] for images.
+    /// Those of [`card`](Self::card). For a quantity [`DataError::Target`] and [`DataError::ConstantTarget`] where the
+    /// label is none, and [`DataError::NoTarget`] for data other than a table.
     pub fn card_for(&self, objective: ObjectiveKind, seed: u64) -> Result<DataCard, DataError> {
         match (objective, &self.raw) {
             (ObjectiveKind::Classification, _) => self.card(seed),
@@ -220,13 +221,13 @@ impl RawData {
         }
     }
 
-    /// What a table adds to the card of several sites: exact sums over the samples that are left to train on when a fifth is set aside by
-    /// `seed`.
+    /// A table's contribution to the card of several sites: exact sums over the training samples that remain when a
+    /// fifth is held out by `seed`.
     ///
     /// # Errors
     ///
-    /// [`DataError::NoTable`] of other data; [`DataError::TooFew`] for fewer than five rows; [`DataError::Continuous`] and
-    /// [`DataError::Target`] where the label is no class, or no quantity.
+    /// [`DataError::NoTable`] for other data; [`DataError::TooFew`] for fewer than five rows; [`DataError::Continuous`]
+    /// and [`DataError::Target`] where the label is no class, or no quantity.
     pub fn sums(&self, objective: ObjectiveKind, seed: u64) -> Result<TableSums, DataError> {
         let Raw::Table(table) = &self.raw else { return Err(DataError::NoTable { data: self.source.to_string() }) };
         check_size(table)?;
@@ -234,12 +235,12 @@ impl RawData {
         table.sums(objective, &train)
     }
 
-    /// The samples, in the columns, the classes and the scaling of `card`. Columns of a table are found by their names;
-    /// classes may be missing in it.
+    /// The samples in the columns, classes and scaling of `card`. Columns of a table are found by their names; classes
+    /// may be missing in it.
     ///
     /// # Errors
     ///
-    /// The data have a column or a class that the card has not, or not all of its columns, or are of another kind.
+    /// The data have a column or a class that is not on the card, lack one of its columns, or are of another kind.
     pub fn data_set(self, card: &DataCard, seed: u64) -> Result<DataSet, DataError> {
         match self.raw {
             Raw::Images { train, test, card: own } => {
@@ -289,7 +290,7 @@ fn numbered(classes: usize) -> Vec<String> {
     (0..classes).map(|class| class.to_string()).collect()
 }
 
-/// Shuffles `0..samples` and sets the last `held_out` aside.
+/// Shuffles `0..samples` and splits off the last `held_out`.
 fn hold_out(samples: usize, held_out: usize, seed: u64) -> (Vec<usize>, Vec<usize>) {
     let mut train: Vec<usize> = (0..samples).collect();
     train.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
@@ -326,7 +327,7 @@ impl FromStr for DataSource {
     }
 }
 
-/// What stands behind `text`: nothing or a file, then nothing or what its tokens are.
+/// Parses the part after `text`: nothing or a file, then nothing or the kind of token.
 fn text_source(rest: &str) -> Option<TextSource> {
     let (file, tokens) = match rest.rsplit_once(",tokens=") {
         None => (rest, None),

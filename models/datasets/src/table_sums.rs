@@ -1,7 +1,7 @@
-//! What sites tell of their tables so that all of them together have one card: exact sums over their training rows, no row.
+//! Contributions of sites to a common card of their tables: exact sums over their training rows, without any row.
 //!
-//! Sums of several sites add up to those of one table with all rows, whatever the order ([`Moments`]), so mean and deviation of a column are
-//! bit for bit those that one place would find.
+//! Sums of several sites add up to those of one table with all rows, whatever the order ([`Moments`]). So mean and
+//! deviation of a column are bit for bit those of the rows in one place.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -11,10 +11,10 @@ use crate::csv_classes;
 use crate::exact_sum::Moments;
 use crate::{CardError, DataCard, Sites, Target};
 
-/// Training rows of all sites together at most.
+/// The most training rows of all sites together.
 const SAMPLES_MAX: u64 = 1 << 40;
 
-/// The columns of a table, what its label is, and exact sums over its training rows.
+/// The columns of a table, the kind of its label, and exact sums over its training rows.
 ///
 /// ```
 /// use mingle_datasets::{DataSource, ObjectiveKind};
@@ -52,7 +52,7 @@ enum LabelSums {
     Target { name: String, moments: Moments },
 }
 
-/// Sums as they are read.
+/// Sums as deserialized, before they are checked.
 #[derive(Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Unchecked {
@@ -64,12 +64,13 @@ struct Unchecked {
 }
 
 impl TableSums {
-    /// Those of one table whose label stands for classes; `raw` is `[rows, columns]`, and `train` says which rows count.
+    /// The sums of one table whose label stands for classes. `raw` is `[rows, columns]`, and `train` holds the numbers
+    /// of the training rows.
     pub(crate) fn of_classes(columns: &[String], raw: &[f64], train: &[usize], classes: Vec<String>) -> Self {
         Self::of_site(columns, raw, train, LabelSums::Classes(classes))
     }
 
-    /// Those of one table whose label is a quantity, `[rows]`.
+    /// The sums of one table whose label is a quantity, `[rows]`.
     pub(crate) fn of_quantity(
         columns: &[String],
         raw: &[f64],
@@ -92,7 +93,7 @@ impl TableSums {
         }
     }
 
-    /// Training rows.
+    /// The number of training rows.
     pub fn samples(&self) -> u64 {
         self.samples
     }
@@ -138,8 +139,8 @@ impl TableSums {
     ///
     /// # Errors
     ///
-    /// Those of [`DataCard::of_table`]: fewer than two classes, names that cannot be used, numbers that are too large; a quantity that never
-    /// varies.
+    /// Those of [`DataCard::of_table`]: fewer than two classes, names that are not valid, numbers that are too large;
+    /// or a quantity that never varies.
     pub fn card(&self) -> Result<DataCard, CardError> {
         let (count, columns) = (self.samples, self.columns.clone());
         let means: Vec<f64> = self.features.iter().map(|moments| moments.mean(count)).collect();
@@ -210,43 +211,43 @@ impl TryFrom<Unchecked> for TableSums {
     }
 }
 
-/// Why sums do not go together, or are none.
+/// Errors of adding up or deserializing sums.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum SumsError {
     /// One table has a column that another has not.
     #[error("{} column `{name}`{}", if *is_missing { "they have no" } else { "they have a" }, if *is_missing { ", which those before have" } else { ", which those before have not" })]
     Column {
-        /// Its name.
+        /// The name of the column.
         name: String,
-        /// Whether the later one lacks it.
+        /// `true` if the later table lacks it.
         is_missing: bool,
     },
-    /// The labels are not the same thing.
+    /// The labels are of different kinds or names.
     #[error("their label is {there}, and that of those before is {here}")]
     Label {
-        /// What it is in the earlier ones.
+        /// The label of the earlier tables.
         here: String,
-        /// What it is in this one.
+        /// The label of this one.
         there: String,
     },
-    /// No class, or more than can be numbered.
+    /// There is no class, or more than can be numbered.
     #[error("{classes} classes cannot be learnt: 1 to {} at one site, and 2 at all together", csv_classes::CLASSES_MAX)]
     Classes {
-        /// How many there are.
+        /// The number of classes.
         classes: usize,
     },
-    /// Too many rows.
+    /// There are too many rows.
     #[error("there are more than {SAMPLES_MAX} rows")]
     Rows,
-    /// Numbers of rows and columns that do not go together.
+    /// The numbers of sites, rows and columns do not fit, or two columns have one name.
     #[error("the numbers of sites, rows and columns do not go together, or two columns have one name")]
     Counts,
-    /// No numbers have such sums.
+    /// No set of numbers has such sums.
     #[error("no {samples} numbers have the sums of `{name}`: their variance would be negative")]
     Impossible {
         /// The column.
         name: String,
-        /// How many numbers there should be.
+        /// The number of values.
         samples: u64,
     },
 }

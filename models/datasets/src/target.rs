@@ -1,4 +1,4 @@
-//! The quantity that a regression predicts: its name, and how it is standardised.
+//! The quantity that a regression predicts: its name and standardisation.
 
 use std::fmt;
 
@@ -8,7 +8,7 @@ use crate::card::NAME_MAX;
 use crate::decimal::Decimal;
 use crate::{CardDifference, CardError};
 
-/// A quantity, and what a model says of it: `(raw - mean) / deviation`.
+/// A quantity, which a model predicts as `(raw - mean) / deviation`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Unchecked")]
 pub struct Target {
@@ -30,28 +30,28 @@ impl Target {
     ///
     /// # Errors
     ///
-    /// [`CardError::Target`] for a name that cannot be used, and for numbers that are not finite or a deviation that is not
-    /// positive.
+    /// [`CardError::Target`] for a name that is not valid, and for numbers that are not finite or a deviation that is
+    /// not positive.
     pub fn new(name: String, mean: f64, deviation: f64) -> Result<Self, CardError> {
         Unchecked { name, mean: Decimal::rounded(mean), deviation: Decimal::rounded(deviation) }.try_into()
     }
 
-    /// Its name.
+    /// The name of the quantity.
     pub fn name(&self) -> &str {
         &self.name
     }
 
-    /// Its mean where the card is from.
+    /// The mean, over the data of the card.
     pub fn mean(&self) -> f64 {
         self.mean.value()
     }
 
-    /// Its standard deviation there; positive.
+    /// The standard deviation, over the data of the card; positive.
     pub fn deviation(&self) -> f64 {
         self.deviation.value()
     }
 
-    /// The first thing in which two of them differ.
+    /// The first difference between two quantities.
     pub(crate) fn difference(&self, there: &Self) -> Option<CardDifference> {
         let differ = |what: &str, here: &dyn fmt::Display, there: &dyn fmt::Display| CardDifference::Scaling {
             what: what.to_owned(),
@@ -68,7 +68,7 @@ impl Target {
             .then(|| differ("the deviation of the target", &self.deviation, &there.deviation))
     }
 
-    /// What a model should say where the quantity is `raw`.
+    /// The standardised value of `raw`: the output that a model should have.
     pub fn standardised(&self, raw: f64) -> f32 {
         ((raw - self.mean()) / self.deviation()) as f32
     }

@@ -1,7 +1,7 @@
-//! Texts: a file, or the one that the program carries.
+//! Texts: a file, or the embedded one.
 //!
-//! The last tenth is what models are judged by, as in nanoGPT. The embedded text is part of Shakespeare's *Coriolanus*; see
-//! `data/README.md`.
+//! The last tenth is held out for evaluation, as in nanoGPT. The embedded text is part of Shakespeare's *Coriolanus*;
+//! see `data/README.md`.
 
 use std::fs::File;
 use std::io::{BufReader, Read};
@@ -13,27 +13,27 @@ use crate::vocabulary::UnknownCharacter;
 use crate::{CardDifference, DataCard, DataError, DataSet, SampleShape, Samples, Tokens, Vocabulary};
 
 const EMBEDDED: &[u8] = include_bytes!("../../data/coriolanus.txt.gz");
-/// What the embedded text is called in sentences.
+/// The name of the embedded text in messages.
 const EMBEDDED_NAME: &str = "the embedded text";
 
-/// Bytes of a text at most, after decompression.
+/// The most bytes of a text, after decompression.
 const BYTES_MAX: usize = 1 << 26;
-/// One token in so many is held out.
+/// The inverse of the share held out.
 const HELD_OUT: usize = 10;
-/// Below, there would not be two tokens to judge by.
+/// The least tokens of a text: two of them are then held out.
 const TOKENS_MIN: usize = 2 * HELD_OUT;
 
-/// Which text, and what its tokens are.
+/// A choice of text, and of its tokens.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct TextSource {
-    /// The file; none for the text that the program carries.
+    /// The file; `None` for the embedded text.
     pub path: Option<PathBuf>,
-    /// What its tokens are, where the user says it; else those of the swarm, and characters where there is none.
+    /// The kind of token, if the user chose one; else that of the swarm, and characters where there is none.
     pub tokens: Option<Tokens>,
 }
 
 impl TextSource {
-    /// Whether everybody who names this source has the same vocabulary.
+    /// Returns `true` if all peers that name this source have the same vocabulary.
     pub(crate) fn means_the_same_everywhere(&self) -> bool {
         self.path.is_none() || self.tokens == Some(Tokens::Bytes)
     }
@@ -65,22 +65,22 @@ impl Text {
         Ok(Self { path, tokens: source.tokens, bytes })
     }
 
-    /// The shape of its samples, as long as nobody else says what its tokens are.
+    /// The shape of the samples, by this source's own choice of tokens.
     pub(crate) fn shape(&self) -> SampleShape {
         SampleShape::Text { tokens: self.tokens.unwrap_or(Tokens::Characters) }
     }
 
-    /// The tokens that are left to train on, as long as nobody else says what its tokens are.
+    /// The number of training tokens, by this source's own choice of tokens.
     pub(crate) fn training_tokens(&self) -> usize {
         let tokens = match self.tokens {
             Some(Tokens::Bytes) => self.bytes.len(),
-            // Of bytes that are no characters, as many as there would be in a text that has them.
+            // For bytes that are not UTF-8, one token each.
             _ => self.characters().map_or(self.bytes.len(), |text| text.chars().count()),
         };
         tokens - tokens.div_ceil(HELD_OUT)
     }
 
-    /// The card that it has by itself.
+    /// The text's own card.
     pub(crate) fn card(&self) -> Result<DataCard, DataError> {
         let vocabulary = match self.tokens {
             Some(Tokens::Bytes) => Vocabulary::of_bytes(),
@@ -93,7 +93,7 @@ impl Text {
         DataCard::of_text(&vocabulary).map_err(|reason| DataError::Card { path: self.path.clone(), reason })
     }
 
-    /// Its tokens by the numbers of `card`, the last tenth apart.
+    /// The tokens, numbered by `card`, with the last tenth held out.
     pub(crate) fn data_set(self, card: &DataCard) -> Result<DataSet, DataError> {
         let foreign = |difference| DataError::Foreign { data: self.path.display().to_string(), difference };
         let wanted = SampleShape::Text { tokens: self.tokens.unwrap_or(Tokens::Characters) };
@@ -116,7 +116,7 @@ impl Text {
         };
         self.check_length(tokens.len())?;
         let mut train = tokens;
-        // nanoGPT keeps the first int(0.9 n) to train on.
+        // As in nanoGPT, which trains on the first int(0.9 n).
         let test = train.split_off(train.len() - train.len().div_ceil(HELD_OUT));
         let samples = |tokens| Samples::of_text(vocabulary.tokens(), vocabulary.len(), tokens);
         Ok(DataSet { train: samples(train)?, test: samples(test)?, card: card.clone() })
@@ -138,7 +138,7 @@ impl Text {
     }
 }
 
-/// Memory grows as bytes arrive, to the most that is accepted.
+/// Reads to the end, or to the most that is accepted. Memory grows as bytes arrive.
 fn read_bounded(reader: impl Read, path: &Path) -> Result<Vec<u8>, DataError> {
     let mut bytes = Vec::new();
     let read = reader.take(BYTES_MAX as u64 + 1).read_to_end(&mut bytes);
@@ -160,7 +160,7 @@ mod tests {
 
     use super::*;
 
-    /// A text from a file; its tokens by the card of others, where there is one.
+    /// Loads a text from a file; its tokens follow `card`, where there is one.
     fn load(file: &[u8], tokens: Option<Tokens>, card: Option<&DataCard>) -> Result<DataSet, DataError> {
         let path = PathBuf::from("text");
         let bytes = match file.starts_with(&[0x1f, 0x8b]) {
@@ -187,7 +187,7 @@ mod tests {
         for_each_input("text", &seeds, |input| {
             turn += 1;
             let sets = match turn % 32 {
-                // The names of all bytes take longer than all else.
+                // The names of all bytes take most of the time.
                 0 => [load(input, None, Some(&cards[1])), load(input, Some(Tokens::Bytes), None)],
                 _ => [load(input, Some(Tokens::Characters), None), load(input, None, Some(&cards[0]))],
             };

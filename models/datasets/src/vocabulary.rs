@@ -1,4 +1,4 @@
-//! The tokens of a text: which number stands for which character or byte.
+//! The tokens of a text: the number of each character or byte.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fmt;
@@ -8,18 +8,18 @@ use serde::{Deserialize, Serialize};
 use crate::DataCard;
 use crate::samples::SampleShape;
 
-/// What a token of a text is.
+/// The kind of token of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Tokens {
-    /// A character of Unicode, of those that the founder's text has.
+    /// A Unicode character that occurs in the founder's text.
     Characters,
     /// A byte: 256 tokens, the same for every text.
     Bytes,
 }
 
 impl Tokens {
-    /// The word for one of them.
+    /// The noun for one token.
     pub const fn singular(self) -> &'static str {
         match self {
             Self::Characters => "character",
@@ -27,7 +27,7 @@ impl Tokens {
         }
     }
 
-    /// The name of the metric that says how many bits one of them takes.
+    /// The name of the metric of bits per token.
     pub const fn metric(self) -> &'static str {
         match self {
             Self::Characters => "bits_per_character",
@@ -58,25 +58,25 @@ impl fmt::Display for Tokens {
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Vocabulary {
     tokens: Tokens,
-    /// By number; none for bytes.
+    /// The characters by number; empty for bytes.
     characters: Vec<char>,
     numbers: BTreeMap<char, u16>,
 }
 
-/// A character that is not in a vocabulary, and where it stands.
+/// A character that is not in a vocabulary, and its place.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("line {line}, column {column}: the character {} is not in the vocabulary", name_of(*character))]
 pub struct UnknownCharacter {
     /// The line, counted from 1.
     pub line: usize,
-    /// Its place in the line, counted from 1.
+    /// The place in the line, counted from 1.
     pub column: usize,
-    /// Which.
+    /// The character.
     pub character: char,
 }
 
 impl Vocabulary {
-    /// Different characters of a text at most: more are not a text in one script, and the model's last layer grows with them.
+    /// The most characters: more are not a text in one script, and the model's last layer grows with them.
     pub const CHARACTERS_MAX: usize = 1 << 14;
     const BYTES: usize = 256;
 
@@ -91,7 +91,8 @@ impl Vocabulary {
         Self { tokens: Tokens::Bytes, characters: Vec::new(), numbers: BTreeMap::new() }
     }
 
-    /// The tokens that the classes of a card name; `None` of a card that is not of text, or whose classes are none.
+    /// The tokens named by the classes of a card; `None` for a card that is not of text, or whose classes name no
+    /// tokens.
     pub fn of_card(card: &DataCard) -> Option<Self> {
         let SampleShape::Text { tokens } = card.shape() else { return None };
         Self::of_names(tokens, card.classes())
@@ -113,12 +114,12 @@ impl Vocabulary {
         (numbers.len() == characters.len()).then_some(Self { tokens: Tokens::Characters, characters, numbers })
     }
 
-    /// What they are.
+    /// The kind of token.
     pub fn tokens(&self) -> Tokens {
         self.tokens
     }
 
-    /// How many there are.
+    /// The number of tokens.
     pub fn len(&self) -> usize {
         match self.tokens {
             Tokens::Characters => self.characters.len(),
@@ -126,12 +127,12 @@ impl Vocabulary {
         }
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no tokens.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 
-    /// Their names on a card: characters as they are, but for those that do not print, which are `U+000A`; bytes `0x0a`.
+    /// The names of the tokens on a card: characters as they are, but control characters as `U+000A`; bytes as `0x0a`.
     pub fn names(&self) -> Vec<String> {
         match self.tokens {
             Tokens::Characters => self.characters.iter().copied().map(name_of).collect(),
@@ -139,11 +140,11 @@ impl Vocabulary {
         }
     }
 
-    /// The numbers of a text.
+    /// The numbers of the tokens of a text.
     ///
     /// # Errors
     ///
-    /// The first character that is none of the tokens.
+    /// The first character that is not in the vocabulary.
     pub fn encode(&self, text: &str) -> Result<Vec<u16>, UnknownCharacter> {
         if self.tokens == Tokens::Bytes {
             return Ok(text.bytes().map(u16::from).collect());
@@ -163,7 +164,7 @@ impl Vocabulary {
         Ok(encoded)
     }
 
-    /// The text of a token; nothing for a number that is none.
+    /// The bytes of a token; empty for a number that is none.
     pub fn bytes(&self, token: usize) -> Vec<u8> {
         match self.tokens {
             Tokens::Characters => self.characters.get(token).map(|it| it.to_string().into_bytes()).unwrap_or_default(),
@@ -172,7 +173,7 @@ impl Vocabulary {
     }
 }
 
-/// How a character is written on a card.
+/// The name of a character on a card.
 pub(crate) fn name_of(character: char) -> String {
     if character.is_control() { format!("U+{:04X}", u32::from(character)) } else { character.to_string() }
 }

@@ -1,4 +1,4 @@
-//! What peers with different files must agree on, and how a file is held to it.
+//! Cards that peers with different files must agree on, and checks of a file against one.
 
 #![allow(clippy::unwrap_used)]
 
@@ -93,7 +93,7 @@ fn a_first_line_is_a_sample_a_header_or_refused_and_never_lost() {
         let error = source.parse::<DataSource>().unwrap().read().unwrap_err().to_string();
         assert!(error.contains("line 1") && error.contains(words), "{error}\nshould say: {words}");
     };
-    // The name of the label is a class, and the line a sample.
+    // The label's name is read as a class, and the header line as a sample.
     fails(without, ",label=x", "name the label by its place, as in label=3");
     fails("1,none,x\n2,3,y\n3,4,x\n4,5,y\n5,6,x\n", "", "is it a header or a sample?");
     fails("?,n/a,x\n2,3,y\n3,4,x\n4,5,y\n5,6,x\n", "", "is also that of a sample");
@@ -128,7 +128,7 @@ fn the_scaling_is_that_of_the_card_for_every_file() {
     let own = tables.card(other).unwrap();
     assert_ne!(own.difference(&card), None);
     assert_eq!(own.constant_columns(), ["area"]);
-    // By the card, not by what this file would have: as a reader of the card computes it.
+    // Scaled by the card, not by the statistics of this file.
     let expected: Vec<f32> = [100.0, 200.0, 300.0, 400.0, 500.0]
         .map(|raw: f64| ((raw - means[0].value()) / deviations[0].value()) as f32)
         .into();

@@ -121,7 +121,7 @@ fn a_missing_idx_file_is_named_in_both_forms() {
     assert!(error.ends_with("has no t10k-labels-idx1-ubyte and no t10k-labels-idx1-ubyte.gz"), "{error}");
 }
 
-/// A file of this text, the source that reads it and the folder that keeps it.
+/// Loads a table of this text; returns the result and the folder that keeps the file.
 fn table(text: &str, options: &str) -> (Result<DataSet, String>, TempDir) {
     let folder = tempfile::tempdir().unwrap();
     write(&folder, "table.csv", text.as_bytes());
@@ -219,7 +219,7 @@ fn sources_read_back_as_they_print() {
     }
 }
 
-/// Data as others published it, in a folder beside the repository that not every machine has.
+/// Published data, in a folder beside the repository that not every machine has.
 mod published {
     use super::*;
 

@@ -1,4 +1,4 @@
-//! Tables as other programs write them: what is read, what is said of it, and what is refused with which way out.
+//! Tables as other programs write them: those that are read, with remarks, and those that are refused, with a remedy.
 
 #![allow(clippy::unwrap_used)]
 
@@ -121,7 +121,7 @@ fn a_table_says_which_column_is_the_label_and_why() {
     let nameless = rows(["0", "1", "0", "1", "1", "0"]);
     assert!(remarks(&nameless, "").ends_with("label: column 3, the last; 6 samples, 2 classes"));
 
-    // Another column is called label: nobody knows which is meant.
+    // Another column is called label, so the label is ambiguous.
     for name in ["label", "Target", "class", "y"] {
         let text = text.replace("p1", name);
         let ways = [format!("csv:FILE,label={name}"), "csv:FILE,label=p3".to_owned()];

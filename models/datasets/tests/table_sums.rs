@@ -1,4 +1,4 @@
-//! Cards of several sites: bit for bit that of one place with all rows, whatever the order.
+//! Cards from the sums of several sites: bit for bit that of one place with all rows, whatever the order.
 #![allow(clippy::unwrap_used)]
 
 use std::fmt::Write;
@@ -9,7 +9,7 @@ use tempfile::TempDir;
 
 const SEED: u64 = 5;
 
-/// So many rows whose sums depend on the order in which a program adds them up.
+/// Rows whose sums depend on the order of addition in floating point.
 fn rows(range: std::ops::Range<u32>) -> Vec<String> {
     let row = |row: u32| {
         let (x, y) = (f64::from(row * 7919 % 1009), f64::from(row * 104_729 % 65_537));
@@ -34,7 +34,7 @@ fn sums(rows: &[String]) -> TableSums {
     read(&tempfile::tempdir().unwrap(), rows).sums(ObjectiveKind::Classification, SEED).unwrap()
 }
 
-/// Those of `all` that are not held out.
+/// The rows of `all` that are not held out.
 fn training_rows(all: &[String]) -> Vec<String> {
     let folder = tempfile::tempdir().unwrap();
     let raw = read(&folder, all);
@@ -75,7 +75,7 @@ fn three_sites_in_any_order_have_the_card_of_one_place_bit_for_bit() {
     for column in 0..3 {
         let mean = cells(column).sum::<f64>() / 320.0;
         let deviation = (cells(column).map(|cell| (cell - mean).powi(2)).sum::<f64>() / 320.0).sqrt();
-        // A value one deviation above the mean, by sums that round.
+        // A value one deviation above the mean, by sums that are rounded.
         assert!((first.scale(column, mean + deviation) - 1.0).abs() < 1e-4, "column {column}");
     }
 }

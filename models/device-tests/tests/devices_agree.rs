@@ -54,7 +54,7 @@ fn the_graphics_device_names_its_adapter_and_refuses_one_that_is_not_there() {
     let adapter = device.adapter();
     assert_eq!(adapter.backend, "wgpu");
     assert!(!adapter.name.is_empty());
-    // Mesa's rasterizer calls itself so; anything else should be a card.
+    // Mesa's rasterizer has this name; anything else should be a card.
     assert_eq!(adapter.software, adapter.name.contains("llvmpipe"), "{adapter:?}");
 
     let error = DeviceName::Wgpu { index: Some(1_000) }.open().unwrap_err();
@@ -100,7 +100,7 @@ fn training_agrees(model: &str, device: &Device) {
     let expected = trained(task, &cpu(), train.clone(), STEPS);
     let parameters = after(task, &expected);
     let expected_evaluation = evaluated(task, &cpu(), &parameters, &test);
-    // Agreement on nothing learnt would be worth nothing.
+    // The model must have learnt something for agreement to mean anything.
     assert!(expected_evaluation.score() > 0.5, "{expected_evaluation:?}");
     let outcome = trained(task, device, train, STEPS);
     assert_outcomes_agree(device, &outcome, &expected);
@@ -149,7 +149,7 @@ fn assert_outcomes_agree(device: &Device, found: &TrainOutcome, expected: &Train
 
 fn assert_evaluations_agree(device: &Device, found: &Evaluation, expected: &Evaluation) {
     assert!((found.loss - expected.loss).abs() <= LOSS_TOLERANCE, "{device}: {found:?}, not {expected:?}");
-    // Two logits that are equal but for rounding may change places in one sample.
+    // Two logits that are equal up to rounding may change places in one sample.
     let one_sample = 1.0 / expected.samples as f64;
     assert!((found.score() - expected.score()).abs() <= one_sample, "{device}: {found:?}, not {expected:?}");
 }

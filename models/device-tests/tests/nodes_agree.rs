@@ -1,4 +1,5 @@
-//! Personal node classification trains on a graphics device as on the default one, up to rounding; see `devices_agree.rs` for what that needs.
+//! Personal node classification trains on a graphics device as on the default one, up to rounding. `devices_agree.rs`
+//! states the drivers it needs.
 
 #![allow(clippy::unwrap_used)]
 
@@ -9,7 +10,7 @@ use mingle_models::{Device, DeviceName};
 const TOLERANCE: f32 = 1e-3;
 const EPOCHS: u32 = 20;
 
-/// The network after some epochs, and how well it does.
+/// The network after some epochs, and its scores.
 fn trained(device: Device) -> (Vec<f32>, NodeScores) {
     let data = two_characters(1).induced(&(0..200).collect::<Vec<u32>>());
     let options = NodeOptions { orders: 3, hidden: 16, layers: 3, ..NodeOptions::default() };

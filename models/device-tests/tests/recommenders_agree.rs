@@ -1,4 +1,5 @@
-//! A recommender trains on a graphics device as on the default one, up to rounding; see `devices_agree.rs` for what that needs.
+//! A recommender trains on a graphics device as on the default one, up to rounding. `devices_agree.rs` states the
+//! drivers it needs.
 
 #![allow(clippy::unwrap_used)]
 
@@ -6,13 +7,14 @@ use mingle_models::{Device, DeviceName};
 use mingle_recommend::{Client, ClientOptions, Filtering, LossKind, Planted};
 
 const EPOCHS: usize = 5;
-/// Of the mean loss of an epoch.
+/// Tolerance of the mean loss of an epoch, relative.
 const LOSS_TOLERANCE: f64 = 5e-3;
-/// Of how far training moved what is shared, by the L2 norm. RMSProp divides small slopes by their own size: where a slope is nearly 0, its
-/// rounding decides which way a number goes. Two trainings that have nothing to do with each other would be farther apart than either moved.
+/// Tolerance of the movement of the shared parameters, relative by the L2 norm. RMSProp divides small slopes by their
+/// own size: where a slope is nearly 0, its rounding decides the sign of the step. Two unrelated trainings would be
+/// farther apart than either moved.
 const MOVED_TOLERANCE: [(DeviceName, f64); 2] = [(DeviceName::NdArray, 0.1), (DeviceName::Wgpu { index: None }, 0.3)];
 
-/// What is shared at first, the losses of all epochs, what is shared after them, and NDCG@20.
+/// The shared parameters before training, the losses of all epochs, the shared parameters after them, and NDCG@20.
 fn trained(device: &Device, options: ClientOptions) -> (Vec<f32>, Vec<f64>, Vec<f32>, f64) {
     let planted = Planted { communities: 1, users: 60, items: 50, ..Planted::default() };
     let mut client = Client::new(planted.draw(), options, 1, device, None).unwrap();

@@ -1,4 +1,5 @@
-//! Causal attention of all heads (Vaswani et al. 2017): each token takes from the earlier ones of its window and itself.
+//! Causal attention of all heads (Vaswani et al. 2017): each token attends to the earlier ones of its window and
+//! itself.
 //!
 //! ```text
 //! shares = softmax over earlier tokens of (q k^T / sqrt(head width))        output = shares v
@@ -16,12 +17,13 @@ use super::layer_norm::sum;
 use super::tape::{Operation, apply_to};
 use super::tensors::{floats, tensor};
 
-/// Queries, keys and values side by side, `[batch * length, 3 * width]`, to `[batch * length, width]`; each is `heads` parts of a
-/// row. In O(batch x length^2 x width) operations. `None` for tensors that are not on burn's flex device.
+/// The attention's output, `[batch * length, width]`, for queries, keys and values side by side, `[batch * length, 3 *
+/// width]`. Each of the three is `heads` parts of a row. O(batch x length^2 x width) operations. `None` for tensors
+/// that are not on burn's flex device.
 pub(crate) fn causal_attention(projected: Tensor<2>, batch: usize, heads: usize) -> Option<Tensor<2>> {
     let [rows, columns] = projected.dims();
     let attention = Attention { length: rows / batch, width: columns / 3, heads };
-    // The output is narrower than the input, but has as many sides.
+    // `apply_to` keeps the number of sides, not their lengths.
     apply_to(attention, projected)
 }
 
@@ -32,7 +34,7 @@ struct Attention {
     heads: usize,
 }
 
-/// What the way back needs.
+/// The tensors that the backward pass needs.
 #[derive(Clone, Debug)]
 struct Seen {
     projected: FlexTensor,
@@ -147,7 +149,7 @@ impl Attention {
         rows_mut(&mut window[from..], self.length, columns, 3 * self.width)
     }
 
-    /// What stands for a head in rows of all heads, `[length, head width]`.
+    /// The columns of a head in rows of all heads, `[length, head width]`.
     fn head<'a>(&self, rows: &'a [f32], head: usize) -> MatRef<'a, f32> {
         let columns = self.width / self.heads;
         MatRef::from_row_major_slice_with_stride(&rows[head * columns..], self.length, columns, self.width)

@@ -1,9 +1,8 @@
-//! From the gradient of pooled outputs to those of weights, biases and images.
+//! Backward pass of a block: from the gradient of pooled outputs to those of weights, biases and images.
 //!
-//! Each value of the gradient belongs to one pixel, the winner of its four, and to none where the
-//! output was rectified. So instead of matrix products over all pixels, each value adds a multiple
-//! of the inputs that its kernel met to the gradient of the weights, and a multiple of the weights
-//! to the gradient of those inputs.
+//! Each value of the gradient belongs to one pixel, the winner of its four, or to none where the output was rectified.
+//! So instead of matrix products over all pixels, each value adds a multiple of its kernel's inputs to the gradient of
+//! the weights, and a multiple of the weights to the gradient of those inputs.
 
 use rayon::prelude::*;
 
@@ -11,13 +10,12 @@ use super::forward::{RECTIFIED, lower};
 use super::geometry::Geometry;
 use super::sparse::{Runs, Shares, add_shares};
 
-/// Images whose gradients are added up one after the other. These sums are then added in order, so
-/// that the bits do not depend on the number of threads.
+/// The number of images whose gradients are added up one after the other. These sums are then added in order, so that
+/// the bits do not depend on the number of threads.
 const IMAGES_AT_ONCE: usize = 8;
 
-/// The gradients of the weights, `[outputs, channels, side, side]`, and of the biases, given the
-/// `gradient` of the output and which pixels won. O(values with a gradient x side^2 x channels)
-/// operations.
+/// The gradients of the weights, `[outputs, channels, side, side]`, and of the biases, given the `gradient` of the
+/// output and the winning pixels. O(values with a gradient x side^2 x channels) operations.
 pub(crate) fn of_weight(geometry: &Geometry, images: &[f32], gradient: &[f32], winners: &[u8]) -> (Vec<f32>, Vec<f32>) {
     let pooled = IMAGES_AT_ONCE * geometry.pooled();
     let parts: Vec<WeightSums<'_>> = images
@@ -41,7 +39,7 @@ pub(crate) fn of_weight(geometry: &Geometry, images: &[f32], gradient: &[f32], w
     (geometry.in_given_order(&weight), bias)
 }
 
-/// The gradient of the images, `[batch, height, width, channels]`, in as many operations.
+/// The gradient of the images, `[batch, height, width, channels]`, in as many operations as `of_weight` takes.
 pub(crate) fn of_images(geometry: &Geometry, weight: &[f32], gradient: &[f32], winners: &[u8]) -> Vec<f32> {
     let weight = geometry.by_output(weight);
     let corners = geometry.corners();
@@ -77,11 +75,11 @@ struct WeightSums<'a> {
     /// `[outputs, side, side, channels]`.
     weight: Vec<f32>,
     bias: Vec<f32>,
-    /// Where the weights of each output begin.
+    /// The place where the weights of each output begin.
     kernels: Vec<u32>,
     shares: Shares,
     padded: Vec<f32>,
-    /// Every kernel's inputs in a row, where the kernel has few.
+    /// The inputs of every kernel in a row, for shallow kernels; else empty.
     lowered: Vec<f32>,
 }
 

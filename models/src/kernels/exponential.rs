@@ -1,18 +1,17 @@
 //! The exponential function without branches and calls, so that compilers compute several at once.
 
-/// Added to a number of less than 2^22, it leaves the nearest whole one in the last bits.
+/// Adding it to a number whose size is below 2^22 leaves the nearest integer in the last bits.
 const ROUNDING: f32 = 12_582_912.0;
 /// ln 2 in two parts, the first with so few bits that its multiples by whole exponents are exact.
 const LN_2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
-/// Below, the result is no longer normal; the largest is 2^126.
+/// The smallest argument whose result is normal with a margin; at `MOST` the power of two is 2^126.
 const LEAST: f32 = -87.0;
 const MOST: f32 = 87.0;
 
-/// `e^x`, within 3 units in the last place for x from -87 to 87, and the value at the nearer end beyond. Of what is no number,
-/// it is none.
+/// `e^x`, within 3 units in the last place for x from -87 to 87, and the value at the nearer end beyond. NaN for NaN.
 #[inline(always)]
 pub(super) fn exp(x: f32) -> f32 {
-    // Not `clamp`: comparisons that keep what is no number.
+    // Not `clamp`: these comparisons are false for NaN and keep it.
     let x = if x < LEAST { LEAST } else { x };
     let x = if x > MOST { MOST } else { x };
     // x = n ln 2 + r, |r| <= ln 2 / 2

@@ -1,4 +1,4 @@
-//! From images to pooled, rectified outputs.
+//! Forward pass of a block: from images to pooled, rectified outputs.
 
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
@@ -6,15 +6,15 @@ use rayon::prelude::*;
 
 use super::geometry::Geometry;
 
-/// No pixel of the four was above zero: the output is zero, and has no gradient.
+/// The winner where no pixel of the four is above zero: the output is zero, and has no gradient.
 pub(crate) const RECTIFIED: u8 = 4;
 
-/// What a block computes.
+/// The output of a block.
 #[derive(Debug)]
 pub(crate) struct Pooled {
     /// `[batch, height / 2, width / 2, outputs]`.
     pub(crate) values: Vec<f32>,
-    /// Which of its four pixels each value comes from, row by row, or [`RECTIFIED`].
+    /// The index, row by row, of the pixel of the four that each value comes from, or [`RECTIFIED`].
     pub(crate) winners: Vec<u8>,
 }
 
@@ -40,12 +40,12 @@ pub(crate) fn forward(geometry: &Geometry, images: &[f32], weight: &[f32], bias:
     Pooled { values, winners }
 }
 
-/// What one image needs.
+/// The buffers for one image.
 struct Workspace<'a> {
     geometry: &'a Geometry,
     /// The image with zeros around it.
     padded: Vec<f32>,
-    /// For each pixel the inputs that meet its kernel, or one row of it.
+    /// For each pixel the inputs under its kernel, or under one row of it.
     lowered: Vec<f32>,
     /// `[height, width, outputs]`, without the bias.
     convolved: Vec<f32>,
@@ -74,8 +74,8 @@ impl<'a> Workspace<'a> {
         }
     }
 
-    /// One product for each row of the kernel, over the output rows for which it meets the image.
-    /// The middle one comes first, because it does for all.
+    /// One product for each row of the kernel, over the output rows for which it meets the image. The middle one comes
+    /// first, because it meets the image for all of them and replaces the old values.
     fn multiply_by_rows(&mut self, weight: &[f32]) {
         let Geometry { height, side, outputs, .. } = *self.geometry;
         let (run, margin) = (self.geometry.run(), self.geometry.margin());
@@ -113,7 +113,7 @@ impl<'a> Workspace<'a> {
     }
 }
 
-/// For each pixel, the run of inputs that meets a kernel row in that image row.
+/// Copies, for each pixel, the run of inputs under a kernel row in that image row.
 fn lower_rows(geometry: &Geometry, padded: &[f32], lowered: &mut [f32]) {
     let run = geometry.run();
     let rows = padded.chunks_exact(geometry.padded_row()).skip(geometry.margin());
@@ -124,7 +124,7 @@ fn lower_rows(geometry: &Geometry, padded: &[f32], lowered: &mut [f32]) {
     }
 }
 
-/// For each pixel, all inputs that meet its kernel.
+/// Copies, for each pixel, all inputs under its kernel.
 pub(crate) fn lower(geometry: &Geometry, padded: &[f32], lowered: &mut [f32]) {
     for (pixel, to) in lowered.chunks_exact_mut(geometry.kernel()).enumerate() {
         let corner = geometry.corner(pixel);
@@ -134,7 +134,7 @@ pub(crate) fn lower(geometry: &Geometry, padded: &[f32], lowered: &mut [f32]) {
     }
 }
 
-/// The largest of each 2 x 2, plus its bias, or zero. What is not a number stays so.
+/// The largest of each 2 x 2, plus its bias, or zero if that is negative. NaN stays NaN.
 fn pool(geometry: &Geometry, convolved: &[f32], bias: &[f32], values: &mut [f32], winners: &mut [u8]) {
     let Geometry { width, outputs, .. } = *geometry;
     let row = width * outputs;

@@ -9,10 +9,10 @@ use super::exponential::exp;
 use super::tape::{Operation, apply_to};
 use super::tensors::{floats, tensor};
 
-/// Numbers that are computed in one go.
+/// The number of values computed at once.
 const CHUNK: usize = 1 << 12;
 
-/// The unit, of each number.
+/// The Gaussian error linear unit of each value.
 pub(crate) fn gelu(input: Tensor<2>) -> Tensor<2> {
     apply_to(Gelu, input.clone()).unwrap_or_else(|| burn::tensor::activation::gelu(input))
 }
@@ -21,7 +21,7 @@ pub(crate) fn gelu(input: Tensor<2>) -> Tensor<2> {
 struct Gelu;
 
 impl Operation<1> for Gelu {
-    /// The slope at each number.
+    /// The slope at each value.
     type Seen = FlexTensor;
 
     fn forward(&self, [input]: [FlexTensor; 1]) -> (FlexTensor, FlexTensor) {

@@ -1,9 +1,9 @@
-//! The sides of a block, and how its arrays lie in memory.
+//! The sides of a block, and the layout of its arrays in memory.
 //!
-//! Images lie channels last, `[height, width, channels]`: the inputs under one row of the kernel
-//! are then one contiguous run, and the outputs of one pixel are vectors to compare and add.
+//! Images are stored channels last, `[height, width, channels]`: the inputs under one row of the kernel are then one
+//! contiguous run, and the outputs of one pixel are vectors to compare and add.
 
-/// Inputs that meet a kernel row, from which on a matrix product over one row pays.
+/// The number of inputs under a kernel row from which a matrix product per row is faster.
 const DEEP: usize = 32;
 
 /// A convolution with a square kernel of odd side, step 1 and zeros around the image, so that it
@@ -54,12 +54,12 @@ impl Geometry {
         (self.width + 2 * self.margin()) * self.channels
     }
 
-    /// Whether a kernel row has so few inputs that all rows are better taken at once.
+    /// Returns `true` if a kernel row has so few inputs that one product over all rows is faster.
     pub(crate) fn is_shallow(&self) -> bool {
         self.run() < DEEP
     }
 
-    /// Where in a padded image the kernel of a pixel begins.
+    /// The index in a padded image at which the kernel of a pixel begins.
     pub(crate) fn corner(&self, pixel: usize) -> usize {
         pixel / self.width * self.padded_row() + pixel % self.width * self.channels
     }
@@ -99,30 +99,31 @@ impl Geometry {
             .map(move |line| &mut line[left..left + row])
     }
 
-    /// Takes the weights from `[outputs, channels, side, side]` to one row per output,
-    /// `[outputs, side, side, channels]`, as inputs lie.
+    /// Reorders the weights from `[outputs, channels, side, side]` to one row per output, `[outputs, side, side,
+    /// channels]`, the order of the inputs.
     pub(crate) fn by_output(&self, weight: &[f32]) -> Vec<f32> {
         let mut sorted = vec![0.0; weight.len()];
         self.for_each_weight(|original, by_output, _| sorted[by_output] = weight[original]);
         sorted
     }
 
-    /// Takes the weights from `[outputs, channels, side, side]` to one column per output,
-    /// `[side, side, channels, outputs]`.
+    /// Reorders the weights from `[outputs, channels, side, side]` to one column per output, `[side, side, channels,
+    /// outputs]`.
     pub(crate) fn by_input(&self, weight: &[f32]) -> Vec<f32> {
         let mut sorted = vec![0.0; weight.len()];
         self.for_each_weight(|original, _, by_input| sorted[by_input] = weight[original]);
         sorted
     }
 
-    /// Takes weights back from one row per output: the inverse of [`by_output`](Self::by_output).
+    /// Reorders weights from one row per output to `[outputs, channels, side, side]`: the inverse of
+    /// [`by_output`](Self::by_output).
     pub(crate) fn in_given_order(&self, sorted: &[f32]) -> Vec<f32> {
         let mut weight = vec![0.0; sorted.len()];
         self.for_each_weight(|original, by_output, _| weight[original] = sorted[by_output]);
         weight
     }
 
-    /// Calls `visit` with the three places of every weight.
+    /// Calls `visit` with the place of every weight in each of the three orders.
     fn for_each_weight(&self, mut visit: impl FnMut(usize, usize, usize)) {
         let mut original = 0;
         for output in 0..self.outputs {

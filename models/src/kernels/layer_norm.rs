@@ -13,11 +13,12 @@ use rayon::prelude::*;
 use super::tape::{Operation, apply_with};
 use super::tensors::{floats, tensor};
 
-/// PyTorch's, and burn's.
+/// The epsilon of PyTorch and burn.
 const EPSILON: f32 = 1e-5;
-/// Rows that are computed in one go. Sums over rows are taken in such groups, so that they do not depend on the threads.
+/// The number of rows computed at once. Sums over rows are taken in such groups, so that they do not depend on the
+/// threads.
 const ROWS: usize = 64;
-/// Numbers that are added up side by side.
+/// The number of partial sums kept side by side.
 const LANES: usize = 16;
 
 /// Rows `[rows, width]`, each normalized.
@@ -28,12 +29,12 @@ pub(crate) fn layer_norm(layer: &nn::LayerNorm, input: Tensor<2>) -> Tensor<2> {
 #[derive(Clone, Debug)]
 struct LayerNorm;
 
-/// What the way back needs.
+/// The tensors that the backward pass needs.
 #[derive(Clone, Debug)]
 struct Seen {
-    /// Before they are multiplied by the weight.
+    /// The normalized rows, before they are multiplied by the weight.
     normalized: FlexTensor,
-    /// By what each row was divided, inverted.
+    /// The inverse of the deviation of each row.
     factors: FlexTensor,
     weight: FlexTensor,
 }
@@ -90,7 +91,7 @@ impl Operation<2> for LayerNorm {
     }
 }
 
-/// Normalizes a row; returns the factor that its numbers less their mean are multiplied by.
+/// Normalizes a row; returns the factor by which its values less their mean are multiplied.
 #[inline(always)]
 fn normalize(row: &[f32], scale: &[f32], values: &mut [f32], normalized: &mut [f32]) -> f32 {
     let mean = sum(row.iter().copied()) / row.len() as f32;
@@ -115,7 +116,7 @@ fn of_row(gradients: &[f32], normalized: &[f32], scale: &[f32], factor: f32, of_
     }
 }
 
-/// A sum in an order that lets several additions be done at once.
+/// A sum in an order that allows several additions at once.
 #[inline(always)]
 pub(super) fn sum(terms: impl ExactSizeIterator<Item = f32>) -> f32 {
     let mut lanes = [0.0; LANES];

@@ -9,7 +9,7 @@ use faer::{Accum, MatMut, MatRef, Par};
 use super::tape::{Layer, Operation, apply, apply_with};
 use super::tensors::{floats, tensor};
 
-/// Multiplications from which on a product is divided among threads.
+/// The number of multiplications from which a product is divided among threads.
 const WORTH_DIVIDING: usize = 1 << 23;
 
 /// `input x weight + bias`, where there is a bias: `[batch, inputs]` to `[batch, outputs]`.

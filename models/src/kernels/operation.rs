@@ -1,4 +1,4 @@
-//! The block as an operation on burn's tensors.
+//! A block as an operation on burn's tensors.
 
 use std::sync::Arc;
 
@@ -21,7 +21,7 @@ pub(crate) fn pooled_convolution(images: Tensor<4>, weight: Tensor<4>, bias: Ten
     apply(Geometry { height, width, channels, outputs, side }, images, weight, bias)
 }
 
-/// What the way back needs of a block.
+/// The arrays that the backward pass of a block needs.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     images: FlexTensor,

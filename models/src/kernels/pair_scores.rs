@@ -1,5 +1,5 @@
-//! Scores of pairs of rows: a perceptron with one hidden layer sees both rows and their product (neural collaborative filtering, He and
-//! others, WWW 2017).
+//! Scores of pairs of rows by a perceptron with one hidden layer, whose inputs are both rows and their product (neural
+//! collaborative filtering, He and others, WWW 2017).
 
 use std::sync::Arc;
 
@@ -14,10 +14,10 @@ use super::tanh::tanh_in_place;
 use super::tape::{Operation, apply_all};
 use super::tensors::{floats, tensor};
 
-/// First rows that are computed in one go: what belongs to them stays in the cache.
+/// The number of first rows computed at once; their values fit in the cache.
 const CHUNK: usize = 64;
 
-/// Which rows are paired.
+/// The pairing of rows.
 #[derive(Clone, Debug)]
 pub struct Pairs {
     first: Arc<[u32]>,
@@ -26,7 +26,8 @@ pub struct Pairs {
 }
 
 impl Pairs {
-    /// Each of the first rows with as many of the second, which follow each other. None: they cannot be divided so.
+    /// Pairs each of the first rows with an equal number of the second, which are consecutive. `None` if the second
+    /// cannot be divided so, or there are none.
     pub fn new(first: &[u32], second: &[u32]) -> Option<Self> {
         let each = second.len().checked_div(first.len()).filter(|each| *each > 0)?;
         (each * first.len() == second.len()).then(|| Self { first: first.into(), second: second.into(), each })
@@ -37,14 +38,14 @@ impl Pairs {
 /// `b` (`[1, hidden]`) and `w` (`[hidden, 1]`).
 ///
 /// # Panics
-/// There is no such row, or the shapes do not fit.
+/// When a row number is out of bounds, or the shapes do not fit.
 pub fn pair_scores(pairs: &Pairs, rows: &Tensor<2>, weights: [Tensor<2>; 5]) -> Tensor<2> {
     let [a, b, c, bias, output] = weights.clone();
     let own = apply_all(pairs.clone(), [rows.clone(), a, b, c, bias, output]);
     own.unwrap_or_else(|| with_burn(pairs, rows, weights))
 }
 
-/// The same of burn's operations.
+/// Scores computed with burn's operations, for other devices and to compare with.
 pub(super) fn with_burn(pairs: &Pairs, rows: &Tensor<2>, [a, b, c, bias, output]: [Tensor<2>; 5]) -> Tensor<2> {
     let ([_, width], [_, hidden]) = (rows.dims(), bias.dims());
     let (count, each) = (pairs.first.len(), pairs.each);
@@ -60,7 +61,7 @@ pub(super) fn with_burn(pairs: &Pairs, rows: &Tensor<2>, [a, b, c, bias, output]
     (both + of_first).tanh().reshape([count * each, hidden]).matmul(output)
 }
 
-/// What the way back needs: all that went in, and the hidden layer.
+/// The values that the backward pass needs: all inputs, and the hidden layer.
 #[derive(Clone, Debug)]
 pub(super) struct Seen {
     inputs: [FlexTensor; 6],
@@ -97,7 +98,7 @@ impl Operation<6> for Pairs {
         let mut of_rows = vec![0.0; network.rows.len()];
         add_rows(&mut of_rows, &self.first, &of_first, width);
         add_rows(&mut of_rows, &self.second, &of_second, width);
-        // In the order of the chunks, whatever thread was first.
+        // Summed in the order of the chunks, whatever thread was first.
         let mut sums = [width * hidden, width * hidden, width * hidden, hidden, hidden].map(|size| vec![0.0; size]);
         for part in &parts {
             sums.iter_mut().zip(part).for_each(|(sum, part)| add(sum, part));
@@ -114,7 +115,7 @@ impl Pairs {
     }
 }
 
-/// The numbers of what goes in.
+/// The inputs as slices and matrices.
 struct Weights<'a> {
     rows: &'a [f32],
     first: MatRef<'a, f32>,
@@ -137,7 +138,7 @@ impl<'a> Weights<'a> {
     }
 }
 
-/// Some of the first rows, and the second ones of each.
+/// Some of the first rows, and the second ones paired with each.
 struct Chunk<'a> {
     first: &'a [u32],
     second: &'a [u32],
@@ -174,7 +175,7 @@ impl Chunk<'_> {
         multiply(scores, Accum::Replace, view(hidden, size), view(network.output, 1));
     }
 
-    /// The gradients of the weights, given those of the scores; those of the rows go to their places.
+    /// Returns the gradients of the weights, given those of the scores, and writes those of the rows to their places.
     fn backward(
         &self,
         network: &Weights<'_>,
@@ -197,7 +198,7 @@ impl Chunk<'_> {
         let mut bias = vec![0.0; size];
         of_sums.chunks_exact(size).for_each(|row| add(&mut bias, row));
 
-        // Of the products first: they go on to both of their factors.
+        // The gradient of the products first: it is passed on to both factors.
         let mut of_product = vec![0.0; second.len()];
         multiply(&mut of_product, Accum::Replace, view(&of_inner, size), network.product.transpose());
         multiply(of_second, Accum::Replace, view(&of_inner, size), network.second.transpose());
@@ -238,7 +239,7 @@ fn add(sum: &mut [f32], terms: &[f32]) {
     sum.iter_mut().zip(terms).for_each(|(sum, term)| *sum += term);
 }
 
-/// Adds each of the terms to the row that has its number.
+/// Adds each row of `terms` to the row with its number.
 fn add_rows(rows: &mut [f32], numbers: &[u32], terms: &[f32], width: usize) {
     for (number, terms) in numbers.iter().zip(terms.chunks_exact(width)) {
         add(&mut rows[*number as usize * width..][..width], terms);
@@ -257,7 +258,7 @@ mod tests {
 
     #[test]
     fn scores_of_pairs_and_all_their_gradients_are_those_of_burn() {
-        // Fewer than a chunk, and more, with rows that come again.
+        // Fewer rows than a chunk, and more, some of them repeated.
         for (first, each, width, hidden) in [(3, 1, 4, 3), (70, 5, 9, 17), (CHUNK, 2, 16, 8)] {
             let mut rng = ChaCha8Rng::seed_from_u64(9);
             let shapes = [[41, width], [width, hidden], [width, hidden], [width, hidden], [1, hidden], [hidden, 1]];

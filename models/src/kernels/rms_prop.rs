@@ -9,24 +9,24 @@ use rayon::prelude::*;
 
 use super::tensors::{contiguous, floats};
 
-/// Numbers that are computed in one go.
+/// The number of values computed at once.
 const CHUNK: usize = 1 << 14;
 
 /// RMSProp without momentum.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct RmsProp {
-    /// Step size.
+    /// The step size.
     pub learning_rate: f64,
     /// The share of the old mean of squares that is kept.
     pub kept: f64,
-    /// Added to the root of the mean of squares.
+    /// The term added to the root of the mean of squares.
     pub epsilon: f64,
 }
 
 /// `s <- kept s + (1 - kept) g^2`, then `x <- x - learning_rate g / (sqrt(s) + epsilon)`: the new `x` and `s`.
 ///
-/// On burn's flex device both are changed in place where nobody else has them; a number of which the gradient and its mean of
-/// squares are 0 stays as it is, with its mean of squares.
+/// On burn's flex device both are changed in place where they have no other owner. A value whose gradient and mean of
+/// squares are 0 stays as it is, and so does its mean of squares.
 pub fn rms_prop(rule: RmsProp, values: Tensor<2>, squares: Tensor<2>, gradient: Tensor<2>) -> (Tensor<2>, Tensor<2>) {
     let RmsProp { learning_rate, kept, epsilon } = rule;
     let is_plain = |tensor: &Tensor<2>| tensor.device() == Device::flex() && !tensor.device().is_autodiff();

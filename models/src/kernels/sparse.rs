@@ -1,12 +1,11 @@
-//! Sums of a few runs of numbers, the arithmetic of the way back.
+//! Sparse sums of runs of numbers, the arithmetic of the backward pass.
 
 use pulp::{Arch, Simd, WithSimd};
 
-/// Which runs are added to which sums, and how much of them: for each target, a list of places of
-/// runs and factors.
+/// The runs to add to each sum, and their factors: for each target, a list of places of runs and factors.
 #[derive(Clone, Debug)]
 pub(crate) struct Shares {
-    /// `room` for each target.
+    /// `room` entries for each target.
     entries: Vec<(u32, f32)>,
     room: usize,
     counts: Vec<usize>,
@@ -34,15 +33,15 @@ impl Shares {
     }
 }
 
-/// Where numbers lie: `rows` runs, one each `stride`.
+/// The layout of runs: `rows` of them, one each `stride`.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Runs {
     pub(crate) rows: usize,
     /// The length of a run.
     pub(crate) length: usize,
-    /// From one run of a target to its next.
+    /// The distance from one run of a target to its next.
     pub(crate) sum_stride: usize,
-    /// From one run of terms to the next.
+    /// The distance from one run of terms to the next.
     pub(crate) term_stride: usize,
 }
 
@@ -78,7 +77,7 @@ impl WithSimd for AddShares<'_> {
 }
 
 impl AddShares<'_> {
-    /// Columns of `N` vectors from `begin` on, as long as there are any; returns where they end.
+    /// Adds columns of `N` vectors from `begin` on, as long as whole ones remain; returns the end of the last.
     #[inline(always)]
     fn add_columns<S: Simd, const N: usize>(&mut self, simd: S, row: usize, mut begin: usize) -> usize {
         let width = N * S::F32_LANES;
@@ -103,7 +102,7 @@ impl AddShares<'_> {
         begin
     }
 
-    /// What is left of the runs of a row.
+    /// Adds the remaining columns of the runs of a row.
     #[inline(always)]
     fn add_rest(&mut self, row: usize, begin: usize) {
         let width = self.runs.length - begin;

@@ -1,7 +1,8 @@
-//! Products with matrices of very many rows, which are divided among threads by their rows.
+//! Products of matrices with very many rows, which are divided among threads by their rows.
 //!
-//! Parts have a fixed size and sums over parts a fixed order, so that the number of threads changes no bit; and no thread waits at a
-//! barrier for another one, as those of a matrix library do, which costs half of the time where cores have other work too.
+//! Parts have a fixed size and sums over parts a fixed order, so that the number of threads changes no bit. No thread
+//! waits for another at a barrier, as those of a matrix library do: that costs half of the time where cores have other
+//! work too.
 
 use burn::Tensor;
 use burn::backend::flex::FlexTensor;
@@ -12,15 +13,16 @@ use rayon::prelude::*;
 use super::tape::{Operation, apply_with};
 use super::tensors::{floats, tensor};
 
-/// Rows of a part.
+/// The number of rows of a part.
 const ROWS: usize = 512;
 
-/// `left x right`: `[rows, inner]` and `[inner, columns]` to `[rows, columns]`, for more rows than anything else.
+/// `left x right`: `[rows, inner]` and `[inner, columns]` to `[rows, columns]`, where `rows` is by far the largest
+/// side.
 pub fn tall_product(left: Tensor<2>, right: Tensor<2>) -> Tensor<2> {
     apply_with(Tall, left.clone(), right.clone()).unwrap_or_else(|| left.matmul(right))
 }
 
-/// `left^T x right`: `[rows, some]` and `[rows, others]` to `[some, others]`, for more rows than anything else.
+/// `left^T x right`: `[rows, some]` and `[rows, others]` to `[some, others]`, where `rows` is by far the largest side.
 pub fn transposed_product(left: Tensor<2>, right: Tensor<2>) -> Tensor<2> {
     apply_with(Transposed, left.clone(), right.clone()).unwrap_or_else(|| left.transpose().matmul(right))
 }
@@ -63,7 +65,7 @@ impl Operation<2> for Transposed {
     }
 }
 
-/// A matrix, row after row.
+/// A matrix in row-major order.
 #[derive(Clone, Copy)]
 struct Rows<'a> {
     numbers: &'a [f32],

@@ -9,7 +9,7 @@ use super::exponential::exp;
 use super::tape::{Operation, apply_to};
 use super::tensors::{floats, tensor};
 
-/// Numbers that are computed in one go.
+/// The number of values computed at once.
 const CHUNK: usize = 1 << 12;
 
 /// `tanh` of each number, within 3 units in the last place on burn's flex device, and burn's own elsewhere.
@@ -21,7 +21,7 @@ pub fn tanh(input: Tensor<2>) -> Tensor<2> {
 struct Tanh;
 
 impl Operation<1> for Tanh {
-    /// The output: its slope is `1 - output^2`.
+    /// The output, which gives the slope `1 - output^2`.
     type Seen = FlexTensor;
 
     fn forward(&self, [input]: [FlexTensor; 1]) -> (FlexTensor, FlexTensor) {
@@ -44,7 +44,7 @@ impl Operation<1> for Tanh {
     }
 }
 
-/// Makes of each number its hyperbolic tangent.
+/// Replaces each value by its hyperbolic tangent.
 pub(super) fn tanh_in_place(values: &mut [f32]) {
     Arch::new().dispatch(|| {
         for value in values {
@@ -63,7 +63,7 @@ fn value_at(x: f32) -> f32 {
     let sum = (((TERMS[0] * square + TERMS[1]) * square + TERMS[2]) * square + TERMS[3]) * square + TERMS[4];
     let near = sum * square * x + x;
     let far = (1.0 - 2.0 / (exp(2.0 * size) + 1.0)).copysign(x);
-    // What is no number is near.
+    // NaN compares false and so takes the polynomial.
     if size >= NEAR { far } else { near }
 }
 

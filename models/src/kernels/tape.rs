@@ -10,31 +10,30 @@ use burn::backend::{Autodiff, BackendTypes, Flex};
 
 use super::tensors::contiguous;
 
-/// Something that is computed from `N` tensors. All tensors it meets are contiguous.
+/// An operation on `N` tensors. All tensors passed to it are contiguous.
 pub(super) trait Operation<const N: usize>: Clone + std::fmt::Debug + Send + 'static {
-    /// What the way back needs.
+    /// The values that the backward pass needs.
     type Seen: Clone + std::fmt::Debug + Send + 'static;
 
-    /// The output, and what the way back needs.
+    /// Returns the output, and the values that the backward pass needs.
     fn forward(&self, inputs: [FlexTensor; N]) -> (FlexTensor, Self::Seen);
 
-    /// The gradients of those inputs that are wanted, given that of the output.
+    /// The gradients of the inputs marked in `wanted`, given that of the output.
     fn backward(&self, seen: &Self::Seen, gradient: &FlexTensor, wanted: [bool; N]) -> [Option<FlexTensor>; N];
 }
 
-/// Something that is computed from an input, weights and biases. All tensors it meets are
-/// contiguous.
+/// An operation on an input, weights and biases. All tensors passed to it are contiguous.
 pub(super) trait Layer: Clone + std::fmt::Debug + Send + 'static {
-    /// What the way back needs.
+    /// The values that the backward pass needs.
     type Seen: Clone + std::fmt::Debug + Send + 'static;
 
-    /// The output, and what the way back needs.
+    /// Returns the output, and the values that the backward pass needs.
     fn forward(&self, input: FlexTensor, weight: FlexTensor, bias: FlexTensor) -> (FlexTensor, Self::Seen);
 
     /// The gradient of the input, given that of the output.
     fn of_input(&self, seen: &Self::Seen, gradient: &FlexTensor) -> FlexTensor;
 
-    /// The gradients of weights and biases.
+    /// The gradients of weights and biases, given that of the output.
     fn of_weight(&self, seen: &Self::Seen, gradient: &FlexTensor) -> (FlexTensor, FlexTensor);
 }
 
@@ -65,7 +64,7 @@ pub(super) fn apply<L: Layer, const D: usize>(
     plain(&layer, [plain_part(input)?, plain_part(weight)?, plain_part(bias)?])
 }
 
-/// Computes something from one tensor. `None` where it is not on burn's flex device.
+/// Computes an operation on one tensor. `None` where it is not on burn's flex device.
 pub(super) fn apply_to<O: Operation<1>, const D: usize>(operation: O, input: Tensor<D>) -> Option<Tensor<D>> {
     if input.device().is_autodiff() {
         return tracked(operation, [tracked_part(input)?]);
@@ -73,7 +72,7 @@ pub(super) fn apply_to<O: Operation<1>, const D: usize>(operation: O, input: Ten
     plain(&operation, [plain_part(input)?])
 }
 
-/// Computes something from an input and weights. `None` for tensors that are not on burn's flex device.
+/// Computes an operation on an input and weights. `None` for tensors that are not on burn's flex device.
 pub(super) fn apply_with<O: Operation<2>, const D: usize, const W: usize>(
     operation: O,
     input: Tensor<D>,
@@ -85,7 +84,7 @@ pub(super) fn apply_with<O: Operation<2>, const D: usize, const W: usize>(
     plain(&operation, [plain_part(input)?, plain_part(weight)?])
 }
 
-/// Computes something from several tensors. `None` for tensors that are not on burn's flex device.
+/// Computes an operation on several tensors. `None` for tensors that are not on burn's flex device.
 pub(super) fn apply_all<O: Operation<N>, const N: usize, const D: usize>(
     operation: O,
     inputs: [Tensor<D>; N],
@@ -106,7 +105,7 @@ fn plain<O: Operation<N>, const N: usize, const D: usize>(operation: &O, inputs:
     Some(Tensor::from_primitive::<Flex>(operation.forward(inputs).0))
 }
 
-/// A tensor on the tape.
+/// A tensor on the autodiff tape.
 type Tracked = <Autodiff<Flex> as BackendTypes>::FloatTensorPrimitive;
 
 fn tracked_part<const D: usize>(tensor: Tensor<D>) -> Option<Tracked> {
@@ -132,7 +131,7 @@ where
     }))
 }
 
-/// An operation on the tape.
+/// An operation on the autodiff tape.
 #[derive(Debug)]
 struct Node<O>(O);
 

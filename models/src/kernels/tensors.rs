@@ -1,4 +1,4 @@
-//! Between burn's tensors and slices of numbers.
+//! Conversions between burn's tensors and slices of numbers.
 
 use burn::backend::flex::FlexTensor;
 use burn::tensor::{Shape, TensorData};

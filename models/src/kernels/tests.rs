@@ -27,7 +27,7 @@ const GEOMETRIES: [Geometry; 6] = [
     Geometry { height: 2, width: 2, channels: 8, outputs: 3, side: 5 },
 ];
 
-/// More than are added up one after the other.
+/// More images than are added up one after the other.
 const BATCH: usize = 11;
 
 struct Case {
@@ -176,7 +176,7 @@ fn the_tape_of_burn_gets_the_gradient_of_each_tensor_that_asks_for_one() {
         assert_close(found, expected, what);
     }
 
-    // The first block of a network: nobody asks for the gradient of the images.
+    // The first block of a network: the gradient of the images is not wanted.
     let (weight, bias) = (case.weight(&device).require_grad(), case.bias(&device));
     let output = pooled_convolution(case.images(&device), weight.clone(), bias).unwrap();
     let gradients = (output * case.gradient(&device)).sum().backward();

@@ -29,7 +29,7 @@ fn assert_close(one: &[f32], other: &[f32]) {
     }
 }
 
-/// Both give the same output, and the same gradient of the input for some gradient of the output.
+/// Asserts that both give the same output, and the same gradient of the input for some gradient of the output.
 fn assert_same(sides: [usize; 2], one: impl Fn(Tensor<2>) -> Tensor<2>, other: impl Fn(Tensor<2>) -> Tensor<2>) {
     let run = |function: &dyn Fn(Tensor<2>) -> Tensor<2>| {
         let input = draw(sides, 1).require_grad();

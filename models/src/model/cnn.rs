@@ -22,7 +22,7 @@ const KERNEL: [usize; 2] = [5, 5];
 const CHANNELS: [usize; 2] = [32, 64];
 const HIDDEN: usize = 512;
 
-/// By how much the two poolings divide height and width.
+/// The factor by which the two poolings divide height and width.
 pub(crate) const SIDE_DIVISOR: usize = 4;
 
 /// Two convolutions and two linear layers.
@@ -63,15 +63,14 @@ impl Cnn {
         linear(&self.fc2, relu(linear(&self.fc1, seen.flatten(1, 3))))
     }
 
-    /// What both convolutions make of images, `[batch, 64, height / 4, width / 4]`.
+    /// The outputs of both convolutions, `[batch, 64, height / 4, width / 4]`.
     fn seen(&self, images: Tensor<4>) -> Tensor<4> {
-        // Pooling before the rectifier gives the same values (both keep order) on a quarter of the
-        // pixels.
+        // Pooling before the rectifier gives the same values (both keep order) on a quarter of the pixels.
         let first = relu(self.pool.forward(self.conv1.forward(images)));
         relu(self.pool.forward(self.conv2.forward(first)))
     }
 
-    /// The same, faster, if the images are on burn's flex device.
+    /// The outputs of both convolutions by the faster kernel, if the images are on burn's flex device.
     fn seen_on_processor(&self, images: Tensor<4>) -> Option<Tensor<4>> {
         let block = |images, conv: &Conv2d| pooled_convolution(images, conv.weight.val(), conv.bias.as_ref()?.val());
         let first = block(images.permute([0, 2, 3, 1]), &self.conv1)?;

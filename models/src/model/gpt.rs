@@ -1,5 +1,5 @@
-//! A language model of the GPT-2 kind (Radford et al. 2019), as nanoGPT trains it: without biases, and with the weights of the
-//! token embedding once more as those of the last layer.
+//! A language model of the GPT-2 kind (Radford et al. 2019), as nanoGPT trains it: without biases, and with the weights
+//! of the token embedding tied to those of the last layer.
 //!
 //! ```text
 //! tokens [batch, context] -> wte + wpe -> layers x block -> ln_f -> x wte^T = logits [batch * context, vocabulary]
@@ -8,8 +8,8 @@
 //! mlp: width -> 4 width -> gelu -> width
 //! ```
 //!
-//! Fields have the names of GPT-2's, so that checkpoints carry them. The tied weights are one tensor: they stand once in the
-//! flat parameters and in files.
+//! Fields have GPT-2's names, which checkpoints carry. The tied weights are one tensor: they occur once in the flat
+//! parameters and in files.
 
 use burn::Tensor;
 use burn::module::Module;
@@ -20,7 +20,7 @@ use burn::tensor::{Bool, Device, Int};
 use super::GptSize;
 use crate::kernels::{causal_attention, gelu, layer_norm, linear, product};
 
-/// A language model; see the module.
+/// A language model.
 #[derive(Module, Debug)]
 pub(crate) struct Gpt {
     wte: Embedding,
@@ -40,8 +40,8 @@ impl Gpt {
         }
     }
 
-    /// Logits `[batch * length, vocabulary]` of rows of tokens `[batch, length]`, each a whole number; at most as many in a
-    /// row as the context has.
+    /// Logits `[batch * length, vocabulary]` of rows of tokens `[batch, length]`, each a whole number. A row has at
+    /// most as many tokens as the context.
     pub(crate) fn forward(&self, tokens: Tensor<2>) -> Tensor<2> {
         let [batch, length] = tokens.dims();
         let positions = Tensor::<1, Int>::arange(0..length as i64, &tokens.device()).unsqueeze::<2>();
@@ -54,7 +54,7 @@ impl Gpt {
     }
 }
 
-/// Attention and a perceptron, past each of which the input is led.
+/// Attention and a perceptron, each with a residual connection.
 #[derive(Module, Debug)]
 struct Block {
     ln_1: LayerNorm,
@@ -81,14 +81,14 @@ impl Block {
         }
     }
 
-    /// `[batch * length, width]` to the same.
+    /// The block's output for its input, both `[batch * length, width]`.
     fn forward(&self, input: Tensor<2>, batch: usize) -> Tensor<2> {
         let seen = self.attn.forward(layer_norm(&self.ln_1, input.clone()), batch) + input;
         self.mlp.forward(layer_norm(&self.ln_2, seen.clone())) + seen
     }
 }
 
-/// What each token takes from the earlier ones and itself.
+/// Causal self-attention: each token attends to itself and those before it.
 #[derive(Module, Debug)]
 struct Attention {
     /// Queries, keys and values of all heads, side by side.
@@ -98,7 +98,7 @@ struct Attention {
 }
 
 impl Attention {
-    /// `[batch * length, width]` to the same.
+    /// The output for an input, both `[batch * length, width]`.
     fn forward(&self, input: Tensor<2>, batch: usize) -> Tensor<2> {
         let projected = linear(&self.c_attn, input);
         let mixed = causal_attention(projected.clone(), batch, self.heads)
@@ -130,7 +130,7 @@ struct Perceptron {
 }
 
 impl Perceptron {
-    /// `[batch * length, width]` to the same.
+    /// The output for an input, both `[batch * length, width]`.
     fn forward(&self, input: Tensor<2>) -> Tensor<2> {
         linear(&self.c_proj, gelu(linear(&self.c_fc, input)))
     }
@@ -177,7 +177,7 @@ mod tests {
             let (earlier, later) = whole.split_at(changed * VOCABULARY);
             assert_eq!(earlier, &other[..earlier.len()], "token {changed}");
             assert_ne!(later, &other[earlier.len()..], "token {changed}");
-            // A window that ends there says the same.
+            // A window that ends there gives the same logits.
             let begun = logits(&network, &tokens[..=changed]);
             let apart = begun.iter().zip(&whole).map(|(one, other)| (one - other).abs()).fold(0.0, f32::max);
             assert!(apart < 1e-4, "{apart}");

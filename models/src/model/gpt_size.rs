@@ -1,4 +1,4 @@
-//! How large a language model is, as written by the user.
+//! The size of a language model, as written by the user.
 
 use std::fmt;
 use std::str::FromStr;
@@ -45,7 +45,7 @@ impl GptSize {
         self.heads
     }
 
-    /// Numbers that a token is between blocks.
+    /// The length of the vector of a token between blocks.
     pub fn width(&self) -> usize {
         self.width
     }
@@ -55,7 +55,7 @@ impl GptSize {
         self.context
     }
 
-    /// About how many numbers a training step on so many windows keeps for the way back; more than that is not computed.
+    /// An estimate of the numbers that a training step on so many windows keeps for the backward pass; it saturates.
     pub(crate) fn activations(&self, windows: usize, vocabulary: usize) -> usize {
         /// Vectors as wide as the model that a block keeps: its inputs, queries, keys, values, and four times the width, twice.
         const VECTORS_IN_BLOCK: usize = 16;
@@ -81,7 +81,7 @@ impl GptSize {
     }
 }
 
-/// What stands behind `gpt:`.
+/// Parses the part after `gpt:`.
 impl FromStr for GptSize {
     type Err = TaskError;
 

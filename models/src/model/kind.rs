@@ -11,7 +11,7 @@ use super::{Cnn, Gpt, GptSize, Mlp, Network, ResnetLite, Softmax, cnn, resnet_li
 use crate::task::TaskError;
 use mingle_datasets::SampleShape;
 
-/// Which model to train, as written by the user.
+/// The model to train, as written by the user.
 ///
 /// | text | model |
 /// | --- | --- |
@@ -42,7 +42,7 @@ pub enum ModelKind {
     Cnn,
     /// Ten bottleneck blocks with group norms.
     ResnetLite,
-    /// A transformer that says which token follows.
+    /// A transformer that predicts the next token.
     Gpt(GptSize),
 }
 
@@ -88,7 +88,7 @@ impl ModelKind {
     }
 }
 
-/// A model that fits its samples.
+/// The layers of a model, with the sizes of its samples.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Architecture {
     /// See [`Softmax`].

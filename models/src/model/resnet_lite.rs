@@ -29,14 +29,14 @@ use crate::kernels::linear;
 const STEM: usize = 32;
 /// Channels, blocks and the step of the first block of each stage.
 const STAGES: [(usize, usize, usize); 3] = [(128, 3, 1), (256, 3, 2), (512, 4, 2)];
-/// By how much a block narrows its channels for the 3x3 convolution.
+/// The factor by which a block narrows its channels for the 3x3 convolution.
 const NARROWING: usize = 4;
 const CHANNELS_PER_GROUP: usize = 16;
 
-/// By how much the stages divide height and width.
+/// The factor by which the stages divide height and width.
 pub(crate) const SIDE_DIVISOR: usize = 4;
 
-/// A residual network; see the module.
+/// A residual network of bottleneck blocks.
 #[derive(Module, Debug)]
 pub(crate) struct ResnetLite {
     conv1: Conv2d,
@@ -80,7 +80,7 @@ impl ResnetLite {
     }
 }
 
-/// Three convolutions past which the input is led.
+/// Three convolutions with a residual connection.
 #[derive(Module, Debug)]
 struct Bottleneck {
     conv1: Conv2d,
@@ -107,7 +107,7 @@ impl Bottleneck {
         }
     }
 
-    /// `[batch, from, height, width]` to `[batch, to, height / step, width / step]`.
+    /// The block's output `[batch, to, height / step, width / step]` for its input `[batch, from, height, width]`.
     fn forward(&self, input: Tensor<4>) -> Tensor<4> {
         let seen = relu(self.norm1.forward(self.conv1.forward(input.clone())));
         let seen = relu(self.norm2.forward(self.conv2.forward(seen)));
@@ -127,7 +127,7 @@ struct Shortcut {
     norm: GroupNorm,
 }
 
-/// Without a bias: the norm that follows takes it away.
+/// A convolution without a bias, which the norm that follows would remove.
 fn convolution(from: usize, to: usize, side: usize, step: usize, device: &Device) -> Conv2d {
     let margin = side / 2;
     Conv2dConfig::new([from, to], [side, side])

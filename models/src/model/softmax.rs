@@ -1,4 +1,4 @@
-//! Multinomial logistic regression: one linear layer. Convex, so its optimum is a yardstick.
+//! Multinomial logistic regression: one linear layer. Convex, so its optimum is a reference.
 
 use burn::Tensor;
 use burn::module::Module;
