@@ -1,5 +1,5 @@
-//! How long recommenders take, piece by piece, and how good they are: interactions are dealt to clients, each computes its spectrum and
-//! learns for some epochs by itself. A line of JSON for each piece.
+//! Times of the steps of recommenders, and their quality. Interactions are dealt to clients; each computes its spectrum
+//! and trains alone for some epochs. Prints a line of JSON for each step.
 //!
 //! ```text
 //! recommender_speed DATA [clients=1] [frequencies=128] [epochs=2] [learning_rate=0.0005] [loss=contrastive|bpr] [batch_size=4096]
@@ -7,9 +7,10 @@
 //!                        [split=FOLDER]
 //! ```
 //!
-//! `DATA` is a file of interactions in any form, or planted ones such as `planted:communities=4,users=1510`. With `split` each client's
-//! training, validation and test pairs are written into that folder, `user item` by number in a line, for others to learn from. `evaluate_every`
-//! epochs the client is evaluated; 0: at the end alone. Memory is the largest resident set of the whole process so far.
+//! `DATA` is a file of interactions in any form, or planted ones such as `planted:communities=4,users=1510`. With
+//! `split` each client's training, validation and test pairs are written into that folder, `user item` by number in a
+//! line, for other programs to train on. The client is evaluated after every `evaluate_every` epochs; 0: at the end
+//! alone. Memory is the largest resident set of the whole process so far.
 
 use std::collections::BTreeMap;
 use std::error::Error;
@@ -53,7 +54,7 @@ fn main() -> Result<(), Box<dyn Error>> {
     learn(dealt.parts, options, cache.as_ref(), &given)
 }
 
-/// All clients at the same time in this process, an epoch of each after the other, as in a round.
+/// Trains all clients at the same time in this process, an epoch of each in turn, as in a round.
 fn learn(
     parts: Vec<Interactions>,
     options: ClientOptions,
@@ -138,7 +139,7 @@ fn tell(what: &str, began: Instant, more: &str) {
     println!(r#"{{"what":"{what}","seconds":{seconds:.4},"peak_memory_mb":{:.0},{more}}}"#, peak_memory_mb());
 }
 
-/// The largest resident set so far, where the kernel tells; else 0.
+/// The largest resident set so far in megabytes, where the kernel reports it; else 0.
 fn peak_memory_mb() -> f64 {
     let status = fs::read_to_string("/proc/self/status").unwrap_or_default();
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"));

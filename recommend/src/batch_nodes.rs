@@ -1,13 +1,13 @@
-//! The nodes that a batch is about: rows of other nodes need not be pooled.
+//! The nodes of a batch: rows of other nodes need not be pooled.
 
 /// Users and items of a batch, as nodes of its client's graph.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct BatchNodes {
-    /// Each once, ascending.
+    /// The distinct nodes, ascending.
     pub(crate) nodes: Vec<u32>,
-    /// Where each user stands among them.
+    /// The place of each user in `nodes`.
     pub(crate) users: Vec<u32>,
-    /// Where each item stands.
+    /// The place of each item in `nodes`.
     pub(crate) items: Vec<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! One client: its interactions, its network, and how it learns.
+//! One client: its interactions, its network, and its training.
 
 mod options;
 mod state;
@@ -24,11 +24,11 @@ use crate::split::UserSplit;
 
 pub use options::{ClientOptions, Filtering, LossKind};
 
-/// Users whose scores are computed together.
+/// The number of users whose scores are computed together.
 const CHUNK: usize = 8;
-/// How often another negative is drawn for one that the user knows.
+/// The number of draws of a negative before an item that the user knows is accepted.
 const TRIES: usize = 64;
-/// The share of items that is called popular.
+/// The inverse of the share of items that is called popular.
 const POPULAR_SHARE: usize = 5;
 
 /// A client.
@@ -47,17 +47,19 @@ pub struct Client {
     eigenvalues: Vec<f64>,
     network: Network,
     popularity: Popularity,
-    /// The mean margin of the last epoch, and that of all, made one's own, of the last aggregation.
+    /// The mean margin of the last epoch; `margin_of_all` is that of the last aggregation, mixed with this client's
+    /// own.
     mean_margin: f64,
     margin_of_all: Option<f64>,
     epochs: u64,
 }
 
 impl Client {
-    /// A client that has learned nothing. `own_seed` is of what differs from client to client.
+    /// A client that has learned nothing. `own_seed` is the seed of all draws that differ from client to client.
     ///
     /// # Errors
-    /// [`RecommendError::Option`], [`RecommendError::FewNodes`], [`RecommendError::Spectrum`], and a spectrum that cannot be kept.
+    /// [`RecommendError::Option`], [`RecommendError::FewNodes`], [`RecommendError::Spectrum`], and `RecommendError::Io`
+    /// for a spectrum that cannot be written to the cache.
     pub fn new(
         interactions: Interactions,
         options: ClientOptions,
@@ -110,28 +112,28 @@ impl Client {
         })
     }
 
-    /// Its size, by what it trains on.
+    /// The size of the client: users and items, and interactions in its training part.
     pub fn size(&self) -> Size {
         let (users, items) = (self.interactions.users().len(), self.interactions.items().len());
         Size { users, items, edges: self.split.train_count() }
     }
 
-    /// BLAKE3 of its interactions.
+    /// The BLAKE3 hash of the client's interactions.
     pub fn hash(&self) -> [u8; 32] {
         self.interactions.hash()
     }
 
-    /// The divergence of its frequencies from those of the reference.
+    /// The divergence of the client's frequencies from those of the reference.
     pub fn divergence(&self, reference: &[f64]) -> f64 {
         divergence(reference, &shares(&self.eigenvalues))
     }
 
-    /// Numbers in its shared vector.
+    /// The length of the shared vector.
     pub fn shared_len(&self) -> usize {
         self.shape.counts().1 + 1
     }
 
-    /// What it shares: the weights of pooling and prediction, and its mean margin.
+    /// The shared vector: the weights of pooling and prediction, and the mean margin.
     ///
     /// # Errors
     /// [`RecommendError::Device`].
@@ -141,7 +143,7 @@ impl Client {
         Ok(shared)
     }
 
-    /// Goes from its own towards the mean of all, as far as it is similar: `s mean + (1 - s) own`.
+    /// Mixes the client's shared vector with the mean of all, by its similarity `s`: `s mean + (1 - s) own`.
     ///
     /// # Errors
     /// A mean of another length, [`RecommendError::Device`].
@@ -159,7 +161,7 @@ impl Client {
         Ok(())
     }
 
-    /// Learns for some epochs; returns the mean loss of the last one.
+    /// Trains for some epochs; returns the mean loss of the last one.
     ///
     /// # Errors
     /// [`RecommendError::Device`].
@@ -249,7 +251,7 @@ impl Client {
         rows.map(example).collect()
     }
 
-    /// An item that the user has not trained on; any, for a user who knows nearly all.
+    /// An item that the user has not trained on; any item for a user that knows nearly all.
     fn negative(&self, user: u32, dice: &mut ChaCha8Rng) -> u32 {
         let known = &self.split.train[user as usize];
         let mut item = 0;
@@ -262,7 +264,7 @@ impl Client {
         item
     }
 
-    /// How good it is now, over as many users as the options say, the same ones each time.
+    /// The present quality, over as many users as the options set, the same ones each time.
     ///
     /// # Errors
     /// [`RecommendError::Device`].
@@ -279,7 +281,7 @@ impl Client {
         Ok(counted.quality())
     }
 
-    /// Recall of the interactions it has trained on: how far it has learned them by heart.
+    /// Recall of the interactions that the client has trained on: a measure of memorization.
     ///
     /// # Errors
     /// [`RecommendError::Device`].
@@ -296,7 +298,7 @@ impl Client {
         Ok(mean.value().unwrap_or(0.0))
     }
 
-    /// Users with anything held out: all, or evenly spread among them.
+    /// The users with held-out items: all, or as many as are evaluated, evenly spread among them.
     fn evaluated_users(&self) -> Vec<u32> {
         let held_out = |user: &u32| !self.split.test[*user as usize].is_empty();
         let all: Vec<u32> = (0..self.interactions.users().len() as u32).filter(held_out).collect();
@@ -304,7 +306,7 @@ impl Client {
         (0..wanted).map(|at| all[at * all.len() / wanted]).collect()
     }
 
-    /// What recommends to its users, without a device.
+    /// A recommender for the client's users, which needs no device.
     ///
     /// # Errors
     /// [`RecommendError::Device`].
@@ -320,7 +322,7 @@ fn mean(values: impl ExactSizeIterator<Item = f64>) -> f64 {
     values.sum::<f64>() / count
 }
 
-/// Whether each item is among the fifth that has most interactions.
+/// Marks the items in the fifth with the most interactions.
 fn most_popular(degrees: &[usize]) -> Vec<bool> {
     let mut order: Vec<usize> = (0..degrees.len()).collect();
     order.sort_by_key(|item| (std::cmp::Reverse(degrees[*item]), *item));
@@ -329,7 +331,7 @@ fn most_popular(degrees: &[usize]) -> Vec<bool> {
     is_popular
 }
 
-/// What is measured, user after user.
+/// The measures, accumulated user by user.
 struct Counted {
     validation: Mean,
     recall: Mean,

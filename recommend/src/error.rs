@@ -1,4 +1,4 @@
-//! What can be wrong with interactions, a graph of them, and a recommender.
+//! Errors of interactions, their graphs, and recommenders.
 
 use std::io;
 use std::path::PathBuf;
@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use mingle_spectra::SpectrumError;
 use thiserror::Error;
 
-/// Why something about a recommender cannot be done.
+/// Errors of reading interactions, training and recommending.
 #[derive(Debug, Error)]
 #[non_exhaustive]
 pub enum RecommendError {
@@ -15,17 +15,17 @@ pub enum RecommendError {
     Io {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The error of the system.
         source: io::Error,
     },
-    /// A line of a file says what cannot be.
+    /// A line of a file is malformed.
     #[error("{}, line {line}: {reason}", .path.display())]
     Line {
         /// The file.
         path: PathBuf,
         /// The line, from 1.
         line: u64,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
     /// A file without interactions.
@@ -37,29 +37,29 @@ pub enum RecommendError {
     /// Planted interactions that cannot be drawn.
     #[error("{text}: {reason}")]
     Planted {
-        /// What they were called.
+        /// The text that names them.
         text: String,
-        /// What is wrong with it.
+        /// The reason.
         reason: String,
     },
-    /// More of something than fits.
+    /// There is more of something than is accepted.
     #[error("{what}: {count} are too many, at most {most}")]
     TooMany {
-        /// Of what.
+        /// The things that are too many.
         what: &'static str,
-        /// How many there are.
+        /// Their number.
         count: u64,
-        /// How many may be.
+        /// The most that is accepted.
         most: u64,
     },
     /// An option out of bounds.
     #[error("{option} = {value}: {bounds}")]
     Option {
-        /// Its name.
+        /// The name of the option.
         option: &'static str,
-        /// What was given.
+        /// The value given.
         value: f64,
-        /// What may be.
+        /// The accepted values.
         bounds: &'static str,
     },
     /// The graph is too small for the filter.
@@ -73,15 +73,15 @@ pub enum RecommendError {
         /// Frequencies of the filter.
         filters: usize,
     },
-    /// A part of a dealt graph in which nobody is left.
+    /// A part of a dealt graph has no interactions.
     #[error("part {part} of {parts} has no interactions: deal to fewer clients, or give each its own file")]
     EmptyPart {
-        /// Which part, from 0.
+        /// The part, from 0.
         part: usize,
-        /// How many there are.
+        /// The number of parts.
         parts: usize,
     },
-    /// The spectrum cannot be found.
+    /// The spectrum cannot be computed.
     #[error("the spectrum of the interactions cannot be found")]
     Spectrum(#[from] SpectrumError),
     /// The device failed.
@@ -90,17 +90,17 @@ pub enum RecommendError {
     /// Bytes that are no state or model of this recommender.
     #[error("that is no {what}: {reason}")]
     Bytes {
-        /// What was expected.
+        /// The expected content.
         what: &'static str,
-        /// What is wrong.
+        /// The reason.
         reason: String,
     },
     /// A user that the recommender does not know.
     #[error("nobody is called {user} here; users are such as {examples}")]
     UnknownUser {
-        /// Who was asked for.
+        /// The user requested.
         user: String,
-        /// Some who are there.
+        /// Some of the users that exist.
         examples: String,
     },
 }

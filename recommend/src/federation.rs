@@ -1,4 +1,4 @@
-//! All clients in one place, as a server would have them: what the serverless form is compared with.
+//! All clients in one place, as with a server: the reference for the serverless form.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,27 +6,28 @@ use crate::client::Client;
 use crate::error::RecommendError;
 use crate::similarity::{Kernel, Size, reference_shares, similarity};
 
-/// How far a client goes along with the mean of all.
+/// The rule for a client's share in the mean of all.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Personalization {
-    /// As far as its graph is similar to the reference, and at least by this share: 0 in the paper.
+    /// The similarity of its graph to the reference, and at least this share: 0 in the paper.
     Similarity {
         /// The least share.
         floor: f64,
     },
-    /// By the same share everywhere.
+    /// The same share for all clients.
     Uniform {
         /// The share.
         share: f64,
     },
-    /// All the way: FedAvg.
+    /// The mean as it is: FedAvg.
     None,
-    /// Not at all: each learns alone.
+    /// No share: each client learns alone.
     Alone,
 }
 
-/// Whether a round, counted from 0, ends with the mean of all: not the first `frozen` ones.
+/// Returns `true` if a round, counted from 0, ends with the mean of all: all but the first `frozen` ones, unless
+/// clients learn alone.
 pub fn aggregates(personalization: Personalization, round: u64, frozen: u64) -> bool {
     personalization != Personalization::Alone && round >= frozen
 }
@@ -43,7 +44,7 @@ impl Personalization {
     }
 }
 
-/// The share of each client in the mean of all that it takes.
+/// The share of each client in the mean of all.
 ///
 /// # Errors
 /// [`RecommendError::FewNodes`] where the reference is too small, [`RecommendError::Spectrum`].
@@ -60,7 +61,7 @@ pub fn similarities(
     Ok(all.iter().map(|own| personalization.share(*own, &all)).collect())
 }
 
-/// One round of all clients: each learns for some epochs and, where the round `aggregates`, takes its share of the mean.
+/// One round of all clients: each trains for some epochs and, if `aggregates`, takes its share of the mean.
 ///
 /// # Errors
 /// [`RecommendError::Device`].

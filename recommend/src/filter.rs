@@ -1,4 +1,4 @@
-//! The low frequencies of a client's graph: the filter, kept on disk, and how alike two graphs are by them.
+//! The low-pass filter of a client's graph, its cache on disk, and the similarity of graphs by their low frequencies.
 
 mod cache;
 
@@ -23,10 +23,10 @@ pub struct LowPass {
 }
 
 impl LowPass {
-    /// The lowest `frequencies` of a graph: `LCF(Z) = P P^T Z`.
+    /// The filter of the lowest `frequencies` of a graph: `LCF(Z) = P P^T Z`.
     ///
     /// # Errors
-    /// [`RecommendError::FewNodes`] of a graph with no more nodes than that, [`RecommendError::Spectrum`].
+    /// [`RecommendError::FewNodes`] for a graph with no more nodes than frequencies, [`RecommendError::Spectrum`].
     pub fn of(graph: &Graph, frequencies: usize) -> Result<Self, RecommendError> {
         let nodes = graph.node_count();
         if frequencies >= nodes {
@@ -42,7 +42,7 @@ impl LowPass {
         Ok(Self { eigenvalues: pairs.values, nodes, vectors })
     }
 
-    /// How many frequencies pass.
+    /// The number of frequencies that pass.
     pub fn frequencies(&self) -> usize {
         self.eigenvalues.len()
     }

@@ -1,10 +1,11 @@
-//! Interactions with a planted structure: communities, tastes within them, and items that are popular with everybody.
+//! Generated interactions with a planted structure: communities, tastes within them, and items that are popular with
+//! all users.
 //!
-//! Each of `communities` has its own users and items. A user has a taste, which is one of `tastes` in the community; with
-//! probability `loyalty` an interaction is with an item of that taste, with probability `noise` with any item of all communities, else with
-//! any of its own community. Within its choice an item is taken with a probability that falls with its rank as
-//! `1 / (rank + 5)`: some are popular. Users draw between half and one and a half times `per_user` interactions, and what is drawn twice counts
-//! once.
+//! Each of `communities` has its own users and items. A user has a taste, which is one of `tastes` in the community.
+//! With probability `loyalty` an interaction is with an item of that taste, with probability `noise` with any item of
+//! all communities, else with any of its own community. Among these items one is drawn with a probability that falls
+//! with its rank as `1 / (rank + 5)`: some are popular. Users draw between half and one and a half times `per_user`
+//! interactions; repeated ones count once.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -13,42 +14,43 @@ use serde::{Deserialize, Serialize};
 use crate::error::RecommendError;
 use crate::interactions::Interactions;
 
-/// What data that are planted are called.
+/// The name of such data.
 const NAME: &str = "planted";
-/// Interactions that are drawn, users and items, at most.
+/// The most interactions drawn, users and items.
 const MOST_DRAWN: usize = 100_000_000;
 
-/// What is planted.
+/// The parameters of planted interactions.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct Planted {
-    /// Groups of users and items that have little to do with each other.
+    /// The number of groups of users and items with few interactions between groups.
     pub communities: usize,
-    /// Users in each.
+    /// Users in each community.
     pub users: usize,
-    /// Items in each.
+    /// Items in each community.
     pub items: usize,
-    /// Tastes in each.
+    /// Tastes in each community.
     pub tastes: usize,
     /// Interactions of a user, on average.
     pub per_user: usize,
     /// The share of interactions within a user's taste.
     pub loyalty: f64,
-    /// The share with anything at all.
+    /// The share of interactions with any item at all.
     pub noise: f64,
-    /// Of everything that is drawn.
+    /// The seed of all draws.
     pub seed: u64,
 }
 
 impl Default for Planted {
-    /// What the demo uses: about 9,000 interactions of 480 users with 400 items.
+    /// The setting of the demo: about 9,000 interactions of 480 users with 400 items.
     fn default() -> Self {
         Self { communities: 4, users: 120, items: 100, tastes: 5, per_user: 20, loyalty: 0.7, noise: 0.03, seed: 0 }
     }
 }
 
 impl Planted {
-    /// What a text such as `planted:communities=4,users=1510,per_user=250,seed=1` says; what it does not name has its default. None: it names something else.
+    /// Parses a text such as `planted:communities=4,users=1510,per_user=250,seed=1`; parameters that it does not name
+    /// have their defaults. `None` if it begins with another name.
     ///
     /// # Errors
     /// [`RecommendError::Planted`].
@@ -107,7 +109,7 @@ impl Planted {
         if is_share { Ok(()) } else { Err(format!("loyalty={loyalty} and noise={noise} are shares of one whole")) }
     }
 
-    /// Draws interactions; the names of users and items say where they belong, such as `u2-017` and `i2-004`.
+    /// Draws interactions. The names of users and items contain their community, such as `u2-017` and `i2-004`.
     pub fn draw(&self) -> Interactions {
         let mut dice = ChaCha8Rng::seed_from_u64(self.seed);
         let mut pairs: Vec<(String, String)> = Vec::new();
@@ -140,9 +142,9 @@ impl Planted {
     }
 }
 
-/// Probabilities that fall with the rank.
+/// A distribution whose probabilities fall with the rank.
 struct Popularity {
-    /// The weight of the first so many ranks.
+    /// The cumulative weights of the ranks.
     totals: Vec<f64>,
 }
 
@@ -156,7 +158,7 @@ impl Popularity {
         }
     }
 
-    /// One of the items, which stand by rank.
+    /// Draws one of the items, which are in the order of their ranks.
     fn draw(&self, dice: &mut ChaCha8Rng, items: &[usize]) -> Option<usize> {
         let totals = &self.totals[..items.len()];
         let wanted = share(dice) * totals.last()?;

@@ -1,4 +1,4 @@
-//! Who has had to do with what: users, items, and which of them belong together.
+//! Interactions: users, items, and the pairs of them that interact.
 
 mod read;
 
@@ -12,7 +12,8 @@ pub use read::{Form, UnknownForm, read_interactions};
 use crate::error::RecommendError;
 use crate::generator::Planted;
 
-/// The interactions that a text names: `planted`, or `planted:` and what is planted (see [`Planted`]), else a file in this folder.
+/// The interactions that a text names: `planted`, or `planted:` and its parameters (see [`Planted`]), else a file in
+/// this folder.
 ///
 /// # Errors
 /// As [`read_interactions`], and [`RecommendError::Planted`].
@@ -23,18 +24,19 @@ pub fn interactions_of(text: &str, folder: &Path, form: Form) -> Result<Interact
     }
 }
 
-/// A bipartite graph of users and items. Everyone in it has an interaction; each counts once, however often it is in the data.
+/// A bipartite graph of users and items. Each of them has an interaction; repeated interactions count once.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Interactions {
     users: Vec<String>,
     items: Vec<String>,
-    /// By user, ascending.
+    /// The items of each user, ascending.
     of_user: Vec<Vec<u32>>,
     repeated: u64,
 }
 
 impl Interactions {
-    /// From pairs of a user and an item, by any names. Numbers are sorted as numbers, before other names.
+    /// Interactions from pairs of a user and an item, by any names. Names that are whole numbers are sorted by value,
+    /// before other names.
     pub fn from_pairs<'a>(pairs: impl IntoIterator<Item = (&'a str, &'a str)>) -> Self {
         let pairs: Vec<(&str, &str)> = pairs.into_iter().collect();
         let (users, user_numbers) = number(pairs.iter().map(|pair| pair.0));
@@ -71,17 +73,17 @@ impl Interactions {
         &self.of_user[user]
     }
 
-    /// How many there are.
+    /// The number of interactions.
     pub fn count(&self) -> usize {
         self.of_user.iter().map(Vec::len).sum()
     }
 
-    /// Lines of the data that said again what another had said.
+    /// The number of pairs in the data that repeated another.
     pub fn repeated(&self) -> u64 {
         self.repeated
     }
 
-    /// BLAKE3 of names and interactions.
+    /// The BLAKE3 hash of names and interactions.
     pub fn hash(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new();
         for name in self.users.iter().chain(&self.items) {
@@ -95,7 +97,7 @@ impl Interactions {
         *hasher.finalize().as_bytes()
     }
 
-    /// The interactions of these users with these items alone, without those who are left with none.
+    /// The interactions between users and items of one part, without users and items that have none left.
     pub fn part(&self, user_part: &[u32], item_part: &[u32], part: u32) -> Self {
         let pairs = self.of_user.iter().enumerate().filter(|(user, _)| user_part[*user] == part);
         let pairs = pairs.flat_map(|(user, items)| {
@@ -106,10 +108,10 @@ impl Interactions {
     }
 }
 
-/// The graph of some of the interactions: users first, then items.
+/// The graph of users and their items in `of_user`: users first, then items.
 ///
 /// # Errors
-/// More users and items than nodes can be counted.
+/// `SpectrumError::TooManyNodes` for more users and items than nodes can be counted.
 pub fn bipartite_graph(users: usize, items: usize, of_user: &[Vec<u32>]) -> Result<Graph, SpectrumError> {
     let nodes = users + items;
     let Ok(first) = u32::try_from(users) else { return Err(SpectrumError::TooManyNodes { nodes }) };

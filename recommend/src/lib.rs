@@ -1,21 +1,22 @@
-//! Personal recommenders from interactions that stay where they are: LPSFed.
+//! Personal recommenders from interactions that stay with their clients: LPSFed.
 //!
-//! Clients such as shops, libraries or apps hold one part each of who has had to do with what. Each learns a recommender of its own
-//! and shares two small networks and one number; how far it goes along with the mean of all depends on how alike its graph is to
-//! a random one, by its low frequencies. The method is that of Sim and Park (arXiv:2603.20338), cited where it is used; where
-//! the paper is silent or its public code differs, `docs/recommendations.md` says what was chosen.
+//! Clients such as shops, libraries or apps each hold a part of the user-item interactions. Each client trains its own
+//! recommender and shares two small networks and one number. Its share in the mean of all depends on the similarity of
+//! its graph to a random one, by their low frequencies. The method is that of Sim and Park (arXiv:2603.20338), cited
+//! where it is used. Where the paper is silent or its public code differs, `docs/recommendations.md` states the choice
+//! made here.
 //!
-//! | | what it is |
+//! | | contents |
 //! | --- | --- |
 //! | [`Interactions`], [`read_interactions`], [`Planted`] | users, items and their pairs: from files, or drawn with a known structure |
 //! | [`UserSplit`], [`co_cluster`] | training, validation and test of each user; one graph dealt to clients |
 //! | [`LowPass`], [`SpectrumCache`] | the low frequencies of a graph, kept on disk |
-//! | [`reference_shares`], [`divergence`], [`similarity`] | how alike a client is to the reference |
-//! | [`Client`], [`ClientOptions`] | one client: training, what it shares, what it takes, how good it is |
-//! | [`Recommender`] | what recommends once everything is learned |
-//! | [`federate`] | all clients in one place, with means made by hand: the judge of the serverless form |
+//! | [`reference_shares`], [`divergence`], [`similarity`] | similarity of a client to the reference |
+//! | [`Client`], [`ClientOptions`] | one client: training, its shared vector, mixing with the mean, evaluation |
+//! | [`Recommender`] | recommendation after training |
+//! | [`federate`] | all clients in one place, with exact means: the reference for the serverless form |
 //!
-//! Nothing here knows networks, protocols or clocks.
+//! This crate uses no network, protocol or clock.
 //!
 //! ```
 //! use mingle_models::DeviceName;

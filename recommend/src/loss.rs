@@ -11,15 +11,15 @@
 
 use std::f64::consts::PI;
 
-/// Which loss.
+/// The loss.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Loss {
-    /// The contrastive one, at a temperature.
+    /// The contrastive loss, at a temperature.
     Contrastive {
         /// `tau`.
         temperature: f64,
     },
-    /// Bayesian personalised ranking: `-log sigmoid(f - f_j)`, the mean over negatives (Rendle et al. 2009).
+    /// Bayesian personalised ranking: `-log sigmoid(f - f_j)`, averaged over negatives (Rendle et al. 2009).
     Bpr,
 }
 
@@ -50,10 +50,10 @@ pub fn shifted_cosine(f: f64, m: f64) -> (f64, f64) {
     (cos * m.cos() - sech * m.sin(), sech * sech * m.cos() + sech * cos * m.sin())
 }
 
-/// How the margin of a positive comes about.
+/// The rule for the margin of a positive.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MarginRule {
-    /// The largest share of the angle of popularity, `gamma`.
+    /// The share `gamma` of the popularity angle that is the margin, before it is capped.
     pub gamma: f64,
     /// The share of the margin of all, `omega`.
     pub omega: f64,
@@ -65,7 +65,7 @@ impl MarginRule {
         (self.gamma * xi).min(PI - angle(f))
     }
 
-    /// `omega M_all + (1 - omega) M`, or `M` before there is one of all; never so large that the angle would exceed pi.
+    /// `omega M_all + (1 - omega) M`, or `M` before the first `M_all`; capped so that the angle does not exceed pi.
     pub fn refined(&self, f: f64, own: f64, of_all: Option<f64>) -> f64 {
         let refined = of_all.map_or(own, |of_all| self.omega * of_all + (1.0 - self.omega) * own);
         refined.min(PI - angle(f))

@@ -1,4 +1,4 @@
-//! How good rankings are.
+//! Quality of rankings.
 
 use serde::{Deserialize, Serialize};
 
@@ -18,7 +18,7 @@ pub fn ndcg(ranking: &[u32], wanted: &[u32], k: usize) -> f64 {
     if best > 0.0 { found / best } else { 0.0 }
 }
 
-/// The first `k` of the items that are not left out, by falling score; equal scores go to the lower item.
+/// The first `k` items that are not in `left_out`, by falling score; the lower item goes first among equal scores.
 pub fn top(scores: &[f32], left_out: &[&[u32]], k: usize) -> Vec<u32> {
     let is_left_out = |item: u32| left_out.iter().any(|items| items.binary_search(&item).is_ok());
     let mut items: Vec<u32> = (0..scores.len() as u32).filter(|item| !is_left_out(*item)).collect();
@@ -31,7 +31,7 @@ pub fn top(scores: &[f32], left_out: &[&[u32]], k: usize) -> Vec<u32> {
     items
 }
 
-/// What was measured of a client; none where nobody has anything to measure it on.
+/// The measures of a client; `None` where there are no held-out items to measure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Quality {
     /// NDCG of the items held out for validation.
@@ -40,28 +40,28 @@ pub struct Quality {
     pub recall: Option<f64>,
     /// NDCG of the test items.
     pub ndcg: Option<f64>,
-    /// The share of all items that is recommended to anybody.
+    /// The share of all items that is recommended to at least one user.
     pub coverage: Option<f64>,
     /// Recall of the test items among the fifth of items that is most popular.
     pub recall_popular: Option<f64>,
-    /// Recall of the others.
+    /// Recall of the test items among the other items.
     pub recall_rare: Option<f64>,
 }
 
-/// The names of what is measured, in the order of [`Quality::values`].
+/// The names of the measures, in the order of [`Quality::values`].
 pub const METRICS: [&str; 6] =
     ["validation_ndcg@20", "recall@20", "ndcg@20", "coverage@20", "recall@20_popular", "recall@20_rare"];
-/// The rank that is looked at.
+/// The number of ranks evaluated.
 pub const K: usize = 20;
 
 impl Quality {
-    /// In the order of [`METRICS`].
+    /// The values in the order of [`METRICS`].
     pub fn values(&self) -> [Option<f64>; 6] {
         [self.validation_ndcg, self.recall, self.ndcg, self.coverage, self.recall_popular, self.recall_rare]
     }
 }
 
-/// A mean that grows.
+/// A running mean.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Mean {
     sum: f64,

@@ -24,7 +24,7 @@ use crate::optimizer::{EPSILON, KEPT};
 const EMBEDDING_DEVIATION: f64 = 0.1;
 const KERNEL_DEVIATION: f64 = 0.02;
 
-/// How large the network is.
+/// The sizes of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Shape {
     pub(crate) nodes: usize,
@@ -48,14 +48,15 @@ impl Shape {
         blocks
     }
 
-    /// Numbers in all blocks, and in those that are shared.
+    /// The number of values in all blocks, and in the shared ones.
     pub(crate) fn counts(&self) -> (usize, usize) {
         let sizes: Vec<usize> = self.blocks().iter().map(|[rows, columns]| rows * columns).collect();
         (sizes.iter().sum(), sizes[PRIVATE..].iter().sum())
     }
 
-    /// Mean and standard deviation of the first values of every block, in order. Kernels begin around 1, which is the filter as it is;
-    /// weights of a layer with `n` inputs with a variance of `1 / n` (LeCun and others, Efficient BackProp, 1998); biases at 0.
+    /// The mean and standard deviation of the initial values of every block, in order. Kernels begin around 1, which is
+    /// the plain filter. Weights of a layer with `n` inputs have a variance of `1 / n` (LeCun and others, Efficient
+    /// BackProp, 1998). Biases begin at 0.
     fn distributions(&self) -> Vec<[f64; 2]> {
         let Self { width, hidden, layers, .. } = *self;
         let weights = |inputs: usize| [0.0, (inputs.max(1) as f64).sqrt().recip()];
@@ -67,7 +68,7 @@ impl Shape {
         all
     }
 
-    /// The first values: embeddings and kernels from this client's seed, weights from the seed of all.
+    /// The initial values: embeddings and kernels from this client's seed, weights from the seed of all.
     pub(crate) fn initial(&self, own_seed: u64, shared_seed: u64) -> Vec<f32> {
         let mut own = ChaCha8Rng::seed_from_u64(own_seed);
         let mut shared = ChaCha8Rng::seed_from_u64(shared_seed);
@@ -88,19 +89,19 @@ pub(crate) fn normal(dice: &mut ChaCha8Rng) -> f64 {
     (-2.0 * radius.ln()).sqrt() * (2.0 * std::f64::consts::PI * turn).cos()
 }
 
-/// Parameters on a device, with what RMSProp keeps of each, and the filter.
+/// Parameters on a device, with RMSProp's means of squares, and the filter.
 #[derive(Clone, Debug)]
 pub(crate) struct Network {
     shape: Shape,
     device: Device,
     blocks: Vec<Tensor<2>>,
     squares: Vec<Tensor<2>>,
-    /// `P`, `[nodes, frequencies]`; none for the network without a filter.
+    /// `P`, `[nodes, frequencies]`; `None` for the network without a filter.
     filter: Option<Tensor<2>>,
 }
 
 impl Network {
-    /// The network with these values, and the means of squares that RMSProp had of them.
+    /// A network with these values and RMSProp's means of squares.
     pub(crate) fn new(
         shape: Shape,
         filter: Option<&LowPass>,
@@ -115,7 +116,7 @@ impl Network {
         network
     }
 
-    /// Other values.
+    /// Replaces the values and the means of squares.
     pub(crate) fn fill(&mut self, values: &[f32], squares: &[f32]) {
         self.blocks = self.cut(values).into_iter().map(leaf).collect();
         self.squares = self.cut(squares);
@@ -142,7 +143,7 @@ impl Network {
         read_all(self.blocks[PRIVATE..].iter().map(|block| block.clone().inner()))
     }
 
-    /// Takes values for the shared blocks.
+    /// Replaces the values of the shared blocks.
     pub(crate) fn set_shared(&mut self, values: &[f32]) {
         let mut rest = values;
         for (block, shape) in self.blocks.iter_mut().zip(self.shape.blocks()).skip(PRIVATE) {
@@ -161,7 +162,8 @@ impl Network {
         self.pooled_rows(None)
     }
 
-    /// The rows of `Zc` of these nodes, `[nodes, width]`. What costs most is in the number of all nodes all the same: `P^T Z^(0)`.
+    /// The rows of `Zc` of these nodes, `[nodes, width]`. The dominant cost is still in the number of all nodes: `P^T
+    /// Z^(0)`.
     pub(crate) fn pooled_of(&self, nodes: &[u32]) -> Tensor<2> {
         self.pooled_rows(Some(&self.numbers(nodes)))
     }
@@ -189,7 +191,7 @@ impl Network {
                 }
                 hidden
             }
-            // All layers are the embeddings.
+            // Without a filter every layer equals the embeddings.
             None => tall_product(rows(embeddings), (1..=layers).fold(weights(0), |sum, layer| sum + weights(layer))),
         };
         let last = PRIVATE + layers + 1;
@@ -217,7 +219,7 @@ impl Network {
         let rule = RmsProp { learning_rate, kept: KEPT, epsilon: EPSILON };
         let (blocks, squares) = (std::mem::take(&mut self.blocks), std::mem::take(&mut self.squares));
         for (block, square) in blocks.into_iter().zip(squares) {
-            // A block that the loss does not depend on, as the kernels of a network without a filter.
+            // The loss does not depend on some blocks, such as the kernels of a network without a filter.
             let (block, square) = match block.grad_remove(&mut gradients) {
                 Some(gradient) => {
                     let (values, square) = rms_prop(rule, block.inner(), square, gradient);
@@ -230,7 +232,7 @@ impl Network {
         }
     }
 
-    /// What scoring needs without a device.
+    /// A scorer with copies of the pooled rows and weights, which needs no device.
     pub(crate) fn scorer(&self) -> Result<Scorer, RecommendError> {
         let first = PRIVATE + self.shape.layers + 4;
         let block = |at: usize| read_all([self.blocks[first + at].clone().inner()].into_iter());
@@ -246,7 +248,8 @@ impl Network {
         })
     }
 
-    /// Scores of each of these users with all items, user by user; `pooled` as of now, users before items.
+    /// Scores of each of these users with all items, user by user. `pooled` is that of the present parameters, users
+    /// before items.
     pub(crate) fn all_scores(
         &self,
         pooled: &Tensor<2>,
@@ -292,11 +295,11 @@ pub(crate) fn read_scores(scores: &Tensor<1>) -> Result<Vec<f32>, RecommendError
     read_all([scores.clone().inner().reshape([1, -1])].into_iter())
 }
 
-/// No number of a network that recommends is larger: the sums of products of three stay far from the end of f32.
+/// The largest absolute value accepted in a scorer: sums of products of three values stay far below the largest f32.
 const LARGEST: f32 = 1e9;
 
-/// The last part of the network without a device: pooled rows and the weights of the score. The constant that is added to all
-/// scores is left out: it changes no order.
+/// The last part of the network without a device: pooled rows and the weights of the score. The constant that is added
+/// to all scores is left out, since it changes no order.
 #[derive(Clone, Debug, PartialEq, serde::Serialize, serde::Deserialize)]
 pub(crate) struct Scorer {
     pub(crate) width: usize,
@@ -311,7 +314,7 @@ pub(crate) struct Scorer {
 }
 
 impl Scorer {
-    /// One for so many nodes.
+    /// A scorer for so many nodes.
     #[cfg(test)]
     pub(crate) fn sized(nodes: usize, width: usize, hidden: usize) -> Self {
         let numbers = |count: usize| (0..count).map(|at| at as f32 / 4.0 - 0.5).collect();
@@ -327,7 +330,8 @@ impl Scorer {
         }
     }
 
-    /// Whether all of it has the right size, for so many nodes, and no number is so large that a score could be none.
+    /// Returns `true` if all blocks have the right size for `nodes`, and no value is so large that a score could
+    /// overflow.
     pub(crate) fn is_sound(&self, nodes: usize) -> bool {
         let square = self.width.checked_mul(self.hidden);
         let fits = |block: &Vec<f32>, size: Option<usize>| Some(block.len()) == size;

@@ -1,13 +1,13 @@
 //! RMSProp (Tieleman and Hinton 2012), without momentum.
 
-/// How steps are taken.
+/// The parameters of RMSProp.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct RmsProp {
     /// Step size.
     pub(crate) learning_rate: f64,
 }
 
-/// The share of the old mean of squares that is kept, and what is added to its root.
+/// The share of the old mean of squares that is kept; `EPSILON` is added to its root.
 pub(crate) const KEPT: f64 = 0.99;
 pub(crate) const EPSILON: f64 = 1e-8;
 

@@ -1,13 +1,14 @@
-//! One graph of interactions dealt to clients: spectral co-clustering.
+//! Partition of one graph of interactions among clients: spectral co-clustering.
 //!
 //! Dhillon, "Co-clustering documents and words using bipartite spectral graph partitioning", KDD 2001: users and items lie in the
 //! space of the eigenvectors 2 .. k of the normalised adjacency, divided by the roots of their degrees, and k-means groups them
 //! together. Interactions between parts are dropped. Every peer computes the same parts from the same file and seed.
 //!
-//! k-means goes by density alone, and of many graphs it takes most nodes into one part. Balanced, it has capacities: users of one part
-//! have no more than [`SLACK`] beyond an equal share of all interactions, and items neither. Each of its steps then assigns by regret: those first
-//! to whom the second nearest centre is farthest beyond the nearest (as the greedy beginnings of capacitated clustering do, e.g.
-//! Mulvey and Beck 1984); it is a heuristic, and its cost need not fall in every step, so the cheapest labels that were seen are kept.
+//! k-means goes by density alone, and for many graphs it takes most nodes into one part. The balanced variant has
+//! capacities: the users of one part have no more than [`SLACK`] beyond an equal share of all interactions, and neither
+//! have its items. Each of its steps assigns by regret: first the nodes whose second nearest centre is farthest beyond
+//! the nearest, as the greedy starts of capacitated clustering do (e.g. Mulvey and Beck 1984). It is a heuristic whose
+//! cost may rise in a step, so the cheapest labels seen are kept.
 
 mod balanced;
 
@@ -23,25 +24,25 @@ use balanced::Capacities;
 
 pub use balanced::SLACK;
 
-/// Clients that one graph is dealt to, at most.
+/// The most clients that one graph is dealt to.
 pub const MOST_PARTS: usize = 256;
-/// Lloyd's iterations at most, and beginnings of which the best is taken.
+/// The most iterations of Lloyd's algorithm, and the number of starts of which the best is taken.
 const ITERATIONS: usize = 100;
 const BEGINNINGS: usize = 8;
 
-/// How interactions are dealt out.
+/// The options of dealing interactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct DealOptions {
-    /// Whether parts have to have about as many interactions each.
+    /// `true` if parts must have about as many interactions each.
     pub balanced: bool,
-    /// Of the eigenvectors' beginning and of k-means.
+    /// The seed of the eigenvectors' start and of k-means.
     pub seed: u64,
 }
 
 /// The parts of a graph, one for each client.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Parts {
-    /// By client.
+    /// The interactions of each client.
     pub parts: Vec<Interactions>,
     /// Interactions between users and items of different parts, which no client has.
     pub dropped: usize,
@@ -50,7 +51,8 @@ pub struct Parts {
 /// Deals interactions to clients by co-clustering.
 ///
 /// # Complexity
-/// That of `clients` eigenpairs, and for each of at most 800 steps of k-means `n * clients^2`, balanced with a factor `log n`.
+/// That of `clients` eigenpairs, and for each of at most 800 steps of k-means `n * clients^2`, with a factor `log n` if
+/// balanced.
 ///
 /// # Errors
 /// [`RecommendError::Option`] for no or too many parts, [`RecommendError::EmptyPart`], [`RecommendError::Spectrum`].
@@ -98,7 +100,7 @@ pub(crate) fn parts_of(interactions: &Interactions, clients: usize, labels: &[u3
     Ok(Parts { parts, dropped: interactions.count() - kept })
 }
 
-/// Where each node lies: a direction in the space of the lowest eigenvectors.
+/// The position of each node: a direction in the space of the lowest eigenvectors.
 fn points(graph: &Graph, clients: usize, seed: u64) -> Result<Vec<Vec<f64>>, RecommendError> {
     let wanted = clients.min(graph.node_count());
     let pairs = smallest_of_laplacian(graph, wanted, &LanczosOptions { seed, tolerance: 1e-6, ..Default::default() })?;
@@ -110,7 +112,7 @@ fn points(graph: &Graph, clients: usize, seed: u64) -> Result<Vec<Vec<f64>>, Rec
     Ok((0..graph.node_count()).map(place).collect())
 }
 
-/// Lloyd's algorithm from several beginnings of k-means++ (Arthur and Vassilvitskii 2007).
+/// Lloyd's algorithm from several starts of k-means++ (Arthur and Vassilvitskii 2007).
 fn k_means(points: &[Vec<f64>], clusters: usize, seed: u64, capacities: Option<&Capacities>) -> Vec<u32> {
     let assign = |centres: &[Vec<f64>]| match capacities {
         Some(capacities) => capacities.assign(points, centres),
@@ -170,7 +172,7 @@ fn nearest(point: &[f64], centres: &[Vec<f64>]) -> (usize, f64) {
     distances.reduce(|best, next| if next.1 < best.1 { next } else { best }).unwrap_or((0, 0.0))
 }
 
-/// A cluster that nobody is in keeps its centre.
+/// Moves each centre to the mean of its cluster; that of an empty cluster stays.
 fn move_centres(points: &[Vec<f64>], labels: &[u32], centres: &mut [Vec<f64>]) {
     let dimension = centres.first().map_or(0, Vec::len);
     let mut sums = vec![(0_usize, vec![0.0; dimension]); centres.len()];

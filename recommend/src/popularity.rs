@@ -1,8 +1,9 @@
-//! How much of an interaction is popularity: two small tables of embeddings, one for users and one for items.
+//! The share of popularity in an interaction, learned by two small tables of embeddings, one for users and one for
+//! items.
 //!
-//! Degrees fall into buckets; `cos xi` of a user and an item is the cosine of the embeddings of their buckets. The tables learn
-//! to tell interactions from others by popularity alone, with `L_bias = - log softmax` of `cos xi / tau` over a positive
-//! and its negatives. Nothing else changes them, and they never leave their client.
+//! Degrees fall into buckets; `cos xi` of a user and an item is the cosine of the embeddings of their buckets. The
+//! tables learn to separate interactions from negatives by popularity alone, with `L_bias = - log softmax` of `cos xi /
+//! tau` over a positive and its negatives. Nothing else changes them, and they never leave their client.
 
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
@@ -11,9 +12,9 @@ use crate::loss::log_sum_exp;
 use crate::model::normal;
 use crate::optimizer::RmsProp;
 
-/// Where buckets begin.
+/// The least degrees of the buckets after the first.
 const THRESHOLDS: [usize; 10] = [10, 20, 30, 40, 50, 100, 200, 300, 400, 500];
-/// Buckets of degrees.
+/// The number of buckets of degrees.
 pub const BUCKETS: usize = THRESHOLDS.len() + 1;
 const WIDTH: usize = 64;
 const DEVIATION: f64 = 0.02;
@@ -23,7 +24,7 @@ pub fn bucket(degree: usize) -> usize {
     THRESHOLDS.iter().filter(|threshold| degree >= **threshold).count()
 }
 
-/// Both tables and what their optimizer keeps.
+/// Both tables and their optimizer state.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Popularity {
     users: Vec<f64>,
@@ -31,12 +32,12 @@ pub struct Popularity {
     optimizer: [Vec<f64>; 2],
 }
 
-/// Buckets of a positive and its negatives.
+/// The buckets of a positive and its negatives.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Example {
-    /// Of the user.
+    /// The bucket of the user.
     pub user: usize,
-    /// Of the item, and of the negatives after it.
+    /// The bucket of the item, then those of its negatives.
     pub items: Vec<usize>,
 }
 
@@ -75,7 +76,7 @@ impl Popularity {
         (loss, self.chain(&cosines, &by_cosine))
     }
 
-    /// Derivatives by the cosines, as derivatives by the tables.
+    /// Converts derivatives by the cosines into derivatives by the tables.
     fn chain(&self, cosines: &[f64], by_cosine: &[f64]) -> [Vec<f64>; 2] {
         let mut gradients = [vec![0.0; self.users.len()], vec![0.0; self.items.len()]];
         for user in 0..BUCKETS {
@@ -96,7 +97,7 @@ impl Popularity {
         gradients
     }
 
-    /// A step down.
+    /// One step of gradient descent.
     pub(crate) fn step(&mut self, gradients: &[Vec<f64>; 2], rule: RmsProp) {
         let tables = [&mut self.users, &mut self.items];
         for ((table, squares), gradient) in tables.into_iter().zip(&mut self.optimizer).zip(gradients) {
@@ -109,7 +110,7 @@ fn row(table: &[f64], at: usize) -> &[f64] {
     &table[at * WIDTH..][..WIDTH]
 }
 
-/// Never 0: a table that has got there is told from nothing by this.
+/// The norm, at least 1e-12, so that a division by the norm of a zero row is finite.
 fn norm(values: &[f64]) -> f64 {
     values.iter().map(|value| value * value).sum::<f64>().sqrt().max(1e-12)
 }

@@ -1,4 +1,4 @@
-//! What recommends items to users once everything is learned; a file of it stays with its client.
+//! Recommendation of items after training; the file of a recommender stays with its client.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,13 +6,13 @@ use crate::error::RecommendError;
 use crate::metrics::top;
 use crate::model::Scorer;
 
-/// The first bytes of a file, which name its version.
+/// The first bytes of a file, which name the version of the format.
 const MAGIC: &[u8; 16] = b"mingle.recsys/1\n";
 const WHAT: &str = "recommender";
-/// Users that an error names.
+/// The number of users that an error names.
 const EXAMPLES: usize = 3;
 
-/// Users, items, what each user knows, and the scores of the rest.
+/// A trained recommender: users, items, the known items of each user, and the scores of the rest.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Recommender {
     users: Vec<String>,
@@ -26,7 +26,7 @@ pub struct Recommender {
 pub struct Recommendation {
     /// The item.
     pub item: String,
-    /// Its score, in -1 to 1: the hyperbolic tangent of what the network says.
+    /// The score, in -1 to 1: the hyperbolic tangent of the network's output.
     pub score: f64,
 }
 
@@ -35,12 +35,12 @@ impl Recommender {
         Self { users, items, known, scorer }
     }
 
-    /// Users that it knows.
+    /// The names of the users.
     pub fn users(&self) -> &[String] {
         &self.users
     }
 
-    /// What a user knows already.
+    /// The items that a user knows already.
     ///
     /// # Errors
     /// [`RecommendError::UnknownUser`].
@@ -49,7 +49,7 @@ impl Recommender {
         Ok(known.iter().map(|item| self.items[*item as usize].as_str()).collect())
     }
 
-    /// The best items for a user that it does not know, the best first.
+    /// The best new items for a user, the best first.
     ///
     /// # Errors
     /// [`RecommendError::UnknownUser`].
@@ -72,10 +72,10 @@ impl Recommender {
         self.users.iter().position(|name| name == user).ok_or_else(unknown)
     }
 
-    /// The file of it.
+    /// The bytes of a file.
     ///
     /// # Errors
-    /// It cannot be encoded.
+    /// `RecommendError::Bytes` when it cannot be encoded.
     pub fn to_bytes(&self) -> Result<Vec<u8>, RecommendError> {
         let body = postcard::to_stdvec(self).map_err(|error| none(&error.to_string()))?;
         let mut bytes = MAGIC.to_vec();
@@ -84,7 +84,7 @@ impl Recommender {
         Ok(bytes)
     }
 
-    /// That of a file.
+    /// Decodes the bytes of a file.
     ///
     /// # Errors
     /// [`RecommendError::Bytes`].
@@ -121,7 +121,7 @@ mod tests {
         let bytes = sound.to_bytes().unwrap();
         assert_eq!(Recommender::from_bytes(&bytes).unwrap(), sound);
         let body = bytes[MAGIC.len() + 32..].to_vec();
-        // Behind the right checksum: who writes a file can write that too.
+        // After a valid checksum, which the author of a malicious file can compute too.
         mingle_mutations::for_each_input("recommender", &[body], |input| {
             let file = [&MAGIC[..], blake3::hash(input).as_bytes(), input].concat();
             let Ok(read) = Recommender::from_bytes(&file) else { return };

@@ -1,13 +1,14 @@
-//! How alike a client's graph is to a random graph of the mean size: by the divergence of Kullback and Leibler between their low
-//! frequencies.
+//! Similarity of a client's graph to a random graph of the mean size: by the Kullback-Leibler divergence between their
+//! low frequencies.
 //!
 //! ```text
 //!   K(i) = lambda_i / sum of all lambda        rho = sum_i K_R(i) log( K_R(i) / max(K(i), eps) )        0 log 0 = 0
 //!   similarity = 1 - (rho - min rho) / (max rho - min rho), over all clients; 1 where all are equal
 //! ```
 //!
-//! (Sim and Park, section 3.2 and Theorem 3.1.) An eigenvalue 0 where the reference has none costs `K_R(i) log(K_R(i) / eps)`, so with
-//! the paper's kernel the divergence counts components before anything else; [`Kernel::Connected`] looks at the largest component.
+//! (Sim and Park, section 3.2 and Theorem 3.1.) An eigenvalue 0 where the reference has none costs `K_R(i) log(K_R(i) /
+//! eps)`, so with the paper's kernel the divergence depends mostly on the number of components. [`Kernel::Connected`]
+//! takes the largest component.
 
 use mingle_spectra::{Graph, LanczosOptions, SpectrumError, smallest_of_laplacian};
 use rand_chacha::ChaCha8Rng;
@@ -17,19 +18,19 @@ use serde::{Deserialize, Serialize};
 use crate::error::RecommendError;
 use crate::generator::below;
 
-/// Smaller frequencies count as this: the paper asks for smoothing and gives no value.
+/// The least frequency in the divergence: the paper asks for smoothing and gives no value.
 pub const EPSILON: f64 = 1e-6;
-/// What reference frequencies are rounded to, so that a last bit is never told.
+/// The inverse of the unit to which reference frequencies are rounded, so that peers agree whatever the last bits.
 const ROUNDED: f64 = 1e9;
 
-/// Of which graph frequencies are compared.
+/// The graph whose frequencies are compared.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Kernel {
     /// The whole graph, as in the paper.
     #[default]
     Paper,
-    /// Its largest component.
+    /// The largest component of the graph.
     Connected,
 }
 
@@ -74,7 +75,8 @@ impl Size {
     }
 }
 
-/// The reference: a bipartite graph of this size, uniform among those with so many edges. The same everywhere for one seed.
+/// The reference: a bipartite graph of this size, uniform among those with so many edges. It is the same everywhere for
+/// one seed.
 ///
 /// # Errors
 /// A graph with more nodes than can be counted.
@@ -83,7 +85,7 @@ pub fn reference_graph(size: Size, seed: u64) -> Result<Graph, SpectrumError> {
     let pairs = users.saturating_mul(items);
     let mut dice = ChaCha8Rng::seed_from_u64(seed);
     let mut chosen = std::collections::BTreeSet::new();
-    // Floyd's sampling without replacement: one draw an edge.
+    // Floyd's sampling without replacement: one draw for each edge.
     for last in pairs - size.edges.min(pairs)..pairs {
         let drawn = below(&mut dice, last + 1);
         if !chosen.insert(drawn) {
@@ -94,13 +96,14 @@ pub fn reference_graph(size: Size, seed: u64) -> Result<Graph, SpectrumError> {
     Graph::new(users + items, chosen.into_iter().map(edge))
 }
 
-/// The shares of the lowest `frequencies`, that add up to 1 unless all are 0.
+/// The share of each eigenvalue in their sum; all are 0 if the sum is 0.
 pub fn shares(eigenvalues: &[f64]) -> Vec<f64> {
     let total: f64 = eigenvalues.iter().sum();
     eigenvalues.iter().map(|value| if total > 0.0 { value / total } else { 0.0 }).collect()
 }
 
-/// The eigenvalues by which a graph is compared, as many as wanted; a largest component that has fewer repeats the last.
+/// The `frequencies` eigenvalues by which a graph is compared. If the largest component has fewer, its last is
+/// repeated.
 ///
 /// # Errors
 /// [`RecommendError::FewNodes`], [`RecommendError::Spectrum`].
@@ -119,7 +122,7 @@ pub fn compared_eigenvalues(graph: &Graph, kernel: Kernel, frequencies: usize) -
     Ok(values)
 }
 
-/// The part of a graph that has most nodes.
+/// The component of a graph with the most nodes.
 fn largest_component(graph: &Graph) -> Result<Graph, SpectrumError> {
     let components = graph.components();
     let largest = components.largest().unwrap_or(0);
@@ -139,7 +142,7 @@ fn largest_component(graph: &Graph) -> Result<Graph, SpectrumError> {
     Graph::new(nodes as usize, edges.map(|(a, b, weight)| (number[a], number[b as usize], weight)))
 }
 
-/// The reference's frequencies, rounded to what every peer would tell alike.
+/// The reference's frequencies, rounded so that every peer computes the same values.
 ///
 /// # Errors
 /// As [`compared_eigenvalues`].

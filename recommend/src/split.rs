@@ -1,4 +1,4 @@
-//! Each user's interactions, cut into training, validation and test: 8 : 1 : 1.
+//! Split of each user's interactions into training, validation and test: 8 : 1 : 1.
 
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
@@ -6,22 +6,23 @@ use rand_chacha::rand_core::SeedableRng;
 use crate::generator::below;
 use crate::interactions::Interactions;
 
-/// Users with fewer interactions have all of them in training.
+/// The least interactions of a user that are split; those of others are all in training.
 const LEAST: usize = 3;
 
 /// Items of each user, ascending.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct UserSplit {
-    /// What is learned from; at least one item each.
+    /// The training items; at least one for each user.
     pub train: Vec<Vec<u32>>,
-    /// What training is judged by.
+    /// The validation items, by which training is evaluated.
     pub validation: Vec<Vec<u32>>,
-    /// What nobody looks at before the end.
+    /// The test items, which are not used before the end.
     pub test: Vec<Vec<u32>>,
 }
 
 impl UserSplit {
-    /// Of a user with `n >= 3` interactions `max(1, n / 10)` are for the test and as many for validation, at random.
+    /// Splits the interactions at random. Of a user with `n >= 3` interactions, `max(1, n / 10)` are for the test and
+    /// as many for validation.
     pub fn of(interactions: &Interactions, seed: u64) -> Self {
         let mut split = Self { train: Vec::new(), validation: Vec::new(), test: Vec::new() };
         for user in 0..interactions.users().len() {
@@ -43,7 +44,7 @@ impl UserSplit {
         split
     }
 
-    /// Interactions to learn from.
+    /// The number of training interactions.
     pub fn train_count(&self) -> usize {
         self.train.iter().map(Vec::len).sum()
     }

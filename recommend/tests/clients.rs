@@ -1,4 +1,4 @@
-//! Clients that learn: alone, together, and after they were stopped.
+//! Training of clients: alone, together, and after a restart.
 #![allow(clippy::unwrap_used)]
 
 use mingle_models::{Device, DeviceName};
@@ -23,7 +23,7 @@ fn clients(count: usize, options: ClientOptions) -> Vec<Client> {
     (0..count).map(client).collect()
 }
 
-/// 50 users and 40 items in two blocks that have nothing to do with each other.
+/// 50 users and 40 items in two blocks without interactions between them.
 fn blocks() -> Interactions {
     let names: Vec<(String, String)> = (0..50)
         .flat_map(|user| (0..20).map(move |item| (format!("{user}"), format!("{}", item + 20 * (user % 2)))))
@@ -55,7 +55,7 @@ fn a_client_goes_on_from_its_state_bit_for_bit() {
     again.train(2).unwrap();
     assert_eq!(again.state().unwrap(), whole.state().unwrap());
     assert_eq!(again.evaluate().unwrap(), whole.evaluate().unwrap());
-    // What is no state is refused, and changes nothing.
+    // Bytes that are no state are refused, and change nothing.
     let mut other = clients(2, options()).remove(1);
     let before = other.state().unwrap();
     assert!(matches!(other.restore(&state), Err(RecommendError::Bytes { .. })));
@@ -102,12 +102,12 @@ fn clients_learn_together_and_each_keeps_what_is_its_own() {
 #[test]
 fn what_is_written_down_recommends_what_the_client_would() {
     let mut client = Client::new(blocks(), options(), 1, &device(), None).unwrap();
-    // More, and it knows by heart which items of the block the user has not had: they are among the negatives.
+    // Longer training would memorize which items of the block the user has not had, since they are among its negatives.
     client.train(10).unwrap();
     let recommender = client.recommender().unwrap();
     let bytes = recommender.to_bytes().unwrap();
     assert_eq!(Recommender::from_bytes(&bytes).unwrap(), recommender);
-    // An even user lives in the first block, which has items 0 to 19.
+    // An even user is in the first block, which has items 0 to 19.
     let found = recommender.recommend("8", 3).unwrap();
     assert!(found.iter().all(|one| one.item.parse::<u32>().unwrap() < 20), "{found:?}");
     assert!(found.is_sorted_by(|a, b| a.score >= b.score));

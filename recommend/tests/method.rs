@@ -43,7 +43,7 @@ fn the_filter_is_idempotent_and_one_less_than_all_frequencies_leave_out_the_high
     let twice = filtered(&filter, &once);
     assert!(once.iter().zip(&twice).all(|(a, b)| (a - b).abs() < 1e-5));
     assert!(once.iter().zip(&column).any(|(a, b)| (a - b).abs() > 0.1));
-    // All but one: what is missing is one dimension, that of the largest eigenvalue, 2 in a bipartite graph.
+    // All frequencies but one: the missing dimension is that of the largest eigenvalue, 2 in a bipartite graph.
     let nearly = LowPass::of(&graph, n - 1).unwrap();
     let missing: Vec<f64> = filtered(&nearly, &column).iter().zip(&column).map(|(a, b)| b - a).collect();
     let mut image: Vec<f64> = missing.clone();
@@ -61,7 +61,7 @@ fn divergences_are_zero_of_equals_and_not_negative_and_finite_with_a_zero_eigenv
     assert_eq!(divergence(&own, &own), 0.0);
     let other = shares(&compared_eigenvalues(&graph(3), Kernel::Paper, 16).unwrap());
     assert!(divergence(&own, &other).is_finite() && divergence(&other, &own) >= 0.0);
-    // Two components more are two zeros more, each at the price of an eps.
+    // Two more components are two more zeros, each of which costs a term with `eps`.
     let zeros = compared_eigenvalues(
         &mingle_spectra::Graph::new(40, (0..20).map(|i| (i, i + 20, 1.0))).unwrap(),
         Kernel::Paper,
@@ -71,7 +71,7 @@ fn divergences_are_zero_of_equals_and_not_negative_and_finite_with_a_zero_eigenv
     let expected: f64 =
         own.iter().filter(|share| **share > 0.0).map(|share| share * (share / EPSILON).ln()).sum::<f64>();
     assert!((divergence(&own[..8], &isolated) - expected).abs() < expected, "{isolated:?}");
-    // The largest component alone has a single zero, however many there are.
+    // The largest component alone has a single zero, whatever the number of components.
     let connected = compared_eigenvalues(&graph(3), Kernel::Connected, 16).unwrap();
     assert_eq!(connected.iter().filter(|value| **value < 1e-12).count(), 1);
 }
@@ -150,7 +150,7 @@ fn scores_that_saturate_give_losses_and_slopes_that_are_numbers_in_f32_too() {
             assert!(value.is_finite() && slopes.iter().all(|slope| (*slope as f32).is_finite()), "{positive}");
         }
     }
-    // Without margins it is plain contrast: the cross-entropy of cosines over a temperature.
+    // Without margins the loss is plain contrastive: the cross-entropy of cosines over a temperature.
     let rule = MarginRule { gamma: 0.0, omega: 0.0 };
     let margin = rule.refined(0.3, rule.own(0.3, 2.0), Some(0.7));
     assert_eq!(margin, 0.0);

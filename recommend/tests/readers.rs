@@ -1,4 +1,4 @@
-//! Interactions from files: every form, and what is wrong with others.
+//! Interactions from files: every form, and errors in others.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;

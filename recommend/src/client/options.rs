@@ -1,67 +1,67 @@
-//! How a client learns.
+//! The options of a client's training.
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::RecommendError;
 use crate::similarity::Kernel;
 
-/// Which loss trains the network.
+/// The loss that trains the network.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum LossKind {
-    /// The bias-aware contrastive one.
+    /// The bias-aware contrastive loss.
     #[default]
     Contrastive,
     /// Bayesian personalised ranking.
     Bpr,
 }
 
-/// What embeddings go through.
+/// The filter of the embeddings.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Filtering {
-    /// The low frequencies of the graph, with kernels that are learned.
+    /// The low frequencies of the graph, with learned kernels.
     #[default]
     LowPass,
-    /// Nothing.
+    /// No filter.
     None,
 }
 
-/// How a client learns; all clients have the same.
+/// The options of a client's training; all clients have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct ClientOptions {
-    /// Numbers in an embedding.
+    /// The length of an embedding.
     pub width: usize,
     /// Hidden units of both networks.
     pub hidden: usize,
     /// Filter layers.
     pub layers: usize,
-    /// Frequencies that pass, `Phi`.
+    /// The number of frequencies that pass, `Phi`.
     pub frequencies: usize,
-    /// Of RMSProp.
+    /// The step size of RMSProp.
     pub learning_rate: f64,
-    /// Positives in a step.
+    /// The number of positives in a step.
     pub batch_size: usize,
-    /// Negatives for each.
+    /// The number of negatives for each positive.
     pub negatives: usize,
-    /// `tau`.
+    /// The temperature `tau` of the contrastive losses.
     pub temperature: f64,
-    /// The share of the margin of all.
+    /// The share of the margin of all in a margin.
     pub omega: f64,
     /// The share of the popularity angle in a margin.
     pub gamma: f64,
-    /// Whether the contrastive loss sees scores less their mean over a positive and its negatives. A margin holds positives back and
-    /// not negatives: seen as they are, all scores fall together until none of them has a slope.
+    /// `true` if scores enter the loss less their mean over a positive and its negatives. A margin holds back positives
+    /// and not negatives; without centring all scores fall together until none of them has a slope.
     pub centred: bool,
     /// The loss.
     pub loss: LossKind,
     /// The filter.
     pub filter: Filtering,
-    /// Of which graph frequencies are compared with the reference.
+    /// The graph whose frequencies are compared with the reference.
     pub kernel: Kernel,
-    /// Users that are looked at to measure a model, at most.
+    /// The most users on which a model is evaluated.
     pub evaluation_users: usize,
-    /// Of the split, the first shared weights, batches and negatives.
+    /// The seed of the split, the first shared weights, batches and negatives.
     pub seed: u64,
 }
 

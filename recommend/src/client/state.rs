@@ -1,4 +1,4 @@
-//! What a client is after some rounds, as bytes.
+//! The state of a client after some rounds, as bytes.
 
 use serde::{Deserialize, Serialize};
 
@@ -17,7 +17,7 @@ struct State {
 }
 
 impl Client {
-    /// Everything that it has learned: another client with the same interactions and options goes on from it bit for bit.
+    /// The learned state: another client with the same interactions and options continues from it bit for bit.
     ///
     /// # Errors
     /// [`RecommendError::Device`].
@@ -34,10 +34,10 @@ impl Client {
         postcard::to_stdvec(&state).map_err(|error| no_state(&error.to_string()))
     }
 
-    /// Goes back to a state.
+    /// Restores a state.
     ///
     /// # Errors
-    /// [`RecommendError::Bytes`]; the client is then as it was.
+    /// [`RecommendError::Bytes`]; the client is then unchanged.
     pub fn restore(&mut self, bytes: &[u8]) -> Result<(), RecommendError> {
         let state: State = postcard::from_bytes(bytes).map_err(|error| no_state(&error.to_string()))?;
         let count = self.shape.counts().0;

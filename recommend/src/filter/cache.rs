@@ -1,4 +1,4 @@
-//! Spectra and parts on disk: what takes minutes for a large graph is computed once.
+//! A cache of spectra and parts on disk, since a large graph takes minutes.
 
 use std::fs::{self, File};
 use std::io::{self, Read, Write};
@@ -13,25 +13,25 @@ use crate::error::RecommendError;
 use crate::interactions::Interactions;
 use crate::partition::{DealOptions, Parts, co_cluster_labels, parts_of};
 
-/// No file is read beyond this.
+/// The most bytes of a file that is read.
 const MOST_BYTES: u64 = 64 << 30;
-/// Changes when what is computed changes.
+/// The version of the computation; it changes when the results change.
 const VERSION: &[u8] = b"mingle.low-pass/1";
 const PARTS_VERSION: &[u8] = b"mingle.parts/1";
 
-/// A folder of spectra and parts, each in a file under the hash of what it is computed from.
+/// A folder of spectra and parts, each in a file named by the hash of its inputs.
 #[derive(Clone, Debug)]
 pub struct SpectrumCache {
     folder: PathBuf,
 }
 
 impl SpectrumCache {
-    /// The spectra in a folder, which is made with the first of them.
+    /// A cache in a folder, which is created with the first file.
     pub fn at(folder: impl Into<PathBuf>) -> Self {
         Self { folder: folder.into() }
     }
 
-    /// The low frequencies of a graph: those on disk, else computed and written there. A file that is damaged is computed anew.
+    /// The low frequencies of a graph, from disk, else computed and written there. A damaged file is computed anew.
     ///
     /// # Errors
     /// As [`LowPass::of`], and a file that cannot be written.
@@ -50,7 +50,7 @@ impl SpectrumCache {
         Ok(computed)
     }
 
-    /// The parts that interactions are dealt to: those on disk, else computed and written there.
+    /// The parts that interactions are dealt to, from disk, else computed and written there.
     ///
     /// # Errors
     /// As [`co_cluster`](crate::co_cluster), and a file that cannot be written.

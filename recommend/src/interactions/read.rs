@@ -1,4 +1,4 @@
-//! Interactions from files, in the forms that data sets come in; gzipped or not.
+//! Reading of interactions from files, in the usual forms of data sets; gzipped or not.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -19,9 +19,9 @@ const MOST_BYTES: u64 = 8 << 30;
 /// The most interactions, and the longest line.
 const MOST_INTERACTIONS: u64 = 200_000_000;
 const LONGEST_LINE: u64 = 64 << 20;
-/// Ratings have no more different values than this; ids of items that are many have.
+/// The most distinct values of ratings; a column of item numbers usually has more.
 const MOST_RATINGS: usize = 20;
-/// Names of columns that say the same, without regard to case and to what RecBole writes behind a colon.
+/// Names of columns with the same meaning, without regard to case and to the type that RecBole writes after a colon.
 const USER: [&str; 6] = ["user", "userid", "user_id", "uid", "reviewerid", "customer_id"];
 const ITEM: [&str; 14] = [
     "item",
@@ -42,21 +42,21 @@ const ITEM: [&str; 14] = [
 const RATING: [&str; 5] = ["rating", "ratings", "score", "stars", "overall"];
 const TIME: [&str; 3] = ["time", "timestamp", "unixreviewtime"];
 
-/// How a file says who has had to do with what.
+/// The form of a file of interactions.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Form {
-    /// As the first lines look.
+    /// Guessed from the lines.
     #[default]
     Auto,
-    /// A table with a head: `user,item` and perhaps `rating` and `time`, in any order and beside others; `userId`, `movieId`, `timestamp`
-    /// and the like will do. Commas, tabs or semicolons between the cells.
+    /// A table with a header: `user,item` and perhaps `rating` and `time`, in any order and among others; `userId`,
+    /// `movieId`, `timestamp` and similar names are accepted. Commas, tabs or semicolons separate the cells.
     Csv,
     /// MovieLens: `user::item`, then perhaps `::rating::time`.
     Movielens,
     /// LightGCN: a user and all its items in a line, with spaces between.
     Lists,
-    /// A user and an item in a line, with spaces or tabs between; what follows is not looked at.
+    /// A user and an item in a line, separated by spaces or tabs; two numbers may follow, and the rest is ignored.
     Pairs,
 }
 
@@ -86,24 +86,24 @@ impl fmt::Display for Form {
     }
 }
 
-/// Reads interactions from a file; one that begins as gzip does is unpacked.
+/// Reads interactions from a file, which may be gzipped.
 ///
-/// Ratings and times have to be numbers where there are any, and have no other meaning: an interaction is one whatever its rating,
-/// and the order of lines does not matter. Ids are any text without the separator.
+/// Ratings and times must be numbers where there are any, and have no other effect: an interaction counts whatever its
+/// rating, and the order of lines does not matter. Ids are any text without the separator.
 ///
 /// # Errors
-/// The file cannot be read, is empty or too long, or a line cannot be understood; with the line.
+/// The file cannot be read, is empty or too long, or a line is malformed; the error names the line.
 pub fn read_interactions(path: &Path, form: Form) -> Result<Interactions, RecommendError> {
     let file = File::open(path).map_err(|source| RecommendError::Io { path: path.to_owned(), source })?;
     read_from(file, path, form)
 }
 
-/// The same of what is in the file at `path`.
+/// Reads interactions from `file`; `path` names it in errors.
 fn read_from(file: impl Read + Send, path: &Path, form: Form) -> Result<Interactions, RecommendError> {
     let failed = |source| RecommendError::Io { path: path.to_owned(), source };
     let at_line = |(line, reason): (u64, String)| RecommendError::Line { path: path.to_owned(), line, reason };
     let table = open_table(file).map_err(|error| match error.kind() {
-        // What the file holds is at fault, not the disk, and only its beginning has been looked at.
+        // These errors are about the content, not the disk, and only the beginning has been read.
         ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof => at_line((1, error.to_string())),
         _ => failed(error),
     })?;
@@ -164,7 +164,7 @@ fn lines(plain: impl BufRead) -> Result<Lines, (u64, String)> {
 /// The form that the lines have.
 ///
 /// # Errors
-/// They could be of two forms that mean different things.
+/// The lines could be of two forms with different meanings.
 fn guess(lines: &Lines, separator: char) -> Result<Form, (u64, String)> {
     let Some((number, first)) = lines.first() else { return Ok(Form::Lists) };
     if first.contains("::") {
@@ -198,7 +198,7 @@ fn guess(lines: &Lines, separator: char) -> Result<Form, (u64, String)> {
     Err((*number, reason.to_owned()))
 }
 
-/// The cells of a line; those in quotes may hold the separator, and `""` for a quote.
+/// The cells of a line; those in quotes may contain the separator, and `""` for a quote.
 fn cells(line: &str, separator: char) -> Vec<String> {
     let (mut cells, mut cell, mut is_quoted) = (Vec::new(), String::new(), false);
     let mut rest = line.chars().peekable();
@@ -217,7 +217,7 @@ fn cells(line: &str, separator: char) -> Vec<String> {
     cells
 }
 
-/// The name of a column as it is compared: RecBole writes its type behind a colon.
+/// The name of a column for comparison, in lower case and without the type that RecBole writes after a colon.
 fn column(cell: &str) -> String {
     cell.split(':').next().unwrap_or_default().to_lowercase()
 }
@@ -247,7 +247,7 @@ fn check_number(field: &str) -> Result<(), String> {
     }
 }
 
-/// A user in front of its items; one with none has no interactions and is left out.
+/// Pairs from lines of a user and its items; a user without items is left out.
 fn lists(lines: &Lines) -> Pairs<'_> {
     let mut pairs = Vec::new();
     for (number, line) in lines {

@@ -1,19 +1,19 @@
-//! Parts that have about as many interactions each.
+//! Balanced assignment: parts that have about as many interactions each.
 
 use mingle_spectra::Graph;
 
 use super::distance;
 
-/// How much more than an equal share of the interactions the users of a part may have, and its items.
+/// The slack of a part's capacity over an equal share of the interactions, for its users and for its items.
 pub const SLACK: f64 = 0.05;
 
-/// How many interactions the users of a part can have, and its items; they are counted apart, so that no part is without either.
+/// The capacities of parts, in interactions. Users and items are counted apart, so that no part is without either.
 pub(super) struct Capacities {
-    /// Users come first.
+    /// The number of users, which come first among the nodes.
     users: usize,
-    /// Interactions of each user and item.
+    /// The interactions of each user and item.
     degrees: Vec<f64>,
-    /// Of one side in one part.
+    /// The capacity of one side in one part.
     most: f64,
 }
 
@@ -24,8 +24,8 @@ impl Capacities {
         Self { users, degrees, most: (1.0 + SLACK) * all / clusters as f64 }
     }
 
-    /// Each node to the nearest centre whose part has room for it, those who would lose most by another one first. A node for which no part
-    /// has room goes where most is left.
+    /// Assigns each node to the nearest centre whose part has room for it, in the order of falling regret. A node for
+    /// which no part has room goes to the part with the most room left.
     pub(super) fn assign(&self, points: &[Vec<f64>], centres: &[Vec<f64>]) -> Vec<u32> {
         let orders: Vec<(f64, Vec<usize>)> = points.iter().map(|point| preferences(point, centres)).collect();
         let mut labels = vec![0; points.len()];
@@ -44,7 +44,8 @@ impl Capacities {
     }
 }
 
-/// How much farther the second nearest centre is than the nearest, and all centres, the nearest first.
+/// The regret of a point, by how much the second nearest centre is farther than the nearest, and all centres, the
+/// nearest first.
 fn preferences(point: &[f64], centres: &[Vec<f64>]) -> (f64, Vec<usize>) {
     let distances: Vec<f64> = centres.iter().map(|centre| distance(point, centre)).collect();
     let mut order: Vec<usize> = (0..centres.len()).collect();
