@@ -9,12 +9,12 @@ use clarabel::solver::{DefaultSettings, DefaultSolver, IPSolver, SolverStatus, S
 
 use crate::error::RobustError;
 
-/// Duality gap and feasibility that are aimed at, absolute and relative. The subproblems of sites are strongly convex: their
-/// models are exact to about the root of it at worst, and in practice to nearly it.
+/// The target for duality gap and feasibility, absolute and relative. The subproblems of sites are strongly convex:
+/// their models are exact to about the root of it at worst, and in practice nearly to it.
 const TOLERANCE: f64 = 1e-10;
-/// What is taken where rounding stops the solver before.
+/// The gap and feasibility accepted where rounding stops the solver earlier.
 const ACCEPTED: f64 = 1e-7;
-/// Interior points take 10 to 30 steps; beyond this nothing comes any more.
+/// The most interior-point steps. A program takes 10 to 30; further ones do not help.
 const MOST_STEPS: u32 = 200;
 
 /// `sum of coefficient * variable + constant`.
@@ -51,15 +51,15 @@ impl Affine {
     }
 }
 
-/// A program that is written down.
+/// A program under construction.
 #[derive(Debug, Default)]
 pub(crate) struct ConeProgram {
-    /// Of each variable: its half of `D` and of `q`.
+    /// The diagonal of `D`, by variable; `linear` is `q`.
     quadratic: Vec<f64>,
     linear: Vec<f64>,
     zero: Vec<Affine>,
     nonnegative: Vec<Affine>,
-    /// Each with its bound first.
+    /// Blocks whose first expression is the bound.
     second_order: Vec<Vec<Affine>>,
     exponential: Vec<[Affine; 3]>,
 }
@@ -83,7 +83,7 @@ impl ConeProgram {
         variable
     }
 
-    /// Sets what a variable costs: `quadratic / 2 x^2 + linear x`.
+    /// Sets the cost of a variable: `quadratic / 2 x^2 + linear x`.
     pub(crate) fn cost(&mut self, variable: usize, quadratic: f64, linear: f64) {
         self.quadratic[variable] = quadratic;
         self.linear[variable] = linear;
@@ -93,41 +93,41 @@ impl ConeProgram {
         self.zero.push(expression);
     }
 
-    /// Returns the row, for [`Solved::price`].
+    /// Requires `expression >= 0`; returns the row, for [`Solved::price`].
     pub(crate) fn nonnegative(&mut self, expression: Affine) -> usize {
         self.nonnegative.push(expression);
         self.nonnegative.len() - 1
     }
 
-    /// `-bound <= expression <= bound`.
+    /// Requires `-bound <= expression <= bound`.
     pub(crate) fn within(&mut self, bound: &Affine, expression: &Affine) {
         self.nonnegative(bound.clone().add(-1.0, expression));
         self.nonnegative(bound.clone().add(1.0, expression));
     }
 
-    /// `||expressions||_2 <= bound`.
+    /// Requires `||expressions||_2 <= bound`.
     pub(crate) fn second_order(&mut self, bound: Affine, expressions: Vec<Affine>) {
         let mut block = vec![bound];
         block.extend(expressions);
         self.second_order.push(block);
     }
 
-    /// `1/2 expression^2 <= bound`: as `||(sqrt 2 expression, bound - 1)|| <= bound + 1`.
+    /// Requires `1/2 expression^2 <= bound`, as `||(sqrt 2 expression, bound - 1)|| <= bound + 1`.
     pub(crate) fn half_square(&mut self, bound: usize, expression: &Affine) {
         let scaled = Affine::default().add(std::f64::consts::SQRT_2, expression);
         let shifted = |by| Affine::constant(by).plus(1.0, bound);
         self.second_order(shifted(1.0), vec![scaled, shifted(-1.0)]);
     }
 
-    /// `y exp(x / y) <= z`.
+    /// Requires `y exp(x / y) <= z`.
     pub(crate) fn exponential(&mut self, x: Affine, y: Affine, z: Affine) {
         self.exponential.push([x, y, z]);
     }
 
-    /// Gets it ready to be solved, once or with many linear costs.
+    /// Prepares the program to be solved, once or with many linear costs.
     ///
     /// # Errors
-    /// The solver does not take it.
+    /// The solver refuses the program.
     pub(crate) fn prepare(self) -> Result<PreparedProgram, RobustError> {
         let variables = self.linear.len();
         let mut cones = Vec::new();
@@ -178,7 +178,7 @@ fn settings() -> DefaultSettings<f64> {
         reduced_tol_gap_abs: ACCEPTED,
         reduced_tol_gap_rel: ACCEPTED,
         reduced_tol_feas: ACCEPTED,
-        // Removes rows, after which linear costs can no longer be changed.
+        // Presolve removes rows, after which linear costs cannot be changed.
         presolve_enable: false,
         // One thread, one order of sums: the same bits each time.
         direct_solve_method: "qdldl".to_owned(),
@@ -186,7 +186,7 @@ fn settings() -> DefaultSettings<f64> {
     }
 }
 
-/// A program with the order of elimination found and everything allocated.
+/// A program with its elimination order and all memory allocated.
 pub(crate) struct PreparedProgram {
     solver: DefaultSolver<f64>,
     linear: Vec<f64>,
@@ -210,7 +210,7 @@ impl Solved<'_> {
 }
 
 impl PreparedProgram {
-    /// Solves it.
+    /// Solves the program.
     ///
     /// # Errors
     /// The solver found no solution to the tolerance.
@@ -225,7 +225,7 @@ impl PreparedProgram {
         }
     }
 
-    /// Solves it with other linear costs of these variables.
+    /// Replaces the linear costs of these variables and solves the program.
     ///
     /// # Errors
     /// As [`solve`](Self::solve).

@@ -1,4 +1,4 @@
-//! The whole problem as one cone program, where all samples are in one place.
+//! The whole problem as one cone program, with all samples in one place.
 
 use crate::cone_program::{Affine, ConeProgram};
 use crate::epigraph::mean_loss;
@@ -25,7 +25,7 @@ pub struct DirectSolution {
 /// ```
 ///
 /// # Errors
-/// The problem is none, or its program was not solved.
+/// The problem is not valid, or its program was not solved.
 pub fn solve_directly(problem: &RobustProblem) -> Result<DirectSolution, RobustError> {
     problem.check()?;
     let mut program = ConeProgram::default();
@@ -45,7 +45,7 @@ pub fn solve_directly(problem: &RobustProblem) -> Result<DirectSolution, RobustE
     }
     problem.weights.dual_norm_term(&mut program, moved);
     if problem.weights.theta == 0.0 {
-        // Nothing else speaks of it.
+        // With `theta = 0` no other row contains `shift`.
         program.zero(Affine::of(shift));
     }
     let mut program = program.prepare()?;
@@ -59,8 +59,8 @@ pub fn solve_directly(problem: &RobustProblem) -> Result<DirectSolution, RobustE
     })
 }
 
-/// The model that is robust against one ball of a radius around the mixture of all sites by their nominal weights, `[columns]`:
-/// WAFL of Nguyen and others (2022), as cone program with one `lam` for all sites.
+/// The model that is robust against one ball of a radius around the mixture of all sites by their nominal weights,
+/// `[columns]`: WAFL of Nguyen and others (2022), as a cone program with one `lam` for all sites.
 ///
 /// # Errors
 /// As [`solve_directly`].

@@ -5,17 +5,17 @@
 //!   alpha_i >= sup over (x, y) in the support of  L(<w, x>, y) - lam d((x, y), (x_i, y_i))
 //! ```
 //!
-//! A loss is the largest of its linear pieces `s <w, x> + ...`, and the supremum of a piece over a box separates by column. Moving
-//! column `j` is worth `(|s w_j| - lam)_+` a unit, as far as the box leaves room from `x_ij`. So two slacks a column,
-//! `up_j >= |s| w_j - lam` and `down_j >= -|s| w_j - lam`, serve all samples, where the paper has two multipliers for each sample,
-//! label and column: `3 n + N + 2` variables instead of `n + 4 n N + N + 2`, and the same optimum.
+//! A loss is the largest of its linear pieces `s <w, x> + ...`, and the supremum of a piece over a box separates by
+//! column. Moving column `j` gains `(|s w_j| - lam)_+` a unit, as far as the box leaves room from `x_ij`. So two slacks
+//! a column, `up_j >= |s| w_j - lam` and `down_j >= -|s| w_j - lam`, serve all samples. The paper has two multipliers
+//! for each sample, label and column: here `3 n + N + 2` variables replace `n + 4 n N + N + 2`, with the same optimum.
 
 use crate::cone_program::{Affine, ConeProgram};
 use crate::loss::{Loss, Piece, RobustLoss};
 use crate::samples::{HalfSpace, Samples, Support};
 
-/// The mean of `alpha` over the samples of a site, with all rows that it needs. Without `lam` nobody moves samples: the mean is
-/// that of the losses as they are.
+/// The mean of `alpha` over the samples of a site, with all rows that it needs. Without `lam` samples are not moved:
+/// the mean is that of their losses as they are.
 pub(crate) fn mean_loss(
     program: &mut ConeProgram,
     model: &[usize],
@@ -40,12 +40,13 @@ struct Epigraph<'a> {
     lam: Option<usize>,
     robust: &'a RobustLoss,
     samples: &'a Samples,
-    /// What moving a column up and down is worth, by steepness.
+    /// The slacks of each column for moves up and down, by the absolute slope of a piece.
     slacks: Vec<(f64, Vec<[usize; 2]>)>,
 }
 
 impl Epigraph<'_> {
-    /// Where samples can be anywhere, no piece may be steeper than moving them costs; targets always can.
+    /// Bounds the slopes by the cost of moves. Where the support is unbounded, no piece may be steeper than moving a
+    /// sample costs. Targets have no bounds unless in a polyhedron.
     fn bound_the_norm(&mut self) {
         let Some(lam) = self.lam else { return };
         let steepest = self.robust.loss.steepest();
@@ -60,7 +61,7 @@ impl Epigraph<'_> {
         }
     }
 
-    /// `alpha_i`, or an expression that is at least as large.
+    /// `alpha_i`, or an upper bound of it.
     fn sample(&mut self, sample: &[f64], target: f64) -> Affine {
         match self.robust.loss {
             Loss::Huber { epsilon } => self.huber(sample, target, epsilon),
@@ -74,7 +75,7 @@ impl Epigraph<'_> {
         Affine::default().plus_all(sample.iter().map(|value| factor * value).zip(self.model.iter().copied()))
     }
 
-    /// What a changed label costs, where it can be changed.
+    /// The cost of changing a label; `None` where it cannot be changed.
     fn flip_cost(&self) -> Option<Affine> {
         let lam = self.lam.filter(|_| self.robust.kappa.is_finite())?;
         Some(Affine::default().plus(self.robust.kappa, lam))
@@ -97,7 +98,7 @@ impl Epigraph<'_> {
         Affine::of(alpha)
     }
 
-    /// What the adversary gains on a piece by moving the sample within the support.
+    /// The adversary's gain on a piece by moving the sample within the support.
     fn gain(&mut self, lam: usize, piece: &Piece, sample: &[f64], target: f64) -> Affine {
         let robust = self.robust;
         match &robust.support {
@@ -135,7 +136,8 @@ impl Epigraph<'_> {
         &self.slacks[place].1
     }
 
-    /// The paper's multipliers: a `phi` for each half-space, `<phi, d - C x_i>` with `||C^T phi - s w||_* <= lam`.
+    /// The paper's multipliers: a `phi` for each half-space, with gain `<phi, d - C x_i>` and `||C^T phi - s w||_* <=
+    /// lam`.
     fn multipliers(&mut self, lam: usize, piece: &Piece, spaces: &[HalfSpace], sample: &[f64], target: f64) -> Affine {
         let phi: Vec<usize> = spaces.iter().map(|_| self.program.nonnegative_variable()).collect();
         for (at, &column) in self.model[..self.samples.movable()].iter().enumerate() {
@@ -162,7 +164,7 @@ impl Epigraph<'_> {
         Affine::of(square).plus(epsilon, rest)
     }
 
-    /// For either label `min over phi of  (phi - m)^2 / 2 + (1 - phi)_+`.
+    /// For both labels: `min over phi of  (phi - m)^2 / 2 + (1 - phi)_+`.
     fn smooth_hinge(&mut self, sample: &[f64], target: f64) -> Affine {
         let alpha = self.program.variable();
         let of_label = [(target, Some(Affine::default())), (-target, self.flip_cost())];
@@ -178,7 +180,7 @@ impl Epigraph<'_> {
         Affine::of(alpha)
     }
 
-    /// `ell >= log(1 + exp(-m))` as `exp(-ell) + exp(-m - ell) <= 1`. That of the other label is `ell + m`.
+    /// `ell >= log(1 + exp(-m))` as `exp(-ell) + exp(-m - ell) <= 1`. The loss of the other label is `ell + m`.
     fn logistic(&mut self, sample: &[f64], target: f64) -> Affine {
         let ell = self.program.variable();
         let margin = self.prediction(target, sample);

@@ -1,39 +1,39 @@
-//! What can be wrong with a robust problem.
+//! Errors of a robust problem.
 
 use thiserror::Error;
 
 use crate::samples::Outside;
 
-/// A problem that is none, or one that its solver gave up.
+/// Errors of checking and solving a robust problem.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum RobustError {
-    /// A radius below zero, or none.
+    /// A radius is negative or not finite.
     #[error("radius {0}: give a number of at least 0")]
     Radius(f64),
-    /// A radius of the ball of weights below zero, or none.
+    /// The radius of the ball of weights is negative or not finite.
     #[error("theta {0}: give a number of at least 0")]
     Theta(f64),
-    /// A cost of changing a label or moving a target that is not above zero.
+    /// The cost of changing a label or moving a target is not above zero.
     #[error("kappa {0}: give a number above 0: at 0 labels change for nothing, and no model is better than none")]
     Kappa(f64),
-    /// A parameter of a loss outside its range.
+    /// A parameter of a loss is outside its range.
     #[error("epsilon {value}: {range}")]
     Epsilon {
         /// The parameter.
         value: f64,
-        /// What it may be.
+        /// The range, in words.
         range: &'static str,
     },
-    /// A penalty of the method that is not above zero.
+    /// The penalty of the method is not above zero.
     #[error("penalty {0}: give a number above 0")]
     Penalty(f64),
-    /// Nominal weights of sites that are no distribution.
+    /// The nominal weights of sites are no distribution.
     #[error("the nominal weights of the sites are not a distribution: they are not all at least 0 and add up to {sum}")]
     Weights {
-        /// Their sum.
+        /// The sum of the weights.
         sum: f64,
     },
-    /// A support that the loss has no convex form for.
+    /// The loss has no convex form for the support.
     #[error(
         "the {loss} loss is robust over all numbers only: choose support unbounded, or the hinge, epsilon-insensitive or pinball loss"
     )]
@@ -41,43 +41,43 @@ pub enum RobustError {
         /// The loss.
         loss: &'static str,
     },
-    /// A box without a width, or a half-space that does not fit the columns.
+    /// A box has no width, or a half-space does not fit the columns.
     #[error("the support is none: {0}")]
     NoSupport(&'static str),
-    /// No sample, or vectors that do not fit together.
+    /// There is no sample, or vectors do not fit.
     #[error("the samples do not fit together: {0}")]
     Shape(&'static str),
-    /// A number that is none.
+    /// A number is not finite.
     #[error("row {row}: {value} is not a finite number")]
     NotFinite {
         /// The row, from 0.
         row: usize,
-        /// What is there.
+        /// The value.
         value: f64,
     },
-    /// A label that is not one.
+    /// A label is neither 1 nor -1.
     #[error("row {row}: the label {value} is neither 1 nor -1")]
     Label {
         /// The row, from 0.
         row: usize,
-        /// What is there.
+        /// The value.
         value: f64,
     },
-    /// A sample that the support rules out.
+    /// A sample is outside the support.
     #[error(transparent)]
     Outside(#[from] Outside),
-    /// Subproblems of a site failed again and again.
+    /// Subproblems of a site failed too many times in a row.
     #[error("the subproblem of site {site} failed {times} times in a row: scale its columns, or try another penalty", times = crate::MOST_FAILURES)]
     Subproblem {
         /// The site, from 0.
         site: usize,
-        /// What was wrong with the last.
+        /// The error of the last subproblem.
         source: Box<Self>,
     },
-    /// A cone program that was not solved.
+    /// A cone program was not solved.
     #[error("the cone program was not solved: {status}")]
     Solver {
-        /// What its solver says.
+        /// The status of the solver.
         status: String,
     },
 }

@@ -1,14 +1,14 @@
-//! Distributionally robust linear models over sites that keep their samples: the model whose loss is least for the worst
-//! weights of the sites and the worst distributions near the samples of each.
+//! Distributionally robust linear models over sites that keep their samples (DRFL): the model with the least loss for
+//! the worst weights of the sites and the worst distributions near the samples of each.
 //!
 //! ```text
 //!   min over w   max over q in Q   sum over sites s  q_s  sup over P within radius_s of the samples of s  E_P[ L(<w, x>, y) ]
 //! ```
 //!
-//! `Q` are weights of the sites within `theta` of the nominal ones in a p-norm ([`SiteWeights`]). Distance between distributions
-//! is that of Wasserstein with the cost `||x - x'||_1 + kappa |y - y'|`, or `kappa` for a changed label. The problem, its convex
-//! form and the method are those of Bai, Wong, Qiao and Ho, "Distributionally Robust Federated Learning: An ADMM Algorithm", cited
-//! as \[BWQH\]. What differs from the paper is said where it does:
+//! `Q` are weights of the sites within `theta` of the nominal ones in a p-norm ([`SiteWeights`]). The distance between
+//! distributions is Wasserstein's, with the cost `||x - x'||_1 + kappa |y - y'|`, or `kappa` for a changed label. The
+//! problem, its convex form and the method are those of Bai, Wong, Qiao and Ho, "Distributionally Robust Federated
+//! Learning: An ADMM Algorithm", cited as \[BWQH\]. Differences from the paper, stated again at their places:
 //!
 //! - hinge, epsilon-insensitive and pinball losses on a box need two slacks for each column instead of the paper's multipliers
 //!   for each sample and column (the supremum separates by column; `epigraph`);
@@ -16,15 +16,15 @@
 //! - samples outside the support are refused: the value would not be that of any distribution ([`Samples::check`]);
 //! - columns at the end may be exempt from the adversary, such as the constant one of an intercept ([`Samples::movable`]).
 //!
-//! | | what it is |
+//! | | contents |
 //! | --- | --- |
 //! | [`Site`] | one site's part: its samples, its own model, its subproblem (a cone program, by `clarabel`) |
-//! | [`SharedState`] | what all sites compute alike from one number of each: `+ - * / sqrt max` alone, so the bits are the same everywhere |
-//! | [`solve_by_lpmm`] | both of them in one place: Algorithm 1 of \[BWQH\] |
-//! | [`solve_directly`] | the whole problem as one cone program: the judge of the others |
-//! | [`aggregate_then_robustify`] | the competitor WAFL: one ball around the mixture of all sites |
+//! | [`SharedState`] | the state that all sites compute alike from one number of each: `+ - * / sqrt max` alone, so the bits are the same everywhere |
+//! | [`solve_by_lpmm`] | both of them in one place: Algorithm 1 of \[BWQH\], AD-LPMM |
+//! | [`solve_directly`] | the whole problem as one cone program: the reference for the others |
+//! | [`aggregate_then_robustify`] | the baseline WAFL: one ball around the mixture of all sites |
 //!
-//! Nothing here knows networks, files or clocks. All numbers are f64.
+//! This crate uses no network, file or clock. All numbers are f64.
 //!
 //! ```
 //! use mingle_robust::{

@@ -1,11 +1,11 @@
-//! Losses of linear models, and what makes them robust.
+//! Losses of linear models, and their robust form.
 
 use serde::Serialize;
 
 use crate::error::RobustError;
 use crate::samples::{Samples, Support};
 
-/// A convex loss. Of labels 1 and -1 with `m = y <w, x>`, or of targets with `r = <w, x> - y`.
+/// A convex loss: of labels 1 and -1 with `m = y <w, x>`, or of targets with `r = <w, x> - y`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Loss {
@@ -32,24 +32,24 @@ pub enum Loss {
     },
 }
 
-/// A piece of a loss that is linear where it is the largest: `slope <w, x> + target_slope y + constant`.
+/// A linear piece of a loss: `slope <w, x> + target_slope y + constant`. The loss is the largest of its pieces and 0.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Piece {
     pub(crate) slope: f64,
     pub(crate) target_slope: f64,
     pub(crate) constant: f64,
-    /// Of the other label, which costs `kappa`.
+    /// `true` if the piece is that of the other label, which costs `kappa`.
     pub(crate) flipped: bool,
 }
 
 impl Loss {
-    /// Whether it is one of labels.
+    /// Returns `true` if the loss is one of labels.
     #[must_use]
     pub fn is_classification(&self) -> bool {
         matches!(self, Self::Hinge | Self::SmoothHinge | Self::Logistic)
     }
 
-    /// Its name.
+    /// The name of the loss.
     #[must_use]
     pub fn name(&self) -> &'static str {
         match self {
@@ -70,7 +70,7 @@ impl Loss {
             Self::Hinge => (1.0 - margin).max(0.0),
             Self::SmoothHinge if margin <= 0.0 => 0.5 - margin,
             Self::SmoothHinge => 0.5 * (1.0 - margin).max(0.0).powi(2),
-            // Neither overflows nor loses the small.
+            // This form neither overflows nor loses small values.
             Self::Logistic => (-margin).max(0.0) + (-margin.abs()).exp().ln_1p(),
             Self::Huber { epsilon } if residual.abs() <= epsilon => 0.5 * residual * residual,
             Self::Huber { epsilon } => epsilon * (residual.abs() - 0.5 * epsilon),
@@ -79,7 +79,7 @@ impl Loss {
         }
     }
 
-    /// The pieces of a loss that has some, for a sample with this label; a loss without is smooth somewhere.
+    /// The pieces of a piecewise linear loss for a sample with this label; `None` for a loss with a smooth part.
     pub(crate) fn pieces(&self, target: f64) -> Option<[Piece; 2]> {
         let piece = |slope: f64, constant| Piece { slope, target_slope: -slope, constant, flipped: false };
         let labelled = |slope, flipped| Piece { slope, target_slope: 0.0, constant: 1.0, flipped };
@@ -91,7 +91,7 @@ impl Loss {
         }
     }
 
-    /// By how much it can grow when the prediction does by 1: its Lipschitz constant.
+    /// The Lipschitz constant of the loss in the prediction.
     pub(crate) fn steepest(&self) -> f64 {
         match *self {
             Self::Huber { epsilon } => epsilon,
@@ -117,22 +117,23 @@ impl Loss {
     }
 }
 
-/// A loss with what its adversary may do.
+/// A loss with the powers of its adversary.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct RobustLoss {
     /// The loss.
     pub loss: Loss,
-    /// Where samples can be.
+    /// The region of the samples.
     pub support: Support,
-    /// What it costs to change a label, or to move a target by 1; infinite where nobody can. Moving a column by 1 costs 1.
+    /// The cost of changing a label, or of moving a target by 1; infinite where neither is allowed. Moving a column by
+    /// 1 costs 1.
     pub kappa: f64,
 }
 
 impl RobustLoss {
-    /// It has a convex form, for samples with so many movable columns.
+    /// Checks that the loss has a convex form, for samples with so many movable columns.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The first violation found.
     pub fn check(&self, movable: usize) -> Result<(), RobustError> {
         self.loss.check()?;
         if self.kappa.is_nan() || self.kappa <= 0.0 {
@@ -144,10 +145,10 @@ impl RobustLoss {
         self.support.check(movable)
     }
 
-    /// It fits these samples: labels, columns, support.
+    /// Checks that the loss fits these samples: labels, columns, support.
     ///
     /// # Errors
-    /// What is wrong with them.
+    /// The first violation found.
     pub fn check_samples(&self, samples: &Samples) -> Result<(), RobustError> {
         self.check(samples.movable())?;
         if self.loss.is_classification() {

@@ -4,9 +4,9 @@
 //!   min  <nominal, t> + theta ||t||_(p*) - gam     s.t.  t = z + gam 1 + eta,   w = wh_s,   z_s = pi_s,   eta >= 0
 //! ```
 //!
-//! `w, z, t` are one group of variables and `eta, gam, wh_s, pi_s` the other. Of all that, only `wh_s` and its multipliers are as
-//! large as a model, and they stay at their site; the rest is one number a site, and [`SharedState`] brings it forward from one
-//! number `pi_s` of each.
+//! `w, z, t` are one group of variables and `eta, gam, wh_s, pi_s` the other. Only `wh_s` and its multipliers are as
+//! large as a model, and they stay at their site. The rest is one number a site, and [`SharedState`] updates it from
+//! one number `pi_s` of each.
 
 use serde::Serialize;
 
@@ -16,7 +16,7 @@ use crate::projection::project_on_ball;
 use crate::site::Site;
 use crate::weights::SiteWeights;
 
-/// How firmly the constraints are held, and how the coupled ones are linearised.
+/// The penalty of the constraints, and the linearisation of the coupled ones.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Penalty {
     /// `c`, above 0. For losses of the size of a hinge 0.1 is good; 1 is stiff.
@@ -35,23 +35,23 @@ impl Default for Penalty {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Linearisation {
-    /// The least that are allowed: `2 c` and `(S + 1) c`.
+    /// The least constants allowed: `2 c` and `(S + 1) c`.
     #[default]
     Least,
-    /// Those of the paper: `2 S c` for both, slower the more sites there are.
+    /// The constants of the paper: `2 S c` for both, slower with more sites.
     Paper,
 }
 
-/// When to stop.
+/// The stopping criteria.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Limits {
-    /// The largest residual, and ten times the largest relative change of the value.
+    /// The largest primal and dual residual accepted, and ten times the largest relative change of the value.
     pub tolerance: f64,
-    /// Iterations at most.
+    /// The most iterations.
     pub iterations: u64,
 }
 
-/// How far an iterate is from holding the constraints and from standing still.
+/// The violation of the constraints, and the changes in the last iteration.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Residuals {
     /// The largest violation of a constraint: `w - wh_s`, `t - z - gam 1 - eta`, `pi - z`.
@@ -63,15 +63,16 @@ pub struct Residuals {
 }
 
 impl Residuals {
-    /// Whether all of them are small enough.
+    /// Returns `true` if all of them are small enough.
     #[must_use]
     pub fn are_within(&self, tolerance: f64) -> bool {
         self.primal <= tolerance && self.dual <= tolerance && self.value <= 0.1 * tolerance
     }
 }
 
-/// What all sites compute alike, `[sites]` each: a pure function of the state before and of one number of each site, with
-/// `+ - * / sqrt` and comparisons alone and sums by ascending site. So it is the same everywhere, to the bit.
+/// The state that all sites compute alike, `[sites]` each: a pure function of the previous state and one number of each
+/// site. It uses `+ - * / sqrt` and comparisons alone, and sums in ascending order of sites, so it is the same
+/// everywhere to the bit.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharedState {
     weights: SiteWeights,
@@ -87,12 +88,12 @@ pub struct SharedState {
     pi: Vec<f64>,
     value: f64,
     residuals: Residuals,
-    /// The change of the part that is linearised, in this iteration.
+    /// The change of the linearised part in this iteration.
     moved: f64,
 }
 
 impl SharedState {
-    /// All zero.
+    /// A state with all variables zero.
     #[must_use]
     pub fn new(weights: SiteWeights, penalty: Penalty) -> Self {
         let zeros = vec![0.0; weights.nominal.len()];
@@ -140,7 +141,8 @@ impl SharedState {
             z.push((c * self.pi[site] + c1 * self.z[site] + self.zeta[site] + pull) / (c + c1));
             u.push(self.t[site] - (self.weights.nominal[site] + pull) / c1);
         }
-        // The proximal operator of theta / c1 times the dual norm. With theta = 0 the ball is a point, and t = u.
+        // Subtracts the projection: the proximal operator of theta / c1 times the dual norm. With theta = 0 the ball is
+        // a point, and t = u.
         let near = project_on_ball(self.weights.norm, &u, theta / c1);
         let t: Vec<f64> = u.iter().zip(&near).map(|(u, near)| u - near).collect();
         for (old, new) in self.z.iter().zip(&z).chain(self.t.iter().zip(&t)) {
@@ -161,7 +163,8 @@ impl SharedState {
         self.moved = moved.max(c2 * change.abs());
     }
 
-    /// The update of the multipliers, lines 13 to 18, from `pi` of all sites and the largest distance and change that any site has.
+    /// The update of the multipliers, lines 13 to 18, from `pi` of all sites, and the largest `apart` and `dual` of any
+    /// site.
     pub fn finish_iteration(&mut self, pi: &[f64], apart: f64, dual: f64) {
         let c = self.penalty.c;
         let mut primal = apart;
@@ -181,19 +184,19 @@ impl SharedState {
         self.residuals = Residuals { primal, dual: dual.max(self.moved), value: change };
     }
 
-    /// `z` and `zeta` of a site: what its subproblem asks for.
+    /// `z` and `zeta` of a site, the parameters of its subproblem.
     #[must_use]
     pub fn of_site(&self, site: usize) -> (f64, f64) {
         (self.z[site], self.zeta[site])
     }
 
-    /// The objective as the split variables have it.
+    /// The objective at the split variables.
     #[must_use]
     pub fn value(&self) -> f64 {
         self.value
     }
 
-    /// After the last iteration.
+    /// The residuals after the last iteration.
     #[must_use]
     pub fn residuals(&self) -> Residuals {
         self.residuals
@@ -205,41 +208,41 @@ impl SharedState {
         (&self.zeta, self.sigma.iter().map(|sigma| -sigma).collect())
     }
 
-    /// The worst loss of each site, `[sites]`, as the split variables have it.
+    /// The worst loss of each site, `[sites]`, at the split variables.
     #[must_use]
     pub fn worst_losses(&self) -> &[f64] {
         &self.z
     }
 
-    /// Every number of the state, in a fixed order: for a hash.
+    /// Every number of the state, in a fixed order, for a hash.
     pub fn numbers(&self) -> impl Iterator<Item = f64> {
         let vectors = [&self.z, &self.t, &self.eta, &self.sigma, &self.zeta, &self.pi];
         vectors.into_iter().flatten().copied().chain([self.gam, self.value])
     }
 }
 
-/// Where the method came to.
+/// The result of the method.
 #[derive(Clone, Debug, PartialEq)]
 pub struct LpmmSolution {
     /// The mean model of all sites, `[columns]`.
     pub model: Vec<f64>,
-    /// What all sites share.
+    /// The state that all sites share.
     pub state: SharedState,
-    /// Iterations.
+    /// The number of iterations.
     pub iterations: u64,
-    /// Whether the residuals are within the tolerance.
+    /// `true` if the residuals are within the tolerance.
     pub converged: bool,
-    /// Subproblems that failed.
+    /// The number of subproblems that failed.
     pub failures: u32,
 }
 
-/// So many failed subproblems of one site in a row end the method.
+/// The number of failed subproblems of one site in a row that ends the method.
 pub const MOST_FAILURES: u32 = 3;
 
 /// Runs the method with all sites in one place.
 ///
 /// # Errors
-/// The problem is none, or subproblems of a site failed three times in a row.
+/// The problem is not valid, or subproblems of a site failed three times in a row.
 pub fn solve_by_lpmm(problem: &RobustProblem, penalty: Penalty, limits: Limits) -> Result<LpmmSolution, RobustError> {
     problem.check()?;
     let columns = problem.sites[0].samples.columns();

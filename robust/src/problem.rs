@@ -1,35 +1,35 @@
-//! A robust problem whose samples are all in one place.
+//! A robust problem with all samples in one place.
 
 use crate::error::RobustError;
 use crate::loss::RobustLoss;
 use crate::samples::Samples;
 use crate::weights::SiteWeights;
 
-/// What one site brings.
+/// The part of one site.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SiteSamples {
-    /// Its samples.
+    /// The samples.
     pub samples: Samples,
-    /// How far, in the distance of Wasserstein, the worst distribution may be from them.
+    /// The largest Wasserstein distance of the worst distribution from the samples.
     pub radius: f64,
 }
 
-/// All sites.
+/// A robust problem over several sites.
 #[derive(Clone, Debug, PartialEq)]
 pub struct RobustProblem {
-    /// The loss, and what its adversary may do.
+    /// The loss, and the powers of its adversary.
     pub robust: RobustLoss,
-    /// By site.
+    /// The part of each site.
     pub sites: Vec<SiteSamples>,
-    /// The weights of the sites, and how far from them the worst may be.
+    /// The nominal weights of the sites, and the largest distance of the worst weights from them.
     pub weights: SiteWeights,
 }
 
 impl RobustProblem {
-    /// Everything fits together.
+    /// Checks that all parts fit.
     ///
     /// # Errors
-    /// What does not.
+    /// The first violation found.
     pub fn check(&self) -> Result<(), RobustError> {
         if self.sites.len() != self.weights.nominal.len() {
             return Err(RobustError::Shape("there has to be a nominal weight for each site"));
@@ -46,8 +46,9 @@ impl RobustProblem {
         Ok(())
     }
 
-    /// The same problem without any adversary but that of the weights: agnostic federated learning (AFL), with `theta` as it is;
-    /// with `theta = 0` the usual mean loss; with a `theta` beyond the simplex the worst site's loss (DRFA).
+    /// The same problem with no adversary but that of the weights. It is agnostic federated learning (AFL) for a
+    /// `theta` above 0, the usual mean loss for `theta = 0`, and the worst site's loss (DRFA) for a `theta` beyond the
+    /// simplex.
     #[must_use]
     pub fn nominal(&self, theta: f64) -> Self {
         let mut nominal = self.clone();
@@ -56,7 +57,7 @@ impl RobustProblem {
         nominal
     }
 
-    /// The mean over sites, by nominal weight, of the losses of a model, and the loss at each site, as the samples are.
+    /// The mean loss of a model, `[columns]`, at each site, `[sites]`, over the samples as they are.
     #[must_use]
     pub fn losses(&self, model: &[f64]) -> Vec<f64> {
         self.sites.iter().map(|site| self.robust.nominal(model, &site.samples)).collect()

@@ -2,8 +2,8 @@
 
 use crate::weights::WeightNorm;
 
-/// The point of `{ ||x||_p <= radius }` that is nearest to `x`, `[sites]`. Takes `n log n` for `p = 1` (Held, Wolfe, Crowder 1974),
-/// else `n`.
+/// The point of `{ ||x||_p <= radius }` that is nearest to `x`, `[sites]`. Time `n log n` for `p = 1` (Held, Wolfe,
+/// Crowder 1974), else `n`.
 #[must_use]
 pub fn project_on_ball(norm: WeightNorm, x: &[f64], radius: f64) -> Vec<f64> {
     match norm {
@@ -20,7 +20,7 @@ pub fn project_on_ball(norm: WeightNorm, x: &[f64], radius: f64) -> Vec<f64> {
     }
 }
 
-/// By how much magnitudes shrink until they add up to the radius.
+/// The amount by which magnitudes shrink until they add up to the radius.
 fn threshold(x: &[f64], radius: f64) -> f64 {
     let mut magnitudes: Vec<f64> = x.iter().map(|value| value.abs()).collect();
     if magnitudes.iter().sum::<f64>() <= radius {

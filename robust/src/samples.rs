@@ -1,11 +1,11 @@
-//! One site's samples, and where samples can be at all.
+//! The samples of one site, and the support of samples.
 
 use serde::Serialize;
 use thiserror::Error;
 
 use crate::error::RobustError;
 
-/// Scaling to a box rounds: a sample that is out by less is on its edge.
+/// Tolerance of the support: scaling to a box rounds, and a sample that is outside by less counts as on its edge.
 const ROUNDING: f64 = 1e-12;
 
 /// Samples with their labels (1 and -1) or targets.
@@ -41,19 +41,19 @@ impl Samples {
         Ok(Self { columns, movable, values, targets })
     }
 
-    /// Columns, those that do not move included.
+    /// The number of columns, those that do not move included.
     #[must_use]
     pub fn columns(&self) -> usize {
         self.columns
     }
 
-    /// Columns that the adversary moves: the first ones.
+    /// The number of columns that the adversary moves, which come first.
     #[must_use]
     pub fn movable(&self) -> usize {
         self.movable
     }
 
-    /// Number of samples.
+    /// The number of samples.
     #[must_use]
     pub fn count(&self) -> usize {
         self.targets.len()
@@ -64,7 +64,7 @@ impl Samples {
         self.values.chunks_exact(self.columns).zip(self.targets.iter().copied())
     }
 
-    /// Every label is 1 or -1.
+    /// Checks that every label is 1 or -1.
     ///
     /// # Errors
     /// The first row whose label is neither.
@@ -75,10 +75,11 @@ impl Samples {
         }
     }
 
-    /// Every sample is in the support. A sample outside it would make the value less than that of the samples themselves.
+    /// Checks that every sample is in the support. A sample outside it would make the value less than that of the
+    /// samples themselves.
     ///
     /// # Errors
-    /// The first that is not.
+    /// The first sample that is outside.
     pub fn check(&self, support: &Support) -> Result<(), Outside> {
         match support {
             Support::Unbounded => Ok(()),
@@ -106,7 +107,7 @@ impl Samples {
         }
     }
 
-    /// Brings all movable values into `[lower, upper]`; returns how many were outside.
+    /// Clips all movable values to `[lower, upper]`; returns the number of values that were outside.
     pub fn clip(&mut self, lower: f64, upper: f64) -> usize {
         let mut clipped = 0;
         for row in self.values.chunks_exact_mut(self.columns) {
@@ -120,7 +121,7 @@ impl Samples {
     }
 }
 
-/// Where samples can be, and so where the adversary may move them.
+/// The support of samples: the region within which the adversary may move them.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Support {
@@ -130,7 +131,7 @@ pub enum Support {
     Box {
         /// The least value of any column.
         lower: f64,
-        /// The largest.
+        /// The largest value of any column.
         upper: f64,
     },
     /// Within all half-spaces, `C x <= d`.
@@ -140,16 +141,16 @@ pub enum Support {
 /// `<coefficients, x> + target * y <= bound`.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct HalfSpace {
-    /// Of the movable columns.
+    /// The coefficients of the movable columns.
     pub coefficients: Vec<f64>,
-    /// Of the target of a regression; 0 for labels.
+    /// The coefficient of the target of a regression; 0 for labels.
     pub target: f64,
     /// The bound.
     pub bound: f64,
 }
 
 impl HalfSpace {
-    /// How far a sample is inside.
+    /// The slack of the half-space at a sample; negative outside.
     pub(crate) fn slack(&self, sample: &[f64], target: f64) -> f64 {
         let sum: f64 = self.coefficients.iter().zip(sample).map(|(coefficient, value)| coefficient * value).sum();
         self.bound - sum - self.target * target
@@ -157,7 +158,7 @@ impl HalfSpace {
 }
 
 impl Support {
-    /// It is one, for so many movable columns.
+    /// Checks the support for so many movable columns.
     pub(crate) fn check(&self, movable: usize) -> Result<(), RobustError> {
         match self {
             Self::Box { lower, upper } if !(lower < upper && lower.is_finite() && upper.is_finite()) => {
@@ -181,31 +182,31 @@ impl Support {
     }
 }
 
-/// A sample that the support rules out. Rows and columns count from 0.
+/// A sample outside the support. Rows and columns count from 0.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum Outside {
-    /// A value beyond the box.
+    /// A value is outside the box.
     #[error("row {row}, column {column}: {value} is outside the support [{lower}, {upper}]")]
     Box {
         /// The row.
         row: usize,
         /// The column.
         column: usize,
-        /// What is there.
+        /// The value.
         value: f64,
-        /// The least that may be.
+        /// The least value allowed.
         lower: f64,
-        /// The largest.
+        /// The largest value allowed.
         upper: f64,
     },
-    /// A sample beyond a half-space.
+    /// A sample is outside a half-space.
     #[error("row {row} exceeds bound {half_space} of the support by {by}")]
     HalfSpace {
         /// The row.
         row: usize,
         /// The half-space.
         half_space: usize,
-        /// By how much.
+        /// The excess over the bound.
         by: f64,
     },
 }

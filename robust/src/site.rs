@@ -6,7 +6,7 @@ use crate::error::RobustError;
 use crate::loss::RobustLoss;
 use crate::problem::{SiteSamples, check_radius};
 
-/// A site between two iterations.
+/// The state of a site between two iterations.
 ///
 /// Line 11 of Algorithm 1, the update of a client, is, with the squares completed and divided by `c`,
 ///
@@ -14,14 +14,14 @@ use crate::problem::{SiteSamples, check_radius};
 ///   min  1/2 || wh - (w + psi / c) ||^2  +  1/2 (pi - (z - zeta / c))^2     s.t.  pi >= worst loss of wh
 /// ```
 ///
-/// a cone program of which nothing but linear costs changes: it is laid out once. Where `pi` leaves room for the worst loss of
-/// `w + psi / c`, that is the solution, and no program is solved.
+/// Only the linear costs of this cone program change, so it is laid out once. Where `pi` leaves room for the worst loss
+/// of `w + psi / c`, that is the solution, and no program is solved.
 pub struct Site {
     robust: RobustLoss,
     site: SiteSamples,
     penalty: f64,
     program: PreparedProgram,
-    /// Of the program: the model, then `pi`.
+    /// The variables of the program: those of the model; `bound` is that of `pi`.
     columns: Vec<usize>,
     bound: usize,
     model: Vec<f64>,
@@ -33,19 +33,19 @@ pub struct Site {
     last_failure: Option<RobustError>,
 }
 
-/// What an iteration did at a site.
+/// The result of an iteration at a site.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Progress {
     /// `pi`, at least the worst loss of the site's model.
     pub worst: f64,
-    /// How far the site's model is from that of all.
+    /// The largest difference between a coefficient of the site's model and of the consensus model.
     pub apart: f64,
-    /// `c` times how far the site's model and `pi` moved.
+    /// `c` times the largest change of a coefficient of the site's model or of `pi`.
     pub dual: f64,
 }
 
 impl Site {
-    /// A site that begins at a model, `[columns]`, with `c = penalty`.
+    /// A site that begins with a model, `[columns]`, and `c = penalty`.
     ///
     /// # Errors
     /// The samples do not fit the loss, a number is out of its range, or the program cannot be laid out.
@@ -82,14 +82,14 @@ impl Site {
         })
     }
 
-    /// What is averaged over all sites to the model of all: `wh - psi / c`, `[columns]`.
+    /// The site's contribution, whose mean over all sites is the consensus model: `wh - psi / c`, `[columns]`.
     #[must_use]
     pub fn message(&self) -> Vec<f64> {
         self.model.iter().zip(&self.multipliers).map(|(model, psi)| model - psi / self.penalty).collect()
     }
 
-    /// Steps 4 and 5: takes the model of all, `[columns]`, and this site's entries of `z` and `zeta`. A subproblem that fails leaves
-    /// the site where it was, and is counted.
+    /// Steps 4 and 5: takes the consensus model, `[columns]`, and this site's entries of `z` and `zeta`. A subproblem
+    /// that fails is counted and leaves the site's model and `pi` as they were.
     pub fn advance(&mut self, model: &[f64], z: f64, zeta: f64) -> Progress {
         let c = self.penalty;
         let wanted: Vec<f64> = model.iter().zip(&self.multipliers).map(|(model, psi)| model + psi / c).collect();
@@ -125,7 +125,7 @@ impl Site {
         Ok((self.columns.iter().map(|&column| solved.x[column]).collect(), solved.x[self.bound]))
     }
 
-    /// Back to a model and multipliers of zero.
+    /// Resets model and multipliers to zero.
     pub fn begin_anew(&mut self) {
         self.model.fill(0.0);
         self.multipliers.fill(0.0);
@@ -152,7 +152,8 @@ impl Site {
         &self.model
     }
 
-    /// Subproblems that failed so far, those in a row that are the last ones, and what was wrong with the last.
+    /// The number of subproblems that failed so far, the number of the most recent failures in a row, and the last
+    /// error.
     #[must_use]
     pub fn failures(&self) -> (u32, u32, Option<&RobustError>) {
         (self.failures, self.failures_in_a_row, self.last_failure.as_ref())

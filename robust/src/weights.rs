@@ -1,20 +1,20 @@
-//! The weights that the adversary may give to sites.
+//! The set of weights that the adversary may give to sites.
 
 use serde::Serialize;
 
 use crate::cone_program::{Affine, ConeProgram};
 use crate::error::RobustError;
 
-/// Weights add up to 1 but for rounding.
+/// Tolerance of the sum of weights, which is 1.
 const ROUNDING: f64 = 1e-9;
 
-/// The norm in which weights are near the nominal ones.
+/// The norm of the distance between weights and the nominal ones.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WeightNorm {
     /// The sum of magnitudes.
     One,
-    /// Euclid's.
+    /// The Euclidean norm.
     #[default]
     Two,
     /// The largest magnitude.
@@ -30,10 +30,10 @@ pub struct SiteWeights {
 }
 
 impl SiteWeights {
-    /// The nominal weights, `[sites]`, and how far the adversary may go from them.
+    /// The set around the nominal weights, `[sites]`, with the largest distance `theta` from them.
     ///
     /// # Errors
-    /// They are no distribution, or theta is below 0.
+    /// The nominal weights are no distribution, or theta is below 0.
     pub fn new(nominal: Vec<f64>, theta: f64, norm: WeightNorm) -> Result<Self, RobustError> {
         let sum: f64 = nominal.iter().sum();
         let is_distribution = nominal.iter().all(|weight| *weight >= 0.0) && (sum - 1.0).abs() <= ROUNDING;
@@ -52,7 +52,7 @@ impl SiteWeights {
         &self.nominal
     }
 
-    /// How far the worst weights may be from the nominal ones.
+    /// The largest distance of the worst weights from the nominal ones.
     #[must_use]
     pub fn theta(&self) -> f64 {
         self.theta
@@ -70,7 +70,7 @@ impl SiteWeights {
         mean + self.theta * norm
     }
 
-    /// The weights that make the losses of the sites, `[sites]`, worst on average, and that average.
+    /// The weights with the largest mean of the losses of the sites, `[sites]`, and that mean.
     ///
     /// # Errors
     /// The cone program was not solved.

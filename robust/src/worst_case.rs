@@ -1,4 +1,4 @@
-//! The worst expected loss of a model near the samples of one site, by its value.
+//! The worst expected loss of a model near the samples of one site, as a value.
 
 use crate::cone_program::{Affine, ConeProgram};
 use crate::epigraph::mean_loss;
@@ -6,14 +6,14 @@ use crate::error::RobustError;
 use crate::loss::{Loss, RobustLoss, dot};
 use crate::samples::{Samples, Support};
 
-/// Steps of the search for `lam`: the golden section leaves 1e-19 of the range.
+/// The steps of the search for `lam`: they reduce the range to 1e-19 of it.
 const STEPS: usize = 90;
-/// What the golden section leaves of a range in one step.
+/// The factor by which a step of golden section search reduces the range.
 const GOLDEN: f64 = 0.618_033_988_749_894_9;
 
 impl RobustLoss {
-    /// The largest expected loss of a model, `[columns]`, under any distribution within `radius` of the samples. One search over
-    /// `lam`, of 90 times rows times columns, or a linear program where the support is a polyhedron.
+    /// The largest expected loss of a model, `[columns]`, under any distribution within `radius` of the samples. One
+    /// search over `lam`, of 90 times rows times columns, or a linear program where the support is a polyhedron.
     ///
     /// # Errors
     /// The linear program was not solved.
@@ -27,7 +27,8 @@ impl RobustLoss {
         }
     }
 
-    /// Whether the worst loss is at most this, where a search can tell.
+    /// Returns `true` if the worst loss is at most `bound`; `false` also where no search is possible, near samples in a
+    /// polyhedron.
     pub(crate) fn is_worst_within(&self, bound: f64, model: &[f64], samples: &Samples, radius: f64) -> bool {
         if radius == 0.0 {
             return self.nominal(model, samples) <= bound;
@@ -61,7 +62,7 @@ struct Search<'a> {
 }
 
 impl<'a> Search<'a> {
-    /// None where the suprema have no closed form.
+    /// A search; `None` where the suprema have no closed form.
     fn new(robust: &'a RobustLoss, model: &'a [f64], samples: &'a Samples, radius: f64) -> Option<Self> {
         if matches!(robust.support, Support::Polyhedron(_)) {
             return None;
@@ -72,7 +73,7 @@ impl<'a> Search<'a> {
         let mut least = if robust.support == Support::Unbounded { moving } else { 0.0 };
         let mut most = moving;
         if robust.loss.is_classification() {
-            // From there on a changed label costs more than any sample would lose by it.
+            // Beyond this `lam` changing a label costs more than it gains on any sample.
             let flipped = predictions.iter().map(|prediction| robust.loss.value(prediction.abs(), -1.0));
             most = most.max(flipped.fold(0.0, f64::max) / robust.kappa);
         } else {
@@ -81,7 +82,7 @@ impl<'a> Search<'a> {
         Some(Self { robust, model, samples, radius, predictions, range: [least, most.max(least)] })
     }
 
-    /// The least value, or one that is no larger than `enough`.
+    /// The least value, or any value that is no larger than `enough`.
     fn least(&self, enough: f64) -> f64 {
         let [mut low, mut high] = self.range;
         let mut best = self.value(low).min(self.value(high));
@@ -112,7 +113,7 @@ impl<'a> Search<'a> {
         self.radius * lam + suprema.sum::<f64>() / self.samples.count() as f64
     }
 
-    /// The largest that the loss at one sample can be made, less what it costs.
+    /// The largest loss at one sample under the adversary, less the cost of its change.
     fn supremum(&self, lam: f64, sample: &[f64], target: f64, prediction: f64) -> f64 {
         let loss = self.robust.loss;
         let flip_cost = self.robust.kappa * lam;
@@ -131,7 +132,7 @@ impl<'a> Search<'a> {
         pieces.iter().map(value).fold(0.0, f64::max)
     }
 
-    /// What moving the sample within a box is worth to a piece of this slope.
+    /// The gain on a piece of this slope by moving the sample within a box.
     fn gain(&self, lam: f64, slope: f64, sample: &[f64]) -> f64 {
         let Support::Box { lower, upper } = self.robust.support else { return 0.0 };
         let columns = sample.iter().zip(self.model).take(self.samples.movable());

@@ -1,4 +1,4 @@
-//! The method against the whole problem as one cone program, and both against what has to hold of them.
+//! The method compared with the whole problem as one cone program, and properties of both.
 #![allow(clippy::unwrap_used)]
 
 mod instances;
@@ -24,11 +24,11 @@ fn run_with(
     linearisation: Linearisation,
     iterations: u64,
 ) -> mingle_robust::LpmmSolution {
-    // The tolerance is out of reach: all iterations are made.
+    // The tolerance cannot be reached, so all iterations are done.
     solve_by_lpmm(problem, Penalty { c, linearisation }, Limits { tolerance: 1e-15, iterations }).unwrap()
 }
 
-/// The box as half-spaces, which take the paper's multipliers.
+/// The same problem with the box as half-spaces, which take the paper's multipliers.
 fn as_polyhedron(problem: &RobustProblem) -> RobustProblem {
     let Support::Box { lower, upper } = problem.robust.support else { panic!("no box") };
     let columns = problem.sites[0].samples.movable();
@@ -56,7 +56,7 @@ fn two_slacks_a_column_are_worth_as_much_as_multipliers_for_each_sample() {
                 let (reduced, paper) = (solve_directly(&problem).unwrap(), solve_directly(&other).unwrap());
                 let name = format!("{loss:?} {support:?} seed {seed}: {} {}", reduced.value, paper.value);
                 assert!((reduced.value - paper.value).abs() < 1e-6, "{name}");
-                // And the value of any model, by a search and by a linear program.
+                // The worst loss of a model agrees too, by a search and by a linear program.
                 for (site, of_other) in problem.sites.iter().zip(&other.sites) {
                     let search = problem.robust.worst_loss(&reduced.model, &site.samples, site.radius).unwrap();
                     let program = other.robust.worst_loss(&reduced.model, &of_other.samples, site.radius).unwrap();
@@ -115,7 +115,8 @@ fn the_method_finds_the_value_and_the_model_of_the_cone_program() {
     assert!(off(&found) < 1e-6, "{} {}", found.state.value(), judge.value);
     assert!(distance(&found.model, &judge.model) < 1e-4, "{:?} {:?}", found.model, judge.model);
     assert_eq!(found.failures, 0);
-    // Where the loss is flat around its least value, as with this seed, models 0.01 apart are worth the same: what they are worth is compared.
+    // With this seed the loss is flat around its least value, and models 0.01 apart have nearly the same worst loss. So
+    // the worst losses are compared.
     let flat = hinge(0);
     let (judge_of_flat, found_of_flat) = (solve_directly(&flat).unwrap(), run(&flat, Linearisation::Least, 400));
     let worst =
@@ -167,12 +168,12 @@ fn every_loss_has_the_value_of_its_cone_program() {
     for (loss, support) in cases {
         let problem = instance(loss, support.clone(), 3, [20, 14], 3);
         let judge = solve_directly(&problem).unwrap();
-        // Squared residuals and quantiles are small where a hinge is about 1, and want a larger penalty.
+        // Squared residuals and quantiles are small where a hinge is about 1, and need a larger penalty.
         let c = if loss.is_classification() { 0.1 } else { 1.0 };
         let found = run_with(&problem, c, Linearisation::Least, 400);
         let name = format!("{loss:?} {support:?}: {} {}", found.state.value(), judge.value);
         assert!((found.state.value() - judge.value).abs() < 2e-6, "{name}");
-        // What each site says of the model is what the program says, whatever the way there.
+        // Each site's evaluation of the model equals that of the program, by whichever method.
         for (site, expected) in problem.sites.iter().zip(&judge.worst_losses) {
             let worst = problem.robust.worst_loss(&judge.model, &site.samples, site.radius).unwrap();
             assert!((worst - expected).abs() < 1e-6, "{name}: {worst} {expected}");
@@ -184,7 +185,7 @@ fn every_loss_has_the_value_of_its_cone_program() {
 /// The values of a sample, and its label.
 type Labelled = (Vec<f64>, f64);
 
-/// What an adversary does to a sample.
+/// A change of a sample by the adversary.
 struct Change {
     row: usize,
     to: Labelled,
@@ -204,7 +205,8 @@ fn no_distribution_in_reach_is_worse_than_the_worst_loss() {
         let (values, labels): (Vec<Vec<f64>>, Vec<f64>) = changed.iter().cloned().unzip();
         problem.robust.nominal(&model, &Samples::new(columns, columns, values.concat(), labels).unwrap())
     };
-    // What is gained by each unit of cost: moving the column with the largest coefficient to where it hurts, or changing the label.
+    // Candidates with the most gain for each unit of cost: moving the column with the largest coefficient the adverse
+    // way, or changing the label.
     let strongest = (0..columns).max_by(|&a, &b| model[a].abs().total_cmp(&model[b].abs())).unwrap();
     let moved = |sample: &[f64], label: f64, column: usize| {
         let mut moved = sample.to_vec();
@@ -238,7 +240,8 @@ fn no_distribution_in_reach_is_worse_than_the_worst_loss() {
         let loss = spend(&at_random.collect::<Vec<_>>());
         assert!(loss <= worst + 1e-12, "{loss} {worst}");
     }
-    // The most gainful changes first come near the bound, which may besides split samples and move several columns of one.
+    // The most gainful changes first come near the bound. The bound may also split samples and move several columns of
+    // one.
     let hinge_of = |(sample, label): &Labelled| {
         (1.0 - label * sample.iter().zip(&model).map(|(x, w)| x * w).sum::<f64>()).max(0.0)
     };
@@ -272,7 +275,8 @@ fn its_limits_are_the_methods_it_generalises() {
         let found = solve_directly(&worst).unwrap();
         let largest = found.worst_losses.iter().copied().fold(0.0, f64::max);
         assert!((found.value - largest).abs() < 1e-5, "{norm:?}");
-        // Many weights are worth nearly the same where the losses of sites are nearly equal, as they are here: the last digits come slowly.
+        // Many weights have nearly the same value where the losses of sites are nearly equal, as here: the last digits
+        // converge slowly.
         let found = run_with(&worst, 0.3, Linearisation::Least, 800);
         assert!((found.state.value() - largest).abs() < 1.5e-4, "{norm:?} {} {largest}", found.state.value());
     }
@@ -305,7 +309,8 @@ fn the_huber_loss_converges_and_counts_the_cost_of_moving_targets() {
     let judge = solve_directly(&problem).unwrap();
     let found = run(&problem, Linearisation::Least, 200);
     assert!((found.state.value() - judge.value).abs() < 1e-6, "{} {}", found.state.value(), judge.value);
-    // With cheap targets the dual norm is 1 / kappa: radius * epsilon / kappa on top of the mean loss, whatever the model is.
+    // With cheap targets the dual norm is 1 / kappa: radius * epsilon / kappa is added to the mean loss, whatever the
+    // model.
     problem.robust.kappa = 0.01;
     let cheap = solve_directly(&problem).unwrap();
     let Loss::Huber { epsilon } = problem.robust.loss else { panic!() };
@@ -366,7 +371,7 @@ fn a_site_whose_worst_loss_is_allowed_solves_no_program_and_stays_where_it_is_wa
     let problem = hinge(0);
     let model = vec![0.0; problem.sites[0].samples.columns()];
     let mut site = Site::new(&problem.robust, problem.sites[0].clone(), 0.1, model.clone()).unwrap();
-    // The hinge of nothing is 1: allowed exactly.
+    // The hinge loss of the zero model is 1, below what is allowed: no program is solved.
     let progress = site.advance(&model, 2.0, 0.0);
     assert_eq!((progress.worst, site.model()), (2.0, model.as_slice()));
     let progress = site.advance(&model, 0.5, 0.0);
@@ -398,7 +403,7 @@ fn a_failed_subproblem_leaves_the_site_where_it_was_and_is_counted_until_one_suc
     let sound = site.advance(&zero, 0.5, 0.0);
     let before = site.model().to_vec();
     for failed in 1..=2 {
-        // What no solver can aim at.
+        // A target that makes the solver fail.
         let progress = site.advance(&zero, f64::NAN, 0.0);
         assert_eq!((progress.worst, site.model()), (sound.worst, before.as_slice()));
         let (all, in_a_row, last) = site.failures();

@@ -1,5 +1,5 @@
-//! What robustness gains when test data are noisier than training data, and what it costs when they are not: breast cancers of
-//! Wisconsin, three sites, one of which measures badly.
+//! The gain by robustness when test data are noisier than training data, and its cost when they are not: breast cancers
+//! of Wisconsin at three sites, one of which measures with errors.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -36,7 +36,8 @@ fn patients() -> Patients {
     rows
 }
 
-/// 60 % of the patients at three sites, the first of which measures 0.5 too much with deviation 0.5; the others for tests.
+/// 60 % of the patients at three sites, the first of which measures 0.5 too much with deviation 0.5; the other patients
+/// are for tests.
 fn instance(seed: u64, radius: f64, theta: f64) -> (RobustProblem, Patients) {
     let mut dice = ChaCha8Rng::seed_from_u64(seed);
     let mut all = patients();

@@ -7,7 +7,7 @@ use rand_chacha::ChaCha8Rng;
 pub(crate) const BOX: Support = Support::Box { lower: -1.0, upper: 1.0 };
 pub(crate) const UNIT: Support = Support::Box { lower: 0.0, upper: 1.0 };
 
-/// Sites of these sizes whose samples follow one linear rule, and its opposite where dice say so.
+/// Sites of these sizes whose samples follow one linear rule, with a shift of each site and noise.
 pub(crate) fn instance<const SITES: usize>(
     loss: Loss,
     support: Support,
@@ -42,7 +42,7 @@ pub(crate) fn hinge(seed: u64) -> RobustProblem {
     instance(Loss::Hinge, BOX, seed, [40; 3], 6)
 }
 
-/// The same with targets.
+/// Three sites of a regression with the Huber loss, of the same sizes.
 pub(crate) fn regression(seed: u64) -> RobustProblem {
     instance(Loss::Huber { epsilon: 0.5 }, Support::Unbounded, seed, [40; 3], 6)
 }
