@@ -1,4 +1,4 @@
-//! What a client makes of the parameters of those it chose: weighted sums, in ascending order of clients.
+//! Aggregation of the parameters of a client's sources: weighted sums, in ascending order of clients.
 
 use std::collections::BTreeMap;
 
@@ -7,30 +7,30 @@ use thiserror::Error;
 use crate::collaboration::PersonalWeights;
 use crate::network::NetworkShape;
 
-/// Why parameters cannot be put together.
+/// Errors of aggregating parameters.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum AggregationError {
     /// The parameters of a client with weight are missing.
     #[error("the parameters of client {client}, which has weight, are missing")]
     Missing {
-        /// Whose.
+        /// The client.
         client: usize,
     },
-    /// Parameters have another length.
+    /// Parameters have the wrong length.
     #[error("client {client} has {found} parameters, not {expected}")]
     Length {
-        /// Whose.
+        /// The client.
         client: usize,
-        /// As many as there should be.
+        /// The expected length.
         expected: usize,
-        /// As many as there are.
+        /// The length found.
         found: usize,
     },
 }
 
-/// The next parameters of a client: coefficients of order `k >= 1` by the weights of that order, coefficients of order 0 and the perceptron
-/// by those of all. Sums are in f64 and ascending by client, so that the same parameters give the same bits wherever they are
-/// added; with all weight on itself a client keeps its own to the bit.
+/// The next parameters of a client: coefficients of order `k >= 1` by the weights of that order, coefficients of order
+/// 0 and the perceptron by those of all. Sums are in f64 and ascending by client, so that the same parameters give the
+/// same bits wherever they are added. With all weight on itself a client keeps its own parameters to the bit.
 ///
 /// # Errors
 ///

@@ -10,18 +10,19 @@
 //!               t_k = sqrt(a (a - c^2)) / c,   a = ((k-1) c + 1) / k,   c = cos((1 - h) pi / 2)
 //! ```
 //!
-//! so that every two heterophily bases of a column have the same angle, `(1 - h) pi / 2`: where neighbours are alike they are nearly
-//! parallel, where they are opposites nearly orthogonal. The printed `t_k` has an inner product in it that is `a` exactly, and
-//! cancels; here it is not computed. The printed algorithm has Frobenius norms of whole matrices, with which angles are not kept.
+//! so that every two heterophily bases of a column have the same angle, `(1 - h) pi / 2`. Where neighbours are alike
+//! they are nearly parallel, where they are opposites nearly orthogonal. The printed `t_k` contains an inner product
+//! that equals `a` exactly and cancels; here it is not computed. The printed algorithm has Frobenius norms of whole
+//! matrices, with which angles are not kept.
 //!
-//! A column whose Krylov space is exhausted (a small component, or no neighbours at all) has `v^k = 0` from there on, and its
-//! bases lose the angle: `u^k` is the mean of those before. Such *breakdowns* are counted by order.
+//! A column whose Krylov space is exhausted (a small component, or no neighbours at all) has `v^k = 0` from there on.
+//! Its bases lose the angle: `u^k` is the mean of the earlier ones. Such *breakdowns* are counted by order.
 
 use crate::graph::Graph;
 
-/// Below this norm a new direction is rounding.
+/// A new direction with a smaller norm is rounding error.
 const BREAKDOWN: f64 = 1e-8;
-/// Columns that are computed together: what is in memory beside the result is as many.
+/// The number of columns computed together, which bounds the memory beside the result.
 const BLOCK: usize = 64;
 
 /// The bases of all orders, each `[nodes, features]` row by row.
@@ -35,12 +36,12 @@ pub struct Bases {
 }
 
 impl Bases {
-    /// Orders 0 to `orders` for features `[nodes, columns]` row by row, with an estimated homophily in `[0, 1]`; what is outside counts as
-    /// the nearer end. `O(orders * columns * (nodes + edges))`, in f64, kept in f32.
+    /// Bases of orders 0 to `orders` for features `[nodes, columns]` row by row, with an estimated homophily, clamped
+    /// to `[0, 1]`. `O(orders * columns * (nodes + edges))`, in f64, kept in f32.
     ///
     /// # Panics
     ///
-    /// Where there are not `nodes * columns` features.
+    /// When there are not `nodes * columns` features.
     pub fn new(graph: &Graph, features: &[f32], columns: usize, orders: usize, homophily: f64) -> Self {
         let nodes = graph.node_count();
         assert_eq!(features.len(), nodes * columns, "one row of features a node");
@@ -72,12 +73,12 @@ impl Bases {
         self.homophily.len() - 1
     }
 
-    /// Rows of each basis.
+    /// The number of rows of each basis.
     pub fn node_count(&self) -> usize {
         self.nodes
     }
 
-    /// Columns of each basis.
+    /// The number of columns of each basis.
     pub fn columns(&self) -> usize {
         self.columns
     }
@@ -92,12 +93,12 @@ impl Bases {
         &self.heterophily[order]
     }
 
-    /// Columns, by order, that found no new direction; columns without any feature are not counted.
+    /// The number of columns, by order, without a new direction; columns without any feature are not counted.
     pub fn breakdowns(&self) -> &[usize] {
         &self.breakdowns
     }
 
-    /// What is filtered at an order: `X` at 0, else `tau H + (1 - tau) U`.
+    /// The input of the filter at an order: `X` at 0, else `tau H + (1 - tau) U`.
     pub fn mixed(&self, order: usize, tau: f32) -> Vec<f32> {
         if order == 0 {
             return self.homophily[0].clone();
@@ -132,7 +133,7 @@ fn homophily_bases(graph: &Graph, block: &[f64], width: usize, orders: usize, mu
     }
 }
 
-/// Returns how many columns broke down, by order.
+/// Passes each basis to `keep`; returns the number of columns that broke down, by order.
 fn heterophily_bases(
     graph: &Graph,
     block: &[f64],
@@ -174,7 +175,7 @@ fn cosine(homophily: f64) -> f64 {
     libm::sin(homophily.clamp(0.0, 1.0) * std::f64::consts::FRAC_PI_2).clamp(0.0, 1.0)
 }
 
-/// `u^k` before it is normalised: `s / k + t v^k`. At a right angle `t` is infinite, and `v^k` is all there is.
+/// `u^k` before it is normalised: `s / k + t v^k`. At a right angle `t` is infinite, and the direction is `v^k`.
 fn combine(sum: &[f64], v: &[f64], order: usize, c: f64) -> Vec<f64> {
     let k = order as f64;
     match distance(order, c) {
@@ -183,14 +184,15 @@ fn combine(sum: &[f64], v: &[f64], order: usize, c: f64) -> Vec<f64> {
     }
 }
 
-/// `t_k`: how far from the mean of the earlier bases the next one is, along its new direction. `None` is infinity, at a right angle.
+/// `t_k`: the distance from the mean of the earlier bases to the next one, along its new direction. `None` is infinity,
+/// at a right angle.
 fn distance(order: usize, c: f64) -> Option<f64> {
     let k = order as f64;
     let a = ((k - 1.0) * c + 1.0) / k;
     (c > f64::EPSILON).then(|| (a * (a - c * c)).max(0.0).sqrt() / c)
 }
 
-/// Makes the columns unit vectors and returns their norms; what is rounding becomes zero.
+/// Makes the columns unit vectors and returns their norms; a norm below `BREAKDOWN` and its column become zero.
 fn normalise(block: &mut [f64], width: usize) -> Vec<f64> {
     let mut norms: Vec<f64> = dot(block, block, width).into_iter().map(f64::sqrt).collect();
     norms.iter_mut().filter(|norm| **norm < BREAKDOWN).for_each(|norm| *norm = 0.0);
@@ -286,7 +288,8 @@ mod tests {
 
     #[test]
     fn frobenius_norms_of_whole_matrices_as_printed_do_not_keep_the_angle() {
-        // The literal reading: one norm and one inner product for all columns. This is why bases are computed column by column.
+        // The literal reading has one norm and one inner product for all columns. It loses the angle, so bases are
+        // computed column by column.
         let (graph, block) = random_graph(3);
         let c = cosine(0.3);
         let norm = |matrix: &[f64]| matrix.iter().map(|value| value * value).sum::<f64>().sqrt();
@@ -308,7 +311,7 @@ mod tests {
 
     #[test]
     fn breakdowns_are_counted_and_leave_finite_bases() {
-        // Two nodes that are joined, one alone, and a column of zeros.
+        // Two nodes that are linked, an isolated one, and a column of zeros.
         let graph = Graph::from_edges(3, [(0, 1)]).unwrap().0;
         let features = [1.0, 0.0, 2.0, 0.0, 0.0, 0.0];
         let bases = Bases::new(&graph, &features, 2, 4, 0.5);

@@ -1,4 +1,4 @@
-//! One client: its subgraph, its bases, local training and how good its model is.
+//! One client: its subgraph, its bases, local training and evaluation.
 
 use burn::Tensor;
 use burn::nn::loss::CrossEntropyLossConfig;
@@ -19,10 +19,10 @@ use crate::scores::{NodeScores, Score};
 use crate::signature::Signatures;
 use crate::split::NodeSplit;
 
-/// One client's part: what it knows of its own subgraph and never tells, and its two optimizers.
+/// One client's part: its private subgraph and bases, and its two optimizers.
 ///
-/// The parameters belong to the caller, who mixes them with those of others between calls; moments stay here. The same options, data and
-/// calls give the same bits on the processor.
+/// The parameters belong to the caller, who mixes them with those of others between calls; moments stay here. The same
+/// options, data and calls give the same bits on the processor.
 pub struct NodeClient {
     options: NodeOptions,
     shape: NetworkShape,
@@ -32,13 +32,13 @@ pub struct NodeClient {
     validation: Rows,
     test: Rows,
     signatures: Signatures,
-    /// What a person ought to hear of these data.
+    /// Remarks on these data for the user.
     notes: Vec<String>,
     estimated_homophily: f64,
     blank: Network,
     filter: ModuleOptimizer,
     perceptron: ModuleOptimizer,
-    /// Epochs done.
+    /// The number of epochs done.
     epochs: u64,
 }
 
@@ -49,11 +49,13 @@ struct Rows {
 }
 
 impl NodeClient {
-    /// A client with the nodes of `data`; `split` says which it trains on. Bases and signatures are computed here, once.
+    /// A client with the nodes of `data`; `split` names those it trains on. Bases and signatures are computed here,
+    /// once.
     ///
     /// # Errors
     ///
-    /// Options out of bounds, no node to train on, fewer than two classes in all, or bases whose directions are not found.
+    /// Options out of bounds, no node to train on, fewer than two classes in all, or signatures that cannot be
+    /// computed.
     pub fn new(options: NodeOptions, data: &NodeData, split: &NodeSplit, device: Device) -> Result<Self, ClientError> {
         options.check()?;
         if data.classes() < 2 {
@@ -87,32 +89,32 @@ impl NodeClient {
         })
     }
 
-    /// The sizes of its network.
+    /// The sizes of the network.
     pub fn shape(&self) -> &NetworkShape {
         &self.shape
     }
 
-    /// What all are told of its bases.
+    /// The signatures of the client's bases, which all clients receive.
     pub fn signatures(&self) -> &Signatures {
         &self.signatures
     }
 
-    /// What a person ought to hear of its data.
+    /// Remarks on the data for the user.
     pub fn notes(&self) -> &[String] {
         &self.notes
     }
 
-    /// Nodes that it trains on.
+    /// The number of training nodes.
     pub fn training_nodes(&self) -> usize {
         self.training.labels.len()
     }
 
-    /// The homophily that its bases suppose.
+    /// The homophily from which the bases were made.
     pub fn estimated_homophily(&self) -> f64 {
         self.estimated_homophily
     }
 
-    /// Trains on all its training nodes for some epochs, one step each, and returns the parameters after them.
+    /// Trains on all training nodes for some epochs, one step each, and returns the parameters after them.
     ///
     /// # Errors
     ///
@@ -138,11 +140,11 @@ impl NodeClient {
         Ok(trained)
     }
 
-    /// How good parameters are on the nodes that are not trained on.
+    /// The scores of parameters on the nodes that are not trained on.
     ///
     /// # Errors
     ///
-    /// As of [`train`](Self::train).
+    /// Those of [`train`](Self::train).
     pub fn evaluate(&self, parameters: &[f32]) -> Result<NodeScores, ClientError> {
         self.check(parameters)?;
         let device = self.device.inference();
@@ -159,7 +161,7 @@ impl NodeClient {
         Ok(NodeScores { validation: score(&self.validation)?, test: score(&self.test)? })
     }
 
-    /// What [`restore`](Self::restore) needs to go on with the next epoch: epochs done, and the moments of both optimizers.
+    /// The state from which [`restore`](Self::restore) continues: epochs done, and the moments of both optimizers.
     ///
     /// # Errors
     ///
@@ -179,11 +181,11 @@ impl NodeClient {
         Ok(state)
     }
 
-    /// Goes on where a client of the same options and data was when it returned `state`.
+    /// Continues from the `state` of a client of the same options and data.
     ///
     /// # Errors
     ///
-    /// That is no state of such a client; this one is then as it was.
+    /// The bytes are no state of such a client; this one is then unchanged.
     pub fn restore(&mut self, state: &[u8]) -> Result<(), ClientError> {
         let (epochs, rest) = state.split_first_chunk().ok_or(ClientError::State)?;
         let fresh = || (adam(self.options.filter_decay), adam(self.options.weight_decay));
@@ -208,7 +210,7 @@ impl NodeClient {
         if expected == found { Ok(()) } else { Err(ClientError::Parameters { expected, found }) }
     }
 
-    /// What is dropped in the next epoch: a function of the seed and of the epochs done.
+    /// The dropout masks of the next epoch: a function of the seed and of the epochs done.
     fn masks(&self, device: &burn::tensor::Device) -> Masks {
         let mut rng = ChaCha8Rng::seed_from_u64(self.options.data_seed);
         rng.set_stream(self.epochs);
@@ -223,7 +225,7 @@ impl NodeClient {
         Masks { bases, layers: self.shape.widths().map(layer).collect() }
     }
 
-    /// The gradient of the loss on the training nodes without anything dropped, flat.
+    /// The flat gradient of the loss on the training nodes without dropout.
     #[cfg(test)]
     pub(crate) fn gradient(&self, parameters: &[f32]) -> Vec<f32> {
         use burn::module::{Module, ModuleVisitor, Param};
@@ -280,7 +282,7 @@ fn adam(decay: f64) -> ModuleOptimizer {
     AdamConfig::new().with_epsilon(1e-8).with_weight_decay(decay).init()
 }
 
-/// Zero with probability `dropout`, else one over the rest; nothing where nothing is dropped.
+/// A dropout mask: zero with probability `dropout`, else one over the share that is kept. `None` without dropout.
 fn mask(rng: &mut ChaCha8Rng, dropout: f32, count: usize) -> Option<Vec<f32>> {
     if dropout == 0.0 {
         return None;

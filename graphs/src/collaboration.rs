@@ -1,17 +1,18 @@
-//! The collaboration graph: how much of whose model each client takes (FedGSP's appendix, section III).
+//! The collaboration graph: the weights by which each client takes the models of others (FedGSP's appendix, section
+//! III).
 //!
-//! Clients whose homophily bases point the same way should share, those whose heterophily bases differ complement each other. The
-//! printed objective over weights `W` (rows on the simplex) and diagonal `R` and `S` (on the simplex too), with signatures `p` and `q`
-//! ([`Signatures`]), is
+//! Clients whose homophily bases point the same way should share; those whose heterophily bases differ complement each
+//! other. The printed objective has weights `W` (rows on the simplex), diagonal `R` and `S` (on the simplex too), and
+//! signatures `p` and `q` ([`Signatures`]):
 //!
 //! ```text
 //! min  sum_ij ( |R p_i - R p_j|^2 - |S q_i - S q_j|^2 ) w_ij + gamma |W|^2
 //! ```
 //!
-//! Taken literally (`paper`) it degenerates: `R` finds the coordinates that are the same everywhere, all distances vanish, and `W` is uniform;
-//! the printed `S` maximises what it should minimise ([`steps`] proves both). `angle` compares directions instead, as the
-//! published code does in effect, and is the default. `robust` leaves constant coordinates out and scales distances. All
-//! three come to the same bits wherever they are given the same signatures.
+//! Taken literally (`paper`) it degenerates: `R` finds the coordinates that are the same everywhere, all distances
+//! vanish, and `W` is uniform. The printed `S` maximises what it should minimise ([`steps`] proves both). `angle`, the
+//! default, compares directions instead, as the published code does in effect. `robust` leaves constant coordinates out
+//! and scales distances. All three give the same bits everywhere for the same signatures.
 
 mod angle;
 mod distances;
@@ -28,7 +29,7 @@ pub use simplex::project_onto_simplex;
 
 use crate::signature::{SignatureShape, Signatures};
 
-/// How weights follow from signatures, as the user writes it: `paper`, `angle` or `robust`.
+/// The rule for weights from signatures, as the user writes it: `paper`, `angle` or `robust`.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum CollaborationMode {
@@ -41,26 +42,26 @@ pub enum CollaborationMode {
     Robust,
 }
 
-/// The text names no way to weigh.
+/// The text names no mode.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("unknown collaboration {0:?}: write angle, robust or paper")]
 pub struct UnknownMode(String);
 
-/// What weights depend on beside signatures; equal at all clients.
+/// The parameters of the weights beside signatures; equal at all clients.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct CollaborationOptions {
-    /// How weights follow from signatures.
+    /// The rule for weights.
     pub mode: CollaborationMode,
-    /// Of `angle`: how much heterophily bases that differ count; at least 0.
+    /// The weight of differing heterophily bases in `angle`; at least 0.
     pub alpha: f64,
-    /// Of `angle`: how much homophily bases that are alike count; at least 0.
+    /// The weight of similar homophily bases in `angle`; at least 0.
     pub beta: f64,
-    /// How strongly weights are made equal; above 0.
+    /// The strength of the pull towards equal weights; above 0.
     pub gamma: f64,
     /// The share of its own model that a client keeps whatever the signatures say, in `[0, 1]`.
     pub self_floor: f64,
-    /// Clients that one takes from at most, itself included; at least 1.
+    /// The most clients from which one takes models, itself included; at least 1.
     pub most_weights: usize,
 }
 
@@ -70,7 +71,7 @@ impl Default for CollaborationOptions {
     }
 }
 
-/// Why there is no collaboration graph.
+/// Errors of making a collaboration graph.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum CollaborationError {
     /// There are no clients.
@@ -81,22 +82,22 @@ pub enum CollaborationError {
         "the signatures of client {client} have another shape than those of client 0: all clients need the same features, orders and directions"
     )]
     Shape {
-        /// Whose.
+        /// The client.
         client: usize,
     },
     /// A setting is out of bounds.
     #[error("{option} is {value}, and has to be {bounds}")]
     Option {
-        /// Which one.
+        /// The setting.
         option: &'static str,
         /// Its value.
         value: f64,
-        /// What it may be.
+        /// The bounds, in words.
         bounds: &'static str,
     },
 }
 
-/// Weights of clients, row by row: what client `i` takes of client `j`. Rows are on the simplex.
+/// Weights of clients, row by row: the weight in client `i` of the model of client `j`. Rows are on the simplex.
 pub type WeightMatrix = Vec<Vec<f64>>;
 
 /// Weights for the coefficients of each order, and for everything else.
@@ -106,7 +107,7 @@ pub struct CollaborationGraph {
     orders: Vec<WeightMatrix>,
 }
 
-/// What one client takes: its row of each matrix.
+/// The weights in one client: its row of each matrix.
 #[derive(Clone, Copy, Debug)]
 pub struct PersonalWeights<'a> {
     graph: &'a CollaborationGraph,
@@ -114,7 +115,7 @@ pub struct PersonalWeights<'a> {
 }
 
 impl CollaborationGraph {
-    /// The weights of clients with these signatures. A function of its arguments alone, to the bit.
+    /// The weights for clients with these signatures: a function of its arguments alone, to the bit.
     /// `O(passes * clients^2 * numbers of a signature)`.
     ///
     /// # Errors
@@ -135,13 +136,13 @@ impl CollaborationGraph {
         Ok(graph)
     }
 
-    /// Everybody keeps its own model.
+    /// The graph in which each client keeps its own model.
     pub fn local(clients: usize, orders: usize) -> Self {
         let row = |client| (0..clients).map(|other| f64::from(u8::from(other == client))).collect();
         Self::same((0..clients).map(row).collect(), orders)
     }
 
-    /// Everybody takes the mean of all, weighed by these counts (FedAvg; McMahan et al. 2017).
+    /// The graph in which each client takes the mean of all, weighed by these counts (FedAvg; McMahan et al. 2017).
     pub fn average(counts: &[f64], orders: usize) -> Self {
         let total: f64 = counts.iter().sum();
         let row: Vec<f64> = counts.iter().map(|count| count / total).collect();
@@ -152,12 +153,12 @@ impl CollaborationGraph {
         Self { orders: vec![all.clone(); orders], all }
     }
 
-    /// How many clients there are.
+    /// The number of clients.
     pub fn clients(&self) -> usize {
         self.all.len()
     }
 
-    /// The weights of what belongs to no order.
+    /// The weights of the parameters that belong to no order.
     pub fn all(&self) -> &WeightMatrix {
         &self.all
     }
@@ -167,12 +168,12 @@ impl CollaborationGraph {
         &self.orders
     }
 
-    /// What a client takes.
+    /// The weights in one client.
     pub fn of_client(&self, client: usize) -> PersonalWeights<'_> {
         PersonalWeights { graph: self, client }
     }
 
-    /// A hash of all weights, bit by bit: two clients that computed the same have the same.
+    /// A hash of all weights, bit by bit, by which clients compare their results.
     pub fn hash(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new();
         for weight in self.matrices().flatten().flatten() {
@@ -199,7 +200,8 @@ impl CollaborationGraph {
         }
     }
 
-    /// Leaves each client those that count most over all its rows, and projects what is left onto the simplex again.
+    /// Keeps for each client the `most` others with the largest weight over all its rows, and projects their weights
+    /// onto the simplex again.
     fn limit(&mut self, most: usize) {
         for client in 0..self.clients() {
             let total = |other: usize| self.matrices().map(|matrix| matrix[client][other]).sum::<f64>();
@@ -207,7 +209,7 @@ impl CollaborationGraph {
             if others.iter().filter(|(_, weight)| *weight > 0.0).count() <= most {
                 continue;
             }
-            // Stable: of equals the lowest index stays.
+            // A stable sort: of equals the lowest index is kept.
             others.sort_by(|(_, one), (_, other)| other.total_cmp(one));
             let kept: Vec<usize> = others.into_iter().take(most).map(|(other, _)| other).collect();
             for matrix in self.matrices_mut() {
@@ -226,17 +228,17 @@ impl PersonalWeights<'_> {
         self.client
     }
 
-    /// What is taken of another one of all that belongs to no order.
+    /// The weight of each client for the parameters that belong to no order.
     pub fn of_all(&self) -> &[f64] {
         &self.graph.all[self.client]
     }
 
-    /// What is taken of the coefficients of an order from 1.
+    /// The weight of each client for the coefficients of an order from 1.
     pub fn of_order(&self, order: usize) -> &[f64] {
         &self.graph.orders[order - 1][self.client]
     }
 
-    /// Those of whom anything is taken, ascending.
+    /// The clients with any weight above 0, ascending.
     pub fn sources(&self) -> Vec<usize> {
         let is_source = |other: &usize| self.graph.matrices().any(|matrix| matrix[self.client][*other] > 0.0);
         (0..self.graph.clients()).filter(is_source).collect()
@@ -244,11 +246,11 @@ impl PersonalWeights<'_> {
 }
 
 impl CollaborationOptions {
-    /// Whether all settings are within bounds.
+    /// Checks that all settings are within bounds.
     ///
     /// # Errors
     ///
-    /// The first that is not.
+    /// The first setting that is not.
     pub fn check(&self) -> Result<(), CollaborationError> {
         let bounded = |option, value: f64, holds: bool, bounds| match holds && value.is_finite() {
             true => Ok(()),
@@ -262,7 +264,7 @@ impl CollaborationOptions {
     }
 }
 
-/// The weights that follow from some orders.
+/// The weights from the signatures of some orders.
 fn weights(
     signatures: &[Signatures],
     orders: std::ops::RangeInclusive<usize>,

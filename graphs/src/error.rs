@@ -1,4 +1,4 @@
-//! What can be wrong with a client.
+//! Errors of a client.
 
 use thiserror::Error;
 
@@ -6,13 +6,13 @@ use crate::aggregation::AggregationError;
 use crate::collaboration::CollaborationError;
 use crate::signature::SignatureError;
 
-/// Why a client cannot learn.
+/// Errors of making, training and restoring a client.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum ClientError {
-    /// There are no classes to tell apart.
+    /// There are fewer than two classes.
     #[error("there are {classes} classes: nodes can be told apart where there are two or more")]
     Classes {
-        /// How many there are.
+        /// The number of classes.
         classes: usize,
     },
     /// There is no node to train on.
@@ -21,34 +21,34 @@ pub enum ClientError {
     /// A setting is out of bounds.
     #[error("{option} is {value}, and has to be {bounds}")]
     Option {
-        /// Which one.
+        /// The setting.
         option: &'static str,
         /// Its value.
         value: f64,
-        /// What it may be.
+        /// The bounds, in words.
         bounds: &'static str,
     },
-    /// Parameters of another network.
+    /// The parameters have the wrong length.
     #[error("the network has {expected} parameters, not {found}")]
     Parameters {
-        /// As many as it has.
+        /// The expected length.
         expected: usize,
-        /// As many as there are.
+        /// The length found.
         found: usize,
     },
-    /// The device fails.
+    /// The device failed.
     #[error("the device failed: {0}")]
     Device(String),
-    /// A state of something else.
+    /// The bytes are no state of this client.
     #[error("the state is none of this client")]
     State,
-    /// Signatures.
+    /// Signatures could not be made.
     #[error(transparent)]
     Signatures(#[from] SignatureError),
-    /// Weights.
+    /// Weights could not be made.
     #[error(transparent)]
     Collaboration(#[from] CollaborationError),
-    /// Parameters of others.
+    /// The parameters of clients could not be aggregated.
     #[error(transparent)]
     Aggregation(#[from] AggregationError),
 }

@@ -1,4 +1,4 @@
-//! A graph to try things on: two halves of opposite character.
+//! An example graph: two halves of opposite homophily.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -6,25 +6,27 @@ use rand_chacha::ChaCha8Rng;
 use crate::graph::Graph;
 use crate::node_data::NodeData;
 
-/// Nodes, of which the first half links likes and the second half opposites.
+/// The number of nodes. Those of the first half link to their own class, those of the second half to the opposite
+/// class.
 const NODES: usize = 800;
-/// Classes; the opposite of class `c` is `(c + 2) % 4`.
+/// The number of classes; the opposite of class `c` is `(c + 2) % 4`.
 const CLASSES: u16 = 4;
-/// Groups of nodes, which a partition finds again, by their links among themselves.
+/// The number of groups of nodes, which a partition recovers from their links.
 const GROUPS: usize = 8;
-/// Features: a bit for each class that is set more often in it, and noise.
+/// The number of features: a bit for each class that is set more often in it, and noise.
 const FEATURES: usize = 32;
-/// Links that each node draws.
+/// The number of links that each node draws.
 const LINKS: usize = 5;
-/// Of 100 links those to the class that the half's character asks for.
+/// Of 100 links, those to the class that the half prefers.
 const IN_CHARACTER: u32 = 80;
-/// Of 100 links those within the group.
+/// Of 100 links, those within the group.
 const WITHIN_GROUP: u32 = 90;
 
-/// A planted graph of 800 nodes in four classes and eight groups. In the first four groups 80 of 100 links join nodes of one class (friends
-/// alike), in the other four they join opposite classes; the rest is drawn at random. 90 of 100 links stay within the group. Of 32 binary features eight are set
-/// with chance 0.35 in a class of their own and 0.15 elsewhere, the others with chance 0.15 everywhere: features alone tell little, links
-/// a lot, but the other way round in the two halves. The same for the same seed.
+/// A planted graph of 800 nodes in four classes and eight groups. In the first four groups 80 of 100 links join nodes
+/// of one class, in the other four they join opposite classes; the rest is drawn at random. 90 of 100 links stay within
+/// the group. Of 32 binary features eight are set with chance 0.35 in a class of their own and 0.15 elsewhere, the
+/// others with chance 0.15 everywhere. So features alone say little of the class, and links much, in opposite ways in
+/// the two halves. The same for the same seed.
 pub fn two_characters(seed: u64) -> NodeData {
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let class = |node: usize| (node % usize::from(CLASSES)) as u16;

@@ -1,4 +1,4 @@
-//! All clients in one process, with what a server would do: what rounds without a server are compared with.
+//! All clients in one process, as with a server: the reference for rounds without a server.
 
 use std::collections::BTreeMap;
 
@@ -14,33 +14,33 @@ use crate::scores::{NodeScores, Score};
 use crate::signature::Signatures;
 use crate::split::NodeSplit;
 
-/// What becomes of the clients' parameters after each round.
+/// The rule by which clients' parameters are combined after each round.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Sharing {
-    /// Nothing: each learns alone.
+    /// No sharing: each client learns alone.
     Local,
-    /// Their mean, weighed by training nodes (FedAvg).
+    /// The mean of all, weighed by training nodes (FedAvg).
     Average,
     /// Personal weights by signatures.
     Collaboration(CollaborationMode),
 }
 
-/// Clients in one place.
+/// All clients of a federation in one place.
 pub struct Federation {
     clients: Vec<NodeClient>,
     graph: CollaborationGraph,
     parameters: BTreeMap<usize, Vec<f32>>,
-    /// The best that each client has had, and its parameters.
+    /// The best scores of each client so far, and their parameters.
     best: Vec<(NodeScores, Vec<f32>)>,
     epochs: u32,
 }
 
 impl Federation {
-    /// Clients with these data, each split by `split_seed` and its number, that train `epochs` a round.
+    /// A federation of clients with these data, each split by `split_seed` and its number, that train `epochs` a round.
     ///
     /// # Errors
     ///
-    /// What is wrong with a client, and with which.
+    /// The first client that fails, and its error.
     pub fn new(
         options: &NodeOptions,
         data: &[NodeData],
@@ -63,12 +63,12 @@ impl Federation {
         Ok(Self { best, clients, graph, parameters, epochs })
     }
 
-    /// The weights.
+    /// The collaboration graph.
     pub fn graph(&self) -> &CollaborationGraph {
         &self.graph
     }
 
-    /// The parameters that each client goes on with.
+    /// The parameters with which each client continues.
     pub fn parameters(&self) -> &BTreeMap<usize, Vec<f32>> {
         &self.parameters
     }
@@ -78,11 +78,11 @@ impl Federation {
         &self.clients
     }
 
-    /// A round: all train and are judged, then parameters are put together.
+    /// One round: all clients train and are evaluated, then parameters are aggregated.
     ///
     /// # Errors
     ///
-    /// What a client runs into, and which.
+    /// The first client that fails, and its error.
     pub fn round(&mut self, metric: NodeMetric) -> Result<(), (usize, ClientError)> {
         let mut trained = BTreeMap::new();
         for (at, client) in self.clients.iter_mut().enumerate() {
@@ -100,19 +100,19 @@ impl Federation {
         Ok(())
     }
 
-    /// The mean over clients of what their best models, chosen by each on its own validation nodes, have on their test nodes.
+    /// The mean over clients of the test score of their best models, each chosen by the client's own validation nodes.
     pub fn test(&self, metric: NodeMetric) -> Option<f64> {
         let of: Vec<f64> = self.best.iter().filter_map(|(scores, _)| metric.of(&scores.test)).collect();
         (!of.is_empty()).then(|| of.iter().sum::<f64>() / of.len() as f64)
     }
 
-    /// The best scores of each client by its own validation nodes, and the parameters that had them.
+    /// The scores of each client's best model by its own validation nodes, and its parameters.
     pub fn best(&self) -> &[(NodeScores, Vec<f32>)] {
         &self.best
     }
 }
 
-/// The seed of a client, of one for all.
+/// The seed of a client, derived from one for all.
 pub fn client_seed(seed: u64, client: usize) -> u64 {
     seed.wrapping_mul(1_000_003).wrapping_add(client as u64)
 }
@@ -138,18 +138,18 @@ pub fn weights(
     }
 }
 
-/// What models are judged by.
+/// The measure by which models are evaluated.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum NodeMetric {
-    /// The share of nodes whose class is told.
+    /// The share of nodes that are classified correctly.
     #[default]
     Accuracy,
-    /// The area under the curve, of two classes that are far from equally frequent.
+    /// The area under the curve, for two classes of very different frequency.
     Auc,
 }
 
 impl NodeMetric {
-    /// That of a score.
+    /// The value of a score by this measure.
     pub fn of(self, score: &Score) -> Option<f64> {
         match self {
             Self::Accuracy => score.accuracy,
@@ -157,7 +157,8 @@ impl NodeMetric {
         }
     }
 
-    /// Whether scores are better than the best so far by the validation nodes; the first where there are none.
+    /// Returns `true` if scores are better than the best so far by the validation nodes. Without validation nodes only
+    /// the first scores are.
     pub fn is_better(self, scores: &NodeScores, best: &NodeScores) -> bool {
         match (self.of(&scores.validation), self.of(&best.validation)) {
             (Some(now), Some(before)) => now > before,

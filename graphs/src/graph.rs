@@ -14,38 +14,38 @@ use thiserror::Error;
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Graph {
-    /// Where the neighbours of each node begin; one entry more than there are nodes.
+    /// The index at which the neighbours of each node begin; one entry more than there are nodes.
     starts: Vec<usize>,
     /// Neighbours, ascending within a node.
     neighbours: Vec<u32>,
 }
 
-/// What a list of edges had that a simple graph has not.
+/// The edges of a list that a simple graph cannot have.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Dropped {
     /// Edges from a node to itself.
     pub self_loops: usize,
-    /// Edges that were there before, in either direction.
+    /// Edges that repeat another, in either direction.
     pub duplicates: usize,
 }
 
-/// Why edges make no graph.
+/// Errors of making a graph.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum GraphError {
-    /// An edge names a node that is not there.
+    /// An edge names a node that does not exist.
     #[error("edge {edge} names node {node}, but the nodes are 0 to {}", nodes.saturating_sub(1))]
     NoSuchNode {
-        /// Which edge, counted from 1.
+        /// The edge, counted from 1.
         edge: usize,
         /// The node it names.
         node: u32,
-        /// How many nodes there are.
+        /// The number of nodes.
         nodes: usize,
     },
     /// There are more nodes than are accepted.
     #[error("a graph of {nodes} nodes is larger than the {} accepted", Graph::NODES_MAX)]
     TooLarge {
-        /// How many there are.
+        /// The number of nodes.
         nodes: usize,
     },
 }
@@ -59,7 +59,7 @@ impl Graph {
     ///
     /// # Errors
     ///
-    /// An edge names a node that is not there, or there are too many nodes.
+    /// An edge names a node that does not exist, or there are too many nodes.
     pub fn from_edges(
         nodes: usize,
         edges: impl IntoIterator<Item = (u32, u32)>,
@@ -86,7 +86,7 @@ impl Graph {
         Ok((Self::of_sorted(nodes, &links), dropped))
     }
 
-    /// Edges are distinct, ascending, and each has its smaller node first.
+    /// The graph of distinct edges, ascending, each with its smaller node first.
     fn of_sorted(nodes: usize, links: &[(u32, u32)]) -> Self {
         let mut starts = vec![0; nodes + 1];
         for &(one, other) in links {
@@ -108,12 +108,12 @@ impl Graph {
         Self { starts, neighbours }
     }
 
-    /// How many nodes it has.
+    /// The number of nodes.
     pub fn node_count(&self) -> usize {
         self.starts.len() - 1
     }
 
-    /// How many edges it has, each counted once.
+    /// The number of edges, each counted once.
     pub fn edge_count(&self) -> usize {
         self.neighbours.len() / 2
     }
@@ -123,7 +123,7 @@ impl Graph {
         &self.neighbours[self.starts[node]..self.starts[node + 1]]
     }
 
-    /// How many neighbours a node has.
+    /// The number of neighbours of a node.
     pub fn degree(&self, node: usize) -> usize {
         self.starts[node + 1] - self.starts[node]
     }
@@ -136,12 +136,12 @@ impl Graph {
         })
     }
 
-    /// How many nodes have no neighbour.
+    /// The number of nodes without neighbours.
     pub fn isolated(&self) -> usize {
         (0..self.node_count()).filter(|&node| self.degree(node) == 0).count()
     }
 
-    /// The graph on some nodes, numbered as they are listed: all edges between two of them. Nodes are distinct and there.
+    /// The graph induced by distinct nodes of this one, numbered in their order.
     pub fn induced(&self, nodes: &[u32]) -> Self {
         let mut place = vec![u32::MAX; self.node_count()];
         for (new, &old) in nodes.iter().enumerate() {

@@ -1,8 +1,8 @@
-//! How often linked nodes have the same class.
+//! Homophily: the frequency of equal classes at linked nodes.
 
 use crate::graph::Graph;
 
-/// Three measures of the same question; edges and neighbours whose class is not known are left out.
+/// Three measures of homophily; edges and neighbours with an unknown class are left out.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Homophily {
     /// The share of edges whose ends have the same class.
@@ -36,20 +36,20 @@ pub fn homophily(graph: &Graph, labels: &[Option<u16>]) -> Option<Homophily> {
     if edges == 0 {
         return None;
     }
-    // Every edge was seen from both ends.
+    // Every edge was counted from both ends.
     let edge = equal as f64 / edges as f64;
     let chance: f64 = degrees.iter().map(|&degree| (degree as f64 / edges as f64).powi(2)).sum();
     let adjusted = (edge - chance) / (1.0 - chance);
     Some(Homophily { edge, node: shares / with_neighbours as f64, adjusted })
 }
 
-/// Edge homophily as a client estimates it: over edges whose two ends are in its training set, 0.75 where there are none.
+/// Edge homophily as a client estimates it: over edges with both ends in its training set, 0.75 where there are none.
 pub fn estimated_homophily(graph: &Graph, labels: &[Option<u16>], is_training: &[bool]) -> f64 {
     let known: Vec<Option<u16>> = labels.iter().zip(is_training).map(|(label, is)| label.filter(|_| *is)).collect();
     homophily(graph, &known).map_or(WITHOUT_EDGES, |homophily| homophily.edge)
 }
 
-/// What is supposed where nothing is known.
+/// The estimate without any edge.
 const WITHOUT_EDGES: f64 = 0.75;
 
 #[cfg(test)]
@@ -88,7 +88,7 @@ mod tests {
         (33, &[34]),
         (34, &[]),
     ];
-    /// Those who stayed with the instructor.
+    /// The members who stayed with the instructor.
     const INSTRUCTOR: [u32; 17] = [1, 2, 3, 4, 5, 6, 7, 8, 9, 11, 12, 13, 14, 17, 18, 20, 22];
 
     fn karate() -> (Graph, Vec<Option<u16>>) {

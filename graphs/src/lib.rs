@@ -1,20 +1,23 @@
-//! Personal node classification on subgraphs of mixed homophily: what clients hold, compute, tell and learn.
+//! Personal node classification on subgraphs of mixed homophily: the data, computation and training of clients
+//! (FedGSP).
 //!
-//! A reconstruction of FedGSP (Yu, "Homophily Heterogeneity Matters in Graph Federated Learning: A Spectrum Sharing and Complementing
-//! Perspective") from its appendix, which is all that is public: objective and signatures are inferred from it, and where what is printed does
-//! not do what it says, that is kept as a mode of its own, and a test shows it.
+//! A reconstruction of FedGSP (Yu, "Homophily Heterogeneity Matters in Graph Federated Learning: A Spectrum Sharing and
+//! Complementing Perspective") from its appendix, which is all that is public: objective and signatures are inferred
+//! from it. Where a printed formula contradicts its stated purpose, it is kept as a mode, and a test shows the
+//! contradiction.
 //!
-//! Every client has a subgraph whose nodes have features and some of them a class. It filters features with [`Bases`] of two kinds,
-//! learns coefficients and a perceptron ([`NodeClient`]), and takes the parameters of others by weights ([`CollaborationGraph`]) that
-//! follow from what all told of their bases once ([`Signatures`]). Nothing here knows a network: what is told and taken goes through arguments.
+//! Every client has a subgraph whose nodes have features and some of them a class. It filters features with [`Bases`]
+//! of two kinds, and learns coefficients and a perceptron ([`NodeClient`]). It takes the parameters of others by
+//! weights ([`CollaborationGraph`]) that follow from [`Signatures`] of all bases, which clients exchange once. This
+//! crate uses no network: messages are arguments and results.
 //!
-//! | | what it is |
+//! | | contents |
 //! | --- | --- |
 //! | [`Graph`], [`NodeData`], [`read_graph`], [`two_characters`] | a graph, its nodes' features and classes; from files; a planted one |
-//! | [`homophily`] | how often linked nodes have the same class |
+//! | [`homophily`] | the frequency of equal classes at linked nodes |
 //! | [`deal_out`], [`partition`] | one graph dealt out to clients |
 //! | [`Bases`], [`Signatures`] | filtered features; their leading directions |
-//! | [`CollaborationGraph`] | who takes how much of whom |
+//! | [`CollaborationGraph`] | the weights of clients' models in each client |
 //! | [`NodeClient`], [`aggregate`] | local training; weighted sums of parameters |
 //! | [`Federation`] | all clients in one process |
 //!

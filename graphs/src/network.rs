@@ -25,12 +25,13 @@ pub struct NetworkShape {
 }
 
 impl NetworkShape {
-    /// Coefficients: one of each order, from 0, and channel. They come first in a flat vector of parameters, order by order.
+    /// The number of coefficients: one for each order, from 0, and channel. They come first in a flat vector of
+    /// parameters, order by order.
     pub fn coefficients(&self) -> usize {
         (self.orders + 1) * self.features
     }
 
-    /// All parameters.
+    /// The number of all parameters.
     pub fn parameters(&self) -> usize {
         self.coefficients() + self.widths().map(|(inputs, outputs)| inputs * outputs).sum::<usize>()
     }
@@ -45,8 +46,8 @@ impl NetworkShape {
         (0..self.layers).map(move |layer| (width(layer), width(layer + 1)))
     }
 
-    /// The parameters that all clients begin with: coefficients `1 / (orders + 1)`, weights uniform in `+-1 / sqrt(inputs)`, the same
-    /// for the same seed.
+    /// The initial parameters of all clients: coefficients `1 / (orders + 1)`, weights uniform in `+-1 / sqrt(inputs)`,
+    /// the same for the same seed.
     pub fn initial_parameters(&self, seed: u64) -> Vec<f32> {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut parameters = vec![1.0 / (self.orders + 1) as f32; self.coefficients()];
@@ -66,12 +67,12 @@ pub(crate) struct Network {
     layers: Vec<Linear>,
 }
 
-/// What is multiplied with, element by element, where parts are dropped: zero, or one over the share that is kept.
+/// Dropout masks, multiplied element by element: zero, or one over the share that is kept.
 #[derive(Default)]
 pub(crate) struct Masks {
     /// `[orders + 1, nodes, features]`
     pub(crate) bases: Option<Tensor<3>>,
-    /// Of the input of each layer, `[nodes, inputs]`.
+    /// The mask of each layer's input, `[nodes, inputs]`.
     pub(crate) layers: Vec<Option<Tensor<2>>>,
 }
 
@@ -87,17 +88,18 @@ impl Network {
         }
     }
 
-    /// Which parameters belong to the filter.
+    /// The parameters of the filter.
     pub(crate) fn of_filter(&self) -> Vec<ParamId> {
         vec![self.coefficients.id]
     }
 
-    /// Which belong to the perceptron.
+    /// The parameters of the perceptron.
     pub(crate) fn of_perceptron(&self) -> Vec<ParamId> {
         self.layers.iter().map(|layer| layer.weight.id).collect()
     }
 
-    /// Logits `[nodes, classes]` of bases `[orders + 1, nodes, features]`. A hidden layer as wide as its input adds it.
+    /// Logits `[nodes, classes]` of bases `[orders + 1, nodes, features]`. A hidden layer as wide as its input has a
+    /// residual connection.
     pub(crate) fn forward(&self, bases: Tensor<3>, masks: &Masks) -> Tensor<2> {
         let bases = match &masks.bases {
             Some(mask) => bases * mask.clone(),

@@ -4,8 +4,8 @@ use thiserror::Error;
 
 use crate::graph::{Dropped, Graph};
 
-/// A graph, features and classes of its nodes. What exists is sound: one row of features a node, all of them finite, and every
-/// label below the number of classes.
+/// A graph with features and classes of its nodes. It is checked: one row of features a node, all of them finite, and
+/// every label below the number of classes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NodeData {
     graph: Graph,
@@ -14,11 +14,11 @@ pub struct NodeData {
     columns: usize,
     labels: Vec<Option<u16>>,
     classes: usize,
-    /// What the edges had that a simple graph has not.
+    /// The edges of the list that a simple graph cannot have.
     dropped: Dropped,
 }
 
-/// Why features and labels do not go with a graph.
+/// Errors of combining features and labels with a graph.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum NodeDataError {
     /// There are no nodes.
@@ -27,25 +27,25 @@ pub enum NodeDataError {
     /// There are no features.
     #[error("the nodes have no features: give each node at least one number, such as its degree")]
     NoFeatures,
-    /// Features are missing or left over.
+    /// The number of features is wrong.
     #[error("{nodes} nodes of {columns} features need {} numbers, not {numbers}", nodes * columns)]
     Features {
-        /// How many nodes.
+        /// The number of nodes.
         nodes: usize,
-        /// Features of each.
+        /// The number of features of each node.
         columns: usize,
-        /// Numbers there are.
+        /// The number of values given.
         numbers: usize,
     },
-    /// Labels are missing or left over.
+    /// The number of labels is wrong.
     #[error("{labels} labels do not go with {nodes} nodes")]
     Labels {
-        /// How many nodes.
+        /// The number of nodes.
         nodes: usize,
-        /// How many labels.
+        /// The number of labels.
         labels: usize,
     },
-    /// A feature is infinite or no number.
+    /// A feature is infinite or not a number.
     #[error("feature {feature} of node {node} is not finite")]
     NotFinite {
         /// The node, from 0.
@@ -60,18 +60,18 @@ pub enum NodeDataError {
         node: usize,
         /// Its label.
         label: u16,
-        /// How many classes there are.
+        /// The number of classes.
         classes: usize,
     },
 }
 
 impl NodeData {
-    /// A graph with features, row by row, and labels from 0; `None` is a node whose class nobody knows. `classes` is how many
-    /// there are, also where no node here has some of them; without it one more than the largest label.
+    /// A graph with features, row by row, and labels from 0; `None` is a node whose class is unknown. `classes` is the
+    /// number of classes, also where no node here has some of them; without it, it is one more than the largest label.
     ///
     /// # Errors
     ///
-    /// Lengths that do not go together, features that are not finite, labels that are no class.
+    /// Lengths that do not fit, features that are not finite, or labels that are no class.
     pub fn new(
         (graph, dropped): (Graph, Dropped),
         features: Vec<f32>,
@@ -108,17 +108,17 @@ impl NodeData {
         &self.graph
     }
 
-    /// How many nodes.
+    /// The number of nodes.
     pub fn node_count(&self) -> usize {
         self.graph.node_count()
     }
 
-    /// Features of all nodes, row by row.
+    /// The features of all nodes, row by row.
     pub fn features(&self) -> &[f32] {
         &self.features
     }
 
-    /// Features of each node.
+    /// The number of features of each node.
     pub fn feature_count(&self) -> usize {
         self.columns
     }
@@ -128,24 +128,24 @@ impl NodeData {
         &self.labels
     }
 
-    /// How many classes there are.
+    /// The number of classes.
     pub fn classes(&self) -> usize {
         self.classes
     }
 
-    /// What was left out of the list of edges.
+    /// The edges that were left out of the list.
     pub fn dropped(&self) -> Dropped {
         self.dropped
     }
 
-    /// How many nodes each class has.
+    /// The number of nodes of each class.
     pub fn class_counts(&self) -> Vec<usize> {
         let mut counts = vec![0; self.classes];
         self.labels.iter().flatten().for_each(|&label| counts[usize::from(label)] += 1);
         counts
     }
 
-    /// Columns of features that are zero at every node.
+    /// The number of columns of features that are zero at every node.
     pub fn zero_features(&self) -> usize {
         let mut is_zero = vec![true; self.columns];
         for row in self.features.chunks_exact(self.columns) {
@@ -154,7 +154,8 @@ impl NodeData {
         is_zero.into_iter().filter(|&zero| zero).count()
     }
 
-    /// The part on some nodes, with the edges among them, in the order in which they are listed. The number of classes stays.
+    /// The data induced by some nodes, in the order in which they are listed, with the edges among them. The number of
+    /// classes stays.
     pub fn induced(&self, nodes: &[u32]) -> Self {
         let rows = nodes.iter().flat_map(|&node| {
             let at = node as usize * self.columns;
@@ -170,11 +171,11 @@ impl NodeData {
         }
     }
 
-    /// The same data where there are more classes than the nodes here have.
+    /// The same data with another number of classes, of which the nodes here may lack some.
     ///
     /// # Errors
     ///
-    /// There are fewer.
+    /// A node has a label that is not below `classes`.
     pub fn with_classes(mut self, classes: usize) -> Result<Self, NodeDataError> {
         if let Some((node, label)) = first_above(&self.labels, classes) {
             return Err(NodeDataError::Label { node, label, classes });
@@ -183,7 +184,7 @@ impl NodeData {
         Ok(self)
     }
 
-    /// What a person ought to hear of these data: everything that was left out, and everything that says nothing.
+    /// Remarks for the user: everything that was left out, and everything without information.
     pub fn notes(&self) -> Vec<String> {
         let mut notes = Vec::new();
         let mut note = |count: usize, what: &str| {

@@ -1,4 +1,4 @@
-//! What all clients agree on before they learn.
+//! The options that all clients share before they train.
 
 use serde::{Deserialize, Serialize};
 
@@ -6,14 +6,14 @@ use crate::collaboration::CollaborationOptions;
 use crate::error::ClientError;
 use crate::network::NetworkShape;
 
-/// How a client filters and learns. All but `data_seed` are equal at all clients.
+/// The options of a client's filter and training. All but `data_seed` are equal at all clients.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NodeOptions {
     /// The highest order of bases, 1 to 32.
     pub orders: usize,
-    /// Directions of each basis that are told, 1 to 64.
+    /// The number of directions of each basis in a signature, 1 to 64.
     pub directions: usize,
-    /// The share of homophily bases in what is filtered, in `[0, 1]`.
+    /// The share of homophily bases in the filter's input, in `[0, 1]`.
     pub tau: f32,
     /// Width of the hidden layers.
     pub hidden: usize,
@@ -31,16 +31,16 @@ pub struct NodeOptions {
     pub basis_dropout: f32,
     /// The share of each layer's input that is dropped, below 1.
     pub dropout: f32,
-    /// Of the parameters to begin with and of projections.
+    /// The seed of initial parameters and of projections.
     pub seed: u64,
-    /// Of what is dropped; give each client its own.
+    /// The seed of dropout; give each client its own.
     pub data_seed: u64,
-    /// How weights follow from signatures.
+    /// The options of the weights from signatures.
     pub collaboration: CollaborationOptions,
 }
 
 impl Default for NodeOptions {
-    /// Those that the published code has for Cora in ten parts, with a narrower perceptron and smaller steps.
+    /// The options of the published code for Cora in ten parts, with a narrower perceptron and smaller steps.
     fn default() -> Self {
         Self {
             orders: 7,
@@ -67,11 +67,11 @@ impl NodeOptions {
         NetworkShape { orders: self.orders, features, hidden: self.hidden, layers: self.layers, classes }
     }
 
-    /// Whether all are within bounds.
+    /// Checks that all options are within bounds.
     ///
     /// # Errors
     ///
-    /// The first that is not.
+    /// The first option that is not.
     pub fn check(&self) -> Result<(), ClientError> {
         let bounded = |option, value: f64, holds: bool, bounds| match holds && value.is_finite() {
             true => Ok(()),

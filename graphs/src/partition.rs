@@ -1,8 +1,8 @@
-//! Dealing one graph out to clients: balanced parts with few edges between them, by recursive spectral bisection (Pothen, Simon and Liou
-//! 1990) and the refinement of Fiduccia and Mattheyses (1982).
+//! Partition of one graph among clients: balanced parts with few edges between them, by recursive spectral bisection
+//! (Pothen, Simon and Liou 1990) and the refinement of Fiduccia and Mattheyses (1982).
 //!
 //! METIS, which the published experiments use, does the same by levels of coarser graphs. It is a library in C, which
-//! this avoids. On Cora in ten parts METIS keeps 88.9 % of the edges; tests hold this one near that.
+//! is avoided here. On Cora in ten parts METIS keeps 88.9 % of the edges; tests require nearly that.
 
 mod bisection;
 mod refinement;
@@ -15,17 +15,17 @@ use thiserror::Error;
 use crate::graph::Graph;
 use bisection::bisect;
 
-/// How a graph is dealt out.
+/// The form of a partition.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Overlap {
     /// Every node goes to one client; edges between clients are lost.
     #[default]
     Disjoint,
-    /// Five clients share a part: each holds a random half of its nodes, with the edges among them.
+    /// Five clients share a part: each has a random half of its nodes, with the edges among them.
     Overlapping,
 }
 
-/// Why a graph cannot be dealt out.
+/// Errors of partitioning a graph.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 pub enum GraphPartitionError {
     /// There are no clients.
@@ -34,29 +34,29 @@ pub enum GraphPartitionError {
     /// There are more parts than nodes.
     #[error("{nodes} nodes cannot be dealt out to {clients} clients with at least {} nodes each", NODES_MIN)]
     TooManyClients {
-        /// How many nodes there are.
+        /// The number of nodes.
         nodes: usize,
-        /// How many clients.
+        /// The number of clients.
         clients: usize,
     },
-    /// Overlapping parts come in fives.
+    /// The number of clients with overlapping parts is no multiple of five.
     #[error("overlapping parts are shared by five clients each: {clients} is no multiple of 5")]
     NotFives {
-        /// How many clients.
+        /// The number of clients.
         clients: usize,
     },
 }
 
-/// A client trains on some nodes and is judged on others.
+/// The least nodes of a client, which trains on some of them and is evaluated on others.
 const NODES_MIN: usize = 5;
-/// Clients that share an overlapping part.
+/// The number of clients that share an overlapping part.
 const SHARERS: usize = 5;
 
 /// The nodes of each client, ascending. The same for the same seed.
 ///
 /// # Errors
 ///
-/// No clients, more than the nodes suffice for, or overlapping ones that do not come in fives.
+/// There are no clients, more than the nodes suffice for, or a number of overlapping ones that is no multiple of five.
 pub fn deal_out(
     graph: &Graph,
     clients: usize,
@@ -85,7 +85,7 @@ pub fn deal_out(
     })
 }
 
-/// A random half of some nodes, ascending; of an odd number the smaller one.
+/// A random half of some nodes, ascending; rounded down.
 fn half(nodes: &[u32], rng: &mut ChaCha8Rng) -> Vec<u32> {
     let mut shuffled = nodes.to_vec();
     shuffled.shuffle(rng);
@@ -94,8 +94,8 @@ fn half(nodes: &[u32], rng: &mut ChaCha8Rng) -> Vec<u32> {
     shuffled
 }
 
-/// Splits the nodes into parts whose sizes differ by a few in a hundred, with few edges between them. `parts` is at least 1 and at most the
-/// number of nodes; every node is in one part, in which nodes are ascending.
+/// Splits the nodes into parts whose sizes differ by a few in a hundred, with few edges between them. `parts` is at
+/// least 1 and at most the number of nodes. Every node is in one part, in which nodes are ascending.
 ///
 /// Each bisection costs some hundred products of the adjacency matrix with a vector, and passes over the edges.
 pub fn partition(graph: &Graph, parts: usize, seed: u64) -> Vec<Vec<u32>> {
@@ -129,7 +129,7 @@ mod tests {
 
     use super::*;
 
-    /// Groups of 40 that hold together, on a ring.
+    /// Groups of 40 densely linked nodes, on a ring.
     fn groups(count: u32, seed: u64) -> Graph {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let mut edges = Vec::new();

@@ -1,29 +1,29 @@
-//! How good a model is on some nodes.
+//! Scores of a model on some nodes.
 
-/// How good it is on the nodes that choose the best model, and on those that judge it.
+/// The scores of a model on the validation nodes and on the test nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct NodeScores {
-    /// On the nodes that choose.
+    /// On the nodes that choose the best model.
     pub validation: Score,
-    /// On the nodes that judge.
+    /// On the nodes that evaluate it.
     pub test: Score,
 }
 
-/// How good a model is on some nodes.
+/// The scores of a model on some nodes.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Score {
-    /// The share of nodes whose class is told; none where there are no nodes.
+    /// The share of nodes that are classified correctly; `None` where there are no nodes.
     pub accuracy: Option<f64>,
-    /// Of two classes: the chance that a node of the second is told from one of the first by the difference of logits, the area under the
-    /// receiver operating characteristic. None where one class is missing.
+    /// For two classes: the probability that the difference of logits is larger at a node of the second class than at
+    /// one of the first, the area under the receiver operating characteristic. `None` where one class is missing.
     pub auc: Option<f64>,
 }
 
 impl Score {
-    /// Of logits `[nodes, classes]`.
+    /// The scores of logits, `[nodes, classes]`.
     pub(crate) fn of(logits: &[f32], labels: &[u16], classes: usize) -> Self {
         let told = |row: &[f32]| {
-            // The first of equals.
+            // Ties go to the first class.
             let mut best = 0;
             (1..row.len()).for_each(|class| {
                 if row[class] > row[best] {
@@ -42,7 +42,7 @@ impl Score {
     }
 }
 
-/// The area under the curve by ranks (Mann and Whitney 1947), where equals have their mean rank.
+/// The area under the curve by ranks (Mann and Whitney 1947), where equal values have their mean rank.
 fn area(mut scored: Vec<(f32, bool)>) -> Option<f64> {
     scored.sort_by(|one, other| one.0.total_cmp(&other.0));
     let positive = scored.iter().filter(|(_, is)| *is).count();

@@ -1,4 +1,4 @@
-//! What a client tells of its bases: their leading directions in the space of features.
+//! The signature of a client's bases: their leading directions in the space of features.
 
 use faer::linalg::solvers::SelfAdjointEigen;
 use faer::{Mat, Side};
@@ -19,23 +19,23 @@ pub struct SignatureShape {
     pub dimension: usize,
 }
 
-/// Features above this many are projected to as many random directions before they are told.
+/// The largest dimension of a direction: more features are projected to as many random directions.
 pub const PROJECTED_DIMENSION: usize = 256;
 
-/// Unit vectors, by kind of basis, order and direction: what a client tells of its homophily bases and of its heterophily bases.
+/// The signatures of a client: unit vectors by kind of basis, order and direction, which the client publishes.
 ///
-/// A direction that is not there (a client with fewer nodes than directions, or features of lower rank) is zero.
+/// A missing direction (a client with fewer nodes than directions, or features of lower rank) is zero.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Signatures {
     shape: SignatureShape,
-    /// All homophily, then all heterophily; order by order, direction by direction.
+    /// All homophily bases, then all heterophily bases; order by order, direction by direction.
     values: Vec<f64>,
 }
 
-/// Why there are no signatures.
+/// Errors of making or reading signatures.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum SignatureError {
-    /// Eigenvectors were not found.
+    /// The eigenvectors of a basis did not converge.
     #[error(
         "the leading directions of the bases of order {order} were not found: the features may be too large to be squared"
     )]
@@ -43,18 +43,18 @@ pub enum SignatureError {
         /// The order.
         order: usize,
     },
-    /// Numbers are missing or left over.
+    /// The number of values is wrong.
     #[error("signatures have {expected} numbers, not {found}")]
     Length {
-        /// As many as there should be.
+        /// The expected number.
         expected: usize,
-        /// As many as there are.
+        /// The number found.
         found: usize,
     },
-    /// They are no unit vectors.
+    /// A direction is neither a unit vector nor zero.
     #[error("direction {direction} is neither a unit vector nor zero")]
     NotUnit {
-        /// Which one, from 0.
+        /// The direction, from 0.
         direction: usize,
     },
 }
@@ -65,28 +65,28 @@ impl SignatureShape {
         Self { orders, directions, dimension: features.min(PROJECTED_DIMENSION) }
     }
 
-    /// All numbers of one client.
+    /// The number of values of one client.
     pub fn len(&self) -> usize {
         2 * self.orders * self.directions * self.dimension
     }
 
-    /// Whether there is nothing to tell.
+    /// Returns `true` if signatures of this shape have no values.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
 }
 
 impl Signatures {
-    /// The leading right singular vectors of each basis of order 1 and above, its columns centred; the entry with the largest
-    /// magnitude is positive, the first of equals. More than [`PROJECTED_DIMENSION`] features are projected by random signs from
-    /// `seed`, which all clients have the same, and made unit vectors again.
+    /// The leading right singular vectors of each basis of order 1 and above, with centred columns. The entry with the
+    /// largest magnitude is positive, the first of equals. More than [`PROJECTED_DIMENSION`] features are projected by
+    /// random signs from `seed`, the same for all clients, and made unit vectors again.
     ///
     /// The singular vectors are found as eigenvectors of the smaller product of a basis with itself:
     /// `O(orders * min(nodes, features)^2 * max(nodes, features))`.
     ///
     /// # Errors
     ///
-    /// Eigenvectors were not found.
+    /// The eigenvectors did not converge.
     pub fn of(bases: &Bases, directions: usize, seed: u64) -> Result<Self, SignatureError> {
         let shape = SignatureShape::new(bases.orders(), directions, bases.columns());
         let projection = (bases.columns() > PROJECTED_DIMENSION).then(|| Projection::new(bases.columns(), seed));
@@ -99,7 +99,7 @@ impl Signatures {
                         direction = projection.of(&direction);
                     }
                     make_unit(&mut direction);
-                    // What is told is what is computed with here too.
+                    // Rounded to f32 as in messages, so that this client computes with the same values as the others.
                     values.extend(direction.into_iter().map(|value| f64::from(value as f32)));
                 }
             }
@@ -107,20 +107,20 @@ impl Signatures {
         Ok(Self { shape, values })
     }
 
-    /// The signatures that a client told.
+    /// The signatures with these values, as received from a client.
     ///
     /// # Errors
     ///
-    /// Another length, or directions that are neither unit vectors nor zero.
+    /// The number of values is wrong, or directions are neither unit vectors nor zero.
     pub fn from_values(shape: SignatureShape, values: Vec<f64>) -> Result<Self, SignatureError> {
-        /// Of a unit vector's norm, as f32.
+        /// Tolerance of the square of a unit vector's norm, computed from f32.
         const ROUNDING: f64 = 1e-4;
         if values.len() != shape.len() {
             return Err(SignatureError::Length { expected: shape.len(), found: values.len() });
         }
         for (direction, vector) in values.chunks(shape.dimension.max(1)).enumerate() {
             let square: f64 = vector.iter().map(|value| value * value).sum();
-            // Not finite is neither.
+            // A square that is not finite is refused too.
             if !(square == 0.0 || (square - 1.0).abs() < ROUNDING) {
                 return Err(SignatureError::NotUnit { direction });
             }
@@ -128,30 +128,30 @@ impl Signatures {
         Ok(Self { shape, values })
     }
 
-    /// All numbers, as they are told.
+    /// All values, rounded to f32.
     pub fn values(&self) -> &[f64] {
         &self.values
     }
 
-    /// Their sizes.
+    /// The sizes of these signatures.
     pub fn shape(&self) -> SignatureShape {
         self.shape
     }
 
-    /// One after the other the directions of the homophily basis of an order from 1.
+    /// The directions of the homophily basis of an order, from 1, one after the other.
     pub fn homophily(&self, order: usize) -> &[f64] {
         let size = self.shape.directions * self.shape.dimension;
         &self.values[(order - 1) * size..order * size]
     }
 
-    /// The same of the heterophily basis.
+    /// The directions of the heterophily basis of an order, from 1, one after the other.
     pub fn heterophily(&self, order: usize) -> &[f64] {
         let size = self.shape.directions * self.shape.dimension;
         let order = order + self.shape.orders;
         &self.values[(order - 1) * size..order * size]
     }
 
-    /// Directions that are not there.
+    /// The number of missing directions.
     pub fn missing(&self) -> usize {
         self.values
             .chunks(self.shape.dimension.max(1))
@@ -160,7 +160,8 @@ impl Signatures {
     }
 }
 
-/// The right singular vectors of a matrix, row by row, whose columns are centred; zero where there are not as many.
+/// The right singular vectors of a matrix in row-major order, whose columns are centred first; zero beyond its rank.
+/// `None` if they do not converge.
 fn leading_directions(matrix: &[f32], columns: usize, directions: usize) -> Option<Vec<Vec<f64>>> {
     let rows = matrix.len() / columns;
     let mut means = vec![0.0; columns];
@@ -179,7 +180,7 @@ fn leading_directions(matrix: &[f32], columns: usize, directions: usize) -> Opti
         return None;
     }
     let eigen = SelfAdjointEigen::new(product.as_ref(), Side::Lower).ok()?;
-    // Ascending; what is rounding of the largest one is no direction.
+    // In ascending order. An eigenvalue at the rounding error of the largest is no direction.
     let values = eigen.S().column_vector();
     let size = values.nrows();
     let least = values[size - 1] * size as f64 * f64::EPSILON * 8.0;
@@ -202,7 +203,8 @@ fn leading_directions(matrix: &[f32], columns: usize, directions: usize) -> Opti
     Some(found)
 }
 
-/// A unit vector whose entry of largest magnitude is positive; zero stays zero. Whether it is finite.
+/// Makes a unit vector whose entry of largest magnitude is positive; zero stays zero. Returns `false` if the norm is
+/// not finite.
 fn make_unit(vector: &mut [f64]) -> bool {
     let norm = vector.iter().map(|value| value * value).sum::<f64>().sqrt();
     if !norm.is_finite() {
@@ -210,7 +212,7 @@ fn make_unit(vector: &mut [f64]) -> bool {
     }
     if norm > 0.0 {
         let mut largest = 0.0_f64;
-        // Of entries that differ by rounding alone the first one counts.
+        // The first entry counts among those that differ by rounding alone.
         vector.iter().for_each(|&value| {
             if value.abs() > largest.abs() * (1.0 + 1e-9) {
                 largest = value;
@@ -311,7 +313,7 @@ mod tests {
         let bases = Bases::new(&graph, &[0.0; 8], 2, 2, 0.5);
         let signatures = Signatures::of(&bases, 2, 7).unwrap();
         assert_eq!(signatures.missing(), 2 * 2 * 2);
-        // Too large to be squared in f64 a f32 cannot be; the largest ones are fine.
+        // f32 values, the largest included, do not overflow when squared in f64.
         let large = Bases::new(&graph, &[f32::MAX, 1.0, 0.0, 0.0, 1.0, f32::MAX, 0.0, 3.0], 2, 2, 0.5);
         assert!(Signatures::of(&large, 2, 7).is_ok());
     }

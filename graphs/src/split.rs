@@ -1,17 +1,17 @@
-//! Which nodes of a client are trained on, which choose the best model, and which judge it.
+//! Split of a client's nodes into training, validation and test.
 
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
-/// Nodes of three kinds, each ascending; all of them have labels.
+/// Nodes for three purposes, each ascending; all of them have labels.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct NodeSplit {
-    /// Trained on: a fifth.
+    /// The training nodes: a fifth.
     pub training: Vec<u32>,
-    /// That choose the best model: two fifths.
+    /// The validation nodes, which choose the best model: two fifths.
     pub validation: Vec<u32>,
-    /// That judge it: the rest.
+    /// The test nodes, which evaluate it: the rest.
     pub test: Vec<u32>,
 }
 

@@ -1,4 +1,4 @@
-//! Clients that learn: that sharing is what it says, that states go on, and that a gradient is one.
+//! Training of clients: the modes of sharing, the restoring of states, and the gradient.
 #![allow(clippy::unwrap_used)]
 
 use mingle_graphs::{

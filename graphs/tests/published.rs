@@ -1,4 +1,4 @@
-//! Published graphs: their homophily, how well they are dealt out, and what the printed algorithm makes of them.
+//! Published graphs: their homophily, the quality of their partitions, and the results of the printed algorithm.
 #![allow(clippy::unwrap_used)]
 
 use std::path::{Path, PathBuf};

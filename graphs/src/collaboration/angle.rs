@@ -1,4 +1,4 @@
-//! Weights by angles between directions: what the published code optimises in effect.
+//! Weights by angles between directions: the objective of the published code in effect.
 //!
 //! `t_ij = alpha cos(mean angle of S q_i and S q_j) - beta cos(mean angle of R p_i and R p_j)`, where the directions of two clients are
 //! matched greedily by the largest |cos|, so that neither sign nor order of singular vectors matters. A client has angle 0 to
@@ -8,11 +8,13 @@ use super::distances::{agreeing, differing};
 use super::steps::{spreads, uniform, weights_of};
 use super::{CollaborationOptions, WeightMatrix};
 
-/// Differences below this are rounding: arc cosines of two machines may differ in the last bits, weights must not.
+/// The unit to which differences are rounded: arc cosines of two machines may differ in the last bits, weights must
+/// not.
 const GRAIN: f64 = 1e-9;
 
-/// Vectors of all clients, each made of directions of `dimension` numbers, of which `directions` belong to one order. R and S are
-/// those of one pass from equal weights: angles do not depend on how large they are, and a second pass could only swing.
+/// Weights from the vectors of all clients, each made of directions of `dimension` numbers, of which `directions`
+/// belong to one order. R and S are those of one pass from equal weights: angles do not depend on their scale, and
+/// further passes could only oscillate.
 pub(super) fn weights(
     p: &[Vec<f64>],
     q: &[Vec<f64>],
@@ -40,8 +42,9 @@ fn scaled(vectors: &[Vec<f64>], diagonal: &[f64]) -> Vec<Vec<f64>> {
     vectors.iter().map(scale).collect()
 }
 
-/// The mean over all orders of the angles between matched directions, in `[0, pi / 2]`. Two directions that are both missing tell
-/// nothing; one that is missing is at a right angle to any other. Without any direction the angle is right.
+/// The mean over all orders of the angles between matched directions, in `[0, pi / 2]`. Two directions that are both
+/// missing are not counted; one that is missing is at a right angle to any other. Without any direction the angle is
+/// right.
 fn mean_angle(one: &[f64], other: &[f64], (directions, dimension): (usize, usize)) -> f64 {
     let (mut sum, mut count) = (0.0, 0_u32);
     let order = (directions * dimension).max(1);
@@ -54,7 +57,7 @@ fn mean_angle(one: &[f64], other: &[f64], (directions, dimension): (usize, usize
     if count == 0 { std::f64::consts::FRAC_PI_2 } else { sum / f64::from(count) }
 }
 
-/// |cos| of pairs of directions of one order, the largest first, each direction once; of equals the lowest indices.
+/// cos| of pairs of directions of one order, the largest first, each direction once; ties go to the lowest indices.
 fn matched(one: &[f64], other: &[f64], dimension: usize) -> Vec<f64> {
     let norms = |vectors: &[f64]| -> Vec<f64> {
         vectors.chunks(dimension).map(|vector| vector.iter().map(|value| value * value).sum::<f64>().sqrt()).collect()

@@ -3,12 +3,13 @@
 use super::WeightMatrix;
 use super::steps::{by_reciprocals, difference, distances, spreads, uniform, weights_of};
 
-/// Alternations: the published code makes one a round for 15 rounds, and signatures do not change between rounds.
+/// The number of alternations: the published code makes one a round for 15 rounds, and signatures do not change between
+/// rounds.
 const PASSES: usize = 15;
-/// What keeps the printed reciprocals finite.
+/// The term that keeps the printed reciprocals finite.
 const EPSILON: f64 = 1e-10;
 
-/// As printed.
+/// Weights by the printed alternation.
 pub(super) fn paper(p: &[Vec<f64>], q: &[Vec<f64>], gamma: f64) -> WeightMatrix {
     let mut weights = uniform(p.len());
     for _ in 0..PASSES {
@@ -19,8 +20,8 @@ pub(super) fn paper(p: &[Vec<f64>], q: &[Vec<f64>], gamma: f64) -> WeightMatrix 
     weights
 }
 
-/// Over informative coordinates alone; R prefers those on which clients agree and S those on which they differ, neither without
-/// bound; both distances have mean one over pairs of different clients.
+/// Weights over informative coordinates alone. R prefers those on which clients agree and S those on which they differ,
+/// neither without bound. Both distances have mean one over pairs of different clients.
 pub(super) fn robust(p: &[Vec<f64>], q: &[Vec<f64>], gamma: f64) -> WeightMatrix {
     let mut weights = uniform(p.len());
     for _ in 0..PASSES {
@@ -31,15 +32,15 @@ pub(super) fn robust(p: &[Vec<f64>], q: &[Vec<f64>], gamma: f64) -> WeightMatrix
     weights
 }
 
-/// Which coordinates tell anything: those whose spread is not tiny beside the largest.
+/// A predicate of informative spreads: those above a tiny share of the largest.
 fn informative(spreads: &[f64]) -> impl Fn(f64) -> bool {
-    /// Of the largest spread.
+    /// The least informative share of the largest spread.
     const TINY: f64 = 1e-6;
     let least = TINY * spreads.iter().copied().fold(0.0, f64::max);
     move |spread| spread > least
 }
 
-/// `1 / (e + mean e / 10)` where a coordinate tells anything, with mean one.
+/// `1 / (e + mean e / 10)` at informative coordinates, else 0, with mean one over them.
 pub(super) fn agreeing(spreads: &[f64]) -> Vec<f64> {
     let tells = informative(spreads);
     let (count, sum) = spreads.iter().filter(|&&e| tells(e)).fold((0, 0.0), |(count, sum), e| (count + 1, sum + e));
@@ -47,13 +48,13 @@ pub(super) fn agreeing(spreads: &[f64]) -> Vec<f64> {
     mean_one(spreads.iter().map(|&e| if tells(e) { 1.0 / (e + 0.1 * mean) } else { 0.0 }).collect())
 }
 
-/// In proportion to the spread where a coordinate tells anything, with mean one.
+/// The spread at informative coordinates, else 0, with mean one over them.
 pub(super) fn differing(spreads: &[f64]) -> Vec<f64> {
     let tells = informative(spreads);
     mean_one(spreads.iter().map(|&n| if tells(n) { n } else { 0.0 }).collect())
 }
 
-/// Over the coordinates that count at all; where none does, all clients are the same, and all coordinates count as much.
+/// Scales the positive entries to mean one. If there are none, all clients are the same, and all entries are one.
 fn mean_one(mut scales: Vec<f64>) -> Vec<f64> {
     let (count, sum) = scales.iter().filter(|&&s| s > 0.0).fold((0, 0.0), |(count, sum), s| (count + 1, sum + s));
     if sum == 0.0 {
@@ -64,7 +65,7 @@ fn mean_one(mut scales: Vec<f64>) -> Vec<f64> {
     scales
 }
 
-/// Over their mean of different clients; all zero where that is.
+/// Divides distances by their mean over pairs of different clients; leaves them if that is zero.
 fn scaled(mut distances: WeightMatrix) -> WeightMatrix {
     let clients = distances.len() as f64;
     let mean = distances.iter().flatten().sum::<f64>() / (clients * (clients - 1.0)).max(1.0);

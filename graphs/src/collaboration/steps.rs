@@ -1,11 +1,11 @@
-//! The three steps of the printed alternation, as they are, and what they do.
+//! The three steps of the printed alternation as they are, and their effects.
 //!
 //! With the Laplacian `L` of `(W + W^T) / 2` and, at a coordinate `l`, the spread `e_l = p_l^T L p_l` of all clients' values:
 //!
 //! * R: `min sum r_l^2 e_l` over the simplex is solved by `r_l ~ 1 / e_l` ([`by_reciprocals`]). A coordinate on which all clients
 //!   agree has `e_l = 0`, and takes everything.
-//! * S: `min -sum s_l^2 n_l` is concave, so its minimum is at a vertex, all on the largest `n_l`. What is printed, `s_l ~ 1 / n_l`, is the
-//!   *maximiser*. It is kept as printed in the mode `paper` alone.
+//! * S: `min -sum s_l^2 n_l` is concave, so its minimum is at a vertex, all on the largest `n_l`. The printed
+//!   `s_l ~ 1 / n_l` is the *maximiser*. It is kept as printed in the mode `paper` alone.
 //! * W: with `t_ij` the difference of the two distances, row `i` is the projection of `-t_i / (2 gamma)` onto the simplex.
 
 use super::WeightMatrix;
@@ -25,7 +25,7 @@ pub fn spreads(vectors: &[Vec<f64>], weights: &WeightMatrix) -> Vec<f64> {
     spreads
 }
 
-/// `1 / (e + epsilon)`, over their sum: what is printed for R and for S.
+/// `1 / (e + epsilon)`, over their sum: the printed R and S.
 pub fn by_reciprocals(spreads: &[f64], epsilon: f64) -> Vec<f64> {
     let reciprocals: Vec<f64> = spreads.iter().map(|spread| 1.0 / (spread + epsilon)).collect();
     let total: f64 = reciprocals.iter().sum();
@@ -53,7 +53,7 @@ pub fn weights_of(t: &WeightMatrix, gamma: f64) -> WeightMatrix {
     t.iter().map(row).collect()
 }
 
-/// Where an alternation begins: everybody counts the same for everybody.
+/// The equal weights with which an alternation begins.
 pub(super) fn uniform(clients: usize) -> WeightMatrix {
     vec![vec![1.0 / clients as f64; clients]; clients]
 }

@@ -30,7 +30,8 @@ fn on_simplex(rng: &mut ChaCha8Rng, dimension: usize) -> Vec<f64> {
     raw.into_iter().map(|value| value / total).collect()
 }
 
-/// The printed Newton iteration for a row: `w = (h - b)_+` where `mean (b - h)_+ = b`, started at `b = 0`, until its active set stays.
+/// The printed Newton iteration for a row: `w = (h - b)_+` with `mean (b - h)_+ = b`, started at `b = 0`, until the
+/// active set is constant.
 fn newton(t: &[f64], gamma: f64) -> (Vec<f64>, usize) {
     let clients = t.len() as f64;
     let shift = t.iter().sum::<f64>() / (2.0 * clients * gamma);
@@ -99,7 +100,7 @@ fn the_r_step_is_better_than_twenty_thousand_points_of_the_simplex() {
 
 #[test]
 fn the_printed_s_step_maximises_what_it_should_minimise() {
-    // Documented and kept in the mode `paper`: whoever mends it there changes what that mode is for.
+    // Documented and kept in the mode `paper`, whose purpose is to be the printed algorithm.
     let n: Vec<f64> = random_vectors(1, 8, 6)[0].iter().map(|value| value.abs() + 0.05).collect();
     let value = |s: &[f64]| -s.iter().zip(&n).map(|(s, n)| s * s * n).sum::<f64>();
     let printed = value(&by_reciprocals(&n, 0.0));
@@ -134,7 +135,7 @@ fn the_printed_steps_give_all_to_coordinates_that_are_the_same_everywhere_and_we
     assert!(r[..50].iter().sum::<f64>() > 0.999_999, "constant coordinates take everything");
     let weights = super::distances::paper(&p, &p, 0.1);
     assert!(weights.iter().flatten().all(|weight| (weight - 0.1).abs() < 1e-6));
-    // The other two modes tell clients apart.
+    // The other two modes distinguish clients.
     let shape = SignatureShape { orders: 1, directions: 2, dimension: 50 };
     let signatures = random_signatures(10, shape, 11);
     for mode in [CollaborationMode::Angle, CollaborationMode::Robust] {
@@ -146,7 +147,8 @@ fn the_printed_steps_give_all_to_coordinates_that_are_the_same_everywhere_and_we
 
 #[test]
 fn the_printed_alternation_swings_where_gamma_is_small() {
-    // R, S and W as printed, from equal weights: the W of one pass is not the W of the next, however many there are.
+    // R, S and W as printed, from equal weights: the W of one pass is not the W of the next, whatever the number of
+    // passes.
     let pass = |weights: &WeightMatrix, seed: u64| {
         let (p, q) = (random_vectors(5, 6, seed), random_vectors(5, 6, seed + 1_000));
         let r = by_reciprocals(&spreads(&p, weights), 1e-10);

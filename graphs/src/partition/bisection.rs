@@ -5,18 +5,18 @@ use mingle_spectra::{LanczosOptions, smallest_of_laplacian};
 use super::refinement::refine;
 use crate::graph::Graph;
 
-/// An eigenvector orders nodes; its last digits do not matter.
+/// The tolerance of the eigenvector, which only orders nodes.
 const TOLERANCE: f64 = 1e-4;
 const RESTARTS: usize = 60;
 
-/// Which nodes are on the first side: `here` of them, or a few more or less. The smaller `parts` will be in the end, the less may a
-/// side be off.
+/// Marks the nodes of the first side: `here` of them, or a few more or less. The larger `parts`, the smaller the
+/// deviation allowed.
 pub(super) fn bisect(graph: &Graph, here: usize, parts: usize, seed: u64) -> Vec<bool> {
     let nodes = graph.node_count();
     let mut side = vec![false; nodes];
     let (mut room, mut room_there) = (here, nodes - here);
     let mut components = components(graph);
-    // The largest first, of equals the one with the lowest node.
+    // The largest first, ties to the one with the lowest node.
     components.sort_by_key(|component| std::cmp::Reverse(component.len()));
     for component in components {
         let size = component.len();
@@ -36,13 +36,13 @@ pub(super) fn bisect(graph: &Graph, here: usize, parts: usize, seed: u64) -> Vec
         room -= taken;
         room_there -= size - taken;
     }
-    // Three in a hundred of what a part will have.
+    // Three in a hundred of the size of a part.
     let slack = nodes * 3 / (100 * parts);
     refine(graph, &mut side, here.saturating_sub(slack).max(1)..=(here + slack).min(nodes.saturating_sub(1)));
     side
 }
 
-/// Nodes that reach each other, ascending, the component of the lowest node first.
+/// The connected components, each ascending, the one with the lowest node first.
 fn components(graph: &Graph) -> Vec<Vec<u32>> {
     let found = spectral(graph).map(|graph| graph.components());
     let Some(found) = found else { return vec![(0..graph.node_count() as u32).collect()] };
@@ -51,8 +51,8 @@ fn components(graph: &Graph) -> Vec<Vec<u32>> {
     components
 }
 
-/// The nodes of a connected graph, from one end of it to the other; of equals the lowest first. Where the eigenvector is not found
-/// within the restarts, in the order of a search in breadth from the first node.
+/// The nodes of a connected graph along the Fiedler vector, ties to the lowest. If the eigenvector does not converge
+/// within the restarts, they are in the order of a breadth-first search from the first node.
 fn along_fiedler_vector(graph: &Graph, seed: u64) -> Vec<usize> {
     let options = LanczosOptions { tolerance: TOLERANCE, restarts: RESTARTS, seed, ..LanczosOptions::default() };
     let pairs = spectral(graph).and_then(|graph| smallest_of_laplacian(&graph, 2, &options).ok());

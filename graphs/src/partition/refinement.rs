@@ -1,16 +1,17 @@
-//! Fewer edges between two sides, by moving one node at a time (Fiduccia and Mattheyses 1982).
+//! Refinement of a bisection: fewer edges between two sides, by moving one node at a time (Fiduccia and Mattheyses
+//! 1982).
 
 use std::collections::BTreeSet;
 use std::ops::RangeInclusive;
 
 use crate::graph::Graph;
 
-/// Passes at most; each ends with a smaller cut than the one before.
+/// The most passes; each ends with a smaller cut than the one before.
 const PASSES: usize = 10;
 
-/// Moves nodes between the sides while that makes the cut smaller, and the number of nodes on the first side stays within bounds. In a
-/// pass each node moves once at most, the one whose move gains most first, also where that makes the cut larger for a while; what is kept is
-/// the smallest cut on the way. `O(passes * edges * log nodes)`.
+/// Moves nodes between the sides while that makes the cut smaller, and keeps the number of nodes on the first side
+/// within bounds. In a pass each node moves once at most, the one with the largest gain first, even where the cut
+/// becomes larger for a while. The smallest cut on the way is kept. `O(passes * edges * log nodes)`.
 pub(super) fn refine(graph: &Graph, side: &mut [bool], here: RangeInclusive<usize>) {
     for _ in 0..PASSES {
         if !pass(graph, side, &here) {
@@ -19,13 +20,13 @@ pub(super) fn refine(graph: &Graph, side: &mut [bool], here: RangeInclusive<usiz
     }
 }
 
-/// By how much the cut shrinks when a node changes its side.
+/// The decrease of the cut when a node changes its side.
 fn gain(graph: &Graph, side: &[bool], node: usize) -> i64 {
     let away = graph.neighbours(node).iter().filter(|&&other| side[other as usize] != side[node]).count() as i64;
     2 * away - graph.degree(node) as i64
 }
 
-/// Whether the cut became smaller.
+/// One pass; returns `true` if the cut became smaller.
 fn pass(graph: &Graph, side: &mut [bool], here: &RangeInclusive<usize>) -> bool {
     let nodes = graph.node_count();
     let mut gains: Vec<i64> = (0..nodes).map(|node| gain(graph, side, node)).collect();
@@ -49,7 +50,7 @@ fn pass(graph: &Graph, side: &mut [bool], here: &RangeInclusive<usize>) -> bool 
         moved.push(node);
         for &other in graph.neighbours(node) {
             let other = other as usize;
-            // Nodes that have moved are in no queue any more.
+            // Nodes that have moved are no longer in a queue.
             if queues[usize::from(side[other])].remove(&(-gains[other], other)) {
                 gains[other] += if side[other] == side[node] { -2 } else { 2 };
                 queues[usize::from(side[other])].insert((-gains[other], other));

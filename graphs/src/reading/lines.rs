@@ -1,4 +1,4 @@
-//! The lines of a file that may be gzipped, one after the other.
+//! The lines of a file that may be gzipped.
 
 use std::fs::File;
 use std::io::{BufRead, ErrorKind, Read};
@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use super::ReadError;
 
-/// Bytes of a line, at most.
+/// The most bytes of a line.
 const LONGEST_LINE: u64 = 16 << 20;
 
 /// An open text file.
@@ -18,7 +18,7 @@ pub(super) struct Lines {
 }
 
 impl Lines {
-    /// Opens `path` or else `path.gz`; nothing where neither is there.
+    /// Opens `path` or else `path.gz`; `None` where neither exists.
     pub(super) fn open(path: &Path) -> Result<Option<Self>, ReadError> {
         let mut gzipped = path.as_os_str().to_owned();
         gzipped.push(".gz");
@@ -32,7 +32,7 @@ impl Lines {
         Ok(None)
     }
 
-    /// The lines of what is read from the file at `path`.
+    /// The lines of `file`; `path` names it in errors.
     pub(super) fn of(path: PathBuf, file: impl Read + Send + 'static) -> Result<Self, ReadError> {
         match mingle_plaintext::open(file) {
             Ok(bytes) => Ok(Self { path, bytes, line: 0, text: String::new() }),
@@ -40,7 +40,7 @@ impl Lines {
         }
     }
 
-    /// The next line without its end; nothing after the last.
+    /// The next line without its end; `None` after the last.
     pub(super) fn next(&mut self) -> Result<Option<&str>, ReadError> {
         self.text.clear();
         self.line += 1;
@@ -55,12 +55,12 @@ impl Lines {
         }
     }
 
-    /// Something wrong with the line of now.
+    /// An error in the present line.
     pub(super) fn fault(&self, reason: impl Into<String>) -> ReadError {
         ReadError::Line { path: self.path.clone(), line: self.line, reason: reason.into() }
     }
 
-    /// Which line that is.
+    /// The number of the present line, from 1.
     pub(super) fn line(&self) -> usize {
         self.line
     }

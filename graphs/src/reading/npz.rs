@@ -1,7 +1,7 @@
 //! Arrays of numpy in a zip file (NEP 1): `node_features` `[nodes, features]`, `node_labels` `[nodes]` and `edges` `[edges, 2]`.
 //!
-//! The header of an array is a Python dictionary of three fields that numpy writes in one form; the crates that read it bring a parser
-//! generator and C with them, so it is taken apart here. Archives are read with the `zip` crate.
+//! The header of an array is a Python dictionary of three fields that numpy writes in one form. The crates that read it
+//! depend on a parser generator and C, so it is parsed here. Archives are read with the `zip` crate.
 
 use std::fs::File;
 use std::io::{BufReader, Read, Seek};
@@ -18,7 +18,7 @@ pub(super) fn read(path: &Path) -> Result<NodeData, ReadError> {
     read_from(BufReader::new(open), path)
 }
 
-/// The same of what is in the file at `path`.
+/// Reads a graph from `file`; `path` names it in errors.
 fn read_from(file: impl Read + Seek, path: &Path) -> Result<NodeData, ReadError> {
     let mut archive = ZipArchive::new(file).map_err(|error| ReadError::Array {
         path: path.to_owned(),
@@ -78,19 +78,19 @@ fn label(value: f64) -> Option<Option<u16>> {
     (value.fract() == 0.0 && (0.0..f64::from(u16::MAX)).contains(&value)).then_some(Some(value as u16))
 }
 
-/// Names of arrays that are shown where one is missing.
+/// The most names of arrays that an error lists.
 const ARRAYS_SHOWN: usize = 10;
-/// Bytes of a header at most.
+/// The most bytes of a header.
 const HEADER_MAX: u64 = 1 << 16;
 
-/// An array, in the order of rows.
+/// An array in row-major order.
 struct Array {
     shape: Vec<usize>,
     values: Vec<f64>,
 }
 
 impl Array {
-    /// Reads an array of at most so many numbers. Memory grows as they arrive.
+    /// Reads an array of at most `most` numbers. Memory grows as they arrive.
     fn read(mut file: impl Read, most: usize) -> Result<Self, String> {
         let mut head = [0; 8];
         file.read_exact(&mut head).map_err(|error| error.to_string())?;
@@ -122,7 +122,7 @@ impl Array {
         Ok(Self { shape, values })
     }
 
-    /// The columns of two rows as rows.
+    /// Transposes an array of two rows to rows of two columns.
     fn by_columns(self, columns: usize) -> Self {
         let (first, second) = self.values.split_at(columns);
         let values = first.iter().zip(second).flat_map(|(one, other)| [*one, *other]).collect();
@@ -130,7 +130,7 @@ impl Array {
     }
 }
 
-/// What numbers an array has.
+/// The type of an array's numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
 struct Kind {
     family: Family,
@@ -142,12 +142,12 @@ struct Kind {
 enum Family {
     Float,
     Signed,
-    /// Truth values too: bytes of 0 and 1.
+    /// Unsigned numbers, and truth values: bytes of 0 and 1.
     Unsigned,
 }
 
 impl Kind {
-    /// Of a description such as `<f4`.
+    /// Parses a description such as `<f4`.
     fn parse(text: &str) -> Option<Self> {
         let (order, rest) = text.split_at_checked(1)?;
         let (family, bytes) = match rest {
@@ -171,7 +171,7 @@ impl Kind {
         self.bytes
     }
 
-    /// Of as many bytes.
+    /// The number in these bytes, which are as many as the type has.
     fn value(self, bytes: &[u8]) -> f64 {
         let push = |bits: u64, byte: &u8| bits << 8 | u64::from(*byte);
         let bits = if self.is_big_endian { bytes.iter().fold(0, push) } else { bytes.iter().rev().fold(0, push) };
@@ -203,13 +203,13 @@ fn half(bits: u16) -> f64 {
 #[derive(Debug, PartialEq)]
 struct Header {
     kind: Kind,
-    /// Whether columns come one after the other.
+    /// `true` if the array is in column-major order.
     by_columns: bool,
     shape: Vec<usize>,
 }
 
 impl Header {
-    /// `{'descr': '<f4', 'fortran_order': False, 'shape': (890, 2325), }`
+    /// Parses a header such as `{'descr': '<f4', 'fortran_order': False, 'shape': (890, 2325), }`.
     fn parse(text: &str) -> Result<Self, String> {
         let unreadable = || "its header cannot be read".to_owned();
         let after = |field: &str| {

@@ -56,8 +56,8 @@ fn is_empty(line: &str) -> bool {
     line.trim().is_empty() || line.trim_start().starts_with('#')
 }
 
-/// Two nodes a line, in quotes or not, with a comma, a semicolon, spaces or a tab between them; networkx writes `{}` behind. A first line of
-/// words alone is a header.
+/// Reads edges: two nodes a line, in quotes or not, separated by a comma, a semicolon, spaces or a tab; networkx writes
+/// `{}` after them. A first line of words alone is a header.
 fn read_edges(mut lines: Lines, nodes: usize) -> Result<Vec<(u32, u32)>, ReadError> {
     let (mut edges, mut may_be_header) = (Vec::new(), true);
     while let Some(line) = lines.next()? {
@@ -112,7 +112,7 @@ fn unquoted(cell: &str) -> &str {
     cell.strip_prefix('"').and_then(|cell| cell.strip_suffix('"')).unwrap_or(cell)
 }
 
-/// A label, then `feature:value`, for each node in order. Features count from 1, or from 0 where there is one of that number.
+/// Reads a label, then `feature:value`, for each node in order. Features count from 0 if feature 0 occurs, else from 1.
 fn sparse(mut lines: Lines) -> Result<Nodes, ReadError> {
     let (mut labels, mut entries, mut columns) = (Vec::new(), Vec::new(), 0);
     while let Some(line) = lines.next()? {
@@ -151,7 +151,8 @@ fn entry(text: &str) -> Option<(usize, f32)> {
     Some((column, value.parse::<f32>().ok().filter(|value| value.is_finite())?))
 }
 
-/// `None` where it is no label at all. Programs write whole numbers beside gaps as `3.0`, and gaps as `nan`.
+/// A label; `Some(None)` where it is unknown, `None` where the text is no label. Programs write whole numbers beside
+/// gaps as `3.0`, and gaps as `nan`.
 fn label(text: &str) -> Option<Option<u16>> {
     let text = unquoted(text);
     if ["", "-1", "-1.0"].contains(&text) || text.eq_ignore_ascii_case("nan") || text == "NA" {
@@ -160,7 +161,7 @@ fn label(text: &str) -> Option<Option<u16>> {
     text.strip_suffix(".0").unwrap_or(text).parse().ok().map(Some)
 }
 
-/// Rows of numbers, one after the other.
+/// A matrix in row-major order.
 #[derive(Default)]
 struct Matrix {
     values: Vec<f32>,
@@ -172,7 +173,7 @@ impl Matrix {
         self.values.len() / self.columns.max(1)
     }
 
-    /// True where the first row counts 0, 1, 2 or 1, 2, 3, as a header does that a program made up.
+    /// Returns `true` if the first row counts 0, 1, 2 or 1, 2, 3, as a generated header does.
     fn begins_with_numbers_of_columns(&self) -> bool {
         let first = &self.values[..self.columns];
         let counts_from = |begin: usize| first.iter().zip(begin..).all(|(value, number)| *value == number as f32);
@@ -180,8 +181,8 @@ impl Matrix {
     }
 }
 
-/// A row of numbers for each node, with commas, semicolons or tabs between them, and a label for each in a file of its own. First lines of
-/// words are headers.
+/// Reads a row of numbers for each node, separated by commas, semicolons or tabs, and a label for each in another file.
+/// First lines of words are headers.
 fn dense(mut features: Lines, mut labels: Lines) -> Result<Nodes, ReadError> {
     let mut matrix = read_matrix(&mut features)?;
     let known = read_labels(&mut labels)?;
@@ -254,7 +255,7 @@ fn feature(cell: &str) -> Option<f32> {
     }
 }
 
-/// A label a line; empty last lines are none.
+/// Reads one label a line; empty lines at the end are ignored.
 fn read_labels(lines: &mut Lines) -> Result<Vec<Option<u16>>, ReadError> {
     let (mut known, mut gap) = (Vec::new(), 0);
     while let Some(line) = lines.next()? {
