@@ -98,8 +98,8 @@ impl Task {
         self.parameter_count
     }
 
-    /// Flat initial parameters: equal bits on every peer and device for one `seed`. They are uniform within `1 /
-    /// sqrt(inputs of the layer)` of zero (He et al. 2015); those of a language model are normal, as GPT-2's.
+    /// Flat initial parameters: equal bits on every peer and device for one `seed`. They are uniform within
+    /// `1 / sqrt(inputs of the layer)` of zero (He et al. 2015); those of a language model are normal, as GPT-2's.
     pub fn initial_parameters(&self, seed: u64) -> Vec<f32> {
         match self.architecture {
             Architecture::Gpt(size) => initialization::gpt2_parameters(&self.blank(), size.layers(), seed),

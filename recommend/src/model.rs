@@ -162,8 +162,8 @@ impl Network {
         self.pooled_rows(None)
     }
 
-    /// The rows of `Zc` of these nodes, `[nodes, width]`. The dominant cost is still in the number of all nodes: `P^T
-    /// Z^(0)`.
+    /// The rows of `Zc` of these nodes, `[nodes, width]`. The dominant cost is still in the number of all nodes:
+    /// `P^T Z^(0)`.
     pub(crate) fn pooled_of(&self, nodes: &[u32]) -> Tensor<2> {
         self.pooled_rows(Some(&self.numbers(nodes)))
     }

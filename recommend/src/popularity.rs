@@ -2,8 +2,8 @@
 //! items.
 //!
 //! Degrees fall into buckets; `cos xi` of a user and an item is the cosine of the embeddings of their buckets. The
-//! tables learn to separate interactions from negatives by popularity alone, with `L_bias = - log softmax` of `cos xi /
-//! tau` over a positive and its negatives. Nothing else changes them, and they never leave their client.
+//! tables learn to separate interactions from negatives by popularity alone, with `L_bias = - log softmax` of
+//! `cos xi / tau` over a positive and its negatives. Nothing else changes them, and they never leave their client.
 
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};

@@ -6,9 +6,9 @@
 //!   similarity = 1 - (rho - min rho) / (max rho - min rho), over all clients; 1 where all are equal
 //! ```
 //!
-//! (Sim and Park, section 3.2 and Theorem 3.1.) An eigenvalue 0 where the reference has none costs `K_R(i) log(K_R(i) /
-//! eps)`, so with the paper's kernel the divergence depends mostly on the number of components. [`Kernel::Connected`]
-//! takes the largest component.
+//! (Sim and Park, section 3.2 and Theorem 3.1.) An eigenvalue 0 where the reference has none costs
+//! `K_R(i) log(K_R(i) / eps)`, so with the paper's kernel the divergence depends mostly on the number of components.
+//! [`Kernel::Connected`] takes the largest component.
 
 use mingle_spectra::{Graph, LanczosOptions, SpectrumError, smallest_of_laplacian};
 use rand_chacha::ChaCha8Rng;

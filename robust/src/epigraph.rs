@@ -136,8 +136,8 @@ impl Epigraph<'_> {
         &self.slacks[place].1
     }
 
-    /// The paper's multipliers: a `phi` for each half-space, with gain `<phi, d - C x_i>` and `||C^T phi - s w||_* <=
-    /// lam`.
+    /// The paper's multipliers: a `phi` for each half-space, with gain `<phi, d - C x_i>` and
+    /// `||C^T phi - s w||_* <= lam`.
     fn multipliers(&mut self, lam: usize, piece: &Piece, spaces: &[HalfSpace], sample: &[f64], target: f64) -> Affine {
         let phi: Vec<usize> = spaces.iter().map(|_| self.program.nonnegative_variable()).collect();
         for (at, &column) in self.model[..self.samples.movable()].iter().enumerate() {

@@ -17,9 +17,9 @@ use super::layer_norm::sum;
 use super::tape::{Operation, apply_to};
 use super::tensors::{floats, tensor};
 
-/// The attention's output, `[batch * length, width]`, for queries, keys and values side by side, `[batch * length, 3 *
-/// width]`. Each of the three is `heads` parts of a row. O(batch x length^2 x width) operations. `None` for tensors
-/// that are not on burn's flex device.
+/// The attention's output, `[batch * length, width]`, for queries, keys and values side by side,
+/// `[batch * length, 3 * width]`. Each of the three is `heads` parts of a row. O(batch x length^2 x width) operations.
+/// `None` for tensors that are not on burn's flex device.
 pub(crate) fn causal_attention(projected: Tensor<2>, batch: usize, heads: usize) -> Option<Tensor<2>> {
     let [rows, columns] = projected.dims();
     let attention = Attention { length: rows / batch, width: columns / 3, heads };

@@ -99,16 +99,16 @@ impl Geometry {
             .map(move |line| &mut line[left..left + row])
     }
 
-    /// Reorders the weights from `[outputs, channels, side, side]` to one row per output, `[outputs, side, side,
-    /// channels]`, the order of the inputs.
+    /// Reorders the weights from `[outputs, channels, side, side]` to one row per output,
+    /// `[outputs, side, side, channels]`, the order of the inputs.
     pub(crate) fn by_output(&self, weight: &[f32]) -> Vec<f32> {
         let mut sorted = vec![0.0; weight.len()];
         self.for_each_weight(|original, by_output, _| sorted[by_output] = weight[original]);
         sorted
     }
 
-    /// Reorders the weights from `[outputs, channels, side, side]` to one column per output, `[side, side, channels,
-    /// outputs]`.
+    /// Reorders the weights from `[outputs, channels, side, side]` to one column per output,
+    /// `[side, side, channels, outputs]`.
     pub(crate) fn by_input(&self, weight: &[f32]) -> Vec<f32> {
         let mut sorted = vec![0.0; weight.len()];
         self.for_each_weight(|original, _, by_input| sorted[by_input] = weight[original]);
