@@ -1,11 +1,12 @@
-//! Shared budgets: each node decides one number, and cliques of nodes have a budget that they share out among them.
+//! Shared budgets: each node chooses one number, and cliques of nodes have budgets that the numbers of their members
+//! add up to.
 //!
 //! ```text
 //!   min   sum over nodes   weight/2 (x - wish)^2 + price x           lower <= x <= upper
 //!       + sum over cliques  weight/2 (mean of its x - target)^2       the x of a clique sum to its budget
 //! ```
 //!
-//! A resource of several kinds is as many problems, one for each kind: nothing couples them.
+//! A resource of several kinds is a separate problem for each kind: they are not coupled.
 
 use std::collections::BTreeSet;
 
@@ -13,33 +14,33 @@ use thiserror::Error;
 
 use crate::{Bounds, CliqueCost, CliqueTerm, ConsensusTerms, Constraint, PricedQuadratic};
 
-/// No number of a problem is larger: squares and sums stay far from the end of f64.
+/// The largest absolute value in a problem: squares and sums stay far from the largest f64.
 const LARGEST: f64 = 1e100;
 
-/// What one node wants of its number.
+/// One node's preference for its number.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Preference {
-    /// How much it matters; not negative.
+    /// The weight of the distance from the wish; not negative.
     pub weight: f64,
-    /// What it would like to have.
+    /// The preferred number.
     pub wish: f64,
-    /// What each unit costs it.
+    /// The cost of each unit.
     pub price: f64,
-    /// It takes no less.
+    /// The lower bound.
     pub lower: f64,
-    /// It takes no more.
+    /// The upper bound.
     pub upper: f64,
 }
 
 impl Default for Preference {
-    /// Would like nothing, and takes nothing negative.
+    /// A wish of zero, and no negative number.
     fn default() -> Self {
         Self { weight: 1.0, wish: 0.0, price: 0.0, lower: 0.0, upper: f64::INFINITY }
     }
 }
 
 impl Preference {
-    /// Its part of the problem.
+    /// The node's terms of the problem.
     #[must_use]
     pub fn terms(&self) -> ConsensusTerms {
         let Self { weight, wish, price, lower, upper } = *self;
@@ -50,34 +51,34 @@ impl Preference {
     }
 }
 
-/// A clique of nodes that all can hear one another.
+/// A clique of nodes that all communicate with one another.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SharingClique {
-    /// For error messages.
+    /// The name, for error messages.
     pub name: String,
-    /// Its nodes.
+    /// The nodes of the clique.
     pub members: BTreeSet<usize>,
-    /// What their numbers sum to, if that is given.
+    /// The sum of the members' numbers, if it is prescribed.
     pub budget: Option<f64>,
-    /// How much it matters to the clique that their mean is the target; not negative.
+    /// The weight of the distance of their mean from the target; not negative.
     pub weight: f64,
-    /// What it would like their mean to be.
+    /// The preferred mean.
     pub target: f64,
 }
 
-/// What is wrong with a problem of budgets.
+/// Errors of a problem of budgets.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum AllocationError {
-    /// A number that is none, or makes the problem non-convex.
+    /// A number is not finite, or makes the problem non-convex.
     #[error("{of}: {what} is {value:?}; it must be {wanted}")]
     Number {
         /// The node or clique.
         of: String,
-        /// Which number.
+        /// The name of the number.
         what: &'static str,
-        /// What it is.
+        /// The value.
         value: f64,
-        /// What it may be.
+        /// The accepted values.
         wanted: &'static str,
     },
     /// No number is between the bounds.
@@ -90,19 +91,19 @@ pub enum AllocationError {
         /// Its upper bound.
         upper: f64,
     },
-    /// A clique of nobody.
+    /// A clique has no members.
     #[error("clique {clique} has no members")]
     Nobody {
         /// The clique.
         clique: String,
     },
-    /// A node that shares nothing.
+    /// A node is in no clique.
     #[error("node {node} is in no clique: nothing couples it to the others")]
     Alone {
         /// The node.
         node: String,
     },
-    /// A budget that the bounds of the members rule out.
+    /// A budget is out of reach within the bounds of the members.
     #[error("clique {clique} cannot share out {budget}: the bounds of its members let it have {least} to {most}")]
     Budget {
         /// The clique.
@@ -114,30 +115,30 @@ pub enum AllocationError {
         /// The sum of their upper bounds.
         most: f64,
     },
-    /// Budgets that contradict each other, none of which can be left out of the contradiction.
+    /// Budgets contradict each other; the contradiction needs all of those named.
     #[error("the budgets of {} contradict each other, with the bounds of their members: no numbers keep all of them", .cliques.join(", "))]
     Infeasible {
         /// The cliques.
         cliques: Vec<String>,
     },
-    /// Something costs less and less the further it goes, and nothing holds it.
+    /// A cost falls without bound, with nothing to limit it.
     #[error("the costs have no least value: they fall for ever with the numbers of {}; give them a weight or bounds", .nodes.join(", "))]
     Unbounded {
-        /// The nodes whose numbers run off.
+        /// The nodes whose numbers grow without bound.
         nodes: Vec<String>,
     },
     /// The linear program of the check could not be solved.
     #[error("whether the budgets can be kept could not be found out: {reason}")]
     Undecided {
-        /// Why.
+        /// The reason.
         reason: String,
     },
 }
 
-/// Groups, by the numbers of their nodes.
+/// The budgets of cliques, by the numbers of their nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Budgets {
-    /// In the order that all nodes have them in.
+    /// The cliques, in the order that is the same at all nodes.
     cliques: Vec<SharingClique>,
     names: Vec<String>,
 }
@@ -147,7 +148,7 @@ impl Budgets {
     ///
     /// # Errors
     ///
-    /// [`AllocationError`] names what cannot be.
+    /// [`AllocationError`] with the first clique or node that is not valid.
     ///
     /// # Panics
     ///
@@ -170,13 +171,13 @@ impl Budgets {
         Ok(Self { cliques, names })
     }
 
-    /// All of them.
+    /// All cliques.
     #[must_use]
     pub fn all(&self) -> &[SharingClique] {
         &self.cliques
     }
 
-    /// As the terms of a problem over cliques.
+    /// The terms of a problem over cliques.
     #[must_use]
     pub fn terms(&self) -> Vec<CliqueTerm> {
         let memberships = |node: &usize| self.cliques.iter().filter(|clique| clique.members.contains(node)).count();
@@ -192,11 +193,11 @@ impl Budgets {
         self.cliques.iter().map(term).collect()
     }
 
-    /// Checks what one node wants.
+    /// Checks the preference of one node.
     ///
     /// # Errors
     ///
-    /// A number that is none or makes the problem non-convex, or bounds that nothing is between.
+    /// A number that is not finite or makes the problem non-convex, or bounds without a number between them.
     pub fn check_one(&self, node: usize, preference: &Preference) -> Result<(), AllocationError> {
         let Preference { weight, wish, price, lower, upper } = *preference;
         let of = || format!("node {}", self.names[node]);
@@ -211,7 +212,7 @@ impl Budgets {
         Ok(())
     }
 
-    /// Checks that a clique can share out its budget between the bounds of its members, which are in their order.
+    /// Checks that the budget of a clique is in reach between the bounds of its members, which are in their order.
     ///
     /// # Errors
     ///
@@ -227,12 +228,12 @@ impl Budgets {
         }
     }
 
-    /// Checks the whole problem, where what all nodes want is known: whether some numbers keep all budgets, and whether the
+    /// Checks the whole problem, given the preferences of all nodes: that some numbers keep all budgets, and that the
     /// costs have a least value.
     ///
     /// # Errors
     ///
-    /// [`AllocationError`] names the nodes or cliques.
+    /// [`AllocationError`] with the nodes or cliques at fault.
     pub fn check_all(&self, preferences: &[Preference]) -> Result<(), AllocationError> {
         preferences.iter().enumerate().try_for_each(|(node, preference)| self.check_one(node, preference))?;
         for (at, clique) in self.cliques.iter().enumerate() {
@@ -315,7 +316,7 @@ mod tests {
         let held = Preference::default();
         let refused = pair().check_all(&[free(1.0), free(2.0), held]).unwrap_err();
         assert_eq!(refused, AllocationError::Unbounded { nodes: vec!["n0".into(), "n1".into()] });
-        // The same price for both: what one takes the other gives.
+        // With the same price for both, the cost is constant along the direction.
         assert_eq!(pair().check_all(&[free(1.0), free(1.0), held]), Ok(()));
         assert_eq!(pair().check_all(&[free(1.0), Preference { weight: 1.0, ..free(2.0) }, held]), Ok(()));
         assert_eq!(pair().check_all(&[free(1.0), Preference { lower: -5.0, ..free(2.0) }, held]), Ok(()));

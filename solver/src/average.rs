@@ -1,16 +1,16 @@
-//! One clique of all nodes, over any way to average: also directed and unbalanced graphs, by tracking averages.
+//! One clique of all nodes, over any averaging: also directed and unbalanced graphs, by tracking averages.
 //!
 //! ```text
 //!   x_i = prox_(alpha gh_i)(z_i);   v_i = 2 x_i - z_i - alpha grad fh_i(x_i);   z_i += average(v)_i - x_i
 //! ```
 //!
-//! This is CD-DYS with `Phi = J`. The averaging may be inexact on the way, as long as it keeps its sum and is exact at rest: then a
-//! state at rest solves the problem.
+//! This is CD-DYS with `Phi = J`. The averaging may be inexact in between, as long as it keeps its sum and is exact at
+//! rest: then a state at rest solves the problem.
 
 use crate::vector::add;
 use crate::{ConsensusTerms, Local, MixedNode, SolverNode};
 
-/// One node.
+/// A node of averaging.
 pub struct AverageNode {
     local: Local,
     step: f64,
@@ -18,7 +18,7 @@ pub struct AverageNode {
 }
 
 impl AverageNode {
-    /// A node that begins at zero, with the step size that all nodes have.
+    /// A node that begins at zero, with the step size that all nodes share.
     #[must_use]
     pub fn new(terms: ConsensusTerms, step: f64) -> Self {
         let x = vec![0.0; terms.smooth.dimension()];
@@ -49,7 +49,7 @@ impl MixedNode for AverageNode {
         message
     }
 
-    /// Takes what the averaging made of the messages of this iteration.
+    /// Takes the average of this iteration's messages.
     fn absorb(&mut self, average: &[f64]) {
         let shift = crate::vector::distance(average, self.local.x());
         for ((z, x), average) in self.z.iter_mut().zip(self.local.x()).zip(average) {

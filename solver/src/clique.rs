@@ -1,7 +1,8 @@
-//! CD-DYS: any coupling over cliques, by the splitting of Davis and Yin (\[WS\], Algorithm 1, and its variable metric, section 4.2).
+//! CD-DYS: any coupling over cliques, by Davis and Yin's splitting (\[WS\], Algorithm 1, and its variable metric,
+//! section 4.2).
 //!
-//! Every member of a clique keeps the clique's copy `z_l` of all members' variables and brings it forward by itself, from what
-//! all members say of theirs:
+//! Every member of a clique keeps the clique's copy `z_l` of all members' variables and updates it by itself, from the
+//! messages of all members:
 //!
 //! ```text
 //!               metric I                                     metric Q
@@ -22,17 +23,18 @@ pub use optimality::CliqueOptimality;
 
 use crate::{ConsensusTerms, Local, SolverNode};
 
-/// In what distances are measured.
+/// The metric of distances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Metric {
-    /// As usual.
+    /// The Euclidean metric.
     Identity,
-    /// Weighted by one over the number of cliques that a node is in: the step on a node's own terms does not depend on it.
+    /// The metric weighted by one over the number of cliques that a node is in: the step on a node's own terms does not
+    /// depend on that number.
     Memberships,
 }
 
 impl Metric {
-    /// A Lipschitz constant of what a node in so many cliques has of its own, as far as it bounds the step.
+    /// A Lipschitz constant of the own terms of a node in so many cliques, as it bounds the step in this metric.
     #[must_use]
     pub fn own_smoothness(self, smoothness: f64, memberships: usize) -> f64 {
         match self {
@@ -41,7 +43,7 @@ impl Metric {
         }
     }
 
-    /// The same of what couples a clique.
+    /// A Lipschitz constant of the coupling of a clique, as it bounds the step in this metric.
     #[must_use]
     pub fn coupled_smoothness(self, clique: &CliqueTerm) -> f64 {
         match self {
@@ -51,37 +53,37 @@ impl Metric {
     }
 }
 
-/// What the members of a clique would like together: `f_l`, for each component of their variables.
+/// The cost of a clique, `f_l`, for each component of its members' variables.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum CliqueCost {
-    /// Nothing.
+    /// No cost.
     None,
     /// `weight / 2 (mean - target)^2`.
     Mean {
         /// Not negative.
         weight: f64,
-        /// Where the mean should be.
+        /// The preferred mean.
         target: f64,
     },
 }
 
-/// What the members of a clique have to keep: `g_l`, for each component of their variables.
+/// The constraint of a clique, `g_l`, for each component of its members' variables.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub enum Constraint {
-    /// Nothing.
+    /// No constraint.
     None,
-    /// All are equal.
+    /// All variables are equal.
     Equal,
-    /// They sum to this.
+    /// The sum of the variables is this.
     Sum(f64),
 }
 
-/// A clique and what couples it.
+/// A clique, with its cost and constraint.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CliqueTerm {
     /// Its nodes, ascending.
     pub members: Vec<usize>,
-    /// For each of them, in how many cliques of the problem it is.
+    /// The number of cliques of the problem that each member is in.
     pub memberships: Vec<usize>,
     /// `f_l`.
     pub cost: CliqueCost,
@@ -90,7 +92,7 @@ pub struct CliqueTerm {
 }
 
 impl CliqueTerm {
-    /// A Lipschitz constant of the gradient of its cost.
+    /// A Lipschitz constant of the cost's gradient.
     #[must_use]
     pub fn smoothness(&self) -> f64 {
         match self.cost {
@@ -99,7 +101,7 @@ impl CliqueTerm {
         }
     }
 
-    /// The derivative of the cost by any member, for one component; `x` are all members'.
+    /// The derivative of the cost by any member's variable, for one component; `x` are the variables of all members.
     pub fn slope(&self, x: impl Iterator<Item = f64>) -> f64 {
         match self.cost {
             CliqueCost::None => 0.0,
@@ -120,7 +122,7 @@ impl CliqueTerm {
         }
     }
 
-    /// By how much the constraint is violated, for one component.
+    /// The violation of the constraint, for one component.
     fn violation(&self, x: impl Iterator<Item = f64>) -> f64 {
         match self.constraint {
             Constraint::None => 0.0,
@@ -132,7 +134,7 @@ impl CliqueTerm {
         }
     }
 
-    /// The nearest point that keeps the constraint, for one component; distances are weighted by `1 / weights`.
+    /// Projects onto the constraint, for one component; distances are weighted by `1 / weights`.
     pub(crate) fn project(&self, weights: &[f64], v: &mut [f64]) {
         match self.constraint {
             Constraint::None => {}
@@ -149,16 +151,16 @@ impl CliqueTerm {
     }
 }
 
-/// What a node says in an iteration.
+/// A node's message in an iteration.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CliqueMessage {
-    /// Its variables.
+    /// The node's variables.
     pub x: Vec<f64>,
-    /// The gradient of its smooth term there.
+    /// The gradient of the node's smooth term there.
     pub gradient: Vec<f64>,
 }
 
-/// One node.
+/// A node of CD-DYS.
 pub struct CliqueNode {
     id: usize,
     local: Local,
@@ -167,19 +169,19 @@ pub struct CliqueNode {
     cliques: Vec<CliqueCopy>,
 }
 
-/// A clique's variables, as a member keeps them: `z[member][component]`.
+/// A clique's variables in a member's copy: `z[member][component]`.
 struct CliqueCopy {
     term: CliqueTerm,
     z: Vec<Vec<f64>>,
 }
 
 impl CliqueNode {
-    /// A node that begins at zero, with the step size `alpha` that all nodes have, in these cliques: all that it is in, in
-    /// the order that all nodes have them in.
+    /// A node that begins at zero, with the step size `alpha` that all nodes share and all cliques that it is in, in
+    /// the order that is the same at all nodes.
     ///
     /// # Panics
     ///
-    /// When it is in none.
+    /// When it is in no clique.
     #[must_use]
     pub fn new(id: usize, terms: ConsensusTerms, cliques: Vec<CliqueTerm>, step: f64, metric: Metric) -> Self {
         assert!(!cliques.is_empty(), "node {id} is in no clique");
@@ -189,7 +191,7 @@ impl CliqueNode {
         Self { id, local, step, metric, cliques }
     }
 
-    /// Begins with other copies than zero: `start` is what each member's variables are in all of its cliques.
+    /// Begins with copies other than zero: `start` returns the variables of a member in all of its cliques.
     #[must_use]
     pub fn starting_at(mut self, start: impl Fn(usize) -> Vec<f64>) -> Self {
         for copy in &mut self.cliques {
@@ -198,7 +200,7 @@ impl CliqueNode {
         self
     }
 
-    /// Takes a step, and returns what the members of its cliques have to know.
+    /// Takes a step, and returns the message to the members of its cliques.
     pub fn message(&mut self) -> CliqueMessage {
         let memberships = self.cliques.len() as f64;
         let mut x = vec![0.0; self.local.x().len()];
@@ -217,11 +219,11 @@ impl CliqueNode {
         CliqueMessage { x: x.to_vec(), gradient: self.local.gradient(x) }
     }
 
-    /// Takes what the members of its cliques said in this iteration, its own word included.
+    /// Takes the messages of the members of its cliques in this iteration, its own included.
     ///
     /// # Errors
     ///
-    /// The member that has said nothing, or something of another length; nothing has changed then.
+    /// A member whose message is missing or has another length; the node is then unchanged.
     pub fn absorb(&mut self, messages: &BTreeMap<usize, CliqueMessage>) -> Result<(), usize> {
         self.check(messages)?;
         let mut shift: f64 = 0.0;
@@ -232,7 +234,7 @@ impl CliqueNode {
         Ok(())
     }
 
-    /// The objective of its own: its term, and its part of the costs of its cliques, of which each member has the same.
+    /// The node's part of the objective: its own term, and an equal share of the costs of its cliques.
     ///
     /// # Errors
     ///
@@ -264,7 +266,7 @@ impl SolverNode for CliqueNode {
 }
 
 impl CliqueCopy {
-    /// The weights of distances (as divisors), and what each member's gradient is divided by.
+    /// The divisors of squared distances, and the divisors of the members' gradients.
     fn scales(&self, metric: Metric) -> (Vec<f64>, Vec<f64>) {
         let q: Vec<f64> = self.term.memberships.iter().map(|&count| count as f64).collect();
         match metric {
@@ -277,7 +279,7 @@ impl CliqueCopy {
         self.term.members.iter().filter_map(|member| messages.get(member)).collect()
     }
 
-    /// Returns how far the copy moved.
+    /// Updates the copy; returns the length of its move.
     fn advance(&mut self, step: f64, metric: Metric, messages: &BTreeMap<usize, CliqueMessage>) -> f64 {
         let (weights, divisors) = self.scales(metric);
         let said = self.said(messages);

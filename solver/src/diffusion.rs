@@ -1,15 +1,16 @@
-//! Diffusion, and exact diffusion, which corrects what is wrong about it (\[WS\], appendix E).
+//! Diffusion, and exact diffusion, which corrects its error (\[WS\], appendix E).
 
 use crate::vector::add;
 use crate::{ConsensusTerms, Local, MixedNode, Nothing, Smooth, SolverNode};
 
-/// `x^(k+1) = W (x^k - alpha grad fh(x^k))`: stays off the solution by something in the order of `alpha`.
+/// A node of diffusion: `x^(k+1) = W (x^k - alpha grad fh(x^k))`. Its solution has an error of the order of `alpha`.
 pub struct DiffusionNode {
     local: Local,
     step: f64,
 }
 
-/// `v^(k+1) = x^k - alpha grad fh(x^k);  x^(k+1) = W (v^(k+1) + x^k - v^k)`: NIDS where nothing is non-smooth.
+/// A node of exact diffusion: `v^(k+1) = x^k - alpha grad fh(x^k);  x^(k+1) = W (v^(k+1) + x^k - v^k)`, which is NIDS
+/// without non-smooth terms.
 pub struct ExactDiffusionNode {
     local: Local,
     step: f64,
@@ -25,7 +26,7 @@ impl DiffusionNode {
 }
 
 impl ExactDiffusionNode {
-    /// A node that begins where NIDS is after its first step from zero.
+    /// A node that begins in the state of NIDS after its first step from zero.
     #[must_use]
     pub fn new(smooth: Box<dyn Smooth>, step: f64) -> Self {
         let mut local = only(smooth);

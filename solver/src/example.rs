@@ -1,7 +1,7 @@
-//! A table to try things on.
+//! An example table.
 
-/// The findings of 270 patients, and whether they have a heart disease, as CSV; `solver/data/README.md` says where it is from.
+/// The findings of 270 patients, and the presence of heart disease, as CSV; `solver/data/README.md` names the source.
 pub const HEART: &str = include_str!("../data/heart.csv");
 
-/// The column of [`HEART`] that the others explain.
+/// The target column of [`HEART`].
 pub const HEART_TARGET: &str = "disease";

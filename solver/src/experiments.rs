@@ -1,4 +1,5 @@
-//! The two experiments of Watanabe and Sakurama (\[WS\], section 6) as problems: for tests, and to see how fast the methods are.
+//! The two experiments of Watanabe and Sakurama (\[WS\], section 6) as problems, for tests and measurements of
+//! convergence.
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -7,14 +8,14 @@ use crate::{
     CliqueCost, CliqueTerm, ConsensusTerms, Constraint, L1, LeastSquares, Nonnegative, Nonsmooth, Quadratic, Smooth,
 };
 
-/// What the four cliques of the first experiment have to share.
+/// The budgets of the four cliques of the first experiment.
 pub const BUDGETS: [f64; 4] = [5.0, 10.0, 5.0, 15.0];
 
 /// The first experiment: twenty nodes share four budgets, over cliques that overlap.
 pub struct SharedBudgets {
-    /// What each node would like to have.
+    /// The preferred number of each node.
     pub wishes: Vec<f64>,
-    /// The cliques, with their budgets and what they would like the mean of their members to be.
+    /// The cliques, with their budgets and the preferred means of their members.
     pub cliques: Vec<CliqueTerm>,
 }
 
@@ -24,7 +25,7 @@ fn members() -> [Vec<usize>; 4] {
 }
 
 impl SharedBudgets {
-    /// With the wishes of nodes and cliques drawn uniformly.
+    /// The experiment with preferences of nodes and cliques drawn uniformly.
     #[must_use]
     pub fn random(seed: u64) -> Self {
         let mut dice = ChaCha8Rng::seed_from_u64(seed);
@@ -40,14 +41,14 @@ impl SharedBudgets {
         Self { wishes: (0..20).map(|_| uniform(&mut dice)).collect(), cliques }
     }
 
-    /// What each node brings.
+    /// The terms of each node.
     #[must_use]
     pub fn terms(&self) -> Vec<ConsensusTerms> {
         let smooth = self.smooth().into_iter();
         smooth.map(|smooth| ConsensusTerms { smooth, nonsmooth: Box::new(Nonnegative) }).collect()
     }
 
-    /// The smooth part of it.
+    /// The smooth term of each node.
     #[must_use]
     pub fn smooth(&self) -> Vec<Box<dyn Smooth>> {
         let term = |&wish: &f64| Box::new(Quadratic { weight: 1.0, center: vec![wish] }) as Box<dyn Smooth>;
@@ -75,7 +76,7 @@ pub struct SharedModel {
 }
 
 impl SharedModel {
-    /// With this many nodes and variables.
+    /// The experiment with this many nodes and variables.
     #[must_use]
     pub fn random(nodes: usize, variables: usize, scale: f64, weight: f64, seed: u64) -> Self {
         let mut dice = ChaCha8Rng::seed_from_u64(seed);
@@ -87,7 +88,7 @@ impl SharedModel {
         Self { parts: (0..nodes).map(|_| part(&mut dice)).collect(), weight }
     }
 
-    /// What each node brings.
+    /// The terms of each node.
     pub fn terms(&self) -> impl Iterator<Item = ConsensusTerms> {
         self.parts.iter().map(|part| ConsensusTerms {
             smooth: Box::new(part.clone()),
@@ -95,20 +96,20 @@ impl SharedModel {
         })
     }
 
-    /// One over the largest Lipschitz constant of all nodes.
+    /// The inverse of the largest Lipschitz constant of all nodes.
     #[must_use]
     pub fn step(&self) -> f64 {
         1.0 / self.parts.iter().map(Smooth::smoothness).fold(0.0, f64::max)
     }
 
-    /// The objective of all, if all had this model.
+    /// The objective of all nodes at one model.
     #[must_use]
     pub fn objective(&self, x: &[f64]) -> f64 {
         let nonsmooth = L1 { weight: self.weight }.value(x) * self.parts.len() as f64;
         self.parts.iter().map(|part| part.value(x)).sum::<f64>() + nonsmooth
     }
 
-    /// The least objective, from all parts in one place.
+    /// The least objective, computed from all parts in one place.
     #[must_use]
     pub fn least(&self) -> f64 {
         let nonsmooth = L1 { weight: self.weight * self.parts.len() as f64 };
@@ -116,16 +117,16 @@ impl SharedModel {
         self.objective(&x)
     }
 
-    /// `| F(x) - F* | / F*` as \[WS\] measure it (figure 5): each node's own terms at its own model, so what the models differ by
-    /// counts to first order. The models are by node.
+    /// `| F(x) - F* | / F*` as \[WS\] measure it (figure 5): each node's own terms at its own model, so differences of
+    /// the models count to first order. The models are by node.
     pub fn own_error<'a>(&self, least: f64, models: impl Iterator<Item = &'a [f64]>) -> f64 {
         let penalty = L1 { weight: self.weight };
         let own = self.parts.iter().zip(models).map(|(part, model)| part.value(model) + penalty.value(model));
         ((own.sum::<f64>() - least) / least).abs()
     }
 
-    /// How far the objective of all is off at the worst node's model, relative to the least: what a user of that model loses. It
-    /// falls with the square of the distance from the solution.
+    /// The relative error of the objective of all at the worst node's model: the loss of a user of that model. It falls
+    /// with the square of the distance from the solution.
     pub fn error<'a>(&self, least: f64, models: impl Iterator<Item = &'a [f64]>) -> f64 {
         models.map(|model| ((self.objective(model) - least) / least).abs()).fold(0.0, f64::max)
     }
@@ -157,7 +158,7 @@ impl Smooth for Together<'_> {
     }
 }
 
-/// In `[0, 1)`.
+/// A uniform number in `[0, 1)`.
 fn uniform(dice: &mut ChaCha8Rng) -> f64 {
     (dice.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
 }

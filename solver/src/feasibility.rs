@@ -1,15 +1,17 @@
-//! Whether numbers within bounds can keep all budgets, and whether costs over them have a least value: linear programs.
+//! Feasibility of budgets under bounds, and existence of a least cost, by linear programs.
 
 use microlp::{ComparisonOp, Error, OptimizationDirection, Problem, Variable};
 
 use crate::allocation::{AllocationError, Preference, SharingClique};
 
-/// A direction in which nothing moves by more than this is none.
+/// The largest movement along a direction that counts as none.
 const STILL: f64 = 1e-7;
 
+/// Checks that some numbers within the bounds keep all budgets, and that the costs have a least value.
+///
 /// # Errors
 ///
-/// Which budgets contradict each other, or which numbers run off.
+/// The budgets that contradict each other, or the nodes whose numbers are unbounded.
 pub(crate) fn check(
     cliques: &[SharingClique],
     names: &[String],
@@ -42,7 +44,7 @@ fn sum_of(clique: &SharingClique, x: &[Variable]) -> Vec<(Variable, f64)> {
     clique.members.iter().map(|&member| (x[member], 1.0)).collect()
 }
 
-/// The names of as few of the cliques as contradict each other: each is left out, and stays out if the others still do.
+/// The names of a minimal set of cliques that contradict each other: each is left out if the others still do.
 fn contradiction(mut cliques: Vec<&SharingClique>, preferences: &[Preference]) -> Result<Vec<String>, AllocationError> {
     let mut at = 0;
     while at < cliques.len() {
@@ -55,8 +57,8 @@ fn contradiction(mut cliques: Vec<&SharingClique>, preferences: &[Preference]) -
     Ok(cliques.into_iter().map(|clique| clique.name.clone()).collect())
 }
 
-/// The nodes whose numbers can go on for ever while the costs fall: those of a direction along which no bound, budget or square
-/// stands in the way.
+/// The nodes whose numbers grow without bound while the costs fall: those of a direction without a bound, budget or
+/// square term that limits it.
 fn runs_off(cliques: &[SharingClique], preferences: &[Preference]) -> Result<Vec<usize>, AllocationError> {
     let mut program = Problem::new(OptimizationDirection::Minimize);
     let mut direction = |preference: &Preference| {
@@ -69,7 +71,7 @@ fn runs_off(cliques: &[SharingClique], preferences: &[Preference]) -> Result<Vec
     for clique in cliques.iter().filter(|clique| clique.budget.is_some() || clique.weight > 0.0) {
         program.add_constraint(sum_of(clique, &x), ComparisonOp::Eq, 0.0);
     }
-    // To stay where one is, is always possible.
+    // The program is feasible: a direction of zero satisfies it.
     let Some((fall, steps)) = solve(&program)? else { return Ok(Vec::new()) };
     let largest_price = preferences.iter().map(|preference| preference.price.abs()).fold(0.0, f64::max);
     if fall >= -STILL * largest_price {
@@ -78,7 +80,7 @@ fn runs_off(cliques: &[SharingClique], preferences: &[Preference]) -> Result<Vec
     Ok((0..x.len()).filter(|&node| steps[node].abs() > STILL).collect())
 }
 
-/// The least value and where it is; `None` if nothing is allowed.
+/// The least value and its point; `None` if the program is infeasible.
 fn solve(program: &Problem) -> Result<Option<(f64, Vec<f64>)>, AllocationError> {
     let undecided = |reason: String| AllocationError::Undecided { reason };
     match program.solve() {

@@ -1,4 +1,4 @@
-//! Exact solvers for convex problems that nodes share, written as what one node does.
+//! Exact solvers for convex problems that nodes share, as state machines of one node.
 //!
 //! Nodes `i` hold variables `x_i` and want to minimise
 //!
@@ -6,23 +6,24 @@
 //!   sum over cliques l  f_l(x_Cl) + g_l(x_Cl)   +   sum over nodes i  fh_i(x_i) + gh_i(x_i)
 //! ```
 //!
-//! where `f` are smooth, `g` have a cheap proximal operator, and a clique `C_l` is a group of nodes that can all hear one
-//! another: budgets that a group shares, or the wish of neighbours to agree. The algorithms are those of Watanabe and
-//! Sakurama, "Distributed Optimization of Clique-Wise Coupled Problems via Three-Operator Splitting", cited as \[WS\]:
+//! where `f` are smooth, `g` have a cheap proximal operator, and a clique `C_l` is a group of nodes that all
+//! communicate with one another. Cliques share budgets, or couple neighbours that should agree. The algorithms are
+//! those of Watanabe and Sakurama, "Distributed Optimization of Clique-Wise Coupled Problems via Three-Operator
+//! Splitting", cited as \[WS\]:
 //!
-//! | | what it solves | what a node sends in an iteration |
+//! | | problem | message of a node in an iteration |
 //! | --- | --- | --- |
 //! | [`CliqueNode`] | any cliques (CD-DYS) | its variables and its gradient, to the members of its cliques |
 //! | [`NidsNode`] | all variables equal, over a symmetric mixing matrix (NIDS) | one vector, to its neighbours |
 //! | [`AverageNode`] | all variables equal, over any way to average (one clique of all) | one vector, to the averaging |
 //! | [`ProjectedNode`] | constraints of cliques, approximately at a fixed step (CPGD) | one vector, to the members of its cliques |
 //!
-//! Two kinds of problems come with what they need to be read from files and checked: [`Regression`] over [`Table`]s, and
-//! [`Budgets`] that cliques of nodes share out.
+//! Two kinds of problems come with readers of their files and checks: [`Regression`] over [`Table`]s, and [`Budgets`]
+//! that cliques of nodes share.
 //!
-//! Each is a state machine without network, threads or randomness: [`message`](MixedNode::message) says what the others have
-//! to know, [`absorb`](MixedNode::absorb) takes what they said. [`solve`] runs all nodes in one process, in the order in
-//! which they would sum over a network, so both come to the same bits. All numbers are f64.
+//! Each is a state machine without network, threads or randomness: [`message`](MixedNode::message) returns the message
+//! to the others, [`absorb`](MixedNode::absorb) takes theirs. [`solve`] runs all nodes in one process, with sums in the
+//! order of a network, so both give the same bits. All numbers are f64.
 //!
 //! ```
 //! use mingle_solver::{ConsensusTerms, L1, LeastSquares, Mixing, solve};
@@ -72,7 +73,7 @@ pub use scaling::Scaling;
 pub use smooth::{LeastSquares, PricedQuadratic, Quadratic, Smooth};
 pub use table::{MAX_COLUMNS, Selection, Table, TableError};
 
-/// What a node brings to a problem whose variables all nodes share.
+/// A node's terms in a problem whose variables all nodes share.
 pub struct ConsensusTerms {
     /// `fh_i`.
     pub smooth: Box<dyn Smooth>,

@@ -1,21 +1,21 @@
-//! What every node has: its own terms, where it stands, and how far it moved last.
+//! The part common to the nodes of all solvers: own terms, present point, and length of the last move.
 
 use crate::vector::distance;
 use crate::{ConsensusTerms, Nonsmooth, Smooth};
 
-/// The part of a solver that is a node's own.
+/// A node's own terms and its present point.
 pub struct Local {
     smooth: Box<dyn Smooth>,
     nonsmooth: Box<dyn Nonsmooth>,
     x: Vec<f64>,
     moved: f64,
-    /// How far the rest of its state moved.
+    /// The length of the last move of the rest of its state.
     shifted: f64,
 }
 
 /// A node of any of the solvers.
 pub trait SolverNode {
-    /// Its own part.
+    /// The node's own part.
     fn local(&self) -> &Local;
 
     /// The solution so far.
@@ -23,13 +23,13 @@ pub trait SolverNode {
         &self.local().x
     }
 
-    /// How far the last step moved it: a node at rest has found its part of the solution.
+    /// The length of the last move of the solution; small once the node has found its part of it.
     fn moved(&self) -> f64 {
         self.local().moved
     }
 
-    /// How far the last iteration moved all that the node keeps, its solution and what it accumulates: zero at all nodes is
-    /// where nothing changes any more, and that is the solution.
+    /// The length of the last move of the node's whole state, its solution and what it accumulates. If it is zero at
+    /// all nodes, they are at the solution.
     fn residual(&self) -> f64 {
         self.local().moved.max(self.local().shifted)
     }
@@ -37,21 +37,21 @@ pub trait SolverNode {
 
 /// A node whose messages are vectors that are mixed or averaged.
 pub trait MixedNode: SolverNode {
-    /// Takes a step, and returns what the others, and the node itself, have to mix.
+    /// Takes a step, and returns the vector that the others, and the node itself, mix.
     fn message(&mut self) -> Vec<f64>;
 
-    /// Takes the mixture of the messages of this iteration.
+    /// Takes the mixture of this iteration's messages.
     fn absorb(&mut self, mixed: &[f64]);
 }
 
 impl Local {
-    /// At zero.
+    /// A part that begins at zero.
     pub(crate) fn new(terms: ConsensusTerms) -> Self {
         let x = vec![0.0; terms.smooth.dimension()];
         Self::at(terms, x)
     }
 
-    /// At this point, `[dimension]`.
+    /// A part that begins at this point, `[dimension]`.
     pub(crate) fn at(terms: ConsensusTerms, x: Vec<f64>) -> Self {
         let ConsensusTerms { smooth, nonsmooth } = terms;
         Self { smooth, nonsmooth, x, moved: f64::INFINITY, shifted: 0.0 }
@@ -67,7 +67,7 @@ impl Local {
         self.x = x;
     }
 
-    /// Says how far what the node accumulates has moved.
+    /// Records the length of the last move of the accumulated state.
     pub(crate) fn note_shift(&mut self, by: f64) {
         self.shifted = by;
     }
@@ -89,20 +89,20 @@ impl Local {
         gradient
     }
 
-    /// The largest violation of `0 in g + subdifferential gh(x)`, where `g` is the gradient of all that is smooth: how far a
-    /// proximal step from `x` leads, per unit of its size.
+    /// The largest violation of `0 in g + subdifferential gh(x)`, where `g` is the gradient of all smooth terms: the
+    /// length of a proximal step from `x`, divided by its step size.
     pub(crate) fn optimality(&self, x: &[f64], gradient: &[f64], step: f64) -> f64 {
         optimality(&*self.nonsmooth, x, gradient, step)
     }
 
-    /// A point, less so many times the gradient there.
+    /// The point `at` less `step` times the gradient there.
     pub(crate) fn descended(&self, step: f64, at: &[f64]) -> Vec<f64> {
         at.iter().zip(self.gradient(at)).map(|(x, gradient)| x - step * gradient).collect()
     }
 }
 
-/// How far `x` is from being a minimum of `nonsmooth` plus something smooth with this gradient there: the length, in the
-/// maximum norm, of the proximal gradient step of this size from `x`, divided by the size.
+/// The distance of `x` from the minimality condition of `nonsmooth` plus a smooth term with this gradient there. It is
+/// the length, in the maximum norm, of the proximal gradient step of this size from `x`, divided by the size.
 #[must_use]
 pub fn optimality(nonsmooth: &dyn Nonsmooth, x: &[f64], gradient: &[f64], step: f64) -> f64 {
     let mut next: Vec<f64> = x.iter().zip(gradient).map(|(x, gradient)| x - step * gradient).collect();

@@ -2,24 +2,25 @@
 
 use thiserror::Error;
 
-/// How far a sum may be from 1.
+/// The tolerance of a row's sum, which is 1.
 const TOLERANCE: f64 = 1e-9;
 
-/// Row `i` says what node `i` makes of its own vector and its neighbours': ascending nodes with their weights.
+/// A symmetric doubly stochastic matrix: row `i` has the weights with which node `i` mixes its own vector and its
+/// neighbours', by ascending nodes.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Mixing {
     rows: Vec<Vec<(usize, f64)>>,
 }
 
-/// Rows that are no symmetric doubly stochastic matrix.
+/// Errors of rows that are no symmetric doubly stochastic matrix.
 #[derive(Clone, Copy, Debug, PartialEq, Error)]
 pub enum MixingError {
-    /// A row names a node that is not there, or names one twice or out of order.
+    /// A row names a node that does not exist, or nodes twice or out of order.
     #[error("row {row} of the mixing matrix must name nodes below {nodes}, ascending")]
     Order {
         /// The row.
         row: usize,
-        /// How many nodes there are.
+        /// The number of nodes.
         nodes: usize,
     },
     /// A row does not sum to 1.
@@ -35,9 +36,9 @@ pub enum MixingError {
         "nodes {a} and {b} give each other different weights: this method needs a symmetric plan, such as clique-phi"
     )]
     Asymmetric {
-        /// One.
+        /// The first node.
         a: usize,
-        /// The other.
+        /// The second node.
         b: usize,
     },
 }
@@ -47,7 +48,7 @@ impl Mixing {
     ///
     /// # Errors
     ///
-    /// [`MixingError`] says what is wrong with which row.
+    /// [`MixingError`] with the first row that is not valid.
     pub fn new(rows: Vec<Vec<(usize, f64)>>) -> Result<Self, MixingError> {
         let nodes = rows.len();
         for (row, entries) in rows.iter().enumerate() {
@@ -71,13 +72,13 @@ impl Mixing {
         Ok(mixing)
     }
 
-    /// How many nodes there are.
+    /// The number of nodes.
     #[must_use]
     pub fn node_count(&self) -> usize {
         self.rows.len()
     }
 
-    /// What a node makes of whose vector.
+    /// The weights of a node, by ascending nodes.
     #[must_use]
     pub fn row(&self, node: usize) -> &[(usize, f64)] {
         &self.rows[node]
@@ -88,7 +89,7 @@ impl Mixing {
         entries.binary_search_by_key(&column, |entry| entry.0).map_or(0.0, |at| entries[at].1)
     }
 
-    /// What a node makes of the vectors: summed by ascending nodes, as over a network.
+    /// The mixture of the vectors at a node, summed by ascending nodes, as over a network.
     #[must_use]
     pub fn mix(&self, node: usize, vectors: &[Vec<f64>]) -> Vec<f64> {
         let mut mixed = vec![0.0; vectors[node].len()];

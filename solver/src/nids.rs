@@ -1,4 +1,5 @@
-//! NIDS over a symmetric mixing matrix (Li, Shi and Yan, 2019; \[WS\], Theorem 2, with the gradient that is missing there):
+//! NIDS over a symmetric mixing matrix (Li, Shi and Yan, 2019; \[WS\], Theorem 2, with the gradient that is missing
+//! there):
 //!
 //! ```text
 //!   x^k     = prox_(alpha gh)(w^k)
@@ -11,7 +12,7 @@
 use crate::vector::add;
 use crate::{ConsensusTerms, Local, MixedNode, SolverNode};
 
-/// One node.
+/// A node of NIDS.
 pub struct NidsNode {
     local: Local,
     step: f64,
@@ -20,7 +21,7 @@ pub struct NidsNode {
 }
 
 impl NidsNode {
-    /// A node that begins at zero, with the step size `alpha` that all nodes have.
+    /// A node that begins at zero, with the step size `alpha` that all nodes share.
     #[must_use]
     pub fn new(terms: ConsensusTerms, step: f64) -> Self {
         let x = vec![0.0; terms.smooth.dimension()];

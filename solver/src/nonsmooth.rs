@@ -3,20 +3,20 @@
 
 /// A closed convex function with a cheap proximal operator.
 pub trait Nonsmooth: Send + Sync {
-    /// Its value; infinite outside of what is allowed.
+    /// The value; infinite outside of the domain.
     fn value(&self, x: &[f64]) -> f64;
     /// Replaces `x` by the proximal operator of `step` times the function.
     fn prox(&self, step: f64, x: &mut [f64]);
 }
 
-/// How far outside a constraint counts as inside: rounding.
+/// The violation of a constraint that counts as rounding.
 const TOLERANCE: f64 = 1e-9;
 
 fn indicator(is_inside: bool) -> f64 {
     if is_inside { 0.0 } else { f64::INFINITY }
 }
 
-/// Zero.
+/// The zero function.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Nothing;
 
@@ -28,7 +28,7 @@ impl Nonsmooth for Nothing {
     fn prox(&self, _: f64, _: &mut [f64]) {}
 }
 
-/// `weight || x ||_1`: many zeros.
+/// `weight || x ||_1`, whose minima have many zeros.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct L1 {
     /// Not negative.
@@ -68,7 +68,7 @@ impl Nonsmooth for NonnegativeL1 {
 pub struct SparseGroups {
     /// Not negative.
     pub weight: f64,
-    /// Which variables; none is in two groups.
+    /// The variables of each group; none is in two groups.
     pub groups: Vec<Vec<usize>>,
 }
 
@@ -95,7 +95,7 @@ impl Nonsmooth for SparseGroups {
     }
 }
 
-/// `weight || x ||_2`: all zero, or none.
+/// `weight || x ||_2`, whose minima have all variables zero or none.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GroupLasso {
     /// Not negative.
@@ -151,7 +151,7 @@ impl Nonsmooth for Bounds {
     }
 }
 
-/// The sum of all variables is this.
+/// The constraint that the sum of all variables is this.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Total(pub f64);
 
@@ -204,7 +204,7 @@ mod tests {
                 for length in [1e-3, 0.1, 1.0] {
                     let mut other: Vec<f64> = x.iter().zip(&to).map(|(x, to)| x + length * to).collect();
                     prop_assert!(cost(&other) >= least - 1e-9);
-                    // Also among what is allowed.
+                    // Also within the constraint.
                     function.prox(1e-9, &mut other);
                     prop_assert!(cost(&other) >= least - 1e-7);
                 }

@@ -1,44 +1,45 @@
-//! CPGD: a step down the gradient, then the average of what the projections onto one's cliques' constraints make of it
-//! (\[WS\], appendix F).
+//! CPGD: a gradient step, then the average of the projections onto the constraints of a node's cliques (\[WS\],
+//! appendix F).
 //!
 //! ```text
 //!   x^(k+1) = T( x^k - lambda_k grad fh(x^k) )          T = average of copies . projection onto each clique's constraint
 //! ```
 //!
-//! `T` is firmly nonexpansive, and leaves alone what keeps all constraints. With a fixed step the solution is off by something in
-//! the order of the step; with steps that shrink like `1 / k` it is found. The accelerated form goes on from a point that is
-//! ahead of the last one (\[WS\] print a minus before the momentum, which slows it down instead).
+//! `T` is firmly nonexpansive, and its fixed points are those that satisfy all constraints. With a fixed step the
+//! solution has an error of the order of the step; with steps that shrink like `1 / k` it converges. The accelerated
+//! form takes the next step from an extrapolated point (\[WS\] print a minus before the momentum, which slows it down
+//! instead).
 
 use std::collections::BTreeMap;
 
 use crate::{CliqueTerm, ConsensusTerms, Local, Nothing, Smooth, SolverNode};
 
-/// From where the next step goes.
+/// The point from which the next step is taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Descent {
-    /// From the last point.
+    /// The last point.
     Plain,
-    /// From ahead of it, with the momentum of Nesterov.
+    /// A point extrapolated with Nesterov's momentum.
     Accelerated,
 }
 
-/// One node.
+/// A node of CPGD.
 pub struct ProjectedNode {
     id: usize,
     local: Local,
     cliques: Vec<CliqueTerm>,
     descent: Descent,
-    /// Where the next gradient is taken.
+    /// The point of the next gradient.
     ahead: Vec<f64>,
     momentum: f64,
 }
 
 impl ProjectedNode {
-    /// A node that begins at zero, in these cliques: all that it is in. Their costs are not looked at.
+    /// A node that begins at zero, with all cliques that it is in. Their costs are not used.
     ///
     /// # Panics
     ///
-    /// When it is in none.
+    /// When it is in no clique.
     #[must_use]
     pub fn new(id: usize, smooth: Box<dyn Smooth>, cliques: Vec<CliqueTerm>, descent: Descent) -> Self {
         assert!(!cliques.is_empty(), "node {id} is in no clique");
@@ -46,16 +47,16 @@ impl ProjectedNode {
         Self { id, ahead: local.x().to_vec(), local, cliques, descent, momentum: 1.0 }
     }
 
-    /// Takes a step of this size down the gradient, and returns what the members of its cliques have to know.
+    /// Takes a gradient step of this size and returns the message to the members of its cliques.
     pub fn message(&self, step: f64) -> Vec<f64> {
         self.local.descended(step, &self.ahead)
     }
 
-    /// Takes what the members of its cliques said in this iteration, its own word included.
+    /// Takes the messages of the members of its cliques in this iteration, its own included.
     ///
     /// # Errors
     ///
-    /// The member that has said nothing, or something of another length; nothing has changed then.
+    /// A member whose message is missing or has another length; the node is then unchanged.
     pub fn absorb(&mut self, messages: &BTreeMap<usize, Vec<f64>>) -> Result<(), usize> {
         let x = self.projected(messages)?;
         self.ahead.clone_from(&x);
@@ -69,7 +70,7 @@ impl ProjectedNode {
         Ok(())
     }
 
-    /// The mean over its cliques of what the projection onto each constraint leaves of its own variables.
+    /// The mean over its cliques of its own variables after the projection onto each constraint.
     fn projected(&self, messages: &BTreeMap<usize, Vec<f64>>) -> Result<Vec<f64>, usize> {
         let mut x = vec![0.0; self.local.x().len()];
         for clique in &self.cliques {

@@ -1,4 +1,4 @@
-//! Sparse linear regression: which columns explain a target, over rows that many nodes hold.
+//! Sparse linear regression: the columns that explain a target, over rows that many nodes hold.
 //!
 //! ```text
 //!   min over x   1/(2N) sum over all N rows (a x - b)^2  +  ridge/2 || x ||^2  +  lambda penalty(x)
@@ -11,48 +11,48 @@ use thiserror::Error;
 
 use crate::{ConsensusTerms, L1, NonnegativeL1, Nonsmooth, Scaling, SparseGroups, Table};
 
-/// No weight is larger.
+/// The largest weight accepted.
 const LARGEST: f64 = 1e100;
 
-/// What is wanted of the coefficients besides that they explain the target.
+/// The terms of a regression besides the fit of the target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Regression {
     /// Weight of the penalty; not negative.
     pub lambda: f64,
     /// Weight of half the squares of the coefficients; not negative.
     pub ridge: f64,
-    /// Whether coefficients may not be negative.
+    /// `true` if coefficients may not be negative.
     pub nonnegative: bool,
-    /// Columns that are zero together; the penalty is that of the absolute values where there are none.
+    /// Groups of columns that are zero together; without groups the penalty is that of absolute values.
     pub groups: Vec<Vec<String>>,
 }
 
-/// What is wrong with a regression.
+/// Errors of a regression.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum RegressionError {
-    /// A weight that is none, or makes the problem non-convex.
+    /// A weight is not a number, or makes the problem non-convex.
     #[error("{what} is {value:?}; it must be zero or a positive number up to 1e100, or the problem is not convex")]
     Weight {
-        /// Which.
+        /// The name of the weight.
         what: &'static str,
-        /// What it is.
+        /// Its value.
         value: f64,
     },
-    /// A column that is in no group, in two, or not in the table.
+    /// A column is in no group, in two, or not in the table.
     #[error("column `{column}` is {times}; with groups, each column is in one")]
     Grouping {
         /// The column.
         column: String,
-        /// How often it is.
+        /// The fault, in words.
         times: &'static str,
     },
-    /// Groups and nonnegativity.
+    /// Groups are combined with nonnegativity.
     #[error("groups and nonnegative do not go together")]
     GroupsAndNonnegative,
 }
 
 impl Regression {
-    /// Checks it for these columns.
+    /// Checks the regression for these columns.
     ///
     /// # Errors
     ///
@@ -76,7 +76,7 @@ impl Regression {
         }
     }
 
-    /// Checks what can be checked without the columns.
+    /// Checks the parts that do not depend on the columns.
     ///
     /// # Errors
     ///
@@ -105,15 +105,15 @@ impl Regression {
         if self.nonnegative { Box::new(NonnegativeL1 { weight }) } else { Box::new(L1 { weight }) }
     }
 
-    /// One node's part: its rows, out of `rows_per_node` on average.
+    /// One node's terms: its rows, out of `rows_per_node` on average.
     #[must_use]
     pub fn terms(&self, table: &Table, scaling: &Scaling, rows_per_node: f64) -> ConsensusTerms {
         let smooth = table.least_squares(scaling, 1.0 / rows_per_node).with_ridge(self.ridge);
         ConsensusTerms { smooth: Box::new(smooth), nonsmooth: self.penalty(table.columns()) }
     }
 
-    /// The solution for a table that is in one place, with the objective and the steps that it took: accelerated proximal
-    /// gradient descent until the optimality conditions hold to `tolerance`, for `most` steps at most.
+    /// The solution for a table in one place, with its objective and number of steps: accelerated proximal gradient
+    /// descent until the optimality conditions hold to `tolerance`, for `most` steps at most.
     #[must_use]
     pub fn solve(&self, table: &Table, scaling: &Scaling, tolerance: f64, most: usize) -> Alone {
         let terms = self.terms(table, scaling, table.row_count() as f64);
@@ -126,16 +126,16 @@ impl Regression {
     }
 }
 
-/// A solution that was found in one place.
+/// A solution computed in one place.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Alone {
     /// The scaled coefficients.
     pub x: Vec<f64>,
-    /// The objective there.
+    /// The objective at `x`.
     pub objective: f64,
-    /// How far the optimality conditions are from holding.
+    /// The violation of the optimality conditions.
     pub optimality: f64,
-    /// The steps that it took.
+    /// The number of steps.
     pub steps: usize,
 }
 

@@ -1,9 +1,10 @@
-//! How the columns of tables are scaled, by what all nodes' sums and extrema come to.
+//! Scaling of the columns of tables, from sums and extrema over all nodes.
 
-/// A column whose deviation is a smaller share of its largest number does not vary, but for rounding.
+/// The least ratio of deviation to largest number of a column that varies; below it, it is rounding.
 const CONSTANT: f64 = 1e-9;
 
-/// How numbers are scaled before anything is solved: each column to mean 0 and deviation 1 over all nodes, the target to mean 0.
+/// The scaling of numbers before a problem is solved: each column to mean 0 and deviation 1 over all nodes, the target
+/// to mean 0.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Scaling {
     means: Vec<f64>,
@@ -12,13 +13,14 @@ pub struct Scaling {
 }
 
 impl Scaling {
-    /// None at all.
+    /// The identity.
     #[must_use]
     pub fn none(columns: usize) -> Self {
         Self { means: vec![0.0; columns], deviations: vec![1.0; columns], target: 0.0 }
     }
 
-    /// To the means that follow from the [sums](crate::Table::sums) over all nodes, or those divided by any number.
+    /// Centring by the means that follow from the [sums](crate::Table::sums) over all nodes, or from those divided by
+    /// any number.
     #[must_use]
     pub fn centering(sums: &[f64]) -> Self {
         let columns = sums.len().saturating_sub(2);
@@ -26,8 +28,9 @@ impl Scaling {
         Self { means, deviations: vec![1.0; columns], target: sums[columns + 1] / sums[0] }
     }
 
-    /// To the deviations that follow from the [squares](crate::Table::squares) over all nodes and the number of all rows, or those
-    /// divided by any number. A column that does not vary is left as it is: it is zero then.
+    /// Adds the deviations that follow from the [squares](crate::Table::squares) over all nodes and the number of all
+    /// rows, or from those divided by any number. A column that does not vary is not divided: it is zero after
+    /// centring.
     #[must_use]
     pub fn with_deviations(mut self, squares: &[f64], rows: f64) -> Self {
         for ((deviation, square), mean) in self.deviations.iter_mut().zip(squares).zip(&self.means) {
@@ -37,8 +40,8 @@ impl Scaling {
         self
     }
 
-    /// The columns from their least and largest numbers over all nodes, `[columns]` each, to `[lower, upper]`; the target is left
-    /// as it is. A column that does not vary becomes the middle.
+    /// Scaling of the columns from their least and largest numbers over all nodes, `[columns]` each, to
+    /// `[lower, upper]`. The target is unchanged. A column that does not vary becomes the middle.
     #[must_use]
     pub fn to_range(least: &[f64], largest: &[f64], lower: f64, upper: f64) -> Self {
         let deviation = |(least, largest): (&f64, &f64)| {
@@ -53,19 +56,19 @@ impl Scaling {
         Self { means, deviations, target: 0.0 }
     }
 
-    /// What is subtracted from each column, and what it is divided by then, `[columns]` each; the target is left as it is.
+    /// Scaling by a subtrahend and then a divisor for each column, `[columns]` each; the target is unchanged.
     #[must_use]
     pub fn of(means: Vec<f64>, deviations: Vec<f64>) -> Self {
         Self { means, deviations, target: 0.0 }
     }
 
-    /// Whether a column with this least and largest number varies, but for rounding.
+    /// Returns `true` if a column with this least and largest number varies by more than rounding.
     #[must_use]
     pub fn varies(least: f64, largest: f64) -> bool {
         largest - least > CONSTANT * least.abs().max(largest.abs())
     }
 
-    /// The same for the columns, and the target as it is.
+    /// This scaling of the columns, with an unchanged target.
     #[must_use]
     pub fn of_columns_alone(mut self) -> Self {
         self.target = 0.0;
@@ -78,19 +81,19 @@ impl Scaling {
         row.iter().zip(columns).map(|(value, (mean, deviation))| (value - mean) / deviation)
     }
 
-    /// What is subtracted from each column, and what it is divided by then, `[columns]` each.
+    /// The subtrahend and the divisor of each column, `[columns]` each.
     #[must_use]
     pub fn columns(&self) -> (&[f64], &[f64]) {
         (&self.means, &self.deviations)
     }
 
-    /// What is subtracted from the target.
+    /// The subtrahend of the target.
     #[must_use]
     pub fn target(&self) -> f64 {
         self.target
     }
 
-    /// The coefficients and the intercept for numbers as they were before.
+    /// The coefficients and the intercept for unscaled numbers.
     #[must_use]
     pub fn back(&self, x: &[f64]) -> (Vec<f64>, f64) {
         let coefficients: Vec<f64> = x.iter().zip(&self.deviations).map(|(x, deviation)| x / deviation).collect();

@@ -2,13 +2,13 @@
 
 /// A convex function with a gradient that is Lipschitz continuous.
 pub trait Smooth: Send + Sync {
-    /// How many variables it has.
+    /// The number of variables.
     fn dimension(&self) -> usize;
-    /// Its value.
+    /// The value at `x`.
     fn value(&self, x: &[f64]) -> f64;
-    /// Writes its gradient at `x`, `[dimension]`.
+    /// Writes the gradient at `x`, `[dimension]`.
     fn gradient(&self, x: &[f64], gradient: &mut [f64]);
-    /// A Lipschitz constant of the gradient: an upper bound of how fast it changes, so that a step of one over it is safe.
+    /// A Lipschitz constant of the gradient: an upper bound of its rate of change, whose inverse is a safe step size.
     fn smoothness(&self) -> f64;
 }
 
@@ -16,7 +16,7 @@ pub trait Smooth: Send + Sync {
 #[derive(Clone, Debug, PartialEq)]
 pub struct LeastSquares {
     columns: usize,
-    /// Row by row.
+    /// The matrix in row-major order.
     matrix: Vec<f64>,
     target: Vec<f64>,
     ridge: f64,
@@ -24,7 +24,7 @@ pub struct LeastSquares {
 }
 
 impl LeastSquares {
-    /// From a matrix of `columns` columns, row by row, and as many targets as it has rows.
+    /// The term of a matrix of `columns` columns, in row-major order, and one target for each of its rows.
     ///
     /// # Panics
     ///
@@ -36,7 +36,7 @@ impl LeastSquares {
         Self { columns, matrix, target, ridge: 0.0, smoothness }
     }
 
-    /// With so much of the ridge term; none otherwise.
+    /// Sets the weight of the ridge term, which is 0 at first.
     #[must_use]
     pub fn with_ridge(mut self, ridge: f64) -> Self {
         self.smoothness += ridge - self.ridge;
@@ -78,7 +78,7 @@ impl Smooth for LeastSquares {
 pub struct Quadratic {
     /// Not negative.
     pub weight: f64,
-    /// Where it is least.
+    /// The minimiser.
     pub center: Vec<f64>,
 }
 
@@ -87,9 +87,9 @@ pub struct Quadratic {
 pub struct PricedQuadratic {
     /// Not negative.
     pub weight: f64,
-    /// Where the quadratic part is least.
+    /// The minimiser of the quadratic part.
     pub target: f64,
-    /// What each unit of it costs.
+    /// The cost of each unit.
     pub price: f64,
 }
 
@@ -173,7 +173,7 @@ mod tests {
         }
     }
 
-    /// A power iteration from `1 + 0.1 sin(column)` sees the smaller eigenvalue of this matrix alone.
+    /// On this matrix a power iteration from `1 + 0.1 sin(column)` finds only the smaller eigenvalue.
     #[test]
     fn the_lipschitz_constant_is_an_upper_bound_whatever_the_eigenvectors_are() {
         let usual: Vec<f64> = (0..3).map(|at| 1.0 + 0.1 * f64::from(at).sin()).collect();

@@ -1,4 +1,4 @@
-//! All nodes in one process.
+//! Solvers that run all nodes in one process.
 
 use std::collections::BTreeMap;
 
@@ -7,9 +7,9 @@ use crate::{
     NidsNode, Nonsmooth, ProjectedNode, Smooth, SolverNode, optimality,
 };
 
-/// A problem in one place: the least of `smooth + nonsmooth`, by proximal gradient descent with momentum (Beck and Teboulle,
-/// FISTA, 2009) that starts afresh whenever it has gone too far (O'Donoghue and Candes, 2015). Ends when the
-/// [`optimality`] is at most `tolerance`, or after `most` steps; returns the solution and the steps.
+/// Solves a problem in one place: minimises `smooth + nonsmooth` by proximal gradient descent with momentum (Beck and
+/// Teboulle, FISTA, 2009), which restarts after an overshoot (O'Donoghue and Candes, 2015). Ends when the
+/// [`optimality`] is at most `tolerance`, or after `most` steps; returns the solution and the number of steps.
 #[must_use]
 pub fn alone(smooth: &dyn Smooth, nonsmooth: &dyn Nonsmooth, tolerance: f64, most: usize) -> (Vec<f64>, usize) {
     let step = if smooth.smoothness() > 0.0 { 1.0 / smooth.smoothness() } else { 1.0 };
@@ -34,7 +34,7 @@ pub fn alone(smooth: &dyn Smooth, nonsmooth: &dyn Nonsmooth, tolerance: f64, mos
     (x, most)
 }
 
-/// NIDS for so many iterations; returns the solution of each node.
+/// Runs NIDS for `iterations` iterations; returns the solution of each node.
 #[must_use]
 pub fn nids(terms: Vec<ConsensusTerms>, mixing: &Mixing, step: f64, iterations: usize) -> Vec<Vec<f64>> {
     let mut nodes: Vec<NidsNode> = terms.into_iter().map(|terms| NidsNode::new(terms, step)).collect();
@@ -47,13 +47,13 @@ pub fn mixed_iteration(nodes: &mut [impl MixedNode], mixing: &Mixing) {
     iteration(nodes, |messages| (0..messages.len()).map(|node| mixing.mix(node, &messages)).collect());
 }
 
-/// One iteration; `mix` says what each node gets of all messages, such as what it believes their mean to be.
+/// One iteration; `mix` returns each node's mixture of all messages, such as its estimate of their mean.
 pub fn iteration(nodes: &mut [impl MixedNode], mix: impl FnOnce(Vec<Vec<f64>>) -> Vec<Vec<f64>>) {
     let messages = nodes.iter_mut().map(MixedNode::message).collect();
     nodes.iter_mut().zip(mix(messages)).for_each(|(node, mixed)| node.absorb(&mixed));
 }
 
-/// The nodes of a problem over cliques, for [`clique_iteration`]. `cliques` couple nodes by their place in `terms`.
+/// The nodes of a problem over cliques, for [`clique_iteration`]. `cliques` name nodes by their place in `terms`.
 ///
 /// # Panics
 ///
@@ -69,19 +69,19 @@ pub fn clique_nodes(terms: Vec<ConsensusTerms>, cliques: &[CliqueTerm], step: f6
 ///
 /// # Errors
 ///
-/// A node that is named by a clique and is not there.
+/// A node that a clique names and that does not exist.
 pub fn clique_iteration(nodes: &mut [CliqueNode]) -> Result<(), usize> {
     let messages: BTreeMap<usize, CliqueMessage> =
         nodes.iter_mut().enumerate().map(|(node, state)| (node, state.message())).collect();
     nodes.iter_mut().try_for_each(|node| node.absorb(&messages))
 }
 
-/// How far each node of CD-DYS is from the optimum, at these variables with their gradients. `cliques` are those that the nodes
-/// were made with.
+/// The distance of each node of CD-DYS from the optimum, at the variables and gradients in `messages`. `cliques` are
+/// those of which the nodes were made.
 ///
 /// # Errors
 ///
-/// A node that is named by a clique and is not there.
+/// A node that a clique names and that does not exist.
 pub fn clique_optimality(
     nodes: &[CliqueNode],
     cliques: &[CliqueTerm],
@@ -119,15 +119,15 @@ pub fn projected_nodes(smooth: Vec<Box<dyn Smooth>>, cliques: &[CliqueTerm], des
 ///
 /// # Errors
 ///
-/// A node that is named by a clique and is not there.
+/// A node that a clique names and that does not exist.
 pub fn projected_iteration(nodes: &mut [ProjectedNode], step: f64) -> Result<(), usize> {
     let messages: BTreeMap<usize, Vec<f64>> =
         nodes.iter_mut().enumerate().map(|(node, state)| (node, state.message(step))).collect();
     nodes.iter_mut().try_for_each(|node| node.absorb(&messages))
 }
 
-/// The largest step at which CD-DYS converges, exclusive: `2 / (max L_l + max Lh_i / q_i)`, or in the metric of memberships
-/// `2 / (max q_j L_l + max Lh_i)`. `smoothness` are those of the nodes.
+/// The bound below which steps of CD-DYS converge: `2 / (max L_l + max Lh_i / q_i)`, or in the metric of memberships
+/// `2 / (max q_j L_l + max Lh_i)`. `smoothness` are the constants of the nodes.
 #[must_use]
 pub fn largest_clique_step(smoothness: &[f64], cliques: &[CliqueTerm], metric: Metric) -> f64 {
     let memberships = |node: usize| cliques.iter().filter(|clique| clique.members.contains(&node)).count();

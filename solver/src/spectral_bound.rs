@@ -1,4 +1,4 @@
-//! Upper bounds of the largest eigenvalue of `A' A`: what a Lipschitz constant needs to be one. A power iteration gives lower
+//! Upper bounds of the largest eigenvalue of `A' A`, as a Lipschitz constant requires. A power iteration gives lower
 //! bounds, and poor ones where it starts nearly orthogonal to the eigenvector.
 //!
 //! ```text
@@ -7,13 +7,13 @@
 //!
 //! Additions, multiplications, divisions and square roots only: every machine gets the same bits.
 
-/// Squarings after which the bound is no further than 5 % off for `m` up to a million.
+/// The number of squarings after which the bound is at most 5 % above the eigenvalue for `m` up to a million.
 const MOST_SQUARINGS: u32 = 8;
-/// The bound may be larger than the eigenvalue by this share, as far as [`WORK_LIMIT`] lets it.
+/// The ratio of bound to eigenvalue that is accepted, as far as [`WORK_LIMIT`] allows.
 const ENOUGH: f64 = 1.05;
-/// Multiplications, at most: a bound that is further off is taken where more would be needed.
+/// The most multiplications: where more would be needed, a looser bound is taken.
 const WORK_LIMIT: usize = 1_000_000_000;
-/// What rounding may have taken away.
+/// The allowance for rounding.
 const ROUNDING: f64 = 1.0 + 1e-10;
 
 /// An upper bound of the largest eigenvalue of `A' A`, for `A` of so many columns, row by row. At most 5 % above it unless `A`
@@ -25,7 +25,7 @@ pub(crate) fn largest_eigenvalue(columns: usize, matrix: &[f64]) -> f64 {
     if largest == 0.0 || !largest.is_finite() {
         return if largest == 0.0 { 0.0 } else { f64::INFINITY };
     }
-    // Squares of entries up to 1 neither overflow nor vanish all.
+    // Squares of entries up to 1 do not overflow, and not all underflow.
     let scaled: Vec<f64> = matrix.iter().map(|entry| entry / largest).collect();
     let rows = matrix.len() / columns;
     let side = rows.min(columns);
@@ -36,7 +36,7 @@ pub(crate) fn largest_eigenvalue(columns: usize, matrix: &[f64]) -> f64 {
     bound * ROUNDING * largest * largest
 }
 
-/// `A' A`, or `A A'` where that is smaller; row by row.
+/// `A' A`, or `A A'` where that is smaller, in row-major order.
 fn gram(columns: usize, matrix: &[f64]) -> Vec<f64> {
     let rows = matrix.len() / columns;
     let vectors: Vec<Vec<f64>> = if rows <= columns {

@@ -11,18 +11,18 @@ use thiserror::Error;
 
 use crate::{LeastSquares, Scaling};
 
-/// The most columns of a table that are used.
+/// The most columns that are used of a table.
 pub const MAX_COLUMNS: usize = 50_000;
-/// No number of a table is larger: squares and sums stay far from the end of f64.
+/// The largest absolute value in a table: squares and sums stay far from the largest f64.
 const LARGEST: f64 = 1e100;
-/// So much of a text is repeated in an error.
+/// The most characters of a text that an error repeats.
 const SHOWN_CHARS: usize = 40;
-/// So many names of columns are.
+/// The most names of columns that an error lists.
 const SHOWN_NAMES: usize = 20;
 /// The most numbers in a table.
 const MAX_VALUES: usize = 1 << 27;
 
-/// One node's rows: the columns that explain, and the one that is explained.
+/// One node's rows: the explanatory columns, and the target.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Table {
     columns: Vec<String>,
@@ -31,67 +31,67 @@ pub struct Table {
     target: Vec<f64>,
 }
 
-/// Which columns of a table are used.
+/// The columns of a table that are used.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Selection {
-    /// The column that is explained.
+    /// The target column.
     pub target: String,
-    /// Those that explain it; all others if there are none here.
+    /// The explanatory columns; all others if this is empty.
     pub columns: Vec<String>,
 }
 
-/// A table that cannot be used.
+/// Errors of reading a table.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum TableError {
     /// The text cannot be read, or is no table.
     #[error("{0}")]
     Csv(String),
-    /// A name that the first line does not have.
+    /// A name is not in the first line.
     #[error("there is no column `{name}`; the first line has {}", listed(.names))]
     NoColumn {
         /// The name.
         name: String,
-        /// Those that are there.
+        /// The names in the first line.
         names: Vec<String>,
     },
-    /// Two columns have the same name, or a column explains itself.
+    /// Two columns have the same name, or the target is among the explanatory columns.
     #[error("the column `{}` is there twice", cut(.name))]
     Twice {
         /// The name.
         name: String,
     },
-    /// A cell that is no number.
+    /// A cell is not a number.
     #[error("line {line}, column `{}`: `{}` is not a number up to 1e100 in magnitude", cut(.column), cut(.text))]
     NotANumber {
-        /// Counts from 1.
+        /// The line, from 1.
         line: u64,
-        /// Its column.
+        /// The column.
         column: String,
-        /// What is there.
+        /// The text of the cell.
         text: String,
     },
-    /// A cell of the target that is neither label.
+    /// A cell of the target is neither label.
     #[error("line {line}, column `{}`: `{}` is neither `{}` nor `{}`", cut(.column), cut(.text), cut(&.labels[0]), cut(&.labels[1]))]
     NotALabel {
-        /// Counts from 1.
+        /// The line, from 1.
         line: u64,
-        /// The target.
+        /// The target column.
         column: String,
-        /// What is there.
+        /// The text of the cell.
         text: String,
         /// The label that becomes -1, and the one that becomes 1.
         labels: Box<[String; 2]>,
     },
-    /// No row, or no column.
+    /// There is no row, or no column.
     #[error("there is {what} below the names of the columns")]
     Empty {
-        /// What is missing.
+        /// The missing part.
         what: &'static str,
     },
-    /// More than can be worked on.
+    /// A table is too large.
     #[error("{what} are too many; {most} are the most")]
     TooMuch {
-        /// What.
+        /// The parts and their number.
         what: String,
         /// The limit.
         most: usize,
@@ -112,8 +112,8 @@ fn listed(names: &[String]) -> String {
 }
 
 impl Table {
-    /// Reads a table with the names of the columns in its first line, as programs write them: see [`mingle_plaintext::open_table`] for
-    /// packed texts, encodings and what stands between cells.
+    /// Reads a table with the names of the columns in its first line. [`mingle_plaintext::open_table`] handles
+    /// compressed texts, encodings and separators.
     ///
     /// # Errors
     ///
@@ -122,8 +122,8 @@ impl Table {
         Self::read_with(text, selection, number)
     }
 
-    /// The same with a target of two labels: the first becomes -1, the second 1. Labels are compared by value:
-    /// [`mingle_plaintext::class_name`].
+    /// Reads a table as [`read`](Self::read) does, but with a target of two labels: the first becomes -1, the second 1.
+    /// Labels are compared by value: [`mingle_plaintext::class_name`].
     ///
     /// # Errors
     ///
@@ -180,19 +180,19 @@ impl Table {
         Ok(table)
     }
 
-    /// Names of the columns that explain, in their order.
+    /// The names of the explanatory columns, in their order.
     #[must_use]
     pub fn columns(&self) -> &[String] {
         &self.columns
     }
 
-    /// The names of the columns for people: the first of them, where they are many.
+    /// The names of the columns for a message: the first of them, where they are many.
     #[must_use]
     pub fn listed_columns(&self) -> String {
         listed(&self.columns)
     }
 
-    /// How many rows there are.
+    /// The number of rows.
     #[must_use]
     pub fn row_count(&self) -> usize {
         self.target.len()
@@ -203,7 +203,7 @@ impl Table {
         self.values.chunks_exact(self.columns.len()).zip(self.target.iter().copied())
     }
 
-    /// Writes it as CSV; the target is the last column, under this name.
+    /// The table as CSV; the target is the last column, under this name.
     #[must_use]
     pub fn to_csv(&self, target: &str) -> String {
         let mut text = format!("{},{target}\n", self.columns.join(","));
@@ -214,7 +214,7 @@ impl Table {
         text
     }
 
-    /// The same rows in an order that the seed draws.
+    /// The same rows, shuffled by the seed.
     #[must_use]
     pub fn shuffled(&self, seed: u64) -> Self {
         let mut order: Vec<usize> = (0..self.row_count()).collect();
@@ -225,7 +225,7 @@ impl Table {
         Self { columns: self.columns.clone(), values, target }
     }
 
-    /// Every `nodes`-th row, beginning with row `node`: a part of a table that is dealt out.
+    /// Every `nodes`-th row, beginning with row `node`: one node's part of a table.
     #[must_use]
     pub fn dealt(&self, node: usize, nodes: usize) -> Self {
         let (mut values, mut target) = (Vec::new(), Vec::new());
@@ -236,7 +236,7 @@ impl Table {
         Self { columns: self.columns.clone(), values, target }
     }
 
-    /// The rows of another table with the same columns, below those of this one.
+    /// Appends the rows of another table with the same columns.
     ///
     /// # Errors
     ///
@@ -273,7 +273,7 @@ impl Table {
         squares
     }
 
-    /// The least and the largest number of each column, `[columns]` each.
+    /// The least and the largest number of each explanatory column, `[columns]` each.
     #[must_use]
     pub fn extrema(&self) -> (Vec<f64>, Vec<f64>) {
         let columns = self.columns.len();
@@ -305,7 +305,7 @@ fn number(line: u64, column: &str, text: &str) -> Result<f64, TableError> {
 }
 
 impl Selection {
-    /// Where the target is, and where the columns are.
+    /// The index of the target, and those of the explanatory columns.
     fn find(&self, names: &[String]) -> Result<(usize, Vec<usize>), TableError> {
         let mut seen = BTreeSet::new();
         if let Some(twice) = names.iter().find(|name| !seen.insert(name.as_str())) {
@@ -416,7 +416,7 @@ mod tests {
         let table = read(CSV, "answer", &[]).unwrap();
         let centered = Scaling::centering(&table.sums());
         let scaling = centered.clone().with_deviations(&table.squares(&centered), 3.0);
-        // answer = 4 + 2 dose, exactly: with no age in it.
+        // answer = 4 + 2 dose, exactly, without age.
         let function = table.least_squares(&scaling, 1.0);
         let x = [0.0, 2.0 * scaling.columns().1[1]];
         assert!(function.value(&x) < 1e-20);
@@ -453,7 +453,7 @@ mod tests {
         assert_eq!(refused("a,y\n", "y", &[]), "there is no row below the names of the columns");
         assert_eq!(refused("y\n1\n", "y", &[]), "there is no column below the names of the columns");
         assert!(refused("a,y\n1,2,3\n", "y", &[]).contains("line"));
-        // What is no table at all is not repeated whole.
+        // A text that is no table is not repeated whole.
         assert!(refused(&"\0".repeat(100_000), "y", &[]).len() < 200);
         assert!(refused(&"x,".repeat(50_000), "y", &[]).len() < 400);
     }

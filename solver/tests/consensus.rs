@@ -1,4 +1,4 @@
-//! Solvers that should be one and the same are, and they find what they should.
+//! Solvers that should be equivalent are, and they find the solution.
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use mingle_solver::{
@@ -20,7 +20,7 @@ fn memberships(node: usize) -> usize {
     cliques().iter().filter(|clique| clique.contains(&node)).count()
 }
 
-/// Phi as it is defined, with `q_i` and the sums of their inverses.
+/// Phi by its definition, with `q_i` and the sums of their inverses.
 fn phi() -> Mixing {
     let mut dense = vec![vec![0.0; 7]; 7];
     for clique in cliques() {
@@ -60,7 +60,7 @@ fn sparse(smooth: &[LeastSquares]) -> Vec<ConsensusTerms> {
     smooth.iter().map(term).collect()
 }
 
-/// The solution in one place: proximal gradient descent on the sum, long after it stands still.
+/// The solution in one place: proximal gradient descent on the sum, long after it has converged.
 fn in_one_place(smooth: &[LeastSquares]) -> Vec<f64> {
     let step = 1.0 / smooth.iter().map(Smooth::smoothness).sum::<f64>();
     let mut x = vec![0.0; VARIABLES];

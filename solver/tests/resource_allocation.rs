@@ -17,8 +17,8 @@ impl Instance {
         Self(SharedBudgets::random(seed))
     }
 
-    /// The solution from its dual: `x_i = max(0, wish_i + sum of the prices of its budgets)`. The costs of the cliques are constant
-    /// where the budgets hold. One price after the other is set so that its budget holds, until all do.
+    /// The solution from its dual: `x_i = max(0, wish_i + sum of the prices of its budgets)`. The costs of the cliques
+    /// are constant where the budgets hold. The prices are set in turn so that each budget holds, until all do.
     fn reference(&self) -> (Vec<f64>, [f64; 4]) {
         let mut prices = [0.0; 4];
         let x = |prices: &[f64; 4], node: usize| {
@@ -53,7 +53,7 @@ impl Instance {
         ((0..20).map(|node| x(&prices, node)).collect(), prices)
     }
 
-    /// The prices that nodes pay for the budgets, besides what the costs of the cliques make of them.
+    /// The prices of the budgets, less the contributions of the cliques' costs.
     fn found_prices(&self, metric: Metric) -> [f64; 4] {
         let mut nodes = solve::clique_nodes(self.0.terms(), &self.0.cliques, 0.6, metric);
         (0..400).for_each(|_| solve::clique_iteration(&mut nodes).unwrap());
@@ -76,7 +76,8 @@ impl Instance {
         prices
     }
 
-    /// Iterations until the objective is this share off that of the reference, and how far the solution is off much later.
+    /// The number of iterations until the objective is within this share of the reference, and the error of the
+    /// solution much later.
     fn iterations(&self, step: f64, metric: Metric, share: f64) -> (usize, f64) {
         let (reference, _) = self.reference();
         let least = self.0.objective(&reference);
@@ -93,12 +94,12 @@ impl Instance {
     }
 }
 
-/// What all nodes say.
+/// The messages of all nodes.
 fn said(nodes: &mut [CliqueNode]) -> BTreeMap<usize, CliqueMessage> {
     nodes.iter_mut().enumerate().map(|(node, state)| (node, state.message())).collect()
 }
 
-/// In `[0, 1)`.
+/// A uniform number in `[0, 1)`.
 fn uniform(dice: &mut ChaCha8Rng) -> f64 {
     (dice.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
 }
@@ -126,7 +127,7 @@ fn budgets_are_shared_as_the_dual_says_in_both_metrics() {
     assert!(paper <= 62 && recommended < paper && weighted < paper, "{paper} {recommended} {weighted}");
 }
 
-/// The distance from where it settles, after so many iterations with a fixed step.
+/// The distance from the settled point, after so many iterations with a fixed step.
 fn projected(instance: &Instance, descent: Descent, iterations: usize, settled: &[f64]) -> f64 {
     let mut nodes = solve::projected_nodes(instance.0.smooth(), &instance.0.cliques, descent);
     (0..iterations).for_each(|_| solve::projected_iteration(&mut nodes, 0.02).unwrap());
@@ -158,7 +159,7 @@ fn momentum_forwards_helps_projected_descent_and_a_fixed_step_settles_near_the_s
 fn averaged_projection(instance: &Instance, x: &[f64]) -> Vec<f64> {
     let centers = x.iter().map(|&x| Box::new(Quadratic { weight: 1.0, center: vec![x] }) as Box<dyn Smooth>);
     let mut nodes = solve::projected_nodes(centers.collect(), &instance.0.cliques, Descent::Plain);
-    // From zero, a whole step down this gradient is x.
+    // From zero, a step of size 1 down this gradient is x.
     solve::projected_iteration(&mut nodes, 1.0).unwrap();
     nodes.iter().map(|node| node.solution()[0]).collect()
 }
@@ -190,8 +191,8 @@ fn the_prices_of_budgets_are_those_of_the_dual() {
 }
 
 impl Instance {
-    /// The largest violation of the optimality conditions of any node at `x` with these prices, in one place: how far a projected
-    /// gradient step of size 1 along the Lagrangian leads.
+    /// The largest violation of the optimality conditions of any node at `x` with these prices, computed in one place:
+    /// the length of a projected gradient step of size 1 along the Lagrangian.
     fn violation_at(&self, x: &[f64], prices: &[f64]) -> f64 {
         let mut gradient: Vec<f64> = x.iter().zip(&self.0.wishes).map(|(x, wish)| x - wish).collect();
         for (clique, price) in self.0.cliques.iter().zip(prices) {
@@ -201,14 +202,14 @@ impl Instance {
         x.iter().zip(&gradient).map(|(x, gradient)| (x - (x - gradient).max(0.0)).abs()).fold(0.0, f64::max)
     }
 
-    /// By how much a budget is missed.
+    /// The largest violation of a budget.
     fn missed(&self, x: &[f64]) -> f64 {
         let sums = self.0.cliques.iter().map(|clique| clique.members.iter().map(|&node| x[node]).sum::<f64>());
         sums.zip(BUDGETS).map(|(sum, budget)| (sum - budget).abs()).fold(0.0, f64::max)
     }
 
-    /// The same with the prices for which it is least, found without any solver: prices go up or down by steps that shrink, from
-    /// several starts.
+    /// The least violation at `x` over all prices, found without any solver: prices go up or down by steps that shrink,
+    /// from several starts.
     fn true_residual(&self, x: &[f64]) -> f64 {
         let mut dice = ChaCha8Rng::seed_from_u64(3);
         let search = |_| {
@@ -260,9 +261,10 @@ fn the_certificate_is_within_a_factor_of_the_true_residual_at_every_iteration() 
                 println!(
                     "seed {seed}, {metric:?}, {iteration}: {certified:.1e} certified, {truth:.1e} true, {missed:.1e} missed"
                 );
-                // Both say how far the Lagrangian is from stationary, with prices of their own; the search for the best is coarse.
+                // Both measure the distance of the Lagrangian from stationarity, with different prices; the search for
+                // the best is coarse.
                 assert!(certified >= truth / FACTOR, "{certified} {truth}");
-                // What is left altogether: of the conditions, and of the budgets.
+                // The whole residual: of the conditions, and of the budgets.
                 let (certified, truth) = (certified.max(missed), truth.max(missed));
                 assert!(certified <= FACTOR * truth, "{certified} {truth}");
             }
@@ -278,7 +280,7 @@ fn a_solution_that_was_tampered_with_is_caught_though_it_keeps_the_budgets() {
         (0..400).for_each(|_| solve::clique_iteration(&mut nodes).unwrap());
         let honest = said(&mut nodes);
         assert!(certified(&nodes, &instance, &honest) < 1e-9);
-        // Two nodes that are in the last clique and in no other: one gives the other some of what it has.
+        // Two nodes that are in the last clique alone: one gives the other a part of its number.
         for by in [0.5, 0.01, 1e-4] {
             let mut tampered = honest.clone();
             for (node, by) in [(15, by), (16, -by)] {

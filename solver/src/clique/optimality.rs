@@ -1,31 +1,30 @@
-//! What shows that a point solves a problem over cliques: the conditions of Karush, Kuhn and Tucker, with one multiplier for each
-//! constraint.
+//! A certificate that a point solves a problem over cliques: the conditions of Karush, Kuhn and Tucker, with one
+//! multiplier for each constraint.
 //!
-//! A node's variable is a proximal point, so its own subgradients, whatever they are, balance at every iteration: that says
-//! nothing of the point. The point is optimal when the subgradients that the members of a clique take for its constraint are
-//! those of *one* element of the constraint's normal cone: all the same for a budget, summing to zero where all are to be equal.
-//! So each member says which it takes, all take what of these is in the normal cone, and measure what is left with that.
+//! A node's variable is a proximal point, so its own subgradients balance at every iteration, at any point. The point
+//! is optimal when the subgradients that the members of a clique take for its constraint are those of *one* element of
+//! the constraint's normal cone: all equal for a budget, with sum zero where all variables are to be equal. So each
+//! member publishes its subgradient, all project these onto the normal cone, and measure the residual with the result.
 
 use std::collections::BTreeMap;
 
 use super::{CliqueCopy, CliqueMessage, CliqueNode, Constraint};
 
-/// How far a node of a problem over cliques is from the optimum.
+/// The distance of a node of a problem over cliques from the optimum.
 #[derive(Clone, Debug, PartialEq)]
 pub struct CliqueOptimality {
-    /// How far from the stationary points of the Lagrangian, in the units of a gradient: the length of a projected gradient step
-    /// of size 1, with the multipliers that the members of its cliques agree on.
+    /// The distance from the stationary points of the Lagrangian, in the units of a gradient: the length of a projected
+    /// gradient step of size 1, with the multipliers that the members of its cliques agree on.
     pub stationarity: f64,
-    /// By how much a constraint of its cliques is violated.
+    /// The largest violation of a constraint of its cliques.
     pub violation: f64,
-    /// For each of its cliques: by how much the least cost of all would grow for each unit that the clique had more; zero
-    /// without a budget.
+    /// For each of its cliques, the growth of the least total cost per unit of its budget; zero without a budget.
     pub prices: Vec<f64>,
 }
 
 impl CliqueNode {
-    /// Which subgradient of its constraint this node takes for each of its cliques, `[clique][component]`: what its members have
-    /// to know for [`optimality`](Self::optimality).
+    /// The subgradients of the constraints of its cliques that this node takes, `[clique][component]`. Members of the
+    /// cliques need them for [`optimality`](Self::optimality).
     ///
     /// # Errors
     ///
@@ -35,7 +34,7 @@ impl CliqueNode {
         Ok(self.cliques.iter().map(|copy| self.multiplier(copy, messages)).collect())
     }
 
-    /// `(v - x) / (alpha weight)`, where `v` is what the proximal operator of the constraint is applied to.
+    /// `(v - x) / (alpha weight)`, where `v` is the argument of the constraint's proximal operator.
     fn multiplier(&self, copy: &CliqueCopy, messages: &BTreeMap<usize, CliqueMessage>) -> Vec<f64> {
         let (weights, divisors) = copy.scales(self.metric);
         let said = copy.said(messages);
@@ -48,10 +47,10 @@ impl CliqueNode {
         (0..said[own].x.len()).map(of).collect()
     }
 
-    /// How far this node is from the optimum, where all members of its cliques are where they last said.
+    /// The distance of this node from the optimum, with all members of its cliques at their last messages.
     ///
-    /// `multipliers` are what the members of each of its cliques take, `[clique][member][component]`, in the order of its cliques and
-    /// of their members.
+    /// `multipliers` are those of the members of each of its cliques, `[clique][member][component]`, in the order of
+    /// its cliques and of their members.
     ///
     /// # Errors
     ///
@@ -74,12 +73,12 @@ impl CliqueNode {
             }
             self.add_clique(copy, messages, taken, &mut gradient, &mut result);
         }
-        // In the units of a gradient, whatever the step.
+        // A step size of 1 gives the units of a gradient, whatever the solver's step.
         result.stationarity = self.local.optimality(x, &gradient, 1.0);
         Ok(result)
     }
 
-    /// Adds a clique's part of the Lagrangian's gradient, and what it violates.
+    /// Adds a clique's part of the Lagrangian's gradient, its violation and its price.
     fn add_clique(
         &self,
         copy: &CliqueCopy,
