@@ -1,21 +1,21 @@
-//! How much privacy a peer has spent, and whether another change may leave it.
+//! The privacy that a peer has spent, and the budget for further changes.
 
 use serde::{Deserialize, Serialize};
 
 use crate::rdp_accountant::RdpAccountant;
 use crate::settings::PrivacySettings;
 
-/// Runs of different noise that are kept apart, at most.
+/// The most different noises, of separate runs, that are counted apart.
 const MOST_NOISES: usize = 1_024;
 
-/// Changes that were released, by their noise: all that a peer has ever given away of its data.
+/// Released changes by their noise: everything that a peer has ever released of its data.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Vec<Noised>", into = "Vec<Noised>")]
 pub struct NoisedChanges {
     parts: Vec<Noised>,
 }
 
-/// So many changes with this noise multiplier.
+/// The number of changes with this noise multiplier.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Noised {
@@ -44,12 +44,12 @@ impl From<NoisedChanges> for Vec<Noised> {
 }
 
 impl NoisedChanges {
-    /// How many they are.
+    /// The number of changes.
     pub fn count(&self) -> u64 {
         self.parts.iter().fold(0, |sum, part| sum.saturating_add(part.changes))
     }
 
-    /// These and `more` with this noise.
+    /// These changes and `more` with this noise.
     fn with(&self, noise: f64, more: u64) -> Self {
         let mut parts = self.parts.clone();
         match parts.iter_mut().find(|part| part.noise.to_bits() == noise.to_bits()) {
@@ -66,51 +66,52 @@ impl NoisedChanges {
     }
 }
 
-/// What a peer may still give away.
+/// The remaining privacy budget of a peer.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PrivacyBudget {
     settings: PrivacySettings,
     changes: NoisedChanges,
 }
 
-/// How much privacy is spent.
+/// The privacy spent so far.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PrivacySpending {
-    /// How changes are clipped and noised, and what all of them may cost.
+    /// The clipping and noise of changes, and the largest cost of all of them.
     #[serde(flatten)]
     pub settings: PrivacySettings,
-    /// Changes that were noised and may have been seen by others, of this run and those before in the same home.
+    /// The number of changes that were noised and may have been seen by others, in this run and those before in the
+    /// same home.
     pub changes: u64,
-    /// What they cost together at the delta of the settings.
+    /// Their total cost at the delta of the settings.
     pub epsilon: f64,
-    /// So many more fit below the maximum.
+    /// The number of further changes below the maximum.
     pub changes_left: u64,
-    /// Nothing more may be released: this peer takes no local steps any more.
+    /// Set when nothing more may be released: this peer takes no further local steps.
     pub is_spent: bool,
 }
 
 impl PrivacyBudget {
-    /// The budget of a peer that has released `changes` before.
+    /// The budget of a peer that has already released `changes`.
     pub fn new(settings: PrivacySettings, changes: NoisedChanges) -> Self {
         Self { settings, changes }
     }
 
-    /// How changes are clipped and noised.
+    /// The clipping and noise of changes.
     pub fn settings(&self) -> &PrivacySettings {
         &self.settings
     }
 
-    /// What was released.
+    /// The released changes.
     pub fn changes(&self) -> &NoisedChanges {
         &self.changes
     }
 
-    /// The budget once another change is released; `None` where that would cost more than the maximum.
+    /// The budget after the release of another change; `None` where that would cost more than the maximum.
     pub fn next(&self) -> Option<Self> {
         self.allows(1).then(|| Self { settings: self.settings, changes: self.changes.with(self.settings.noise(), 1) })
     }
 
-    /// Where this peer stands.
+    /// The present spending of this peer.
     pub fn spending(&self) -> PrivacySpending {
         let changes_left = self.changes_left();
         PrivacySpending {
@@ -125,13 +126,13 @@ impl PrivacyBudget {
     fn allows(&self, more: u64) -> bool {
         let after = self.changes.with(self.settings.noise(), more);
         let has_room = after.parts.len() <= MOST_NOISES && self.changes.count().checked_add(more).is_some();
-        // Not for NaN.
+        // False for NaN.
         has_room && after.epsilon(self.settings.delta()) <= self.settings.epsilon_max()
     }
 
     /// The largest number of changes that is allowed; epsilon grows with it.
     fn changes_left(&self) -> u64 {
-        /// More are never made: a change each microsecond for a century.
+        /// An upper limit that is never reached: a change each microsecond for a century.
         const MOST: u64 = 1 << 52;
         let (mut allowed, mut refused) = (0, MOST);
         while refused - allowed > 1 {

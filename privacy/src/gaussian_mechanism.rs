@@ -7,31 +7,31 @@
 //!   u  ->  u min(1, C / |u|)  +  N(0, (sigma C)^2 I)
 //! ```
 //!
-//! Everything is computed in f64 and rounded to f32 once, in the end: that drops 29 of the 53 bits in which sums of
-//! floating-point noise give away what they were made of (Mironov, CCS 2012).
+//! Everything is computed in f64 and rounded to f32 once, at the end: that drops 29 of the 53 bits in which sums of
+//! floating-point noise reveal their terms (Mironov, CCS 2012).
 
 use rand::{CryptoRng, Rng, RngExt};
 use rand_distr::StandardNormal;
 
 /// Clips `change` to the norm `clip` and adds noise of standard deviation `noise_multiplier * clip` to each coordinate.
 ///
-/// A change with a number that is not finite has no direction that could be kept: it counts as zero, and only noise is left.
-/// The generator is one that nobody else can predict: whoever knows it subtracts the noise.
+/// A change with a value that is not finite has no direction that could be kept: it counts as zero, and only noise is
+/// left. The generator must be unpredictable to others: with its state the noise can be subtracted.
 ///
-/// Returns the norm that the change had. One pass to measure, one to write.
+/// Returns the norm of the change before clipping. One pass to measure, one to write.
 pub fn clip_and_noise(change: &mut [f32], clip: f64, noise_multiplier: f64, rng: &mut impl CryptoRng) -> f64 {
     let norm = norm(change);
     let scale = if norm.is_finite() { (clip / norm).min(1.0) } else { 0.0 };
     let deviation = noise_multiplier * clip;
     for value in change {
-        // Zero times infinity is no number.
+        // Zero times an infinite value would be NaN.
         let clipped = if scale > 0.0 { f64::from(*value) * scale } else { 0.0 };
         *value = (clipped + deviation * standard_normal(rng)) as f32;
     }
     norm
 }
 
-/// The L2 norm; infinite or not a number where a coordinate is.
+/// The L2 norm; infinite or NaN where a coordinate is.
 fn norm(change: &[f32]) -> f64 {
     change.iter().map(|value| f64::from(*value) * f64::from(*value)).sum::<f64>().sqrt()
 }

@@ -1,8 +1,8 @@
-//! Differential privacy of the changes that a peer gives to others.
+//! Differential privacy of the changes that a peer sends to others.
 //!
 //! - [`gaussian_mechanism`] clips a change to a norm and adds Gaussian noise.
-//! - [`rdp_accountant`] says what a number of such changes costs, as (epsilon, delta).
-//! - [`PrivacyBudget`] holds a peer to a maximum of that, over all its runs.
+//! - [`rdp_accountant`] computes the cost of a number of such changes, as (epsilon, delta).
+//! - [`PrivacyBudget`] limits that cost for a peer, over all its runs.
 //!
 //! ```
 //! use mingle_privacy::{NoisedChanges, PrivacyBudget, PrivacySettings};

@@ -1,20 +1,21 @@
-//! Where the randomness of noise comes from.
+//! The source of the noise's randomness.
 
 use rand_chacha::ChaCha20Rng;
 use rand_chacha::rand_core::SeedableRng;
 
-/// A generator for each change: the stream cipher ChaCha20 under a key that is used once.
+/// A source with a generator for each change: the stream cipher ChaCha20 under a key that is used once.
 ///
-/// The key is the operating system's. It is drawn anew for every change, so that a machine that is copied or set back while
-/// it runs adds no noise twice: the difference of two changes under the same noise has none.
+/// The key comes from the operating system. It is drawn anew for every change, so that a machine that is copied or
+/// rolled back while it runs adds no noise twice: the difference of two changes under the same noise contains none.
 #[derive(Clone, Debug, Default)]
 pub struct NoiseSource {
-    /// The next key, where keys are known.
+    /// The seed of the next key, for a source with known keys.
     known: Option<u64>,
 }
 
 impl NoiseSource {
-    /// Keys that follow from `seed`: the same noise for the same seed, for simulations and tests. It protects nothing.
+    /// A source with keys that follow from `seed`: the same noise for the same seed, for simulations and tests. It
+    /// protects nothing.
     pub fn known(seed: u64) -> Self {
         Self { known: Some(seed) }
     }
@@ -22,7 +23,7 @@ impl NoiseSource {
     /// The generator for one change.
     ///
     /// # Errors
-    /// The operating system has no randomness to give.
+    /// The operating system has no randomness available.
     pub fn generator(&mut self) -> Result<ChaCha20Rng, getrandom::Error> {
         if let Some(seed) = &mut self.known {
             let generator = ChaCha20Rng::seed_from_u64(*seed);

@@ -1,8 +1,8 @@
-//! What Gaussian mechanisms cost together, by Rényi differential privacy (RDP).
+//! The total cost of Gaussian mechanisms, by Rényi differential privacy (RDP).
 //!
-//! A mechanism is (alpha, rho)-RDP if the Rényi divergence of order alpha between what it says of neighbouring inputs is at
-//! most rho. Rényi divergences of mechanisms that follow one another add up, order by order, even where each sees what came
-//! of those before; the sum becomes an (epsilon, delta) at the end.
+//! A mechanism is (alpha, rho)-RDP if the Rényi divergence of order alpha between its outputs on neighbouring inputs is
+//! at most rho. Rényi divergences of successive mechanisms add up, order by order, even where each depends on the
+//! outputs of those before. The sum is converted to an (epsilon, delta) at the end.
 //!
 //! - Gaussian mechanism: Mironov, Rényi differential privacy, CSF 2017 (arXiv:1702.07476), corollary 3.
 //! - Sampled Gaussian mechanism: Mironov, Talwar and Zhang, arXiv:1908.10530, section 3.3.
@@ -13,7 +13,7 @@
 
 use std::f64::consts::{LN_2, PI, SQRT_2};
 
-/// Terms of the series of a fractional order, at most; an order that needs more is left out.
+/// The most terms of the series of a fractional order; an order that needs more is left out.
 const MOST_TERMS: u32 = 1_000;
 
 /// The orders alpha: 1.1 to 10.9 by tenths, 11 to 63, and four large ones.
@@ -22,21 +22,22 @@ fn orders() -> impl Iterator<Item = f64> {
     tenths.chain((11..64).map(f64::from)).chain([128.0, 256.0, 512.0, 1024.0])
 }
 
-/// The Rényi divergences of everything that was released so far.
+/// The Rényi divergences of all releases so far.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct RdpAccountant {
-    /// By order; empty while nothing was released.
+    /// The divergences by order; empty while nothing was released.
     rdp: Vec<f64>,
 }
 
 impl RdpAccountant {
-    /// Adds `steps` Gaussian mechanisms whose noise has `noise_multiplier` times the standard deviation of the sensitivity.
+    /// Adds `steps` Gaussian mechanisms whose noise has a standard deviation of `noise_multiplier` times the
+    /// sensitivity.
     pub fn compose_gaussian(&mut self, noise_multiplier: f64, steps: u64) {
         self.compose(steps, |alpha| alpha / (2.0 * noise_multiplier * noise_multiplier));
     }
 
-    /// Adds `steps` Gaussian mechanisms each of which sees the participation that is protected with probability
-    /// `sampling_probability`, independently (Poisson sampling), and nobody learns when.
+    /// Adds `steps` Gaussian mechanisms that each include the protected participation with probability
+    /// `sampling_probability`, independently (Poisson sampling), and do not reveal whether they do.
     ///
     /// A peer of Mingle takes part in every round, which is a probability of 1.
     pub fn compose_sampled_gaussian(&mut self, sampling_probability: f64, noise_multiplier: f64, steps: u64) {
@@ -58,13 +59,13 @@ impl RdpAccountant {
         }
     }
 
-    /// The epsilon for this `delta`: 0 where nothing was released, infinite where there was no noise to speak of.
+    /// The epsilon for this `delta`: 0 where nothing was released, infinite where the noise was too small to bound it.
     pub fn epsilon(&self, delta: f64) -> f64 {
         if self.rdp.is_empty() {
             return 0.0;
         }
         let epsilons = self.rdp.iter().zip(orders()).map(|(&rdp, alpha)| epsilon_of_order(alpha, rdp, delta));
-        // An order that came out as no number says nothing.
+        // An order whose epsilon is NaN gives no bound.
         epsilons.filter(|epsilon| !epsilon.is_nan()).fold(f64::INFINITY, f64::min).max(0.0)
     }
 }
@@ -95,8 +96,9 @@ fn ln_moment_of_whole(q: f64, sigma: f64, alpha: f64) -> f64 {
     sum
 }
 
-/// The same for an alpha that is no whole number: two series, one for each side of the point where sampled and other noise are
-/// equally likely. Binomial coefficients beyond alpha alternate in sign; adding their magnitudes makes this an upper bound.
+/// The logarithm of the moment for an alpha that is no whole number: two series, one for each side of the point where
+/// sampled and other noise are equally likely. Binomial coefficients beyond alpha alternate in sign; adding their
+/// magnitudes makes this an upper bound.
 fn ln_moment_of_fraction(q: f64, sigma: f64, alpha: f64) -> f64 {
     let middle = sigma * sigma * (1.0 / q - 1.0).ln() + 0.5;
     let tail = |x: f64| ln_erfc(x / (SQRT_2 * sigma)) - LN_2;
@@ -127,9 +129,9 @@ fn ln_add(a: f64, b: f64) -> f64 {
     if small == f64::NEG_INFINITY { large } else { large + (small - large).exp().ln_1p() }
 }
 
-/// ln erfc(x), also where erfc(x) is smaller than any number.
+/// ln erfc(x), also where erfc(x) underflows.
 fn ln_erfc(x: f64) -> f64 {
-    /// From here on the series below is exact to 1e-11.
+    /// The argument from which the series below is exact to 1e-11.
     const FAR: f64 = 20.0;
     if x < FAR {
         return libm::erfc(x).ln();
@@ -181,8 +183,8 @@ mod tests {
         assert!(sum > epsilon(2.0, 10, 1e-5) && sum < epsilon(2.0, 50, 1e-5));
     }
 
-    /// The bound is no lower than the truth: delta(epsilon) of one Gaussian mechanism is known exactly (Balle and Wang,
-    /// ICML 2018, theorem 8), and `steps` of them are one with noise / sqrt(steps).
+    /// Checks that the bound is above the exact cost: delta(epsilon) of one Gaussian mechanism is known exactly (Balle
+    /// and Wang, ICML 2018, theorem 8), and `steps` of them are one with noise / sqrt(steps).
     #[test]
     fn the_bound_is_above_the_exact_cost_and_not_far_above() {
         let normal = |x: f64| 0.5 * libm::erfc(-x / SQRT_2);

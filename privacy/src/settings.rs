@@ -1,18 +1,18 @@
-//! How changes are clipped and noised, and how far that may go.
+//! The clipping and noise of changes, and the privacy budget.
 
 use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-/// The delta of a peer that names none.
+/// The delta of a peer whose settings name none.
 pub const DEFAULT_DELTA: f64 = 1e-5;
 
-/// No clip, noise or epsilon is larger: what goes beyond is a slip of the finger.
+/// The largest clip, noise or epsilon: larger values are typing errors.
 const LARGEST: f64 = 1e6;
-/// No clip or noise is smaller.
+/// The smallest clip or noise.
 const SMALLEST: f64 = 1e-6;
 
-/// How changes are clipped and noised, and how much privacy may be spent. All peers of a swarm have the same.
+/// The clipping and noise of changes, and the privacy that may be spent. All peers of a swarm have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "Unchecked")]
 pub struct PrivacySettings {
@@ -22,33 +22,33 @@ pub struct PrivacySettings {
     delta: f64,
 }
 
-/// Settings that no mechanism can have.
+/// Errors of making settings.
 #[derive(Clone, Copy, Debug, PartialEq, thiserror::Error)]
 pub enum SettingsError {
-    /// The clip is no length.
+    /// The clip is out of bounds.
     #[error("the clip is {0}: it must be between {SMALLEST} and {LARGEST}")]
     Clip(f64),
-    /// The noise multiplier is none.
+    /// The noise multiplier is out of bounds.
     #[error("the noise is {0}: it must be between {SMALLEST} and {LARGEST} times the clip")]
     Noise(f64),
-    /// The maximum is no epsilon.
+    /// The maximum of epsilon is out of bounds.
     #[error("the largest epsilon is {0}: it must be above 0, and {LARGEST} at most")]
     EpsilonMax(f64),
-    /// Delta is no probability that promises anything.
+    /// Delta is not between 0 and 1.
     #[error("delta is {0}: it must be above 0 and below 1, and far below 1 / peers to mean anything")]
     Delta(f64),
-    /// Nothing may ever be released.
+    /// One change would exceed the maximum, so that nothing could ever be released.
     #[error(
         "one change with noise {noise} costs epsilon {epsilon:.3} at delta {delta}, more than the largest of {epsilon_max}"
     )]
     NotEvenOne {
         /// The noise multiplier.
         noise: f64,
-        /// What one change costs.
+        /// The epsilon of one change.
         epsilon: f64,
-        /// At this delta.
+        /// The delta of that epsilon.
         delta: f64,
-        /// What all may cost.
+        /// The largest total epsilon.
         epsilon_max: f64,
     },
 }
@@ -70,8 +70,8 @@ impl TryFrom<Unchecked> for PrivacySettings {
 }
 
 impl PrivacySettings {
-    /// Changes clipped to the norm `clip`, noise of `noise * clip` on each coordinate, and as many of them as cost no more
-    /// than `epsilon_max` at `delta`.
+    /// Settings for changes clipped to the norm `clip`, with noise of `noise * clip` on each coordinate, and as many of
+    /// them as cost no more than `epsilon_max` at `delta`.
     ///
     /// # Errors
     /// A number that is not finite or out of bounds, or a maximum that one change would exceed.
@@ -83,7 +83,7 @@ impl PrivacySettings {
         if !is_size(noise) {
             return Err(SettingsError::Noise(noise));
         }
-        // Also for NaN.
+        // Also refuses NaN.
         if !(epsilon_max > 0.0 && epsilon_max <= LARGEST) {
             return Err(SettingsError::EpsilonMax(epsilon_max));
         }
@@ -103,29 +103,29 @@ impl PrivacySettings {
         self.clip
     }
 
-    /// The standard deviation of the noise on each coordinate, over the clip.
+    /// The standard deviation of the noise on each coordinate, divided by the clip.
     pub fn noise(&self) -> f64 {
         self.noise
     }
 
-    /// What all changes together may cost.
+    /// The largest total epsilon of all changes.
     pub fn epsilon_max(&self) -> f64 {
         self.epsilon_max
     }
 
-    /// The probability at which epsilon is told.
+    /// The delta at which epsilon is computed.
     pub fn delta(&self) -> f64 {
         self.delta
     }
 
-    /// What so many changes cost.
+    /// The epsilon of this number of changes.
     pub fn epsilon_of(&self, changes: u64) -> f64 {
         let mut accountant = crate::rdp_accountant::RdpAccountant::default();
         accountant.compose_gaussian(self.noise, changes);
         accountant.epsilon(self.delta)
     }
 
-    /// The first difference to other settings, in words with "here" and "there".
+    /// The first difference from other settings, described with "here" and "there".
     pub fn difference(&self, there: &Self) -> Option<String> {
         let pairs = [
             ("the clip of differential privacy", self.clip, there.clip),
@@ -137,7 +137,7 @@ impl PrivacySettings {
         differing.next().map(|(what, here, there)| format!("{what} is {here} here and {there} there"))
     }
 
-    /// The first difference between settings that may be missing.
+    /// The first difference between settings either of which may be absent.
     pub fn difference_of(here: Option<&Self>, there: Option<&Self>) -> Option<String> {
         match (here, there) {
             (None, None) => None,

@@ -1,4 +1,4 @@
-//! The accountant beside dp-accounting, whose figures are stored in `data/`.
+//! The accountant compared with dp-accounting, whose figures are stored in `data/`.
 
 use mingle_privacy::rdp_accountant::RdpAccountant;
 
