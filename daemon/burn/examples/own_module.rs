@@ -1,4 +1,4 @@
-//! A module of one's own on three peers in one process: each sees a third of the points, and all learn the whole spiral.
+//! Your own module on three peers in one process: each has a third of the points, and all learn the whole spiral.
 //! Run it with: cargo run --release -p mingle-burn --example own_module
 use burn::module::Module;
 use burn::nn::loss::CrossEntropyLossConfig;
@@ -14,7 +14,7 @@ use mingle_planner::{DesignOptions, Method, Topology, design};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Points `[batch, 2]`, and which spiral each is on, `[batch]`.
+/// Points `[batch, 2]`, and the number of their spiral, `[batch]`.
 type Batch = (Tensor<2>, Tensor<1, Int>);
 
 #[derive(Module, Debug)]
@@ -34,7 +34,7 @@ impl Net {
     }
 }
 
-/// Points of two spirals with `share` of the way from the middle, and which spiral each is on.
+/// Points of two spirals with `share` of the way from the middle, and the number of their spiral.
 fn points(count: usize, share: std::ops::Range<f32>, generator: &mut ChaCha8Rng) -> (Vec<f32>, Vec<i32>) {
     let mut all = (Vec::new(), Vec::new());
     for index in 0..count {
@@ -52,7 +52,7 @@ fn tensors((points, classes): (Vec<f32>, Vec<i32>), device: &Device) -> Batch {
     (points, Tensor::from_data(TensorData::new(classes, [count]), device))
 }
 
-/// The training of the peer that sees this third of the spirals.
+/// The trainer of the peer that has this third of the spirals.
 fn training(third: usize) -> Result<BurnTrainer<Net, Batch>, Box<dyn std::error::Error>> {
     let device = Device::flex().autodiff();
     let mut generator = ChaCha8Rng::seed_from_u64(third as u64);

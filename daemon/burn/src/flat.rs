@@ -1,38 +1,38 @@
-//! The tensors of a module as one flat vector, and back: those that are exchanged, by their dotted paths.
+//! The exchanged tensors of a module as one flat vector, and back, selected by their dotted paths.
 
 use burn::Tensor;
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::tensor::TensorData;
 use mingle_peer::training::Layout;
 
-/// Says by its path whether a tensor is exchanged.
+/// A filter that selects exchanged tensors by their dotted paths.
 pub(crate) type Filter = Box<dyn Fn(&str) -> bool + Send>;
 
-/// The tensors of `module` that are exchanged, in the order of its fields.
+/// The layout of the exchanged tensors of `module`, in the order of its fields.
 pub(crate) fn layout_of<M: Module>(module: &M, filter: &Filter) -> Layout {
     let mut names = Names { path: Vec::new(), filter, tensors: Vec::new() };
     module.visit(&mut names);
     Layout::new(names.tensors)
 }
 
-/// Copies them out of the module.
+/// Copies the exchanged tensors out of the module into one vector.
 ///
 /// # Errors
-/// The words of a device that fails.
+/// The error text of the device.
 pub(crate) fn flatten<M: Module>(module: &M, filter: &Filter, dimension: usize) -> Result<Vec<f32>, String> {
     let mut reader = Reader { path: Vec::new(), filter, flat: Vec::with_capacity(dimension), failure: None };
     module.visit(&mut reader);
     reader.failure.map_or(Ok(reader.flat), Err)
 }
 
-/// The module with these values in their place. What requires gradients still does; identities, to which optimizers tie their
-/// states, are kept.
+/// The module with its exchanged tensors replaced by these values. Tensors that require gradients still do; identities,
+/// to which optimizers tie their states, are kept.
 pub(crate) fn fill<M: Module>(module: M, filter: &Filter, flat: &[f32]) -> M {
     module.map(&mut Filler { path: Vec::new(), filter, rest: flat })
 }
 
-/// The module with parameters that are known by their place, from 1: what an optimizer keeps of them can then be found again by
-/// another process.
+/// The module with parameters numbered by their place, from 1, so that another process can match the optimizer's state
+/// to them.
 pub(crate) fn number<M: Module>(module: M) -> M {
     module.map(&mut Numbering { last: 0 })
 }

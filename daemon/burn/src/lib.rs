@@ -1,5 +1,5 @@
-//! Your own [burn] module on a peer: a [`BurnTrainer`] is the local training of a module, an optimizer, a stream of batches and
-//! a loss.
+//! Training of your own [burn] module on a peer: a [`BurnTrainer`] combines a module, an optimizer, a stream of batches
+//! and a loss.
 //!
 //! ```
 //! use burn::Tensor;
@@ -26,7 +26,8 @@
 //! # Ok::<(), mingle_burn::BurnError>(())
 //! ```
 //!
-//! Give it to `mingle_peer::Peer::builder(home).training(trainer)`: `examples/own_module.rs` is three peers in one process.
+//! Pass it to `mingle_peer::Peer::builder(home).training(trainer)`; `examples/own_module.rs` runs three peers in one
+//! process.
 //!
 //! [burn]: https://burn.dev
 

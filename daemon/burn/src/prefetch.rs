@@ -1,14 +1,14 @@
-//! Batches that are made while others are trained on.
+//! Batches made in advance, while others are trained on.
 
 use std::sync::mpsc::sync_channel;
 
-/// Batches that wait.
+/// The number of batches made in advance.
 const AHEAD: usize = 2;
 
-/// An endless stream of batches, made on a thread of its own two batches ahead.
+/// An endless stream of batches, made on a separate thread two batches ahead.
 ///
-/// `epoch` is called again and again; it hands each batch of an epoch to the function that it gets, and returns once that says
-/// `false`: nobody wants more. A loader of burn, whose iterator borrows the loader, becomes a stream so:
+/// `epoch` is called repeatedly. It passes each batch of an epoch to its argument, and returns once that returns
+/// `false`: the stream was dropped. A loader of burn, whose iterator borrows the loader, becomes a stream as follows:
 ///
 /// ```ignore
 /// let batches = prefetch(move |take| loader.iter().map_while(Result::ok).all(|batch| take(batch)));

@@ -1,4 +1,4 @@
-//! A module of burn, its optimizer and its batches as the local training of a peer.
+//! A trainer of burn modules: module, optimizer and batches as the local training of a peer.
 
 use std::fmt;
 
@@ -10,21 +10,21 @@ use mingle_peer::training::{Budget, Evaluation, Facts, Layout, LocalTraining, Pa
 
 use crate::flat::{self, Filter};
 
-/// The record of an optimizer has a head, and names and aligns its tensors.
+/// Room for the head of the optimizer's record, and for names and alignment of its tensors.
 const RECORD_HEAD: usize = 48 << 10;
 
 /// The loss of a batch, `[1]`.
 type Loss<M, B> = Box<dyn FnMut(&M, B) -> Tensor<1> + Send>;
 
-/// Measures a module on samples that nobody trains on.
+/// An evaluation of a module on held-out samples.
 type Evaluate<M> = Box<dyn FnMut(&M, &Patience) -> Evaluation + Send>;
 
 /// The training of a burn module on one peer's batches.
 ///
-/// In each round the module gets the peer's vector, takes the local steps that the plan wants, one batch each, and the change
-/// goes to the swarm. All float tensors of the module are exchanged, running statistics of normalisations among them, in the order
-/// of its fields; [`exchanging`](Self::exchanging) leaves some out. Whole numbers and flags stay where they are. All peers begin with
-/// the module of the founder, so initial weights may be random.
+/// In each round the module takes the peer's vector and the local steps that the plan asks for, one batch each, and the
+/// change goes to the swarm. All float tensors of the module are exchanged, running statistics of normalisations among
+/// them, in the order of its fields; [`exchanging`](Self::exchanging) leaves some out. Integer and boolean tensors are
+/// not exchanged. All peers begin with the module of the founder, so initial weights may be random.
 pub struct BurnTrainer<M, B> {
     module: M,
     layout: Layout,
@@ -34,14 +34,15 @@ pub struct BurnTrainer<M, B> {
     batches: Box<dyn Iterator<Item = B> + Send>,
     loss: Loss<M, B>,
     evaluate: Option<Evaluate<M>>,
-    /// Vectors that the optimizer keeps over restarts.
+    /// The number of vectors in the optimizer's state, which is kept over restarts; 0 to keep none.
     kept_vectors: usize,
     facts: Facts,
 }
 
 impl<M: Module, B> BurnTrainer<M, B> {
-    /// The training of `module`, which is on an autodiff device, by `optimizer` with a step size: `loss` is that of a batch, `[1]`,
-    /// and `batches` do not end ([`prefetch`](crate::prefetch()) makes such a stream of a loader).
+    /// A trainer of `module`, which is on an autodiff device, by `optimizer` with a constant step size. `loss` returns
+    /// the loss of a batch, `[1]`, and `batches` do not end ([`prefetch`](crate::prefetch()) makes such a stream of a
+    /// loader).
     ///
     /// # Errors
     /// [`BurnError::NoTensor`] for a module without float tensors, [`BurnError::NoGradients`] where it is on a device without
@@ -77,40 +78,40 @@ impl<M: Module, B> BurnTrainer<M, B> {
         })
     }
 
-    /// Measures models by `evaluate`, which gets the module as it is in use, without gradients.
+    /// Evaluates models by `evaluate`, which receives the module in inference mode, without gradients.
     #[must_use]
     pub fn evaluating(mut self, evaluate: impl FnMut(&M, &Patience) -> Evaluation + Send + 'static) -> Self {
         self.evaluate = Some(Box::new(evaluate));
         self
     }
 
-    /// Exchanges only the tensors whose dotted path, such as `encoder.0.weight`, is one that `wanted` says yes to. The others stay
-    /// this peer's own; all peers need the same.
+    /// Exchanges only the tensors for whose dotted path, such as `encoder.0.weight`, `wanted` returns `true`. The
+    /// others stay local to this peer. All peers must exchange the same.
     ///
     /// # Errors
-    /// [`BurnError::NoTensor`] where nothing is left.
+    /// [`BurnError::NoTensor`] where no tensor is selected.
     pub fn exchanging(mut self, wanted: impl Fn(&str) -> bool + Send + 'static) -> Result<Self, BurnError> {
         self.filter = Box::new(wanted);
         self.layout = flat::layout_of(&self.module, &self.filter);
         if self.layout.dimension() == 0 { Err(BurnError::NoTensor) } else { Ok(self) }
     }
 
-    /// Takes the step size of each round from here, counted from 0.
+    /// Sets the step size of each round, counted from 0.
     #[must_use]
     pub fn learning_rate(mut self, of_round: impl FnMut(u64) -> f64 + Send + 'static) -> Self {
         self.learning_rate = Box::new(of_round);
         self
     }
 
-    /// Keeps the state of the optimizer in the records of the peer, where it has so many vectors beside the parameters: 1 for
-    /// the momentum of SGD, 2 for the moments of Adam. Without it a peer that is started again begins with a fresh one.
+    /// Keeps the state of the optimizer in the records of the peer, where it has so many vectors beside the parameters:
+    /// 1 for the momentum of SGD, 2 for the moments of Adam. Without it a restarted peer begins with a fresh optimizer.
     #[must_use]
     pub fn keeping_optimizer(mut self, vectors: usize) -> Self {
         self.kept_vectors = vectors;
         self
     }
 
-    /// What people are told of the training when it begins.
+    /// Sets the facts that the user sees when training begins.
     #[must_use]
     pub fn facts(mut self, facts: Facts) -> Self {
         self.facts = facts;
@@ -127,13 +128,13 @@ impl<M: Module, B> BurnTrainer<M, B> {
         Ok(f64::from(value))
     }
 
-    /// The module with these values. A copy of its own: clones of a module share their running statistics, and what these have
-    /// seen but not taken in would go into the new ones.
+    /// The module with these values, as an independent copy. Clones of a module share their running statistics, whose
+    /// pending updates would go into the new ones.
     fn fill(&self, flat: &[f32]) -> M {
         flat::fill(self.module.valid().train(), &self.filter, flat)
     }
 
-    /// The values of the module, its running statistics up to date.
+    /// The values of the module, with its running statistics up to date.
     fn flat(&self) -> Result<Vec<f32>, BurnError> {
         flat::flatten(&self.module.valid(), &self.filter, self.layout.dimension()).map_err(BurnError::Device)
     }
@@ -178,7 +179,7 @@ impl<M: Module, B> LocalTraining for BurnTrainer<M, B> {
         if self.kept_vectors == 0 {
             return Vec::new();
         }
-        // A device that cannot be read fails the next step too, and says so there.
+        // A device that cannot be read fails in the next step too, which reports it.
         self.optimizer.to_record().into_bytes().map(|bytes| bytes.to_vec()).unwrap_or_default()
     }
 
@@ -199,12 +200,12 @@ impl<M: Module, B> LocalTraining for BurnTrainer<M, B> {
     }
 }
 
-/// What keeps a module from being trained.
+/// Errors of training a module.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum BurnError {
-    /// It has no float tensor to exchange.
+    /// The module has no float tensor to exchange.
     NoTensor,
-    /// It is on a device that computes no gradients.
+    /// The module is on a device that computes no gradients.
     NoGradients,
     /// The stream of batches has ended.
     NoBatch,

@@ -1,4 +1,4 @@
-//! Modules of the tests as the training of peers in this process.
+//! Small modules as the local training of peers in one process.
 #![allow(clippy::unwrap_used)]
 
 use std::time::Duration;
@@ -15,7 +15,7 @@ use mingle_peer::training::{Budget, Patience};
 use mingle_peer::{Home, LocalTraining, Outcome, Peer};
 use mingle_planner::{DesignOptions, Method, Topology, design};
 
-/// Nothing here takes longer.
+/// The timeout of all waits.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 type Batch = (Tensor<2>, Tensor<2>);
@@ -113,7 +113,7 @@ fn a_trainer_that_got_the_state_of_another_takes_the_same_steps() {
     let from: Vec<f32> = from.iter().zip(change).map(|(before, change)| before + change).collect();
     let state = first.state();
     assert!(state.len() > 4 * 3 && state.len() <= first.largest_state(), "{}", state.len());
-    // The same module with other initial weights, at the same place in the data.
+    // The same module with other initial weights, at the same place in the stream of batches.
     let again = |state: Option<&[u8]>| {
         let mut second = BurnTrainer::new(net(), momentum(), 0.05, batches(0.5).skip(4), loss).unwrap();
         state.into_iter().for_each(|state| second.restore(state).unwrap());
@@ -148,7 +148,7 @@ async fn peers_with_modules_of_different_weights_begin_with_one_of_them_and_agre
             other => panic!("{other:?}"),
         }
     }
-    // Peers that had begun with weights of their own would not be this near: their hidden units would be in other places.
+    // Peers that began with different weights would not be this near: their hidden units would be in another order.
     let distance = |other: &[f32]| models[0].iter().zip(other).map(|(a, b)| (a - b).powi(2)).sum::<f32>().sqrt();
     let norm = distance(&vec![0.0; models[0].len()]);
     for model in &models {
