@@ -1,6 +1,7 @@
-//! Values that are one, however programs write them.
+//! Cells of tables, normalised over the spellings of different programs.
 
-/// From here on, and below the least, numbers with a point or an exponent are written with one.
+/// The magnitudes that are written in decimal notation where the cell has a point or an exponent; others have an
+/// exponent.
 const WRITTEN_OUT: std::ops::Range<f64> = 1e-5..1e30;
 
 /// A finite number, if the cell holds one.
@@ -9,15 +10,15 @@ pub fn number(cell: &str) -> Option<f64> {
     cell.parse::<f64>().ok().filter(|number| number.is_finite())
 }
 
-/// True or false, in any case: pandas writes `True`, R and Excel `TRUE`.
+/// The truth value of `true` or `false` in any case: pandas writes `True`, R and Excel `TRUE`.
 #[must_use]
 pub fn truth(cell: &str) -> Option<bool> {
     let is = |word: &str| cell.eq_ignore_ascii_case(word);
     (is("true") || is("false")).then(|| is("true"))
 }
 
-/// The name of the class that a cell stands for: equal numbers and equal truth values have one, however programs write them: `3` for `3.0`
-/// and `03`, `100000` for `1e+05`, `true` for `TRUE`. Whole numbers keep all of their digits.
+/// The name of the class that a cell stands for. Equal numbers and equal truth values have one name, whatever their
+/// spelling: `3` for `3.0` and `03`, `100000` for `1e+05`, `true` for `TRUE`. Whole numbers keep all of their digits.
 ///
 /// ```
 /// use mingle_plaintext::class_name;
@@ -61,7 +62,7 @@ mod tests {
                 assert_eq!(class_name(cell), name, "{cell}");
             }
         }
-        // What differs stays so, however long it is.
+        // Different cells stay different, however long.
         for cell in ["12345678901234567890", "12345678901234567891", "yes", "Yes", "1a", "1_0", "1e-300", "-"] {
             assert_eq!(class_name(cell), cell);
         }

@@ -1,9 +1,9 @@
 //! Text from files as programs write them.
 //!
-//! [`open`] unpacks gzip, leaves byte order marks out and turns UTF-16 into UTF-8; what is no text, such as a workbook of Excel, it refuses
-//! with the name of what it looks like. [`open_table`] also finds out what stands between the cells, and
-//! [`class_name`] brings together what stands for one class. Nothing is believed of a file: memory
-//! grows as bytes arrive, and lines, records and whole texts have limits.
+//! [`open`] decompresses gzip, leaves byte order marks out and converts UTF-16 to UTF-8. It refuses other formats, such
+//! as a workbook of Excel, and names them in the error. [`open_table`] also detects the separator of cells, and
+//! [`class_name`] normalises different spellings of one class. No file is trusted: memory grows as bytes arrive, and
+//! lines, records and whole texts have limits.
 
 mod cell;
 mod separator;
@@ -18,18 +18,19 @@ pub use cell::{class_name, number, truth};
 pub use separator::{Table, open_table};
 use utf16::{Order, Utf16};
 
-/// Bytes of a text at most, unpacked.
+/// The most bytes of a text, decompressed.
 pub const TEXT_MAX: u64 = 16 << 30;
-/// Bytes of a line at most.
+/// The most bytes of a line.
 pub const LINE_MAX: u64 = 64 << 20;
-/// Bytes of a record of several lines, held together by quotes, at most.
+/// The most bytes of a record of several lines, held together by quotes.
 pub const RECORD_MAX: u64 = 1 << 30;
 
-/// The text of a file as UTF-8 without a byte order mark. Bytes that are no UTF-8 are left to the reader, who knows the line.
+/// The text of a file as UTF-8 without a byte order mark. Bytes that are not UTF-8 are left to the reader, which knows
+/// the line.
 ///
 /// # Errors
 ///
-/// The file cannot be read, or is known to be no text: a workbook, an archive, a column file.
+/// The file cannot be read, or has the signature of another format: a workbook, an archive, a column file.
 ///
 /// ```
 /// use std::io::Read;
@@ -48,10 +49,10 @@ pub fn open<'a>(file: impl Read + Send + 'a) -> io::Result<Box<dyn BufRead + Sen
     decoded(&start, text)
 }
 
-/// Bytes that are looked at to find out what a file is.
+/// The number of bytes read to detect the format.
 const LOOKED_AT: u64 = 8;
 
-/// The first bytes, and everything with them.
+/// Returns the first bytes, and a reader that begins with them.
 fn peek<'a>(mut file: impl Read + Send + 'a) -> io::Result<(Vec<u8>, impl Read + Send + 'a)> {
     let mut start = Vec::new();
     file.by_ref().take(LOOKED_AT).read_to_end(&mut start)?;
@@ -73,7 +74,7 @@ fn decoded<'a>(start: &[u8], mut text: impl Read + Send + 'a) -> io::Result<Box<
             mark(2, &mut text)?;
             return Ok(bounded(Utf16::new(text, Order::Big)));
         }
-        // Without a mark: characters of English in two bytes each.
+        // UTF-16 without a mark begins with ASCII characters in two bytes each.
         [a, 0, b, 0, ..] if *a != 0 && *b != 0 => return Ok(bounded(Utf16::new(text, Order::Little))),
         [0, a, 0, b, ..] if *a != 0 && *b != 0 => return Ok(bounded(Utf16::new(text, Order::Big))),
         _ => {}
@@ -85,7 +86,7 @@ fn bounded<'a>(text: impl Read + Send + 'a) -> Box<dyn BufRead + Send + 'a> {
     Box::new(BufReader::new(Bounded { text, read: 0, line: 0, record: 0, is_quoted: false }))
 }
 
-/// A text that ends with an error where it is longer than anybody wants.
+/// A text that ends with an error where it exceeds a limit.
 struct Bounded<R> {
     text: R,
     read: u64,

@@ -1,24 +1,25 @@
-//! What stands between the cells of a table.
+//! Detection of the separator between the cells of a table.
 
 use std::io::{self, BufRead, Cursor, Read};
 
-/// Separators in the order in which they are preferred.
+/// The separators; their places are those of the counts.
 const KNOWN: [u8; 4] = [b',', b'\t', b';', b'|'];
-/// Bytes and lines that are looked at to find the separator.
+/// The most bytes and lines read to find the separator.
 const LOOKED_AT: u64 = 1 << 16;
 const LINES_LOOKED_AT: usize = 50;
 
 /// A table of cells.
 pub struct Table<'a> {
-    /// What stands between cells.
+    /// The separator between cells.
     pub separator: u8,
     /// Its lines, in UTF-8. A first line `sep=;`, which Excel understands, is empty here.
     pub text: Box<dyn BufRead + Send + 'a>,
 }
 
-/// [Opens](crate::open) a table and finds its separator: the one that a first line such as `sep=;` names, else the one of comma, tab,
-/// semicolon and bar that is as often in each of the first lines, outside of quotes; of several the tab, then the semicolon, since commas
-/// are in numbers too; else the comma.
+/// [Opens](crate::open) a table and finds its separator. A first line such as `sep=;` names it. Else it is the one of
+/// comma, tab, semicolon and bar that occurs equally often in each of the first lines, outside of quotes. Of several
+/// the tab is taken first, then the semicolon, since commas are in numbers too. If there is none, it is the only one of
+/// them in the first line, else the comma.
 ///
 /// # Errors
 ///
@@ -35,7 +36,7 @@ pub fn open_table<'a>(file: impl Read + Send + 'a) -> io::Result<Table<'a>> {
     Ok(Table { separator, text: Box::new(io::BufReader::new(Cursor::new(start).chain(text))) })
 }
 
-/// The separator of a first line `sep=;`, which is emptied.
+/// The separator that a first line `sep=;` names; the line is emptied.
 fn named(start: &mut Vec<u8>) -> Option<u8> {
     let end = start.iter().position(|&byte| byte == b'\n').unwrap_or(start.len());
     let line = start[..end].strip_suffix(b"\r").unwrap_or(&start[..end]);
@@ -55,14 +56,14 @@ fn found(start: &[u8], is_whole: bool) -> u8 {
     };
     let places = [1, 2, 0, 3];
     let place = places.into_iter().find(even).or_else(|| {
-        // Lines of different length: what is in the first, if it has one kind only.
+        // Lines of different length: the separator in the first, if it has one kind only.
         let mut there = (0..KNOWN.len()).filter(|&place| counts.first().is_some_and(|first| first[place] > 0));
         there.next().filter(|_| there.next().is_none())
     });
     KNOWN[place.unwrap_or(0)]
 }
 
-/// How often each separator is in each of the first lines, outside of quotes. Empty lines do not count.
+/// The number of each separator in each of the first lines, outside of quotes. Empty lines are skipped.
 fn counts(start: &[u8], is_whole: bool) -> Vec<[usize; 4]> {
     let (mut lines, mut line, mut is_quoted, mut is_empty) = (Vec::new(), [0; 4], false, true);
     for &byte in start {

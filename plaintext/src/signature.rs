@@ -1,6 +1,6 @@
-//! Files that are no text, by their first bytes.
+//! Signatures of files that are no text.
 
-/// What a file looks like, and what to do about it; nothing where it may be text.
+/// The format that the first bytes indicate, with advice; `None` where it may be text.
 pub(crate) fn of(start: &[u8]) -> Option<&'static str> {
     const KNOWN: [(&[u8], &str); 11] = [
         (

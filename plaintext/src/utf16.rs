@@ -1,23 +1,23 @@
-//! UTF-16 as UTF-8, as it is read.
+//! A reader that decodes UTF-16 to UTF-8.
 
 use std::io::{self, Read};
 
-/// Which byte of a unit comes first.
+/// The byte order of a unit.
 #[derive(Clone, Copy)]
 pub(crate) enum Order {
     Little,
     Big,
 }
 
-/// Units that are no character become U+FFFD.
+/// A decoder in which invalid units become U+FFFD.
 pub(crate) struct Utf16<R> {
     units: R,
     order: Order,
-    /// The byte of a unit whose other half has not come yet.
+    /// The first byte of a unit whose second has not arrived yet.
     half: Option<u8>,
-    /// The first unit of a pair whose second has not come yet.
+    /// The first unit of a pair whose second has not arrived yet.
     high: Option<u16>,
-    /// UTF-8 that nobody has fetched yet, from `taken` on.
+    /// Decoded UTF-8, of which the bytes before `taken` have been read.
     ready: Vec<u8>,
     taken: usize,
 }
@@ -27,7 +27,7 @@ impl<R: Read> Utf16<R> {
         Self { units, order, half: None, high: None, ready: Vec::new(), taken: 0 }
     }
 
-    /// Reads on until there is something to give, or nothing more.
+    /// Reads until there are decoded bytes, or the input ends.
     fn refill(&mut self) -> io::Result<()> {
         self.ready.clear();
         self.taken = 0;
