@@ -4,7 +4,7 @@
 const ROUNDING: f32 = 12_582_912.0;
 /// ln 2 in two parts, the first with so few bits that its multiples by whole exponents are exact.
 const LN_2: [f32; 2] = [0.693_359_4, -2.121_944_4e-4];
-/// The smallest argument whose result is normal with a margin; at `MOST` the power of two is 2^126.
+/// The least argument, not far above those with subnormal results; at `MOST` the power of two is 2^126.
 const LEAST: f32 = -87.0;
 const MOST: f32 = 87.0;
 

@@ -1,10 +1,10 @@
 //! A certificate that a point solves a problem over cliques: the conditions of Karush, Kuhn and Tucker, with one
 //! multiplier for each constraint.
 //!
-//! A node's variable is a proximal point, so its own subgradients balance at every iteration, at any point. The point
-//! is optimal when the subgradients that the members of a clique take for its constraint are those of *one* element of
-//! the constraint's normal cone: all equal for a budget, with sum zero where all variables are to be equal. So each
-//! member publishes its subgradient, all project these onto the normal cone, and measure the residual with the result.
+//! A node's variable is a proximal point, so its own subgradients balance at every iteration, at any point. The point is
+//! optimal when the members of a clique take for its constraint the subgradients of *one* element of the constraint's
+//! normal cone. For a budget these are all equal; where all variables are to be equal, their sum is zero. So each member
+//! publishes its subgradient, all project these onto the normal cone, and measure the residual with the result.
 
 use std::collections::BTreeMap;
 
