@@ -1,4 +1,4 @@
-//! Shared budgets, as one node goes about it.
+//! Shared budgets: one node's work.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,13 +14,13 @@ use crate::schedule::node;
 use crate::solution::{Answer, Certificate, Paid};
 use crate::stopping_rule::{NodeOutcome, StoppingRule};
 
-/// Stands for an infinite bound on the wire, where every number is finite.
+/// A finite stand-in for an infinite bound in messages, where every number is finite.
 const FAR: f64 = 1e290;
 
-/// What helps when the iteration diverges.
+/// The advice to give when the iteration diverges.
 const REMEDY: &str = "numbers of very different size do that: budgets and weights want other units";
 
-/// One node's work, from what it wants to what it gets. It begins at `start`, else at zero.
+/// One node's work, from its preference to its share. It begins at `start`, else at zero.
 pub(crate) async fn solve(
     task: Arc<AllocationTask>,
     preference: Preference,
@@ -67,14 +67,14 @@ fn unheard(member: usize) -> SolveError {
     SolveError::Unheard { member }
 }
 
-/// The cliques that a node is in, and whom it has to hear for them.
+/// The cliques of a node, and the partners that it exchanges messages with for them.
 struct Mine {
     me: usize,
-    /// Their places among all.
+    /// Their places among all cliques.
     cliques: Vec<usize>,
     terms: Vec<CliqueTerm>,
     partners: Vec<NodeId>,
-    /// For each of its cliques and each member: which of the member's cliques it is.
+    /// For each of its cliques and each member: the place of the clique among the member's own.
     places: Vec<Vec<usize>>,
     /// The most cliques that any node is in.
     most_memberships: usize,
@@ -101,7 +101,7 @@ impl Mine {
         }
     }
 
-    /// What each member of its cliques says, itself included.
+    /// Exchanges values with all members of its cliques; returns those of each member, itself included.
     async fn exchange(
         &self,
         collectives: &Collectives,
@@ -114,9 +114,10 @@ impl Mine {
         Ok(all)
     }
 
-    /// The multipliers of all members of its cliques, `[clique][member][component]`, from what each says of its own.
+    /// The multipliers of all members of its cliques, `[clique][member][component]`, from those that each member sends
+    /// of its own.
     async fn multipliers(&self, collectives: &Collectives, own: &[Vec<f64>]) -> Result<Vec<Vec<Vec<f64>>>, SolveError> {
-        // All say equally much: those in fewer cliques fill up.
+        // All send equally many numbers: members of fewer cliques pad with zeros.
         let mut values = own.concat();
         values.resize(self.most_memberships, 0.0);
         let said = self.exchange(collectives, &values).await?;
@@ -141,7 +142,7 @@ impl Mine {
     }
 }
 
-/// No budget is ruled out by the bounds of its members, or all nodes hear which.
+/// Checks that the bounds of its members rule out no budget; all nodes learn of one that is ruled out.
 async fn check_budgets(
     task: &AllocationTask,
     mine: &Mine,
@@ -158,7 +159,7 @@ async fn check_budgets(
         task.budgets.check_budget(clique, members.map(bound)).err().map(|error| (clique, error))
     };
     let refused = mine.cliques.iter().find_map(refuse);
-    // From 1, so that 0 says that nothing is wrong.
+    // Counts from 1: 0 means that nothing is wrong.
     let mark = refused.as_ref().map_or(0.0, |(clique, _)| *clique as f64 + 1.0);
     let worst = collectives.largest(&[mark]).await?;
     match (refused, worst[0]) {
@@ -172,7 +173,7 @@ async fn check_budgets(
     }
 }
 
-/// Half of the largest step at which the splitting converges.
+/// Agrees on half of the largest step at which the splitting converges.
 async fn agree_on_step(
     collectives: &Collectives,
     metric: Metric,

@@ -1,4 +1,4 @@
-//! What a node's part of a solver is written in: collectives to wait for.
+//! The collectives in which a node's part of a solver is written, as futures.
 
 use std::collections::BTreeMap;
 use std::future::poll_fn;
@@ -17,7 +17,7 @@ use crate::schedule::node;
 /// The reliable channel of one node, which both its work and its host hold.
 pub(crate) type SharedChannel = Arc<Mutex<ReliableChannel<CollectiveSequence>>>;
 
-/// One node's voice among the others.
+/// One node's access to the collectives of its swarm.
 #[derive(Clone)]
 pub(crate) struct Collectives {
     pub me: usize,
@@ -31,26 +31,26 @@ pub(crate) fn lock(channel: &SharedChannel) -> MutexGuard<'_, ReliableChannel<Co
 }
 
 impl Collectives {
-    /// Node `me`, before the first collective; the channel is for its host.
+    /// The collectives of node `me`, before the first one, and the channel for its host.
     pub(crate) fn new(me: usize, communication: Arc<CommunicationPlan>) -> (Self, SharedChannel) {
         let sequence = CollectiveSequence::new(Arc::clone(&communication.schedule), node(me));
         let channel = Arc::new(Mutex::new(ReliableChannel::new(sequence)));
         (Self { me, communication, channel: Arc::clone(&channel) }, channel)
     }
 
-    /// The largest of everybody's values, place by place, and whose they are. The same at all nodes.
+    /// The largest value of all nodes, place by place, and the node that has it. The same at all nodes.
     pub(crate) async fn largest(&self, values: &[f64]) -> Result<Vec<(f64, NodeId)>, SolveError> {
         let rounds = self.communication.diameter;
         self.begin(|sequence| sequence.begin_extremum(Direction::Max, values, rounds))?;
         self.result(|sequence| sequence.extremum().map(<[_]>::to_vec)).await
     }
 
-    /// The sum of everybody's values, place by place. The same bits at all nodes.
+    /// The sum of all nodes' values, place by place. The same bits at all nodes.
     pub(crate) async fn total(&self, values: &[f64]) -> Result<Vec<f64>, SolveError> {
         self.reduce(Reduction::Sum, values).await
     }
 
-    /// The largest of everybody's values, place by place, where nobody asks whose it is.
+    /// The largest value of all nodes, place by place, without its owner. The same at all nodes.
     pub(crate) async fn most(&self, values: &[f64]) -> Result<Vec<f64>, SolveError> {
         self.reduce(Reduction::Max, values).await
     }
@@ -60,8 +60,9 @@ impl Collectives {
         self.result(|sequence| sequence.reduced().map(<[f64]>::to_vec)).await
     }
 
-    /// Everybody's numbers at every node, by node: the sum of vectors in which all places but one's own are zero, so that no bit
-    /// changes. Over the trees that is two messages a node, where a flood would take one for each row and link.
+    /// The values of all nodes at every node, by node: the sum of vectors in which all places but one's own are zero,
+    /// so that no bit changes. Over the trees that is two messages a node, where a flood would take one for each row
+    /// and link.
     pub(crate) async fn gather(&self, own: &[f64]) -> Result<Vec<Vec<f64>>, SolveError> {
         let nodes = self.communication.schedule.nodes();
         let mut rows = vec![0.0; nodes * own.len()];
@@ -70,7 +71,7 @@ impl Collectives {
         Ok(rows.chunks_exact(own.len()).map(<[f64]>::to_vec).collect())
     }
 
-    /// The averages begin anew, with twice the steps; all nodes have to do it at once.
+    /// Begins the averages anew with twice the steps. All nodes have to do it between the same two collectives.
     pub(crate) fn average_more(&mut self) -> Result<(), SolveError> {
         lock(&self.channel).collective_mut().forget_tracking().map_err(SolveError::Collective)?;
         let mut communication = (*self.communication).clone();
@@ -81,7 +82,7 @@ impl Collectives {
         Ok(())
     }
 
-    /// What the partners say.
+    /// Sends values to each partner, and returns those that each partner sent.
     pub(crate) async fn exchange(
         &self,
         partners: &[NodeId],
@@ -91,7 +92,7 @@ impl Collectives {
         self.result(|sequence| sequence.exchanged().cloned()).await
     }
 
-    /// The vectors of those whom each node wants, the same wishes at all nodes.
+    /// Returns the vectors of the nodes that this node chose as sources. The routes have to be the same at all nodes.
     pub(crate) async fn pull(
         &self,
         routes: &Arc<PullRoutes>,
@@ -101,7 +102,7 @@ impl Collectives {
         self.result(|sequence| sequence.pulled().cloned()).await
     }
 
-    /// One iteration's mixture of everybody's vectors, in the way of the plan.
+    /// One iteration's mixture of all nodes' vectors, by the averaging scheme of the plan.
     pub(crate) async fn mix(&self, values: &[f64]) -> Result<Vec<f64>, SolveError> {
         let rows = match &self.communication.agreement {
             AveragingScheme::Tracking { steps } => {
@@ -136,7 +137,7 @@ impl Collectives {
         })
     }
 
-    /// Waits until the collective is complete.
+    /// Waits until the collective is complete, and returns its result.
     async fn result<T>(&self, of: impl Fn(&CollectiveSequence) -> Option<T>) -> Result<T, SolveError> {
         let found = poll_fn(|_| {
             let channel = lock(&self.channel);

@@ -1,5 +1,5 @@
-//! What a plan offers to solvers: how its nodes come to agree, how long it takes until everybody has heard of everybody, and along
-//! which trees sums are made.
+//! The communication that a plan offers to solvers: its averaging scheme, its diameter in rounds, and the trees along
+//! which sums are made.
 
 use std::sync::Arc;
 
@@ -11,11 +11,12 @@ use serde::{Deserialize, Serialize};
 use crate::error::CommunicationPlanError;
 use crate::schedule::node;
 
-/// Weights that differ by less are the same.
+/// Weights that differ by less count as equal.
 const SAME_WEIGHT: f64 = 1e-12;
 
-/// The averages that tracking makes of a change of the inputs may be off by so much of the change, in the Euclidean norm over all
-/// nodes. Below 1 nothing that was tried diverged, from 1.2 on most did; nothing was gained below this.
+/// Largest gain of tracking: the error of its averages after a change of the inputs, as a share of that change, in the
+/// Euclidean norm over all nodes. Below 1 nothing that was tried diverged, from 1.2 on most did; nothing was gained
+/// below this.
 const LARGEST_GAIN: f64 = 0.8;
 
 /// The communication of one plan.
@@ -23,20 +24,20 @@ const LARGEST_GAIN: f64 = 0.8;
 pub struct CommunicationPlan {
     /// The schedule of the plan.
     pub schedule: Arc<Schedule>,
-    /// Rounds until everybody has heard of everybody.
+    /// Rounds until every node has received from every other, directly or through others; at least 1.
     pub diameter: u64,
-    /// Along which sums are made.
+    /// The trees along which sums are made.
     pub trees: Arc<Trees>,
-    /// How nodes come to agree.
+    /// The scheme by which nodes agree on one vector.
     pub agreement: AveragingScheme,
 }
 
-/// How nodes come to agree on one vector.
+/// A scheme by which nodes agree on one vector.
 #[derive(Clone, Debug)]
 pub enum AveragingScheme {
-    /// The plan is symmetric: NIDS over its matrix. Rows by ascending node.
+    /// NIDS over the matrix of a symmetric plan. Rows by ascending node.
     Mixing(Arc<Vec<Vec<(usize, f64)>>>),
-    /// It is not: averages that follow what changes, with so many steps for each iteration.
+    /// Tracking averages, for a plan that is not symmetric, with so many steps for each iteration.
     Tracking {
         /// Steps of the plan.
         steps: u64,
@@ -45,21 +46,22 @@ pub enum AveragingScheme {
     Exact,
 }
 
-/// How means are made for a problem that wants means.
+/// The choice of averaging for a problem that needs means.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Averaging {
-    /// By sums over trees where tracking over the plan would send more messages and wait for more of them in a row; else by tracking.
+    /// Sums over trees where tracking over the plan would send more messages and wait for more of them in a row, or
+    /// cannot work; else tracking.
     #[default]
     Auto,
-    /// By averages that follow what changes: each node hears its in-neighbours alone.
+    /// Tracking averages: each node receives from its in-neighbours alone.
     Tracking,
-    /// By sums over trees.
+    /// Sums over trees.
     Exact,
 }
 
 impl AveragingScheme {
-    /// What helps when the iteration of a regression diverges.
+    /// The advice to give when the iteration of a regression diverges.
     pub fn remedy(&self) -> &'static str {
         match self {
             Self::Mixing(_) | Self::Exact => {
@@ -71,7 +73,7 @@ impl AveragingScheme {
         }
     }
 
-    /// In words.
+    /// Describes the scheme in words.
     pub fn describe(&self) -> String {
         match self {
             Self::Mixing(_) => "NIDS over the symmetric plan, one message to each neighbour an iteration".to_owned(),
@@ -85,11 +87,11 @@ impl AveragingScheme {
 }
 
 impl CommunicationPlan {
-    /// Those of a plan that runs as this schedule.
+    /// The communication of a plan that runs as this schedule: mixing where the plan is symmetric, else tracking.
     ///
     /// # Errors
-    /// Not everybody can hear of everybody, how fast the plan averages is not known, or its matrix is not what its method says:
-    /// methods for solvers promise that no eigenvalue is negative.
+    /// Some node cannot be reached from another, how fast the plan averages is not known, or its matrix is not that of
+    /// its method: methods for solvers promise that no eigenvalue is negative.
     pub fn of(plan: &Plan, schedule: Arc<Schedule>) -> Result<Self, CommunicationPlanError> {
         Self::with(plan, schedule, |plan| match symmetric_rows(plan) {
             Some(rows) => Ok(AveragingScheme::Mixing(Arc::new(rows))),
@@ -97,11 +99,11 @@ impl CommunicationPlan {
         })
     }
 
-    /// The same for an algorithm that wants means, whether the plan is symmetric or not. [`Averaging::Auto`] is decided here, from the plan
-    /// alone, so that all nodes decide alike.
+    /// The communication for an algorithm that needs means, whether the plan is symmetric or not. [`Averaging::Auto`]
+    /// is decided here, from the plan alone, so that all nodes decide alike.
     ///
     /// # Errors
-    /// As [`of`](Self::of); but how fast the plan averages is no matter where sums are taken instead.
+    /// As [`of`](Self::of); but how fast the plan averages does not matter where sums are taken instead.
     pub fn averaging(
         plan: &Plan,
         schedule: Arc<Schedule>,
@@ -136,7 +138,7 @@ impl CommunicationPlan {
         Ok(Self { schedule, diameter: diameter.max(1), trees: Arc::new(trees), agreement })
     }
 
-    /// Whether each of the two nodes hears the other.
+    /// Returns `true` if each of the two nodes is an in-neighbour of the other.
     pub fn hear_each_other(&self, a: usize, b: usize) -> bool {
         let has = |from: usize, to: usize| {
             let from_links = self.schedule.all_out_neighbours(node(from));
@@ -146,8 +148,9 @@ impl CommunicationPlan {
     }
 }
 
-/// Whether a sum up a tree and down again takes fewer messages, and at most as many in a row, as that many steps of the plan. Each node
-/// but the root sends one up and gets one down, and no tree is deeper than the diameter: they are breadth-first.
+/// Returns `true` if a sum up a tree and down again takes fewer messages, and at most as many in a row, as `steps`
+/// steps of the plan. Each node but the root sends one up and gets one down. No tree is deeper than the diameter: they
+/// are breadth-first.
 fn sums_are_cheaper(plan: &Plan, steps: u64, diameter: u64) -> bool {
     let period = plan.steps().len() as u64;
     let links: u64 = plan.steps().iter().map(|step| step.links().len() as u64).sum();
@@ -167,8 +170,8 @@ fn tracking_steps(plan: &Plan) -> Result<u64, CommunicationPlanError> {
     Ok((plan.steps().len() as u64).saturating_mul(periods as u64))
 }
 
-/// The rows of a symmetric matrix without negative eigenvalues, if the plan has one: its own where its design promises that, else
-/// half of it and half of standing still.
+/// The rows of a symmetric matrix without negative eigenvalues, if the plan has one. It is the plan's own where its
+/// method promises that, else the mean of the plan's and the identity.
 pub fn symmetric_rows(plan: &Plan) -> Option<Vec<Vec<(usize, f64)>>> {
     let [step] = plan.steps() else { return None };
     let weight = |from: usize, to: usize| {
@@ -235,7 +238,7 @@ mod tests {
             let tracking = averaging(topology, Averaging::Tracking);
             let AveragingScheme::Tracking { steps } = tracking.agreement else { panic!("{topology}: asked for") };
             let chosen = averaging(topology, Averaging::Auto).agreement;
-            // A ring of 16 averages slowly; where all hear all, one step is hard to beat.
+            // A ring of 16 averages slowly; in a complete graph, one step is hard to beat.
             let exact = matches!(chosen, AveragingScheme::Exact);
             assert_eq!(exact, nodes == 16, "{topology}: {steps} steps, diameter {}", tracking.diameter);
             assert!(!exact || steps >= 2 * tracking.diameter, "{topology}: {steps}");

@@ -1,4 +1,4 @@
-//! What is written of a solution: numbers, and the way there as a picture.
+//! The files of a solution: numbers, and the residuals as a picture.
 
 use mingle_plot::{Horizontal, Panel, Scale, Series, Weight, line_chart};
 
@@ -26,7 +26,7 @@ pub fn files(
     ])
 }
 
-/// The residuals over the iterations.
+/// The residuals over the iterations, as an SVG line chart.
 fn picture(title: &str, residuals: &[f64]) -> String {
     let points = residuals.iter().enumerate().map(|(at, residual)| ((at + 1) as f64, *residual)).collect();
     let panel = Panel {

@@ -1,4 +1,4 @@
-//! What can be wrong with a plan, and what can go wrong on the way to the solution.
+//! Errors of plans that solvers cannot use, and of nodes on the way to a solution.
 
 use mingle_planner::plan::MethodMismatch;
 use mingle_protocol::NodeId;
@@ -12,15 +12,15 @@ use crate::learning::LearningError;
 /// A plan along which no problem can be solved.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum CommunicationPlanError {
-    /// Somebody never hears of somebody else.
+    /// Some node never receives anything from some other node, not even through others.
     #[error("not every node of the plan can hear of every other")]
     NotConnected,
     /// The matrices are not those of the method: methods for solvers promise that no eigenvalue is negative.
     #[error("the plan is none of method {method}")]
     Method {
-        /// What the plan says.
+        /// The method that the plan names.
         method: String,
-        /// What is different.
+        /// The difference.
         source: MethodMismatch,
     },
     /// A disagreement never fades.
@@ -31,22 +31,22 @@ pub enum CommunicationPlanError {
     TooSlow,
 }
 
-/// Why a node found no solution.
+/// The reason for which a node found no solution.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SolveError {
-    /// A number that is none, or absurdly large.
+    /// A number is not finite, or absurdly large.
     #[error("the numbers run off")]
     NotFinite(#[source] CollectiveError),
-    /// A neighbour sent what no sound neighbour would.
+    /// A neighbour sent a message that no correct neighbour sends.
     #[error(transparent)]
     Neighbour(CollectiveError),
-    /// A collective that cannot be made.
+    /// A collective cannot be made.
     #[error(transparent)]
     Collective(CollectiveError),
-    /// A collective that is complete and has no result.
+    /// A collective is complete and has no result.
     #[error("a collective ended without its result")]
     NoResult,
-    /// The residual has grown by so much that the iteration will not come back.
+    /// The residual has grown by so much that the iteration does not recover.
     #[error(
         "the iteration diverges: the residual was {least:.1e} after {since} iterations and is {residual:.1e} after {iteration}"
     )]
@@ -59,10 +59,10 @@ pub enum SolveError {
         residual: f64,
         /// Iterations so far.
         iteration: u64,
-        /// What helps.
+        /// The advice to give.
         remedy: &'static str,
     },
-    /// Two nodes' tables have other columns.
+    /// The tables of two nodes have different columns.
     #[error("the tables of nodes {one} and {other} do not fit together; this one has {columns}")]
     Columns {
         /// A node.
@@ -72,28 +72,28 @@ pub enum SolveError {
         /// The columns of this node's table.
         columns: String,
     },
-    /// A member of one's cliques said nothing: an exchange that is complete rules that out.
+    /// A member of one of this node's cliques sent nothing: a complete exchange rules that out.
     #[error("node {member} is in a clique with this one and said nothing")]
     Unheard {
         /// The member.
         member: usize,
     },
-    /// A support that the columns of this site's table do not fit.
+    /// The columns of this site's table do not fit the support.
     #[error("the support does not fit the columns: {reason}")]
     Support {
-        /// Why not.
+        /// The reason.
         reason: String,
     },
-    /// The robust model is none, or a cone program was not solved.
+    /// The robust model is invalid, or a cone program was not solved.
     #[error(transparent)]
     Robust(RobustError),
-    /// Another site's samples do not fit.
+    /// The samples of another site do not fit.
     #[error("site {finder} found that its samples do not fit the problem, and says there what is wrong")]
     SamplesElsewhere {
-        /// Who found it.
+        /// The site that found it.
         finder: NodeId,
     },
-    /// Subproblems of a site failed again and again.
+    /// Subproblems of a site failed several times in a row.
     #[error(
         "the subproblem of site {site} failed {times} times in a row, up to iteration {iteration} ({reason}): bring its columns to one size with scaling = \"standard\" or \"range\", look for absurd numbers in its table, or try another penalty",
         times = mingle_robust::MOST_FAILURES
@@ -103,10 +103,10 @@ pub enum SolveError {
         site: NodeId,
         /// Iterations so far.
         iteration: u64,
-        /// What its solver says, where this is the site.
+        /// The message of its solver, where this is the site; else a reference to it.
         reason: String,
     },
-    /// Two sites that computed the same differently.
+    /// Two sites computed different states from the same messages.
     #[error("nodes {one} and {other} are in different states after iteration {iteration}, though both heard the same")]
     StatesDiffer {
         /// A node.
@@ -122,26 +122,26 @@ pub enum SolveError {
     /// Another node cannot learn.
     #[error("node {finder} cannot go on learning, and says there why")]
     LearningElsewhere {
-        /// Who found it.
+        /// The node that found it.
         finder: NodeId,
     },
-    /// Two nodes have numbers, such as lengths of what they share, that ought to be the same.
+    /// A number that ought to be the same at all nodes, such as the length of a shared vector, differs between two.
     #[error("nodes {one} and {other} do not learn the same: where one has {} numbers the other has {}", numbers[0], numbers[1])]
     Unlike {
         /// A node.
         one: NodeId,
         /// Another.
         other: NodeId,
-        /// What they have.
+        /// Their numbers, in that order.
         numbers: [u64; 2],
     },
-    /// A budget of this node's that the bounds of its members rule out.
+    /// The bounds of the members rule out a budget of a clique of this node.
     #[error(transparent)]
     Budget(AllocationError),
-    /// A budget that another node found to be ruled out.
+    /// Another node found that the bounds of the members rule out a budget.
     #[error("node {finder} found that clique {clique} cannot share out its budget between the bounds of its members")]
     BudgetElsewhere {
-        /// Who found it.
+        /// The node that found it.
         finder: NodeId,
         /// The clique.
         clique: String,

@@ -1,38 +1,38 @@
-//! How a node's solution goes, for whoever watches: written by its work, read by its host.
+//! The progress of a node's solution, for observers: written by the node's work, read by its host.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use crate::learning::RoundRecord;
 
-/// Iterations of which the residual is kept: a curve of more has no use.
+/// Iterations whose residual is kept; a longer curve has no use.
 const MOST_POINTS: usize = 1 << 20;
 
-/// What is known so far.
+/// The progress so far.
 #[derive(Clone, Debug, Default)]
 pub struct Entries {
     /// Iterations done.
     pub iterations: u64,
-    /// How far each moved the node: its residual, by iteration.
+    /// The residual of each iteration: how far it moved the node.
     pub residuals: Vec<f64>,
     /// The largest residual of all nodes at the last check, and after which iteration that was.
     pub checked: Option<(u64, f64)>,
     /// The solution so far.
     pub x: Vec<f64>,
-    /// Where something is learned in rounds: how good it was after the last one.
+    /// In learning in rounds, the record of the last round.
     pub round: Option<RoundRecord>,
 }
 
-/// A handle on them.
+/// A shared handle on the [`Entries`].
 #[derive(Clone, Debug, Default)]
 pub struct Journal(Arc<Mutex<Entries>>);
 
 impl Journal {
-    /// What is there. Nothing that holds the lock panics.
+    /// Locks the entries. Nothing that holds the lock panics.
     pub fn read(&self) -> MutexGuard<'_, Entries> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// An iteration is over.
+    /// Notes an iteration: its residual and the solution after it.
     pub(crate) fn note(&self, residual: f64, x: &[f64]) {
         let mut entries = self.read();
         entries.iterations += 1;
@@ -43,14 +43,14 @@ impl Journal {
         entries.x.extend_from_slice(x);
     }
 
-    /// So many rounds are over, and this is what the last one brought.
+    /// Notes that so many rounds are over, and the record of the last one.
     pub(crate) fn note_rounds(&self, rounds: u64, record: Option<&RoundRecord>) {
         let mut entries = self.read();
         entries.iterations = rounds;
         entries.round = record.cloned();
     }
 
-    /// All nodes know how far the one moved that moved most.
+    /// Notes the largest residual of all nodes, as the last check found it.
     pub(crate) fn note_check(&self, worst: f64) {
         let mut entries = self.read();
         entries.checked = Some((entries.iterations, worst));

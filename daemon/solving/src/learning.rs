@@ -1,20 +1,22 @@
-//! Learning in rounds: every node trains on what is its own, vectors are averaged exactly, all go on to the next round together.
+//! Learning in rounds: every node trains on its own data, vectors are averaged exactly, and all begin the next round
+//! together.
 //!
-//! The form of federated averaging and of its personal relatives, without a server: a [`RoundLearning`] is one node's part, and
-//! says what is told to all before the first round ([`statistics`](RoundLearning::statistics)), what it learns in a round
-//! ([`train`](RoundLearning::train)), what it makes of the mean of all ([`take`](RoundLearning::take)) and how good its model is
+//! This is the form of federated averaging and of its personalised relatives, without a server. A [`RoundLearning`] is
+//! one node's part: the statistics that it shares with all before the first round
+//! ([`statistics`](RoundLearning::statistics)), its training in a round ([`train`](RoundLearning::train)), its use of
+//! the mean of all ([`take`](RoundLearning::take)) and the quality of its model
 //! ([`evaluate`](RoundLearning::evaluate)). What it keeps to itself is never asked for.
 //!
 //! ```text
 //!   statistics of all, in stages -> [ train -> mean of all contributions -> take -> evaluate -> metrics of all -> keep ] per round
 //! ```
 //!
-//! Sums go up a tree of the plan and down again, so that every node has the same bits of them, whatever is lost on the way. When all
-//! stop is decided by each from metrics that are the same everywhere. Training takes its time: it is handed out as
-//! [`LocalWork`], which the host runs where it does not stand in the way.
+//! Sums go up a tree of the plan and down again, so that every node has the same bits of them, whatever is lost on the
+//! way. Each node decides when to stop from metrics that are the same everywhere, so all stop after the same round.
+//! Training takes long: it is handed out as [`LocalWork`], which the host runs where it does not block messages.
 //!
-//! After each round a node keeps its state in a [`RoundStore`]. A node that was started again makes all begin a new attempt: they tell
-//! each other which rounds they have kept, go back to the newest that all have, and come to the same bits as without the
+//! After each round a node keeps its state in a [`RoundStore`]. A restarted node makes all begin a new attempt: they
+//! exchange which rounds they have kept, go back to the newest that all have, and come to the same bits as without the
 //! interruption.
 
 mod kept;
@@ -34,134 +36,135 @@ pub use local_work::LocalWork;
 pub(crate) use local_work::{Bench, Learner};
 pub use rules::{RoundRules, RulesError};
 
-/// Numbers in a message: longer vectors are summed piece by piece.
+/// Most numbers in a message: longer vectors are summed in pieces of this length.
 pub(crate) const CHUNK: usize = 1 << 16;
 
-/// What all nodes learn, before any of them has opened its data.
+/// A learning task, as all nodes share it before any of them has opened its data.
 pub trait RoundTask: fmt::Debug + Send + Sync {
     /// BLAKE3 of all that the nodes have to agree on.
     fn hash(&self) -> [u8; 32];
 
-    /// In a line.
+    /// Describes the task in one line.
     fn describe(&self) -> String;
 
-    /// In a few words.
+    /// A title of a few words.
     fn title(&self) -> String;
 
-    /// How many rounds, and what is measured.
+    /// The number of rounds, the metrics, and when to stop.
     fn rules(&self) -> &RoundRules;
 
-    /// One node's part: its data are read.
+    /// Reads one node's data, and returns its part.
     ///
     /// # Errors
-    /// What is wrong with them, in one sentence that names the file.
+    /// The data cannot be used, in one sentence that names the file.
     fn open(&self, node: usize, names: &[String]) -> Result<Box<dyn RoundLearning>, LearningError>;
 }
 
 /// One node's part in learning.
 ///
-/// Everything that a later round depends on is in [`state`](Self::state): two parts with the same data and state do the same, bit for
-/// bit.
+/// Everything that a later round depends on is in [`state`](Self::state): two parts with the same data and state do the
+/// same, bit for bit.
 pub trait RoundLearning: Send {
-    /// BLAKE3 of the data: a state that was kept for other data is not taken up.
+    /// BLAKE3 of the data: a state that was kept for other data is not restored.
     fn identity(&self) -> [u8; 32];
 
-    /// The row of numbers that all are told in the next stage before the first round, given the tables of the stages before, a row
-    /// of each node in each. All nodes have rows of one length in a stage, and as many stages. None: there are no more stages. Every
-    /// attempt asks anew.
+    /// This node's row of statistics in the next stage before the first round, to be shared with all nodes, or none if
+    /// there are no more stages. `tables` are those of the stages before, each with a row of every node. All nodes have
+    /// rows of one length in a stage, and as many stages. Every attempt asks anew.
     ///
     /// # Errors
     /// The data do not fit those of the others, or cannot be worked on.
     fn statistics(&mut self, tables: &[StatisticsTable]) -> Result<Option<Vec<f64>>, LearningError>;
 
-    /// Learns from its own data for a round, counted from 0, and gives what is to be averaged. This may take long.
+    /// Trains on its own data for a round, counted from 0, and returns the contribution to be averaged. This may take
+    /// long.
     ///
     /// # Errors
     /// The training cannot go on.
     fn train(&mut self, round: u64) -> Result<Vec<f32>, LearningError>;
 
-    /// What becomes of the contributions of a round; the same at all nodes.
+    /// The use of the contributions of a round; the same at all nodes.
     fn aggregation(&self, round: u64) -> Aggregation;
 
     /// Takes the aggregate of a round, as long as the contribution was.
     ///
     /// # Errors
-    /// It does not fit.
+    /// The aggregate does not fit.
     fn take(&mut self, round: u64, aggregate: &[f32]) -> Result<(), LearningError>;
 
-    /// Takes what was pulled in a round, where [`Aggregation::Pull`] asked for it: the contributions of its sources, by node.
+    /// Takes the contributions pulled in a round where [`Aggregation::Pull`] asked for them, by source node.
     ///
     /// # Errors
-    /// It does not fit, or this learning never pulls.
+    /// They do not fit, or this learning never pulls.
     fn take_pulled(&mut self, round: u64, contributions: &BTreeMap<usize, Vec<f32>>) -> Result<(), LearningError> {
         let _ = (round, contributions);
         Err(LearningError("this learning takes a mean, and chooses no sources".to_owned()))
     }
 
-    /// How good the model is, a number for each metric of the [`RoundRules`], in that order; none where there is nothing to measure it
-    /// on.
+    /// The quality of the model: a number for each metric of the [`RoundRules`], in that order, or none where the node
+    /// has no samples to measure it on.
     ///
     /// # Errors
-    /// The model is none any more.
+    /// The model is no longer usable.
     fn evaluate(&mut self) -> Result<Vec<Option<f64>>, LearningError>;
 
     /// Everything that later rounds depend on; at most [`MOST_STATE_BYTES`].
     fn state(&self) -> Vec<u8>;
 
-    /// Goes back to a state.
+    /// Restores a state.
     ///
     /// # Errors
-    /// It is none of this part.
+    /// The state does not belong to this part.
     fn restore(&mut self, state: &[u8]) -> Result<(), LearningError>;
 
     /// The files that hold what was learned, by name. They stay with this node.
     ///
     /// # Errors
-    /// It cannot be written down.
+    /// The model cannot be encoded.
     fn files(&self) -> Result<Vec<(String, Vec<u8>)>, LearningError>;
 }
 
-/// A row of each node, by node: what a stage of the statistics told to all.
+/// A stage of the statistics that nodes share with all: a row of each node, by node.
 pub type StatisticsTable = Vec<Vec<f64>>;
 
-/// What becomes of the contributions of a round.
+/// The use of the contributions of a round.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Aggregation {
     /// Every node gets their mean, each counting once: the same bits everywhere.
     Mean,
-    /// Nothing: each goes on with its own.
+    /// Nothing is shared: each node goes on with its own.
     None,
-    /// Every node gets the contributions of those whom it chose, unchanged: by node, the nodes from which it takes. The same lists
-    /// at all nodes, as a function of what the statistics told to all.
+    /// Every node gets the contributions of its sources, unchanged. For each node, its sources: the same lists at all
+    /// nodes, as a function of the shared statistics.
     Pull(Arc<Vec<Vec<usize>>>),
 }
 
-/// Why a node cannot learn, in one sentence.
+/// The reason for which a node cannot learn, in one sentence.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct LearningError(pub String);
 
-/// Where a node keeps the states after its last rounds, by the number of rounds done.
+/// The states of a node after its last rounds, by the number of rounds done, kept across restarts.
 ///
-/// What was kept is there when the node is started again. A store may lose everything, but it never gives what it was not given:
-/// states carry a checksum, and those that are damaged count as lost.
+/// A kept state is there when the node is started again. A store may lose everything, but never returns bytes that it
+/// was not given: states carry a checksum, and damaged ones count as lost.
 pub trait RoundStore: Send {
-    /// The rounds of which there is something.
+    /// The rounds that the store holds a state of.
     fn held(&self) -> BTreeSet<u64>;
 
-    /// What was kept of a round.
+    /// The kept bytes of a round.
     ///
     /// # Errors
-    /// It cannot be read.
+    /// They cannot be read.
     fn load(&self, round: u64) -> Result<Vec<u8>, LearningError>;
 
-    /// Keeps what is to be found after a restart, whole or not at all.
+    /// Keeps the bytes of a round for a restart, whole or not at all.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// They cannot be written.
     fn keep(&mut self, round: u64, bytes: &[u8]) -> Result<(), LearningError>;
 
-    /// Forgets all rounds but these. What cannot be removed does no harm.
+    /// Forgets all rounds but these. A state that cannot be removed does no harm.
     fn retain(&mut self, rounds: &BTreeSet<u64>);
 }
 
@@ -188,18 +191,18 @@ impl RoundStore for MemoryStore {
     }
 }
 
-/// How good the models were after a round.
+/// The metrics of the models after a round.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RoundRecord {
     /// Rounds done.
     pub round: u64,
     /// The mean of each metric over the nodes that could measure it.
     pub mean: Vec<Option<f64>>,
-    /// This node's own.
+    /// Each metric of this node's own model, none where it could not measure it.
     pub own: Vec<Option<f64>>,
 }
 
-/// What came of learning in rounds.
+/// The result of learning in rounds.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Learned {
     /// The version of the format.
@@ -210,13 +213,13 @@ pub struct Learned {
     pub task: String,
     /// Rounds done.
     pub rounds: u64,
-    /// The rounds after which the model was that is kept: the best one by the rules, else the last.
+    /// The rounds after which the model is kept: the best one by the rules, else the last.
     pub best_round: u64,
-    /// Whether the rules ended it before all rounds were done.
+    /// `true` if the rules ended the learning before all rounds were done.
     pub stopped_early: bool,
-    /// What was measured.
+    /// The names of the metrics.
     pub metrics: Vec<String>,
-    /// After each round.
+    /// The record of each round.
     pub history: Vec<RoundRecord>,
     /// The files that hold what was learned, by name.
     #[serde(skip)]
@@ -227,19 +230,19 @@ impl Learned {
     /// The version of the format.
     pub(crate) const SCHEMA: &str = "mingle.learned/1";
 
-    /// What was measured of the model that is kept.
+    /// The metrics of the model that is kept.
     pub fn best(&self) -> Option<&RoundRecord> {
         self.history.iter().find(|record| record.round == self.best_round)
     }
 
-    /// A metric of a record by its name.
+    /// The value of a metric in a record's `values`, by its name.
     pub fn metric(&self, values: &[Option<f64>], name: &str) -> Option<f64> {
         let at = self.metrics.iter().position(|metric| metric == name)?;
         values.get(at).copied().flatten()
     }
 }
 
-/// One node's part and where it works, to give to a [`SolverPeer`](crate::SolverPeer).
+/// One node's part and its workbench, to give to a [`SolverPeer`](crate::SolverPeer).
 #[derive(Clone, Debug)]
 pub struct RoundPart {
     pub(crate) task: Arc<dyn RoundTask>,
@@ -247,7 +250,7 @@ pub struct RoundPart {
 }
 
 impl RoundPart {
-    /// The part of a node that keeps its rounds here.
+    /// The part of a node that keeps its rounds in this store.
     pub fn new(task: Arc<dyn RoundTask>, learning: Box<dyn RoundLearning>, store: Box<dyn RoundStore>) -> Self {
         let beginning = learning.state();
         Self { task, bench: Bench::new(Learner { learning, store, beginning }) }

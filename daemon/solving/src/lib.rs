@@ -1,11 +1,13 @@
-//! Coupled convex problems on a swarm, and learning in rounds: where solvers and learners meet the protocol's collectives.
+//! Coupled convex problems on a swarm, and learning in rounds: solvers and learners written over the protocol's
+//! collectives.
 //!
-//! A [`SolverPeer`] is one node's part in solving a [`Problem`] along a plan. It does no input or output: it is given envelopes
-//! that came and asked for those to send. `mingle-lab` runs all nodes of a plan in one process on virtual time over links that
-//! may lose, `mingle-peer` runs one of them on real streams and a real clock, and both find the same bits. What a node does is
-//! written as one `async` function per kind of problem, in the order in which it happens; it waits for nothing but collectives.
+//! A [`SolverPeer`] is one node's part in solving a [`Problem`] along a plan. It does no input or output: it takes
+//! received envelopes and returns those to send. `mingle-lab` runs all nodes of a plan in one process on virtual time
+//! over lossy links, `mingle-peer` runs one of them on real streams and a real clock, and both find the same bits. A
+//! node's work is one `async` function per kind of problem, in the order in which it happens; it waits for nothing but
+//! collectives.
 //!
-//! Only [`Problem`] reads files: the one that says what is solved, and the tables that it names.
+//! Only [`Problem`] reads files: the problem file and the tables that it names.
 
 mod allocation;
 mod collectives;

@@ -1,8 +1,9 @@
-//! One node's part in solving a problem or learning in rounds, as a function of what it is told.
+//! One node's part in solving a problem or learning in rounds, as a function of the messages that it receives.
 //!
-//! An *attempt* is one solution from the beginning. A process that is started again has lost the messages of its attempt, and says so by
-//! counting one attempt further than its home remembers; a node that hears of a further attempt drops its own and begins that one,
-//! from the solution that it had, or from the last round of learning that all have kept. What belongs to another attempt is answered with nothing but the number of one's own.
+//! An *attempt* is one solution from the beginning. A restarted process has lost the messages of its attempt, and
+//! announces that by counting one attempt further than its home remembers. A node that receives a further attempt drops
+//! its own and begins that one, from the solution that it had, or from the last round of learning that all have kept.
+//! An envelope of an earlier attempt is answered with nothing but the number of one's own.
 
 use std::collections::VecDeque;
 use std::pin::Pin;
@@ -24,18 +25,18 @@ use crate::solution::{Finding, Solution};
 use crate::stopping_rule::NodeOutcome;
 use crate::{allocation, regression, robust};
 
-/// Attempts that one that is told of may be ahead: a damaged or malicious number must not use all of them up.
+/// The most attempts that a received number may be ahead: a damaged or malicious number must not use all of them up.
 const FURTHEST_ATTEMPT: u64 = 1 << 20;
 
 type Work = Pin<Box<dyn Future<Output = Result<Done, SolveError>> + Send>>;
 
-/// What a node's work comes to, before it is put in order.
+/// The outcome of a node's work, before it is put into a [`Finding`].
 enum Done {
     Solved(NodeOutcome),
     Learned(Learned),
 }
 
-/// One node.
+/// One node's part, driven by its host.
 pub struct SolverPeer {
     me: usize,
     problem: [u8; 32],
@@ -47,37 +48,37 @@ pub struct SolverPeer {
     work: Option<Work>,
     journal: Journal,
     outcome: Option<Result<Finding, SolveError>>,
-    /// Those who have to hear that there is a further attempt.
+    /// Nodes in an earlier attempt, which are to be sent the number of this one.
     behind: VecDeque<NodeId>,
 }
 
-/// What came of an envelope.
+/// The effect of a received envelope.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Reception {
     /// It was taken, or is of no use any more.
     Taken,
-    /// All begin anew: a process was started again.
+    /// All begin a new attempt of this number: a process was restarted.
     NewAttempt(u64),
     /// The sender solves another problem.
     OtherProblem,
 }
 
-/// Why an envelope is none that a sound neighbour would send.
+/// A fault that no correct neighbour's envelope has.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum Fault {
     /// Its bytes are no message.
     #[error(transparent)]
     Message(MessageError),
-    /// Its message does not fit.
+    /// Its message does not fit the state of the collective.
     #[error(transparent)]
     Collective(CollectiveFault),
-    /// Its attempt is absurd.
+    /// Its attempt is too far ahead.
     #[error("it speaks of attempt {0}, which nobody has got to")]
     Attempt(u64),
 }
 
 impl SolverPeer {
-    /// Node `me`, which begins this attempt.
+    /// The part of node `me`, which begins this attempt.
     pub fn new(me: usize, problem: &Problem, part: Part, communication: Arc<CommunicationPlan>, attempt: u64) -> Self {
         let journal = Journal::default();
         let limits = problem.limits;
@@ -99,23 +100,24 @@ impl SolverPeer {
         peer
     }
 
-    /// How it goes.
+    /// The progress of its work.
     pub fn journal(&self) -> &Journal {
         &self.journal
     }
 
-    /// What came of it, once that is known. What it still has to send goes on being polled for: others need it.
+    /// The outcome, once it is known. Keep polling after that: other nodes need the messages that are still to be sent.
     pub fn outcome(&self) -> Option<Result<&Finding, &SolveError>> {
         self.outcome.as_ref().map(Result::as_ref)
     }
 
-    /// The same, to keep.
+    /// Returns the outcome by value, if it is known.
     pub fn into_outcome(self) -> Option<Result<Finding, SolveError>> {
         self.outcome
     }
 
-    /// Work that takes its time and is to be done now, if any: run it, one piece after the other, and then say so with
-    /// [`worked`](Self::worked). Ask whenever an envelope was taken, at the start and after each piece. Who solves a problem has none.
+    /// The long-running work to be done now, if any. Run it, one piece after the other, and report each with
+    /// [`worked`](Self::worked). Ask after every envelope, at the start and after each piece. There is none for
+    /// problems that are solved rather than learned in rounds.
     pub fn local_work(&self) -> Option<LocalWork> {
         match &self.part {
             Part::Rounds(part) => part.bench.take(),
@@ -123,26 +125,26 @@ impl SolverPeer {
         }
     }
 
-    /// A piece of local work was run: the node goes on with it.
+    /// Goes on after a piece of local work was run.
     pub fn worked(&mut self) {
         self.advance();
     }
 
-    /// The collectives begun so far.
+    /// The number of collectives begun so far.
     pub fn turns(&self) -> u64 {
         lock(&self.channel).collective().operation()
     }
 
-    /// Whether this would make the node begin a new attempt.
+    /// Returns `true` if this envelope would make the node begin a new attempt.
     pub fn would_begin_anew(&self, envelope: &Envelope) -> bool {
         let furthest = self.attempt.saturating_add(FURTHEST_ATTEMPT);
         envelope.task == self.problem && envelope.attempt > self.attempt && envelope.attempt <= furthest
     }
 
-    /// Takes what came.
+    /// Takes a received envelope.
     ///
     /// # Errors
-    /// What is wrong with it.
+    /// The [`Fault`] of the envelope.
     pub fn handle(&mut self, from: NodeId, envelope: &Envelope) -> Result<Reception, Fault> {
         if envelope.task != self.problem {
             return Ok(Reception::OtherProblem);
@@ -164,13 +166,14 @@ impl SolverPeer {
         let taken = lock(&self.channel).handle(from, frame);
         self.advance();
         if is_new {
-            // Whatever is wrong with the message, the attempt has begun, and the home has to know. The sender says it again.
+            // The attempt has begun whatever is wrong with the message, and the home has to record it. The sender sends
+            // it again.
             return Ok(Reception::NewAttempt(self.attempt));
         }
         taken.map(|()| Reception::Taken).map_err(Fault::Collective)
     }
 
-    /// The next envelope to send, if any: call it until there is none, at the start and after everything else.
+    /// The next envelope to send, if any. Call it until there is none, at the start and after every other call.
     pub fn poll(&mut self) -> Option<(NodeId, Envelope)> {
         if let Some(to) = self.behind.pop_front() {
             let nothing = Frame::<SequenceMessage> { acknowledged: 0, message: None };
@@ -180,12 +183,12 @@ impl SolverPeer {
         Some((to, self.envelope(frame.encode())))
     }
 
-    /// Sends everything again that is not known to have arrived.
+    /// Sends everything again that is not known to have arrived, and acknowledges what has.
     pub fn resend(&self) {
         lock(&self.channel).resend();
     }
 
-    /// Whether something that was sent is not known to have arrived.
+    /// Returns `true` if something that was sent is not known to have arrived.
     pub fn is_owed(&self) -> bool {
         lock(&self.channel).is_owed()
     }
@@ -207,7 +210,7 @@ impl SolverPeer {
         self.advance();
     }
 
-    /// Lets the work go on until it waits for others.
+    /// Polls the work until it waits for other nodes.
     fn advance(&mut self) {
         let Some(work) = &mut self.work else { return };
         if let Poll::Ready(found) = work.as_mut().poll(&mut task::Context::from_waker(Waker::noop())) {

@@ -1,4 +1,4 @@
-//! Problem files: what is solved, and what each node brings to it.
+//! Problem files: the task that all nodes share, and the part of each node in it.
 
 mod error;
 mod file;
@@ -27,18 +27,18 @@ use crate::communication_plan::{Averaging, CommunicationPlan};
 use crate::error::CommunicationPlanError;
 use crate::learning::{CHUNK, MemoryStore, RoundPart, RoundStore, RoundTask};
 
-/// Stands for the name of the node in the name of a table.
+/// Placeholder for the name of the node in the name of a table.
 const NODE: &str = "{node}";
 
-/// No problem file is read beyond this.
+/// The longest problem file that is read.
 const MOST_BYTES: u64 = 64 << 20;
 
 /// A problem file, resolved for a plan.
 #[derive(Clone, Debug)]
 pub struct Problem {
-    /// What is solved.
+    /// The task.
     pub task: Task,
-    /// When to stop.
+    /// The conditions for stopping.
     pub limits: Limits,
     /// BLAKE3 of all that the peers have to agree on.
     pub hash: [u8; 32],
@@ -47,39 +47,39 @@ pub struct Problem {
     file: PathBuf,
 }
 
-/// What is solved.
+/// The task of a problem, as all nodes share it.
 #[derive(Clone, Debug)]
 pub enum Task {
-    /// Which columns explain another.
+    /// Sparse regression of a column on others.
     Regression(Arc<RegressionTask>),
     /// Budgets that cliques share out.
     Allocation(Arc<AllocationTask>),
-    /// A model that is best for the worst of near distributions.
+    /// A distributionally robust model: the best one for the worst of near distributions.
     Robust(Arc<RobustTask>),
-    /// Learning in rounds; no problem file says it.
+    /// Learning in rounds; not described by a problem file.
     Rounds(Arc<dyn RoundTask>),
 }
 
-/// When to stop.
+/// The conditions for stopping.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Limits {
-    /// No node moves by a larger share of its solution.
+    /// The largest share of its solution by which a node may still move.
     pub tolerance: f64,
-    /// Iterations at most.
+    /// The most iterations.
     pub iterations: u64,
 }
 
-/// Sparse regression.
+/// A sparse regression.
 #[derive(Clone, Debug)]
 pub struct RegressionTask {
     /// The penalties, and the groups.
     pub regression: Regression,
-    /// Whether columns are brought to mean 0 and deviation 1 over all nodes.
+    /// `true` if columns are scaled to mean 0 and deviation 1 over all nodes.
     pub standardize: bool,
     source: TableSource,
 }
 
-/// Where the rows of the nodes are.
+/// The source of the nodes' rows.
 #[derive(Clone, Debug)]
 struct TableSource {
     selection: Selection,
@@ -87,14 +87,14 @@ struct TableSource {
     deal: bool,
 }
 
-/// Shared budgets.
+/// An allocation of shared budgets.
 #[derive(Clone, Debug)]
 pub struct AllocationTask {
-    /// Who shares how much.
+    /// The cliques and their budgets.
     pub budgets: Budgets,
-    /// What distances are measured by.
+    /// The metric in which distances are measured.
     pub metric: Metric,
-    /// Of those nodes that the file speaks of.
+    /// Preferences of the nodes that have an entry in the file.
     preferences: BTreeMap<usize, Preference>,
 }
 
@@ -104,43 +104,43 @@ impl AllocationTask {
         self.budgets.terms().iter().flat_map(|term| term.memberships.iter().copied()).max().unwrap_or(1)
     }
 
-    /// What a node wants: as the file says, else the defaults.
+    /// A node's preference: its entry in the file, else the defaults.
     fn preference(&self, node: usize) -> Preference {
         self.preferences.get(&node).copied().unwrap_or_default()
     }
 }
 
-/// What one node brings.
+/// The part of one node in a problem.
 #[derive(Clone, Debug)]
 pub enum Part {
-    /// Its rows.
+    /// A node's rows of a regression.
     Regression {
-        /// What all agree on.
+        /// The task of all nodes.
         task: Arc<RegressionTask>,
         /// The rows.
         table: Table,
     },
-    /// What it wants.
+    /// A node's preference in an allocation.
     Allocation {
-        /// What all agree on.
+        /// The task of all nodes.
         task: Arc<AllocationTask>,
         /// The costs and bounds of the node's number.
         preference: Preference,
     },
-    /// Its samples.
+    /// A site's samples for a robust model.
     Robust {
-        /// What all agree on.
+        /// The task of all sites.
         task: Arc<RobustTask>,
         /// The samples.
         table: Table,
     },
-    /// Its part in learning.
+    /// A node's part in learning in rounds.
     Rounds(RoundPart),
 }
 
 impl Part {
-    /// The most numbers in any message about it: bounds of all coefficients, or a variable, its gradient and its bounds, or
-    /// multipliers of all cliques of a node, or a row of each node.
+    /// The most numbers in any message about it: bounds of all coefficients, or a variable, its gradient and its
+    /// bounds, or multipliers of all cliques of a node, or a row of each node.
     pub(crate) fn longest_message(&self) -> usize {
         match self {
             Self::Regression { table, .. } => 2 * table.columns().len() + 2,
@@ -155,12 +155,12 @@ impl Problem {
     /// Reads a problem file for the nodes of a plan.
     ///
     /// # Errors
-    /// The file cannot be read, names what is not there, or is not convex; each with its name.
+    /// The file cannot be read, refers to something that does not exist, or is not convex. The error names the file.
     pub fn read(path: &Path, plan: &Plan) -> Result<Self, ProblemError> {
         Self::parse(&read_text(path)?, path, plan)
     }
 
-    /// The same of the text of the file.
+    /// Parses the text of a problem file.
     fn parse(text: &str, path: &Path, plan: &Plan) -> Result<Self, ProblemError> {
         let names: Arc<Vec<String>> = Arc::new(plan.nodes().map(|(name, _)| name.to_owned()).collect());
         let (task, limits, shared) =
@@ -175,14 +175,14 @@ impl Problem {
         Self { limits, hash: task.hash(), names, file: PathBuf::new(), task: Task::Rounds(task) }
     }
 
-    /// The nodes of shared budgets that the file has no `[[node]]` for, by name: they want what is wanted by default.
+    /// The names of nodes with shared budgets that have no `[[node]]` entry and take the defaults.
     pub fn defaulted(&self) -> Vec<&str> {
         let Task::Allocation(task) = &self.task else { return Vec::new() };
         let names = self.names.iter().enumerate();
         names.filter(|(node, _)| !task.preferences.contains_key(node)).map(|(_, name)| name.as_str()).collect()
     }
 
-    /// How its nodes use a plan that runs as this schedule.
+    /// The use that the nodes make of a plan that runs as this schedule.
     ///
     /// # Errors
     /// As [`CommunicationPlan::of`].
@@ -198,10 +198,10 @@ impl Problem {
         }
     }
 
-    /// Checks that the plan can carry the problem: every two members of a clique have to hear each other.
+    /// Checks that the plan can carry the problem: every two members of a clique have to be linked both ways.
     ///
     /// # Errors
-    /// The clique and two of its nodes.
+    /// A clique and two of its nodes that are not linked both ways.
     pub fn check_links(&self, communication: &CommunicationPlan) -> Result<(), ProblemError> {
         let Task::Allocation(task) = &self.task else { return Ok(()) };
         for clique in task.budgets.all() {
@@ -220,7 +220,7 @@ impl Problem {
         Ok(())
     }
 
-    /// What every node brings, where all of it is at hand: then the whole problem is checked.
+    /// The parts of all nodes, where all tables are at hand: the problem is checked as a whole.
     ///
     /// # Errors
     /// A table cannot be used, something is missing, budgets contradict each other, or the costs have no least value.
@@ -248,10 +248,10 @@ impl Problem {
         }
     }
 
-    /// What one node brings.
+    /// The part of one node.
     ///
     /// # Errors
-    /// Its table cannot be used, or what it wants is not convex or within no bounds.
+    /// Its table cannot be used, or its preference is not convex or has contradictory bounds.
     pub fn part(&self, node: usize) -> Result<Part, ProblemError> {
         match &self.task {
             Task::Regression(task) => {
@@ -273,10 +273,11 @@ impl Problem {
         }
     }
 
-    /// What one node brings to learning in rounds, which keeps its rounds here; of a problem [`part`](Self::part).
+    /// The part of one node; learning in rounds keeps its rounds in `store`. For other problems as
+    /// [`part`](Self::part).
     ///
     /// # Errors
-    /// As there.
+    /// As of [`part`](Self::part).
     pub fn part_that_keeps(&self, node: usize, store: Box<dyn RoundStore>) -> Result<Part, ProblemError> {
         match &self.task {
             Task::Rounds(_) => self.round_part(node, store),
@@ -319,11 +320,11 @@ impl Problem {
         Ok(tables)
     }
 
-    /// Tables such as those of a robust model's sites, from elsewhere: one that is dealt out, or one for each with `{node}` in its
-    /// name. `like` are the sites' own.
+    /// Further tables for the sites of a robust model, such as test data: one that is dealt out, or one for each site
+    /// with `{node}` in its name. `like` are the sites' own. Empty for other problems.
     ///
     /// # Errors
-    /// A table cannot be used, or has other columns.
+    /// A table cannot be used, or its columns differ from those of `like`.
     pub fn tables_like(&self, data: &str, like: &[Table]) -> Result<Vec<Table>, ProblemError> {
         let Task::Robust(task) = &self.task else { return Ok(Vec::new()) };
         let unreadable = |source| ProblemError::Unreadable { path: data.into(), source };
@@ -362,7 +363,7 @@ impl Problem {
     }
 }
 
-/// How a table is read, as its problem wants it.
+/// A reader of tables for one kind of problem.
 type ReadTable<'a> = dyn Fn(&PathBuf) -> Result<Table, TableFileError> + 'a;
 
 fn dealt(whole: &Table, node: usize, names: &[String]) -> Result<Table, ProblemError> {

@@ -1,4 +1,4 @@
-//! Sparse regression, as one node goes about it.
+//! Sparse regression: one node's work.
 
 use std::sync::Arc;
 
@@ -24,7 +24,7 @@ pub(crate) async fn solve(
     agree_on_columns(&collectives, &table).await?;
     let (scaling, rows) = scale(&task, &collectives, &table).await?;
     let rows_per_node = rows / collectives.communication.schedule.nodes() as f64;
-    // Twice: the node takes one for itself, the other is asked about its solution.
+    // Twice: one for the node, the other to judge its solution.
     let terms = || task.regression.terms(&table, &scaling, rows_per_node);
     let own = terms();
     let step = agree_on_step(&collectives, own.smooth.smoothness()).await?;
@@ -64,7 +64,7 @@ fn whole(rows: f64) -> u64 {
     rows as u64
 }
 
-/// All tables have the same columns, or two nodes are named whose have not.
+/// Checks that all tables have the same columns; the error names two nodes whose columns differ.
 pub(crate) async fn agree_on_columns(collectives: &Collectives, table: &Table) -> Result<(), SolveError> {
     let mark = column_mark(table.columns());
     let marks = collectives.largest(&[mark, -mark]).await?;
@@ -86,7 +86,7 @@ fn column_mark(columns: &[String]) -> f64 {
     u64::from_le_bytes([a, b, c, d, e, f, 0, 0]) as f64
 }
 
-/// How all nodes scale their columns, and how many rows they have together.
+/// Agrees on the scaling of the columns; returns it with the number of rows of all nodes.
 async fn scale(task: &RegressionTask, collectives: &Collectives, table: &Table) -> Result<(Scaling, f64), SolveError> {
     let (centered, rows) = column_means(collectives, table).await?;
     if !task.standardize {
@@ -101,7 +101,7 @@ pub(crate) async fn column_means(collectives: &Collectives, table: &Table) -> Re
     Ok((Scaling::centering(&sums), sums[0]))
 }
 
-/// The deviations from these means over all nodes.
+/// The scaling by these means and by the deviations from them over all nodes.
 pub(crate) async fn deviations(
     collectives: &Collectives,
     table: &Table,
@@ -112,14 +112,15 @@ pub(crate) async fn deviations(
     Ok(centered.with_deviations(&squares, rows))
 }
 
-/// One over the largest Lipschitz constant of all nodes.
+/// Agrees on the step: one over the largest Lipschitz constant of all nodes.
 async fn agree_on_step(collectives: &Collectives, smoothness: f64) -> Result<f64, SolveError> {
     let largest = collectives.most(&[smoothness]).await?[0];
     Ok(if largest > 0.0 { 1.0 / largest } else { 1.0 })
 }
 
-/// The objective of all, and how far the optimality conditions are from holding, at the mean of all nodes' solutions: gradients
-/// that each node took at a solution of its own would be those of no one point, and could cancel where no node is right.
+/// The objective of the whole problem and the violation of the optimality conditions, at the mean of all nodes'
+/// solutions. Gradients that each node took at its own solution would belong to no one point, and could cancel where no
+/// node is right.
 async fn judge(
     collectives: &Collectives,
     smooth: &dyn Smooth,
@@ -138,7 +139,7 @@ async fn judge(
     Ok((mean[x.len()] + nonsmooth.value(&center), kkt))
 }
 
-/// The largest difference of two nodes' coefficients.
+/// The largest difference between two nodes' coefficients.
 async fn apart(collectives: &Collectives, x: &[f64]) -> Result<f64, SolveError> {
     let both: Vec<f64> = x.iter().copied().chain(x.iter().map(|x| -x)).collect();
     let largest = collectives.most(&both).await?;

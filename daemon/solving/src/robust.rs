@@ -1,8 +1,8 @@
-//! A robust model, as one site goes about it: AD-LPMM of `mingle-robust` without a server.
+//! Distributionally robust models: one site's work, by AD-LPMM of `mingle-robust` without a server.
 //!
-//! What a server would do is done by all: the model of all is a mean that every site has of its own making, and the numbers
-//! that a server would keep are a replicated state, which every site brings forward by itself from one row of each. The rows hold a
-//! hash of that state. Two sites whose hashes differ have computed differently, and say so.
+//! All sites do the work of the server. Each computes the consensus model itself, as a mean over the sites. The numbers
+//! that a server would keep are a replicated state, which every site advances by itself from one row of each. The rows
+//! hold a hash of that state: two sites whose hashes differ have computed differently, and report it.
 
 use std::sync::Arc;
 
@@ -22,13 +22,13 @@ use crate::schedule::node;
 use crate::solution::{Answer, Certificate, Coefficient, RobustSite};
 use crate::stopping_rule::NodeOutcome;
 
-/// Averages that follow their input can swing; where the residual has grown by this factor all begins anew with twice the steps,
+/// Growth of the residual at which everything begins anew with twice the tracking steps: tracking averages can swing.
 const LARGEST_GROWTH: f64 = 10.0;
-/// but not in the first iterations, where everything moves,
+/// Iterations after a beginning in which growth does not count: everything moves then.
 const SETTLING: u64 = 10;
-/// and not for ever.
+/// The most restarts with more steps.
 const MOST_RESTARTS: u32 = 4;
-/// A model none of whose scaled coefficients is larger tells nothing.
+/// The largest scaled coefficient of a model that predicts nothing.
 const NOTHING: f64 = 1e-4;
 
 /// One site's work, from its table to the model. Its model begins at `start`, else at zero.
@@ -70,12 +70,12 @@ fn unfit(error: &SampleError) -> SolveError {
     SolveError::Support { reason: error.to_string() }
 }
 
-/// What all sites know of each other before they begin.
+/// The facts about all sites that every site knows before the iterations.
 struct Facts {
     scaling: Scaling,
-    /// Columns that are the same everywhere, by name.
+    /// Columns with the same value at all sites, by name.
     constant: Vec<String>,
-    /// Samples of each site, those with the second label, and those values that were brought into the box.
+    /// For each site: its samples, those with the second label, and the values that were clipped to the box.
     rows: Vec<Vec<f64>>,
     clipped: usize,
 }
@@ -110,7 +110,7 @@ impl Facts {
         weights(task, &self.rows.iter().map(|row| row[0]).collect::<Vec<_>>())
     }
 
-    /// This site, once all sites have one.
+    /// This site, once the samples of all sites fit.
     async fn site(
         &self,
         task: &RobustTask,
@@ -137,7 +137,7 @@ impl Facts {
         }
     }
 
-    /// What a person ought to hear about the samples.
+    /// Warnings about the samples, in words.
     fn warnings(&self, task: &RobustTask) -> Vec<String> {
         let mut warnings: Vec<String> = self
             .constant
@@ -182,7 +182,7 @@ fn samples(task: &RobustTask, table: &Table, scaling: &Scaling) -> Result<Sample
     Samples::new(movable + usize::from(task.intercept), movable, values, targets).map_err(SolveError::Robust)
 }
 
-/// The problem of all sites with all of their tables in one place, by columns that are scaled already as said.
+/// The problem of all sites with all of their tables in one place, with columns scaled by `scaling`.
 ///
 /// # Errors
 /// The samples do not fit the problem.
@@ -222,13 +222,13 @@ fn hash(state: &SharedState) -> f64 {
     u64::from_le_bytes([a, b, c, d, e, f, 0, 0]) as f64
 }
 
-/// How far it is, the same at all sites.
+/// The progress of the iterations, the same at all sites.
 struct Run {
     limits: Limits,
     iterations: u64,
-    /// The least primal residual.
+    /// The least primal residual since the last beginning.
     least: f64,
-    /// Iterations after which it began anew for the last time.
+    /// The iteration after which the work last began anew.
     began: u64,
     restarts: u32,
     /// Subproblems that failed, by site.
@@ -240,7 +240,7 @@ impl Run {
         self.iterations < self.limits.iterations && !state.residuals().are_within(self.limits.tolerance)
     }
 
-    /// All sites are in the same state, and no site fails again and again.
+    /// Checks that all sites are in the same state, and that no site has failed too often in a row.
     fn check(&mut self, rows: &[Vec<f64>], own: Option<&RobustError>) -> Result<(), SolveError> {
         self.iterations += 1;
         self.failures = rows.iter().map(|row| row[4]).collect();
@@ -256,14 +256,14 @@ impl Run {
         }
     }
 
-    /// What a person ought to hear about subproblems that were passed over.
+    /// Warnings about subproblems that failed and were passed over, in words.
     fn warnings(&self) -> impl Iterator<Item = String> {
         let failed = self.failures.iter().enumerate().filter(|(_, count)| **count > 0.0);
         failed.map(|(site, count)| format!("subproblems of site {site} that failed and were passed over: {count}"))
     }
 
-    /// An iteration is over. Says whether averages swing: then everything begins anew, at all sites after the same iteration, for the
-    /// residual is one of the replicated numbers.
+    /// Ends an iteration. Returns `true` if averages swing, so that everything has to begin anew. That happens at all
+    /// sites after the same iteration, for the residual is one of the replicated numbers.
     fn note(
         &mut self,
         collectives: &mut Collectives,
@@ -289,7 +289,7 @@ impl Run {
     }
 }
 
-/// The model is the mean of all sites' models, exactly, and what is said of it is said of that one.
+/// Computes the exact mean of all sites' models, which is the final model, and its certificate.
 async fn conclude(
     task: &RobustTask,
     table: &Table,
@@ -349,7 +349,7 @@ async fn conclude(
     })
 }
 
-/// The warning about a model all of whose coefficients are zero.
+/// The warning about a model all of whose coefficients are near zero.
 fn tells_nothing(coefficients: &[f64]) -> Option<String> {
     let message = "no column tells anything that the worst distribution could not undo: the model says the same of everybody. Choose a smaller radius or a larger kappa";
     coefficients.iter().all(|value| value.abs() <= NOTHING).then(|| message.to_owned())
@@ -360,7 +360,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// What two sites say in an iteration: the second failed so often in a row, and in all.
+    /// The rows of two sites in an iteration: the second failed so often in a row, and in all.
     fn rows(in_a_row: f64, in_all: f64) -> [Vec<f64>; 2] {
         [vec![0.0; ROW], vec![0.0, 0.0, 0.0, in_a_row, in_all, 0.0]]
     }

@@ -1,4 +1,4 @@
-//! Learning in rounds, as one node goes about it: from its statistics to its model.
+//! Learning in rounds: one node's work, from its statistics to its model.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::learning::{
 };
 use crate::schedule::node;
 
-/// Stages of statistics at most, and numbers in a row of one.
+/// The most stages of statistics, and the most numbers in a row of one.
 const MOST_STAGES: usize = 64;
 const LONGEST_ROW: usize = 1 << 20;
-/// Rounds of which a node tells the others that it has kept them: the last, and the one before.
+/// Kept rounds that a node offers to the others: the last, and the one before.
 const OFFERED: usize = 2;
-/// The place of a round that is not kept.
+/// The entry of an offer that stands for no round.
 const NOTHING: f64 = -1.0;
 
 /// One node's work.
@@ -44,7 +44,7 @@ struct Node {
 }
 
 impl Node {
-    /// Tells its statistics and hears those of all, stage after stage.
+    /// Shares its statistics and receives those of all, stage after stage.
     async fn tell_statistics(&mut self) -> Result<(), SolveError> {
         let mut tables: Vec<StatisticsTable> = Vec::new();
         loop {
@@ -68,7 +68,7 @@ impl Node {
         let about = self.about;
         let mut kept = self.part.bench.run(move |learner| sound(learner.store.as_ref(), about)).await;
         let rules = self.part.task.rules().clone();
-        // Without the state of its best round a round is of no use.
+        // A round whose best round's state is lost is of no use.
         let usable =
             |round: &u64| kept.get(round).is_some_and(|at: &Kept| kept.contains_key(&rules.best_round(&at.history)));
         let mut offer: Vec<f64> = kept.keys().rev().filter(|round| usable(round)).map(|round| *round as f64).collect();
@@ -82,7 +82,7 @@ impl Node {
         });
         let best = rules.best_round(&self.history);
         let restored = self.part.bench.run(move |learner| {
-            // Kept rounds that are left behind would be offered again after another restart.
+            // Kept rounds after the common one would be offered again after another restart.
             learner.store.retain(&BTreeSet::from([common, best]));
             learner.learning.restore(state.as_ref().unwrap_or(&learner.beginning))
         });
@@ -119,7 +119,8 @@ impl Node {
         self.note(measured).await
     }
 
-    /// A round is over: all hear how good it was, and each keeps its state before it says anything of the next.
+    /// Ends a round: all nodes learn the mean metrics, and each keeps its state before it sends anything of the next
+    /// round.
     async fn note(&mut self, measured: Result<Vec<Option<f64>>, LearningError>) -> Result<(), SolveError> {
         let metrics = self.part.task.rules().metrics().len();
         let measured = measured.and_then(|own| check_metrics(own, metrics));
@@ -170,8 +171,8 @@ impl Node {
         })
     }
 
-    /// Finds out whether this went well at all nodes, and whether all have the same number, such as a length. Each hears whose fault
-    /// it is where it did not.
+    /// Agrees with all nodes that this step succeeded everywhere, and that all have the same number, such as a length.
+    /// Otherwise each node's error names the node at fault.
     async fn agree<T>(&self, own: Result<T, LearningError>, number: u64) -> Result<T, SolveError> {
         let row = [f64::from(u8::from(own.is_err())), number as f64, -(number as f64)];
         let largest = self.collectives.largest(&row).await?;
@@ -186,7 +187,7 @@ impl Node {
         }
     }
 
-    /// Compares what all have heard.
+    /// Compares a hash of the statistics that all nodes received.
     async fn compare_states(&self, hasher: &blake3::Hasher) -> Result<(), SolveError> {
         let [a, b, c, d, e, f, ..] = *hasher.finalize().as_bytes();
         let hash = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]) as f64;
@@ -201,7 +202,7 @@ impl Node {
         }
     }
 
-    /// A row of each node, by node.
+    /// The rows of all nodes, by node, gathered piece by piece.
     async fn gather(&self, own: &[f64]) -> Result<StatisticsTable, SolveError> {
         let nodes = self.collectives.communication.schedule.nodes();
         let mut rows = vec![Vec::with_capacity(own.len()); nodes];
@@ -222,7 +223,7 @@ impl Node {
         Ok(mean)
     }
 
-    /// The contributions of those whom this node chose, by node.
+    /// The contributions of the sources that this node chose, by node.
     async fn pull(&self, own: &[f32], sources: &[Vec<usize>]) -> Result<BTreeMap<usize, Vec<f32>>, SolveError> {
         let wanted: Vec<Vec<NodeId>> = sources.iter().map(|of| of.iter().map(|&at| node(at)).collect()).collect();
         let routes = PullRoutes::of(&self.collectives.communication.schedule, &wanted).map(Arc::new);
@@ -231,14 +232,15 @@ impl Node {
         for piece in own.chunks(CHUNK) {
             let wide: Vec<f64> = piece.iter().map(|value| f64::from(*value)).collect();
             for (source, values) in self.collectives.pull(&routes, &wide).await? {
-                // They were f32 where they come from.
+                // They were f32 at their source, so this is exact.
                 pulled.entry(source.index()).or_default().extend(values.iter().map(|value| *value as f32));
             }
         }
         Ok(pulled)
     }
 
-    /// The mean of each metric over those who could measure it, from a table of all, so that all have the same bits.
+    /// The mean of each metric over the nodes that could measure it, from a table of all, so that all have the same
+    /// bits.
     async fn mean_metrics(&self, own: &[Option<f64>]) -> Result<Vec<Option<f64>>, SolveError> {
         let row: Vec<f64> =
             own.iter().flat_map(|value| [f64::from(u8::from(value.is_some())), value.unwrap_or(0.0)]).collect();
@@ -252,14 +254,14 @@ impl Node {
     }
 }
 
-/// What became of all contributions, as one node has it.
+/// The aggregate of a round's contributions, as one node has it.
 enum Aggregate {
     Nothing,
     Mean(Vec<f32>),
     Pulled(BTreeMap<usize, Vec<f32>>),
 }
 
-/// A number that is the same at two nodes where they share vectors of one length in one way; exact in an f64.
+/// A number, exact in an f64, that is the same at two nodes if they share vectors of one length in one way.
 fn shape(length: usize, way: &Aggregation) -> u64 {
     let (kind, wishes) = match way {
         Aggregation::Mean => (0, 0),
@@ -279,7 +281,7 @@ fn shape(length: usize, way: &Aggregation) -> u64 {
     ((length as u64 & 0x7fff_ffff) << 18) | (wishes << 2) | kind
 }
 
-/// The rounds in a store that are whole and about the same.
+/// The rounds in a store that are whole and belong to this task and data.
 fn sound(store: &dyn RoundStore, about: About) -> BTreeMap<u64, Kept> {
     let read = |round: u64| Some((round, Kept::decode(&store.load(round).ok()?, about, round)?));
     store.held().into_iter().filter_map(read).collect()

@@ -1,4 +1,4 @@
-//! Where a plan of the planner becomes the schedule that the protocol runs.
+//! Conversion of a planner's plan into the schedule that the protocol runs.
 
 use mingle_planner::Plan;
 use mingle_protocol::{NodeId, Schedule, ScheduleError, Step};
@@ -6,7 +6,7 @@ use mingle_protocol::{NodeId, Schedule, ScheduleError, Step};
 /// The schedule of a plan.
 ///
 /// # Errors
-/// What the protocol does not run: too many nodes, or columns that do not add up.
+/// The protocol does not run it: too many nodes, or columns that do not add up to 1.
 pub fn schedule(plan: &Plan) -> Result<Schedule, ScheduleError> {
     let steps: Vec<Step> = plan
         .steps()

@@ -1,4 +1,4 @@
-//! What a node has found, and what shows that it is right.
+//! A node's solution, with its certificate.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -15,28 +15,29 @@ pub struct Solution {
     pub schema: String,
     /// The node.
     pub node: usize,
-    /// BLAKE3 of what all peers agreed to solve.
+    /// BLAKE3 of the problem that all peers agreed to solve.
     pub problem: String,
-    /// Iterations that it took.
+    /// Iterations done.
     pub iterations: u64,
-    /// Whether no node moved by more than the tolerance in the end.
+    /// `true` if no node moved by more than the tolerance in the last iteration, or the residuals of a robust model
+    /// were within it.
     pub converged: bool,
-    /// The step size that all agreed on.
+    /// The step size that all agreed on; of a robust model the penalty `c`.
     pub step: f64,
     /// The objective of the whole problem.
     pub objective: f64,
-    /// What shows that it is right.
+    /// The certificate of the solution.
     pub certificate: Certificate,
-    /// What was found.
+    /// The answer to the problem.
     pub answer: Answer,
 }
 
-/// What a node's work came to.
+/// The outcome of a node's work.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Finding {
-    /// A problem is solved.
+    /// The solution of a problem.
     Solution(Box<Solution>),
-    /// Something was learned in rounds.
+    /// The result of learning in rounds.
     Learned(Box<Learned>),
 }
 
@@ -46,81 +47,83 @@ impl Finding {
         if let Self::Solution(solution) = self { Some(solution) } else { None }
     }
 
-    /// What was learned, where something was.
+    /// The result of learning, where something was learned.
     pub fn learned(&self) -> Option<&Learned> {
         if let Self::Learned(learned) = self { Some(learned) } else { None }
     }
 
-    /// What is to be said of it if it is none.
+    /// The reason and the remedy, if the problem was not solved.
     pub fn not_solved(&self) -> Option<NotSolved> {
         self.solution().and_then(Solution::not_solved)
     }
 }
 
-/// What shows that a solution is one, over all nodes: each number is the worst of any node, and zero at the exact solution.
+/// Evidence that a solution is right, over all nodes: each number is the worst of any node, and zero at the exact
+/// solution.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Certificate {
     /// By how much the optimality conditions (Karush, Kuhn and Tucker) are violated, in the units of a gradient.
     pub kkt: f64,
     /// By how much a constraint is violated: two nodes' coefficients differ, or a budget is missed.
     pub violation: f64,
-    /// How far the last iteration moved the node that moved most, as a share of its solution where that is larger than 1.
+    /// The last move of the node that moved most, as a share of its solution where that exceeds 1. Of a robust model,
+    /// the last change of the objective, as a share of it where it exceeds 1.
     pub residual: f64,
 }
 
-/// What was found.
+/// The answer to a problem.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "kind", rename_all = "kebab-case")]
 pub enum Answer {
-    /// Coefficients, the same for all nodes.
+    /// Coefficients of a regression, the same for all nodes.
     SparseRegression {
-        /// For the numbers as they are in the tables.
+        /// By column, for the numbers as they are in the tables.
         coefficients: Vec<Coefficient>,
-        /// What is added.
+        /// The constant term.
         intercept: f64,
         /// Rows of all tables.
         rows: u64,
     },
-    /// What this node gets, and what its cliques pay.
+    /// The share of this node, and the state of its cliques.
     ResourceAllocation {
         /// The node's number.
         number: f64,
         /// Its cliques.
         cliques: Vec<Paid>,
     },
-    /// A robust model, the same for all sites.
+    /// A distributionally robust model, the same for all sites.
     Robust {
-        /// For the numbers as they are in the tables.
+        /// By column, for the numbers as they are in the tables.
         coefficients: Vec<Coefficient>,
-        /// What is added, for the numbers as they are in the tables.
+        /// The constant term, for the numbers as they are in the tables.
         intercept: f64,
-        /// Of a classification: what a number below 0 says, and what one above.
+        /// The labels of a classification: for a prediction below 0, and above.
         labels: Option<[String; 2]>,
-        /// Of each column what is subtracted, and what it is divided by then.
+        /// For each column, the number that is subtracted and then the one that is divided by.
         scaling: Vec<(f64, f64)>,
-        /// The objective as the split variables of the method have it; it falls together with the objective at the solution.
+        /// The objective in the split variables of the method; at the solution it equals the objective.
         split_value: f64,
-        /// By site.
+        /// The sites, by number.
         sites: Vec<RobustSite>,
-        /// What a person ought to hear.
+        /// Warnings for the operator.
         warnings: Vec<String>,
     },
 }
 
-/// What a robust model is to one site.
+/// A robust model's performance at one site.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RobustSite {
     /// The number of the site.
     pub site: usize,
     /// Its samples.
     pub samples: u64,
-    /// How far the worst distribution may be from them.
+    /// The radius of the Wasserstein ball around its samples.
     pub radius: f64,
     /// The mean loss of the model over the samples as they are.
     pub loss: f64,
     /// The largest expected loss under any distribution within the radius.
     pub worst_loss: f64,
-    /// What the site weighs in the worst case.
+    /// The weight of the site in the worst case.
     pub weight: f64,
 }
 
@@ -129,27 +132,28 @@ pub struct RobustSite {
 pub struct Coefficient {
     /// The column.
     pub column: String,
-    /// For the column as it is.
+    /// The coefficient for the column as it is in the table.
     pub value: f64,
-    /// For the column with deviation 1: what the penalty is about.
+    /// The coefficient for the scaled column, to which the penalty applies.
     pub scaled: f64,
 }
 
-/// What a clique shares out.
+/// The state of a clique's shared budget.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Paid {
     /// Its name.
     pub clique: String,
-    /// What its members' numbers have to sum to.
+    /// The sum that its members' numbers have to have.
     pub budget: Option<f64>,
-    /// What they sum to.
+    /// The sum that they have.
     pub sum: f64,
-    /// By how much the least cost of all would grow for each unit that the budget were larger; none without a budget.
+    /// By how much the least total cost would grow for each unit by which the budget were larger; none without a
+    /// budget.
     pub price: Option<f64>,
 }
 
 impl Solution {
-    /// What is to be said of it if it is none.
+    /// The reason and the remedy, if the iterations ended before convergence.
     pub fn not_solved(&self) -> Option<NotSolved> {
         let remedy = match &self.answer {
             Answer::SparseRegression { coefficients, rows, .. } if coefficients.len() as u64 > *rows => {
@@ -174,12 +178,12 @@ impl Solution {
     }
 }
 
-/// The iterations ended before the solution was there.
+/// The iterations ended before the solution was reached.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("not solved in {iterations} iterations: what is printed and written is where they led")]
 pub struct NotSolved {
-    /// How many there were.
+    /// The iterations done.
     pub iterations: u64,
-    /// What helps.
+    /// The advice to give.
     pub remedy: &'static str,
 }

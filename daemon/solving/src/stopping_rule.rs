@@ -1,4 +1,4 @@
-//! When all nodes stop, and what their work comes to.
+//! The rule by which all nodes stop, and the outcome of their work.
 
 use crate::collectives::Collectives;
 use crate::error::SolveError;
@@ -6,7 +6,7 @@ use crate::journal::Journal;
 use crate::problem::Limits;
 use crate::solution::{Answer, Certificate};
 
-/// What a node's work comes to.
+/// The outcome of a node's work.
 pub(crate) struct NodeOutcome {
     pub(crate) iterations: u64,
     pub(crate) converged: bool,
@@ -16,10 +16,10 @@ pub(crate) struct NodeOutcome {
     pub(crate) answer: Answer,
 }
 
-/// Counts iterations, and lets all nodes stop after the same one.
+/// Counts iterations and makes all nodes stop after the same one.
 pub(crate) struct StoppingRule {
     limits: Limits,
-    /// Between two checks.
+    /// Iterations between two checks.
     interval: u64,
     pub(crate) iterations: u64,
     pub(crate) converged: bool,
@@ -28,7 +28,8 @@ pub(crate) struct StoppingRule {
     growth: Growth,
 }
 
-/// A check takes as long as a message there and back: iterations between two are no fewer than hops.
+/// The fewest iterations between two checks. A check takes as long as a message there and back, so the interval is also
+/// at least the diameter in hops.
 const SHORTEST_INTERVAL: u64 = 10;
 
 impl StoppingRule {
@@ -42,10 +43,11 @@ impl StoppingRule {
         !self.converged && self.iterations < self.limits.iterations
     }
 
-    /// An iteration is over. Every so often all nodes find out how far the one moved that moved most.
+    /// Ends an iteration. Every `interval` iterations, and at the end, all nodes learn the largest residual of any
+    /// node.
     ///
     /// # Errors
-    /// The residual has grown by so much that the iteration diverges; all nodes find that out after the same iteration.
+    /// The residual has grown by so much that the iteration diverges; all nodes find out after the same iteration.
     pub(crate) async fn note(
         &mut self,
         journal: &Journal,
@@ -70,27 +72,27 @@ impl StoppingRule {
     }
 }
 
-/// Whether residuals grow.
+/// Detects residuals that grow.
 ///
-/// The splittings are averaged operators: with exact averages and a step that is small enough, the distance between two iterates
-/// never grows in the Euclidean norm, so the largest of `n d` coordinates never by more than `sqrt(n d)`. Averages that follow
-/// their input grow a little for a while; beyond [`LARGEST_GROWTH`] times that, nothing comes back.
+/// The splittings are averaged operators: with exact averages and a step that is small enough, the distance between two
+/// iterates never grows in the Euclidean norm, so the largest of `n d` coordinates never by more than `sqrt(n d)`.
+/// Tracking averages grow a little for a while; an iteration beyond [`LARGEST_GROWTH`] times that does not recover.
 struct Growth {
     nodes: usize,
     /// The smallest residual at any check, and after which iteration that was.
     least: (u64, f64),
-    /// What helps when the iteration diverges.
+    /// The advice to give when the iteration diverges.
     remedy: &'static str,
 }
 
-/// See [`Growth`].
+/// The growth of the residual beyond `sqrt(n d)` that counts as divergence; see [`Growth`].
 const LARGEST_GROWTH: f64 = 1e3;
 
 impl Growth {
-    /// Takes the largest residual of all nodes' coordinates, `dimension` of each, after this iteration.
+    /// Takes the largest residual of all nodes' coordinates after this iteration, `dimension` coordinates at each node.
     ///
     /// # Errors
-    /// It diverges.
+    /// The iteration diverges.
     fn watch(&mut self, iteration: u64, residual: f64, dimension: usize) -> Result<(), SolveError> {
         if residual < self.least.1 {
             self.least = (iteration, residual);

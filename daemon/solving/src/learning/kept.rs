@@ -1,4 +1,4 @@
-//! What a node keeps of a round, as bytes.
+//! The state that a node keeps of a round, as bytes.
 //!
 //! ```text
 //!   BLAKE3 of the rest (32)   task (32)   data (32)   length of the history (u64 LE)   history (JSON)   state
@@ -11,14 +11,14 @@ pub const MOST_STATE_BYTES: usize = 4 << 30;
 const HASH: usize = 32;
 const HEAD: usize = 3 * HASH + 8;
 
-/// What a state belongs to: what all learn, and from what data this node does.
+/// The identity of a kept state: the task of all nodes, and the data of this node.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct About {
     pub(crate) task: [u8; HASH],
     pub(crate) data: [u8; HASH],
 }
 
-/// A node after a round.
+/// The state and the history of a node after a round.
 #[derive(Clone, Debug, PartialEq)]
 pub(crate) struct Kept {
     pub(crate) history: Vec<RoundRecord>,
@@ -47,7 +47,7 @@ impl Kept {
         Ok(bytes)
     }
 
-    /// The node that these bytes are, if they are whole, about the same, and of this many rounds.
+    /// Decodes a node's state, if the bytes are whole, belong to this task and data, and are of this many rounds.
     pub(crate) fn decode(bytes: &[u8], about: About, rounds: u64) -> Option<Self> {
         let (hash, rest) = bytes.split_first_chunk::<HASH>()?;
         if blake3::hash(rest).as_bytes() != hash {

@@ -1,7 +1,8 @@
-//! Work that takes its time: handed out by a node, run by its host.
+//! Long-running work: handed out by a node, run by its host.
 //!
-//! The node itself is polled between messages, and must not stand still for a minute. It lays an order on the bench and
-//! waits; its host takes the order, runs it on a thread or at once, and says so. Nothing here knows threads.
+//! The node itself is polled between messages, and must not block for a minute. It places an order on the bench and
+//! waits; its host takes the order, runs it on a thread or at once, and reports that it is done. This module starts no
+//! threads.
 
 use std::fmt;
 use std::future::poll_fn;
@@ -10,19 +11,20 @@ use std::task::Poll;
 
 use super::{RoundLearning, RoundStore};
 
-/// What a node works with.
+/// The learning of a node, with its store.
 pub(crate) struct Learner {
     pub(crate) learning: Box<dyn RoundLearning>,
     pub(crate) store: Box<dyn RoundStore>,
-    /// The state before everything.
+    /// The state before the first round.
     pub(crate) beginning: Vec<u8>,
 }
 
-/// A piece of local work. Run it anywhere, once, and then let the node go on with [`SolverPeer::worked`](crate::SolverPeer::worked).
+/// A piece of local work. Run it anywhere, once, and then let the node go on with
+/// [`SolverPeer::worked`](crate::SolverPeer::worked).
 pub struct LocalWork(Box<dyn FnOnce() + Send>);
 
 impl LocalWork {
-    /// Does it.
+    /// Runs the work.
     pub fn run(self) {
         (self.0)();
     }
@@ -34,7 +36,7 @@ impl fmt::Debug for LocalWork {
     }
 }
 
-/// Where orders lie. Clones are handles on one bench.
+/// The workbench: holds the order for the host. Clones are handles on one bench.
 #[derive(Clone)]
 pub(crate) struct Bench {
     order: Arc<Mutex<Option<LocalWork>>>,
@@ -53,7 +55,7 @@ impl Bench {
         Self { order: Arc::default(), learner: Arc::new(Mutex::new(learner)) }
     }
 
-    /// Has the host do this, and waits for what comes of it. An order that is dropped before it was begun is never done.
+    /// Has the host run this work, and waits for its result. An order that is dropped before it was begun is never run.
     pub(crate) async fn run<T: Send + 'static>(&self, work: impl FnOnce(&mut Learner) -> T + Send + 'static) -> T {
         let done: Arc<Mutex<Option<T>>> = Arc::default();
         let (learner, place) = (Arc::clone(&self.learner), Arc::clone(&done));
@@ -65,13 +67,13 @@ impl Bench {
         poll_fn(|_| lock(&done).take().map_or(Poll::Pending, Poll::Ready)).await
     }
 
-    /// What is to be done, once.
+    /// Takes the order, if there is one.
     pub(crate) fn take(&self) -> Option<LocalWork> {
         lock(&self.order).take()
     }
 }
 
-/// Work that panicked ends its process; until then what it left is not looked at.
+/// Locks despite poisoning: work that panicked ends its process, and until then its remains are not read.
 fn lock<T>(of: &Mutex<T>) -> MutexGuard<'_, T> {
     of.lock().unwrap_or_else(PoisonError::into_inner)
 }

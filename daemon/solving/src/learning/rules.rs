@@ -1,16 +1,16 @@
-//! How many rounds, what is measured, and when it is enough.
+//! Rules of learning in rounds: the number of rounds, the metrics, and when to stop.
 
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::RoundRecord;
 
-/// Rounds at most.
+/// The most rounds.
 const MOST_ROUNDS: u64 = 100_000;
-/// Metrics at most.
+/// The most metrics.
 const MOST_METRICS: usize = 256;
 
-/// How many rounds, what is measured, and when it is enough.
+/// The number of rounds, the metrics, and when to stop.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct RoundRules {
     rounds: u64,
@@ -28,16 +28,16 @@ pub enum RulesError {
     /// Too many metrics.
     #[error("{0} metrics are too many: at most {MOST_METRICS}")]
     Metrics(usize),
-    /// What is judged by is not measured.
+    /// The metric to judge by is not among those measured.
     #[error("no metric is called {0}")]
     Judge(String),
-    /// A patience that ends before it begins.
+    /// A patience of no rounds.
     #[error("a patience of 0 rounds ends at once: give 1 or more")]
     Patience,
 }
 
 impl RoundRules {
-    /// Rounds to go, and the names of the metrics. The model after the last one is kept.
+    /// Rules with this many rounds, and the names of the metrics. The model after the last round is kept.
     ///
     /// # Errors
     /// [`RulesError`].
@@ -51,7 +51,8 @@ impl RoundRules {
         Ok(Self { rounds, metrics, judge: None, patience: None })
     }
 
-    /// Keeps the model with the largest mean of this metric, and stops when so many rounds in a row brought no larger one.
+    /// Keeps the model with the largest mean of this metric, and stops after `patience` rounds in a row without a
+    /// larger one.
     ///
     /// # Errors
     /// [`RulesError`].
@@ -65,17 +66,17 @@ impl RoundRules {
         Ok(self)
     }
 
-    /// Rounds at most.
+    /// The most rounds.
     pub fn rounds(&self) -> u64 {
         self.rounds
     }
 
-    /// What is measured.
+    /// The names of the metrics.
     pub fn metrics(&self) -> &[String] {
         &self.metrics
     }
 
-    /// The rounds after which the best model was: the first of the best, or the last where nothing is judged.
+    /// The number of rounds after which the best model was: the first of the best, or the last where nothing is judged.
     pub(crate) fn best_round(&self, history: &[RoundRecord]) -> u64 {
         let last = history.last().map_or(0, |record| record.round);
         let Some(judge) = self.judge else { return last };
@@ -85,7 +86,7 @@ impl RoundRules {
         best.map_or(last, |best| best.0)
     }
 
-    /// Whether another round follows, from what is the same at all nodes.
+    /// Returns `true` if another round follows, by numbers that are the same at all nodes.
     pub(crate) fn goes_on(&self, history: &[RoundRecord]) -> bool {
         let done = history.last().map_or(0, |record| record.round);
         let is_patient = self.patience.is_none_or(|patience| done - self.best_round(history) < patience);
@@ -115,7 +116,7 @@ mod tests {
         assert_eq!(rules.best_round(&history(&[0.1, 0.9, 0.9, 0.2])), 2);
         assert!(rules.goes_on(&history(&[0.1, 0.9, 0.9, 0.2])));
         assert!(!rules.goes_on(&history(&[0.1, 0.9, 0.9, 0.2, 0.3])));
-        // Nobody could measure it: there is nothing to be impatient about.
+        // No node could measure the metric, so patience does not end it.
         assert!(rules.goes_on(&history(&[-1.0; 9])));
         assert!(!rules.goes_on(&history(&[-1.0; 10])));
     }

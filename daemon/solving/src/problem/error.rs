@@ -1,4 +1,4 @@
-//! What can be wrong with a problem.
+//! Errors of problem files and of the tables that they name.
 
 use std::io;
 use std::path::PathBuf;
@@ -17,7 +17,7 @@ pub enum ProblemError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// The file is longer than any problem.
@@ -28,28 +28,28 @@ pub enum ProblemError {
         /// Its length.
         bytes: u64,
     },
-    /// The file says what cannot be.
+    /// The file describes an invalid problem.
     #[error("the problem {} does not hold", .path.display())]
     File {
         /// The file.
         path: PathBuf,
-        /// What it is.
+        /// The fault.
         source: FileError,
     },
-    /// What a node would learn from cannot be used.
+    /// A node's data cannot be used for learning.
     #[error("node {node} cannot learn")]
     Learning {
         /// The node, by name.
         node: String,
-        /// Why not.
+        /// The reason.
         source: LearningError,
     },
-    /// What a node wants is not convex, or within no bounds.
+    /// A node's preference is not convex, or has contradictory bounds.
     #[error("the problem {} does not hold", .path.display())]
     Preference {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         source: AllocationError,
     },
     /// Budgets contradict each other, or the costs have no least value.
@@ -57,10 +57,10 @@ pub enum ProblemError {
     Unsolvable {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: AllocationError,
     },
-    /// Two members of a clique whom the plan does not link.
+    /// The plan does not link two members of a clique both ways.
     #[error("{}: clique {clique} is none of the plan: {one} and {other} do not hear each other", .path.display())]
     NotLinked {
         /// The file.
@@ -72,7 +72,7 @@ pub enum ProblemError {
         /// The name of another.
         other: String,
     },
-    /// Two nodes' tables have other columns.
+    /// The tables of two nodes have different columns.
     #[error("the tables of {first} and {other} do not fit together: {first_columns} against {other_columns}")]
     Columns {
         /// The name of a node.
@@ -84,29 +84,29 @@ pub enum ProblemError {
         /// The columns of the other.
         other_columns: String,
     },
-    /// The name of a node that would be a path.
+    /// The name of a node would be a path as the name of a file.
     #[error("a node called `{name}` cannot have a file of its name")]
     FileName {
         /// The name.
         name: String,
     },
-    /// A table that cannot be used.
+    /// A table cannot be used.
     #[error("the table {} cannot be used", .path.display())]
     Table {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: TableFileError,
     },
-    /// Samples that do not fit the robust model.
+    /// The samples of a site do not fit the robust model.
     #[error("the samples of site {node} do not fit")]
     Samples {
         /// The name of the site.
         node: String,
-        /// Why not.
+        /// The reason.
         source: Box<SampleError>,
     },
-    /// A table with fewer rows than nodes.
+    /// A table has fewer rows than there are nodes.
     #[error("{rows} rows cannot be dealt out to {nodes} nodes")]
     TooFewRows {
         /// Its rows.
@@ -116,7 +116,7 @@ pub enum ProblemError {
     },
 }
 
-/// What is wrong with the file of a table.
+/// Faults of the file of a table.
 #[derive(Debug, Error)]
 pub enum TableFileError {
     /// It cannot be opened.

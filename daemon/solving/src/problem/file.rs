@@ -1,4 +1,4 @@
-//! Problem files as they are written: TOML, resolved for the nodes of a plan.
+//! Problem files as written: TOML, resolved for the nodes of a plan.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,97 +19,97 @@ const ALLOCATION: &str = "resource-allocation";
 
 /// The kinds of convex problems, as their files name them.
 pub const CONVEX_KINDS: [&str; 4] = [REGRESSION, ALLOCATION, ROBUST_CLASSIFICATION, ROBUST_REGRESSION];
-/// The finest tolerance: that of rounding.
+/// The finest tolerance: near the rounding error of an f64.
 const FINEST_TOLERANCE: f64 = 1e-15;
 
-/// What is wrong with the text of a problem file.
+/// Faults of the text of a problem file.
 #[derive(Debug, Error)]
 pub enum FileError {
-    /// It is no TOML, or has entries that mean nothing.
+    /// It is not TOML, or has unknown entries.
     #[error(transparent)]
     Toml(#[from] toml::de::Error),
     /// A kind of problem that is not known.
     #[error("kind = \"{0}\" is no convex problem: choose one of {known}", known = CONVEX_KINDS.join(", "))]
     Kind(String),
-    /// One table to deal out, and a table for each node.
+    /// `deal` is set, and `data` names a table for each node.
     #[error("deal = true deals out one table: data = \"{0}\" names one for each node")]
     DealtTwice(String),
-    /// One table for all nodes.
+    /// One table for all nodes, and `deal` is not set.
     #[error("data = \"{0}\" is the same table at each node: put {NODE} in its name, or deal = true to deal it out")]
     SameTable(String),
-    /// A weight that makes the problem non-convex.
+    /// A weight makes the problem non-convex.
     #[error(transparent)]
     Regression(#[from] RegressionError),
-    /// Budgets or weights that cannot be.
+    /// Budgets or weights are invalid.
     #[error(transparent)]
     Allocation(#[from] AllocationError),
-    /// A number that no node has.
+    /// No node has this number.
     #[error("{place}: there is no node {number}: those of the plan are 0 to {last}")]
     NodeNumber {
-        /// Where it stands.
+        /// The entry that has it.
         place: String,
         /// The number.
         number: usize,
-        /// The largest that a node has.
+        /// The largest number of a node.
         last: usize,
     },
-    /// A name that no node has.
+    /// No node has this name.
     #[error("{place}: the plan has no node called `{name}`")]
     NodeName {
-        /// Where it stands.
+        /// The entry that has it.
         place: String,
         /// The name.
         name: String,
     },
-    /// A node that is twice in a clique.
+    /// A clique names a node twice.
     #[error("clique {0} names a node twice")]
     MemberTwice(String),
-    /// Two cliques of one name.
+    /// Two cliques have one name.
     #[error("two cliques are called {0}")]
     CliqueTwice(String),
-    /// Two entries of one node.
+    /// Two entries are for one node.
     #[error("there are two [[node]] for {0}")]
     NodeTwice(String),
-    /// A tolerance that cannot be met, or is none.
+    /// The tolerance is too fine, or not a number below 1.
     #[error("tolerance = {0}: give a number from {FINEST_TOLERANCE:e} to 1")]
     Tolerance(f64),
-    /// A number of a robust model that cannot be.
+    /// A number of a robust model is invalid.
     #[error(transparent)]
     Robust(#[from] RobustError),
-    /// A loss that is not known, or not for this kind.
+    /// The loss is not known, or not for this kind of problem.
     #[error("loss = \"{name}\": choose one of {known}")]
     Loss {
         /// The name.
         name: String,
-        /// Those of the kind.
+        /// The losses of the kind.
         known: String,
     },
-    /// A classification without two labels.
+    /// A classification lacks two different labels.
     #[error(
         "labels = [\"absent\", \"present\"] has to name the two different labels of the target, as the tables have them"
     )]
     Labels,
-    /// A regression with labels.
+    /// A regression has labels.
     #[error("labels are for kind = \"robust-classification\"")]
     LabelsOfTargets,
-    /// Half-spaces that nothing asks for.
+    /// There are half-spaces, and the support is not made of them.
     #[error("[[half-space]] needs support = \"half-spaces\"")]
     HalfSpaces,
-    /// A half-space that bounds labels.
+    /// A half-space bounds the labels of a classification.
     #[error("a [[half-space]] of a classification has no target: labels are not bounded")]
     TargetOfLabels,
-    /// A box that samples leave.
+    /// A box as support is combined with a scaling that moves samples out of it.
     #[error("scaling = \"standard\" takes samples out of a box: choose range or none")]
     ScalingOfBox,
-    /// Two entries of one site.
+    /// Two entries are for one site.
     #[error("there are two [[site]] for {0}")]
     SiteTwice(String),
-    /// No iteration.
+    /// The number of iterations is 0.
     #[error("iterations = 0 solves nothing: give at least 1")]
     NoIterations,
 }
 
-/// The task, when to stop, and what the peers have to agree on.
+/// The task, its limits, and the JSON that the peers have to agree on.
 type Resolved = (Task, Limits, serde_json::Value);
 
 #[derive(Deserialize)]
@@ -238,7 +238,7 @@ fn usual_iterations() -> u64 {
     20_000
 }
 
-/// Reads the text of a problem file.
+/// Parses a problem file's text for the nodes of a plan.
 pub(super) fn resolve(text: &str, plan: &Plan, names: &Arc<Vec<String>>) -> Result<Resolved, FileError> {
     let kind = toml::from_str::<KindOnly>(text)?.kind;
     let resolved = match kind.as_str() {
@@ -255,7 +255,7 @@ pub(super) fn resolve(text: &str, plan: &Plan, names: &Arc<Vec<String>>) -> Resu
 }
 
 impl TableSource {
-    /// One table to deal out, or one for each node.
+    /// A source of tables: one table to deal out, or one for each node.
     pub(super) fn new(data: String, deal: bool, selection: Selection) -> Result<Self, FileError> {
         if deal == data.contains(NODE) {
             return Err(if deal { FileError::DealtTwice(data) } else { FileError::SameTable(data) });

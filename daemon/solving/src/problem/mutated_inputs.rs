@@ -1,4 +1,4 @@
-//! Problem files that nobody sound writes.
+//! Mutated problem files.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;

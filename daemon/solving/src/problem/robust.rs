@@ -1,4 +1,4 @@
-//! Robust models: what all sites agree on, and what is checked before anything runs.
+//! Distributionally robust models: the task of all sites, and its checks before anything runs.
 
 mod file;
 mod support;
@@ -17,71 +17,71 @@ use super::{Limits, TableSource};
 use crate::communication_plan::Averaging;
 use support::{HalfSpaceEntry, SupportEntry, check_box, check_half_spaces};
 
-/// Numbers in a site's row: `pi`, how far its model is from that of all, how far it moved, subproblems that failed in a row and in
-/// all, and the hash of the replicated state.
+/// Numbers in a site's row: `pi`, the distance of its model from the consensus model, its last change, its failed
+/// subproblems in a row and in all, and the hash of the replicated state.
 pub(crate) const ROW: usize = 6;
 
-/// A robust model.
+/// A distributionally robust model.
 #[derive(Clone, Debug)]
 pub struct RobustTask {
     /// The loss.
     pub loss: Loss,
-    /// What a changed label, or a target that moves by 1, costs the adversary.
+    /// The cost to the adversary of a changed label, or of a target that moves by 1.
     pub kappa: f64,
-    /// How far the worst distribution may be from the samples of each site.
+    /// For each site, the radius of the Wasserstein ball around its samples.
     pub radii: Vec<f64>,
-    /// How far the worst weights may be from the nominal ones.
+    /// The largest distance of the sites' weights from the nominal ones.
     pub theta: f64,
-    /// In which norm.
+    /// The norm of that distance.
     pub norm: WeightNorm,
-    /// What the sites weigh nominally.
+    /// The nominal weights of the sites.
     pub weights: NominalWeights,
     /// The penalty of the method.
     pub penalty: Penalty,
-    /// How means over all sites are made.
+    /// The choice of averaging over all sites.
     pub averaging: Averaging,
-    /// How columns are scaled.
+    /// The scaling of the columns.
     pub scaling: ColumnScaling,
-    /// Whether the model has an intercept, which nobody perturbs.
+    /// `true` if the model has an intercept; the adversary does not perturb it.
     pub intercept: bool,
     /// The label that becomes -1, and the one that becomes 1.
     pub labels: Option<[String; 2]>,
-    /// Whether samples outside the support are brought to its edge.
+    /// `true` if samples outside the support are clipped to its edge.
     pub clip: bool,
     pub(super) support: SupportEntry,
     pub(super) source: TableSource,
 }
 
-/// What the sites weigh nominally.
+/// The nominal weights of the sites.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum NominalWeights {
-    /// All the same.
+    /// Equal weights.
     #[default]
     Equal,
-    /// As many as they have samples.
+    /// Weights in proportion to the sites' samples.
     Samples,
 }
 
-/// How columns are scaled, by what all sites together have.
+/// The scaling of columns, by the values of all sites together.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum ColumnScaling {
-    /// The least number becomes the lower bound of the box, the largest the upper one; else -1 and 1.
+    /// The least value becomes the lower bound of the box, the largest the upper one; without a box, -1 and 1.
     Range,
-    /// Mean 0, deviation 1.
+    /// Mean 0 and deviation 1.
     Standard,
-    /// Not at all.
+    /// No scaling.
     None,
 }
 
 impl RobustTask {
-    /// The box, if that is the support.
+    /// The bounds of the support, if it is a box.
     pub(crate) fn bounds(&self) -> Option<(f64, f64)> {
         if let SupportEntry::Box { lower, upper } = self.support { Some((lower, upper)) } else { None }
     }
 
-    /// What the adversary may do, for scaled columns.
+    /// The loss under the adversary, with the support in scaled columns.
     pub(crate) fn robust(&self, columns: &[String], scaling: &Scaling) -> Result<RobustLoss, SampleError> {
         let support = match &self.support {
             SupportEntry::Unbounded => Support::Unbounded,
@@ -94,7 +94,7 @@ impl RobustTask {
         Ok(RobustLoss { loss: self.loss, support, kappa: self.kappa })
     }
 
-    /// Where columns are not scaled to the support, the samples have to be in it.
+    /// Checks that the samples are in the support, where columns are not scaled to it.
     pub(super) fn check(&self, table: &Table) -> Result<(), SampleError> {
         match &self.support {
             SupportEntry::Box { lower, upper } if self.scaling == ColumnScaling::None && !self.clip => {
@@ -107,7 +107,7 @@ impl RobustTask {
 }
 
 impl RobustTask {
-    /// Numbers that no table is needed for.
+    /// Checks the numbers that do not depend on any table.
     fn check_numbers(&self) -> Result<(), FileError> {
         if let Some(&radius) = self.radii.iter().find(|radius| !(**radius >= 0.0 && radius.is_finite())) {
             return Err(RobustError::Radius(radius).into());
@@ -121,7 +121,7 @@ impl RobustTask {
         let support = match &self.support {
             SupportEntry::Unbounded => Support::Unbounded,
             SupportEntry::Box { lower, upper } => Support::Box { lower: *lower, upper: *upper },
-            // The coefficients have their places once the columns are known.
+            // The coefficients get their places once the columns are known.
             SupportEntry::HalfSpaces(entries) => {
                 let space = |entry: &HalfSpaceEntry| HalfSpace {
                     coefficients: vec![entry.coefficients.values().sum()],
@@ -151,7 +151,7 @@ impl RobustTask {
         })
     }
 
-    /// In a line.
+    /// Describes the model in one line.
     pub(super) fn describe(&self) -> String {
         let kind = if self.loss.is_classification() { "classification" } else { "regression" };
         let (least, most) = self.radii.iter().fold((f64::INFINITY, 0.0_f64), |(a, b), &r| (a.min(r), b.max(r)));
@@ -164,7 +164,7 @@ impl RobustTask {
         )
     }
 
-    /// What is explained.
+    /// The column that the model predicts.
     pub(super) fn target(&self) -> &str {
         &self.source.selection.target
     }

@@ -1,4 +1,4 @@
-//! Problems in words.
+//! Descriptions of problems in words.
 
 use mingle_solver::{Regression, Table};
 
@@ -6,7 +6,7 @@ use super::{Problem, ProblemError, Task, read_table};
 use crate::communication_plan::CommunicationPlan;
 
 impl Problem {
-    /// In a line.
+    /// Describes the problem in one line.
     pub fn describe(&self) -> String {
         match &self.task {
             Task::Regression(task) => {
@@ -36,8 +36,8 @@ impl Problem {
         }
     }
 
-    /// A warning before a regression with more columns than rows, where the tables of all nodes are at hand: they are read for it.
-    /// None for other problems.
+    /// A warning about a regression with more columns than rows, where the tables of all nodes are at hand: they are
+    /// read for it. None for other problems.
     ///
     /// # Errors
     /// A table cannot be used.
@@ -54,7 +54,7 @@ impl Problem {
         Ok((columns > rows).then_some(caution))
     }
 
-    /// In a few words.
+    /// A title of a few words.
     pub fn title(&self) -> String {
         match &self.task {
             Task::Regression(task) => format!("Regression of {}", task.source.selection.target),
@@ -64,7 +64,7 @@ impl Problem {
         }
     }
 
-    /// How its nodes come to the solution, in words.
+    /// Describes how its nodes come to the solution.
     pub fn way(&self, communication: &CommunicationPlan) -> String {
         match &self.task {
             Task::Regression(_) => communication.agreement.describe(),

@@ -1,4 +1,4 @@
-//! Processes that die and come back, and neighbours that say anything.
+//! Processes that die and restart, and neighbours that send arbitrary messages.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::support::{NODES, coefficients, regression, solve_all};
 
-/// A peer of the swarm, with the envelopes that it begins with.
+/// A peer of the swarm, with its first envelopes.
 fn peer(folder: &Path, attempt: u64) -> (SolverPeer, Vec<(NodeId, Envelope)>) {
     let (_, problem, communication) = regression(folder, Method::CliquePhi, "");
     let mut peer = SolverPeer::new(0, &problem, problem.part(0).unwrap(), communication, attempt);
@@ -31,7 +31,7 @@ fn who_is_behind_hears_of_the_attempt_and_who_is_ahead_takes_all_along() {
     assert_eq!((to, answer.attempt), (neighbour, 3));
     assert_eq!(peer.handle(neighbour, &nothing(5)).unwrap(), Reception::NewAttempt(5));
     assert!(std::iter::from_fn(|| peer.poll()).all(|(_, envelope)| envelope.attempt == 5));
-    // An attempt has begun also where the message that tells of it acknowledges what was never sent.
+    // An attempt has begun also where the message that announces it acknowledges a message never sent.
     let absurd = Envelope { frame: vec![5, 0], ..nothing(6) };
     assert_eq!(peer.handle(neighbour, &absurd).unwrap(), Reception::NewAttempt(6));
     assert!(matches!(peer.handle(neighbour, &absurd), Err(Fault::Collective(_))));
@@ -50,19 +50,19 @@ proptest! {
         let (mut peer, sent) = peer(folder.path(), 0);
         let own = sent[0].1.clone();
         for frame in frames {
-            // What is wrong with it is said, and nothing else happens.
+            // A fault is returned, and nothing else happens.
             let _ = peer.handle(NodeId(from), &Envelope { frame, ..own.clone() });
         }
         prop_assert!(peer.outcome().is_none());
     }
 }
 
-/// A swarm whose processes die at any moment and come back with nothing but the number of their attempt.
+/// A swarm whose processes die at any moment and restart with nothing but the number of their attempt.
 struct Mortal {
     problem: Problem,
     communication: Arc<CommunicationPlan>,
     peers: Vec<SolverPeer>,
-    /// What each home remembers.
+    /// The number of the attempt in each home.
     attempts: Vec<u64>,
     under_way: Vec<(usize, NodeId, Envelope)>,
     dice: ChaCha8Rng,
@@ -99,7 +99,7 @@ impl Mortal {
         }
     }
 
-    /// A process dies and is started again; what it sent before may still arrive.
+    /// A process dies and is restarted; messages that it sent before may still arrive.
     fn kill(&mut self, me: usize) {
         self.attempts[me] += 1;
         let part = self.problem.part(me).unwrap();

@@ -1,4 +1,4 @@
-//! What the nodes certify of their solution.
+//! The certificates that nodes give of their solution.
 
 use std::fs;
 use std::sync::Arc;
@@ -9,7 +9,8 @@ use mingle_solving::{Answer, CommunicationPlan, Problem, Solution, schedule};
 
 use crate::support::{coefficients, in_one_place, regression, solve_all};
 
-/// The certificate of a regression, computed again with all rows in one place, after so few iterations that nodes differ.
+/// Compares the certificate of a regression with one computed from all rows in one place, after so few iterations that
+/// nodes differ.
 #[test]
 fn the_certificate_of_a_regression_is_that_of_one_place_at_the_mean_of_the_nodes() {
     let folder = tempfile::tempdir().unwrap();
@@ -38,8 +39,8 @@ fn the_certificate_of_a_regression_is_that_of_one_place_at_the_mean_of_the_nodes
     }
 }
 
-/// Two cliques of three that share a node: what the peers certify is never less than the conditions leave with the best prices,
-/// and little more.
+/// Two cliques of three that share a node. The certified violation is never less than the one that remains with the
+/// best prices, and little more.
 #[test]
 fn the_certificate_of_budgets_says_how_far_numbers_are_from_the_best() {
     let folder = tempfile::tempdir().unwrap();

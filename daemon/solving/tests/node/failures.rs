@@ -1,4 +1,4 @@
-//! What keeps nodes from a solution, and how all of them hear of it.
+//! Failures that keep nodes from a solution, and their reports at all nodes.
 
 use std::fs;
 use std::sync::Arc;
@@ -14,7 +14,7 @@ fn an_iteration_that_diverges_is_told_early_by_all_and_with_what_helps() {
     let folder = tempfile::tempdir().unwrap();
     let (plan, problem, communication) =
         regression_over(folder.path(), "rg:n=8,r=0.5,seed=1", Method::NguyenHe, Medium::PointToPoint, "");
-    // As rough as averages can be: one step an iteration.
+    // The roughest averages: one step an iteration.
     let communication =
         Arc::new(CommunicationPlan { agreement: AveragingScheme::Tracking { steps: 1 }, ..(*communication).clone() });
     let part =
@@ -84,7 +84,7 @@ fn a_budget_that_bounds_rule_out_is_named_by_every_peer_though_none_knows_the_ot
     let shared = "kind = \"resource-allocation\"\n\
                   [[clique]]\nname = \"far\"\nmembers = [\"x\", \"y\"]\nbudget = 5\n\
                   [[clique]]\nname = \"near\"\nmembers = [\"y\", \"z\"]\nbudget = 1\n";
-    // Each file has what its own node wants, and no other.
+    // Each file has its own node's preference, and no other.
     let peer = |me: usize| {
         let path = folder.path().join(format!("{me}.toml"));
         fs::write(&path, format!("{shared}[[node]]\nnode = {me}\nwish = 1\nupper = 2\n")).unwrap();

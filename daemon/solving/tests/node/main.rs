@@ -1,4 +1,4 @@
-//! A node's part in a problem, without any network or clock.
+//! One node's part in a problem, without any network or clock.
 #![allow(clippy::unwrap_used)]
 
 mod attempts;

@@ -1,4 +1,4 @@
-//! Robust models without a server, against the method and the cone program in one place.
+//! Robust models without a server, compared with the method and the cone program in one place.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -20,7 +20,7 @@ const COLUMNS: usize = 3;
 const RADIUS: f64 = 0.02;
 const THETA: f64 = 0.1;
 
-/// The keys of a problem whose numbers are taken as they are.
+/// The keys of a problem without scaling.
 const AS_IS: &str =
     "support = \"box\"\nscaling = \"none\"\nintercept = false\nradius = 0.02\ntheta = 0.1\nkappa = 0.5\n";
 
@@ -51,7 +51,7 @@ fn robust(folder: &Path, plan: &Plan, more: &str) -> (Problem, Arc<Communication
     (problem, Arc::new(communication))
 }
 
-/// The same in one place.
+/// The whole problem in one place, for comparison.
 fn in_one_place(problem: &Problem) -> RobustProblem {
     let sites = problem.parts().unwrap().into_iter().map(|part| {
         let Part::Robust { table, .. } = part else { panic!("no samples") };
@@ -69,7 +69,7 @@ fn peers(problem: &Problem, communication: &Arc<CommunicationPlan>) -> Vec<Solve
     parts.map(|(me, part)| SolverPeer::new(me, problem, part, Arc::clone(communication), 0)).collect()
 }
 
-/// What is the same at all sites, and its value.
+/// The answer, its value and the weights of the sites, which are the same at all sites.
 fn answer(solution: &Solution) -> (&Answer, f64, Vec<f64>) {
     let Answer::Robust { split_value, sites, .. } = &solution.answer else { panic!("{solution:?}") };
     (&solution.answer, *split_value, sites.iter().map(|site| site.weight).collect())
@@ -125,7 +125,7 @@ fn tracking_averages_over_a_directed_plan_come_as_near_as_one_place() {
         for solution in &solutions {
             let (all, value, _) = answer(solution);
             assert!((value - judge).abs() < 2.0 * off + 1e-7, "{method}: {value} {judge} {off}");
-            // What a site says, every site says: the replicated state is the same to the bit.
+            // All sites report the same: the replicated state is the same to the bit.
             assert_eq!(all, answer(&solutions[0]).0, "{method}");
         }
     }
@@ -140,7 +140,7 @@ fn a_solution_says_what_the_model_is_to_each_site_and_what_the_worst_weights_are
     let solutions = solve_all(&problem, &communication);
     let Answer::Robust { coefficients, sites, .. } = &solutions[0].answer else { panic!() };
     assert!(solutions[0].converged && (solutions[0].objective - judge.value).abs() < 1e-4, "{:?}", solutions[0]);
-    // The objective is that of the model, so no better than the best.
+    // The objective is that of the final model, so no better than the optimum.
     assert!(solutions[0].objective > judge.value - 1e-7);
     let found: Vec<f64> = coefficients.iter().map(|coefficient| coefficient.value).collect();
     let value = |model: &[f64]| {
@@ -172,7 +172,7 @@ fn columns_are_scaled_by_what_all_sites_have_and_the_model_is_for_the_tables_as_
     for (coefficient, (least, range)) in coefficients.iter().zip(scaling) {
         assert!((*least, *range) == (-1.0, 2.0) && (coefficient.value * range - coefficient.scaled).abs() < 1e-12);
     }
-    // Most of the rows are told right by the numbers as they are.
+    // The model classifies most rows correctly by the numbers as they are in the tables.
     let right = problem.parts().unwrap().into_iter().map(|part| {
         let Part::Robust { table, .. } = part else { panic!() };
         let sum = |row: &[f64]| row.iter().zip(coefficients).map(|(x, c)| x * c.value).sum::<f64>() + intercept;
@@ -346,7 +346,7 @@ fn averages_that_swing_begin_anew_with_more_steps_at_all_sites_at_once() {
     let plan = plan("ring:n=8", Method::NguyenHe);
     let (problem, communication) =
         robust(folder.path(), &plan, &format!("{AS_IS}tolerance = 1e-5\niterations = 1500\n"));
-    // As rough as averages can be: one step an iteration.
+    // The roughest averages: one step an iteration.
     let rough = AveragingScheme::Tracking { steps: 1 };
     let rough = Arc::new(CommunicationPlan { agreement: rough, ..(*communication).clone() });
     let judge = solve_directly(&in_one_place(&problem)).unwrap().value;

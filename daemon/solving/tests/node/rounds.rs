@@ -1,4 +1,4 @@
-//! Learning in rounds: what all come to, and that neither losses nor restarts change a bit of it.
+//! Learning in rounds: the common result, and that neither losses nor restarts change a bit of it.
 
 use std::collections::BTreeSet;
 use std::sync::{Arc, Mutex};
@@ -15,7 +15,7 @@ use rand_chacha::ChaCha8Rng;
 const SHARED: usize = 70_000;
 const ROUNDS: u64 = 6;
 
-/// What the walkers below do, and where one of them goes wrong.
+/// The task of the walkers below, with an injected fault.
 #[derive(Clone, Debug)]
 struct Walk {
     rules: RoundRules,
@@ -52,7 +52,7 @@ impl RoundTask for Walk {
     }
 }
 
-/// One node: a shared vector that it pulls to a place of its own, and a number that it never tells.
+/// One node: a shared vector that it pulls to a place of its own, and a number that it never shares.
 struct Walker {
     node: usize,
     fault: Fault,
@@ -96,7 +96,7 @@ impl RoundLearning for Walker {
         Ok(())
     }
     fn evaluate(&mut self) -> Result<Vec<Option<f64>>, LearningError> {
-        // Best after the third round; the second metric is known to node 1 alone.
+        // Best after the third round; only node 1 can measure the second metric.
         let score = -(f64::from(self.own) - 3.0 * (self.others[self.node] + 0.5)).abs();
         Ok(vec![Some(score), (self.node == 1).then_some(4.0)])
     }
@@ -137,7 +137,7 @@ impl RoundStore for Disk {
     }
 }
 
-/// Peers, their disks, and what is under way.
+/// Peers, their disks, and the messages under way.
 struct Swarm {
     problem: Problem,
     communication: Arc<CommunicationPlan>,
@@ -172,14 +172,15 @@ impl Swarm {
         SolverPeer::new(me, &self.problem, part, Arc::clone(&self.communication), self.attempts[me])
     }
 
-    /// The process dies wherever it is, and another one begins with its disk.
+    /// The process dies wherever it is; another one begins with its disk.
     fn restart(&mut self, me: usize) {
         self.attempts[me] += 1;
         self.under_way.retain(|(from, to, _)| from.index() != me && to.index() != me);
         self.peers[me] = self.begin(me);
     }
 
-    /// Some node works or hears something; in the order of the dice, and with losses. False when nothing is left to do.
+    /// Some node works or receives a message, in random order and with losses. Returns `false` when nothing is left to
+    /// do.
     fn step(&mut self, loss: f64) -> bool {
         for me in 0..self.peers.len() {
             while let Some((to, envelope)) = self.peers[me].poll() {
@@ -231,7 +232,7 @@ fn every_node_has_the_mean_of_all_and_tells_the_same_metrics() {
             assert!((record.mean[0].unwrap() - own / 4.0).abs() < 1e-12);
             assert_eq!(record.mean[1], Some(4.0), "one node alone knows the second metric");
         }
-        // What came of the best round is written, and its shared part is the same at all nodes.
+        // The files are of the best round, and their shared part is the same at all nodes.
         assert_eq!(one.best_round, learned[0].best_round);
         assert!(one.best_round > 1 && one.best_round < ROUNDS, "{}", one.best_round);
         let (shared, own) = one.files[0].1.split_at(4 * SHARED);
@@ -307,13 +308,13 @@ fn a_node_that_is_started_again_goes_on_where_all_were() {
     let mut least = u64::MAX;
     while swarm.step(0.0) {
         for peer in &swarm.peers {
-            // Nothing is learned anew but the round that was under way.
+            // No round is repeated but the one that was under way.
             let done = peer.journal().read().iterations;
             least = if done == 0 { least } else { least.min(done) };
         }
     }
     assert!(least >= 3, "{least}");
-    // One that has lost its disk makes all begin at the beginning, and they come to the same.
+    // A node that has lost its disk makes all begin at the beginning, and they come to the same result.
     let mut swarm = Swarm::new(3, Fault::None, None, 1);
     while swarm.peers[2].journal().read().iterations < 4 {
         assert!(swarm.step(0.0));

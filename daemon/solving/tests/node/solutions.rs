@@ -1,4 +1,4 @@
-//! What all nodes find, against the same problem in one place.
+//! The solutions of all nodes, compared with the same problem in one place.
 
 use mingle_planner::{Medium, Method, transient};
 use mingle_protocol::collective::tracking_rounds;
@@ -48,8 +48,8 @@ fn every_way_to_agree_leads_to_the_solution_in_one_place() {
     }
 }
 
-/// Matrices that are tuned for their eigenvalues are far from normal: what one period leaves of a change is more than the change,
-/// though it falls to a third in the long run. The number of periods follows from a norm.
+/// Matrices tuned for their eigenvalues are far from normal: one period amplifies some changes, though they fall to a
+/// third in the long run. The number of periods follows from a norm.
 #[test]
 fn plans_whose_eigenvalues_promise_more_than_their_norm_keeps_are_solved() {
     let mut beyond = 0;

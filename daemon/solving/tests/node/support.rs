@@ -11,12 +11,12 @@ use mingle_solving::{Answer, CommunicationPlan, Part, Problem, Solution, SolveEr
 
 pub(crate) const NODES: usize = 6;
 
-/// Six nodes with a few rows each, and how they come to agree.
+/// A regression over six nodes with a few rows each, its plan and its communication.
 pub(crate) fn regression(folder: &Path, method: Method, more: &str) -> (Plan, Problem, Arc<CommunicationPlan>) {
     regression_over(folder, &format!("rg:n={NODES},r=0.6,seed=1"), method, Medium::PointToPoint, more)
 }
 
-/// The same over another topology.
+/// A regression over any topology, with its plan and its communication.
 pub(crate) fn regression_over(
     folder: &Path,
     topology: &str,
@@ -61,7 +61,7 @@ pub(crate) fn in_one_place(problem: &Problem) -> (Table, Scaling) {
     (whole, scaling)
 }
 
-/// What becomes of peers whose messages all arrive.
+/// The outcomes of peers whose messages all arrive.
 pub(crate) fn outcomes(mut peers: Vec<SolverPeer>) -> Vec<Result<Solution, SolveError>> {
     loop {
         let mut is_quiet = true;

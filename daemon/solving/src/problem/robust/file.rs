@@ -1,4 +1,4 @@
-//! The file of a robust model: its keys, what they are by default, and the task that they say.
+//! The file of a robust model: its keys, their defaults, and the task that results.
 
 use mingle_plaintext::class_name;
 use mingle_planner::Plan;
@@ -77,7 +77,7 @@ struct SiteEntry {
     radius: f64,
 }
 
-/// 1, 2 or inf: TOML's own numbers.
+/// The norm 1, 2 or inf, as a TOML float.
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(try_from = "f64")]
 struct NormName(WeightNorm);
@@ -127,7 +127,7 @@ pub(in crate::problem) const ROBUST_CLASSIFICATION: &str = "robust-classificatio
 pub(in crate::problem) const ROBUST_REGRESSION: &str = "robust-regression";
 
 impl RobustFile {
-    /// The task, when to stop, and what the peers have to agree on.
+    /// The task, its limits, and the JSON that the peers have to agree on.
     pub(in crate::problem) fn resolve(
         self,
         plan: &Plan,

@@ -1,4 +1,4 @@
-//! Where samples can be, as a problem file says it, and which samples are not there.
+//! The support of samples as a problem file describes it, and checks of samples against it.
 
 use std::collections::BTreeMap;
 
@@ -7,10 +7,10 @@ use mingle_solver::{Scaling, Table};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-/// A sample that is out by less is out by rounding.
+/// The excess over a bound that counts as a rounding error.
 const ROUNDING: f64 = 1e-12;
 
-/// The support as the file says it.
+/// The support as the file describes it.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub(in crate::problem) enum SupportEntry {
@@ -19,7 +19,7 @@ pub(in crate::problem) enum SupportEntry {
     HalfSpaces(Vec<HalfSpaceEntry>),
 }
 
-/// `sum of coefficients * columns + target * target <= bound`, in the numbers of the tables.
+/// A half-space: `sum of coefficients * columns + target * target <= bound`, in the numbers of the tables.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields)]
 pub(in crate::problem) struct HalfSpaceEntry {
@@ -32,31 +32,31 @@ pub(in crate::problem) struct HalfSpaceEntry {
 /// A table that does not fit the robust model.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SampleError {
-    /// A sample outside the support.
+    /// A sample is outside the box.
     #[error("row {row}, column `{column}`: {value} is outside the support, {lower} to {upper}")]
     OutsideBox {
-        /// Counts from 1, below the names of the columns.
+        /// The row, counted from 1 below the names of the columns.
         row: usize,
         /// The column.
         column: String,
-        /// What is there.
+        /// The value there.
         value: f64,
-        /// The least that may be.
+        /// The lower bound.
         lower: f64,
-        /// The largest.
+        /// The upper bound.
         upper: f64,
     },
-    /// A sample beyond a half-space.
+    /// A sample is beyond a half-space.
     #[error("row {row} exceeds bound {half_space} of the support by {by:.3e}")]
     OutsideHalfSpace {
-        /// Counts from 1.
+        /// The row, counted from 1.
         row: usize,
-        /// Counts from 1, in the order of the file.
+        /// The half-space, counted from 1 in the order of the file.
         half_space: usize,
-        /// By how much.
+        /// The excess.
         by: f64,
     },
-    /// A half-space with a column that is not used.
+    /// A half-space names a column that the model does not use.
     #[error("a half-space names the column `{0}`, which the model does not use")]
     NoColumn(String),
 }
@@ -88,7 +88,7 @@ pub(super) fn check_half_spaces(table: &Table, entries: &[HalfSpaceEntry]) -> Re
 }
 
 impl HalfSpaceEntry {
-    /// The same for `x' = (x - mean) / deviation`.
+    /// The half-space in scaled columns, `x' = (x - mean) / deviation`.
     pub(super) fn scaled(&self, columns: &[String], scaling: &Scaling) -> Result<HalfSpace, SampleError> {
         if let Some(name) = self.coefficients.keys().find(|name| !columns.contains(name)) {
             return Err(SampleError::NoColumn(name.clone()));
