@@ -1,4 +1,5 @@
-//! Data that are dealt out to the nodes: computed when the first asks, kept for those that are in the same process.
+//! Data dealt out to the nodes: computed for the first node that needs them, and kept for the others in the same
+//! process.
 
 use std::fmt;
 use std::path::Path;
@@ -8,7 +9,7 @@ use mingle_solving::LearningError;
 
 use crate::file::NODE;
 
-/// The parts of data, once they are computed.
+/// The parts of dealt data, once they are computed.
 pub(crate) struct Dealt<T>(Mutex<Option<Arc<Vec<T>>>>);
 
 impl<T> Default for Dealt<T> {
@@ -24,10 +25,10 @@ impl<T> fmt::Debug for Dealt<T> {
 }
 
 impl<T: Clone> Dealt<T> {
-    /// The part of a node, of those that `deal` makes if nobody has asked before.
+    /// The part of a node. `deal` makes the parts on the first call.
     ///
     /// # Errors
-    /// As `deal`, or there is no such part.
+    /// As of `deal`, or the node has no part.
     pub(crate) fn part(
         &self,
         node: usize,
@@ -43,10 +44,10 @@ impl<T: Clone> Dealt<T> {
     }
 }
 
-/// The data of a node where each has its own: the text with the node's name in it. None where it names the data of all.
+/// The data of a node where each has its own: the text with the node's name in it. None where all share one name.
 ///
 /// # Errors
-/// The name cannot be part of that of a file.
+/// The node's name cannot be part of a file name.
 pub(crate) fn own_data(data: &str, name: &str) -> Result<Option<String>, LearningError> {
     if !data.contains(NODE) {
         return Ok(None);
@@ -57,7 +58,7 @@ pub(crate) fn own_data(data: &str, name: &str) -> Result<Option<String>, Learnin
     Ok(Some(data.replace(NODE, name)))
 }
 
-/// An error and what it is from, in one sentence.
+/// Joins an error and its sources into one sentence.
 pub(crate) fn told(error: &dyn std::error::Error) -> LearningError {
     let mut text = error.to_string();
     let mut source = error.source();

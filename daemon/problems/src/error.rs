@@ -1,4 +1,4 @@
-//! What can be wrong with a problem file.
+//! Errors of problem files of learning in rounds.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,7 +8,7 @@ use mingle_models::DeviceError;
 use mingle_solving::RulesError;
 use thiserror::Error;
 
-/// Why nothing can be learned as a problem file has it.
+/// The reason for which a problem file cannot be learned from.
 #[derive(Debug, Error)]
 pub enum ProblemFileError {
     /// The file cannot be read.
@@ -16,43 +16,43 @@ pub enum ProblemFileError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
-    /// Its text is not that of a file of its kind.
+    /// The text is not a valid file of its kind.
     #[error("the problem {} does not hold", .path.display())]
     Text {
         /// The file.
         path: PathBuf,
-        /// Where, and what was expected.
+        /// The place, and what was expected there.
         source: Box<toml::de::Error>,
     },
-    /// A kind of problem that is not known: neither one of learning in rounds nor a convex one.
+    /// The kind of problem is not known: neither one of learning in rounds nor a convex one.
     #[error("the problem {}: kind = {kind:?}: choose one of {}", .path.display(), crate::known_kinds())]
     Kind {
         /// The file.
         path: PathBuf,
-        /// The kind as it was written.
+        /// The kind as written.
         kind: String,
     },
-    /// A key has a value that cannot be.
+    /// A key has an invalid value.
     #[error("{0}")]
     Value(String),
-    /// So many rounds cannot be.
+    /// The number of rounds is out of range, or the rules are invalid otherwise.
     #[error("the problem does not hold")]
     Rules(#[from] RulesError),
-    /// The network of node classification cannot be.
+    /// The network of node classification is invalid.
     #[error("the node classification does not hold")]
     Network(#[from] ClientError),
-    /// What all peers have to agree on cannot be written down.
+    /// The part of the file that all peers have to agree on cannot be encoded.
     #[error("the problem cannot be encoded")]
     Encoding(#[from] serde_json::Error),
-    /// There is no such device.
+    /// The device does not exist.
     #[error("device = \"{name}\"")]
     Device {
         /// Its name.
         name: String,
-        /// Why not.
+        /// The reason.
         source: DeviceError,
     },
 }

@@ -1,4 +1,4 @@
-//! What all problem files of learning in rounds share: TOML with a `kind`, of a bounded length.
+//! The common form of problem files of learning in rounds: TOML with a `kind`, of a bounded length.
 
 use std::fs::File;
 use std::io::Read;
@@ -10,23 +10,23 @@ use serde::de::DeserializeOwned;
 
 use crate::ProblemFileError;
 
-/// No such file is longer.
+/// The longest file of this form.
 const MOST_BYTES: u64 = 1 << 20;
-/// Stands for the name of the node in the name of its data.
+/// Placeholder for the name of the node in the name of its data.
 pub(crate) const NODE: &str = "{node}";
 
 /// A problem file of one kind.
 pub trait RoundFile: DeserializeOwned {
-    /// What it says as its `kind`.
+    /// The value of `kind` in such a file.
     const KIND: &str;
-    /// What methods of this kind are usually compared: their names, and the lines of the file that choose them.
+    /// The methods by which this kind is usually compared: their names, and the lines of the file that choose them.
     const USUAL_METHODS: &[(&str, &str)];
 }
 
-/// What a file of a kind says, and the folder it is in; none where it is of another kind.
+/// Reads a file of a kind, with the folder that it is in. None where it is of another kind.
 ///
 /// # Errors
-/// It cannot be read, or has what does not belong there.
+/// It cannot be read, or has invalid or unknown entries.
 pub fn read_file<F: RoundFile>(path: &Path) -> Result<Option<(F, PathBuf)>, ProblemFileError> {
     match read_text(path)? {
         Some(text) if kind_of(&text).as_deref() == Some(F::KIND) => Ok(Some((parse(&text, path)?, folder_of(path)?))),
@@ -34,7 +34,7 @@ pub fn read_file<F: RoundFile>(path: &Path) -> Result<Option<(F, PathBuf)>, Prob
     }
 }
 
-/// The text of a file; none where it is too long, or no text, for a problem file.
+/// The text of a file; none where it is too long for a problem file, or not UTF-8.
 pub(crate) fn read_text(path: &Path) -> Result<Option<String>, ProblemFileError> {
     let unreadable = |source| ProblemFileError::Unreadable { path: path.to_owned(), source };
     let mut bytes = Vec::new();
@@ -42,7 +42,7 @@ pub(crate) fn read_text(path: &Path) -> Result<Option<String>, ProblemFileError>
     Ok(if bytes.len() as u64 > MOST_BYTES { None } else { String::from_utf8(bytes).ok() })
 }
 
-/// The folder that a file is in, from the root.
+/// The folder of a file, as an absolute path.
 pub(crate) fn folder_of(path: &Path) -> Result<PathBuf, ProblemFileError> {
     let absolute = std::path::absolute(path);
     let absolute = absolute.map_err(|source| ProblemFileError::Unreadable { path: path.to_owned(), source })?;
@@ -55,10 +55,10 @@ pub(crate) fn kind_of(text: &str) -> Option<String> {
     table.get("kind").and_then(toml::Value::as_str).map(str::to_owned)
 }
 
-/// What a text says that stands in the file `path`.
+/// Parses a text that stands for the file `path`.
 ///
 /// # Errors
-/// It has what does not belong there.
+/// It has invalid or unknown entries.
 pub fn parse<F: RoundFile>(text: &str, path: &Path) -> Result<F, ProblemFileError> {
     toml::from_str(text).map_err(|source| ProblemFileError::Text { path: path.to_owned(), source: Box::new(source) })
 }
@@ -66,13 +66,13 @@ pub fn parse<F: RoundFile>(text: &str, path: &Path) -> Result<F, ProblemFileErro
 /// Opens the device that a file names.
 ///
 /// # Errors
-/// There is none of that name.
+/// No device has that name.
 pub fn open_device(name: &str) -> Result<Device, ProblemFileError> {
     let parsed = name.parse::<DeviceName>();
     parsed.and_then(|parsed| parsed.open()).map_err(|source| ProblemFileError::Device { name: name.to_owned(), source })
 }
 
-/// BLAKE3 of what all peers have to agree on.
+/// BLAKE3 of the part of a file that all peers have to agree on.
 pub(crate) fn shared_hash(shared: &impl Serialize) -> Result<[u8; 32], ProblemFileError> {
     Ok(*blake3::hash(&serde_json::to_vec(shared)?).as_bytes())
 }

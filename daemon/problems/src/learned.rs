@@ -1,10 +1,10 @@
-//! What was learned, as text and as files.
+//! The result of learning in rounds, as text and as files.
 
 use mingle_solving::{Learned, RoundRecord};
 
-/// Metrics of the mean that a line about a round has.
+/// The most metrics in a line about a round.
 const IN_A_LINE: usize = 3;
-/// Of a column at least, in characters.
+/// The narrowest column, in characters.
 const NARROWEST: usize = 12;
 
 /// A line about a round: the means of its first metrics.
@@ -14,7 +14,7 @@ pub fn round_line(metrics: &[String], record: &RoundRecord) -> String {
     format!("round {:>4}{}", record.round, cells.concat())
 }
 
-/// How good the kept model of each node is: a row each, and one of their means.
+/// A table of the metrics of the kept models: a row for each node, and one of their means.
 pub fn learned_table(names: &[String], learned: &[Learned]) -> String {
     let Some(first) = learned.first() else { return String::new() };
     let columns: Vec<String> = first.metrics.iter().map(|metric| metric.replace('_', " ")).collect();
@@ -38,11 +38,11 @@ fn row(name: &str, values: &[Option<f64>], widths: &[usize]) -> String {
     format!("{name:<16}{}\n", cells.collect::<String>())
 }
 
-/// The files of a folder that holds what nodes have learned: `learned.json`, the files of each node in a folder of its name, and those
-/// that are the same of all nodes once more beside the folders.
+/// The files of a folder with the results of all nodes: `learned.json`, the files of each node in a folder of its name,
+/// and those that are the same at all nodes once more beside the folders.
 ///
 /// # Errors
-/// It cannot be encoded.
+/// The results cannot be encoded.
 pub fn learned_files(names: &[String], learned: &[Learned]) -> Result<Vec<(String, Vec<u8>)>, serde_json::Error> {
     let mut files = vec![("learned.json".to_owned(), format!("{}\n", serde_json::to_string_pretty(learned)?).into())];
     let of_all = |file: &(String, Vec<u8>)| learned.len() > 1 && learned.iter().all(|one| one.files.contains(file));

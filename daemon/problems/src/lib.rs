@@ -1,6 +1,6 @@
-//! What a swarm can learn in rounds, as a problem file says it.
+//! Problem files of learning in rounds, and the tasks that they describe.
 //!
-//! [`read`] opens a problem file and gives the [`RoundTask`] that it speaks of, which a peer, a test or the lab runs:
+//! [`read`] opens a problem file and returns its [`RoundTask`], which a peer, a test or the lab runs:
 //!
 //! | `kind` | what is learned | from |
 //! | --- | --- | --- |
@@ -42,11 +42,11 @@ pub use learned::{learned_files, learned_table, round_line};
 pub use nodes::{NodesFile, NodesTask, SharingName, read_graph};
 pub use recommendation::{Method, RECOMMENDER, Recommendation, RecommendationFile};
 
-/// What a problem file has a swarm learn in rounds; none where its `kind` is one of [`CONVEX_KINDS`], or it has none. Spectra of recommenders are kept in
-/// `spectra`, unless the file says where.
+/// Reads the task of learning in rounds from a problem file. None if its `kind` is one of [`CONVEX_KINDS`], or it has
+/// no `kind`. Spectra of recommenders are cached in `spectra`, unless the file names a folder.
 ///
 /// # Errors
-/// The file cannot be read, says what cannot be, or has a kind that is not known.
+/// The file cannot be read, has an invalid value, or has a kind that is not known.
 pub fn read(path: &Path, spectra: Option<PathBuf>) -> Result<Option<Arc<dyn RoundTask>>, ProblemFileError> {
     match file::read_text(path)? {
         Some(text) => task(&text, path, spectra),
@@ -57,7 +57,7 @@ pub fn read(path: &Path, spectra: Option<PathBuf>) -> Result<Option<Arc<dyn Roun
 /// As [`read`], of a text that stands for the file `path`: paths in it are relative to that file's folder.
 ///
 /// # Errors
-/// It says what cannot be, or has a kind that is not known.
+/// The text has an invalid value, or a kind that is not known.
 pub fn task(text: &str, path: &Path, spectra: Option<PathBuf>) -> Result<Option<Arc<dyn RoundTask>>, ProblemFileError> {
     let Some(kind) = file::kind_of(text) else { return Ok(None) };
     let task: Arc<dyn RoundTask> = match kind.as_str() {
@@ -69,13 +69,13 @@ pub fn task(text: &str, path: &Path, spectra: Option<PathBuf>) -> Result<Option<
     Ok(Some(task))
 }
 
-/// The kinds of problems of learning in rounds, and of convex ones, for a message.
+/// All kinds of problems, convex ones and those of learning in rounds, for a message.
 fn known_kinds() -> String {
     [&CONVEX_KINDS[..], &[RecommendationFile::KIND, NodesFile::KIND]].concat().join(", ")
 }
 
-/// What methods a kind of problem is usually compared by: their names, and the lines of the problem file that choose them. None
-/// for other kinds.
+/// The methods by which a kind of problem is usually compared: their names, and the lines of the problem file that
+/// choose them. Empty for other kinds.
 pub fn usual_methods(kind: &str) -> &'static [(&'static str, &'static str)] {
     match kind {
         RecommendationFile::KIND => RecommendationFile::USUAL_METHODS,

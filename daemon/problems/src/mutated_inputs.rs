@@ -1,4 +1,4 @@
-//! Files of learning in rounds that nobody sound writes.
+//! Mutated problem files of learning in rounds.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;

@@ -1,4 +1,4 @@
-//! Personal node classification as what a swarm learns in rounds: the file that says so, and one peer's part in it.
+//! Personal node classification as a task of learning in rounds: its problem file, and one peer's part in it.
 
 mod file;
 mod learner;
@@ -16,7 +16,7 @@ use crate::file::{RoundFile, open_device, shared_hash};
 pub use file::{NodesFile, SharingName};
 use learner::{METRICS, NodeLearner};
 
-/// The embedded graph.
+/// The name of the embedded graph.
 const EMBEDDED: &str = "two-characters";
 /// The seed of the embedded graph: it is the same everywhere.
 const EMBEDDED_SEED: u64 = 1;
@@ -32,7 +32,7 @@ impl RoundFile for NodesFile {
     ];
 }
 
-/// Node classification: what all peers learn, and where this one's graph is.
+/// Node classification: the task of all peers, and the source of this one's graph.
 #[derive(Debug)]
 pub struct NodesTask {
     file: NodesFile,
@@ -43,10 +43,10 @@ pub struct NodesTask {
     dealt: Dealt<NodeData>,
 }
 
-/// The graph that a text names: the embedded one, or files below a folder.
+/// Reads the graph that a text names: the embedded one, or files below a folder.
 ///
 /// # Errors
-/// They cannot be read.
+/// The files cannot be read.
 pub fn read_graph(text: &str, folder: &Path) -> Result<NodeData, ReadError> {
     match text {
         EMBEDDED => Ok(two_characters(EMBEDDED_SEED)),
@@ -55,10 +55,10 @@ pub fn read_graph(text: &str, folder: &Path) -> Result<NodeData, ReadError> {
 }
 
 impl NodesTask {
-    /// What a file in this folder says.
+    /// The task of a file in this folder.
     ///
     /// # Errors
-    /// It says what cannot be.
+    /// The file has an invalid value.
     pub fn new(file: NodesFile, folder: PathBuf) -> Result<Self, ProblemFileError> {
         file.options().check()?;
         let metrics = METRICS.iter().map(|name| (*name).to_owned()).collect();
@@ -68,7 +68,7 @@ impl NodesTask {
         Ok(Self { hash, file, rules, folder, device, dealt: Dealt::default() })
     }
 
-    /// The subgraph of one client.
+    /// The subgraph of one client: its own file, or its part of the graph that is dealt out.
     fn data(&self, node: usize, names: &[String]) -> Result<NodeData, LearningError> {
         let read = |text: &str| read_graph(text, &self.folder).map_err(|error| told(&error));
         match own_data(&self.file.data, &names[node])? {

@@ -1,4 +1,4 @@
-//! Recommenders as what a swarm learns in rounds: the file that says so, and one peer's part in it.
+//! Recommenders as a task of learning in rounds: the problem file, and one peer's part in it.
 
 mod file;
 mod learner;
@@ -17,7 +17,7 @@ use crate::file::{RoundFile, open_device, shared_hash};
 pub use file::{Method, RecommendationFile};
 use learner::Learner;
 
-/// What recommends: the file that a client leaves when it has learned.
+/// The name of the file with a client's learned recommender.
 pub const RECOMMENDER: &str = "recommender.bin";
 
 impl RoundFile for RecommendationFile {
@@ -31,7 +31,7 @@ impl RoundFile for RecommendationFile {
     ];
 }
 
-/// Recommenders: what all peers learn, and where this one's interactions are.
+/// Recommenders: the task of all peers, and the source of this one's interactions.
 #[derive(Debug)]
 pub struct Recommendation {
     file: RecommendationFile,
@@ -44,10 +44,10 @@ pub struct Recommendation {
 }
 
 impl Recommendation {
-    /// What a file in this folder says. Spectra are kept in `spectra`, unless the file says where.
+    /// The task of a file in this folder. Spectra are cached in `spectra`, unless the file names a folder.
     ///
     /// # Errors
-    /// It says what cannot be.
+    /// The file has an invalid value.
     pub fn new(file: RecommendationFile, folder: PathBuf, spectra: Option<PathBuf>) -> Result<Self, ProblemFileError> {
         file.check()?;
         let names = METRICS.iter().map(|name| (*name).to_owned()).collect();
@@ -58,7 +58,7 @@ impl Recommendation {
         Ok(Self { file, rules, hash, folder, cache, device, dealt: Dealt::default() })
     }
 
-    /// The interactions of one client.
+    /// The interactions of one client: its own file, or its part of the data that are dealt out.
     fn interactions(&self, node: usize, names: &[String]) -> Result<Interactions, LearningError> {
         match own_data(&self.file.data, &names[node])? {
             Some(own) => read_interactions(&self.folder.join(own), self.file.form).map_err(|error| told(&error)),
@@ -66,7 +66,7 @@ impl Recommendation {
         }
     }
 
-    /// One file, or planted interactions, dealt out to so many clients.
+    /// Deals out one file, or planted interactions, to so many clients.
     fn deal(&self, clients: usize) -> Result<Vec<Interactions>, RecommendError> {
         let all = interactions_of(&self.file.data, &self.folder, self.file.form)?;
         let options = DealOptions { balanced: self.file.balanced, seed: self.file.seed };
@@ -116,10 +116,10 @@ mod tests {
 
     use super::*;
 
-    /// Means that were taken, by node and round.
+    /// The means that nodes took, by node and round.
     type Taken = Arc<Mutex<BTreeMap<(usize, u64), Vec<f32>>>>;
 
-    /// Recommenders that write down the means they take.
+    /// Recommenders that record the means they take.
     #[derive(Debug)]
     struct Observed {
         task: Recommendation,
@@ -229,7 +229,7 @@ mod tests {
         let (mut expected, mut means) = (Vec::new(), Vec::new());
         for round in 0..4 {
             federate(&mut clients, &shares, 2, round >= 1).unwrap();
-            // Who is most similar takes the mean itself.
+            // The most similar client takes the mean itself.
             means.push(clients[most_similar].shared().unwrap());
             expected.push(clients.iter().map(|client| client.evaluate().unwrap().values()).collect::<Vec<_>>());
         }

@@ -12,16 +12,16 @@ use crate::file::NODE;
 pub struct NodesFile {
     /// `node-classification`.
     pub kind: String,
-    /// The graph: `two-characters`, which the program carries, or files beside this one. With `{node}` in it each peer has its own; else one graph is
-    /// dealt out by the seed.
+    /// The graph: `two-characters`, which is embedded in the program, or files beside this one. With `{node}` in it
+    /// each peer has its own; else one graph is dealt out by the seed.
     pub data: String,
-    /// Whether the parts that are dealt out overlap: five clients have a half of one part each.
+    /// `true` if the parts that are dealt out overlap: five clients each hold a half of one part.
     #[serde(default)]
     pub overlapping: bool,
-    /// What becomes of the clients' models after a round.
+    /// The way in which clients share their models after a round.
     #[serde(default)]
     pub sharing: SharingName,
-    /// What models are judged by.
+    /// The metric of the models.
     #[serde(default)]
     pub metric: MetricName,
     /// Rounds of training and sharing.
@@ -30,16 +30,16 @@ pub struct NodesFile {
     /// Epochs of local training in a round.
     #[serde(default = "epochs")]
     pub epochs: u32,
-    /// Of the partition, of who is trained on, of the model to begin with and of what is dropped.
+    /// The seed of the partition, the split into training and other nodes, the initial model and dropout.
     #[serde(default = "seed")]
     pub seed: u64,
-    /// What this peer computes on: `cpu`, or `wgpu`.
+    /// The device of this peer: `cpu`, or `wgpu`.
     #[serde(default = "device")]
     pub device: String,
-    /// The network, and how it is trained.
+    /// The network and its training.
     #[serde(default)]
     pub model: ModelTable,
-    /// How weights are found.
+    /// The options of the collaboration weights.
     #[serde(default)]
     pub collaboration: CollaborationTable,
 }
@@ -88,11 +88,11 @@ pub struct CollaborationTable {
     most_weights: usize,
 }
 
-/// What becomes of the clients' models after a round, as the user writes it.
+/// The way in which clients share their models after a round, as the user writes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum SharingName {
-    /// Nothing: each learns alone.
+    /// No sharing: each learns alone.
     Local,
     /// One mean of all: FedAvg.
     Average,
@@ -105,14 +105,14 @@ pub enum SharingName {
     Robust,
 }
 
-/// What models are judged by, as the user writes it.
+/// The metric of the models, as the user writes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum MetricName {
-    /// The share of nodes whose class is found.
+    /// The share of nodes that are assigned to their class.
     #[default]
     Accuracy,
-    /// The area under the curve of true against false positives; of two classes.
+    /// The area under the curve of true against false positives; for two classes.
     Auc,
 }
 
@@ -143,7 +143,7 @@ impl Default for CollaborationTable {
 }
 
 impl NodesFile {
-    /// What all peers have to have the same: everything but the device and the names of files.
+    /// The entries that have to be the same at all peers: everything but the device and the names of files.
     pub(super) fn shared(&self) -> Self {
         let is_own = self.data.contains(NODE);
         let data = if is_own {
@@ -160,7 +160,7 @@ impl NodesFile {
         if self.overlapping { Overlap::Overlapping } else { Overlap::Disjoint }
     }
 
-    /// What becomes of the clients' models after a round.
+    /// The way in which clients share their models after a round.
     pub fn sharing(&self) -> Sharing {
         match self.sharing {
             SharingName::Local => Sharing::Local,
@@ -171,7 +171,7 @@ impl NodesFile {
         }
     }
 
-    /// What models are judged by.
+    /// The metric of the models.
     pub fn metric(&self) -> NodeMetric {
         match self.metric {
             MetricName::Accuracy => NodeMetric::Accuracy,
@@ -179,7 +179,7 @@ impl NodesFile {
         }
     }
 
-    /// How clients learn.
+    /// The options by which clients learn.
     pub fn options(&self) -> NodeOptions {
         let CollaborationTable { alpha, beta, gamma, self_floor, most_weights } = self.collaboration;
         let model = self.model;

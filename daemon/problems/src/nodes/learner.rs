@@ -15,7 +15,8 @@ use super::NodesFile;
 use super::picture::collaboration_svg;
 use crate::dealt::told;
 
-/// What is measured after each round: on the nodes that choose the best model, on those that judge it, and on the latter by the best one so far.
+/// The metrics after each round: on the validation nodes, which choose the best model, on the test nodes, and on the
+/// test nodes by the best model so far.
 pub(super) const METRICS: [&str; 3] = ["validation", "test", "test_at_best"];
 
 pub(super) struct NodeLearner {
@@ -26,7 +27,7 @@ pub(super) struct NodeLearner {
     device: Device,
     client: Option<NodeClient>,
     graph: Option<CollaborationGraph>,
-    /// That training goes on with.
+    /// The parameters from which training goes on.
     parameters: Vec<f32>,
     scores: Option<NodeScores>,
     best: Option<Best>,
@@ -40,7 +41,7 @@ struct Best {
     test: Option<f64>,
 }
 
-/// What later rounds depend on.
+/// The state that later rounds depend on.
 #[derive(Serialize, Deserialize)]
 struct Kept {
     client: Vec<u8>,
@@ -58,7 +59,7 @@ impl NodeLearner {
         NodeOptions { data_seed: client_seed(self.file.seed, self.node), ..self.file.options() }
     }
 
-    /// Opens the client, once it is known how many classes there are anywhere.
+    /// Opens the client, once the number of classes at all clients is known. Returns its row of signatures.
     fn open(&mut self, sizes: &StatisticsTable) -> Result<Vec<f64>, LearningError> {
         if let Some(other) = sizes.iter().position(|row| row[0] != sizes[self.node][0]) {
             return Err(LearningError(format!(
@@ -77,7 +78,7 @@ impl NodeLearner {
         Ok(row)
     }
 
-    /// Weighs all clients by what they told; the same at every peer.
+    /// Computes the weights of all clients from their statistics, and returns a hash of them; the same at every peer.
     fn weigh(&mut self, sizes: &StatisticsTable, rows: &StatisticsTable) -> Result<f64, LearningError> {
         let options = self.options();
         let shape = SignatureShape::new(options.orders, options.directions, self.data.feature_count());
@@ -128,7 +129,7 @@ impl RoundLearning for NodeLearner {
             [sizes] => self.open(sizes).map(Some),
             [sizes, rows] => Ok(Some(vec![self.weigh(sizes, rows)?])),
             [_, _, hashes, ..] => {
-                // Weights follow from what all have been told; those who come to others compute differently.
+                // Weights follow from the shared statistics: a peer with other weights computes differently.
                 match hashes.iter().position(|hash| hash[0] != hashes[self.node][0]) {
                     Some(other) => Err(LearningError(format!(
                         "the weights here are not those of {}: builds or processors differ in their last bits",
@@ -195,7 +196,7 @@ impl RoundLearning for NodeLearner {
         let seed = self.file.seed;
         let client = self.client()?;
         if kept.client.is_empty() {
-            // The state before everything.
+            // The state before the first round.
             client.restore(&0_u64.to_le_bytes()).map_err(|error| told(&error))?;
             self.parameters = client.shape().initial_parameters(seed);
         } else {

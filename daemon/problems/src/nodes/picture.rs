@@ -1,29 +1,29 @@
-//! A picture of the weights: who takes how much of whom.
+//! A picture of the collaboration weights.
 
 use std::f64::consts::TAU;
 
 use mingle_plot::document::{Anchor, At, Document, Length, Point, escaped, shortened};
 
-/// Weights below are not drawn as arrows.
+/// Weights below this are not drawn as arrows.
 const LEAST: f64 = 0.01;
-/// Of the whole matrix.
+/// The side of the whole matrix.
 const SIDE: f64 = 360.0;
 const MARGIN: f64 = 100.0;
 const GAP: f64 = 90.0;
-/// Of names, in characters.
+/// The longest name, in characters.
 const LONGEST_NAME: usize = 10;
-/// Names stand at least so far from each other.
+/// The least distance between names.
 const LINE: f64 = 13.0;
 /// The widest arrow, and the largest tip.
 const WIDEST: f64 = 5.0;
 const LARGEST_TIP: f64 = 14.0;
-/// With more arrows than this all are thinner.
+/// The number of arrows beyond which all become thinner.
 const FEW_ARROWS: f64 = 30.0;
-/// Of the circle of a client.
+/// The largest radius of a client's circle.
 const LARGEST_CIRCLE: f64 = 13.0;
 
-/// The matrix on the left, row by row what each client takes of whom; on the right the same as arrows from those who give to those
-/// who take, thicker and darker where the weight is larger.
+/// Draws the weights twice. On the left is the matrix: a row for each taker, a column for each giver. On the right are
+/// arrows from giver to taker, thicker and darker where the weight is larger.
 pub(super) fn collaboration_svg(names: &[String], weights: &[Vec<f64>]) -> String {
     let mut document = Document::default();
     let (width, height) = (2.0 * SIDE + 2.0 * MARGIN + GAP, SIDE + 1.7 * MARGIN);
@@ -42,7 +42,7 @@ pub(super) fn collaboration_svg(names: &[String], weights: &[Vec<f64>]) -> Strin
     document.finish()
 }
 
-/// Every so many names are written, where each has this room.
+/// The step between the names that are written, where each entry has this room.
 fn stride(room: f64) -> usize {
     (LINE / room).ceil().max(1.0) as usize
 }
@@ -74,15 +74,15 @@ fn matrix(document: &mut Document, names: &[String], weights: &[Vec<f64>]) {
     }
 }
 
-/// An arrow from who gives to who takes.
+/// An arrow from a giver to a taker.
 struct Arrow {
     giver: usize,
     taker: usize,
-    /// Its weight, as a share of the largest of all arrows.
+    /// Its weight, relative to the largest of all arrows.
     share: f64,
 }
 
-/// The arrows, the thinnest first, so that none hides a thicker one.
+/// The arrows in ascending order of weight, so that none hides a thicker one.
 fn sorted_arrows(weights: &[Vec<f64>]) -> Vec<Arrow> {
     let mut arrows = Vec::new();
     for (taker, row) in weights.iter().enumerate() {
@@ -125,12 +125,12 @@ fn arrows(document: &mut Document, names: &[String], weights: &[Vec<f64>], [x, y
             side if side < -0.2 => Anchor::End,
             _ => Anchor::Middle,
         };
-        // Above the highest and below the lowest, beside the others.
+        // Names above the highest circle and below the lowest, beside the others.
         document.text("", [lx, ly + 4.0 + 5.0 * (ly - y) / radius], anchor, &shortened(name, LONGEST_NAME));
     }
 }
 
-/// An arrow between two circles, bent, so that the two directions do not lie on each other.
+/// Draws a bent arrow between two circles, so that the arrows of both directions do not overlap.
 fn arrow(document: &mut Document, [from, to]: [Point; 2], circle: f64, share: f64, scale: f64) {
     let length = (to[0] - from[0]).hypot(to[1] - from[1]);
     let along = [(to[0] - from[0]) / length, (to[1] - from[1]) / length];

@@ -1,4 +1,4 @@
-//! The file that says what recommenders learn from, and how.
+//! The problem file of recommenders: their data, and how they learn.
 
 use mingle_recommend::{ClientOptions, Filtering, Form, Kernel, LossKind, Personalization};
 use serde::{Deserialize, Serialize};
@@ -6,38 +6,39 @@ use serde::{Deserialize, Serialize};
 use crate::ProblemFileError;
 use crate::file::RoundFile;
 
-/// How far clients go along with the mean of all.
+/// The share of the mean that clients take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Method {
-    /// As far as their graphs are similar to the reference.
+    /// More, the more similar a client's graph is to the reference.
     #[default]
     Lpsfed,
-    /// All the way.
+    /// The whole mean.
     Fedavg,
-    /// By the same share everywhere.
+    /// The same share at all clients.
     Uniform,
-    /// Not at all.
+    /// Nothing.
     Alone,
 }
 
-/// A recommendation file; what stands in no line has its default.
+/// A recommendation file; absent keys have their defaults.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
 pub struct RecommendationFile {
     /// `recommendation`.
     pub kind: String,
-    /// The interactions: with `{node}` in it, each node's own file; else one file, or `planted:`..., that is dealt out by co-clustering.
+    /// The interactions: with `{node}` in it, each node's own file; else one file, or `planted:`..., that is dealt out
+    /// by co-clustering.
     pub data: String,
-    /// How interactions are written down.
+    /// The form in which interactions are written.
     pub form: Form,
-    /// Of one file: whether the parts that it is dealt to have to have about as many interactions each.
+    /// For one file that is dealt out: `true` if the parts have to have about equally many interactions.
     pub balanced: bool,
-    /// How far clients go along with the mean of all.
+    /// The share of the mean that clients take.
     pub method: Method,
     /// Rounds of training and averaging.
     pub rounds: u64,
-    /// Local epochs of a round.
+    /// Local epochs in a round.
     pub epochs: u32,
     /// Rounds at the beginning in which nothing is aggregated.
     pub frozen_rounds: u64,
@@ -47,35 +48,35 @@ pub struct RecommendationFile {
     pub share: f64,
     /// With `lpsfed`: the least share that a client takes.
     pub floor: f64,
-    /// What training makes small.
+    /// The loss of training.
     pub loss: LossKind,
-    /// What embeddings go through.
+    /// The filter of embeddings.
     pub filter: Filtering,
-    /// What graphs are compared by.
+    /// The kernel by which graphs are compared with the reference.
     pub kernel: Kernel,
     /// Eigenvectors of the low-pass filter, phi in the paper.
     pub frequencies: usize,
-    /// Of RMSProp.
+    /// The learning rate of RMSProp.
     pub learning_rate: f64,
     /// Positives in a step.
     pub batch_size: usize,
-    /// Items that a user has nothing to do with, for each positive.
+    /// Negatives for each positive: items without an interaction with its user.
     pub negatives: usize,
-    /// Of the contrastive loss, tau in the paper.
+    /// The temperature of the contrastive loss, tau in the paper.
     pub temperature: f64,
-    /// Share of the margin of all in the margin of a positive.
+    /// The share of all clients' mean margin in the margin of a positive.
     pub omega: f64,
-    /// Largest share of the angle of popularity in the margin.
+    /// The largest share of the popularity angle in the margin.
     pub gamma: f64,
-    /// Whether the contrastive loss sees scores less their mean over a positive and its negatives.
+    /// `true` if the contrastive loss takes scores less their mean over a positive and its negatives.
     pub centred: bool,
-    /// Users that a round is judged on, at most.
+    /// The most users on which a round is evaluated.
     pub evaluation_users: usize,
-    /// Of the split, of the models to begin with, and of what is drawn.
+    /// The seed of the split, the initial models, batches and negatives.
     pub seed: u64,
-    /// What this peer computes on: `cpu`, or `wgpu`.
+    /// The device of this peer: `cpu`, or `wgpu`.
     pub device: String,
-    /// Where spectra are kept.
+    /// The folder in which spectra are cached, relative to that of the file.
     pub cache: Option<String>,
 }
 
@@ -114,7 +115,7 @@ impl Default for RecommendationFile {
 }
 
 impl RecommendationFile {
-    /// What all clients have to agree on: all but where this one's files are and what it computes on.
+    /// The entries that all clients have to agree on: all but the source of this one's data and its device.
     pub(super) fn shared(&self) -> Self {
         Self { data: String::new(), form: Form::Auto, device: String::new(), cache: None, ..self.clone() }
     }
@@ -136,7 +137,7 @@ impl RecommendationFile {
         }
     }
 
-    /// How a client learns.
+    /// The options by which a client learns.
     pub(super) fn client(&self) -> ClientOptions {
         ClientOptions {
             frequencies: self.frequencies,
@@ -165,7 +166,7 @@ impl RecommendationFile {
         }
     }
 
-    /// In a line.
+    /// Describes the task in one line.
     pub(super) fn describe(&self) -> String {
         let method = match self.method {
             Method::Lpsfed => "LPSFed, each as far as its graph is similar".to_owned(),

@@ -1,8 +1,8 @@
 //! One client of LPSFed as a part in learning in rounds.
 //!
-//! Told to all before the first round: how many users, items and interactions it trains on, and its divergence from the
-//! reference. Told in each round: the weights of pooling and prediction, its mean margin, and what was measured of it. Interactions,
-//! embeddings, kernels and popularity tables stay.
+//! Shared with all before the first round are the numbers of users, items and interactions that it trains on, and its
+//! divergence from the reference. Shared in each round are the weights of pooling and prediction, its mean margin, and
+//! its metrics. Interactions, embeddings, kernels and popularity tables stay at the client.
 
 use mingle_models::Device;
 use mingle_recommend::{
@@ -14,10 +14,10 @@ use super::RECOMMENDER;
 use super::file::RecommendationFile;
 use crate::dealt::told;
 
-/// No client says that it has more users, items or interactions: a reference as large would not fit.
+/// The most users, items or interactions that a client may report: a larger reference would not fit in memory.
 const LARGEST: f64 = (1_u64 << 28) as f64;
 
-/// The client, and what it knows of all.
+/// A client, and its share of the mean.
 pub(super) struct Learner {
     client: Client,
     node: usize,
@@ -29,7 +29,7 @@ pub(super) struct Learner {
     seed: u64,
     /// The share of the mean that it takes, once that is known.
     share: f64,
-    /// As of the last evaluation.
+    /// The client's state at the last evaluation.
     state: Vec<u8>,
 }
 
@@ -42,7 +42,7 @@ impl Learner {
         cache: Option<&SpectrumCache>,
     ) -> Result<Self, RecommendError> {
         let options = file.client();
-        // Apart from the seed of all.
+        // Differs from the shared seed.
         let own_seed = options.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(node as u64 + 1);
         let client = Client::new(interactions, options, own_seed, device, cache)?;
         Ok(Self {
@@ -59,13 +59,13 @@ impl Learner {
         })
     }
 
-    /// The client alone.
+    /// The client itself.
     #[cfg(test)]
     pub(super) fn into_client(self) -> Client {
         self.client
     }
 
-    /// The reference's frequencies: node 0 computes them, so that no two peers differ in a last bit.
+    /// The reference's frequencies: node 0 computes them, so that no two peers differ in a last bit. Zeros elsewhere.
     fn reference(&self, sizes: &StatisticsTable) -> Result<Vec<f64>, LearningError> {
         let sizes = sizes.iter().map(|row| size(row)).collect::<Result<Vec<Size>, LearningError>>()?;
         if self.node != 0 {
@@ -76,7 +76,7 @@ impl Learner {
     }
 }
 
-/// What another client says of its size.
+/// Reads a client's size from its row of statistics.
 fn size(row: &[f64]) -> Result<Size, LearningError> {
     let count = |at: usize| {
         let number = row.get(at).copied().unwrap_or(-1.0);
