@@ -1,9 +1,9 @@
 //! Fault tests over many seeds: swarms of production nodes on virtual time, killed, cut off and rolled back.
 //!
-//! Every seed is a swarm, its plan and its faults. The ledger is added up after every single write to a disk; what does
-//! not add up, and a swarm that does not come to its end, is a failure. [`Report`] sums up the outcomes and lists the seeds that
-//! failed; [`FailingSeed::shorten`] makes the run of one as short as it can be and still fail. [`Days`] is one swarm for
-//! many virtual days.
+//! Every seed is a swarm, its plan and its faults. The ledger is summed after every single write to a disk. A sum that
+//! is off, or a swarm that does not finish, is a failure. [`Report`] sums up the outcomes and lists the seeds that
+//! failed; [`FailingSeed::shorten`] reduces the run of one to few faults with which it still fails. [`Days`] is one
+//! swarm for many virtual days.
 
 mod days;
 mod failures;
@@ -21,33 +21,34 @@ pub use days::{Days, DaysReport, Moment};
 pub use failures::{FailingSeed, ShortRun, Shrunk};
 pub use report::Report;
 
-/// Outcomes that may wait for that of an earlier seed.
+/// The most outcomes that may wait for that of an earlier seed.
 const MOST_AHEAD: u64 = 1_024;
 
-/// What running took, as whoever runs it measures it.
+/// The cost of a campaign, as its caller measures it.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Cost {
-    /// Time on the wall.
+    /// Wall-clock time.
     pub wall: Duration,
-    /// The largest resident memory of the process so far, where the system tells.
+    /// The largest resident memory of the process so far, where the system reports it.
     pub peak_memory_bytes: Option<u64>,
 }
 
-/// Seeds of one profile, on several threads, with outcomes in the order of the seeds.
+/// The seeds of one profile, run on several threads, with outcomes in the order of the seeds.
 #[derive(Clone, Debug)]
 pub struct Campaign {
-    /// What goes wrong.
+    /// The kind of faults.
     pub profile: Profile,
     /// The seeds to run.
     pub seeds: Range<u64>,
-    /// What nodes are like: a bug that every one has, to see that the tests notice, and what they clip.
+    /// The variant of the nodes: a bug that all have, to see that the tests notice, and the clipping of neighbours'
+    /// ratios.
     pub variant: Variant,
     /// Seeds to run at a time; outcomes do not depend on it.
     pub threads: NonZeroUsize,
 }
 
 impl Campaign {
-    /// Runs all seeds and hands over the outcome of each, in their order.
+    /// Runs all seeds, and passes the outcome of each to `take`, in their order.
     pub fn run(&self, mut take: impl FnMut(&Outcome)) {
         let queue = Queue { state: Mutex::new((self.seeds.start, self.seeds.start)), moved: Condvar::new() };
         let (sender, receiver) = mpsc::channel();
@@ -88,7 +89,7 @@ struct Queue {
 }
 
 impl Queue {
-    /// A seed to run, once not too many outcomes wait for an earlier one.
+    /// Returns a seed to run, once not too many outcomes wait for an earlier one; none after the last.
     fn next(&self, end: u64) -> Option<u64> {
         let mut state = self.lock();
         while state.0 < end && state.0 - state.1 >= MOST_AHEAD {
@@ -104,7 +105,7 @@ impl Queue {
         self.moved.notify_all();
     }
 
-    /// Numbers are never half changed.
+    /// Locks despite poisoning: the numbers are never half changed.
     fn lock(&self) -> MutexGuard<'_, (u64, u64)> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }

@@ -1,14 +1,15 @@
-//! A robust model beside its competitors, on test data that are more and more off.
+//! A robust model compared with its competitors, on test data with more and more noise.
 //!
-//! All of them are cone programs over the samples of all sites in one place, with the loss and the scaling of the problem:
+//! The competitors are cone programs over the samples of all sites in one place, with the loss and the scaling of the
+//! problem:
 //!
-//! | name | what it minimises |
+//! | name | objective to minimise |
 //! | --- | --- |
 //! | usual | the mean loss of the sites by their nominal weights |
 //! | AFL | the mean loss for the worst weights within `theta` (agnostic federated learning) |
 //! | DRFA | the loss of the worst site |
 //! | WAFL | the worst mean loss within one ball around the mixture of all sites, with the mean of their radii |
-//! | robust | what the sites found together: the worst in both respects |
+//! | robust | the solution that the sites found together: worst-case weights and worst-case distributions |
 
 use mingle_plot::{Horizontal, Panel, Scale, Series, Weight, line_chart};
 use mingle_robust::{RobustError, RobustProblem, aggregate_then_robustify, solve_directly};
@@ -20,48 +21,48 @@ use rand_distr::{Distribution, Normal};
 use serde::Serialize;
 use thiserror::Error;
 
-/// Deviations of the noise on test data, in the scale in which the model is robust, with mean 0.
+/// Standard deviations of the noise with mean 0 on test data, in the scale in which the model is robust.
 const DEVIATIONS: [f64; 7] = [0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5];
-/// Means of a noise that shifts all columns, with deviation 0.1.
+/// Means of the noise that shifts all columns, with deviation 0.1.
 const SHIFTS: [f64; 3] = [0.1, 0.25, 0.5];
 const SHIFT_DEVIATION: f64 = 0.1;
-/// Draws of the noise that a score is the mean of.
+/// Draws of the noise over which a score is averaged.
 const DRAWS: u64 = 20;
-/// Weights of sites are all within this distance of any others, in any norm.
+/// The largest distance between two weight vectors of sites, in any norm.
 const WHOLE_SIMPLEX: f64 = 2.0;
 
-/// Why there is no comparison.
+/// The reason for which there is no comparison.
 #[derive(Debug, Error)]
 pub enum ComparisonError {
-    /// The problem is no robust model.
+    /// The problem is not a robust model.
     #[error("only robust models have competitors: kind = \"robust-classification\" or \"robust-regression\"")]
     NotRobust,
     /// The test data cannot be used.
     #[error(transparent)]
     Problem(#[from] ProblemError),
-    /// The samples do not fit.
+    /// The samples do not fit the problem.
     #[error(transparent)]
     Solve(#[from] SolveError),
-    /// A competitor that was not found.
+    /// The program of a competitor was not solved.
     #[error("{name} was not found")]
     Competitor {
         /// Its name.
         name: &'static str,
-        /// Why not.
+        /// The reason.
         source: RobustError,
     },
 }
 
-/// All models under all noises.
+/// The scores of all models under all noises.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Comparison {
     /// `accuracy`, the larger the better, or `mean squared error`.
     pub measure: &'static str,
     /// Draws of each noise.
     pub draws: u64,
-    /// By row.
+    /// The noises: rows of the table.
     pub noises: Vec<Noise>,
-    /// By column.
+    /// The models and their scores: columns of the table.
     pub models: Vec<Scores>,
 }
 
@@ -74,24 +75,24 @@ pub struct Noise {
     pub deviation: f64,
 }
 
-/// One model.
+/// The scores of one model.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Scores {
     /// Its name.
     pub name: &'static str,
-    /// Its largest scaled coefficient: a score of a model without any means nothing.
+    /// Its largest scaled coefficient: where that is near 0, its scores mean nothing.
     pub largest_coefficient: f64,
-    /// By noise, over all test samples.
+    /// The score over all test samples, by noise.
     pub mean: Vec<f64>,
-    /// By noise, of the site where it is worst.
+    /// The score of the worst site, by noise.
     pub worst_site: Vec<f64>,
 }
 
-/// Compares what the sites found with its competitors. `test` is the name of a table that is dealt out to the sites, or of one for
-/// each with `{node}` in it.
+/// Compares the model that the sites found with its competitors. `test` is the name of a table that is dealt out to the
+/// sites, or of one for each with `{node}` in it.
 ///
 /// # Errors
-/// The problem is no robust model, the test data cannot be used, or a competitor was not found.
+/// The problem is not a robust model, the test data cannot be used, or a competitor's program was not solved.
 pub fn compare(problem: &Problem, solution: &Solution, test: &str, seed: u64) -> Result<Comparison, ComparisonError> {
     let (Task::Robust(task), Answer::Robust { scaling, coefficients, intercept, .. }) =
         (&problem.task, &solution.answer)
@@ -162,7 +163,7 @@ fn score(
     seed: u64,
 ) -> (f64, f64) {
     let mut dice = ChaCha8Rng::seed_from_u64(seed);
-    // A deviation that is finite and not negative is one of a normal distribution.
+    // A deviation that is finite and not negative is valid.
     let normal = Normal::new(noise.mean, noise.deviation).ok();
     let mut sums = vec![0.0; sites.len()];
     for _ in 0..DRAWS {

@@ -1,12 +1,11 @@
-//! Comparing designs by experiment: a suite of simulations, their records, and a report that can be read without any program
-//! but a browser.
+//! Comparison of designs by experiment: a suite of simulations, their records, and a report that needs only a browser.
 //!
 //! ```text
 //!   suite.toml -> every design x topology x split x seed -> runs.jsonl, a line a run -> report.html
 //! ```
 //!
-//! A run is known by a hash of all that decides about its result, so a suite that was interrupted, or changed in part, goes on
-//! with what is missing.
+//! A run is identified by a hash of everything that determines its result. So a suite that was interrupted, or changed
+//! in part, goes on with the runs that are missing.
 
 mod figures;
 mod page;

@@ -1,13 +1,14 @@
-//! Methods of learning in rounds compared over seeds: one problem, learned in several ways by all nodes of a plan in this process.
+//! Comparison of methods of learning in rounds over seeds: all nodes of a plan in this process learn one problem in
+//! several ways.
 //!
 //! ```text
 //!   suite.toml (problem, clients or plan, seeds, methods) -> every seed x method -> runs.jsonl, a line a run -> report
 //! ```
 //!
-//! A method is a name and lines that stand in place of those of the problem file; nothing here knows what they mean, or which kinds of
-//! problems there are: whoever runs a suite makes a [`RoundTask`](mingle_solving::RoundTask) of each [`MethodRun::problem`]. Runs go over the
-//! collectives of real peers, so what a row says is what a swarm would have come to. A run is known by a hash of the plan and of the
-//! problem as it is with its method and seed; one that is there is not run again.
+//! A method is a name and lines that replace those of the problem file. Nothing here depends on their meaning, or on
+//! the kinds of problems: the caller makes a [`RoundTask`](mingle_solving::RoundTask) of each [`MethodRun::problem`].
+//! Runs go over the collectives of real peers, so a row is the result that a swarm would have had. A run is identified
+//! by a hash of the plan and of the problem with its method and seed; one that has a result is not run again.
 
 mod report;
 mod runs;

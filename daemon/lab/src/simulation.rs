@@ -5,8 +5,8 @@
 //!            -> splits its weight and sends parcels -> they arrive at once, or are lost and sent again
 //! ```
 //!
-//! The network is as fast as the plan says and no faster: a round takes its slots, whoever sends how much in them. Without
-//! losses and with `--wait sync` every run of a seed gives the same bits on one kind of machine.
+//! The network is as fast as the plan says and no faster: a round takes its slots, however much nodes send in them.
+//! Without losses and with `--wait sync` every run of a seed gives the same bits on one kind of machine.
 
 mod attack;
 mod courier;
@@ -35,22 +35,22 @@ use mingle_protocol::{Codec, Robust, WaitPolicy};
 use swarm::VirtualSwarm;
 use textbook::Textbook;
 
-/// How a swarm is run.
+/// The conditions under which a swarm is run.
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions {
-    /// Production nodes with their ledger; or push-sum as textbooks have it.
+    /// `true` for production nodes with their ledger; `false` for textbook push-sum.
     pub ledger: bool,
-    /// Whom nodes wait for; unless given as `mingle run` does without options.
+    /// The neighbours that nodes wait for; if not given, as `mingle run` does without options.
     pub policy: Option<WaitPolicy>,
-    /// The share of messages that is lost, 0 to below 1.
+    /// The share of messages that is lost, from 0 to below 1.
     pub loss: f64,
-    /// How nodes encode what they send.
+    /// The encoding of parameters in parcels.
     pub codec: Codec,
-    /// What nodes do with ratios that are far from their own.
+    /// The treatment of ratios that are far from a node's own.
     pub robust: Robust,
-    /// Members that lie about their models.
+    /// Members that send false models, if any.
     pub attack: Option<Attack>,
-    /// Seed of the losses, and of who lies.
+    /// The seed of the losses, and of the choice of attackers.
     pub seed: u64,
 }
 
@@ -60,8 +60,8 @@ impl Conditions {
     }
 }
 
-/// How different the data of peers are that are dealt out like this, as `auto` counts it: 1 for data sorted by label. The
-/// others are measured beside that, on the digits: by how many rounds more a design takes that does not average exactly
+/// The heterogeneity of data that are dealt out by this split, as `auto` counts it: 1 for data sorted by label. The
+/// others are calibrated against that on the digits, by how many more rounds a design without exact averaging takes
 /// (`docs/planning.md`).
 pub fn heterogeneity(split: Split) -> f64 {
     const ALIKE: f64 = 0.02;
@@ -75,7 +75,7 @@ pub fn heterogeneity(split: Split) -> f64 {
 /// A swarm whose nodes all begin with `initial`.
 ///
 /// # Errors
-/// The plan cannot be run, or trains nothing.
+/// The plan cannot be run or has no local steps, or the conditions contradict each other.
 pub fn found(plan: &Plan, initial: &[f32], conditions: Conditions) -> Result<Box<dyn Rounds>, SimulationError> {
     if plan.local_steps() == 0 {
         return Err(SimulationError::NothingToTrain);
@@ -97,46 +97,46 @@ pub fn found(plan: &Plan, initial: &[f32], conditions: Conditions) -> Result<Box
     }
 }
 
-/// Something that trains and mixes by a plan, round by round.
+/// A swarm that trains and mixes by a plan, round by round.
 pub trait Rounds {
     /// Goes on until every node has done `rounds` rounds.
     ///
     /// # Errors
-    /// The device failed, or the swarm stands still.
+    /// The device failed, or the swarm makes no progress.
     fn advance(&mut self, rounds: u64, learners: &mut Learners) -> Result<(), SimulationError>;
 
-    /// The model of each node that does not lie, `[nodes][parameters]`.
+    /// The model of each honest node, `[nodes][parameters]`.
     fn models(&mut self) -> Vec<Arc<[f32]>>;
 
-    /// Where it stands.
+    /// The resources used so far.
     fn tally(&self) -> Tally;
 }
 
-/// What a swarm has used so far.
+/// The resources that a swarm has used so far.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct Tally {
     /// Slots that have passed; on a point-to-point medium, mixing steps.
     pub slots: u64,
-    /// Bytes of parameters on links, those sent again included.
+    /// Bytes of parameters on links, retransmissions included.
     pub link_bytes: u64,
     /// Parcels sent.
     pub parcels: u64,
-    /// Of them, those that were lost.
+    /// The parcels among them that were lost.
     pub lost_parcels: u64,
-    /// The weights of all nodes: their number, but for what is under way or gone.
+    /// The sum of all nodes' weights: the number of nodes, less the weight under way or lost.
     pub weight: f64,
-    /// What honest nodes received, and clipped.
+    /// The parcels that honest nodes received, and clipped.
     pub received: Received,
 }
 
-/// How many slots each round of a plan takes; on a point-to-point medium, steps.
+/// The slots that each round of a plan takes; on a point-to-point medium, steps.
 #[derive(Clone, Debug)]
 pub(crate) struct RoundLengths {
     period: Vec<u64>,
 }
 
 impl RoundLengths {
-    /// Those of a plan.
+    /// The lengths of a plan's rounds.
     pub(crate) fn of(plan: &Plan) -> Self {
         let length = |steps: &[mingle_planner::Step]| steps.iter().map(|step| step.slots().len().max(1) as u64).sum();
         Self { period: plan.steps().chunks(plan.round_length()).map(length).collect() }

@@ -1,4 +1,4 @@
-//! All nodes of a plan in this process, on virtual time, over links that may lose what is sent.
+//! All nodes of a plan in this process, on virtual time, over lossy links.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -13,78 +13,79 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use thiserror::Error;
 
-/// A message is under way for so long at least, and up to twice as long.
+/// The shortest delay of a message; the longest is twice that.
 const DELAY_US: u64 = 1_000;
-/// A node that has got nowhere for so long sends again what may be lost.
+/// The time without progress after which a node retransmits.
 const PATIENCE: Duration = Duration::from_micros(4 * DELAY_US);
 
-/// Why the nodes found no solution.
+/// The reason for which the nodes found no solution.
 #[derive(Debug, Error)]
 pub enum SwarmError {
-    /// What a node brings cannot be used.
+    /// The part of a node cannot be used.
     #[error(transparent)]
     Problem(#[from] ProblemError),
-    /// A plan that cannot be run.
+    /// The plan cannot be run.
     #[error("the plan cannot be run")]
     Schedule(#[from] ScheduleError),
-    /// A plan along which nothing can be solved or learned.
+    /// The plan does not allow to solve or learn anything.
     #[error(transparent)]
     Plan(#[from] CommunicationPlanError),
-    /// What a node ran into.
+    /// A node failed.
     #[error(transparent)]
     Solve(#[from] SolveError),
     /// A node cannot learn.
     #[error("node {node} cannot go on learning")]
     Learning {
-        /// Which one.
+        /// The node.
         node: usize,
-        /// Why.
+        /// The reason.
         source: LearningError,
     },
-    /// A node does not understand another.
+    /// A node received a faulty message.
     #[error("from node {from}")]
     Message {
-        /// Who sent it.
+        /// The sender.
         from: NodeId,
-        /// What is wrong with it.
+        /// The fault.
         source: Fault,
     },
-    /// Nothing is under way, and a node has no solution.
+    /// No message is under way, and a node has no outcome.
     #[error("a node has not come to an end")]
     Unfinished,
 }
 
-/// What the network of the simulation is like.
+/// The simulated network.
 #[derive(Clone, Copy, Debug)]
 pub struct Conditions {
-    /// The share of messages that do not arrive.
+    /// The share of messages that are lost.
     pub loss: f64,
-    /// Of delays and losses.
+    /// The seed of delays and losses.
     pub seed: u64,
 }
 
-/// How it went.
+/// The result of all nodes, and its cost.
 pub struct Solved {
-    /// By node, where a problem is solved.
+    /// The solution of each node, where a problem is solved.
     pub solutions: Vec<Solution>,
-    /// By node, where something is learned in rounds.
+    /// The result of each node, where something is learned in rounds.
     pub learned: Vec<Learned>,
     /// The largest residual of all nodes, by iteration.
     pub residuals: Vec<f64>,
-    /// Messages that were sent.
+    /// Messages sent.
     pub messages: u64,
-    /// Of them, those that were lost.
+    /// The messages among them that were lost.
     pub lost: u64,
-    /// Their bytes.
+    /// The bytes of all messages.
     pub bytes: u64,
-    /// How long it took in the simulation.
+    /// The virtual time that it took, in seconds.
     pub virtual_s: f64,
 }
 
-/// Solves a problem whose parts are all at hand. `watch` hears of every check: the iteration and the largest residual.
+/// Solves a problem with all parts in this process. `watch` receives the iteration and the largest residual of every
+/// check.
 ///
 /// # Errors
-/// What any node runs into.
+/// Any error of a node.
 pub fn solve_here(
     problem: &Problem,
     communication: &Arc<CommunicationPlan>,
@@ -103,10 +104,10 @@ pub fn solve_here(
     swarm.finish()
 }
 
-/// Learns in rounds with all nodes in this process. `watch` hears of every round.
+/// Learns in rounds with all nodes in this process. `watch` receives the record of every round.
 ///
 /// # Errors
-/// What any node runs into.
+/// Any error of a node.
 pub fn learn_here(
     problem: &Problem,
     communication: &Arc<CommunicationPlan>,
@@ -136,9 +137,9 @@ struct Swarm {
     now: Time,
     dice: ChaCha8Rng,
     loss: f64,
-    /// Nodes without a solution.
+    /// The nodes without an outcome.
     unfinished: usize,
-    /// The turns of each node when it was last looked at.
+    /// The number of collectives that each node had begun at its last check for retransmission.
     turns: Vec<u64>,
     sent: [u64; 3],
 }
@@ -170,7 +171,7 @@ impl Swarm {
         swarm
     }
 
-    /// Lets the next thing happen; `false` when every node has its solution.
+    /// Processes the next event. Returns `false` when there is none, or, with losses, when every node has its outcome.
     fn step(&mut self) -> Result<bool, SwarmError> {
         let Some((at, _)) = self.agenda.next(self.now) else { return Ok(false) };
         let Some(event) = self.agenda.pop(at) else { return Ok(false) };
@@ -196,11 +197,11 @@ impl Swarm {
                 self.agenda.add(self.now + PATIENCE, Event::Look { node });
             }
         }
-        // Without loss nobody looks, and what happens comes to an end.
+        // Without losses there are no checks for retransmission, and events run out.
         Ok(self.loss == 0.0 || self.unfinished > 0)
     }
 
-    /// Has a node do what it would do on a thread of its own: it takes no time here.
+    /// Runs the local work of a node at once: it takes no virtual time.
     fn work(&mut self, node: usize) {
         while let Some(work) = self.peers[node].local_work() {
             work.run();
@@ -208,7 +209,7 @@ impl Swarm {
         }
     }
 
-    /// Sends all that a node has to say.
+    /// Sends all envelopes that a node has to send.
     fn send(&mut self, from: usize) {
         let sender = NodeId(u32::try_from(from).unwrap_or(u32::MAX));
         while let Some((to, envelope)) = self.peers[from].poll() {
@@ -223,7 +224,7 @@ impl Swarm {
         }
     }
 
-    /// In `[0, 1)`.
+    /// A random number in `[0, 1)`.
     fn share(&mut self) -> f64 {
         (self.dice.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
@@ -241,10 +242,10 @@ impl Swarm {
                 Some(Ok(Finding::Solution(solution))) => solutions.push(*solution),
                 Some(Ok(Finding::Learned(one))) => learned.push(*one),
                 Some(Err(SolveError::Learning(source))) => return Err(SwarmError::Learning { node, source }),
-                // The node that failed says why.
+                // The error of the node that failed has the reason, and is returned instead.
                 Some(Err(failure @ SolveError::LearningElsewhere { .. })) => elsewhere = Some(failure),
                 Some(Err(failure)) => return Err(failure.into()),
-                // Those who wait for one that failed have come to no end.
+                // Nodes that wait for one that failed have no outcome.
                 None => is_unfinished = true,
             }
         }

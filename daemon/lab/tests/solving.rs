@@ -1,4 +1,4 @@
-//! All nodes of a plan in one process: what the network does decides how long it takes, not what they find.
+//! All nodes of a plan in one process: the network changes how long a solution takes, not the solution.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -9,7 +9,7 @@ use mingle_lab::solving::{Conditions, Solved, SwarmError, solve_here};
 use mingle_planner::{DesignOptions, Medium, Method, Topology};
 use mingle_solving::{AveragingScheme, CommunicationPlan, Problem, SolveError, schedule};
 
-/// Nodes with a few rows each of one table.
+/// A regression over nodes with a few rows each of one table, and its communication.
 fn regression(folder: &Path, topology: &str, method: Method) -> (Problem, CommunicationPlan) {
     let mut table = "a,b,c,y\n".to_owned();
     for row in 0_u32..36 {
@@ -52,7 +52,7 @@ fn losses_and_delays_change_how_long_it_takes_and_no_bit_of_the_solutions() {
 fn an_iteration_that_diverges_ends_with_the_error_of_the_nodes() {
     let folder = tempfile::tempdir().unwrap();
     let (problem, communication) = regression(folder.path(), "rg:n=8,r=0.5,seed=1", Method::NguyenHe);
-    // As rough as averages can be: one step an iteration.
+    // The roughest averages: one step an iteration.
     let communication =
         Arc::new(CommunicationPlan { agreement: AveragingScheme::Tracking { steps: 1 }, ..communication });
     let mut last = 0;

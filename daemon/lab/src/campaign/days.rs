@@ -5,14 +5,14 @@ use serde::Serialize;
 
 use super::Cost;
 
-/// The swarm of one seed, day after day.
+/// The swarm of one seed, run day after day.
 #[derive(Debug)]
 pub struct Days {
     profile: Profile,
     soak: Soak,
 }
 
-/// What happened since the start, after a day or at the end.
+/// The counts since the start, after a day or at the end.
 #[derive(Clone, Debug, Serialize)]
 pub struct DaysReport {
     schema: &'static str,
@@ -23,48 +23,48 @@ pub struct DaysReport {
     virtual_s: u64,
     /// Processes killed.
     pub kills: u64,
-    /// Times at which two pairs of nodes or more lost each other together.
+    /// Partitions: moments at which two or more pairs of nodes lost their link together.
     pub partitions: u64,
     link_cuts: u64,
     rollbacks: u64,
-    /// How often the ledger was added up.
+    /// Checks of the ledger.
     pub checks: u64,
     wire_checks: u64,
     disk_checks: u64,
     events: u64,
-    /// A hash of all that happened: equal wherever the same release runs the same seed.
+    /// A hash of all events: equal wherever the same release runs the same seed.
     pub digest: String,
-    /// Seconds on the wall.
+    /// Seconds of wall-clock time.
     pub wall_s: f64,
-    /// The largest resident memory of the process so far, where the system tells.
+    /// The largest resident memory of the process so far, where the system reports it.
     pub peak_memory_bytes: Option<u64>,
-    /// When in the run it is.
+    /// The moment in the run.
     #[serde(flatten)]
     pub at: Moment,
 }
 
-/// When in a run of many days.
+/// A moment in a run of many days.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 #[serde(untagged)]
 pub enum Moment {
     /// The end of a day.
     Day {
-        /// Counted from 1.
+        /// The day, counted from 1.
         day: u64,
         /// Rounds that the slowest node has done since the start.
         rounds: u64,
     },
-    /// The end of all: every node has drained.
+    /// The end of the run: every node has drained.
     End {
-        /// Always so.
+        /// Always `true`.
         drained: bool,
-        /// By how much the numerators of all nodes are off, for rounding.
+        /// The rounding error of the sum of all nodes' numerators.
         numerators_off_by: f64,
     },
 }
 
 impl Days {
-    /// The swarm of a seed. `None` for profiles in which plans change or disks lose what is on them.
+    /// The swarm of a seed. `None` for profiles in which plans change or disks lose their contents.
     pub fn new(profile: Profile, seed: u64) -> Option<Self> {
         Soak::new(profile, seed).map(|soak| Self { profile, soak })
     }
@@ -74,19 +74,19 @@ impl Days {
         self.soak.nodes()
     }
 
-    /// Runs one more day. `cost` is asked once it is over.
+    /// Runs one more day. `cost` is called once it is over.
     ///
     /// # Errors
-    /// [`SimError`]: a broken invariant, or a node that stands still.
+    /// [`SimError`]: a broken invariant, or a node that makes no progress.
     pub fn next_day(&mut self, cost: impl FnOnce() -> Cost) -> Result<DaysReport, SimError> {
         let day = self.soak.next_day()?;
         Ok(self.report(&day.so_far, cost(), Moment::Day { day: day.day, rounds: day.rounds }))
     }
 
-    /// Lets every node drain. `cost` is asked once they have.
+    /// Lets every node drain. `cost` is called once they have.
     ///
     /// # Errors
-    /// [`SimError`]: a broken invariant, or a node that does not come to its end.
+    /// [`SimError`]: a broken invariant, or a node that does not finish.
     pub fn finish(mut self, cost: impl FnOnce() -> Cost) -> Result<DaysReport, SimError> {
         let mut outcome = self.soak.finish();
         if let Some(error) = outcome.failure.take() {

@@ -1,4 +1,4 @@
-//! Failing seeds, and their runs made short.
+//! Failing seeds, and their shortened runs.
 
 use std::path::PathBuf;
 
@@ -13,13 +13,13 @@ pub struct FailingSeed {
     pub seed: u64,
     /// Nodes in its swarm.
     pub nodes: u32,
-    /// Virtual time.
+    /// The virtual time of the failure, in seconds.
     pub failed_after_s: f64,
-    /// What went wrong.
+    /// The error.
     pub message: String,
-    /// The command that runs it again.
+    /// The command that runs the seed again.
     pub replay: String,
-    /// Its short run, once that is written down.
+    /// Its short run, once that is written to a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shrunk: Option<Shrunk>,
     #[serde(skip)]
@@ -28,22 +28,22 @@ pub struct FailingSeed {
     variant: Variant,
 }
 
-/// What became of the run of a failing seed.
+/// The shortened run of a failing seed, as it was written.
 #[derive(Clone, Debug, Serialize)]
 pub struct Shrunk {
-    /// Where the short run is written down.
+    /// The file of the short run.
     pub journal: PathBuf,
-    /// Faults of the whole run.
+    /// Faults in the whole run.
     pub faults_before: usize,
-    /// Faults of the short one.
+    /// Faults in the short run.
     pub faults: usize,
     /// Runs that were tried.
     pub runs: u32,
-    /// What goes wrong in the short one.
+    /// The error of the short run.
     pub message: String,
 }
 
-/// The run of a failing seed with as few faults as were found to make it fail.
+/// The run of a failing seed, with the fewest faults that were found to make it fail.
 #[derive(Clone, Debug)]
 pub struct ShortRun {
     /// The run, for a file.
@@ -53,7 +53,7 @@ pub struct ShortRun {
 }
 
 impl FailingSeed {
-    /// The seed of a failed run; `None` for one that went well.
+    /// The seed of a failed run; `None` for one without failure.
     pub(super) fn of(outcome: &Outcome, profile: Profile, variant: Variant) -> Option<Self> {
         let failure = outcome.failure.as_ref()?;
         let (seed, nodes) = (outcome.seed, outcome.nodes);
@@ -73,7 +73,7 @@ impl FailingSeed {
         })
     }
 
-    /// Runs it again, and looks for fewer faults that make it fail as well, in so many runs at most.
+    /// Runs the seed again, and looks for fewer faults that make it fail as well, in at most `most_runs` runs.
     pub fn shorten(&self, most_runs: u32) -> ShortRun {
         let (whole, _) = Journal::record(self.profile, self.seed, self.variant);
         let faults_before = whole.faults().len();
@@ -82,7 +82,8 @@ impl FailingSeed {
         ShortRun { journal: shrunk.map_or(whole, |shrunk| shrunk.journal), faults_before, runs }
     }
 
-    /// The name of a file for its journal: another one for each profile, seed, injected bug and way of receiving.
+    /// The name of a file for its journal: distinct for each profile, seed, injected bug and clipping of neighbours'
+    /// ratios.
     pub fn file_name(&self) -> String {
         let Variant { injected_bug, robust } = self.variant;
         let inject = injected_bug.map_or_else(String::new, |bug| format!("-{bug}"));
@@ -90,7 +91,7 @@ impl FailingSeed {
         format!("{}-{}{inject}{robust}.json", self.profile, self.seed)
     }
 
-    /// Takes down that its short run is at this place now.
+    /// Records that its short run is in this file now.
     pub fn written(&mut self, path: PathBuf, short: &ShortRun) {
         let ShortRun { journal, faults_before, runs } = short;
         self.replay = format!("mingle replay {} --trace", path.display());

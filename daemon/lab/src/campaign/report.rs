@@ -1,4 +1,4 @@
-//! What came out of the seeds of one profile.
+//! The results of the seeds of one profile.
 
 use mingle_protocol::sim::{Outcome, Profile, Variant};
 use mingle_protocol::{InjectedBug, Robust};
@@ -7,7 +7,7 @@ use serde::Serialize;
 use super::failures::FailingSeed;
 use super::{Campaign, Cost};
 
-/// No more failing seeds than this are listed; all are counted.
+/// The most failing seeds that are listed; all are counted.
 const MOST_LISTED: usize = 100;
 
 /// The sums over the seeds of a profile.
@@ -15,12 +15,12 @@ const MOST_LISTED: usize = 100;
 pub struct Report {
     schema: &'static str,
     release: &'static str,
-    /// What went wrong.
+    /// The kind of faults.
     pub profile: Profile,
-    /// The bug that every node had.
+    /// The injected bug of all nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub injected_bug: Option<InjectedBug>,
-    /// What nodes did with ratios that came from neighbours.
+    /// The treatment of neighbours' ratios.
     pub robust: Robust,
     /// The first seed.
     pub first: u64,
@@ -28,46 +28,46 @@ pub struct Report {
     pub seeds: u64,
     /// Nodes of the largest swarm.
     pub nodes_at_most: u32,
-    /// Virtual seconds of all of them.
+    /// The sum of all their virtual seconds.
     pub virtual_s: u64,
     /// Processes killed.
     pub kills: u64,
-    /// Times at which two pairs of nodes or more lost each other together.
+    /// Partitions: moments at which two or more pairs of nodes lost their link together.
     pub partitions: u64,
-    /// Pairs of nodes that lost each other.
+    /// Pairs of nodes that lost their link.
     pub link_cuts: u64,
     /// Disks that became full, slow, old or empty.
     pub disk_faults: u64,
-    /// How often a node found out that it had been rolled back.
+    /// Rollbacks that nodes detected.
     pub rollbacks: u64,
-    /// How often a node could not rely on what was on its disk, and began without it.
+    /// Starts of nodes that could not rely on the contents of their disk, and began without it.
     pub unreadable: u64,
-    /// How often the ledger was added up.
+    /// Checks of the ledger.
     pub checks: u64,
-    /// Those by what nodes gave and took.
+    /// The checks by what nodes gave and took.
     pub wire_checks: u64,
-    /// Those by what is on all disks.
+    /// The checks by the contents of all disks.
     pub disk_checks: u64,
-    /// How many things happened.
+    /// Events of all runs.
     pub events: u64,
     /// BLAKE3 over the digests of all seeds: equal wherever the same release runs the same seeds.
     pub digest: String,
-    /// Seconds on the wall.
+    /// Seconds of wall-clock time.
     pub wall_s: f64,
-    /// Seeds a second.
+    /// Seeds per second.
     pub seeds_per_s: f64,
-    /// The largest resident memory of the process so far, where the system tells.
+    /// The largest resident memory of the process so far, where the system reports it.
     pub peak_memory_bytes: Option<u64>,
     /// Seeds that failed.
     pub failed: u64,
-    /// The first of them; no more than a hundred.
+    /// The first of them; at most a hundred.
     pub failures: Vec<FailingSeed>,
     #[serde(skip)]
     hasher: blake3::Hasher,
 }
 
 impl Report {
-    /// That of a campaign of which no seed has run yet.
+    /// The report of a campaign before its first seed.
     pub fn new(campaign: &Campaign) -> Self {
         Self {
             schema: "mingle.fault-test/2",
@@ -124,7 +124,7 @@ impl Report {
         }
     }
 
-    /// Says what all seeds took, and makes the digest of them.
+    /// Adds the cost of all seeds, and computes their digest.
     pub fn finish(&mut self, cost: Cost) {
         self.digest = self.hasher.finalize().to_hex().to_string();
         self.wall_s = cost.wall.as_secs_f64();

@@ -11,7 +11,7 @@ pub(super) fn against_slots(comparison: &Comparison<'_>) -> String {
     chart(comparison, "slots", |progress| progress.slots as f64)
 }
 
-/// The same against passes over the data.
+/// Test error and loss against passes over the data, with means and ranges over seeds.
 pub(super) fn against_epochs(comparison: &Comparison<'_>) -> String {
     chart(comparison, "epochs", |progress| progress.epochs)
 }
@@ -27,7 +27,8 @@ fn chart(comparison: &Comparison<'_>, x_label: &str, at: fn(&Progress) -> f64) -
     let curves = || comparison.designs.iter().flat_map(|outcomes| &outcomes.records).flat_map(|record| &record.curve);
     let is_regression = curves().next().is_some_and(|progress| progress.measured.score() == "r2");
     let (score, loss) = if is_regression { ("1 - r2", "loss") } else { ("test error", "loss (nats)") };
-    // A score that is to grow is drawn by what it lacks; where something else is to fall, that stands in place of the loss.
+    // A target score that is reached from below is drawn as its distance from 1. A target metric that has to fall
+    // replaces the loss.
     let reference = |target: &Target| {
         let value = if target.is_from_below() { 1.0 - target.value() } else { target.value() };
         vec![Reference { value, label: target.to_string() }]

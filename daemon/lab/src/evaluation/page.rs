@@ -1,4 +1,4 @@
-//! The report: one file that any browser shows, without anything from elsewhere.
+//! The report: one self-contained HTML file.
 
 use std::fmt::Write as _;
 use std::fs;
@@ -12,7 +12,7 @@ use super::suite::Suite;
 use super::summary::{Comparison, comparisons};
 use super::{figures, tables};
 
-/// How reports look.
+/// The style sheet of reports.
 pub(crate) const STYLE: &str = "\
 body{font:16px/1.5 system-ui,sans-serif;max-width:960px;margin:2rem auto;padding:0 1rem;color:#1f2937}\
 table{border-collapse:collapse;margin:1rem 0;font-variant-numeric:tabular-nums}\
@@ -74,7 +74,7 @@ fn section(comparison: &Comparison<'_>, baselines: &[String]) -> String {
     )
 }
 
-/// Each plan once: it is the same for all splits and seeds.
+/// Draws each plan once: it is the same for all splits and seeds.
 fn plans(records: &[&Record], plans: &Path) -> String {
     let mut drawn: Vec<(&str, &str)> = Vec::new();
     let mut figures = String::from("<h2>The plans</h2>");
@@ -84,7 +84,7 @@ fn plans(records: &[&Record], plans: &Path) -> String {
             continue;
         }
         drawn.push(name);
-        // Whoever threw a plan away gets a report without its picture.
+        // A plan that was removed is left out.
         let Ok(text) = fs::read_to_string(record.plan_file(plans)) else { continue };
         let Ok(plan) = Plan::from_json(&text) else { continue };
         let Ok(picture) = draw::svg(&plan, &Layout::Circle) else { continue };
@@ -101,7 +101,7 @@ fn plans(records: &[&Record], plans: &Path) -> String {
     figures
 }
 
-/// Text as HTML shows it.
+/// Text with its special characters escaped for HTML.
 pub(crate) fn escaped(text: &str) -> String {
     text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

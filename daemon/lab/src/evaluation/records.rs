@@ -1,4 +1,4 @@
-//! What came of runs, kept line by line, so that an interrupted suite loses only what was under way.
+//! The results of runs, kept line by line, so that an interrupted suite loses only the run under way.
 
 use std::collections::BTreeMap;
 use std::fs::{File, OpenOptions};
@@ -19,11 +19,11 @@ const SCHEMA: &str = "mingle.evaluation-run/1";
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
     schema: String,
-    /// All that decided about it, as a hash.
+    /// A hash of everything that determines the result.
     pub key: String,
     /// The topology, by its name in the suite.
     pub topology: String,
-    /// How the data lay.
+    /// The split of the data.
     pub split: String,
     /// The design, by its name in the suite.
     pub design: String,
@@ -37,14 +37,14 @@ pub struct Record {
     pub slots_per_period: usize,
     /// Rounds in a period.
     pub rounds_per_period: usize,
-    /// Whether it reached its target; it then ended there.
+    /// `true` if it reached its target; it then ended there.
     pub reached: bool,
     /// All evaluations.
     pub curve: Vec<Progress>,
 }
 
 impl Record {
-    /// What came of a run.
+    /// The record of a finished run.
     pub(super) fn new(run: &Run, plan: &Plan, curve: Vec<Progress>, reached: bool) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
@@ -62,20 +62,20 @@ impl Record {
         }
     }
 
-    /// Where its plan is kept.
+    /// The file that holds its plan, in this folder.
     pub fn plan_file(&self, folder: &Path) -> PathBuf {
         folder.join(format!("{}.json", self.plan))
     }
 
-    /// Slots to the target.
+    /// Slots to the target; none where it was not reached.
     pub fn slots_to_target(&self) -> Option<u64> {
         self.curve.last().filter(|_| self.reached).map(|progress| progress.slots)
     }
 }
 
-/// A result that is known by what decided about it.
+/// A result that is identified by everything that determines it.
 pub trait Keyed {
-    /// A hash of all that did.
+    /// The hash of that.
     fn key(&self) -> &str;
 }
 
@@ -92,10 +92,10 @@ pub struct Records<R = Record> {
 }
 
 impl<R: Keyed + Serialize + DeserializeOwned> Records<R> {
-    /// Opens the file, or begins one. A last line that was cut off by a crash is dropped.
+    /// Opens the file, or creates it. A last line that was cut off by a crash is dropped.
     ///
     /// # Errors
-    /// It cannot be read or written, or has a line that is no record.
+    /// It cannot be read or written, or has a line that is not a record.
     pub fn open(path: &Path) -> Result<Self, RecordsError> {
         let unusable = |source| RecordsError::Unusable { path: path.to_owned(), source };
         let mut file = OpenOptions::new().read(true).append(true).create(true).open(path).map_err(unusable)?;
@@ -126,7 +126,7 @@ impl<R: Keyed + Serialize + DeserializeOwned> Records<R> {
         self.known.get(key)
     }
 
-    /// Keeps a result.
+    /// Appends a result.
     ///
     /// # Errors
     /// It cannot be written.
@@ -138,7 +138,7 @@ impl<R: Keyed + Serialize + DeserializeOwned> Records<R> {
     }
 }
 
-/// Why results cannot be kept.
+/// The reason for which results cannot be kept.
 #[derive(Debug, Error)]
 pub enum RecordsError {
     /// The file cannot be read or written.
@@ -146,20 +146,20 @@ pub enum RecordsError {
     Unusable {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
-    /// A line that is no record.
+    /// A line is not a record.
     #[error("cannot use {}: line {number}", .path.display())]
     Line {
         /// The file.
         path: PathBuf,
-        /// Which line, from 1.
+        /// The number of the line, from 1.
         number: u64,
-        /// What is wrong with it.
+        /// The fault.
         source: serde_json::Error,
     },
-    /// A result that cannot be written.
+    /// A result cannot be written.
     #[error("cannot write down the result of a run")]
     NotWritten(#[source] io::Error),
 }

@@ -1,4 +1,4 @@
-//! The runs of a suite, and what makes one of them what it is.
+//! The runs of a suite, and their identity.
 
 use std::sync::{Arc, OnceLock};
 
@@ -11,7 +11,7 @@ use super::records::Record;
 use super::suite::{DesignEntry, SplitEntry, Suite, Training};
 use crate::simulation::{self, Conditions, Goal, Learners, Progress, SimulationError, Stop, Target};
 
-/// A result of another version of this is run again.
+/// The version of results: those of another version are run again.
 const VERSION: u32 = 2;
 
 /// One simulation of a suite.
@@ -20,22 +20,22 @@ pub struct Run {
     /// The name of the topology.
     pub topology: String,
     graph: Arc<Topology>,
-    /// Designed by whoever needs it first.
+    /// Designed for the first run that needs it.
     plan: Arc<OnceLock<Result<Plan, DesignError>>>,
-    /// How the data lie.
+    /// The split of the data.
     pub split: SplitEntry,
-    /// How it is mixed.
+    /// The design of the plan.
     pub design: DesignEntry,
-    /// Of the split, the minibatches and the losses.
+    /// The seed of the split, the minibatches and the losses.
     pub seed: u64,
-    /// What is trained.
+    /// The training.
     pub training: Training,
     max_slots: u64,
     /// Rounds between two evaluations.
     pub evaluate_every: u64,
 }
 
-/// All that decides about a result.
+/// Everything that determines a result.
 #[derive(Serialize)]
 struct Identity<'a> {
     version: u32,
@@ -54,11 +54,12 @@ struct Identity<'a> {
     evaluate_every: u64,
 }
 
-/// The runs of a suite: all seeds of a design before the next, so that a row of the report is complete early. Each plan is
-/// designed once for all of them, that of `auto` once for each split. `read` makes a topology of its source: a file, or a generator.
+/// The runs of a suite: all seeds of a design before the next, so that a row of the report is complete early. Each plan
+/// is designed once for all of them, that of `auto` once for each split. `read` returns the topology of a source: a
+/// file, or a generator.
 ///
 /// # Errors
-/// What `read` runs into.
+/// An error of `read`.
 pub fn all_runs<E>(suite: &Suite, read: impl Fn(&str) -> Result<Topology, E>) -> Result<Vec<Run>, E> {
     let mut runs = Vec::new();
     for entry in &suite.topology {
@@ -66,7 +67,7 @@ pub fn all_runs<E>(suite: &Suite, read: impl Fn(&str) -> Result<Topology, E>) ->
         let plans: Vec<Arc<OnceLock<_>>> = suite.design.iter().map(|_| Arc::default()).collect();
         for split in &suite.split {
             for (design, plan) in suite.design.iter().zip(&plans) {
-                // What auto takes depends on the data.
+                // The choice of `auto` depends on the data.
                 let plan = if design.method == Method::Auto.name() { &Arc::default() } else { plan };
                 if !design.topologies.is_empty() && !design.topologies.contains(&entry.name) {
                     continue;
@@ -89,7 +90,7 @@ pub fn all_runs<E>(suite: &Suite, read: impl Fn(&str) -> Result<Topology, E>) ->
 }
 
 impl Run {
-    /// What tells this run from every other: BLAKE3, in hexadecimal.
+    /// The identity of this run: BLAKE3, in hexadecimal.
     pub fn key(&self) -> String {
         let identity = Identity {
             version: VERSION,
@@ -109,21 +110,21 @@ impl Run {
         blake3::hash(text.as_bytes()).to_hex()[..32].to_owned()
     }
 
-    /// How much the changes of a site count.
+    /// The weight of a site's changes.
     pub fn weight(&self) -> AskedWeight {
         self.design.weight.unwrap_or(self.training.weight)
     }
 
-    /// Which one it is, for people.
+    /// The name of this run, for people.
     pub fn name(&self) -> String {
         format!("{}, {}, {}, seed {}", self.topology, self.split.split, self.design.name, self.seed)
     }
 
-    /// Simulates it with the learners that its [training](Self::training) asks for, one for each node of its [plan](Self::plan),
-    /// and tells of every evaluation.
+    /// Simulates the run, and passes every evaluation to `tell`. `learners` have to be those that its
+    /// [training](Self::training) asks for, one for each node of its [plan](Self::plan).
     ///
     /// # Errors
-    /// The design is not possible on this topology, or the device fails.
+    /// The design is not possible on this topology, the target is not measured, or the device failed.
     pub fn execute(&self, mut learners: Learners, tell: impl FnMut(&Progress)) -> Result<Record, SimulationError> {
         let plan = self.plan()?;
         let unreachable = |why| SimulationError::Target { split: self.split.split.clone(), why };

@@ -1,4 +1,4 @@
-//! The file that says what to compare.
+//! The suite file of a comparison of designs.
 
 use std::fs;
 use std::io;
@@ -12,49 +12,49 @@ use thiserror::Error;
 
 use crate::simulation::Target;
 
-/// Bytes of a suite file at most.
+/// The longest suite file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
-/// Designs x topologies x splits x seeds.
+/// A suite: designs x topologies x splits x seeds.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Suite {
-    /// What the report is called.
+    /// The title of the report.
     pub title: String,
     /// Seeds of the split, the minibatches and the losses.
     pub seeds: Vec<u64>,
-    /// A run that is not at its target by then stops there.
+    /// The slots after which a run stops without having reached its target.
     pub max_slots: u64,
     /// Rounds between two evaluations.
     #[serde(default = "every_fourth")]
     pub evaluate_every: u64,
-    /// What is trained.
+    /// The training of all runs.
     pub training: Training,
-    /// Whom the others are compared with: names of designs, the first of which is the yardstick.
+    /// The designs that the others are compared with, by name; the first of them is the yardstick.
     #[serde(default)]
     pub baselines: Vec<String>,
-    /// Who can hear whom.
+    /// The base graphs.
     pub topology: Vec<TopologyEntry>,
-    /// How the data lie.
+    /// The splits of the data.
     pub split: Vec<SplitEntry>,
-    /// How it is mixed.
+    /// The designs of plans.
     pub design: Vec<DesignEntry>,
 }
 
-/// What is trained in every run.
+/// The training of every run.
 #[derive(Clone, Debug, PartialEq, Deserialize, Serialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct Training {
-    /// `digits`, `idx:DIR`, `cifar10:DIR` or `csv:FILE`; folders and files as seen from where the suite is.
+    /// `digits`, `idx:DIR`, `cifar10:DIR` or `csv:FILE`; folders and files are relative to the folder of the suite.
     pub data: String,
     /// The model.
     pub model: String,
-    /// What is learnt: `classification`, or `regression` of a table.
+    /// The objective: `classification`, or `regression` of a table.
     #[serde(default, skip_serializing_if = "is_classification")]
     pub task: ObjectiveKind,
     /// Samples in a gradient step.
     pub batch_size: usize,
-    /// How training images are changed.
+    /// The augmentation of training images.
     #[serde(default, skip_serializing_if = "is_no_augmentation")]
     pub augment: Augmentation,
     /// Step size of SGD.
@@ -65,13 +65,14 @@ pub struct Training {
     /// Weight decay of SGD.
     #[serde(default)]
     pub weight_decay: f64,
-    /// How much the changes of a site count: `equal`, `samples`, where a site with the mean number of samples counts as one, or `samples:N`.
+    /// The weight of a site's changes: `equal`, `samples`, where a site with the mean number of samples counts as one,
+    /// or `samples:N`.
     #[serde(default, skip_serializing_if = "is_equal")]
     pub weight: AskedWeight,
-    /// Models are judged by so many samples of the test set [default: all].
+    /// The number of test samples on which models are evaluated [default: all].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub test_samples: Option<NonZero<usize>>,
-    /// Where to compute.
+    /// The device that computes.
     #[serde(default = "cpu")]
     pub device: String,
 }
@@ -82,20 +83,20 @@ pub struct Training {
 pub struct TopologyEntry {
     /// Its name in the report.
     pub name: String,
-    /// A generator, or a file as seen from where the suite is.
+    /// A generator, or a file relative to the folder of the suite.
     pub source: String,
 }
 
-/// One way to deal the data out.
+/// One split of the data, with its target.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct SplitEntry {
     /// `iid`, `label-sorted` or `dirichlet:ALPHA`.
     pub split: String,
-    /// A run is at its target when the mean of three evaluations is there: an accuracy.
+    /// The accuracy that the mean of three evaluations has to reach.
     #[serde(default)]
     pub target_accuracy: Option<f64>,
-    /// The same of any metric, such as `r2=0.9`, `rmse=12` or `loss=0.3`.
+    /// A target of any metric for that mean, such as `r2=0.9`, `rmse=12` or `loss=0.3`.
     #[serde(default)]
     pub target: Option<Target>,
 }
@@ -106,24 +107,24 @@ pub struct SplitEntry {
 pub struct DesignEntry {
     /// Its name in the report.
     pub name: String,
-    /// As in `mingle plan make`.
+    /// The method, as in `mingle plan make`.
     pub method: String,
-    /// A number, or `auto`.
+    /// The number of extra edges, or `auto`.
     #[serde(default = "auto")]
     pub extra_edges: String,
     /// Gradient steps in a round.
     #[serde(default = "one")]
     pub local_steps: u32,
-    /// How much the changes of a site count in this design [default: as in the training].
+    /// The weight of a site's changes in this design [default: as in the training].
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub weight: Option<AskedWeight>,
     /// The share of messages that is lost.
     #[serde(default)]
     pub loss: f64,
-    /// Whether what is lost is sent again; without, it is gone, as in textbooks.
+    /// `true` if lost parcels are sent again; without a ledger they are gone, as in textbooks.
     #[serde(default = "yes")]
     pub ledger: bool,
-    /// Only on these topologies [default: on all].
+    /// The topologies that it is run on [default: all].
     #[serde(default, skip_serializing)]
     pub topologies: Vec<String>,
 }
@@ -161,10 +162,10 @@ fn yes() -> bool {
 }
 
 impl Suite {
-    /// Reads a suite and checks every word of it.
+    /// Reads a suite and checks all of its entries.
     ///
     /// # Errors
-    /// What cannot be used, with its line or name.
+    /// The entry that cannot be used, with its line or name.
     pub fn read(path: &Path) -> Result<Self, SuiteError> {
         let unreadable = |source| SuiteError::Unreadable { path: path.to_owned(), source };
         let bytes = fs::metadata(path).map_err(unreadable)?.len();
@@ -175,7 +176,7 @@ impl Suite {
         Self::parse(&text, path)
     }
 
-    /// The same of the text of the file.
+    /// Parses the text of a suite file.
     fn parse(text: &str, path: &Path) -> Result<Self, SuiteError> {
         let mut suite: Self =
             toml::from_str(text).map_err(|source| SuiteError::Toml { path: path.to_owned(), source })?;
@@ -222,7 +223,7 @@ impl Suite {
         unknown.map_or(Ok(()), |topology| Err(format!("design {name}: there is no topology {topology}")))
     }
 
-    /// Files are named as seen from the folder of the suite.
+    /// Resolves the names of files relative to the folder of the suite.
     fn resolve(&mut self, folder: &Path) {
         let from_here = |path: &str| -> PathBuf { folder.join(path) };
         for entry in &mut self.topology {
@@ -237,10 +238,10 @@ impl Suite {
 }
 
 impl SplitEntry {
-    /// What is to be reached.
+    /// The target of this split.
     ///
     /// # Errors
-    /// It says none, or two, or one that cannot be.
+    /// There is no target, or there are two, or it is invalid.
     pub fn target(&self) -> Result<Target, String> {
         match (self.target, self.target_accuracy) {
             (Some(target), None) => Ok(target),
@@ -251,7 +252,7 @@ impl SplitEntry {
 }
 
 impl DesignEntry {
-    /// `K` of Algorithm 1.
+    /// The extra edges: `K` of Algorithm 1.
     pub(super) fn extra_edges(&self) -> Result<ExtraEdges, String> {
         if self.extra_edges == "auto" {
             return Ok(ExtraEdges::Auto);
@@ -268,7 +269,7 @@ pub enum SuiteError {
     Unreadable {
         /// The file.
         path: PathBuf,
-        /// Why not.
+        /// The reason.
         source: io::Error,
     },
     /// The file is longer than any suite.
@@ -279,20 +280,20 @@ pub enum SuiteError {
         /// Its length.
         bytes: u64,
     },
-    /// It is no TOML, or has entries that mean nothing.
+    /// It is not TOML, or has unknown entries.
     #[error("cannot read the suite {}", .path.display())]
     Toml {
         /// The file.
         path: PathBuf,
-        /// What is wrong with it.
+        /// The fault.
         source: toml::de::Error,
     },
-    /// An entry that cannot be used.
+    /// An entry cannot be used.
     #[error("{}: {what}", .path.display())]
     Entry {
         /// The file.
         path: PathBuf,
-        /// The entry, and what is wrong with it.
+        /// The entry, and its fault.
         what: String,
     },
 }

@@ -1,4 +1,4 @@
-//! What the runs of a suite come to: slots to the target, design by design.
+//! The summary of a suite: slots to the target, by design.
 
 use super::records::Record;
 use super::suite::Suite;
@@ -8,15 +8,15 @@ use crate::simulation::{Progress, Target};
 pub(super) struct Comparison<'a> {
     /// The topology, by its name in the suite.
     pub(super) topology: &'a str,
-    /// How the data lay.
+    /// The split of the data.
     pub(super) split: &'a str,
-    /// What had to be reached.
+    /// The target.
     pub(super) target: Option<Target>,
-    /// In the order of the suite; those without any run are left out.
+    /// The designs in the order of the suite; those without any run are left out.
     pub(super) designs: Vec<Outcomes<'a>>,
 }
 
-/// The runs of one design, a seed each.
+/// The runs of one design, one for each seed.
 pub(super) struct Outcomes<'a> {
     /// The design, by its name in the suite.
     pub(super) design: &'a str,
@@ -50,7 +50,7 @@ pub(super) fn comparisons<'a>(suite: &'a Suite, records: &[&'a Record]) -> Vec<C
 }
 
 impl Comparison<'_> {
-    /// Where it was, how the data lay, and what was to be reached.
+    /// The topology, the split and the target.
     pub(super) fn heading(&self) -> String {
         let target = self.target.map(|target| format!(", to {target}")).unwrap_or_default();
         format!("{}, {}{target}", self.topology, self.split)
@@ -68,7 +68,7 @@ impl Outcomes<'_> {
         self.records.iter().filter(|record| record.reached).count()
     }
 
-    /// The mean of something over the last evaluation of each run; none unless all of them reached the target.
+    /// The mean of a number over all runs; none unless all of them reached the target.
     pub(super) fn mean(&self, of: impl Fn(&Record) -> Option<f64>) -> Option<f64> {
         if self.reached() < self.records.len() {
             return None;
@@ -82,7 +82,7 @@ impl Outcomes<'_> {
         self.mean(|record| record.slots_to_target().map(|slots| slots as f64))
     }
 
-    /// Slots over those of another design, both as means over the same seeds.
+    /// The ratio of its slots to those of another design, both as means over the same seeds.
     pub(super) fn ratio_to(&self, other: &Self) -> Option<f64> {
         let seeds = |outcomes: &Self| outcomes.records.iter().map(|record| record.seed).collect::<Vec<_>>();
         if seeds(self) != seeds(other) {
@@ -91,7 +91,7 @@ impl Outcomes<'_> {
         Some(self.slots()? / other.slots()?)
     }
 
-    /// The mean over seeds, at the evaluations that all of them had; `at` says where on the axis.
+    /// The mean curve over seeds, at the evaluations that all of them had; `at` is the place on the axis.
     pub(super) fn mean_curve(
         &self,
         at: impl Fn(&Progress) -> f64,
@@ -102,7 +102,7 @@ impl Outcomes<'_> {
         self.common(at, of).map(means).collect()
     }
 
-    /// The lowest and the highest of all seeds at the same places: `(x, lowest, highest)`.
+    /// The range over seeds at the places of the mean curve: `(x, lowest, highest)`.
     pub(super) fn spread(
         &self,
         at: impl Fn(&Progress) -> f64,
@@ -115,7 +115,7 @@ impl Outcomes<'_> {
         self.common(at, of).map(ends).collect()
     }
 
-    /// The evaluations that all seeds had: the mean of where they are, and what each of them says.
+    /// The evaluations that all seeds had: their mean place on the axis, and the value of each seed.
     fn common(
         &self,
         at: impl Fn(&Progress) -> f64,

@@ -5,7 +5,7 @@ use std::fmt::Write as _;
 use super::page::escaped;
 use super::summary::{Comparison, Outcomes};
 
-/// A row of cells; the first names the design.
+/// A row of cells; the first is the name of the design.
 type Row = Vec<String>;
 
 /// The table for a terminal.

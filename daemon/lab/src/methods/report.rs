@@ -48,7 +48,7 @@ pub fn markdown(comparison: &MethodComparison) -> String {
     text + &legend(comparison) + "\n"
 }
 
-/// One file that any browser shows: the tables, and how each metric went over rounds, the mean over the seeds.
+/// One self-contained HTML file: the tables, and the curve of each metric over rounds as means over seeds.
 pub fn html(comparison: &MethodComparison, records: &[&MethodRecord], command: &str) -> String {
     let title = escaped(&comparison.title);
     let mut page = format!(
@@ -73,7 +73,7 @@ pub fn html(comparison: &MethodComparison, records: &[&MethodRecord], command: &
     page + "</html>\n"
 }
 
-/// A line for each method: the mean over seeds after each round that all of them had.
+/// The curves of a metric: for each method, the mean over seeds after each round that all of them had.
 fn curves(table: &MetricTable, records: &[&MethodRecord]) -> String {
     let series = |row: &MethodRow| {
         let own: Vec<&&MethodRecord> = records.iter().filter(|record| record.method == row.method).collect();

@@ -1,4 +1,4 @@
-//! The runs of a suite of methods, and what comes of one.
+//! The runs of a suite of methods, and their results.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -12,7 +12,7 @@ use super::suite::{MethodEntry, MethodSuite, with_method};
 use crate::evaluation::{Keyed, SuiteError};
 use crate::solving::{Conditions, SwarmError, learn_here};
 
-/// A result of another version of this is run again.
+/// The version of results: those of another version are run again.
 const VERSION: u32 = 1;
 const SCHEMA: &str = "mingle.method-run/1";
 
@@ -28,11 +28,11 @@ pub struct MethodRun {
     plan: Arc<Plan>,
 }
 
-/// What came of a run.
+/// The result of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MethodRecord {
     schema: String,
-    /// All that decided about it, as a hash.
+    /// A hash of everything that determines the result.
     pub key: String,
     /// The method, by its name in the suite.
     pub method: String,
@@ -40,17 +40,17 @@ pub struct MethodRecord {
     pub seed: u64,
     /// Rounds done.
     pub rounds: u64,
-    /// The round after which the model was that counts.
+    /// The number of rounds after which the model was kept.
     pub best_round: u64,
     /// Bytes of all messages.
     pub bytes: u64,
-    /// What was measured.
+    /// The names of the metrics.
     pub metrics: Vec<String>,
-    /// Of the model that counts, the mean over clients.
+    /// The metrics of the kept model, as means over clients.
     pub mean: Vec<Option<f64>>,
-    /// The same of each client.
+    /// The metrics of the kept model of each client.
     pub clients: Vec<Vec<Option<f64>>>,
-    /// The mean over clients after each round.
+    /// The metrics after each round, as means over clients.
     pub curve: Vec<Vec<Option<f64>>>,
 }
 
@@ -60,11 +60,11 @@ impl Keyed for MethodRecord {
     }
 }
 
-/// The runs of a suite: all methods with a seed before the next seed, so that what is computed of a seed alone is fresh. `usual` are the
-/// methods of a suite that names none.
+/// The runs of a suite: all methods with a seed before the next seed, so that cached results of that seed are reused.
+/// `usual` returns the methods of a suite that names none.
 ///
 /// # Errors
-/// Methods that cannot be compared, or a problem file that cannot be read.
+/// The methods cannot be compared, or the problem file cannot be read.
 pub fn all_method_runs(
     suite: &MethodSuite,
     usual: impl FnOnce(&Table) -> Vec<MethodEntry>,
@@ -93,7 +93,8 @@ pub fn all_method_runs(
 }
 
 impl MethodRun {
-    /// What tells this run from every other: BLAKE3, in hexadecimal. What is in the files that the problem names is no part of it.
+    /// The identity of this run: BLAKE3, in hexadecimal. The contents of the files that the problem names are no part
+    /// of it.
     pub fn key(&self) -> String {
         let plan = self.plan.hash().to_string();
         let identity =
@@ -101,15 +102,15 @@ impl MethodRun {
         blake3::hash(identity.to_string().as_bytes()).to_hex()[..32].to_owned()
     }
 
-    /// Which one it is, for people.
+    /// The name of this run, for people.
     pub fn name(&self) -> String {
         format!("{}, seed {}", self.method, self.seed)
     }
 
-    /// Learns with all clients in this process; `task` is what its [problem](Self::problem) says.
+    /// Learns with all clients in this process; `task` has to be that of its [problem](Self::problem).
     ///
     /// # Errors
-    /// What any client runs into.
+    /// Any error of a client.
     pub fn execute(
         &self,
         task: Arc<dyn RoundTask>,

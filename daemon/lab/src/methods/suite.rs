@@ -1,4 +1,4 @@
-//! The file that says which methods to compare.
+//! The suite file of a comparison of methods.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -8,31 +8,31 @@ use toml::{Table, Value};
 
 use crate::evaluation::SuiteError;
 
-/// Bytes of a suite or problem file at most.
+/// The longest suite or problem file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
-/// What a suite of this kind has, and no other.
+/// The key that only suites of methods have.
 const PROBLEM: &str = "problem";
-/// The line of a problem that a run's seed is written into.
+/// The key of a problem that is set to a run's seed.
 const SEED: &str = "seed";
 
-/// One problem x methods x seeds.
+/// A suite: one problem x methods x seeds.
 #[derive(Clone, Debug, PartialEq, Deserialize)]
 #[serde(deny_unknown_fields, rename_all = "kebab-case")]
 pub struct MethodSuite {
-    /// What the report is called [default: the name of the problem's file].
+    /// The title of the report [default: the name of the problem's file].
     #[serde(default)]
     pub title: String,
-    /// The problem file, as seen from where the suite is.
+    /// The problem file, relative to the folder of the suite.
     pub problem: PathBuf,
-    /// The plan that its nodes learn along, as seen from there.
+    /// The plan along which its nodes learn, relative to the folder of the suite.
     #[serde(default)]
     pub plan: Option<PathBuf>,
-    /// Instead of a plan: so many clients, who can all hear each other.
+    /// Instead of a plan: the number of clients, each linked to all others.
     #[serde(default)]
     pub clients: Option<usize>,
-    /// The problem's seed, run after run.
+    /// The problem's seeds, one for each run of a method.
     pub seeds: Vec<u64>,
-    /// What the report shows, the first metric first [default: all that the problem has].
+    /// The metrics in the report, in this order [default: all that the problem has].
     #[serde(default)]
     pub metrics: Vec<String>,
     /// The method that the others are compared with, seed by seed [default: the first].
@@ -49,22 +49,22 @@ pub struct MethodSuite {
 pub struct MethodEntry {
     /// Its name in the report.
     pub name: String,
-    /// Lines that stand in place of those of the problem file; a table in it is merged with that of the file.
+    /// Lines that replace those of the problem file; a table in it is merged with that of the file.
     #[serde(default)]
     pub set: Table,
 }
 
 impl MethodSuite {
-    /// Reads a suite and checks it; none where the file is a suite of another kind, which names no problem, or no
-    /// TOML, which whoever reads the other kinds says.
+    /// Reads a suite and checks it. None where the file is a suite of another kind, which names no problem, or is not
+    /// TOML: the readers of the other kinds report that.
     ///
     /// # Errors
-    /// What cannot be used, with its line or name.
+    /// The entry that cannot be used, with its line or name.
     pub fn read(path: &Path) -> Result<Option<Self>, SuiteError> {
         Self::parse(&read_bounded(path)?, path)
     }
 
-    /// The same of the text of the file.
+    /// Parses the text of a suite file.
     fn parse(text: &str, path: &Path) -> Result<Option<Self>, SuiteError> {
         if !toml::from_str::<Table>(text).is_ok_and(|table| table.contains_key(PROBLEM)) {
             return Ok(None);
@@ -99,7 +99,7 @@ impl MethodSuite {
     /// Checks methods that come from elsewhere, where the suite has none.
     ///
     /// # Errors
-    /// Two of one name, or a baseline that is none of them.
+    /// Two methods have one name, or the baseline is none of them.
     pub(super) fn check_methods(&self, methods: &[MethodEntry]) -> Result<(), String> {
         let names: Vec<&String> = methods.iter().map(|method| &method.name).collect();
         if let Some(name) = repeated(&names) {
@@ -113,21 +113,21 @@ impl MethodSuite {
         }
     }
 
-    /// The lines of the problem file.
+    /// Reads the lines of the problem file.
     ///
     /// # Errors
-    /// It cannot be read, or is no TOML.
+    /// It cannot be read, or is not TOML.
     pub fn read_problem(&self) -> Result<Table, SuiteError> {
         let path = || self.problem.clone();
         toml::from_str(&read_bounded(&self.problem)?).map_err(|source| SuiteError::Toml { path: path(), source })
     }
 }
 
-/// The problem as it is with a method and a seed.
+/// The problem with a method's lines and a seed.
 pub(super) fn with_method(problem: &Table, method: &MethodEntry, seed: u64) -> Table {
     let mut table = problem.clone();
     merge(&mut table, &method.set);
-    // A seed is a number of TOML, so it fits.
+    // The seed was an integer in TOML, so it fits.
     table.insert(SEED.to_owned(), Value::Integer(i64::try_from(seed).unwrap_or(i64::MAX)));
     table
 }

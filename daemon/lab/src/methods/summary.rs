@@ -1,4 +1,4 @@
-//! What the runs of a suite of methods come to: means, spreads, and differences seed by seed.
+//! The summary of a suite of methods: means, spreads, and differences seed by seed.
 
 use serde::Serialize;
 
@@ -9,35 +9,35 @@ use super::suite::MethodSuite;
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MethodComparison {
     schema: &'static str,
-    /// What the suite is called.
+    /// The title of the suite.
     pub title: String,
-    /// Whom the others are compared with.
+    /// The method that the others are compared with.
     pub baseline: String,
-    /// The seeds of which there are results.
+    /// The seeds that have results.
     pub seeds: Vec<u64>,
-    /// By metric.
+    /// The tables, by metric.
     pub metrics: Vec<MetricTable>,
 }
 
-/// One metric.
+/// The table of one metric.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MetricTable {
     /// Its name.
     pub metric: String,
-    /// By method, in the order of the suite.
+    /// The rows by method, in the order of the suite.
     pub methods: Vec<MethodRow>,
 }
 
-/// One method by one metric.
+/// One method's row in the table of a metric.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct MethodRow {
     /// Its name.
     pub method: String,
     /// The mean over clients of each run, with its seed; runs that could not measure it are left out.
     pub values: Vec<(u64, f64)>,
-    /// Over seeds.
+    /// Moments over seeds.
     pub moments: Option<Moments>,
-    /// Its value less that of the baseline with the same seed; of the baseline itself there is none.
+    /// Its value less that of the baseline with the same seed; none for the baseline itself.
     pub difference: Option<Difference>,
 }
 
@@ -50,7 +50,7 @@ pub struct Moments {
     pub deviation: Option<f64>,
 }
 
-/// Paired differences.
+/// Paired differences of a method from the baseline.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Difference {
     /// Their moments.
@@ -62,7 +62,7 @@ pub struct Difference {
 }
 
 impl Moments {
-    /// Of a sample; none of an empty one.
+    /// The moments of a sample; none of an empty one.
     pub fn of(values: &[f64]) -> Option<Self> {
         if values.is_empty() {
             return None;
@@ -76,7 +76,7 @@ impl Moments {
 }
 
 impl Difference {
-    /// Of pairs that belong together; none where there is no pair.
+    /// The moments and the t of these differences; none where there is no pair.
     pub fn of(differences: &[f64]) -> Option<Self> {
         let moments = Moments::of(differences)?;
         let error = moments.deviation.map(|deviation| deviation / (differences.len() as f64).sqrt());
@@ -137,7 +137,7 @@ fn add<T: PartialEq>(all: &mut Vec<T>, one: T) {
 }
 
 impl MethodRecord {
-    /// A metric of the model that counts, by its name: the mean over clients.
+    /// A metric of the kept model, by its name: the mean over clients.
     pub fn value(&self, metric: &str) -> Option<f64> {
         let at = self.metrics.iter().position(|name| name == metric)?;
         self.mean.get(at).copied().flatten()
@@ -160,7 +160,7 @@ mod tests {
         let difference = Difference::of(&[1.0, 2.0, 3.0]).unwrap();
         assert!((difference.t.unwrap() - 12.0_f64.sqrt()).abs() < 1e-12 && difference.pairs == 3);
         assert_eq!(Difference::of(&[0.5, 0.5]).unwrap().t, None);
-        // Seeds of which the baseline has no result make no pair.
+        // Seeds without a result of the baseline make no pair.
         let row = row("one", vec![(0, 2.0), (1, 5.0), (7, 100.0)], Some(&vec![(1, 1.0), (0, 1.0)]));
         assert_eq!(row.difference.unwrap().moments.mean, 2.5);
         assert_eq!(row.difference.unwrap().pairs, 2);

@@ -1,7 +1,7 @@
-//! Hostile members of a simulated swarm: what they send in place of their models, to measure what that does to the others.
+//! Hostile members of a simulated swarm: they send false models, to measure the effect on the others.
 //!
-//! An attacker runs the production node and keeps its weight books honestly, so that the mass ledger stays exact. It lies about
-//! the ratio of its parcels alone, to all its out-neighbours the same.
+//! An attacker runs the production node and keeps its weight books honestly, so that the mass ledger stays exact. It
+//! falsifies only the ratio of its parcels, and sends the same to all its out-neighbours.
 
 use std::collections::BTreeSet;
 use std::fmt;
@@ -15,10 +15,10 @@ use rand_chacha::ChaCha8Rng;
 use serde::Serialize;
 use thiserror::Error;
 
-/// Standard deviations below the mean where nothing else is said: what the experiments of Baruch et al. use.
+/// The default number of standard deviations below the mean, as in the experiments of Baruch et al.
 const USUAL_DEVIATIONS: f64 = 1.5;
 
-/// What an attacker says instead of its own ratio z.
+/// The vector that an attacker sends instead of its own ratio z.
 ///
 /// ```
 /// use mingle_lab::simulation::Lie;
@@ -63,30 +63,30 @@ impl fmt::Display for Lie {
     }
 }
 
-/// A name that no lie has.
+/// An unknown attack.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0:?} is no attack; there are sign-flip, scale:FACTOR and little[:DEVIATIONS]")]
 pub struct UnknownLie(String);
 
-/// Who lies, and how.
+/// The attackers of a swarm, and their lie.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct Attack {
-    /// What they say.
+    /// The vector that they send.
     pub lie: Lie,
-    /// How many of the nodes do; the seed says which.
+    /// The number of attackers; the seed chooses them.
     pub attackers: usize,
 }
 
-/// What honest nodes received, and what of it they clipped.
+/// The parcels that honest nodes received, and those that they clipped.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize)]
 pub struct Received {
-    /// Parcels of honest nodes.
+    /// Parcels from honest nodes.
     pub from_honest: u64,
-    /// Of them, those that were clipped.
+    /// The parcels from honest nodes that were clipped.
     pub clipped_from_honest: u64,
-    /// Parcels of attackers.
+    /// Parcels from attackers.
     pub from_attackers: u64,
-    /// Of them, those that were clipped.
+    /// The parcels from attackers that were clipped.
     pub clipped_from_attackers: u64,
 }
 
@@ -94,14 +94,14 @@ pub struct Received {
 pub(super) fn attackers(nodes: usize, count: usize, seed: u64) -> BTreeSet<NodeId> {
     let mut order: Vec<NodeId> = (0..nodes as u32).map(NodeId).collect();
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
-    // Another stream than those that the data and the losses are drawn from.
+    // A stream of its own, apart from those of the data and the losses.
     rng.set_stream(2);
     order.shuffle(&mut rng);
     order.into_iter().take(count).collect()
 }
 
-/// What an attacker with the ratio `own` sends; `honest` are the ratios of the others. A lie too large for a parcel is cut to
-/// what fits.
+/// The payload of an attacker with the ratio `own`; `honest` are the ratios of the others. Values too large for a
+/// parcel are clamped.
 pub(super) fn lie(lie: Lie, own: &[f32], honest: &[Arc<[f32]>]) -> Option<Payload> {
     let said: Vec<f32> = match lie {
         Lie::SignFlip => own.iter().map(|value| -value).collect(),

@@ -1,11 +1,11 @@
-//! What becomes of a message on a broadcast network: it arrives, or it does not.
+//! The loss of messages on the simulated network.
 
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use mingle_protocol::Message;
 
-/// Loses messages, and counts parcels.
+/// Loses messages at random, and counts parcels.
 #[derive(Debug)]
 pub(super) struct Courier {
     loss: f64,
@@ -16,15 +16,15 @@ pub(super) struct Courier {
 }
 
 impl Courier {
-    /// Loses this share of all messages, each by itself.
+    /// A courier that loses this share of all messages, each independently.
     pub(super) fn new(loss: f64, seed: u64) -> Self {
-        // Another stream than what the split and the batches are drawn from.
+        // A stream of its own, apart from those of the split and the batches.
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         rng.set_stream(1);
         Self { loss, rng, link_bytes: 0, parcels: 0, lost_parcels: 0 }
     }
 
-    /// Whether this message arrives.
+    /// Returns `true` if this message arrives.
     pub(super) fn carries(&mut self, message: &Message) -> bool {
         let bytes = match message {
             Message::Parcel(parcel) => Some(parcel.payload.bytes().len() as u64),
@@ -33,7 +33,7 @@ impl Courier {
         self.carries_parcel(bytes)
     }
 
-    /// Whether a parcel of so many bytes arrives; `None` for any other message.
+    /// Returns `true` if a parcel of so many bytes arrives; `None` stands for any other message.
     pub(super) fn carries_parcel(&mut self, bytes: Option<u64>) -> bool {
         let arrives = self.loss == 0.0 || !self.rng.random_bool(self.loss);
         if let Some(bytes) = bytes {

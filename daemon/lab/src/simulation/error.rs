@@ -1,63 +1,63 @@
-//! What can go wrong with a simulation.
+//! Errors of simulations.
 
 use mingle_models::TrainError;
 use mingle_planner::DesignError;
 use mingle_protocol::{Codec, NodeError, ScheduleError};
 use thiserror::Error;
 
-/// Why a swarm cannot be simulated, or not any further.
+/// The reason for which a swarm cannot be simulated, or not any further.
 #[derive(Clone, Debug, PartialEq, Error)]
 pub enum SimulationError {
     /// The plan has no local steps.
     #[error("this plan only averages: its local steps are 0")]
     NothingToTrain,
-    /// Push-sum as textbooks have it, with a codec.
+    /// Textbook push-sum was combined with a codec.
     #[error("push-sum without a ledger sends f32 alone: textbooks know no {codec}")]
     CodecWithoutLedger {
         /// The codec.
         codec: Codec,
     },
-    /// Push-sum as textbooks have it, with lies or robust receiving.
+    /// Textbook push-sum was combined with an attack or with robust receiving.
     #[error("push-sum without a ledger has no hostile members and no robust receiving")]
     ReceivingWithoutLedger,
-    /// All nodes lie.
+    /// All nodes are attackers.
     #[error("{attackers} attackers leave nobody honest among {nodes} nodes")]
     NobodyHonest {
-        /// How many lie.
+        /// The number of attackers.
         attackers: usize,
-        /// How many there are.
+        /// The number of nodes.
         nodes: usize,
     },
-    /// The plan makes no schedule.
+    /// The plan makes no valid schedule.
     #[error("the plan cannot be run")]
     Schedule(#[source] ScheduleError),
-    /// The plan makes no node.
+    /// The plan makes no valid node.
     #[error("this plan cannot be run")]
     Node(#[source] NodeError),
-    /// There is no plan of this design for this topology.
+    /// No plan of this design exists for this topology.
     #[error("{design} for {topology}")]
     Design {
         /// The design, by its name in the suite.
         design: String,
         /// The topology, by its name in the suite.
         topology: String,
-        /// Why not.
+        /// The reason.
         source: Box<DesignError>,
     },
-    /// What the models of a suite are to reach cannot be.
+    /// The target of a split is invalid.
     #[error("the target of the split {split}: {why}")]
     Target {
         /// The split, by its name in the suite.
         split: String,
-        /// Why not.
+        /// The reason.
         why: String,
     },
     /// A device failed in training.
     #[error("node {node} cannot train")]
     Training {
-        /// Whose turn it was.
+        /// The node.
         node: usize,
-        /// Why not.
+        /// The reason.
         source: TrainError,
     },
     /// A device failed in evaluating.

@@ -1,4 +1,4 @@
-//! The training of all nodes of a simulated swarm, and the judgement of their models.
+//! The training of all nodes of a simulated swarm, and the evaluation of their models.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -13,22 +13,22 @@ use super::{Measured, SimulationError};
 
 /// The local work of one node.
 pub(super) struct Job {
-    /// Who.
+    /// The node.
     pub(super) node: usize,
-    /// In which round, from 0.
+    /// The round, from 0.
     pub(super) round: u64,
-    /// From where, `[parameters]`.
+    /// The parameters to start from, `[parameters]`.
     pub(super) from: Arc<[f32]>,
-    /// How many gradient steps.
+    /// The number of gradient steps.
     pub(super) steps: u32,
 }
 
-/// How good the models of a swarm are.
+/// The quality of the models of a swarm.
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Judgement {
-    /// What was measured on the test samples.
+    /// The metrics on the test samples.
     pub(super) measured: Measured,
-    /// How far the models are from their mean: root mean square distance, over the norm of the mean.
+    /// The disagreement: root mean square distance of the models from their mean, over the norm of the mean.
     pub(super) disagreement: f64,
 }
 
@@ -42,33 +42,33 @@ pub struct Learners {
     seed: u64,
     rates: LearningRateSchedule,
     threads: usize,
-    /// Spent here so far.
+    /// Real time spent in training and evaluation so far.
     time: Duration,
 }
 
-/// What all nodes of a swarm learn, and what their models are judged by.
+/// The task of all nodes of a swarm, with the samples on which their models are evaluated.
 #[derive(Clone, Debug)]
 pub struct Subject {
     /// The model and the shape of its data.
     pub task: Task,
-    /// Where it is computed.
+    /// The device that computes.
     pub device: Device,
     /// The samples that no node trains on.
     pub test: Samples,
     /// The samples that all nodes together train on.
     pub train_samples: usize,
-    /// Of the initial model, and of who gets which shard.
+    /// The seed of the initial model, and of the assignment of shards.
     pub seed: u64,
     /// The learning rate of each round.
     pub rates: LearningRateSchedule,
 }
 
 impl Learners {
-    /// Learners for `nodes` nodes, at work on so many threads; `trainer` makes that of a node for a shard of the data. Shards go to
-    /// nodes in an order drawn from the seed, so that who holds similar data does not follow from where a node stands in the plan.
+    /// Learners for `nodes` nodes, at work on so many threads; `trainer` makes that of a node for a shard of the data.
+    /// Shards go to nodes in an order drawn from the seed, so that similar data do not follow from places in the plan.
     ///
     /// # Errors
-    /// What `trainer` runs into.
+    /// An error of `trainer`.
     pub fn new<E>(
         subject: Subject,
         nodes: usize,
@@ -101,23 +101,23 @@ impl Learners {
         &self.task
     }
 
-    /// Gradient steps taken by all nodes, in passes over all data.
+    /// Passes over all data: the samples of all nodes' gradient steps, over the training samples.
     pub(super) fn epochs(&self) -> f64 {
         let samples = |trainer: &Trainer| trainer.step() * trainer.samples_per_step();
         self.trainers.iter().map(samples).sum::<u64>() as f64 / self.train_samples as f64
     }
 
-    /// Threads at work at once.
+    /// The number of threads.
     pub(super) fn threads(&self) -> usize {
         self.threads
     }
 
-    /// How long training and evaluating took, of real time.
+    /// The real time spent in training and evaluation.
     pub fn time_spent(&self) -> Duration {
         self.time
     }
 
-    /// Does the work of some nodes, each named at most once and in ascending order; the changes come in the same order.
+    /// Does the jobs, which name each node at most once and in ascending order; returns the changes in the same order.
     ///
     /// # Errors
     /// The device failed.
@@ -141,7 +141,7 @@ impl Learners {
         deltas
     }
 
-    /// Judges the models of all nodes on the data that none of them trains on.
+    /// Evaluates the models of all nodes on the data that none of them trains on.
     ///
     /// # Errors
     /// The device failed.

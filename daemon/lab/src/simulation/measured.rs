@@ -1,4 +1,4 @@
-//! What was measured of the models of all nodes, by name.
+//! The metrics of all nodes' models, by name.
 //!
 //! ```text
 //!   mean_accuracy, worst_accuracy      or mean_r2, worst_r2: the score, of which the larger is the better and 1 the most
@@ -10,7 +10,7 @@ use std::collections::BTreeMap;
 use mingle_models::Evaluation;
 use serde::{Deserialize, Serialize};
 
-/// Metrics whose means are kept with those of the worst node.
+/// The metrics for which the worst node's value is kept beside the mean.
 const SCORES: [&str; 2] = ["accuracy", "r2"];
 
 /// Means over nodes; none where one of them is not finite.
@@ -19,7 +19,7 @@ const SCORES: [&str; 2] = ["accuracy", "r2"];
 pub struct Measured(BTreeMap<String, Option<f64>>);
 
 impl Measured {
-    /// Of one evaluation for each node, all of the same task.
+    /// The means of one evaluation for each node, all of the same task.
     pub(super) fn of(judged: &[Evaluation]) -> Self {
         let mut all = BTreeMap::new();
         let finite = |value: f64| Some(value).filter(|value| value.is_finite());
@@ -31,7 +31,7 @@ impl Measured {
             let mean = finite(values().sum::<f64>() / judged.len() as f64);
             if SCORES.contains(&name) {
                 all.insert(format!("mean_{name}"), mean);
-                // Beside one that is not finite there is no mean, and no worst.
+                // If one value is not finite, there is neither a mean nor a worst.
                 all.insert(format!("worst_{name}"), mean.and_then(|_| finite(values().fold(f64::INFINITY, f64::min))));
             } else {
                 all.insert(name.to_owned(), mean);
@@ -45,7 +45,7 @@ impl Measured {
         self.0.get(&format!("mean_{name}")).or_else(|| self.0.get(name)).copied().flatten()
     }
 
-    /// What is counted by: `accuracy`, or `r2` of a regression.
+    /// The name of the score: `accuracy`, or `r2` of a regression.
     pub fn score(&self) -> &'static str {
         let is_kept = |name: &&str| self.0.contains_key(&format!("mean_{name}"));
         SCORES.into_iter().find(is_kept).unwrap_or(SCORES[0])

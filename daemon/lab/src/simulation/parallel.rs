@@ -1,8 +1,8 @@
-//! Work on several threads that leaves no trace of them in its results.
+//! Work on several threads, with results that do not depend on their number.
 
 use super::SimulationError;
 
-/// Does work items on some threads; the results come in the order of the items, whatever the number of threads.
+/// Does the work items on so many threads; the results come in the order of the items, whatever the number of threads.
 pub(super) fn in_parallel<T: Send, R: Send>(
     threads: usize,
     items: Vec<T>,

@@ -1,28 +1,28 @@
-//! How far a simulated swarm has come, and when it is enough.
+//! The progress of a simulated swarm, and the goal at which it stops.
 
 use serde::{Deserialize, Serialize};
 
 use super::{Learners, Measured, Rounds, SimulationError, Target};
 
-/// The target is reached when the mean of so many evaluations is there: one lucky one is not enough.
+/// Evaluations whose mean has to reach the target: one lucky evaluation is not enough.
 const AT_TARGET: usize = 3;
 
-/// When to stop; whatever comes first.
+/// The conditions for stopping; the first one that is met ends the simulation.
 #[derive(Clone, Copy, Debug)]
 pub struct Goal {
-    /// What the mean over nodes and over the last three evaluations is to be.
+    /// The target for the mean over nodes and over the last three evaluations.
     pub target: Option<Target>,
-    /// Passes over all data.
+    /// The most passes over all data.
     pub epochs: Option<f64>,
-    /// Slots.
+    /// The most slots.
     pub max_slots: Option<u64>,
-    /// Rounds.
+    /// The most rounds.
     pub rounds: u64,
     /// Rounds between two evaluations.
     pub evaluate_every: u64,
 }
 
-/// Where a swarm stands at an evaluation.
+/// The state of a swarm at an evaluation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// Rounds that every node has done.
@@ -33,14 +33,14 @@ pub struct Progress {
     pub epochs: f64,
     /// Bytes of parameters on links.
     pub link_bytes: u64,
-    /// What was measured on the test samples, by name.
+    /// The metrics on the test samples, by name.
     #[serde(flatten)]
     pub measured: Measured,
     /// Root mean square distance of the models from their mean, over its norm; none if it is not finite.
     pub disagreement: Option<f64>,
 }
 
-/// Why a simulation ended.
+/// The reason for which a simulation ended.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Stop {
@@ -55,10 +55,11 @@ pub enum Stop {
 }
 
 impl Goal {
-    /// Trains until it is enough; tells of every evaluation. Returns all of them, and why it ended.
+    /// Trains until a condition is met, and passes every evaluation to `tell`. Returns all evaluations and the reason
+    /// for stopping.
     ///
     /// # Errors
-    /// The device failed, or the swarm stands still.
+    /// The device failed, or the swarm makes no progress.
     pub fn pursue(
         &self,
         swarm: &mut dyn Rounds,
@@ -95,12 +96,12 @@ fn is_reached(target: Target, curve: &[Progress]) -> bool {
     recent(curve, |progress| progress.measured.mean(target.metric())).is_some_and(|mean| target.is_met_by(mean))
 }
 
-/// The mean accuracy, or r2, over the last evaluations that decide about a target.
+/// The mean accuracy, or r2, over the last evaluations that decide about a target; none before there are as many.
 pub fn recent_score(curve: &[Progress]) -> Option<f64> {
     recent(curve, |progress| progress.measured.mean_score())
 }
 
-/// The mean over the last evaluations; none where one of them has no such number.
+/// The mean over the last evaluations; none before there are as many, or where one of them has no such number.
 fn recent(curve: &[Progress], of: impl Fn(&Progress) -> Option<f64>) -> Option<f64> {
     let last = curve.last_chunk::<AT_TARGET>()?;
     let sum: Option<f64> = last.iter().map(of).sum();

@@ -15,16 +15,16 @@ use super::learners::{Job, Learners};
 use super::parallel::in_parallel;
 use super::{Conditions, Received, RoundLengths, Rounds, SimulationError, Tally};
 
-/// A slot in virtual time; a message takes the shortest time there is, a millionth of it.
+/// A slot in virtual time. A message takes the shortest time there is, a millionth of it.
 const SLOT: Duration = Duration::from_secs(1);
 const DELIVERY: Duration = Duration::from_micros(1);
-/// What was sent at the end of a round has arrived, or is lost, long before anybody trains again.
+/// The time after which the messages of a round's end have arrived or are lost: long before the next training ends.
 const SETTLED: Duration = Duration::from_millis(500);
-/// Beyond all that happens.
+/// Later than all events.
 const NEVER: Time = Time(u64::MAX);
-/// Parameters from which on a node has enough to do in an instant for a thread.
+/// The fewest parameters for which handling an input is worth a thread.
 const WORTH_A_THREAD: usize = 1 << 16;
-/// Whom a node waits for, it waits for so many rounds at most.
+/// The most rounds for which a node waits for a neighbour.
 const PATIENCE_ROUNDS: u32 = 4;
 
 enum Happening {
@@ -32,7 +32,7 @@ enum Happening {
     TrainingEnds(NodeId),
 }
 
-/// Training under way on a node, and what came of it once it was computed.
+/// Training under way on a node, and its result once it was computed.
 struct Order {
     round: u64,
     ends: Time,
@@ -50,12 +50,12 @@ pub(crate) struct VirtualSwarm {
     courier: Courier,
     attackers: BTreeSet<NodeId>,
     lie: Option<Lie>,
-    /// The last lie of each attacker: all parcels of a step say the same.
+    /// The last lie of each attacker, with its step: all parcels of a step carry the same.
     said: BTreeMap<NodeId, (u64, Payload)>,
 }
 
 impl VirtualSwarm {
-    /// A swarm whose nodes all begin with `initial`, and are connected at once.
+    /// A swarm whose nodes all begin with `initial`, and are all connected from the start.
     ///
     /// # Errors
     /// The plan cannot be run.
@@ -95,7 +95,8 @@ impl VirtualSwarm {
         self.nodes.iter().map(Node::round).min().unwrap_or_default()
     }
 
-    /// Lets happen what happens next, all of it that falls on one instant; false when nothing ever will, or not before `limit`.
+    /// Processes the next alarm, or all events of the next instant. Returns `false` if there is none, or none before
+    /// `limit`.
     fn happen(&mut self, learners: &mut Learners, limit: Time) -> Result<bool, SimulationError> {
         let Some((at, alarm)) = self.agenda.next(self.now).filter(|(at, _)| *at < limit) else { return Ok(false) };
         self.now = at;
@@ -130,8 +131,8 @@ impl VirtualSwarm {
         })
     }
 
-    /// Hands all inputs of one instant over. Nodes know nothing of each other before the next, so that each can be at
-    /// work on a thread of its own; what comes of it is carried out in the order of the inputs.
+    /// Passes all inputs of one instant to their nodes. Nodes do not see each other before the next instant, so each
+    /// can work on a thread of its own; the effects are carried out in the order of the inputs.
     fn input_all(&mut self, inputs: Vec<(NodeId, Input)>, threads: usize) -> Result<(), SimulationError> {
         if threads == 1 || self.nodes[0].dimension() < WORTH_A_THREAD {
             inputs.into_iter().for_each(|(id, input)| self.input(id, input));
@@ -157,7 +158,7 @@ impl VirtualSwarm {
         Ok(())
     }
 
-    /// All training that ends now, at once: that is what can be computed in parallel.
+    /// Computes all training that ends now, in parallel.
     fn compute(&mut self, learners: &mut Learners) -> Result<(), SimulationError> {
         let now = self.now;
         let due = || move |order: &&mut Order| order.ends == now && order.delta.is_none();
@@ -184,7 +185,7 @@ impl VirtualSwarm {
         }
     }
 
-    /// A parcel of an attacker: its weight is what its books say, its ratio is the lie.
+    /// The parcel of an attacker: its weight is that of its books, its ratio is the lie.
     fn falsified(&mut self, id: NodeId, message: Message) -> Message {
         let (Message::Parcel(mut parcel), Some(lie)) = (message.clone(), self.lie) else { return message };
         let step = parcel.header.step;
@@ -200,7 +201,7 @@ impl VirtualSwarm {
         Message::Parcel(parcel)
     }
 
-    /// What honest nodes received.
+    /// The parcels that honest nodes received.
     fn received(&self) -> Received {
         let mut received = Received::default();
         for node in self.nodes.iter().filter(|node| !self.attackers.contains(&node.id())) {
@@ -233,7 +234,7 @@ impl VirtualSwarm {
                 self.orders.insert(id, Order { round, ends, job, delta: None });
                 self.agenda.add(ends, Happening::TrainingEnds(id));
             }
-            // There are no records, and nobody to tell.
+            // There are no records, and reports are not read.
             Effect::Persist(_) | Effect::Reserve(_) | Effect::Renew { .. } | Effect::Report(_) | Effect::Drained => {}
         }
     }
@@ -278,7 +279,7 @@ fn configure(
     conditions: Conditions,
 ) -> NodeConfig {
     let round = SLOT * u32::try_from(lengths.of_round(0)).unwrap_or(u32::MAX);
-    // The caller says when it is over.
+    // The caller decides when to stop.
     let rounds = u64::MAX >> 24;
     let mut config = NodeConfig::new(id, Arc::clone(schedule), initial.to_vec(), rounds);
     config.policy = conditions.policy();
@@ -286,7 +287,7 @@ fn configure(
     config.robust = conditions.robust;
     config.deadline_floor = PATIENCE_ROUNDS * round;
     config.heartbeat = 2 * round;
-    // What is lost goes out again with the next round.
+    // Lost messages are sent again with the next round.
     config.retransmit_after = (conditions.loss > 0.0).then_some(round);
     config
 }

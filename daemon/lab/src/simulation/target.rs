@@ -1,4 +1,4 @@
-//! What models are to reach on held-out samples: `METRIC=VALUE`, where the metric says from which side.
+//! Targets of models on held-out samples: `METRIC=VALUE`, at least or at most depending on the metric.
 
 use std::fmt;
 use std::str::FromStr;
@@ -6,7 +6,7 @@ use std::str::FromStr;
 use mingle_models::{ObjectiveKind, SampleShape, Task, Tokens};
 use serde::{Deserialize, Serialize};
 
-/// A metric that simulations measure, and what it is to be.
+/// A metric that simulations measure, and the value that it has to reach.
 ///
 /// ```
 /// use mingle_lab::simulation::Target;
@@ -24,7 +24,7 @@ pub struct Target {
     value: f64,
 }
 
-/// What is measured of the models of a simulation.
+/// A metric of the models of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Metric {
     Accuracy,
@@ -46,7 +46,7 @@ const METRICS: [Metric; 7] = [
 ];
 
 impl Metric {
-    /// Its name in evaluations.
+    /// The name of the metric in evaluations.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Accuracy => "accuracy",
@@ -58,12 +58,12 @@ impl Metric {
         }
     }
 
-    /// Whether the larger is the better; of others the smaller.
+    /// Returns `true` if larger is better.
     fn is_score(self) -> bool {
         matches!(self, Self::Accuracy | Self::R2)
     }
 
-    /// Whether it is measured of models for this objective, for texts with these tokens or other samples.
+    /// Returns `true` if it is measured for this objective, for texts with these tokens or other samples.
     fn is_measured(self, objective: ObjectiveKind, text: Option<Tokens>) -> bool {
         match self {
             Self::Loss => true,
@@ -75,10 +75,10 @@ impl Metric {
 }
 
 impl Target {
-    /// At least this accuracy.
+    /// A target of at least this accuracy.
     ///
     /// # Errors
-    /// It is no share.
+    /// The value is not between 0 and 1.
     pub fn accuracy(value: f64) -> Result<Self, TargetError> {
         Self::new(Metric::Accuracy, value)
     }
@@ -102,25 +102,26 @@ impl Target {
         self.metric.name()
     }
 
-    /// What it is to be.
+    /// The value to reach.
     pub fn value(&self) -> f64 {
         self.value
     }
 
-    /// Whether the metric is better when it is larger; it is then to be at least the value, and at most the value otherwise.
+    /// Returns `true` if larger is better: the metric has to be at least the value. Otherwise it has to be at most the
+    /// value.
     pub fn is_from_below(&self) -> bool {
         self.metric.is_score()
     }
 
-    /// Whether a mean of this size is enough.
+    /// Returns `true` if a mean of this size reaches the target.
     pub fn is_met_by(&self, mean: f64) -> bool {
         if self.is_from_below() { mean >= self.value } else { mean <= self.value }
     }
 
-    /// Refuses a metric that is not measured of these models.
+    /// Checks that the metric is measured for these models.
     ///
     /// # Errors
-    /// Those that are.
+    /// The metric is not; the error lists those that are.
     pub fn check(self, task: &Task) -> Result<Self, TargetError> {
         let text = match task.shape() {
             SampleShape::Text { tokens } => Some(tokens),
@@ -135,31 +136,31 @@ impl Target {
     }
 }
 
-/// Why something is no target.
+/// The reason for which a text or a value is not a target.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
 pub enum TargetError {
-    /// Not a metric, an equals sign and a number.
+    /// The text is not a metric, an equals sign and a number.
     #[error("write a metric and its value, such as accuracy=0.93")]
     Form,
-    /// No such metric.
+    /// The metric is unknown.
     #[error("simulations measure {}", METRICS.map(Metric::name).join(", "))]
     Unknown,
-    /// A value that the metric cannot have.
+    /// The metric cannot have this value.
     #[error("{metric} {value}: {why}")]
     Value {
         /// The metric.
         metric: &'static str,
-        /// What it should be.
+        /// The value.
         value: f64,
-        /// What it can be.
+        /// The values that the metric can have.
         why: &'static str,
     },
-    /// These models have no such metric.
+    /// The metric is not measured for these models.
     #[error("{metric} is not measured of these models: {measured} are")]
     NotMeasured {
         /// The metric.
         metric: &'static str,
-        /// What is measured.
+        /// The metrics that are measured.
         measured: String,
     },
 }

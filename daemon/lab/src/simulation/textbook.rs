@@ -1,7 +1,7 @@
-//! Push-sum SGD as textbooks have it: matrices, no messages, no ledger. What is lost is gone.
+//! Textbook push-sum SGD: matrices, no messages, no ledger. Lost mass is gone.
 //!
-//! Nedic and Olshevsky, IEEE TAC 2016; Assran et al., ICML 2019, Algorithm 1. It is what the production state machine is
-//! compared with: without losses both come to the same models up to rounding, with losses only one of them keeps the
+//! Nedic and Olshevsky, IEEE TAC 2016; Assran et al., ICML 2019, Algorithm 1. The baseline of the production state
+//! machine: without losses both come to the same models up to rounding, with losses only the production nodes keep the
 //! average.
 
 use std::sync::Arc;
@@ -26,7 +26,7 @@ pub(crate) struct Textbook {
 }
 
 impl Textbook {
-    /// A swarm whose nodes all begin with `initial`. Nobody waits for anybody: what arrives in a step is mixed in it.
+    /// A swarm whose nodes all begin with `initial`. No node waits: what arrives in a step is mixed in it.
     pub(crate) fn new(plan: &Plan, initial: &[f32], conditions: Conditions) -> Self {
         let nodes = plan.node_count();
         Self {
@@ -63,7 +63,7 @@ impl Textbook {
         Ok(())
     }
 
-    /// x <- W x and w <- W w, without what is lost.
+    /// One mixing step: x <- W x and w <- W w, less the lost parcels.
     fn mix(&mut self, step: usize) {
         let step = &self.steps[step];
         let keep = step.keep();
