@@ -1,4 +1,4 @@
-//! What the swarm is compared with: every peer alone on its own data, and all data in one place.
+//! Baselines of the swarm: every peer alone on its own data, and all data in one place.
 
 use std::sync::Arc;
 
@@ -13,7 +13,7 @@ use tokio::sync::oneshot;
 use crate::options::DemoOptions;
 use crate::watcher::{DemoEvent, Unaided, Watcher};
 
-/// Test accuracies without a swarm; r2 of a regression.
+/// Test accuracies without a swarm; r2 for a regression.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Baselines {
     /// Each peer alone on its own part, as many gradient steps as in the swarm.
@@ -23,12 +23,12 @@ pub struct Baselines {
 }
 
 impl Baselines {
-    /// The best peer alone.
+    /// The score of the best peer alone.
     pub fn best_alone(&self) -> f64 {
         self.alone.iter().copied().fold(f64::NEG_INFINITY, f64::max)
     }
 
-    /// The worst peer alone.
+    /// The score of the worst peer alone.
     pub fn worst_alone(&self) -> f64 {
         self.alone.iter().copied().fold(f64::INFINITY, f64::min)
     }
@@ -39,7 +39,7 @@ impl Baselines {
         self.alone.iter().sum::<f64>() / self.alone.len() as f64
     }
 
-    /// Trains them all on a thread of their own, which ends with the process if nobody waits for it any more.
+    /// Trains all baselines on a thread of their own, which ends with the process if its result is no longer awaited.
     pub(crate) async fn train_aside(options: DemoOptions, parts: Parts, watcher: Arc<dyn Watcher>) -> Result<Self> {
         let (sender, receiver) = oneshot::channel();
         std::thread::spawn(move || sender.send(Self::train(&options, &parts, &*watcher)));
@@ -65,7 +65,7 @@ impl Baselines {
     }
 }
 
-/// What all baselines share.
+/// The options, task, device and test samples that all baselines share.
 struct Bench<'a> {
     options: &'a DemoOptions,
     task: Task,
@@ -74,7 +74,7 @@ struct Bench<'a> {
 }
 
 impl Bench<'_> {
-    /// Trains from the swarm's own initial model on `train`, and tests.
+    /// Trains from the swarm's initial model on `train`, and returns the test score.
     fn score(&self, train: Samples, batch_size: usize, data_seed: u64) -> Result<f64> {
         let training = &self.options.training;
         let options = task::trainer_options(training, self.task, &self.device, 0)?;

@@ -1,4 +1,4 @@
-//! How the demo's peers came together: when the last one had its neighbours, and what it took to find them.
+//! The joining of the demo's peers: the time at which the last one had its neighbours, and the cost of finding them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -9,18 +9,18 @@ use mingle_planner::Plan;
 use mingle_protocol::NodeId;
 use serde::Serialize;
 
-/// Who has joined, and how.
+/// The peers that have joined, and their network counts.
 #[derive(Debug)]
 pub(crate) struct Joining {
-    /// How many neighbours the plan gives each node.
+    /// The number of each node's neighbours in the plan.
     neighbours: Vec<usize>,
-    /// How many each had when it began, and what it had done by then.
+    /// For each peer that has begun: the neighbours that it had then, and its network counts.
     joined: Vec<Option<(usize, NetworkCounts)>>,
-    /// When the last one began.
+    /// The time at which the last peer began.
     complete: Option<Duration>,
 }
 
-/// How the swarm came together, once all of it has.
+/// The joining of the whole swarm, once it is complete.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Joined {
     /// Seconds from the start of the first process until the last peer had its neighbours.
@@ -35,16 +35,16 @@ pub struct Joined {
     pub most_dials: u64,
     /// Dials of all peers.
     pub dials: u64,
-    /// Those that failed.
+    /// Dials that failed.
     pub failed_dials: u64,
-    /// Connections that were refused or broke off before they were up, as seen by who was dialled.
+    /// Connections that were refused or broke off before they were up, as seen by the dialled peer.
     pub failed_accepts: u64,
-    /// Questions of all peers to the Kademlia table.
+    /// Queries of all peers to the Kademlia table.
     pub table_queries: u64,
 }
 
 impl Joining {
-    /// Nobody has joined yet.
+    /// The state before any peer has joined.
     pub(crate) fn new(plan: &Plan) -> Result<Self> {
         let schedule = plan::schedule(plan)?;
         let neighbours = |node| {
@@ -57,7 +57,8 @@ impl Joining {
         Ok(Self { neighbours: nodes.map(neighbours).collect(), joined: vec![None; count], complete: None })
     }
 
-    /// A peer begins. Returns whether it is the last one; one that is started again joins again.
+    /// Notes that a peer begins. Returns `true` if it is the last one. A restarted peer begins again and is not counted
+    /// twice.
     pub(crate) fn note(&mut self, node: usize, neighbours: usize, counts: NetworkCounts, elapsed: Duration) -> bool {
         if self.complete.is_some() || self.joined[node].is_some() {
             return false;
@@ -69,7 +70,7 @@ impl Joining {
         self.complete.is_some()
     }
 
-    /// How all came together; none if some never did.
+    /// The joining of all peers; none if some have not joined.
     pub(crate) fn summary(&self) -> Option<Joined> {
         let seconds = self.complete?.as_secs_f64();
         let joined: Vec<(usize, NetworkCounts)> = self.joined.iter().flatten().copied().collect();

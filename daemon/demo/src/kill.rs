@@ -1,4 +1,4 @@
-//! Which peer's process dies when.
+//! The kills of peer processes that a demo has to make.
 
 use std::collections::BTreeMap;
 
@@ -39,7 +39,7 @@ impl Kills {
         Ok(Self { rounds: kills })
     }
 
-    /// Whether `node` is to be killed now that it has done `round` rounds; true once.
+    /// Returns `true` if `node` is to be killed now that it has done `round` rounds; for each kill only once.
     pub(crate) fn due(&mut self, node: usize, round: u64) -> bool {
         let due = self.rounds.get(&node).is_some_and(|&at| round >= at);
         if due {

@@ -1,11 +1,13 @@
-//! Swarms of real peers on one machine, for people who want to see one.
+//! Demonstrations: swarms of real peers on one machine.
 //!
-//! One process of the program `mingle` per peer, on loopback, each with its own key, home and port, whose events are followed. A
-//! [`TrainingDemo`] trains a model, kills peers where that is asked for, and compares the swarm with training without one; a
-//! [`ConvexDemo`] solves a problem, beside the same in one place; a [`RecommendationDemo`] and a [`NodesDemo`] learn in rounds, beside
-//! the same and other methods in one process. Each is prepared first, which says what is wrong before anything is started, then run.
+//! Each peer is one process of the program `mingle`, on loopback, with its own key, home and port, whose events are
+//! followed. A [`TrainingDemo`] trains a model, kills peers on request, and compares the swarm with training without
+//! one. A [`ConvexDemo`] solves a problem, and compares it with the same problem in one place. A [`RecommendationDemo`]
+//! and a [`NodesDemo`] learn in rounds, and compare that with the same and other methods in one process. Each is first
+//! prepared, which reports errors before anything is started, then run.
 //!
-//! Nothing is printed: progress goes to whoever is told of it, results are what a run returns and what is in the folder of the demo.
+//! Nothing is printed: progress goes to the caller's observer, results are returned and written to the folder of the
+//! demo.
 
 mod baselines;
 mod joining;

@@ -1,4 +1,5 @@
-//! What a demo counts by: the accuracy of a classification, r2 of a regression. Of both the larger is the better, and 1 the most.
+//! The metric of a demo: the accuracy of a classification, r2 of a regression. For both larger is better, and 1 the
+//! most.
 
 use mingle_models::ObjectiveKind;
 use mingle_peer::error::Context;
@@ -22,7 +23,7 @@ pub fn to_json(value: &impl Serialize, objective: ObjectiveKind) -> Result<Strin
     Ok(renamed(&text, objective))
 }
 
-/// The same on several lines.
+/// JSON as of [`to_json`], on several lines.
 ///
 /// # Errors
 /// It cannot be encoded.

@@ -1,4 +1,4 @@
-//! What somebody says of a demo.
+//! The options of demos.
 
 use std::path::PathBuf;
 
@@ -6,48 +6,48 @@ use mingle_builtin::options::TrainingOptions;
 use mingle_peer::{Error, ErrorKind, Result};
 use mingle_protocol::{Codec, Robust};
 
-/// More processes than this on one machine would measure the machine.
+/// The most peers of a demo: with more processes, a machine measures itself.
 pub const MAX_PEERS: usize = 256;
 
-/// A swarm that trains a model.
+/// The options of a swarm that trains a model.
 #[derive(Clone, Debug)]
 pub struct DemoOptions {
     /// Peer processes.
     pub peers: usize,
-    /// What they train, and how. Its split is how the data lie on them.
+    /// The model, the data and their training. Its split deals out the data.
     pub training: TrainingOptions,
     /// The design of the plan, as in `mingle plan make`.
     pub method: String,
     /// Gradient steps per round.
     pub local_steps: u32,
-    /// Which peer's process dies when, each as PEER@ROUND.
+    /// The kills of peer processes, each as PEER@ROUND.
     pub kills: Vec<String>,
-    /// Whether a killed peer is started again at once.
+    /// `true` if a killed peer is started again at once.
     pub restart: bool,
-    /// Whether peers keep their weight on disk; without a word, they do where killed ones come back.
+    /// `true` if peers keep their weight on disk; if not given, they do where killed ones are restarted.
     pub durability: Option<bool>,
-    /// Whether to draw what each peer does when.
+    /// `true` to draw a timeline of all peers.
     pub timeline: bool,
-    /// Whom to wait for in each round: sync, bounded:STALENESS or async.
+    /// The neighbours to wait for in each round: sync, bounded:STALENESS or async.
     pub wait: String,
-    /// How peers encode the models that they send.
+    /// The encoding of models in parcels.
     pub codec: Codec,
-    /// What peers do with models that are far from their own.
+    /// The treatment of models that are far from a peer's own.
     pub robust: Robust,
-    /// Whether each peer alone, and all data in one place, are trained afterwards, to compare with.
+    /// `true` to train the baselines afterwards: each peer alone, and all data in one place.
     pub comparison: bool,
-    /// The folder of the demo. What an earlier one left there is replaced.
+    /// The folder of the demo. Files of an earlier one are replaced.
     pub output: PathBuf,
 }
 
 impl DemoOptions {
-    /// Whether the peers write their weight to disk. A demo in which nobody comes back has no use for that.
+    /// Returns `true` if the peers keep their weight on disk. A demo without restarts has no use for that.
     pub(crate) fn keeps_records(&self) -> bool {
         self.durability.unwrap_or(self.restart)
     }
 }
 
-/// A swarm that solves a problem.
+/// The options of a swarm that solves a problem.
 #[derive(Clone, Debug)]
 pub struct ProblemOptions {
     /// Peer processes.
@@ -56,25 +56,25 @@ pub struct ProblemOptions {
     pub rounds: Option<u64>,
     /// The design of the plan, as in `mingle plan make`.
     pub method: String,
-    /// Of topology, plan and data.
+    /// The seed of topology, plan and data.
     pub seed: u64,
-    /// The folder of the demo. What an earlier one left there is replaced.
+    /// The folder of the demo. Files of an earlier one are replaced.
     pub output: PathBuf,
 }
 
-/// The program that each peer is a process of.
+/// The program of each peer's process.
 #[derive(Clone, Debug)]
 pub struct PeerProgram {
     /// Its file: `mingle`, or a program that takes the same arguments.
     pub file: PathBuf,
-    /// Variables of the environment that its processes do not get, because they hold settings of another peer.
+    /// Environment variables that are removed for its processes, because they hold settings of another peer.
     pub hidden_variables: Vec<String>,
 }
 
-/// Refuses a number of peers that no demo has.
+/// Checks the number of peers of a demo.
 ///
 /// # Errors
-/// The number, and what it may be.
+/// The number is not within its bounds.
 pub fn check_peers(peers: usize) -> Result {
     if (2..=MAX_PEERS).contains(&peers) {
         return Ok(());

@@ -1,4 +1,4 @@
-//! The demo's folder: what is in it, and the care not to overwrite a folder that is not the demo's.
+//! The demo's folder: its files, and a check that it overwrites no folder that is not a demo's.
 
 use std::cell::RefCell;
 use std::fs::{self, File};
@@ -13,7 +13,7 @@ use serde::Serialize;
 use crate::metric;
 use crate::tally::Row;
 
-/// Tells a demo's folder from any other.
+/// The file that marks a demo's folder.
 const MARKER: &str = ".mingle-demo";
 
 /// The folder that the demo writes.
@@ -23,7 +23,7 @@ pub struct Output {
 }
 
 impl Output {
-    /// Makes the folder new. What an earlier demo left there is removed; a folder of anything else is refused.
+    /// Makes the folder new. Files of an earlier demo are removed; a folder with other contents is refused.
     pub(crate) fn create(root: &Path) -> Result<Self> {
         let doing = format!("cannot write to {}", root.display());
         output_file::make_folder(root)?;
@@ -63,7 +63,7 @@ impl Output {
         self.root.join("peers").join(node.to_string())
     }
 
-    /// Adds the swarm's state after a round to `events.jsonl`.
+    /// Appends the swarm's state after a round to `events.jsonl`.
     pub(crate) fn append_row(&self, row: &Row, objective: ObjectiveKind) -> Result {
         #[derive(Serialize)]
         struct Line<'a> {
@@ -83,7 +83,7 @@ impl Output {
     }
 }
 
-/// Empties a folder. It stays itself: it may be reached by a link, or be a disk of its own.
+/// Empties a folder without removing it: it may be reached by a link, or be a mount point.
 fn remove_all_in(folder: &Path) -> std::io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let entry = entry?;

@@ -1,16 +1,16 @@
-//! What each peer of a demo is told on its command line.
+//! The command line of each peer of a demo.
 
 use mingle_builtin::options::TrainingOptions;
 use mingle_peer::Home;
 
 use crate::options::DemoOptions;
 
-/// On loopback a living neighbour answers at once: longer waits would be for the killed.
+/// On loopback a living neighbour answers at once, so a longer wait could only be for a killed one.
 const SHUTDOWN_TIMEOUT: &str = "2s";
 /// A killed peer's links break at once. Only a frozen one is waited for, and a busy machine must not look like one:
 /// without a missed deadline, the same seed gives the same models.
 const DEADLINE: &str = "20s";
-/// Whoever is missing while the peers come together is still to be started.
+/// A peer that is missing at the start is still to be started.
 const START_TIMEOUT: &str = "10m";
 
 /// The command line of one peer.
@@ -50,7 +50,7 @@ pub(crate) fn peer_arguments(demo: &DemoOptions, home: &Home, way_in: &[String])
     option("wait", &demo.wait);
     option("codec", &demo.codec);
     option("robust", &demo.robust);
-    // They share this machine: one thread each leaves the others their turn.
+    // The peers share this machine: one thread for each leaves time to the others.
     option("threads", &1);
     option("shutdown-timeout", &SHUTDOWN_TIMEOUT);
     option("deadline", &DEADLINE);

@@ -1,4 +1,4 @@
-//! The plan of a demo: a random geometric base topology, the design that was asked for on it, and a home for each of its nodes.
+//! The plan of a demo: a random geometric base topology, the requested design on it, and a home for each of its nodes.
 
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Home, Identity, Result};
@@ -26,7 +26,7 @@ pub(crate) fn design(method: &str, topology: &Topology, options: &DesignOptions)
     mingle_planner::design(topology, method, options).context(ErrorKind::BadInput, "cannot design a plan")
 }
 
-/// The design that is called so.
+/// The design of this name.
 pub(crate) fn method_of(name: &str) -> Result<Method> {
     name.parse().context(ErrorKind::BadInput, format!("--method {name}"))
 }

@@ -1,5 +1,5 @@
-//! Peers on this machine that solve a convex problem together, beside the same problem in one place, or that learn in rounds, beside
-//! the same and other methods in one process.
+//! Demos whose peers solve a convex problem, compared with the same problem in one place, or learn in rounds, compared
+//! with the same and other methods in one process.
 
 mod convex;
 mod given;
@@ -23,47 +23,47 @@ pub use nodes::{Client, JUDGED, NodesDemo, NodesReport, WEIGHTS};
 pub use recommendation::RecommendationDemo;
 pub use rounds::{RoundsReport, Way};
 
-/// What happens while peers solve a problem: what one of them finds out about all.
+/// An event while peers solve a problem: a result about all peers, as one of them reports it.
 #[derive(Debug)]
 pub enum ProblemEvent<'a> {
     /// So many iterations are done.
     Iterated {
-        /// How many.
+        /// The iterations done.
         iteration: u64,
-        /// How far from the solution that is.
+        /// The residual, which falls to 0 at the solution.
         residual: f64,
-        /// Since the first peer was started.
+        /// Time since the first peer was started.
         after: Duration,
     },
     /// A round is done.
     Measured {
-        /// Which.
+        /// The round.
         round: u64,
-        /// The metrics that are told of, by name.
+        /// The metrics to report, by name.
         metrics: &'a [(&'static str, f64)],
-        /// Since the first peer was started.
+        /// Time since the first peer was started.
         after: Duration,
     },
 }
 
-/// Who is told of it.
+/// The receiver of these events.
 type Tell<'a> = &'a dyn Fn(&ProblemEvent<'_>);
 
-/// What is reported while peers learn, and to whom.
+/// The progress that is reported while peers learn, and its receiver.
 #[derive(Clone, Copy)]
 struct ProgressReport<'a> {
     tell: Tell<'a>,
-    /// Metrics of a round, by name.
+    /// The metrics of a round to report, by name.
     metrics: &'static [&'static str],
-    /// Every so many rounds.
+    /// The number of rounds between two reports.
     each: u64,
 }
 
-/// What peers took that are done.
+/// The cost of peers that are done.
 struct Ended {
-    /// From the start of the first process to the end of the last.
+    /// Time from the start of the first process to the end of the last.
     took: Duration,
-    /// The largest resident memory of any peer, where the system tells.
+    /// The largest resident memory of any peer, where the system reports it.
     peak_bytes: Option<u64>,
 }
 
@@ -146,7 +146,7 @@ impl<'a> Swarm<'a> {
         self.processes.start(arguments, home.root().join("log.txt"))
     }
 
-    /// Where the first peer listens.
+    /// The address of the first peer, once it listens.
     async fn first_address(&mut self) -> Result<String> {
         while let Some((node, event)) = self.events.recv().await {
             match event {
@@ -161,7 +161,7 @@ impl<'a> Swarm<'a> {
         Err(self.lost(0, "never listened"))
     }
 
-    /// What one peer finds out about all is told once.
+    /// Reports results about all peers, as the first peer finds them, and notes the memory of those that are done.
     fn on_said(&mut self, node: usize, event: &Event) {
         match event {
             Event::Solved { peak_resident_bytes, .. } | Event::Learned { peak_resident_bytes, .. } => {

@@ -19,25 +19,25 @@ use tokio::sync::mpsc;
 
 use crate::options::PeerProgram;
 
-/// Events that wait for the demo.
+/// The longest queue of events for the demo.
 const EVENT_QUEUE: usize = 1024;
 
-/// Processes that start at the same time, for each core: reading data and looking for the plan is work, and all at once
-/// would take turns until none of them answers in time.
+/// The most processes that start at the same time, for each core. Reading data and looking for the plan is work; all at
+/// once would slow each other down until none of them answers in time.
 const STARTING_PER_CORE: usize = 1;
 
-/// After a demo is interrupted, peers that have not stopped by then are killed: nobody waits for what they would still
-/// evaluate and write, and what they keep for a later start is on disk at any moment.
+/// The time to stop after a demo is interrupted; peers that still run are then killed. The results that they would
+/// still evaluate and write are not needed, and the state for a later start is on disk at any moment.
 pub(crate) const STOP_TIMEOUT: Duration = Duration::from_secs(1);
 
-/// What a peer process did.
+/// An event of a peer process.
 #[derive(Debug)]
 pub(crate) enum PeerEvent {
-    /// It said something.
+    /// It reported an event.
     Said(Event),
-    /// It failed and said why.
+    /// It failed, with this kind and message.
     Failed(ErrorKind, String),
-    /// Its output ended: it is gone, or about to be.
+    /// Its output ended: the process is gone, or about to be.
     Ended,
 }
 
@@ -45,9 +45,9 @@ pub(crate) enum PeerEvent {
 pub(crate) struct PeerProcesses {
     program: PeerProgram,
     peers: Vec<PeerProcess>,
-    /// Those that wait for their turn, in the order of the nodes: arguments and log.
+    /// The arguments and logs of peers that wait for their turn, in the order of the nodes.
     waiting: VecDeque<(Vec<String>, PathBuf)>,
-    /// Those that have not got so far that another one may start.
+    /// The peers that are starting and keep others waiting.
     starting: BTreeSet<usize>,
     most_starting: usize,
     events: mpsc::Sender<(usize, PeerEvent)>,
@@ -61,7 +61,7 @@ struct PeerProcess {
 }
 
 impl PeerProcesses {
-    /// No peer yet; events of those that are started come out of the receiver, with their node.
+    /// Processes without any peer, and the receiver of the events of those that are started, with their node.
     pub(crate) fn new(program: PeerProgram) -> (Self, mpsc::Receiver<(usize, PeerEvent)>) {
         let (events, receiver) = mpsc::channel(EVENT_QUEUE);
         let cores = std::thread::available_parallelism().map_or(1, NonZeroUsize::get);
@@ -76,14 +76,14 @@ impl PeerProcesses {
         (processes, receiver)
     }
 
-    /// Starts the next node's process with these arguments, as soon as few enough others are starting; what it logs goes to
+    /// Starts the next node's process with these arguments, as soon as few enough others are starting; its log goes to
     /// `log`.
     pub(crate) fn start(&mut self, arguments: Vec<String>, log: PathBuf) -> Result {
         self.waiting.push_back((arguments, log));
         self.start_waiting()
     }
 
-    /// This node's process has done what takes it long to start; or it is gone, and the next one may start.
+    /// Notes that the slow part of this node's start is over, or that its process is gone: the next one may start.
     pub(crate) fn note_started(&mut self, node: usize) -> Result {
         self.starting.remove(&node);
         self.start_waiting()
@@ -113,7 +113,7 @@ impl PeerProcesses {
         let log = OpenOptions::new().create(true).append(true).open(log);
         let log = log.context(ErrorKind::BadInput, format!("{doing}: its log"))?;
         let mut command = Command::new(&self.program.file);
-        // The demo says all there is to say; settings meant for this user's own peer are not for these.
+        // The demo passes all settings; those for this user's own peer must not apply.
         for variable in &self.program.hidden_variables {
             command.env_remove(variable);
         }
@@ -138,12 +138,12 @@ impl PeerProcesses {
         peer.child.start_kill().context(ErrorKind::Unexpected, format!("cannot kill peer {node}"))
     }
 
-    /// Whether [`kill`](Self::kill) was called for this peer, and it was not started again.
+    /// Returns `true` if [`kill`](Self::kill) was called for this peer, and it was not started again.
     pub(crate) fn was_killed(&self, node: usize) -> bool {
         self.peers[node].killed
     }
 
-    /// Closes every peer's standard input, upon which they stop; those that wait for their turn do not start.
+    /// Closes every peer's standard input, which makes it stop; peers that wait for their turn do not start.
     pub(crate) fn ask_to_stop(&mut self) {
         self.waiting.clear();
         for peer in &mut self.peers {
@@ -151,10 +151,10 @@ impl PeerProcesses {
         }
     }
 
-    /// Kills whoever is left, and waits until they are gone.
+    /// Kills the remaining processes, and waits until they are gone.
     pub(crate) async fn kill_all(&mut self) {
         for peer in &mut self.peers {
-            // An error says that it has ended already.
+            // An error means that it has ended already.
             let _ = peer.child.start_kill();
         }
         for peer in &mut self.peers {
@@ -173,7 +173,7 @@ impl PeerProcesses {
     }
 }
 
-/// Passes on what one peer writes to its standard output.
+/// Passes on the events that one peer writes to its standard output.
 async fn listen(node: usize, stdout: BufReader<tokio::process::ChildStdout>, events: mpsc::Sender<(usize, PeerEvent)>) {
     let mut lines = stdout.lines();
     while let Ok(Some(line)) = lines.next_line().await {

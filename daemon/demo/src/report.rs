@@ -1,4 +1,4 @@
-//! What came of a demo: the models, the books, the files, the plot.
+//! The report of a demo: the models, the books, the files, the plot.
 
 use std::collections::BTreeSet;
 use std::path::PathBuf;
@@ -21,7 +21,7 @@ use crate::options::DemoOptions;
 use crate::output::Output;
 use crate::tally::Row;
 
-/// How one peer ended.
+/// The result of one peer.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct PeerResult {
     pub(crate) accuracy: f64,
@@ -29,7 +29,7 @@ pub(crate) struct PeerResult {
     pub(crate) peak_resident_bytes: Option<u64>,
 }
 
-/// How a demo went, and where.
+/// The course of a demo, and its folder.
 pub(crate) struct Course<'a> {
     pub(crate) options: &'a DemoOptions,
     pub(crate) output: &'a Output,
@@ -43,10 +43,10 @@ pub(crate) struct Course<'a> {
     pub(crate) seconds: f64,
 }
 
-/// Everything there is to say in the end.
+/// The whole report of a demo.
 #[derive(Debug, Serialize)]
 pub struct Report {
-    /// Of the JSON.
+    /// The version of the JSON.
     pub schema: &'static str,
     /// Peer processes.
     pub peers: usize,
@@ -54,27 +54,27 @@ pub struct Report {
     pub killed: Vec<usize>,
     /// The survivors' models.
     pub swarm: SwarmResult,
-    /// What a token of the held-out text takes, where a text was learnt.
+    /// Bits for a token of the held-out text, where a text was learnt.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub bits_per_token: Option<BitsPerToken>,
-    /// What the swarm is compared with.
+    /// The baselines.
     pub without_swarm: Option<Baselines>,
-    /// From the start of the first process to the end of the last.
+    /// Seconds from the start of the first process to the end of the last.
     pub seconds: f64,
-    /// How the peers came together.
+    /// The joining of the peers.
     pub joined: Option<Joined>,
-    /// What all peers sent.
+    /// Bytes that all peers sent.
     pub sent_bytes: u64,
-    /// How much privacy is spent, of the peer that spent most, where changes are private.
+    /// The privacy spent by the peer that spent most, where changes are private.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub privacy: Option<PrivacySpending>,
-    /// How models were encoded, and what that saved.
+    /// The encoding of models, and the bytes that it saved.
     pub encoding: Encoding,
-    /// The largest resident memory of any peer, where the system tells.
+    /// The largest resident memory of any peer, where the system reports it.
     pub peak_resident_bytes_per_peer: Option<u64>,
     /// The mass ledger of the survivors.
     pub audit: AuditReport,
-    /// The audit of the disks, of the dead and the living, where the peers kept records.
+    /// The audit of the disks of all peers, killed ones included, where the peers kept records.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub disks: Option<DiskReport>,
     /// The share of the time in which parcels moved that was spent training, where timelines were kept.
@@ -91,16 +91,16 @@ pub struct Report {
     objective: ObjectiveKind,
 }
 
-/// What a token of a text takes, in bits, with the models of all survivors.
+/// Bits for a token of a text, with the models of all survivors.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct BitsPerToken {
-    /// What a token is.
+    /// The unit of a token.
     pub token: &'static str,
     /// Mean over the survivors.
     pub mean: f64,
-    /// The least of any.
+    /// The fewest of any survivor.
     pub best: f64,
-    /// The most of any.
+    /// The most of any survivor.
     pub worst: f64,
 }
 
@@ -128,7 +128,7 @@ pub struct SwarmResult {
 }
 
 impl Report {
-    /// Gathers what the peers left in their homes.
+    /// Gathers the results in the peers' homes.
     pub(crate) fn new(
         course: Course<'_>,
         task: &Task,
@@ -191,10 +191,10 @@ impl Report {
         metric::to_json(self, self.objective)
     }
 
-    /// Whether the books balance.
+    /// Checks that the books balance.
     ///
     /// # Errors
-    /// They do not: then something is wrong with this program, and it must not look well.
+    /// They do not. That is a fault of this program, and must be visible.
     pub fn check(&self) -> Result {
         if let Some(failure) = self.disks.as_ref().and_then(DiskReport::failure) {
             return Err(failure);
@@ -207,7 +207,7 @@ impl Report {
             .hint("please report this with the demo's folder"))
     }
 
-    /// Such as `test accuracy`.
+    /// The name of the measurement, such as `test accuracy`.
     pub fn measured(&self) -> String {
         format!("test {}", metric::name(self.objective))
     }
@@ -245,7 +245,7 @@ impl Report {
     }
 }
 
-/// What the swarm's accuracy is to be seen against.
+/// The baselines that are drawn beside the swarm's accuracy.
 fn references(without_swarm: &Baselines) -> [Reference; 2] {
     [
         Reference { value: without_swarm.central, label: "all data in one place".to_owned() },

@@ -1,4 +1,4 @@
-//! Puts the peers' evaluations together: one row a round, complete once every living peer has reported it.
+//! Collects the peers' evaluations: one row a round, complete once every living peer has reported it.
 
 use std::collections::{BTreeMap, BTreeSet};
 
@@ -12,7 +12,7 @@ pub(crate) struct Report {
     pub(crate) disagreement: Option<f64>,
 }
 
-/// The whole swarm after a round.
+/// The state of the whole swarm after a round.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub struct Row {
     /// The round.
@@ -21,11 +21,11 @@ pub struct Row {
     pub mean_accuracy: f64,
     /// The accuracy of the worst living peer.
     pub worst_accuracy: f64,
-    /// Mean over the peers of their distance to the models they heard.
+    /// Mean over the peers of their distance to the models they received.
     pub disagreement: Option<f64>,
     /// Sum of the living peers' push-sum weights, in units of 2^-40.
     pub weight_units: u64,
-    /// How many peers reported.
+    /// The number of peers that reported.
     pub peers: usize,
     /// Seconds since the demo started its peers.
     pub seconds: f64,
@@ -42,14 +42,14 @@ pub(crate) struct Tally {
 }
 
 impl Tally {
-    /// Nothing reported yet by `peers` living peers.
+    /// A tally of `peers` living peers without any report.
     pub(crate) fn new(peers: usize) -> Self {
         Self { living: (0..peers).collect(), latest: BTreeMap::new(), reports: BTreeMap::new(), rows: Vec::new() }
     }
 
     /// Takes a report; returns the rows that it completes, oldest first.
     pub(crate) fn report(&mut self, node: usize, round: u64, report: Report, seconds: f64) -> Vec<Row> {
-        // A peer that was lost and reports is back.
+        // A report of a lost peer means that it is back.
         self.living.insert(node);
         self.latest.insert(node, round);
         if self.rows.last().is_none_or(|row| row.round < round) {
@@ -58,7 +58,7 @@ impl Tally {
         self.complete(seconds)
     }
 
-    /// No longer waits for a peer that is gone; returns the rows that its silence completes.
+    /// Stops waiting for a peer that is gone; returns the rows that this completes.
     pub(crate) fn lose(&mut self, node: usize, seconds: f64) -> Vec<Row> {
         self.living.remove(&node);
         self.complete(seconds)

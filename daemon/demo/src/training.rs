@@ -1,7 +1,7 @@
-//! A swarm that trains a model on this machine, for real.
+//! A demo whose swarm trains a model on this machine.
 //!
-//! The first peer has the plan; the others know only its address. Afterwards the demo trains the same model without a swarm, audits
-//! the peers' books, and draws what happened.
+//! The first peer has the plan; the others know only its address. Afterwards the demo trains the same model without a
+//! swarm, audits the peers' books, and draws the curves.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -30,7 +30,7 @@ use crate::report::{Course, PeerResult, Report};
 use crate::tally::{self, Tally};
 use crate::watcher::{DemoEvent, Watcher};
 
-/// A demo that can be run.
+/// A training demo that is ready to run.
 pub struct TrainingDemo {
     options: DemoOptions,
     parts: Parts,
@@ -44,7 +44,7 @@ impl TrainingDemo {
     /// Checks the options, reads the data, makes the plan, and a folder with a home for each peer.
     ///
     /// # Errors
-    /// Options that no demo can use, data that cannot be read, a folder that holds something else.
+    /// The options are invalid, the data cannot be read, or the folder holds something else.
     pub fn prepare(mut options: DemoOptions) -> Result<Self> {
         check_peers(options.peers)?;
         if options.restart && !options.keeps_records() {
@@ -70,7 +70,7 @@ impl TrainingDemo {
         Ok(Self { options, parts, plan, homes, output, kills })
     }
 
-    /// Reads the data before anything is started: what is wrong with them is said once, not by every peer.
+    /// Reads the data before anything is started, so that an error is reported once, not by every peer.
     fn read_data(options: &mut DemoOptions) -> Result<Parts> {
         let training = &mut options.training;
         let mut parts = Parts::load(&training.data, training.task, training.seed)?;
@@ -83,12 +83,12 @@ impl TrainingDemo {
         Ok(parts)
     }
 
-    /// The plan, which names a key for each node.
+    /// The plan, with a key for each node.
     pub fn plan(&self) -> &Plan {
         &self.plan
     }
 
-    /// Parameters of the model.
+    /// The number of parameters of the model.
     ///
     /// # Errors
     /// The model does not fit the data.
@@ -96,10 +96,10 @@ impl TrainingDemo {
         Ok(self.parts.task(&self.options.training.model)?.parameter_count())
     }
 
-    /// Runs the peers to their end, compares, and writes what came of it into the folder of the demo.
+    /// Runs the peers to their end, trains the baselines, and writes the results into the folder of the demo.
     ///
     /// # Errors
-    /// What any of the peers runs into; a request to stop.
+    /// Any error of a peer; a request to stop.
     pub async fn run(self, program: PeerProgram, watcher: Arc<dyn Watcher>, stop: &mut StopRequests) -> Result<Report> {
         let Self { options, parts, plan, homes, output, kills } = self;
         let mut swarm = Swarm::new(&options, &output, &plan, program, watcher.clone(), kills)?;
@@ -135,7 +135,7 @@ impl TrainingDemo {
     }
 }
 
-/// A random geometric base topology, and the design that was asked for on it.
+/// A random geometric base topology, and the requested design on it.
 fn make_plan(options: &DemoOptions) -> Result<Plan> {
     method_of(&options.method)?;
     let seed = options.training.seed;
@@ -154,7 +154,7 @@ struct Swarm<'a> {
     kills: Kills,
     /// The kills that were made, with the round.
     killed_at: Vec<(usize, u64)>,
-    /// Where each peer listens, by the word of its present process.
+    /// The address of each peer, as reported by its present process.
     addresses: Vec<Option<String>>,
     joining: Joining,
     watcher: Arc<dyn Watcher>,
@@ -163,7 +163,7 @@ struct Swarm<'a> {
 }
 
 impl<'a> Swarm<'a> {
-    /// Nobody is started yet.
+    /// A swarm before any peer is started.
     fn new(
         options: &'a DemoOptions,
         output: &'a Output,
@@ -190,7 +190,7 @@ impl<'a> Swarm<'a> {
         })
     }
 
-    /// How it went.
+    /// The course of the demo.
     fn course(self, seconds: f64) -> Course<'a> {
         let survivors: Vec<usize> = (0..self.options.peers).filter(|&node| !self.processes.was_killed(node)).collect();
         Course {
@@ -230,7 +230,7 @@ impl<'a> Swarm<'a> {
         Ok(())
     }
 
-    /// Where the first peer listens.
+    /// The address of the first peer, once it listens.
     async fn first_address(&mut self) -> Result<String> {
         while let Some((node, event)) = self.events.recv().await {
             self.on_event(node, event)?;
@@ -309,7 +309,7 @@ impl<'a> Swarm<'a> {
         self.show(&rows)
     }
 
-    /// Starts a killed peer again. It knows the plan, and where the others are; its own address is new.
+    /// Starts a killed peer again. It knows the plan and the others' addresses; its own address is new.
     async fn restart(&mut self, node: usize, home: &Home) -> Result {
         self.addresses[node] = None;
         let way_in: Vec<String> =
@@ -347,7 +347,7 @@ impl<'a> Swarm<'a> {
     /// Lets the peers stop by themselves, and kills those that do not, or all at a second signal.
     async fn stop_all(&mut self, stop: &mut StopRequests) {
         self.processes.ask_to_stop();
-        // What they still say is of no use, but a full pipe would hold them up.
+        // Their further events are of no use, but a full pipe would block them.
         self.events.close();
         tokio::select! {
             _ = self.processes.wait() => {}
@@ -358,7 +358,7 @@ impl<'a> Swarm<'a> {
     }
 }
 
-/// What the demo counts by.
+/// The score of an evaluation: accuracy or r2.
 fn score(metrics: &Metrics, options: &DemoOptions) -> f64 {
     metrics.get(metric::name(options.training.task)).unwrap_or(f64::NAN)
 }

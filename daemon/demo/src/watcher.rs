@@ -1,15 +1,15 @@
-//! What is told while a demo trains a model.
+//! The events of a demo that trains a model.
 
 use std::time::Duration;
 
 use crate::tally::Row;
 
-/// What happens while a model is trained.
+/// An event of a demo that trains a model.
 #[derive(Debug)]
 pub enum DemoEvent<'a> {
     /// Every peer has its neighbours.
     Joined {
-        /// Since the first was started.
+        /// Time since the first peer was started.
         after: Duration,
     },
     /// Some peer has done so many rounds.
@@ -18,23 +18,23 @@ pub enum DemoEvent<'a> {
     Row(&'a Row),
     /// A peer's process was killed.
     Killed {
-        /// Which.
+        /// The peer.
         node: usize,
         /// The rounds that it had done.
         round: u64,
     },
-    /// A killed peer is back, with what is on its disk.
+    /// A killed peer is back, with the state on its disk.
     StartedAgain {
-        /// Which.
+        /// The peer.
         node: usize,
         /// The round that it goes on with.
         round: u64,
         /// Its weight, in units of 2^-40.
         weight_units: u64,
     },
-    /// The swarm is done; this is trained to compare with.
+    /// The swarm is done, and this baseline is trained.
     Trains(Unaided),
-    /// The swarm has failed, or is to stop: its peers are stopped.
+    /// The swarm has failed, or the demo was asked to stop: its peers are stopped.
     Stops,
 }
 
@@ -43,17 +43,17 @@ pub enum DemoEvent<'a> {
 pub enum Unaided {
     /// A peer alone.
     Peer {
-        /// Which.
+        /// The peer.
         node: usize,
-        /// Of how many.
+        /// The number of peers.
         peers: usize,
     },
     /// All data in one place.
     AllData,
 }
 
-/// Whoever follows a demo.
+/// An observer of a demo.
 pub trait Watcher: Send + Sync + 'static {
-    /// Sees what happens, as it happens.
+    /// Receives each event as it happens.
     fn see(&self, event: &DemoEvent<'_>);
 }

@@ -1,4 +1,5 @@
-//! Peers that solve a convex problem: what they found, beside the same problem in one place, and beside what each would find alone.
+//! Peers that solve a convex problem: their solution, compared with the same problem in one place, and with each peer
+//! alone.
 
 use std::fs;
 use std::path::Path;
@@ -22,12 +23,13 @@ use crate::options::{PeerProgram, ProblemOptions, check_peers};
 use crate::output::Output;
 use crate::plan::bind_to_new_homes;
 
-/// In one place, the optimality conditions hold to this, or as well as rounding lets them after so many steps.
+/// The tolerance of the optimality conditions in one place, and the most steps: fewer do where rounding allows no
+/// better.
 const ALONE: (f64, usize) = (1e-14, 100_000);
-/// The swarm and one place may differ by so much: what the tolerance of the problem leaves.
+/// The largest difference between the swarm and one place: what the tolerance of the problem allows.
 const MOST_DIFFERENCE: f64 = 1e-7;
 
-/// A convex problem for peers on this machine.
+/// A demo of a convex problem for peers on this machine.
 pub struct ConvexDemo {
     given: Given,
     output: Output,
@@ -37,7 +39,7 @@ pub struct ConvexDemo {
 impl ConvexDemo {
     /// Makes the plan, the problem, and a folder with a home and a part of the data for each peer.
     ///
-    /// # Errors
+    /// The options are invalid, or the folder holds something else.
     /// Options that no demo can use, a folder that holds something else.
     pub fn prepare(options: &ProblemOptions, kind: ConvexKind) -> Result<Self> {
         check_peers(options.peers)?;
@@ -53,12 +55,12 @@ impl ConvexDemo {
         Ok(Self { given, output, homes })
     }
 
-    /// What is about to happen, in a few lines.
+    /// An introduction to the demo, in a few lines.
     pub fn introduction(&self) -> String {
         self.given.introduction()
     }
 
-    /// The plan, which names a key for each node.
+    /// The plan, with a key for each node.
     pub fn plan(&self) -> &Plan {
         &self.given.plan
     }
@@ -68,10 +70,10 @@ impl ConvexDemo {
         &self.output
     }
 
-    /// Runs the peers to their end, compares, and writes what came of it into the folder of the demo.
+    /// Runs the peers to their end, compares, and writes the results into the folder of the demo.
     ///
     /// # Errors
-    /// What any of the peers runs into; a request to stop.
+    /// Any error of a peer; a request to stop.
     pub async fn run(
         &self,
         program: PeerProgram,
@@ -86,33 +88,33 @@ impl ConvexDemo {
     }
 }
 
-/// What came of it.
+/// The report of a demo of a convex problem.
 #[derive(Serialize)]
 pub struct ConvexReport {
     schema: &'static str,
     /// Peer processes.
     pub peers: usize,
-    /// From the start of the first process to the end of the last.
+    /// Seconds from the start of the first process to the end of the last.
     pub seconds: f64,
-    /// The largest resident memory of any peer, where the system tells.
+    /// The largest resident memory of any peer, where the system reports it.
     pub peak_resident_bytes: Option<u64>,
-    /// The same problem in one place.
+    /// The solution of the same problem in one place.
     pub one_place: OnePlace,
-    /// Largest difference of any number of any peer from that in one place.
+    /// The largest difference between a number of any peer and that in one place.
     pub difference: f64,
-    /// What each hospital would find alone: least and largest scaled coefficient of each column.
+    /// The solutions of each hospital alone: least and largest scaled coefficient of each column.
     pub alone: Vec<(f64, f64)>,
-    /// A robust model beside its competitors.
+    /// A robust model compared with its competitors.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub comparison: Option<Comparison>,
-    /// What each peer found.
+    /// The solution of each peer.
     pub solutions: Vec<Solution>,
 }
 
-/// The same problem in one place.
+/// The solution of a problem in one place.
 #[derive(Serialize)]
 pub struct OnePlace {
-    /// How it was solved.
+    /// The method that solved it.
     pub method: &'static str,
     /// The objective there.
     pub objective: f64,
@@ -163,10 +165,10 @@ impl ConvexReport {
         output.write("residuals.svg", &fs::read(&picture).context(ErrorKind::BadInput, doing)?)
     }
 
-    /// Whether the swarm found what one place finds.
+    /// Checks that the swarm found the solution in one place.
     ///
     /// # Errors
-    /// It found something else.
+    /// The solutions differ by too much, or one did not converge.
     pub fn check(&self) -> Result {
         if self.difference <= MOST_DIFFERENCE && self.solutions.iter().all(|solution| solution.converged) {
             return Ok(());
@@ -184,7 +186,7 @@ fn compare(given: &Given, file: &Path, test: &Path, solutions: &[Solution]) -> R
 }
 
 impl OnePlace {
-    /// All rows in one table, by a method that shares nothing with the swarm's.
+    /// Solves with all rows in one table, by a method that shares nothing with the swarm's.
     fn regression(tables: &[Table]) -> Result<Self> {
         let mut all = tables[0].clone();
         for table in &tables[1..] {
@@ -194,7 +196,7 @@ impl OnePlace {
         Ok(Self { method: "proximal gradient descent", objective: found.objective, numbers: found.x })
     }
 
-    /// All nodes in this process.
+    /// Solves with all nodes in this process.
     fn one_process(given: &Given, problem: &Path) -> Result<Self> {
         let problem = Problem::read(problem, &given.plan).map_err(Explain::explain)?;
         let ways = Arc::new(
@@ -220,7 +222,8 @@ fn scaling(table: &Table) -> Scaling {
     centered.clone().with_deviations(&table.squares(&centered), table.row_count() as f64)
 }
 
-/// What each would find alone: the least and the largest coefficient of each column, in the scale of its own patients.
+/// The least and the largest coefficient of each column over peers that each solve alone, in the scale of their own
+/// patients.
 fn alone(tables: &[Table]) -> Vec<(f64, f64)> {
     let columns = tables.first().map_or(0, |table| table.columns().len());
     let mut ranges = vec![(f64::INFINITY, f64::NEG_INFINITY); columns];

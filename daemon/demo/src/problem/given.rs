@@ -1,4 +1,4 @@
-//! A convex problem for peers on this machine: a plan, a problem file, and to each its own part.
+//! A convex problem for peers on this machine: a plan, a problem file, and a part of the data for each.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -13,27 +13,27 @@ use crate::options::ProblemOptions;
 use crate::output::Output;
 use crate::plan;
 
-/// Leaves out what tells little of a heart disease.
+/// The penalty that leaves out findings of little influence on a heart disease.
 pub(super) const LAMBDA: f64 = 0.05;
-/// Of the patients, two fifths are there to try the robust model on.
+/// Parts of the patients; two of the five are held out to test the robust model.
 const FIFTHS: usize = 5;
-/// How far measuring devices may drift, on average over patients.
+/// The mean drift of measuring devices over patients: the radius of the Wasserstein ball.
 const RADIUS: f64 = 0.1;
-/// The patients to try it on, in the demo's folder.
+/// The file of the test patients, in the demo's folder.
 pub(super) const TEST: &str = "test.csv";
-/// Wards that share a budget of beds; the last of a group is the first of the next.
+/// Wards that share a budget of beds; the last ward of a group is the first of the next.
 const GROUP: usize = 4;
-/// Beds that a group has for each of its wards.
+/// Beds of a group for each of its wards.
 const BEDS_PER_WARD: usize = 6;
 
-/// The convex problems.
+/// The convex problems of demos.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ConvexKind {
-    /// Which findings tell of a heart disease?
+    /// A sparse regression: the findings that indicate a heart disease.
     SparseRegression,
-    /// How many beds does each ward get?
+    /// Shared budgets: the number of beds for each ward.
     ResourceAllocation,
-    /// Who has a heart disease, though measuring devices drift?
+    /// A robust classification: the patients with a heart disease, though measuring devices drift.
     RobustClassification,
 }
 
@@ -43,7 +43,7 @@ pub(super) struct Given {
     pub(super) plan: Plan,
     /// Each peer's patients, where it has any.
     pub(super) tables: Vec<Table>,
-    /// Patients of no peer, to try a model on.
+    /// Patients of no peer, to test a model on.
     test: Option<Table>,
     problem: String,
     /// Seed of topology, plan, the dealing of patients, and noise on test data.
@@ -59,7 +59,7 @@ impl Given {
         }
     }
 
-    /// Hospitals with some of the patients each.
+    /// A regression over hospitals with some of the patients each.
     fn hospitals(options: &ProblemOptions) -> Result<Self> {
         let all = patients()?.shuffled(options.seed);
         let tables = (0..options.peers).map(|peer| all.dealt(peer, options.peers)).collect();
@@ -75,7 +75,7 @@ impl Given {
         Ok(Self { kind, plan, tables, test: None, problem, seed: options.seed })
     }
 
-    /// The same hospitals with three fifths of the patients; the others are there to try the model on.
+    /// A robust classification over hospitals with three fifths of the patients; the others are to test the model on.
     fn drifting_devices(options: &ProblemOptions) -> Result<Self> {
         let all = patients()?.shuffled(options.seed);
         let fifths = |first: usize, others: &[usize]| {
@@ -105,7 +105,7 @@ impl Given {
         Ok(Self { kind, plan, tables, test: Some(test), problem, seed: options.seed })
     }
 
-    /// Wards in a row of overlapping groups.
+    /// Shared budgets of wards in a row of overlapping groups.
     fn wards(options: &ProblemOptions) -> Result<Self> {
         let names: Vec<String> = (0..options.peers).map(|ward| format!("ward-{ward}")).collect();
         let mut groups = Vec::new();
@@ -133,7 +133,7 @@ impl Given {
             );
         }
         for (ward, name) in names.iter().enumerate() {
-            // Some wards would like many beds, others few.
+            // Some wards want many beds, others few.
             let wish = 3 + ward * 5 % 9;
             problem += &format!("\n[[node]]\nnode = \"{name}\"\nwish = {wish}\nupper = 10\n");
         }
@@ -159,7 +159,7 @@ impl Given {
         Ok(())
     }
 
-    /// What is about to happen, in a few lines.
+    /// An introduction to the demo, in a few lines.
     pub(super) fn introduction(&self) -> String {
         let (peers, method) = (self.plan.node_count(), self.plan.method());
         match self.kind {
@@ -194,12 +194,12 @@ fn patients() -> Result<Table> {
     Table::read(HEART.as_bytes(), &selection).context(ErrorKind::Unexpected, "the embedded table")
 }
 
-/// Where the hospitals are.
+/// The topology of the hospitals.
 pub(super) fn places(options: &ProblemOptions) -> Result<Topology> {
     plan::topology(options.peers, options.seed)
 }
 
-/// The design that was asked for on it.
+/// The requested design on it.
 pub(super) fn design(options: &ProblemOptions, topology: &Topology) -> Result<Plan> {
     plan::design(&options.method, topology, &DesignOptions { seed: options.seed, ..DesignOptions::default() })
 }

@@ -1,4 +1,5 @@
-//! Clients on this machine that learn to tell the classes of nodes of a planted graph, beside each alone and beside FedAvg.
+//! Clients on this machine that learn the classes of nodes of a planted graph, compared with each alone and with
+//! FedAvg.
 
 use std::fs;
 use std::path::Path;
@@ -17,47 +18,47 @@ use super::{ProblemEvent, given};
 use crate::options::{PeerProgram, ProblemOptions, check_peers};
 use crate::output::Output;
 
-/// The graph, which the program carries.
+/// The name of the graph, which is embedded in the program.
 const GRAPH: &str = "two-characters";
-/// Rounds, unless the user says how many.
+/// Default number of rounds.
 const ROUNDS: u64 = 60;
-/// What is told at the end: of the model that a client's validation nodes choose, on its test nodes.
+/// The metric in the final table: the test score of the model that a client's validation nodes choose.
 pub const JUDGED: &str = "test_at_best";
-/// The network of all ways.
+/// The network of all methods.
 const MODEL: &str = "\n[model]\norders = 4\nhidden = 32\nlayers = 2\n";
-/// The columns of the table.
+/// The methods that are compared: columns of the table.
 const WAYS: &[Way] = &[
     Way { name: "alone", lines: "sharing = \"local\"\n" },
     Way { name: "FedAvg", lines: "sharing = \"average\"\n" },
     Way { name: "angle", lines: "sharing = \"angle\"\n" },
 ];
-/// The picture of who takes how much of whom, which all peers have.
+/// The picture of the collaboration weights, which all peers have.
 pub const WEIGHTS: &str = "collaboration.svg";
 
-/// What a client has, and how well each way does there.
+/// A client's part of the graph, and the accuracy of each method there.
 #[derive(Debug, Serialize)]
 pub struct Client {
     /// Its name in the plan.
     pub client: String,
-    /// How many nodes it has.
+    /// The number of its nodes.
     pub nodes: usize,
     /// The share of its links that join nodes of one class.
     pub homophily: Option<f64>,
-    /// By way, in the order of the table.
+    /// The accuracy of each method, in the order of the table.
     pub accuracy: Vec<Option<f64>>,
 }
 
-/// What came of all of it.
+/// The report of a demo of node classification.
 #[derive(Debug, Serialize)]
 pub struct NodesReport {
-    /// What all such demos report.
+    /// The common part of all reports of learning in rounds.
     #[serde(flatten)]
     pub report: RoundsReport,
-    /// By client.
+    /// The results by client.
     pub clients: Vec<Client>,
 }
 
-/// Clients on this machine that learn of which class a node is.
+/// A demo of node classification on this machine.
 pub struct NodesDemo {
     demo: RoundDemo,
     plan: Plan,
@@ -69,7 +70,7 @@ impl NodesDemo {
     /// Makes the plan, deals out the graph, and makes the folder.
     ///
     /// # Errors
-    /// Options that no demo can use, a folder that holds something else.
+    /// The options are invalid, or the folder holds something else.
     pub fn prepare(options: &ProblemOptions) -> Result<Self> {
         check_peers(options.peers)?;
         let plan = given::design(options, &given::places(options)?)?;
@@ -86,7 +87,7 @@ impl NodesDemo {
         Ok(Self { demo, plan, parts, output })
     }
 
-    /// What is about to happen, in a few lines.
+    /// An introduction to the demo, in a few lines.
     pub fn introduction(&self) -> String {
         let nodes: usize = self.parts.iter().map(NodeData::node_count).sum();
         format!(
@@ -96,7 +97,7 @@ impl NodesDemo {
         )
     }
 
-    /// The ways to learn that are compared, in the order of [`Client::accuracy`]; the last one is that of the peers.
+    /// The methods that are compared, in the order of [`Client::accuracy`]; the last one is that of the peers.
     pub fn ways(&self) -> &'static [Way] {
         WAYS
     }
@@ -106,10 +107,10 @@ impl NodesDemo {
         &self.output
     }
 
-    /// Runs the peers to their end, compares, and writes what came of it into the folder of the demo.
+    /// Runs the peers to their end, compares, and writes the results into the folder of the demo.
     ///
     /// # Errors
-    /// What any of the peers runs into; a request to stop.
+    /// Any error of a peer; a request to stop.
     pub async fn run(
         &self,
         program: PeerProgram,
@@ -127,7 +128,7 @@ impl NodesDemo {
     }
 }
 
-/// The parts of the graph as the peers will find them.
+/// The parts of the graph, as the peers will have them.
 fn parts(options: &ProblemOptions) -> Result<Vec<NodeData>> {
     let all = read_graph(GRAPH, Path::new("")).context(ErrorKind::Unexpected, "the embedded graph")?;
     let parts = deal_out(all.graph(), options.peers, Overlap::Disjoint, options.seed);

@@ -1,4 +1,4 @@
-//! Shops on this machine that learn recommenders together, beside each alone and beside FedAvg.
+//! Shops on this machine that learn recommenders together, compared with each alone and with FedAvg.
 
 use std::fs;
 
@@ -18,18 +18,18 @@ use crate::output::Output;
 /// Users and items of a shop's own community.
 const USERS: usize = 90;
 const ITEMS: usize = 80;
-/// Rounds, unless the user says how many.
+/// Default number of rounds.
 const ROUNDS: u64 = 10;
-/// What the peers are given, besides the method.
+/// The lines of the problem file besides the method.
 const OPTIONS: &str = "epochs = 3\nfrozen_rounds = 2\nfrequencies = 32\nbatch_size = 512\n";
-/// The rows of the table.
+/// The methods that are compared: rows of the table.
 const WAYS: &[Way] = &[
     Way { name: "each alone", lines: "method = \"alone\"\n" },
     Way { name: "FedAvg", lines: "method = \"fedavg\"\n" },
     Way { name: "LPSFed", lines: "method = \"lpsfed\"\n" },
 ];
 
-/// Shops on this machine that learn recommenders together.
+/// A demo of shops on this machine that learn recommenders together.
 pub struct RecommendationDemo {
     demo: RoundDemo,
     plan: Plan,
@@ -41,7 +41,7 @@ impl RecommendationDemo {
     /// Makes the plan, draws the data, and makes a folder with a part of them for each peer.
     ///
     /// # Errors
-    /// Options that no demo can use, a folder that holds something else.
+    /// The options are invalid, or the folder holds something else.
     pub fn prepare(options: &ProblemOptions) -> Result<Self> {
         check_peers(options.peers)?;
         let plan = given::design(options, &given::places(options)?)?;
@@ -84,12 +84,12 @@ impl RecommendationDemo {
         Ok(Self { demo, plan, output, introduction })
     }
 
-    /// What is about to happen, in a few lines.
+    /// An introduction to the demo, in a few lines.
     pub fn introduction(&self) -> &str {
         &self.introduction
     }
 
-    /// The ways to learn that are compared; the last one is that of the peers.
+    /// The methods that are compared; the last one is that of the peers.
     pub fn ways(&self) -> &'static [Way] {
         WAYS
     }
@@ -99,10 +99,10 @@ impl RecommendationDemo {
         &self.output
     }
 
-    /// Runs the peers to their end, compares, and writes what came of it into the folder of the demo.
+    /// Runs the peers to their end, compares, and writes the results into the folder of the demo.
     ///
     /// # Errors
-    /// What any of the peers runs into; a request to stop.
+    /// Any error of a peer; a request to stop.
     pub async fn run(
         &self,
         program: PeerProgram,
@@ -117,7 +117,7 @@ impl RecommendationDemo {
     /// The recommender that the first shop has learned.
     ///
     /// # Errors
-    /// There is none yet, or it is damaged.
+    /// It is not there yet, or it is damaged.
     pub fn recommender(&self) -> Result<Recommender> {
         let path = self.output.home(0).join(RECOMMENDER);
         let bytes = fs::read(path).context(ErrorKind::Unexpected, "the first shop's recommender")?;

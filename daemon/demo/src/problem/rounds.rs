@@ -1,4 +1,4 @@
-//! What demos of learning in rounds share: peers that learn on this machine, and the same in this process, in other ways too.
+//! The common part of demos of learning in rounds: peers that learn on this machine, and all methods in this process.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -20,10 +20,10 @@ use crate::options::PeerProgram;
 use crate::output::Output;
 use crate::plan::bind_to_new_homes;
 
-/// Rounds of the peers that are told of at most.
+/// The most rounds of the peers that are reported.
 const MOST_TOLD: u64 = 12;
 
-/// One way to learn.
+/// A method of learning.
 #[derive(Clone, Copy, Debug)]
 pub struct Way {
     /// Its name, as a method of the report.
@@ -32,36 +32,36 @@ pub struct Way {
     pub lines: &'static str,
 }
 
-/// What is learned.
+/// The task of a demo of learning in rounds.
 pub(super) struct RoundDemo {
     pub(super) schema: &'static str,
-    /// The first line of the problem file, and all others but those of a way.
+    /// The comment in the first line of the problem file.
     pub(super) question: &'static str,
     pub(super) lines: String,
     pub(super) rounds: u64,
-    /// The last one is that of the peers; all are learned in this process as well.
+    /// The methods. The last one is that of the peers; all are run in this process as well.
     pub(super) ways: &'static [Way],
-    /// What is told of a round; the last one is drawn.
+    /// The metrics of a round to report; the last one is drawn.
     pub(super) metrics: &'static [&'static str],
 }
 
-/// What came of it.
+/// The common part of all reports of learning in rounds.
 #[derive(Debug, Serialize)]
 pub struct RoundsReport {
     schema: &'static str,
     /// Peer processes.
     pub peers: usize,
-    /// From the start of the first process to the end of the last.
+    /// Seconds from the start of the first process to the end of the last.
     pub seconds: f64,
-    /// The largest resident memory of any peer, where the system tells.
+    /// The largest resident memory of any peer, where the system reports it.
     pub peak_resident_bytes: Option<u64>,
-    /// By way: the mean of each metric over all peers.
+    /// For each method, the mean of each metric over all peers.
     pub methods: BTreeMap<String, BTreeMap<String, f64>>,
-    /// Peers that ended with other bits than in one process.
+    /// Peers whose results differ from those in one process.
     pub different: Vec<String>,
-    /// What each peer learned.
+    /// The result of each peer.
     pub learned: Vec<Learned>,
-    /// By way, as it went in one process.
+    /// The results of each method in one process.
     #[serde(skip)]
     pub(super) in_one_process: Vec<Vec<Learned>>,
 }
@@ -71,17 +71,17 @@ impl RoundDemo {
         format!("# {}\n{}rounds = {}\n{}", self.question, way.lines, self.rounds, self.lines)
     }
 
-    /// What the problem file says with a way, in the demo's folder.
+    /// The task of the problem file with a method, in the demo's folder.
     fn task(&self, way: &Way, output: &Output) -> Result<Arc<dyn RoundTask>> {
         let task = mingle_problems::task(&self.problem(way), &output.problem(), None)
             .map_err(|error| Error::of(ErrorKind::BadInput, error))?;
         task.ok_or_else(|| Error::new(ErrorKind::Unexpected, "the problem of the demo is learned in no rounds"))
     }
 
-    /// Writes the problem file, has the peers learn, and compares with one process.
+    /// Writes the problem file, runs the peers, and compares them with one process.
     ///
     /// # Errors
-    /// What any of the peers runs into.
+    /// Any error of a peer.
     pub(super) async fn learn(
         &self,
         mut plan: Plan,
@@ -93,7 +93,7 @@ impl RoundDemo {
         let Some(own) = self.ways.last() else {
             return Err(Error::new(ErrorKind::Unexpected, "a demo without a way to learn"));
         };
-        // What the rounds cannot be is said once, and not by every peer.
+        // An invalid number of rounds is reported once here, and not by every peer.
         let title = format!("{}, {} peers", self.task(own, output)?.title(), plan.node_count());
         output.write("problem.toml", self.problem(own).as_bytes())?;
         let homes = bind_to_new_homes(&mut plan, output)?;
@@ -132,7 +132,7 @@ impl RoundDemo {
         })
     }
 
-    /// The same with a way, all peers in this process.
+    /// Learns with a method, all peers in this process.
     fn in_one_process(&self, plan: &Plan, way: &Way, output: &Output) -> Result<Vec<Learned>> {
         let names = plan.nodes().map(|(name, _)| name.to_owned()).collect();
         let problem = Problem::of_rounds(self.task(way, output)?, Arc::new(names));
@@ -142,7 +142,7 @@ impl RoundDemo {
         Ok(found.map_err(errors::swarm_error)?.learned)
     }
 
-    /// The mean over peers after each round, a line for each way.
+    /// A line chart of the mean over peers after each round, a line for each method.
     fn curves(&self, title: &str, by_way: &[Vec<Learned>]) -> String {
         let metric = self.metrics.last().copied().unwrap_or_default();
         let points = |learned: &Learned| -> Vec<(f64, f64)> {
@@ -166,15 +166,15 @@ impl RoundDemo {
 }
 
 impl RoundsReport {
-    /// The mean of a metric with a way.
+    /// The mean of a metric with a method.
     pub fn mean(&self, way: &str, metric: &str) -> Option<f64> {
         self.methods.get(way)?.get(metric).copied()
     }
 
-    /// Whether peers learned what one process learns.
+    /// Checks that peers learned the same as one process.
     ///
     /// # Errors
-    /// Some ended with something else.
+    /// Some results differ.
     pub fn check(&self) -> Result {
         if self.different.is_empty() {
             return Ok(());
@@ -197,9 +197,9 @@ fn read(home: &Home) -> Result<Learned> {
     serde_json::from_str(&text).context(ErrorKind::Unexpected, doing())
 }
 
-/// Whether a peer has measured in every round, and written, what it would have in one process.
+/// Returns `true` if a peer measured in every round, and wrote, the same as it would have in one process.
 fn is_same(own: &Learned, home: &Home, expected: &Learned) -> Result<bool> {
-    // What was written and read again, on both sides.
+    // The expected result is written and read again, as the peer's was.
     let text = serde_json::to_string(expected).context(ErrorKind::Unexpected, "cannot encode what was learned")?;
     let again: Learned = serde_json::from_str(&text).context(ErrorKind::Unexpected, "cannot read what was learned")?;
     let is_written =
