@@ -1,5 +1,5 @@
-//! What happens on a peer, told once and shown three ways: a JSON line in the home, the sink of whoever started the
-//! peer, and, for any number of readers, the bus.
+//! Events of a peer. Each is recorded once and goes to three places: a line of JSON in the home, the sink of the peer's
+//! host, and the bus, for any number of readers.
 
 mod audience;
 mod bus;
@@ -20,11 +20,11 @@ pub use line::{EventLine, SCHEMA};
 pub use log::{EventLog, EventSink};
 pub use service_manager::Watchdog;
 
-/// What happened.
+/// An event of a peer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 pub enum Event {
-    /// A process goes on with the event file: times count from here. It stands in the file alone.
+    /// A process goes on with the event file: times count from here. This event is in the file only.
     Started {
         /// Seconds since 1970.
         unix_s: u64,
@@ -50,35 +50,35 @@ pub enum Event {
         /// The swarm that it belongs to.
         swarm: String,
     },
-    /// A member lets this peer wait for a plan that names it.
+    /// A member admits this peer as a pending peer, which waits for a plan that names it.
     Admitted {
         /// The member.
         peer: String,
     },
-    /// The task is that of another peer.
+    /// This peer takes over the task of another peer.
     TaskOf {
         /// The peer.
         peer: String,
     },
-    /// Columns, classes and scaling are those of this peer's own data, and the others take them over.
+    /// Columns, classes and scaling are those of this peer's own data, and the other peers adopt them.
     OwnCard {
         /// Columns of a table; 0 for images.
         columns: usize,
         /// Classes.
         classes: usize,
     },
-    /// A peer with an invitation waits here for a plan that names it.
+    /// A peer with an invitation is pending here until a plan names it.
     JoinRequested {
         /// The peer.
         peer: String,
     },
-    /// Where this peer can be watched and steered.
+    /// The addresses at which this peer can be watched and controlled.
     Interface {
-        /// The Unix socket, where the system has room for its name.
+        /// The Unix socket; none where its path is too long for the system.
         socket: Option<String>,
         /// The page for a browser, where it was asked for.
         page: Option<String>,
-        /// Where a trainer that shows the token is served over TCP, where that was asked for.
+        /// The address for trainers over TCP, which have to show the token, where that was asked for.
         #[serde(skip_serializing_if = "Option::is_none")]
         trainer: Option<String>,
     },
@@ -86,20 +86,20 @@ pub enum Event {
     Plan {
         /// BLAKE3 of its canonical bytes.
         hash: String,
-        /// How it was made.
+        /// The method that made it.
         method: String,
-        /// How many peers it has.
+        /// The number of its peers.
         nodes: usize,
-        /// Which of them this peer is.
+        /// The node of this peer in it.
         node: usize,
-        /// Where it came from.
+        /// The source that it came from.
         origin: String,
     },
     /// This peer plans its swarm with another number of local steps in a round.
     LocalSteps {
-        /// The number.
+        /// The number of local steps.
         steps: u32,
-        /// Seconds that one takes, in the median of the members.
+        /// Seconds that a local step takes, in the median of the members.
         local_step_s: f64,
         /// Seconds that an exchange takes, on the slowest of their links.
         exchange_s: f64,
@@ -110,9 +110,9 @@ pub enum Event {
         counter: u64,
         /// BLAKE3 of its canonical bytes.
         hash: String,
-        /// How many peers it has.
+        /// The number of its peers.
         nodes: usize,
-        /// Which of them this peer is.
+        /// The node of this peer in it.
         node: usize,
         /// Rounds that were over when it was made.
         first_round: u64,
@@ -122,17 +122,17 @@ pub enum Event {
         /// Its number in the swarm.
         counter: u64,
     },
-    /// This peer needs a model of the others to begin with, and asks for theirs.
+    /// This peer needs a model to begin with, and asks the other members for theirs.
     WaitingForModel {
-        /// How many other members its plan has.
+        /// The number of other members of its plan.
         members: usize,
     },
-    /// This peer begins with the model that members have by now.
+    /// This peer begins with the present model of other members.
     Borrowed {
-        /// The members who gave it: of three, the median of theirs was taken.
+        /// The members that sent it: of three, the median of their models was taken.
         peers: Vec<String>,
     },
-    /// This peer hands over all it holds, and goes for good.
+    /// This peer hands over all its weight and leaves for good.
     Leaving {
         /// Its push-sum weight, in units of 2^-40.
         weight_units: u64,
@@ -141,7 +141,7 @@ pub enum Event {
     Left,
     /// The data are read and the model is built.
     Task {
-        /// What is trained.
+        /// A description of the model and its training.
         description: String,
         /// Parameters of the model.
         parameters: usize,
@@ -152,15 +152,15 @@ pub enum Event {
         /// The device, as it names itself.
         device: String,
     },
-    /// Changes are private: how much of that is spent at the start.
+    /// Changes are private: the privacy spent at the start.
     Privacy {
-        /// How changes are clipped and noised, and what was released before.
+        /// The clipping and noise of changes, and the privacy spent before.
         #[serde(flatten)]
         spending: PrivacySpending,
     },
-    /// No further change may be released: this peer takes no local steps any more, and goes on mixing.
+    /// No further change may be released: this peer takes no more local steps, and goes on mixing.
     PrivacySpent {
-        /// What was released.
+        /// The privacy that was spent.
         #[serde(flatten)]
         spending: PrivacySpending,
     },
@@ -171,104 +171,105 @@ pub enum Event {
     },
     /// A program trains for this peer from here on.
     TrainerAttached {
-        /// What it is, in words.
+        /// A description of the program.
         trainer: String,
     },
-    /// Nobody trains for this peer any more: it goes on mixing.
+    /// No program trains for this peer any more: it goes on mixing.
     TrainerGone {
-        /// Why.
+        /// The reason.
         reason: String,
     },
     /// The program that trains for this peer was started.
     TrainerStarted {
         /// Its command.
         command: String,
-        /// Its process.
+        /// Its process identifier.
         process: u32,
     },
-    /// A line that it wrote.
+    /// The trainer wrote a line.
     TrainerSaid {
-        /// The line, perhaps cut.
+        /// The line, perhaps shortened.
         line: String,
     },
     /// Still waiting for neighbours to come up.
     Waiting {
         /// The nodes that are missing.
         missing: Vec<usize>,
-        /// Seconds since this peer has begun.
+        /// Seconds since this peer was started.
         #[serde(default)]
         waited_s: u64,
     },
-    /// Training starts: all neighbours are up, or those that are not were waited for.
+    /// Training starts: all neighbours are up, or the wait for the missing ones is over.
     Joined {
-        /// Neighbours that this peer sends to or hears from.
+        /// The number of neighbours that are up.
         neighbours: usize,
-        /// Nodes that have not come.
+        /// Nodes that are still missing.
         #[serde(default, skip_serializing_if = "Vec::is_empty")]
         missing: Vec<usize>,
-        /// What it took to find them.
+        /// The cost of finding the neighbours.
         #[serde(default)]
         network: NetworkCounts,
     },
-    /// A round is over. Told to programs on stdout only: too many to keep.
+    /// A round is over. For programs only, and not kept in the file: there are too many.
     Round {
-        /// How many rounds are over.
+        /// The number of rounds that are over.
         round: u64,
         /// Push-sum weight after it, in units of 2^-40.
         weight_units: u64,
-        /// What was clipped of the models heard in it, where they are not taken as they are.
+        /// The clipping of the models received in it, where models are clipped.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         clipped: Option<Clipped>,
     },
-    /// This peer had fallen so far behind that it went on where its neighbours are: it never trained these rounds.
+    /// This peer had fallen so far behind that it continued at the round of its neighbours: it never trained these
+    /// rounds.
     Skipped {
-        /// How many they are.
+        /// The number of skipped rounds.
         rounds: u64,
         /// The first of them, from 0.
         from: u64,
         /// The round it goes on with.
         to: u64,
-        /// How many this process has skipped in all.
+        /// Rounds that this process has skipped in all.
         total: u64,
     },
     /// An evaluation on the held-out test set.
     Evaluated {
         /// The round after which it was made.
         round: u64,
-        /// What was measured, each the mean over the held-out samples.
+        /// The metrics, each the mean over the held-out samples.
         metrics: Metrics,
         /// Mean loss over the last local steps.
         train_loss: Option<f64>,
         /// Push-sum weight after that round, in units of 2^-40.
         weight_units: u64,
-        /// Relative RMS distance to the models heard in that round; nothing heard: none.
+        /// Relative RMS distance to the models received in that round; none where none was received.
         disagreement: Option<f64>,
         /// Payload and control bytes written so far.
         sent_bytes: u64,
     },
-    /// The best model so far, by the metric that was asked for, is on the disk.
+    /// The best model so far, by the chosen metric, was written to disk.
     Best {
-        /// Which one it is.
+        /// Its metric, value and round.
         best: Best,
     },
-    /// A neighbour is no longer waited for.
+    /// A neighbour is suspended: it is no longer waited for.
     Suspended {
         /// The neighbour.
         node: usize,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// A suspended neighbour is heard again.
+    /// A suspended neighbour takes part again.
     Resumed {
         /// The neighbour.
         node: usize,
     },
     /// A restarted peer without records begins with no mass of its own.
     Rejoining {
-        /// Which life of the peer this is.
+        /// The incarnation that begins.
         incarnation: u64,
     },
-    /// A peer that was killed or stopped goes on where its records say it was.
+    /// A peer that was killed or stopped continues from its last record.
     Recovered {
         /// The round it is in.
         round: u64,
@@ -277,58 +278,58 @@ pub enum Event {
         /// The number of the record.
         record: u64,
     },
-    /// Neighbours remember a later state of this peer than its records: it has given up what it held.
+    /// Neighbours have seen a later state of this peer than its records: it has given up the weight that these held.
     SetBack {
-        /// Which life of the peer goes on, without weight.
+        /// The incarnation that goes on, without weight.
         incarnation: u64,
-        /// The weight that is gone, in units of 2^-40.
+        /// The weight that was given up, in units of 2^-40.
         discarded_units: u64,
     },
     /// The run is over, and was before this process started.
     Finished {
         /// Rounds done.
         round: u64,
-        /// Whether it left for good.
+        /// `true` if it left for good.
         left: bool,
     },
-    /// Something a person should look at.
+    /// A warning for a person.
     Warning {
         /// One sentence.
         message: String,
     },
-    /// No more rounds; handing over what is in flight.
+    /// This peer does no more rounds, and hands over the parcels in flight.
     Stopping {
         /// The round that was reached.
         round: u64,
-        /// Why.
+        /// The reason.
         reason: String,
     },
-    /// A problem is solved instead of training a model.
+    /// A problem is solved, or learned in rounds, instead of training a model.
     Problem {
-        /// Which.
+        /// A description of the problem.
         description: String,
-        /// How.
+        /// A description of the method.
         way: String,
     },
     /// All neighbours are up: solving starts.
     Met {
-        /// Neighbours that this peer sends to or hears from.
+        /// The number of neighbours, all of which are up.
         neighbours: usize,
     },
-    /// All peers have looked how far the solution moves.
+    /// All peers have checked the residual of an iteration.
     Iterated {
         /// Iterations done.
         iteration: u64,
-        /// How far the last one moved the peer that moved most.
+        /// The residual: how far the last iteration moved the peer that moved most.
         residual: f64,
     },
     /// The problem is solved, or given up, and the files are written.
     Solved {
-        /// Iterations that it took.
+        /// Iterations done.
         iterations: u64,
-        /// Whether no peer moved by more than the tolerance in the end.
+        /// `true` if no peer moved by more than the tolerance in the end.
         converged: bool,
-        /// The objective of all.
+        /// The objective of the whole problem.
         objective: f64,
         /// By how much the optimality conditions are violated.
         kkt: f64,
@@ -338,40 +339,40 @@ pub enum Event {
         seconds: f64,
         /// Payload and control bytes written to all links.
         sent_bytes: u64,
-        /// The largest resident memory of the process, where the system tells.
+        /// The largest resident memory of the process, where the system reports it.
         peak_resident_bytes: Option<u64>,
     },
-    /// A round of learning together is over at all peers.
+    /// A round of learning in rounds is over at all peers.
     Measured {
         /// Rounds done.
         round: u64,
-        /// What was measured: the mean over all peers that could.
+        /// The metrics, as means over the peers that could measure them.
         metrics: Metrics,
-        /// This peer's own.
+        /// The metrics of this peer's own model.
         own: Metrics,
     },
-    /// Learning together is over, and the files are written.
+    /// Learning in rounds is over, and the files are written.
     Learned {
         /// Rounds done.
         rounds: u64,
-        /// Rounds after which the model was that is kept.
+        /// Rounds after which the model is kept.
         best_round: u64,
-        /// What was measured of it: the mean over all peers that could.
+        /// The metrics of the kept model, as means over the peers that could measure them.
         metrics: Metrics,
-        /// This peer's own.
+        /// The metrics of this peer's own model.
         own: Metrics,
         /// Seconds since the process started.
         seconds: f64,
         /// Payload and control bytes written to all links.
         sent_bytes: u64,
-        /// The largest resident memory of the process, where the system tells.
+        /// The largest resident memory of the process, where the system reports it.
         peak_resident_bytes: Option<u64>,
     },
     /// The peer is done and its files are written.
     Done {
         /// The round that was reached.
         round: u64,
-        /// What was measured of the final model.
+        /// The metrics of the final model.
         metrics: Metrics,
         /// Push-sum weight, in units of 2^-40.
         weight_units: u64,
@@ -379,21 +380,21 @@ pub enum Event {
         seconds: f64,
         /// Bytes written to all links.
         sent_bytes: u64,
-        /// The largest resident memory of this process, where the system tells.
+        /// The largest resident memory of this process, where the system reports it.
         peak_resident_bytes: Option<u64>,
     },
-    /// The peer ends with an error. Those who started it hear of that in its own words, as an error object.
+    /// The peer ends with an error. The host reports it in its own form, as an error object, and skips this event.
     Failed {
         /// The exit code.
         code: u8,
         /// The kind of failure, in a word.
         kind: String,
-        /// What went wrong.
+        /// The error message.
         message: String,
     },
-    /// A reader of the event bus was too slow. Only that reader is told.
+    /// A reader of the event bus was too slow. Only that reader receives this.
     Lost {
-        /// So many events are gone.
+        /// The number of events that it lost.
         count: u64,
     },
 }

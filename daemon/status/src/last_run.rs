@@ -1,4 +1,4 @@
-//! How the last run in a home ended, by what it left there: for those who look for a peer that runs no more.
+//! The end of the last run in a home, read from its files, for commands that find no running peer.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -8,20 +8,20 @@ use crate::events::{Event, EventLine};
 use crate::results::Summary;
 use mingle_home::home::Home;
 
-/// The last event is not longer.
+/// The longest event at the end of the file, in bytes.
 const END_BYTES: u64 = 64 << 10;
 
-/// How a run ended, and what can be done now.
+/// The end of a run, and the next step for its user.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct LastRun {
-    /// What became of it, as a sentence that begins with `its last run`.
+    /// The end of the run, as a sentence that begins with `its last run`.
     pub end: String,
-    /// What to do next.
+    /// The next step.
     pub hint: String,
 }
 
 impl LastRun {
-    /// The last run in a home where no peer runs; `None` if there was none, or nothing can be read of it.
+    /// The last run in a home where no peer runs; `None` if there was none, or its events cannot be read.
     pub fn of(home: &Home) -> Option<Self> {
         let event = last_event(&home.events())?;
         let model = home.model().display().to_string();
@@ -60,7 +60,7 @@ impl LastRun {
     }
 }
 
-/// The last line of an event file that is whole.
+/// The last event in a file of which a whole line can be read.
 fn last_event(path: &Path) -> Option<Event> {
     let mut file = File::open(path).ok()?;
     let length = file.metadata().ok()?.len();

@@ -1,7 +1,8 @@
-//! What a peer shows of itself: what happens, where it stands, and what it leaves.
+//! The observable state of a peer: its events, its status, and its results.
 //!
-//! [`events`] go to any number of readers, as lines of JSON and as sentences; [`status`] is one snapshot, of which everybody sees the
-//! newest; [`results`] stay in the home when a run is over, and [`last_run`] says how that was. [`warnings`] says which of them a person gets. `mingle-peer` gives all of them out.
+//! [`events`] go to any number of readers, as lines of JSON and as sentences. [`status`] is one snapshot, of which
+//! every reader sees the newest. [`results`] stay in the home when a run is over, and [`last_run`] summarises them.
+//! [`warnings`] limits how many of each cause reach a person. `mingle-peer` publishes all of them.
 
 pub mod events;
 pub mod last_run;

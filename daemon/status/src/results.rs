@@ -1,4 +1,4 @@
-//! What a peer leaves behind: the de-biased model, and a summary with its side of the ledger.
+//! The results of a peer: the de-biased model, and a summary with its side of the ledger.
 
 use std::fs;
 use std::path::Path;
@@ -18,7 +18,7 @@ use mingle_home::home::{self, Home};
 /// The version of the summary file.
 const SCHEMA: &str = "mingle.summary/2";
 
-/// How a run went for one peer.
+/// The summary of a run at one peer.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 pub struct Summary {
     /// The version of the format.
@@ -29,21 +29,21 @@ pub struct Summary {
     pub node: u32,
     /// The plan's hash.
     pub plan: String,
-    /// What was trained.
+    /// A description of the model and its training.
     pub task: String,
     /// Rounds done, of those that were wanted.
     pub rounds: u64,
     /// Rounds wanted.
     pub rounds_wanted: u64,
-    /// What was measured of the final de-biased model on held-out samples.
+    /// The metrics of the final de-biased model on held-out samples.
     pub metrics: Metrics,
-    /// Which model is in `best.safetensors`, where the best one was to be kept.
+    /// The metric, value and round of the model in `best.safetensors`, where the best one was to be kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best: Option<Best>,
-    /// How much privacy is spent, where changes are private.
+    /// The privacy spent, where changes are private.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub privacy: Option<PrivacySpending>,
-    /// What was clipped of other peers' models, where they were not taken as they are.
+    /// The clipping of other peers' models, where models are clipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub robust: Option<RobustReceiving>,
     /// Seconds from the start of the process.
@@ -53,17 +53,17 @@ pub struct Summary {
     /// Bytes read from all links.
     #[serde(default)]
     pub received_bytes: u64,
-    /// How parameters were encoded on them.
+    /// The encoding of parameters on the links.
     #[serde(default)]
     pub encoding: Encoding,
-    /// The largest resident memory of the process, where the system tells.
+    /// The largest resident memory of the process, where the system reports it.
     pub peak_resident_bytes: Option<u64>,
     /// BLAKE3 of the model file.
     #[serde(default)]
     pub model_blake3: Option<String>,
     /// This peer's side of the mass ledger.
     pub ledger: LedgerSummary,
-    /// What its own data come to without the others, where that was asked for.
+    /// The result of training on its own data alone, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone: Option<Alone>,
 }
@@ -75,9 +75,9 @@ pub struct Alone {
     pub rounds: u64,
     /// Gradient steps in each.
     pub local_steps: u32,
-    /// Held-out samples that it was judged by.
+    /// Held-out samples on which it was evaluated.
     pub held_out_samples: usize,
-    /// What was measured of it on these.
+    /// Its metrics on these.
     pub metrics: Metrics,
 }
 
@@ -102,7 +102,7 @@ impl Summary {
     }
 }
 
-/// The largest resident memory of this process so far, where the system tells.
+/// The largest resident memory of this process so far, where the system reports it.
 pub fn peak_resident_bytes() -> Option<u64> {
     let status = fs::read_to_string("/proc/self/status").ok()?;
     let line = status.lines().find_map(|line| line.strip_prefix("VmHWM:"))?;

@@ -1,5 +1,4 @@
-//! What a peer can say about itself at any moment: one snapshot, shown as JSON, as text, as metrics, on a page and on a
-//! terminal.
+//! The status of a peer at any moment: one snapshot, shown as JSON, as text, as metrics, on a page and on a terminal.
 
 mod board;
 mod neighbour;
@@ -27,7 +26,7 @@ pub struct Status {
     pub schema: String,
     /// The release of the program.
     pub version: String,
-    /// What it is doing.
+    /// The state of the peer.
     pub state: State,
     /// Milliseconds since the process started, when this was taken.
     pub at_ms: u64,
@@ -39,18 +38,18 @@ pub struct Status {
     pub node: Option<usize>,
     /// The plan, once it is known.
     pub plan: Option<PlanFacts>,
-    /// Peers with an invitation that wait here for a plan that names them.
+    /// The number of pending peers here: they have an invitation and wait for a plan that names them.
     #[serde(default)]
     pub waiting: usize,
-    /// What is trained, in words.
+    /// A description of the model and its training.
     pub task: Option<String>,
-    /// What it computes on: the adapter, by its name.
+    /// The device that computes: the adapter, by its name.
     #[serde(default)]
     pub device: Option<String>,
-    /// Where another program trains for this peer.
+    /// The attached trainer, where another program trains for this peer.
     #[serde(default)]
     pub trainer: Option<TrainerStatus>,
-    /// Whether all neighbours were up once, and training began.
+    /// Set once all neighbours were up, or the wait for missing ones was over.
     pub joined: bool,
     /// Rounds done.
     pub round: u64,
@@ -68,39 +67,39 @@ pub struct Status {
     /// Seconds that an exchange takes: a model on the slowest link from a neighbour, with the round trip.
     #[serde(default)]
     pub exchange_s: Option<f64>,
-    /// Mean cross-entropy over the last local steps, in nats.
+    /// Mean loss over the last local steps; cross-entropy in nats for a classification.
     pub train_loss: Option<f64>,
-    /// How much privacy is spent, where changes are private.
+    /// The privacy spent, where changes are private.
     #[serde(default)]
     pub privacy: Option<PrivacySpending>,
-    /// Where a problem is solved: how far the last iteration that all looked at moved the peer that moved most.
+    /// The residual where a problem is solved: how far the last checked iteration moved the peer that moved most.
     #[serde(default)]
     pub residual: Option<f64>,
-    /// Relative RMS distance to the models heard in the last round that heard any.
+    /// Relative RMS distance to the models received in the last round that received any.
     pub disagreement: Option<f64>,
-    /// What was clipped of other peers' models, where they are not taken as they are.
+    /// The clipping of other peers' models, where models are clipped.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub robust: Option<RobustReceiving>,
     /// The factor by which disagreement changes in a round.
     pub contraction: Contraction,
     /// Bytes written to all links since the process began.
     pub sent_bytes: u64,
-    /// Bytes read from all links since then.
+    /// Bytes read from all links since the process began.
     pub received_bytes: u64,
-    /// How parameters are encoded on them, where a model is trained.
+    /// The encoding of parameters on the links, where a model is trained.
     #[serde(default)]
     pub encoding: Option<Encoding>,
-    /// Whether its weight outlives its process.
+    /// `true` if its weight outlives its process.
     pub durable: bool,
-    /// Which life of the peer this is.
+    /// The incarnation of the peer.
     pub incarnation: u64,
-    /// Inputs that were not taken, by reason.
+    /// Refused inputs, by reason.
     pub refusals: BTreeMap<String, u64>,
-    /// Those that this peer exchanges parcels with, by node.
+    /// The neighbours of this peer, by node.
     pub neighbours: Vec<Neighbour>,
 }
 
-/// What a peer is doing.
+/// The state of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -120,7 +119,7 @@ pub enum State {
     Solving,
     /// It waits for neighbours' parcels, or until they have taken its own.
     WaitingForNeighbours,
-    /// All its rounds are done, or it was asked to stop: it hands over what it promised.
+    /// All its rounds are done, or it was asked to stop: it hands over the parcels that it has split off.
     Draining,
     /// All its rounds are done and its files are written.
     Done,
@@ -130,16 +129,16 @@ pub enum State {
     Failed,
 }
 
-/// What is known of the plan.
+/// Facts about the plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct PlanFacts {
     /// BLAKE3 of its canonical bytes.
     pub hash: String,
-    /// How it was made.
+    /// The method that made it.
     pub method: String,
-    /// How many peers it has.
+    /// The number of its peers.
     pub nodes: usize,
-    /// Where it came from.
+    /// The source that it came from.
     pub origin: String,
     /// Local steps of a round; 0 where the peers only average.
     #[serde(default)]
@@ -149,11 +148,11 @@ pub struct PlanFacts {
 /// A push-sum weight, at the end of the last round or of the run.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Weight {
-    /// In units of 2^-40.
+    /// The weight in units of 2^-40.
     pub units: u64,
     /// w: 1 on average over the swarm.
     pub value: f64,
-    /// w*: what this node holds at this point of the period in a settled swarm.
+    /// w*: the weight of this node at this point of the period in a settled swarm.
     pub stationary: Option<f64>,
     /// w / w*: about 1 in a settled swarm.
     pub share: Option<f64>,
@@ -162,7 +161,7 @@ pub struct Weight {
 /// The program that trains for a peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TrainerStatus {
-    /// What it is, in words; none while there is none.
+    /// A description of the program; none while there is none.
     pub attached: Option<String>,
 }
 
@@ -171,15 +170,15 @@ pub struct TrainerStatus {
 pub struct Evaluated {
     /// The round after which it was made.
     pub round: u64,
-    /// What was measured, by name.
+    /// The metrics, by name.
     pub metrics: Metrics,
-    /// Which direction is better, of those whose name says it.
+    /// The better direction of those metrics whose name determines it.
     #[serde(default)]
     pub directions: BTreeMap<String, Direction>,
 }
 
 impl Evaluated {
-    /// What was measured after a round.
+    /// An evaluation with these metrics after a round.
     pub fn new(round: u64, metrics: Metrics) -> Self {
         let direction = |(name, _): (&str, f64)| Some((name.to_owned(), Direction::of(name)?));
         let directions = metrics.iter().filter_map(direction).collect();
@@ -190,14 +189,14 @@ impl Evaluated {
 /// The factor by which disagreement changes in a round: below 1 the peers approach each other.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Contraction {
-    /// Fitted to the last rounds. Training pulls the peers apart again: it settles at 1 once both balance.
+    /// Fitted to the last rounds. Training pulls the peers apart again: the factor settles at 1 once both balance.
     pub observed: Option<f64>,
-    /// What the plan's mixing alone gives in the long run, by its |lambda_2|.
+    /// The factor of the plan's mixing alone in the long run, by its |lambda_2|.
     pub forecast: Option<f64>,
 }
 
 impl Status {
-    /// A peer that has just started.
+    /// The status of a peer that has just started.
     pub fn starting(peer: String) -> Self {
         Self {
             schema: SCHEMA.to_owned(),
@@ -236,7 +235,7 @@ impl Status {
         }
     }
 
-    /// How many neighbours are up.
+    /// The number of neighbours that are up.
     pub fn neighbours_up(&self) -> usize {
         self.neighbours.iter().filter(|neighbour| neighbour.state == LinkState::Up).count()
     }
@@ -259,7 +258,7 @@ impl State {
         Self::Failed,
     ];
 
-    /// Whether the peer has ended, or is about to.
+    /// Returns `true` if the peer has ended, or is about to.
     pub fn is_over(self) -> bool {
         matches!(self, Self::Done | Self::Stopped | Self::Failed)
     }

@@ -1,14 +1,15 @@
-//! Whom an event is for.
+//! The audience of an event.
 
 use super::Event;
 
 impl Event {
-    /// Whether it is kept in the event file and told to people; the others are for programs that follow along.
+    /// Returns `true` if it is kept in the event file and remembered by the bus; other events are for programs that
+    /// follow along.
     pub fn is_kept(&self) -> bool {
         !matches!(self, Self::Round { .. } | Self::Lost { .. })
     }
 
-    /// Whether neighbours can bring it about as often as they like.
+    /// Returns `true` if neighbours can cause it as often as they like.
     pub fn is_brought_about(&self) -> bool {
         matches!(
             self,
@@ -20,12 +21,12 @@ impl Event {
         )
     }
 
-    /// Whether a person who follows along wants to see it.
+    /// Returns `true` if it is shown to a person who follows along.
     pub fn is_for_people(&self) -> bool {
         !matches!(self, Self::Round { .. })
     }
 
-    /// Whether those who started the peer hear of it here; a failure is said once, at the end of the process.
+    /// Returns `true` if the peer's host shows it. A failure is shown once, at the end of the process.
     pub fn is_said(&self) -> bool {
         !matches!(self, Self::Failed { .. })
     }

@@ -1,16 +1,16 @@
-//! The event bus: everything that an event log tells, for any number of readers, none of which can hold the peer up.
+//! The event bus: all events of an event log, for any number of readers, none of which can delay the peer.
 //!
-//! A reader that is slow loses the oldest events and learns how many. The last events that are worth keeping are
-//! remembered, so that a reader that comes late, or comes back, can have them first, without a gap and without a repetition.
+//! A slow reader loses the oldest events and learns how many. The bus remembers the last events that are to be kept. So
+//! a reader that comes late, or comes back, can have those first, without a gap and without a repetition.
 
 use std::collections::VecDeque;
 use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::broadcast;
 
-/// Events that a reader may be behind before it loses some.
+/// The most events that a reader may be behind before it loses some.
 const QUEUE: usize = 1024;
-/// Kept events that are remembered for readers that come late.
+/// The most kept events that are remembered for readers that come late.
 const REMEMBERED: usize = 2048;
 
 /// An event with its number on the bus.
@@ -22,33 +22,33 @@ pub struct NumberedEvent {
     pub json: String,
 }
 
-/// Where events are put; when it is dropped, readers come to an end.
+/// The sending side of the bus; when it is dropped, readers come to an end.
 #[derive(Debug)]
 pub(crate) struct EventBus {
     sender: broadcast::Sender<Arc<NumberedEvent>>,
     memory: Arc<Mutex<Memory>>,
 }
 
-/// Where readers come from.
+/// A handle from which readers of the bus are made.
 #[derive(Clone, Debug)]
 pub struct EventFeed {
     sender: broadcast::WeakSender<Arc<NumberedEvent>>,
     memory: Arc<Mutex<Memory>>,
 }
 
-/// A reader: first what it missed, then what happens.
+/// A reader: first the remembered events that it missed, then new ones.
 #[derive(Debug)]
 pub struct EventReader {
     missed: VecDeque<Arc<NumberedEvent>>,
     live: Option<broadcast::Receiver<Arc<NumberedEvent>>>,
 }
 
-/// What a reader gets.
+/// An item for a reader.
 #[derive(Debug, PartialEq, Eq)]
 pub enum Read {
     /// The next event.
     Event(Arc<NumberedEvent>),
-    /// It was too slow: so many events are gone.
+    /// The reader was too slow, and lost so many events.
     Lost(u64),
 }
 
@@ -59,17 +59,17 @@ struct Memory {
 }
 
 impl EventBus {
-    /// A bus on which nothing was told yet.
+    /// A bus without any event.
     pub(crate) fn new() -> Self {
         Self { sender: broadcast::Sender::new(QUEUE), memory: Arc::default() }
     }
 
-    /// Where readers of this bus come from.
+    /// A handle from which readers of this bus are made.
     pub(crate) fn feed(&self) -> EventFeed {
         EventFeed { sender: self.sender.downgrade(), memory: Arc::clone(&self.memory) }
     }
 
-    /// Tells all readers; remembers it for later ones if it is to be kept.
+    /// Sends an event to all readers, and remembers it for later ones if `is_kept`.
     pub(crate) fn tell(&self, json: String, is_kept: bool) {
         let mut memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         memory.last_number += 1;
@@ -80,14 +80,14 @@ impl EventBus {
             }
             memory.kept.push_back(Arc::clone(&event));
         }
-        // Under the lock: a reader that begins now gets it from the memory or from here, not twice. Without readers it
-        // goes nowhere.
+        // Under the lock: a new reader gets the event from the memory or from here, not twice. Without readers the send
+        // fails, which does not matter.
         let _ = self.sender.send(event);
     }
 }
 
 impl EventFeed {
-    /// A new reader. With `since`, it first gets what is remembered of the events after that number.
+    /// A new reader. With `since`, it first gets the remembered events after that number.
     pub fn read(&self, since: Option<u64>) -> EventReader {
         let memory = self.memory.lock().unwrap_or_else(PoisonError::into_inner);
         let is_missed = |event: &&Arc<NumberedEvent>| since.is_some_and(|since| event.number > since);

@@ -1,15 +1,15 @@
-//! The event file of a home: every start of its peer goes on with it, and a full one makes way for the next.
+//! The event file of a home: every start of its peer appends to it, and a full one is rotated.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// Bytes of the present file at most, but for its last line; the older one is as long.
+/// The most bytes of the present file, but for its last line; the older one is as long.
 pub(super) const MOST_BYTES: u64 = 4 << 20;
-/// No line is longer, but for one that names very many nodes.
+/// The longest line, except for one that names very many nodes.
 const LONG_LINE_BYTES: u64 = 64 << 10;
 
-/// Lines of a file that begins anew when it is full; what was in it is kept in the place of what was kept before.
+/// A file of lines that begins anew when it is full; the full one replaces the older one.
 pub(super) struct EventFile {
     path: PathBuf,
     older: PathBuf,
@@ -20,7 +20,8 @@ pub(super) struct EventFile {
 }
 
 impl EventFile {
-    /// Goes on with the file at `path`, or makes it. Half a line at its end, of a process that was killed, is cut off.
+    /// Opens the file at `path` for appending, or creates it. A partial line at its end, left by a killed process, is
+    /// cut off.
     ///
     /// # Errors
     /// It cannot be read or written.
@@ -34,7 +35,7 @@ impl EventFile {
         let (path, older) = (path.to_path_buf(), older.to_path_buf());
         let mut file = Self { path, older, file, bytes: end.unwrap_or(length), most_bytes };
         if end.is_none() {
-            // These are no lines of ours.
+            // The file does not contain lines of events.
             file.turn()?;
         }
         Ok(file)
@@ -50,7 +51,7 @@ impl EventFile {
             self.turn()?;
         }
         if let Err(error) = self.file.write_all(line.as_bytes()) {
-            // To shorten a file takes no room. If it fails as well, the next start cuts it off.
+            // Shortening a file takes no room. If it fails as well, the next start cuts the line off.
             let _ = self.file.set_len(self.bytes);
             return Err(error);
         }
@@ -58,7 +59,7 @@ impl EventFile {
         Ok(())
     }
 
-    /// Puts the file in the place of the older one, and begins a new one.
+    /// Moves the file to the place of the older one, and begins a new one.
     fn turn(&mut self) -> io::Result<()> {
         fs::rename(&self.path, &self.older)?;
         self.file = open(&self.path)?;
@@ -71,7 +72,7 @@ fn open(path: &Path) -> io::Result<File> {
     OpenOptions::new().read(true).append(true).create(true).open(path)
 }
 
-/// Where the last whole line ends; none where there is no line in what should hold several.
+/// The end of the last whole line; none where there is no line in bytes that should hold several.
 fn end_of_last_line(file: &mut File, length: u64) -> io::Result<Option<u64>> {
     let start = length.saturating_sub(LONG_LINE_BYTES);
     file.seek(SeekFrom::Start(start))?;

@@ -14,13 +14,13 @@ pub struct EventLine {
     pub schema: String,
     /// Milliseconds since the process started.
     pub at_ms: u64,
-    /// What happened.
+    /// The event.
     #[serde(flatten)]
     pub event: Event,
 }
 
 impl EventLine {
-    /// An event in its line.
+    /// A line for this event.
     pub fn now(at_ms: u64, event: Event) -> Self {
         Self { schema: SCHEMA.to_owned(), at_ms, event }
     }

@@ -1,4 +1,4 @@
-//! Where a peer's events go: a file in its home, whoever started it, the service manager, and readers.
+//! The event log: distributes a peer's events to a file in its home, the peer's host, the service manager, and readers.
 
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::time::{Instant, SystemTime};
@@ -13,15 +13,15 @@ use super::{Event, EventLine};
 use mingle_home::error::{Context, Error, ErrorKind, Result};
 use mingle_home::home::Home;
 
-/// So many events that neighbours bring about are kept and said, and then so many a second: some megabytes a day. Programs that
-/// follow along hear of all.
+/// The burst of events caused by neighbours that is kept and passed to the host, and their rate per second after that:
+/// some megabytes a day. Readers of the bus receive all of them.
 const BROUGHT_ABOUT_AT_ONCE: f64 = 1_000.0;
 const BROUGHT_ABOUT_PER_SECOND: f64 = 0.1;
 
-/// Is told of each event, and of its line of JSON.
+/// Receives each event, and its line of JSON.
 pub type EventSink = Box<dyn FnMut(&Event, &str) + Send>;
 
-/// Where a peer's events go: each is told to all of them before the next. Clones tell the same peer's events.
+/// The event log of a peer: each event goes to all receivers before the next. Clones are handles on the same log.
 #[derive(Clone)]
 pub struct EventLog(Arc<Mutex<Listeners>>);
 
@@ -35,7 +35,7 @@ struct Listeners {
 }
 
 impl EventLog {
-    /// Goes on with the event file of a home, in which a start is noted; `sink` is told of each event too.
+    /// Opens the event file of a home for appending, and notes the start there; `sink` also receives each event.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -56,17 +56,17 @@ impl EventLog {
         Ok(Self(Arc::new(Mutex::new(listeners))))
     }
 
-    /// Where readers of these events come from.
+    /// A handle from which readers of these events are made.
     pub fn feed(&self) -> EventFeed {
         self.listeners().bus.feed()
     }
 
-    /// Tells what happened.
+    /// Records an event.
     pub fn tell(&self, event: Event) {
         self.listeners().tell(event);
     }
 
-    /// Tells that the peer ends with an error.
+    /// Records that the peer ends with an error.
     pub fn tell_failure(&self, failure: &Error) {
         self.tell(Event::Failed {
             code: failure.kind().code(),
@@ -103,12 +103,13 @@ impl Listeners {
     }
 }
 
-/// Tells the lines of one process from those of the one before, whose times count from another beginning.
+/// Notes a start in the file. It separates the lines of one process from those of the one before, whose times have
+/// another origin.
 fn note_start(file: &mut EventFile) {
     let now = SystemTime::now().duration_since(SystemTime::UNIX_EPOCH).unwrap_or_default();
     let version = env!("CARGO_PKG_VERSION").to_owned();
     let line = EventLine::now(0, Event::Started { unix_s: now.as_secs(), version });
-    // As with all others: a full disk must not keep a peer from training.
+    // As for all other lines: a full disk must not keep a peer from training.
     if let Ok(text) = serde_json::to_string(&line)
         && let Err(error) = file.push(&text)
     {

@@ -1,11 +1,11 @@
-//! Events in words.
+//! Events as sentences.
 
 use mingle_privacy::PrivacySpending;
 
 use super::Event;
 use mingle_membership::PlanNumber;
 
-/// Who waits longer for neighbours is told what else may be the matter.
+/// Seconds of waiting for neighbours after which the sentence names other possible causes.
 const LONG_WAIT_S: u64 = 60;
 
 impl Event {
@@ -69,7 +69,7 @@ impl Event {
         }
     }
 
-    /// What happens where peers work over collectives.
+    /// The sentence of an event of solving or learning in rounds.
     fn of_solving(&self) -> String {
         match self {
             Self::Problem { description, way } => format!("problem    {description}\n           {way}"),
@@ -91,7 +91,7 @@ impl Event {
         }
     }
 
-    /// What this peer waits for before it begins.
+    /// The sentence of an event of waiting before the beginning.
     fn of_waiting(&self) -> String {
         match self {
             Self::WaitingForPlan { swarm } => {
@@ -108,7 +108,7 @@ impl Event {
         }
     }
 
-    /// How this peer comes into a swarm, by which plan, and how it leaves.
+    /// The sentence of an event of membership: joining, plans and leaving.
     fn of_membership(&self) -> String {
         match self {
             Self::Admitted { peer } => format!("let in     by {peer}: waiting for a plan that names this peer"),
@@ -150,7 +150,7 @@ impl Event {
         }
     }
 
-    /// How the rounds go, from the first to the last.
+    /// The sentence of an event of rounds, from the first to the last.
     fn of_rounds(&self) -> String {
         match self {
             Self::Round { round, .. } => format!("round      {round}"),
@@ -184,7 +184,7 @@ impl Event {
         }
     }
 
-    /// What happens to the program that trains for this peer.
+    /// The sentence of an event of the program that trains for this peer.
     fn of_trainer(&self) -> String {
         match self {
             Self::WaitingForTrainer { socket } => format!("waiting    for a trainer, at {socket}"),
@@ -201,7 +201,7 @@ impl Event {
     }
 }
 
-/// Where a peer can be asked, by whom.
+/// The addresses of the peer's interfaces, with their purpose.
 fn interface(socket: Option<&str>, page: Option<&str>, trainer: Option<&str>) -> String {
     let places = [
         socket.map(|path| format!("mingle status, watch, stop ({path})")),
@@ -227,7 +227,8 @@ fn are_up(neighbours: usize) -> String {
     if neighbours == 1 { "1 neighbour is up".to_owned() } else { format!("{neighbours} neighbours are up") }
 }
 
-/// Who is waited for, and after a while what else may be the matter: a peer whose neighbours have ended their runs would wait for ever.
+/// The nodes that are waited for. After a while also other causes: a peer whose neighbours have ended their runs would
+/// wait for ever.
 fn waiting(missing: &[usize], waited_s: u64) -> String {
     let nodes = list(missing);
     if waited_s < LONG_WAIT_S {
@@ -249,7 +250,7 @@ fn list(nodes: &[usize]) -> String {
     words.join(", ")
 }
 
-/// How much privacy is spent, and what follows where that is all.
+/// The privacy spent, and the consequence where it is exhausted.
 fn of_privacy(spending: &PrivacySpending) -> String {
     let PrivacySpending { settings, changes, epsilon, changes_left, is_spent } = spending;
     let (clip, noise, most, delta) = (settings.clip(), settings.noise(), settings.epsilon_max(), settings.delta());
@@ -276,7 +277,7 @@ fn in_milliseconds(seconds: f64) -> String {
     format!("{:.3} ms", 1e3 * seconds)
 }
 
-/// Whose models this peer begins with.
+/// The members whose models this peer begins with.
 fn borrowed(peers: &[String]) -> String {
     match peers {
         [peer] => format!("model      the one of {peer}, to begin with"),
@@ -290,7 +291,7 @@ mod tests {
     use super::*;
     use mingle_net::transport::NetworkCounts;
 
-    /// One of each that is told by a function for some kinds of events only.
+    /// Events of each kind that a sentence function handles for several kinds.
     const SORTED: [&str; 37] = [
         r#"{"event":"waiting_for_plan","swarm":"ward7"}"#,
         r#"{"event":"waiting_for_model","members":1}"#,

@@ -1,11 +1,11 @@
-//! Telling the service manager how this peer is, by the notify protocol of systemd: datagrams of `NAME=value` lines to the
-//! socket that `NOTIFY_SOCKET` names. Without that variable nothing is told. By hand, on a socket that does not block: a full queue of
-//! the service manager must not hold the event loop up.
+//! Notifications to the service manager, by the notify protocol of systemd: datagrams of `NAME=value` lines to the
+//! socket that `NOTIFY_SOCKET` names. Without that variable nothing is sent. The protocol is implemented here, on a
+//! non-blocking socket: a full queue of the service manager must not hold up the event loop.
 //!
-//! | when | what |
+//! | event | notification |
 //! | --- | --- |
 //! | all neighbours are up, or it trains without some of them | `READY=1` |
-//! | something a person would want to see at a glance | `STATUS=...` |
+//! | an event of interest at a glance | `STATUS=...` |
 //! | half of every watchdog period, while the event loop turns | `WATCHDOG=1` |
 //! | no more rounds | `STOPPING=1` |
 
@@ -15,7 +15,7 @@ use tokio::time::{Interval, MissedTickBehavior};
 
 use crate::events::Event;
 
-/// The way to the service manager, if one listens.
+/// The socket of the service manager, if there is one.
 #[derive(Debug, Default)]
 pub(crate) struct ServiceManager {
     #[cfg(target_os = "linux")]
@@ -23,7 +23,7 @@ pub(crate) struct ServiceManager {
 }
 
 impl ServiceManager {
-    /// The one that the environment names.
+    /// The service manager that the environment names.
     pub(crate) fn of_environment() -> Self {
         #[cfg(target_os = "linux")]
         let manager = Self { socket: std::env::var_os("NOTIFY_SOCKET").and_then(|name| connect(&name)) };
@@ -32,14 +32,15 @@ impl ServiceManager {
         manager
     }
 
-    /// Tells what an event means for a service.
+    /// Notifies the service manager of the state after an event, if that matters to it.
     pub(crate) fn tell(&self, event: &Event) {
         if let Some(state) = state_after(event) {
             self.send(&state);
         }
     }
 
-    /// Nobody has to listen: a service manager that does not is no reason to stop training.
+    /// Sends a notification and ignores errors: a service manager that does not receive it is no reason to stop
+    /// training.
     fn send(&self, state: &str) {
         #[cfg(target_os = "linux")]
         if let Some((socket, address)) = &self.socket {
@@ -50,7 +51,7 @@ impl ServiceManager {
     }
 }
 
-/// A socket, and the address of the service manager: a path, or a name of its own kind after `@`.
+/// A socket, and the address of the service manager: a path, or an abstract name after `@`.
 #[cfg(target_os = "linux")]
 fn connect(name: &std::ffi::OsStr) -> Option<(std::os::unix::net::UnixDatagram, std::os::unix::net::SocketAddr)> {
     use std::os::linux::net::SocketAddrExt;
@@ -66,7 +67,7 @@ fn connect(name: &std::ffi::OsStr) -> Option<(std::os::unix::net::UnixDatagram, 
     Some((socket, address))
 }
 
-/// What to tell after an event.
+/// The notification after an event, if any.
 fn state_after(event: &Event) -> Option<String> {
     match event {
         Event::Listening { .. } => Some("STATUS=listening, looking for the plan".to_owned()),
@@ -74,8 +75,8 @@ fn state_after(event: &Event) -> Option<String> {
         Event::Joined { neighbours, .. } => Some(format!("READY=1\nSTATUS=training with {neighbours} neighbours")),
         // A service that ends well without having been ready would count as failed.
         Event::Finished { round, .. } => Some(format!("READY=1\nSTATUS=this run ended before, after {round} rounds")),
-        // A peer that is started again while a neighbour is gone trains, and never hears that all are up. Being told twice
-        // that it is ready means nothing to a service manager.
+        // A peer that is restarted while a neighbour is gone trains without a `Joined` event. A second `READY=1` means
+        // nothing to a service manager.
         Event::Evaluated { round, metrics, .. } => Some(format!("READY=1\nSTATUS=round {round}, {metrics}")),
         Event::Suspended { node, .. } => Some(format!("STATUS=going on without node {node}")),
         Event::Stopping { round, .. } => Some(format!("STOPPING=1\nSTATUS=stopping after round {round}")),
@@ -84,7 +85,7 @@ fn state_after(event: &Event) -> Option<String> {
     }
 }
 
-/// Shows a service manager that the event loop turns, as often as it asked for.
+/// Reports to a service manager that the event loop runs, as often as it asked for.
 #[derive(Debug)]
 pub struct Watchdog {
     manager: ServiceManager,
@@ -92,7 +93,7 @@ pub struct Watchdog {
 }
 
 impl Watchdog {
-    /// The one that the environment asks for, if it does. Needs a runtime.
+    /// The watchdog that the environment asks for, if it does. Needs a runtime.
     pub fn of_environment() -> Self {
         let variable = |name| std::env::var(name).ok();
         let period = period(variable("WATCHDOG_USEC").as_deref(), variable("WATCHDOG_PID").as_deref());
@@ -104,7 +105,7 @@ impl Watchdog {
         Self { manager: ServiceManager::of_environment(), interval }
     }
 
-    /// Waits until it is time, and tells. Never returns if nobody asked.
+    /// Waits for the next time, and notifies. Never returns if no watchdog was asked for.
     pub async fn turn(&mut self) {
         match &mut self.interval {
             Some(interval) => {

@@ -1,4 +1,4 @@
-//! Where the newest snapshot of a peer is shown.
+//! The board that shows the newest snapshot of a peer.
 
 use std::sync::Arc;
 
@@ -6,10 +6,10 @@ use tokio::sync::watch;
 
 use super::{PlanFacts, Status};
 
-/// A look at the newest snapshot, and a way to wait for the next.
+/// A reader of the newest snapshot, which can also wait for the next.
 pub type StatusView = watch::Receiver<Arc<Status>>;
 
-/// Where the newest snapshot hangs. Whoever looks sees the newest; nobody can hold the peer up.
+/// Holds the newest snapshot. Readers see only the newest, and none can delay the peer.
 #[derive(Clone, Debug)]
 pub struct StatusBoard {
     sender: watch::Sender<Arc<Status>>,
@@ -17,7 +17,8 @@ pub struct StatusBoard {
 }
 
 impl StatusBoard {
-    /// Shows the plan that the peer follows, the node that it is there, and by which factor the plan brings models closer in a round.
+    /// Shows the plan that the peer follows, its node there, and the factor by which the plan reduces disagreement in a
+    /// round.
     pub fn show_plan(&self, plan: PlanFacts, node: usize, contraction: Option<f64>) {
         self.update(|status| {
             status.node = Some(node);
@@ -26,7 +27,7 @@ impl StatusBoard {
         });
     }
 
-    /// A board with a first snapshot; `started` is when the process began.
+    /// A board with a first snapshot; `started` is the start of the process.
     pub fn new(status: Status, started: std::time::Instant) -> Self {
         Self { sender: watch::Sender::new(Arc::new(status)), started }
     }
@@ -41,7 +42,7 @@ impl StatusBoard {
         });
     }
 
-    /// A look at the board.
+    /// A reader of the board.
     pub fn look(&self) -> StatusView {
         self.sender.subscribe()
     }

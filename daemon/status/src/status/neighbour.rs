@@ -12,14 +12,14 @@ pub struct Neighbour {
     pub node: usize,
     /// Its PeerId.
     pub peer: String,
-    /// Whether it can be relied on.
+    /// The state of the link with it.
     pub state: LinkState,
-    /// Why it is suspended.
+    /// The reason for which it is suspended.
     pub reason: Option<String>,
     /// The last round trip to it, while it is up; none before the first.
     #[serde(default)]
     pub round_trip_ms: Option<f64>,
-    /// Which life of it is known; 0 while it was never heard.
+    /// Its known incarnation; 0 before its first message.
     pub incarnation: u64,
     /// The link to it.
     pub outgoing: Option<Outgoing>,
@@ -29,11 +29,11 @@ pub struct Neighbour {
     pub steps_behind: u64,
     /// Bytes written to its streams since this process follows the plan.
     pub sent_bytes: u64,
-    /// Bytes read from them.
+    /// Bytes read from its streams since this process follows the plan.
     pub received_bytes: u64,
 }
 
-/// Whether a neighbour can be relied on.
+/// The state of the link with a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum LinkState {
@@ -41,7 +41,7 @@ pub enum LinkState {
     Up,
     /// It is not connected, or has not greeted yet.
     Down,
-    /// It is neither waited for nor sent to until it is heard again.
+    /// It is neither waited for nor sent to until it sends again.
     Suspended,
     /// It has left for good.
     Left,
@@ -52,9 +52,9 @@ pub enum LinkState {
 pub struct Outgoing {
     /// Parcels written to its streams, in the time that its bytes are counted over.
     pub parcels: u64,
-    /// Of them, those that it has not acknowledged.
+    /// Parcels on its streams that it has not acknowledged.
     pub unacknowledged_parcels: usize,
-    /// Their weight, in units of 2^-40.
+    /// The weight of unacknowledged parcels, in units of 2^-40.
     pub unacknowledged_units: u64,
 }
 
@@ -63,9 +63,9 @@ pub struct Outgoing {
 pub struct Incoming {
     /// Parcels read from its streams, in the time that its bytes are counted over.
     pub parcels: u64,
-    /// Of them, those that wait for their step.
+    /// Parcels read from its streams that wait for their step.
     pub queued_parcels: usize,
-    /// What was clipped of its models since this process follows the plan; none where they are taken as they are.
+    /// The clipping of its models since this process follows the plan; none where they are taken as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clipped: Option<Clipped>,
 }
@@ -92,7 +92,7 @@ impl fmt::Display for LinkState {
 }
 
 impl Neighbour {
-    /// Which links the plan has between the two, seen from this peer.
+    /// The directions of the links between the two in the plan, seen from this peer.
     pub fn directions(&self) -> &'static str {
         match (&self.outgoing, &self.incoming) {
             (Some(_), Some(_)) => "out,in",

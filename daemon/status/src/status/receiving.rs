@@ -1,25 +1,25 @@
-//! What a peer has clipped of the models that others sent.
+//! The clipping of models received from other peers.
 
 use std::collections::BTreeMap;
 
 use mingle_protocol::{Clipped, Node, Robust};
 use serde::{Deserialize, Serialize};
 
-/// What a peer does with models that are far from its own, and what that came to since its process follows the plan.
+/// The treatment of models that are far from a peer's own, and its effect since the process follows the plan.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct RobustReceiving {
-    /// Which rule.
+    /// The rule.
     pub rule: Robust,
-    /// The L2 distance from its own model within which another one is taken as it is, once that is known.
+    /// The L2 distance from its own model within which another one is not clipped, once that is known.
     pub radius: Option<f64>,
     /// Parcels that were clipped.
     pub clipped_parcels: u64,
-    /// The same by the node that sent them, with the sum of their weights times the norms of what was left out.
+    /// Clipped parcels by the node that sent them, with the sum of their weights times the norms of the part cut off.
     pub clipped: BTreeMap<u32, Clipped>,
 }
 
 impl RobustReceiving {
-    /// That of a node; `None` where it takes models as they are.
+    /// The clipping at a node; `None` where it takes models as they are.
     pub fn of(node: &Node) -> Option<Self> {
         let rule = node.config().robust;
         let of_link = |view: mingle_protocol::NeighbourView| Some((view.id.0, view.incoming?.clipped));
