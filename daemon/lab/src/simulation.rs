@@ -121,7 +121,7 @@ pub struct Tally {
     pub link_bytes: u64,
     /// Parcels sent.
     pub parcels: u64,
-    /// The parcels among them that were lost.
+    /// Parcels that were lost.
     pub lost_parcels: u64,
     /// The sum of all nodes' weights: the number of nodes, less the weight under way or lost.
     pub weight: f64,

@@ -73,7 +73,7 @@ pub struct Solved {
     pub residuals: Vec<f64>,
     /// Messages sent.
     pub messages: u64,
-    /// The messages among them that were lost.
+    /// Messages that were lost.
     pub lost: u64,
     /// The bytes of all messages.
     pub bytes: u64,
