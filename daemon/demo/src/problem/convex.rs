@@ -23,8 +23,7 @@ use crate::options::{PeerProgram, ProblemOptions, check_peers};
 use crate::output::Output;
 use crate::plan::bind_to_new_homes;
 
-/// The tolerance of the optimality conditions in one place, and the most steps: fewer do where rounding allows no
-/// better.
+/// The tolerance of the optimality conditions in one place, and the most steps: rounding may not allow to reach it.
 const ALONE: (f64, usize) = (1e-14, 100_000);
 /// The largest difference between the swarm and one place: what the tolerance of the problem allows.
 const MOST_DIFFERENCE: f64 = 1e-7;
