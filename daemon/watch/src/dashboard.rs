@@ -1,7 +1,8 @@
 //! A dashboard of a running peer in the terminal.
 //!
 //! It is a client like any other: it works from another terminal, over ssh and beside a supervisor, and ending it does
-//! nothing to the peer. A peer that ends leaves its last picture; one that is started again is followed again.
+//! not affect the peer. When the peer ends, its last picture stays; when it is restarted, the dashboard follows it
+//! again.
 
 use std::time::Duration;
 
@@ -16,26 +17,27 @@ use tokio::time::MissedTickBehavior;
 use crate::screen;
 use crate::view::View;
 
-/// Between two looks for a peer that has ended.
+/// The interval between attempts to reconnect to a peer that has ended.
 const RETRY: Duration = Duration::from_millis(500);
-/// Between two pictures. A peer may send hundreds of events a second, and a picture for each would fall behind them.
+/// The interval between two pictures. A peer may send hundreds of events a second; a picture for each would fall
+/// behind.
 const FRAME: Duration = Duration::from_millis(100);
-/// The keyboard is read in spans of this length, so that its thread ends soon after the dashboard.
+/// The longest wait for a key, so that the keyboard's thread ends soon after the dashboard.
 const KEY_POLL: Duration = Duration::from_millis(200);
 
 /// Follows the peer in this home on the terminal of this process, until the user quits.
 ///
 /// # Errors
-/// No peer runs there, which is said before the terminal is touched; or standard output is no terminal to draw on.
+/// No peer runs there, which is reported before the terminal is taken; or standard output is not a terminal.
 pub async fn show(home: &Home) -> Result {
     let client = Client::new(home);
-    // A peer that is not there is said on the plain terminal.
+    // A missing peer is reported on the plain terminal.
     let feed = Feed::open(&client).await?;
     let mut screen = Screen::open()?;
     follow(&client, feed, &mut screen).await
 }
 
-/// The terminal while the dashboard has it. Dropping it gives it back; a panic gives it back before it speaks.
+/// The terminal in the dashboard's mode. Dropping it restores the terminal; a panic restores it before its message.
 struct Screen(DefaultTerminal);
 
 impl Screen {
@@ -55,13 +57,13 @@ impl Drop for Screen {
     }
 }
 
-/// What a peer sends.
+/// The streams of a peer.
 struct Feed {
     snapshots: Lines,
     events: Lines,
 }
 
-/// One thing that it sent.
+/// One item of these streams.
 enum Update {
     Snapshot(String),
     Event(String),
@@ -75,7 +77,7 @@ impl Feed {
     }
 
     async fn next(&mut self) -> Update {
-        // A stream that has ended is passed over: what the other still has is read first.
+        // A stream that has ended is skipped: the other is read to its end first.
         tokio::select! {
             Some(text) = self.events.next() => Update::Event(text),
             Some(text) = self.snapshots.next() => Update::Snapshot(text),
@@ -84,7 +86,7 @@ impl Feed {
     }
 }
 
-/// What the user did.
+/// An action of the user.
 enum Key {
     Quit,
     Redraw,
@@ -130,7 +132,7 @@ enum Next {
     Back(Feed),
 }
 
-/// The next thing that the peer sends; without a peer, the peer that comes back.
+/// The next update of the peer; without a peer, the feed of the restarted one.
 async fn next(feed: &mut Option<Feed>, client: &Client) -> Next {
     if let Some(feed) = feed {
         return Next::Update(feed.next().await);
@@ -143,7 +145,7 @@ async fn next(feed: &mut Option<Feed>, client: &Client) -> Next {
     }
 }
 
-/// Reads the keyboard on a thread of its own; it ends when nobody listens, or the terminal is gone.
+/// Reads the keyboard on a thread of its own; it ends when the receiver is closed, or the terminal is gone.
 fn keys() -> mpsc::Receiver<Key> {
     let (sender, receiver) = mpsc::channel(8);
     std::thread::spawn(move || {

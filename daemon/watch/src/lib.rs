@@ -1,12 +1,13 @@
-//! A running peer on a terminal, and its numbers for TensorBoard.
+//! A dashboard of a running peer on a terminal, and its numbers for TensorBoard.
 //!
-//! | module | what is in it |
+//! | module | contents |
 //! | --- | --- |
-//! | [`dashboard`] | following a peer on the whole terminal, with curves and events, until the user quits |
+//! | [`dashboard`] | a peer on the whole terminal, with curves and events, until the user quits |
 //! | [`status_lines`] | one snapshot of a peer, and its neighbours, in lines of text |
-//! | [`tensorboard`] | what a peer measures, as an event file |
+//! | [`tensorboard`] | a peer's metrics, as an event file |
 //!
-//! The first two see the peer through its local interface alone, from another process, and ending them does nothing to it.
+//! The first two observe the peer only through its local interface, from another process; ending them does not affect
+//! it.
 
 pub mod dashboard;
 mod screen;

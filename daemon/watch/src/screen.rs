@@ -1,4 +1,4 @@
-//! How the dashboard looks: a header, two charts, the neighbours, the last events.
+//! The layout of the dashboard: a header, two charts, the neighbours, the last events.
 
 use mingle_peer::status::{LinkState, Status};
 use mingle_peer::training::Direction;
@@ -12,16 +12,16 @@ use ratatui::widgets::{Axis, Block, Chart, Dataset, GraphType, LegendPosition, P
 use crate::status_lines::{summary, table};
 use crate::view::{Curve, View};
 
-/// Lines of neighbours before the charts get the rest.
+/// The most lines of neighbours; the charts get the rest.
 const MOST_NEIGHBOURS: u16 = 12;
-/// The lines that charts and events have at least, with their frames.
+/// The fewest lines of charts and of events, with their frames.
 const LEAST_CHART: u16 = 6;
 const LEAST_EVENTS: u16 = 4;
 const MOST_EVENTS: u16 = 8;
-/// What a frame takes of a width or a height.
+/// The width or height that a frame takes.
 const FRAME: u16 = 2;
 
-/// Draws everything.
+/// Draws the whole dashboard.
 pub(super) fn draw(frame: &mut Frame<'_>, view: &View) {
     let summary = summary_lines(view, frame.area().width);
     let header_height = u16::try_from(summary.len()).unwrap_or(u16::MAX).saturating_add(FRAME);
@@ -55,7 +55,7 @@ fn draw_header(frame: &mut Frame<'_>, area: Rect, view: &View, lines: Vec<String
     frame.render_widget(Paragraph::new(lines).block(block), area);
 }
 
-/// The summary, broken between its parts where a line is wider than the terminal.
+/// The summary, with lines broken between their parts where they are wider than the terminal.
 fn summary_lines(view: &View, width: u16) -> Vec<String> {
     let Some(status) = &view.status else { return vec!["waiting for the first snapshot".to_owned()] };
     let room = usize::from(width.saturating_sub(FRAME));
@@ -80,13 +80,13 @@ fn draw_learning(frame: &mut Frame<'_>, area: Rect, view: &View) {
     let colours = [Color::Green, Color::Yellow, Color::Magenta, Color::Blue];
     let datasets = scaled.iter().zip(colours).map(|((name, values), colour)| curve(name.clone(), colour, values));
     let y = Axis::default().bounds([0.0, 1.0]).labels(["0", "0.5", "1"]);
-    // Between accuracy and loss, which end at the top and at the bottom.
+    // Between accuracy and loss, whose curves end at the top and at the bottom.
     let legend = LegendPosition::Right;
     let first = scaled.first().map(|(_, values)| values.clone()).unwrap_or_default();
     draw_chart(frame, area, " the model on held-out samples ", datasets.collect(), (&first, y, legend));
 }
 
-/// A curve between 0 and 1 and its name, with an arrow to where it is better, such as `loss ↓ / 2.30`.
+/// A curve scaled to at most 1 and its name, with an arrow in the better direction, such as `loss ↓ / 2.30`.
 fn to_one(name: &str, values: &Curve) -> (String, Curve) {
     let better = match Direction::of(name) {
         Some(Direction::Max) => " ↑",
@@ -111,7 +111,7 @@ fn draw_disagreement(frame: &mut Frame<'_>, area: Rect, view: &View) {
         curve("mixing alone, by the plan".to_owned(), Color::DarkGray, &forecast),
         curve("measured".to_owned(), Color::Cyan, &view.disagreement),
     ];
-    // Adding zero takes the sign from a zero.
+    // Adding zero removes the sign of a negative zero.
     let y = Axis::default().bounds([low, high]).labels([low, high].map(|power| format!("1e{:.0}", power + 0.0)));
     let legend = LegendPosition::TopRight;
     draw_chart(frame, area, " disagreement with neighbours ", datasets, (&view.disagreement, y, legend));
@@ -145,7 +145,7 @@ fn draw_chart(
     frame.render_widget(chart, area);
 }
 
-/// A falling line of two points, cut where it leaves the picture.
+/// A falling line of two points, clipped at the lower edge of the picture.
 fn clipped(line: &Curve, low: f64) -> Curve {
     match line[..] {
         [first, last] if last.1 < low && first.1 > low => {
@@ -175,7 +175,7 @@ fn draw_neighbours(frame: &mut Frame<'_>, area: Rect, status: Option<&Status>) {
     frame.render_widget(Paragraph::new(heading.into_iter().chain(rows).collect::<Vec<_>>()).block(block), area);
 }
 
-/// Says how many there are where not all can be seen.
+/// The title of the neighbours, with their number where not all can be shown.
 fn neighbours_title(neighbours: usize, height: u16) -> String {
     let shown = usize::from(height.saturating_sub(FRAME + 1));
     if neighbours <= shown {

@@ -4,7 +4,7 @@ use mingle_peer::status::{Neighbour, RobustReceiving, State, Status, TrainerStat
 use mingle_peer::training::PrivacySpending;
 use mingle_peer::units;
 
-/// A few lines about the peer.
+/// A summary of the peer in a few lines.
 pub fn summary(status: &Status) -> Vec<String> {
     let is_solving = status.state == State::Solving || status.residual.is_some();
     let unit = if is_solving && status.evaluation.is_none() { "iteration" } else { "round" };
@@ -52,7 +52,7 @@ pub fn summary(status: &Status) -> Vec<String> {
     lines
 }
 
-/// Which program trains for the peer.
+/// The attached trainer, or a note that there is none.
 fn trainer(TrainerStatus { attached }: &TrainerStatus) -> String {
     match attached {
         Some(trainer) => format!("trained by {trainer}"),
@@ -60,7 +60,7 @@ fn trainer(TrainerStatus { attached }: &TrainerStatus) -> String {
     }
 }
 
-/// What a peer without a plan waits for.
+/// The pending peers that wait with a peer without a plan.
 fn waiting_for_plan(invited: usize) -> String {
     match invited {
         0 => "nobody with an invitation is here yet: the operator lets others in with `mingle invite`".to_owned(),
@@ -69,7 +69,7 @@ fn waiting_for_plan(invited: usize) -> String {
     }
 }
 
-/// How well it learns.
+/// The last evaluation and the training loss.
 fn learning(status: &Status) -> String {
     let measured = status.evaluation.as_ref().filter(|last| !last.metrics.is_empty());
     let evaluation = measured.map_or_else(
@@ -79,7 +79,7 @@ fn learning(status: &Status) -> String {
     format!("{evaluation}  train loss {}", number(status.train_loss, 3))
 }
 
-/// The local steps of a round, and what they and the exchange take.
+/// The local steps of a round, and the times of a step and of the exchange.
 fn round_costs(status: &Status) -> Option<String> {
     let local_steps = status.plan.as_ref().map(|plan| plan.local_steps).filter(|steps| *steps > 0)?;
     let in_milliseconds = |seconds: Option<f64>| number(seconds.map(|seconds| 1e3 * seconds), 3);
@@ -87,7 +87,7 @@ fn round_costs(status: &Status) -> Option<String> {
     Some(format!("{local_steps} local steps a round  ms: {step} a step, {exchange} an exchange"))
 }
 
-/// How much privacy is spent.
+/// The privacy spent.
 fn privacy(spending: &PrivacySpending) -> String {
     let PrivacySpending { settings, changes, epsilon, changes_left, is_spent } = spending;
     let (most, delta) = (settings.epsilon_max(), settings.delta());
@@ -95,7 +95,7 @@ fn privacy(spending: &PrivacySpending) -> String {
     format!("privacy: epsilon {epsilon:.3} of {most} at delta {delta:e}  {changes} changes  {left}")
 }
 
-/// What was clipped of which neighbours' models.
+/// The clipped parcels of each neighbour.
 fn receiving(robust: &RobustReceiving, neighbours: &[Neighbour]) -> String {
     let share = |neighbour: &Neighbour| {
         let link = neighbour.incoming?;
@@ -108,7 +108,7 @@ fn receiving(robust: &RobustReceiving, neighbours: &[Neighbour]) -> String {
     format!("robust {}: radius {radius}  clipped: {whose}", robust.rule)
 }
 
-/// How well the peers agree.
+/// The disagreement, its contraction, and the push-sum weight.
 fn mixing(status: &Status) -> String {
     let disagreement = status.disagreement.map_or_else(|| "-".to_owned(), |value| format!("{value:.1e}"));
     let contraction = status.contraction;
@@ -141,7 +141,7 @@ fn ledger(status: &Status) -> String {
     line
 }
 
-/// The neighbours, one a line below a heading.
+/// A table of the neighbours: a heading, and a line for each.
 pub fn table(neighbours: &[Neighbour]) -> Vec<String> {
     let mut lines = vec![format!(
         "{:<5} {:<10} {:<7} {:>8} {:>7} {:>15} {:>17} {:>9}  {}",
@@ -172,7 +172,7 @@ pub fn table(neighbours: &[Neighbour]) -> Vec<String> {
     lines
 }
 
-/// A number, if it is known.
+/// A number, or `-` if it is not known.
 fn number(value: Option<f64>, decimals: usize) -> String {
     value.map_or_else(|| "-".to_owned(), |value| format!("{value:.decimals$}"))
 }

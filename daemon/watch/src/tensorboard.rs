@@ -1,4 +1,4 @@
-//! What a peer measures as an event file of TensorBoard: scalars by round.
+//! A peer's metrics as an event file of TensorBoard: scalars by round.
 //!
 //! The file is a sequence of records, each `length: u64, crc(length): u32, data, crc(data): u32`, little-endian, with masked CRC-32C; the
 //! data are protocol buffers, `tensorflow.Event`:
@@ -20,17 +20,18 @@ use mingle_peer::{ErrorKind, Result, units};
 
 /// The version of the format, in the first record.
 const FILE_VERSION: &str = "brain.Event:2";
-/// What is added to a rotated checksum, so that one of data with checksums in it is sound.
+/// Added to a rotated checksum, so that the checksum of data that contain checksums is still useful.
 const CRC_MASK: u32 = 0xa282_ead8;
 
 /// An event file that is written while a peer runs.
 pub struct EventFile(File);
 
 impl EventFile {
-    /// A new file in `folder`, which is made if it is not there. TensorBoard shows each folder as a run, and all files in it as one.
+    /// Creates a file in `folder`, and the folder if it is missing. TensorBoard shows each folder as a run, and all
+    /// files in it as one.
     ///
     /// # Errors
-    /// It cannot be made.
+    /// They cannot be created.
     pub fn create(folder: &Path) -> Result<Self> {
         let doing = || format!("cannot write an event file in {}", folder.display());
         std::fs::create_dir_all(folder).context(ErrorKind::BadInput, doing())?;
@@ -44,7 +45,7 @@ impl EventFile {
         Ok(events)
     }
 
-    /// Writes down what an event says in numbers; most say nothing.
+    /// Writes the numbers of an event; most events have none.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -68,7 +69,7 @@ impl EventFile {
         self.write(&event)
     }
 
-    /// One call for each record, so that whoever reads meanwhile sees whole ones.
+    /// Writes a record in one call, so that concurrent readers see whole records.
     fn write(&mut self, data: &[u8]) -> std::io::Result<()> {
         let length = (data.len() as u64).to_le_bytes();
         let record = [&length[..], &checksum(&length), data, &checksum(data)].concat();
@@ -109,11 +110,11 @@ fn wall_time() -> Vec<u8> {
 }
 
 fn since_epoch() -> std::time::Duration {
-    // A clock before 1970 is no time at all.
+    // A clock before 1970 counts as 1970.
     SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default()
 }
 
-/// A field of bytes, a string or a message.
+/// Appends a field of bytes, a string or a message.
 fn put_bytes(message: &mut Vec<u8>, field: u8, bytes: &[u8]) {
     message.push(field << 3 | 2);
     put_varint(message, bytes.len() as u64);
@@ -133,7 +134,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// The data of all records, whose checksums are right.
+    /// The data of all records; checks their checksums.
     fn records(mut bytes: &[u8]) -> Vec<Vec<u8>> {
         let mut records = Vec::new();
         while let Some((length, rest)) = bytes.split_first_chunk::<8>() {

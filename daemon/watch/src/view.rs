@@ -1,4 +1,4 @@
-//! What the dashboard knows: the newest snapshot, the curves so far, the last events.
+//! The state of the dashboard: the newest snapshot, the curves so far, the last events.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -6,38 +6,38 @@ use mingle_net::printable::one_line;
 use mingle_peer::events::{Event, EventLine};
 use mingle_peer::status::Status;
 
-/// Events that are shown at most.
+/// The most events that are kept.
 const LAST_EVENTS: usize = 200;
-/// Points of a curve. When there are more, every second one goes.
+/// The most points of a curve. When it has so many, every second one is removed.
 const MOST_POINTS: usize = 2000;
 
-/// A curve: what was measured after which round.
+/// A curve: rounds and the values measured after them.
 pub(super) type Curve = Vec<(f64, f64)>;
 
-/// Everything that is drawn.
+/// The state that is drawn.
 #[derive(Debug, Default)]
 pub(super) struct View {
     /// The newest snapshot.
     pub(super) status: Option<Status>,
-    /// What was measured of the model on held-out samples, by name.
+    /// The metrics of the model on held-out samples, by name.
     pub(super) metrics: BTreeMap<String, Curve>,
     /// Decimal logarithm of the disagreement by round.
     pub(super) disagreement: Curve,
     /// The last events, newest last.
     pub(super) events: VecDeque<String>,
-    /// The peer has ended.
+    /// Set when the peer has ended.
     pub(super) has_ended: bool,
 }
 
 impl View {
-    /// Takes in a snapshot; what is none is left out.
+    /// Takes a snapshot; other text is ignored.
     pub(super) fn on_snapshot(&mut self, text: &str) {
         if let Ok(status) = serde_json::from_str(text) {
             self.status = Some(status);
         }
     }
 
-    /// Takes in an event; what is none is left out.
+    /// Takes an event; other text is ignored.
     pub(super) fn on_event(&mut self, text: &str) {
         let Ok(EventLine { event, .. }) = serde_json::from_str(text) else { return };
         if let Event::Evaluated { round, ref metrics, disagreement, .. } = event {
@@ -48,7 +48,7 @@ impl View {
                 push(&mut self.disagreement, round, disagreement.log10());
             }
         }
-        // The curves show what was measured; among such lines the others would be lost from sight.
+        // The curves show evaluations; as lines they would crowd out the other events.
         if event.is_for_people() && !matches!(event, Event::Evaluated { .. }) {
             if self.events.len() == LAST_EVENTS {
                 self.events.pop_front();
@@ -57,7 +57,7 @@ impl View {
         }
     }
 
-    /// Where the plan's mixing alone would take the disagreement, from its first measurement on: two points.
+    /// The disagreement under the plan's mixing alone, from the first measurement on: two points, or none.
     pub(super) fn forecast(&self) -> Curve {
         let factor = self.status.as_ref().and_then(|status| status.contraction.forecast);
         match (factor.filter(|factor| *factor > 0.0), self.disagreement.first(), self.disagreement.last()) {
