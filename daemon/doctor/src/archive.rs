@@ -4,7 +4,7 @@ use std::io;
 
 use tar::{Builder, Header};
 
-/// Equal files make equal archives: owner and time are not in it.
+/// A tar archive under construction. Equal files make equal archives: owner and time are left out.
 pub struct Archive {
     folder: &'static str,
     builder: Builder<Vec<u8>>,
@@ -40,7 +40,7 @@ impl Archive {
         Ok(())
     }
 
-    /// The archive with its end, and what is in it.
+    /// The bytes of the finished archive, and its entries.
     ///
     /// # Errors
     /// None that a buffer in memory has.

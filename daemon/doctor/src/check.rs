@@ -1,24 +1,24 @@
-//! One thing that was looked at.
+//! The result of one check.
 
 use std::fmt;
 
-/// What was found, and what to do.
+/// A finding and, where something is wrong, the advice.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Check {
-    /// What was looked at, in one word.
+    /// The subject, in one word.
     pub subject: &'static str,
-    /// How it is.
+    /// The verdict.
     pub verdict: Verdict,
-    /// What was found; may have several lines.
+    /// The finding; may have several lines.
     pub finding: String,
-    /// None where nothing has to be done.
+    /// The advice; none where nothing has to be done.
     pub advice: Option<String>,
 }
 
-/// How it is.
+/// The verdict of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Verdict {
-    /// As it should be.
+    /// All is well.
     Ok,
     /// A peer runs, though not as well as it could.
     Warn,
@@ -37,22 +37,22 @@ impl Verdict {
 }
 
 impl Check {
-    /// A thing that is as it should be.
+    /// A check without fault.
     pub fn ok(subject: &'static str, finding: impl Into<String>) -> Self {
         Self { subject, verdict: Verdict::Ok, finding: finding.into(), advice: None }
     }
 
-    /// A thing that could be better, and how.
+    /// A check that found room for improvement, with the advice.
     pub fn warn(subject: &'static str, finding: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { subject, verdict: Verdict::Warn, finding: finding.into(), advice: Some(advice.into()) }
     }
 
-    /// A thing that keeps a peer from running, and what to do.
+    /// A check that found what keeps a peer from running, with the advice.
     pub fn fail(subject: &'static str, finding: impl Into<String>, advice: impl Into<String>) -> Self {
         Self { subject, verdict: Verdict::Fail, finding: finding.into(), advice: Some(advice.into()) }
     }
 
-    /// As an object with `subject`, `verdict`, `finding` and `advice`.
+    /// The check as an object with `subject`, `verdict`, `finding` and `advice`.
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::json!({
             "subject": self.subject,
@@ -65,7 +65,7 @@ impl Check {
 
 impl fmt::Display for Check {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        // What has several lines goes on below itself.
+        // Further lines are indented below the first.
         let finding = self.finding.replace('\n', "\n                ");
         write!(f, "{:<4}  {:<9} {finding}", self.verdict.name(), self.subject)?;
         match &self.advice {

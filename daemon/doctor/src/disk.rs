@@ -1,4 +1,4 @@
-//! The disk under the home: whether the records fit, and how long it takes until a record is really on it.
+//! The disk under the home: room for the records, and the time until a record is durable.
 
 use std::fs::File;
 use std::io::{self, Seek, SeekFrom, Write};
@@ -12,17 +12,17 @@ use mingle_protocol::record::SlotMap;
 use crate::check::Check;
 use crate::machine::mebibytes;
 
-/// Writes that are timed.
+/// The number of timed writes.
 const WRITES: usize = 16;
-/// The least that a record has of its own.
+/// A page: the least that a record has of its own.
 const PAGE: [u8; 4096] = [0x5a; 4096];
-/// A round waits for a write or two: at this latency that shows.
+/// The latency of a write from which it slows rounds: a round waits for one or two.
 const SLOW: Duration = Duration::from_millis(50);
-/// Neighbours in each direction where no plan says how many.
+/// The neighbours in each direction where no plan gives their number.
 const NEIGHBOURS: usize = 8;
 
-/// Whether there is room for the records of a model with `parameters` numbers, and how fast writes are. Writes and syncs a
-/// file without a name.
+/// Checks the room for the records of a model with `parameters` numbers, and the speed of writes. Writes and syncs an
+/// unnamed file.
 pub fn examine(home: &Home, parameters: usize) -> Vec<Check> {
     let place = existing(home.root());
     let mut checks: Vec<Check> = room(home, &place, parameters).into_iter().collect();
@@ -37,7 +37,7 @@ pub fn examine(home: &Home, parameters: usize) -> Vec<Check> {
     checks
 }
 
-/// The folder, or the nearest above it that exists.
+/// The folder, or its nearest ancestor that exists.
 fn existing(folder: &Path) -> PathBuf {
     let found = folder.ancestors().find(|folder| folder.is_dir());
     found.filter(|found| !found.as_os_str().is_empty()).unwrap_or(Path::new(".")).to_path_buf()
@@ -61,7 +61,7 @@ fn room(home: &Home, place: &Path, parameters: usize) -> Option<Check> {
     })
 }
 
-/// How many peers this one hears and sends to, if it has a plan.
+/// The numbers of this peer's in-neighbours and out-neighbours, if it has a plan.
 fn neighbours(home: &Home) -> Option<(usize, usize)> {
     let plan = plan::read(&home.plan()).ok()?;
     let node = plan::node_of(&plan, &Identity::load(&home.identity()).ok()?.peer_id())?;
@@ -84,11 +84,11 @@ fn latency(place: &Path, times: &[Duration]) -> Check {
     Check::warn("disk", finding, "each round waits for it: a faster disk with --home DIR, or --durability off")
 }
 
-/// Writes and syncs a file without a name, again and again; the times ascend.
+/// Writes and syncs an unnamed file repeatedly; returns the times in ascending order.
 fn time_syncs(place: &Path) -> io::Result<Vec<Duration>> {
     let mut file: File = tempfile::tempfile_in(place)?;
     let mut times = Vec::with_capacity(WRITES);
-    // As a slot of records: made and synced once, then written over.
+    // As a slot of records: made and synced once, then overwritten.
     file.write_all(&PAGE)?;
     file.sync_all()?;
     for _ in 0..WRITES {

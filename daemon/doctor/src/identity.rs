@@ -4,7 +4,7 @@ use mingle_peer::{Home, Identity};
 
 use crate::check::Check;
 
-/// The key is there, and nobody else can read it.
+/// Checks that the key exists, and that only its owner can read it.
 pub fn examine(home: &Home) -> Check {
     let path = home.identity();
     if !path.exists() {

@@ -1,42 +1,42 @@
-//! Which of this machine's addresses other machines could use, and through which interface.
+//! The addresses of this machine that other machines could use, and their interfaces.
 //!
-//! A peer listens on all of them. That it would be found at the address of a container bridge, which every machine has
-//! and none can reach from outside, is the most common complaint about programs that choose by themselves.
+//! A peer listens on all of them. An address of a container bridge exists on every machine and cannot be reached from
+//! outside; to announce it is the most common complaint about programs that choose addresses by themselves.
 
 use std::net::{IpAddr, Ipv4Addr, Ipv6Addr};
 
-/// Names of interfaces that lead to containers and virtual machines of this host only, by their beginning.
+/// Prefixes of the names of interfaces that lead only to containers and virtual machines of this host.
 const LOCAL_BRIDGES: [&str; 12] =
     ["docker", "br-", "veth", "virbr", "cni", "podman", "lxcbr", "lxdbr", "flannel", "cali", "vmnet", "vboxnet"];
 
-/// Which interface has which addresses.
+/// The networks (IPv4) and the addresses (IPv6) of the interfaces.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub(crate) struct Interfaces {
     networks: Vec<(Ipv4Addr, Ipv4Addr, String)>,
     addresses: Vec<(Ipv6Addr, String)>,
 }
 
-/// Whether others could use an address.
+/// The reach of an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Reach {
-    /// From other machines.
+    /// It can be used by other machines.
     Outside,
-    /// Within this machine.
+    /// It can be used within this machine.
     Loopback,
-    /// Within this machine's containers.
+    /// It can be used by this machine's containers, on this bridge.
     Bridge(String),
-    /// Within one cable, and only with the interface's name.
+    /// It can be used on one link, and only with the interface's name.
     LinkLocal,
 }
 
 impl Interfaces {
-    /// What Linux says; nothing elsewhere.
+    /// The interfaces that Linux lists; none on other systems.
     pub(crate) fn of_this_machine() -> Self {
         let read = |path| std::fs::read_to_string(path).unwrap_or_default();
         Self { networks: parse_routes(&read("/proc/net/route")), addresses: parse_inet6(&read("/proc/net/if_inet6")) }
     }
 
-    /// The interface that has this address, where it is known.
+    /// The interface of this address, where it is known.
     pub(crate) fn name_of(&self, address: IpAddr) -> Option<&str> {
         match address {
             IpAddr::V4(address) => self.networks.iter().find_map(|(network, mask, name)| {
@@ -49,7 +49,7 @@ impl Interfaces {
         }
     }
 
-    /// Whether others could use this address.
+    /// The reach of this address.
     pub(crate) fn reach(&self, address: IpAddr) -> Reach {
         let is_link_local = match address {
             IpAddr::V4(address) => address.is_link_local(),
@@ -92,7 +92,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// As the system of a little-endian machine writes it.
+    /// The tables as a little-endian machine writes them.
     const ROUTES: &str = "\
 Iface\tDestination\tGateway \tFlags\tRefCnt\tUse\tMetric\tMask\t\tMTU\tWindow\tIRTT
 eth0\t00000000\t0101000A\t0003\t0\t0\t0\t00000000\t0\t0\t0

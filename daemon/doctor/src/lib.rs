@@ -1,16 +1,16 @@
-//! Whether a peer could run on this machine, and what to do where it could not.
+//! Checks of a machine: can a peer run here, and what to do if not.
 //!
-//! Everything is tried, not guessed: ports are bound, the disk is written to and synced. Nothing outside this machine is
-//! asked. What was found is a [`Check`] each.
+//! Everything is tried, not guessed: ports are bound, the disk is written to and synced. Nothing outside this machine
+//! is contacted. Each finding is a [`Check`].
 //!
-//! | module | what is looked at |
+//! | module | subjects |
 //! | --- | --- |
-//! | [`identity`] | the key of the peer, and who can read it |
+//! | [`identity`] | the key of the peer, and its permissions |
 //! | [`network`] | the ports to listen on, and the addresses that others could use |
-//! | [`disk`] | room for the records, and how long a write takes |
+//! | [`disk`] | room for the records, and the time of a write |
 //! | [`machine`] | memory, open files, the clock |
 //!
-//! What others need to help is an [`Archive`] of texts that went through a [`Redaction`].
+//! A report for other people is an [`Archive`] of texts that went through a [`Redaction`].
 
 mod archive;
 mod check;

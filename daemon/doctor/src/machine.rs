@@ -1,4 +1,4 @@
-//! The machine: how much memory and how many files there are, and what time it says it is.
+//! The machine: its memory, its limit of open files, and its clock.
 
 use std::fs;
 use std::path::Path;
@@ -8,16 +8,16 @@ use mingle_peer::Home;
 
 use crate::check::Check;
 
-/// Below this many open files a peer with many neighbours may run out of them.
+/// The number of open files below which a peer with many neighbours may run out of them.
 const FEW_FILES: u64 = 1024;
-/// Vectors of the model's length that a peer has in memory, about: x, z, gradient, momentum, what is sent and received.
+/// Approximate number of vectors of the model's length in memory: x, z, gradient, momentum, parcels sent and received.
 const VECTORS: u64 = 16;
-/// What a peer takes without a model, about.
+/// Approximate memory of a peer without a model.
 const BARE_BYTES: u64 = 64 << 20;
-/// Clocks of files and machines may differ by so much without meaning anything.
+/// The largest difference between the clock and the time of a file that is not a finding.
 const CLOCK_SLACK: Duration = Duration::from_secs(3600);
 
-/// Memory that is left, and what a peer with a model of `parameters` numbers takes.
+/// Checks the available memory against the needs of a peer with a model of `parameters` numbers.
 pub fn memory(parameters: usize) -> Check {
     let needed = BARE_BYTES + VECTORS * 4 * parameters as u64;
     let limit = fs::read_to_string("/sys/fs/cgroup/memory.max").ok().and_then(|text| text.trim().parse().ok());
@@ -38,7 +38,7 @@ pub fn memory(parameters: usize) -> Check {
     }
 }
 
-/// How many files and sockets the process may have open.
+/// Checks how many files and sockets the process may have open.
 pub fn open_files() -> Option<Check> {
     let limit = open_file_limit(&fs::read_to_string("/proc/self/limits").ok()?)?;
     Some(if limit < FEW_FILES {
@@ -49,7 +49,7 @@ pub fn open_files() -> Option<Check> {
     })
 }
 
-/// Whether the clock runs behind files that were written before now. Rounds use another clock, which cannot be set.
+/// Checks that the clock is not behind files that were already written. Rounds use another clock, which cannot be set.
 pub fn clock(home: &Home) -> Check {
     let program = std::env::current_exe().ok();
     let files = program.into_iter().chain([home.events(), home.summary(), home.identity()]);
@@ -83,7 +83,7 @@ fn open_file_limit(limits: &str) -> Option<u64> {
     if soft == "unlimited" { Some(u64::MAX) } else { soft.parse().ok() }
 }
 
-/// Bytes for a person.
+/// Bytes as a text in MiB.
 pub(crate) fn mebibytes(bytes: u64) -> String {
     format!("{} MiB", bytes >> 20)
 }

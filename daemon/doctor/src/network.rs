@@ -1,4 +1,4 @@
-//! The network: the ports are bound as a run would bind them, and the addresses that come of it are looked at.
+//! The network: the ports are bound as a run would bind them, and the resulting addresses are checked.
 
 use std::net::IpAddr;
 
@@ -13,11 +13,11 @@ use mingle_peer::{ErrorKind, Home, Result};
 use crate::check::Check;
 use crate::interfaces::{Interfaces, Reach};
 
-/// Binds each address to listen on, one after the other, and lets go of it; looks which of the addresses that come of it other
+/// Binds each address to listen on, one after the other, and releases it; checks which of the resulting addresses other
 /// machines could use. Blocks, on a runtime of its own.
 ///
 /// # Errors
-/// No runtime can be started. What cannot be bound is a check that fails.
+/// No runtime can be started. An address that cannot be bound is a failed check.
 pub fn examine(home: &Home, listen: &[Multiaddr]) -> Result<Vec<Check>> {
     if home.hold_still().is_err() {
         let finding = format!("a peer runs in {} and has its ports", home.root().display());
@@ -31,7 +31,7 @@ pub fn examine(home: &Home, listen: &[Multiaddr]) -> Result<Vec<Check>> {
     let mut checks = Vec::new();
     let mut addresses = Vec::new();
     for address in listen {
-        // A key of its own: nobody shall take this for the peer.
+        // A key of its own: this must not be taken for the peer.
         let key = Keypair::generate_ed25519();
         let mut uncounted = Registry::default();
         let options = NetworkOptions { listen: std::slice::from_ref(address), ..NetworkOptions::default() };
@@ -57,7 +57,7 @@ pub fn examine(home: &Home, listen: &[Multiaddr]) -> Result<Vec<Check>> {
     Ok(checks)
 }
 
-/// Which addresses are worth telling others.
+/// Checks which addresses other machines could use.
 fn reachable(interfaces: &Interfaces, addresses: &[IpAddr]) -> Check {
     let mut useful = Vec::new();
     let mut ignored = Vec::new();

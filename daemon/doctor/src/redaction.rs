@@ -1,11 +1,11 @@
-//! Taking out of a text where machines are.
+//! Removal of addresses and host names from texts.
 
 use std::collections::BTreeMap;
 
-/// Parts of a multiaddress after which the name or number of a machine follows.
+/// Parts of a multiaddress that precede the name or address of a host.
 const HOST_PROTOCOLS: [&str; 6] = ["/ip4/", "/ip6/", "/dns/", "/dns4/", "/dns6/", "/dnsaddr/"];
 
-/// Gives each machine a number, the same in all texts.
+/// Replaces each host by a number, the same in all texts, and the home folder of the user by `~`.
 #[derive(Clone, Debug, Default)]
 pub struct Redaction {
     hosts: BTreeMap<String, usize>,
@@ -13,13 +13,13 @@ pub struct Redaction {
 }
 
 impl Redaction {
-    /// For this user.
+    /// A redaction for this user, without any host.
     pub fn new() -> Self {
         let home = std::env::var("HOME").ok().filter(|home| home.len() > 1);
         Self { hosts: BTreeMap::new(), home }
     }
 
-    /// The text without machines.
+    /// The text without hosts and home folder.
     pub fn apply(&mut self, text: &str) -> String {
         // Line by line: the time for a line is the square of its length at worst.
         text.split_inclusive('\n').map(|line| self.apply_to_line(line)).collect()
@@ -34,7 +34,7 @@ impl Redaction {
         self.replace_bare_addresses(&line)
     }
 
-    /// Machines in multiaddresses.
+    /// Replaces hosts in multiaddresses.
     fn replace_hosts(&mut self, text: &str) -> String {
         let mut redacted = String::with_capacity(text.len());
         let mut rest = text;
@@ -50,7 +50,7 @@ impl Redaction {
         redacted
     }
 
-    /// Addresses that stand by themselves, such as in what the operating system says.
+    /// Replaces addresses outside multiaddresses, such as in messages of the operating system.
     fn replace_bare_addresses(&mut self, text: &str) -> String {
         let mut redacted = String::with_capacity(text.len());
         let mut rest = text;
@@ -82,7 +82,7 @@ impl Redaction {
     }
 
     fn name_of(&mut self, host: &str) -> String {
-        // These are the same everywhere, and say whether a peer listens to the outside.
+        // These are the same everywhere, and show whether a peer listens to the outside.
         if matches!(host, "" | "0.0.0.0" | "::" | "127.0.0.1" | "::1" | "localhost") {
             return host.to_owned();
         }
