@@ -22,7 +22,7 @@ pub struct Entries {
     pub round: Option<RoundRecord>,
 }
 
-/// A shared handle on the [`Entries`].
+/// A shared handle on the entries.
 #[derive(Clone, Debug, Default)]
 pub struct Journal(Arc<Mutex<Entries>>);
 

@@ -30,7 +30,7 @@ const FURTHEST_ATTEMPT: u64 = 1 << 20;
 
 type Work = Pin<Box<dyn Future<Output = Result<Done, SolveError>> + Send>>;
 
-/// The outcome of a node's work, before it is put into a [`Finding`].
+/// The outcome of a node's work, before it is put into a `Finding`.
 enum Done {
     Solved(NodeOutcome),
     Learned(Learned),
@@ -144,7 +144,7 @@ impl SolverPeer {
     /// Takes a received envelope.
     ///
     /// # Errors
-    /// The [`Fault`] of the envelope.
+    /// The fault of the envelope.
     pub fn handle(&mut self, from: NodeId, envelope: &Envelope) -> Result<Reception, Fault> {
         if envelope.task != self.problem {
             return Ok(Reception::OtherProblem);

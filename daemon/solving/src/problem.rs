@@ -277,7 +277,7 @@ impl Problem {
     /// [`part`](Self::part).
     ///
     /// # Errors
-    /// As of [`part`](Self::part).
+    /// As of `part`.
     pub fn part_that_keeps(&self, node: usize, store: Box<dyn RoundStore>) -> Result<Part, ProblemError> {
         match &self.task {
             Task::Rounds(_) => self.round_part(node, store),
