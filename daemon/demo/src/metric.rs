@@ -23,7 +23,7 @@ pub fn to_json(value: &impl Serialize, objective: ObjectiveKind) -> Result<Strin
     Ok(renamed(&text, objective))
 }
 
-/// JSON as of [`to_json`], on several lines.
+/// JSON on several lines, with the keys of `to_json`.
 ///
 /// # Errors
 /// It cannot be encoded.
