@@ -3,8 +3,8 @@
 use super::Event;
 
 impl Event {
-    /// Returns `true` if it is kept in the event file and remembered by the bus; other events are for programs that
-    /// follow along.
+    /// Returns `true` if it is kept in the event file, remembered by the bus and shown to people. Other events are for
+    /// programs that follow along.
     pub fn is_kept(&self) -> bool {
         !matches!(self, Self::Round { .. } | Self::Lost { .. })
     }
