@@ -1,11 +1,11 @@
-//! Why a dial failed, address by address: the difference between "cannot connect" and something to act on.
+//! Causes of a failed dial, address by address, precise enough to act on.
 
 use std::fmt;
 
 use libp2p::swarm::DialError;
 use libp2p::{Multiaddr, PeerId};
 
-/// One address that was tried and the reason it did not work.
+/// An address that was tried, and why it failed.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct DialAttempt {
     /// The address.
@@ -23,12 +23,12 @@ impl fmt::Display for DialAttempt {
     }
 }
 
-/// Who answers at an address instead of the peer that was dialled.
+/// The peer that answers at an address instead of the one that was dialled.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum AnotherPeer {
     /// This peer itself.
     Ourselves,
-    /// Somebody else.
+    /// A third peer.
     Other(PeerId),
 }
 
@@ -46,7 +46,8 @@ impl fmt::Display for AnotherPeer {
 
 impl std::error::Error for AnotherPeer {}
 
-/// Every address that a failed dial tried. Empty where the failure is only that a dial is under way already.
+/// Every address that a failed dial tried. Empty if it failed only because a dial is already under way, no address is
+/// known, or it was aborted.
 pub(super) fn attempts(error: &DialError) -> Vec<DialAttempt> {
     let one = |address: Option<Multiaddr>, reason: String| vec![DialAttempt { address, reason }];
     match error {
@@ -63,7 +64,7 @@ pub(super) fn attempts(error: &DialError) -> Vec<DialAttempt> {
     }
 }
 
-/// The last error in the chain of sources: what the operating system or the handshake said.
+/// The last error in the chain of sources: that of the operating system or of the handshake.
 pub(super) fn root_cause(error: &dyn std::error::Error) -> String {
     let mut innermost = error;
     while let Some(source) = innermost.source() {

@@ -1,8 +1,8 @@
 //! One long-lived stream per directed edge of the plan, opened by the sender; acknowledgements come back on it.
 //!
-//! [`Edges`] opens a stream to each out-neighbour, and opens it again when it breaks; it accepts one stream from each
-//! in-neighbour and refuses everyone else, with the reason. What happens on the streams reaches the driver as
-//! [`EdgeEvent`]s; what the driver sends waits in a bounded queue per stream: a slow peer fills its own queue only.
+//! [`Edges`] opens a stream to each out-neighbour, and reopens it when it breaks. It accepts one stream from each
+//! in-neighbour and refuses all other peers, with the reason. The driver receives [`EdgeEvent`]s from the streams. Its
+//! outgoing messages wait in a bounded queue per stream, so that a slow peer fills its own queue only.
 
 mod pace;
 mod preamble;
@@ -26,16 +26,16 @@ pub use preamble::{Greeting, Refusal};
 pub use stream::EdgeHandle;
 
 const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/edge/1");
-/// A peer that opens a stream says who it is within this time.
+/// Time limit for the preamble of a stream.
 const PREAMBLE_TIMEOUT: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
 const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Events that wait for the driver; streams are not read while it is full.
 const EVENT_QUEUE: usize = 16;
-/// Streams that are greeted or carried; one in-neighbour has several while one is being replaced.
+/// Streams in the preamble or in use; an in-neighbour has several while one is being replaced.
 const INCOMING: Limits = Limits { known: usize::MAX, strangers: 64, per_peer: 8 };
 
-/// Which way the plan's edge points, seen from this peer.
+/// Direction of the plan's edge, seen from this peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Direction {
     /// This peer sends parcels, acknowledgements come back.
@@ -44,21 +44,21 @@ pub enum Direction {
     In,
 }
 
-/// What happens on the streams.
+/// An event on one of the streams.
 #[derive(Debug)]
 pub enum EdgeEvent {
     /// A stream is ready to carry messages.
     Up {
         /// The neighbour.
         node: NodeId,
-        /// Which way its parcels go.
+        /// Direction of its parcels.
         direction: Direction,
-        /// Takes the messages that are to be written to it.
+        /// Queue of the messages to be written to the stream.
         handle: EdgeHandle,
     },
     /// A message arrived.
     Message {
-        /// From whom.
+        /// The sender.
         node: NodeId,
         /// The message, within the bounds of the format.
         message: Message,
@@ -67,23 +67,23 @@ pub enum EdgeEvent {
     Down {
         /// The neighbour.
         node: NodeId,
-        /// Which way its parcels went.
+        /// Direction of its parcels.
         direction: Direction,
         /// The number of the stream, as in its handle.
         stream: u64,
-        /// Why; none where the other side closed it in good order.
+        /// The error; `None` if the other side closed the stream in good order.
         error: Option<String>,
     },
-    /// The other side will not have this stream.
+    /// The other side refuses this stream.
     Refused {
         /// The neighbour.
         node: NodeId,
-        /// Why not.
+        /// The reason.
         refusal: Refusal,
     },
 }
 
-/// Is told of each parcel when the last of its bytes is through.
+/// Observer of parcels, notified when the last byte of one has been written or read.
 pub trait ParcelObserver: Send + Sync {
     /// A parcel was handed to the stream to `node`, from `began` until now.
     fn sent(&self, node: NodeId, began: Instant);
@@ -96,17 +96,17 @@ pub struct Edges {
     tasks: JoinSet<()>,
 }
 
-/// What all stream tasks share.
+/// State shared by all stream tasks.
 #[derive(Clone)]
 struct Shared {
     greeting: Greeting,
     /// Parameters in a parcel; no other size is accepted.
     dimension: usize,
-    /// How long a stream that the driver has given up waits for the other side.
+    /// Time that a stream without a driver waits for the other side to close it.
     close_timeout: Duration,
-    /// Between two looks at each stream.
+    /// Interval at which each stream is polled, for the reason at `stream::LOOK_EVERY`.
     look_every: Duration,
-    /// How long a message that has begun may stand still.
+    /// Time within which an unfinished message must make progress.
     pace_window: Duration,
     events: mpsc::Sender<EdgeEvent>,
     observer: Arc<dyn ParcelObserver>,
@@ -115,7 +115,8 @@ struct Shared {
 /// The stream that each in-neighbour holds open now.
 type Open = Arc<Mutex<BTreeMap<NodeId, Holder>>>;
 
-/// Who holds the stream of an in-neighbour: which process, and how to end its stream when it opens another.
+/// The process that holds the stream of an in-neighbour, and a signal that ends this stream when the process opens
+/// another.
 #[derive(Clone, Debug)]
 struct Holder {
     boot_nonce: u64,
@@ -151,7 +152,7 @@ impl Edges {
         Ok((Self { tasks }, receiver))
     }
 
-    /// Ends every stream task. What must still be written is waited for on the handles, before.
+    /// Ends every stream task. To have queued messages written, wait on the handles first.
     pub async fn shutdown(&mut self) {
         self.tasks.shutdown().await;
     }
@@ -204,7 +205,7 @@ async fn open(control: &mut libp2p_stream::Control, shared: &Shared, peer: PeerI
     }
 }
 
-/// Takes streams from in-neighbours, and turns others away.
+/// Accepts the streams of in-neighbours, and refuses those of other peers.
 async fn accept_all(mut incoming: libp2p_stream::IncomingStreams, shared: Shared, nodes: BTreeMap<PeerId, NodeId>) {
     let open = Open::default();
     let neighbours = KnownPeers::default();
@@ -215,7 +216,7 @@ async fn accept_all(mut incoming: libp2p_stream::IncomingStreams, shared: Shared
         tokio::select! {
             next = incoming.next() => {
                 let Some((peer, stream)) = next else { return };
-                // Whoever finds no place opens another stream later.
+                // A peer without a permit opens another stream later.
                 if let Some(place) = places.take(peer) {
                     let node = nodes.get(&peer).copied();
                     streams.spawn(receive(stream, node, place, shared.clone(), Arc::clone(&open)));
@@ -226,7 +227,7 @@ async fn accept_all(mut incoming: libp2p_stream::IncomingStreams, shared: Shared
     }
 }
 
-/// Greets one incoming stream, then carries it until it ends.
+/// Answers the greeting of an incoming stream, then carries it until it ends.
 async fn receive(mut stream: Stream, node: Option<NodeId>, place: Place, shared: Shared, open: Open) {
     let patience = place.patience(PREAMBLE_TIMEOUT);
     let answer = |stream: Stream, refusal| async move {
@@ -234,7 +235,7 @@ async fn receive(mut stream: Stream, node: Option<NodeId>, place: Place, shared:
         let answered = tokio::time::timeout(patience, preamble::answer(&mut stream, refusal)).await;
         matches!(answered, Ok(Ok(()))).then_some(stream)
     };
-    // Heard out also where it is of no use: a stream that is closed with words unread loses the answer.
+    // The greeting is read even if the stream is refused: a stream closed with data unread loses the answer.
     let greeting = tokio::time::timeout(patience, preamble::listen(&mut stream)).await;
     let Ok(Ok(theirs)) = greeting else { return };
     let Some(node) = node else {
@@ -253,7 +254,7 @@ async fn receive(mut stream: Stream, node: Option<NodeId>, place: Place, shared:
     };
     if let Some(stream) = answer(stream, None).await {
         tokio::select! {
-            // An error means that the driver is gone; there is nobody to tell.
+            // An error means that the driver is gone: no event can be delivered.
             _ = stream::carry(stream, node, Direction::In, &shared) => {}
             () = holder.replaced.notified() => {}
         }
@@ -261,7 +262,7 @@ async fn receive(mut stream: Stream, node: Option<NodeId>, place: Place, shared:
     release(&open, node, &holder);
 }
 
-/// Whether a stream with this greeting may stand for `node`; takes the place if so.
+/// Admits a stream with this greeting as that of `node`, and registers its holder.
 fn admit(ours: &Greeting, theirs: &Greeting, node: NodeId, open: &Open) -> Result<Holder, Refusal> {
     if theirs.plan_hash != ours.plan_hash {
         return Err(Refusal::OtherPlan { ours: ours.plan_hash });
@@ -269,7 +270,7 @@ fn admit(ours: &Greeting, theirs: &Greeting, node: NodeId, open: &Open) -> Resul
     let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
     match open.get(&node) {
         None => {}
-        // The same process opens its stream again before the end of the old one was noticed.
+        // The same process reopens its stream before the end of the old one was noticed.
         Some(holder) if holder.boot_nonce == theirs.boot_nonce => holder.replaced.notify_one(),
         // The first process with this identity is still connected: a second one is refused, not the first one lost.
         Some(_) => return Err(Refusal::IdentityInUse),

@@ -1,4 +1,4 @@
-//! What can go wrong with the network, with what the system below said of it.
+//! Errors of the network, with the cause that the operating system reported.
 
 use std::error::Error;
 use std::io;
@@ -9,7 +9,7 @@ use libp2p::{Multiaddr, PeerId, StreamProtocol};
 
 use crate::dial_error::DialAttempt;
 
-/// The network of this peer cannot be set up.
+/// Setting up the network failed.
 #[derive(Debug, thiserror::Error)]
 pub enum NetworkError {
     /// A transport or a behaviour of libp2p cannot be made.
@@ -23,7 +23,7 @@ pub enum NetworkError {
     Listen {
         /// The address, as it was given.
         address: Multiaddr,
-        /// What kind of error the operating system reported, where it is known.
+        /// The kind of error that the operating system reported, where it is known.
         system: Option<io::ErrorKind>,
         /// The innermost cause, in words.
         #[source]
@@ -40,37 +40,37 @@ pub enum NetworkError {
     },
 }
 
-/// A link was not measured.
+/// A measurement of a link failed.
 #[derive(Debug, thiserror::Error)]
 pub enum ProbeError {
     /// The peer cannot be reached.
     #[error("peer {peer} cannot be reached; {}", tried(attempts))]
     Unreachable {
-        /// Whom.
+        /// The peer that cannot be reached.
         peer: PeerId,
         /// Every address that was tried, and why it did not work.
         attempts: Vec<DialAttempt>,
     },
-    /// The peer does not let itself be measured.
+    /// The peer refuses to be measured.
     #[error("peer {peer} is not to be measured: {reason}")]
     Refused {
-        /// Who.
+        /// The peer that refuses.
         peer: PeerId,
-        /// What it says, safe to print.
+        /// Its reason, safe to print.
         reason: String,
     },
     /// The stream broke.
     #[error("the measurement with {peer} broke off")]
     BrokeOff {
-        /// With whom.
+        /// The peer at the other end.
         peer: PeerId,
-        /// Why.
+        /// The error on the stream.
         source: io::Error,
     },
-    /// It took too long.
+    /// The measurement exceeded its time limit.
     #[error("the measurement with {peer} was not over in {} s", limit.as_secs())]
     TimedOut {
-        /// With whom.
+        /// The peer at the other end.
         peer: PeerId,
         /// The longest time that a measurement may take.
         limit: Duration,

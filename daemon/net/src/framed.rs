@@ -1,4 +1,4 @@
-//! Values on a stream: postcard behind its length in four bytes, little-endian.
+//! Framing of values on a stream: postcard, preceded by its length in four bytes, little-endian.
 
 use std::io;
 
@@ -18,7 +18,7 @@ pub async fn write<S: AsyncWrite + Unpin>(stream: &mut S, value: &impl Serialize
 /// Reads one value of at most `most_bytes`.
 ///
 /// # Errors
-/// [`io::ErrorKind::InvalidData`] where the other side sent something else than such a value.
+/// [`io::ErrorKind::InvalidData`] if the bytes are not such a value or the length exceeds `most_bytes`.
 pub async fn read<T: DeserializeOwned, S: AsyncRead + Unpin>(stream: &mut S, most_bytes: usize) -> io::Result<T> {
     let invalid = |why: String| io::Error::new(io::ErrorKind::InvalidData, why);
     let mut length = [0; 4];

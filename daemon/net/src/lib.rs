@@ -1,14 +1,16 @@
-//! The network of a peer: libp2p transports, finding the other members, streams along the links of the plan, measuring links.
+//! The network of a peer: libp2p transports, peer discovery, streams along the links of the plan, and link measurement.
 //!
 //! - [`transport`] owns the libp2p swarm: it listens, dials, relays and finds peers, over QUIC and TCP.
 //! - [`edge`] keeps one stream for each directed link of the plan, and carries the messages of the protocol on it.
 //! - [`neighbour_table`] knows which streams there are to each neighbour, and which links are up.
 //! - [`probe`] measures round-trip times and throughput between two members.
 //! - [`framed`] reads and writes single values on a stream, each with a limit of its size.
-//! - [`known_peers`] are those that are served before others, and [`places`] the room that each protocol has for both.
-//! - [`printable`] makes text that others wrote safe to print.
+//! - [`known_peers`] holds the peers served before others; [`places`] limits how many requests each protocol serves at
+//!   once.
+//! - [`printable`] makes text from other peers safe to print.
 //!
-//! Nothing here knows what is trained, who may join, or where files lie: who is let in is decided by callers.
+//! This crate knows neither the trained model, nor the rules of admission, nor where files lie: callers decide which
+//! peers to accept.
 
 mod dial_error;
 pub mod edge;

@@ -1,5 +1,5 @@
-//! Which streams a neighbour has, and what that means for the node: a link is up while every stream that the plan wants
-//! between the two peers is open.
+//! The streams to each neighbour, and the link state derived from them: a link is up while every stream that the plan
+//! wants between the two peers is open.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::ops::Add;
@@ -9,17 +9,17 @@ use mingle_protocol::{Message, NodeId};
 use crate::edge::{Direction, EdgeHandle};
 use crate::traffic::Traffic;
 
-/// Both directions.
+/// The two directions of a link.
 const BOTH: [Direction; 2] = [Direction::Out, Direction::In];
 
-/// What a change of streams means for the node.
+/// The effect of an opened or ended stream on its link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum LinkChange {
-    /// Nothing.
+    /// The link state is unchanged.
     None,
-    /// All streams to the neighbour are open now.
+    /// All wanted streams to the neighbour are open.
     Up,
-    /// They were, and one is gone.
+    /// The link was up, and one of its streams has ended.
     Down,
 }
 
@@ -32,20 +32,20 @@ pub struct NeighbourTable {
 struct Link {
     wants: BTreeSet<Direction>,
     streams: BTreeMap<Direction, EdgeHandle>,
-    /// The neighbour said that it will send no more parcels: the end of its stream is not a loss.
+    /// Set when the neighbour announced its last parcel: the end of its stream is then not a loss.
     sends_no_more: bool,
     up: bool,
-    /// What went over streams that have ended.
+    /// Traffic of streams that have ended.
     past: Traffic,
 }
 
 impl Link {
-    /// Keeps the counts of a stream that has ended.
+    /// Adds the counts of a stream that has ended.
     fn count(&mut self, ended: &EdgeHandle) {
         self.past += ended.traffic();
     }
 
-    /// Takes streams in these directions out.
+    /// Removes the streams in these directions and returns them.
     fn take(&mut self, directions: &[Direction]) -> Vec<EdgeHandle> {
         let taken: Vec<_> = directions.iter().filter_map(|direction| self.streams.remove(direction)).collect();
         taken.iter().for_each(|handle| self.count(handle));
@@ -58,7 +58,7 @@ impl Link {
 }
 
 impl NeighbourTable {
-    /// No stream yet; the plan has these out- and in-neighbours.
+    /// A table without streams, for a plan with these out- and in-neighbours.
     pub fn new(out: impl Iterator<Item = NodeId>, inward: impl Iterator<Item = NodeId>) -> Self {
         let mut links: BTreeMap<NodeId, Link> = BTreeMap::new();
         for (node, direction) in out.map(|node| (node, Direction::Out)).chain(inward.map(|node| (node, Direction::In)))
@@ -73,7 +73,7 @@ impl NeighbourTable {
         self.links.iter().filter(|(_, link)| link.up).map(|(&node, _)| node).collect()
     }
 
-    /// A stream is open. It takes the place of an older one in the same direction.
+    /// Adds an open stream, which replaces an older one in the same direction.
     pub fn attach(&mut self, node: NodeId, direction: Direction, handle: EdgeHandle) -> LinkChange {
         let Some(link) = self.links.get_mut(&node) else { return LinkChange::None };
         if direction == Direction::In {
@@ -89,7 +89,8 @@ impl NeighbourTable {
         change
     }
 
-    /// A stream has ended, `in_order` or broken. An older stream, replaced before, changes nothing.
+    /// Removes a stream that has ended, `in_order` or broken. The end of a stream that was already replaced changes
+    /// nothing.
     pub fn detach(&mut self, node: NodeId, direction: Direction, stream: u64, in_order: bool) -> LinkChange {
         let Some(link) = self.links.get_mut(&node) else { return LinkChange::None };
         if link.streams.get(&direction).is_none_or(|handle| handle.stream != stream) {
@@ -99,14 +100,14 @@ impl NeighbourTable {
             link.count(&handle);
         }
         if direction == Direction::In && in_order && link.sends_no_more {
-            // Done in good order; what this peer still sends goes on over the other stream.
+            // A regular end: the messages that this peer still sends go over the other stream.
             link.wants.remove(&direction);
             return LinkChange::None;
         }
         self.take_down(node)
     }
 
-    /// Gives up the streams to a neighbour that does not keep up; they are opened anew.
+    /// Drops the streams to a neighbour that does not keep up; they are opened anew.
     pub fn drop_streams(&mut self, node: NodeId) -> LinkChange {
         let Some(link) = self.links.get_mut(&node) else { return LinkChange::None };
         link.take(&BOTH);
@@ -120,8 +121,8 @@ impl NeighbourTable {
         }
     }
 
-    /// Queues a message: parcels on the stream that this peer opened, the rest on whichever is open. `false` when the
-    /// neighbour does not keep up.
+    /// Queues a message: parcels on the stream that this peer opened, other messages on any open stream. Returns
+    /// `false` if the neighbour does not keep up.
     pub fn send(&self, node: NodeId, message: Message) -> bool {
         let Some(link) = self.links.get(&node) else { return true };
         let order = match message {
@@ -129,11 +130,12 @@ impl NeighbourTable {
             _ => [Direction::In, Direction::Out],
         };
         let stream = order.iter().find_map(|direction| link.streams.get(direction));
-        // Without a stream the node hears that the link is down, and says everything again when it is up.
+        // Without a stream the node is notified that the link is down, and resends everything once it is up.
         stream.is_none_or(|handle| handle.send(message))
     }
 
-    /// Whether another message finds room, or none is needed: without a stream it would be lost anyway.
+    /// Returns `true` if the neighbour's queue takes another message, or if there is no stream: the message would be
+    /// lost anyway.
     pub fn has_room(&self, node: NodeId) -> bool {
         let Some(link) = self.links.get(&node) else { return true };
         let order = [Direction::In, Direction::Out];
@@ -154,22 +156,22 @@ impl NeighbourTable {
         self.links.values_mut().flat_map(|link| link.take(&BOTH)).collect()
     }
 
-    /// Whether some neighbour still holds the stream open on which it sends parcels.
+    /// Returns `true` if a neighbour still holds open a stream on which it sends parcels.
     pub fn any_incoming(&self) -> bool {
         self.links.values().any(|link| link.streams.contains_key(&Direction::In))
     }
 
-    /// Whether any stream is open.
+    /// Returns `true` if any stream is open.
     pub fn any_open(&self) -> bool {
         self.links.values().any(|link| !link.streams.is_empty())
     }
 
-    /// What went over all streams so far.
+    /// Traffic over all streams so far.
     pub fn traffic(&self) -> Traffic {
         self.links.values().map(Link::traffic).fold(Traffic::default(), Traffic::add)
     }
 
-    /// What went over the streams with `node` so far.
+    /// Traffic over the streams with `node` so far.
     pub fn traffic_with(&self, node: NodeId) -> Traffic {
         self.links.get(&node).map(Link::traffic).unwrap_or_default()
     }

@@ -1,4 +1,4 @@
-//! Places to be served at, for protocols in which a peer asks and is answered: members never wait behind strangers.
+//! Admission control for request-response protocols: concurrency permits, with a share reserved for members.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, Mutex, PoisonError};
@@ -8,21 +8,21 @@ use libp2p::PeerId;
 
 use crate::known_peers::KnownPeers;
 
-/// How many may be served at the same time.
+/// Limits on requests served at the same time.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// Known peers in all.
+    /// Requests of all known peers together.
     pub known: usize,
-    /// Strangers in all.
+    /// Requests of all strangers together.
     pub strangers: usize,
-    /// Of one peer.
+    /// Requests of one peer.
     pub per_peer: usize,
 }
 
-/// A stranger says what it wants within this time, or gives its place up.
+/// Time within which a stranger must send its request, or lose its permit.
 pub const STRANGER_TIMEOUT: Duration = Duration::from_secs(2);
 
-/// The places of one protocol.
+/// The permits of one protocol.
 #[derive(Clone, Debug)]
 pub struct Places {
     peers: KnownPeers,
@@ -37,7 +37,7 @@ struct Taken {
     by_peer: BTreeMap<PeerId, usize>,
 }
 
-/// A place; it is free again when this is dropped.
+/// A permit to be served; dropping it releases it.
 #[derive(Debug)]
 pub struct Place {
     peer: PeerId,
@@ -46,7 +46,7 @@ pub struct Place {
 }
 
 impl Places {
-    /// Places of which those for known peers are kept for `peers`.
+    /// Permits under `limits`; those for known peers are reserved for `peers`.
     ///
     /// ```
     /// use mingle_net::known_peers::KnownPeers;
@@ -64,7 +64,7 @@ impl Places {
         Self { peers, limits, taken: Arc::default() }
     }
 
-    /// A place for `peer`, if there is one left for it.
+    /// Takes a permit for `peer`; `None` if its share or its own limit is used up.
     pub fn take(&self, peer: PeerId) -> Option<Place> {
         let is_known = self.peers.contains(&peer);
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
@@ -85,12 +85,12 @@ impl Taken {
 }
 
 impl Place {
-    /// Whether it is one of those that are kept for known peers.
+    /// Returns `true` if the permit counts against the share of known peers.
     pub fn is_known(&self) -> bool {
         self.is_known
     }
 
-    /// How long its holder may take to say what it wants; members get `patience`.
+    /// Time that the holder has to send its request: `patience`, but at most `STRANGER_TIMEOUT` for strangers.
     pub fn patience(&self, patience: Duration) -> Duration {
         if self.is_known { patience } else { patience.min(STRANGER_TIMEOUT) }
     }

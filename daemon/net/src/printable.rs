@@ -1,17 +1,17 @@
-//! What is safe to print of text that others wrote: names, reasons, addresses, descriptions.
+//! Escapes text from other peers (names, reasons, addresses, descriptions), so that it is safe to print.
 //!
-//! A terminal obeys control characters, reads a line from right to left where it is told to, and shows nothing for
-//! characters without width, so that two names can look alike. Everything that this program prints goes through
-//! [`printable`], and names that people are to recognise must not have such characters at all.
+//! A terminal obeys control characters, reverses the direction of a line on request, and shows nothing for characters
+//! without width, so that two names can look alike. Everything that this program prints goes through [`printable`], and
+//! names that people are to recognise must not have such characters at all.
 
 use std::borrow::Cow;
 use std::fmt::Write;
 
-/// Characters of a sentence that another peer said, at most.
+/// Longest quotation of another peer's text, in characters.
 const MOST_QUOTED: usize = 200;
 
-/// Whether a character cannot be seen as itself: controls, marks of direction, separators of lines and paragraphs, and what
-/// has no width (the property `Default_Ignorable_Code_Point` of Unicode 17).
+/// Returns `true` if a character cannot be seen as itself: controls, marks of direction, separators of lines and
+/// paragraphs, and characters without width (the property `Default_Ignorable_Code_Point` of Unicode 17).
 pub fn is_unseen(character: char) -> bool {
     character.is_control()
         || matches!(character,
@@ -21,18 +21,18 @@ pub fn is_unseen(character: char) -> bool {
             | '\u{1bca0}'..='\u{1bca3}' | '\u{1d173}'..='\u{1d17a}' | '\u{e0000}'..='\u{e0fff}')
 }
 
-/// The text with every character that cannot be seen written as `\u202e`; lines and tabs stay. JSON and TOML read such a
-/// text as what it was.
+/// Writes every character that cannot be seen as `\u202e`; lines and tabs stay. JSON and TOML read the result as the
+/// same text.
 pub fn printable(text: &str) -> Cow<'_, str> {
     escaped(text, |character| is_unseen(character) && !matches!(character, '\n' | '\t'))
 }
 
-/// The same on one line.
+/// Joins the text into one line, and escapes every character that cannot be seen.
 pub fn one_line(text: &str) -> String {
     escaped(&text.split_whitespace().collect::<Vec<_>>().join(" "), is_unseen).into_owned()
 }
 
-/// What another peer said, to be put into a sentence: on one line, and not long.
+/// Text of another peer, to be put into a sentence: on one line, of at most 200 characters before an ellipsis.
 pub fn quoted(text: &str) -> String {
     let line = one_line(text);
     let end = line.char_indices().nth(MOST_QUOTED).map_or(line.len(), |(end, _)| end);

@@ -1,8 +1,8 @@
-//! Token buckets: how often something may happen in the long run, and how often at once.
+//! Token buckets: rate limits with a burst and a sustained rate.
 
 use std::time::{Duration, Instant};
 
-/// So many at once, and then so many a second.
+/// A rate limit: `capacity` events at once, then `per_second` events a second.
 #[derive(Clone, Copy, Debug)]
 pub struct TokenBucket {
     capacity: f64,
@@ -37,7 +37,7 @@ impl TokenBucket {
         is_there
     }
 
-    /// How long until there is a token; zero where there is one.
+    /// Time until a token is available; zero if one is.
     pub fn wait(&mut self, now: Instant) -> Duration {
         self.fill(now);
         Duration::from_secs_f64((1.0 - self.tokens).max(0.0) / self.per_second)

@@ -1,4 +1,4 @@
-//! What went over the streams of this process: bytes both ways, and parcels by the codec that they were sent in.
+//! Traffic counters of the streams of this process: bytes both ways, and parcels by codec.
 
 use std::collections::BTreeMap;
 use std::ops::{Add, AddAssign};
@@ -11,21 +11,21 @@ use serde::{Deserialize, Serialize};
 /// Bytes of a parameter in [`Codec::F32`].
 const F32_BYTES: u64 = 4;
 
-/// Counts since some beginning that is the same for all of them.
+/// Byte and parcel counts, all since the same point in time.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Traffic {
     /// Bytes written, headers and acknowledgements included.
     pub sent_bytes: u64,
     /// Bytes read.
     pub received_bytes: u64,
-    /// Bytes that would have been written besides if all parcels had been sent in f32.
+    /// Bytes that f32 would have added to `sent_bytes`.
     pub saved_bytes: u64,
-    /// Parcels written, by the number of their codec; those that were written again count again.
+    /// Parcels written, by the number of their codec; each retransmission counts.
     sent_parcels: [u64; Codec::ALL.len()],
     /// Parcels read.
     pub received_parcels: u64,
-    /// Time from the first bytes of a parcel to its last ones, of all parcels read. It says how fast the link is, and not how long the
-    /// sender trained.
+    /// Time from the first to the last bytes of a parcel, summed over all parcels read. It measures the link, not the
+    /// time that the sender trained.
     pub receiving: Duration,
 }
 
@@ -35,7 +35,7 @@ impl Traffic {
         self.sent_parcels.iter().sum()
     }
 
-    /// What a codec made of it.
+    /// The encoding of the parcels sent, where `codec` is the configured one.
     pub fn encoding(&self, codec: Codec) -> Encoding {
         let parcels = Codec::ALL.into_iter().zip(self.sent_parcels).filter(|(_, count)| *count > 0);
         Encoding {
@@ -66,24 +66,24 @@ impl AddAssign for Traffic {
     }
 }
 
-/// How parameters are encoded on the links of a peer.
+/// Encoding of parameters on the links of a peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Encoding {
     /// The codec that was asked for.
     pub codec: String,
     /// Parcels sent, by the codec that they were sent in.
     pub parcels: BTreeMap<String, u64>,
-    /// Bytes that would have been sent besides in f32.
+    /// Bytes that f32 would have added.
     pub saved_bytes: u64,
 }
 
 impl Encoding {
-    /// Nothing was sent yet.
+    /// The encoding before anything was sent.
     pub fn of(codec: Codec) -> Self {
         Self { codec: codec.name().to_owned(), ..Self::default() }
     }
 
-    /// What another peer sent besides.
+    /// Adds the counts of another peer.
     pub fn add(&mut self, other: &Self) {
         self.saved_bytes += other.saved_bytes;
         for (codec, count) in &other.parcels {
@@ -91,13 +91,13 @@ impl Encoding {
         }
     }
 
-    /// What was sent, over what f32 would have sent; `None` before anything was.
+    /// Share of the bytes sent in those that f32 would have taken; `None` before anything was sent.
     pub fn share_of_f32(&self, sent_bytes: u64) -> Option<f64> {
         let whole = sent_bytes + self.saved_bytes;
         (whole > 0).then(|| sent_bytes as f64 / whole as f64)
     }
 
-    /// In a few words; none where there is nothing to say but that f32 was sent.
+    /// A short description for people; `None` if only f32 was asked for, or nothing was sent yet.
     pub fn words(&self, sent_bytes: u64) -> Option<String> {
         let is_plain = self.codec == Codec::F32.name() || self.codec.is_empty();
         let share = self.share_of_f32(sent_bytes).filter(|_| !is_plain)?;
@@ -111,7 +111,7 @@ impl Encoding {
     }
 }
 
-/// Counts that the two ends of a stream add to.
+/// Counters that both halves of a stream add to.
 #[derive(Debug, Default)]
 pub struct Counters {
     sent_bytes: AtomicU64,
@@ -123,31 +123,31 @@ pub struct Counters {
 }
 
 impl Counters {
-    /// Bytes were written.
+    /// Counts bytes written.
     pub fn note_sent(&self, bytes: usize) {
         self.sent_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// Bytes were read.
+    /// Counts bytes read.
     pub fn note_received(&self, bytes: usize) {
         self.received_bytes.fetch_add(bytes as u64, Ordering::Relaxed);
     }
 
-    /// A parcel with this payload was written.
+    /// Counts a parcel written with this payload, and the bytes that its codec saved.
     pub fn note_sent_parcel(&self, payload: &Payload) {
         let whole = F32_BYTES * payload.dimension() as u64;
         self.saved_bytes.fetch_add(whole.saturating_sub(payload.bytes().len() as u64), Ordering::Relaxed);
         self.sent_parcels[usize::from(payload.codec().id())].fetch_add(1, Ordering::Relaxed);
     }
 
-    /// A parcel was read, in this time.
+    /// Counts a parcel read, which took this long to arrive.
     pub fn note_received_parcel(&self, took: Duration) {
         self.received_parcels.fetch_add(1, Ordering::Relaxed);
         let nanoseconds = u64::try_from(took.as_nanos()).unwrap_or(u64::MAX);
         self.receiving_nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
-    /// What they stand at.
+    /// The present counts.
     pub fn read(&self) -> Traffic {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         Traffic {

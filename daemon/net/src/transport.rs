@@ -1,8 +1,8 @@
-//! The network below the streams: libp2p over QUIC and TCP, who is connected, and finding those who are not.
+//! The network below the streams: libp2p over QUIC and TCP, with discovery of peers that are not connected.
 //!
-//! One task owns the libp2p swarm. It keeps trying the bootstrap addresses until they answer, and dials sought peers where
-//! members say that they are until they are connected; Kademlia is asked where no member knows. Everything else in the daemon speaks to it through
-//! [`Network`] and hears from it through [`NetworkEvent`]s.
+//! One task owns the libp2p swarm. It keeps dialling the bootstrap addresses until they answer, and dials sought peers
+//! at the addresses that members report until they are connected. Kademlia is queried for peers that no member knows.
+//! The rest of the daemon sends commands through [`Network`] and receives [`NetworkEvent`]s.
 
 mod address_book;
 mod admission;
@@ -46,29 +46,29 @@ pub use open_stream::{accept, open_stream};
 pub use outlook::Outlook;
 pub use reach::Reach;
 
-/// A QUIC connection that says nothing for so long is dead. A killed process is noticed within this time.
+/// Idle time after which a QUIC connection counts as dead. A killed process is noticed within this time.
 const QUIC_IDLE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Keeps a QUIC connection alive through NATs, and well inside the idle timeout.
+/// Keep-alive interval of QUIC: keeps NAT mappings open, and is well inside the idle timeout.
 const QUIC_KEEP_ALIVE: Duration = Duration::from_millis(1500);
-/// Connections that carry no stream are closed after this long.
+/// Connections that carry no stream are closed after this time.
 const UNUSED_CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
 /// Events that wait for the daemon; more are dropped.
 const EVENT_QUEUE: usize = 256;
-/// Closing the connections takes no longer, whoever is at their other ends.
+/// Time limit for closing the connections, whatever the other ends do.
 const LONGEST_FAREWELL: Duration = Duration::from_millis(300);
-/// A network that has not closed by then is not waited for.
+/// Time that [`Network::close`] waits for the network task.
 const LONGEST_CLOSE: Duration = Duration::from_secs(3);
-/// So long the packets have that say so, after which nobody sends them any more.
+/// Time for the last packets, which announce the close, to leave; nothing is sent afterwards.
 const LAST_PACKETS: Duration = Duration::from_millis(20);
-/// Orders that wait for the network task.
+/// Commands that wait for the network task.
 const COMMAND_QUEUE: usize = 16;
 
-/// What the network tells the daemon.
+/// A notification from the network to the daemon.
 #[derive(Debug)]
 pub enum NetworkEvent {
-    /// A bootstrap address answered, and who it is.
+    /// A bootstrap address answered.
     Bootstrapped {
-        /// The peer.
+        /// The peer that answered.
         peer: PeerId,
         /// Its address as seen from here.
         address: Multiaddr,
@@ -80,16 +80,16 @@ pub enum NetworkEvent {
         /// Each address with its error.
         attempts: Vec<DialAttempt>,
     },
-    /// A ping came back.
+    /// A ping was answered.
     RoundTrip {
-        /// From whom.
+        /// The peer that answered.
         peer: PeerId,
-        /// How long it was under way.
+        /// The round-trip time.
         time: Duration,
     },
 }
 
-/// What the daemon asks of the network.
+/// A command of the daemon to the network task.
 #[derive(Debug)]
 enum Command {
     Bootstrap(Vec<Multiaddr>),
@@ -110,14 +110,14 @@ enum Command {
     Close(oneshot::Sender<()>),
 }
 
-/// How a peer can be found.
+/// Settings that determine how a peer can be found.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NetworkOptions<'a> {
-    /// Where it listens.
+    /// Addresses to listen on.
     pub listen: &'a [Multiaddr],
-    /// Where it listened before: where any port will do, it takes the one that others remember, if that is free.
+    /// Addresses of an earlier run: where any port will do, the peer takes the one that others remember, if it is free.
     pub before: &'a [Multiaddr],
-    /// Whether it tells its addresses to the local network, and listens to those of others.
+    /// `true` to announce the addresses on the local network, and to use those that others announce.
     pub mdns: bool,
 }
 
@@ -125,11 +125,11 @@ pub struct NetworkOptions<'a> {
 pub struct Network {
     /// Opens and accepts streams.
     pub streams: libp2p_stream::Control,
-    /// Where this peer can be reached, each ending in its PeerId.
+    /// Addresses at which this peer can be reached, each ending in its PeerId.
     pub addresses: Vec<Multiaddr>,
-    /// Whom this peer serves before others, and relays for.
+    /// The peers that this peer serves before others, and relays for.
     pub known: KnownPeers,
-    /// Which neighbours are missing.
+    /// The neighbours that are missing.
     pub outlook: watch::Receiver<Outlook>,
     counter: Counter,
     commands: mpsc::Sender<Command>,
@@ -137,10 +137,10 @@ pub struct Network {
 }
 
 impl Network {
-    /// Binds the listening addresses and starts the network task; what libp2p counts goes into `registry`.
+    /// Binds the listening addresses and starts the network task; libp2p's metrics go into `registry`.
     ///
     /// # Errors
-    /// An address that cannot be listened on is named, with the reason of the operating system.
+    /// Names an address that cannot be listened on, with the reason of the operating system.
     pub async fn start(
         keypair: &Keypair,
         options: &NetworkOptions<'_>,
@@ -149,7 +149,7 @@ impl Network {
         let known = KnownPeers::default();
         let mut swarm = build_swarm(keypair, &known, options.mdns)?;
         let addresses = listening::listen_on_all(&mut swarm, options).await?;
-        // Whoever has a place with this peer as its relay tells others these addresses.
+        // A peer with a reservation at this relay advertises these addresses to others.
         let only_loopback = addresses.iter().all(is_loopback);
         for address in addresses.iter().filter(|address| only_loopback || !is_loopback(address)) {
             swarm.add_external_address(address.clone());
@@ -165,39 +165,40 @@ impl Network {
         Ok((network, event_receiver))
     }
 
-    /// A handle for those who look for single peers.
+    /// A handle for finding single peers.
     pub fn reach(&self) -> Reach {
         Reach::new(self.commands.clone())
     }
 
-    /// How much work it was so far to find the others.
+    /// Counts of the work done so far to find peers.
     pub fn counts(&self) -> NetworkCounts {
         self.counter.read()
     }
 
     /// Keeps dialling these addresses until each has answered once.
     pub async fn bootstrap(&self, addresses: Vec<Multiaddr>) {
-        // The task outlives every sender but at shutdown, when nobody needs the answer.
+        // The task outlives every sender except at shutdown, when no answer is needed.
         let _ = self.commands.send(Command::Bootstrap(addresses)).await;
     }
 
-    /// These peers were there once; they are looked for there too, when they are sought.
+    /// Stores earlier addresses of peers, to be tried as well when these are sought.
     pub async fn remember(&self, known: Vec<(PeerId, Vec<Multiaddr>)>) {
         let _ = self.commands.send(Command::Remember(known)).await;
     }
 
-    /// Looks for these peers, now and whenever one of them is lost.
+    /// Keeps searching for these peers, now and whenever one of them is lost.
     pub async fn seek(&self, peers: BTreeSet<PeerId>) {
         let _ = self.commands.send(Command::Seek(peers)).await;
     }
 
-    /// Closes all connections, so that the others know at once: over QUIC nobody else would tell them. Nothing works afterwards. Where the
-    /// network does not answer within three seconds, it is left as it is.
+    /// Closes all connections, so that the other ends are notified at once, which a QUIC connection does not do by
+    /// itself. The network is unusable afterwards. If the task does not answer within three seconds, it is left as it
+    /// is.
     pub async fn close(&self) {
         let closing = async {
             let (closed, when_closed) = oneshot::channel();
             if self.commands.send(Command::Close(closed)).await.is_ok() {
-                // The task has ended where it does not answer.
+                // If it does not answer, the task has ended.
                 let _ = when_closed.await;
             }
         };
@@ -235,7 +236,7 @@ fn setup(error: impl Error + Send + Sync + 'static) -> NetworkError {
     NetworkError::Setup(Box::new(error))
 }
 
-/// The network task: serves libp2p until the daemon lets go of it.
+/// The network task: serves libp2p until the daemon drops its handle.
 async fn run(
     mut swarm: Swarm<Behaviour>,
     mut discovery: Discovery,
@@ -262,7 +263,7 @@ async fn run(
             }
         }
         for event in discovery.take_news() {
-            // The daemon may be busy: an event that it has no room for is news for people, not state.
+            // An event that finds no room is dropped: events inform people, they carry no state.
             if let Err(TrySendError::Closed(_)) = events.try_send(event) {
                 return;
             }
@@ -274,16 +275,16 @@ async fn run(
 async fn close_all(swarm: &mut Swarm<Behaviour>) {
     let connected: Vec<PeerId> = swarm.connected_peers().copied().collect();
     for peer in connected {
-        // It may have gone.
+        // The peer may be gone already.
         let _ = swarm.disconnect_peer_id(peer);
     }
-    // Whoever has not gone by then finds out by itself.
+    // A peer that is still connected by then notices the end by itself.
     serve_while(swarm, LONGEST_FAREWELL, |swarm| swarm.network_info().num_peers() > 0).await;
     serve_while(swarm, LAST_PACKETS, |_| true).await;
 }
 
-/// Serves libp2p for so long at most. The clock is looked at before each event: a swarm that always has another one, such as a listener
-/// that fails again and again, would never let a timeout around it run out.
+/// Serves libp2p for at most `longest`. The timer is polled before each event: a swarm that always has another event,
+/// such as a listener that fails again and again, would never let a timeout around it run out.
 async fn serve_while(swarm: &mut Swarm<Behaviour>, longest: Duration, goes_on: impl Fn(&Swarm<Behaviour>) -> bool) {
     let ends = tokio::time::sleep(longest);
     tokio::pin!(ends);
@@ -296,7 +297,8 @@ async fn serve_while(swarm: &mut Swarm<Behaviour>, longest: Duration, goes_on: i
     }
 }
 
-/// Does what the daemon asks. Whoever wants an answer may have gone. Returns who waits for the end, once that is asked for.
+/// Executes a command. The receiver of an answer may be gone. Returns the sender to notify of the end, if that is the
+/// command.
 fn carry_out(command: Command, discovery: &mut Discovery, swarm: &mut Swarm<Behaviour>) -> Option<oneshot::Sender<()>> {
     match command {
         Command::Bootstrap(addresses) => discovery.bootstrap(swarm, addresses),

@@ -1,27 +1,27 @@
-//! The slowest at which messages may come: who sends a byte now and then holds a stream, a place and a buffer for nothing.
+//! The minimum rate of a message: a peer that sends a byte now and then would hold a stream, a permit and a buffer.
 //!
-//! What counts is the time in which this side waited for bytes of a message that has begun, and how many came of it. A stream on
-//! which nothing has begun may be silent for as long as it likes: the protocol above notices that.
+//! The rate is taken over the time in which this side waited for bytes of an unfinished message. A stream without an
+//! unfinished message may be silent for any time: the protocol above notices that.
 
 use std::time::Duration;
 
 use mingle_protocol::wire::Unfinished;
 
-/// Over the time that a message is watched. Slow radios on which anybody trains carry five times as much and more.
+/// Minimum rate over `WINDOW`. Slow radios on which training is feasible carry at least five times as much.
 pub(super) const SLOWEST_BYTES_PER_SECOND: u64 = 64;
-/// A link may fail, and a neighbour stand still, for so long.
+/// The window: a failing link, or a neighbour that stands still, is tolerated for this long.
 pub(super) const WINDOW: Duration = Duration::from_secs(60);
 
-/// How fast the bytes of an unfinished message come.
+/// Progress of the unfinished message on a stream.
 #[derive(Debug)]
 pub(super) struct Pace {
     window: Duration,
     waited: Duration,
-    /// What is unfinished, as it was when the time began to count.
+    /// The unfinished message when the window began.
     began: Option<Unfinished>,
 }
 
-/// A message comes too slowly.
+/// The error of a message below the minimum rate.
 #[derive(Debug, PartialEq, Eq)]
 pub(super) struct TooSlow;
 
@@ -32,17 +32,17 @@ impl std::fmt::Display for TooSlow {
 }
 
 impl Pace {
-    /// So many bytes in this time, or the whole message.
+    /// Requires `SLOWEST_BYTES_PER_SECOND` over `window`, or the whole message within it.
     pub(super) fn new(window: Duration) -> Self {
         Self { window, waited: Duration::ZERO, began: None }
     }
 
-    /// How long the next bytes may take; none where nothing has begun.
+    /// Time that the next bytes may take; `None` if no message is unfinished.
     pub(super) fn patience(&self) -> Option<Duration> {
         self.began.map(|_| self.window.saturating_sub(self.waited))
     }
 
-    /// After so long bytes have come, with which this is unfinished; `finished`: parcels and other messages that they completed.
+    /// Accounts for bytes that came after `waited`, leaving `unfinished` and completing `finished`.
     pub(super) fn note(
         &mut self,
         waited: Duration,
@@ -68,7 +68,7 @@ impl Pace {
     }
 }
 
-/// What some bytes have completed.
+/// The kinds of message that some bytes completed.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Finished {
     pub(super) parcel: bool,
@@ -94,7 +94,7 @@ mod tests {
         Some(Unfinished::Parcel { bytes })
     }
 
-    /// Seconds until a parcel of which so many bytes come each second is too slow, of a day.
+    /// Seconds until a parcel that arrives at this rate is rejected as too slow, within a day.
     fn endures(bytes_per_second: usize, finished: Finished) -> Option<usize> {
         let mut pace = Pace::new(WINDOW);
         pace.note(Duration::ZERO, parcel(0), NOTHING).unwrap();
@@ -119,7 +119,7 @@ mod tests {
         let mut pace = Pace::new(WINDOW);
         let finished = Finished { parcel: true, other: false };
         for _ in 0..100 {
-            // A small one may be as slow as the time allows.
+            // A small one may be as slow as the window allows.
             pace.note(Duration::ZERO, parcel(1), finished).unwrap();
             pace.note(59 * SECOND, parcel(2), NOTHING).unwrap();
             assert_eq!(pace.patience(), Some(SECOND));

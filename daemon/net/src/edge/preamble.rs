@@ -1,5 +1,5 @@
-//! The first words on a stream: the opener says what plan it runs and which process it is, the other side takes it or
-//! says why not. PeerIds are proved by the connection below.
+//! The preamble of a stream: the opener sends its plan and process, the other side accepts the stream or refuses it
+//! with a reason. PeerIds are proved by the connection below.
 
 use std::fmt;
 
@@ -8,19 +8,19 @@ use serde::{Deserialize, Serialize};
 
 use crate::framed;
 
-/// No greeting and no answer is longer.
+/// Largest greeting or answer.
 const MAX_PREAMBLE_BYTES: usize = 256;
 
-/// What the opener of a stream says about itself.
+/// The opener's introduction on a stream.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Greeting {
     /// The plan it runs.
     pub plan_hash: [u8; 32],
-    /// Drawn at random when the process started: tells two processes with one identity apart.
+    /// Random number drawn when the process started; it distinguishes two processes with one identity.
     pub boot_nonce: u64,
 }
 
-/// Why a stream is not taken.
+/// The reason why a stream is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Refusal {
     /// The plan has no edge from the opener to this peer.
@@ -35,7 +35,7 @@ pub enum Refusal {
 }
 
 impl Refusal {
-    /// Whether one of the two may only not have heard of the newest plan yet.
+    /// Returns `true` if the refusal may only mean that one of the two has not received the newest plan yet.
     pub fn is_about_plans(&self) -> bool {
         matches!(self, Self::OtherPlan { .. } | Self::NotANeighbour)
     }
@@ -51,7 +51,7 @@ impl fmt::Display for Refusal {
     }
 }
 
-/// Greets the other side; returns why it refuses, if it does.
+/// Sends the greeting; returns the other side's refusal, if any.
 pub(super) async fn introduce<S>(stream: &mut S, greeting: &Greeting) -> std::io::Result<Option<Refusal>>
 where
     S: AsyncRead + AsyncWrite + Unpin,
@@ -60,7 +60,7 @@ where
     framed::read(stream, MAX_PREAMBLE_BYTES).await
 }
 
-/// Reads the greeting of whoever opened the stream.
+/// Reads the greeting of the peer that opened the stream.
 pub(super) async fn listen<S: AsyncRead + Unpin>(stream: &mut S) -> std::io::Result<Greeting> {
     framed::read(stream, MAX_PREAMBLE_BYTES).await
 }
@@ -95,7 +95,7 @@ mod tests {
         assert_eq!(answer, refusal);
     }
 
-    /// As bytes behind their length: a greeting, what takes it, and each refusal.
+    /// A greeting, an acceptance, and each refusal, as bytes behind their length.
     const GOLDEN: &str = "\
         2a0000000909090909090909090909090909090909090909090909090909090909090909ffffffffffffffffff01\n\
         0100000000\n\

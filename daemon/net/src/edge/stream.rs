@@ -23,21 +23,21 @@ const WRITE_QUEUE: usize = 64;
 const READ_BYTES: usize = 64 * 1024;
 /// Once this side has closed its half, the other one reads to the end and closes its own within this time.
 pub(super) const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
-/// Yamux wakes nobody who reads from a connection that this side has closed, as it does with a relayed one once there is a
-/// direct one (rust-yamux issue 216). So each stream is looked at again this often: who asks is told that it has ended.
+/// Interval at which each stream is polled. Yamux does not wake the readers of a connection that this side has closed,
+/// such as a relayed one once there is a direct one (rust-yamux issue 216); polled again, the stream reports its end.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// A peer that takes nothing for so long is gone.
+/// A peer that accepts no bytes for this long is gone.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Greetings, acknowledgements and the like that one stream may carry at once, and then a second: many more than a swarm with
-/// rounds of milliseconds has. Who sends more is read more slowly, and holds up nobody but itself.
+/// Messages other than parcels and collectives that one stream may carry at once, and then a second: many more than a
+/// swarm with rounds of milliseconds needs. A stream beyond this rate is read more slowly; no other stream is affected.
 const CONTROL_AT_ONCE: f64 = 20_000.0;
 const CONTROL_PER_SECOND: f64 = 5_000.0;
 
 /// The driver's end of a stream.
 #[derive(Clone, Debug)]
 pub struct EdgeHandle {
-    /// Tells the streams of one process apart.
+    /// Number of the stream, unique in this process.
     pub stream: u64,
     queue: mpsc::Sender<Message>,
     counters: Arc<Counters>,
@@ -45,27 +45,27 @@ pub struct EdgeHandle {
 }
 
 impl EdgeHandle {
-    /// Queues a message; `false` when the queue is full: the peer does not keep up. A stream that has ended takes it
-    /// and loses it, as the link below would: the driver is about to hear of the end.
+    /// Queues a message; returns `false` if the queue is full: the peer does not keep up. A stream that has ended
+    /// accepts and loses it, as the link below would: the driver is about to be notified of the end.
     pub fn send(&self, message: Message) -> bool {
         !matches!(self.queue.try_send(message), Err(mpsc::error::TrySendError::Full(_)))
     }
 
-    /// Whether the queue takes another message.
+    /// Returns `true` if the queue takes another message.
     pub fn has_room(&self) -> bool {
         self.queue.capacity() > 0
     }
 
-    /// What went over the stream so far.
+    /// Traffic over the stream so far.
     pub fn traffic(&self) -> Traffic {
         self.counters.read()
     }
 
-    /// Lets the stream write what is queued, close its half, and returns then.
+    /// Closes the queue and waits until the stream has written its messages and closed its half.
     pub async fn finish(self) {
         let Self { queue, mut written, .. } = self;
         drop(queue);
-        // The writer never sends a value: an error says that it is done.
+        // The writer never sends a value: an error means that it is done.
         let _ = written.changed().await;
     }
 }
@@ -73,10 +73,10 @@ impl EdgeHandle {
 /// The driver is gone: nothing is left to do.
 pub(super) struct DriverGone;
 
-/// Carries messages over `stream` until it ends, telling the driver what happens.
+/// Carries messages over `stream` until it ends, and reports its events to the driver.
 ///
-/// A stream that the driver has given up ends when the other side closes it, and in any case soon: it may be gone without
-/// a word, and a stream that never ended would never be opened anew.
+/// A stream without a driver ends when the other side closes it, at the latest after a timeout: the other side may have
+/// vanished silently, and a stream that never ended would never be reopened.
 pub(super) async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     node: NodeId,
@@ -117,7 +117,7 @@ pub(super) async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
     tell(EdgeEvent::Down { node, direction, stream: number, error: ended }).await
 }
 
-/// Reads messages until the other side closes its half (`None`) or something is wrong with it (why).
+/// Reads messages until the other side closes its half (`None`) or an error occurs (its text).
 async fn read_all(
     mut stream: ReadHalf<impl AsyncRead + AsyncWrite + Unpin>,
     node: NodeId,
@@ -128,7 +128,7 @@ async fn read_all(
     let mut buffer = vec![0; READ_BYTES];
     let mut control = TokenBucket::new(CONTROL_AT_ONCE, CONTROL_PER_SECOND);
     let mut pace = Pace::new(shared.pace_window);
-    // When the first bytes of the parcel that is being read came.
+    // Arrival of the first bytes of the parcel that is being read.
     let mut began = None;
     loop {
         let waits_since = Instant::now();
@@ -170,7 +170,7 @@ async fn read_all(
     }
 }
 
-/// Reads what there is, within this time if there is a limit.
+/// Reads the available bytes, within `patience` if there is a limit.
 async fn read_in_time(
     stream: &mut ReadHalf<impl AsyncRead + AsyncWrite + Unpin>,
     buffer: &mut [u8],
@@ -181,7 +181,7 @@ async fn read_in_time(
     tokio::time::timeout(patience, stream.read(buffer)).await.unwrap_or_else(too_slow)
 }
 
-/// Waits until one more message may be taken.
+/// Waits until the rate limit allows one more message.
 async fn keep_to_the_rate(bucket: &mut TokenBucket) {
     while !bucket.take(Instant::now()) {
         tokio::time::sleep(bucket.wait(Instant::now())).await;
@@ -251,8 +251,8 @@ mod tests {
         fn received(&self, _: NodeId, _: Instant) {}
     }
 
-    /// A stream whose other side takes everything, and never says more than its first words. When it has ended, only who asks is
-    /// told.
+    /// A stream whose other side accepts everything, and sends nothing after its first bytes. Only a poll notices its
+    /// end: no waker is called.
     #[derive(Default)]
     struct Silent {
         has_ended: Arc<AtomicBool>,
@@ -285,7 +285,7 @@ mod tests {
         }
     }
 
-    /// Carries over `stream` until it ends.
+    /// Carries messages over `stream` until it ends.
     fn carried(stream: Silent) -> mpsc::Receiver<EdgeEvent> {
         let (events, receiver) = mpsc::channel(4);
         let shared = Shared {
@@ -349,7 +349,7 @@ mod tests {
             signature: Signature::default(),
         };
         let word: Vec<u8> = wire::encode(Message::Process(statement)).slices().collect::<Vec<_>>().concat();
-        // A second's worth more than may come at once.
+        // One second's worth more than the burst allows.
         let count = (CONTROL_AT_ONCE + CONTROL_PER_SECOND) as usize;
         let began = Instant::now();
         let mut events = carried(Silent { first_words: word.repeat(count), ..Silent::default() });

@@ -1,11 +1,11 @@
-//! What the two ends of a measured link say to each other: echoes for the round trip, bursts for the bandwidth.
+//! Wire protocol of a link measurement: echoes for the round trip, bursts for the bandwidth.
 //!
 //! ```text
 //!   0 ++ nonce (8)             -> nonce (8)                            an echo
 //!   1 ++ length (4) ++ bytes   -> nanoseconds that they took (8)       a burst
 //! ```
-//! Numbers are little-endian. Each burst is four times as long as the one before, until one takes long enough to tell: a
-//! slow link is not flooded, and a fast one is not judged by its first packets.
+//! Numbers are little-endian. Each burst is four times as long as the one before, until one takes long enough for an
+//! estimate: a slow link is not flooded, and a fast one is not judged by its first packets.
 
 use std::io;
 use std::time::{Duration, Instant};
@@ -18,19 +18,19 @@ const BURST: u8 = 1;
 
 /// Echoes of a measurement, besides one to warm up.
 const ECHOES: usize = 9;
-/// No more echoes after so long.
+/// Time after which no further echo is sent.
 const ECHO_TIME: Duration = Duration::from_millis(1500);
 const FIRST_BURST_BYTES: u32 = 64 << 10;
 const LAST_BURST_BYTES: u32 = 16 << 20;
 const GROWTH: u32 = 4;
-/// A burst that takes so long tells the bandwidth.
+/// A burst of at least this duration determines the bandwidth.
 const LONG_ENOUGH: Duration = Duration::from_millis(400);
-/// What one measurement may cost who is measured.
+/// Most requests, and most bytes in bursts, that one measurement may cost the measured peer.
 const MAX_REQUESTS: usize = 32;
 const MAX_BYTES: u64 = 2 * LAST_BURST_BYTES as u64;
 const CHUNK_BYTES: usize = 64 << 10;
 
-/// What a measurement says of a link.
+/// The result of measuring a link.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Measured {
     /// Median of the round trips.
@@ -40,7 +40,7 @@ pub struct Measured {
 }
 
 impl Measured {
-    /// Whether it can be a measurement, and not only what somebody sent.
+    /// Returns `true` if the values are possible for a measurement; those received from a peer need not be.
     pub fn is_sound(&self) -> bool {
         self.bits_per_s.is_finite() && self.bits_per_s > 0.0 && self.round_trip > Duration::ZERO
     }
@@ -104,10 +104,10 @@ async fn burst<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S, length: u32) -
     Ok(Duration::from_nanos(read_u64(stream).await?.max(1000)))
 }
 
-/// Lets the other end measure, until it closes the stream.
+/// Answers the requests of a measurement until the other end closes the stream.
 ///
 /// # Errors
-/// It says something else, or wants more than a measurement needs.
+/// The other end sends an unknown request, or asks for more than a measurement needs.
 pub(super) async fn answer<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) -> io::Result<()> {
     let mut bytes = 0;
     for _ in 0..MAX_REQUESTS {
@@ -163,7 +163,7 @@ mod tests {
     use super::*;
     use tokio_util::compat::TokioAsyncReadCompatExt;
 
-    /// Two ends of a pipe that holds little.
+    /// Two ends of a pipe with a small buffer.
     fn pipe() -> (impl AsyncRead + AsyncWrite + Unpin, impl AsyncRead + AsyncWrite + Unpin) {
         let (near, far) = tokio::io::duplex(8 << 10);
         (near.compat(), far.compat())
@@ -188,7 +188,7 @@ mod tests {
                     break;
                 }
             }
-            // The other end hears of the end at the latest here.
+            // By now at the latest the other end sees the close.
             drop(near);
         };
         let (answered, ()) = futures::join!(

@@ -1,4 +1,5 @@
-//! Who measures whom: opens the stream, shows the token, and lets only those in that may measure.
+//! The measuring and the measured end of a probe: opens the stream, shows the token, and admits only peers with
+//! permission.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -18,32 +19,32 @@ use crate::printable::quoted;
 use crate::transport::{Reach, accept, open_stream};
 
 const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/probe/1");
-/// The first words of either side.
+/// Largest greeting or verdict.
 const MAX_GREETING_BYTES: usize = 512;
 /// Measurements that a peer makes at the same time; they disturb each other.
 const MAX_AT_ONCE: usize = 4;
-/// Peers that are heard out, and told why they may not measure.
+/// Limits on requests whose greeting is read and answered, with a reason if refused.
 const HEARD: Limits = Limits { known: 32, strangers: 8, per_peer: 4 };
-/// Those that measure; a stranger may with a token of the operator.
+/// Limits on running measurements; a stranger needs a token of the operator.
 const MEASURED: Limits = Limits { known: 4, strangers: 2, per_peer: 4 };
-/// The peer at the other end is reached and lets us in within this time.
+/// Time limit for connecting to the peer.
 const REACH_TIMEOUT: Duration = Duration::from_secs(10);
-/// A measurement takes no longer, also on a link of 100 kbit/s.
+/// Time limit of a measurement, enough for a link of 100 kbit/s.
 const MEASURE_TIMEOUT: Duration = Duration::from_secs(20);
 
-/// What who wants to measure shows.
+/// The request of a peer that wants to measure.
 #[derive(Debug, Serialize, Deserialize)]
 struct Greeting {
     token: Option<ProbeToken>,
 }
 
-/// Why it may not; none: it may.
+/// The answer to a request; without a refusal it is granted.
 #[derive(Debug, Serialize, Deserialize)]
 struct Verdict {
     refusal: Option<String>,
 }
 
-/// Measures this peer's links.
+/// Measures the links of this peer.
 #[derive(Clone)]
 pub struct Prober {
     streams: libp2p_stream::Control,
@@ -60,7 +61,8 @@ impl Prober {
     /// Measures the link to a peer, which may be neither connected nor known yet.
     ///
     /// # Errors
-    /// It cannot be reached (every address that was tried, and why not), it refuses, or the measurement broke off.
+    /// The peer cannot be reached (every address that was tried, and why it failed), it refuses, or the measurement
+    /// broke off.
     pub async fn measure(
         &self,
         to: PeerId,
@@ -85,17 +87,17 @@ impl Prober {
         }
     }
 
-    /// Where a connected peer says that it listens.
+    /// The addresses that a connected peer reports for itself.
     pub async fn addresses(&self, peer: PeerId) -> Vec<Multiaddr> {
         self.reach.addresses(peer).await
     }
 
-    /// Where these listen, as far as this peer knows.
+    /// The known addresses of `wanted`.
     pub async fn whereabouts(&self, wanted: Vec<PeerId>) -> Vec<(PeerId, Vec<Multiaddr>)> {
         self.reach.whereabouts(wanted).await
     }
 
-    /// Remembers where a member says that it listens, and returns where others do.
+    /// Stores the addresses that a member reports for itself, and returns the known addresses of `wanted`.
     pub async fn introduce(
         &self,
         peer: PeerId,
@@ -105,10 +107,10 @@ impl Prober {
         self.reach.introduce(peer, addresses, wanted).await
     }
 
-    /// Sees to it that a peer is connected; streams to it can then be opened.
+    /// Connects to a peer, so that streams to it can be opened.
     ///
     /// # Errors
-    /// It cannot be reached: every address that was tried, and why not.
+    /// The peer cannot be reached: every address that was tried, and why it failed.
     pub async fn reach(&self, peer: PeerId, addresses: Vec<Multiaddr>) -> Result<libp2p_stream::Control, ProbeError> {
         match tokio::time::timeout(REACH_TIMEOUT, self.reach.connect(peer, addresses)).await {
             Ok(true) => Ok(self.streams.clone()),
@@ -117,11 +119,11 @@ impl Prober {
     }
 }
 
-/// Lets peers measure their links to this one for as long as the process runs, unless `object` says why one may not. Those
-/// that are `known` have places of their own.
+/// Answers measurements of the links to this peer for as long as the process runs, unless `object` returns a reason to
+/// refuse one. Peers in `known` have permits of their own.
 ///
 /// # Errors
-/// This process does so already.
+/// This process already serves measurements.
 pub fn serve(
     mut streams: libp2p_stream::Control,
     known: KnownPeers,
@@ -132,12 +134,12 @@ pub fn serve(
     tokio::spawn(async move {
         let (heard, measured) = (Places::new(known.clone(), HEARD), Places::new(known, MEASURED));
         while let Some((peer, stream)) = incoming.next().await {
-            // Whoever finds no place asks again later.
+            // A peer without a permit asks again later.
             let Some(place) = heard.take(peer) else { continue };
             let (measured, object) = (measured.clone(), Arc::clone(&object));
             tokio::spawn(async move {
                 let permit = |token: Option<&ProbeToken>| {
-                    // A token is used by being looked at: that must not be in vain.
+                    // Checking a token spends it, so the permit is taken first.
                     let place = measured.take(peer).ok_or_else(|| "too many measurements are under way".to_owned())?;
                     object(peer, token).map_or(Ok(place), Err)
                 };
@@ -151,7 +153,7 @@ pub fn serve(
     Ok(())
 }
 
-/// Hears who wants to measure, and lets it, if that is permitted, for as long as its place is held.
+/// Reads a request and, if it is permitted, serves the measurement while the permit is held.
 async fn answer_one(
     mut stream: Stream,
     place: &Place,

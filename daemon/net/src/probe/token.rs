@@ -1,4 +1,4 @@
-//! The operator's word that one peer may measure its link to another, now, once, and where that one is.
+//! The operator's permission for one peer to measure its link to another at given addresses, once and soon.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -9,36 +9,36 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::ProbeError;
 
-/// It is used at once; clocks may differ by this much.
+/// Lifetime of a token: it is used at once. Clocks may differ by as much.
 const LIFETIME: Duration = Duration::from_secs(120);
-/// Permissions that a peer remembers to have seen. More are not asked for within their lifetime.
+/// Spent tokens that a peer remembers. Fewer are issued within their lifetime.
 const MOST_SPENT: usize = 4096;
 
-/// Permission to measure one link, once.
+/// A signed permission to measure one link, once.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProbeToken {
-    /// Tells it from all others.
+    /// Unique number of the token.
     nonce: [u8; 16],
-    /// Stands for the addresses that may be dialled for it.
+    /// Hash of the addresses that may be dialled with it.
     addresses: [u8; 32],
     expires_unix_s: u64,
     signature: Vec<u8>,
 }
 
-/// The link that a permission is for.
+/// The link that a token is for.
 #[derive(Clone, Copy, Debug)]
 pub struct ProbedLink<'a> {
     /// The swarm.
     pub swarm: &'a [u8],
-    /// Who measures.
+    /// The measuring peer.
     pub from: PeerId,
-    /// Who is measured.
+    /// The measured peer.
     pub to: PeerId,
 }
 
 impl ProbeToken {
-    /// Lets `from` measure its link to `to`, which it may dial at these addresses, from `now_unix_s` on for two minutes. No two
-    /// permissions have one `nonce`.
+    /// Permits `from` to measure its link to `to`, which it may dial at these addresses, for two minutes from
+    /// `now_unix_s`. Each token needs a `nonce` of its own.
     ///
     /// # Errors
     /// The key cannot sign.
@@ -55,13 +55,13 @@ impl ProbeToken {
         Ok(token)
     }
 
-    /// Whether the operator of this swarm lets these two measure their link now.
+    /// Returns `true` if the operator of this swarm permits these two to measure their link now.
     pub fn holds(&self, link: &ProbedLink<'_>, operator: &PublicKey, now_unix_s: u64) -> bool {
         let latest = now_unix_s.saturating_add(2 * LIFETIME.as_secs());
         (now_unix_s..=latest).contains(&self.expires_unix_s) && operator.verify(&self.words(link), &self.signature)
     }
 
-    /// Whether these are the addresses that the operator named.
+    /// Returns `true` if these are the addresses that the operator named.
     pub fn names(&self, addresses: &[Multiaddr]) -> bool {
         self.addresses == hash_of(addresses)
     }
@@ -90,12 +90,12 @@ fn hash_of(addresses: &[Multiaddr]) -> [u8; 32] {
     *hasher.finalize().as_bytes()
 }
 
-/// Permissions that were used and have not expired.
+/// Tokens that were used and have not expired.
 #[derive(Debug, Default)]
 pub struct SpentTokens(BTreeMap<[u8; 16], u64>);
 
 impl SpentTokens {
-    /// Uses a permission that holds. Returns whether that was the first time.
+    /// Spends a valid token. Returns `true` the first time; `false` also while too many are remembered.
     pub fn spend(&mut self, token: &ProbeToken, now_unix_s: u64) -> bool {
         self.0.retain(|_, expires| *expires >= now_unix_s);
         let has_room = self.0.len() < MOST_SPENT;

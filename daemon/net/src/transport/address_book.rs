@@ -1,14 +1,14 @@
-//! Where peers listen: by their own word, and by that of others.
+//! Addresses of peers: those that a peer reports itself, and those relayed by others.
 //!
-//! Swarms of some hundred peers fit as a whole; a Kademlia table does not hold them, since a bucket of it takes 20 peers, and
-//! half of all peers belong into the same one.
+//! Swarms of some hundred peers fit as a whole. A Kademlia table does not hold them: a bucket takes 20 peers, and half
+//! of all peers belong into the same bucket.
 
 use std::collections::BTreeMap;
 
 use libp2p::multiaddr::Protocol;
 use libp2p::{Multiaddr, PeerId};
 
-/// Addresses kept of one peer, by its own word and by that of others each.
+/// Addresses kept of one peer: so many self-reported, and as many relayed.
 const MAX_ADDRESSES_PER_PEER: usize = 16;
 /// Peers whose addresses are kept.
 const MAX_PEERS: usize = 8192;
@@ -21,26 +21,26 @@ pub(super) struct AddressBook {
 
 #[derive(Debug, Default)]
 struct Entry {
-    /// What the peer said itself.
+    /// Addresses that the peer reported itself.
     own: Vec<Multiaddr>,
-    /// What others said of it.
+    /// Addresses that others relayed.
     told: Vec<Multiaddr>,
 }
 
 impl AddressBook {
-    /// A peer says where it listens. Returns whether that is news.
+    /// Stores the addresses that a peer reports for itself. Returns `true` if they are new.
     pub(super) fn note_own(&mut self, peer: PeerId, addresses: &[Multiaddr]) -> bool {
         let addresses = bounded(addresses);
         let Some(entry) = self.entry(peer) else { return false };
         let is_news = entry.own != addresses;
         if is_news {
-            // Whoever spoke of another place spoke of the past.
+            // A self-reported address supersedes relayed ones, which are older.
             (entry.own, entry.told) = (addresses, Vec::new());
         }
         is_news
     }
 
-    /// Somebody says where another peer listens. Returns whether that is news.
+    /// Stores addresses of a peer that another one relayed. Returns `true` if any is new.
     pub(super) fn note_told(&mut self, peer: PeerId, addresses: &[Multiaddr]) -> bool {
         let addresses = bounded(addresses);
         if addresses.is_empty() {
@@ -54,16 +54,16 @@ impl AddressBook {
         is_news
     }
 
-    /// Where a peer says itself that it listens.
+    /// The addresses that a peer reports for itself.
     pub(super) fn own(&self, peer: &PeerId) -> &[Multiaddr] {
         self.entries.get(peer).map_or(&[], |entry| &entry.own)
     }
 
-    /// What to tell others of a peer.
+    /// The addresses to relay to others.
     pub(super) fn best(&self, peer: &PeerId) -> &[Multiaddr] {
         match self.entries.get(peer) {
             Some(entry) if entry.told.is_empty() => &entry.own,
-            // Told after its own word, which has not helped.
+            // Relayed after the peer's own report, which did not lead to a connection.
             Some(entry) => &entry.told,
             None => &[],
         }
@@ -92,17 +92,18 @@ impl AddressBook {
     }
 }
 
-/// Whether an address leads through a relay.
+/// Returns `true` if an address leads through a relay.
 fn is_relayed(address: &Multiaddr) -> bool {
     address.iter().any(|part| part == Protocol::P2pCircuit)
 }
 
-/// Whether QUIC is spoken at an address, without a relay.
+/// Returns `true` for a QUIC address without a relay.
 pub(super) fn is_quic(address: &Multiaddr) -> bool {
     !is_relayed(address) && address.iter().any(|part| part == Protocol::QuicV1)
 }
 
-/// So many of these addresses, without those that lead through one relay to another: nobody can dial them.
+/// At most `MAX_ADDRESSES_PER_PEER` of these addresses, without those that lead through one relay to another: these
+/// cannot be dialled.
 fn bounded(addresses: &[Multiaddr]) -> Vec<Multiaddr> {
     let relays = |address: &&Multiaddr| address.iter().filter(|part| *part == Protocol::P2pCircuit).count();
     addresses.iter().filter(|address| relays(address) <= 1).take(MAX_ADDRESSES_PER_PEER).cloned().collect()

@@ -1,5 +1,5 @@
-//! Which connections are begun and which are taken. Members always find room: strangers share places of their own, few of which go to one
-//! network address.
+//! Admission of connections. Members always find room: strangers share a limited number of connections, of which one
+//! network address may hold only a part.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -18,15 +18,15 @@ use libp2p::{Multiaddr, PeerId};
 use super::handshakes::Handshakes;
 use crate::known_peers::KnownPeers;
 
-/// When both sides dial at once, each over QUIC and TCP, four connections to a peer arise for a moment; a relayed one and
-/// those of a process that has just ended may be there still. More have no use.
+/// When both sides dial at once, each over QUIC and TCP, four connections to a peer arise for a moment; a relayed one
+/// and those of a process that has ended may still be there. More have no use.
 const MOST_PER_PEER: usize = 8;
-/// Connections that strangers opened.
+/// Most connections opened by strangers.
 const MOST_STRANGERS: usize = 256;
-/// Those of them that come from one network address: a site behind one address, or many processes on one machine.
+/// Most of them from one network address: a site behind one address, or many processes on one machine.
 const MOST_STRANGERS_PER_ADDRESS: usize = 128;
 
-/// The connections that there are.
+/// The open connections, with the limits on further ones.
 pub(super) struct Admission {
     known: KnownPeers,
     handshakes: Handshakes,
@@ -37,12 +37,12 @@ pub(super) struct Admission {
 #[derive(Clone, Copy, Debug)]
 struct Connection {
     peer: PeerId,
-    /// From where the other side opened it; none for those that this peer opened, and for relayed ones.
+    /// Address from which the other side opened it; `None` for relayed connections and those that this peer opened.
     from: Option<IpAddr>,
     is_incoming: bool,
 }
 
-/// Why a connection is not taken.
+/// The limit that a refused connection would exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Full {
     Peer,
@@ -107,7 +107,8 @@ impl Admission {
     }
 }
 
-/// The address that a connection comes from; that of a relay says nothing of the peer behind it.
+/// The remote network address of a connection; `None` for a relayed one, as the relay's address is not that of the
+/// peer.
 fn network_address(remote: &Multiaddr) -> Option<IpAddr> {
     if remote.iter().any(|part| matches!(part, Protocol::P2pCircuit)) {
         return None;
@@ -187,7 +188,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// Opens connections from this address until one is refused; each peer opens one.
+    /// Opens connections from this address, each of another peer, until one is refused.
     fn fill(admission: &mut Admission, remote: &Multiaddr) -> (Vec<ConnectionId>, Full) {
         let mut opened = Vec::new();
         loop {

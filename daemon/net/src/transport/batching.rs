@@ -1,8 +1,8 @@
 //! Yamux over encrypted TCP, with larger writes.
 //!
-//! Yamux flushes after each of its frames of at most 16 KiB. Each flush becomes a frame of Noise, with a checksum of its own,
-//! and a write to the socket. Here a flush waits until the connection has been asked once more whether it has something to
-//! send: what has been queued meanwhile goes into the same frame, of up to 64 KiB.
+//! Yamux flushes after each of its frames of at most 16 KiB. Each flush becomes a Noise frame with a checksum of its
+//! own, and a write to the socket. Here a flush waits until the connection has been polled once more for data to send:
+//! data queued meanwhile goes into the same frame, of up to 64 KiB.
 
 use std::io;
 use std::pin::Pin;
@@ -12,17 +12,17 @@ use futures::{AsyncRead, AsyncWrite};
 use libp2p::core::upgrade::{InboundConnectionUpgrade, OutboundConnectionUpgrade, UpgradeInfo};
 use libp2p::yamux;
 
-/// Yamux as it is, over a stream that batches.
+/// Unchanged Yamux over a stream that batches.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Batched(yamux::Config);
 
-/// A stream whose flushes wait for one turn.
+/// A stream whose flushes wait for one more poll.
 #[derive(Debug)]
 pub(super) struct Batching<S> {
     inner: S,
-    /// A flush was asked for, and nothing was written since.
+    /// Set when a flush was requested and nothing was written since.
     is_put_off: bool,
-    /// Something was written that was not flushed.
+    /// Set when something was written that was not flushed.
     is_dirty: bool,
 }
 

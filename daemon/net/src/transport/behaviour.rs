@@ -1,4 +1,4 @@
-//! The libp2p protocols that a peer speaks, and the limits it sets on connections.
+//! The libp2p protocols of a peer, and its limits on connections.
 
 use std::time::Duration;
 
@@ -13,17 +13,18 @@ use super::last_resort::LastResort;
 use super::relaying;
 use crate::known_peers::KnownPeers;
 
-/// Spoken by every Mingle peer; peers of other libp2p networks are not put into the address table.
+/// Identify protocol of every Mingle peer; peers of other libp2p networks are not put into the address table.
 pub(super) const IDENTIFY_PROTOCOL: &str = "/mingle/1";
-/// A table of addresses of our own: this swarm never mixes with public ones.
+/// Kademlia protocol with an address table of its own: this swarm never mixes with public ones.
 const KADEMLIA_PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/kad/1");
 
-/// A peer that does not answer a ping in time is gone, whatever the transport believes.
+/// Interval and timeout of pings. A peer that does not answer a ping in time is gone, whatever the transport believes.
 const PING_INTERVAL: Duration = Duration::from_secs(3);
 const PING_TIMEOUT: Duration = Duration::from_secs(6);
 
-/// Identify tells addresses, Kademlia finds peers whom no member knows, ping finds dead connections, streams carry the work. Relays and hole
-/// punching reach those that cannot be dialled, mDNS finds those on the same network where that is asked for.
+/// Identify exchanges addresses, Kademlia finds peers that no member knows, ping finds dead connections, streams carry
+/// the messages. Relays and hole punching reach peers that cannot be dialled. mDNS finds peers on the same network, if
+/// enabled.
 #[derive(NetworkBehaviour)]
 pub(super) struct Behaviour {
     pub(super) admission: Admission,
@@ -38,8 +39,10 @@ pub(super) struct Behaviour {
 }
 
 impl Behaviour {
+    /// Sets up the protocols; mDNS only if `with_mdns`.
+    ///
     /// # Errors
-    /// The local network cannot be listened to, where that was asked for.
+    /// mDNS cannot listen on the local network.
     pub(super) fn new(
         keypair: &Keypair,
         relayed: relay::client::Behaviour,
@@ -69,11 +72,11 @@ impl Behaviour {
     }
 }
 
-/// Addresses only: nobody stores records with this peer.
+/// Configures Kademlia for addresses only: other peers cannot store records here.
 fn kademlia_config() -> kad::Config {
     let mut config = kad::Config::new(KADEMLIA_PROTOCOL);
     config.set_record_filtering(kad::StoreInserts::FilterBoth);
-    // Its table is filled by those that are connected; nobody is dialled to fill it further.
+    // The table is filled from connected peers; no peer is dialled to fill it further.
     config.set_periodic_bootstrap_interval(None);
     config
 }

@@ -1,4 +1,4 @@
-//! Addresses that are dialled without knowing more than them: a peer's way into its swarm.
+//! Bootstrap addresses: a peer's way into its swarm, dialled also if the PeerId is unknown.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::counts::Counter;
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 
-/// The bootstrap addresses, and who answers there.
+/// The bootstrap addresses, and the peers that answer there.
 pub(super) struct Bootstraps {
     all: Vec<Bootstrap>,
     pause: Duration,
@@ -25,10 +25,10 @@ pub(super) struct Bootstraps {
 /// A bootstrap address and the dial under way to it.
 struct Bootstrap {
     address: Multiaddr,
-    /// Who should answer there, where the address says so.
+    /// The expected peer, if the address names one.
     name: Option<PeerId>,
     dialling: Option<ConnectionId>,
-    /// Who answered there.
+    /// The peer that answered.
     peer: Option<PeerId>,
 }
 
@@ -48,19 +48,19 @@ impl Bootstraps {
         self.retry_soon();
     }
 
-    /// When to dial again; none while all have answered.
+    /// Time of the next dial; `None` while all have answered.
     pub(super) fn next(&self) -> Option<Instant> {
         self.all.iter().any(|bootstrap| bootstrap.peer.is_none()).then_some(self.next)
     }
 
-    /// Something changed: what failed before may work now.
+    /// Resets the back-off after a change, as dials that failed before may succeed now.
     pub(super) fn retry_soon(&mut self) {
         self.pause = FIRST_PAUSE;
         self.next = self.next.min(Instant::now() + FIRST_PAUSE);
     }
 
-    /// Dials those that have not answered, all addresses of a peer together. Returns the peers that are connected already,
-    /// with one of their bootstrap addresses for each.
+    /// Dials the addresses that have not answered, all those of a peer together. Returns the peers that are connected
+    /// already, each with one of its bootstrap addresses.
     pub(super) fn dial(&mut self, swarm: &mut Swarm<Behaviour>, counter: &Counter) -> Vec<(PeerId, Multiaddr)> {
         let now = Instant::now();
         if self.next().is_none_or(|next| next > now) {
@@ -105,7 +105,7 @@ impl Bootstraps {
         }
     }
 
-    /// A connection is up. Returns for how many addresses it is the answer.
+    /// Marks the addresses that a new connection answers; returns their number.
     pub(super) fn note_connection(&mut self, connection: ConnectionId, peer: PeerId) -> usize {
         let mut answered = 0;
         for bootstrap in &mut self.all {
@@ -124,7 +124,7 @@ impl Bootstraps {
         }
     }
 
-    /// The last connection to a peer is gone.
+    /// Marks the addresses of a peer as unanswered, after its last connection ended.
     pub(super) fn note_disconnection(&mut self, peer: PeerId) {
         let mut is_lost = false;
         for bootstrap in self.all.iter_mut().filter(|bootstrap| bootstrap.peer == Some(peer)) {

@@ -1,4 +1,4 @@
-//! How much work it was to find the others.
+//! Counts of the work done to find peers.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
@@ -10,22 +10,22 @@ use serde::{Deserialize, Serialize};
 use super::behaviour::BehaviourEvent;
 use crate::dial_error;
 
-/// What a process has done so far to find its neighbours and to be found.
+/// Counts of what a process has done so far to find its neighbours and to be found.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct NetworkCounts {
-    /// Attempts to connect to a peer, each at all its addresses at once.
+    /// Dials of a peer, each at all its addresses at once.
     pub dials: u64,
-    /// Those of them in which no address worked.
+    /// Dials in which no address worked.
     pub failed_dials: u64,
     /// Connections that others opened.
     pub accepted: u64,
-    /// Connections that others began to open and that did not come about; refused ones among them.
+    /// Connections that others began to open and that were not established, including refused ones.
     pub failed_accepts: u64,
-    /// Questions to the Kademlia table.
+    /// Queries to the Kademlia table.
     pub table_queries: u64,
 }
 
-/// Counts as it goes; may be read from anywhere.
+/// Running counts; clones share them, and any thread may read them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Counter(Arc<Counters>);
 
@@ -39,7 +39,7 @@ struct Counters {
 }
 
 impl Counter {
-    /// The counts up to now.
+    /// The present counts.
     pub(super) fn read(&self) -> NetworkCounts {
         let read = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
         NetworkCounts {
@@ -51,7 +51,7 @@ impl Counter {
         }
     }
 
-    /// The swarm tells only of dials that it makes by itself.
+    /// Counts a dial that this process requested; the swarm reports only those that it makes by itself.
     pub(super) fn count_dial(&self) {
         self.0.dials.fetch_add(1, Ordering::Relaxed);
     }

@@ -1,9 +1,9 @@
-//! TCP and QUIC, with one rule of our own: an address counts as reached only when the peer that was dialled answers there.
+//! TCP and QUIC, with one additional rule: an address counts as reached only when the dialled peer answers there.
 //!
-//! A peer has many addresses, and all are dialled at once. Some are those of somebody else as seen from here: every
-//! machine has 127.0.0.1, and many home networks have the same 192.168.1.7. libp2p takes the first connection that is up
-//! and gives the whole dial up when another peer answered. So whoever was near would keep those that are far away from
-//! being reached at all. Here a wrong peer is only the end of that one address.
+//! A peer has many addresses, and all are dialled at once. Some belong to another machine as seen from here: every
+//! machine has 127.0.0.1, and many home networks have the same 192.168.1.7. libp2p takes the first connection that is
+//! up, and gives up the whole dial if another peer answered. A nearby peer would thus make distant ones unreachable.
+//! Here a wrong peer fails that one address only.
 
 use std::future::{Ready, ready};
 
@@ -23,9 +23,11 @@ use crate::dial_error::AnotherPeer;
 /// Bytes read from a TCP socket at a time.
 const READ_BYTES: usize = 64 * 1024;
 
-/// A connection, and who is at its other end.
+/// A connection, with the peer at its other end.
 type Connection = (PeerId, StreamMuxerBox);
 
+/// The TCP transport, with Noise and batching Yamux.
+///
 /// # Errors
 /// The key cannot be used for encryption.
 pub(super) fn over_tcp(keypair: &Keypair) -> Result<Boxed<Connection>, noise::Error> {
@@ -50,7 +52,7 @@ pub(super) fn over_quic(keypair: &Keypair) -> Boxed<Connection> {
         .boxed()
 }
 
-/// The connection, unless the address that was dialled ends in the name of another peer.
+/// Passes the connection on, unless the dialled address ends in the PeerId of another peer.
 fn wanted(connection: Connection, end: &ConnectedPoint, local: PeerId) -> Ready<Result<Connection, AnotherPeer>> {
     let obtained = connection.0;
     let expected = match end {
@@ -77,7 +79,7 @@ mod tests {
     use super::*;
     use crate::transport::{Network, NetworkEvent, NetworkOptions};
 
-    /// A peer of a network that ends when nobody holds its events any more.
+    /// A peer whose network ends when its events are dropped.
     struct Peer {
         id: PeerId,
         network: Network,
@@ -95,7 +97,7 @@ mod tests {
         address.iter().filter(|part| !matches!(part, Protocol::P2p(_))).collect()
     }
 
-    /// A way to this address that takes its time.
+    /// A path to this address with a delay.
     async fn long_way_to(address: &Multiaddr) -> Multiaddr {
         let port = address.iter().find_map(|part| if let Protocol::Tcp(port) = part { Some(port) } else { None });
         let port = port.unwrap();
@@ -123,7 +125,7 @@ mod tests {
         let addresses = sooner.iter().cloned().chain([later]).collect();
         assert!(seeker.network.reach().connect(wanted.id, addresses).await);
 
-        // Where only others answer, it is said who they are.
+        // If only others answer, the error names them.
         let (absent, looking) = (Keypair::generate_ed25519().public().to_peer_id(), seeker.network.reach());
         let search = tokio::spawn(async move { looking.connect(absent, sooner).await });
         let mut tried = Vec::new();

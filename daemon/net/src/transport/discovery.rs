@@ -1,8 +1,8 @@
-//! Finding peers: dial the bootstrap addresses, learn addresses from identify and from what members tell, and ask Kademlia
-//! where nobody knows.
+//! Peer discovery: dials the bootstrap addresses, learns addresses from identify and from members, and queries Kademlia
+//! where no member knows a peer.
 //!
-//! Of two peers that need each other, one asks a member after the other was there, learns where it listens, and dials it:
-//! one dial a link. Whoever came first only waits.
+//! Of two peers that need each other, the later one asks a member that the earlier one has contacted, learns its
+//! addresses, and dials it: one dial per link. The earlier one only waits.
 
 mod events;
 
@@ -27,36 +27,36 @@ use super::searches::{Attempt, Searches};
 use crate::dial_error::DialAttempt;
 use crate::known_peers::KnownPeers;
 
-/// Who is looked for beside the neighbours is looked for so long.
+/// Lifetime of a search for a peer that is not a neighbour.
 const ORDER_LIFETIME: Duration = Duration::from_secs(30);
 const MAX_ORDERS: usize = 1024;
 /// Addresses taken from one round of mDNS.
 const MAX_MDNS_ADDRESSES: usize = 256;
-/// Questions to the Kademlia table at a time.
+/// Queries to the Kademlia table at a time.
 const MAX_QUERIES: usize = 4;
 
-/// What is still looked for, and when to look again.
+/// The peers still sought, and the state of their searches.
 pub(super) struct Discovery {
     local: PeerId,
     known: KnownPeers,
     counter: Counter,
     bootstraps: Bootstraps,
     sought: BTreeSet<PeerId>,
-    /// Who is looked for as well.
+    /// Peers sought beside the neighbours.
     orders: Vec<Order>,
     book: AddressBook,
     searches: Searches,
-    /// Why those that are missing could not be reached.
+    /// Failed attempts of the last dial to each missing peer.
     attempts: BTreeMap<PeerId, Vec<DialAttempt>>,
     connected: BTreeSet<PeerId>,
     queries: Vec<QueryId>,
     relays: Relays,
-    /// What the daemon has not heard yet.
+    /// Events not yet delivered to the daemon.
     news: Vec<NetworkEvent>,
     outlook: watch::Sender<Outlook>,
 }
 
-/// A peer that somebody wants connected, until then.
+/// A requested connection to a peer, with a deadline.
 struct Order {
     peer: PeerId,
     until: Instant,
@@ -64,7 +64,7 @@ struct Order {
 }
 
 impl Discovery {
-    /// Knows nobody yet. What it lacks can be seen through the outlook.
+    /// Starts without any peer. Missing neighbours are shown through `outlook`.
     pub(super) fn new(local: PeerId, known: KnownPeers, counter: Counter, outlook: watch::Sender<Outlook>) -> Self {
         Self {
             local,
@@ -95,7 +95,7 @@ impl Discovery {
         self.retry(swarm);
     }
 
-    /// Looks for one peer more, for a while, and tells when it is connected.
+    /// Seeks one more peer for a limited time, and notifies `connected` once it is.
     pub(super) fn connect(
         &mut self,
         swarm: &mut Swarm<Behaviour>,
@@ -104,7 +104,7 @@ impl Discovery {
         connected: oneshot::Sender<()>,
     ) {
         if self.connected.contains(&peer) {
-            // Whoever asked may have gone.
+            // The requester may be gone.
             let _ = connected.send(());
         } else if peer != self.local && self.orders.len() < MAX_ORDERS {
             self.book.note_told(peer, addresses);
@@ -115,15 +115,15 @@ impl Discovery {
         }
     }
 
-    /// Where peers were at some other time.
+    /// Stores earlier addresses of peers.
     pub(super) fn remember(&mut self, known: &[(PeerId, Vec<Multiaddr>)]) {
         for (peer, addresses) in known {
             self.book.note_told(*peer, addresses);
         }
     }
 
-    /// Somebody said where others listen; whoever of them is looked for is dialled. Of those that are connected their own
-    /// word counts: what others say of them may be older, and would be passed on.
+    /// Takes addresses that another peer relayed, and dials the sought peers among them. For connected peers their own
+    /// report counts: relayed addresses may be older, and would be passed on.
     pub(super) fn learn(&mut self, swarm: &mut Swarm<Behaviour>, found: &[(PeerId, Vec<Multiaddr>)]) {
         self.searches.note_told(Instant::now());
         for (peer, addresses) in found {
@@ -137,8 +137,8 @@ impl Discovery {
         self.retry(swarm);
     }
 
-    /// A member says where it listens, and asks where others do. Of two that ask for each other, the later one learns of
-    /// the earlier one.
+    /// Stores the addresses that a member reports for itself, and returns the known ones of `wanted`. Of two peers that
+    /// ask for each other, the later one learns of the earlier one.
     pub(super) fn introduce(
         &mut self,
         swarm: &mut Swarm<Behaviour>,
@@ -148,7 +148,7 @@ impl Discovery {
     ) -> Vec<(PeerId, Vec<Multiaddr>)> {
         tracing::debug!(%peer, ?addresses, "a member says where it listens");
         let is_news = self.book.note_own(peer, addresses);
-        // Who came as a stranger is known by now.
+        // A peer that came as a stranger is known by now.
         self.put_into_table(swarm, peer);
         if is_news && self.searches.includes(&peer) {
             self.searches.hurry(Instant::now(), &peer);
@@ -157,7 +157,7 @@ impl Discovery {
         self.whereabouts(wanted.iter())
     }
 
-    /// Where the neighbours listen, as far as it is known.
+    /// The known addresses of the neighbours.
     pub(super) fn neighbours(&self) -> Vec<(PeerId, Vec<Multiaddr>)> {
         self.whereabouts(self.sought.iter())
     }
@@ -167,7 +167,7 @@ impl Discovery {
         known.filter(|(_, addresses)| !addresses.is_empty()).collect()
     }
 
-    /// Where a connected peer can be reached by others.
+    /// The addresses at which others can reach a connected peer.
     pub(super) fn addresses(&self, peer: &PeerId) -> Vec<Multiaddr> {
         if self.connected.contains(peer) { self.book.own(peer).to_vec() } else { Vec::new() }
     }
@@ -177,12 +177,12 @@ impl Discovery {
         self.attempts.get(peer).cloned().unwrap_or_default()
     }
 
-    /// Takes what the daemon should hear.
+    /// Takes the events for the daemon.
     pub(super) fn take_news(&mut self) -> Vec<NetworkEvent> {
         std::mem::take(&mut self.news)
     }
 
-    /// Returns when it is time to look again; never, while nothing is missing.
+    /// Waits until the next attempt is due; for ever while nothing is missing.
     pub(super) async fn wait(&self) {
         match self.searches.next().into_iter().chain(self.bootstraps.next()).min() {
             Some(next) => tokio::time::sleep_until(next).await,
@@ -190,7 +190,7 @@ impl Discovery {
         }
     }
 
-    /// Dials what is known and due, and asks Kademlia for what nobody else knows.
+    /// Dials the peers that are due, and queries Kademlia for those that remain unknown.
     pub(super) fn retry(&mut self, swarm: &mut Swarm<Behaviour>) {
         let now = Instant::now();
         self.orders.retain(|order| order.until > now);
@@ -206,7 +206,7 @@ impl Discovery {
     }
 
     fn dial(&mut self, swarm: &mut Swarm<Behaviour>, peer: PeerId) {
-        // A way through a relay is soon found, and would be taken although a direct one is there.
+        // A path through a relay is soon found, and would be taken although a direct one exists.
         let known = self.book.all(&peer, self.searches.is_unreachable(Instant::now(), &peer));
         let mut attempt = self.searches.attempt(&peer);
         tracing::debug!(%peer, ?attempt, ?known, "dialling");
@@ -250,11 +250,11 @@ impl Discovery {
         }
     }
 
-    /// Shows what is missing, if that has changed.
+    /// Updates the outlook if it has changed.
     fn show(&self, swarm: &Swarm<Behaviour>) {
         self.outlook.send_if_modified(|outlook| {
             let missing: BTreeSet<PeerId> = self.sought.difference(&self.connected).copied().collect();
-            // Most of the time nobody is missing, and nobody wants to know the rest.
+            // Most of the time no neighbour is missing, and the other fields are not needed.
             let now = if missing.is_empty() {
                 Outlook::default()
             } else {

@@ -1,6 +1,6 @@
-//! Which connections may be made at the same time. It is not known who comes until a handshake is over, and over QUIC not even
-//! whether anybody is at the address that a first packet claims to come from. So addresses from which members came before have
-//! places of their own, and all others share the rest.
+//! Limits on concurrent handshakes. The peer is unknown until a handshake is over, and over QUIC even the source
+//! address of a first packet may be forged. So addresses from which members came before have a share of their own, and
+//! all others share the rest.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fmt;
@@ -11,34 +11,35 @@ use libp2p::swarm::ConnectionId;
 
 use crate::known_peers::KnownPeers;
 
-/// Handshakes at a time from all addresses where no member was seen: a second of a flood of as many, after which members that
-/// come from elsewhere than before, and newcomers, get through one time in some.
+/// Most handshakes at a time from all addresses where no member was seen. A flood fills this limit within a second;
+/// newcomers, and members that come from a new address, then succeed in a fraction of their attempts.
 const MOST_FROM_ELSEWHERE: usize = 1024;
-/// Those of one address, be a member there or not; and all that come through relays, which know who is behind them.
+/// Most handshakes of one address, with or without a member; and of all relayed ones, as relays know the peers behind
+/// them.
 const MOST_PER_ADDRESS: usize = 128;
 /// Addresses remembered of one member, and of all.
 const MOST_ADDRESSES_PER_MEMBER: usize = 8;
 const MOST_ADDRESSES: usize = 16_384;
 
-/// The incoming connections that are being made, and the addresses where members were seen.
+/// The incoming handshakes under way, and the addresses where members were seen.
 pub(super) struct Handshakes {
     known: KnownPeers,
     pending: HashMap<ConnectionId, Origin>,
-    /// Those among them from where no member was seen.
+    /// Number of pending handshakes from addresses where no member was seen.
     elsewhere: usize,
     per_address: BTreeMap<Option<IpAddr>, usize>,
-    /// The known peer that was connected last from or at an address.
+    /// The known peer last connected from or at an address.
     seen: BTreeMap<IpAddr, PeerId>,
 }
 
 #[derive(Clone, Copy, Debug)]
 struct Origin {
-    /// None through a relay.
+    /// `None` through a relay.
     address: Option<IpAddr>,
     is_elsewhere: bool,
 }
 
-/// Why no further handshake is begun.
+/// The limit that a refused handshake would exceed.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum TooMany {
     Elsewhere,
@@ -65,10 +66,10 @@ impl Handshakes {
         Self { known, pending: HashMap::new(), elsewhere: 0, per_address: BTreeMap::new(), seen: BTreeMap::new() }
     }
 
-    /// Somebody begins to connect from here; no address stands for a relay.
+    /// Begins a handshake from this address, or through a relay if `None`.
     ///
     /// # Errors
-    /// There are too many already.
+    /// Too many handshakes are under way.
     pub(super) fn begin(&mut self, id: ConnectionId, from: Option<IpAddr>) -> Result<(), TooMany> {
         if self.per_address.get(&from).is_some_and(|count| *count >= MOST_PER_ADDRESS) {
             return Err(from.map_or(TooMany::Relayed, TooMany::Address));
@@ -83,7 +84,7 @@ impl Handshakes {
         Ok(())
     }
 
-    /// A handshake is over, however it ended.
+    /// Ends a handshake, whatever its outcome.
     pub(super) fn end(&mut self, id: ConnectionId) {
         let Some(Origin { address, is_elsewhere }) = self.pending.remove(&id) else { return };
         self.elsewhere -= usize::from(is_elsewhere);
@@ -95,7 +96,7 @@ impl Handshakes {
         }
     }
 
-    /// A peer is connected from or at this address, which it has proven.
+    /// Records the address of a connected peer, which has proven it.
     pub(super) fn note_connected(&mut self, peer: PeerId, address: IpAddr) {
         if !self.known.contains(&peer) || self.seen.get(&address) == Some(&peer) {
             return;
@@ -113,7 +114,7 @@ impl Handshakes {
         }
     }
 
-    /// Whether somebody who is known now was seen there.
+    /// Returns `true` if a peer that is known now was seen at this address.
     fn is_of_member(&self, address: &IpAddr) -> bool {
         self.seen.get(address).is_some_and(|peer| self.known.contains(peer))
     }
@@ -132,7 +133,7 @@ mod tests {
         ConnectionId::new_unchecked(number)
     }
 
-    /// Handshakes from made-up addresses, until no further one is begun.
+    /// Begins handshakes from forged addresses until one is refused.
     fn flooded(handshakes: &mut Handshakes) -> usize {
         let mut begun = 0;
         while handshakes.begin(id(begun), Some(address(begun))) != Err(TooMany::Elsewhere) {
@@ -165,7 +166,7 @@ mod tests {
         known.replace([].into());
         handshakes.end(id(7002));
         assert_eq!(handshakes.begin(id(7003), Some(home)), Err(TooMany::Elsewhere), "it was planned out");
-        // What is over makes room, and is counted as what it began as.
+        // A handshake that ends makes room in the share in which it began.
         (0..8000).for_each(|number| handshakes.end(id(number)));
         assert_eq!((handshakes.elsewhere, handshakes.per_address.len()), (0, 0));
         assert_eq!(flooded(&mut handshakes), MOST_FROM_ELSEWHERE);

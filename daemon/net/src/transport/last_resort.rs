@@ -1,10 +1,11 @@
 //! Kademlia, kept quiet while it is not needed.
 //!
-//! Whom a peer needs it is told by other members. Left to itself, Kademlia would dial some twenty peers besides, whenever
-//! its table grows and for every question, and in a swarm that is just coming together everybody would be connected to
-//! everybody. So here it answers others, and works by itself only for as long as somebody is looked for whom nobody knew.
+//! A peer learns the addresses that it needs from other members. Left to itself, Kademlia would dial some twenty
+//! further peers, whenever its table grows and for every query; in a swarm that is forming, every peer would connect to
+//! every other. So it answers queries of others, and works by itself only during a search for a peer that no member
+//! knew.
 //!
-//! It answers those that this process knows, and those that it has dialled itself: who else comes gets no addresses of members.
+//! It answers known peers, and peers that this process has dialled: other peers receive no addresses of members.
 
 use std::collections::BTreeSet;
 use std::task::{Context, Poll};
@@ -20,7 +21,7 @@ use libp2p::{Multiaddr, PeerId};
 
 use crate::known_peers::KnownPeers;
 
-/// Kademlia; it dials and refreshes its table only while it is needed.
+/// Kademlia, which dials and refreshes its table only while it is needed.
 pub(super) struct LastResort {
     kademlia: kad::Behaviour<MemoryStore>,
     known: KnownPeers,
@@ -34,23 +35,23 @@ impl LastResort {
         Self { kademlia, known, incoming: BTreeSet::new(), is_needed: false }
     }
 
-    /// A member said where it listens, which others may ask for.
+    /// Adds an address that a member reported, which others may query.
     pub(super) fn add_address(&mut self, peer: &PeerId, address: Multiaddr) {
         self.kademlia.add_address(peer, address);
     }
 
-    /// Looks for a peer.
+    /// Starts a query for a peer.
     pub(super) fn look_for(&mut self, peer: PeerId) -> QueryId {
         self.is_needed = true;
         self.kademlia.get_closest_peers(peer)
     }
 
-    /// Nobody is looked for any more.
+    /// Ends the searches: Kademlia is not needed until the next query.
     pub(super) fn rest(&mut self) {
         self.is_needed = false;
     }
 
-    /// Ends what it does by itself.
+    /// Finishes Kademlia's own bootstrap queries.
     fn calm(&mut self) {
         for mut query in self.kademlia.iter_queries_mut() {
             if matches!(query.info(), QueryInfo::Bootstrap { .. }) {
@@ -118,7 +119,7 @@ impl NetworkBehaviour for LastResort {
     }
 
     fn on_connection_handler_event(&mut self, peer: PeerId, connection: ConnectionId, event: THandlerOutEvent<Self>) {
-        // What a stranger asks is not heard; it gives up after a while.
+        // Queries of strangers are ignored; they time out.
         if self.known.contains(&peer) || !self.incoming.contains(&connection) {
             self.kademlia.on_connection_handler_event(peer, connection, event);
         }
@@ -131,7 +132,7 @@ impl NetworkBehaviour for LastResort {
             }
             match self.kademlia.poll(cx) {
                 Poll::Ready(ToSwarm::Dial { opts }) if !self.is_needed => {
-                    // As if nobody had answered there.
+                    // Reported as a failed dial.
                     self.kademlia.on_swarm_event(FromSwarm::DialFailure(DialFailure {
                         peer_id: opts.get_peer_id(),
                         error: &DialError::Aborted,

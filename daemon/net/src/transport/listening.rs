@@ -16,12 +16,12 @@ use super::behaviour::Behaviour;
 use crate::dial_error;
 use crate::error::NetworkError;
 
-/// Time for the operating system to give us our listening addresses.
+/// Time limit for the operating system to bind the listening addresses.
 const LISTEN_TIMEOUT: Duration = Duration::from_secs(5);
-/// Without a further address for so long, all are known.
+/// Once no further address has come for this long, all are known.
 const LISTEN_SETTLES: Duration = Duration::from_millis(30);
 
-/// Listens on each address and waits until the operating system has said what each became.
+/// Listens on each address, and waits until the operating system has reported the bound addresses.
 pub(super) async fn listen_on_all(
     swarm: &mut Swarm<Behaviour>,
     options: &NetworkOptions<'_>,
@@ -58,25 +58,25 @@ pub(super) async fn listen_on_all(
         Err(_) => return Err(NetworkError::NoAddress),
     }
     collect_more(swarm, &mut addresses).await;
-    // What other machines can use comes first.
+    // Addresses that other machines can use come first.
     addresses.sort_by_key(is_loopback);
     Ok(addresses)
 }
 
-/// Listens on the port that this peer had before, where any would do: neighbours that have lost it look for it there.
+/// Listens on the port of an earlier run, where any would do: neighbours that have lost this peer dial it there.
 fn listen_where_before(swarm: &mut Swarm<Behaviour>, address: &Multiaddr, before: &[Multiaddr]) -> Option<ListenerId> {
     let same = with_port_of(address, before).filter(|same| is_free(same).is_ok())?;
-    // Another process may have it now.
+    // Another process may have taken it since.
     swarm.listen_on(same).ok()
 }
 
-/// Whether a TCP port is taken. The transport lets several sockets of a user share one, and the system would deal out who
-/// comes among them.
+/// Succeeds unless the TCP port is taken. The transport lets several sockets of a user share a port, and the system
+/// would distribute incoming connections among them.
 fn is_free(address: &Multiaddr) -> io::Result<()> {
     let mut parts = address.iter();
     let ip = match parts.next() {
         Some(Protocol::Ip4(ip)) => IpAddr::V4(ip),
-        // All IPv6 addresses would be those of IPv4 as well here, as they are not to the transport.
+        // An unspecified IPv6 address would include IPv4 here, but not in the transport.
         Some(Protocol::Ip6(ip)) if !ip.is_unspecified() => IpAddr::V6(ip),
         _ => return Ok(()),
     };
@@ -86,7 +86,7 @@ fn is_free(address: &Multiaddr) -> io::Result<()> {
     }
 }
 
-/// An address for any port with the port of an earlier one that is reached in the same way.
+/// The address with port 0 replaced by the port of an earlier address of the same protocol.
 fn with_port_of(address: &Multiaddr, before: &[Multiaddr]) -> Option<Multiaddr> {
     let port = |wanted: &Protocol<'_>| {
         before.iter().flat_map(Multiaddr::iter).find_map(|part| match (wanted, part) {
@@ -107,7 +107,7 @@ fn with_port_of(address: &Multiaddr, before: &[Multiaddr]) -> Option<Multiaddr> 
     any.then_some(same)
 }
 
-/// A listener on all interfaces has an address on each; they come one by one, at once.
+/// Collects further addresses: a listener on all interfaces has one on each, reported one by one without delay.
 async fn collect_more(swarm: &mut Swarm<Behaviour>, addresses: &mut Vec<Multiaddr>) {
     let local = *swarm.local_peer_id();
     while let Ok(event) = tokio::time::timeout(LISTEN_SETTLES, swarm.select_next_some()).await {
@@ -130,7 +130,7 @@ fn cannot_listen(address: &Multiaddr, error: &(dyn Error + 'static)) -> NetworkE
     NetworkError::Listen { address, system, source: dial_error::root_cause(error).into() }
 }
 
-/// What the operating system said, where it did. Transports that hide its error tell the number of it in words alone.
+/// The error of the operating system, if there is one. Some transports hide it, and keep its number only in their text.
 fn system_error(error: &(dyn Error + 'static)) -> Option<io::ErrorKind> {
     if let Some(found) = innermost_system_error(error) {
         return Some(found.kind());
@@ -144,7 +144,7 @@ fn innermost_system_error<'a>(error: &'a (dyn Error + 'static)) -> Option<&'a io
     let mut next = Some(error);
     let mut found = None;
     while let Some(error) = next {
-        // The innermost: others pass on its words only.
+        // The innermost: the outer ones pass on its text only.
         found = error.downcast_ref::<io::Error>().filter(|error| error.raw_os_error().is_some()).or(found);
         let wrapped = error.downcast_ref::<io::Error>().and_then(io::Error::get_ref);
         next = wrapped.map(|error| error as &(dyn Error + 'static)).or_else(|| error.source());
@@ -192,7 +192,7 @@ mod tests {
         let beside = listen("/ip4/127.0.0.1/tcp/0", &addresses).await.unwrap();
         assert_ne!(port(&beside), had);
         drop(first);
-        // Its task lets go of the port in its own time.
+        // Its task frees the port with a delay.
         for _ in 0..100 {
             if port(&listen("/ip4/127.0.0.1/tcp/0", &addresses).await.unwrap()) == had {
                 return;

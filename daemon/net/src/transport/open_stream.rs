@@ -1,4 +1,4 @@
-//! Opening a stream to a peer, within a time, and accepting those that others open.
+//! Opens streams to a peer within a time limit, and accepts those that others open.
 
 use std::io;
 use std::time::Duration;
@@ -8,13 +8,13 @@ use libp2p_stream::{IncomingStreams, OpenStreamError};
 
 use crate::error::NetworkError;
 
-/// An order for a stream that is not carried out by then is given up; the dial that it waits for goes on.
+/// Time limit for opening a stream; the dial that it waits for goes on.
 const PATIENCE: Duration = Duration::from_secs(3);
 
-/// Opens a stream to `peer`, which is dialled where it is not connected.
+/// Opens a stream to `peer`, which is dialled if it is not connected.
 ///
-/// An order that meets the moment in which the connection comes up waits for a dial that the swarm has just found
-/// needless, and nobody ever answers it. So no order may wait for ever: the next one finds the connection.
+/// A request made at the moment when the connection comes up waits for a dial that the swarm has found needless, and is
+/// never answered. So every request has a time limit: the next one finds the connection.
 pub async fn open_stream(
     control: &mut libp2p_stream::Control,
     peer: PeerId,
@@ -26,7 +26,7 @@ pub async fn open_stream(
 /// Accepts the streams of a protocol that others open from now on.
 ///
 /// # Errors
-/// They are accepted already, by another part of this process.
+/// Another part of this process accepts them already.
 pub fn accept(control: &mut libp2p_stream::Control, protocol: StreamProtocol) -> Result<IncomingStreams, NetworkError> {
     control.accept(protocol.clone()).map_err(|_| NetworkError::AlreadyAccepted { protocol })
 }
@@ -53,7 +53,7 @@ mod tests {
 
     #[tokio::test]
     async fn an_order_that_nobody_carries_out_is_given_up() {
-        // No swarm works on its orders.
+        // No swarm handles its requests.
         let behaviour = libp2p_stream::Behaviour::new();
         let mut control = behaviour.new_control();
         let protocol = StreamProtocol::new("/test");

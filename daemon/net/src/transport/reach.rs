@@ -1,11 +1,11 @@
-//! Looking for single peers, beside those that the plan names.
+//! Finding single peers beside the neighbours of the plan.
 
 use libp2p::{Multiaddr, PeerId};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{Command, DialAttempt};
 
-/// Asks the network task for a peer.
+/// A handle on the network task for finding peers.
 #[derive(Clone)]
 pub struct Reach {
     commands: mpsc::Sender<Command>,
@@ -16,8 +16,8 @@ impl Reach {
         Self { commands }
     }
 
-    /// Looks for this peer for a while, at these addresses and wherever else it is known to be. Returns when it is
-    /// connected, or `false` when that did not come about.
+    /// Searches for this peer for a while, at these addresses and all others known. Returns `true` once it is
+    /// connected, `false` if the search ends without that.
     pub async fn connect(&self, peer: PeerId, addresses: Vec<Multiaddr>) -> bool {
         let (connected, connects) = oneshot::channel();
         // The task ends with the process.
@@ -25,20 +25,19 @@ impl Reach {
         connects.await.is_ok()
     }
 
-    /// Where a connected peer says that it listens; none while it has not said.
+    /// The addresses that a connected peer reports for itself; empty before it has reported any.
     pub async fn addresses(&self, peer: PeerId) -> Vec<Multiaddr> {
         let (answer, answered) = oneshot::channel();
         let _ = self.commands.send(Command::Addresses(peer, answer)).await;
         answered.await.unwrap_or_default()
     }
 
-    /// Takes in what somebody said of where peers listen, and dials those that are looked for.
+    /// Passes on addresses that another peer relayed, and dials the sought peers among them.
     pub async fn learn(&self, found: Vec<(PeerId, Vec<Multiaddr>)>) {
         let _ = self.commands.send(Command::Learn(found)).await;
     }
 
-    /// Remembers where a member says that it listens, and returns where those listen that it wants to know of, as far as
-    /// this peer knows.
+    /// Stores the addresses that a member reports for itself, and returns the known addresses of `wanted`.
     pub async fn introduce(
         &self,
         peer: PeerId,
@@ -50,21 +49,21 @@ impl Reach {
         answered.await.unwrap_or_default()
     }
 
-    /// Where these listen, as far as this peer knows.
+    /// The known addresses of `wanted`.
     pub async fn whereabouts(&self, wanted: Vec<PeerId>) -> Vec<(PeerId, Vec<Multiaddr>)> {
         let (answer, answered) = oneshot::channel();
         let _ = self.commands.send(Command::Whereabouts(wanted, answer)).await;
         answered.await.unwrap_or_default()
     }
 
-    /// Where the neighbours listen, as far as it is known; none when the network is gone.
+    /// The known addresses of the neighbours; `None` if the network is gone.
     pub async fn neighbours(&self) -> Option<Vec<(PeerId, Vec<Multiaddr>)>> {
         let (answer, answered) = oneshot::channel();
         let _ = self.commands.send(Command::Neighbours(answer)).await;
         answered.await.ok()
     }
 
-    /// The addresses that the last failed dial of this peer tried, and why none worked.
+    /// The addresses that the last failed dial of this peer tried, and why each failed.
     pub async fn attempts(&self, peer: PeerId) -> Vec<DialAttempt> {
         let (answer, answered) = oneshot::channel();
         let _ = self.commands.send(Command::Attempts(peer, answer)).await;

@@ -1,8 +1,8 @@
-//! Reaching peers that cannot be dialled: another peer passes the bytes on, until the two have found a direct way.
+//! Relaying for peers that cannot be dialled: another peer passes the bytes on until the two have found a direct path.
 //!
-//! Every peer relays for members of its swarm, and for those that wait to become one; nobody else may use it. Bytes that are
-//! relayed are encrypted between the two ends. A peer asks others to relay for it only once somebody that it needs could
-//! not be reached for a while.
+//! Every peer relays for members of its swarm and for pending peers, and for no others. Relayed bytes are encrypted
+//! between the two ends. A peer reserves a place at a relay only after a peer that it needs has been unreachable for a
+//! while.
 
 use std::time::{Duration, Instant};
 
@@ -24,7 +24,7 @@ impl RateLimiter for KnownPeers {
     }
 }
 
-/// Relays for known peers, within limits that training does not meet.
+/// Relays for known peers, within limits that training does not reach.
 pub(super) fn config(known: &KnownPeers) -> relay::Config {
     relay::Config {
         max_reservations: MAX_RESERVATIONS,

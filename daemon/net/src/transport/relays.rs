@@ -1,4 +1,4 @@
-//! Which peers relay for this one, and which connections go through them.
+//! The relays of this peer, and its relayed connections.
 
 use std::collections::BTreeMap;
 
@@ -10,19 +10,19 @@ use libp2p::{Multiaddr, PeerId, Swarm, identify, relay};
 
 use super::behaviour::Behaviour;
 
-/// Relays at a time: one may go.
+/// Relays at a time, so that one may fail.
 const MAX_RELAYS: usize = 2;
 /// Peers whose offers are remembered.
 const MAX_OFFERS: usize = 64;
 
-/// Relays that this peer knows and uses.
+/// The relays that this peer knows and uses.
 #[derive(Default)]
 pub(super) struct Relays {
-    /// Peers that this one could dial, and where; they may relay.
+    /// Peers that this one could dial, with the address; they may relay.
     offers: BTreeMap<PeerId, Offer>,
-    /// The places that were reserved.
+    /// The reservations, by relay.
     reserved: BTreeMap<PeerId, ListenerId>,
-    /// Connections that go through a relay.
+    /// Relayed connections, by the peer at the other end.
     relayed: BTreeMap<PeerId, Vec<ConnectionId>>,
 }
 
@@ -32,7 +32,7 @@ struct Offer {
 }
 
 impl Offer {
-    /// The address of places with this relay.
+    /// The address of reservations at this relay.
     fn circuit(&self, relay: PeerId) -> Multiaddr {
         self.address.clone().with(Protocol::P2p(relay)).with(Protocol::P2pCircuit)
     }
@@ -58,19 +58,19 @@ impl Relays {
         }
     }
 
-    /// A peer said what it can do.
+    /// Records from identify whether a peer relays.
     pub(super) fn note_offer(&mut self, peer: PeerId, info: &identify::Info) {
         if let Some(offer) = self.offers.get_mut(&peer) {
             offer.relays = info.protocols.contains(&relay::HOP_PROTOCOL_NAME);
         }
     }
 
-    /// A place with a relay was not given, or is gone.
+    /// Forgets a reservation that was refused or has ended.
     pub(super) fn note_end(&mut self, listener: ListenerId) {
         self.reserved.retain(|_, reserved| *reserved != listener);
     }
 
-    /// Asks relays for a place once somebody could not be reached for a while: through one of them that peer can reach us.
+    /// Reserves places at relays once a peer has been unreachable for a while: through a relay it can reach this peer.
     pub(super) fn reserve_if_needed(&mut self, swarm: &mut Swarm<Behaviour>, somebody_is_unreachable: bool) {
         if somebody_is_unreachable && self.reserved.len() < MAX_RELAYS {
             self.reserve(swarm);
@@ -93,7 +93,7 @@ impl Relays {
         }
     }
 
-    /// A direct way to `peer` was found: its streams move there.
+    /// Closes the relayed connections to `peer` after a direct one was found: its streams move there.
     pub(super) fn prefer(&mut self, swarm: &mut Swarm<Behaviour>, peer: PeerId, direct: ConnectionId) {
         for relayed in self.relayed.remove(&peer).unwrap_or_default() {
             if relayed != direct {

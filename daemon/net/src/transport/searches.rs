@@ -1,4 +1,4 @@
-//! Peers that are looked for, and when each is tried again. The time is told, so that tests need not wait.
+//! Searches for peers, and the schedule of their attempts. The time is an argument, so that tests need not wait.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -6,49 +6,50 @@ use std::time::Duration;
 use libp2p::PeerId;
 use tokio::time::Instant;
 
-/// The first pause between attempts to reach a peer; it doubles up to [`LONGEST_PAUSE`] while nothing new is heard of it.
+/// First pause between attempts to reach a peer; it doubles up to [`LONGEST_PAUSE`] while nothing new is learned of it.
 const FIRST_PAUSE: Duration = Duration::from_millis(200);
 const LONGEST_PAUSE: Duration = Duration::from_secs(5);
-/// Nobody is asked for a peer whose addresses are tried, until they have been tried for so long.
+/// Time for which the known addresses of a peer are tried before relays and the Kademlia table are used.
 const DIRECT_FIRST: Duration = Duration::from_secs(4);
-/// Where members can be asked, they know before the table does: it is asked after so long in which nobody was found.
+/// Time without a peer found after which the table is queried if members can be asked, as they know before it does.
 const MEMBERS_FIRST: Duration = Duration::from_secs(60);
-/// Where they have not said anything yet.
+/// The same time if members have reported nothing yet.
 const MEMBERS_SILENT: Duration = Duration::from_secs(10);
-/// Where there are none, or somebody waits for this one peer.
+/// The same time if there are no members, or if a connection to this peer was requested.
 const BRIEFLY: Duration = Duration::from_millis(500);
-/// QUIC is tried alone for so long: an attempt over TCP beside it is as much work for both sides, and mostly in vain.
+/// Time for which QUIC is tried alone: a concurrent attempt over TCP is as much work for both sides, and mostly in
+/// vain.
 const QUIC_FIRST: Duration = Duration::from_secs(3);
-/// Between two questions to the table about the same peer.
+/// Pause between two queries to the table for the same peer.
 const TABLE_PAUSE: Duration = Duration::from_secs(5);
 
-/// What to try.
+/// The kind of addresses to dial next.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Attempt {
-    /// Addresses for QUIC, where there are some.
+    /// QUIC addresses, if there are any.
     Quic,
-    /// The others, beside what is under way.
+    /// The other addresses, beside a dial under way.
     Others,
-    /// All of them, when nothing is under way any more.
+    /// All addresses, once no dial is under way.
     All,
 }
 
-/// All that are looked for.
+/// All searches under way.
 pub(super) struct Searches {
     under_way: BTreeMap<PeerId, Search>,
-    /// When somebody was found last.
+    /// Time at which a peer was last found.
     found_at: Instant,
-    /// When a member last said what it knows.
+    /// Time at which a member last reported addresses.
     told_at: Option<Instant>,
 }
 
 struct Search {
     began: Instant,
-    /// Since when an address of it is tried.
+    /// Time since which its addresses are tried.
     dialled: Option<Instant>,
-    /// What was tried last, since something new was heard.
+    /// The last attempt since something new was learned.
     tried: Option<Attempt>,
-    /// Somebody waits for just this peer.
+    /// Set when a connection to this peer was requested.
     is_urgent: bool,
     next: Instant,
     pause: Duration,
@@ -60,7 +61,7 @@ impl Searches {
         Self { under_way: BTreeMap::new(), found_at: now, told_at: None }
     }
 
-    /// These are looked for from now on, and nobody else.
+    /// Searches for these peers from now on, and for no others.
     pub(super) fn follow(&mut self, now: Instant, missing: &BTreeSet<PeerId>) {
         let before = self.under_way.len();
         self.under_way.retain(|peer, _| missing.contains(peer));
@@ -88,14 +89,14 @@ impl Searches {
         self.under_way.contains_key(peer)
     }
 
-    /// Something new was heard of a peer.
+    /// Resets the back-off of a peer of which something new was learned.
     pub(super) fn hurry(&mut self, now: Instant, peer: &PeerId) {
         if let Some(search) = self.under_way.get_mut(peer) {
             (search.next, search.pause, search.tried) = (now, FIRST_PAUSE, None);
         }
     }
 
-    /// Somebody waits for this one peer.
+    /// Marks the search for a peer as urgent, as its connection was requested.
     pub(super) fn press(&mut self, now: Instant, peer: &PeerId) {
         if let Some(search) = self.under_way.get_mut(peer) {
             search.is_urgent = true;
@@ -103,19 +104,19 @@ impl Searches {
         self.hurry(now, peer);
     }
 
-    /// An attempt to reach this peer has failed: the next one may follow at once, if it is another one.
+    /// After a failed attempt over QUIC, makes the next one, which is of another kind, due at once.
     pub(super) fn note_failure(&mut self, now: Instant, peer: &PeerId) {
         if let Some(search) = self.under_way.get_mut(peer).filter(|search| search.tried == Some(Attempt::Quic)) {
             search.next = now;
         }
     }
 
-    /// A member said what it knows.
+    /// Records that a member has reported addresses.
     pub(super) fn note_told(&mut self, now: Instant) {
         self.told_at = Some(now);
     }
 
-    /// How this peer is to be tried next.
+    /// The kind of the next attempt to reach this peer.
     pub(super) fn attempt(&self, peer: &PeerId) -> Attempt {
         match self.under_way.get(peer).and_then(|search| search.tried) {
             None => Attempt::Quic,
@@ -124,7 +125,7 @@ impl Searches {
         }
     }
 
-    /// An address of this peer is tried.
+    /// Records that addresses of this peer are dialled.
     pub(super) fn note_dial(&mut self, now: Instant, peer: &PeerId, attempt: Attempt) {
         if let Some(search) = self.under_way.get_mut(peer) {
             search.dialled.get_or_insert(now);
@@ -135,12 +136,12 @@ impl Searches {
         }
     }
 
-    /// When the next one is to be tried.
+    /// Time of the earliest next attempt.
     pub(super) fn next(&self) -> Option<Instant> {
         self.under_way.values().map(|search| search.next).min()
     }
 
-    /// Those that are to be tried now; the next time comes later.
+    /// The peers due now; schedules their next attempts.
     pub(super) fn due(&mut self, now: Instant) -> Vec<PeerId> {
         let due = self.under_way.iter_mut().filter(|(_, search)| search.next <= now);
         due.map(|(peer, search)| {
@@ -151,7 +152,7 @@ impl Searches {
         .collect()
     }
 
-    /// Whether the addresses of this peer have been tried for a while, and none works.
+    /// Returns `true` if addresses of this peer have been tried for `DIRECT_FIRST` without success.
     pub(super) fn is_unreachable(&self, now: Instant, peer: &PeerId) -> bool {
         let dialled = self.under_way.get(peer).and_then(|search| search.dialled);
         dialled.is_some_and(|since| now - since >= DIRECT_FIRST)
@@ -161,7 +162,7 @@ impl Searches {
         self.under_way.keys().any(|peer| self.is_unreachable(now, peer))
     }
 
-    /// Peers about whom the table is to be asked now, as a last resort where there are members to ask; `most` at a time.
+    /// The peers to query the table for now, at most `most`; with members to ask, the table is the last resort.
     pub(super) fn for_the_table(&mut self, now: Instant, most: usize, has_members: bool) -> Vec<PeerId> {
         let members_help = self.told_at.is_some_and(|at| now - at < MEMBERS_FIRST);
         let patience = if members_help { MEMBERS_FIRST } else { MEMBERS_SILENT };

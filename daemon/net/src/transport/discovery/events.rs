@@ -1,4 +1,4 @@
-//! What discovery takes from what happens below: connections, identify, mDNS, answers of the Kademlia table.
+//! Handlers of discovery for events of the swarm: connections, identify, mDNS, results of Kademlia queries.
 
 use libp2p::core::ConnectedPoint;
 use libp2p::kad::{self, GetClosestPeersError, GetClosestPeersOk, QueryId, QueryResult};
@@ -12,7 +12,7 @@ use super::{Discovery, MAX_MDNS_ADDRESSES};
 use crate::dial_error::{self, DialAttempt};
 
 impl Discovery {
-    /// Takes in what happened below.
+    /// Handles an event of the swarm.
     pub(in crate::transport) fn on_swarm_event(
         &mut self,
         swarm: &mut Swarm<Behaviour>,
@@ -106,7 +106,7 @@ impl Discovery {
                 }
                 self.bootstraps.retry_soon();
             }
-            // A host that lost its power says nothing; TCP alone would believe in it for a quarter of an hour.
+            // A host that lost power sends nothing; TCP alone would consider it connected for a quarter of an hour.
             BehaviourEvent::Ping(ping::Event { connection, result: Err(_), .. }) => {
                 swarm.close_connection(connection);
             }
@@ -147,7 +147,7 @@ impl Discovery {
         }
     }
 
-    /// Keeps a Mingle peer's own addresses, and puts them into the table, so that others can ask for them.
+    /// Stores a Mingle peer's own addresses, and puts them into the table so that others can query them.
     fn learn_own_addresses(&mut self, swarm: &mut Swarm<Behaviour>, peer: PeerId, info: &identify::Info) {
         if info.protocol_version != IDENTIFY_PROTOCOL || !self.connected.contains(&peer) {
             return;
@@ -156,7 +156,8 @@ impl Discovery {
         self.put_into_table(swarm, peer);
     }
 
-    /// Others may ask for the addresses of a peer that is known; strangers put nobody into the table.
+    /// Puts the addresses of a known peer into the table. While no peer is known, all are; otherwise strangers do not
+    /// enter.
     pub(super) fn put_into_table(&self, swarm: &mut Swarm<Behaviour>, peer: PeerId) {
         if self.known.contains(&peer) || self.known.is_empty() {
             for address in self.book.own(&peer) {
