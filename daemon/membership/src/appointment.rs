@@ -1,6 +1,6 @@
-//! What the operator gives its delegate: the swarm and the newest word on who may sign for it, as one word to paste.
+//! Appointment of a delegate: the swarm and its newest authority certificate, as one text token to paste.
 //!
-//! It holds no secret: who has it can check it, and nobody but the key that it names can sign with it.
+//! It holds no secret: its bearer can verify it, and only the key that it names can sign with it.
 
 use std::fmt;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ use crate::word;
 
 pub(crate) const PREFIX: &str = "mingleoperator1";
 
-/// A swarm, with who may sign for it.
+/// A swarm, with the certificate of the keys that may sign for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Appointment(pub Swarm);
 
@@ -78,7 +78,7 @@ mod tests {
             changed[at] = if changed[at] == b'a' { b'b' } else { b'a' };
             assert!(String::from_utf8(changed).unwrap().parse::<Appointment>().is_err(), "at {at}");
         }
-        // A delegation that somebody else signed, behind the right checksum.
+        // A delegation signed by another key, behind a correct checksum.
         let forged = swarm.authority().delegate(&swarm.id(), Some(&id(&thief)), u64::MAX, &thief).unwrap();
         let bytes = postcard::to_stdvec(&Content { swarm, authority: forged }).unwrap();
         let refusal = word::write(PREFIX, &bytes).parse::<Appointment>().unwrap_err();

@@ -1,13 +1,13 @@
-//! Who may sign for a swarm now: its operator, and for a while the operator's delegate.
+//! The keys that may sign for a swarm: its operator, and for a limited time the operator's delegate.
 //!
 //! ```text
 //!   recovery key  signs  Succession { number, operator }           the operator from here on; without one it is the founder
 //!   operator      signs  Delegation { number, delegate, until }    whose key signs in its place until then, or nobody's
 //! ```
 //!
-//! Of two words the one with the higher number counts, so that a word that was taken back cannot be said again. Both numbers
-//! together are the *term*. It is the upper half of the number of each plan that is signed in it: whoever begins a new term is
-//! ahead of all plans that a key of an earlier one has signed or will sign.
+//! Of two certificates the one with the higher number counts, so that a revoked one cannot be replayed. Both numbers
+//! together are the *term*, the upper half of the number of each plan that is signed in it. A new term is thus ahead of
+//! all plans that a key of an earlier one has signed or will sign.
 
 use libp2p::PeerId;
 use libp2p::identity::{Keypair, PublicKey, ed25519};
@@ -15,13 +15,14 @@ use mingle_home::error::{Context, Error, ErrorKind, Result};
 use mingle_home::identity;
 use serde::{Deserialize, Serialize};
 
-/// Clocks of members may differ by so many seconds: a delegation holds for so much longer where it is checked.
+/// Largest difference between the clocks of members, in seconds. A delegation is accepted for as much longer than its
+/// time.
 pub const CLOCK_SKEW_S: u64 = 3600;
 
 /// An ed25519 public key.
 pub(crate) type Key = [u8; 32];
 
-/// The word of the recovery key: another key operates the swarm from here on.
+/// The recovery key's certificate that another key operates the swarm from here on.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Succession {
     /// Counts from 1; the founder needs none.
@@ -30,7 +31,7 @@ pub(crate) struct Succession {
     signature: Vec<u8>,
 }
 
-/// The word of the operator: another key may sign in its place, until a certain time; or none may.
+/// The operator's certificate that another key may sign in its place until a time, or that none may.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Delegation {
     /// Counts the delegations of one operator from 1.
@@ -40,28 +41,28 @@ pub(crate) struct Delegation {
     signature: Vec<u8>,
 }
 
-/// Who may sign for a swarm: the founder of the swarm, and what has changed since.
+/// The authority certificate of a swarm: the changes to its signing keys since the founder's.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Authority {
     succession: Option<Succession>,
-    /// Of the operator that the succession names.
+    /// Signed by the operator that the succession names.
     delegation: Option<Delegation>,
 }
 
-/// As whom a key signs.
+/// The role in which a key signs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Role {
-    /// The operator: founder, or named by the recovery key.
+    /// The operator: the founder, or the key named by the recovery key.
     Operator,
-    /// The operator's delegate, until then, in seconds since 1970.
+    /// The operator's delegate, until this time in seconds since 1970.
     Delegate(u64),
 }
 
 impl Authority {
-    /// The one after this in the swarm with this id: `operator` takes its place, in the words of the recovery key.
+    /// The next authority of the swarm with this id: the recovery key signs that `operator` operates it.
     ///
     /// # Errors
-    /// The operator is named by no ed25519 key, the number is not after the last one, or the key cannot sign.
+    /// The operator's PeerId names no ed25519 key, the number is not after the last one, or the key cannot sign.
     pub fn succeed(&self, swarm: &[u8; 32], number: u16, operator: &PeerId, recovery: &Keypair) -> Result<Self> {
         let last = self.recovery_number();
         if number <= last {
@@ -74,10 +75,11 @@ impl Authority {
         Ok(Self { succession: Some(succession), delegation: None })
     }
 
-    /// The one after this in the swarm with this id: nobody but `delegate` signs in the operator's place, until `not_after_unix_s`.
+    /// The next authority of the swarm with this id: only `delegate`, if any, signs in the operator's place until
+    /// `not_after_unix_s`.
     ///
     /// # Errors
-    /// The delegate is named by no ed25519 key, there were 65,535 delegations, or the key cannot sign.
+    /// The delegate's PeerId names no ed25519 key, there were 65,535 delegations, or the key cannot sign.
     pub(crate) fn delegate(
         &self,
         swarm: &[u8; 32],
@@ -96,29 +98,30 @@ impl Authority {
         Ok(Self { succession: self.succession.clone(), delegation: Some(delegation) })
     }
 
-    /// How many times the recovery key has named an operator, by its own count.
+    /// Number of operators that the recovery key has named, by its own count.
     pub fn recovery_number(&self) -> u16 {
         self.succession.as_ref().map_or(0, |succession| succession.number)
     }
 
-    /// How many delegations the operator has signed, by its own count.
+    /// Number of delegations that the operator has signed, by its own count.
     pub fn delegation_number(&self) -> u16 {
         self.delegation.as_ref().map_or(0, |delegation| delegation.number)
     }
 
-    /// The upper half of the numbers of the plans that are signed under it.
+    /// The upper half of the numbers of the plans that are signed under this authority.
     pub(crate) fn term(&self) -> u32 {
         u32::from(self.recovery_number()) << 16 | u32::from(self.delegation_number())
     }
 
-    /// The delegate, and until when it is that, in seconds since 1970.
+    /// The delegate, and the end of its delegation in seconds since 1970.
     pub fn delegate_until(&self) -> Option<(PeerId, u64)> {
         let delegation = self.delegation.as_ref()?;
         let key = public_key(&delegation.delegate?)?;
         Some((key.to_peer_id(), delegation.not_after_unix_s))
     }
 
-    /// Whether it counts rather than the other. Of two words with one number the same one counts everywhere.
+    /// Returns `true` if this authority supersedes `other`. The order is total, so that of two certificates with one
+    /// number the same one counts everywhere.
     pub(crate) fn replaces(&self, other: &Self) -> bool {
         self.rank() > other.rank()
     }
@@ -128,7 +131,7 @@ impl Authority {
         (succession, self.delegation.as_ref().map(|word| (word.number, &word.delegate, word.not_after_unix_s)))
     }
 
-    /// Whether the keys that may have signed all of it.
+    /// Returns `true` if every certificate in it is signed by a key that may do so.
     pub(crate) fn holds(&self, swarm: &[u8; 32], founder: &PublicKey, recovery: Option<&Key>) -> bool {
         let recovery = recovery.and_then(public_key);
         let is_succession = self.succession.as_ref().is_none_or(|word| {
@@ -144,7 +147,7 @@ impl Authority {
         is_succession && is_delegation
     }
 
-    /// Who operates a swarm that this founder has founded.
+    /// The operator of a swarm with this founder.
     pub(crate) fn operator(&self, founder: &PublicKey) -> Option<PublicKey> {
         match &self.succession {
             None => Some(founder.clone()),
@@ -152,7 +155,7 @@ impl Authority {
         }
     }
 
-    /// The keys that may sign, and as whom.
+    /// The keys that may sign, with their roles.
     pub(crate) fn signers(&self, founder: &PublicKey) -> impl Iterator<Item = (PublicKey, Role)> {
         let delegation = self.delegation.as_ref();
         let delegate = delegation.and_then(|delegation| {
@@ -163,7 +166,7 @@ impl Authority {
 }
 
 impl Role {
-    /// Whether words that were signed as this count at that time, in seconds since 1970.
+    /// Returns `true` if signatures in this role no longer count at `now_unix_s`, in seconds since 1970.
     pub(crate) fn is_over(self, now_unix_s: u64) -> bool {
         matches!(self, Self::Delegate(until) if now_unix_s > until.saturating_add(CLOCK_SKEW_S))
     }
@@ -187,7 +190,7 @@ impl Delegation {
 /// The key that a PeerId names.
 ///
 /// # Errors
-/// It names no ed25519 key.
+/// The PeerId names no ed25519 key.
 pub(crate) fn key_of(peer: &PeerId) -> Result<Key> {
     let key = identity::public_key(peer).and_then(|key| key.try_into_ed25519().ok());
     let named = key.map(|key| key.to_bytes());
@@ -259,7 +262,7 @@ mod tests {
             assert!(not_told.check_signature(b"words", &signature, &after).is_err(), "what is signed says it");
         }
         assert!(told.check_signature(b"words", &other.sign(b"words").unwrap(), &Authority::default()).is_ok());
-        // A renewed delegation stands for what was signed under the former one.
+        // A renewed delegation covers what was signed under the former one.
         let renewed = delegated.delegate(&told.id(), Some(&id(&delegate)), until + 60, &founder).unwrap();
         assert!(not_told.learn(&renewed));
         assert!(not_told.check_signature(b"words", &delegate.sign(b"words").unwrap(), &delegated).is_ok());
@@ -293,7 +296,7 @@ mod tests {
         assert!(!swarm.learn(&forged));
         let sound = first.delegate(&swarm_id, Some(&id(&delegate)), until, &second).unwrap();
         assert!(swarm.learn(&sound));
-        // The next recovery ends the delegation; the former one is not believed again.
+        // The next recovery ends the delegation; the former one is not accepted again.
         let next = sound.succeed(&swarm_id, 2, &id(&third), &recovery).unwrap();
         assert!(swarm.learn(&next) && !swarm.learn(&first) && !swarm.learn(&sound));
         assert!(swarm.check_signature(b"words", &delegate.sign(b"words").unwrap(), &sound).is_err());

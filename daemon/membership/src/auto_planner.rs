@@ -1,4 +1,4 @@
-//! Planning without a person: the operator's peer gives its swarm a new plan when somebody waits for one, has left, or was
+//! The automatic planner: the operator's peer gives its swarm a new plan when a peer is pending, has left, or was
 //! silent for too long.
 //!
 //! ```text
@@ -6,10 +6,11 @@
 //!                                                 -> design, sign, take it up, tell the members that are connected
 //! ```
 //!
-//! The number of local steps in a round is measured, unless a person said it: see [`local_steps`](crate::local_steps). A plan that a person
-//! applied stays: who comes then waits until a person makes another, and an expulsion alone replaces it.
+//! The number of local steps in a round follows from measurements, unless a person set it: see
+//! [`local_steps`](crate::local_steps). A plan that a person applied stays. Newcomers then wait until a person makes
+//! another, and only an expulsion replaces it.
 //!
-//! It stands for nothing that the operator could not do by hand with `plan make` and `plan apply`: whoever has the key may
+//! It does nothing that the operator could not do by hand with `plan make` and `plan apply`: a holder of the key may
 //! still apply a plan of another kind. Training never depends on it; while the operator's peer is down, newcomers wait.
 
 use std::collections::BTreeSet;
@@ -30,9 +31,9 @@ use crate::service::{MembershipService, Standing, Wanted};
 use crate::swarm::Signer;
 use crate::words::{Progress, Verdict};
 
-/// Between two looks at who is there.
+/// Interval between checks whether a new plan is due.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
-/// Every member is asked once in this time.
+/// Interval at which each member is asked for its progress.
 const ASK_EVERY: Duration = Duration::from_secs(5);
 /// Most neighbours that a plan gives a peer in each direction.
 const MAX_DEGREE: usize = 8;
@@ -40,9 +41,9 @@ const MAX_DEGREE: usize = 8;
 /// The settings of automatic planning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct AutomaticPlanning {
-    /// A member that is silent for so long is planned out.
+    /// Silence after which a member is left out of the next plan.
     pub forget_after: Duration,
-    /// Local steps of a round; none where what the members measure decides.
+    /// Local steps of a round; `None` to choose them from the members' measurements.
     pub local_steps: Option<u32>,
 }
 
@@ -52,23 +53,23 @@ pub struct AutoPlanner {
     streams: libp2p_stream::Control,
     failure_detector: FailureDetector,
     local_steps: LocalSteps,
-    /// The number of the plan that the local steps were measured under, and its members.
+    /// The number and the members of the plan under which the local steps are measured.
     measured: (u64, Vec<PeerId>),
-    /// Peers that a plan of a person's leaves out, or still has, and that a person was told of.
+    /// Members that the next plan should have, as last reported to a person whose own plan stays.
     told: Vec<PeerId>,
     began: Instant,
     questions: JoinSet<(PeerId, Option<Progress>)>,
     asked: BTreeSet<PeerId>,
     asked_at: Option<Instant>,
-    /// Whether this peer may sign, when it was looked up last.
+    /// `true` if this peer could sign when that was last checked.
     may_sign: bool,
 }
 
 impl AutoPlanner {
-    /// Plans for as long as the process runs.
+    /// Starts planning, for as long as the process runs.
     ///
     /// # Errors
-    /// This peer is not the operator of a swarm.
+    /// This peer may not sign for a swarm.
     pub fn start(
         service: &Arc<MembershipService>,
         streams: libp2p_stream::Control,
@@ -112,7 +113,7 @@ impl AutoPlanner {
                     if let Err(failure) = self.plan_if_due().await {
                         let message = format!("the swarm is not planned anew while this lasts: {failure:#}");
                         self.service.hand_in(Wanted::Warning(message)).await;
-                        // The same again would fail again.
+                        // An immediate retry would fail again.
                         tokio::time::sleep(ASK_EVERY).await;
                     }
                 }
@@ -120,7 +121,7 @@ impl AutoPlanner {
         }
     }
 
-    /// Asks everybody who is not being asked already.
+    /// Asks every member that has no question pending for its progress.
     fn ask_members(&mut self) {
         if self.asked_at.is_some_and(|at| at.elapsed() < ASK_EVERY) {
             return;
@@ -153,7 +154,7 @@ impl AutoPlanner {
         }
     }
 
-    /// This peer as one that may sign now. Where its time is over, or another has taken its place, a person is told once.
+    /// This peer's signing key, if it may sign now. When its time is over, or it was replaced, a person is told once.
     async fn signer(&mut self) -> Option<Signer> {
         let signer = self.service.signer()?.and_then(|signer| signer.check_time().map(|()| signer));
         let could_sign = std::mem::replace(&mut self.may_sign, signer.is_ok());
@@ -166,7 +167,7 @@ impl AutoPlanner {
 
     async fn plan_if_due(&mut self) -> Result {
         let Some(signer) = self.signer().await else { return Ok(()) };
-        // The operator is there, and knows itself who of its own neighbours left.
+        // The operator's peer is present, and knows which of its own neighbours left.
         let standing = self.service.standing().await.unwrap_or_default();
         let members = self.service.members();
         let last = self.service.last_plan();
@@ -197,7 +198,7 @@ impl AutoPlanner {
         }
     }
 
-    /// The plan that is followed now: what was measured under another one counts no more.
+    /// Takes note of a new current plan: measurements under another one no longer count.
     fn note_plan(&mut self, last: Option<&PlanOffer>, members: &[PeerId]) -> Result {
         let Some(last) = last.filter(|last| last.counter() != self.measured.0) else { return Ok(()) };
         let is_first = self.measured.0 == 0;
@@ -208,12 +209,12 @@ impl AutoPlanner {
         Ok(())
     }
 
-    /// True where the automatic planner may replace the plan: there is none, or a person did not apply it.
+    /// Returns `true` if the automatic planner may replace the plan: there is none, or no person applied it.
     fn is_ours(&self, last: Option<&PlanOffer>) -> bool {
         last.is_none_or(|last| last.planner() == PlannedBy::Peer)
     }
 
-    /// The members of the next plan, where it should have others.
+    /// The members of the next plan, if they should change.
     fn next_members(&mut self, standing: &Standing, members: &[PeerId], revoked: &Revocations) -> Option<Vec<PeerId>> {
         let now = self.began.elapsed();
         let mut waiting = self.service.who_waits();
@@ -223,8 +224,8 @@ impl AutoPlanner {
         self.failure_detector.next(now, members, &waiting)
     }
 
-    /// True where the same members are better off with other local steps for long enough that a new plan is worth its beginning; they
-    /// are chosen then.
+    /// Chooses another number of local steps for the same members, and returns `true`, if that is better and less than
+    /// half of the training is over: later a new plan would not pay off.
     async fn has_better_steps(&mut self, standing: &Standing, members: &[PeerId]) -> bool {
         if 2 * standing.round >= standing.last_round {
             return false;
@@ -235,7 +236,7 @@ impl AutoPlanner {
         true
     }
 
-    /// Tells a person once that the plan, which a person applied, should have these members.
+    /// Reports once to a person that the plan, which a person applied, should have these members.
     async fn leave_to_a_person(&mut self, members: &[PeerId], next: Vec<PeerId>) -> Result {
         if self.told == next {
             return Ok(());
@@ -253,7 +254,8 @@ impl AutoPlanner {
         Ok(())
     }
 
-    /// Those who wait ask for the plan, and those who are not reached hear of it from their neighbours.
+    /// Announces a plan to the members. Pending peers ask for it, and members that cannot be reached receive it from
+    /// their neighbours.
     fn spread(&self, news: &PlanNews, members: &[PeerId]) {
         for &member in members.iter().filter(|member| **member != self.service.local) {
             let (mut streams, news) = (self.streams.clone(), news.clone());
@@ -262,7 +264,8 @@ impl AutoPlanner {
     }
 }
 
-/// A plan for these peers, each of which may dial every other; any one of them may fail.
+/// Designs a plan for these peers, each of which may dial every other; it survives the loss of any one of more than
+/// two.
 fn design(peers: &[PeerId], local_steps: u32) -> Result<Plan> {
     let names: Vec<String> = peers.iter().map(PeerId::to_string).collect();
     let edges: Vec<(usize, usize)> = (0..peers.len()).flat_map(|u| (0..u).map(move |v| (v, u))).collect();
@@ -272,7 +275,7 @@ fn design(peers: &[PeerId], local_steps: u32) -> Result<Plan> {
         medium: Medium::PointToPoint,
         local_steps,
         max_out_degree: Some(MAX_DEGREE),
-        // Of two, no one can be lost.
+        // Of two, neither can be lost.
         fault_tolerance: if peers.len() > 2 { FaultTolerance::AnyNode } else { FaultTolerance::None },
         ..DesignOptions::default()
     };

@@ -1,8 +1,8 @@
-//! The model that a newcomer, or a peer that was away for long, begins with: what members of the plan hold now.
+//! The initial model of a newcomer, or of a peer that was away for long: the present model of members of the plan.
 //!
-//! Up to three members are asked at once, and each coordinate is the median of what they gave: one of
-//! three that lies decides nothing. Where only one or two answer, the first of them is believed within the bounds that hold
-//! for every model.
+//! Up to three members are asked at once, and each coordinate is the median of the three answers: one of three that
+//! lies decides nothing. If only one or two answer, the first answer is accepted within the bounds that hold for every
+//! model.
 
 use std::time::{Duration, Instant};
 
@@ -12,25 +12,25 @@ use libp2p::PeerId;
 
 use crate::exchange::fetch_model;
 
-/// So many models are compared.
+/// Models that are compared.
 const DONORS: usize = 3;
-/// Between two rounds of asking for a model.
+/// Pause between two rounds of requests.
 const PAUSE: Duration = Duration::from_millis(300);
-/// The later models may take so much longer than the first one.
+/// Time that the later models may take beyond twice that of the first one.
 const GRACE: Duration = Duration::from_secs(1);
-/// No number of a model is larger: others would be refused by the node.
+/// Largest magnitude of a number in a model: the node would refuse others.
 const LARGEST_NUMBER: f32 = 1e30;
 
-/// A model to begin with.
+/// An initial model taken from members.
 #[derive(Debug)]
 pub struct Borrowed {
-    /// Who gave theirs.
+    /// The members that supplied it.
     pub donors: Vec<PeerId>,
     /// `[dimension]`.
     pub model: Vec<f32>,
 }
 
-/// Asks these members, in this order, for their models until at least one gives one that is no larger than `max_norm`.
+/// Asks these members, in this order, for their models until at least one supplies a model of norm at most `max_norm`.
 pub async fn borrow_model(
     streams: libp2p_stream::Control,
     members: Vec<PeerId>,
@@ -58,7 +58,7 @@ async fn ask(
     is_credible(&model, max_norm, peer).then_some((peer, model))
 }
 
-/// The first that come, up to [`DONORS`]: once there is one, the others have as long again.
+/// The first models to arrive, at most `DONORS`: after the first one, the others have as long again, and `grace`.
 async fn first_few<T>(models: impl futures::Stream<Item = T>, grace: Duration) -> Vec<T> {
     let began = Instant::now();
     let mut models = std::pin::pin!(models);
@@ -81,7 +81,7 @@ fn is_credible(model: &[f32], max_norm: f64, from: PeerId) -> bool {
     is_credible
 }
 
-/// The median of three models, coordinate by coordinate, or the first of fewer.
+/// The coordinatewise median of three models, or the first of fewer.
 fn combine(given: Vec<(PeerId, Vec<f32>)>) -> Option<Borrowed> {
     let (donors, mut models): (Vec<_>, Vec<_>) = given.into_iter().unzip();
     match models.as_mut_slice() {

@@ -1,4 +1,5 @@
-//! What peers ask each other beside the parcels of the plan: the plan itself, to be let in, and a model to begin with.
+//! Requests between peers beside the parcels of the plan: for the plan, for admission, for an initial model, and
+//! others.
 //!
 //! ```text
 //!   Plan      -> the plan of this process            members of the plan, and the operator
@@ -11,8 +12,8 @@
 //!   Meet      -> where some members listen           members of the plan, and those that wait
 //! ```
 //!
-//! One stream carries one request and one answer, both length-prefixed postcard. What a stranger can cause is bounded: a
-//! few answers at a time, and no work but a signature check before it is known that the operator speaks.
+//! One stream carries one request and one answer, both length-prefixed postcard. The work that a stranger can cause is
+//! bounded: a few answers at a time, and only a signature check before the operator's signature is verified.
 
 use std::time::Duration;
 
@@ -30,19 +31,20 @@ use crate::swarm::{Permission, Swarm};
 use crate::task::Assignment;
 use crate::words::{Answer, MAX_BYTES, PROTOCOL, Progress, Request, Verdict};
 
-/// A peer that does not speak this protocol for so long speaks another.
+/// Time after which a peer that does not support this protocol is considered to run another program.
 const SPEAKS_AFTER: Duration = Duration::from_secs(3);
-/// A peer that has not answered by then is asked again later.
+/// Time limit for an answer; the peer is asked again later.
 pub(crate) const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
-/// A model is larger.
+/// Time limit for an answer with a model, which is larger.
 pub(crate) const MODEL_TIMEOUT: Duration = Duration::from_secs(120);
-/// Reaching a peer and measuring takes no longer.
+/// Time limit for connecting to a peer and measuring the link to it.
 const MEASURE_TIMEOUT: Duration = Duration::from_secs(35);
 
-/// Asks `peer` for the plan, as a member or with the operator's permission. `None`: it does not have one yet, or went away; ask again.
+/// Requests the plan of `peer`, as a member or with the operator's permission. Returns `None` if the peer has no plan
+/// yet, or went away: ask again.
 ///
 /// # Errors
-/// The peer does not count us as a member.
+/// The peer does not count this one as a member.
 pub async fn fetch_plan(
     streams: &mut libp2p_stream::Control,
     local: PeerId,
@@ -61,21 +63,21 @@ pub async fn fetch_plan(
     }
 }
 
-/// The answer of a member that is asked for its task.
+/// A member's answer to a request for its task.
 #[derive(Clone, Debug)]
 pub enum TaskAnswer {
-    /// This is it.
+    /// The task.
     Task(Assignment),
-    /// It does not know yet.
+    /// The member does not know its task yet.
     NotYet,
-    /// Nothing: it is not there, or went away.
+    /// No answer: the member is not there, or went away.
     Away,
 }
 
-/// Asks `peer` what the swarm is for.
+/// Requests the task of the swarm from `peer`.
 ///
 /// # Errors
-/// It does not tell this peer.
+/// The peer refuses to answer this one.
 pub async fn fetch_task(
     streams: &mut libp2p_stream::Control,
     peer: PeerId,
@@ -94,11 +96,11 @@ pub async fn fetch_task(
     }
 }
 
-/// Brings `peer` an invitation, and says what this peer would do. `None`: it went away, or does not know yet what the swarm
-/// is for; ask again.
+/// Presents an invitation and this peer's task to `peer`, to be admitted. Returns `None` if the peer went away, or does
+/// not know the task of the swarm yet: ask again.
 ///
 /// # Errors
-/// It does not let this peer in.
+/// The peer refuses admission.
 pub async fn request_admission(
     streams: &mut libp2p_stream::Control,
     peer: PeerId,
@@ -118,7 +120,7 @@ pub async fn request_admission(
     }
 }
 
-/// The model of `peer`, `[dimension]`. `None`: it has none, went away, or sent something else.
+/// The model of `peer`, `[dimension]`; `None` if it has none, went away, or sent something else.
 pub(crate) async fn fetch_model(
     streams: &mut libp2p_stream::Control,
     peer: PeerId,
@@ -133,7 +135,7 @@ pub(crate) async fn fetch_model(
     is_sound.then_some(model)
 }
 
-/// Tells `peer` of a plan. `None`: it went away.
+/// Announces a plan to `peer`. Returns `None` if it went away.
 pub async fn announce(streams: &mut libp2p_stream::Control, peer: PeerId, news: &PlanNews) -> Result<Option<Verdict>> {
     match ask(streams, peer, &Request::Announce(news.clone()), MAX_BYTES, ANSWER_TIMEOUT).await? {
         None => Ok(None),
@@ -142,7 +144,8 @@ pub async fn announce(streams: &mut libp2p_stream::Control, peer: PeerId, news: 
     }
 }
 
-/// Asks `peer` where it stands. Who is no member has the operator's [permission](crate::Signer::permit_to_ask). `None`: it went away.
+/// Requests the progress of `peer`. An asker that is no member needs the operator's
+/// [permission](crate::Signer::permit_to_ask). Returns `None` if the peer went away.
 pub async fn ask_progress(
     streams: &mut libp2p_stream::Control,
     peer: PeerId,
@@ -163,7 +166,8 @@ pub async fn ask_progress(
     }
 }
 
-/// Tells `peer` where this one listens, and asks where others do. `None`: it went away, or does not know this peer.
+/// Sends `peer` the addresses of this one, and requests those of `wanted`. Returns `None` if the peer went away, or
+/// does not know this one.
 pub(crate) async fn meet(
     streams: &mut libp2p_stream::Control,
     peer: PeerId,
@@ -181,7 +185,7 @@ pub(crate) async fn meet(
     }
 }
 
-/// Has `from` measure its link to `to`.
+/// Makes `from` measure its link to `to`.
 pub(crate) async fn order_measurement(
     streams: &mut libp2p_stream::Control,
     from: PeerId,
@@ -233,7 +237,7 @@ async fn ask(
     }
 }
 
-/// A stream to ask on. A peer that has just begun to listen may not speak yet.
+/// Opens a stream for a request. A peer that has only begun to listen may not support the protocol yet.
 async fn open(streams: &mut libp2p_stream::Control, peer: PeerId) -> std::io::Result<libp2p::Stream> {
     for _ in 0..SPEAKS_AFTER.as_secs() {
         match open_stream(streams, peer, PROTOCOL).await {

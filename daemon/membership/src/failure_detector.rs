@@ -1,31 +1,32 @@
-//! Whom the next plan of a swarm should name: its members, less those that are gone, and those that wait.
+//! Failure detector of the automatic planner: the members of the next plan are the present ones, less those that are
+//! gone, and the pending peers.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use libp2p::PeerId;
 
-/// Newcomers are planned in together once none has come for so long,
+/// A change of members is planned once it has stayed the same for this long,
 const SETTLE: Duration = Duration::from_secs(2);
-/// or once the first has waited for so long.
+/// or once this long has passed since it began.
 const MAX_WAIT: Duration = Duration::from_secs(10);
-/// Who says that it is still there within this time counts as present.
+/// A member that answered within this time counts as present.
 const PRESENT: Duration = Duration::from_secs(60);
-/// Who is said to have left, and has not answered for so long, has.
+/// A member reported as departed that stays silent this long is removed.
 const LEFT_AFTER: Duration = Duration::from_secs(12);
 
-/// What an automatic planner knows of the peers of its swarm. Times are since it began.
+/// Knowledge of the automatic planner about the peers of its swarm. Times are since it began.
 pub(crate) struct FailureDetector {
-    /// Who is silent for so long is planned out.
+    /// Silence after which a member is left out.
     forget_after: Duration,
     heard: BTreeMap<PeerId, Duration>,
     said_to_have_left: BTreeSet<PeerId>,
-    /// Whatever they answer.
+    /// Left out, whatever they answer.
     expelled: BTreeSet<PeerId>,
     change: Option<Change>,
 }
 
-/// Members that the next plan would have, and would not be those of the present one.
+/// The members of a next plan that differ from those of the present one.
 struct Change {
     members: Vec<PeerId>,
     began: Duration,
@@ -33,7 +34,7 @@ struct Change {
 }
 
 impl FailureDetector {
-    /// Nobody was heard yet.
+    /// A detector without any observation.
     pub(crate) fn new(forget_after: Duration) -> Self {
         Self {
             forget_after,
@@ -44,19 +45,20 @@ impl FailureDetector {
         }
     }
 
-    /// A member answered, and named neighbours that have left. It may be wrong, or lie: whoever answers has not left.
+    /// Records an answer of `member`, which names neighbours that have left. These names may be wrong, or lies: a
+    /// member that answers has not left.
     pub(crate) fn hear(&mut self, now: Duration, member: PeerId, left: impl IntoIterator<Item = PeerId>) {
         self.heard.insert(member, now);
         self.said_to_have_left.extend(left);
     }
 
-    /// The operator wants these members out of the swarm.
+    /// Sets the members that the operator has expelled.
     pub(crate) fn expel(&mut self, members: impl IntoIterator<Item = PeerId>) {
         self.expelled = members.into_iter().collect();
     }
 
-    /// The members of the next plan, in the order of the present ones and then of those who wait; none while the present
-    /// plan is right, newcomers still come, or nobody would be there to train with.
+    /// The members of the next plan: the present ones in their order, then the pending peers. `None` while the present
+    /// plan is right, the change is not settled, or fewer than two peers would remain.
     pub(crate) fn next(&mut self, now: Duration, members: &[PeerId], waiting: &[PeerId]) -> Option<Vec<PeerId>> {
         self.said_to_have_left.retain(|peer| members.contains(peer));
         self.heard.retain(|peer, _| members.contains(peer));
@@ -81,8 +83,8 @@ impl FailureDetector {
         None
     }
 
-    /// Members that left, and members that were silent for too long. Silence counts only on the side of a partition that
-    /// has more than half of the members.
+    /// Members that left, were expelled, or were silent for too long. Silence counts only on the side of a partition
+    /// that has more than half of the members.
     fn gone(&mut self, now: Duration, members: &[PeerId]) -> BTreeSet<PeerId> {
         let silence: BTreeMap<PeerId, Duration> =
             members.iter().map(|&peer| (peer, now.saturating_sub(*self.heard.entry(peer).or_insert(now)))).collect();
@@ -140,7 +142,7 @@ mod tests {
         let mut failure_detector = FailureDetector::new(DAY);
         let members: [PeerId; 3] = peers();
         let mut next_at = |now| {
-            // The last one is said to have left, too, and it is a lie.
+            // The last one is reported as departed, too, which is a lie.
             failure_detector.hear(seconds(now), members[0], [members[1], members[2]]);
             failure_detector.hear(seconds(now), members[2], []);
             failure_detector.next(seconds(now), &members, &[])

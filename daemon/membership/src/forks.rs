@@ -1,14 +1,16 @@
-//! Two signed plans of one number: seen by the members that hear of both, and told.
+//! Forks: two signed plans of one number, detected by members that receive both, and reported.
 
 use crate::offer::{PlanNumber, PlanOffer};
 use crate::service::{MembershipService, Wanted};
 
-/// Forks, and plans that cannot be followed, that a person is told of; who reads so many has stopped the swarm.
+/// Most forks and plans that cannot be followed that are reported to a person. So many are evidence enough to stop the
+/// swarm.
 const MOST_ODDITIES: usize = 64;
 
 impl MembershipService {
-    /// Tells a person where the keys of the swarm have signed two plans of one number. Both count as before: of two plans all
-    /// members follow the same one, and where only rounds or lists differ, each keeps what it heard first.
+    /// Reports to a person that keys of the swarm have signed two plans of one number. Which plan counts does not
+    /// change: all members follow the same one of two plans, and where only rounds or lists differ, each keeps the one
+    /// that it received first.
     pub fn note_fork(&self, offer: &PlanOffer) {
         let Some(ours) = self.state().plan.as_ref().map(|(ours, _)| ours.clone()) else { return };
         let Some(swarm) = self.swarm() else { return };
@@ -34,12 +36,13 @@ impl MembershipService {
             PlanNumber(number)
         );
         if self.wanted.try_send(Wanted::Warning(message)).is_err() {
-            // Who reads them has a few to read already: then the next one that comes is told of it.
+            // The queue of warnings is full: the fork is reported when it is next seen.
             self.state().oddities.remove(&pair);
         }
     }
 
-    /// Whether a person was not yet told of these two plans, or of the one that is both.
+    /// Returns `true` if this pair of plans, or a plan paired with itself, has not been reported to a person yet;
+    /// records it.
     pub(crate) fn is_new_oddity(&self, pair: [[u8; 32]; 2]) -> bool {
         let told = &mut self.state().oddities;
         told.len() < MOST_ODDITIES && told.insert(pair)

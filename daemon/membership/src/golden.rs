@@ -1,8 +1,8 @@
-//! Tickets, files of a home and requests between members as this release makes them, in files that stay: a later release
-//! shows with them that it reads what this one has left, and that members of both understand each other.
+//! Golden files: tickets, files of a home and requests between members as this release writes them. A later release
+//! shows with them that it reads these files, and that members of both releases understand each other.
 //!
-//! `MINGLE_GOLDEN=write` makes the files of a form that has none yet, the ticket first (`--test-threads 1`). What is there is never
-//! written over.
+//! `MINGLE_GOLDEN=write` writes the files of a form that has none yet, the ticket first (`--test-threads 1`). It never
+//! overwrites a file.
 
 use std::fs;
 use std::path::PathBuf;
@@ -35,7 +35,7 @@ fn golden(name: &str, new: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
     fs::read(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Keys that nobody uses.
+/// Keys for tests only.
 fn key(number: u8) -> Keypair {
     Keypair::ed25519_from_bytes([number; 32]).unwrap()
 }
@@ -62,7 +62,7 @@ fn delegate_of(mut swarm: Swarm) -> Signer {
     Signer::new(owner.swarm().clone(), delegate).unwrap()
 }
 
-/// The ticket of the files, which all else in them belongs to.
+/// The ticket of the golden files, to whose swarm all the others belong.
 fn ticket() -> Ticket {
     let text = golden("ticket-2.txt", || {
         let recovery = key(10).public().to_peer_id();
@@ -77,7 +77,7 @@ fn ticket() -> Ticket {
     ticket
 }
 
-/// The first two plans of that swarm, which two peers follow, under the key of the founder or of who signs in its place.
+/// The first two plans of that swarm for its two peers, signed by the founder or by a key that signs in its place.
 fn offers(signer: &Signer) -> [PlanOffer; 2] {
     let topology = Topology::generate("complete:n=2").unwrap();
     let mut plan = mingle_planner::design(&topology, Method::DPsgd, &DesignOptions::default()).unwrap();
@@ -92,7 +92,7 @@ fn offers(signer: &Signer) -> [PlanOffer; 2] {
     [first, second]
 }
 
-/// As the delegate that the ticket tells of.
+/// The delegate that the ticket names.
 fn delegate(swarm: &Swarm) -> Signer {
     Signer::new(swarm.clone(), key(12)).unwrap()
 }
@@ -160,7 +160,7 @@ fn tickets_and_homes_that_knew_of_no_other_operator_than_the_founder_are_read_an
     assert_eq!((kept.generation().counter, kept.first_round(), kept.rounds(100)), (2, 40, 60));
     assert_eq!(kept.offer.revoked(), offers(&signer)[1].revoked(), "the same is signed today");
 
-    // The founder delegates, and the home goes on in the form of today.
+    // The founder delegates, and the home continues in the present form.
     let delegate = key(12).public().to_peer_id();
     signer.delegate(Some(&delegate), now_unix_s() + 60).unwrap();
     let next = Signer::new(signer.swarm().clone(), key(12)).unwrap();

@@ -1,14 +1,14 @@
-//! How members find each other: each says once where it listens, and asks where its neighbours do.
+//! Introductions between members: each reports its addresses once, and asks for those of its neighbours.
 //!
 //! ```text
 //!   ana asks the bearer of the plan: "I am at A; where is ben?"   nobody knows yet
 //!   ben asks the bearer of the plan: "I am at B; where is ana?"   at A: ben dials ana
 //! ```
 //!
-//! Of every two neighbours that ask the same member, the later one learns of the earlier one; so a link costs one dial, and
-//! joining costs a peer one question, whatever the size of the swarm. Questions are repeated for as long as somebody is
-//! missing, less and less often, and then go to other members as well: they know their own neighbours, and those who asked
-//! them. What is known of neighbours is kept in the home, for a start at which nobody else is known.
+//! Of every two neighbours that ask the same member, the later one learns of the earlier one. So a link costs one dial,
+//! and joining costs a peer one question, whatever the size of the swarm. Questions are repeated with back-off while a
+//! neighbour is missing, and then go to other members as well: these know their own neighbours, and the peers that
+//! asked them. Addresses of neighbours are kept in the home, for a start at which no other peer is known.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -24,12 +24,12 @@ use tokio::sync::watch;
 
 use crate::exchange::meet;
 
-/// The first pause between questions; it doubles up to [`LONGEST_PAUSE`] while nothing changes.
+/// First pause between questions; it doubles up to [`LONGEST_PAUSE`] while nothing changes.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(4);
 /// Members asked at a time.
 const MAX_ASKED: usize = 3;
-/// Between two looks at what is to be kept on disk.
+/// Interval at which the neighbours' addresses are saved.
 const KEEP_EVERY: Duration = Duration::from_secs(2);
 /// Peers whose addresses are kept on disk.
 const MAX_KEPT: usize = 1024;
@@ -37,18 +37,18 @@ const MAX_KEPT: usize = 1024;
 /// Addresses by peer.
 type Whereabouts = Vec<(PeerId, Vec<Multiaddr>)>;
 
-/// Asks for the neighbours of this peer for as long as the process runs.
+/// The task that asks members for missing neighbours, for as long as the process runs.
 pub struct Introductions {
     streams: libp2p_stream::Control,
     reach: Reach,
     outlook: watch::Receiver<Outlook>,
-    /// In which turn each member was asked last.
+    /// Turn in which each member was asked last.
     asked: BTreeMap<PeerId, u64>,
     turn: u64,
 }
 
 impl Introductions {
-    /// Begins to ask, with what the home remembers.
+    /// Starts asking, with the addresses kept in the home.
     pub async fn start(network: &Network, home: &Home) {
         let kept = KeptAddresses::of(home);
         network.remember(kept.read()).await;
@@ -77,13 +77,13 @@ impl Introductions {
         }
     }
 
-    /// Waits until a neighbour is missing; none when the network is gone.
+    /// Waits until a neighbour is missing; `None` if the network is gone.
     async fn somebody_missing(&mut self) -> Option<Outlook> {
         let outlook = self.outlook.wait_for(|outlook| !outlook.missing.is_empty()).await;
         outlook.ok().map(|outlook| outlook.clone())
     }
 
-    /// Asks those members that were not asked for longest.
+    /// Asks the members whose last question is the oldest.
     async fn ask(&mut self, outlook: &Outlook) {
         self.turn += 1;
         let mut members: Vec<PeerId> = outlook.members.iter().copied().collect();
@@ -105,23 +105,23 @@ impl Introductions {
         }
     }
 
-    /// Waits for so long, or until somebody more is missing or can be asked.
+    /// Waits for `pause`, or until another neighbour is missing or a member can be asked.
     async fn rest(&mut self, before: &Outlook, pause: Duration) {
         let changed = self.outlook.wait_for(|outlook| outlook.missing.is_empty() || is_worse(before, outlook));
-        // In time or not, the next look decides.
+        // Whether it timed out does not matter: the caller looks again.
         let _ = tokio::time::timeout(pause, changed).await;
     }
 }
 
-/// Whether a question asked then should be asked again at once: another neighbour is missing, this peer can be reached
-/// elsewhere, or there is somebody to ask now.
+/// Returns `true` if the question should be repeated at once: another neighbour is missing, this peer's addresses have
+/// changed, or there are members to ask for the first time.
 fn is_worse(before: &Outlook, now: &Outlook) -> bool {
     !now.missing.is_subset(&before.missing)
         || now.listening != before.listening
         || (before.members.is_empty() && !now.members.is_empty())
 }
 
-/// `neighbours.json` in a home: where the neighbours were last.
+/// `neighbours.json` in a home: the last known addresses of the neighbours.
 struct KeptAddresses {
     path: PathBuf,
     written: Whereabouts,
@@ -132,7 +132,7 @@ impl KeptAddresses {
         Self { path: home.root().join("neighbours.json"), written: Vec::new() }
     }
 
-    /// Keeps where the neighbours are for as long as the process runs.
+    /// Saves the addresses of the neighbours for as long as the process runs.
     async fn follow(mut self, reach: Reach) {
         let mut look = tokio::time::interval(KEEP_EVERY);
         loop {
@@ -144,7 +144,7 @@ impl KeptAddresses {
         }
     }
 
-    /// What was kept. A file that cannot be read is as good as none: it only saves questions.
+    /// The addresses that were saved. An unreadable file counts as empty: it only saves questions.
     fn read(&self) -> Whereabouts {
         let text = match fs::read_to_string(&self.path) {
             Ok(text) => text,

@@ -1,7 +1,8 @@
-//! The operator's word that whoever brings it may wait to be planned in: for so many peers, until a certain time.
+//! A signed invitation: its bearer may queue for admission, for a number of peers, until a time.
 //!
-//! An invitation is a key of its own. The ticket holds its secret half; who knocks signs its own PeerId with that, and shows
-//! the public half, which the operator signed. So nobody who is knocked at, and nobody who passes it on, can use it.
+//! An invitation is a key pair of its own. The ticket holds the secret half. A newcomer signs its own PeerId with that,
+//! and shows the public half, which the operator signed. So neither the member asked nor any peer that passes the claim
+//! on can use the invitation.
 
 use std::time::Duration;
 
@@ -14,35 +15,35 @@ use crate::authority::Authority;
 use crate::swarm::{NotSigned, Signer, Swarm};
 use crate::times::now_unix_s;
 
-/// The public half of an invitation to a swarm: what the operator signed.
+/// The public half of an invitation to a swarm, signed by the operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Invite {
-    /// Who uses it shows that it knows the secret key to this.
+    /// Public key; its user proves that it knows the secret half.
     pub(crate) key: [u8; 32],
-    /// Seconds since 1970.
+    /// End of its validity, in seconds since 1970.
     pub expires_unix_s: u64,
-    /// How many peers it lets in.
+    /// Number of peers that it admits.
     pub uses: u32,
     pub(crate) signature: Vec<u8>,
-    /// Who might sign when it was signed.
+    /// Authority certificate at the time of signing.
     #[serde(default)]
     pub(crate) authority: Authority,
 }
 
-/// An invitation with its secret key. Whoever has it can use it: it is a secret until it has expired or is used up.
+/// An invitation with its secret key. Any bearer can use it: it is a secret until it has expired or is used up.
 #[derive(Clone, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SecretInvite {
-    /// What others see of it.
+    /// The public half.
     pub invite: Invite,
     pub(crate) secret: [u8; 32],
 }
 
-/// That one peer, and no other, comes with an invitation.
+/// Proof that one peer, and no other, uses an invitation.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Claim {
     /// The invitation.
     pub invite: Invite,
-    /// Under the PeerId, with the key of the invitation.
+    /// Signature of the PeerId by the key of the invitation.
     signature: Vec<u8>,
 }
 
@@ -50,7 +51,7 @@ impl SecretInvite {
     /// An invitation for `uses` peers that come within `lifetime`.
     ///
     /// # Errors
-    /// There are no random numbers, or the key of the operator or its delegate cannot sign.
+    /// The system gives no random numbers, or the key of the operator or its delegate cannot sign.
     pub fn sign(signer: &Signer, uses: u32, lifetime: Duration) -> Result<Self> {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret).context(ErrorKind::Unexpected, "the operating system gives no random numbers")?;
@@ -62,6 +63,8 @@ impl SecretInvite {
         Ok(Self { invite, secret })
     }
 
+    /// Checks that the invitation is valid for this swarm.
+    ///
     /// # Errors
     /// It is not an invitation to this swarm, or no longer, or its two halves do not belong together.
     pub fn check(&self, swarm: &Swarm) -> Result {
@@ -72,7 +75,7 @@ impl SecretInvite {
         Ok(())
     }
 
-    /// What `peer` shows when it knocks.
+    /// The claim of `peer`, to be shown when it asks for admission.
     ///
     /// # Errors
     /// The key cannot sign.
@@ -91,8 +94,10 @@ impl std::fmt::Debug for SecretInvite {
 }
 
 impl Claim {
+    /// Checks that `peer` uses a valid invitation to this swarm.
+    ///
     /// # Errors
-    /// The invitation does not hold, or is not used by this peer.
+    /// The invitation is not valid, or another peer uses it.
     pub fn check(&self, swarm: &Swarm, peer: &PeerId) -> Result {
         self.invite.check(swarm)?;
         let key = ed25519::PublicKey::try_from_bytes(&self.invite.key);
@@ -104,13 +109,15 @@ impl Claim {
 }
 
 impl Invite {
-    /// Tells invitations apart, in hexadecimal.
+    /// Id of the invitation, in hexadecimal.
     pub fn id(&self) -> String {
         hex::encode(&self.key[..16])
     }
 
+    /// Checks that the invitation is to this swarm and has not expired.
+    ///
     /// # Errors
-    /// It is not an invitation to this swarm, or no longer.
+    /// It is not to this swarm, or no longer.
     fn check(&self, swarm: &Swarm) -> Result {
         match swarm.check_signature(&self.words(swarm), &self.signature, &self.authority) {
             Ok(()) => {}

@@ -1,4 +1,4 @@
-//! The invitations that an operator has given out, for a list of them and to revoke one.
+//! The invitations that an operator has issued, to list and to revoke them.
 
 use std::fs;
 use std::io;
@@ -11,27 +11,27 @@ use serde::{Deserialize, Serialize};
 use crate::invite::Invite;
 use crate::times::now_unix_s;
 
-/// One of them. It says who may come, not the secret that lets them in.
+/// An issued invitation, without its secret.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct IssuedInvite {
-    /// Its id, in hexadecimal.
+    /// Id, in hexadecimal.
     pub id: String,
-    /// How many peers it lets in.
+    /// Number of peers that it admits.
     pub uses: u32,
-    /// Until when, in seconds since 1970.
+    /// End of its validity, in seconds since 1970.
     pub expires_unix_s: u64,
 }
 
-/// All that have not expired, in the order in which they were given out.
+/// The issued invitations that have not expired, in the order of issue.
 #[derive(Clone, Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub struct IssuedInvites(Vec<IssuedInvite>);
 
 impl IssuedInvites {
-    /// Those that the home of the operator remembers.
+    /// The invitations that the operator's home keeps.
     ///
     /// # Errors
-    /// The file cannot be read, or is no such list.
+    /// The file cannot be read, or holds no such list.
     pub fn of(home: &Home) -> Result<Self> {
         let path = path(home);
         let mut all: Self = match fs::read_to_string(&path) {
@@ -45,7 +45,7 @@ impl IssuedInvites {
         Ok(all)
     }
 
-    /// Remembers one more.
+    /// Adds an invitation and saves the list.
     ///
     /// # Errors
     /// The file cannot be written.
@@ -57,15 +57,15 @@ impl IssuedInvites {
         write_file(&path(home), format!("{text}\n").as_bytes())
     }
 
-    /// Each of them.
+    /// Iterates over the invitations.
     pub fn iter(&self) -> impl Iterator<Item = &IssuedInvite> {
         self.0.iter()
     }
 
-    /// The one whose id begins like this.
+    /// The invitation whose id begins with `beginning`.
     ///
     /// # Errors
-    /// There is none, or more than one.
+    /// No invitation does, or more than one.
     pub fn find(&self, beginning: &str) -> Result<&IssuedInvite> {
         let mut found = self.0.iter().filter(|invite| invite.id.starts_with(beginning));
         let wrong = |why| {

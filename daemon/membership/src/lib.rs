@@ -1,9 +1,9 @@
-//! Who belongs to a swarm, and how its plan changes: the swarm's card, tickets, signed plans, and the requests by which
-//! peers give them to each other.
+//! Membership of a swarm, and changes of its plan: the swarm's card, tickets, signed plans, and the requests with which
+//! peers exchange them.
 //!
-//! A swarm has one *operator*, a key. Only plans that it or its *delegate* signed are followed, each replaces the one before, and nobody
-//! needs the operator to be up: whoever has a newer plan gives it to the others. A ticket lets a newcomer in as far as the
-//! waiting room; it takes part once a plan names it.
+//! A swarm has one *operator*, a key. Members follow only plans that it or its *delegate* signed; each replaces the one
+//! before. The operator need not be up: any peer with a newer plan passes it on. A ticket lets a newcomer queue for
+//! admission; it takes part once a plan names it.
 
 mod appointment;
 mod authority;

@@ -1,12 +1,12 @@
-//! The local steps of a round in the plans of an automatic planner: as many as make training take longer than the exchange.
+//! Local steps of a round in the plans of the automatic planner: enough that training takes longer than the exchange.
 //!
 //! ```text
 //!   wanted = 2 * exchange / local step      members: the median of their steps, the slowest of their exchanges
 //!   a plan has 5, 10, 20, 50, 100 or 200:   the first of them that is not below
 //! ```
 //!
-//! The first plan has 10: nobody has measured anything yet. A later one has others where what its members measured is far from
-//! that, so that a slow link does not turn a training into a transfer, and a fast one is used.
+//! The first plan has 10, as nothing has been measured. A later plan has another number if the measurements of its
+//! members are far from that. A slow link then does not turn training into a transfer, and a fast one is used.
 
 use std::collections::BTreeMap;
 
@@ -14,36 +14,36 @@ use libp2p::PeerId;
 
 use crate::words::RoundCosts;
 
-/// Local steps of a round that a plan may have.
+/// Numbers of local steps that a plan may have.
 const CHOICES: [u32; 6] = [5, 10, 20, 50, 100, 200];
-/// Those of the first plan.
+/// Local steps of a round in the first plan.
 const FIRST: u32 = 10;
-/// Training takes so many times as long as the exchange.
+/// Wanted ratio of the time of training to that of the exchange.
 const TIMES_AN_EXCHANGE: f64 = 2.0;
-/// A plan with less than this share too few steps keeps them.
+/// A plan keeps its steps while the wanted number is at most this many times its own.
 const TOO_FEW: f64 = 1.25;
-/// A plan with no more than this many times too many steps keeps them.
+/// A plan keeps its steps while its own number is at most this many times the wanted one.
 const TOO_MANY: f64 = 5.0;
-/// Plans that are made for no other reason, while the members stay the same.
+/// Most plans made only to change the steps, while the members stay the same.
 const MOST_CHANGES: u32 = 3;
-/// An exchange that one member says is slow counts for no more than this many times that of the median.
+/// Bound on an exchange that one member reports as slow, in medians of all exchanges.
 const SLOWEST_EXCHANGE: f64 = 10.0;
 
-/// A step and an exchange take no longer.
+/// Longest accepted time of a step or an exchange, in seconds.
 const LONGEST_S: f64 = 86_400.0;
 
-/// The local steps of a round that the next plan has.
+/// The number of local steps of a round in the next plan.
 #[derive(Debug)]
 pub(crate) struct LocalSteps {
-    /// A person said how many.
+    /// Set when a person chose the number.
     is_fixed: bool,
     steps: u32,
     changes: u32,
-    /// The costs that members have told since the present plan began.
+    /// The costs reported by members since the present plan began.
     costs: BTreeMap<PeerId, RoundCosts>,
 }
 
-/// Another number of local steps, and what was measured that speaks for it.
+/// Another number of local steps, with the measurements that suggest it.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct BetterSteps {
     pub(crate) steps: u32,
@@ -51,18 +51,18 @@ pub(crate) struct BetterSteps {
 }
 
 impl LocalSteps {
-    /// So many as a person said, or those that are measured.
+    /// Uses the number that a person chose, or else the measurements.
     pub(crate) fn new(fixed: Option<u32>) -> Self {
         let steps = fixed.unwrap_or(FIRST);
         Self { is_fixed: fixed.is_some(), steps, changes: 0, costs: BTreeMap::new() }
     }
 
-    /// Those of the next plan.
+    /// Local steps of a round in the next plan.
     pub(crate) fn steps(&self) -> u32 {
         self.steps
     }
 
-    /// A member measured this under the present plan. Times that no round takes are none.
+    /// Records the measurements of a member under the present plan; impossible times are ignored.
     pub(crate) fn hear(&mut self, member: PeerId, costs: RoundCosts) {
         let RoundCosts { local_step_s, exchange_s } = costs;
         if local_step_s > 0.0 && local_step_s <= LONGEST_S && (0.0..=LONGEST_S).contains(&exchange_s) {
@@ -70,7 +70,7 @@ impl LocalSteps {
         }
     }
 
-    /// A plan with so many has begun, with the same members or others.
+    /// Records that a plan with this number of steps began, with the same members or others.
     pub(crate) fn begin(&mut self, steps: u32, has_other_members: bool) {
         self.costs.clear();
         if has_other_members {
@@ -81,7 +81,7 @@ impl LocalSteps {
         }
     }
 
-    /// The number that these members are better off with; none while the present one is right or too few have measured.
+    /// A better number for these members; `None` while the present one is right, or at most half of them have measured.
     pub(crate) fn better(&self, members: &[PeerId]) -> Option<BetterSteps> {
         let heard: Vec<RoundCosts> = members.iter().filter_map(|member| self.costs.get(member).copied()).collect();
         if self.is_fixed || self.changes >= MOST_CHANGES || 2 * heard.len() <= members.len() {
@@ -98,14 +98,14 @@ impl LocalSteps {
         (!is_right && steps != self.steps).then_some(BetterSteps { steps, costs })
     }
 
-    /// The next plan has them.
+    /// Uses this number in the next plan.
     pub(crate) fn choose(&mut self, better: BetterSteps) {
         self.steps = better.steps;
         self.changes += 1;
     }
 }
 
-/// The first choice that is not below, or the largest.
+/// The smallest choice that is at least `wanted`, or else the largest one.
 fn choice(wanted: f64) -> u32 {
     let last = CHOICES[CHOICES.len() - 1];
     CHOICES.into_iter().find(|choice| f64::from(*choice) >= wanted).unwrap_or(last)

@@ -1,4 +1,4 @@
-//! The swarm that a home belongs to, and what let its peer in.
+//! The swarm that a home belongs to, with the invitation of its peer.
 
 use std::fs;
 use std::io;
@@ -14,21 +14,21 @@ use crate::invite::SecretInvite;
 use crate::swarm::Swarm;
 
 const SCHEMA: &str = "mingle.swarm/3";
-/// The form before: without recovery keys and delegates, but otherwise the same.
+/// The former schema: the same without recovery keys and delegates.
 const FORMER_SCHEMA: &str = "mingle.swarm/2";
 
-/// What a home knows of its swarm.
+/// The membership of a home in its swarm.
 #[derive(Clone, Debug)]
 pub struct Membership {
-    /// The swarm, and who may sign for it.
+    /// The swarm, with its newest authority certificate.
     pub swarm: Swarm,
-    /// What lets this peer in, unless it is the operator.
+    /// The invitation of this peer, unless it may sign for the swarm.
     pub invite: Option<SecretInvite>,
-    /// Members that were up when this peer was invited.
+    /// Addresses of members that were up when this peer was invited.
     pub bootstrap: Vec<Multiaddr>,
 }
 
-/// The same as it is written.
+/// The form of `Membership` on disk.
 #[derive(Serialize, Deserialize)]
 struct File {
     schema: String,
@@ -40,17 +40,17 @@ struct File {
 }
 
 impl Membership {
-    /// That of the operator, or of its delegate.
+    /// The membership of the operator, or of its delegate.
     pub fn founder(swarm: Swarm) -> Self {
         Self { swarm, invite: None, bootstrap: Vec::new() }
     }
 
-    /// A newcomer's.
+    /// The membership of a newcomer.
     pub fn invited(swarm: Swarm, invite: SecretInvite, bootstrap: Vec<Multiaddr>) -> Self {
         Self { swarm, invite: Some(invite), bootstrap }
     }
 
-    /// What this home knows; none if it belongs to no swarm with an operator.
+    /// The membership that a home records; `None` if it belongs to no swarm with an operator.
     pub fn of(home: &Home) -> Result<Option<Self>> {
         let path = path(home);
         let text = match fs::read_to_string(&path) {
@@ -61,7 +61,7 @@ impl Membership {
         Self::parse(&text, &path).map(Some)
     }
 
-    /// What the text of the file at `path` says.
+    /// Parses the text of the file at `path`.
     pub(crate) fn parse(text: &str, path: &Path) -> Result<Self> {
         let doing = format!("{} does not describe a swarm", path.display());
         let File { schema, swarm, authority, invite, bootstrap } =
@@ -77,7 +77,7 @@ impl Membership {
         Ok(Self { swarm, invite, bootstrap })
     }
 
-    /// Keeps a newer word on who may sign for the swarm in a home that belongs to it. Returns whether it is news there.
+    /// Stores a newer authority certificate in a home that belongs to the swarm. Returns `true` if it is newer there.
     ///
     /// # Errors
     /// The home cannot be read or written.
@@ -90,6 +90,8 @@ impl Membership {
         Ok(is_news)
     }
 
+    /// Checks that the home belongs to this swarm, or to none.
+    ///
     /// # Errors
     /// The home belongs to another swarm.
     pub fn check(&self, home: &Home) -> Result {
@@ -103,7 +105,7 @@ impl Membership {
         Ok(())
     }
 
-    /// Remembers the swarm in the home, which never forgets a newer word on who may sign for it.
+    /// Stores the membership in the home; a newer authority certificate there is kept.
     ///
     /// # Errors
     /// The home belongs to another swarm.
@@ -118,7 +120,7 @@ impl Membership {
         let path = path(home);
         let text =
             serde_json::to_string_pretty(&file).context(ErrorKind::Unexpected, "cannot encode the membership")?;
-        // The invitation in it lets in whoever has it.
+        // The file holds the secret of an invitation.
         write_private_file(&path, format!("{text}\n").as_bytes())
     }
 }
@@ -166,7 +168,7 @@ mod tests {
         Membership::founder(swarm.clone()).write(&home).unwrap();
         assert!(Membership::remember(&home, signer.swarm()).unwrap());
         assert!(!Membership::remember(&home, signer.swarm()).unwrap() && !Membership::remember(&home, &swarm).unwrap());
-        // A process that has not heard of it writes what it knows.
+        // A process that has not received it writes what it knows.
         Membership::founder(swarm).write(&home).unwrap();
         assert_eq!(Membership::of(&home).unwrap().unwrap().swarm, *signer.swarm());
         let text = fs::read_to_string(path(&home)).unwrap();

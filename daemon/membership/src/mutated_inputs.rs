@@ -1,4 +1,4 @@
-//! Everything that reads bytes of others in this crate, with bytes that nobody sound sends.
+//! Mutation tests of every function in this crate that reads bytes from outside.
 
 use std::fs;
 use std::time::Duration;
@@ -30,7 +30,7 @@ use crate::words::{Answer, MAX_BYTES, Progress, Request, Verdict, Waiting};
 use crate::{CheckedPlan, Membership, Ticket, word};
 
 struct World {
-    /// A delegate, so that everything has a word of the recovery key and one of the operator.
+    /// A delegate, so that every message carries a certificate of the recovery key and one of the operator.
     signer: Signer,
     swarm: Swarm,
     secret: SecretInvite,
@@ -77,7 +77,7 @@ fn bytes(value: &impl Serialize) -> Vec<u8> {
     postcard::to_stdvec(value).unwrap()
 }
 
-/// Reads as from a stream. What is read is written again, and then read to the same bytes.
+/// Reads as from a stream, and checks that the value encodes to bytes that are stable when read again.
 fn read<T: DeserializeOwned + Serialize>(input: &[u8]) -> Option<T> {
     let length = u32::try_from(input.len()).unwrap().to_le_bytes();
     let value: T = block_on(framed::read(&mut Cursor::new([&length, input].concat()), MAX_BYTES)).ok()?;
@@ -91,7 +91,7 @@ fn mutated_tickets_are_refused_or_hold() {
     let world = World::new();
     let text = world.ticket().to_string();
     for_each_input("ticket", &[text.into_bytes()], |input| drop(String::from_utf8_lossy(input).parse::<Ticket>()));
-    // Behind the right checksum.
+    // Behind a correct checksum.
     for_each_input("ticket_bytes", &[bytes(&world.ticket())], |input| {
         let checked = [input, &blake3::hash(input).as_bytes()[..4]].concat();
         let text = format!("mingle1{}", BASE32_NOPAD.encode(&checked).to_lowercase());
@@ -125,7 +125,7 @@ fn mutated_requests_are_refused_or_make_sense() {
             let _ = claim.check(&world.swarm, &peer);
         }
         Some(Request::Announce(news)) => {
-            // A word that another key has not signed is never believed.
+            // A certificate without the right signature is never accepted.
             assert!(!world.swarm.clone().learn(&news.authority) && !world.swarm.clone().learn(news.offer.authority()));
             drop(news.offer.check(Some(&world.swarm)));
         }
@@ -176,7 +176,7 @@ fn mutated_offers_are_never_plans_of_the_operator() {
     let signed_bytes = bytes(&offer).len() - bytes(offer.authority()).len();
     for_each_input("offer", &[bytes(&offer)], |input| {
         let Some(read) = read::<PlanOffer>(input) else { return };
-        // What is said beside it of who might sign is its own proof.
+        // The authority certificate beside it is its own proof.
         let is_the_same = bytes(&read).get(..signed_bytes) == bytes(&offer).get(..signed_bytes);
         assert_eq!(read.clone().check(Some(&world.swarm)).is_ok(), is_the_same, "{read:?}");
         drop(read.check(None));
@@ -191,10 +191,10 @@ fn mutated_appointments_are_refused_or_signed() {
     for_each_input("appointment", &[text.into_bytes()], |input| {
         drop(String::from_utf8_lossy(input).parse::<Appointment>());
     });
-    // Behind the right checksum.
+    // Behind a correct checksum.
     for_each_input("appointment_bytes", &[told], |input| {
         if let Ok(Appointment(swarm)) = word::write(APPOINTMENT, input).parse() {
-            // Nobody but the keys of the swarm has a word in it.
+            // Only the keys of the swarm can have signed a certificate in it.
             let is_silent = *swarm.authority() == Authority::default();
             assert!(is_silent || world.swarm.is(&swarm));
         }

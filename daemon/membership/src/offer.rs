@@ -1,4 +1,5 @@
-//! A plan as peers give it to each other: which generation it begins, at which round, and who signed it.
+//! A plan offer, the form in which peers exchange a plan: the plan with its generation, its first round, and its
+//! signature.
 
 pub(crate) mod file;
 mod length;
@@ -19,58 +20,58 @@ use crate::authority::Authority;
 use crate::revocations::Revocations;
 use crate::swarm::{NotSigned, Signer, Swarm};
 
-/// No kept offer is longer: the largest plan, the longest list of revocations, and room for its envelope.
+/// Largest kept offer: the largest plan, the longest list of revocations, and room for its envelope.
 pub(crate) const MAX_OFFER_BYTES: usize = (2 << 20) + 768;
 
-/// What to do where a key that signed may do so no more.
+/// Hint where the key that signed may no longer do so.
 const SIGN_ANEW: &str =
     "who may sign now gives the swarm a plan with mingle plan apply; mingle operator show says who that is";
 
-/// Plans of one [term](Authority::term); no swarm comes to more. The number of the term is above these bits.
+/// Most plans of one [term](Authority::term), more than any swarm makes. The number of the term is above these bits.
 const PLANS_OF_TERM: u64 = (1 << 32) - 1;
 
-/// A plan on its way.
+/// A plan with its signature and its place among the plans of a swarm.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanOffer {
-    /// Counts the plans of a [term](Authority::term) from 1, above 2^32 times that; 0 in a swarm without an operator, whose plan
-    /// never changes.
+    /// Number of the plan, counted from 1 within its [term](Authority::term), plus 2^32 times the term; 0 in a swarm
+    /// without an operator, whose plan never changes.
     counter: u64,
-    /// Rounds that were over when it was made: what is left is trained with it.
+    /// Rounds that were over when the plan was made: it trains the remaining ones.
     first_round: u64,
     plan: Vec<u8>,
-    /// Whom the members turn away from now on.
+    /// Peers and invitations that the members refuse from now on.
     revoked: Revocations,
-    /// The [hash](PlanOffer::hash) of the plan before it; zeros in the first one.
+    /// The [hash](PlanOffer::hash) of the previous plan; zeros in the first one.
     previous: [u8; 32],
     signature: Vec<u8>,
-    /// The length of the training; none where each round counts for one, whatever its local steps.
+    /// Length of the training in local steps; `None` if each round counts for one, whatever its local steps.
     length: Option<Length>,
-    /// The one who made it.
+    /// The author of the plan.
     planner: PlannedBy,
-    /// Who might sign when it was signed.
+    /// Authority certificate at the time of signing.
     authority: Authority,
 }
 
-/// The one who made a plan.
+/// The author of a plan.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum PlannedBy {
-    /// A person, who gave it to the swarm with `mingle plan apply`. It stays until a person wants another.
+    /// A person, with `mingle plan apply`. The plan stays until a person applies another.
     Person,
-    /// The peer of the operator. It makes another one when somebody comes or goes.
+    /// The operator's peer. It makes another plan when a peer comes or goes.
     Peer,
 }
 
-/// A plan on its way, with the newest word on who may sign for the swarm that whoever gives it has.
+/// A plan on its way, with the sender's newest authority certificate of the swarm.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct PlanNews {
     /// The plan.
     pub offer: PlanOffer,
-    /// The word.
+    /// The certificate.
     pub authority: Authority,
 }
 
-/// The number of a plan as people read it: `3`, or `3 of term 1.2` where the recovery key has named one operator and that one has
-/// signed two delegations.
+/// A plan's number as people read it: `3`, or `3 of term 1.2` if the recovery key has named one operator and that one
+/// has signed two delegations.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct PlanNumber(pub u64);
 
@@ -89,12 +90,12 @@ fn term_of(counter: u64) -> u64 {
     counter >> 32
 }
 
-/// A plan that holds, and that the operator or its delegate stands for where there is an operator.
+/// A valid plan, signed by the operator or its delegate if the swarm has an operator.
 #[derive(Clone, Debug)]
 pub struct CheckedPlan {
     /// The plan.
     pub plan: Plan,
-    /// What to give others.
+    /// The offer to pass on to others.
     pub offer: PlanOffer,
 }
 
@@ -119,11 +120,12 @@ impl PlanOffer {
         })
     }
 
-    /// The plan of the signer's swarm after `previous`, which is none for the first one. Its members turn away who is revoked.
+    /// Signs the plan of the signer's swarm after `previous`, which is `None` for the first one. Its members refuse the
+    /// peers and invitations in `revoked`.
     ///
     /// # Errors
-    /// The plan is too large to be sent or names a peer that was expelled; it would be the 2^32nd of its term; `previous` is of a
-    /// later term than the signer knows; or the time of a delegate is over.
+    /// The plan is too large to be sent or names an expelled peer; it would be the 2^32nd of its term; `previous` is of
+    /// a later term than the signer knows; or the time of a delegate is over.
     pub fn sign(
         signer: &Signer,
         previous: Option<&Self>,
@@ -148,10 +150,10 @@ impl PlanOffer {
         Ok(offer)
     }
 
-    /// Checks everything: that who may sign for the swarm now signed it, if it has an operator, and that the plan holds.
+    /// Checks the whole offer: the plan is valid and, if the swarm has an operator, signed by a key that may sign now.
     ///
     /// # Errors
-    /// What does not hold, in one sentence.
+    /// The first condition that does not hold, in one sentence.
     pub fn check(mut self, swarm: Option<&Swarm>) -> Result<CheckedPlan> {
         if let Some(swarm) = swarm {
             self.check_signature(swarm).map_err(|why| {
@@ -159,7 +161,7 @@ impl PlanOffer {
                 let failure = Error::new(ErrorKind::Integrity, message);
                 if why == NotSigned::ByAnybody { failure } else { failure.hint(SIGN_ANEW) }
             })?;
-            // The word that proves it stays with it, whatever whoever passed it on has left of that.
+            // Keep the newest authority certificate: the relay may have stripped it.
             self.authority = swarm.newest(&self.authority).clone();
         } else if self.counter > 0 {
             return Err(Error::new(ErrorKind::Refused, "this plan belongs to a swarm with an operator")
@@ -168,10 +170,10 @@ impl PlanOffer {
         self.check_plan()
     }
 
-    /// The same for a plan that somebody could sign once: that this peer has followed before, or others follow.
+    /// Checks a plan whose signer could sign once: a plan that this peer has followed before, or that others follow.
     ///
     /// # Errors
-    /// What does not hold, in one sentence.
+    /// The condition that does not hold, in one sentence.
     pub fn check_past(self, swarm: &Swarm) -> Result<CheckedPlan> {
         if !self.was_signed(swarm) {
             let message = format!("this plan of the swarm {} {}", swarm.name, NotSigned::ByAnybody);
@@ -189,7 +191,8 @@ impl PlanOffer {
         Ok(CheckedPlan { plan, offer: self })
     }
 
-    /// Checks that who may sign for this swarm now, as far as is known here or told with the plan, signed it in a term that has begun.
+    /// Checks that a key that may sign for this swarm now, by the certificates known here or sent with the plan, signed
+    /// it in a term that has begun.
     pub(crate) fn check_signature(&self, swarm: &Swarm) -> Result<(), NotSigned> {
         let newest = swarm.newest(&self.authority);
         swarm.check_signature(&self.words(swarm), &self.signature, &self.authority)?;
@@ -200,13 +203,13 @@ impl PlanOffer {
         }
     }
 
-    /// Whether somebody signed it that could do so once.
+    /// Returns `true` if the key that signed it could do so at some time.
     pub(crate) fn was_signed(&self, swarm: &Swarm) -> bool {
         self.signed_by(swarm).is_some()
     }
 
-    /// Whether it is of the operator of that word: `Equal`, or of one before. `None`: it has no number, or is of a delegation that
-    /// the word does not know of.
+    /// Compares the plan's operator with that of `authority`: `Equal`, or `Less` for an earlier one. `None` if the plan
+    /// has no number, or belongs to a delegation that the certificate does not know.
     fn place_in(&self, authority: &Authority) -> Option<Ordering> {
         let term = term_of(self.counter);
         let is_number = self.counter & PLANS_OF_TERM > 0;
@@ -215,7 +218,7 @@ impl PlanOffer {
         (is_number && is_known).then_some(order)
     }
 
-    /// Whose key signed it, of those that could in its term, by what is known here or told with it.
+    /// The key that signed it, of those that could in its term, by the certificates known here or sent with it.
     pub fn signed_by(&self, swarm: &Swarm) -> Option<PeerId> {
         let words = self.words(swarm);
         let of_its_term = [&self.authority, swarm.authority()].into_iter();
@@ -223,27 +226,27 @@ impl PlanOffer {
         of_its_term.find_map(|authority| swarm.signer_under(authority, &words, &self.signature))
     }
 
-    /// Its number among the plans of its swarm.
+    /// Number of the plan in its swarm.
     pub fn counter(&self) -> u64 {
         self.counter
     }
 
-    /// Whom its members turn away.
+    /// Peers and invitations that its members refuse.
     pub fn revoked(&self) -> &Revocations {
         &self.revoked
     }
 
-    /// Who might sign when it was signed.
+    /// Authority certificate at the time of signing.
     pub fn authority(&self) -> &Authority {
         &self.authority
     }
 
-    /// The generation as it is told before the plan is read.
+    /// The generation, computed without parsing the plan.
     pub(crate) fn generation(&self) -> Generation {
         Generation { counter: self.counter, plan_hash: *blake3::hash(&self.plan).as_bytes() }
     }
 
-    /// What tells it from all other plans of its swarm, and what the next one names: everything but the signature.
+    /// Hash of everything but the signature. It identifies the plan in its swarm, and the next plan names it.
     pub fn hash(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("mingle 2026 signed plan");
         hasher.update(&self.counter.to_le_bytes());
@@ -251,7 +254,7 @@ impl PlanOffer {
         hasher.update(blake3::hash(&self.plan).as_bytes());
         hasher.update(&self.revoked.hash());
         hasher.update(&self.previous);
-        // Offers of the form before have neither, and were signed without.
+        // Offers of the former form have neither field, and were signed without them.
         if let Some(Length { steps_per_round, steps_before }) = self.length {
             hasher.update(&steps_per_round.to_le_bytes());
             hasher.update(&steps_before.to_le_bytes());
@@ -262,26 +265,26 @@ impl PlanOffer {
         *hasher.finalize().as_bytes()
     }
 
-    /// The plan itself.
+    /// Parses the plan.
     ///
     /// # Errors
-    /// It does not hold.
+    /// The plan is not valid.
     pub(crate) fn plan(&self) -> Result<Plan> {
         Plan::from_postcard(&self.plan).context(ErrorKind::Integrity, "the plan does not hold")
     }
 
-    /// The one who made it.
+    /// The author of the plan.
     pub fn planner(&self) -> PlannedBy {
         self.planner
     }
 
-    /// The hash of the plan before it; zeros in the first one.
+    /// The hash of the previous plan; zeros in the first one.
     pub fn previous(&self) -> [u8; 32] {
         self.previous
     }
 
-    /// The number of which two plans are signed, if these two show that: the plans themselves, or the one and the plan before the
-    /// other.
+    /// The number of which two plans are signed, if these two prove that: the two themselves, or one and the
+    /// predecessor of the other.
     pub fn fork(&self, other: &Self) -> Option<u64> {
         let (older, newer) = if self.counter <= other.counter { (self, other) } else { (other, self) };
         let is_fork = match newer.counter - older.counter {
@@ -298,17 +301,17 @@ impl PlanOffer {
 }
 
 impl CheckedPlan {
-    /// The generation that it begins.
+    /// The generation that the plan begins.
     pub fn generation(&self) -> Generation {
         Generation { counter: self.offer.counter, plan_hash: *self.plan.hash().as_bytes() }
     }
 
-    /// Rounds that were over when it was made.
+    /// Rounds that were over when the plan was made.
     pub fn first_round(&self) -> u64 {
         self.offer.first_round
     }
 
-    /// Rounds to run with it, of a task with so many; at least one, so that everybody mixes once.
+    /// Rounds to run with this plan, for a task of `of_task` rounds; at least one, so that every peer mixes once.
     pub fn rounds(&self, of_task: u64) -> u64 {
         let left = self.offer.length.zip(NonZeroU32::new(self.plan.local_steps()));
         let left = match left {
@@ -318,7 +321,8 @@ impl CheckedPlan {
         left.max(1)
     }
 
-    /// Rounds over when a task with so many is done: fewer where this plan has more local steps in a round than the first one.
+    /// Rounds over when a task of `of_task` rounds is done: fewer where this plan has more local steps in a round than
+    /// the first one.
     pub fn last_round(&self, of_task: u64) -> u64 {
         self.offer.first_round.saturating_add(self.rounds(of_task))
     }
@@ -358,7 +362,7 @@ mod tests {
     use crate::authority::CLOCK_SKEW_S;
     use crate::times::now_unix_s;
 
-    /// Three nodes in a ring, bound to nobody.
+    /// Three nodes in a ring, not bound to peers.
     fn plan() -> Plan {
         let topology = mingle_planner::Topology::generate("ring:n=3").unwrap();
         mingle_planner::design(&topology, Method::DPsgd, &DesignOptions::default()).unwrap()
@@ -376,7 +380,7 @@ mod tests {
         PlanOffer::sign(signer, previous, round, &plan(), Revocations::default(), PlannedBy::Person).unwrap()
     }
 
-    /// A plan of that number, under whatever key.
+    /// A plan of that number, under any key.
     fn made_up(swarm: &Swarm, counter: u64, key: &Keypair) -> PlanOffer {
         let mut offer = PlanOffer { counter, ..PlanOffer::unsigned(&plan()).unwrap() };
         offer.authority = swarm.authority().clone();
@@ -503,7 +507,7 @@ mod tests {
         let second = sign(&signer(owner.swarm(), &delegate), Some(&first), 5);
         second.clone().check(Some(&swarm)).unwrap();
         assert_eq!((second.signed_by(&swarm), second.previous()), (Some(delegate.public().to_peer_id()), first.hash()));
-        // Both sign a plan after it: the members that hear of both see it.
+        // Both sign a plan after it: members that receive both see the fork.
         let (theirs, ours) =
             (sign(&signer(owner.swarm(), &delegate), Some(&second), 6), sign(&owner, Some(&second), 7));
         assert_eq!(ours.fork(&theirs), Some(ours.counter()));
@@ -515,7 +519,7 @@ mod tests {
         owner.delegate(None, 0).unwrap();
         let ours = sign(&owner, Some(&of_thief), 8);
         assert!(ours.generation().replaces(&of_thief.generation()));
-        // Who has heard of it refuses what the thief signs, and knows that it could once.
+        // A peer that knows the certificate refuses what the thief signs, and knows that it could sign once.
         let told = owner.swarm();
         for theirs in [&of_thief, &theirs, &made_up(&swarm, (1 << 32) + 9, &delegate)] {
             assert!(theirs.clone().check(Some(told)).unwrap_err().to_string().contains("replaced since"));
@@ -547,7 +551,7 @@ mod tests {
             assert!(theirs.clone().check(Some(&told)).is_err(), "{}", PlanNumber(theirs.counter()));
         }
         assert!(!signed[2].was_signed(&told) && !signed[2].was_signed(&away));
-        // Who was away meanwhile needs nothing but the new plan itself, and the thief cannot make one like it.
+        // A peer that was away meanwhile needs only the new plan itself, and the thief cannot make one like it.
         ours.clone().check(Some(&away)).unwrap();
         away.learn(ours.authority());
         assert!(last.check(Some(&away)).unwrap_err().to_string().contains("replaced since"));
@@ -593,7 +597,7 @@ mod tests {
         assert!(late.clone().check(Some(&swarm)).unwrap_err().to_string().contains("whose time ended"));
         late.clone().check_past(&swarm).unwrap().keep(&home).unwrap();
         assert_eq!(CheckedPlan::kept(&home, &swarm).unwrap().unwrap().offer, late);
-        // Passed on without the word that proves it, to somebody who knows that, and kept until another has its place.
+        // Passed on without its certificate to a peer that has it, and kept until another plan replaces it.
         owner.delegate(Some(&delegate.public().to_peer_id()), now_unix_s() + 60).unwrap();
         let bare = PlanOffer { authority: Authority::default(), ..late.clone() };
         bare.clone().check(Some(owner.swarm())).unwrap().keep(&home).unwrap();

@@ -1,4 +1,4 @@
-//! Peers that were let in and wait until a plan names them.
+//! Pending peers: admitted, and waiting for a plan that names them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
@@ -15,38 +15,38 @@ use crate::revocations::Revocations;
 use crate::swarm::Swarm;
 use crate::words::Waiting;
 
-/// Peers that wait at the same time.
+/// Most pending peers at a time.
 const MAX_WAITING: usize = 1024;
-/// Invitations whose use is counted.
+/// Most invitations whose uses are counted.
 const MAX_INVITES: usize = 1024;
 
-/// The waiting room, and who came in with which invitation.
+/// The queue of pending peers, with the claims that admitted them.
 #[derive(Debug)]
 pub(crate) struct PendingPeers {
     path: PathBuf,
     waiting: Vec<PeerId>,
-    /// What let each of them in.
+    /// The claim that admitted each of them.
     claims: BTreeMap<PeerId, Waiting>,
 }
 
-/// Who used an invitation, by its id in hexadecimal. It is read each time: on the machine of the operator the peer that runs
-/// counts those that it lets in, and `plan apply` those that others did.
+/// The peers that used each invitation, by its id in hexadecimal. The file is read each time: on the operator's machine
+/// the running peer counts the peers that it admits, and `plan apply` those admitted by others.
 #[derive(Debug, Default, Serialize, Deserialize)]
 #[serde(transparent)]
 pub(crate) struct Uses(BTreeMap<String, BTreeSet<String>>);
 
 impl PendingPeers {
-    /// The waiting room of a home: empty, but what was used before stays used.
+    /// The empty queue of a home; uses counted before still count.
     pub(crate) fn open(home: &Home) -> Result<Self> {
         let path = Uses::path(home);
         Uses::read(&path)?;
         Ok(Self { path, waiting: Vec::new(), claims: BTreeMap::new() })
     }
 
-    /// Lets a peer in that brings an invitation. Returns whether it is new here.
+    /// Admits a peer with an invitation. Returns `true` if it is new here.
     ///
     /// # Errors
-    /// The invitation does not hold, is another peer's, is used up, or the room is full.
+    /// The invitation is not valid, another peer's, or used up, or the queue is full.
     pub(crate) fn admit(&mut self, peer: PeerId, claim: &Claim, swarm: &Swarm) -> Result<bool> {
         claim.check(swarm, &peer)?;
         let mut used = Uses::read(&self.path)?;
@@ -64,17 +64,17 @@ impl PendingPeers {
         Ok(true)
     }
 
-    /// Those who wait, in the order in which they came.
+    /// The pending peers, in the order of their admission.
     pub(crate) fn waiting(&self) -> &[PeerId] {
         &self.waiting
     }
 
-    /// The same, with what let them in.
+    /// The pending peers with the claims that admitted them, in the order of their admission.
     pub(crate) fn entries(&self) -> impl Iterator<Item = &Waiting> {
         self.waiting.iter().filter_map(|peer| self.claims.get(peer))
     }
 
-    /// These are members now, and those are turned away.
+    /// Removes peers that are members now, and peers that are revoked.
     pub(crate) fn dismiss(&mut self, members: &BTreeSet<String>, revoked: &Revocations) {
         self.waiting.retain(|peer| !members.contains(&peer.to_string()) && !revoked.has_peer(peer));
         let Self { waiting, claims, .. } = self;
@@ -82,8 +82,8 @@ impl PendingPeers {
     }
 }
 
-/// Of those who wait elsewhere, and whom the operator is told of, the ones whom its invitations let in, in this order. Each is
-/// counted in the home of the operator.
+/// The peers among those reported as pending elsewhere that hold a valid invitation, in this order. Each is counted in
+/// the operator's home.
 ///
 /// # Errors
 /// The count cannot be read or written.
@@ -117,7 +117,7 @@ impl Uses {
         }
     }
 
-    /// Counts a peer that uses an invitation. Returns whether it is new.
+    /// Counts a peer that uses an invitation. Returns `true` if it is new.
     fn count(&mut self, peer: &PeerId, invite: &Invite) -> Result<bool> {
         let (name, id) = (peer.to_string(), invite.id());
         let used = self.0.get(&id);
@@ -205,7 +205,7 @@ mod tests {
             waiting(&one, cho),
         ];
         assert_eq!(entitled(&home, &swarm, &list, &told).unwrap(), [ana, ben, cho]);
-        // What others let in counts here as well.
+        // Peers that other members admitted count here as well.
         let mut own = PendingPeers::open(&home).unwrap();
         assert!(own.admit(eve, &one.claim(&swarm, &eve).unwrap(), &swarm).unwrap_err().to_string().contains("used up"));
         assert!(own.admit(cho, &one.claim(&swarm, &cho).unwrap(), &swarm).unwrap());

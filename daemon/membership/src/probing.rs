@@ -1,4 +1,4 @@
-//! Measuring links on somebody's order: who may order it, who lets itself be measured, and by whom it is done.
+//! Link measurements on request: permission to order them, permission to measure this peer, and their execution.
 
 use libp2p::{Multiaddr, PeerId};
 use mingle_home::error::{Context, Error, ErrorKind, Result};
@@ -11,7 +11,7 @@ use crate::times::now_unix_s;
 use crate::words::Answer;
 
 impl MembershipService {
-    /// Everybody this peer knows: the members of its plan, and those that wait to be named; itself first.
+    /// The peers that this one knows, itself first: the members of its plan, and the pending peers.
     pub fn known(&self) -> Vec<PeerId> {
         let state = self.state();
         let members = state.plan.iter().flat_map(|(_, members)| members.iter().filter_map(|peer| peer.parse().ok()));
@@ -24,8 +24,10 @@ impl MembershipService {
         known
     }
 
+    /// Checks that this peer may order measurements of the links of others.
+    ///
     /// # Errors
-    /// This peer cannot have the links of others measured: why.
+    /// The reason why it may not.
     pub fn may_order_measurements(&self) -> Result {
         match self.signer() {
             Some(Err(_)) => Err(Error::new(
@@ -37,7 +39,7 @@ impl MembershipService {
         }
     }
 
-    /// Has the link from one peer to another measured: by this one, or by the one at whose end it begins.
+    /// Measures the link from one peer to another: itself, or by an order to the peer at which the link begins.
     ///
     /// # Errors
     /// A peer cannot be reached or refuses, or this one has no right to order it.
@@ -47,13 +49,13 @@ impl MembershipService {
         }
         self.may_order_measurements()?;
         let mut streams = self.prober.reach(from, Vec::new()).await?;
-        // The two may not have heard of each other yet; this peer, which knows both, tells one where the other is.
+        // The two may not know each other yet; this peer, which knows both, passes the address on.
         let addresses = if to == self.local { Vec::new() } else { self.prober.addresses(to).await };
         let token = self.token(from, to, &addresses)?;
         exchange::order_measurement(&mut streams, from, to, &addresses, token).await
     }
 
-    /// The operator's permission, where this is the operator or its delegate.
+    /// A signed permission, if this peer is the operator or its delegate.
     fn token(&self, from: PeerId, to: PeerId, addresses: &[Multiaddr]) -> Result<Option<ProbeToken>> {
         let Some(Ok(signer)) = self.signer() else { return Ok(None) };
         let mut nonce = [0; 16];
@@ -62,7 +64,7 @@ impl MembershipService {
         Ok(Some(ProbeToken::sign(&link, addresses, signer.key(), now_unix_s(), nonce)?))
     }
 
-    /// Carries the order of another peer out.
+    /// Executes another peer's order.
     pub(crate) async fn measure_for(
         &self,
         asker: PeerId,
@@ -85,7 +87,7 @@ impl MembershipService {
         }
     }
 
-    /// Why this peer may not measure its link to us, if it may not.
+    /// The reason why `peer` may not measure its link to this one; `None` if it may.
     pub fn objection_to_probe(&self, peer: PeerId, token: Option<&ProbeToken>) -> Option<String> {
         let has_token = || match (self.swarm(), token) {
             (Some(swarm), Some(token)) => self.permits(&swarm, token, peer, self.local),
@@ -95,7 +97,7 @@ impl MembershipService {
         (!may).then(|| "it is not in our plan, and has no permission from the operator".to_owned())
     }
 
-    /// Whether the operator of the swarm lets these two measure their link now, for the first time.
+    /// Returns `true` if the swarm permits these two to measure their link now, for the first time with this token.
     fn permits(&self, swarm: &Swarm, token: &ProbeToken, from: PeerId, to: PeerId) -> bool {
         let (now, link) = (now_unix_s(), ProbedLink { swarm: &swarm.id(), from, to });
         let is_signed = swarm.signing_keys().iter().any(|key| token.holds(&link, key, now));

@@ -1,7 +1,7 @@
-//! The key that may name another operator, in a file for a safe: made when the swarm is founded, and used when the operator's key
-//! is lost or stolen.
+//! The recovery key, which may name another operator, in a file to be kept in a safe. It is made when the swarm is
+//! founded, and used when the operator's key is lost or stolen.
 //!
-//! The file holds the swarm too, so that it is enough by itself.
+//! The file also describes the swarm, so that no other file is needed.
 
 use std::fs;
 use std::io::Write;
@@ -17,10 +17,10 @@ use crate::authority::Authority;
 use crate::swarm::Swarm;
 
 const SCHEMA: &str = "mingle.recovery-key/1";
-/// No such file is longer.
+/// Largest size of such a file.
 const MAX_BYTES: u64 = 64 << 10;
 
-/// The key, and the swarm that it belongs to.
+/// The recovery key, with its swarm.
 pub struct RecoveryKey {
     swarm: Swarm,
     key: Keypair,
@@ -35,10 +35,10 @@ struct File {
 }
 
 impl RecoveryKey {
-    /// Founds a swarm with a recovery key of its own, which is written to a new file that nobody but its owner may read.
+    /// Founds a swarm with a recovery key of its own, which is written to a new file that only its owner may read.
     ///
     /// # Errors
-    /// The name cannot be one of a swarm, there are no random numbers, or the file is there or cannot be written.
+    /// The name is not valid, the system gives no random numbers, or the file exists or cannot be written.
     pub fn found(name: &str, operator: PeerId, path: &Path) -> Result<Swarm> {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret).context(ErrorKind::Unexpected, "the operating system gives no random numbers")?;
@@ -51,7 +51,7 @@ impl RecoveryKey {
         Ok(swarm)
     }
 
-    /// Reads the key.
+    /// Reads a recovery key.
     ///
     /// # Errors
     /// The file cannot be read, others can read it, or it holds no such key.
@@ -66,7 +66,7 @@ impl RecoveryKey {
         Self::parse(&text, &doing)
     }
 
-    /// What the text of a file says; `doing` is for what it does not.
+    /// Parses the text of a file; errors begin with `doing`.
     pub(crate) fn parse(text: &str, doing: &str) -> Result<Self> {
         let file: File = serde_json::from_str(text).context(ErrorKind::Integrity, doing)?;
         if file.schema != SCHEMA {
@@ -83,15 +83,16 @@ impl RecoveryKey {
         Ok(Self { swarm, key })
     }
 
-    /// The swarm, with nothing known of who may sign for it but its founder.
+    /// The swarm; of its signing keys only the founder's is known here.
     pub fn swarm(&self) -> &Swarm {
         &self.swarm
     }
 
-    /// The word that names another operator, after all that is known in `known`; without a `number`, with the next one.
+    /// The certificate that names another operator, after all that is in `known`; without a `number`, with the next
+    /// one.
     ///
     /// # Errors
-    /// It is not after the last one, there can be no other, or the operator is named by no ed25519 key.
+    /// The number is not after the last one, no further one exists, or the operator's PeerId names no ed25519 key.
     pub fn succeed(&self, known: &Authority, number: Option<u16>, operator: &PeerId) -> Result<Authority> {
         let next = || {
             known.recovery_number().checked_add(1).ok_or_else(|| {
@@ -104,7 +105,7 @@ impl RecoveryKey {
     }
 }
 
-/// Writes a file for its owner alone, and nothing over one that is there.
+/// Writes a new file that only its owner may read; never replaces a file.
 fn write_new(path: &Path, bytes: &[u8]) -> Result {
     let doing = format!("cannot write the recovery key {}", path.display());
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));

@@ -1,7 +1,7 @@
-//! What the operator has revoked: peers that may not come back, and invitations that let nobody in any more.
+//! The operator's revocations: peers that may not come back, and invitations that admit no further peer.
 //!
-//! The operator keeps the list in its home; each plan that it signs carries the list, so that every member that follows the
-//! plan turns the same peers away.
+//! The operator keeps the list in its home. Each plan that it signs carries the list, so that every member that follows
+//! the plan refuses the same peers.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -16,10 +16,10 @@ use serde::{Deserialize, Serialize};
 
 use crate::invite::Invite;
 
-/// Entries that fit beside the largest plan.
+/// Most entries, which fit beside the largest plan.
 pub const MAX_REVOKED: usize = 10_000;
 
-/// Peers and invitations, each by the name that people see.
+/// Revoked peers and invitations, each by its printed name.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Revocations {
     /// PeerIds.
@@ -29,7 +29,7 @@ pub struct Revocations {
 }
 
 impl Revocations {
-    /// The list that a home keeps; empty where there is none.
+    /// The list that a home keeps; empty if there is none.
     ///
     /// # Errors
     /// The file cannot be read, or is not such a list.
@@ -37,7 +37,7 @@ impl Revocations {
         Ok(Self::kept(home)?.unwrap_or_default())
     }
 
-    /// The list that a home keeps; none where it has lost it, or never had one. Then that of the newest plan is the list.
+    /// The list that a home keeps; `None` if it has lost it, or never had one. Then the list of the newest plan counts.
     ///
     /// # Errors
     /// The file cannot be read, or is not such a list.
@@ -52,16 +52,16 @@ impl Revocations {
         }
     }
 
-    /// Adds all of another list.
+    /// Adds all entries of another list.
     pub(crate) fn join(&mut self, other: Self) {
         self.peers.extend(other.peers);
         self.invites.extend(other.invites);
     }
 
-    /// Keeps the list in the home.
+    /// Stores the list in the home.
     ///
     /// # Errors
-    /// It is too long to go with a plan, or cannot be written.
+    /// The list is too long to go with a plan, or cannot be written.
     pub fn keep(&self, home: &Home) -> Result {
         let entries = self.peers.len() + self.invites.len();
         if entries > MAX_REVOKED {
@@ -74,31 +74,33 @@ impl Revocations {
         write_file(&path(home), format!("{text}\n").as_bytes())
     }
 
-    /// This peer may not come back. Returns whether that is new.
+    /// Expels a peer, which may not come back. Returns `true` if that is new.
     pub fn expel(&mut self, peer: &PeerId) -> bool {
         self.peers.insert(peer.to_string())
     }
 
-    /// This peer may come back, with an invitation. Returns whether it was expelled.
+    /// Lets an expelled peer come back, with an invitation. Returns `true` if it was expelled.
     pub fn readmit(&mut self, peer: &PeerId) -> bool {
         self.peers.remove(&peer.to_string())
     }
 
-    /// The invitation with this id, in hexadecimal, lets nobody in any more. Returns whether that is new.
+    /// Revokes the invitation with this id, in hexadecimal: it admits no further peer. Returns `true` if that is new.
     pub fn revoke(&mut self, invite: &str) -> bool {
         self.invites.insert(invite.to_owned())
     }
 
-    /// Whether this peer was expelled.
+    /// Returns `true` if this peer was expelled.
     pub fn has_peer(&self, peer: &PeerId) -> bool {
         !self.peers.is_empty() && self.peers.contains(&peer.to_string())
     }
 
-    /// Whether the invitation with this id, in hexadecimal, was revoked.
+    /// Returns `true` if the invitation with this id, in hexadecimal, was revoked.
     pub fn has_invite(&self, id: &str) -> bool {
         self.invites.contains(id)
     }
 
+    /// Checks that neither the peer nor its invitation is revoked.
+    ///
     /// # Errors
     /// The peer was expelled, or its invitation revoked.
     pub(crate) fn check(&self, peer: &PeerId, invite: &Invite) -> Result {
@@ -116,7 +118,7 @@ impl Revocations {
         plan.nodes().filter_map(|(_, peer)| peer).find(|peer| self.peers.contains(*peer))
     }
 
-    /// What stands for the list under the operator's signature.
+    /// Hash of the list, which the operator's signature covers.
     pub(crate) fn hash(&self) -> [u8; 32] {
         // Two sets of strings: postcard can write them.
         *blake3::hash(&postcard::to_stdvec(self).unwrap_or_default()).as_bytes()

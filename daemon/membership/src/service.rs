@@ -1,4 +1,5 @@
-//! What a process tells those who ask: its plan, its model, where it stands; and what it takes from them.
+//! The service that answers requests of other peers (for the plan, the model, the progress) and takes announcements
+//! from them.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -25,40 +26,40 @@ use crate::swarm::{Permission, Swarm};
 use crate::task::{Assignment, Work};
 use crate::words::{Answer, MAX_BYTES, PROTOCOL, Progress, Request, RoundCosts, Verdict};
 
-/// Requests that are answered at the same time.
+/// Limits on requests answered at the same time.
 const ANSWERS: Limits = Limits { known: 64, strangers: 32, per_peer: 4 };
-/// Models that are on their way at the same time, each with two copies in memory.
+/// Limits on models sent at the same time, each with two copies in memory.
 const MODELS: Limits = Limits { known: 4, strangers: 0, per_peer: 1 };
-/// Addresses that fit into an answer with room to spare; for others, whoever asks looks in the table.
+/// Peers and addresses that fit into an answer with room to spare; further ones are found in the Kademlia table.
 const MAX_PEERS_TOLD: usize = 1024;
 const MAX_ADDRESSES_TOLD: usize = 6;
 /// Requests that wait for the event loop.
 const WANTED_QUEUE: usize = 4;
 
-/// What the event loop has to answer itself.
+/// A request or a notice for the event loop.
 #[derive(Debug)]
 pub enum Wanted {
-    /// The ratio; none while there is no sound one.
+    /// Requests the ratio; answered by `None` while there is no sound one.
     Model(oneshot::Sender<Option<Arc<[f32]>>>),
-    /// A newer plan of the operator is there.
+    /// A newer plan of the operator arrived.
     Plan(Box<CheckedPlan>, oneshot::Sender<Verdict>),
-    /// A newer plan of the operator, and a model to begin it with.
+    /// A newer plan of the operator arrived, with an initial model for it.
     PlanWithModel(Box<CheckedPlan>, Borrowed),
-    /// How far training is.
+    /// Requests the progress of training.
     Standing(oneshot::Sender<Standing>),
-    /// A peer was let in and waits.
+    /// A peer was admitted and is pending.
     JoinRequested(PeerId),
-    /// Something that a person should know.
+    /// A warning for a person.
     Warning(String),
-    /// The next plan has so many local steps in a round, for its rounds take this.
+    /// The next plan has this number of local steps in a round, because of these costs of its rounds.
     LocalSteps(u32, RoundCosts),
-    /// A neighbour does something else, and in what that differs.
+    /// A neighbour has another task; the text states the difference.
     OtherTask(NodeId, String),
-    /// A neighbour has not come, and says this.
+    /// A neighbour has not connected, and answers this.
     Missing(NodeId, TaskAnswer),
 }
 
-/// Where this peer stands.
+/// Progress of this peer.
 #[derive(Clone, Debug, Default)]
 pub struct Standing {
     /// Rounds over, in all.
@@ -67,11 +68,11 @@ pub struct Standing {
     pub last_round: u64,
     /// Neighbours that left for good.
     pub left: Vec<PeerId>,
-    /// What its rounds take; none before it has measured some.
+    /// Costs of its rounds; `None` before it has measured some.
     pub costs: Option<RoundCosts>,
 }
 
-/// What this process can tell others.
+/// The state of this process that other peers can ask for.
 pub struct MembershipService {
     pub(crate) local: PeerId,
     pub(crate) home: Home,
@@ -84,19 +85,19 @@ pub struct MembershipService {
 }
 
 pub(crate) struct State {
-    /// The swarm, where it has an operator, with the newest word on who may sign for it.
+    /// The swarm, if it has an operator, with its newest authority certificate.
     pub(crate) swarm: Option<Swarm>,
-    /// The plan, and the keys of its members.
+    /// The plan, with the PeerIds of its members.
     pub(crate) plan: Option<(PlanOffer, BTreeSet<String>)>,
     pub(crate) pending_peers: PendingPeers,
-    /// What this peer does; none while it has not found out.
+    /// The task of this peer; `None` before it is known.
     pub(crate) work: Option<Work>,
-    /// Whether an event loop runs that can be asked for its model.
+    /// Set when an event loop runs that answers requests for the model.
     gives_models: bool,
-    /// Permissions of the operator that were used here.
+    /// The operator's permissions that were used here.
     pub(crate) spent: SpentTokens,
-    /// Pairs of plans of one number, or the one and a plan after the other, that a person was told of; a plan that cannot be followed
-    /// is a pair with itself.
+    /// Pairs of plans that a person was warned of: two of one number, or one and a plan after the other. A plan that
+    /// cannot be followed is paired with itself.
     pub(crate) oddities: BTreeSet<[[u8; 32]; 2]>,
 }
 
@@ -107,7 +108,7 @@ impl State {
 }
 
 impl MembershipService {
-    /// Nothing to tell yet. What only the event loop can answer comes out of the receiver.
+    /// A service without a plan or a task. Requests that only the event loop can answer come out of the receiver.
     pub fn open(
         home: &Home,
         identity: &Identity,
@@ -132,7 +133,7 @@ impl MembershipService {
         Ok((Arc::new(service), receiver))
     }
 
-    /// From here on this is the plan.
+    /// Makes this the plan that the service offers.
     pub fn follow(&self, plan: &CheckedPlan) {
         let members: BTreeSet<String> = plan.plan.nodes().filter_map(|(_, peer)| peer.map(str::to_owned)).collect();
         let mut state = self.state();
@@ -144,18 +145,18 @@ impl MembershipService {
         self.remember_authority();
     }
 
-    /// From here on the event loop answers who asks for its model. Before, two peers that each want one of the other are told so,
-    /// and wait for neither.
+    /// Lets the event loop answer requests for the model from now on. Before, they are answered with "not yet", so that
+    /// two peers that each need the other's model do not wait for each other.
     pub fn give_models(&self) {
         self.state().gives_models = true;
     }
 
-    /// How many peers wait here for a plan that names them.
+    /// Number of pending peers.
     pub fn waiting(&self) -> usize {
         self.state().pending_peers.waiting().len()
     }
 
-    /// Them, in the order in which they came.
+    /// The pending peers, in the order of their admission.
     pub(crate) fn who_waits(&self) -> Vec<PeerId> {
         self.state().pending_peers.waiting().to_vec()
     }
@@ -172,24 +173,24 @@ impl MembershipService {
         self.state().plan.as_ref().map(|(offer, _)| offer.clone()).filter(|offer| offer.counter() > 0)
     }
 
-    /// Where this peer stands; none when it is just ending.
+    /// Progress of this peer; `None` while it ends.
     pub(crate) async fn standing(&self) -> Option<Standing> {
         self.ask(Wanted::Standing).await
     }
 
-    /// This peer serves everybody that it knows before others, and relays for them.
+    /// Updates the known peers, which are served before others, and relayed.
     fn show_known(&self) {
         self.known_peers.replace(self.known().into_iter().collect());
     }
 
-    /// Whether this peer operates the swarm, or is the delegate of who does.
+    /// Returns `true` if this peer is the operator of the swarm or its delegate.
     pub fn is_operator(&self) -> bool {
         matches!(self.signer(), Some(Ok(_)))
     }
 
-    /// Puts something before the event loop that this process found out itself.
+    /// Passes a notice of this process to the event loop.
     pub async fn hand_in(&self, wanted: Wanted) {
-        // The loop may be over.
+        // The loop may have ended.
         let _ = self.wanted.send(wanted).await;
     }
 
@@ -201,7 +202,7 @@ impl MembershipService {
         self.state().plan.as_ref().is_some_and(|(_, members)| members.contains(&peer.to_string()))
     }
 
-    /// Whether this is the operator or its delegate, or has the permission of either.
+    /// Returns `true` if this is the operator or its delegate, or has the permission of either.
     fn may_operate(&self, peer: &PeerId, permission: Option<&Permission>) -> bool {
         let Some(swarm) = self.swarm() else { return false };
         let Some(permission) = permission else { return swarm.role_of(peer).is_some() };
@@ -256,7 +257,7 @@ impl MembershipService {
         }
     }
 
-    /// Tells a member where other members listen, and remembers where it does.
+    /// Sends a member the addresses of other members, and stores its own.
     async fn introduce(&self, peer: PeerId, addresses: Vec<Multiaddr>, wanted: &[Vec<u8>]) -> Answer {
         let known: BTreeSet<PeerId> = self.known().into_iter().collect();
         if !known.contains(&peer) {
@@ -268,7 +269,7 @@ impl MembershipService {
         Answer::Met(found.into_iter().map(|(peer, addresses)| (peer.to_bytes(), addresses)).collect())
     }
 
-    /// Where those that this peer knows can be reached: no stranger that asks the Kademlia table is answered.
+    /// Addresses of the known peers, as Kademlia does not answer strangers.
     async fn addresses_of_known(&self) -> BTreeMap<String, Vec<String>> {
         let known = self.known().into_iter().take(MAX_PEERS_TOLD).collect();
         let found = self.prober.whereabouts(known).await.into_iter().map(|(peer, addresses)| {
@@ -290,7 +291,7 @@ impl MembershipService {
                 "it speaks protocol version {wire}, and this swarm {PROTOCOL_VERSION}: run the release of the swarm's members"
             ));
         }
-        // Before an invitation is used up, and before a plan names who does not fit.
+        // Before an invitation is used up, and before a plan names a peer with another task.
         if let Some(answer) = self.refuse_work(work) {
             return answer;
         }
@@ -306,7 +307,7 @@ impl MembershipService {
                 self.learn(&claim.invite.authority);
                 self.show_known();
                 if is_new {
-                    // Only news for a person: without a reader it is dropped.
+                    // Only informs a person: without a reader it is dropped.
                     let _ = self.wanted.try_send(Wanted::JoinRequested(peer));
                 }
                 Answer::Wait
@@ -315,7 +316,7 @@ impl MembershipService {
         }
     }
 
-    /// Hands a newer plan to the event loop.
+    /// Judges an announced plan, and passes a newer one to the event loop.
     pub(crate) async fn judge(&self, news: PlanNews) -> Verdict {
         if self.swarm().is_none() {
             return Verdict::Refused("the plan of this swarm does not change: it has no operator".to_owned());
@@ -330,7 +331,7 @@ impl MembershipService {
         let theirs = offer.generation();
         match current {
             Some(current) if current.hash() == offer.hash() => return Verdict::Known,
-            // Whoever has an older plan was a member once, and may be none any more: the newer one is the proof.
+            // A peer with an older plan was a member once, and may be none any more: the newer plan is the proof.
             Some(current) if !theirs.replaces(&current.generation()) => {
                 return Verdict::Older(Box::new(self.news(current)));
             }
@@ -363,7 +364,7 @@ pub fn serve(mut streams: libp2p_stream::Control, service: Arc<MembershipService
     tokio::spawn(async move {
         let places = Places::new(service.known_peers.clone(), ANSWERS);
         while let Some((peer, stream)) = incoming.next().await {
-            // Whoever finds no place asks again later.
+            // A peer without a permit asks again later.
             let Some(place) = places.take(peer) else { continue };
             let service = Arc::clone(&service);
             tokio::spawn(async move {

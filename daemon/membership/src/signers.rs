@@ -1,4 +1,4 @@
-//! Who may sign for the swarm, as a running peer knows it: what it learns from others, and what its home is told meanwhile.
+//! The signing keys of the swarm as a running peer knows them: from certificates of other peers, and from its home.
 
 use libp2p::PeerId;
 use mingle_home::error::Result;
@@ -12,33 +12,34 @@ use crate::swarm::{Signer, Swarm};
 use crate::turned_away::turned_away;
 
 impl MembershipService {
-    /// The swarm, where it has an operator, with the newest word on who may sign for it.
+    /// The swarm, if it has an operator, with its newest authority certificate.
     pub fn swarm(&self) -> Option<Swarm> {
         self.state().swarm.clone()
     }
 
-    /// This peer as one that may sign for the swarm, or why it may not. `None`: the swarm has no operator.
+    /// This peer as a signer for the swarm, or the reason why it may not sign. `None` if the swarm has no operator.
     pub(crate) fn signer(&self) -> Option<Result<Signer>> {
         Some(Signer::new(self.swarm()?, self.key.clone()))
     }
 
-    /// A plan, with the newest word on who may sign for the swarm.
+    /// A plan, with the newest authority certificate of the swarm.
     pub fn news(&self, offer: PlanOffer) -> PlanNews {
         let authority = self.swarm().map(|swarm| swarm.authority().clone()).unwrap_or_default();
         PlanNews { offer, authority }
     }
 
-    /// Checks a plan that another peer gave this one, and learns what it says of who may sign.
+    /// Checks a plan from another peer, and learns its authority certificates.
     ///
     /// # Errors
-    /// The plan does not hold, or those who may sign now did not sign it.
+    /// The plan is not valid, or not signed by a key that may sign now.
     pub fn check_news(&self, news: PlanNews) -> Result<CheckedPlan> {
         self.learn(&news.authority);
         self.learn(news.offer.authority());
         news.offer.check(self.swarm().as_ref())
     }
 
-    /// The same for the plan of a neighbour; a person is told once why this peer does not follow it.
+    /// Checks the plan of a neighbour, and learns its certificates; on failure warns a person once that this peer
+    /// cannot follow it.
     pub fn check_news_of(&self, neighbour: PeerId, news: PlanNews) -> Option<CheckedPlan> {
         let (hash, number) = (news.offer.hash(), PlanNumber(news.offer.counter()));
         let failure = match self.check_news(news) {
@@ -51,7 +52,7 @@ impl MembershipService {
         None
     }
 
-    /// Believes a newer word on who may sign, if those who may have signed it, and keeps it in the home.
+    /// Accepts a newer authority certificate if its signatures are valid, and stores it in the home.
     pub(crate) fn learn(&self, told: &Authority) {
         let is_news = self.state().swarm.as_mut().is_some_and(|swarm| swarm.learn(told));
         if is_news {
@@ -60,7 +61,7 @@ impl MembershipService {
         }
     }
 
-    /// Looks up what the home was told of who may sign, by commands that work there.
+    /// Reads the authority certificate in the home, which other commands may have updated.
     pub(crate) fn read_authority(&self) {
         match Membership::of(&self.home) {
             Ok(Some(known)) => self.learn(known.swarm.authority()),
@@ -69,7 +70,7 @@ impl MembershipService {
         }
     }
 
-    /// Keeps the newest word on who may sign in the home, where that belongs to the swarm by now.
+    /// Stores the newest authority certificate in the home, if that belongs to the swarm by now.
     pub(crate) fn remember_authority(&self) {
         let Some(swarm) = self.swarm() else { return };
         if let Err(failure) = Membership::remember(&self.home, &swarm) {
@@ -77,8 +78,8 @@ impl MembershipService {
         }
     }
 
-    /// Whom this peer turns away: what the operator or its delegate has revoked by now, where this is one of them, and what came
-    /// with the plan elsewhere.
+    /// The peers and invitations that this peer refuses: the present list of the operator or its delegate, if this is
+    /// one of them, and otherwise the list of the plan.
     pub(crate) fn revocations(&self) -> Result<Revocations> {
         let offer = self.last_plan();
         match self.signer() {
@@ -87,12 +88,12 @@ impl MembershipService {
         }
     }
 
-    /// Keeps the list that a plan carries as that of this home, which signed it.
+    /// Stores the list of a plan in this home, which signed it.
     pub(crate) fn keep_revocations(&self, revoked: &Revocations) -> Result {
         if Revocations::kept(&self.home)?.as_ref() == Some(revoked) { Ok(()) } else { revoked.keep(&self.home) }
     }
 
-    /// Only news for a person: without a reader it is dropped.
+    /// Only informs a person: without a reader it is dropped.
     fn tell_of_authority(&self) {
         if let Some(sentence) = self.swarm().and_then(|swarm| swarm.describe_authority()) {
             self.warn(sentence);

@@ -1,5 +1,5 @@
-//! What a swarm is: a name, a number that no other has, the key that founded it, and the one that may name another operator;
-//! and who may sign for it now, as far as is known here.
+//! The identity of a swarm: a name, a unique number, the founder's key, and the recovery key, which may name another
+//! operator; with its newest authority certificate.
 
 use std::fmt;
 
@@ -13,40 +13,40 @@ use serde::{Deserialize, Serialize};
 use crate::authority::{Authority, Key, Role, key_of, public_key};
 use crate::times::{date, now_unix_s};
 
-/// Characters of a name.
+/// Most characters of a name.
 const MAX_NAME: usize = 64;
 
 /// The swarm that a home belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Swarm {
-    /// What people call it.
+    /// Name for people.
     pub name: String,
     nonce: [u8; 16],
-    /// Whose signature makes a plan one of this swarm, until the recovery key names another.
+    /// PeerId of the founder, the operator until the recovery key names another.
     operator: Vec<u8>,
-    /// Who may name another operator.
+    /// The key that may name another operator.
     #[serde(default)]
     recovery: Option<Key>,
-    /// The newest word on who may sign for it. It goes beside the swarm, not with it.
+    /// The newest authority certificate. It is sent beside the swarm, not in it.
     #[serde(skip)]
     authority: Authority,
 }
 
-/// The operator's signature that a peer, which need be no member, may ask members where they stand and for the plan.
+/// The operator's permission for a peer that need not be a member to ask members for their progress and the plan.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Permission {
     signature: Vec<u8>,
     pub(crate) authority: Authority,
 }
 
-/// Why signed words do not count in a swarm.
+/// The reason why a signature does not count in a swarm.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum NotSigned {
-    /// No key has signed them that ever could, as far as is known.
+    /// Signed by no key that could ever sign, as far as is known.
     ByAnybody,
-    /// By a key that another has replaced.
+    /// Signed by a key that was replaced.
     ByFormer,
-    /// By a delegate whose time was over then, in seconds since 1970.
+    /// Signed by a delegate whose time was over at this time, in seconds since 1970.
     InTime(u64),
 }
 
@@ -62,7 +62,7 @@ impl fmt::Display for NotSigned {
     }
 }
 
-/// A key that may sign for a swarm.
+/// A key that may sign for a swarm, with its role.
 #[derive(Clone)]
 pub struct Signer {
     swarm: Swarm,
@@ -81,21 +81,21 @@ impl Swarm {
         Self::of_card(name.to_owned(), nonce, operator.to_bytes(), None).checked()
     }
 
-    /// The swarm as releases wrote it that knew of no recovery key.
+    /// A swarm from its parts, as releases before recovery keys wrote it.
     pub(crate) fn of_card(name: String, nonce: [u8; 16], operator: Vec<u8>, recovery: Option<Key>) -> Self {
         Self { name, nonce, operator, recovery, authority: Authority::default() }
     }
 
-    /// The swarm, with a key that may name another operator. That makes it another swarm: a swarm has had this key from the
+    /// Adds a recovery key, which may name another operator. The result is another swarm: a swarm has this key from the
     /// beginning, or never.
     ///
     /// # Errors
-    /// It is no ed25519 key.
+    /// The PeerId names no ed25519 key.
     pub fn recoverable_by(self, recovery: &PeerId) -> Result<Self> {
         Ok(Self { recovery: Some(key_of(recovery)?), ..self })
     }
 
-    /// The swarm, if what was read can be one.
+    /// Returns the swarm if the values that were read are valid.
     pub(crate) fn checked(self) -> Result<Self> {
         let length = self.name.chars().count();
         if length == 0 || length > MAX_NAME || self.name.chars().any(is_unseen) {
@@ -111,7 +111,7 @@ impl Swarm {
         Ok(self)
     }
 
-    /// What tells this swarm from all others.
+    /// Unique id of the swarm, a hash over its identity.
     pub fn id(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("mingle 2026 swarm id");
         let recovery = self.recovery.as_ref().map(Key::as_slice);
@@ -122,34 +122,34 @@ impl Swarm {
         *hasher.finalize().as_bytes()
     }
 
-    /// Whether this is the same swarm, whatever is known of who may sign for it.
+    /// Returns `true` if this is the same swarm, whatever authority certificate either has.
     pub fn is(&self, other: &Self) -> bool {
         self.id() == other.id()
     }
 
-    /// Who founded it.
+    /// The founder.
     pub fn founder(&self) -> Result<PeerId> {
         Ok(named_key(&self.operator)?.to_peer_id())
     }
 
-    /// Whose plans it follows: the founder, or whom the recovery key has named since.
+    /// The operator: the founder, or the key that the recovery key has named since.
     pub fn operator(&self) -> Result<PeerId> {
         let key = self.authority.operator(&named_key(&self.operator)?);
         let key = key.ok_or_else(|| Error::new(ErrorKind::Integrity, "the operator of the swarm is no ed25519 key"))?;
         Ok(key.to_peer_id())
     }
 
-    /// The key that may name another operator, as a PeerId; none where there is no such key.
+    /// The recovery key as a PeerId; `None` if there is none.
     pub fn recovery(&self) -> Option<PeerId> {
         Some(public_key(&self.recovery?)?.to_peer_id())
     }
 
-    /// The newest word on who may sign for it that is known here.
+    /// The newest authority certificate known here.
     pub fn authority(&self) -> &Authority {
         &self.authority
     }
 
-    /// Who may sign for it, in a sentence; none where that is the founder, as ever.
+    /// A sentence on the signing keys; `None` if only the founder has ever signed.
     pub(crate) fn describe_authority(&self) -> Option<String> {
         if self.authority == Authority::default() {
             return None;
@@ -165,7 +165,7 @@ impl Swarm {
         Some(format!("the swarm {} follows the operator {}{by}{delegate}", self.name, self.operator().ok()?))
     }
 
-    /// Believes a newer word on who may sign, if those who may have signed it. Returns whether it is news.
+    /// Accepts a newer authority certificate if its signatures are valid. Returns `true` if it is newer.
     pub fn learn(&mut self, told: &Authority) -> bool {
         let is_news = told.replaces(&self.authority) && self.holds(told);
         if is_news {
@@ -174,17 +174,17 @@ impl Swarm {
         is_news
     }
 
-    /// Whether it is a word of those who may say it, in this swarm.
+    /// Returns `true` if the certificate's signatures are valid in this swarm.
     pub(crate) fn holds(&self, told: &Authority) -> bool {
         named_key(&self.operator).is_ok_and(|founder| told.holds(&self.id(), &founder, self.recovery.as_ref()))
     }
 
-    /// The newer one of what is known here and what comes with signed words.
+    /// The newer of two certificates: that known here, and that sent along with a signature.
     pub(crate) fn newest<'a>(&'a self, told: &'a Authority) -> &'a Authority {
         if told.replaces(&self.authority) && self.holds(told) { told } else { &self.authority }
     }
 
-    /// As whom this peer may sign, be its time over or not.
+    /// The role in which this peer may sign, whether or not its time is over.
     pub fn role_of(&self, peer: &PeerId) -> Option<Role> {
         let founder = named_key(&self.operator).ok()?;
         self.authority.signers(&founder).find(|(key, _)| key.to_peer_id() == *peer).map(|(_, role)| role)
@@ -197,7 +197,7 @@ impl Swarm {
         self.authority.signers(&founder).filter(|(_, role)| !role.is_over(now)).map(|(key, _)| key).collect()
     }
 
-    /// Checks that words are signed by who may do so now, as far as is known here or told with them.
+    /// Checks that a key that may sign now, by the certificates known here or sent along, made the signature.
     pub(crate) fn check_signature(&self, words: &[u8], signature: &[u8], told: &Authority) -> Result<(), NotSigned> {
         match self.role_under(self.newest(told), words, signature) {
             Some(role) => match role {
@@ -209,13 +209,13 @@ impl Swarm {
         }
     }
 
-    /// Whether these words were signed by somebody who could do so once, now or when `told` was the newest word.
+    /// Returns `true` if a key made the signature that may sign now, or could when `told` was the newest certificate.
     fn was_signed(&self, words: &[u8], signature: &[u8], told: &Authority) -> bool {
         let under = |authority| self.role_under(authority, words, signature).is_some();
         under(&self.authority) || (self.holds(told) && under(told))
     }
 
-    /// Whose key signed these words, of those that may when this is the newest word.
+    /// The key that made the signature, of those that may sign under this certificate.
     pub(crate) fn signer_under(&self, authority: &Authority, words: &[u8], signature: &[u8]) -> Option<PeerId> {
         let founder = named_key(&self.operator).ok().filter(|_| self.holds(authority))?;
         authority.signers(&founder).find(|(key, _)| key.verify(words, signature)).map(|(key, _)| key.to_peer_id())
@@ -237,10 +237,10 @@ impl Swarm {
 }
 
 impl Signer {
-    /// The key as one that may sign for the swarm, as far as is known here.
+    /// A signer with this key, by the authority certificate known here.
     ///
     /// # Errors
-    /// It is neither the operator's nor its delegate's.
+    /// The key is neither the operator's nor its delegate's.
     pub fn new(swarm: Swarm, key: Keypair) -> Result<Self> {
         if let Some(role) = swarm.role_of(&key.public().to_peer_id()) {
             return Ok(Self { swarm, key, role });
@@ -261,20 +261,20 @@ impl Signer {
         &self.swarm
     }
 
-    /// Whose key it is.
+    /// The PeerId of the key.
     pub fn peer_id(&self) -> PeerId {
         self.key.public().to_peer_id()
     }
 
-    /// As whom it signs.
+    /// The role in which it signs.
     pub fn role(&self) -> Role {
         self.role
     }
 
-    /// Believes a newer word on who may sign.
+    /// Accepts a newer authority certificate.
     ///
     /// # Errors
-    /// By that word this key may not.
+    /// Under that certificate this key may not sign.
     pub fn learn(&mut self, told: &Authority) -> Result {
         if self.swarm.learn(told) {
             *self = Self::new(self.swarm.clone(), self.key.clone())?;
@@ -287,6 +287,8 @@ impl Signer {
         &self.key
     }
 
+    /// Checks that this delegate's time is not over.
+    ///
     /// # Errors
     /// The time of this delegate is over by its own clock.
     pub fn check_time(&self) -> Result {
@@ -309,10 +311,11 @@ impl Signer {
         self.key.sign(words).context(ErrorKind::Unexpected, "cannot sign for the swarm")
     }
 
-    /// The word that nobody but `delegate` signs in the place of the operator from now on, until `not_after_unix_s`; it is learned here.
+    /// Signs and learns a delegation: only `delegate`, if any, signs in the operator's place from now on, until
+    /// `not_after_unix_s`.
     ///
     /// # Errors
-    /// This is not the operator, or the delegate is.
+    /// This signer is not the operator, or the operator would be its own delegate.
     pub fn delegate(&mut self, delegate: Option<&PeerId>, not_after_unix_s: u64) -> Result<&Authority> {
         if self.role != Role::Operator {
             return Err(Error::new(ErrorKind::Refused, "a delegate cannot delegate: that is the operator's to do"));
@@ -326,7 +329,7 @@ impl Signer {
         Ok(&swarm.authority)
     }
 
-    /// Permission for this peer, which need be no member, to ask members where they stand.
+    /// A permission for this peer, which need not be a member, to ask members for their progress and the plan.
     ///
     /// # Errors
     /// The time of this delegate is over, or the key cannot sign.
@@ -336,7 +339,7 @@ impl Signer {
     }
 }
 
-/// The key of a founder.
+/// The key that a founder's PeerId names.
 fn named_key(peer: &[u8]) -> Result<PublicKey> {
     let key = PeerId::from_bytes(peer).ok().as_ref().and_then(identity::public_key);
     key.ok_or_else(|| Error::new(ErrorKind::Integrity, "the operator of the swarm is not named by an ed25519 key"))
@@ -373,7 +376,7 @@ mod tests {
         let mut signer = Signer::new(swarm, delegate.clone()).unwrap();
         signer.permit_to_ask(&PeerId::random()).unwrap();
         assert!(signer.delegate(None, 0).unwrap_err().to_string().contains("cannot delegate"));
-        // It stops on time, by its own clock; others bear with its clock for an hour.
+        // It stops on time, by its own clock; others allow for its clock by an hour.
         let mut owner = Signer::new(signer.swarm().clone(), operator).unwrap();
         owner.delegate(Some(&delegate.public().to_peer_id()), now_unix_s() - 60).unwrap();
         let late = Signer::new(owner.swarm().clone(), delegate).unwrap();

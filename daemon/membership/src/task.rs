@@ -1,32 +1,33 @@
-//! What the peers of a swarm work on together, as they tell it to each other.
+//! The task of a swarm, in the form that peers exchange.
 
 use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-/// The longest card that peers send each other.
+/// Largest encoded card.
 pub const MAX_CARD_BYTES: usize = 1 << 20;
 
-/// What all peers of a swarm must agree on before they mix their models, and what they only need to be told.
+/// A task that all peers of a swarm must agree on before they mix their models, with details that they only need to
+/// know.
 pub trait TaskCard: Send + Sync {
-    /// By which peers and records compare tasks: peers whose cards have different hashes mix nothing.
+    /// Hash by which peers and records compare tasks: peers whose cards have different hashes do not mix.
     fn hash(&self) -> [u8; 32];
 
-    /// The hash of the same task with so many rounds: a run that is over goes on where only they have changed. The hash of the task
-    /// itself where that is not known.
+    /// Hash of the same task with another number of rounds: a finished run continues where only they have changed. By
+    /// default the hash of the task itself.
     fn hash_for(&self, rounds: u64) -> [u8; 32] {
         let _ = rounds;
         self.hash()
     }
 
-    /// One line for people.
+    /// A description in one line, for people.
     fn describe(&self) -> String;
 
-    /// The card as a member sends it to who joins, at most [`MAX_CARD_BYTES`].
+    /// The encoding that a member sends to newcomers, at most [`MAX_CARD_BYTES`].
     fn encode(&self) -> Vec<u8>;
 
-    /// The first thing in which two encoded cards differ, in words such as "the seed is 0 here and 9 there"; none if
-    /// peers with these cards may mix their models. A card that cannot be decoded differs.
+    /// The first difference between two encoded cards, such as "the seed is 0 here and 9 there"; `None` if peers with
+    /// these cards may mix their models. A card that cannot be decoded differs.
     fn difference(&self, here: &[u8], there: &[u8]) -> Option<String>;
 
     /// Advice to the user of a peer with this task.
@@ -35,17 +36,17 @@ pub trait TaskCard: Send + Sync {
     }
 }
 
-/// Advice in the words of the user's side of the training: options of `mingle run`, or a program of the user's own.
+/// Advice in the terms of the user's side of the training: options of `mingle run`, or a program of the user's own.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Advice {
-    /// For peers that do not train the same: what all of them need.
+    /// For peers with different trainings: what all of them need.
     pub same_task: &'static str,
     /// For training that diverges.
     pub diverged: &'static str,
 }
 
 impl Advice {
-    /// To somebody whose own program trains.
+    /// Advice to a user whose own program trains.
     pub const OF_PROGRAMS: Self = Self {
         same_task: "all peers of a swarm need the same plan, the same rounds, and programs that train a model of the same name, whose \
                     tensors have the same names, order and shapes",
@@ -54,7 +55,7 @@ impl Advice {
     };
 }
 
-/// What a swarm is for, on the wire.
+/// The task of a swarm on the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Assignment {
     /// Training a model: the encoded card.
@@ -63,17 +64,17 @@ pub enum Assignment {
     Solve,
 }
 
-/// What this peer does, once that is settled.
+/// The task of this peer, once it is known.
 #[derive(Clone)]
 pub enum Work {
-    /// It trains a model.
+    /// Training a model.
     Train(Arc<dyn TaskCard>),
-    /// It solves a problem.
+    /// Solving a problem.
     Solve,
 }
 
 impl Work {
-    /// As others are told.
+    /// The form on the wire.
     pub fn assignment(&self) -> Assignment {
         match self {
             Self::Train(card) => Assignment::Train(card.encode()),
@@ -81,7 +82,7 @@ impl Work {
         }
     }
 
-    /// The first thing in which the work `there` is another one than the work `here`, one of which is this.
+    /// The first difference between the work `here` and the work `there`, one of which is this; `None` if they agree.
     pub fn difference(&self, here: &Assignment, there: &Assignment) -> Option<String> {
         match (self, here, there) {
             (Self::Train(card), Assignment::Train(here), Assignment::Train(there)) => card.difference(here, there),

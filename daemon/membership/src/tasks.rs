@@ -1,4 +1,4 @@
-//! What the swarm is for, told to newcomers at the door; and what sets this peer apart from one that does something else.
+//! Exchange of the task: newcomers receive that of the swarm, and peers with different ones learn the difference.
 
 use libp2p::PeerId;
 
@@ -10,12 +10,12 @@ use crate::words::Answer;
 use mingle_protocol::NodeId;
 
 impl MembershipService {
-    /// From here on this is what the peer does.
+    /// Sets the task of this peer.
     pub fn take_on(&self, work: Work) {
         self.state().work = Some(work);
     }
 
-    /// Tells a member, or whoever has an invitation, what the swarm is for.
+    /// Answers with the task, for a member or the bearer of an invitation.
     pub(crate) fn tell_task(&self, peer: PeerId, claim: Option<&Claim>) -> Answer {
         if let (Some(swarm), Some(claim)) = (self.swarm(), claim) {
             if let Err(failure) = claim.check(&swarm, &peer) {
@@ -27,22 +27,23 @@ impl MembershipService {
         self.state().work.as_ref().map_or(Answer::NotYet, |work| Answer::Task(work.assignment()))
     }
 
-    /// The answer for a newcomer whose work does not fit; none if it does.
+    /// The refusal for a newcomer with another task; `None` if it fits.
     pub(crate) fn refuse_work(&self, theirs: &Assignment) -> Option<Answer> {
         let ours = self.state().work.clone();
         let Some(ours) = ours else { return Some(Answer::NotYet) };
-        // The newcomer reads it: what it has is "here" to it.
+        // The newcomer reads it, so its own task is "here".
         let difference = ours.difference(theirs, &ours.assignment())?;
         Some(Answer::No(format!("it does not fit the task of the swarm: {difference}")))
     }
 
-    /// Asks a neighbour whose task has another hash what it is, and hands in the first difference, or else `otherwise`.
+    /// Requests the task of a neighbour whose task has another hash, and reports the first difference, or else
+    /// `otherwise`.
     pub async fn explain(&self, mut streams: libp2p_stream::Control, node: NodeId, peer: PeerId, otherwise: String) {
         let difference = self.difference_with(&mut streams, peer).await;
         self.hand_in(Wanted::OtherTask(node, difference.unwrap_or(otherwise))).await;
     }
 
-    /// Asks a neighbour that has not come what it does, and hands in the first difference, or else whether it is there.
+    /// Requests the task of a neighbour that has not connected, and reports the first difference, or else its answer.
     pub async fn look_for_missing(&self, mut streams: libp2p_stream::Control, node: NodeId, peer: PeerId) {
         let word = fetch_task(&mut streams, peer, None).await.unwrap_or(TaskAnswer::Away);
         let wanted = match self.difference(&word) {
@@ -52,7 +53,8 @@ impl MembershipService {
         self.hand_in(wanted).await;
     }
 
-    /// The first difference between what this peer does and what that member does; none where it does the same, or does not say.
+    /// The first difference between the task of this peer and that of `peer`; `None` if they agree, or it does not
+    /// answer.
     pub async fn difference_with(&self, streams: &mut libp2p_stream::Control, peer: PeerId) -> Option<String> {
         self.difference(&fetch_task(streams, peer, None).await.ok()?)
     }

@@ -1,7 +1,7 @@
-//! What one person gives another so that a peer can join: one word to paste.
+//! A ticket: one text token to paste, which lets a peer join.
 //!
-//! It begins with mingle2. Those that begin with mingle1 are of releases that knew neither delegates nor recovery keys, and are
-//! read too.
+//! It begins with mingle2. Tickets that begin with mingle1 are of releases that knew neither delegates nor recovery
+//! keys; they are read too.
 
 use std::fmt;
 use std::str::FromStr;
@@ -19,17 +19,17 @@ use crate::word;
 
 const PREFIX: &str = "mingle2";
 const FIRST_PREFIX: &str = "mingle1";
-/// Addresses in a ticket.
+/// Most addresses in a ticket.
 const MAX_ADDRESSES: usize = 16;
 
-/// An invitation with what is needed to use it.
+/// An invitation, with the swarm and the addresses needed to use it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticket {
-    /// Where to.
+    /// The swarm to join.
     pub swarm: Swarm,
-    /// What lets the bearer in.
+    /// The invitation with its secret.
     pub invite: SecretInvite,
-    /// Members that are up.
+    /// Addresses of members that are up.
     pub bootstrap: Vec<Multiaddr>,
 }
 
@@ -40,10 +40,10 @@ impl Ticket {
         Self { swarm, invite, bootstrap }
     }
 
-    /// What the peer `local` that brings this ticket knows of the swarm: the operator's own and its delegate's need no invitation.
+    /// The membership of the peer `local` that brings this ticket; the operator and its delegate need no invitation.
     ///
     /// # Errors
-    /// The home belongs to another swarm, or the operator's key is none.
+    /// The home belongs to another swarm, or its membership cannot be read.
     pub fn membership(self, local: PeerId, home: &Home) -> Result<Membership> {
         let Self { swarm, invite, bootstrap } = self;
         let may_sign = swarm.role_of(&local).is_some();

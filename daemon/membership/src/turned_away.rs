@@ -1,4 +1,4 @@
-//! Whom a signer turns away: the list that its home keeps, and what came with the newest plan.
+//! The revocations that a signer enforces: the list of its home, and that of the newest plan.
 
 use mingle_home::Home;
 use mingle_home::error::Result;
@@ -7,8 +7,8 @@ use crate::offer::{CheckedPlan, PlanOffer};
 use crate::revocations::Revocations;
 use crate::swarm::Signer;
 
-/// The list that the signer's home keeps, and where there is none, the one of the newest plan. Where that was signed by another
-/// key that may sign now, as operator and delegate do in turns, it is both lists.
+/// The list of the signer's home or, if there is none, that of the newest plan. If another key that may sign now signed
+/// that plan, as operator and delegate do in turns, both lists are joined.
 ///
 /// # Errors
 /// The list of the home cannot be read.
@@ -23,10 +23,10 @@ pub fn turned_away(home: &Home, signer: &Signer, newest: Option<&PlanOffer>) -> 
     Ok(kept)
 }
 
-/// The same, with the plan that the home keeps as the newest one.
+/// The revocations, where the plan stored in the home is the newest one.
 ///
 /// # Errors
-/// A file cannot be read, or is not what it should be.
+/// A file cannot be read, or is damaged.
 pub fn known_revocations(home: &Home, signer: &Signer) -> Result<Revocations> {
     let plan = CheckedPlan::kept(home, signer.swarm())?;
     turned_away(home, signer, plan.as_ref().map(|plan| &plan.offer))

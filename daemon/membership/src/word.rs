@@ -1,4 +1,4 @@
-//! What people paste: bytes as one word, with a checksum over them.
+//! Text tokens to paste: bytes in base32, with a checksum.
 //!
 //! ```text
 //!   prefix + base32( bytes + first 4 bytes of their BLAKE3 )
@@ -7,7 +7,7 @@
 use data_encoding::BASE32_NOPAD;
 
 const CHECKSUM_BYTES: usize = 4;
-/// No word is longer, and no longer text is looked at.
+/// Longest token; a longer text is refused unread.
 const MAX_CHARACTERS: usize = 8192;
 
 pub(crate) fn write(prefix: &str, bytes: &[u8]) -> String {
@@ -16,10 +16,10 @@ pub(crate) fn write(prefix: &str, bytes: &[u8]) -> String {
     format!("{prefix}{}", BASE32_NOPAD.encode(&all).to_lowercase())
 }
 
-/// The bytes of what is behind the prefix.
+/// Decodes a token without its prefix.
 ///
 /// # Errors
-/// What is wrong with it, as the end of a sentence.
+/// The defect, as the end of a sentence.
 pub(crate) fn read(body: &str) -> Result<Vec<u8>, &'static str> {
     const CHANGED: &str = "some of it is missing, or changed on the way";
     if body.len() > MAX_CHARACTERS {

@@ -1,4 +1,4 @@
-//! The words of the requests that peers make of each other beside the parcels.
+//! Messages of the requests between peers beside the parcels.
 
 use std::collections::BTreeMap;
 
@@ -12,16 +12,16 @@ use crate::swarm::{Permission, Swarm};
 use crate::task::Assignment;
 
 pub(crate) const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/swarm/5");
-/// The most that a request, or an answer without a model, may be long.
+/// Largest request, and largest answer without a model.
 pub(crate) const MAX_BYTES: usize = MAX_OFFER_BYTES + 768;
 
 #[derive(Serialize, Deserialize)]
 pub(crate) enum Request {
     Plan {
-        /// The operator's signature that the asker may have it, if it is no member.
+        /// The operator's permission, if the asker is not a member.
         permission: Option<Permission>,
     },
-    /// Whoever asks brings an invitation, and would do this.
+    /// The asker presents an invitation and its task.
     Join {
         /// [`PROTOCOL_VERSION`](mingle_protocol::PROTOCOL_VERSION) of the asker.
         wire: u16,
@@ -32,7 +32,7 @@ pub(crate) enum Request {
     Model,
     Announce(PlanNews),
     Progress {
-        /// The operator's signature that the asker may know, if it is no member.
+        /// The operator's permission, if the asker is not a member.
         permission: Option<Permission>,
         swarm: [u8; 32],
     },
@@ -41,12 +41,12 @@ pub(crate) enum Request {
         addresses: Vec<Multiaddr>,
         token: Option<ProbeToken>,
     },
-    /// Where the asker listens, and whose addresses it wants to know.
+    /// The asker's addresses, and the peers whose addresses it wants.
     Meet {
         addresses: Vec<Multiaddr>,
         wanted: Vec<Vec<u8>>,
     },
-    /// What the swarm is for; who is no member yet brings an invitation.
+    /// Requests the task of the swarm; an asker that is not a member presents an invitation.
     Task {
         claim: Option<Claim>,
     },
@@ -56,39 +56,39 @@ pub(crate) enum Request {
 pub(crate) enum Answer {
     /// The plan that this process follows.
     Plan(Box<PlanNews>),
-    /// There is none yet.
+    /// The answer does not exist yet.
     NotYet,
     /// The plan does not name the asker.
     NotAMember,
-    /// The asker may wait for a plan that names it.
+    /// The asker is pending: it waits for a plan that names it.
     Wait,
     /// The ratio, as little-endian f32.
     Model(Vec<u8>),
     Verdict(Verdict),
     Progress(Progress),
-    /// No, and why.
+    /// A refusal, with its reason.
     No(String),
     Measured(Measured),
-    /// Where those listen that the asker wants to know of, as far as it is known here.
+    /// The known addresses of the wanted peers.
     Met(Vec<(Vec<u8>, Vec<Multiaddr>)>),
-    /// What this process does.
+    /// The task of this process.
     Task(Assignment),
 }
 
-/// What became of a plan that a peer was told of.
+/// A peer's decision on a plan announced to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
-    /// It follows it from now on.
+    /// It follows the plan from now on.
     Taken,
-    /// It follows it already.
+    /// It follows the plan already.
     Known,
-    /// It follows another one, which is newer or has the same number: this.
+    /// It follows this other plan, which is newer or has the same number.
     Older(Box<PlanNews>),
-    /// It cannot follow it, and why.
+    /// It cannot follow the plan, for this reason.
     Refused(String),
 }
 
-/// A peer that waits, with what let it in: whoever is told of it need not believe the one that tells.
+/// A pending peer and its signed claim, so that third parties can verify it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Waiting {
     peer: Vec<u8>,
@@ -96,12 +96,12 @@ pub struct Waiting {
 }
 
 impl Waiting {
-    /// This peer, which was let in with that.
+    /// A pending peer, admitted with this claim.
     pub(crate) fn new(peer: PeerId, claim: Claim) -> Self {
         Self { peer: peer.to_bytes(), claim }
     }
 
-    /// The peer and its invitation, if that is one to this swarm, and is its own.
+    /// The peer and its invitation, if the claim is valid for this swarm and peer.
     pub(crate) fn checked(&self, swarm: &Swarm) -> Option<(PeerId, &Invite)> {
         let peer = PeerId::from_bytes(&self.peer).ok()?;
         self.claim.check(swarm, &peer).ok()?;
@@ -109,20 +109,20 @@ impl Waiting {
     }
 }
 
-/// Where a peer stands.
+/// Progress of a peer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Progress {
     /// The counter of its plan; 0: none.
     pub counter: u64,
     /// Rounds over, in all.
     pub round: u64,
-    /// Who waits for a plan that names it.
+    /// Pending peers of this one.
     pub waiting: Vec<Waiting>,
     /// Its neighbours that left for good.
     pub left: Vec<String>,
-    /// Where peers that this one knows say that they listen.
+    /// Addresses that known peers report for themselves.
     pub addresses: BTreeMap<String, Vec<String>>,
-    /// What rounds of its plan take it; none before it has measured some.
+    /// Costs of a round of its plan; `None` before it has measured some.
     pub costs: Option<RoundCosts>,
 }
 

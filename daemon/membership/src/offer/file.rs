@@ -1,4 +1,4 @@
-//! The file in a home that keeps the plan which the peer follows, in the forms of this release and of earlier ones.
+//! The file of a home with the plan that the peer follows, in the forms of this release and of earlier ones.
 
 use std::path::PathBuf;
 use std::{fs, io};
@@ -12,22 +12,22 @@ use crate::authority::Authority;
 use crate::revocations::Revocations;
 use crate::swarm::Swarm;
 
-/// How the file in a home begins that keeps a plan; another form has another number.
+/// First bytes of the file; each form has its own number.
 pub(crate) const FILE_HEAD: &[u8] = b"mingle.plan-signed/5\n";
-/// The form before: without the length in local steps and who planned.
+/// The former form, without the length in local steps and the author of the plan.
 pub(crate) const FOURTH_FILE_HEAD: &[u8] = b"mingle.plan-signed/4\n";
-/// The form before that: without the word on who might sign, which was the founder alone.
+/// The form before the fourth, without the authority certificate, which was the founder alone.
 pub(crate) const THIRD_FILE_HEAD: &[u8] = b"mingle.plan-signed/3\n";
 
 impl CheckedPlan {
-    /// Keeps it in the home, for the next start and for others.
+    /// Stores the plan in the home, for the next start and for other peers.
     pub fn keep(&self, home: &Home) -> Result {
         let path = path(home);
         let bytes = postcard::to_stdvec(&self.offer).context(ErrorKind::Unexpected, "cannot encode the plan")?;
         write_file(&path, &[FILE_HEAD, &bytes].concat())
     }
 
-    /// The plan that the home kept, checked anew.
+    /// The plan stored in the home, checked again.
     pub fn kept(home: &Home, swarm: &Swarm) -> Result<Option<Self>> {
         let path = path(home);
         let doing = format!("cannot read {}", path.display());
@@ -42,7 +42,7 @@ impl CheckedPlan {
         Self::parse(&bytes, swarm, doing).map(Some)
     }
 
-    /// What the bytes of such a file say; `doing` is for what they do not.
+    /// Parses the bytes of such a file; errors begin with `doing`.
     pub(crate) fn parse(bytes: &[u8], swarm: &Swarm, doing: String) -> Result<Self> {
         let read = if let Some(bytes) = bytes.strip_prefix(FILE_HEAD) {
             postcard::from_bytes(bytes)
@@ -57,12 +57,12 @@ impl CheckedPlan {
             ));
         };
         let offer = read.context(ErrorKind::Integrity, doing)?;
-        // It held when it was kept, whoever may sign now.
+        // It was valid when it was stored, whichever keys may sign now.
         offer.check_past(swarm)
     }
 }
 
-/// An offer as the fourth form has it.
+/// An offer in the fourth form.
 #[derive(Deserialize)]
 struct FourthForm {
     third: ThirdForm,
@@ -75,7 +75,7 @@ impl FourthForm {
     }
 }
 
-/// An offer as the third form has it.
+/// An offer in the third form.
 #[derive(Deserialize)]
 struct ThirdForm {
     counter: u64,

@@ -5,8 +5,8 @@ use serde::{Deserialize, Serialize};
 
 use super::PlanOffer;
 
-/// The length of a training in local steps. It stays the same when a later plan has more of them in a round, or fewer: a training of
-/// `R` rounds takes `R * steps_per_round` at each peer.
+/// The length of a training in local steps. It stays the same when a later plan has another number of them in a round:
+/// a training of `R` rounds takes `R * steps_per_round` at each peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub(crate) struct Length {
     /// Local steps of a round of the task: those of a round of the first plan.
@@ -16,7 +16,7 @@ pub(crate) struct Length {
 }
 
 impl Length {
-    /// The length of a training that goes on at this round with `plan`, and was under `previous` before; none without local steps.
+    /// The length of a training that continues at this round with `plan`, after `previous`; `None` without local steps.
     pub(super) fn from_round(first_round: u64, plan: &Plan, previous: Option<&PlanOffer>) -> Option<Self> {
         let before = previous.and_then(|previous| {
             let plan = previous.plan().ok()?;
@@ -33,7 +33,7 @@ impl Length {
         (length.steps_per_round > 0).then_some(length)
     }
 
-    /// Local steps that a task of so many rounds has left.
+    /// Local steps that remain of a task of `of_task` rounds.
     pub(super) fn steps_left(self, of_task: u64) -> u64 {
         of_task.saturating_mul(self.steps_per_round.into()).saturating_sub(self.steps_before)
     }
