@@ -1,9 +1,10 @@
-//! Whether the weights that stopped peers have on disk add up, to the unit.
+//! Audit: checks that the weights on the disks of stopped peers add up, to the unit.
 //!
-//! Reads the newest record of every peer, and nothing else; no peer has to run or to agree. The weights, plus the parcels
-//! in outboxes that their receivers have not applied, are as many wholes as nodes entered, or mass was lost or doubled.
+//! Reads the newest record of every peer, and nothing else; no peer has to run or to agree. The weights, plus the
+//! parcels in outboxes that their receivers have not applied, must equal the number of nodes that entered. Otherwise
+//! mass was lost or doubled.
 //!
-//! What is public in `mingle_protocol::audit` adds up what peers say; here it is asked of their disks.
+//! `mingle_protocol::audit` adds up the reports of peers; this module reads them from their disks.
 
 mod ledger;
 mod peers;
@@ -16,23 +17,23 @@ use ledger::Ledger;
 use peers::PeerRecords;
 pub use report::{Damage, Missing, Report, Row, Verdict, weight_or_unknown};
 
-/// What an audit has to know of a plan.
+/// The part of a plan that an audit needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PlanNodes {
     /// The hash of the plan.
     pub plan_hash: [u8; 32],
-    /// The names of its nodes, as many as there are.
+    /// The names of all nodes.
     pub names: Vec<String>,
 }
 
-/// Adds up what is in the records below these folders: homes, folders of records, or folders of homes.
+/// Adds up the records below these folders: homes, folders of records, or folders of homes.
 ///
-/// How many nodes there are and what they are called says `plan`; without one, the plan file of the first home in which
-/// `read_plan` finds that of the records; else the links of the records.
+/// The number and the names of the nodes come from `plan`. Without one, they come from the plan file of the first home
+/// in which `read_plan` finds that of the records; otherwise from the links of the records.
 ///
 /// # Errors
-/// Folders without peers, a peer that runs, records that cannot be read, that are of several swarms or generations, or of
-/// another plan than `plan`, and two records of one node. Books that do not hold are no error but a
+/// Folders without peers, a running peer, records that cannot be read, that belong to several swarms or generations or
+/// to another plan than `plan`, and two records of one node. Books that do not hold are no error but a
 /// [`failure`](Report::failure) of the report.
 pub fn examine(
     folders: &[PathBuf],

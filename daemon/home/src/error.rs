@@ -1,4 +1,4 @@
-//! What can go wrong with a peer: what kind of error it is, what was being done, what caused it, and what to do next.
+//! Errors of a peer: their kind, the failed operation, the cause, and a hint.
 
 mod network;
 
@@ -14,13 +14,13 @@ use std::sync::Arc;
 /// events and answers of the local interface carry them, and `mingle` exits with the number.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum ErrorKind {
-    /// Something that the program did not foresee.
+    /// An error that the program did not foresee.
     Unexpected = 1,
     /// No peer could be reached, or an address could not be used.
     Unreachable = 3,
     /// A configuration, plan, topology or data set that cannot be used.
     BadInput = 4,
-    /// What was waited for did not come in time.
+    /// An awaited event did not come in time.
     TimedOut = 5,
     /// A peer of the swarm refused this one, or trains something else.
     Refused = 6,
@@ -33,7 +33,7 @@ pub enum ErrorKind {
 }
 
 impl ErrorKind {
-    /// All of them, ascending by number.
+    /// All kinds, ascending by number.
     pub const ALL: [Self; 8] = [
         Self::Unexpected,
         Self::Unreachable,
@@ -45,7 +45,7 @@ impl ErrorKind {
         Self::Forced,
     ];
 
-    /// Its number.
+    /// Number of the kind.
     pub fn code(self) -> u8 {
         self as u8
     }
@@ -55,7 +55,7 @@ impl ErrorKind {
         Self::ALL.into_iter().find(|kind| u64::from(kind.code()) == code)
     }
 
-    /// Its word.
+    /// Word for the kind.
     pub fn name(self) -> &'static str {
         match self {
             Self::Unexpected => "unexpected",
@@ -70,10 +70,10 @@ impl ErrorKind {
     }
 }
 
-/// Why a peer, or something it was asked for, did not work.
+/// The error of an operation of a peer.
 ///
-/// It prints as what was being done or what is wrong; [`source`](StdError::source) is what caused it. `{error:#}` prints
-/// both in one line.
+/// It prints as the failed operation or the fault; [`source`](StdError::source) is the cause. `{error:#}` prints both
+/// in one line.
 #[derive(Clone, Debug)]
 pub struct Error {
     kind: ErrorKind,
@@ -82,59 +82,59 @@ pub struct Error {
     source: Option<Source>,
 }
 
-/// What caused an error.
+/// The cause of an error.
 #[derive(Clone, Debug)]
 enum Source {
     Cause(Arc<dyn StdError + Send + Sync>),
-    /// The message is that of this error already: only what caused it is news.
+    /// The cause already printed as this error's message: only its own source is shown.
     Itself(Arc<dyn StdError + Send + Sync>),
 }
 
-/// What most functions of this crate return.
+/// The result type of this crate.
 pub type Result<T = (), E = Error> = std::result::Result<T, E>;
 
 impl Error {
-    /// An error of `kind` that says `message`.
+    /// An error of `kind` with this message.
     pub fn new(kind: ErrorKind, message: impl fmt::Display) -> Self {
         Self { kind, message: message.to_string(), hint: None, source: None }
     }
 
-    /// An error of `kind` that says what `error` says.
+    /// An error of `kind` with the message of `error`.
     pub fn of(kind: ErrorKind, error: impl StdError + Send + Sync + 'static) -> Self {
         let message = error.to_string();
         Self { kind, message, hint: None, source: Some(Source::Itself(Arc::new(error))) }
     }
 
-    /// The same error with what to try next.
+    /// Adds a hint on what to try next.
     #[must_use]
     pub fn hint(mut self, hint: impl Into<String>) -> Self {
         self.hint = Some(hint.into());
         self
     }
 
-    /// The same error with what caused it.
+    /// Adds the cause.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
         self.source = Some(Source::Cause(Arc::from(source.into())));
         self
     }
 
-    /// Its kind.
+    /// Kind of the error.
     pub fn kind(&self) -> ErrorKind {
         self.kind
     }
 
-    /// Whether it is of `kind`.
+    /// Returns `true` if the error is of `kind`.
     pub fn is(&self, kind: ErrorKind) -> bool {
         self.kind == kind
     }
 
-    /// What to try next, where that is known.
+    /// The hint on what to try next, if there is one.
     pub fn next_step(&self) -> Option<&str> {
         self.hint.as_deref()
     }
 
-    /// As an object: code, kind, message, hint.
+    /// The error as an object: code, kind, message, hint.
     pub fn to_json(&self) -> serde_json::Value {
         serde_json::json!({
             "code": self.kind.code(),
@@ -144,7 +144,7 @@ impl Error {
         })
     }
 
-    /// A file that could not be written.
+    /// The error of a file that could not be written.
     pub fn cannot_write(path: &Path, error: &io::Error) -> Self {
         let failure = Self::new(ErrorKind::BadInput, format!("cannot write {}: {error}", path.display()));
         if is_full_disk(error) {
@@ -154,7 +154,7 @@ impl Error {
     }
 }
 
-/// What went wrong; with `{:#}` also what caused it, in the same line.
+/// The message; with `{:#}` also its causes, in the same line.
 impl fmt::Display for Error {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         if f.alternate() { f.write_str(&with_causes(self)) } else { f.write_str(&self.message) }
@@ -170,7 +170,7 @@ impl StdError for Error {
     }
 }
 
-/// What went wrong and what caused it, in one line.
+/// The message of an error and its causes, in one line.
 pub fn with_causes(error: &dyn StdError) -> String {
     let mut text = error.to_string();
     let mut cause = error.source();
@@ -181,14 +181,14 @@ pub fn with_causes(error: &dyn StdError) -> String {
     text
 }
 
-/// Whether the same write may succeed once something else on the disk is deleted.
+/// Returns `true` if the same write may succeed once other files on the disk are deleted.
 pub fn is_full_disk(error: &io::Error) -> bool {
     matches!(error.kind(), io::ErrorKind::StorageFull | io::ErrorKind::QuotaExceeded)
 }
 
-/// Turns any error into an [`Error`] with a kind and what was being done.
+/// Conversion of any error into an [`Error`] with a kind and the failed operation.
 pub trait Context<T> {
-    /// Fails with `kind`, saying what was being done; the error itself becomes the source.
+    /// Fails with `kind` and the operation as the message; the error itself becomes the source.
     fn context(self, kind: ErrorKind, doing: impl fmt::Display) -> Result<T>;
 }
 

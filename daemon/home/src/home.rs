@@ -1,4 +1,4 @@
-//! The folder in which one peer keeps everything: its key, its plan, its model and its books.
+//! The home of a peer: the folder with its key, its plan, its model and its books.
 
 use std::fs::{self, File, TryLockError};
 use std::io::{Read, Write};
@@ -11,18 +11,18 @@ use tempfile::TempDir;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::identity::Identity;
 
-/// Bytes of the file that names a socket, at most; no system has room for a longer path of one.
+/// Largest file that names a socket, in bytes; no system has room for a longer path of one.
 const LONGEST_SOCKET_PATH: u64 = 256;
 
 /// A peer's home. Everything that a peer reads or writes between starts lies below it.
 #[derive(Clone, Debug)]
 pub struct Home {
     root: PathBuf,
-    /// Of a home that goes with its last user.
+    /// Set for a temporary home, which is removed with its last user.
     _temporary: Option<Arc<TempDir>>,
 }
 
-/// Held while a peer runs: no second process can use the same home.
+/// A lock held while a peer runs: no second process can use the same home.
 #[derive(Debug)]
 pub struct HomeLock {
     _file: File,
@@ -38,7 +38,7 @@ impl Home {
         Ok(Self { root, _temporary: None })
     }
 
-    /// A home that is gone when nobody uses it any more: for a peer that only its own program ever hears of again.
+    /// A home that is removed with its last user, for a peer that no other program needs later.
     ///
     /// # Errors
     /// The system's folder for temporary files cannot be written.
@@ -47,7 +47,7 @@ impl Home {
         Ok(Self { root: folder.path().to_path_buf(), _temporary: Some(Arc::new(folder)) })
     }
 
-    /// The public name of the peer that lives here; a key is made where there is none.
+    /// The PeerId of this home; its key is created if there is none.
     ///
     /// # Errors
     /// The key cannot be read or written.
@@ -55,7 +55,7 @@ impl Home {
         Ok(Identity::load_or_create(&self.identity())?.peer_id())
     }
 
-    /// The home at `root`, created where it is missing, for its owner only.
+    /// The home at `root`, created for its owner only if it is missing.
     pub fn create(root: Option<&Path>) -> Result<Self> {
         let home = Self::at(root)?;
         create_private(&home.root)
@@ -63,7 +63,7 @@ impl Home {
         Ok(home)
     }
 
-    /// The folder itself.
+    /// Path of the folder.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -83,7 +83,7 @@ impl Home {
         self.root.join("plan.json")
     }
 
-    /// Where this peer can be reached while it runs.
+    /// Addresses of this peer while it runs; empty if none are stored.
     pub fn addresses(&self) -> Result<Vec<Multiaddr>> {
         let path = self.addresses_file();
         let text = match fs::read_to_string(&path) {
@@ -94,7 +94,7 @@ impl Home {
         serde_json::from_str(&text).context(ErrorKind::Integrity, format!("{} holds no addresses", path.display()))
     }
 
-    /// Remembers where this peer can be reached, for invitations and for commands beside it.
+    /// Stores the addresses of this peer, for invitations and for commands beside it.
     pub fn keep_addresses(&self, addresses: &[Multiaddr]) -> Result {
         let path = self.addresses_file();
         let text =
@@ -106,7 +106,7 @@ impl Home {
         self.root.join("addresses.json")
     }
 
-    /// What the records and the model here are of.
+    /// The file that describes the task of the records and the model.
     pub fn task(&self) -> PathBuf {
         self.root.join("task.json")
     }
@@ -121,22 +121,22 @@ impl Home {
         self.root.join("events.1.jsonl")
     }
 
-    /// What this peer did when, one JSON object a line; for `mingle timeline`.
+    /// The timeline of this peer, one JSON object per line; for `mingle timeline`.
     pub fn timeline(&self) -> PathBuf {
         self.root.join("timeline.jsonl")
     }
 
-    /// Where a running peer can be watched and steered.
+    /// The socket in the home, for watching and controlling a running peer.
     pub fn socket(&self) -> PathBuf {
         self.root.join("mingle.sock")
     }
 
-    /// Says where that socket is, if there can be none in the home.
+    /// The file that names the socket if there can be none in the home.
     pub fn socket_elsewhere(&self) -> PathBuf {
         self.root.join("mingle.sock.path")
     }
 
-    /// The socket outside of the home that it names, whether or not anybody listens there.
+    /// The socket outside the home that this file names, whether or not a process listens there.
     pub fn socket_named_elsewhere(&self) -> Option<PathBuf> {
         let mut text = String::new();
         let file = File::open(self.socket_elsewhere()).ok()?;
@@ -144,7 +144,7 @@ impl Home {
         Some(PathBuf::from(text.strip_suffix('\n')?))
     }
 
-    /// The socket by which a peer that runs here is watched and steered.
+    /// The socket of a peer that runs in this home, in it or elsewhere.
     pub fn present_socket(&self) -> PathBuf {
         self.socket_named_elsewhere().unwrap_or_else(|| self.socket())
     }
@@ -154,42 +154,42 @@ impl Home {
         self.root.join("model.safetensors")
     }
 
-    /// The best model of the run by a metric, where that is wanted.
+    /// The best model of the run by a metric, if that is enabled.
     pub fn best_model(&self) -> PathBuf {
         self.root.join("best.safetensors")
     }
 
-    /// How the run went, and this peer's side of the mass ledger.
+    /// The summary of the run, with this peer's side of the mass ledger.
     pub fn summary(&self) -> PathBuf {
         self.root.join("summary.json")
     }
 
-    /// What this peer keeps of its last rounds, where it learns in rounds over collectives.
+    /// The last rounds of this peer, if it learns in rounds over collectives.
     pub fn rounds(&self) -> PathBuf {
         self.root.join("rounds")
     }
 
-    /// How many noised changes ever left this home, for differential privacy.
+    /// The number of noised changes that ever left this home, for differential privacy.
     pub fn privacy(&self) -> PathBuf {
         self.root.join("privacy.json")
     }
 
-    /// What another program trains for this peer.
+    /// The model that another program trains for this peer.
     pub fn trainer(&self) -> PathBuf {
         self.root.join("trainer.json")
     }
 
-    /// Where a trainer reaches this peer over TCP, and the token that it shows.
+    /// The TCP address for trainers, and the token that they must show.
     pub fn trainer_tcp(&self) -> PathBuf {
         self.root.join("trainer-tcp.json")
     }
 
-    /// What the trainer wrote that this peer started.
+    /// Output of the trainer that this peer started.
     pub fn trainer_log(&self) -> PathBuf {
         self.root.join("trainer.log")
     }
 
-    /// What this peer has on disk of the mass ledger: its weight, and the parcels it owes.
+    /// The durable side of the mass ledger: the weight of this peer, and the parcels it owes.
     pub fn records(&self) -> PathBuf {
         self.root.join("records")
     }
@@ -199,7 +199,7 @@ impl Home {
         self.root.join("records.discarded")
     }
 
-    /// Whether it holds a model, or the records of a run.
+    /// Returns `true` if the home holds a model, or the records of a run.
     pub fn holds_work(&self) -> bool {
         let is_record = |entry: std::io::Result<fs::DirEntry>| {
             entry.is_ok_and(|entry| entry.path().extension().is_some_and(|extension| extension == "record"))
@@ -207,7 +207,7 @@ impl Home {
         self.model().exists() || fs::read_dir(self.records()).is_ok_and(|mut entries| entries.any(is_record))
     }
 
-    /// Takes the home for this process.
+    /// Locks the home for this process.
     pub fn lock(&self) -> Result<HomeLock> {
         let path = self.root.join("lock");
         let doing = format!("cannot lock {}", path.display());
@@ -223,7 +223,7 @@ impl Home {
         }
     }
 
-    /// Keeps processes from starting in the home for as long as its files are looked at. `None` if none ever ran there.
+    /// Keeps processes from starting in the home while its files are read. `None` if none ever ran there.
     pub fn hold_still(&self) -> Result<Option<HomeLock>> {
         let path = self.root.join("lock");
         let doing = format!("cannot lock {}", path.display());
@@ -243,11 +243,10 @@ impl Home {
         }
     }
 
-    /// The incarnation that this process would be in the swarm that runs the plan with `plan_hash`: one more than the
-    /// last that took part.
+    /// The incarnation of this process in the swarm with the plan `plan_hash`: one more than the last that took part.
     ///
-    /// A peer that is started again after a crash must not claim a second starting weight; its number tells its
-    /// neighbours so.
+    /// A peer that restarts after a crash must not claim a second starting weight; by its number its neighbours detect
+    /// that.
     pub fn next_incarnation(&self, plan_hash: &str) -> Result<u64> {
         let path = self.incarnation_file(plan_hash);
         match fs::read_to_string(&path) {
@@ -263,14 +262,15 @@ impl Home {
         }
     }
 
-    /// Remembers that an incarnation takes part from now on; on disk before this returns.
+    /// Records that an incarnation takes part from now on; on disk before this returns.
     pub fn spend_incarnation(&self, plan_hash: &str, incarnation: u64) -> Result {
         let path = self.incarnation_file(plan_hash);
         create_private(&self.root.join("incarnations")).map_err(|error| Error::cannot_write(&path, &error))?;
         write_file(&path, format!("{incarnation}\n").as_bytes())
     }
 
-    /// The run with this plan ended in good order, or a new one is wanted: the next start may begin with weight again.
+    /// Forgets the incarnations of this plan, after a regular end or for a new run: the next start may begin with
+    /// weight again.
     pub fn forget_incarnations(&self, plan_hash: &str) -> Result {
         let path = self.incarnation_file(plan_hash);
         match fs::remove_file(&path) {
@@ -286,7 +286,7 @@ impl Home {
     }
 }
 
-/// Why a file that can be opened cannot be locked.
+/// The error of a file that can be opened but not locked.
 fn no_lock(path: &Path, error: &std::io::Error) -> Error {
     let message = format!(
         "cannot lock {}: {error}. Without locks nothing keeps two processes from training with one key",
@@ -298,12 +298,12 @@ fn no_lock(path: &Path, error: &std::io::Error) -> Error {
     )
 }
 
-/// Writes a file as [`write_atomically`] does; where that fails, says which file it is, and what to do.
+/// Writes a file as [`write_atomically`] does; an error names the file and a remedy.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result {
     write_atomically(path, bytes).map_err(|error| Error::cannot_write(path, &error))
 }
 
-/// The same for what nobody but the owner may read.
+/// Writes a file that only its owner may read, whole or not at all.
 ///
 /// # Errors
 /// The file cannot be written.
@@ -316,7 +316,7 @@ pub fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
     replace(path, bytes, make_ordinary)
 }
 
-/// A temporary file is private to its owner; `permit` may change that.
+/// Replaces a file by a temporary one, which is private to its owner unless `permit` changes that.
 fn replace(path: &Path, bytes: &[u8], permit: impl Fn(&File) -> std::io::Result<()>) -> std::io::Result<()> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -330,13 +330,13 @@ fn replace(path: &Path, bytes: &[u8], permit: impl Fn(&File) -> std::io::Result<
     File::open(folder)?.sync_all()
 }
 
-/// It may be read like any other file, where the file system knows who may read what.
+/// Makes the file readable like any other, if the file system has permissions.
 #[cfg(unix)]
 fn make_ordinary(file: &File) -> std::io::Result<()> {
     use std::io::ErrorKind::{PermissionDenied, Unsupported};
     use std::os::unix::fs::PermissionsExt;
     match file.set_permissions(fs::Permissions::from_mode(0o644)) {
-        // The file is this process's own: it is vfat, say, where all files have the mode of the mount.
+        // The process owns the file: on vfat, for example, all files have the mode of the mount.
         Err(error) if matches!(error.kind(), PermissionDenied | Unsupported) => Ok(()),
         set => set,
     }

@@ -1,4 +1,4 @@
-//! The key that is this peer: created at the first start, readable by its owner only, never replaced silently.
+//! The key pair of this peer: created at the first start, readable by its owner only, never replaced silently.
 
 use std::fs;
 use std::io::Write;
@@ -9,15 +9,15 @@ use libp2p::identity::{Keypair, PublicKey};
 
 use crate::error::{Context, Error, ErrorKind, Result};
 
-/// An ed25519 key pair and the PeerId it stands for.
+/// An ed25519 key pair, which determines the PeerId.
 pub struct Identity {
     keypair: Keypair,
-    /// Whether this call made it.
+    /// `true` if this call created it.
     pub created: bool,
 }
 
 impl Identity {
-    /// Reads the key at `path`; makes one where there is none.
+    /// Reads the key at `path`, or creates it if there is none.
     pub fn load_or_create(path: &Path) -> Result<Self> {
         match fs::read(path) {
             Ok(bytes) => Self::decode(path, &bytes),
@@ -37,7 +37,7 @@ impl Identity {
         &self.keypair
     }
 
-    /// The public name of this peer.
+    /// The PeerId of this peer.
     pub fn peer_id(&self) -> PeerId {
         self.keypair.public().to_peer_id()
     }
@@ -47,7 +47,7 @@ impl Identity {
         Self::parse(path, bytes)
     }
 
-    /// The key that the bytes of the file at `path` are.
+    /// Decodes the bytes of the file at `path`.
     fn parse(path: &Path, bytes: &[u8]) -> Result<Self> {
         let keypair = Keypair::from_protobuf_encoding(bytes)
             .context(ErrorKind::Integrity, format!("{} does not hold a key of this program", path.display()))
@@ -79,7 +79,7 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Error {
 /// Refuses a key that others than its owner can read.
 ///
 /// # Errors
-/// They can, or nobody can say.
+/// Others can read it, or its permissions are unknown.
 #[cfg(unix)]
 pub fn refuse_if_others_can_read(path: &Path) -> Result {
     use std::os::unix::fs::PermissionsExt;
@@ -101,7 +101,7 @@ pub fn refuse_if_others_can_read(path: &Path) -> Result {
     Ok(())
 }
 
-/// Refuses a key that others than its owner can read, where that can be told.
+/// Refuses a key that others than its owner can read, on systems with such permissions.
 ///
 /// # Errors
 /// None here.
@@ -110,7 +110,7 @@ pub fn refuse_if_others_can_read(_path: &Path) -> Result {
     Ok(())
 }
 
-/// The key that a PeerId is: ed25519 keys are short enough to be their own name. `None` for names of other keys.
+/// The public key in a PeerId: ed25519 keys are short enough to be contained in it. `None` for other keys.
 pub fn public_key(peer: &PeerId) -> Option<PublicKey> {
     let bytes = peer.to_bytes();
     let [0, length, key @ ..] = &bytes[..] else { return None };
@@ -162,7 +162,7 @@ mod tests {
         mingle_mutations::for_each_input("identity_key", &[sound], |input| {
             let Ok(identity) = Identity::parse(Path::new("identity.key"), input) else { return };
             turn += 1;
-            // To sign and to check takes longer than all else.
+            // Signing and checking take longer than everything else.
             if turn.is_multiple_of(64) {
                 let signature = identity.keypair().sign(input).unwrap();
                 assert!(public_key(&identity.peer_id()).unwrap().verify(input, &signature));

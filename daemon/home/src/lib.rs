@@ -1,14 +1,14 @@
-//! What a peer keeps on disk, and how its errors are told.
+//! The home of a peer, the folder with all its files, and the errors of this program.
 //!
-//! | module | what is in it |
+//! | module | contents |
 //! | --- | --- |
 //! | [`home`] | the folder of one peer: where each file lies, who may use it |
 //! | [`identity`] | the private key |
 //! | [`records`] | the peer's durable side of the mass ledger |
-//! | [`timeline`] | what the peer did when |
-//! | [`audit`] | whether the weights on the disks of stopped peers add up |
-//! | [`output_file`] | files that a user names, wherever they lie |
-//! | [`error`] | what went wrong, of which kind, why, and what to do |
+//! | [`timeline`] | times of a peer's activities |
+//! | [`audit`] | checks that the weights on the disks of stopped peers add up |
+//! | [`output_file`] | files that a user names, anywhere |
+//! | [`error`] | errors, each with a kind, a cause and a hint |
 //! | [`units`] | numbers for people: weights, megabytes, time spans |
 
 pub mod audit;

@@ -1,9 +1,9 @@
-//! Files that a user names: where a command writes what it was asked for.
+//! Output files that a user names.
 //!
-//! What stands at a name decides how it is written. A file, or nothing yet, is replaced whole or not at all, by a
-//! temporary neighbour that is renamed. A symbolic link stays, and what it points to is written. Devices and pipes are
-//! written through: to rename a file over `/dev/full` would remove the device. Folders, sockets, and what this user
-//! may not write are refused, and [`OutputFile::at`] does so before a command begins its work.
+//! The file type at a name decides how it is written. A regular or missing file is replaced whole or not at all, by
+//! renaming a temporary neighbour. A symbolic link stays, and its target is written. Devices and pipes are written
+//! through: to rename a file over `/dev/full` would remove the device. Folders, sockets, and files that this user may
+//! not write are refused, by [`OutputFile::at`] before a command begins its work.
 
 use std::fs::{self, File, OpenOptions};
 use std::io::{self, Write};
@@ -14,7 +14,7 @@ use crate::error::{Context, Error, ErrorKind, Result};
 /// As many symbolic links in a row as Linux follows.
 const MOST_LINKS: usize = 40;
 
-/// A name at which something can be written, as far as can be told beforehand.
+/// A name that can be written to, as far as is known beforehand.
 #[derive(Debug)]
 pub struct OutputFile {
     /// As the user wrote it, for messages.
@@ -22,21 +22,21 @@ pub struct OutputFile {
     target: Target,
 }
 
-/// What stands at a name.
+/// The kind of file at a name.
 #[derive(Debug, PartialEq, Eq)]
 enum Target {
     /// Nothing yet; the path behind all symbolic links.
     Absent(PathBuf),
     /// A file; the path behind all symbolic links.
     File(PathBuf),
-    /// A device or a pipe: opened by the name given, since what `/dev/fd/3` leads to has no other.
+    /// A device or a pipe, opened by the name given, since the target of `/dev/fd/3` has no other.
     Stream(PathBuf),
-    /// What standard output is, by a link such as `/dev/stdout`.
+    /// The standard output, through a link such as `/dev/stdout`.
     StandardOutput,
 }
 
 impl OutputFile {
-    /// Looks what is at `path`, and changes nothing.
+    /// Inspects `path`, and changes nothing.
     ///
     /// # Errors
     /// It is a folder or a socket, its folder does not exist, or this user may not write there.
@@ -45,7 +45,7 @@ impl OutputFile {
         Ok(Self { named: path.to_path_buf(), target })
     }
 
-    /// Writes all of it. What was in a file before is gone after success, and untouched after a failure.
+    /// Writes all of `bytes`. Former contents of a file are gone after success, and untouched after a failure.
     ///
     /// # Errors
     /// It cannot be written.
@@ -59,10 +59,10 @@ impl OutputFile {
         written.map_err(|error| Error::cannot_write(&self.named, &error))
     }
 
-    /// Writes a file that only its owner can read.
+    /// Writes a file that only its owner can read; devices and pipes are written through.
     ///
     /// # Errors
-    /// There is one already, or it cannot be written.
+    /// The file exists, or cannot be written.
     pub fn write_private(&self, bytes: &[u8]) -> Result {
         let path = match &self.target {
             Target::Absent(path) => path,
@@ -77,7 +77,7 @@ impl OutputFile {
     }
 }
 
-/// Writes what a user named, without a look beforehand.
+/// Writes a file that a user named, without checking it beforehand.
 ///
 /// # Errors
 /// Those of [`OutputFile::at`], and of the writing.
@@ -85,19 +85,19 @@ pub fn write(path: &Path, bytes: &[u8]) -> Result {
     OutputFile::at(path)?.write(bytes)
 }
 
-/// A folder that a user named, made if it is missing.
+/// Creates a folder that a user named, if it is missing.
 ///
 /// # Errors
-/// Something else stands there, or it cannot be made or written to.
+/// Another kind of file has the name, or the folder cannot be created or written to.
 pub fn make_folder(path: &Path) -> Result {
     check_folder(path)?;
     fs::create_dir_all(path).context(ErrorKind::BadInput, format!("cannot make the folder {}", path.display()))
 }
 
-/// A folder that a user named and that may be needed later: it is not made.
+/// Checks a folder that a user named and that may be needed later, without creating it.
 ///
 /// # Errors
-/// Something else stands there, or it cannot be written to.
+/// Another kind of file has the name, or the folder cannot be written to.
 pub fn check_folder(path: &Path) -> Result {
     match fs::metadata(path) {
         Ok(found) if !found.is_dir() => Err(cannot_use(path, "it is no folder")),
@@ -123,7 +123,7 @@ fn find(path: &Path) -> Result<Target, String> {
 }
 
 fn existing(path: &Path) -> Result<Target, String> {
-    // A file that was removed while somebody holds it open has no path, but can be opened.
+    // A file that was removed while it is open has no path, but can be opened.
     let Ok(real) = fs::canonicalize(path) else { return Ok(Target::Stream(path.to_path_buf())) };
     if may_write(folder_of(&real)) || may_write(&real) {
         return Ok(Target::File(real));
@@ -131,7 +131,7 @@ fn existing(path: &Path) -> Result<Target, String> {
     Err("this user may not write it".to_owned())
 }
 
-/// Where a file will be made: behind all links, in a folder that exists.
+/// The target of a file to be created: behind all links, in a folder that exists.
 fn absent(path: &Path) -> Result<Target, String> {
     let mut real = path.to_path_buf();
     for _ in 0..MOST_LINKS {
@@ -159,11 +159,11 @@ fn folder_of(path: &Path) -> &Path {
     }
 }
 
-/// Replaces a file; where only the file itself may be written, and not its folder, writes over it.
+/// Replaces a file; if only the file itself, and not its folder, may be written, overwrites it in place.
 fn rewrite(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let before = fs::metadata(path)?.permissions();
     match replace(path, Some(before), bytes) {
-        // Busy: a file that is mounted by itself, as containers do.
+        // Busy: the file itself is a mount point, as in containers.
         Err(error) if matches!(error.kind(), io::ErrorKind::PermissionDenied | io::ErrorKind::ResourceBusy) => {
             let mut file = OpenOptions::new().write(true).truncate(true).open(path)?;
             file.write_all(bytes)?;
@@ -173,7 +173,7 @@ fn rewrite(path: &Path, bytes: &[u8]) -> io::Result<()> {
     }
 }
 
-/// Whole or not at all: to a temporary neighbour, synced, then renamed over `path`.
+/// Writes a temporary neighbour, syncs it and renames it over `path`: whole or not at all.
 fn replace(path: &Path, permissions: Option<fs::Permissions>, bytes: &[u8]) -> io::Result<()> {
     let folder = folder_of(path);
     let mut file = neighbour().tempfile_in(folder)?;
@@ -183,7 +183,7 @@ fn replace(path: &Path, permissions: Option<fs::Permissions>, bytes: &[u8]) -> i
     }
     file.as_file().sync_all()?;
     file.persist(path)?;
-    // The file is whole either way: a file system that cannot flush a folder is no reason to call the writing failed.
+    // The file is whole either way: a file system that cannot sync a folder is no reason to report a failure.
     if let Ok(folder) = File::open(folder) {
         folder.sync_all().ok();
     }
@@ -195,7 +195,7 @@ fn pour(mut sink: impl Write, bytes: &[u8]) -> io::Result<()> {
     sink.flush()
 }
 
-/// A temporary file with the permissions of any new one: the user's mask decides.
+/// A temporary file with the permissions of any new one, by the user's umask.
 fn neighbour() -> tempfile::Builder<'static, 'static> {
     let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
@@ -238,7 +238,7 @@ fn is_socket(_found: &fs::Metadata) -> bool {
     false
 }
 
-/// Whether a link leads to what this process has as standard output, be it a pipe, a terminal or a file.
+/// Returns `true` if `path` is a link to the standard output of this process, be it a pipe, a terminal or a file.
 #[cfg(unix)]
 fn is_standard_output(path: &Path, found: &fs::Metadata) -> bool {
     use std::os::fd::AsFd;

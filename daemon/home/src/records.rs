@@ -1,8 +1,8 @@
 //! The record files of a peer: its durable side of the mass ledger.
 //!
-//! They lie in `<home>/records/`, one slot a file (`0000.record`, `0001.record`, ...), all of one size and private to
-//! their owner. What is in them, and which may be overwritten, is said in `mingle_protocol::record`; here they become
-//! files.
+//! They lie in `<home>/records/`, one slot per file (`0000.record`, `0001.record`, ...), all of one size and private to
+//! their owner. `mingle_protocol::record` defines their contents, and which may be overwritten; this module stores
+//! them.
 //!
 //! ```text
 //!   a start    Past::find:    nothing, a run to go on with, or one that is finished

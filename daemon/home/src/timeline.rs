@@ -1,8 +1,7 @@
-//! What a peer does when: its training, the parcels on their way, its records, and what it waits for.
+//! Timelines: the times at which a peer trains, sends and receives parcels, writes records, and waits.
 //!
-//! A peer that is asked to keep a timeline writes one line for each of these once it is over. `mingle timeline` reads the
-//! files of any number of peers, says how much of the time in which parcels moved was used for training, and draws them
-//! under each other.
+//! If enabled, a peer writes one line for each of these activities once it is over. `mingle timeline` reads the files
+//! of any number of peers, computes the share of communication that training hid, and draws them below each other.
 
 mod file;
 mod measure;
@@ -23,42 +22,42 @@ pub use file::{PeerTimeline, read};
 pub use measure::{Shares, Window};
 pub use picture::{FIRST_ROUND, Picture, draw, rounds_in_the_middle, window};
 
-/// About 20 MB; rounds after that are not in the file.
+/// Most spans in a file, about 20 MB; later rounds are not in it.
 const MOST_SPANS: u32 = 200_000;
 
-/// What a peer was at.
+/// An activity of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(tag = "what", rename_all = "snake_case")]
 pub enum SpanKind {
     /// One round, from beginning to end.
     Round {
-        /// Which, from 1.
+        /// Its number, from 1.
         round: u64,
     },
     /// The local steps of a round.
     Train,
-    /// Judging its model.
+    /// Evaluating the model.
     Evaluate,
     /// Writing a parcel to a stream.
     Send {
-        /// To whom.
+        /// The receiver.
         node: u32,
     },
     /// Reading a parcel from a stream, from its first byte to its last.
     Receive {
-        /// From whom.
+        /// The sender.
         node: u32,
     },
-    /// Getting a record onto the disk.
+    /// Writing a record to the disk.
     Record,
     /// Waiting for parcels, or for room to send some.
     Wait,
 }
 
-/// A deed and when it was done, in microseconds since the timeline began.
+/// An activity and its time, in microseconds since the timeline began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Span {
-    /// What was done.
+    /// The activity.
     #[serde(flatten)]
     pub deed: SpanKind,
     /// Its beginning.
@@ -78,7 +77,7 @@ impl Span {
 struct Head {
     schema: String,
     node: u32,
-    /// When the timeline began, in microseconds since 1970.
+    /// Time at which the timeline began, in microseconds since 1970.
     began_unix_us: u64,
 }
 
@@ -86,7 +85,7 @@ impl Head {
     const SCHEMA: &'static str = "mingle.timeline/1";
 }
 
-/// Where spans are written. Clones write to the same file; one that is off writes nothing.
+/// The timeline that this process writes. Clones write to the same file; a disabled one writes nothing.
 #[derive(Clone, Debug, Default)]
 pub struct Timeline(Option<Arc<Recorder>>);
 
@@ -103,7 +102,7 @@ struct Pages {
 }
 
 impl Timeline {
-    /// A timeline in the home of a peer; it replaces that of an earlier run.
+    /// Creates a timeline in the home of a peer; it replaces that of an earlier run.
     pub fn create(home: &Home, node: u32) -> Result<Self> {
         let path = home.timeline();
         let file = File::create(&path).map_err(|error| Error::cannot_write(&path, &error))?;
@@ -114,19 +113,19 @@ impl Timeline {
         Ok(Self(Some(Arc::new(Recorder { began: Instant::now(), pages: Mutex::new(pages) }))))
     }
 
-    /// Hands what was noted so far to the operating system. A disk that is full shows elsewhere.
+    /// Flushes the spans noted so far to the operating system. A full disk is reported elsewhere.
     pub fn flush(&self) {
         if let Some(recorder) = &self.0 {
             let _ = recorder.pages.lock().unwrap_or_else(PoisonError::into_inner).file.flush();
         }
     }
 
-    /// Whether anything is written.
+    /// Returns `true` if spans are written.
     pub fn is_on(&self) -> bool {
         self.0.is_some()
     }
 
-    /// A deed that is over now.
+    /// Notes an activity that began at `from` and ends now.
     pub fn note(&self, deed: SpanKind, from: Instant) {
         let Some(recorder) = &self.0 else { return };
         let since = |at: Instant| micros(at.saturating_duration_since(recorder.began));
@@ -134,7 +133,8 @@ impl Timeline {
         let mut pages = recorder.pages.lock().unwrap_or_else(PoisonError::into_inner);
         if let Some(left) = pages.left.checked_sub(1) {
             pages.left = left;
-            // A picture for people: a disk that is full shows elsewhere, and must not hold the training up here.
+            // The timeline only informs people: a full disk is reported elsewhere, and must not delay the training
+            // here.
             if pages.write(&span).is_err() {
                 pages.left = 0;
             }
@@ -159,14 +159,14 @@ impl Pages {
     }
 }
 
-/// Notes the times in which a peer waits, from what it is at now and then.
+/// Notes the times in which a peer waits, from repeated observations.
 #[derive(Debug, Default)]
 pub struct IdleTime {
     since: Option<Instant>,
 }
 
 impl IdleTime {
-    /// The peer waits, or does not.
+    /// Observes whether the peer waits.
     pub fn look(&mut self, is_waiting: bool, timeline: &Timeline) {
         match (is_waiting, self.since) {
             (true, None) if timeline.is_on() => self.since = Some(Instant::now()),

@@ -1,4 +1,4 @@
-//! The books of all peers as those of one swarm.
+//! The books of all peers, joined into one ledger.
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -10,28 +10,28 @@ use super::PlanNodes;
 use super::peers::PeerRecords;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Hexadecimal digits of a hash by which people tell plans apart.
+/// Hexadecimal digits of a hash that distinguish plans for people.
 const SHORT: usize = 8;
 
-/// One swarm: who is in it, what its peers have on disk, and whether that agrees.
+/// The ledger of one swarm: its nodes, the books on their disks, and their contradictions.
 #[derive(Debug)]
 pub(super) struct Ledger {
     /// The ledger that all records belong to.
     pub(super) generation: Generation,
-    /// The books that are there.
+    /// The books found, by node.
     pub(super) books: BTreeMap<NodeId, Books>,
-    /// How many nodes the swarm has.
+    /// Number of nodes of the swarm.
     pub(super) nodes: usize,
-    /// Their names, if the plan was there to tell.
+    /// Their names, if a plan was found.
     pub(super) names: Option<Vec<String>>,
-    /// Where the mass is.
+    /// Distribution of the mass.
     pub(super) audit: AuditReport,
     /// Links whose two ends contradict each other.
     pub(super) breaks: Vec<LinkBreak>,
 }
 
 impl Ledger {
-    /// Puts the books together. They must be of one ledger, and one node must not be there twice.
+    /// Joins the books. They must belong to one generation and task, each of another node.
     pub(super) fn of(
         peers: &[PeerRecords],
         plan: Option<PlanNodes>,
@@ -60,7 +60,7 @@ impl Ledger {
         Ok(Self { generation, books, nodes, names, audit, breaks })
     }
 
-    /// Mass in the outboxes of a node that its receivers have not applied, where their books say so; in units.
+    /// Mass in the outboxes of a node that its receivers, by their books, have not applied; in units.
     pub(super) fn in_flight_from(&self, id: NodeId) -> u128 {
         let Some(sender) = self.books.get(&id) else {
             return 0;
@@ -77,13 +77,13 @@ impl Ledger {
         outstanding.flatten().map(|parcel| u128::from(parcel.mass.units())).sum()
     }
 
-    /// Mass on the way to a node whose books are not there, or already applied by it; in units.
+    /// Mass sent to a node without books, which may have applied it; in units.
     pub(super) fn in_doubt_to(&self, id: NodeId) -> u128 {
         let links = self.books.values().filter_map(|sender| sender.outgoing.get(&id));
         links.flat_map(|link| &link.outbox).map(|parcel| u128::from(parcel.mass.units())).sum()
     }
 
-    /// A node for people: its name too, if it has one.
+    /// A node for people, with its name if it has one.
     pub(super) fn name(&self, id: NodeId) -> String {
         match self.names.as_ref().and_then(|names| names.get(id.index())) {
             Some(name) if *name != id.to_string() => format!("node {id} ({name})"),
@@ -92,7 +92,7 @@ impl Ledger {
     }
 }
 
-/// The one ledger and task that all books are of.
+/// The one generation of all books, which must also share one task.
 fn one_generation(peers: &[PeerRecords]) -> Result<Generation> {
     let mut kinds: Vec<(&Books, Vec<String>)> = Vec::new();
     for peer in peers {
@@ -150,7 +150,7 @@ fn plan_in_homes(
     plans.find(|plan| plan.plan_hash == generation.plan_hash)
 }
 
-/// One more than the highest node that any record names. Nodes that nobody here has a link with are not known.
+/// One more than the highest node that any record names. Nodes without a link in these books remain unknown.
 fn nodes_named(books: &BTreeMap<NodeId, Books>) -> usize {
     let ends = books.iter().flat_map(|(id, own)| own.incoming.keys().chain(own.outgoing.keys()).chain([id]));
     ends.map(|id| id.index() + 1).max().unwrap_or(0)

@@ -1,4 +1,4 @@
-//! Whose records there are to audit, and what is in them.
+//! The peers to audit, and the contents of their records.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,23 +11,23 @@ use crate::error::{Context, Error, ErrorKind, Result};
 use crate::home::{Home, HomeLock};
 use crate::records::{Contents, RecordFolder};
 
-/// The records of one peer, which does not run.
+/// The records of one stopped peer.
 #[derive(Debug)]
 pub(super) struct PeerRecords {
-    /// The folder as it is shown: the home, or that of the records alone.
+    /// The folder to show: the home, or that of the records alone.
     pub(super) folder: PathBuf,
-    /// The home, if that is where the records lie.
+    /// The home, if the records lie in one.
     pub(super) home: Option<Home>,
-    /// The books of the newest record, if there is one to rely on.
+    /// The books of the newest record, if it is reliable.
     pub(super) books: Option<Books>,
-    /// What is wrong with the records.
+    /// The fault of the records.
     pub(super) damage: Option<String>,
-    /// The slot that a crash left unreadable; it holds nothing that anybody was told of.
+    /// The slot that a crash left unreadable; its contents were never sent to another peer.
     pub(super) torn: Option<usize>,
     _lock: Option<HomeLock>,
 }
 
-/// Where the records of one peer lie.
+/// The location of one peer's records.
 struct Location {
     home: Option<Home>,
     records: PathBuf,
@@ -65,7 +65,7 @@ impl PeerRecords {
             Ok(Some(Survey { newest, torn, .. })) => Self { books: books_in(&contents, newest), torn, ..nothing },
             Err(error) => {
                 let damage = Some(describe(&error, &contents));
-                // Payloads that are gone are gone from the models, but the books still say how much they weighed.
+                // Lost payloads are missing from the models, but the books still contain their weights.
                 let RecoveryError::PayloadsLost { books, .. } = error else {
                     return Ok(Self { damage, ..nothing });
                 };
@@ -100,7 +100,7 @@ fn locate(folder: &Path) -> Result<Vec<Location>> {
         let home = above.map(|home| Home::at(Some(home))).transpose()?;
         return Ok(vec![Location { home, records: folder.to_path_buf() }]);
     }
-    // What `mingle demo` writes has its homes one level further down.
+    // The folder of `mingle demo` has its homes one level further down.
     let peers = folder.join("peers");
     let homes = homes_in(if peers.is_dir() { &peers } else { folder }).context(ErrorKind::BadInput, doing)?;
     if homes.is_empty() {
@@ -119,7 +119,7 @@ fn in_home(folder: &Path) -> Result<Location> {
     Ok(Location { home: Some(home), records })
 }
 
-/// Whether a peer lives here, even one that has not come to write a record.
+/// Returns `true` if the folder is a peer's home, even one without any record yet.
 fn is_home(folder: &Path) -> bool {
     folder.join("records").is_dir() || folder.join("identity.key").is_file()
 }

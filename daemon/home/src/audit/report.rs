@@ -1,4 +1,4 @@
-//! What an audit found.
+//! The report of an audit.
 
 use mingle_protocol::record::LinkBreak;
 use mingle_protocol::{AbsentPeer, AuditReport, NodeId};
@@ -9,13 +9,13 @@ use super::peers::PeerRecords;
 use crate::error::{Error, ErrorKind};
 use crate::units::{exact_weight, signed_weight};
 
-/// What the books come to.
+/// The result of an audit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Verdict {
-    /// The weights and the parcels in flight are as much as the nodes brought, to the unit.
+    /// The weights and the parcels in flight equal the mass that the nodes brought, to the unit.
     Exact,
-    /// No books contradict each other, but some mass is where no books are, or was given up.
+    /// No books contradict each other, but some mass is at nodes without books, or was given up.
     Incomplete,
     /// Books contradict each other, or records are damaged.
     Broken,
@@ -25,33 +25,33 @@ pub enum Verdict {
 #[derive(Debug, Serialize)]
 pub struct Report {
     schema: &'static str,
-    /// What the books come to.
+    /// The result.
     pub verdict: Verdict,
-    /// The counter of the generation that all records are of.
+    /// The counter of the generation of all records.
     pub generation: u64,
     /// The hash of its plan, in hexadecimal.
     pub plan: String,
-    /// How many nodes entered.
+    /// Number of nodes that entered.
     pub nodes: usize,
-    /// Who says how many they are: `plan`, or `records`.
+    /// Source of that number: `plan` or `records`.
     pub nodes_known_from: &'static str,
-    /// Weights and parcels in flight: what has to equal `expected_units`.
+    /// Weights and parcels in flight; has to equal `expected_units`.
     pub sum_units: u128,
-    /// What the nodes brought.
+    /// Mass that the nodes brought.
     pub expected_units: u128,
-    /// Whose books there are, by node.
+    /// Nodes with books.
     pub peers: Vec<Row>,
-    /// Whose books there are not.
+    /// Nodes without books.
     pub missing: Vec<Missing>,
     /// Records that cannot be relied on.
     pub damage: Vec<Damage>,
     /// Links whose two ends contradict each other.
     pub breaks: Vec<LinkBreak>,
-    /// Where the mass is.
+    /// Distribution of the mass.
     pub audit: AuditReport,
     #[serde(skip_serializing_if = "Option::is_none")]
     error: Option<serde_json::Value>,
-    /// What a person should know beside the rest, in sentences.
+    /// Further remarks for people, in sentences.
     #[serde(skip)]
     pub remarks: Vec<String>,
 }
@@ -61,11 +61,11 @@ pub struct Report {
 pub struct Row {
     /// The node.
     pub node: NodeId,
-    /// Its name, where the plan tells.
+    /// Its name, if the plan is known.
     pub name: Option<String>,
-    /// Where its records lie.
+    /// Folder of its records.
     pub folder: String,
-    /// Which of its lives it is in.
+    /// Its incarnation.
     pub incarnation: u64,
     /// The number of the record.
     pub record: u64,
@@ -73,36 +73,36 @@ pub struct Row {
     pub step: u64,
     /// Its weight.
     pub units: u64,
-    /// What it gave away and its receivers have not applied, as far as their books say.
+    /// Mass that it sent and its receivers have not applied, as far as their books show.
     pub in_flight_units: u128,
-    /// The slot that a crash left unreadable; it holds nothing that anybody was told of.
+    /// The slot that a crash left unreadable; its contents were never sent to another peer.
     pub torn_slot: Option<usize>,
 }
 
-/// A node without books, by those of its neighbours.
+/// A node without books, as its neighbours' books show it.
 #[derive(Debug, Serialize)]
 pub struct Missing {
     /// The node.
     pub node: NodeId,
-    /// Its name, where the plan tells.
+    /// Its name, if the plan is known.
     pub name: Option<String>,
-    /// `null` where the neighbours' books, after nodes were rolled back, come to what no node can hold.
+    /// Mass that it holds; `null` if the neighbours' books, after rollbacks, amount to more than a node can hold.
     pub held_units: Option<i128>,
-    /// What is on the way to it, or already applied by it.
+    /// Mass on the way to it, or already applied by it.
     pub in_doubt_units: u128,
 }
 
 /// Records that cannot be relied on.
 #[derive(Debug, Serialize)]
 pub struct Damage {
-    /// Where they lie.
+    /// Folder of the records.
     pub folder: String,
-    /// What is wrong with them.
+    /// Their fault.
     pub message: String,
 }
 
 impl Report {
-    /// Puts together what was found.
+    /// Builds the report of an audit.
     pub(super) fn new(peers: &[PeerRecords], ledger: &Ledger) -> Self {
         let audit = ledger.audit.clone();
         let shown = |peer: &PeerRecords| peer.folder.display().to_string();
@@ -137,7 +137,7 @@ impl Report {
         report
     }
 
-    /// Why the books do not hold, if they do not.
+    /// The contradictions and faults as an error, if the books do not hold.
     pub fn failure(&self) -> Option<Error> {
         let findings = self.findings();
         (self.verdict == Verdict::Broken).then(|| {
@@ -152,8 +152,8 @@ impl Report {
         damage.chain(disputes).chain(self.breaks.iter().map(ToString::to_string)).collect()
     }
 
-    /// All that was held, given up or is on the way, in units; none where the books of neighbours, after nodes were rolled back,
-    /// come to what no nodes can hold.
+    /// All mass that was held, given up or is on the way, in units; `None` if the books of neighbours, after rollbacks,
+    /// amount to more than the nodes can hold.
     pub fn total(&self) -> Option<i128> {
         possible(self.audit.total(), self.nodes)
     }
@@ -193,14 +193,15 @@ fn missing(ledger: &Ledger) -> Vec<Missing> {
         .collect()
 }
 
-/// What a node, or all of them, can hold. Books of neighbours say nothing about the weight of one that was rolled back again and
-/// again: what it gave away twice they have applied twice, and each of them counts from another of its lives.
+/// Passes on an amount that a node, or all of them, can hold. Neighbours' books do not determine the weight of a node
+/// that was rolled back repeatedly: they have applied twice what it sent twice, and each counts from another of its
+/// incarnations.
 fn possible(units: i128, nodes: usize) -> Option<i128> {
     let all = i128::try_from(nodes as u128 * (1 << 40)).unwrap_or(i128::MAX);
     (0..=all).contains(&units).then_some(units)
 }
 
-/// A weight in units for people, where it is one that a node, or all of so many nodes together, can hold.
+/// A weight in units for people, or "an unknown weight" if this many nodes together cannot hold it.
 pub fn weight_or_unknown(units: i128, nodes: usize) -> String {
     possible(units, nodes).map_or_else(|| "an unknown weight".to_owned(), signed_weight)
 }
@@ -209,7 +210,7 @@ fn name(ledger: &Ledger, id: NodeId) -> Option<String> {
     ledger.names.as_ref().and_then(|names| names.get(id.index()).cloned())
 }
 
-/// What a person should know beside the table.
+/// Remarks for people beside the table.
 fn remarks(peers: &[PeerRecords], ledger: &Ledger) -> Vec<String> {
     let mut remarks = Vec::new();
     for peer in peers {

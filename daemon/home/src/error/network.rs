@@ -38,7 +38,7 @@ impl From<ProbeError> for Error {
     }
 }
 
-/// What to do about an address that cannot be listened on.
+/// Advice for an address that cannot be listened on.
 fn how_to_listen(system: Option<io::ErrorKind>) -> &'static str {
     match system {
         Some(io::ErrorKind::AddrInUse) => {

@@ -1,6 +1,6 @@
-//! The mark of a run that ended in good order: nobody needs this peer any more.
+//! The mark of a run that ended in good order: no other peer depends on this one any more.
 //!
-//! Without it a peer that is started again goes on with its records: it may owe parcels to others, or others to it.
+//! Without it a restarted peer resumes from its records: it may owe parcels to others, or others to it.
 
 use std::fs;
 use std::io;
@@ -13,48 +13,48 @@ use crate::home::{Home, write_file};
 
 const SCHEMA: &str = "mingle.ending/1";
 
-/// How the run ended that the records are of.
+/// The end of the run to which the records belong.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ending {
     schema: String,
-    /// The newest record. Another one means that the mark is not of these records.
+    /// Number of the newest record. Records with a larger one do not belong to the mark.
     record: u64,
     /// Rounds done.
     pub rounds: u64,
-    /// Rounds of the task; none where an earlier release wrote the mark, for which they were those done.
+    /// Rounds of the task; `None` in marks of earlier releases, where they were the rounds done.
     #[serde(default)]
     rounds_of_task: Option<u64>,
-    /// The peer has handed its weight over and is no member any more.
+    /// `true` if the peer has handed its weight over and is no longer a member.
     #[serde(default)]
     pub left: bool,
 }
 
 impl Ending {
-    /// A run that ended with this record.
+    /// The mark of a run that ended with this record.
     pub fn new(record: u64, rounds: u64, left: bool) -> Self {
         Self { schema: SCHEMA.to_owned(), record, rounds, rounds_of_task: None, left }
     }
 
-    /// The same of a task with so many rounds: plans with other local steps in a round come to another number.
+    /// Adds the rounds of the task, which differ from those done if a later plan has other local steps in a round.
     #[must_use]
     pub fn of_task(self, rounds: u64) -> Self {
         Self { rounds_of_task: Some(rounds), ..self }
     }
 
-    /// Rounds of the task that is over.
+    /// Rounds of the finished task.
     pub fn rounds_of_task(&self) -> u64 {
         self.rounds_of_task.unwrap_or(self.rounds)
     }
 
-    /// Marks the run in this home as ended.
+    /// Writes the mark into this home.
     pub fn write(&self, home: &Home) -> Result {
         let path = path(home);
         let text = serde_json::to_string(self).context(ErrorKind::Unexpected, "cannot encode the end of the run")?;
         write_file(&path, format!("{text}\n").as_bytes())
     }
 
-    /// The mark in this home, if there is one for a run whose newest record has this number, or had a larger one that is
-    /// damaged by now: the run is over all the same, and what the older record holds was given away since.
+    /// The mark in this home, if its record has this number or a larger one that is damaged by now. Then the run is
+    /// over all the same, as it has given away since what the older record holds.
     pub fn find(home: &Home, record: u64) -> Result<Option<Self>> {
         let path = path(home);
         let text = match fs::read_to_string(&path) {
@@ -62,7 +62,7 @@ impl Ending {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error).context(ErrorKind::BadInput, format!("cannot read {}", path.display())),
         };
-        // A mark that cannot be read is none: going on with the records is always safe.
+        // An unreadable mark counts as none: resuming from the records is always safe.
         let ending: Option<Self> = serde_json::from_str(&text).ok();
         Ok(ending.filter(|ending| ending.schema == SCHEMA && ending.record >= record))
     }

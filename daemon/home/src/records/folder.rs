@@ -1,4 +1,4 @@
-//! Reading a folder of record files, as `mingle audit` and a peer that starts again do.
+//! A folder of record files, read by `mingle audit` and by a peer that starts again.
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};
@@ -10,7 +10,7 @@ use mingle_protocol::record::{MAX_BOOKS_BYTES, Outline, SlotContent};
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// No node needs more: 16,000 receivers.
+/// Most slots, enough for 16,000 receivers.
 pub(super) const MAX_SLOTS: usize = 1 << 16;
 
 /// The longest record: three vectors of the largest dimension, the books, head and checksum.
@@ -24,12 +24,12 @@ pub struct RecordFolder {
     path: PathBuf,
 }
 
-/// What was read from the slots of a folder.
+/// The contents of a folder's slots, as read.
 #[derive(Debug, Default)]
 pub struct Contents {
-    /// Slot by slot. A file that is not there, though one with a higher number is, cannot be read.
+    /// Slot by slot. A missing file counts as unreadable if one with a higher number exists.
     pub slots: Vec<SlotContent>,
-    /// What is wrong with the slots that cannot be read.
+    /// Faults of the slots that cannot be read.
     pub faults: BTreeMap<usize, String>,
 }
 
@@ -39,7 +39,7 @@ impl RecordFolder {
         Self { path: path.to_path_buf() }
     }
 
-    /// The folder itself.
+    /// Path of the folder.
     pub fn path(&self) -> &Path {
         &self.path
     }
@@ -49,7 +49,7 @@ impl RecordFolder {
         self.path.join(format!("{slot:04}.{EXTENSION}"))
     }
 
-    /// How many slots there are: one more than the highest number of a file.
+    /// Number of slots: one more than the highest number of a file.
     pub fn slots(&self) -> io::Result<usize> {
         let mut slots = 0;
         for entry in fs::read_dir(&self.path)? {
@@ -66,13 +66,13 @@ impl RecordFolder {
         Ok(slots)
     }
 
-    /// Reads every slot, one after the other, and checks it whole.
+    /// Reads every slot in order, and checks all of it.
     pub fn read(&self) -> io::Result<Contents> {
         let mut contents = Contents { slots: Vec::new(), faults: BTreeMap::new() };
         let mut bytes = Vec::new();
         for slot in 0..self.slots()? {
             let content = match self.read_bytes(slot, &mut bytes) {
-                // A slot is made at its full length: this one had something in it, or was put there by somebody else.
+                // A slot is made at its full length: this one held something, or came from outside.
                 Ok(()) if bytes.is_empty() => {
                     contents.faults.insert(slot, format!("{} has lost all its bytes", self.file(slot).display()));
                     SlotContent::Unreadable
@@ -95,7 +95,7 @@ impl RecordFolder {
         Ok(contents)
     }
 
-    /// Replaces what is in `bytes` by a slot.
+    /// Reads a slot into `bytes`, replacing their contents.
     pub(super) fn read_bytes(&self, slot: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
         bytes.clear();
         let path = self.file(slot);
@@ -103,10 +103,10 @@ impl RecordFolder {
     }
 }
 
-/// Reads one record file, checks it whole, and keeps what is not a vector.
+/// Reads and checks one record file, and returns everything but the vectors.
 ///
 /// # Errors
-/// [`ErrorKind::Integrity`] when what is in the file is no record, [`ErrorKind::BadInput`] when it cannot be read.
+/// [`ErrorKind::Integrity`] if the contents are no record, [`ErrorKind::BadInput`] if the file cannot be read.
 pub fn read_outline(path: &Path) -> Result<Outline> {
     let in_file = |kind, error: &dyn std::fmt::Display| Error::new(kind, format!("{}: {error}", path.display()));
     let mut bytes = Vec::new();
@@ -117,10 +117,10 @@ pub fn read_outline(path: &Path) -> Result<Outline> {
     Outline::read(&bytes).map_err(|error| in_file(ErrorKind::Integrity, &error))
 }
 
-/// Reads a slot of no more bytes than the longest record has.
+/// Reads a slot of at most the bytes of the longest record.
 fn read_bounded(path: &Path, bytes: &mut Vec<u8>) -> io::Result<()> {
     let found = fs::metadata(path)?;
-    // Before it is opened: to open a pipe waits for somebody who writes to it.
+    // Before it is opened: opening a pipe waits for a writer.
     if !found.is_file() {
         return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a folder, a pipe or a device, and no file"));
     }
@@ -136,7 +136,7 @@ fn read_bounded(path: &Path, bytes: &mut Vec<u8>) -> io::Result<()> {
 fn slot_of(name: &str) -> Option<usize> {
     let digits = name.strip_suffix(EXTENSION)?.strip_suffix('.')?;
     let is_number = digits.len() >= 4 && digits.bytes().all(|byte| byte.is_ascii_digit());
-    // A number that is too long for a usize is one that is too high.
+    // A number too long for a usize is too high.
     is_number.then(|| digits.parse().unwrap_or(usize::MAX))
 }
 

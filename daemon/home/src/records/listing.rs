@@ -1,4 +1,4 @@
-//! The record files of a folder one by one, for people: what is in each and whether it can be relied on.
+//! Listing of the record files of a folder for people: their contents, and whether they are sound.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -12,33 +12,33 @@ use crate::error::{Context, Error, ErrorKind, Result};
 /// A file of records.
 #[derive(Debug)]
 pub struct RecordFile {
-    /// Where it is.
+    /// Path of the file.
     pub path: PathBuf,
-    /// Its length; none where the file is missing.
+    /// Its length; `None` if the file is missing.
     pub bytes: Option<u64>,
-    /// Whether it can be relied on.
+    /// State of the file.
     pub condition: Condition,
-    /// What it says, without its vectors, where it holds a record.
+    /// Its contents without the vectors, if it holds a record.
     pub outline: Option<Box<Outline>>,
 }
 
-/// How a file is.
+/// The state of a record file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum Condition {
-    /// Its checksum is right; its peer would go on from it.
+    /// A sound record, from which its peer would resume.
     Newest,
-    /// Its checksum is right.
+    /// A sound record.
     Whole,
-    /// Nothing was written to it yet.
+    /// An empty slot.
     Empty,
-    /// A crash cut its write off; nobody was told of what was in it.
+    /// A write cut off by a crash; its contents were never sent to another peer.
     Torn,
-    /// It cannot be relied on.
+    /// Not usable, for this reason.
     Damaged(String),
 }
 
 impl Condition {
-    /// It in a word.
+    /// The state in a word.
     pub fn name(&self) -> &'static str {
         match self {
             Self::Newest => "newest",
@@ -49,7 +49,7 @@ impl Condition {
         }
     }
 
-    /// What is wrong with it.
+    /// The fault of a damaged file.
     pub fn fault(&self) -> Option<&str> {
         match self {
             Self::Damaged(fault) => Some(fault),
@@ -83,20 +83,20 @@ pub fn list(records: &Path) -> Result<Vec<RecordFile>> {
     Ok(contents.slots.into_iter().enumerate().map(listed).collect())
 }
 
-/// Records that hold together.
+/// Sound records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Sound {
-    /// The number of the newest.
+    /// Number of the newest record.
     pub newest: u64,
     /// Payloads that it owes; all are there.
     pub owed_payloads: usize,
 }
 
-/// Whether the records of a folder hold together: every slot can be read, the newest is whole, and so is all it owes. `None` where
-/// none was ever written.
+/// Checks that the records of a folder are sound: every slot can be read, and the newest record and all payloads that
+/// it owes are undamaged. `None` if no record was ever written.
 ///
 /// # Errors
-/// [`ErrorKind::Integrity`] where they do not hold together, others where they cannot be read.
+/// [`ErrorKind::Integrity`] if they are not sound, others if they cannot be read.
 pub fn verify(records: &Path) -> Result<Option<Sound>> {
     let Some(recovered) = RecordStore::look(records)?.load()? else { return Ok(None) };
     let (number, owed) = (recovered.record.books.number, recovered.payloads.len());

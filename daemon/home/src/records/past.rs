@@ -1,4 +1,4 @@
-//! What a peer that starts finds of its own past, and whether it may go on from there.
+//! Recovery at a start: the state that an earlier process left in the home, and whether the node may resume from it.
 
 use std::fs::{self, File};
 use std::io;
@@ -12,44 +12,44 @@ use super::store::{RecordStore, Room, StoreError};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::home::Home;
 
-/// What the records in a home mean for a node that is about to start.
+/// The meaning of a home's records for a node that is about to start.
 #[derive(Debug)]
 pub enum Past {
-    /// There is none: the node begins.
+    /// No earlier run: the node begins.
     None,
-    /// The run was cut off or interrupted: the node goes on.
+    /// An interrupted run: the node resumes.
     Unfinished(Box<Recovered>),
-    /// A training under a plan that another one has replaced, or one that another run goes on from: the node begins with what it
-    /// believed, as the first of its lives there.
+    /// A training under a plan that was replaced, or an earlier run that another one continues. The node begins with
+    /// the ratio of that run, in its first incarnation there.
     Replaced {
-        /// The de-biased model that it had, `[dimension]`.
+        /// The ratio of the earlier run, `[dimension]`.
         belief: Vec<f32>,
-        /// The state of its training, in the host's words.
+        /// The state of its training, opaque to the protocol.
         host: HostState,
     },
     /// The run is over.
     Finished(Ending),
 }
 
-/// Earlier state of a home, and the treatment of the records that are there.
+/// The state found in a home, and the treatment of its records.
 #[derive(Debug)]
 pub struct Found {
     /// The way in which the node begins.
     pub past: Past,
     /// The records.
     pub store: RecordStore,
-    /// They make room for those of a new beginning, by [`begin_anew`], once there is a model to begin with.
+    /// Set when the records are to be replaced by [`begin_anew`], once there is an initial model.
     pub is_superseded: bool,
 }
 
 impl Past {
-    /// Looks into the home, and changes nothing there. `task_of` is the hash that the task has with another number of rounds: a run that
-    /// ended in good order goes on where only that has changed. With `continues` a run of another plan or task, another number of rounds
-    /// included, begins with the model of the one before.
+    /// Reads the home without changing it. `task_of` returns the hash of the task with another number of rounds: a run
+    /// that ended in good order resumes if only that has changed. With `continues`, a run of another plan or task, or
+    /// of another number of rounds, begins with the model of the earlier run.
     ///
     /// # Errors
-    /// The records cannot be relied on, they hold the weight of another run that is not over, or the model that is to go on is not there or has
-    /// another number of parameters.
+    /// The records are unreliable, they hold the weight of another unfinished run, or the model to be continued is
+    /// missing or has another number of parameters.
     pub fn find(home: &Home, config: &NodeConfig, task_of: impl Fn(u64) -> [u8; 32], continues: bool) -> Result<Found> {
         let store = RecordStore::look(&home.records())?;
         let Some(mut recovered) = store.load()? else {
@@ -66,7 +66,7 @@ impl Past {
             && recovered.record.books.task != config.task.hash
             && recovered.record.books.task == task_of(ending.rounds_of_task())
         {
-            // The end is marked for this record: the next one has a larger number, and the mark is none of its own.
+            // The mark belongs to this record; the next one has a larger number, to which the mark does not apply.
             recovered.record.books.task = config.task.hash;
             if difference(&recovered.record, config).is_none() {
                 return Ok(Found { past: Self::Unfinished(Box::new(recovered)), store, is_superseded: false });
@@ -79,7 +79,7 @@ impl Past {
         if continues || (ending.is_none() && is_replaced(&recovered.record, config)) {
             let Record { books, .. } = &recovered.record;
             let past = Self::Replaced { belief: recovered.record.believed_ratio().to_vec(), host: books.host.clone() };
-            // Until the new plan has its first record, a crash leaves a newcomer, and newcomers bring the same weight.
+            // A crash before the first record of the new plan leaves a newcomer, which brings the same weight.
             return Ok(Found { past, store, is_superseded: true });
         }
         let (past, is_superseded) = match (ending, difference(&recovered.record, config)) {
@@ -93,8 +93,8 @@ impl Past {
     }
 }
 
-/// Makes room for the records of a new beginning in place of those that are there, which are gone only once that is done: where it
-/// fails, they are back.
+/// Makes room for the records of a new run in place of the existing ones. These are removed once that is done, and
+/// restored if it fails.
 ///
 /// # Errors
 /// As [`RecordStore::make_room`].
@@ -114,7 +114,7 @@ fn begin_anew_by(
         Ok(store) => remove_discarded(home).map(|()| store),
         Err(error) => {
             if is_aside {
-                // What was made of the new slots holds nothing yet.
+                // The new slots hold nothing yet.
                 let removed = match fs::remove_dir_all(&records) {
                     Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
                     _ => Ok(()),
@@ -128,14 +128,14 @@ fn begin_anew_by(
     }
 }
 
-/// Gives up all records in a home, and with them the weight they hold. A crash leaves all of them or none.
+/// Discards all records in a home, and with them the weight they hold. A crash leaves all of them or none.
 pub fn discard(home: &Home) -> Result {
     remove_discarded(home)?;
     set_aside(home)?;
     remove_discarded(home)
 }
 
-/// Renames the records; false where there are none.
+/// Renames the folder of records; returns `false` if there is none.
 fn set_aside(home: &Home) -> Result<bool> {
     let records = home.records();
     match fs::rename(&records, home.discarded_records()) {
@@ -160,14 +160,14 @@ fn sync(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
 }
 
-/// Whether a record is of the same training, under a plan that the present one has replaced.
+/// Returns `true` if the record belongs to the same training, under a plan that the present one replaces.
 fn is_replaced(record: &Record, config: &NodeConfig) -> bool {
     config.generation.replaces(&record.books.generation)
         && record.books.task == config.task.hash
         && record.numerator.len() == config.initial.len()
 }
 
-/// What keeps the node from going on with a record, if anything does.
+/// The reason why the node cannot resume from a record; `None` if it can.
 fn difference(record: &Record, config: &NodeConfig) -> Option<String> {
     let books = &record.books;
     if books.generation.plan_hash != config.generation.plan_hash {

@@ -1,4 +1,4 @@
-//! Writing record files so that no crash loses or doubles mass.
+//! The record store: writes record files so that no crash loses or doubles mass.
 //!
 //! ```text
 //!   look      read what an earlier process left
@@ -10,8 +10,8 @@
 //! ```
 //!
 //! **A sync that fails ends the process.** The operating system may drop the pages it could not write, and a second
-//! sync would succeed without them: nobody could tell any more what is on the disk. [`StoreError::Sync`] therefore is
-//! final, and the store refuses all further writes. The next start reads what is really there.
+//! sync would succeed without them: the state of the disk would be unknown. [`StoreError::Sync`] therefore is final,
+//! and the store refuses all further writes. The next start reads what is really there.
 //!
 //! A write that fails before that ([`StoreError::Write`]) spoils a slot that was free, and nothing else. Slots are filled
 //! beforehand, so a full disk does that only where files are copied on write (btrfs, ZFS); the record may be written
@@ -40,15 +40,15 @@ pub struct RecordStore {
     contents: Contents,
     found: Result<Option<Survey>, RecoveryError>,
     map: SlotMap,
-    /// Slots that are needed; the others are removed once nothing in them is owed.
+    /// Slots that are needed; others are removed once nothing in them is owed.
     wanted_slots: usize,
-    /// Whether a sync has failed.
+    /// Set when a sync has failed.
     is_spoiled: bool,
 }
 
 impl RecordStore {
-    /// Reads what is in `path`, which need not exist, and changes nothing. What is in the slots is not an error here, but
-    /// of [`load`](Self::load).
+    /// Reads the records in `path`, which need not exist, and changes nothing. Damaged slots are an error of
+    /// [`load`](Self::load), not of this function.
     ///
     /// # Errors
     /// [`StoreError::Folder`] if the folder cannot be read.
@@ -64,13 +64,12 @@ impl RecordStore {
         Ok(Self { folder, contents, found, map, wanted_slots: usize::MAX, is_spoiled: false })
     }
 
-    /// Makes and lengthens slots where needed. Before this nothing can be written.
+    /// Creates and lengthens slots where needed. No record can be written before.
     ///
-    /// Slots that are there beyond that stay as long as they may hold payloads that are owed.
+    /// Surplus slots stay while they may hold payloads that are owed.
     ///
     /// # Errors
-    /// [`StoreError::NoSpace`] if the disk is too full for the slots that are missing, others if the folder cannot be
-    /// used.
+    /// [`StoreError::NoSpace`] if the disk is too full for the missing slots, others if the folder cannot be used.
     pub fn make_room(&mut self, room: Room) -> Result<(), StoreError> {
         let path = self.folder.path();
         create_private(path).map_err(|error| in_folder("cannot create", path, error))?;
@@ -83,8 +82,8 @@ impl RecordStore {
         Ok(())
     }
 
-    /// Waits until the records that were found are on the disk. A process that was killed before its sync leaves one that can
-    /// be read and that a loss of power undoes: nothing may leave this process that relies on it.
+    /// Waits until the records found are on the disk. A process killed before its sync leaves a record that can be
+    /// read, but that a loss of power undoes: nothing that relies on it may leave this process.
     fn sync_records(&self) -> Result<(), StoreError> {
         for (slot, content) in self.contents.slots.iter().enumerate() {
             if let SlotContent::Holds(_) = content {
@@ -96,11 +95,11 @@ impl RecordStore {
         Ok(())
     }
 
-    /// Makes and lengthens slots for a node whose links have changed, between two records. Whatever happens meanwhile, what
-    /// is in the slots stays as it is, and slots that were made before an error can be used.
+    /// Creates and lengthens slots for a node whose links have changed, between two records. In any case the contents
+    /// of the slots stay as they are, and slots made before an error can be used.
     ///
     /// # Errors
-    /// As [`make_room`](Self::make_room). After [`StoreError::Sync`] the process has to end.
+    /// As for [`make_room`](Self::make_room). After [`StoreError::Sync`] the process has to end.
     pub fn reserve(&mut self, room: Room) -> Result<(), StoreError> {
         if self.is_spoiled {
             return Err(StoreError::Spoiled);
@@ -115,13 +114,13 @@ impl RecordStore {
         filled
     }
 
-    /// How many slots there are.
+    /// Number of slots.
     pub fn slots(&self) -> usize {
         self.map.len()
     }
 
-    /// Removes slots that are not needed any more, from the last one down. Each is gone for good before the next one goes:
-    /// a gap among the slots would look like one that cannot be read.
+    /// Removes surplus slots, from the last one down. Each removal is synced before the next one: a gap among the slots
+    /// would look like an unreadable one.
     fn trim(&mut self) {
         while let Some(slot) = self.map.superfluous(self.wanted_slots) {
             let path = self.folder.file(slot);
@@ -133,18 +132,18 @@ impl RecordStore {
         }
     }
 
-    /// The newest record and the payloads it owes; `None` when no record was ever completed.
+    /// The newest record and the payloads it owes; `None` if no record was ever completed.
     ///
     /// # Errors
-    /// [`StoreError::Recovery`] when going on could lose or double mass.
+    /// [`StoreError::Recovery`] if resuming could lose or double mass.
     pub fn load(&self) -> Result<Option<Recovered>, StoreError> {
         let found = self.found.clone().map_err(|error| self.not_recovered(error))?;
         let mut bytes = Vec::new();
         found.map(|survey| survey.read(|slot| self.decode(slot, &mut bytes))).transpose()
     }
 
-    /// Writes a record into a free slot. When this returns without an error it is on the disk, and what is in it may
-    /// leave the process.
+    /// Writes a record into a free slot. Once this returns without an error the record is on the disk, and its contents
+    /// may leave the process.
     ///
     /// # Errors
     /// After [`StoreError::Sync`] the process has to end. After any other error the record before this one is still the
@@ -165,8 +164,8 @@ impl RecordStore {
             Ok(file)
         });
         let file = written.map_err(|error| StoreError::Write { path: path.clone(), error })?;
-        // The file keeps its length and its blocks, so its data are all there is to wait for. Where many nodes have left,
-        // their certificates make it longer; this waits for the new length as well.
+        // The file keeps its length and its blocks, so only its data need a sync. If many nodes have left, their
+        // certificates make it longer; this waits for the new length as well.
         if let Err(error) = file.sync_data() {
             self.is_spoiled = true;
             return Err(StoreError::Sync { path, error });
@@ -176,8 +175,8 @@ impl RecordStore {
         Ok(())
     }
 
-    /// The slot for a record. Where every one holds what is still owed another one is made: nothing that a plan or a
-    /// neighbour does may end the process for want of a slot.
+    /// The slot for a record. If each slot holds something owed, another one is made: no plan or neighbour may end the
+    /// process for want of a slot.
     fn claim(&mut self, record: &Record) -> Result<usize, StoreError> {
         match self.map.claim(&record.books) {
             Err(SlotError::NoneFree { slots }) if slots < MAX_SLOTS => {
@@ -206,24 +205,24 @@ impl RecordStore {
 /// The number and the length of the slots that a node needs.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Room {
-    /// How many slots: [`SlotMap::worst_case`] of the node's receivers.
+    /// Number of slots: [`SlotMap::worst_case`] of the node's receivers.
     slots: usize,
-    /// How long each is: [`Record::largest_bytes`].
+    /// Length of each: [`Record::largest_bytes`].
     slot_bytes: u64,
 }
 
 impl Room {
-    /// The same, for records in which the host keeps up to `state_bytes`.
+    /// Adds room for up to `state_bytes` of the host's state in each record.
     #[must_use]
     pub fn with_state(self, state_bytes: usize) -> Self {
         let more = state_bytes.saturating_sub(MAX_HOST_BYTES) as u64;
         Self { slot_bytes: self.slot_bytes + more, ..self }
     }
 
-    /// For records of so many parameters and links, and next to nothing of the host's.
+    /// Room for records with this many parameters and links, and next to nothing of the host's.
     ///
     /// # Errors
-    /// No record is so long, or there are more slots than a peer may have.
+    /// No record is that long, or a peer may not have that many slots.
     pub fn new(dimension: usize, links: RecordRoom) -> Result<Self, StoreError> {
         let RecordRoom { slots, senders, receivers } = links;
         let slot_bytes = Record::largest_bytes(dimension, senders, receivers)
@@ -235,7 +234,7 @@ impl Room {
     }
 }
 
-/// Waits until what was added to a folder, or removed from it, is on the disk.
+/// Waits until additions to a folder, and removals from it, are on the disk.
 fn sync_folder(path: &Path) -> io::Result<()> {
     File::open(path)?.sync_all()
 }
@@ -244,7 +243,7 @@ fn in_folder(doing: &str, path: &Path, error: io::Error) -> StoreError {
     StoreError::Folder { doing: format!("{doing} {}", path.display()), error }
 }
 
-/// Removes slots that were being made when a process ended.
+/// Removes slots whose creation was interrupted by the end of a process.
 fn remove_unfinished(folder: &Path) -> io::Result<()> {
     for entry in fs::read_dir(folder)? {
         let path = entry?.path();
@@ -255,9 +254,9 @@ fn remove_unfinished(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Makes slots that are missing and lengthens those that are too short.
+/// Creates missing slots and lengthens those that are too short.
 fn fill_slots(folder: &RecordFolder, slots: usize, slot_bytes: u64) -> Result<(), StoreError> {
-    // Slots that are too short, with their length where there is a file.
+    // Paths of the slots that are too short, with their length if the file exists.
     let short: Vec<(PathBuf, Option<u64>)> = (0..slots)
         .map(|slot| folder.file(slot))
         .map(|path| (path.clone(), fs::metadata(path).map(|file| file.len()).ok()))
@@ -285,7 +284,7 @@ fn fill_slots(folder: &RecordFolder, slots: usize, slot_bytes: u64) -> Result<()
     synced.map_err(|error| StoreError::Sync { path: folder.path().to_path_buf(), error })
 }
 
-/// Makes a slot under another name, so that it is there whole or not at all.
+/// Creates a slot under a temporary name, so that it exists whole or not at all.
 fn make_slot(path: &Path, bytes: u64) -> io::Result<()> {
     let unfinished = path.with_extension("record.new");
     let mut options = OpenOptions::new();
@@ -296,13 +295,13 @@ fn make_slot(path: &Path, bytes: u64) -> io::Result<()> {
         fs::rename(&unfinished, path)
     });
     if made.is_err() {
-        // A full disk should not keep what did not fit. There is nothing to do if this fails as well.
+        // A full disk should not keep an incomplete slot. If this fails too, nothing can be done.
         let _ = fs::remove_file(&unfinished);
     }
     made
 }
 
-/// What is added is behind the record, which does not change.
+/// Appends zeros behind the record, which does not change.
 fn lengthen_slot(path: &Path, bytes: u64) -> io::Result<()> {
     let mut file = OpenOptions::new().append(true).open(path)?;
     fill(&mut file, bytes)?;
@@ -321,12 +320,12 @@ fn fill(file: &mut impl Write, bytes: u64) -> io::Result<()> {
     Ok(())
 }
 
-/// A slot to be written over, at its beginning.
+/// Opens a slot to be overwritten from its beginning.
 fn open_slot(path: &Path) -> io::Result<File> {
     OpenOptions::new().write(true).open(path)
 }
 
-/// A new file that only its owner can read.
+/// Makes the file that `options` create readable by its owner only.
 fn private(options: &mut OpenOptions) -> &mut OpenOptions {
     #[cfg(unix)]
     {

@@ -1,11 +1,12 @@
-//! Records on their way to the disk, in a thread of their own: the event loop never waits for a disk.
+//! The record writer, a thread that brings records to the disk: the event loop never waits for a disk.
 //!
-//! At most one record waits while another is written. A node hands in a second one only when it begins a new life or a new
-//! generation, and then the one that waits has no meaning any more: the newer one takes its place, however many come.
+//! At most one record waits while another is written. A node hands in a second one only when it begins a new
+//! incarnation or a new generation. The waiting record is then obsolete, and the newer one replaces it, however many
+//! come.
 //!
-//! A full disk is waited for, since files can be deleted. While it has no room for more slots the node goes on with those
-//! that are there. Any other failure to write is final: after it nobody can say what is on the disk, so the process has to
-//! end, and the next one reads what is really there.
+//! The writer waits for a full disk, since files can be deleted. While there is no room for more slots the node
+//! continues with the existing ones. Any other failure to write is final: the state of the disk is unknown after it, so
+//! the process has to end, and the next one reads what is really there.
 
 use std::ops::ControlFlow;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, PoisonError};
@@ -19,36 +20,36 @@ use super::store::{RecordStore, Room, StoreError};
 use crate::error::{Context, Error, ErrorKind, Result, with_causes};
 use crate::timeline::{SpanKind, Timeline};
 
-/// Answers that wait for the event loop. The thread waits for it when there are more.
+/// Answers that wait for the event loop; the thread blocks when there are more.
 const ANSWER_QUEUE: usize = 32;
-/// Between two attempts to write to a disk that is full.
+/// Pause between two attempts to write to a full disk.
 const FULL_DISK_PAUSE: Duration = Duration::from_millis(500);
 
-/// What came of a record, or of room for records.
+/// The outcome of a write, or of a request for room.
 #[derive(Debug)]
 pub enum Written {
-    /// It is on the disk.
+    /// The record is on the disk.
     Record {
         /// Its number.
         number: u64,
     },
-    /// The slots that were asked for are there.
+    /// The requested slots exist.
     Reserved {
-        /// How many there are.
+        /// Number of slots.
         slots: usize,
     },
-    /// The disk is full: it is tried again until there is room.
+    /// The disk is full: the write is repeated until there is room.
     DiskFull {
         /// The failed attempt, in words.
         message: String,
     },
     /// There is room again.
     RoomAgain,
-    /// Nobody knows what is on the disk: the process has to end.
+    /// The state of the disk is unknown: the process has to end.
     Failed(Error),
 }
 
-/// A handle on the thread. Dropped, it waits until the records that were handed in are on the disk, or cannot be.
+/// A handle on the thread. Dropping it waits until the records handed in are on the disk, or cannot be.
 pub struct RecordWriter {
     mailbox: Arc<Mailbox>,
     thread: Option<JoinHandle<()>>,
@@ -65,10 +66,10 @@ impl RecordWriter {
         Ok((Self { mailbox, thread: Some(thread) }, written))
     }
 
-    /// Hands in a record; never waits.
+    /// Hands in a record, without blocking.
     ///
     /// # Errors
-    /// One that waits is still needed by the new one, so something is wrong with this program.
+    /// The new record still needs the waiting one, which is an error in this program.
     pub fn write(&self, record: Arc<Record>) -> Result {
         let mut orders = self.mailbox.lock();
         let needed = orders.record.as_ref().is_some_and(|waiting| {
@@ -83,7 +84,7 @@ impl RecordWriter {
         Ok(())
     }
 
-    /// Asks for room for the records of a node whose links have changed; never waits.
+    /// Requests room for the records of a node whose links have changed, without blocking.
     pub fn reserve(&self, room: Room) {
         self.mailbox.lock().room = Some(room);
         self.mailbox.changed.notify_one();
@@ -95,13 +96,13 @@ impl Drop for RecordWriter {
         self.mailbox.lock().is_closed = true;
         self.mailbox.changed.notify_one();
         if let Some(thread) = self.thread.take() {
-            // Only a panic ends it with an error, and that has been printed.
+            // It ends with an error only after a panic, which has been printed.
             let _ = thread.join();
         }
     }
 }
 
-/// What the thread is to do next.
+/// Pending work of the thread.
 #[derive(Default)]
 struct Mailbox {
     orders: Mutex<Orders>,
@@ -116,12 +117,12 @@ struct Orders {
 }
 
 impl Mailbox {
-    /// Nothing that holds the lock can panic half way through a change.
+    /// Locks the orders. A poisoned lock is usable: no holder can panic halfway through a change.
     fn lock(&self) -> MutexGuard<'_, Orders> {
         self.orders.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Waits for something to do, but not beyond `until`.
+    /// Waits for work, but not beyond `until`.
     fn next(&self, until: Option<Instant>) -> Next {
         let idle = |orders: &mut Orders| orders.room.is_none() && orders.record.is_none() && !orders.is_closed;
         let orders = self.lock();
@@ -135,7 +136,7 @@ impl Mailbox {
         Next { is_over: orders.is_closed && record.is_none(), room, record }
     }
 
-    /// Lets some time pass. Returns whether nobody wants to wait any longer.
+    /// Waits for `FULL_DISK_PAUSE`, or until the handle is dropped: then returns `Break`.
     fn pause(&self) -> ControlFlow<()> {
         let orders = self.lock();
         let open = |orders: &mut Orders| !orders.is_closed;
@@ -156,9 +157,9 @@ struct Worker {
     mailbox: Arc<Mailbox>,
     answers: mpsc::Sender<Written>,
     timeline: Timeline,
-    /// The last attempt found no room on the disk, and that has been said.
+    /// Set when the last attempt found no room on the disk, which has been reported.
     is_full: bool,
-    /// Room that could not be made, and when to try again.
+    /// Room that could not be made, and the time of the next attempt.
     lacking: Option<(Room, Instant)>,
 }
 
@@ -199,7 +200,7 @@ impl Worker {
         Ok(())
     }
 
-    /// Writes one record, however long the disk is full.
+    /// Writes one record, repeating while the disk is full.
     fn write(&mut self, record: &Record) -> Result<ControlFlow<()>> {
         let began = Instant::now();
         loop {
@@ -233,7 +234,7 @@ impl Worker {
     }
 
     fn answer(&self, answer: Written) {
-        // At the end of a run nobody listens; what was handed in by then is written all the same.
+        // At the end of a run there is no receiver; records handed in by then are written all the same.
         let _ = self.answers.blocking_send(answer);
     }
 }

@@ -7,9 +7,9 @@ use std::path::Path;
 use super::{Head, MOST_SPANS, Span};
 use crate::error::{Context, Error, ErrorKind, Result};
 
-/// No time in a file is later, in microseconds: 285 years, and far from where sums of times overflow.
+/// Latest time in a file, in microseconds: 285 years, far from where sums of times overflow.
 const LATEST_US: u64 = 1 << 53;
-/// No line that a peer writes is longer.
+/// Longest line that a peer writes, in bytes.
 const LONGEST_LINE: u64 = 1024;
 
 /// The timeline of one peer.
@@ -17,17 +17,16 @@ const LONGEST_LINE: u64 = 1024;
 pub struct PeerTimeline {
     /// Its node in the plan.
     pub node: u32,
-    /// When it began, in microseconds since 1970.
+    /// Time at which it began, in microseconds since 1970.
     pub began_unix_us: u64,
-    /// By their ends.
+    /// The spans, ordered by their ends.
     pub spans: Vec<Span>,
 }
 
-/// Reads the file of a peer.
+/// Reads the timeline of a peer. Half a line at the end, of a peer that was killed or still runs, is ignored.
 ///
 /// # Errors
-/// There is none, or it is no timeline: the file and the line are named. Half a line at the end, of a peer that was killed or
-/// still runs, is left out.
+/// The file is missing, or is no timeline; the message names the file and the line.
 pub fn read(path: &Path) -> Result<PeerTimeline> {
     let file = File::open(path).map_err(|error| {
         Error::new(ErrorKind::BadInput, format!("cannot read {}: {error}", path.display()))
@@ -36,7 +35,7 @@ pub fn read(path: &Path) -> Result<PeerTimeline> {
     read_from(BufReader::new(file), path)
 }
 
-/// The same of what is in the file at `path`.
+/// Reads a timeline from the contents of the file at `path`.
 fn read_from(mut reader: impl BufRead, path: &Path) -> Result<PeerTimeline> {
     let mut timeline = None;
     for number in 1..=MOST_SPANS + 1 {

@@ -1,8 +1,8 @@
-//! How much of its time a peer trains, waits, and has parcels on their way.
+//! Shares of a peer's time: training, waiting, and parcels on their way.
 
 use super::{PeerTimeline, Span, SpanKind};
 
-/// A stretch of time, in microseconds since the timeline began.
+/// A time interval, in microseconds since the timeline began.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct Window {
     /// Its beginning.
@@ -11,25 +11,25 @@ pub struct Window {
     pub to_us: u64,
 }
 
-/// What the time of a window was used for. The parts overlap: that is the point.
+/// The use of the time of a window. The parts overlap, and the overlap is what is measured.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Shares {
-    /// Rounds in it, by their middles.
+    /// Number of rounds whose middles lie in it.
     pub rounds: u64,
-    /// The whole, in microseconds.
+    /// Length of the window, in microseconds.
     pub whole_us: u64,
-    /// Training.
+    /// Time spent training.
     pub training_us: u64,
-    /// Some parcel, from this peer or to it, was on its way.
+    /// Time in which at least one parcel, from this peer or to it, was on its way.
     pub moving_us: u64,
-    /// Both at once: what moving parcels did not cost.
+    /// Time in which both happened: communication at no cost.
     pub hidden_us: u64,
-    /// Waiting for parcels or for room.
+    /// Time spent waiting for parcels or for room.
     pub waiting_us: u64,
 }
 
 impl Shares {
-    /// What `timeline` says of `window`. Time is that of sorting the spans.
+    /// The shares of `timeline` in `window`. Complexity: that of sorting the spans.
     pub fn of(timeline: &PeerTimeline, window: Window) -> Self {
         let pick = |chosen: fn(SpanKind) -> bool| {
             let spans = timeline.spans.iter().filter(|span| chosen(span.deed));
@@ -48,7 +48,7 @@ impl Shares {
         }
     }
 
-    /// Adds those of another peer.
+    /// Adds the shares of another peer.
     pub fn add(&mut self, other: &Self) {
         self.rounds += other.rounds;
         self.whole_us += other.whole_us;
@@ -58,7 +58,7 @@ impl Shares {
         self.waiting_us += other.waiting_us;
     }
 
-    /// The share of the time in which parcels moved that was spent training; `None` where none moved.
+    /// The share of the time with parcels on their way that was spent training; `None` if there was no parcel.
     #[allow(clippy::cast_precision_loss)] // for display
     pub fn hidden(&self) -> Option<f64> {
         (self.moving_us > 0).then(|| self.hidden_us as f64 / self.moving_us as f64)
@@ -66,7 +66,8 @@ impl Shares {
 }
 
 impl Window {
-    /// From the beginning of round `first` to the end of round `last`; `None` where the timeline has none of them.
+    /// From the beginning of round `first` to the end of round `last`; `None` if the timeline has no round in that
+    /// range.
     pub fn of_rounds(timeline: &PeerTimeline, first: u64, last: u64) -> Option<Self> {
         let is_in = |span: &&Span| matches!(span.deed, SpanKind::Round { round } if (first..=last).contains(&round));
         let rounds: Vec<&Span> = timeline.spans.iter().filter(is_in).collect();
@@ -85,12 +86,12 @@ impl Window {
     }
 }
 
-/// Stretches of time that do not touch, in order.
+/// Disjoint time intervals, in order.
 #[derive(Debug, PartialEq, Eq)]
 struct Stretches(Vec<(u64, u64)>);
 
 impl Stretches {
-    /// The union of any.
+    /// The union of intervals.
     fn of(any: impl Iterator<Item = (u64, u64)>) -> Self {
         let mut sorted: Vec<(u64, u64)> = any.collect();
         sorted.sort_unstable();
@@ -108,7 +109,7 @@ impl Stretches {
         self.0.iter().map(|(from, to)| to - from).sum()
     }
 
-    /// How long both last at once.
+    /// Length of the intersection.
     fn shared_with(&self, other: &Self) -> u64 {
         let (mut mine, mut theirs) = (self.0.iter().peekable(), other.0.iter().peekable());
         let mut shared = 0;

@@ -1,4 +1,4 @@
-//! Timelines of several peers, drawn below each other.
+//! A chart of the timelines of several peers, below each other.
 
 use mingle_plot::{Bar, Group, lane_chart};
 
@@ -6,21 +6,21 @@ use super::{PeerTimeline, Shares, Span, SpanKind, Window, read};
 use crate::error::{Error, ErrorKind, Result};
 use crate::home::Home;
 
-/// What the bars of the picture are called, by their number.
+/// Names of the kinds of bar, by number.
 const KINDS: [&str; 6] = ["training", "waiting", "sending", "receiving", "record", "evaluation"];
-/// The lane of each of them.
+/// The lane of each kind.
 const LANES: [usize; 6] = [0, 0, 1, 2, 3, 0];
-/// At the beginning, connections come up and memory is found.
+/// First round in the statistics: in earlier ones connections are established and memory is allocated.
 pub const FIRST_ROUND: u64 = 3;
-/// Rounds in the picture, unless they are given.
+/// Rounds in the chart, unless they are given.
 const DRAWN_ROUNDS: u64 = 4;
 
-/// The timelines of a whole swarm: drawn, and how much of its communication training hid.
+/// The timelines of a whole swarm: a chart, and the share of communication that training hid.
 #[derive(Clone, Debug)]
 pub struct Picture {
-    /// The drawing.
+    /// The chart.
     pub svg: String,
-    /// The share of the time in which parcels moved that was spent training; `None` where no parcel moved.
+    /// The share of the time with parcels on their way that was spent training; `None` if there was no parcel.
     pub hidden: Option<f64>,
 }
 
@@ -28,7 +28,7 @@ impl Picture {
     /// Reads and draws the timelines in these homes.
     ///
     /// # Errors
-    /// A timeline cannot be read, or ends before the rounds that are drawn.
+    /// A timeline cannot be read, or ends before the rounds to be drawn.
     pub fn of(homes: &[Home]) -> Result<Self> {
         let peers = homes.iter().map(|home| read(&home.timeline())).collect::<Result<Vec<_>>>()?;
         let mut all = Shares::default();
@@ -42,7 +42,7 @@ impl Picture {
 /// The time of some rounds of a peer.
 ///
 /// # Errors
-/// Its timeline does not have them.
+/// The timeline does not contain them.
 pub fn window(peer: &PeerTimeline, first: u64, last: u64) -> Result<Window> {
     Window::of_rounds(peer, first, last).ok_or_else(|| {
         let rounds =
@@ -51,7 +51,7 @@ pub fn window(peer: &PeerTimeline, first: u64, last: u64) -> Result<Window> {
     })
 }
 
-/// A few rounds that all peers have, half-way.
+/// Four rounds from the middle of the shortest timeline.
 pub fn rounds_in_the_middle(peers: &[PeerTimeline]) -> (u64, u64) {
     let rounds = |peer: &PeerTimeline| {
         let round = |span: &Span| if let SpanKind::Round { round } = span.deed { Some(round) } else { None };
@@ -64,7 +64,7 @@ pub fn rounds_in_the_middle(peers: &[PeerTimeline]) -> (u64, u64) {
 /// Draws some rounds of all peers, below each other.
 ///
 /// # Errors
-/// A timeline does not have them.
+/// A timeline does not contain them.
 pub fn draw(peers: &[PeerTimeline], (first, last): (u64, u64)) -> Result<String> {
     // The peers' clocks may differ by a little; on one machine they are one clock.
     let origin = peers.iter().map(|peer| peer.began_unix_us).min().unwrap_or(0);
@@ -94,7 +94,7 @@ fn group(peer: &PeerTimeline, offset: u64, (from, to): (u64, u64)) -> Group {
     group
 }
 
-/// The number of the bar; the end of a round is a line.
+/// The number of the kind of bar; `None` for a round, whose end is a line.
 fn kind_of(deed: SpanKind) -> Option<usize> {
     match deed {
         SpanKind::Train => Some(0),

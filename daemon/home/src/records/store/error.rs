@@ -1,4 +1,4 @@
-//! Why a record is not on the disk, or not back from it.
+//! Errors of writing and reading records.
 
 use std::io;
 use std::path::PathBuf;
@@ -8,22 +8,22 @@ use mingle_protocol::record::{RecordError, RecoveryError, SlotError};
 use super::super::folder::MAX_SLOTS;
 use crate::error::{Error, ErrorKind, is_full_disk};
 
-/// Why a record is not on the disk, or not back from it.
+/// The error of writing or reading a record.
 #[derive(Debug, thiserror::Error)]
 pub enum StoreError {
     /// The folder or a file in it cannot be used.
     #[error("{doing}")]
     Folder {
-        /// What was being done.
+        /// The operation.
         doing: String,
-        /// Why it did not work.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
     /// More slots than a peer may have.
     #[error("{slots} slots are more than the {MAX_SLOTS} a peer may have")]
     TooManySlots {
-        /// So many were wanted.
+        /// Number of slots wanted.
         slots: usize,
     },
     /// More parameters or links than a record can hold.
@@ -31,7 +31,7 @@ pub enum StoreError {
     TooLong {
         /// Parameters.
         dimension: usize,
-        /// Links from and to others.
+        /// Incoming and outgoing links.
         links: usize,
     },
     /// The disk is too full for the slots.
@@ -41,27 +41,27 @@ pub enum StoreError {
         path: PathBuf,
         /// Slots that are needed.
         slots: usize,
-        /// How long each is.
+        /// Length of each.
         slot_bytes: u64,
-        /// What there is no room for.
+        /// Bytes for which there is no room.
         missing_bytes: u64,
     },
-    /// Going on from what is in the slots could lose or double mass.
+    /// Resuming from the contents of the slots could lose or double mass.
     #[error("the records in {} cannot be relied on: {error}{}", folder.display(), listed(faults))]
     Recovery {
         /// The folder.
         folder: PathBuf,
-        /// What could be lost or doubled.
+        /// The possible loss or doubling.
         error: RecoveryError,
-        /// What is wrong with slots that cannot be read.
+        /// Faults of the slots that cannot be read.
         faults: Vec<String>,
     },
-    /// A slot that was whole when the store was opened is not any more.
+    /// A slot that was sound when the store was opened no longer is.
     #[error("{} has changed while it was read", path.display())]
     Changed {
         /// The slot.
         path: PathBuf,
-        /// What is wrong with it now.
+        /// Its present fault.
         #[source]
         error: RecordError,
     },
@@ -70,28 +70,28 @@ pub enum StoreError {
     Record {
         /// Its number.
         number: u64,
-        /// The rule.
+        /// The rule that it breaks.
         #[source]
         error: RecordError,
     },
     /// A record that no slot may take.
     #[error(transparent)]
     Refused(SlotError),
-    /// A slot that could not be written. The durable record is the one before.
+    /// A slot could not be written. The record before is still the durable one.
     #[error("cannot write {}", path.display())]
     Write {
         /// The slot.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
-    /// A slot of which nobody knows whether it is on the disk. **The process has to end.**
+    /// A sync failed: it is unknown whether the slot is on the disk. **The process has to end.**
     #[error("cannot make sure that {} is on the disk", path.display())]
     Sync {
         /// The slot.
         path: PathBuf,
-        /// Why.
+        /// The error of the operating system.
         #[source]
         error: io::Error,
     },
@@ -100,13 +100,13 @@ pub enum StoreError {
     Spoiled,
 }
 
-/// Such as ` (slot 1: it is torn; slot 4: it is empty)`.
+/// The faults in parentheses, such as ` (slot 1: it is torn; slot 4: it is empty)`.
 fn listed(faults: &[String]) -> String {
     if faults.is_empty() { String::new() } else { format!(" ({})", faults.join("; ")) }
 }
 
 impl StoreError {
-    /// Whether the same write may succeed once something else on the disk is deleted.
+    /// Returns `true` if the same write may succeed once other files on the disk are deleted.
     pub fn is_full_disk(&self) -> bool {
         match self {
             Self::Write { error, .. } => is_full_disk(error),

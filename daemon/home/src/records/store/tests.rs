@@ -12,7 +12,7 @@ use crate::records::{Condition, RecordFile, Sound, list, verify};
 
 const DIMENSION: usize = 1000;
 
-/// Record `number` of node 0, which owes the payloads of these records, to as many receivers as have windows for them.
+/// Record `number` of node 0, which owes the payloads of these records to as many receivers as have windows for them.
 fn record(number: u64, owed: &[u64]) -> Record {
     let parcel = |(seq, record)| Owed { seq, step: record, mass: Mass::ONE, chain: Chain::default(), record };
     let link = |owed: &[u64]| {
@@ -56,7 +56,7 @@ fn open(folder: &Path) -> RecordStore {
     open_for(folder, room(DIMENSION, 1))
 }
 
-/// Room for the records of a node with so many receivers, and one sender.
+/// Room for the records of a node with this many receivers, and one sender.
 fn room(dimension: usize, receivers: usize) -> Room {
     Room::new(dimension, RecordRoom::for_links(1, receivers)).unwrap()
 }
@@ -71,7 +71,7 @@ fn open_for(folder: &Path, room: Room) -> RecordStore {
     store
 }
 
-/// The number of the newest record, and those whose payloads are there for it.
+/// The number of the newest record, and the records whose payloads it owes and finds.
 fn loaded(store: &RecordStore) -> (u64, Vec<u64>) {
     let recovered = store.load().unwrap().unwrap();
     let number = recovered.record.books.number;
@@ -200,7 +200,7 @@ fn a_store_in_use_grows_for_more_receivers_and_shrinks_again_around_what_is_owed
     for receivers in [1, 2, 3, 4, 5, 6, 7, 8] {
         store.reserve(room(DIMENSION, receivers)).unwrap();
         assert_eq!((store.slots(), files(folder.path()).len()), (4 * receivers + 2, 4 * receivers + 2));
-        // All that can be owed is, by as many records as there can be, and one more can still be written.
+        // As much as possible is owed, by as many records as possible, and one more can still be written.
         let mut owed = Vec::new();
         for _ in 0..4 * receivers {
             number += 1;
@@ -211,7 +211,7 @@ fn a_store_in_use_grows_for_more_receivers_and_shrinks_again_around_what_is_owed
         store.write(&record(number, &owed)).unwrap();
         assert_eq!(loaded(&RecordStore::look(folder.path()).unwrap()), (number, owed), "{receivers} receivers");
     }
-    // With fewer receivers slots go, but never one of which anything is owed.
+    // With fewer receivers slots are removed, but never one of which anything is owed.
     let owed: Vec<u64> = (number - 32..number).collect();
     store.reserve(room(DIMENSION, 1)).unwrap();
     number += 1;
@@ -327,7 +327,7 @@ mod failing_disks {
     fn a_disk_that_is_too_full_for_the_slots_is_said_with_the_bytes_that_are_missing() {
         let mut full = OpenOptions::new().write(true).open("/dev/full").unwrap();
         assert_eq!(fill(&mut full, 1).unwrap_err().kind(), io::ErrorKind::StorageFull);
-        // A slot that is there but too short is lengthened, here on a disk that is full.
+        // A slot that exists but is too short is lengthened, here on a full disk.
         let folder = tempfile::tempdir().unwrap();
         let store = open(folder.path());
         replace_slots(&store, "/dev/full");
