@@ -14,19 +14,19 @@ use serde::{Deserialize, Serialize};
 use crate::model_file::{describe, read_metadata};
 use crate::{Criterion, Metrics, ModelEncoder};
 
-/// The keys of the file's metadata by which it is known again.
+/// Metadata keys by which the file is recognised.
 const CRITERION: &str = "best_by";
 const VALUE: &str = "best_value";
 const ROUND: &str = "rounds";
 
-/// Which model was the best.
+/// The best model of a run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Best {
-    /// By which metric.
+    /// The metric.
     pub metric: String,
-    /// What that was on the held-out samples.
+    /// Its value on the held-out samples.
     pub value: f64,
-    /// After how many rounds.
+    /// Number of rounds after which it was reached.
     pub round: u64,
 }
 
@@ -36,17 +36,17 @@ impl fmt::Display for Best {
     }
 }
 
-/// Where the best model of a run goes.
+/// The file for the best model of a run.
 pub struct BestFile {
     /// The file.
     pub path: PathBuf,
-    /// What makes bytes of a model.
+    /// Encodes the model.
     pub encoder: ModelEncoder,
-    /// What the file says beside what was measured.
+    /// Metadata beside the metrics.
     pub metadata: BTreeMap<String, String>,
 }
 
-/// Keeps the best model. Files are written on a thread of their own; at most one model waits while another is written.
+/// Keeps the best model. Files are written on a dedicated thread; at most one model waits while another is written.
 pub struct BestModel {
     criterion: Criterion,
     best: Option<Best>,
@@ -54,7 +54,7 @@ pub struct BestModel {
     writer: Option<JoinHandle<()>>,
 }
 
-/// What the writer is to do next.
+/// Pending work of the writer.
 #[derive(Default)]
 struct Waiting {
     state: Mutex<Next>,
@@ -74,10 +74,11 @@ struct Candidate {
 }
 
 impl BestModel {
-    /// Begins anew, or goes on from the file of the same run. `tell` hears of each model that is written, or of why it is not.
+    /// Begins anew, or continues from the file of the same run. `tell` is called for each model that is written, or
+    /// with the error.
     ///
     /// # Errors
-    /// The file of an earlier run cannot be removed, or no thread be started.
+    /// The file of an earlier run cannot be removed, or no thread can be started.
     pub fn open(
         criterion: Criterion,
         file: BestFile,
@@ -97,7 +98,7 @@ impl BestModel {
         Ok(Self { criterion, best, waiting, writer: Some(writer) })
     }
 
-    /// Keeps a model, if it is better than all before.
+    /// Keeps a model if it is better than all before.
     pub fn consider(&mut self, round: u64, metrics: &Metrics, model: Arc<[f32]>) {
         let Some(value) = self.criterion.value_in(metrics) else { return };
         if self.best.as_ref().is_some_and(|best| !self.criterion.direction.is_better(value, best.value)) {
@@ -108,7 +109,7 @@ impl BestModel {
         self.waiting.change(|next| next.candidate = Some(Candidate { best, metrics: metrics.clone(), model }));
     }
 
-    /// Waits until the file is written; says which model is in it.
+    /// Waits until the file is written, and returns which model is in it.
     pub fn finish(mut self) -> Option<Best> {
         self.waiting.change(|next| next.is_over = true);
         if let Some(writer) = self.writer.take() {
@@ -119,7 +120,7 @@ impl BestModel {
     }
 }
 
-/// The writer ends with what it does, once nobody keeps models any more.
+/// Ends the writer after its present work.
 impl Drop for BestModel {
     fn drop(&mut self) {
         self.waiting.change(|next| next.is_over = true);
@@ -132,7 +133,7 @@ impl Waiting {
         self.changed.notify_one();
     }
 
-    /// The model that waits; none once there will be no more.
+    /// Waits for a model; `None` once there will be no more.
     fn next(&self) -> Option<Candidate> {
         let is_idle = |next: &mut Next| next.candidate.is_none() && !next.is_over;
         let mut next = self.changed.wait_while(self.lock(), is_idle).unwrap_or_else(PoisonError::into_inner);
@@ -161,7 +162,7 @@ fn write(file: &BestFile, criterion: &str, best: &Best, metrics: &Metrics, model
     write_file(&file.path, &encoded)
 }
 
-/// What the file of this run says of itself; none where there is none by this criterion.
+/// The best model recorded in the file of this run; `None` if there is no such file by this criterion.
 fn recall(path: &Path, criterion: &Criterion) -> Option<Best> {
     let metadata = read_metadata(path).ok()?;
     if *metadata.get(CRITERION)? != criterion.to_string() {

@@ -1,4 +1,4 @@
-//! By which metric models are compared, and which direction is better.
+//! The criterion by which models are compared: a metric with its better direction.
 
 use std::fmt;
 use std::str::FromStr;
@@ -8,7 +8,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::Metrics;
 
-/// Whether a metric is better when it is larger or smaller; `max` and `min` in JSON.
+/// The better direction of a metric; `max` and `min` in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -18,15 +18,15 @@ pub enum Direction {
     Min,
 }
 
-/// Metrics that are better when they are larger: whole names, or what names end in behind a `_`.
+/// Metrics that are better when larger: whole names, or suffixes of names after a `_`.
 const LARGER_IS_BETTER: [&str; 13] =
     ["accuracy", "acc", "r2", "f1", "auc", "auroc", "precision", "recall", "iou", "dice", "bleu", "map", "score"];
-/// The same for those that are better when they are smaller.
+/// Metrics that are better when smaller: whole names, or suffixes of names after a `_`.
 const SMALLER_IS_BETTER: [&str; 11] =
     ["loss", "mse", "rmse", "mae", "mape", "error", "perplexity", "nll", "wer", "bits_per_character", "bits_per_byte"];
 
 impl Direction {
-    /// The direction of a metric whose name is a usual one, such as `loss` or `val_accuracy`; none for others.
+    /// The direction of a metric with a usual name, such as `loss` or `val_accuracy`; `None` for others.
     ///
     /// ```
     /// use mingle_training::Direction;
@@ -43,7 +43,7 @@ impl Direction {
         is_in(&SMALLER_IS_BETTER).then_some(Self::Min)
     }
 
-    /// Whether `value` is better than `other`.
+    /// Returns `true` if `value` is better than `other`.
     pub fn is_better(self, value: f64, other: f64) -> bool {
         match self {
             Self::Max => value > other,
@@ -52,7 +52,7 @@ impl Direction {
     }
 }
 
-/// A metric and its direction, written `accuracy`, or `kappa:max` where the name does not say which direction is better.
+/// A metric and its direction, written `accuracy`, or `kappa:max` if the name does not imply a direction.
 ///
 /// ```
 /// use mingle_training::{Criterion, Metrics};
@@ -66,12 +66,12 @@ impl Direction {
 pub struct Criterion {
     /// The name of the metric.
     pub metric: String,
-    /// When it is better.
+    /// Its better direction.
     pub direction: Direction,
 }
 
 impl Criterion {
-    /// What was measured of it, if that is a finite number.
+    /// The value of the metric, if it was measured and is finite.
     pub fn value_in(&self, metrics: &Metrics) -> Option<f64> {
         metrics.get(&self.metric).filter(|value| value.is_finite())
     }

@@ -1,4 +1,4 @@
-//! What the coordinates of a flat vector are.
+//! The layout of a model: the tensors in the coordinates of a flat vector.
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
@@ -31,12 +31,12 @@ pub struct Tensor {
 }
 
 impl Tensor {
-    /// How many numbers it holds; as many as fit into a `usize` if they are more.
+    /// Number of coordinates; saturates at `usize::MAX`.
     pub fn len(&self) -> usize {
         self.shape.iter().fold(1, |product: usize, length| product.saturating_mul(*length))
     }
 
-    /// Whether it holds no number.
+    /// Returns `true` if it has no coordinate.
     pub fn is_empty(&self) -> bool {
         self.len() == 0
     }
@@ -59,12 +59,12 @@ impl Layout {
         &self.tensors
     }
 
-    /// How many numbers all tensors hold; as many as fit into a `usize` if they are more.
+    /// Number of coordinates of all tensors; saturates at `usize::MAX`.
     pub fn dimension(&self) -> usize {
         self.tensors.iter().fold(0, |sum: usize, tensor| sum.saturating_add(tensor.len()))
     }
 
-    /// Writes models as safetensors files with these tensors in `f32`.
+    /// An encoder of models as safetensors files with these tensors in `f32`.
     ///
     /// ```
     /// use mingle_training::Layout;
@@ -78,7 +78,7 @@ impl Layout {
         Arc::new(move |parameters| model_file::encode(&self, parameters))
     }
 
-    /// The first difference to another layout, in words with "here" and "there".
+    /// The first difference to another layout, in a sentence with "here" and "there"; `None` if they are equal.
     pub fn difference(&self, there: &Self) -> Option<String> {
         let pairs = self.tensors.iter().zip(&there.tensors).enumerate();
         for (index, (here, there)) in pairs {
@@ -101,7 +101,7 @@ impl Layout {
         self.tensors.iter().map(|tensor| tensor.name.as_str()).find(|name| !seen.insert(*name))
     }
 
-    /// Such as `weight[10, 64], bias[10]`.
+    /// A short description, such as `weight[10, 64], bias[10]`; the first four tensors are named.
     pub fn describe(&self) -> String {
         const SHOWN: usize = 4;
         let mut text = String::new();

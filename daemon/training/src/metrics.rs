@@ -4,10 +4,10 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-/// What people look at first, where it is measured: of texts, of classes, and of quantities.
+/// Metrics that are shown first if measured: of texts, of classes, and of quantities.
 const LEADING: [&str; 4] = ["bits_per_character", "bits_per_byte", "accuracy", "r2"];
 
-/// What was measured of a model on held-out samples: a mean for each name, such as `accuracy` or `loss`.
+/// Metrics of a model on held-out samples: a mean for each name, such as `accuracy` or `loss`.
 ///
 /// ```
 /// use mingle_training::Metrics;
@@ -26,23 +26,23 @@ impl Metrics {
         self.0.get(name).copied()
     }
 
-    /// All of them, by name.
+    /// All metrics, by name.
     pub fn iter(&self) -> impl Iterator<Item = (&str, f64)> {
         self.0.iter().map(|(name, value)| (name.as_str(), *value))
     }
 
-    /// Whether nothing was measured.
+    /// Returns `true` if nothing was measured.
     pub fn is_empty(&self) -> bool {
         self.0.is_empty()
     }
 
-    /// Such as `accuracy 0.913  loss 0.312`.
+    /// All metrics on one line, such as `accuracy 0.913  loss 0.312`.
     pub fn in_columns(&self) -> String {
         let words: Vec<String> = self.iter().map(|(name, value)| format!("{name} {value:.3}")).collect();
         words.join("  ")
     }
 
-    /// What people look at first: the bits per token of a text, the accuracy or r2, or else the first by name.
+    /// The metric to show first: the bits per token of a text, the accuracy or r2, or else the first by name.
     pub fn leading(&self) -> Option<(&str, f64)> {
         let known = LEADING.iter().find_map(|name| self.0.get_key_value(*name));
         let leading = known.or_else(|| self.0.first_key_value());
@@ -54,7 +54,7 @@ impl Metrics {
         self.leading().map(|(name, value)| format!(", {name} {value:.3}")).unwrap_or_default()
     }
 
-    /// The first that is no finite number.
+    /// The first metric that is not finite.
     pub fn first_not_finite(&self) -> Option<&str> {
         self.iter().find(|(_, value)| !value.is_finite()).map(|(name, _)| name)
     }

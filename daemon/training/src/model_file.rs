@@ -1,4 +1,4 @@
-//! A model as a safetensors file: its tensors by the layout, and what is known about it in the header.
+//! Models as safetensors files: tensors by the layout, metadata in the header.
 
 use std::collections::{BTreeMap, HashMap};
 use std::fs::File;
@@ -11,15 +11,15 @@ use serde_json::{Map, Value};
 
 use crate::{Layout, TrainingError};
 
-/// The key under which a model file keeps the BLAKE3 of its numbers: whoever has only the file can check it.
+/// Metadata key of the BLAKE3 hash of a model's numbers, by which the file alone can be checked.
 pub const MODEL_CHECKSUM: &str = "data_blake3";
 
-/// The header starts after its length, a little-endian 64-bit number, and the tensors start at multiples of that.
+/// Bytes of the header's length, a little-endian number before it; the tensors start at multiples of this.
 const WORD: usize = 8;
-/// As long as the format allows.
+/// Longest header that the format allows.
 const MAX_HEADER_BYTES: u64 = 100_000_000;
 
-/// The bytes of the file: tensors in the names and shapes of the layout. Equal models give equal bytes.
+/// Encodes a model: tensors in the names and shapes of the layout. Equal models give equal bytes.
 ///
 /// # Errors
 /// The vector has another length than the layout, or two tensors share a name.
@@ -41,11 +41,11 @@ pub fn encode(layout: &Layout, parameters: &[f32]) -> Result<Vec<u8>, TrainingEr
     Ok(safetensors::serialize(views, None::<HashMap<String, String>>)?)
 }
 
-/// Adds metadata to the header of a safetensors file, beside what is there, and the checksum of its numbers. Keys are in
-/// their order: a map of the standard library would write them in a random one.
+/// Adds metadata to the header of a safetensors file, beside the existing ones, and the checksum of its numbers. Keys
+/// are sorted: a `HashMap` would write them in random order.
 ///
 /// # Errors
-/// The file has no such header.
+/// The file has no valid safetensors header.
 pub fn describe(file: &mut Vec<u8>, metadata: &BTreeMap<String, String>) -> Result<(), TrainingError> {
     let length = file.first_chunk().map_or(0, |bytes: &[u8; WORD]| u64::from_le_bytes(*bytes));
     let end = usize::try_from(length)?.checked_add(WORD).ok_or("the header of the model file is too long")?;
@@ -67,10 +67,10 @@ pub fn describe(file: &mut Vec<u8>, metadata: &BTreeMap<String, String>) -> Resu
     Ok(())
 }
 
-/// The metadata of a safetensors file; its tensors are not read.
+/// Reads the metadata of a safetensors file, without its tensors.
 ///
 /// # Errors
-/// It cannot be read, or has no such header.
+/// The file cannot be read, or has no valid header with metadata.
 pub fn read_metadata(path: &Path) -> Result<BTreeMap<String, String>, TrainingError> {
     let mut file = File::open(path)?;
     let mut length = [0; WORD];

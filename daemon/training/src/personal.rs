@@ -1,4 +1,4 @@
-//! Local training some tensors of which stay with the peer.
+//! Personal layers: local training in which some tensors stay with the peer.
 
 use std::ops::Range;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -8,12 +8,13 @@ use thiserror::Error;
 
 use crate::{Budget, Evaluation, Facts, Layout, LocalTraining, ModelEncoder, Patience, Tensor, Trained, TrainingError};
 
-/// Any training, with personal layers: what the swarm mixes is the rest of the model, and the personal tensors never leave the peer.
+/// Any training, with personal layers: the swarm mixes the rest of the model, and the personal tensors never leave the
+/// peer.
 ///
-/// Each peer trains both parts together (FedPer, Arivazhagan et al., arXiv:1912.00818, and FedBN, Li et al., arXiv:2102.07623, are this
-/// with the last layers and with the batch normalisations). The personal part is kept in the records with the state of the training,
-/// and stands in the peer's model file and evaluations beside the shared one. Their numbers take that room of
-/// [`largest_state`](LocalTraining::largest_state), which is bounded by the number of shared ones.
+/// Each peer trains both parts together. FedPer (Arivazhagan et al., arXiv:1912.00818) and FedBN (Li et al.,
+/// arXiv:2102.07623) are the cases of the last layers and of the batch normalisations. The records keep the personal
+/// part with the state of the training; the peer's model file and evaluations contain both parts. The personal numbers
+/// count towards [`largest_state`](LocalTraining::largest_state), which is bounded by the number of shared ones.
 ///
 /// ```
 /// use mingle_training::{Budget, Evaluation, Layout, LocalTraining, Patience, PersonalLayers, Trained, TrainingError};
@@ -43,48 +44,48 @@ use crate::{Budget, Evaluation, Facts, Layout, LocalTraining, ModelEncoder, Pati
 /// ```
 pub struct PersonalLayers {
     training: Box<dyn LocalTraining>,
-    /// Of the shared tensors.
+    /// Layout of the shared tensors.
     layout: Layout,
     parts: Arc<Parts>,
-    /// None until they are known.
+    /// `None` until they are known.
     personal: Arc<Mutex<Option<Personal>>>,
 }
 
-/// Why a model cannot be divided into a personal and a shared part.
+/// The reason why a model cannot be divided into a personal and a shared part.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 pub enum PersonalError {
-    /// A pattern means nothing.
+    /// A pattern is not valid.
     #[error("`{glob}` is no pattern of names: {reason}")]
     Pattern {
         /// The pattern.
         glob: String,
-        /// What is wrong with it.
+        /// Its fault.
         reason: String,
     },
-    /// A pattern that no tensor fits.
+    /// A pattern matches no tensor.
     #[error("no tensor of the model is called `{glob}`: it has {names}")]
     FitsNothing {
         /// The pattern.
         glob: String,
-        /// What the tensors are called.
+        /// Names of the tensors.
         names: String,
     },
-    /// Nothing would be left to agree on.
+    /// All tensors would be personal, and none would be mixed.
     #[error("all tensors of the model would be personal, and none is left for the swarm to mix")]
     NothingShared,
-    /// What was recorded is not of this model.
+    /// The record belongs to another model.
     #[error("the record holds {found} {what} numbers, and the model has {expected}")]
     Length {
-        /// Which part of the model.
+        /// The part of the model.
         what: &'static str,
-        /// As the model has it.
+        /// Its length in the model.
         expected: usize,
-        /// As the record has it.
+        /// Its length in the record.
         found: usize,
     },
 }
 
-/// Which ranges of the whole vector are whose, in order.
+/// The ranges of the whole vector with their owners, in order.
 struct Parts {
     ranges: Vec<(Range<usize>, Owner)>,
     personal: usize,
@@ -96,17 +97,18 @@ enum Owner {
     Swarm,
 }
 
-/// The personal numbers of now, and those that the last evaluated model had.
+/// The present personal numbers, and those of the last evaluated model.
 struct Personal {
     now: Vec<f32>,
     evaluated: Option<(blake3::Hash, Vec<f32>)>,
 }
 
 impl PersonalLayers {
-    /// `training` with the tensors that one of these patterns fits as the personal part; `*` stands for any characters of a name, `?` for one.
+    /// Makes the tensors of `training` that match one of these patterns personal; `*` stands for any characters of a
+    /// name, `?` for one.
     ///
     /// # Errors
-    /// A pattern is none or fits no tensor, or nothing would be shared.
+    /// A pattern is not valid or matches no tensor, or nothing would be shared.
     pub fn new<G: AsRef<str>>(training: Box<dyn LocalTraining>, globs: &[G]) -> Result<Self, PersonalError> {
         let layout = Self::shared_layout(training.layout(), globs)?;
         let tensors = training.layout().tensors();
@@ -114,7 +116,7 @@ impl PersonalLayers {
         Ok(Self { training, layout, parts, personal: Arc::default() })
     }
 
-    /// The tensors of `layout` that no pattern fits.
+    /// The tensors of `layout` that match no pattern.
     ///
     /// # Errors
     /// As for [`new`](Self::new).
@@ -125,8 +127,8 @@ impl PersonalLayers {
         if layout.dimension() == 0 { Err(PersonalError::NothingShared) } else { Ok(layout) }
     }
 
-    /// The whole model, `[dimension of the layout]`, out of the shared part of a record, the numbers of `layout` that no pattern fits, and
-    /// the [`state`](LocalTraining::state) beside it.
+    /// The whole model, `[dimension of the layout]`, from a record: `shared` holds the numbers of `layout` that match
+    /// no pattern, `state` the [`state`](LocalTraining::state) beside them.
     ///
     /// # Errors
     /// As for [`new`](Self::new), or one of the parts has another length.
@@ -146,7 +148,7 @@ impl PersonalLayers {
         Ok(parts.join(shared, &own))
     }
 
-    /// The whole model, with the personal numbers of now: those of the initial model where there are none yet.
+    /// The whole model with the present personal numbers, or those of the initial model if there are none yet.
     fn whole(&mut self, shared: &[f32]) -> Result<Vec<f32>, TrainingError> {
         if lock(&self.personal).is_none() {
             self.initial()?;
@@ -194,7 +196,7 @@ impl LocalTraining for PersonalLayers {
     }
 
     fn state(&self) -> Vec<u8> {
-        // Without it the peer goes on from the initial ones, as it did until then.
+        // Without it a restarted peer begins with the initial ones, as it did until then.
         let Some(own) = lock(&self.personal).as_ref().map(|personal| to_bytes(&personal.now)) else {
             return Vec::new();
         };
@@ -219,7 +221,8 @@ impl LocalTraining for PersonalLayers {
         self.training.facts()
     }
 
-    /// The whole model: a vector that was evaluated last gets the personal numbers that it was evaluated with, another one those of now.
+    /// Encodes the whole model: the vector evaluated last with the personal numbers of that evaluation, any other with
+    /// the present ones.
     fn model_encoder(&self) -> ModelEncoder {
         let (encode, parts, personal) = (self.training.model_encoder(), self.parts.clone(), self.personal.clone());
         Arc::new(move |shared| {
@@ -245,7 +248,7 @@ impl Parts {
         Self { ranges, personal }
     }
 
-    /// The whole vector of both parts.
+    /// Joins both parts into the whole vector.
     fn join<'a>(&self, mut shared: &'a [f32], mut own: &'a [f32]) -> Vec<f32> {
         let mut whole = Vec::with_capacity(shared.len() + own.len());
         for (range, owner) in &self.ranges {
@@ -257,7 +260,7 @@ impl Parts {
         whole
     }
 
-    /// The shared and the personal part of a whole vector.
+    /// Divides a whole vector into the shared and the personal part.
     fn divide(&self, whole: &[f32]) -> (Vec<f32>, Vec<f32>) {
         let (mut shared, mut own) = (Vec::new(), Vec::with_capacity(self.personal));
         for (range, owner) in &self.ranges {
@@ -268,7 +271,7 @@ impl Parts {
     }
 }
 
-/// Which tensors a pattern fits.
+/// For each tensor, `true` if a pattern matches its name.
 fn chosen<G: AsRef<str>>(tensors: &[Tensor], globs: &[G]) -> Result<Vec<bool>, PersonalError> {
     let mut is_chosen = vec![false; tensors.len()];
     for glob in globs.iter().map(AsRef::as_ref) {
@@ -284,7 +287,7 @@ fn chosen<G: AsRef<str>>(tensors: &[Tensor], globs: &[G]) -> Result<Vec<bool>, P
     Ok(is_chosen)
 }
 
-/// Nothing that holds the lock panics.
+/// Locks the personal numbers. A poisoned lock is usable: no holder panics.
 fn lock(personal: &Mutex<Option<Personal>>) -> MutexGuard<'_, Option<Personal>> {
     personal.lock().unwrap_or_else(PoisonError::into_inner)
 }
@@ -376,7 +379,7 @@ mod tests {
         assert_eq!(trained.change, [1.0, 1.0]);
         let sum = training.evaluate(&[10.0, 20.0], &Patience::default()).unwrap().metrics;
         assert_eq!(sum.get("sum"), Some(30.0 + 1.0 + 4.0 + 5.0));
-        // The evaluated model keeps its personal part while training goes on; another vector gets that of now.
+        // The evaluated model keeps its personal part while training goes on; another vector gets the present one.
         training.train(&[10.0, 20.0], &budget()).unwrap();
         let sorted = |mut numbers: Vec<f32>| {
             numbers.sort_by(f32::total_cmp);

@@ -1,4 +1,4 @@
-//! Local training whose changes are clipped and noised before anything else sees them.
+//! Differentially private local training: changes are clipped and noised before any other code receives them.
 
 use std::fs;
 use std::io::ErrorKind as IoErrorKind;
@@ -17,21 +17,22 @@ use mingle_home::{Error, ErrorKind, Result};
 /// The version of the file that counts noised changes.
 const SCHEMA: &str = "mingle.privacy/1";
 
-/// Any training, with differential privacy: each change is clipped to a norm and gets Gaussian noise, and once all of them
-/// together cost as much as they may, there are no more.
+/// Any training, with differential privacy. Each change is clipped to a norm and gets Gaussian noise. Once all changes
+/// together have spent the privacy budget, no more are released.
 ///
-/// What others get of a peer is made of its changes alone, and of what others gave: mixing, clipping, scaling and encoding
-/// them afterwards gives nothing more away. The home counts the changes, over all runs in it.
+/// The data that others receive from a peer derive from its changes alone, and from the data of others. Mixing,
+/// clipping, scaling and encoding are post-processing, which reveals nothing more. The home counts the changes over all
+/// its runs.
 pub struct PrivateTraining {
     training: Box<dyn LocalTraining>,
     budget: PrivacyBudget,
     noise: NoiseSource,
     count: PathBuf,
-    /// By what the last change was multiplied to clip it.
+    /// Factor by which the last change was multiplied to clip it.
     last_scale: f64,
 }
 
-/// What the home keeps.
+/// The count of noised changes in the home.
 #[derive(Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Count {
@@ -40,25 +41,25 @@ struct Count {
 }
 
 impl PrivateTraining {
-    /// `training` under `settings`; what it released before is counted in `home`.
+    /// `training` under `settings`; earlier releases are counted in `home`.
     ///
     /// # Errors
-    /// The count cannot be read: nobody knows how much may still be released.
+    /// The count cannot be read: the remaining budget is unknown.
     pub fn new(training: Box<dyn LocalTraining>, settings: PrivacySettings, home: &Home) -> Result<Self> {
         let count = home.privacy();
         let budget = PrivacyBudget::new(settings, read(&count)?);
         Ok(Self { training, budget, noise: NoiseSource::default(), count, last_scale: 1.0 })
     }
 
-    /// Takes noise from `source`, for simulations and tests.
+    /// Draws noise from `source`, for simulations and tests.
     #[must_use]
     pub fn with_noise(mut self, source: NoiseSource) -> Self {
         self.noise = source;
         self
     }
 
-    /// Counts another change, on disk before any of it can leave: a crash can only count too many. False where none is allowed,
-    /// or it cannot be counted.
+    /// Counts another change, on disk before any of it can leave: a crash can only count too many. Returns `false` if
+    /// no change is allowed, or it cannot be counted.
     fn count_one(&mut self) -> bool {
         let Some(next) = self.budget.next() else { return false };
         if let Err(failure) = write(&self.count, next.changes()) {
@@ -98,7 +99,7 @@ impl LocalTraining for PrivateTraining {
             return Ok(nothing(from.len()));
         }
         let mut generator = self.noise.generator()?;
-        // The node would multiply a change of fewer steps after it was clipped, and tell how many there were.
+        // The node would scale a change of fewer steps after clipping, and so reveal their number.
         let wanted = budget.local_steps.max(1);
         let pace = f64::from(wanted) / f64::from(steps);
         change.iter_mut().for_each(|value| *value = (f64::from(*value) * pace) as f32);
@@ -143,7 +144,7 @@ impl LocalTraining for PrivateTraining {
     }
 }
 
-/// A round without local steps.
+/// The result of a round without local steps.
 fn nothing(dimension: usize) -> Trained {
     Trained { change: vec![0.0; dimension], steps: 0, loss: None }
 }
