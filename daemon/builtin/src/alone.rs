@@ -1,4 +1,4 @@
-//! Training without a swarm, to compare with: as many gradient steps from the same initial model, on some samples.
+//! Training without a swarm, for comparison: as many gradient steps from the same initial model, on some samples.
 
 use mingle_models::{Samples, SiteWeight, Trainer, TrainerOptions};
 use mingle_peer::error::Context;
@@ -6,13 +6,13 @@ use mingle_peer::{ErrorKind, Result};
 
 use crate::options::TrainingOptions;
 
-/// Rounds whose steps are taken in one go, where the learning rate is the same in all.
+/// Rounds whose steps are taken in one call, if the learning rate is the same in all.
 const ROUNDS_PER_TURN: u64 = 16;
 
-/// The parameters that so many local steps a round come to on `samples`, in the rounds and at the rates of `training`.
+/// The parameters after `local_steps` local steps a round on `samples`, in the rounds and at the rates of `training`.
 ///
 /// # Errors
-/// Options or samples that nothing can train with; the device failed.
+/// The options or samples cannot be used, or the device failed.
 pub fn train_alone(
     training: &TrainingOptions,
     options: TrainerOptions,

@@ -1,4 +1,4 @@
-//! What columns and classes of data mean, and sums of tables, as files.
+//! Files of data cards (the meaning of columns and classes) and of sums of tables.
 
 use std::fs::File;
 use std::io::Read;
@@ -16,13 +16,13 @@ use serde_json::Value;
 pub const CARD_SCHEMA: &str = "mingle.data-card/1";
 /// The schema of a file of sums.
 pub const SUMS_SCHEMA: &str = "mingle.table-sums/1";
-/// Numbers take more room as text.
+/// Largest file: numbers take more room as text than in a card on the wire.
 const MAX_BYTES: u64 = 8 * MAX_CARD_BYTES as u64;
 
-/// A card or sums as the document that such a file holds.
+/// A card or sums as the document of such a file.
 ///
 /// # Errors
-/// It cannot be encoded.
+/// The value cannot be encoded.
 pub fn document(value: &impl Serialize, schema: &str) -> Result<Value> {
     let mut document = serde_json::to_value(value).context(ErrorKind::Unexpected, "cannot encode it")?;
     document["schema"] = Value::from(schema);
@@ -32,7 +32,7 @@ pub fn document(value: &impl Serialize, schema: &str) -> Result<Value> {
 /// Reads the card in a file.
 ///
 /// # Errors
-/// It cannot be read, or is no card.
+/// The file cannot be read, or holds no card.
 pub fn read_card(path: &Path) -> Result<DataCard> {
     read(path, CARD_SCHEMA, "--card", "`mingle data card --data DATA -o FILE` writes one")
 }
@@ -40,7 +40,7 @@ pub fn read_card(path: &Path) -> Result<DataCard> {
 /// Reads the sums in a file.
 ///
 /// # Errors
-/// It cannot be read, or has no sums.
+/// The file cannot be read, or holds no sums.
 pub fn read_sums(path: &Path) -> Result<TableSums> {
     read(path, SUMS_SCHEMA, "--sums", "`mingle data sums --data csv:FILE -o FILE` writes them")
 }

@@ -1,4 +1,4 @@
-//! What a peer's data would have come to without the others, beside what the swarm came to.
+//! Comparison of the swarm's model with one trained on the peer's data alone.
 
 use std::sync::{Arc, OnceLock};
 
@@ -14,23 +14,23 @@ use crate::task::{self, LocalTask, Parts};
 use crate::task_card::overwrite;
 use crate::task_file::TaskFile;
 
-/// The node that a peer trained as, and of how many; known once training has begun.
+/// The node that a peer trained as, and the number of nodes; known once training has begun.
 pub type TrainedAs = Arc<OnceLock<(usize, usize)>>;
 
-/// Both models on the same samples.
+/// Metrics of both models on the same samples.
 #[derive(Clone, Debug)]
 pub struct Compared {
     /// The model of the swarm.
     pub swarm: Metrics,
-    /// That of the peer alone.
+    /// The model of the peer alone.
     pub alone: Alone,
 }
 
-/// Once the run in `home` is over: trains the same model once more for `rounds` rounds, on the samples of this peer alone, and judges
-/// both models on its held-out samples.
+/// After the run in `home`: trains the same model again for `rounds` rounds, on the samples of this peer alone, and
+/// evaluates both models on its held-out samples.
 ///
 /// # Errors
-/// What the run trained is not known any more, the data cannot be read, or training fails.
+/// The task of the run is not known any more, the data cannot be read, or training fails.
 pub fn compare_alone(
     home: &Home,
     mut training: TrainingOptions,
@@ -59,7 +59,7 @@ pub fn compare_alone(
         let judged = evaluator.evaluate(parameters, &test).context(ErrorKind::Training, "cannot compare")?;
         Ok(judged.metrics().into_iter().collect())
     };
-    // Of the file: it has the personal layers too.
+    // From the file, which has the personal layers too.
     let swarm = Checkpoint::load(&home.model(), &task).context(ErrorKind::BadInput, "cannot compare")?;
     let (swarm, metrics) = (judge(&swarm.parameters)?, judge(&alone)?);
     Ok(Compared { swarm, alone: Alone { rounds, local_steps, held_out_samples: test.len(), metrics } })

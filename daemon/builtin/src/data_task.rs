@@ -1,6 +1,6 @@
-//! A built-in model on data of this peer, as a task: what columns and classes mean is settled with the swarm.
+//! A built-in model on local data, as a task: the meaning of columns and classes is agreed with the swarm.
 //!
-//! Who says what the task is, the first of these that there is:
+//! The task comes from the first of these sources that exists:
 //!
 //! ```text
 //!   the last run in this home, if it left a model or records      unless --fresh
@@ -28,46 +28,46 @@ use crate::task_card::{Card, overwrite};
 use crate::task_file::TaskFile;
 use crate::training::{BuiltInTraining, Learner};
 
-/// What somebody says of it.
+/// Options of the task.
 #[derive(Clone, Debug, Default)]
 pub struct DataTaskOptions {
-    /// What is trained, and how.
+    /// The training options.
     pub training: TrainingOptions,
-    /// The keys of those options that somebody chose, such as `learning_rate`: they are not taken over from others.
+    /// Keys of the options that the user chose, such as `learning_rate`: they are not taken over from others.
     pub chosen: BTreeSet<String>,
-    /// A file with columns, classes and scaling.
+    /// Path of a card with columns, classes and scaling.
     pub card: Option<PathBuf>,
-    /// The plan, where this peer brings it.
+    /// Path of the plan, if this peer brings it.
     pub plan: Option<PathBuf>,
-    /// Whether there are peers to ask that are no swarm's.
+    /// `true` if there are bootstrap peers to ask in a run without an operator.
     pub has_bootstraps: bool,
-    /// Whether the work of the last run in the home is given up.
+    /// `true` to give up the work of the last run in the home.
     pub fresh: bool,
-    /// A run of another task begins with the model that the home has kept.
+    /// `true` to begin a run of another task with the model in the home.
     pub continues: bool,
 }
 
-/// What a peer would train, and what it trains once that is settled.
+/// The task that a peer proposes, and its training once the task is settled.
 pub struct DataTask {
     home: Home,
     /// Its training options are those of the task, once that is settled.
     options: DataTaskOptions,
     device: Device,
-    /// Until they are held to a card.
+    /// The data before a card is applied to them.
     raw: Option<RawData>,
     settled: Option<(Arc<Card>, Parts)>,
     trained_as: TrainedAs,
 }
 
-/// What stands in a home of earlier runs.
+/// The task of an earlier run in a home.
 pub struct HomeTask {
     card: Option<Card>,
-    /// It left a model, or the weight of a run that is not over.
+    /// `true` if the home holds a model, or the weight of an unfinished run.
     holds_work: bool,
 }
 
 impl HomeTask {
-    /// Looks at what stands there.
+    /// Reads the task of the last run from the home.
     ///
     /// # Errors
     /// A file of the home cannot be read.
@@ -77,7 +77,7 @@ impl HomeTask {
 }
 
 impl DataTask {
-    /// Reads the data; what they mean is open.
+    /// Reads the data; their meaning is not settled yet.
     pub fn begin(options: DataTaskOptions, home: Home) -> Result<Self> {
         let training = &options.training;
         let raw = task::read(&training.data)?;
@@ -87,38 +87,38 @@ impl DataTask {
         Ok(Self { home, options, device, raw: Some(raw), settled: None, trained_as })
     }
 
-    /// Where it stands, once training begins, as which node that is.
+    /// The node as which it trains, known once training begins.
     pub fn trained_as(&self) -> TrainedAs {
         self.trained_as.clone()
     }
 
-    /// Settles what can be settled without asking anybody. Returns what to tell people of it.
+    /// Settles the task as far as possible without asking other peers. Returns events for people.
     ///
     /// # Errors
-    /// What the command line wants is not what the home holds the model of.
+    /// The command line contradicts the task of the model in the home.
     pub fn settle_by_itself(&mut self, last: HomeTask, is_invited: bool) -> Result<Vec<Event>> {
         let can_ask = is_invited || self.options.has_bootstraps;
         let is_bound = last.holds_work && !self.options.fresh;
         if let Some(card) = last.card.filter(|_| is_bound || !(can_ask || self.options.fresh)) {
             let wanted = self.wanted_of(&card)?;
-            // Rounds are no part of what must stay the same: a run that is over goes on. Of one that is not the records refuse it.
+            // Rounds may differ: a finished run continues. The records refuse it for an unfinished one.
             let prolonged = Card { rounds: wanted.rounds, ..card.clone() };
             let known = if is_bound { &prolonged } else { &card };
             match wanted.difference(known) {
-                // The same columns and classes, whatever else is new.
+                // The columns and classes stay the same, whatever else is new.
                 Some(_) if is_bound && self.options.continues => return self.settle(wanted),
                 None => return self.settle(adopted(known, &wanted)),
                 Some(difference) if is_bound => return Err(self.needs_fresh(&difference)),
                 Some(_) => {}
             }
         }
-        // Asked for later.
+        // Other peers are asked later.
         if can_ask && self.options.card.is_none() {
             return Ok(Vec::new());
         }
         let card = self.own_card()?;
         if is_invited {
-            // The members have the last word: this is only what the peer would bring.
+            // The members decide: this is only what the peer would propose.
             return Ok(Vec::new());
         }
         let own = (self.options.card.is_none() && self.needs_others())
@@ -127,7 +127,7 @@ impl DataTask {
         Ok(own.into_iter().chain(told).collect())
     }
 
-    /// The card that these data make by themselves.
+    /// The card derived from these data alone.
     fn own_card(&self) -> Result<Card> {
         let own = &self.options.training;
         let training = &TrainingOptions { weight: own.weight.or_unit(|| self.own_unit())?, ..own.clone() };
@@ -142,8 +142,9 @@ impl DataTask {
         Card::new(training, data)
     }
 
-    /// How much sites count where this peer settles it: one with the mean number of samples counts as one, where the sites are known by
-    /// their card or the data are dealt out by a plan; else one with as many as this peer has.
+    /// The unit of site weights where this peer chooses it. A site with the mean number of samples counts as one, if
+    /// the sites are known from their card or the data are dealt by a plan; otherwise a site with as many samples as
+    /// this peer.
     fn own_unit(&self) -> Result<SiteWeight> {
         let card = self.options.card.as_deref().map(read_card).transpose()?;
         if let Some(all) = card.and_then(|card| card.sites()) {
@@ -157,7 +158,7 @@ impl DataTask {
         }
     }
 
-    /// The task of the last run, with what this command line says otherwise.
+    /// The task of the last run, changed by the options of this command line.
     fn wanted_of(&self, card: &Card) -> Result<Card> {
         let mut training = self.options.training.clone();
         adopt(&mut training, &self.options.chosen, card);
@@ -175,7 +176,7 @@ impl DataTask {
             .hint("leave those flags away to go on with it; give it another home with --home DIR; begin another run with --continue, which takes the model along, or with --fresh, which gives it up")
     }
 
-    /// Takes over the card of a member.
+    /// Adopts the card of a member.
     fn take_over(&mut self, bytes: &[u8], adoption: Adoption) -> Result<Vec<Event>> {
         let from = adoption.from;
         let card = Card::decode(bytes).ok_or_else(|| {
@@ -208,7 +209,7 @@ impl DataTask {
         self.settle(adopted(&card, &wanted))
     }
 
-    /// This is what the peer trains. Returns what to tell people of it.
+    /// Settles the task. Returns events for people.
     fn settle(&mut self, card: Card) -> Result<Vec<Event>> {
         let Some(raw) = self.raw.take() else { return Ok(Vec::new()) };
         let training = &mut self.options.training;
@@ -232,7 +233,7 @@ impl DataTask {
         let (card, mut parts) = self
             .settled
             .ok_or_else(|| Error::new(ErrorKind::Unexpected, "training begins without an agreement on the task"))?;
-        // It is built once.
+        // The training is built once.
         let _ = self.trained_as.set((node, nodes));
         let training = self.options.training;
         if let Some(split) = &training.split {
@@ -314,7 +315,7 @@ fn adopted(card: &Card, wanted: &Card) -> Card {
     Card { recipe: wanted.recipe.clone(), ..card.clone() }
 }
 
-/// Takes from the card what nobody chose on this side.
+/// Takes the settings that were not chosen here from the card.
 fn adopt(training: &mut TrainingOptions, given: &BTreeSet<String>, card: &Card) {
     let mine = training.clone();
     overwrite(training, card);
@@ -331,7 +332,7 @@ fn adopt(training: &mut TrainingOptions, given: &BTreeSet<String>, card: &Card) 
     training.rounds = if keep("rounds") { mine.rounds } else { training.rounds };
     training.seed = if keep("seed") { mine.seed } else { training.seed };
     training.batch_size = if keep("batch_size") { mine.batch_size } else { training.batch_size };
-    // The rate of one optimizer is none for another.
+    // The rate of one optimizer is of no use for another.
     let keeps_rate = keep("learning_rate") || mine.optimizer.is_other(&training.optimizer, keep);
     training.learning_rate = if keeps_rate { mine.learning_rate } else { training.learning_rate };
     training.optimizer = mine.optimizer.or(&training.optimizer, keep);
@@ -348,7 +349,7 @@ fn adopt(training: &mut TrainingOptions, given: &BTreeSet<String>, card: &Card) 
     theirs.dp_delta = if keep("dp_delta") { own.dp_delta } else { theirs.dp_delta };
 }
 
-/// The first chosen setting that is not as the card has it; those of the recipe only count where `is_strict`.
+/// The first chosen setting that contradicts the card; those of the recipe only count where `is_strict`.
 fn conflict(training: &TrainingOptions, given: &BTreeSet<String>, card: &Card, is_strict: bool) -> Option<String> {
     let mut theirs = training.clone();
     overwrite(&mut theirs, card);

@@ -1,4 +1,4 @@
-//! Errors of crates that know no peer, as those of a peer: with a kind, and a hint.
+//! Conversions from library errors to `mingle_peer::Error`, with a kind and a hint.
 
 use mingle_lab::comparison::ComparisonError;
 use mingle_lab::evaluation::{RecordsError, SuiteError};
@@ -32,7 +32,7 @@ pub fn simulation_error(error: SimulationError) -> Error {
     if averages_only { error.hint("make one that trains: mingle plan make --local-steps 1") } else { error }
 }
 
-/// The error of a problem that all nodes were to solve in this process.
+/// The error of a problem to be solved by all nodes in this process.
 pub fn swarm_error(error: SwarmError) -> Error {
     match error {
         SwarmError::Problem(error) => error.explain(),
@@ -44,7 +44,7 @@ pub fn swarm_error(error: SwarmError) -> Error {
     }
 }
 
-/// The error of a robust model beside its competitors.
+/// The error of a comparison of a robust model with its competitors.
 pub fn comparison_error(error: ComparisonError) -> Error {
     match error {
         ComparisonError::Problem(error) => error.explain(),
@@ -64,7 +64,7 @@ pub fn records_error(error: RecordsError) -> Error {
     Error::of(ErrorKind::BadInput, error)
 }
 
-/// The error of a recommender that is asked for something.
+/// The error of a query to a recommender.
 pub fn recommend_error(error: RecommendError) -> Error {
     let kind = if matches!(error, RecommendError::Bytes { .. }) { ErrorKind::Integrity } else { ErrorKind::BadInput };
     Error::of(kind, error)

@@ -1,4 +1,4 @@
-//! The built-in models as what the lab trains.
+//! The built-in models as the learners of the lab's simulations.
 
 use mingle_lab::simulation::{Learners, Subject};
 use mingle_models::{Samples, Split, Trainer};
@@ -8,10 +8,11 @@ use mingle_peer::{ErrorKind, Result};
 use crate::options::TrainingOptions;
 use crate::task::{self, Parts};
 
-/// Deals the data to `nodes` nodes of a simulated swarm; models are judged on the first `test_samples` of the held-out data.
+/// Deals the data to `nodes` nodes of a simulated swarm; models are evaluated on the first `test_samples` of the
+/// held-out data.
 ///
 /// # Errors
-/// Names that mean nothing, data that cannot be read or are too few, a device that is not there.
+/// Names are invalid, the data cannot be read or are too few, or the device is missing.
 pub fn learners(
     training: &TrainingOptions,
     nodes: usize,
@@ -39,7 +40,7 @@ pub fn learners(
     })
 }
 
-/// As many of the samples as are wanted.
+/// The first `wanted` samples, or all of them.
 fn first(samples: &Samples, wanted: Option<usize>) -> Samples {
     match wanted.filter(|wanted| *wanted < samples.len()) {
         Some(wanted) => samples.select(&(0..wanted).collect::<Vec<_>>()),

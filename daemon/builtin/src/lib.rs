@@ -1,8 +1,9 @@
-//! The models that Mingle has built in, as what peers and the lab train.
+//! The built-in models of Mingle, as the training of peers and of the lab.
 //!
-//! A peer with a built-in model settles with its swarm what the columns and classes of its data mean ([`data_task`]); a home and a model
-//! file keep that ([`task_file`], [`meaning`]). What somebody wants is [`options::TrainingOptions`]: names and numbers as people
-//! write them. What is wrong with them is an [`Error`](mingle_peer::Error) that names the option of the command line.
+//! A peer with a built-in model agrees with its swarm on the columns and classes of its data ([`data_task`]); the home
+//! and the model file store them ([`task_file`], [`meaning`]). [`options::TrainingOptions`] holds a user's settings,
+//! with the names and units of the command line. Faults in them are an [`Error`](mingle_peer::Error) that names the
+//! option.
 
 pub mod alone;
 pub mod card_file;

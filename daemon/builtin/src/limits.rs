@@ -1,4 +1,4 @@
-//! The bounds of the numbers of a training: beyond them a number is a slip of the finger, or means nothing.
+//! Bounds on the numbers of a training: values beyond them are slips of the finger, or invalid.
 
 use std::ops::RangeInclusive;
 
@@ -17,7 +17,7 @@ pub const LARGEST_STALENESS: u64 = 1_000_000;
 /// Refuses a value of `--option` outside of `bounds`.
 ///
 /// # Errors
-/// The value and both bounds, in a sentence.
+/// Contains the value and both bounds, in a sentence.
 pub fn check(option: &str, value: u64, bounds: RangeInclusive<u64>) -> Result {
     if bounds.contains(&value) {
         return Ok(());

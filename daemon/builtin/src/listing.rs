@@ -1,4 +1,4 @@
-//! The model and the records of a home, one by one.
+//! Listing of the model and the records of a home.
 
 use std::fs;
 use std::path::PathBuf;
@@ -12,7 +12,7 @@ use crate::model_files;
 /// A file with a model or a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Listed {
-    /// Below the home.
+    /// Path relative to the home.
     pub file: PathBuf,
     /// The number of the record.
     pub record: Option<u64>,
@@ -22,7 +22,7 @@ pub struct Listed {
     pub weight_units: Option<u64>,
     /// The length of the file.
     pub bytes: Option<u64>,
-    /// Whether it can be relied on, in a word or two.
+    /// State of the file.
     pub state: Condition,
 }
 

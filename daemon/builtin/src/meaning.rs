@@ -1,6 +1,6 @@
-//! What a model file says of the numbers in it: so that somebody who has nothing else can predict raw samples.
+//! Metadata of a model file on the meaning of its inputs and outputs, sufficient to predict from raw samples.
 //!
-//! | key | what it holds |
+//! | key | contents |
 //! | --- | --- |
 //! | `model` | the model, as `--model` writes it |
 //! | `classes` | the names of the classes in the order of the outputs, as a JSON list |
@@ -24,9 +24,9 @@ const DATA: [&str; 4] = ["classes", "columns", "scaling", "shape"];
 /// The field of a regression alone.
 const TARGET: &str = "target";
 
-/// The entries for the models of a task.
+/// The metadata for the models of a task.
 pub fn of(card: &Card) -> BTreeMap<String, String> {
-    // What is in memory has an encoding.
+    // Values in memory always have an encoding.
     let data = serde_json::to_value(&card.data).unwrap_or_default();
     let entry = |key: &str| (key.to_owned(), data.get(key).map(Value::to_string).unwrap_or_default());
     let mut entries: BTreeMap<String, String> = DATA.map(entry).into();
@@ -37,10 +37,10 @@ pub fn of(card: &Card) -> BTreeMap<String, String> {
     entries
 }
 
-/// The card of the data that the model in the file at `path` is for; none where the file says nothing of it.
+/// The card of the data for the model in the file at `path`; `None` if the file has no such metadata.
 ///
 /// # Errors
-/// [`ErrorKind::Integrity`] where it says a part of it, or something that is no card.
+/// [`ErrorKind::Integrity`] if the metadata are incomplete, or not a card.
 pub fn read(file: &ModelFile, path: &Path) -> Result<Option<DataCard>> {
     let said = |key: &&str| file.metadata.contains_key(*key);
     if !DATA.iter().chain([&TARGET]).any(said) {

@@ -1,4 +1,4 @@
-//! Reading and writing model files for people: what kind of fault is what kind of failure.
+//! Reading and checking model files, with errors for people.
 
 use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
@@ -30,10 +30,10 @@ pub fn read(path: &Path) -> Result<ModelFile> {
     Ok(file)
 }
 
-/// Bytes of a file that tell its format.
+/// Bytes at the beginning of a file that determine its format.
 const MAGIC_BYTES: usize = 8;
 
-/// Why a file that is no safetensors file cannot be read, where it is known which program writes such files, and how it is converted.
+/// The error for a file in a known format of another program, with a hint on its conversion; `None` for other files.
 fn of_another_program(path: &Path) -> Option<Error> {
     let mut start = [0; MAGIC_BYTES];
     let mut file = File::open(path).ok()?;
@@ -51,7 +51,7 @@ fn of_another_program(path: &Path) -> Option<Error> {
     Some(Error::new(ErrorKind::BadInput, message).hint(way_out))
 }
 
-/// The command that writes the tensors of a PyTorch file as a safetensors file.
+/// The command that converts a PyTorch file into a safetensors file.
 fn from_torch(path: &Path) -> String {
     let output = path.with_extension("safetensors");
     format!(
@@ -64,7 +64,7 @@ fn from_torch(path: &Path) -> String {
     )
 }
 
-/// Whether the numbers of a model file are those that were written; `None` where it does not say which those are.
+/// Returns `true` if the numbers of a model file match its own checksum; `None` if it has none.
 ///
 /// # Errors
 /// The file cannot be read.
@@ -73,7 +73,7 @@ pub fn is_as_written(file: &ModelFile, path: &Path) -> Result<Option<bool>> {
     Ok(Some(data_hash(path)? == *written))
 }
 
-/// BLAKE3 of what comes behind the header of a safetensors file, in hexadecimal.
+/// BLAKE3 of the bytes behind the header of a safetensors file, in hexadecimal.
 fn data_hash(path: &Path) -> Result<String> {
     let doing = || format!("cannot read {}", path.display());
     let mut file = File::open(path).context(ErrorKind::BadInput, doing())?;

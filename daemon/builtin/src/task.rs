@@ -1,4 +1,4 @@
-//! What a peer trains: data, model and device by the names that users give them.
+//! Data, model and device of a training, by the names that users give them.
 
 use mingle_models::{
     Augmentation, DataCard, DataError, DataSource, Device, DeviceName, Evaluator, ModelKind, Objective, ObjectiveKind,
@@ -10,15 +10,15 @@ use mingle_peer::{Error, ErrorKind, Result};
 use crate::limits;
 use crate::options::{TrainingOptions, WeightChoice, settled_weight};
 
-/// Everything that local training needs.
+/// The parts of local training.
 pub struct LocalTask {
     /// The model and the shape of its samples.
     pub task: Task,
-    /// Where it is computed.
+    /// The device.
     pub device: Device,
-    /// The samples that this peer trains on.
+    /// The training samples of this peer.
     pub train: Samples,
-    /// The samples that no peer trains on.
+    /// The held-out samples, on which no peer trains.
     pub test: Samples,
 }
 
@@ -37,24 +37,24 @@ impl LocalTask {
     }
 }
 
-/// All data of a run, and which samples each node trains on.
+/// All data of a run, with the samples of each node.
 pub struct Parts {
     train: Samples,
     /// The held-out samples.
     pub test: Samples,
-    /// Sample indices by node; none: every node trains on all of them.
+    /// Sample indices by node; `None` if every node trains on all of them.
     parts: Option<Vec<Vec<usize>>>,
 }
 
 impl Parts {
-    /// Reads `data`, with the columns, classes and scaling that they have by themselves; every node has all of them.
+    /// Reads `data`, with its own columns, classes and scaling; every node has all of it.
     pub fn load(data: &str, objective: ObjectiveKind, seed: u64) -> Result<Self> {
         let raw = read(data)?;
         let card = raw.card_for(objective, seed).context(ErrorKind::BadInput, format!("--data {data}"))?;
         Self::held_to(raw, &card, seed).context(ErrorKind::BadInput, format!("--data {data}"))
     }
 
-    /// What was read, in the columns, classes and scaling of `card`; every node has all of it.
+    /// Applies the columns, classes and scaling of `card` to `raw`; every node has all of it.
     pub fn held_to(raw: RawData, card: &DataCard, seed: u64) -> Result<Self, DataError> {
         let set = raw.data_set(card, seed)?;
         Ok(Self { train: set.train, test: set.test, parts: None })
@@ -84,18 +84,18 @@ impl Parts {
         }
     }
 
-    /// The weight of each of `nodes` nodes where `wanted` is asked for: without a number of its own, a node with the mean number of samples
-    /// counts as one.
+    /// The weight of each of `nodes` nodes for `wanted`: without a number of its own, a node with the mean number of
+    /// samples counts as one.
     pub fn weight(&self, wanted: WeightChoice, nodes: usize) -> Result<WeightChoice> {
         wanted.or_unit(|| Ok(SiteWeight::by_mean_of(self.train.len() as u64, nodes as u64)))
     }
 
-    /// How many samples all nodes train on together.
+    /// Number of training samples of all nodes together.
     pub fn training_samples(&self) -> usize {
         self.train.len()
     }
 
-    /// The samples of all nodes in one place.
+    /// The training samples of all nodes together.
     pub fn all(&self) -> Samples {
         self.train.clone()
     }
@@ -107,7 +107,7 @@ pub fn read(data: &str) -> Result<RawData> {
     source.read().context(ErrorKind::BadInput, format!("--data {data}"))
 }
 
-/// Refuses a model that takes no samples of this shape, however many classes there are.
+/// Refuses a model that takes no samples of this shape, for any number of classes.
 pub fn check_model(name: &str, shape: SampleShape, objective: ObjectiveKind) -> Result {
     let objective = match objective {
         ObjectiveKind::Classification => Objective::Classification { classes: 2 },
@@ -119,7 +119,7 @@ pub fn check_model(name: &str, shape: SampleShape, objective: ObjectiveKind) -> 
         .map(drop)
 }
 
-/// How `node` trains.
+/// The training settings of `node`.
 pub fn trainer_options(options: &TrainingOptions, task: Task, device: &Device, node: usize) -> Result<TrainerOptions> {
     let TrainingOptions { optimizer, learning_rate, batch_size, .. } = *options;
     Ok(TrainerOptions {
@@ -143,12 +143,12 @@ pub fn open_device(name: &str) -> Result<Device> {
     parsed.open().context(ErrorKind::BadInput, format!("--device {name}"))
 }
 
-/// Each node draws its minibatches from a stream of its own.
+/// Seed of the minibatches of a node, which draws from a stream of its own.
 pub fn data_seed(seed: u64, node: usize) -> u64 {
     seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(node as u64 + 1)
 }
 
-/// Refuses names that mean nothing and numbers that no training can use, before anything is started.
+/// Refuses invalid names and numbers before anything is started.
 pub fn check_options(options: &TrainingOptions) -> Result {
     check_names(options)?;
     let wrong = |what: &str| Err(Error::new(ErrorKind::BadInput, what));

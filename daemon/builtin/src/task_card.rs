@@ -1,7 +1,9 @@
-//! What all peers of a swarm must agree on before they mix their models, and what they only need to be told.
+//! The task card of a built-in model: the settings that all peers of a swarm must agree on, and a recipe that they only
+//! need to know.
 //!
-//! Model, rounds, seed, columns, classes, scaling, privacy, how much sites count and what stays with each are hashed: a peer with another hash mixes with nobody. The recipe,
-//! how each peer trains by itself, is told to who joins, so that nobody has to repeat it.
+//! Model, rounds, seed, columns, classes, scaling, privacy, site weights and personal tensors are hashed: peers with
+//! different hashes do not mix. The recipe, how each peer trains by itself, is sent to newcomers so that users need not
+//! repeat it.
 
 use mingle_models::{
     Augmentation, CardDifference, DataCard, Decay, ModelKind, OptimizerKind, OptimizerOptions, SiteWeight, Task,
@@ -18,20 +20,20 @@ use crate::options::{GradientOptions, PrivacyOptions, TrainingOptions, WeightCho
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Card {
-    /// What is trained.
+    /// The model.
     pub model: ModelKind,
-    /// For how many rounds.
+    /// Number of rounds.
     pub rounds: u64,
-    /// Of the initial model, and of what is held out to judge by.
+    /// Seed of the initial model, and of the choice of held-out samples.
     pub seed: u64,
-    /// What features and labels mean.
+    /// Meaning of features and labels.
     pub data: DataCard,
-    /// How a peer trains by itself.
+    /// Training settings of each peer.
     pub recipe: Recipe,
-    /// How changes are made private, if they are.
+    /// Settings of differential privacy; `None` without it.
     #[serde(default)]
     pub privacy: Option<PrivacySettings>,
-    /// How much the changes of a peer count beside those of others.
+    /// Weight of a peer's changes relative to those of others.
     #[serde(default)]
     pub weight: SiteWeight,
     /// Names of tensors that stay with each peer.
@@ -39,13 +41,13 @@ pub struct Card {
     pub personal: Vec<String>,
 }
 
-/// How a peer trains by itself.
+/// Training settings of a peer, on which peers need not agree.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub struct Recipe {
     /// Samples in a gradient step.
     pub batch_size: usize,
-    /// What takes the gradient steps.
+    /// The optimizer.
     #[serde(default)]
     pub optimizer: OptimizerKind,
     /// Step size.
@@ -57,16 +59,16 @@ pub struct Recipe {
     pub beta2: f64,
     /// Weight decay.
     pub weight_decay: f64,
-    /// How the step size falls from round to round.
+    /// Decay of the step size from round to round.
     #[serde(default)]
     pub schedule: Decay,
-    /// Rounds in which it rises.
+    /// Rounds in which the step size rises.
     #[serde(default)]
     pub warmup: u64,
-    /// The norm that gradients are scaled to.
+    /// The norm to which larger gradients are scaled.
     #[serde(default)]
     pub clip_gradients: Option<f64>,
-    /// How training images are changed.
+    /// Augmentation of training images.
     pub augment: Augmentation,
 }
 
@@ -75,7 +77,7 @@ fn usual_beta2() -> f64 {
 }
 
 impl Recipe {
-    /// What of it is about the optimizer, in the words of the command line.
+    /// The settings of the optimizer, as the command line has them.
     pub fn optimizer(&self) -> GradientOptions {
         let &Self { optimizer, momentum, beta2, weight_decay, schedule, warmup, clip_gradients, .. } = self;
         GradientOptions { optimizer, momentum, beta2, weight_decay, schedule, warmup, clip_gradients }
@@ -83,10 +85,10 @@ impl Recipe {
 }
 
 impl Card {
-    /// The card of a run with these options on data that mean this.
+    /// The card of a run with these options on data with this card.
     ///
     /// # Errors
-    /// A model that means nothing or does not fit the data; too many columns to tell others of.
+    /// The model is invalid or does not fit the data, or the columns make the card too large to be sent.
     pub fn new(options: &TrainingOptions, data: DataCard) -> Result<Self> {
         let model: ModelKind =
             options.model.parse().context(ErrorKind::BadInput, format!("--model {}", options.model))?;
@@ -131,18 +133,18 @@ impl Card {
         Ok(card)
     }
 
-    /// The card in these bytes, if they hold one.
+    /// Decodes a card; `None` if the bytes hold none.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
         postcard::from_bytes(bytes).ok()
     }
 
-    /// The model for samples of this kind.
+    /// The model for the samples of this card.
     pub fn task(&self) -> Result<Task> {
         Task::new(self.model, self.data.shape(), self.data.objective())
             .context(ErrorKind::BadInput, format!("--model {} does not fit the data", self.model))
     }
 
-    /// One line for people.
+    /// A description in one line, for people.
     pub fn describe(&self) -> String {
         let shape = self.data.shape();
         let outputs = match self.data.target() {
@@ -165,23 +167,23 @@ impl Card {
         )
     }
 
-    /// By which peers and records compare tasks: everything but the recipe.
+    /// Hash by which peers and records compare tasks: it covers everything but the recipe.
     pub fn hash(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("mingle 2026 task card");
-        // What is in memory has an encoding.
+        // Values in memory always have an encoding.
         let data = (self.data.shape(), self.data.classes(), self.data.columns(), self.data.scaling());
         let words = postcard::to_stdvec(&(self.model, self.rounds, self.seed, data)).unwrap_or_default();
         hasher.update(&words);
-        // A classification has the hash that it had before there were others.
+        // A classification has the hash that it had before there were regressions.
         if let Some(target) = self.data.target() {
             hasher.update(b"target");
             hasher.update(&postcard::to_stdvec(target).unwrap_or_default());
         }
-        // What is not private has the hash that it had before there was privacy.
+        // A task without privacy has the hash that it had before there was privacy.
         if let Some(settings) = &self.privacy {
             hasher.update(&postcard::to_stdvec(settings).unwrap_or_default());
         }
-        // Where all count equally, the hash is what it was when there was nothing else.
+        // With equal weights, the hash is that from before there were others.
         if let SiteWeight::Samples { unit } = self.weight {
             hasher.update(b"weight");
             hasher.update(&unit.get().to_le_bytes());
@@ -193,7 +195,7 @@ impl Card {
         *hasher.finalize().as_bytes()
     }
 
-    /// The first thing in which the task `there` is another one, with the words "here" and "there".
+    /// The first difference to the task `there`, in a sentence with "here" and "there"; `None` if they agree.
     pub fn difference(&self, there: &Self) -> Option<String> {
         let differ = |what: &str, here: &dyn std::fmt::Display, there: &dyn std::fmt::Display| {
             Some(format!("{what} is {here} here and {there} there"))
@@ -234,7 +236,7 @@ impl TaskCard for Card {
     }
 
     fn encode(&self) -> Vec<u8> {
-        // What is in memory has an encoding.
+        // Values in memory always have an encoding.
         postcard::to_stdvec(self).unwrap_or_default()
     }
 
@@ -255,7 +257,7 @@ impl TaskCard for Card {
     }
 }
 
-/// Takes what the card says in place of the options.
+/// Overwrites the options with the settings of the card.
 pub fn overwrite(training: &mut TrainingOptions, card: &Card) {
     let Card { model, rounds, seed, recipe, privacy, weight, personal, .. } = card;
     training.personal = personal.clone();
@@ -268,8 +270,8 @@ pub fn overwrite(training: &mut TrainingOptions, card: &Card) {
     (training.learning_rate, training.optimizer) = (recipe.learning_rate, recipe.optimizer());
 }
 
-/// What stands where in the flat parameters of a task. Each tensor is a row: its shape there is burn's affair, and that in the model file
-/// PyTorch's.
+/// The layout of the flat parameters of a task. Each tensor is a row: burn keeps its own shapes, and the model file has
+/// those of PyTorch.
 pub fn layout_of(task: &Task) -> Layout {
     Layout::new(task.flat_tensors().into_iter().map(|(name, length)| (name, vec![length])))
 }
@@ -330,7 +332,7 @@ mod tests {
         let text = serde_json::to_string(&card).unwrap();
         let read: Card = serde_json::from_str(&text).unwrap();
         assert_eq!((read.hash(), &read), (card.hash(), &card));
-        // A file that says nothing of optimizers is of SGD at a constant rate.
+        // A file without optimizer settings means SGD at a constant rate.
         let old = [
             r#""optimizer":"adamw","#,
             r#""beta2":0.999,"#,

@@ -1,8 +1,6 @@
-//! What the records and the model in a home are of: enough to give their numbers names, shapes and a meaning again, without
-//! the data.
+//! The task file of a home: names, shapes and meaning of the numbers in its records and its model, without the data.
 //!
-//! A record holds a flat vector and the hash of its task. The hash decides whether this file is the one that belongs to
-//! it.
+//! A record holds a flat vector and the hash of its task. The hash determines whether this file belongs to it.
 
 use std::io::{self, Read};
 use std::path::Path;
@@ -16,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::task_card::Card;
 
 const SCHEMA: &str = "mingle.task/2";
-/// No such file is larger: numbers take more room as text.
+/// Largest file: numbers take more room as text.
 const MAX_BYTES: u64 = 4 * MAX_CARD_BYTES as u64;
 
 /// The task of a run, as a file.
@@ -35,7 +33,8 @@ impl TaskFile {
         write_file(&home.task(), format!("{text}\n").as_bytes())
     }
 
-    /// The task of the last run in a home; none where none ran, or only one of a release whose file says less.
+    /// The task of the last run in a home; `None` if there was no run, or only one of a release with another form of
+    /// the file.
     ///
     /// # Errors
     /// The file cannot be read.
@@ -54,7 +53,7 @@ impl TaskFile {
     /// The task whose hash is `hash`, from the file in the home.
     ///
     /// # Errors
-    /// There is no file, it cannot be read, or it is that of another run.
+    /// There is no file, it cannot be read, or it belongs to another run.
     pub fn find(home: &Home, hash: &[u8; 32]) -> Result<Card> {
         let path = home.task();
         let doing = format!("cannot read what the records are of, {}", path.display());
@@ -117,7 +116,7 @@ mod tests {
         assert_eq!(TaskFile::parse(&sound, &hash, Path::new("task.json")).unwrap(), card);
         mingle_mutations::for_each_input("task_file", &[sound.into_bytes()], |input| {
             match TaskFile::parse(&String::from_utf8_lossy(input), &hash, Path::new("task.json")) {
-                // How a peer trains by itself is no part of the hash.
+                // The recipe is not part of the hash.
                 Ok(found) => {
                     assert_eq!((found.model, found.rounds, found.seed), (card.model, card.rounds, card.seed));
                     assert!(found.data.difference(&card.data).is_none() && found.personal == card.personal);

@@ -19,13 +19,13 @@ pub(crate) struct BuiltInTraining {
     facts: Facts,
 }
 
-/// What trains a model and judges it.
+/// Trainer and evaluator of a model.
 pub(crate) struct Learner {
     pub(crate) trainer: Trainer,
     /// The learning rate of each round of the run.
     pub(crate) rates: LearningRateSchedule,
     pub(crate) evaluator: Evaluator,
-    /// Held out, to judge by.
+    /// Held-out samples for the evaluation.
     pub(crate) test: Samples,
 }
 
@@ -62,7 +62,7 @@ impl LocalTraining for BuiltInTraining {
     }
 
     fn state(&self) -> Vec<u8> {
-        // A device that cannot be read fails the next step too, and says so there.
+        // A device that cannot be read fails in the next step too, with an error.
         self.learner.trainer.state().unwrap_or_default()
     }
 
@@ -78,7 +78,7 @@ impl LocalTraining for BuiltInTraining {
         self.facts.clone()
     }
 
-    /// In PyTorch's names and shapes, with what the numbers mean.
+    /// In PyTorch's names and shapes, with the meaning of inputs and outputs as metadata.
     fn model_encoder(&self) -> ModelEncoder {
         let (task, metadata) = (self.task, meaning::of(&self.card));
         Arc::new(move |parameters| {

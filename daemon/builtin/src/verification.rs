@@ -1,4 +1,4 @@
-//! Whether files and homes can be relied on: models and records.
+//! Verification of model files, records and homes.
 
 use std::path::{Path, PathBuf};
 
@@ -11,19 +11,19 @@ use mingle_peer::{Error, ErrorKind, Home, Result};
 use crate::task_file::TaskFile;
 use crate::{meaning, model_files};
 
-/// Something that was looked at, and what came of it.
+/// A verified file or folder, with the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Verdict {
-    /// What was looked at.
+    /// The verified path.
     pub path: PathBuf,
-    /// What was found to hold, else what does not.
+    /// A description of what holds, or else the fault.
     pub result: Result<String, String>,
 }
 
-/// Checks a model file, a record, or what is in a home.
+/// Verifies a model file, a record, or the contents of a home.
 ///
 /// # Errors
-/// It cannot be read, or there is nothing in the home. That it does not hold is a verdict.
+/// The path cannot be read, or the home is empty. A fault is no error but a verdict.
 pub fn verify(path: &Path) -> Result<Vec<Verdict>> {
     if path.is_dir() {
         return verify_home(&Home::at(Some(path))?);
@@ -32,7 +32,7 @@ pub fn verify(path: &Path) -> Result<Vec<Verdict>> {
     Ok(vec![Verdict { path: path.to_path_buf(), result: judged(result)? }])
 }
 
-/// Whether a file is a record by its name: one that is damaged may not show it inside.
+/// Returns `true` if a file is a record by its name: the contents of a damaged one may not show it.
 pub fn is_record(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "record")
 }
@@ -57,8 +57,8 @@ fn verify_home(home: &Home) -> Result<Vec<Verdict>> {
     Ok(verdicts)
 }
 
-/// A model file is a whole safetensors file of finite numbers, has the tensors of its task, and is the one that was written
-/// by what it says itself and by the summary beside it.
+/// Checks that a model file is a whole safetensors file of finite numbers, with the tensors of its task, unchanged
+/// since it was written, by its own checksum and by the summary beside it.
 fn verify_model(path: &Path, written: Option<String>, task: Option<&Task>) -> Result<String> {
     let file = model_files::read(path)?;
     let hash = model_files::hash(path)?;
@@ -85,7 +85,7 @@ fn verify_model(path: &Path, written: Option<String>, task: Option<&Task>) -> Re
     Ok(format!("model, {} finite parameters {how}: blake3:{}", file.parameter_count(), &hash[..8]))
 }
 
-/// In what the tensors are none of a model for the data that the file says it is for.
+/// The first difference between the tensors and those of a model for the data that the file names.
 fn difference_from_its_data(file: &ModelFile, path: &Path) -> Result<Option<TensorDifference>> {
     let (Some(card), Some(model)) = (meaning::read(file, path)?, file.model()) else { return Ok(None) };
     let task = Task::new(model, card.shape(), card.objective())
@@ -107,7 +107,7 @@ fn verify_records(home: &Home) -> Result<String> {
     })
 }
 
-/// What does not hold is a verdict; what cannot be read at all is a failure of the command.
+/// A fault is a verdict; a file that cannot be read at all is a failure of the command.
 fn judged(result: Result<String>) -> Result<Result<String, String>> {
     match result {
         Ok(found) => Ok(Ok(found)),

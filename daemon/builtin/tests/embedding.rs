@@ -1,4 +1,4 @@
-//! Peers in this process, on loopback, that train a built-in model on data which are dealt out by their plan.
+//! Peers in this process, on loopback, that train a built-in model on data dealt by their plan.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeSet;
@@ -10,7 +10,7 @@ use mingle_builtin::{meaning, model_files, verification};
 use mingle_peer::{Home, Outcome, Peer};
 use mingle_planner::{DesignOptions, Method, Topology, design};
 
-/// Nothing here takes longer.
+/// Time limit of a run.
 const PATIENCE: Duration = Duration::from_secs(120);
 const ROUNDS: u64 = 60;
 

@@ -1,12 +1,12 @@
-//! How gradient steps are taken.
+//! Options of the gradient steps.
 
 use mingle_models::{Decay, LearningRateSchedule, OptimizerKind, OptimizerOptions, ScheduleError};
 use mingle_peer::{Error, ErrorKind, Result};
 
-/// What takes the gradient steps, and how long they are.
+/// The optimizer of the gradient steps, with its settings.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct GradientOptions {
-    /// What takes the gradient steps.
+    /// The optimizer.
     pub optimizer: OptimizerKind,
     /// Momentum of SGD; it stays on the peer.
     pub momentum: f64,
@@ -14,7 +14,7 @@ pub struct GradientOptions {
     pub beta2: f64,
     /// Weight decay: L2 regularisation with sgd, decoupled with adamw.
     pub weight_decay: f64,
-    /// How the learning rate falls from round to round.
+    /// Decay of the learning rate from round to round.
     pub schedule: Decay,
     /// Rounds at the beginning in which the learning rate rises linearly.
     pub warmup: u64,
@@ -37,7 +37,7 @@ impl Default for GradientOptions {
 }
 
 impl GradientOptions {
-    /// Each by the key of its setting, as the command line writes it.
+    /// Each setting by its key, as the command line writes it.
     pub fn entries(&self) -> [(&'static str, String); 7] {
         let Self { optimizer, momentum, beta2, weight_decay, schedule, warmup, clip_gradients } = self;
         [
@@ -51,14 +51,14 @@ impl GradientOptions {
         ]
     }
 
-    /// Those of its entries that `run` takes as options: all that are set.
+    /// The settings as options of `mingle run`: all that are set.
     pub fn options(&self) -> impl Iterator<Item = (String, String)> {
         let is_set = |(key, _): &(&str, String)| *key != "clip_gradients" || self.clip_gradients.is_some();
         let options = self.entries().into_iter().filter(is_set);
         options.map(|(key, value)| (key.replace('_', "-"), value)).collect::<Vec<_>>().into_iter()
     }
 
-    /// What somebody chose here, and `theirs` for all else. What belongs to one optimizer is not taken over for another.
+    /// The settings chosen here, and `theirs` for all others. Settings of one optimizer are not taken over for another.
     pub fn or(&self, theirs: &Self, is_chosen: impl Fn(&str) -> bool) -> Self {
         let is_other = self.is_other(theirs, &is_chosen);
         Self {
@@ -72,15 +72,15 @@ impl GradientOptions {
         }
     }
 
-    /// Whether somebody chose another optimizer here than there.
+    /// Returns `true` if another optimizer than `theirs` was chosen here.
     pub fn is_other(&self, theirs: &Self, is_chosen: impl Fn(&str) -> bool) -> bool {
         is_chosen("optimizer") && self.optimizer != theirs.optimizer
     }
 
-    /// Refuses numbers that mean nothing, whatever the others are.
+    /// Refuses invalid numbers, each by itself.
     ///
     /// # Errors
-    /// The option, and what it may be.
+    /// Names the option and its bounds.
     pub fn check(&self) -> Result {
         let wrong = |what: &str| Err(Error::new(ErrorKind::BadInput, what));
         if !(0.0..1.0).contains(&self.momentum) {
@@ -98,10 +98,10 @@ impl GradientOptions {
         Ok(())
     }
 
-    /// The optimizer, at its full rate.
+    /// The settings of the optimizer, at its full rate.
     ///
     /// # Errors
-    /// Options that do not go together.
+    /// The options contradict each other.
     pub fn settings(&self, learning_rate: f64) -> Result<OptimizerOptions> {
         let Self { optimizer: kind, momentum, beta2, weight_decay, clip_gradients, .. } = *self;
         if kind == OptimizerKind::Sgd && beta2 != OptimizerOptions::BETA2 {
@@ -119,7 +119,7 @@ impl GradientOptions {
     /// The learning rate in each of `rounds` rounds.
     ///
     /// # Errors
-    /// A warm-up that does not end before the run.
+    /// The warm-up does not end before the run.
     pub fn rates(&self, learning_rate: f64, rounds: u64) -> Result<LearningRateSchedule> {
         LearningRateSchedule::new(learning_rate, self.schedule, self.warmup, rounds).map_err(|error: ScheduleError| {
             Error::new(ErrorKind::BadInput, format!("--warmup {}: {error}", self.warmup))

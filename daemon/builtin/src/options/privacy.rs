@@ -1,23 +1,23 @@
-//! Whether changes are made private (differential privacy), and how.
+//! Options of differential privacy.
 
 use mingle_peer::training::{DEFAULT_DELTA, PrivacySettings, SettingsError};
 use mingle_peer::{Error, ErrorKind, Result};
 
-/// Whether changes are made private, and how.
+/// The options of differential privacy; all absent if changes are not made private.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub struct PrivacyOptions {
-    /// The L2 norm that the change of each round is cut to.
+    /// The L2 norm to which the change of each round is clipped.
     pub dp_clip: Option<f64>,
     /// The standard deviation of the noise on each parameter, as a multiple of that norm.
     pub dp_noise: Option<f64>,
     /// The largest epsilon, over all runs in the home: no round is trained that would cost more.
     pub dp_epsilon_max: Option<f64>,
-    /// The delta at which epsilon is told; usually [`DEFAULT_DELTA`].
+    /// The delta at which epsilon is reported; usually [`DEFAULT_DELTA`].
     pub dp_delta: Option<f64>,
 }
 
 impl PrivacyOptions {
-    /// The options that say the same as these settings.
+    /// The options that correspond to these settings.
     pub fn of(settings: Option<PrivacySettings>) -> Self {
         Self {
             dp_clip: settings.map(|settings| settings.clip()),
@@ -27,7 +27,7 @@ impl PrivacyOptions {
         }
     }
 
-    /// Each by the key of its setting.
+    /// Each setting by its key.
     pub fn entries(&self) -> [(&'static str, Option<f64>); 4] {
         [
             ("dp_clip", self.dp_clip),
@@ -37,22 +37,22 @@ impl PrivacyOptions {
         ]
     }
 
-    /// Refuses numbers that mean nothing, whatever the others are.
+    /// Refuses invalid numbers, each by itself.
     ///
     /// # Errors
-    /// The option, and what it may be.
+    /// Names the option and its bounds.
     pub fn check(&self) -> Result {
-        // In place of those that are missing, what makes one change cost nothing.
+        // For missing options: values with which one change costs nothing.
         const QUIET: f64 = 1e6;
         let [clip, noise] = [self.dp_clip, self.dp_noise].map(|value| value.unwrap_or(QUIET));
         let epsilon_max = self.dp_epsilon_max.unwrap_or(QUIET);
         settings(clip, noise, epsilon_max, self.dp_delta.unwrap_or(DEFAULT_DELTA)).map(drop)
     }
 
-    /// What they come to; none where privacy is not asked for.
+    /// The settings; `None` if privacy is not requested.
     ///
     /// # Errors
-    /// Some are there and others are missing, or numbers mean nothing.
+    /// Some options are present and others are missing, or numbers are invalid.
     pub fn settings(&self) -> Result<Option<PrivacySettings>> {
         self.check()?;
         let Self { dp_clip, dp_noise, dp_epsilon_max, dp_delta } = *self;

@@ -1,14 +1,14 @@
-//! Whom a node waits for in each round, by name.
+//! Parsing of wait policies: the neighbours that a node waits for in each round.
 
 use mingle_peer::{Error, ErrorKind, Result};
 use mingle_protocol::WaitPolicy;
 
 use crate::limits;
 
-/// `sync`, `bounded:STALENESS` or `async`.
+/// Parses `sync`, `bounded:STALENESS` or `async`.
 ///
 /// # Errors
-/// It is none of them.
+/// The text is none of them, or the staleness is too large.
 pub fn parse_policy(text: &str) -> Result<WaitPolicy> {
     let parsed = match text.split_once(':') {
         None if text == "sync" => Some(WaitPolicy::Sync),

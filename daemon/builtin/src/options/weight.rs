@@ -1,14 +1,14 @@
-//! How much the change of a site counts: equal, samples or samples:N.
+//! The weight of a site's change: `equal`, `samples` or `samples:N`.
 
 use mingle_models::SiteWeight;
 use mingle_peer::{Error, ErrorKind, Result};
 
 pub use mingle_models::AskedWeight as WeightChoice;
 
-/// What a weight comes to.
+/// The site weight for an asked one.
 ///
 /// # Errors
-/// Nobody has said how many samples count as one site.
+/// The number of samples that count as one site is not known.
 pub fn settled_weight(asked: WeightChoice) -> Result<SiteWeight> {
     asked.settled().ok_or_else(|| {
         Error::new(ErrorKind::BadInput, "--weight samples: it is not known how many samples count as one site")
