@@ -1,5 +1,5 @@
-//! What can be seen to be wrong with the arguments of `run` before anything is read or started: on the command line, and in a
-//! configuration file.
+//! Checks of the arguments of `run`, from the command line and a configuration file, before anything is read or
+//! started.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use mingle_peer::{Error, ErrorKind, Result};
 use crate::cli::{OF_BUILT_IN_MODELS, Planning, RunArgs};
 use crate::limits;
 
-/// Refuses what no run can use.
+/// Refuses arguments that no run can use.
 ///
 /// # Errors
-/// The option, and what it may be.
+/// Names the option and its possible values.
 pub(crate) fn check(arguments: &RunArgs) -> Result {
     if arguments.trainer.is_none() {
         check_no_trainer(arguments)?;
@@ -22,10 +22,10 @@ pub(crate) fn check(arguments: &RunArgs) -> Result {
     check_each(arguments)
 }
 
-/// Refuses what an option may not be, whatever the others are: for a configuration file, whose settings others complete.
+/// Refuses invalid values of single options. For a configuration file, whose settings others complete.
 ///
 /// # Errors
-/// The option, and what it may be.
+/// Names the option and its possible values.
 pub(crate) fn check_each(arguments: &RunArgs) -> Result {
     task::check_options(&arguments.training.clone().into())?;
     if arguments.max_norm.is_some_and(|norm| norm.is_nan() || norm <= 0.0) {
@@ -39,7 +39,7 @@ pub(crate) fn check_each(arguments: &RunArgs) -> Result {
     parse_policy(&arguments.wait).map(drop)
 }
 
-/// Only plans that this peer makes have the local steps that it is told.
+/// Refuses `--local-steps` unless this peer makes the plans: otherwise the plan has the number.
 fn check_planning(arguments: &RunArgs) -> Result {
     if arguments.local_steps.is_none() || arguments.planning == Planning::Auto {
         return Ok(());
@@ -50,7 +50,7 @@ fn check_planning(arguments: &RunArgs) -> Result {
         .hint("make a plan with them: mingle plan make --local-steps N; or leave the option out, also in config.toml"))
 }
 
-/// Where another program trains, it alone says what and how.
+/// Refuses options of the built-in models if another program trains.
 fn check_trainer(arguments: &RunArgs) -> Result {
     let Some(trainer) = &arguments.trainer else { return Ok(()) };
     if trainer.trim().is_empty() {
@@ -71,7 +71,7 @@ fn check_trainer(arguments: &RunArgs) -> Result {
     }
 }
 
-/// Refuses what is about a trainer where there is none.
+/// Refuses options of a trainer if there is none.
 fn check_no_trainer(arguments: &RunArgs) -> Result {
     if arguments.trainer_tcp.is_none() {
         return Ok(());

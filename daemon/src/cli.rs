@@ -1,4 +1,4 @@
-//! The command line: what can be asked of `mingle`, and the words for it.
+//! The command line of `mingle`: its commands, options and help texts.
 
 mod address;
 mod care;
@@ -50,7 +50,7 @@ pub(crate) use solving::{ProblemKind, RecommendArgs, SolveArgs};
 pub(crate) use topology::{TopologyCommand, TopologyConvertArgs, TopologyGenerateArgs, TopologyShowArgs};
 pub(crate) use watching::{Condition, PingArgs, ProbeArgs, StopArgs, TimelineArgs, WaitArgs};
 
-/// What the exit codes mean, for `--help` and the manual pages.
+/// The meaning of the exit codes, for `--help` and the manual pages.
 pub(crate) const EXIT_CODES: &str = "\
 Exit codes:
   0  done                       6    refused by the swarm, or training something else,
@@ -72,7 +72,7 @@ pub(crate) struct Cli {
     pub(crate) command: Command,
 }
 
-/// What to do.
+/// The command to execute.
 #[derive(Debug, Subcommand)]
 pub(crate) enum Command {
     /// Run a whole swarm on this machine, on data that the program carries
@@ -142,7 +142,7 @@ pub(crate) enum Command {
     Topology(TopologyCommand),
     /// Judge a saved model on a data set
     Eval(EvalArgs),
-    /// Say what a model predicts of samples whose class or quantity nobody knows
+    /// Predict the class or quantity of samples for which it is unknown
     Predict(PredictArgs),
     /// Print text that a trained language model generates
     Generate(GenerateArgs),
@@ -164,7 +164,7 @@ pub(crate) enum Command {
     Man(ManArgs),
 }
 
-/// Where a peer lives.
+/// The home of a peer.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct HomeArgs {
     /// The folder of this peer's key, plan, model and records [default: the user's state folder]
@@ -172,7 +172,7 @@ pub(crate) struct HomeArgs {
     pub(crate) home: Option<PathBuf>,
 }
 
-/// Something that is on or off.
+/// A switch.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Switch {
     /// Do it.
@@ -199,10 +199,10 @@ pub(crate) struct InitArgs {
 pub(crate) struct InviteArgs {
     #[command(flatten)]
     pub(crate) home: HomeArgs,
-    /// How many peers it lets in
+    /// Number of peers that it lets in
     #[arg(long, default_value_t = 1, value_parser = clap::value_parser!(u32).range(1..=1000))]
     pub(crate) uses: u32,
-    /// How long it can be used, a year at most
+    /// Time for which it can be used, a year at most
     #[arg(long, default_value = "24h", value_name = "DURATION", value_parser = duration::duration)]
     pub(crate) expires: Duration,
     /// Where a member can be reached; may be given more than once [default: where this peer listens]
@@ -211,7 +211,7 @@ pub(crate) struct InviteArgs {
     /// Print the invitations that can still be used, instead of a new one
     #[arg(long, conflicts_with_all = ["uses", "expires", "address", "revoke"])]
     pub(crate) list: bool,
-    /// Let nobody in with this invitation any more: its id, or how that begins
+    /// Revoke this invitation, so that it lets no further peer in: its id, or how that begins
     #[arg(long, value_name = "ID", conflicts_with_all = ["uses", "expires", "address"])]
     pub(crate) revoke: Option<String>,
 }
@@ -235,7 +235,8 @@ pub(crate) struct AuditArgs {
     /// Homes of peers, their records folders, or a folder of several homes such as mingle-demo/peers
     #[arg(required = true, value_name = "DIR")]
     pub(crate) folders: Vec<PathBuf>,
-    /// The plan, for the number and the names of its nodes [default: the one in the homes, else what the records tell]
+    /// The plan, for the number and the names of its nodes [default: the one in the homes, else as far as the records
+    /// know]
     #[arg(long, value_name = "FILE")]
     pub(crate) plan: Option<PathBuf>,
 }

@@ -1,4 +1,4 @@
-//! Where the settings of `mingle run` come from: a flag, else the environment, else the configuration file, else the last
+//! Resolution of the settings of `mingle run`: a flag, else the environment, else the configuration file, else the last
 //! run in that home, else the task of the swarm, else the default.
 //!
 //! ```text
@@ -10,8 +10,8 @@
 //!   template.rs   the commented config.toml that `mingle init` writes
 //! ```
 //!
-//! A file's entries become the defaults of the command line, which is then read again: so flags and environment win by
-//! clap's own rules, and there is no second place that knows them.
+//! A file's entries become the defaults of the command line, which is then parsed again. So flags and the environment
+//! win by clap's own rules, which exist in one place only.
 
 mod file;
 pub(crate) mod former;
@@ -37,7 +37,7 @@ pub(crate) use template::template;
 
 /// The commands that start a peer, and so take settings.
 const PEER_COMMANDS: [&str; 3] = ["run", "join", "leave"];
-/// The setting whose default another one changes.
+/// The setting whose default depends on another one.
 const LEARNING_RATE: &str = "learning_rate";
 
 /// The command line, with a variable of the environment for every setting.
@@ -45,7 +45,7 @@ pub(crate) fn command_line() -> Command {
     with_rate_of_the_optimizer(with_variables())
 }
 
-/// A learning rate that nobody says depends on the optimizer.
+/// Makes the default learning rate depend on the optimizer.
 fn with_rate_of_the_optimizer(command: Command) -> Command {
     PEER_COMMANDS.iter().fold(command, |command, name| {
         command.mut_subcommand(name, |peer| {
@@ -64,13 +64,13 @@ fn with_variables() -> Command {
     })
 }
 
-/// The variables of the environment that set something for `run`.
+/// The variables of the environment that set options of `run`.
 pub(crate) fn variables() -> impl Iterator<Item = &'static str> {
     SETTINGS.iter().map(|setting| setting.env).chain([CONFIG_ENV])
 }
 
-/// What the arguments ask for, with the configuration file where the command starts a peer. Prints help and leaves the process
-/// as clap does.
+/// Resolves the arguments, with the configuration file where the command starts a peer. Prints help and ends the
+/// process as clap does.
 pub(crate) fn resolve(matches: &ArgMatches, arguments: impl IntoIterator<Item = OsString>) -> Result<Cli> {
     let Some((name, peer)) = matches.subcommand().filter(|(name, _)| PEER_COMMANDS.contains(name)) else {
         return to_cli(matches);
@@ -89,7 +89,7 @@ pub(crate) fn resolve(matches: &ArgMatches, arguments: impl IntoIterator<Item = 
     Ok(with_given(cli, peer, file.as_ref(), &last))
 }
 
-/// Notes which settings somebody chose, and which of them the next run in the home is to go on with.
+/// Records the settings that the user chose, and those that the next run in the home keeps.
 fn with_given(mut cli: Cli, peer: &ArgMatches, file: Option<&ConfigFile>, last: &Remembered) -> Cli {
     let mut options: BTreeMap<String, Vec<String>> =
         last.entries().map(|(key, values)| (key.to_owned(), values.clone())).collect();
@@ -119,7 +119,7 @@ fn path_of<'a>(matches: &'a ArgMatches, argument: &str) -> Option<&'a Path> {
     matches.get_one::<PathBuf>(argument).map(PathBuf::as_path)
 }
 
-/// The configuration file of a peer: the one that is named, which must exist, or the one in its home, if there is one.
+/// The configuration file of a peer: the named one, which must exist, or the one in its home, if there is one.
 pub(crate) fn find(home: Option<&Path>, named: Option<&Path>) -> Result<Option<ConfigFile>> {
     if let Some(path) = named {
         return ConfigFile::read(path).map(Some);
@@ -128,31 +128,31 @@ pub(crate) fn find(home: Option<&Path>, named: Option<&Path>) -> Result<Option<C
     if path.exists() { ConfigFile::read(&path).map(Some) } else { Ok(None) }
 }
 
-/// A setting as it is in force.
+/// A setting in force.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Effective {
     /// The setting.
     pub(crate) setting: Setting,
-    /// Its value, or values; none where it is not set and has no default.
+    /// Its value or values; empty if it is not set and has no default.
     pub(crate) values: Vec<String>,
-    /// Who said so.
+    /// The source of the values.
     pub(crate) origin: Origin,
 }
 
-/// Who set a setting.
+/// The source of a setting's values.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) enum Origin {
-    /// Nobody.
+    /// The default.
     Default,
     /// The configuration file, in this line.
     File(PathBuf, usize),
-    /// Whoever last ran a peer in this home.
+    /// The options of the last run in this home.
     LastRun,
     /// A variable of the environment.
     Environment,
 }
 
-/// Every setting as `run` would have it without flags.
+/// All settings as `run` would have them without flags.
 pub(crate) fn effective(file: Option<&ConfigFile>, last: &Remembered) -> Result<Vec<Effective>> {
     let matches = with_defaults(file, last)
         .try_get_matches_from(["mingle", "run"])
@@ -172,7 +172,7 @@ fn one_effective(setting: Setting, run: &ArgMatches, file: Option<&ConfigFile>, 
     Effective { setting, values: values.map(Iterator::collect).unwrap_or_default(), origin }
 }
 
-/// The arguments that `run` would have with these settings in force and no flags, for commands that look ahead.
+/// The arguments of `run` with these settings and no flags, for commands that check them in advance.
 pub(crate) fn run_arguments(home: Option<&Path>, file: Option<&ConfigFile>) -> Result<RunArgs> {
     let last = Remembered::of(&Home::at(home)?)?;
     let command = with_defaults(file, &last);
@@ -184,7 +184,7 @@ pub(crate) fn run_arguments(home: Option<&Path>, file: Option<&ConfigFile>) -> R
     settings::run_arguments(&matches).context(ErrorKind::Unexpected, "the command line and its definition do not agree")
 }
 
-/// The command line with the options of the last run, and over them the entries of a file, in place of the defaults.
+/// The command line with other defaults: the options of the last run, overridden by the entries of a file.
 fn with_defaults(file: Option<&ConfigFile>, last: &Remembered) -> Command {
     let mut defaults: BTreeMap<&'static str, &Vec<String>> = last.entries().collect();
     defaults.extend(file.into_iter().flat_map(ConfigFile::entries).map(|(key, entry)| (key, &entry.values)));
@@ -195,12 +195,12 @@ fn with_defaults(file: Option<&ConfigFile>, last: &Remembered) -> Command {
             })
         })
     });
-    // Last: clap asks for an optimizer among the arguments that stand before the learning rate, and puts what is changed at
+    // Last: clap looks for the optimizer among the arguments before the learning rate, and moves changed arguments to
     // the end.
     if defaults.contains_key(LEARNING_RATE) { command } else { with_rate_of_the_optimizer(command) }
 }
 
-/// clap keeps defaults for as long as the program runs, and so do these: a few hundred bytes, once for each file read.
+/// Leaks a text, as clap keeps defaults for as long as the program runs: a few hundred bytes for each file read.
 fn leak(text: &str) -> &'static str {
     Box::leak(text.to_owned().into_boxed_str())
 }

@@ -1,15 +1,15 @@
-//! What drives the tasks of a peer, and of a demo that watches peers.
+//! The event loop of a peer, and of a demo that observes peers.
 
 use std::time::Duration;
 
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Result};
 
-/// Calls to the operating system that have not returned by then end with the process.
+/// System calls that have not returned by then end with the process.
 const LONGEST_END: Duration = Duration::from_secs(5);
 
-/// Does the work on two threads: one may be busy with a large message while the other answers. What the work has left behind is not
-/// waited for.
+/// Runs `work` on two threads: one may be busy with a large message while the other answers. Tasks that remain
+/// afterwards are not awaited.
 ///
 /// # Errors
 /// The threads cannot be started, or the work fails.

@@ -1,4 +1,4 @@
-//! How the program says that it failed, and the code that it exits with.
+//! Error output and exit codes of the program.
 
 use std::io::Write;
 use std::process::ExitCode;
@@ -16,14 +16,15 @@ pub(crate) fn code(error: &Error) -> ExitCode {
     ExitCode::from(error.kind().code())
 }
 
-/// Says what clap has against the command line, or shows the help that was asked for, as clap does; an option that has
-/// another name now is named, and so is what does the work of a command that is gone, or of a task that is a problem.
+/// Prints clap's error, or the requested help, as clap does. For renamed options, removed commands, and problems given
+/// as tasks, prints advice instead.
 pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     match former::of_option(error).or_else(|| former::of_command(error)).or_else(|| former::of_task(error)) {
         Some(advice) => remark!("error: {advice}"),
         None => {
             let written = error.print().and_then(|()| std::io::stdout().flush());
-            // Help and the version were asked for; a fault of the command line has its code whoever reads of it.
+            // Help and the version were requested; an error of the command line keeps its code even if it cannot be
+            // printed.
             if let Some(code) = out::code_if_not_written(written).filter(|_| error.exit_code() == 0) {
                 return ExitCode::from(code);
             }
@@ -35,7 +36,7 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
 /// Prints an error for a person (stderr) or a program (one JSON object on stdout).
 pub(crate) fn print(error: &Error, json: bool) {
     if json {
-        // The code of the error says more than that nobody reads of it.
+        // The exit code of the error matters more than a failure to print it.
         drop(out::try_line(serde_json::json!({ "error": error.to_json() })));
         return;
     }

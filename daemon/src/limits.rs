@@ -1,4 +1,4 @@
-//! The bounds of times on the command line: beyond them a number is a slip of the finger, or means nothing.
+//! Bounds on times on the command line: values beyond them are slips of the finger, or invalid.
 
 use std::ops::RangeInclusive;
 use std::time::Duration;
@@ -6,15 +6,15 @@ use std::time::Duration;
 pub(crate) use mingle_builtin::limits::{MOST_LOCAL_STEPS, check};
 use mingle_peer::{Error, ErrorKind, Result};
 
-/// The shortest wait where there is to be one.
+/// Shortest wait that is possible.
 pub(crate) const SHORTEST_TIME: Duration = Duration::from_millis(1);
-/// The longest wait in a round, or at its end.
+/// Longest wait in a round, or at its end.
 pub(crate) const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
-/// The longest wait for others to come, or for the training of a round: a week.
+/// Longest wait for other peers, or for the training of a round: a week.
 pub(crate) const LONGEST_JOIN: Duration = Duration::from_secs(604_800);
-/// Who is silent for less may only be restarting.
+/// Shortest eviction time: a peer that is silent for less may be restarting.
 pub(crate) const SHORTEST_EVICTION: Duration = Duration::from_secs(3_600);
-/// A year.
+/// Longest eviction time: a year.
 pub(crate) const LONGEST_EVICTION: Duration = Duration::from_secs(8_760 * 3_600);
 /// Refuses a time of `--option` outside of `bounds`.
 ///

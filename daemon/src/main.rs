@@ -1,7 +1,7 @@
 //! `mingle`: serverless, peer-to-peer training along a planned directed graph.
 //!
-//! The binary reads the command line and the configuration, prints, and ends with an exit code. What a running peer is
-//! stands in the library `mingle-peer`; the built-in models as its local training in `mingle-builtin`.
+//! The binary reads the command line and the configuration, prints, and ends with an exit code. The library
+//! `mingle-peer` implements the peer, `mingle-builtin` the built-in models as its local training.
 
 #[macro_use]
 mod out;
@@ -43,7 +43,7 @@ fn main() -> ExitCode {
     }
 }
 
-/// Logs of the libraries go to stderr; `MINGLE_LOG` chooses what is told, such as `debug` or `mingle=trace`.
+/// Logs of the libraries go to stderr; `MINGLE_LOG` is the filter, such as `debug` or `mingle=trace`.
 fn start_logging() {
     use tracing_subscriber::EnvFilter;
     let filter = EnvFilter::try_from_env("MINGLE_LOG").unwrap_or_else(|_| EnvFilter::new("error"));

@@ -1,4 +1,4 @@
-//! The model files that commands are about.
+//! Selection of the model file for a command.
 
 use std::path::PathBuf;
 
@@ -7,7 +7,7 @@ use mingle_peer::{Error, ErrorKind, Home, Result};
 
 use crate::cli::ModelArgs;
 
-/// The file that is named, else the one that the run in the home left.
+/// The named model file, or else that of the run in the home.
 ///
 /// # Errors
 /// Both are named, or there is none.

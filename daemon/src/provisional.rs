@@ -1,24 +1,24 @@
-//! What a command makes in a home before it is known whether it succeeds: kept then, and removed otherwise.
+//! Provisional files of a command in a home: kept if it succeeds, removed otherwise.
 
 use std::fs;
 use std::path::{Path, PathBuf};
 
 use mingle_peer::Home;
 
-/// What a peer's first minutes leave in a home that was there before.
+/// Files that the first minutes of a peer leave in an existing home.
 const FIRST_FILES: [&str; 7] =
     ["identity.key", "config.toml", "swarm.json", "task.json", "options.json", "addresses.json", "events.jsonl"];
 
-/// A home as it was before a command.
+/// The state of a home before a command.
 pub(crate) struct Provisional {
     root: PathBuf,
-    /// Folders that were not there, the outermost first; the last is the home.
+    /// Folders that did not exist, the outermost first; the last is the home.
     missing_folders: Vec<PathBuf>,
     missing_files: Vec<PathBuf>,
 }
 
 impl Provisional {
-    /// Remembers what is there.
+    /// Records which folders and files exist.
     pub(crate) fn look(home: &Home) -> Self {
         let root = home.root().to_path_buf();
         let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
@@ -29,7 +29,7 @@ impl Provisional {
         Self { root, missing_folders, missing_files }
     }
 
-    /// Removes what was made since. What cannot be removed stays: there is another failure to tell of.
+    /// Removes the files and folders created since. Failures are ignored: there is another failure to report.
     pub(crate) fn undo(self) {
         if self.missing_folders.is_empty() {
             for file in &self.missing_files {
@@ -39,7 +39,7 @@ impl Provisional {
         }
         let _ = fs::remove_dir_all(&self.root);
         for folder in self.missing_folders.iter().rev() {
-            // Not if somebody else has put something there meanwhile.
+            // This fails if another process has put something there meanwhile.
             let _ = fs::remove_dir(folder);
         }
     }

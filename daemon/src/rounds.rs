@@ -8,26 +8,26 @@ use mingle_peer::{Error, ErrorKind, Result, output_file};
 use mingle_problems::{ProblemFileError, learned_files};
 use mingle_solving::{Learned, RoundTask};
 
-/// Spectra that a peer has computed, in its home.
+/// The folder in a home with the spectra that a peer has computed.
 pub(crate) const SPECTRA: &str = "spectra";
 
-/// What a problem file has a swarm learn in rounds; none where it is a convex problem.
+/// The learning task of a problem file; `None` for a convex problem.
 ///
 /// # Errors
-/// The file cannot be read, or says what cannot be.
+/// The file cannot be read, or is not valid.
 pub(crate) fn read(path: &Path, spectra: Option<PathBuf>) -> Result<Option<Arc<dyn RoundTask>>> {
     mingle_problems::read(path, spectra).map_err(explain)
 }
 
-/// The error of a problem file, as one of a command.
+/// Converts the error of a problem file into that of a command.
 pub(crate) fn explain(error: ProblemFileError) -> Error {
     Error::of(ErrorKind::BadInput, error)
 }
 
-/// Writes what was learned into a folder.
+/// Writes the learned models into a folder.
 ///
 /// # Errors
-/// It cannot be written.
+/// The folder cannot be written.
 pub(crate) fn write(folder: &Path, names: &[String], learned: &[Learned]) -> Result {
     let files = learned_files(names, learned).context(ErrorKind::Unexpected, "cannot encode what was learned")?;
     for (name, bytes) in files {

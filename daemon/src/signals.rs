@@ -6,10 +6,10 @@ use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Result, stop};
 use tokio::sync::oneshot;
 
-/// The request that is none of a person.
+/// The request that does not come from a person.
 pub(crate) const STDIN_ENDED: &str = "standard input has ended";
 
-/// Listens for requests to stop, from the moment this is made.
+/// Receives requests to stop, from its creation on.
 pub(crate) struct StopRequests {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
@@ -21,7 +21,7 @@ pub(crate) struct StopRequests {
 }
 
 impl StopRequests {
-    /// Starts to listen; to the end of standard input only `with_stdin`.
+    /// Starts to listen; for the end of standard input only `with_stdin`.
     pub(crate) fn listen(with_stdin: bool) -> Result<Self> {
         #[cfg(unix)]
         let signal =
@@ -37,7 +37,7 @@ impl StopRequests {
         })
     }
 
-    /// Waits for the next request, and says what it was.
+    /// Waits for the next request, and returns its description.
     pub(crate) async fn next(&mut self) -> &'static str {
         #[cfg(unix)]
         let signal = async {
@@ -57,7 +57,7 @@ impl StopRequests {
         let stdin_end = async {
             match &mut self.stdin_end {
                 Some(end) => {
-                    // Whether it was said or its thread died: nobody holds the other end any more.
+                    // An error is as good as the message: the thread has ended.
                     let _ = end.await;
                 }
                 None => std::future::pending().await,
@@ -73,7 +73,7 @@ impl StopRequests {
     }
 }
 
-/// What a library hears of the requests to stop: all but the end of standard input.
+/// Forwards the requests to stop to the library, except the end of standard input.
 pub(crate) fn forward() -> Result<stop::StopRequests> {
     let mut signals = StopRequests::listen(false)?;
     let (handle, requests) = stop::channel();
@@ -81,14 +81,14 @@ pub(crate) fn forward() -> Result<stop::StopRequests> {
     Ok(requests)
 }
 
-/// Reads standard input to its end on a thread of its own. The thread is never joined: it holds nothing, and ends with
+/// Reads standard input to its end on a dedicated thread. The thread is never joined: it holds nothing, and ends with
 /// the process.
 fn watch_stdin() -> oneshot::Receiver<()> {
     let (sender, receiver) = oneshot::channel();
     std::thread::spawn(move || {
         let mut buffer = [0; 64];
         while matches!(std::io::stdin().read(&mut buffer), Ok(count) if count > 0) {}
-        // The receiver is gone when the process ends anyway.
+        // The receiver is gone if the process is ending.
         let _ = sender.send(());
     });
     receiver

@@ -1,4 +1,4 @@
-//! Solutions as text, as files and as a picture.
+//! Reports of solutions: text, files and a chart.
 
 pub(crate) mod comparison;
 mod robust;
@@ -11,10 +11,10 @@ use mingle_solving::{Answer, Coefficient, Paid, Problem, Solution, Task, solutio
 
 use crate::out;
 
-/// A coefficient that is no larger takes no part: the penalty has set it to zero.
+/// Largest magnitude of a coefficient that counts as zero, set so by the penalty.
 const ZERO: f64 = 1e-12;
 
-/// Prints what all nodes found, for people.
+/// Prints the solutions of all nodes, for people.
 pub(crate) fn print_solutions(problem: &Problem, solutions: &[Solution]) {
     let Some(first) = solutions.first() else { return };
     match &first.answer {
@@ -45,7 +45,7 @@ pub(crate) fn print_solutions(problem: &Problem, solutions: &[Solution]) {
     print_certificate(first);
 }
 
-/// Prints what shows that a solution is right.
+/// Prints the certificate that a solution is right.
 pub(crate) fn print_certificate(solution: &Solution) {
     let certificate = &solution.certificate;
     let what = match solution.answer {
@@ -83,7 +83,7 @@ fn in_file_order(problem: &Problem, mut cliques: Vec<Paid>) -> Vec<Paid> {
     cliques
 }
 
-/// Writes the files that belong to solutions into a folder.
+/// Writes the files of the solutions into a folder.
 pub(crate) fn write_files(folder: &Path, title: &str, solutions: &[Solution], residuals: &[f64]) -> Result {
     let files =
         solution_files(title, solutions, residuals).context(ErrorKind::Unexpected, "cannot encode the solution")?;

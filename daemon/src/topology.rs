@@ -1,4 +1,4 @@
-//! Topologies from files and generators, and back into files.
+//! Topologies from files and generators, and into files.
 
 use std::path::Path;
 
@@ -7,12 +7,13 @@ use mingle_peer::{Error, ErrorKind, Result, plan};
 use mingle_planner::Topology;
 use mingle_planner::topology::{TopologyFormat, TopologyReading};
 
-/// Reads what an argument names, a generator expression or a file, and remarks what of the file is not used.
+/// Reads the topology that an argument names, a generator expression or a file, and remarks on unused parts of the
+/// file.
 pub(crate) fn read(text: &str) -> Result<Topology> {
     read_with_format(text).map(|(topology, _)| topology)
 }
 
-/// The same, with the format of the file; none for a generator.
+/// Reads a topology, with the format of its file; `None` for a generator.
 pub(crate) fn read_with_format(text: &str) -> Result<(Topology, Option<TopologyFormat>)> {
     let path = Path::new(text);
     if !path.exists() && Topology::looks_like_generator(text) {
@@ -27,7 +28,7 @@ pub(crate) fn read_with_format(text: &str) -> Result<(Topology, Option<TopologyF
     Ok((reading.topology, Some(reading.format)))
 }
 
-/// Remarks on attributes, labels and places that did not become part of the topology, or not of all nodes.
+/// Remarks on attributes, labels and positions that did not become part of the topology, or not for all nodes.
 fn remark_what_is_left_out(reading: &TopologyReading) {
     let nodes = reading.topology.node_count();
     let attributes = &reading.edge_attributes;
@@ -57,7 +58,7 @@ pub(crate) fn generate(expression: &str) -> Result<Topology> {
     Topology::generate(expression).context(ErrorKind::BadInput, format!("cannot generate {expression}"))
 }
 
-/// A topology in the format of the file's extension.
+/// Encodes a topology in the format of the file's extension.
 pub(crate) fn encode(topology: &Topology, path: &Path) -> Result<String> {
     Ok(match extension(path) {
         "json" => topology.to_json(),
@@ -70,12 +71,12 @@ pub(crate) fn encode(topology: &Topology, path: &Path) -> Result<String> {
     })
 }
 
-/// What stands behind the last dot of a file's name.
+/// The extension of a file's name; empty if there is none.
 pub(crate) fn extension(path: &Path) -> &str {
     path.extension().and_then(|extension| extension.to_str()).unwrap_or_default()
 }
 
-/// The failure that says which extensions there are.
+/// The error of an unknown extension, which lists the possible ones.
 pub(crate) fn unknown_extension(path: &Path, what: &str, possible: &str) -> Error {
     Error::new(
         ErrorKind::BadInput,

@@ -6,12 +6,12 @@ use std::str::FromStr;
 use libp2p::Multiaddr;
 use libp2p::multiaddr::Protocol;
 
-/// Bytes of the name of a host at most (RFC 1035, section 2.3.4).
+/// Longest host name, in bytes (RFC 1035, section 2.3.4).
 const HOST_NAME_MAX: usize = 253;
-/// An address that can be copied, for messages.
+/// An example address, for messages.
 const EXAMPLE: &str = "10.0.1.5:4717 or /ip4/10.0.1.5/udp/4717/quic-v1";
 
-/// One address as it was written: a multiaddress, or the two that `HOST:PORT` stands for, QUIC first.
+/// One address as written: a multiaddress, or the two for which `HOST:PORT` stands, QUIC first.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct PeerAddress(Vec<Multiaddr>);
 
@@ -20,7 +20,7 @@ pub(crate) fn multiaddrs(addresses: &[PeerAddress]) -> Vec<Multiaddr> {
     addresses.iter().flat_map(|address| address.0.iter().cloned()).collect()
 }
 
-/// Reads an address of a peer to connect to.
+/// Parses the address of a peer to connect to.
 pub(crate) fn peer_address(text: &str) -> Result<PeerAddress, String> {
     if text.starts_with('/') {
         return multiaddr(text);
@@ -32,7 +32,7 @@ pub(crate) fn peer_address(text: &str) -> Result<PeerAddress, String> {
     Ok(both_transports(&host.to_dial(), port))
 }
 
-/// Reads an address of this machine to listen on.
+/// Parses an address of this machine to listen on.
 pub(super) fn listen_address(text: &str) -> Result<PeerAddress, String> {
     if text.starts_with('/') {
         return multiaddr(text);
@@ -41,7 +41,7 @@ pub(super) fn listen_address(text: &str) -> Result<PeerAddress, String> {
     Ok(both_transports(&host.to_listen(port)?, port))
 }
 
-/// Reads an address of this machine for a page or a trainer: an IP address or `localhost`, and a port.
+/// Parses an address of this machine for a page or a trainer: an IP address or `localhost`, and a port.
 pub(super) fn socket_address(text: &str) -> Result<SocketAddr, String> {
     match host_and_port(text)? {
         (Host::Ip(ip), port) => Ok(SocketAddr::new(ip, port)),
@@ -112,7 +112,7 @@ fn host_and_port(text: &str) -> Result<(Host<'_>, u16), String> {
     if host.eq_ignore_ascii_case("localhost") {
         return Ok((Host::ThisMachine, port));
     }
-    // A last part without a letter is a spoilt IPv4 address, and no top-level domain.
+    // A last part without a letter belongs to a malformed IPv4 address, not to a domain.
     let has_letter = host.rsplit('.').next().is_some_and(|last| last.contains(|c: char| c.is_ascii_alphabetic()));
     let is_of_names = |c: char| c.is_ascii_alphanumeric() || ['-', '.', '_'].contains(&c);
     if !has_letter || host.len() > HOST_NAME_MAX || !host.chars().all(is_of_names) {

@@ -6,10 +6,10 @@ use clap::{Args, Subcommand};
 
 use super::HomeArgs;
 
-/// Names a configuration file, as `--config` does.
+/// The variable that names a configuration file, as `--config` does.
 pub(crate) const CONFIG_ENV: &str = "MINGLE_CONFIG";
 
-/// What to do with the configuration.
+/// Subcommands of `config`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum ConfigCommand {
     /// Print the settings that `run` would have, as a configuration file
@@ -20,7 +20,7 @@ pub(crate) enum ConfigCommand {
     Check(ConfigCheckArgs),
 }
 
-/// Which configuration file.
+/// Selection of a configuration file.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ConfigPathArgs {
     #[command(flatten)]

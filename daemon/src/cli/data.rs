@@ -1,11 +1,11 @@
-//! The words of `mingle data`.
+//! Arguments of `mingle data`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 use mingle_models::ObjectiveKind;
 
-/// What to do with data.
+/// Subcommands of `data`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum DataCommand {
     /// Write down which columns, classes and scaling the data have, for peers that train together with other files
@@ -23,7 +23,7 @@ pub(crate) struct DataCardArgs {
     /// Make the card of several sites, over the rows of all, of the files that each of them wrote with `mingle data sums`
     #[arg(long, value_name = "FILE", num_args = 1.., conflicts_with_all = ["data", "task", "seed"])]
     pub(crate) sums: Vec<PathBuf>,
-    /// What to learn: classification, or regression, where the label of csv:FILE is a number to predict
+    /// The objective: classification, or regression, where the label of csv:FILE is a number to predict
     #[arg(long, default_value_t = ObjectiveKind::Classification, value_name = "TASK")]
     pub(crate) task: ObjectiveKind,
     /// The card to write, as JSON; peers take it with `mingle run --card FILE` [default: standard output]
@@ -40,10 +40,11 @@ pub(crate) struct DataSumsArgs {
     /// csv:FILE[,label=NAME|INDEX]
     #[arg(long)]
     pub(crate) data: String,
-    /// What to learn: classification, or regression, where the label is a number to predict
+    /// The objective: classification, or regression, where the label is a number to predict
     #[arg(long, default_value_t = ObjectiveKind::Classification, value_name = "TASK")]
     pub(crate) task: ObjectiveKind,
-    /// The sums to write, as JSON; whoever has those of all sites makes the card of them with `mingle data card --sums FILE...` [default: standard output]
+    /// The sums to write, as JSON; with those of all sites, `mingle data card --sums FILE...` makes their card
+    /// [default: standard output]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,
     /// Seed of the run: it decides which samples are held out, and take no part in the sums

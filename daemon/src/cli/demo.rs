@@ -1,4 +1,4 @@
-//! The words of `mingle demo`.
+//! Arguments of `mingle demo`.
 
 use std::path::PathBuf;
 
@@ -11,9 +11,9 @@ use mingle_protocol::{Codec, Robust};
 
 use super::{ADAMW_LEARNING_RATE, DurabilityName, OptimizerArgs, PrivacyArgs, ProblemKind, Switch};
 
-/// Rounds to train a model for.
+/// Default number of rounds to train a model.
 const ROUNDS: u64 = 600;
-/// Options that mean nothing to a demo of a problem.
+/// Options without a meaning for the demo of a problem.
 const OF_TRAINING: &[&str] = &[
     "data",
     "task",
@@ -58,17 +58,17 @@ pub(crate) struct DemoArgs {
     /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR, csv:FILE, text or text:FILE
     #[arg(long, default_value = "digits")]
     pub(crate) data: String,
-    /// What to learn: classification, or regression, where the label of csv:FILE is a number to predict
+    /// The objective: classification, or regression, where the label of csv:FILE is a number to predict
     #[arg(long, default_value_t = ObjectiveKind::Classification, value_name = "TASK")]
     pub(crate) task: ObjectiveKind,
     /// softmax, mlp, mlp:hidden=N, cnn, resnet-lite, or for text gpt:layers=N,heads=N,width=N,context=N
     #[arg(long, default_value = "mlp")]
     pub(crate) model: String,
-    /// How the data lie on the peers: iid, label-sorted or dirichlet:ALPHA; a text is cut into contiguous parts
+    /// The split of the data over the peers: iid, label-sorted or dirichlet:ALPHA; a text is cut into contiguous parts
     #[arg(long, default_value = "dirichlet:0.3")]
     pub(crate) split: String,
-    /// How much the changes of a site count beside those of others: equal, samples (in proportion to its training samples), or samples:N,
-    /// where a site of N samples counts as with equal [samples: N is the mean]
+    /// Weight of a site's changes relative to those of others: equal, samples (in proportion to its training samples),
+    /// or samples:N, where a site of N samples counts as with equal [samples: N is the mean]
     #[arg(long, default_value_t = WeightChoice::Equal, value_name = "WEIGHT")]
     pub(crate) weight: WeightChoice,
     /// Rounds to train [default: 600; with --problem recommendation 10, with node-classification 60]
@@ -107,22 +107,22 @@ pub(crate) struct DemoArgs {
     /// Start a killed peer again at once: it goes on from its records, with the weight it had
     #[arg(long, requires = "kill")]
     pub(crate) restart: bool,
-    /// Whether peers keep their weight on disk; in the end the disks are audited [default: on with --restart, else off]
+    /// Keep the weight of peers on disk; in the end the disks are audited [default: on with --restart, else off]
     #[arg(long, value_enum, value_name = "ON|OFF")]
     pub(crate) durability: Option<DurabilityName>,
-    /// Whether to draw what each peer does when, as timeline.svg
+    /// Draw the activities of each peer over time, as timeline.svg
     #[arg(long, value_enum, default_value_t = Switch::Off, value_name = "ON|OFF")]
     pub(crate) timeline: Switch,
     /// Where to compute: cpu, ndarray or wgpu
     #[arg(long, default_value = "cpu")]
     pub(crate) device: String,
-    /// Whom to wait for in each round: sync, bounded:STALENESS or async
+    /// The neighbours to wait for in each round: sync, bounded:STALENESS or async
     #[arg(long, default_value = "sync", value_name = "POLICY")]
     pub(crate) wait: String,
-    /// How peers encode the models that they send: f32, bf16, f16 or int8
+    /// Encoding of the models that peers send: f32, bf16, f16 or int8
     #[arg(long, default_value_t = Codec::F32, value_name = "CODEC")]
     pub(crate) codec: Codec,
-    /// What peers do with models that are far from their own: off, or clip
+    /// Treatment of models that are far from a peer's own: off, or clip
     #[arg(long, default_value_t = Robust::Off, value_name = "off|clip")]
     pub(crate) robust: Robust,
     #[command(flatten)]
@@ -136,7 +136,7 @@ pub(crate) struct DemoArgs {
 }
 
 impl DemoArgs {
-    /// A swarm that trains a model.
+    /// Options of a demo in which a swarm trains a model.
     pub(crate) fn options(&self) -> DemoOptions {
         let training = TrainingOptions {
             data: self.data.clone(),
@@ -171,7 +171,7 @@ impl DemoArgs {
         }
     }
 
-    /// A swarm that solves a problem.
+    /// Options of a demo in which a swarm solves a problem.
     pub(crate) fn problem_options(&self) -> ProblemOptions {
         ProblemOptions {
             peers: self.peers,

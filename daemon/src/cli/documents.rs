@@ -1,4 +1,4 @@
-//! Arguments of the commands that print what the command line itself is: completions and manual pages.
+//! Arguments of the commands that print the command line itself: completions and manual pages.
 
 use std::path::PathBuf;
 

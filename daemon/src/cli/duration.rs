@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-/// Reads a time span.
+/// Parses a time span.
 pub(super) fn duration(text: &str) -> Result<Duration, String> {
     humantime::parse_duration(text).map_err(|error| match error {
         humantime::DurationError::NumberExpected(0) | humantime::DurationError::Empty => {

@@ -11,7 +11,8 @@ use mingle_protocol::{InjectedBug, Robust};
 /// Arguments of `fault-test`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct FaultTestArgs {
-    /// What goes wrong: kill, loss, partition, churn, mixed, rollback, lossy-disk, hostile or all; may be given more than once
+    /// The faults: kill, loss, partition, churn, mixed, rollback, lossy-disk, hostile or all; may be given more than
+    /// once
     #[arg(long = "profile", value_name = "PROFILE", default_value = "kill")]
     pub(crate) profiles: Vec<Profiles>,
     /// Seeds to run of each profile
@@ -36,7 +37,7 @@ pub(crate) struct FaultTestArgs {
     /// injected-bugs
     #[arg(long, value_name = "BUG", conflicts_with = "days")]
     pub(crate) inject: Option<InjectedBug>,
-    /// What every node does with a neighbour's ratio that is unusually far from its own: off or clip, as with `run`
+    /// Treatment of a neighbour's ratio that is unusually far from a node's own: off or clip, as with `run`
     #[arg(long, default_value_t, value_name = "WAY", conflicts_with = "days")]
     pub(crate) robust: Robust,
     /// The former name of --inject
@@ -55,7 +56,7 @@ pub(crate) struct ReplayArgs {
     pub(crate) trace: bool,
 }
 
-/// One profile, or all.
+/// One fault profile, or all.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Profiles {
     All,
@@ -63,7 +64,7 @@ pub(crate) enum Profiles {
 }
 
 impl Profiles {
-    /// The profiles that some of these name, each once, in the order of their naming.
+    /// The profiles named in `chosen`, each once, in the order of naming.
     pub(crate) fn listed(chosen: &[Self]) -> Vec<Profile> {
         let mut profiles = Vec::new();
         for choice in chosen {

@@ -1,8 +1,8 @@
-//! The words of `mingle graph`.
+//! Arguments of `mingle graph`.
 
 use clap::{Args, Subcommand};
 
-/// What to do with a graph of nodes that have features and classes.
+/// Subcommands of `graph`, for graphs whose nodes have features and classes.
 #[derive(Debug, Subcommand)]
 pub(crate) enum GraphCommand {
     /// Nodes, edges, classes, homophily, and what is wrong with it; with --clients of each part too

@@ -17,7 +17,7 @@ pub(crate) struct EvalArgs {
     /// softmax, mlp, mlp:hidden=N, cnn, resnet-lite or gpt:... [default: the one whose tensors the file has]
     #[arg(long)]
     pub(crate) model: Option<String>,
-    /// Which samples to judge it on
+    /// The samples to evaluate it on
     #[arg(long, value_enum, default_value_t = Samples::Test)]
     pub(crate) on: Samples,
     /// Seed of the run: where data come without a test set, it decides which samples were held out
@@ -28,7 +28,7 @@ pub(crate) struct EvalArgs {
     pub(crate) device: String,
 }
 
-/// Which model.
+/// Selection of a model file.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct ModelArgs {
     /// The model, such as model.safetensors [default: the one that the run in the home left]
@@ -66,7 +66,7 @@ pub(crate) enum Samples {
 }
 
 impl Samples {
-    /// The word for them.
+    /// The word for the samples.
     pub(crate) fn name(self) -> &'static str {
         match self {
             Self::Test => "test",
@@ -83,7 +83,7 @@ pub(crate) struct GenerateArgs {
     /// The text to go on with; it is printed first
     #[arg(long, default_value = "", hide_default_value = true)]
     pub(crate) prompt: String,
-    /// How many characters, or bytes, to generate
+    /// Number of characters, or bytes, to generate
     #[arg(long, default_value_t = 500, value_name = "N", value_parser = clap::value_parser!(u64).range(1..=100_000_000))]
     pub(crate) length: u64,
     /// Below 1 what is likely becomes more likely, above 1 less
@@ -107,7 +107,7 @@ pub(crate) struct ExportArgs {
     pub(crate) output: PathBuf,
 }
 
-/// What to do with models and records.
+/// Subcommands of `ckpt`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum CkptCommand {
     /// List the model and the records of a peer that does not run

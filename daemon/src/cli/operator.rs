@@ -1,4 +1,4 @@
-//! The words of `mingle operator`.
+//! Arguments of `mingle operator`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -9,7 +9,7 @@ use libp2p::PeerId;
 use super::HomeArgs;
 use super::duration::duration;
 
-/// What to do about who signs for a swarm.
+/// Subcommands of `operator`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum OperatorCommand {
     /// Say who may sign for the swarm of this home: founder, operator, delegate, recovery key
@@ -18,7 +18,7 @@ pub(crate) enum OperatorCommand {
     Delegate(DelegateArgs),
     /// Take the delegation back: from then on the operator signs alone
     Revoke(HomeArgs),
-    /// Take a word of the operator into this home, as its delegate or to hear of another
+    /// Import an operator certificate into this home: a delegation to its key, or a change of operator
     Accept(AcceptArgs),
     /// Make this home's key the operator, with the recovery key of the swarm
     Recover(RecoverArgs),
@@ -42,7 +42,7 @@ pub(crate) struct DelegateArgs {
 pub(crate) struct AcceptArgs {
     #[command(flatten)]
     pub(crate) home: HomeArgs,
-    /// What `mingle operator delegate`, `revoke` or `recover` printed; `-` reads it from standard input
+    /// The appointment that `mingle operator delegate`, `revoke` or `recover` printed; `-` reads it from standard input
     pub(crate) appointment: String,
 }
 
@@ -60,16 +60,16 @@ pub(crate) struct RecoverArgs {
     pub(crate) number: Option<u16>,
 }
 
-/// A time to come.
+/// A future time.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Until {
-    /// In seconds since 1970.
+    /// Seconds since 1970.
     Date(u64),
-    /// From now on.
+    /// Time from now.
     For(Duration),
 }
 
-/// Reads a date, a time or a time span.
+/// Parses a date, a time or a time span.
 fn until(text: &str) -> Result<Until, String> {
     let midnight = format!("{text}T00:00:00Z");
     let date = humantime::parse_rfc3339_weak(text).or_else(|_| humantime::parse_rfc3339_weak(&midnight));

@@ -1,16 +1,16 @@
-//! The words for how gradient steps are taken, of `run`, `join`, `demo` and `simulate`.
+//! Options of the optimizer, for `run`, `join`, `demo` and `simulate`.
 
 use clap::Args;
 use mingle_builtin::options::GradientOptions;
 use mingle_models::{Decay, OptimizerKind, OptimizerOptions};
 
-/// The learning rate of AdamW where nobody says another: PyTorch's.
+/// Default learning rate of AdamW: that of PyTorch.
 pub(crate) const ADAMW_LEARNING_RATE: &str = "0.001";
 
-/// What takes the gradient steps, and how long they are.
+/// The optimizer of the gradient steps, with its settings.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct OptimizerArgs {
-    /// What takes the gradient steps: sgd or adamw
+    /// The optimizer of the gradient steps: sgd or adamw
     #[arg(long, default_value_t = OptimizerKind::Sgd, value_name = "OPTIMIZER")]
     pub(crate) optimizer: OptimizerKind,
     /// Momentum of SGD; it stays on the peer
@@ -22,7 +22,7 @@ pub(crate) struct OptimizerArgs {
     /// Weight decay: L2 regularisation with sgd, decoupled with adamw
     #[arg(long, default_value_t = 0.0)]
     pub(crate) weight_decay: f64,
-    /// How the learning rate falls from round to round: constant, cosine, cosine:FLOOR or step:EVERY,FACTOR
+    /// Decay of the learning rate from round to round: constant, cosine, cosine:FLOOR or step:EVERY,FACTOR
     #[arg(long, default_value_t = Decay::Constant, value_name = "SCHEDULE")]
     pub(crate) schedule: Decay,
     /// Rounds at the beginning in which the learning rate rises linearly

@@ -1,4 +1,4 @@
-//! The words of `mingle plan`.
+//! Arguments of `mingle plan`.
 
 use std::path::PathBuf;
 use std::time::Duration;
@@ -10,7 +10,7 @@ use super::HomeArgs;
 use super::address::{PeerAddress, peer_address};
 use super::duration::duration;
 
-/// What to do with a plan.
+/// Subcommands of `plan`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum PlanCommand {
     /// Design a plan for a topology and forecast what it costs
@@ -31,17 +31,17 @@ pub(crate) enum PlanCommand {
     Apply(PlanApplyArgs),
 }
 
-/// What a plan is made for.
+/// Input and options of a design.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DesignArgs {
     /// A file (JSON, node-link data, edge list, GraphML, GML, another plan) or a generator, such as rg:n=33,r=0.5,seed=0
     /// [default: all pairs that --links measured in both directions]
     #[arg(long, value_name = "FILE|GENERATOR", required_unless_present = "links")]
     pub(crate) topology: Option<String>,
-    /// A topology with the same nodes whose edges say who disturbs whom, where more do than hear each other
+    /// A topology with the same nodes whose edges are the interference, where that reaches further than the links
     #[arg(long, value_name = "FILE")]
     pub(crate) interference: Option<PathBuf>,
-    /// How links share the network: broadcast (slots, interference) or point-to-point
+    /// Sharing of the network by the links: broadcast (slots, interference) or point-to-point
     #[arg(long, default_value = "broadcast")]
     pub(crate) medium: String,
     /// Link measurements (TOML), for a forecast in seconds and bytes
@@ -59,14 +59,14 @@ pub(crate) struct DesignArgs {
     /// The most receivers a node may have
     #[arg(long, value_name = "NODES")]
     pub(crate) max_out_degree: Option<usize>,
-    /// How long to search, in units that do not depend on the machine
+    /// Effort of the search, in units that do not depend on the machine
     #[arg(long, default_value_t = 10, value_parser = clap::value_parser!(u32).range(1..=10_000))]
     pub(crate) effort: u32,
-    /// What auto chooses by: training (gradient steps, and drift between them) or agreement (averaging to 1e-2)
+    /// The criterion of auto: training (gradient steps, and drift between them) or agreement (averaging to 1e-2)
     /// [default: training]
     #[arg(long)]
     pub(crate) objective: Option<String>,
-    /// What the plan stays strongly connected without: none, any one link, or any one node
+    /// Losses after which the plan stays strongly connected: none, any one link, or any one node
     #[arg(long, default_value = "none", value_name = "none|link|node")]
     pub(crate) fault_tolerance: String,
     /// Seed of every random choice
@@ -75,7 +75,7 @@ pub(crate) struct DesignArgs {
     /// Gradient steps that each peer takes per round
     #[arg(long, default_value_t = 1, value_name = "H")]
     pub(crate) local_steps: u32,
-    /// How different the data of the peers are, for auto: 0 if all look alike, 1 if each has a class or two
+    /// Difference of the peers' data, for auto: 0 if all look alike, 1 if each has a class or two
     #[arg(long, default_value_t = 1.0, value_name = "0..1")]
     pub(crate) heterogeneity: f64,
 }
@@ -141,7 +141,7 @@ pub(crate) struct PlanDrawArgs {
     pub(crate) layout: Option<LayoutName>,
 }
 
-/// Where the nodes of a picture stand.
+/// Layout of the nodes in a picture.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum LayoutName {
     /// On a circle, in an order with few crossings
@@ -179,7 +179,7 @@ pub(crate) struct PlanApplyArgs {
     /// A member that is up; may be given more than once [default: the peer of this home]
     #[arg(long, value_name = "ADDR", value_parser = peer_address)]
     pub(crate) via: Vec<PeerAddress>,
-    /// How long to look for members
+    /// Time to look for members
     #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = duration)]
     pub(crate) timeout: Duration,
 }

@@ -1,9 +1,9 @@
-//! The words for differential privacy, of `run`, `join` and `demo`.
+//! Options of differential privacy, for `run`, `join` and `demo`.
 
 use clap::Args;
 use mingle_builtin::options::PrivacyOptions;
 
-/// Whether changes are made private, and how.
+/// Options of differential privacy.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct PrivacyArgs {
     /// Make what this peer trains private (differential privacy): cut the change of each round to this L2 norm, and add
@@ -16,7 +16,7 @@ pub(crate) struct PrivacyArgs {
     /// With --dp-clip: train no more once another round would cost more than this epsilon, over all runs in the home
     #[arg(long, value_name = "EPSILON")]
     pub(crate) dp_epsilon_max: Option<f64>,
-    /// With --dp-clip: the delta at which epsilon is told [default: 0.00001]
+    /// With --dp-clip: the delta at which epsilon is reported [default: 0.00001]
     #[arg(long, value_name = "DELTA")]
     pub(crate) dp_delta: Option<f64>,
 }

@@ -1,4 +1,4 @@
-//! The words of `mingle run`, and of `join` and `leave`, which start a peer too.
+//! Arguments of `mingle run`, and of `join` and `leave`, which start a peer too.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
@@ -54,10 +54,10 @@ pub(crate) struct RunArgs {
     /// Begin after so long without the neighbours that have not come, if one has; they can come later. A peer that goes on from its records waits a minute
     #[arg(long, default_value = "60s", value_name = "DURATION", value_parser = duration)]
     pub(crate) join_timeout: Duration,
-    /// Whether to tell the local network where this peer listens, and to find members there (mDNS)
+    /// Announce this peer's addresses on the local network, and find members there (mDNS)
     #[arg(long, value_enum, default_value_t = Switch::Off, value_name = "ON|OFF")]
     pub(crate) mdns: Switch,
-    /// Who makes the plans of the swarm that this peer operates: a person, or this peer by itself
+    /// The planner of the swarm that this peer operates: a person, or this peer by itself
     #[arg(long, value_enum, default_value_t = Planning::Operator, value_name = "WHO")]
     pub(crate) planning: Planning,
     /// With --planning auto: plan out who was silent for so long, if most others were not
@@ -66,7 +66,8 @@ pub(crate) struct RunArgs {
     /// With --planning auto: local steps of a round [default: 10 at first, then 5 to 200 by what a step and an exchange take the members]
     #[arg(long, value_name = "N")]
     pub(crate) local_steps: Option<u32>,
-    /// Columns, classes and scaling of the data, as `mingle data card` writes them [default: those of the swarm; of this peer's own data where nobody has any]
+    /// Columns, classes and scaling of the data, as `mingle data card` writes them [default: those of the swarm, or
+    /// else of this peer's own data]
     #[arg(long, value_name = "FILE")]
     pub(crate) card: Option<PathBuf>,
     /// Solve this problem instead of training a model; all peers need the same file, but for what each node wants
@@ -80,10 +81,10 @@ pub(crate) struct RunArgs {
     pub(crate) trainer_tcp: Option<SocketAddr>,
     #[command(flatten)]
     pub(crate) training: TrainingArgs,
-    /// Whom to wait for in each round: sync, bounded:STALENESS or async
+    /// The neighbours to wait for in each round: sync, bounded:STALENESS or async
     #[arg(long, default_value = "bounded:4", value_name = "POLICY")]
     pub(crate) wait: String,
-    /// How this peer encodes the models that it sends: f32, bf16, f16 or int8; each peer reads all of them
+    /// Encoding of the models that this peer sends: f32, bf16, f16 or int8; each peer reads all of them
     #[arg(long, default_value_t = Codec::F32, value_name = "CODEC")]
     pub(crate) codec: Codec,
     /// Go on without a late neighbour after at least so long; the deadline adapts upwards to the pace of the rounds
@@ -98,7 +99,7 @@ pub(crate) struct RunArgs {
     /// Threads to train on; the model does not depend on it [default: the cores]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
-    /// How urgent training is: at a low priority it takes what other programs leave (Linux)
+    /// Priority of the training: at a low one it takes what other programs leave (Linux)
     #[arg(long, value_enum, default_value_t = Priority::Normal, value_name = "PRIORITY")]
     pub(crate) priority: Priority,
     /// When all rounds are done, wait this long at most for neighbours that do not answer
@@ -107,7 +108,8 @@ pub(crate) struct RunArgs {
     /// Send parcels back whose model has a larger norm than this [default: 1000 times that of the first model]
     #[arg(long, value_name = "NORM")]
     pub(crate) max_norm: Option<f64>,
-    /// What this peer does with models that are far from its own: off takes them as they are, clip moves them to the distance that is usual (docs/robust.md)
+    /// Treatment of models that are far from this peer's own: off takes them as they are, clip moves them to the
+    /// distance that is usual (docs/robust.md)
     #[arg(long, default_value_t = Robust::Off, value_name = "off|clip")]
     pub(crate) robust: Robust,
     /// Write what is measured to an event file in this folder, for TensorBoard
@@ -119,7 +121,8 @@ pub(crate) struct RunArgs {
     /// At the end, train once more on this peer's data alone, and show what both come to on its held-out samples: as many steps again
     #[arg(long, value_enum, default_value_t = Switch::Off, num_args = 0..=1, default_missing_value = "on", value_name = "ON|OFF")]
     pub(crate) compare_alone: Switch,
-    /// Whether the weight of this peer outlives its process: on writes every step to the disk before anyone hears of it
+    /// Keep the weight of this peer beyond its process: on writes every step to the disk before any peer is notified of
+    /// it
     #[arg(long, value_enum, default_value_t = DurabilityName::On)]
     pub(crate) durability: DurabilityName,
     /// Give up what this peer has kept of an earlier run and begin anew, with weight. For all peers, or none
@@ -129,7 +132,7 @@ pub(crate) struct RunArgs {
     /// peers, or none
     #[arg(long = "continue", conflicts_with = "fresh")]
     pub(crate) continues: bool,
-    /// Whether to write down what this peer does when, for `mingle timeline`
+    /// Write down this peer's activities over time, for `mingle timeline`
     #[arg(long, value_enum, default_value_t = Switch::Off, value_name = "ON|OFF")]
     pub(crate) timeline: Switch,
     /// Show a page for a browser, and metrics, at this address, read only, such as 127.0.0.1:7717 [default: none]
@@ -138,22 +141,22 @@ pub(crate) struct RunArgs {
     /// Stop when standard input ends: for programs that start peers and must not leave one behind
     #[arg(long)]
     pub(crate) stop_with_stdin: bool,
-    /// Only come to leave.
+    /// `true` if the peer is started only to leave.
     #[arg(skip)]
     pub(crate) leaves: bool,
-    /// What of this somebody chose.
+    /// The settings that the user chose.
     #[arg(skip)]
     pub(crate) given: Given,
 }
 
 impl RunArgs {
-    /// Whether the peer is to be compared with itself alone.
+    /// Returns `true` if the run is to be compared with training alone.
     pub(crate) fn compares_alone(&self) -> bool {
         self.compare_alone == Switch::On
     }
 }
 
-/// Options of `run` that are about training, whoever trains, and mean nothing to a peer that solves a problem.
+/// Options of `run` about any training, built-in or not; without a meaning for a peer that solves a problem.
 const OF_ANY_TRAINING: &[&str] = &[
     "rounds",
     "evaluate_every",
@@ -177,7 +180,7 @@ const OF_ANY_TRAINING: &[&str] = &[
     "timeline",
 ];
 
-/// Options of `run` that are about the built-in models, and mean nothing where another program trains or a problem is solved.
+/// Options of `run` about the built-in models; without a meaning where another program trains or a problem is solved.
 pub(crate) const OF_BUILT_IN_MODELS: &[&str] = &[
     "card",
     "data",
@@ -202,13 +205,13 @@ pub(crate) const OF_BUILT_IN_MODELS: &[&str] = &[
     "compare_alone",
 ];
 
-/// What to train, and how.
+/// Options of the training.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct TrainingArgs {
     /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR, csv:FILE, text or text:FILE
     #[arg(long, default_value = "digits")]
     pub(crate) data: String,
-    /// What to learn: classification, or regression, where the label of csv:FILE is a number to predict
+    /// The objective: classification, or regression, where the label of csv:FILE is a number to predict
     #[arg(long, default_value_t = ObjectiveKind::Classification, value_name = "TASK")]
     pub(crate) task: ObjectiveKind,
     /// softmax, mlp, mlp:hidden=N, cnn, resnet-lite, or for text gpt:layers=N,heads=N,width=N,context=N
@@ -217,8 +220,8 @@ pub(crate) struct TrainingArgs {
     /// Train on this node's part of the data: iid, label-sorted or dirichlet:ALPHA [default: all of it]
     #[arg(long, value_name = "SPLIT")]
     pub(crate) split: Option<String>,
-    /// How much the changes of a site count beside those of others: equal, samples (in proportion to its training samples), or samples:N,
-    /// where a site of N samples counts as with equal; all peers must agree
+    /// Weight of a site's changes relative to those of others: equal, samples (in proportion to its training samples),
+    /// or samples:N, where a site of N samples counts as with equal; all peers must agree
     #[arg(long, default_value_t = WeightChoice::Equal, value_name = "WEIGHT")]
     pub(crate) weight: WeightChoice,
     /// Rounds to train; all peers must agree. The default takes some minutes with a small model, and `mingle stop` ends it
@@ -228,7 +231,7 @@ pub(crate) struct TrainingArgs {
     /// Samples in a gradient step
     #[arg(long, default_value_t = 32)]
     pub(crate) batch_size: usize,
-    /// How training images are changed, each time anew: none, flip, crop:N or flip,crop:N
+    /// Augmentation of training images, each time anew: none, flip, crop:N or flip,crop:N
     #[arg(long, default_value = "none")]
     pub(crate) augment: String,
     // Before the learning rate, whose default depends on it.
@@ -275,25 +278,25 @@ impl From<TrainingArgs> for TrainingOptions {
     }
 }
 
-/// Settings that somebody chose: by a flag, the environment, the configuration file or in the last run of that home.
+/// Settings that the user chose: by a flag, the environment, the configuration file or in the last run of that home.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct Given {
-    /// Their keys.
+    /// Keys of the settings.
     pub(crate) keys: BTreeSet<String>,
-    /// Those that the next run in the home goes on with, as the command line writes their values.
+    /// Settings that the next run in the home keeps, as the command line writes their values.
     pub(crate) options: BTreeMap<String, Vec<String>>,
 }
 
-/// Who makes the plans of a swarm.
+/// The author of a swarm's plans.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Planning {
     /// A person, with `plan make` and `plan apply`.
     Operator,
-    /// The operator's peer: whoever has an invitation is planned in, whoever is gone is planned out.
+    /// The operator's peer: bearers of invitations are planned in, peers that are gone are planned out.
     Auto,
 }
 
-/// How urgent training is.
+/// Priority of the training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Priority {
     /// As urgent as everything else on this machine.
@@ -311,7 +314,7 @@ impl From<Priority> for mingle_peer::priority::Priority {
     }
 }
 
-/// Whether a peer keeps records.
+/// Setting of whether a peer keeps records.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum DurabilityName {
     /// A peer that is killed goes on where it was

@@ -1,4 +1,4 @@
-//! The words of `mingle simulate` and `mingle evaluate`.
+//! Arguments of `mingle simulate` and `mingle evaluate`.
 
 use std::num::NonZero;
 use std::path::PathBuf;
@@ -21,23 +21,23 @@ pub(crate) struct SimulateArgs {
     /// digits, idx:DIR (MNIST, Fashion-MNIST), cifar10:DIR, csv:FILE, text or text:FILE
     #[arg(long, default_value = "digits")]
     pub(crate) data: String,
-    /// What to learn: classification, or regression, where the label of csv:FILE is a number to predict
+    /// The objective: classification, or regression, where the label of csv:FILE is a number to predict
     #[arg(long, default_value_t = ObjectiveKind::Classification, value_name = "TASK")]
     pub(crate) task: ObjectiveKind,
     /// softmax, mlp, mlp:hidden=N, cnn, resnet-lite, or for text gpt:layers=N,heads=N,width=N,context=N
     #[arg(long, default_value = "softmax")]
     pub(crate) model: String,
-    /// How the data lie on the peers: iid, label-sorted or dirichlet:ALPHA; a text is cut into contiguous parts
+    /// The split of the data over the peers: iid, label-sorted or dirichlet:ALPHA; a text is cut into contiguous parts
     #[arg(long, default_value = "iid")]
     pub(crate) split: String,
-    /// How much the changes of a site count beside those of others: equal, samples (in proportion to its training samples), or samples:N,
-    /// where a site of N samples counts as with equal [samples: N is the mean]
+    /// Weight of a site's changes relative to those of others: equal, samples (in proportion to its training samples),
+    /// or samples:N, where a site of N samples counts as with equal [samples: N is the mean]
     #[arg(long, default_value_t = WeightChoice::Equal, value_name = "WEIGHT")]
     pub(crate) weight: WeightChoice,
     /// Samples in a gradient step
     #[arg(long, default_value_t = 32)]
     pub(crate) batch_size: usize,
-    /// How training images are changed, each time anew: none, flip, crop:N or flip,crop:N
+    /// Augmentation of training images, each time anew: none, flip, crop:N or flip,crop:N
     #[arg(long, default_value = "none")]
     pub(crate) augment: String,
     // Before the learning rate, whose default depends on it.
@@ -76,13 +76,13 @@ pub(crate) struct SimulateArgs {
     /// The share of messages that is lost, each by itself
     #[arg(long, default_value_t = 0.0, value_name = "P")]
     pub(crate) loss: f64,
-    /// Whom to wait for in each round: sync, bounded:STALENESS or async [default: bounded:4, as run does]
+    /// The neighbours to wait for in each round: sync, bounded:STALENESS or async [default: bounded:4, as run does]
     #[arg(long, value_name = "POLICY")]
     pub(crate) wait: Option<String>,
-    /// How nodes encode the models that they send: f32, bf16, f16 or int8
+    /// Encoding of the models that nodes send: f32, bf16, f16 or int8
     #[arg(long, default_value_t = Codec::F32, value_name = "CODEC")]
     pub(crate) codec: Codec,
-    /// What nodes do with a model that is far from their own: off, or clip, as in `mingle run`
+    /// Treatment of a model that is far from a node's own: off, or clip, as in `mingle run`
     #[arg(long, default_value_t = Robust::Off, value_name = "off|clip")]
     pub(crate) robust: Robust,
     /// A measurement: some members send false models, keeping their weight books honestly, and accuracy is that of the others. sign-flip,
@@ -103,7 +103,7 @@ pub(crate) struct SimulateArgs {
 /// Arguments of `evaluate`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct EvaluateArgs {
-    /// What to compare; examples are in examples/evaluation
+    /// The suite to compare; examples are in examples/evaluation
     #[arg(value_name = "SUITE.toml")]
     pub(crate) suite: PathBuf,
     /// Where results and the report go; what is there already is not run again
@@ -117,7 +117,7 @@ pub(crate) struct EvaluateArgs {
     pub(crate) threads: Option<NonZero<usize>>,
 }
 
-/// By which plan to mix.
+/// The plan for the mixing.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct MixingArgs {
     /// A plan of `mingle plan make`
@@ -135,7 +135,7 @@ pub(crate) struct MixingArgs {
     /// Gradient steps that each peer takes per round
     #[arg(long, default_value_t = 1, value_name = "H", conflicts_with = "plan")]
     pub(crate) local_steps: u32,
-    /// How different the data of the peers are, for --method auto, from 0 to 1 [default: as --split says]
+    /// Difference of the peers' data, for --method auto, from 0 to 1 [default: as --split says]
     #[arg(long, value_name = "0..1", conflicts_with = "plan")]
     pub(crate) heterogeneity: Option<f64>,
     /// Seed of the plan, to have the same one whatever --seed says [default: that of --seed]
@@ -144,10 +144,10 @@ pub(crate) struct MixingArgs {
 }
 
 impl SimulateArgs {
-    /// What is enough.
+    /// The target at which the simulation stops.
     ///
     /// # Errors
-    /// An accuracy that is no share.
+    /// The accuracy is not between 0 and 1.
     pub(crate) fn target(&self) -> Result<Option<Target>> {
         match (self.target, self.target_accuracy) {
             (None, Some(accuracy)) => {
@@ -158,7 +158,7 @@ impl SimulateArgs {
         }
     }
 
-    /// What is trained for `rounds` rounds, in the words of `run`.
+    /// The training for `rounds` rounds, as options of `run`.
     pub(crate) fn training(&self, rounds: u64) -> TrainingOptions {
         TrainingOptions {
             data: self.data.clone(),

@@ -1,4 +1,4 @@
-//! The words of `mingle solve`.
+//! Arguments of `mingle solve` and `mingle recommend`.
 
 use std::path::PathBuf;
 
@@ -44,7 +44,7 @@ pub(crate) struct RecommendArgs {
     /// The user, as its interactions call it
     #[arg(long, value_name = "ID")]
     pub(crate) user: String,
-    /// How many items
+    /// Number of items
     #[arg(long, default_value_t = 20, value_name = "N")]
     pub(crate) top: usize,
 }
@@ -52,14 +52,15 @@ pub(crate) struct RecommendArgs {
 /// A problem of `demo`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum ProblemKind {
-    /// Hospitals find out together which findings tell of a heart disease; each keeps its patients.
+    /// Hospitals find out together which findings indicate a heart disease; each keeps its patients.
     SparseRegression,
     /// Wards share out beds; neighbouring groups of wards have a budget each.
     ResourceAllocation,
-    /// Hospitals find a model together that still tells who is ill when measuring devices drift.
+    /// Hospitals find a model together that still recognises the ill when measuring devices drift.
     RobustClassification,
     /// Shops learn a recommender each, from interactions with a planted structure that stay where they are.
     Recommendation,
-    /// Clients with parts of a planted graph learn to tell the classes of their nodes, each with a filter of its own.
+    /// Clients with parts of a planted graph learn to distinguish the classes of their nodes, each with a filter of its
+    /// own.
     NodeClassification,
 }

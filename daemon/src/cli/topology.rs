@@ -1,10 +1,10 @@
-//! The words of `mingle topology`.
+//! Arguments of `mingle topology`.
 
 use std::path::PathBuf;
 
 use clap::{Args, Subcommand};
 
-/// What to do with a topology.
+/// Subcommands of `topology`.
 #[derive(Debug, Subcommand)]
 pub(crate) enum TopologyCommand {
     /// Nodes, edges, degrees, diameter, and what would split it

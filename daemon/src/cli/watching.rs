@@ -1,4 +1,4 @@
-//! Arguments of the commands that watch and steer a running peer.
+//! Arguments of the commands that observe and control a running peer.
 
 use std::path::PathBuf;
 use std::str::FromStr;
@@ -14,7 +14,7 @@ use super::duration::duration;
 pub(crate) struct WaitArgs {
     #[command(flatten)]
     pub(crate) home: HomeArgs,
-    /// What to wait for: waiting=N (so many invited peers wait for a plan), plan, peers=N (so many neighbours are up),
+    /// The condition: waiting=N (so many invited peers wait for a plan), plan, peers=N (so many neighbours are up),
     /// joined, round=N or done
     #[arg(long = "for", value_name = "CONDITION")]
     pub(crate) condition: Condition,
@@ -47,7 +47,7 @@ pub(crate) struct TimelineArgs {
     pub(crate) output: Option<PathBuf>,
 }
 
-/// Something that becomes true in the life of a peer.
+/// A condition on the state of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
     /// So many neighbours are up.
@@ -120,7 +120,7 @@ pub(crate) struct PingArgs {
     pub(crate) timeout: Duration,
 }
 
-/// `FIRST..LAST`, both included.
+/// Parses `FIRST..LAST`, both included.
 fn rounds(text: &str) -> Result<(u64, u64), String> {
     let ends = text.split_once("..").and_then(|(first, last)| Some((first.parse().ok()?, last.parse().ok()?)));
     ends.filter(|(first, last)| first <= last)

@@ -1,7 +1,7 @@
-//! `mingle bugreport`: what somebody needs who shall find out what went wrong, and nothing that is secret.
+//! `mingle bugreport`: packs the information needed to diagnose a failure, and nothing secret.
 //!
-//! Only files of a fixed list go in. The key, models, records and data are not on it. Addresses in what is told become
-//! `host-1`, `host-2` and so on, the same one everywhere; the user's home folder becomes `~`.
+//! Only files of a fixed list are included. The key, models, records and data are not on it. Addresses in the text
+//! become `host-1`, `host-2` and so on, the same one everywhere; the user's home folder becomes `~`.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -17,7 +17,7 @@ use crate::cli::BugreportArgs;
 use crate::command::{ckpt, doctor};
 use crate::out;
 
-/// Of a longer file only the end goes in: what happened last matters most.
+/// Longest part of a file that is included, its end: the last events matter most.
 const MAX_BYTES: u64 = 4 << 20;
 
 const README: &str = "\
@@ -37,7 +37,7 @@ Not inside: the key, models, records, data. Addresses are replaced by host-1, ho
 
 const CANNOT_PACK: &str = "cannot pack the report";
 
-/// Writes the archive and lists what is inside.
+/// Writes the archive and lists its contents.
 pub(super) fn execute(arguments: &BugreportArgs, json: bool) -> Result {
     let output = OutputFile::at(&arguments.output)?;
     let home = Home::at(arguments.peer.home.home.as_deref())?;
@@ -45,13 +45,13 @@ pub(super) fn execute(arguments: &BugreportArgs, json: bool) -> Result {
     let mut archive = Archive::new("mingle-report");
     add(&mut archive, "README.txt", README.as_bytes())?;
     add(&mut archive, "version.json", text_of(&version()).as_bytes())?;
-    // What cannot be found out is said where it would have stood.
+    // A report that fails is replaced by its error.
     let doctor = doctor::report(&arguments.peer).unwrap_or_else(|failure| failure.to_json());
     add(&mut archive, "doctor.json", redaction.apply(&text_of(&doctor)).as_bytes())?;
     let records = ckpt::report(&home).unwrap_or_else(|failure| failure.to_json());
     add(&mut archive, "records.json", redaction.apply(&text_of(&records)).as_bytes())?;
     let config = arguments.peer.config.clone().unwrap_or_else(|| home.config());
-    // Names of columns and classes, and means of columns, are not for strangers.
+    // Names of columns and classes, and means of columns, are confidential.
     if let Some(card) = TaskFile::last(&home)? {
         add(&mut archive, "task.json", text_of(&serde_json::json!({ "task": card.describe() })).as_bytes())?;
     }

@@ -1,4 +1,4 @@
-//! `mingle ckpt`: what is in model files and records, and whether they are sound.
+//! `mingle ckpt`: lists, inspects and verifies model files and records.
 
 mod inspect;
 mod list;
@@ -12,7 +12,7 @@ use crate::cli::CkptCommand;
 
 pub(super) use list::report;
 
-/// Does one of the three.
+/// Executes the subcommand.
 pub(super) fn execute(command: &CkptCommand, json: bool) -> Result<ExitCode> {
     match command {
         CkptCommand::List(arguments) => list::execute(arguments, json)?,

@@ -7,7 +7,7 @@ use crate::cli::CompletionsArgs;
 use crate::config;
 use crate::out;
 
-/// Prints the script; there is no other output, also with `--json`: the reader is a shell.
+/// Prints the script. There is no other output, also with `--json`: the reader is a shell.
 pub(super) fn execute(arguments: &CompletionsArgs) -> Result {
     let mut script = Vec::new();
     clap_complete::generate(arguments.shell, &mut config::command_line(), "mingle", &mut script);

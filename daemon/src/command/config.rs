@@ -1,4 +1,4 @@
-//! `mingle config`: what is set, by whom, and whether a file can be used.
+//! `mingle config`: shows the settings with their sources, and checks a file.
 
 use std::collections::BTreeMap;
 
@@ -9,7 +9,7 @@ use crate::cli::{ConfigCheckArgs, ConfigCommand, ConfigPathArgs, ConfigShowArgs}
 use crate::config::{self, ConfigFile, Effective, Origin, Remembered};
 use crate::out;
 
-/// Does one of the three.
+/// Executes the subcommand.
 pub(super) fn execute(command: &ConfigCommand, json: bool) -> Result {
     match command {
         ConfigCommand::Show(arguments) => show(arguments, json),
@@ -35,7 +35,7 @@ fn show(arguments: &ConfigShowArgs, json: bool) -> Result {
     Ok(())
 }
 
-/// One line of a configuration file; one that is not set is commented out.
+/// One line of a configuration file; a setting without a value is commented out.
 fn describe(effective: &Effective, with_origin: bool) -> String {
     let Effective { setting, values, origin } = effective;
     let is_list = setting.form == config::Form::Texts;

@@ -1,4 +1,4 @@
-//! `mingle data`: what the columns, classes and scaling of data are, of one site or of several.
+//! `mingle data`: columns, classes and scaling of data, of one site or of several.
 
 use std::path::{Path, PathBuf};
 
@@ -13,7 +13,7 @@ use serde_json::Value;
 use crate::cli::{DataCardArgs, DataCommand, DataSumsArgs};
 use crate::out;
 
-/// Does what is wanted with data.
+/// Executes the subcommand.
 pub(super) fn execute(command: &DataCommand, json: bool) -> Result {
     match command {
         DataCommand::Card(arguments) => write_card(arguments, json),
@@ -53,7 +53,7 @@ fn write_card(arguments: &DataCardArgs, json: bool) -> Result {
     Ok(())
 }
 
-/// The card that one data source has by itself.
+/// The card of one data source by itself.
 fn card_of_one(arguments: &DataCardArgs) -> Result<DataCard> {
     let raw = task::read(&arguments.data)?;
     let card = raw
@@ -63,7 +63,7 @@ fn card_of_one(arguments: &DataCardArgs) -> Result<DataCard> {
     Ok(card)
 }
 
-/// The card of all rows of several tables, of which only sums are known.
+/// The card of all rows of several tables, of which only the sums are known.
 fn card_of_sites(files: &[PathBuf]) -> Result<DataCard> {
     let mut all: Option<TableSums> = None;
     for path in files {
@@ -99,7 +99,7 @@ fn write_sums(arguments: &DataSumsArgs, json: bool) -> Result {
     Ok(())
 }
 
-/// Writes a document to its file, and returns that; without one, prints it.
+/// Writes a document to its file and returns the path; prints it if there is no file.
 fn write<'a>(
     output: Option<OutputFile>,
     path: Option<&'a Path>,

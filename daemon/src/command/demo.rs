@@ -40,7 +40,8 @@ pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Result {
     report.check()
 }
 
-/// What each peer is a process of. The demo says all there is to say to them; settings meant for this user's own peer are not for these.
+/// The program that each peer runs. The demo passes all settings as arguments; variables meant for the user's own peer
+/// are hidden.
 fn this_program() -> Result<PeerProgram> {
     let file = std::env::current_exe().context(ErrorKind::Unexpected, "cannot find this program's own file")?;
     Ok(PeerProgram { file, hidden_variables: config::variables().map(str::to_owned).collect() })

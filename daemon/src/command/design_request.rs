@@ -1,4 +1,4 @@
-//! What a plan is made for, from the words of the command line.
+//! The topology and the options of a design, from the command line.
 
 use std::path::Path;
 
@@ -9,13 +9,13 @@ use mingle_planner::{DesignOptions, Medium, Topology, link_measurements::LinkMea
 use crate::cli::DesignArgs;
 use crate::topology;
 
-/// The topology, and all options but those of one method.
+/// The topology, and all options except those of one method.
 pub(super) fn read(arguments: &DesignArgs) -> Result<(Topology, DesignOptions)> {
     let measurements = arguments.links.as_deref().map(read_links).transpose()?;
     let topology = match (&arguments.topology, &measurements) {
         (Some(text), _) => topology::read(text)?,
         (None, Some((path, measurements))) => measurements.topology().context(ErrorKind::BadInput, path)?,
-        // clap asks for one of the two.
+        // clap requires one of the two.
         (None, None) => return Err(Error::new(ErrorKind::BadInput, "give --topology, or --links to derive it from")),
     };
     let topology = match &arguments.interference {
@@ -56,7 +56,7 @@ fn read_links(path: &Path) -> Result<(String, LinkMeasurements)> {
     Ok((what, measurements))
 }
 
-/// The interference graph is a topology of its own, whose nodes are found by name.
+/// Adds an interference graph, a topology of its own whose nodes are found by name.
 fn with_interference(topology: &Topology, path: &Path) -> Result<Topology> {
     let what = format!("the interference graph {}", path.display());
     let text = plan::read_text(path, "interference graph")?;

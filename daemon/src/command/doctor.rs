@@ -1,7 +1,7 @@
-//! `mingle doctor`: whether a peer could run here, and what to do where it could not.
+//! `mingle doctor`: checks whether a peer could run here, and gives advice where it could not.
 //!
-//! Everything is tried, not guessed: ports are bound, the disk is written to and synced, the data are read, the device is
-//! opened. Nothing outside this machine is asked.
+//! Everything is tried, not guessed: ports are bound, the disk is written to and synced, the data are read, the device
+//! is opened. Nothing outside this machine is contacted.
 
 mod training;
 
@@ -16,7 +16,7 @@ use crate::cli::{ConfigPathArgs, DoctorArgs, multiaddrs};
 use crate::config;
 use crate::out;
 
-/// Looks at everything and prints a line each. The exit code is 4 if something has to be changed before a peer can run.
+/// Runs all checks and prints a line for each. The exit code is 4 if something has to be changed before a peer can run.
 pub(super) fn execute(arguments: &DoctorArgs, json: bool) -> Result<ExitCode> {
     let checks = examine(&arguments.peer, arguments.data.as_deref(), arguments.model.as_deref())?;
     let failed = checks.iter().filter(|check| check.verdict == Verdict::Fail).count();
@@ -28,7 +28,7 @@ pub(super) fn execute(arguments: &DoctorArgs, json: bool) -> Result<ExitCode> {
     Ok(if failed == 0 { ExitCode::SUCCESS } else { ExitCode::from(ErrorKind::BadInput as u8) })
 }
 
-/// What a bug report says of the machine.
+/// The checks for a bug report.
 pub(super) fn report(arguments: &ConfigPathArgs) -> Result<Value> {
     examine(arguments, None, None).map(|checks| to_json(&checks))
 }

@@ -1,4 +1,4 @@
-//! `mingle eval`: how good a saved model is on a data set.
+//! `mingle eval`: evaluates a saved model on a data set.
 
 use mingle_builtin::meaning;
 use mingle_builtin::task::{self, Parts};
@@ -9,7 +9,7 @@ use mingle_peer::{Error, ErrorKind, Result};
 use crate::cli::{EvalArgs, Samples};
 use crate::{model_files, out};
 
-/// Loads both, judges the one on the other, and prints what is measured.
+/// Loads model and data, evaluates the model, and prints its metrics.
 pub(super) fn execute(arguments: &EvalArgs, json: bool) -> Result {
     let path = &arguments.file;
     let device = task::open_device(&arguments.device)?;
@@ -37,7 +37,7 @@ pub(super) fn execute(arguments: &EvalArgs, json: bool) -> Result {
     Ok(())
 }
 
-/// The data in the columns, classes and scaling that the model was trained with.
+/// The data with the columns, classes and scaling of the model's training.
 fn held_to_the_model(file: &ModelFile, arguments: &EvalArgs) -> Result<Parts> {
     let Some(card) = meaning::read(file, &arguments.file)? else {
         out::remark(format_args!(
@@ -57,7 +57,7 @@ fn held_to_the_model(file: &ModelFile, arguments: &EvalArgs) -> Result<Parts> {
         })
 }
 
-/// The model of the file, for samples of these data. They must agree in every tensor.
+/// The model of the file, for samples of these data. All tensors must agree.
 fn match_task(file: &ModelFile, parts: &Parts, arguments: &EvalArgs) -> Result<Task> {
     let named = arguments.model.clone().or_else(|| file.model().map(|model| model.to_string()));
     let path = arguments.file.display();

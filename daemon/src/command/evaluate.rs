@@ -1,4 +1,4 @@
-//! `mingle evaluate`: designs compared by experiment, or methods of learning in rounds.
+//! `mingle evaluate`: compares designs, or methods of learning in rounds, by experiment.
 
 mod methods;
 mod parallel;
@@ -18,7 +18,7 @@ use mingle_peer::output_file;
 use crate::cli::EvaluateArgs;
 use crate::{out, topology};
 
-/// Runs what is missing of a suite, and writes its report.
+/// Executes the missing runs of a suite, and writes its report.
 pub(super) fn execute(arguments: &EvaluateArgs, json: bool) -> Result {
     match MethodSuite::read(&arguments.suite).map_err(errors::suite_error)? {
         Some(suite) => methods::execute(arguments, &suite, json),
@@ -86,7 +86,7 @@ fn execute_run(run: &Run, tell: impl FnMut(&Progress)) -> Result<Record> {
     run.execute(learners, tell).map_err(errors::simulation_error)
 }
 
-/// What a run trains, in the words of `run`.
+/// The training of a run, as options of `run`.
 fn training_of(run: &Run) -> TrainingOptions {
     let Training { data, task, model, batch_size, augment, learning_rate, momentum, weight_decay, device, .. } =
         run.training.clone();

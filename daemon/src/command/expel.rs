@@ -1,4 +1,4 @@
-//! `mingle expel`: peers that may not come back.
+//! `mingle expel`: expels peers, which may not come back.
 
 use libp2p::PeerId;
 use mingle_peer::membership::known_revocations;
@@ -8,7 +8,7 @@ use super::operator::signer_of;
 use crate::cli::ExpelArgs;
 use crate::out;
 
-/// Puts the peers on the list that goes with every plan of the operator, or takes them off it.
+/// Adds the peers to the revocations that accompany every plan of the operator, or removes them.
 pub(super) fn execute(arguments: &ExpelArgs, json: bool) -> Result {
     let home = Home::at(arguments.home.home.as_deref())?;
     let signer = signer_of(&home)?;

@@ -1,7 +1,7 @@
-//! `mingle export`: the model of a peer that does not run, in PyTorch's names and shapes.
+//! `mingle export`: writes the model of a stopped peer, in PyTorch's names and shapes.
 //!
-//! A run that is over left a model file. One that was cut off has its records: the newest says what the node believed,
-//! whatever is under way between peers.
+//! A finished run left a model file. An interrupted one has its records: the newest contains the node's ratio, whatever
+//! is under way between peers.
 
 use std::collections::BTreeMap;
 
@@ -19,20 +19,20 @@ use mingle_protocol::Record;
 use crate::cli::ExportArgs;
 use crate::{model_files, out};
 
-/// What was exported.
+/// An exported model.
 struct Exported {
     /// The bytes of the model file.
     file: Vec<u8>,
-    /// The file or the record it is from.
+    /// The file or the record from which it was exported.
     source: String,
-    /// Rounds done; `None` where the plan that says how many steps a round has is gone.
+    /// Rounds done; `None` if the plan, which defines the steps of a round, is gone.
     round: Option<u64>,
     parameters: usize,
-    /// Whether the run was over.
+    /// `true` if the run was over.
     is_final: bool,
 }
 
-/// Writes the file and says what is in it.
+/// Writes the file and prints a description.
 pub(super) fn execute(arguments: &ExportArgs, json: bool) -> Result {
     let output = OutputFile::at(&arguments.output)?;
     let home = Home::at(arguments.home.home.as_deref())?;
@@ -46,7 +46,7 @@ pub(super) fn execute(arguments: &ExportArgs, json: bool) -> Result {
     };
     let Exported { file, source, round, parameters, is_final } = exported;
     output.write(&file)?;
-    // Of what was written, not of what stands there: a pipe cannot be read again.
+    // The hash of the bytes written, not of the file: a pipe cannot be read again.
     let hash = blake3::hash(&file).to_hex().to_string();
     if json {
         out::line(serde_json::json!({
@@ -67,7 +67,7 @@ pub(super) fn execute(arguments: &ExportArgs, json: bool) -> Result {
     Ok(())
 }
 
-/// Names and shapes for what the newest record says.
+/// Exports the model of the newest record.
 fn export_record(home: &Home, record: &Record) -> Result<Exported> {
     let books = &record.books;
     let card = TaskFile::find(home, &books.task)?;
@@ -88,7 +88,7 @@ fn export_record(home: &Home, record: &Record) -> Result<Exported> {
     Ok(Exported { file, source, round, parameters: task.parameter_count(), is_final: false })
 }
 
-/// The model of a record, with the personal layers of its peer where there are some.
+/// The model of a record, with the personal layers of its peer if there are any.
 fn whole_model(card: &Card, task: &Task, record: &Record) -> Result<Vec<f32>> {
     let shared = record.believed_ratio().to_vec();
     if card.personal.is_empty() {
@@ -99,7 +99,7 @@ fn whole_model(card: &Card, task: &Task, record: &Record) -> Result<Vec<f32>> {
         .context(ErrorKind::Integrity, "cannot put the model of the record together")
 }
 
-/// A record whose checksum is right has the length of its task, unless somebody made it otherwise.
+/// Checks the length of a record. One with a valid checksum has the length of its task, unless it was forged.
 fn check_length(task: &Task, record: &Record) -> Result {
     let (found, wanted) = (record.numerator.len(), task.parameter_count());
     if found == wanted {
@@ -116,7 +116,7 @@ fn round_of(home: &Home, record: &Record) -> Option<u64> {
     follows.then(|| record.books.step / schedule.round_length())
 }
 
-/// The model file that the run left.
+/// Exports the model file that the run left.
 fn export_final(home: &Home) -> Result<Exported> {
     let path = home.model();
     if !path.exists() {

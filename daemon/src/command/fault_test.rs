@@ -1,6 +1,6 @@
-//! `mingle fault-test`: swarms of production nodes on virtual time, killed, cut off and rolled back, one seed after another, by
-//! `mingle_lab::campaign`. The run of a failing seed is written down, made as short as it can be and still fail, for
-//! `mingle replay`.
+//! `mingle fault-test`: runs swarms of production nodes on virtual time, killed, cut off and rolled back, one seed
+//! after another, by `mingle_lab::campaign`. The run of a failing seed is written down for `mingle replay`, shortened
+//! as long as it still fails.
 
 mod days;
 mod report;
@@ -18,10 +18,10 @@ use mingle_protocol::sim::{Profile, Variant};
 use crate::cli::{FaultTestArgs, Profiles};
 use crate::out;
 
-/// Failing seeds of a profile whose runs are made short and written down: that takes hundreds of runs each.
+/// Failing seeds of a profile whose runs are shortened and written down, which takes hundreds of runs each.
 const MOST_JOURNALS: usize = 5;
 
-/// Runs the seeds of every profile asked for. The exit code says whether any failed.
+/// Runs the seeds of every requested profile. The exit code is not 0 if any failed.
 pub(super) fn execute(arguments: &FaultTestArgs, json: bool) -> Result<ExitCode> {
     if arguments.plant.is_some() {
         return Err(Error::new(ErrorKind::BadInput, "--plant is called --inject now"));
@@ -49,7 +49,7 @@ pub(super) fn execute(arguments: &FaultTestArgs, json: bool) -> Result<ExitCode>
     }
     match failing {
         0 => Ok(ExitCode::SUCCESS),
-        // The objects on standard output say it already.
+        // The objects on standard output contain the failures already.
         _ if json => Ok(ExitCode::from(ErrorKind::Integrity as u8)),
         failing => Err(Error::new(ErrorKind::Integrity, format!("{failing} seeds failed"))
             .hint("mingle replay JOURNAL --trace tells what happened in one of them")),
@@ -76,7 +76,7 @@ fn run(arguments: &FaultTestArgs, profile: Profile) -> Result<Report> {
     Ok(found)
 }
 
-/// Writes the run of a failing seed down, with as few faults as make it fail.
+/// Writes the run of a failing seed down, with as few faults as needed to fail.
 fn write_journal(failing: &mut FailingSeed, arguments: &FaultTestArgs) -> Result {
     let short = failing.shorten(arguments.shrink_runs);
     let text =
@@ -88,7 +88,7 @@ fn write_journal(failing: &mut FailingSeed, arguments: &FaultTestArgs) -> Result
     Ok(())
 }
 
-/// What this process took since then.
+/// Time and memory of this process since `began`.
 fn cost(began: Instant) -> Cost {
     Cost { wall: began.elapsed(), peak_memory_bytes: results::peak_resident_bytes() }
 }
@@ -97,7 +97,7 @@ fn threads(arguments: &FaultTestArgs) -> NonZeroUsize {
     arguments.threads.or_else(|| std::thread::available_parallelism().ok()).unwrap_or(NonZeroUsize::MIN)
 }
 
-/// A line on a terminal, nothing elsewhere.
+/// A progress line on a terminal, nothing elsewhere.
 fn progress(profile: Profile, seeds: u64) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(seeds), ProgressDrawTarget::stderr());
     let template = format!("{{spinner}} {profile} {{pos}}/{{len}} seeds, {{per_sec}}, {{msg}}, {{eta}} to go");

@@ -13,7 +13,7 @@ use mingle_peer::{Error, ErrorKind, Result};
 use crate::cli::GenerateArgs;
 use crate::{model_files, out};
 
-/// Prints the prompt, and what the model says follows, as it comes.
+/// Prints the prompt and the generated text, as it is generated.
 pub(super) fn execute(arguments: &GenerateArgs, json: bool) -> Result {
     let path = model_files::named(&arguments.model)?;
     let mut generator = load(&path, arguments)?;
@@ -42,7 +42,7 @@ pub(super) fn execute(arguments: &GenerateArgs, json: bool) -> Result {
     Ok(())
 }
 
-/// The model of a file, with the vocabulary that it names.
+/// The model of a file, with the vocabulary in its metadata.
 fn load(path: &Path, arguments: &GenerateArgs) -> Result<TextGenerator> {
     let file = model_files::read(path)?;
     let card = meaning::read(&file, path)?;
@@ -64,7 +64,7 @@ fn load(path: &Path, arguments: &GenerateArgs) -> Result<TextGenerator> {
         .map_err(|error| Error::of(refused(&error), error))
 }
 
-/// What a file of a language model says of itself.
+/// The task and the vocabulary of a language model, from its file.
 fn text_task(file: &ModelFile, card: &DataCard) -> Option<(Task, Vocabulary)> {
     let vocabulary = Vocabulary::of_card(card)?;
     let task = Task::new(file.model()?, card.shape(), card.objective()).ok()?;

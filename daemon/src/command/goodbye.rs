@@ -1,4 +1,4 @@
-//! Asking a running peer to end, and listening to its last words.
+//! Ends a running peer on request, and follows its last events.
 
 use std::fs::File;
 use std::path::Path;
@@ -10,20 +10,20 @@ use mingle_peer::events::{Event, EventLine};
 use mingle_peer::{Error, ErrorKind, Home, Result};
 use tokio::sync::oneshot;
 
-/// How a peer ended, by its own last words.
+/// The end of a peer, as reported by its last events.
 pub(super) struct Ended {
     pub(super) round: u64,
     pub(super) weight_units: u64,
-    /// It handed its weight over, and others know.
+    /// `true` if it handed its weight over, and others know.
     pub(super) left: bool,
-    /// Why it could not end in good order.
+    /// The reason why it could not end in good order.
     pub(super) failure: Option<String>,
 }
 
-/// Asks by posting to `path`, and waits until the process has ended.
+/// Sends the request to `path`, and waits until the process has ended.
 pub(super) async fn ask(home: &Home, path: &str) -> Result<(Stopping, Ended)> {
     let client = Client::new(home);
-    // Opened before it is asked, so that its last words are not missed.
+    // Opened before the request, so that no event is missed.
     let mut events = client.follow("/v1/events").await?;
     let stopping: Stopping = client.post(path).await?;
     let mut ended = Ended { round: stopping.round, weight_units: stopping.weight_units, left: false, failure: None };
@@ -45,12 +45,12 @@ pub(super) async fn ask(home: &Home, path: &str) -> Result<(Stopping, Ended)> {
     Ok((stopping, ended))
 }
 
-/// Waits until nobody holds the lock of the home.
+/// Waits until the lock of the home is free.
 async fn end_of_process(lock: &Path) -> Result {
     let doing = format!("cannot wait for {}", lock.display());
     let file = File::open(lock).context(ErrorKind::BadInput, &doing)?;
     let (sender, ended) = oneshot::channel();
-    // A thread of its own: a wait for a lock cannot be called off, and must not keep this command from ending.
+    // A thread of its own: a wait for a lock cannot be cancelled, and must not keep this command from ending.
     std::thread::spawn(move || sender.send(file.lock_shared()));
     match ended.await {
         Ok(locked) => locked.context(ErrorKind::Unexpected, doing),

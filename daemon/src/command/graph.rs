@@ -1,4 +1,4 @@
-//! `mingle graph`: what a graph is like.
+//! `mingle graph`: properties of a graph.
 
 use std::path::Path;
 
@@ -59,7 +59,7 @@ struct Summary {
     nodes: usize,
     edges: usize,
     features: usize,
-    /// Nodes of each class.
+    /// Number of nodes of each class.
     classes: Vec<usize>,
     edge_homophily: Option<f64>,
     node_homophily: Option<f64>,

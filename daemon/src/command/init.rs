@@ -1,4 +1,4 @@
-//! `mingle init`: gives this peer its identity and a configuration file that explains itself, and founds a swarm.
+//! `mingle init`: creates the identity of this peer and a commented configuration file, and founds a swarm.
 
 use std::fs::{self, File};
 use std::io::{self, Write};
@@ -12,10 +12,10 @@ use crate::cli::InitArgs;
 use crate::provisional::Provisional;
 use crate::{config, out};
 
-/// Creates what is missing, and says so; the PeerId goes to stdout.
+/// Creates the missing files, and prints remarks on them; the PeerId goes to stdout.
 ///
 /// # Errors
-/// Nothing is left of what a failed call created.
+/// After a failure all files created by this call are removed.
 pub(super) fn execute(arguments: &InitArgs, json: bool) -> Result {
     let home = Home::at(arguments.home.home.as_deref())?;
     let before = Provisional::look(&home);
@@ -65,7 +65,7 @@ fn create(arguments: &InitArgs, json: bool) -> Result {
     Ok(())
 }
 
-/// Founds a swarm, unless the home has one of this name already. A recovery key is made with it, or never.
+/// Founds a swarm, unless the home has one of this name already. A recovery key can be made only then.
 fn found(home: &Home, name: &str, identity: &Identity, recovery_key: Option<&Path>) -> Result {
     let known = Membership::of(home)?;
     let is_founded = known
@@ -88,7 +88,7 @@ fn found(home: &Home, name: &str, identity: &Identity, recovery_key: Option<&Pat
     })
 }
 
-/// Writes the commented configuration where there is none; says whether it did.
+/// Writes the commented configuration if there is none; returns `true` if it did.
 fn write_config(path: &Path) -> Result<bool> {
     let doing = format!("cannot write the configuration {}", path.display());
     match File::create_new(path) {

@@ -1,4 +1,4 @@
-//! `mingle invite`: a ticket with which others can join the swarm of this peer.
+//! `mingle invite`: prints a ticket with which others can join the swarm of this peer.
 
 use std::net::IpAddr;
 use std::time::Duration;
@@ -12,7 +12,7 @@ use super::operator::signer_of;
 use crate::cli::{InviteArgs, multiaddrs};
 use crate::{limits, out};
 
-/// The times in a ticket are whole seconds.
+/// Shortest lifetime of a ticket, whose times are whole seconds.
 const SHORTEST_TICKET: Duration = Duration::from_secs(1);
 
 /// Prints the ticket, and nothing else, on stdout.
@@ -61,7 +61,7 @@ pub(super) fn execute(arguments: &InviteArgs, json: bool) -> Result {
     Ok(())
 }
 
-/// How long this key may sign, and what it signs holds.
+/// Time for which this key may sign, and for which its signatures count.
 fn time_left(signer: &Signer) -> Duration {
     match signer.role() {
         Role::Operator => Duration::MAX,
@@ -99,7 +99,7 @@ fn list(home: &Home, signer: &Signer, json: bool) -> Result {
     Ok(())
 }
 
-/// Puts an invitation on the list that goes with every plan.
+/// Adds an invitation to the revocations that accompany every plan.
 fn revoke(home: &Home, signer: &Signer, id: &str, json: bool) -> Result {
     let issued = IssuedInvites::of(home)?;
     let invite = issued.find(id)?;
@@ -115,7 +115,7 @@ fn revoke(home: &Home, signer: &Signer, id: &str, json: bool) -> Result {
     Ok(())
 }
 
-/// What others can use: addresses on this machine alone only where there are no others.
+/// The addresses for others: loopback addresses only if there are no others.
 fn reachable(addresses: Vec<Multiaddr>) -> Vec<Multiaddr> {
     let others: Vec<Multiaddr> = addresses.iter().filter(|address| !is_loopback(address)).cloned().collect();
     if others.is_empty() { addresses } else { others }

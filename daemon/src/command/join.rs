@@ -11,11 +11,11 @@ use crate::cli::JoinArgs;
 use crate::out;
 use crate::provisional::Provisional;
 
-/// No ticket is longer.
+/// Longest ticket, in bytes.
 const MAX_TICKET_BYTES: u64 = 64 << 10;
 
-/// Runs this peer for the swarm of the ticket. Once a member has let it in, the home remembers the swarm, and later starts
-/// need no ticket; of a peer that is not let in, nothing is kept.
+/// Runs this peer for the swarm of the ticket. Once a member has admitted it, the home remembers the swarm, and later
+/// starts need no ticket. If it is not admitted, nothing is kept.
 pub(super) fn execute(arguments: &JoinArgs, json: bool) -> Result {
     let ticket: Ticket = match arguments.ticket.as_str() {
         "-" => ticket_from_input()?.parse()?,
@@ -25,7 +25,7 @@ pub(super) fn execute(arguments: &JoinArgs, json: bool) -> Result {
     let home = Home::at(arguments.run.home.home.as_deref())?;
     let before = Provisional::look(&home);
     let joined = join(arguments, ticket, json);
-    // A member has let it in: from then on it is a peer of that swarm, whatever happens.
+    // Once admitted, it is a peer of that swarm, whatever happens.
     if joined.is_err() && Membership::of(&home)?.is_none() {
         before.undo();
     }

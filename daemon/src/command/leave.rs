@@ -1,4 +1,4 @@
-//! `mingle leave`: hand over all weight, and go for good.
+//! `mingle leave`: hands over all weight, and leaves for good.
 
 use mingle_peer::api::client::{self, Client};
 use mingle_peer::records::{Ending, RecordStore};
@@ -10,8 +10,9 @@ use super::goodbye;
 use crate::cli::RunArgs;
 use crate::out;
 
-/// Asks the peer that runs in this home. Where none does, and its records hold weight, starts it with the options that it was
-/// run with, and as soon as its neighbours are there, it leaves. Where there is nothing to hand over, nothing is touched.
+/// Asks the peer that runs in this home to leave. If none runs and the records hold weight, starts it with the options
+/// of its last run, and it leaves as soon as its neighbours are connected. If there is nothing to hand over, nothing is
+/// changed.
 pub(super) fn execute(arguments: RunArgs, json: bool) -> Result {
     let home = Home::at(arguments.home.home.as_deref())?;
     let is_running = client::block_on(async { Client::new(&home).get::<Status>("/v1/status").await }).is_ok();
@@ -39,20 +40,20 @@ pub(super) fn execute(arguments: RunArgs, json: bool) -> Result {
     }
 }
 
-/// What a peer that does not run has that others could miss.
+/// The obligations of a stopped peer towards others.
 enum Left {
-    /// Records of a run that is not over.
+    /// Records of an unfinished run.
     Weight,
     /// Nothing.
     Nothing {
-        /// Rounds done, where that is known.
+        /// Rounds done, if known.
         round: Option<u64>,
-        /// In a few words.
+        /// The reason, in a few words.
         why: String,
     },
 }
 
-/// Looks into a home in which no peer runs.
+/// Inspects a home in which no peer runs.
 ///
 /// # Errors
 /// No peer ever ran there, or the records cannot be read.

@@ -7,7 +7,7 @@ use mingle_peer::{Home, Result};
 use crate::cli::HomeArgs;
 use crate::out;
 
-/// Prints what is remembered, then what happens, until the peer ends.
+/// Prints the remembered events, then new ones until the peer ends.
 pub(super) fn execute(arguments: &HomeArgs, json: bool) -> Result {
     let home = Home::at(arguments.home.as_deref())?;
     client::block_on(async {

@@ -1,4 +1,4 @@
-//! `mingle man`: a manual page for every command, made from the same definitions as `--help`.
+//! `mingle man`: writes a manual page for every command, from the same definitions as `--help`.
 
 use std::io;
 use std::path::{Path, PathBuf};
@@ -11,7 +11,7 @@ use mingle_peer::{ErrorKind, Result, output_file};
 use crate::cli::{EXIT_CODES, ManArgs};
 use crate::{config, out};
 
-/// Writes the pages and names each on stdout.
+/// Writes the pages and prints their paths on stdout.
 pub(super) fn execute(arguments: &ManArgs, json: bool) -> Result {
     let folder = &arguments.out;
     output_file::make_folder(folder)?;
@@ -28,7 +28,7 @@ pub(super) fn execute(arguments: &ManArgs, json: bool) -> Result {
     Ok(())
 }
 
-/// The page of a command, then those of its subcommands. There are two levels of them.
+/// Writes the page of a command, then those of its subcommands. There are two levels of them.
 fn write_pages(command: &Command, folder: &Path, pages: &mut Vec<PathBuf>) -> Result {
     let page = Man::new(command.clone()).manual("Mingle").source(concat!("mingle ", env!("CARGO_PKG_VERSION")));
     let path = folder.join(page.get_filename());
@@ -57,7 +57,7 @@ fn render(page: &Man, command: &Command) -> io::Result<Vec<u8>> {
     Ok(text)
 }
 
-/// The table of `mingle --help`, line by line as it stands there.
+/// The table of exit codes in `mingle --help`, line by line.
 fn exit_status() -> String {
     let table = EXIT_CODES.split_once('\n').map_or(EXIT_CODES, |(_, table)| table);
     let escaped = table.replace('\\', "\\e").replace('-', "\\-");
@@ -71,7 +71,7 @@ mod tests {
     use std::collections::BTreeSet;
     use std::fs;
 
-    /// The names of the pages there should be.
+    /// Names of the expected pages.
     fn commands(command: &Command, above: &str, names: &mut BTreeSet<String>) {
         let name =
             if above.is_empty() { command.get_name().to_owned() } else { format!("{above}-{}", command.get_name()) };

@@ -1,4 +1,4 @@
-//! One file a command.
+//! The commands, one file each.
 
 mod audit;
 mod bugreport;
@@ -56,7 +56,7 @@ use mingle_peer::Result;
 
 use crate::cli::{Cli, Command, GraphCommand, PlanCommand, TopologyCommand};
 
-/// Does what the command line asks for. The exit code is not 0 where a command answers by it.
+/// Executes a command. The exit code is not 0 where the answer of a command is a code.
 pub(crate) fn execute(cli: Cli) -> Result<ExitCode> {
     let json = cli.json;
     match cli.command {

@@ -1,4 +1,4 @@
-//! `mingle operator`: who may sign for a swarm, and how that changes.
+//! `mingle operator`: shows and changes the keys that may sign for a swarm.
 
 use std::io::{BufRead, Read};
 use std::time::Duration;
@@ -10,9 +10,9 @@ use mingle_peer::{Error, ErrorKind, Home, Identity, Result};
 use crate::cli::{AcceptArgs, DelegateArgs, HomeArgs, OperatorCommand, RecoverArgs, Until};
 use crate::{limits, out};
 
-/// A delegation that ends sooner is a slip of the finger.
+/// Shortest delegation; a shorter one is a slip of the finger.
 const SHORTEST_DELEGATION: Duration = Duration::from_secs(60);
-/// No appointment is longer.
+/// Longest appointment, in bytes.
 const MAX_APPOINTMENT_BYTES: u64 = 64 << 10;
 
 pub(super) fn execute(command: &OperatorCommand, json: bool) -> Result {
@@ -25,7 +25,7 @@ pub(super) fn execute(command: &OperatorCommand, json: bool) -> Result {
     }
 }
 
-/// A home whose key may sign for its swarm, as operator or as delegate.
+/// The signer of a home whose key may sign for its swarm, as operator or as delegate.
 ///
 /// # Errors
 /// The home has no swarm, or its key may not sign for it.

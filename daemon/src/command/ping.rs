@@ -1,4 +1,4 @@
-//! `mingle ping`: what one link can do, or who answers at an address.
+//! `mingle ping`: measures one link, or finds the peer at an address.
 
 use std::time::{Duration, Instant};
 
@@ -16,7 +16,7 @@ use super::probe::measure;
 use crate::cli::{PingArgs, multiaddrs, peer_address};
 use crate::out;
 
-/// Who answered at an address.
+/// The answer of a peer at an address.
 struct Answer {
     address: Multiaddr,
     peer: PeerId,
@@ -78,7 +78,7 @@ fn ping_member(arguments: &PingArgs, peer: PeerId, json: bool) -> Result {
     Ok(())
 }
 
-/// Connects under a name that nobody knows, at whichever of the addresses answers first: an answer needs no membership.
+/// Connects with a new key, to the address that answers first: an answer needs no membership.
 async fn dial(addresses: &[Multiaddr], patience: Duration) -> Result<Answer> {
     let began = Instant::now();
     let mut uncounted = Registry::default();
@@ -125,7 +125,7 @@ async fn dial(addresses: &[Multiaddr], patience: Duration) -> Result<Answer> {
     )))
 }
 
-/// What to look at when nobody answers at an address, and why that was.
+/// Advice for an address without an answer, given the reason.
 fn hint(address: &Multiaddr, why: &str, is_connected: bool) -> &'static str {
     let has = |is_it: fn(&Protocol<'_>) -> bool| address.iter().any(|part| is_it(&part));
     let is_tcp = has(|part| matches!(part, Protocol::Tcp(_)));

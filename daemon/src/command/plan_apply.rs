@@ -1,4 +1,4 @@
-//! `mingle plan apply`: the operator gives a swarm its plan, or another one.
+//! `mingle plan apply`: the operator gives a swarm its first plan, or a new one.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use super::operator::signer_of;
 use crate::cli::{PlanApplyArgs, multiaddrs};
 use crate::out;
 
-/// Signs the plan, tells every member that can be reached, and says what each answered.
+/// Signs the plan, announces it to every member that can be reached, and prints their answers.
 pub(super) fn execute(arguments: &PlanApplyArgs, json: bool) -> Result {
     let home = Home::at(arguments.home.home.as_deref())?;
     let signer = signer_of(&home)?;

@@ -1,4 +1,4 @@
-//! `mingle plan bind`: says which peer runs which node.
+//! `mingle plan bind`: assigns peers to nodes.
 
 use libp2p::PeerId;
 use mingle_peer::error::Context;
@@ -9,7 +9,7 @@ use mingle_planner::Plan;
 use crate::cli::PlanBindArgs;
 use crate::out;
 
-/// Binds the named nodes and writes the plan back; nothing is written unless all bindings hold.
+/// Binds the named nodes and writes the plan back; nothing is written unless all bindings are valid.
 pub(super) fn execute(arguments: &PlanBindArgs, json: bool) -> Result {
     let path = arguments.output.as_ref().unwrap_or(&arguments.plan);
     let output = OutputFile::at(path)?;

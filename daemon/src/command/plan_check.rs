@@ -1,5 +1,5 @@
-//! `mingle plan check`: everything a plan claims: its structure, its forecast computed again, the matrices that its method's name
-//! promises, and that its nodes are bound to peers.
+//! `mingle plan check`: checks all claims of a plan: its structure, its forecast, which is computed again, and the
+//! properties of its matrices that the method's name promises.
 
 use libp2p::PeerId;
 use mingle_peer::error::Context;
@@ -40,7 +40,7 @@ pub(super) fn execute(arguments: &PlanFileArgs, json: bool) -> Result {
     Ok(())
 }
 
-/// Whoever is bound to a node has to be one that can be dialled.
+/// Checks that each bound name is a PeerId, which can be dialled.
 fn check_peers(plan: &Plan, name: &str) -> Result {
     for (node, bound) in plan.nodes() {
         let Some(peer) = bound else { continue };

@@ -1,4 +1,4 @@
-//! `mingle plan compare`: what every design would cost, side by side.
+//! `mingle plan compare`: the costs of all designs, side by side.
 
 use std::time::Duration;
 
@@ -15,7 +15,7 @@ use super::design_request;
 use crate::cli::PlanCompareArgs;
 use crate::out;
 
-/// Designs by every method and prints a line for each; refused ones say why below the table.
+/// Designs by every method and prints a line for each; refused ones have their reason below the table.
 pub(super) fn execute(arguments: &PlanCompareArgs, json: bool) -> Result {
     let (topology, options) = design_request::read(&arguments.design)?;
     let methods = methods(&arguments.methods)?;
@@ -53,7 +53,7 @@ fn methods(words: &[String]) -> Result<Vec<Method>> {
     words.iter().map(|word| word.parse().context(ErrorKind::BadInput, format!("--methods {word}"))).collect()
 }
 
-/// The design that auto would take among these, its cost, and what that is counted in.
+/// The design that `auto` would choose among these, its cost, and the unit of the cost.
 fn cheapest(candidates: &[Candidate], objective: Objective, heterogeneity: f64) -> Option<(Method, f64, &'static str)> {
     let priced = candidates.iter().filter_map(|candidate| {
         let plan = candidate.outcome.as_ref().ok()?;
@@ -79,7 +79,7 @@ fn progress(methods: u64) -> ProgressBar {
     bar
 }
 
-/// The columns: a heading, and what stands under it.
+/// A column: its heading, and its value for a plan.
 type Column = (&'static str, fn(&Plan, &Forecast) -> String);
 
 const COLUMNS: [Column; 15] = [
@@ -110,7 +110,7 @@ const COLUMNS: [Column; 15] = [
     ("s/period", |_, forecast| forecast.seconds_per_period.map_or_else(unknown, |value| format!("{value:.3}"))),
 ];
 
-/// The columns that were asked for by `--codec`: the bytes of a round over all links, by codec.
+/// The columns requested by `--codec`: bytes of a round over all links, by codec.
 struct Traffic<'a> {
     codecs: &'a [Codec],
     /// The size of the model in f32.
@@ -126,7 +126,7 @@ impl Traffic<'_> {
     fn bytes_per_round(&self, plan: &Plan) -> Vec<(Codec, Option<f64>)> {
         let dimension = usize::try_from(self.payload_bytes / 4).unwrap_or(usize::MAX);
         let rounds = plan.steps().len() as f64 / plan.round_length() as f64;
-        // Nobody asks how many bytes, and then nothing is to be computed.
+        // Without requested codecs nothing is computed.
         let schedule = if self.codecs.is_empty() { None } else { plan::schedule(plan).ok() };
         let bytes = |codec: Codec| schedule.as_ref().map(|it| it.encodings(codec).bytes(dimension) as f64 / rounds);
         self.codecs.iter().map(|codec| (*codec, bytes(*codec))).collect()
@@ -157,7 +157,7 @@ fn slots(number: f64) -> String {
 fn table(candidates: &[Candidate], traffic: &Traffic<'_>) -> String {
     let plans = candidates.iter().filter_map(|candidate| candidate.outcome.as_ref().ok());
     let plans: Vec<&Plan> = plans.collect();
-    // Seconds are known of all plans or of none.
+    // Seconds are known for all plans or for none.
     let has_seconds = plans.iter().any(|plan| plan.forecast().seconds_per_period.is_some());
     let used = if has_seconds { &COLUMNS[..] } else { &COLUMNS[..COLUMNS.len() - 1] };
     let headings = used.iter().map(|(heading, _)| (*heading).to_owned()).chain(traffic.headings()).collect();

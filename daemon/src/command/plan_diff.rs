@@ -1,4 +1,4 @@
-//! `mingle plan diff`: what differs between two plans.
+//! `mingle plan diff`: the differences between two plans.
 
 use std::process::ExitCode;
 
@@ -9,10 +9,10 @@ use crate::cli::PlanDiffArgs;
 use crate::exit::DIFFERENT;
 use crate::out;
 
-/// No more lines than this for one kind of difference in a step; `--json` has all.
+/// Most lines for one kind of difference in a step; `--json` has all.
 const MOST_LINES: usize = 8;
 
-/// Compares two plans; the exit code tells whether they differ.
+/// Compares two plans; the exit code is 10 if they differ.
 pub(super) fn execute(arguments: &PlanDiffArgs, json: bool) -> Result<ExitCode> {
     let [before, after] = [plan::read(&arguments.before)?, plan::read(&arguments.after)?];
     let difference = before.difference(&after);
@@ -84,7 +84,7 @@ fn step_lines(lines: &mut Vec<String>, step: &StepDifference) {
     listed(lines, kept.map(|change| format!("~ {} keeps  {} -> {}", change.node, change.before, change.after)));
 }
 
-/// Indents the first few and counts the rest.
+/// Lists the first few items, indented, and counts the rest.
 fn listed(lines: &mut Vec<String>, items: impl ExactSizeIterator<Item = String>) {
     let more = items.len().saturating_sub(MOST_LINES);
     lines.extend(items.take(MOST_LINES).map(|item| format!("           {item}")));

@@ -1,4 +1,4 @@
-//! `mingle plan draw`: a plan as a picture, or for a graph program.
+//! `mingle plan draw`: a plan as a picture, or as input for a graph program.
 
 use mingle_peer::error::Context;
 use mingle_peer::output_file::OutputFile;
@@ -43,7 +43,7 @@ pub(super) fn execute(arguments: &PlanDrawArgs, json: bool) -> Result {
     Ok(())
 }
 
-/// The places of the plan's nodes, if the picture is to use them.
+/// The positions of the plan's nodes, if the picture is to use them.
 fn places(arguments: &PlanDrawArgs, plan: &Plan) -> Result<Option<Vec<[f64; 2]>>> {
     match (arguments.layout, &arguments.positions) {
         (Some(LayoutName::Circle), _) | (None, None) => Ok(None),
@@ -55,7 +55,7 @@ fn places(arguments: &PlanDrawArgs, plan: &Plan) -> Result<Option<Vec<[f64; 2]>>
     }
 }
 
-/// The place of each node of the plan in a topology with the same names.
+/// The position of each node of the plan in a topology with the same names.
 fn by_name(plan: &Plan, topology: &Topology, text: &str) -> Result<Vec<[f64; 2]>> {
     let Some(places) = topology.positions() else {
         return Err(Error::new(ErrorKind::BadInput, format!("--positions {text}: this topology has no positions"))

@@ -1,4 +1,4 @@
-//! `mingle plan make`: a topology in, a plan and its forecast out.
+//! `mingle plan make`: designs a plan for a topology, with its forecast.
 
 use std::io::{IsTerminal, stderr};
 
@@ -40,7 +40,7 @@ pub(super) fn execute(arguments: &PlanMakeArgs, json: bool) -> Result {
     Ok(())
 }
 
-/// The method asked for; who gives a number of extra edges wants the one that has them.
+/// The requested method; a number of extra edges without a method implies the one that has them.
 fn method(arguments: &PlanMakeArgs, extra_edges: ExtraEdges) -> Result<Method> {
     match &arguments.method {
         Some(text) => text.parse().context(ErrorKind::BadInput, format!("--method {text}")),

@@ -1,4 +1,4 @@
-//! `mingle plan show`: a plan for a person, its forecast for a program.
+//! `mingle plan show`: describes a plan for people, and prints its forecast for programs.
 
 use mingle_peer::{Result, plan};
 use mingle_planner::{Medium, Parameter, Plan, Step, digraph::Digraph, resilience::Resilience};
@@ -6,13 +6,13 @@ use mingle_planner::{Medium, Parameter, Plan, Step, digraph::Digraph, resilience
 use crate::cli::PlanFileArgs;
 use crate::out;
 
-/// The parameter in which auto tells why it took a design.
+/// The parameter in which `auto` records why it chose a design.
 const REASON: &str = "reason";
 
-/// At most so many critical nodes and links are named.
+/// Most critical nodes and links that are named.
 const LISTED_NAMES: usize = 4;
 
-/// At most so many steps of a period are listed.
+/// Most steps of a period that are listed.
 const LISTED_STEPS: usize = 12;
 
 /// Reads, checks and describes a plan.
@@ -26,7 +26,7 @@ pub(super) fn execute(arguments: &PlanFileArgs, json: bool) -> Result {
     Ok(())
 }
 
-/// The plan in a few lines.
+/// A description of the plan in a few lines.
 pub(super) fn describe(plan: &Plan) -> String {
     let forecast = plan.forecast();
     let number = |value: Option<f64>| value.map_or_else(|| "unknown".to_owned(), |value| format!("{value:.4}"));
@@ -73,7 +73,7 @@ pub(super) fn describe(plan: &Plan) -> String {
     lines.join("\n")
 }
 
-/// How many slots, and how many there have to be.
+/// The number of slots, with its lower bound.
 fn slots(plan: &Plan) -> String {
     let forecast = plan.forecast();
     let slots = forecast.slots_per_period;
@@ -91,7 +91,7 @@ fn consensus(plan: &Plan) -> String {
     forecast.slots_to_1e_2.map_or(periods.clone(), |slots| format!("{slots} slots to 1e-2, {periods}"))
 }
 
-/// What the others cannot do without.
+/// The nodes and links whose loss would disconnect the others.
 fn losses(plan: &Plan) -> String {
     let forecast = plan.forecast();
     if forecast.critical_nodes + forecast.critical_links == 0 {
@@ -119,7 +119,7 @@ fn listed(names: impl ExactSizeIterator<Item = String>) -> String {
     format!(" ({}{rest})", names.take(LISTED_NAMES).collect::<Vec<_>>().join(", "))
 }
 
-/// The steps of a longer period, one a line.
+/// The steps of a period of more than one, one per line.
 fn steps(plan: &Plan) -> Vec<String> {
     let steps = plan.steps();
     if steps.len() == 1 {
@@ -139,7 +139,7 @@ fn steps(plan: &Plan) -> Vec<String> {
     lines
 }
 
-/// What link measurements say, where the plan has them.
+/// The forecast from link measurements, if the plan has them.
 fn network(plan: &Plan) -> Option<String> {
     let forecast = plan.forecast();
     let (seconds, bytes) = (forecast.seconds_per_period?, forecast.bytes_per_node_per_period?);

@@ -1,4 +1,4 @@
-//! `mingle predict`: what a model says of samples whose class or quantity nobody knows.
+//! `mingle predict`: predictions of a model for samples with unknown class or quantity.
 
 use std::io::Write;
 use std::path::Path;
@@ -17,7 +17,7 @@ use serde_json::json;
 use crate::cli::PredictArgs;
 use crate::{model_files, out};
 
-/// Rows predicted at once.
+/// Rows of a batch.
 const ROWS: usize = 512;
 
 /// Predicts all samples, and writes a line for each.
@@ -73,10 +73,10 @@ fn task_of(file: &ModelFile, card: &DataCard, path: &Path) -> Result<Task> {
     }
 }
 
-/// Where features come from.
+/// The source of the features.
 enum Features {
     Table(Box<CsvFeatures>),
-    /// The test part of a set of images, up to the sample that comes next.
+    /// The test part of a set of images, with the index of the next sample.
     Images(Samples, usize),
 }
 
@@ -107,12 +107,12 @@ impl Features {
     }
 }
 
-/// Predictions as lines: of comma separated values below a line of names, or of JSON.
+/// Predictions as lines: comma-separated values below a line of names, or JSON.
 struct Sheet<'a> {
     card: &'a DataCard,
     with_probabilities: bool,
     json: bool,
-    /// Lines go here, and not to standard output.
+    /// `true` to collect the lines instead of writing them to standard output.
     keeps: bool,
     kept: Vec<u8>,
     rows: usize,

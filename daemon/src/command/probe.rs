@@ -1,4 +1,4 @@
-//! `mingle probe`: measures the links between all peers that are there, for the planner.
+//! `mingle probe`: measures the links between all peers present, for the planner.
 
 use std::fmt::Write as _;
 use std::time::Duration;
@@ -13,17 +13,17 @@ use serde_json::json;
 use crate::cli::ProbeArgs;
 use crate::out;
 
-/// Reaching two peers one after the other and measuring takes no longer.
+/// Time limit for connecting to two peers one after the other and measuring.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What came of all measurements.
+/// The results of all measurements.
 #[derive(Default)]
 struct Findings {
     links: Vec<MeasuredLink>,
     failures: Vec<(String, String, Error)>,
 }
 
-/// Measures each ordered pair, and writes what `plan make --links` reads.
+/// Measures each ordered pair, and writes the input of `plan make --links`.
 pub(super) fn execute(arguments: &ProbeArgs, json: bool) -> Result {
     let output = arguments.output.as_deref().map(OutputFile::at).transpose()?;
     let home = Home::at(arguments.home.home.as_deref())?;
@@ -82,15 +82,15 @@ async fn measure_all(home: &Home, one_at_a_time: bool, json: bool) -> Result<Fin
     Ok(findings)
 }
 
-/// Has one link measured.
+/// Requests the measurement of one link.
 pub(super) async fn measure(client: Client, from: &str, to: &str) -> Result<MeasuredLink> {
     client.with_patience(PATIENCE).post(&format!("/v1/measure?from={from}&to={to}")).await
 }
 
-/// All ordered pairs of `0..count`, in rounds of pairs that have no end in common: a round robin tournament, by the circle
-/// method, there and back.
+/// All ordered pairs of `0..count`, in rounds of pairs without a common end: a round robin tournament by the circle
+/// method, in both directions.
 fn rounds(count: usize, one_at_a_time: bool) -> Vec<Vec<(usize, usize)>> {
-    // With an odd number, whoever is paired with the last place pauses.
+    // With an odd number, the one paired with the last place pauses.
     let places = count + count % 2;
     let mut rounds = Vec::new();
     for turn in 0..places - 1 {
@@ -112,7 +112,7 @@ fn progress_bar(peers: usize, json: bool) -> ProgressBar {
         .with_style(style.unwrap_or_else(|_| ProgressStyle::default_bar()))
 }
 
-/// In the form that the planner reads.
+/// The measurements in the form that the planner reads.
 fn links_file(links: &[MeasuredLink]) -> String {
     let mut text =
         "# Measured by mingle probe. Losses are not measured: add `loss = 0.01` where you know them.\n".to_owned();
@@ -127,7 +127,7 @@ fn links_file(links: &[MeasuredLink]) -> String {
     text
 }
 
-/// One line about all links.
+/// A summary of all links, in one line.
 fn summary(links: &[MeasuredLink]) -> String {
     let span = |number: fn(&MeasuredLink) -> f64| {
         let (least, most) = links

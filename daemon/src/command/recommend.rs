@@ -1,4 +1,4 @@
-//! `mingle recommend`: what the recommender in a home has for a user.
+//! `mingle recommend`: recommendations for a user by the recommender in a home.
 
 use std::fs;
 
@@ -11,7 +11,7 @@ use mingle_recommend::Recommender;
 use crate::cli::RecommendArgs;
 use crate::out;
 
-/// No recommender is larger.
+/// Largest recommender.
 const MOST_BYTES: u64 = 16 << 30;
 
 /// Prints the best items for a user.

@@ -1,4 +1,4 @@
-//! `mingle replay`: runs a recorded fault test again, and compares it with what was recorded.
+//! `mingle replay`: repeats a recorded fault test, and compares it with the record.
 
 use std::fs::File;
 use std::io::Read;
@@ -12,10 +12,10 @@ use mingle_protocol::{Robust, Time};
 use crate::cli::ReplayArgs;
 use crate::out;
 
-/// No journal with as many faults as one may have is larger.
+/// Larger than any journal with the most possible faults.
 const MOST_BYTES: u64 = 16 << 20;
 
-/// Runs the journal again. A failure that was recorded and comes again is what a replay is for, and no failure of it.
+/// Runs the journal again. A recorded failure that recurs is the purpose of a replay, not a failure of it.
 pub(super) fn execute(arguments: &ReplayArgs, json: bool) -> Result {
     let journal = read(&arguments.journal)?;
     let (outcome, log) = if arguments.trace { journal.trace() } else { (journal.replay(), Vec::new()) };

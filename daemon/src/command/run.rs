@@ -32,7 +32,7 @@ use crate::signals::{STDIN_ENDED, StopRequests};
 use crate::{event_loop, out};
 use compare_alone::Comparison;
 
-/// The word for a trainer that is not started, but comes by itself.
+/// The value of `--trainer` for a trainer that is not started, but connects by itself.
 const ATTACH: &str = "attach";
 
 /// Runs the peer.
@@ -40,7 +40,7 @@ pub(super) fn execute(arguments: &RunArgs, json: bool) -> Result {
     execute_in(arguments, None, json)
 }
 
-/// Runs the peer in the swarm of a ticket, or in the one that its home knows.
+/// Runs the peer in the swarm of a ticket, or else in that of its home.
 pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: bool) -> Result {
     let started = Instant::now();
     arguments::check(arguments)?;
@@ -101,17 +101,17 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
     })
 }
 
-/// What a problem file asks for.
+/// The purpose of a peer with a problem file.
 fn purpose_of_problem(arguments: &RunArgs, home: &Home) -> Result<Purpose> {
     let path = arguments.problem.clone().unwrap_or_default();
     Ok(rounds::read(&path, Some(home.root().join(SPECTRA)))?.map_or(Purpose::Solve(path), Purpose::Learn))
 }
 
-/// Tells the peer, and its trainer, when this process is asked to stop; returns how often it was. To be called in the event loop.
+/// Notifies the peer and its trainer of requests to stop; returns their count. To be called in the event loop.
 fn pass_on(mut signals: StopRequests, peer: StopHandle, trainer: Option<TrainerHost>) -> watch::Receiver<u32> {
     let (asked_to_stop, asked) = watch::channel(0);
     tokio::spawn(async move {
-        // The first is to stop in good order, the second to stop at once. After the run, one is enough, but who then only lets go
+        // The first request stops in good order, the second at once. After the run one is enough, except that the end
         // of standard input leaves the trainer its time with the model.
         loop {
             let reason = signals.next().await;
@@ -126,7 +126,7 @@ fn pass_on(mut signals: StopRequests, peer: StopHandle, trainer: Option<TrainerH
     asked
 }
 
-/// What a built-in model is to be trained for, and what is open.
+/// Options for the task of a built-in model.
 fn task_options(arguments: &RunArgs) -> DataTaskOptions {
     DataTaskOptions {
         training: arguments.training.clone().into(),
@@ -155,25 +155,25 @@ fn check_beginning(arguments: &RunArgs) -> Result {
         .hint("leave --fresh away: a convex problem is solved from the beginning each time"))
 }
 
-/// Where the program that trains for this peer attaches.
+/// The host to which a trainer program connects.
 fn trainer_host(arguments: &RunArgs, home: &Home, identity: &Identity) -> Result<TrainerHost> {
     TrainerHost::new(HostOptions {
         home: home.clone(),
         peer: identity.peer_id().to_string(),
         rounds: arguments.training.rounds,
         fresh: arguments.fresh,
-        // Who comes to leave waits for no trainer.
+        // A peer that only leaves waits for no trainer.
         tcp: arguments.trainer_tcp.filter(|_| !arguments.leaves),
     })
 }
 
-/// Starts the program that trains for this peer, where a command says how.
+/// Starts the trainer program, if a command is given.
 fn launch(arguments: &RunArgs, host: &TrainerHost) {
     let command = arguments.trainer.as_deref().filter(|command| *command != ATTACH && !arguments.leaves);
     command.into_iter().for_each(|command| Launcher::new(command).start(host));
 }
 
-/// How the peer runs.
+/// The options of the peer.
 fn options(arguments: &RunArgs) -> Result<PeerOptions> {
     let given = |path: &PathBuf| -> Result<GivenPlan> {
         Ok(GivenPlan { plan: plan::read(path)?, origin: path.display().to_string() })
@@ -207,18 +207,18 @@ fn options(arguments: &RunArgs) -> Result<PeerOptions> {
     })
 }
 
-/// The rounds of another program's training are longer than those of the built-in models.
+/// The evaluation interval. The rounds of another program's training are longer than those of the built-in models.
 fn evaluate_every(arguments: &RunArgs) -> u64 {
     let is_usual = arguments.trainer.is_some() && !arguments.given.keys.contains("evaluate_every");
     if is_usual { PeerOptions::default().evaluate_every } else { arguments.training.evaluate_every }
 }
 
-/// The event file for TensorBoard, where one is wanted.
+/// The event file for TensorBoard, if requested.
 fn board(arguments: &RunArgs) -> Result<Option<EventFile>> {
     arguments.tensorboard.as_deref().filter(|_| !arguments.leaves).map(EventFile::create).transpose()
 }
 
-/// Where events go beside the file in the home: with `json` to standard output, else as sentences to standard error.
+/// The output of events beside the file in the home: with `json` standard output, else sentences on standard error.
 fn sink(json: bool, mut board: Option<EventFile>) -> EventSink {
     Box::new(move |event, line| {
         if let Some(Err(error)) = board.as_mut().map(|board| board.note(event)) {
@@ -229,7 +229,7 @@ fn sink(json: bool, mut board: Option<EventFile>) -> EventSink {
             return;
         }
         if json {
-            // A reader that went away is not a reason to stop training.
+            // A reader that has gone is no reason to stop training.
             let _ = writeln!(std::io::stdout().lock(), "{line}");
         } else if event.is_kept() {
             out::remark(event.sentence());
@@ -237,7 +237,7 @@ fn sink(json: bool, mut board: Option<EventFile>) -> EventSink {
     })
 }
 
-/// Writes down what is trained, and with what options, for the next start in this home. A trainer's task is kept by its host.
+/// Records the task and the options for the next start in this home. A trainer's task is kept by its host.
 fn remember(home: Home, options: Remembered, is_built_in: bool) -> Box<dyn FnMut(&Assignment) -> Result + Send> {
     Box::new(move |assignment| {
         if let Assignment::Train(card) = assignment
@@ -250,7 +250,7 @@ fn remember(home: Home, options: Remembered, is_built_in: bool) -> Box<dyn FnMut
     })
 }
 
-/// The key of this peer. A new one would be in no plan: it is made by `init` and `join`, not here.
+/// The key of this peer. It is created by `init` and `join`, not here: a new one would be in no plan.
 fn identity_of(home: &Home) -> Result<Identity> {
     if home.identity().exists() {
         return Identity::load(&home.identity());

@@ -1,4 +1,4 @@
-//! `mingle simulate`: a swarm in this process that trains by a plan, and what every slot of it was good for.
+//! `mingle simulate`: trains a swarm in this process by a plan, and reports the use of its slots.
 
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
@@ -20,12 +20,12 @@ use super::plan_make::parse_extra_edges;
 use crate::cli::{SimulateArgs, Switch};
 use crate::{limits, out, topology};
 
-/// Rounds, where nothing says when to stop.
+/// Rounds without any stopping condition.
 const USUAL_ROUNDS: u64 = 200;
-/// Rounds, where something else does.
+/// Most rounds with another stopping condition.
 const MOST_ROUNDS: u64 = 10_000_000;
 
-/// A simulation that is over.
+/// The result of a simulation.
 #[derive(Debug, Serialize)]
 struct Report<'a> {
     schema: &'static str,
@@ -39,20 +39,20 @@ struct Report<'a> {
     end: &'a Progress,
     parcels: u64,
     lost_parcels: u64,
-    /// The weights of all nodes.
+    /// Sum of the weights of all nodes.
     weight: f64,
     robust: Robust,
     #[serde(skip_serializing_if = "Option::is_none")]
     attack: Option<String>,
     attackers: usize,
-    /// What honest nodes received, and clipped.
+    /// Parcels that honest nodes received, and clipped.
     received: Received,
     seconds: f64,
-    /// Of them, in training and in evaluation.
+    /// Seconds spent in training and evaluation.
     training_seconds: f64,
 }
 
-/// Trains until it is enough; prints every evaluation.
+/// Trains until the goal is reached; prints every evaluation.
 pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Result {
     let began = Instant::now();
     let conditions = conditions(arguments)?;
@@ -131,7 +131,7 @@ fn conditions(arguments: &SimulateArgs) -> Result<Conditions> {
     })
 }
 
-/// The most rounds.
+/// Most rounds to run.
 fn rounds(arguments: &SimulateArgs) -> Result<u64> {
     let SimulateArgs { epochs, max_slots, .. } = *arguments;
     if epochs.is_some_and(|epochs| epochs.is_nan() || epochs <= 0.0) {
@@ -145,7 +145,7 @@ fn rounds(arguments: &SimulateArgs) -> Result<u64> {
     Ok(arguments.rounds.unwrap_or(if is_bounded { MOST_ROUNDS } else { USUAL_ROUNDS }))
 }
 
-/// When to stop, with models for this task.
+/// The stopping conditions, with models for this task.
 fn goal(arguments: &SimulateArgs, rounds: u64, task: &Task) -> Result<Goal> {
     let SimulateArgs { epochs, max_slots, evaluate_every, .. } = *arguments;
     let doing = |target| format!("--target {target} cannot be");
@@ -154,14 +154,14 @@ fn goal(arguments: &SimulateArgs, rounds: u64, task: &Task) -> Result<Goal> {
     Ok(Goal { target, epochs, max_slots, rounds, evaluate_every })
 }
 
-/// The plan of a file, or one that is made here, by default from the seed of all else.
+/// The plan of a file, or one that is designed here, by default with the seed of everything else.
 fn plan_of(simulation: &SimulateArgs) -> Result<Plan> {
     let arguments = &simulation.mixing;
     if let Some(path) = &arguments.plan {
         return plan::read(path);
     }
     let Some(text) = &arguments.topology else {
-        // clap asks for one of the two.
+        // clap requires one of the two.
         return Err(Error::new(ErrorKind::BadInput, "give --plan, or --topology to make one for"));
     };
     let topology = topology::read(text)?;
@@ -182,7 +182,7 @@ fn plan_of(simulation: &SimulateArgs) -> Result<Plan> {
     mingle_planner::design(&topology, method, &options).context(ErrorKind::BadInput, "cannot design a plan")
 }
 
-/// What `auto` is told about data that are dealt out like this.
+/// The heterogeneity for `auto` of data with this split.
 fn heterogeneity_of(split: &str) -> Result<f64> {
     let split: Split = split.parse().context(ErrorKind::BadInput, format!("--split {split}"))?;
     Ok(simulation::heterogeneity(split))
@@ -214,7 +214,7 @@ fn rounds_of(plan: &Plan) -> String {
     }
 }
 
-/// What a token of the data is, where they are a text.
+/// The kind of token of the data, if they are a text.
 fn tokens(learners: &Learners) -> Option<Tokens> {
     match learners.task().shape() {
         SampleShape::Text { tokens } => Some(tokens),
@@ -244,11 +244,11 @@ fn tell(progress: &Progress, tokens: Option<Tokens>, json: bool) {
         measured.worst_score().unwrap_or(f64::NAN),
         progress.disagreement.map_or_else(|| "none".to_owned(), |apart| format!("{apart:.1e}")),
     );
-    // A terminal shows where it stands; what is kept is the end.
+    // A terminal shows the progress in place; only the end is kept.
     if stderr().is_terminal() { out::progress(line) } else { out::line(line) }
 }
 
-/// What became of the parcels that honest nodes received.
+/// A summary of the parcels that honest nodes received.
 fn receiving(report: &Report<'_>) -> String {
     let Received { from_honest, clipped_from_honest, from_attackers, clipped_from_attackers } = report.received;
     let mut line = format!("robust {}: {clipped_from_honest} of {from_honest} honest parcels clipped", report.robust);

@@ -1,4 +1,5 @@
-//! `mingle solve`: all nodes of a plan solve a problem or learn in rounds in this process, each with its own part, on virtual time.
+//! `mingle solve`: all nodes of a plan solve a problem or learn in rounds in this process, each with its own part, on
+//! virtual time.
 
 use std::io::{IsTerminal, stderr};
 use std::sync::Arc;
@@ -73,10 +74,11 @@ fn compare(arguments: &SolveArgs, problem: &Problem, solved: &Solved) -> Result<
     comparison::compare(problem, solution, test, arguments.seed).map(Some).map_err(errors::comparison_error)
 }
 
-/// Names that are listed, at most.
+/// Most names listed.
 const MOST_NAMES: usize = 8;
 
-/// Who wants nothing in particular: a file that holds the wishes of one peer only is one that most are missing in.
+/// Names of nodes that have no `[[node]]` entry and take the defaults. A file with the wishes of one peer only lacks
+/// most nodes.
 fn defaults(problem: &Problem) -> Option<String> {
     let names = problem.defaulted();
     let more = names.len().saturating_sub(MOST_NAMES);

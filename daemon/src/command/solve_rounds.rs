@@ -1,4 +1,5 @@
-//! `mingle solve` of a problem that is learned in rounds: all clients in this process, over the collectives of real peers.
+//! `mingle solve` for a problem that is learned in rounds: all clients in this process, over the collectives of real
+//! peers.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -15,7 +16,7 @@ use super::solve::conclude;
 use crate::cli::SolveArgs;
 use crate::{out, rounds};
 
-/// Rounds that are told of, at most: the first, and then evenly.
+/// Most rounds reported: the first, and then evenly spaced ones.
 const TOLD: u64 = 40;
 
 /// Learns with all clients in this process.

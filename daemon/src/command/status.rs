@@ -1,4 +1,4 @@
-//! `mingle status` and `mingle peers`: a running peer at this moment.
+//! `mingle status` and `mingle peers`: the present state of a running peer.
 
 use mingle_peer::api::client::{self, Client};
 use mingle_peer::error::Context;

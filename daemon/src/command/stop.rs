@@ -1,4 +1,4 @@
-//! `mingle stop`: ends the peer in a home in good order, and says where its weight is.
+//! `mingle stop`: ends the peer in a home in good order, and reports where its weight is.
 
 use mingle_peer::api::{Stopping, client};
 use mingle_peer::{Error, ErrorKind, Home, Result, units};
@@ -8,7 +8,7 @@ use super::goodbye::{self, Ended};
 use crate::cli::StopArgs;
 use crate::out;
 
-/// Asks, waits for the end of the process, and reports.
+/// Sends the request, waits for the end of the process, and reports.
 pub(super) fn execute(arguments: &StopArgs, json: bool) -> Result {
     let home = Home::at(arguments.home.home.as_deref())?;
     let (stopping, ended) = client::block_on(async {
@@ -38,7 +38,7 @@ pub(super) fn execute(arguments: &StopArgs, json: bool) -> Result {
     Ok(())
 }
 
-/// Where the weight of a stopped peer is.
+/// The place of the weight of a stopped peer.
 fn place(home: &Home, stopping: &Stopping, ended: &Ended) -> String {
     let weight = units::weight(ended.weight_units);
     let records = home.records().display().to_string();

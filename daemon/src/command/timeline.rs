@@ -1,4 +1,4 @@
-//! `mingle timeline`: what peers did when, and how much of it was waiting.
+//! `mingle timeline`: the activities of peers over time, and their shares.
 
 use mingle_peer::output_file::OutputFile;
 use mingle_peer::timeline::{self, FIRST_ROUND, Shares, draw, rounds_in_the_middle, window};
@@ -8,7 +8,7 @@ use serde_json::{Value, json};
 use crate::cli::TimelineArgs;
 use crate::out;
 
-/// Reads the timelines, prints a line a peer, and draws them where that is asked for.
+/// Reads the timelines, prints a line per peer, and draws them if requested.
 pub(super) fn execute(arguments: &TimelineArgs, json: bool) -> Result {
     let output = arguments.output.as_deref().map(OutputFile::at).transpose()?;
     let mut peers = Vec::new();
@@ -38,7 +38,7 @@ fn milliseconds(micros: u64) -> f64 {
     micros as f64 / 1e3
 }
 
-/// Part of the window, from 0 to 1.
+/// Share of the window, from 0 to 1.
 fn part(shares: &Shares, micros: u64) -> f64 {
     milliseconds(micros) / milliseconds(shares.whole_us.max(1))
 }

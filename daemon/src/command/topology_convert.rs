@@ -1,4 +1,4 @@
-//! `mingle topology convert` and `generate`: a topology into a file of another format.
+//! `mingle topology convert` and `generate`: write a topology to a file.
 
 use std::path::Path;
 
@@ -9,7 +9,7 @@ use mingle_planner::Topology;
 use crate::cli::{TopologyConvertArgs, TopologyGenerateArgs};
 use crate::{out, topology};
 
-/// Reads a topology and writes it in the format that the output's name asks for.
+/// Reads a topology and writes it in the format of the output's extension.
 pub(super) fn convert(arguments: &TopologyConvertArgs, json: bool) -> Result {
     let output = OutputFile::at(&arguments.output)?;
     let read = topology::read(&arguments.topology)?;
@@ -18,7 +18,7 @@ pub(super) fn convert(arguments: &TopologyConvertArgs, json: bool) -> Result {
     Ok(())
 }
 
-/// Makes a topology; without an output it goes to stdout as JSON.
+/// Generates a topology; without an output file it goes to stdout as JSON.
 pub(super) fn generate(arguments: &TopologyGenerateArgs, json: bool) -> Result {
     let output = arguments.output.as_deref().map(OutputFile::at).transpose()?;
     let made = topology::generate(&arguments.generator)?;

@@ -1,4 +1,4 @@
-//! `mingle topology show`: what a topology is like, before anything is planned on it.
+//! `mingle topology show`: properties of a topology.
 
 use mingle_peer::Result;
 use mingle_planner::Topology;
@@ -7,7 +7,7 @@ use mingle_planner::topology::{TopologyFormat, TopologySummary};
 use crate::cli::TopologyShowArgs;
 use crate::{out, topology};
 
-/// No more names than this are listed for a person; `--json` has all.
+/// Most names listed for people; `--json` has all.
 const MOST_NAMES: usize = 10;
 
 /// Reads and describes a topology.
@@ -47,7 +47,7 @@ fn describe(topology: &Topology, summary: &TopologySummary, format: Option<&str>
     lines.join("\n")
 }
 
-/// How many there are, and the first of them.
+/// The number of names, and the first of them.
 fn listed(count: usize, names: impl Iterator<Item = String>, none: &str) -> String {
     if count == 0 {
         return none.to_owned();

@@ -1,4 +1,4 @@
-//! `mingle wait`: blocks until something is true of the peer in a home, for scripts and supervisors.
+//! `mingle wait`: blocks until a condition holds for the peer in a home, for scripts and supervisors.
 
 use std::time::Duration;
 
@@ -10,10 +10,10 @@ use mingle_peer::{Error, ErrorKind, Home, Result};
 use crate::cli::{Condition, WaitArgs};
 use crate::out;
 
-/// Between two looks for a peer that is not there yet.
+/// Pause between two attempts to reach a peer that is not there yet.
 const RETRY: Duration = Duration::from_millis(100);
 
-/// Waits, and prints what was reached.
+/// Waits, and prints the state reached.
 pub(super) fn execute(arguments: &WaitArgs, json: bool) -> Result {
     let home = Home::at(arguments.home.home.as_deref())?;
     let condition = arguments.condition;
@@ -42,7 +42,7 @@ pub(super) fn execute(arguments: &WaitArgs, json: bool) -> Result {
     Ok(())
 }
 
-/// Where a peer stood.
+/// The state of a peer.
 #[derive(Clone, Copy, Debug)]
 struct Reached {
     state: State,
@@ -56,8 +56,8 @@ impl Reached {
     }
 }
 
-/// Looks at each snapshot until the condition holds; `seen` is the last one. A peer that is not there may still come, and
-/// one that has gone may come back.
+/// Follows the snapshots until the condition holds; `seen` is the last one. A peer that is not there may still come,
+/// and one that has gone may come back.
 async fn watch(home: &Home, condition: Condition, seen: &mut Option<Reached>) -> Reached {
     loop {
         if let Ok(mut snapshots) = Client::new(home).follow("/v1/status/follow").await {
@@ -91,7 +91,7 @@ fn holds(condition: Condition, status: &Status) -> bool {
     }
 }
 
-/// The run that has ended in this home with all its rounds, where no process runs there any more.
+/// The finished run in this home, if it did all its rounds and no process runs there any more.
 fn finished(home: &Home) -> Option<Reached> {
     let _still = home.hold_still().ok()??;
     let summary = Summary::read(&home.summary()).ok()?;
@@ -102,7 +102,7 @@ fn finished(home: &Home) -> Option<Reached> {
 async fn too_late(home: &Home, arguments: &WaitArgs, seen: Option<Reached>) -> Error {
     let (condition, span) = (arguments.condition, mingle_peer::units::time_span(arguments.timeout.as_secs_f64()));
     let Some(seen) = seen else {
-        // It says why nobody is there.
+        // The error explains why no peer answers.
         let nobody = Client::new(home).get::<Status>("/v1/status").await.err();
         return nobody
             .unwrap_or_else(|| Error::new(ErrorKind::TimedOut, format!("{condition} was not reached in {span}")));

@@ -1,4 +1,4 @@
-//! Reading a configuration file: every entry is held to what `run` takes, every fault has its line.
+//! Reading of a configuration file: every entry is checked as an option of `run`, every fault has its line.
 
 use std::collections::BTreeMap;
 use std::error::Error as _;
@@ -18,19 +18,19 @@ use super::settings::{self, Form, SETTINGS, Setting};
 use crate::arguments;
 use crate::cli::{Cli, DurabilityName};
 
-/// No configuration is larger.
+/// Largest configuration file.
 const MAX_BYTES: u64 = 1 << 20;
-/// No more entries of a list are taken: they are addresses.
+/// Most entries of a list, which are addresses.
 const MAX_LIST: usize = 1024;
 
-/// A configuration file that `run` can use.
+/// A valid configuration file.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConfigFile {
     path: PathBuf,
     entries: BTreeMap<&'static str, Entry>,
 }
 
-/// What a file says of one setting.
+/// An entry of a file for one setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct Entry {
     /// The line of its key, from 1.
@@ -69,17 +69,17 @@ impl ConfigFile {
         Err(Error::new(ErrorKind::BadInput, faults.join("\n")).hint("`mingle run --help` says what each setting means"))
     }
 
-    /// Where it is.
+    /// Path of the file.
     pub(crate) fn path(&self) -> &Path {
         &self.path
     }
 
-    /// What it says of a setting.
+    /// The entry for a setting.
     pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
         self.entries.get(key)
     }
 
-    /// Everything it says.
+    /// All entries.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&'static str, &Entry)> {
         self.entries.iter().map(|(key, entry)| (*key, entry))
     }
@@ -87,7 +87,7 @@ impl ConfigFile {
 
 struct Reader<'a> {
     text: &'a str,
-    /// By line.
+    /// Faults with their lines.
     faults: Vec<(usize, String)>,
     entries: BTreeMap<&'static str, Entry>,
 }
@@ -99,7 +99,7 @@ impl Reader<'_> {
             let line = error.span().map_or(1, |span| self.line(span.start));
             self.faults.push((line, error.message().to_owned()));
         }
-        // What is read of a text that is no TOML would only repeat the fault.
+        // Reading text that is not TOML would only repeat the fault.
         if self.faults.is_empty() {
             table.get_ref().iter().for_each(|(key, value)| self.read_entry(key, value));
         }
@@ -130,7 +130,7 @@ impl Reader<'_> {
     }
 }
 
-/// A key that means nothing here, and what may have been meant.
+/// The fault of an unknown key, with the nearest known one.
 fn unknown(name: &str) -> String {
     if let Some(advice) = former::of_key(name) {
         return advice;
@@ -141,7 +141,7 @@ fn unknown(name: &str) -> String {
     format!("there is no setting `{name}`; the nearest is `{known}`")
 }
 
-/// The value as the command line writes it, or what it should have been.
+/// The value as the command line writes it, or the fault with the expected form.
 fn read_value(setting: Setting, value: &DeValue<'_>, written: &str) -> Result<Vec<String>, String> {
     let read = match (setting.form, value) {
         (Form::Text, DeValue::String(text)) => Some(vec![text.to_string()]),
@@ -163,23 +163,23 @@ fn read_value(setting: Setting, value: &DeValue<'_>, written: &str) -> Result<Ve
     })
 }
 
-/// Whether `run` would take the values; else why not.
+/// Checks that `run` would accept the values; the error is the reason.
 pub(super) fn check(setting: Setting, values: &[String]) -> Result<(), String> {
     if setting.key == "listen" && values.is_empty() {
         return Err(format!("at least one address is needed, such as {}", setting.example));
     }
     let option = setting.key.replace('_', "-");
     let options = values.iter().map(|value| format!("--{option}={value}"));
-    // Without the environment: what stands there is none of the file's faults.
+    // Without the environment, whose faults are not those of the file.
     let matches = Cli::command()
         .try_get_matches_from(["mingle".to_owned(), "run".to_owned()].into_iter().chain(options))
         .map_err(|error| reason(&error, setting))?;
     let run = settings::run_arguments(&matches).map_err(|error| reason(&error, setting))?;
-    // All others have their defaults, so that a fault found here is this setting's.
+    // All other settings have their defaults, so a fault found here belongs to this one.
     arguments::check_each(&run).map_err(|failure: Error| format!("{failure:#}"))
 }
 
-/// Why clap does not take a value.
+/// The reason why clap refuses a value.
 fn reason(error: &clap::Error, setting: Setting) -> String {
     if let Some(ContextValue::Strings(valid)) = error.get(ContextKind::ValidValue)
         && !valid.is_empty()
@@ -194,7 +194,7 @@ fn reason(error: &clap::Error, setting: Setting) -> String {
     format!("{reason}; it is written as in {} = {}", setting.key, setting.example)
 }
 
-/// Enough of a text to recognise it.
+/// The beginning of a text, enough to recognise it.
 fn shortened(text: &str) -> &str {
     let end = text.char_indices().nth(60).map_or(text.len(), |(end, _)| end);
     text.get(..end).and_then(|text| text.lines().next()).unwrap_or_default()

@@ -1,17 +1,17 @@
-//! Names that settings had before, commands that are gone, and tasks that are none: whoever uses one is told the new name and what it
-//! takes, or where its work is done.
+//! Former names of settings, removed commands, and problems given as tasks: advice with the new name and its form, or
+//! on the present way.
 
 use std::ffi::OsString;
 
 use clap::error::{ContextKind, ContextValue, ErrorKind};
 
-/// A name that is not used any more.
+/// A renamed setting.
 struct Former {
-    /// The key that it was, with the unit in it where it had one.
+    /// Its former key, with the unit of its numbers if it had one.
     key: &'static str,
-    /// The key that it is.
+    /// Its present key.
     now: &'static str,
-    /// The unit that its numbers were in; now it is written behind them.
+    /// The unit of its former numbers, which is now written behind them.
     unit: &'static str,
 }
 
@@ -37,7 +37,7 @@ impl Former {
         FORMER.iter().find(|former| former.key == key)
     }
 
-    /// What to say, with both names as `write` writes them.
+    /// The advice, with both names in the form of `write`.
     fn advice(&self, write: impl Fn(&str) -> String) -> String {
         let (key, now) = (write(self.key), write(self.now));
         match self.unit {
@@ -47,12 +47,12 @@ impl Former {
     }
 }
 
-/// What to say of a key in a configuration file that has another name now.
+/// Advice on a key of a configuration file that was renamed.
 pub(super) fn of_key(key: &str) -> Option<String> {
     Former::find(key).map(|former| former.advice(|key| format!("`{key}`")))
 }
 
-/// What to say of an option that clap does not know, if it has another name now.
+/// Advice on an option unknown to clap, if it was renamed.
 pub(crate) fn of_option(error: &clap::Error) -> Option<String> {
     if error.kind() != ErrorKind::UnknownArgument {
         return None;
@@ -62,7 +62,7 @@ pub(crate) fn of_option(error: &clap::Error) -> Option<String> {
     Former::find(&key).map(|former| former.advice(|key| format!("--{}", key.replace('_', "-"))))
 }
 
-/// What to say of a command that clap does not know, if something else does its work now.
+/// Advice on a command unknown to clap, if it was replaced.
 pub(crate) fn of_command(error: &clap::Error) -> Option<String> {
     match (error.kind(), error.get(ContextKind::InvalidSubcommand)) {
         (ErrorKind::InvalidSubcommand, Some(ContextValue::String(command))) if command == "bench" => Some(
@@ -74,7 +74,7 @@ pub(crate) fn of_command(error: &clap::Error) -> Option<String> {
     }
 }
 
-/// What to say of a `--task` that no model is trained for, if it is a kind of problem.
+/// Advice on a `--task` for which no model is trained, if it is a kind of problem.
 pub(crate) fn of_task(error: &clap::Error) -> Option<String> {
     let (Some(ContextValue::String(option)), Some(ContextValue::String(task))) =
         (error.get(ContextKind::InvalidArg), error.get(ContextKind::InvalidValue))
@@ -95,13 +95,13 @@ pub(crate) fn of_task(error: &clap::Error) -> Option<String> {
     ))
 }
 
-/// What to say of a variable of the environment that is set under a former name; it would do nothing.
+/// Advice on a variable of the environment that is set under a former name; it would have no effect.
 pub(crate) fn of_variable(is_set: impl Fn(&str) -> bool) -> Option<String> {
     let variable = |key: &str| format!("MINGLE_{}", key.to_uppercase());
     FORMER.iter().find(|former| is_set(&variable(former.key))).map(|former| former.advice(variable))
 }
 
-/// A remembered option under the name that it has now.
+/// Renames a remembered option to its present name.
 pub(super) fn renamed((key, values): (String, Vec<String>)) -> (String, Vec<String>) {
     match Former::find(&key) {
         None => (key, values),
@@ -111,7 +111,7 @@ pub(super) fn renamed((key, values): (String, Vec<String>)) -> (String, Vec<Stri
     }
 }
 
-/// Whether the process has this variable.
+/// Returns `true` if the process has a non-empty variable of this name.
 pub(crate) fn is_set(variable: &str) -> bool {
     std::env::var_os(variable).is_some_and(|value: OsString| !value.is_empty())
 }

@@ -1,7 +1,7 @@
-//! With what options a home was last run: the next `mingle run` there goes on with them.
+//! Remembered options: those of the last run in a home, with which the next `mingle run` there continues.
 //!
-//! Only what somebody said by a flag or a variable of the environment is kept; the configuration file is read again. The
-//! plan is not an option that is kept: a home keeps the plan itself.
+//! Only options set by a flag or a variable of the environment are kept; the configuration file is read again. The plan
+//! is not kept as an option: a home keeps the plan itself.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -17,9 +17,9 @@ use super::settings::{self, SETTINGS};
 use super::{file, former};
 
 const SCHEMA: &str = "mingle.options/1";
-/// Wanted for one start only, although it is a setting.
+/// Settings that apply to one start only.
 const NOT_KEPT: &[&str] = &["plan"];
-/// Which configuration file was named; no setting, but what others come from.
+/// Key of the configuration file that was named; not a setting, but a source of settings.
 pub(super) const CONFIG: &str = "config";
 
 /// The options of a run, as the command line writes their values.
@@ -30,12 +30,13 @@ pub(crate) struct Remembered {
 }
 
 impl Remembered {
-    /// These options, by the keys of their settings.
+    /// The options with these keys of settings.
     pub(crate) fn new(options: BTreeMap<String, Vec<String>>) -> Self {
         Self { schema: SCHEMA.to_owned(), options: options.into_iter().filter_map(kept).collect() }
     }
 
-    /// Those of the last run in a home; empty where none ran. What this release would not take is left out.
+    /// The options of the last run in a home; empty if there was none. Options that this release does not accept are
+    /// left out.
     pub(crate) fn of(home: &Home) -> Result<Self> {
         let path = path(home);
         let text = match fs::read_to_string(&path) {
@@ -43,7 +44,7 @@ impl Remembered {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::new(BTreeMap::new())),
             Err(error) => return Err(error).context(ErrorKind::BadInput, format!("cannot read {}", path.display())),
         };
-        // Only convenience: a file that cannot be read is as good as none.
+        // A convenience: an unreadable file counts as none.
         let read: Option<Self> = serde_json::from_str(&text).ok();
         let options = read.filter(|read| read.schema == SCHEMA).map(|read| read.options).unwrap_or_default();
         let usable = options.into_iter().map(former::renamed).filter(|(key, values)| {
@@ -52,13 +53,13 @@ impl Remembered {
         Ok(Self::new(usable.collect()))
     }
 
-    /// Writes them into the home.
+    /// Writes the options into the home.
     pub(crate) fn write(&self, home: &Home) -> Result {
         let text = serde_json::to_string_pretty(self).context(ErrorKind::Unexpected, "cannot encode the options")?;
         write_file(&path(home), format!("{text}\n").as_bytes())
     }
 
-    /// Key and values of each.
+    /// Key and values of each option.
     pub(crate) fn entries(&self) -> impl Iterator<Item = (&'static str, &Vec<String>)> {
         SETTINGS.iter().filter_map(|setting| Some((setting.key, self.options.get(setting.key)?)))
     }
@@ -68,18 +69,18 @@ impl Remembered {
         self.options.get(CONFIG)?.first().map(PathBuf::from)
     }
 
-    /// Whether there are none.
+    /// Returns `true` if there are no options.
     pub(crate) fn is_empty(&self) -> bool {
         self.options.is_empty()
     }
 }
 
-/// Where they are.
+/// Path of the file.
 pub(crate) fn path(home: &Home) -> PathBuf {
     home.root().join("options.json")
 }
 
-/// An option as it means the same in any folder that the next start may be made from.
+/// An option with paths made absolute, so that it means the same in any folder; `None` if it is not kept.
 fn kept((key, values): (String, Vec<String>)) -> Option<(String, Vec<String>)> {
     if NOT_KEPT.contains(&key.as_str()) {
         return None;

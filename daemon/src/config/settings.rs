@@ -1,19 +1,19 @@
-//! Which options of `mingle run` are settings of a peer, and so may stand in its configuration file.
+//! The settings of a peer: options of `mingle run` that may stand in its configuration file.
 
 use clap::{ArgMatches, FromArgMatches};
 
 use crate::cli::RunArgs;
 
-/// An option of `run` that describes the peer. What it means and what it is without being set stands in `cli/run.rs`.
+/// An option of `run` that describes the peer. `cli/run.rs` defines its meaning and its default.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct Setting {
     /// Its key in the file, which is the name of its option with `_` for `-`.
     pub(crate) key: &'static str,
     /// The variable of the environment.
     pub(crate) env: &'static str,
-    /// How TOML writes it.
+    /// Form of its value in TOML.
     pub(crate) form: Form,
-    /// How it is written, as TOML.
+    /// An example of its value, as TOML.
     pub(crate) example: &'static str,
 }
 
@@ -31,7 +31,7 @@ pub(crate) enum Form {
 }
 
 impl Form {
-    /// What it is, in words.
+    /// The form in words.
     pub(crate) fn describe(self) -> &'static str {
         match self {
             Self::Text => "text in quotes",
@@ -41,7 +41,7 @@ impl Form {
         }
     }
 
-    /// Values of this form as TOML, and as JSON: the two write them in the same way.
+    /// Values of this form in the notation that TOML and JSON share.
     pub(crate) fn write(self, values: &[String]) -> String {
         let quoted = |value: &String| serde_json::Value::from(value.as_str()).to_string();
         match (self, values) {
@@ -114,7 +114,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("durability", "MINGLE_DURABILITY", Form::Text, r#""on""#),
 ];
 
-/// Options of `run` that are no settings: they say where the settings are, or are wanted for one start only.
+/// Options of `run` that are not settings: they locate the settings, or apply to one start only.
 #[cfg(test)]
 pub(super) const NO_SETTINGS: &[&str] = &["home", "config", "json", "fresh", "continues", "stop_with_stdin"];
 
@@ -123,7 +123,7 @@ pub(super) fn find(key: &str) -> Option<Setting> {
     SETTINGS.iter().find(|setting| setting.key == key).copied()
 }
 
-/// What clap read for `run`.
+/// The arguments of `run` as parsed by clap.
 pub(super) fn run_arguments(matches: &ArgMatches) -> Result<RunArgs, clap::Error> {
     RunArgs::from_arg_matches(matches.subcommand_matches("run").unwrap_or(matches))
 }

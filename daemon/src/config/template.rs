@@ -1,4 +1,4 @@
-//! The configuration file that `mingle init` writes: every setting with what it means and what it is unless set.
+//! The configuration file that `mingle init` writes: every setting with its help text and its default.
 
 use clap::{Arg, CommandFactory};
 
@@ -15,7 +15,7 @@ const HEAD: &str = "\
 # Paths are relative to the folder that mingle is started in.
 ";
 
-/// The text of the file. Uncommented, its entries are the defaults, but for those that are marked as examples.
+/// The text of the file. Uncommented, its entries are the defaults, except for those marked as examples.
 pub(crate) fn template() -> String {
     let command = Cli::command();
     let run = command.find_subcommand("run");

@@ -9,7 +9,7 @@ fn parse(text: &str) -> Result<ConfigFile> {
     ConfigFile::parse(Path::new("config.toml"), text)
 }
 
-/// What is wrong with a text, line by line.
+/// The faults of a text, line by line.
 #[track_caller]
 fn faults(text: &str) -> Vec<String> {
     parse(text).unwrap_err().to_string().lines().map(str::to_owned).collect()
@@ -34,7 +34,7 @@ fn every_option_of_run_is_a_setting_or_is_known_to_be_none() {
 fn the_file_that_is_written_sets_nothing_and_uncommented_it_sets_what_is_the_default() {
     let text = template();
     assert_eq!(parse(&text).unwrap().entries().count(), 0, "{text}");
-    // Entries, and only they, have ` = ` with a key before it.
+    // Entries, and only these, have ` = ` with a key before it.
     let is_entry = |line: &str| SETTINGS.iter().any(|setting| line.starts_with(&format!("# {} = ", setting.key)));
     let uncommented: Vec<&str> = text.lines().filter(|line| is_entry(line)).map(|line| &line[2..]).collect();
     let file = parse(&uncommented.join("\n")).unwrap();
@@ -179,7 +179,7 @@ fn the_learning_rate_depends_on_the_optimizer_only_where_nobody_says_what_it_is(
 
 #[test]
 fn mutated_configurations_are_refused_or_read() {
-    // Short ones: most of the time goes into what a setting means, and each of them is a seed.
+    // Short ones: most of the time goes into checking a setting's value, and each of them is a seed.
     let mut seeds = vec![b"# x\nrounds = 2_00\nlearning_rate = 1e-1\n".to_vec(), b"a = [1, {b = 2}]\n".to_vec()];
     seeds.extend(SETTINGS.iter().map(|setting| format!("{} = {}\n", setting.key, setting.example).into_bytes()));
     mingle_mutations::for_each_input("config", &seeds, |input| {

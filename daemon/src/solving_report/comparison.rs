@@ -1,4 +1,4 @@
-//! A robust model beside its competitors, as text and as files.
+//! Report of a comparison of a robust model with its competitors: text and files.
 
 use std::path::Path;
 

@@ -1,11 +1,11 @@
-//! A robust model as text.
+//! Report of a robust model, as text.
 
 use mingle_solving::{Answer, Problem};
 
 use super::print_coefficient;
 use crate::out;
 
-/// Prints the model, and what it is to each site.
+/// Prints the model, and its losses at each site.
 pub(super) fn print(problem: &Problem, answer: &Answer) {
     let Answer::Robust { coefficients, intercept, labels, sites, warnings, .. } = answer else { return };
     out::line(format!("{:<28} {:>16}   {:>12}", "column", "coefficient", "scaled"));

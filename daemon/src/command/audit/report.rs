@@ -1,4 +1,4 @@
-//! What an audit found, for a person or a program.
+//! The report of an audit, for people or programs.
 
 use mingle_peer::audit::{Report, Row, Verdict, weight_or_unknown};
 use mingle_peer::units::exact_weight;
@@ -52,7 +52,7 @@ fn table(report: &Report) -> impl Iterator<Item = String> {
     std::iter::once(head).chain(rows)
 }
 
-/// The ledger, in a sentence a person can check.
+/// The ledger as a sum that a person can check.
 pub(in crate::command) fn sum(report: &Report) -> String {
     let audit = &report.audit;
     let mut parts = vec![format!("{} held", exact_weight(audit.held))];

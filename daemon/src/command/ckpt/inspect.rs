@@ -1,4 +1,4 @@
-//! `mingle ckpt inspect`: what is in one model file or one record.
+//! `mingle ckpt inspect`: the contents of one model file or record.
 
 use std::path::Path;
 
@@ -11,7 +11,7 @@ use serde_json::Value;
 use crate::cli::CkptInspectArgs;
 use crate::{model_files, out};
 
-/// Prints what the file says of itself, once it was found to be whole.
+/// Checks the file, and prints its contents.
 pub(super) fn execute(arguments: &CkptInspectArgs, json: bool) -> Result {
     let path = &arguments.file;
     if is_record(path) {

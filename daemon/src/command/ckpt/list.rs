@@ -1,4 +1,4 @@
-//! `mingle ckpt list`: the model and the records of a home, one a line.
+//! `mingle ckpt list`: the model and the records of a home, one per line.
 
 use mingle_builtin::listing::{Listed, files_in};
 use mingle_peer::{Home, Result, units};

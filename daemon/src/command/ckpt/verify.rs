@@ -1,4 +1,4 @@
-//! `mingle ckpt verify`: whether files and homes can be relied on.
+//! `mingle ckpt verify`: verifies files and homes.
 
 use std::process::ExitCode;
 
@@ -8,7 +8,7 @@ use mingle_peer::{Error, ErrorKind, Result};
 use crate::cli::CkptVerifyArgs;
 use crate::out;
 
-/// Checks everything that was named; the exit code says whether all of it holds.
+/// Verifies all named paths; the exit code is 0 if all of them hold.
 pub(super) fn execute(arguments: &CkptVerifyArgs, json: bool) -> Result<ExitCode> {
     let mut verdicts = Vec::new();
     for path in &arguments.paths {
@@ -18,7 +18,7 @@ pub(super) fn execute(arguments: &CkptVerifyArgs, json: bool) -> Result<ExitCode
     let damaged = verdicts.iter().filter(|verdict| verdict.result.is_err()).count();
     match damaged {
         0 => Ok(ExitCode::SUCCESS),
-        // The one object on standard output says it already.
+        // The object on standard output contains the faults already.
         _ if json => Ok(ExitCode::from(ErrorKind::Integrity as u8)),
         _ => Err(Error::new(ErrorKind::Integrity, format!("{damaged} of {} do not hold", verdicts.len()))),
     }

@@ -1,4 +1,4 @@
-//! `mingle demo --problem`: peers on this machine that solve a problem, or that learn in rounds.
+//! `mingle demo --problem`: peers on this machine that solve a problem, or learn in rounds.
 
 mod convex;
 mod nodes;
@@ -21,7 +21,7 @@ pub(super) fn execute(options: &ProblemOptions, kind: ProblemKind, json: bool) -
     }
 }
 
-/// Says what happens, to people.
+/// Prints an event, for people.
 fn tell(event: &ProblemEvent<'_>, json: bool) {
     match event {
         _ if json => {}
@@ -37,7 +37,7 @@ fn tell(event: &ProblemEvent<'_>, json: bool) {
     }
 }
 
-/// How long it took, and whether it was the same in one process.
+/// Prints the time, and whether the results equal those of one process.
 fn print_rounds_end(report: &RoundsReport) {
     let memory =
         report.peak_resident_bytes.map(|bytes| format!(", up to {:.0} MB of memory each", units::megabytes(bytes)));

@@ -1,4 +1,4 @@
-//! What the demo shows while it runs: one moving line on a terminal, one line per evaluated round anywhere.
+//! Progress output of the demo: one moving line on a terminal, one line per evaluated round anywhere.
 
 use std::time::Duration;
 
@@ -22,7 +22,7 @@ pub(crate) struct Progress {
 }
 
 impl Progress {
-    /// Says what is about to run.
+    /// Prints a description of the swarm, and starts the bar.
     pub(crate) fn start(options: &DemoOptions, plan: &Plan, json: bool) -> Self {
         let training = &options.training;
         // Without a terminal on stderr the bar draws nothing.
@@ -44,20 +44,20 @@ impl Progress {
         progress
     }
 
-    /// Every peer has its neighbours.
+    /// Reports that every peer has its neighbours.
     fn all_joined(&self, elapsed: Duration) {
         let seconds = elapsed.as_secs_f64();
         self.note(&format!("joined   all {} peers, {seconds:.2} s after the first was started", self.peers));
     }
 
-    /// Some peer has done this many rounds.
+    /// Advances the bar to the round that a peer has done.
     fn round(&self, round: u64) {
         if round > self.bar.position() {
             self.bar.set_position(round);
         }
     }
 
-    /// The whole swarm has reported a round.
+    /// Prints a round that the whole swarm has reported.
     fn row(&self, row: &Row) {
         if self.json {
             if let Ok(text) = metric::to_json(row, self.objective) {
@@ -69,7 +69,7 @@ impl Progress {
         self.bar.set_message(format!("mean {:.3}  worst {:.3}", row.mean_accuracy, row.worst_accuracy));
     }
 
-    /// Shows what is trained for comparison.
+    /// Shows which comparison is trained.
     fn compares(&self, with: Unaided) {
         let what = match with {
             Unaided::Peer { node, peers } => format!("peer {node} of {peers} alone"),
@@ -79,7 +79,7 @@ impl Progress {
         self.bar.tick();
     }
 
-    /// A line that stays.
+    /// Prints a line that stays.
     pub(crate) fn note(&self, line: &str) {
         if self.json {
             return;
@@ -87,7 +87,7 @@ impl Progress {
         self.bar.suspend(|| remark!("{line}"));
     }
 
-    /// Takes the moving line away.
+    /// Removes the moving line.
     pub(crate) fn clear(&self) {
         self.bar.finish_and_clear();
     }
@@ -127,7 +127,7 @@ fn describe(plan: &Plan) -> String {
     )
 }
 
-/// A row for a person. A sum of weights that is not whole has parcels in flight, or a dead peer's share missing.
+/// A row for people. If the sum of weights is not whole, parcels are in flight, or the share of a dead peer is missing.
 fn sentence(row: &Row, metric: &str) -> String {
     let disagreement = row.disagreement.map_or_else(|| "      -".to_owned(), |value| format!("{value:.1e}"));
     format!(

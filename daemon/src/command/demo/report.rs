@@ -1,4 +1,4 @@
-//! What came of a demo, for people.
+//! The report of a demo, for people.
 
 use mingle_demo::{BitsPerToken, Report};
 use mingle_peer::audit::weight_or_unknown;
@@ -61,7 +61,7 @@ fn table(report: &Report) -> String {
     lines.join("\n")
 }
 
-/// The ledger, in a sentence a person can check.
+/// The ledger as a sum that a person can check.
 fn weights(report: &Report) -> String {
     let audit = &report.audit;
     let mut parts = vec![format!("{} held by the living", weight(audit.held))];

@@ -1,4 +1,4 @@
-//! What this program trains with: its settings, its device, its data and its model.
+//! Checks of the training: settings, device, data and model.
 
 use mingle_builtin::options::TrainingOptions;
 use mingle_builtin::task::{self, Parts};
@@ -7,7 +7,7 @@ use mingle_models::Task;
 
 use crate::config::ConfigFile;
 
-/// A configuration file that can be used, or none.
+/// The check of a valid configuration file, or of none.
 pub(super) fn config(file: Option<&ConfigFile>) -> Check {
     Check::ok(
         "config",
@@ -34,7 +34,7 @@ pub(super) fn device(name: &str) -> Check {
     }
 }
 
-/// The data can be read and the model fits them.
+/// Checks that the data can be read and that the model fits them.
 pub(super) fn data(training: &TrainingOptions) -> (Option<Task>, Check) {
     let loaded = Parts::load(&training.data, training.task, training.seed)
         .and_then(|parts| Ok((parts.task(&training.model)?, parts)));

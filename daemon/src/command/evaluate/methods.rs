@@ -1,4 +1,4 @@
-//! Methods of learning in rounds compared over seeds.
+//! Comparison of methods of learning in rounds, over seeds.
 
 use std::path::Path;
 use std::sync::Arc;
@@ -18,10 +18,10 @@ use crate::cli::EvaluateArgs;
 use crate::out;
 use crate::rounds::SPECTRA;
 
-/// Metrics that are told while a run is under way.
+/// Metrics shown while a run is under way.
 const TOLD: usize = 3;
 
-/// Runs what is missing of a suite, and writes its report.
+/// Executes the missing runs of a suite, and writes its report.
 pub(super) fn execute(arguments: &EvaluateArgs, suite: &MethodSuite, json: bool) -> Result {
     let runs = all_method_runs(suite, usual_methods, plan_of(suite)?, &arguments.suite).map_err(errors::suite_error)?;
     if arguments.list {
@@ -66,7 +66,7 @@ pub(super) fn execute(arguments: &EvaluateArgs, suite: &MethodSuite, json: bool)
     Ok(())
 }
 
-/// The plan of the suite, or one on which all clients can hear each other.
+/// The plan of the suite, or one on which every client has a link to every other.
 fn plan_of(suite: &MethodSuite) -> Result<Plan> {
     let Some(clients) = suite.clients else {
         return plan::read(suite.plan.as_deref().unwrap_or(&suite.problem));
@@ -77,7 +77,7 @@ fn plan_of(suite: &MethodSuite) -> Result<Plan> {
         .context(ErrorKind::BadInput, doing())
 }
 
-/// What the problem of a run says. What it computes of graphs is kept in the folder of the results.
+/// The task of a run. Spectra that it computes are kept in the folder of the results.
 fn open(run: &MethodRun, suite: &MethodSuite, output: &Path) -> Result<Arc<dyn RoundTask>> {
     let doing = || format!("{} with method {} does not hold", suite.problem.display(), run.method);
     let text = toml::to_string(&run.problem).context(ErrorKind::Unexpected, "cannot encode the problem")?;
@@ -89,7 +89,7 @@ fn open(run: &MethodRun, suite: &MethodSuite, output: &Path) -> Result<Arc<dyn R
     })
 }
 
-/// What this kind of problem is usually learned with.
+/// The usual methods for this kind of problem.
 fn usual_methods(problem: &toml::Table) -> Vec<MethodEntry> {
     let kind = problem.get("kind").and_then(toml::Value::as_str).unwrap_or_default();
     let entry = |(name, set): &(&str, &str)| MethodEntry {

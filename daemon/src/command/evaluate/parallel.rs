@@ -1,4 +1,4 @@
-//! Runs of a suite, several at a time.
+//! Execution of the runs of a suite, several at a time.
 
 use std::io::IsTerminal;
 use std::sync::atomic::{AtomicBool, AtomicUsize, Ordering};
@@ -7,8 +7,9 @@ use std::sync::mpsc;
 use indicatif::{MultiProgress, ProgressBar, ProgressStyle};
 use mingle_peer::Result;
 
-/// Every thread takes the next run that nobody has; results are kept as they come. After a failure nothing new is begun. `execute` is given the
-/// number of a run and whom to tell how it stands, and returns what came of it and how that is called in a line.
+/// Executes all runs: every thread takes the next one, and results are kept as they come. After a failure no further
+/// run begins. `execute` gets the number of a run and a callback for its progress, and returns its result and a
+/// description for one line.
 pub(super) fn run_all<R: Send>(
     names: &[String],
     threads: usize,
@@ -27,7 +28,7 @@ pub(super) fn run_all<R: Send>(
                     let at = next.fetch_add(1, Ordering::Relaxed);
                     let Some(name) = names.get(at) else { return };
                     let is_over = failed.load(Ordering::Relaxed);
-                    // Whoever listens has failed itself.
+                    // A receiver that is gone has failed itself.
                     if is_over || sender.send((at, display.follow(name, |tell| execute(at, tell)))).is_err() {
                         return;
                     }
@@ -48,7 +49,8 @@ pub(super) fn run_all<R: Send>(
     })
 }
 
-/// On a terminal, a line for all runs and one for each that is under way; elsewhere, a line for each that has ended.
+/// Progress display: on a terminal a line for all runs and one for each under way, elsewhere a line for each that has
+/// ended.
 struct Display {
     lines: MultiProgress,
     all: ProgressBar,

@@ -1,4 +1,4 @@
-//! One swarm for many virtual days, with its memory watched.
+//! Fault test of one swarm for many virtual days, with its memory observed.
 
 use std::process::ExitCode;
 use std::time::Instant;
@@ -11,7 +11,7 @@ use super::{cost, report::grouped};
 use crate::cli::FaultTestArgs;
 use crate::out;
 
-/// Runs the swarm of the first seed for so many days, a line or an object a day.
+/// Runs the swarm of the first seed for this many days, and prints a line or an object per day.
 pub(super) fn execute(
     arguments: &FaultTestArgs,
     profiles: &[Profile],

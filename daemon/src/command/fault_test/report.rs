@@ -1,4 +1,4 @@
-//! What came out of the seeds of one profile, for a person.
+//! Results of the seeds of one profile, for people.
 
 use mingle_lab::campaign::{FailingSeed, Report, Shrunk};
 
@@ -10,7 +10,7 @@ pub(super) fn heading() -> String {
     row("profile", &COLUMNS.map(ToOwned::to_owned))
 }
 
-/// So far, in a few words.
+/// The progress so far, in a few words.
 pub(super) fn progress(report: &Report) -> String {
     let failed = if report.failed > 0 { format!(", {} FAILED", report.failed) } else { String::new() };
     format!("{} kills, {} checks{failed}", grouped(report.kills), grouped(report.checks))
@@ -53,7 +53,7 @@ fn row(name: &str, cells: &[String]) -> String {
     format!("{name:10}{}", cells.iter().zip(&COLUMNS).map(cell).collect::<String>())
 }
 
-/// A number with its thousands apart.
+/// A number with commas between its thousands.
 pub(super) fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<&str> =

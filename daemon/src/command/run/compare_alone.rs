@@ -1,7 +1,7 @@
-//! `--compare-alone`: what this peer's data would have come to without the others, beside what the swarm came to.
+//! `--compare-alone`: compares the swarm's model with one trained on this peer's data alone.
 //!
-//! Once the run is over, the peer trains the same model once more, on its own samples alone, and judges both models on its held-out
-//! samples. That happens when the network is closed: nobody waits for it.
+//! After the run, the peer trains the same model again on its own samples alone, and evaluates both models on its
+//! held-out samples. By then the network is closed, so no other peer waits for it.
 
 use mingle_builtin::compare_alone::{Compared, TrainedAs, compare_alone};
 use mingle_builtin::options::TrainingOptions;
@@ -14,7 +14,7 @@ use tokio::sync::{oneshot, watch};
 use crate::cli::RunArgs;
 use crate::out;
 
-/// A comparison that is wanted.
+/// A requested comparison.
 pub(super) struct Comparison {
     home: Home,
     training: TrainingOptions,
@@ -22,13 +22,14 @@ pub(super) struct Comparison {
 }
 
 impl Comparison {
-    /// The comparison of a run with these arguments, if it is wanted.
+    /// The comparison of a run with these arguments, if requested.
     pub(super) fn of(arguments: &RunArgs, home: &Home, trained_as: TrainedAs) -> Option<Self> {
         let is_wanted = arguments.compares_alone() && !arguments.leaves;
         is_wanted.then(|| Self { home: home.clone(), training: arguments.training.clone().into(), trained_as })
     }
 
-    /// Trains alone, prints both and adds them to the summary in the home; gives up when somebody asks the process to stop.
+    /// Trains alone, prints both results and adds them to the summary in the home; gives up when the process is asked
+    /// to stop.
     pub(super) async fn execute(self, mut summary: Summary, asked: &mut watch::Receiver<u32>, json: bool) -> Result {
         let Self { home, training, trained_as } = self;
         let was_stopped = summary.rounds < summary.rounds_wanted || *asked.borrow() > 0;
@@ -39,7 +40,7 @@ impl Comparison {
         out::remark(format_args!("comparison trains {} rounds on this peer's own data, alone", summary.rounds));
         let rounds = summary.rounds;
         let (sender, receiver) = oneshot::channel();
-        // A thread that ends with the process, if nobody waits for it any more.
+        // The thread ends with the process if its result is no longer awaited.
         let of = home.clone();
         std::thread::spawn(move || sender.send(compare_alone(&of, training, &trained_as, rounds)));
         let compared = tokio::select! {

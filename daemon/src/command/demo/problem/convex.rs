@@ -1,4 +1,4 @@
-//! What peers found that solved a convex problem, for people.
+//! The demo of a convex problem, for people.
 
 use mingle_demo::{ConvexDemo, ConvexKind, ConvexReport, OnePlace, Output, ProblemEvent, ProblemOptions};
 use mingle_lab::comparison::Comparison;
@@ -10,7 +10,7 @@ use crate::command::demo::this_program;
 use crate::solving_report::print_solutions;
 use crate::{event_loop, out, signals};
 
-/// Solves it, and prints what came of it.
+/// Solves the problem, and prints the report.
 pub(super) fn execute(options: &ProblemOptions, kind: ConvexKind, json: bool) -> Result {
     let demo = ConvexDemo::prepare(options, kind)?;
     if !json {
@@ -68,10 +68,10 @@ fn print_end(report: &ConvexReport, output: &Output) {
     ));
 }
 
-/// Columns run from -1 to 1: a deviation of 0.1 is one of 5 % of all that was ever measured.
+/// Percent of the measured range per unit: columns run from -1 to 1, so a deviation of 0.1 is 5 % of it.
 const PERCENT_OF_RANGE: f64 = 50.0;
 
-/// How many patients are told right as measuring devices drift: for people who measure.
+/// Prints how many patients are classified correctly as measuring devices drift, for people who measure.
 fn print_drift(comparison: &Comparison) {
     let named = |name: &str| comparison.models.iter().find(|model| model.name == name);
     let (Some(usual), Some(robust)) = (named("usual"), named("robust")) else { return };

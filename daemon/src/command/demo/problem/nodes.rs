@@ -1,4 +1,4 @@
-//! `mingle demo --problem node-classification`: what clients learned, for people.
+//! `mingle demo --problem node-classification`: the results of all clients, for people.
 
 use mingle_demo::{Client, JUDGED, NodesDemo, NodesReport, ProblemEvent, ProblemOptions, WEIGHTS, Way};
 use mingle_peer::Result;
@@ -7,7 +7,7 @@ use super::{print_rounds_end, tell};
 use crate::command::demo::this_program;
 use crate::{event_loop, out, signals};
 
-/// Has them learn, and prints what came of it.
+/// Runs the clients, and prints the report.
 pub(super) fn execute(options: &ProblemOptions, json: bool) -> Result {
     let demo = NodesDemo::prepare(options)?;
     if !json {
@@ -42,7 +42,7 @@ fn print(report: &NodesReport, demo: &NodesDemo) {
     ));
 }
 
-/// Whether sharing did any good; the first is that of learning alone.
+/// A sentence on whether sharing helped; the first way is that of learning alone.
 fn verdict(ways: &[Way], means: &[Option<f64>]) -> String {
     let shared = ways.iter().zip(means).skip(1).filter_map(|(way, mean)| Some((way.name, (*mean)?)));
     let best = shared.reduce(|best, next| if next.1 > best.1 { next } else { best });

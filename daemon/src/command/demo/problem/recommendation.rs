@@ -1,4 +1,4 @@
-//! `mingle demo --problem recommendation`: what shops learned, for people.
+//! `mingle demo --problem recommendation`: the results of all shops, for people.
 
 use mingle_demo::{ProblemEvent, ProblemOptions, RecommendationDemo, RoundsReport, Way};
 use mingle_peer::Result;
@@ -8,7 +8,7 @@ use super::{print_rounds_end, tell};
 use crate::command::demo::this_program;
 use crate::{event_loop, out, signals};
 
-/// Has them learn, and prints what came of it.
+/// Runs the shops, and prints the report.
 pub(super) fn execute(options: &ProblemOptions, json: bool) -> Result {
     let demo = RecommendationDemo::prepare(options)?;
     if !json {
