@@ -101,10 +101,10 @@ pub fn refuse_if_others_can_read(path: &Path) -> Result {
     Ok(())
 }
 
-/// Refuses a key that others than its owner can read, on systems with such permissions.
+/// Accepts any key: this system has no permissions that show whether others can read it.
 ///
 /// # Errors
-/// None here.
+/// None on this system.
 #[cfg(not(unix))]
 pub fn refuse_if_others_can_read(_path: &Path) -> Result {
     Ok(())

@@ -17,7 +17,7 @@ const MOST_LINKS: usize = 40;
 /// A name that can be written to, as far as is known beforehand.
 #[derive(Debug)]
 pub struct OutputFile {
-    /// As the user wrote it, for messages.
+    /// The path as the user wrote it, for messages.
     named: PathBuf,
     target: Target,
 }
@@ -25,9 +25,9 @@ pub struct OutputFile {
 /// The kind of file at a name.
 #[derive(Debug, PartialEq, Eq)]
 enum Target {
-    /// Nothing yet; the path behind all symbolic links.
+    /// No file yet; the path behind all symbolic links.
     Absent(PathBuf),
-    /// A file; the path behind all symbolic links.
+    /// A regular file; the path behind all symbolic links.
     File(PathBuf),
     /// A device or a pipe, opened by the name given, since the target of `/dev/fd/3` has no other.
     Stream(PathBuf),
@@ -39,7 +39,7 @@ impl OutputFile {
     /// Inspects `path`, and changes nothing.
     ///
     /// # Errors
-    /// It is a folder or a socket, its folder does not exist, or this user may not write there.
+    /// The path is a folder or a socket, its folder does not exist, or this user may not write there.
     pub fn at(path: &Path) -> Result<Self> {
         let target = find(path).map_err(|reason| cannot_use(path, &reason))?;
         Ok(Self { named: path.to_path_buf(), target })
@@ -48,7 +48,7 @@ impl OutputFile {
     /// Writes all of `bytes`. Former contents of a file are gone after success, and untouched after a failure.
     ///
     /// # Errors
-    /// It cannot be written.
+    /// The file cannot be written.
     pub fn write(&self, bytes: &[u8]) -> Result {
         let written = match &self.target {
             Target::Absent(path) => replace(path, None, bytes),

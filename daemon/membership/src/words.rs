@@ -78,13 +78,13 @@ pub(crate) enum Answer {
 /// A peer's decision on a plan announced to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Verdict {
-    /// It follows the plan from now on.
+    /// The peer follows the plan from now on.
     Taken,
-    /// It follows the plan already.
+    /// The peer follows the plan already.
     Known,
-    /// It follows this other plan, which is newer or has the same number.
+    /// The peer follows this other plan, which is newer or has the same number.
     Older(Box<PlanNews>),
-    /// It cannot follow the plan, for this reason.
+    /// The peer cannot follow the plan, for this reason.
     Refused(String),
 }
 

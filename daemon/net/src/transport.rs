@@ -56,7 +56,7 @@ const UNUSED_CONNECTION_TIMEOUT: Duration = Duration::from_secs(60);
 const EVENT_QUEUE: usize = 256;
 /// Time limit for closing the connections, whatever the other ends do.
 const LONGEST_FAREWELL: Duration = Duration::from_millis(300);
-/// Time that [`Network::close`] waits for the network task.
+/// Time that `Network::close` waits for the network task.
 const LONGEST_CLOSE: Duration = Duration::from_secs(3);
 /// Time for the last packets, which announce the close, to leave; nothing is sent afterwards.
 const LAST_PACKETS: Duration = Duration::from_millis(20);

@@ -59,9 +59,9 @@ pub(crate) struct PredictArgs {
 /// Samples of a data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
 pub(crate) enum Samples {
-    /// Those that no peer trains on
+    /// The held-out samples, on which no peer trains
     Test,
-    /// Those that all peers together train on
+    /// The samples on which all peers together train
     Train,
 }
 

@@ -50,15 +50,15 @@ pub(crate) struct TimelineArgs {
 /// A condition on the state of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Condition {
-    /// So many neighbours are up.
+    /// At least this many neighbours are up.
     Peers(usize),
-    /// So many peers with an invitation wait here for a plan that names them.
+    /// At least this many peers with an invitation wait here for a plan that names them.
     Waiting(usize),
     /// The plan is known.
     Plan,
     /// All neighbours were up, and training began.
     Joined,
-    /// So many rounds are done.
+    /// At least this many rounds are done.
     Round(u64),
     /// All rounds are done, and all files are written.
     Done,

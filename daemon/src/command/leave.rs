@@ -44,7 +44,7 @@ pub(super) fn execute(arguments: RunArgs, json: bool) -> Result {
 enum Left {
     /// Records of an unfinished run.
     Weight,
-    /// Nothing.
+    /// No obligation.
     Nothing {
         /// Rounds done, if known.
         round: Option<u64>,

@@ -97,7 +97,7 @@ impl Past {
 /// restored if it fails.
 ///
 /// # Errors
-/// As [`RecordStore::make_room`].
+/// Those of [`RecordStore::make_room`].
 pub fn begin_anew(home: &Home, room: Room) -> Result<RecordStore> {
     begin_anew_by(home, |store| store.make_room(room))
 }

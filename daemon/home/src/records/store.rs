@@ -99,7 +99,7 @@ impl RecordStore {
     /// of the slots stay as they are, and slots made before an error can be used.
     ///
     /// # Errors
-    /// As for [`make_room`](Self::make_room). After [`StoreError::Sync`] the process has to end.
+    /// Those of [`make_room`](Self::make_room). After [`StoreError::Sync`] the process has to end.
     pub fn reserve(&mut self, room: Room) -> Result<(), StoreError> {
         if self.is_spoiled {
             return Err(StoreError::Spoiled);

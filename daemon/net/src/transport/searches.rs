@@ -13,9 +13,9 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(5);
 const DIRECT_FIRST: Duration = Duration::from_secs(4);
 /// Time without a peer found after which the table is queried if members can be asked, as they know before it does.
 const MEMBERS_FIRST: Duration = Duration::from_secs(60);
-/// The same time if members have reported nothing yet.
+/// Time after which the table is queried if no member has reported addresses within `MEMBERS_FIRST`.
 const MEMBERS_SILENT: Duration = Duration::from_secs(10);
-/// The same time if there are no members, or if a connection to this peer was requested.
+/// Time after which the table is queried if there are no members, or if a connection to this peer was requested.
 const BRIEFLY: Duration = Duration::from_millis(500);
 /// Time for which QUIC is tried alone: a concurrent attempt over TCP is as much work for both sides, and mostly in
 /// vain.
