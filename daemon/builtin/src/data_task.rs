@@ -39,7 +39,7 @@ pub struct DataTaskOptions {
     pub card: Option<PathBuf>,
     /// Path of the plan, if this peer brings it.
     pub plan: Option<PathBuf>,
-    /// `true` if there are bootstrap peers to ask in a run without an operator.
+    /// `true` if bootstrap addresses were given, whose peers can be asked for the task.
     pub has_bootstraps: bool,
     /// `true` to give up the work of the last run in the home.
     pub fresh: bool,

@@ -41,8 +41,8 @@ impl MembershipService {
         }
     }
 
-    /// Returns `true` if this pair of plans, or a plan paired with itself, has not been reported to a person yet;
-    /// records it.
+    /// Records this pair of plans, or a plan paired with itself. Returns `true` if it was not reported to a person yet;
+    /// `false` also once `MOST_ODDITIES` are recorded.
     pub(crate) fn is_new_oddity(&self, pair: [[u8; 32]; 2]) -> bool {
         let told = &mut self.state().oddities;
         told.len() < MOST_ODDITIES && told.insert(pair)

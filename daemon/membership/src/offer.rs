@@ -208,8 +208,8 @@ impl PlanOffer {
         self.signed_by(swarm).is_some()
     }
 
-    /// Compares the plan's operator with that of `authority`: `Equal`, or `Less` for an earlier one. `None` if the plan
-    /// has no number, or belongs to a delegation that the certificate does not know.
+    /// Compares the plan's operator with that of `authority`: `Equal`, `Less` for an earlier one, `Greater` for a later
+    /// one. `None` if the plan has no number, or belongs to a delegation that the certificate does not know.
     fn place_in(&self, authority: &Authority) -> Option<Ordering> {
         let term = term_of(self.counter);
         let is_number = self.counter & PLANS_OF_TERM > 0;

@@ -11,7 +11,7 @@ use libp2p::swarm::ConnectionId;
 
 use crate::known_peers::KnownPeers;
 
-/// Most handshakes at a time from all addresses where no member was seen. A flood fills this limit within a second;
+/// Most handshakes at a time from all addresses where no member was seen. A flood of as many a second fills this limit;
 /// newcomers, and members that come from a new address, then succeed in a fraction of their attempts.
 const MOST_FROM_ELSEWHERE: usize = 1024;
 /// Most handshakes of one address, with or without a member; and of all relayed ones, as relays know the peers behind
