@@ -1,4 +1,4 @@
-//! What a trainer is told when it cannot have what it asks for.
+//! Refusals of a trainer's requests.
 
 use std::fmt;
 
@@ -6,7 +6,7 @@ use axum::http::{HeaderValue, StatusCode};
 use axum::response::{IntoResponse, Response};
 use mingle_peer::{Error, ErrorKind, api};
 
-/// A refusal: what is wrong with a request, and what to do.
+/// A refusal of a request: status, error and hint, and for `409` a reason.
 #[derive(Debug)]
 pub(crate) struct Refusal {
     status: StatusCode,
@@ -14,7 +14,7 @@ pub(crate) struct Refusal {
     reason: Option<Reason>,
 }
 
-/// Why a trainer is told `409`, in a word for programs.
+/// The reason for a `409`, for programs: the value of the header `mingle-reason`.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Reason {
     /// Another trainer is attached, and its process runs.
@@ -45,17 +45,17 @@ impl Reason {
 }
 
 impl Refusal {
-    /// What was sent cannot be used.
+    /// A refusal with `400`: the request cannot be used.
     pub(crate) fn bad(message: impl Into<String>) -> Self {
         Self::new(StatusCode::BAD_REQUEST, ErrorKind::BadInput, message)
     }
 
-    /// Not now, or not by this trainer.
+    /// A refusal with `409`: not now, or not by this trainer.
     pub(crate) fn conflict(reason: Reason, message: impl Into<String>) -> Self {
         Self { reason: Some(reason), ..Self::new(StatusCode::CONFLICT, ErrorKind::Refused, message) }
     }
 
-    /// Nothing is there.
+    /// A refusal with `404`: nothing is there.
     pub(crate) fn nothing(message: impl Into<String>) -> Self {
         Self::new(StatusCode::NOT_FOUND, ErrorKind::BadInput, message)
     }
@@ -65,12 +65,12 @@ impl Refusal {
         Self { status, error: Error::new(kind, message.into()), reason: None }
     }
 
-    /// The peer has failed.
+    /// A refusal with `410`: the peer has failed.
     pub(crate) fn gone(error: Error) -> Self {
         Self { status: StatusCode::GONE, error, reason: None }
     }
 
-    /// With what to try next.
+    /// Adds a hint on what to do next.
     pub(crate) fn hint(mut self, hint: impl Into<String>) -> Self {
         self.error = self.error.hint(hint);
         self

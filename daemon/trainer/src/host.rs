@@ -1,4 +1,4 @@
-//! The place where a training thread that cannot wait for ever meets a trainer that may come and go.
+//! The host of a trainer: it passes orders of the training thread to a trainer that may come and go, and answers back.
 
 use std::net::SocketAddr;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
@@ -22,23 +22,23 @@ use crate::state::{Answer, End, State};
 use crate::tcp::Access;
 use crate::wire::{Attach, Attached, Need, PROTOCOL};
 
-/// The training thread looks so often whether its trainer is there and the peer has patience.
+/// Interval at which the training thread checks that its trainer is there and the peer has patience.
 const LOOK: Duration = Duration::from_millis(50);
-/// Bytes of a session's name.
+/// Random bytes in the name of a session.
 const SESSION_BYTES: usize = 16;
 
-/// What a host is for.
+/// Options of a `TrainerHost`.
 #[derive(Clone, Debug)]
 pub struct HostOptions {
     /// The home of the peer.
     pub home: Home,
-    /// Its public name.
+    /// The public name of the peer, sent to trainers that attach.
     pub peer: String,
-    /// Rounds of the run.
+    /// Rounds of the run, sent to trainers that attach.
     pub rounds: u64,
-    /// The peer gives up what its home has kept of an earlier run.
+    /// Set when the peer gives up what its home has kept of an earlier run.
     pub fresh: bool,
-    /// Where trainers that show a token are served over TCP; port 0 takes any that is free.
+    /// TCP address at which trainers that show a token are served; port 0 takes any that is free.
     pub tcp: Option<SocketAddr>,
 }
 
@@ -48,9 +48,9 @@ pub struct TrainerHost(Arc<Shared>);
 
 struct Shared {
     state: Mutex<State>,
-    /// The training thread waits for it.
+    /// Notified of each change of the state; the training thread waits for it.
     answered: Condvar,
-    /// Those who answer the trainer wait for it.
+    /// Notified of each change of the state; the tasks that serve the trainer wait for it.
     changed: watch::Sender<()>,
     options: HostOptions,
     peer: OnceLock<(Announcer, StatusView)>,
@@ -59,10 +59,11 @@ struct Shared {
 }
 
 impl TrainerHost {
-    /// A host that no trainer has attached to. Where the home holds the work of an earlier run, it knows what is trained.
+    /// A host without a trainer. Where the home holds the work of an earlier run that is not given up, the task is
+    /// taken from there.
     ///
     /// # Errors
-    /// What the home remembers of that cannot be read.
+    /// The home holds work, but its file on the task is missing or cannot be read.
     pub fn new(options: HostOptions) -> Result<Self> {
         let goes_on = options.home.holds_work() && !options.fresh;
         let task = if goes_on { TrainedTask::recall(&options.home)?.map(Arc::new) } else { None };
@@ -81,33 +82,33 @@ impl TrainerHost {
         })))
     }
 
-    /// The peer that this host trains for: it tells events, and says what is waited for.
+    /// Connects the host to its peer, which publishes the events of the trainer and knows what is waited for.
     pub fn connect(&self, peer: &Peer) {
         // A host has one peer.
         let _ = self.0.peer.set((peer.announcer(), peer.status()));
         self.show(None);
     }
 
-    /// Resolves once the socket of the peer is open.
+    /// Resolves once the peer listens and its socket is open, or the peer has ended before.
     pub(crate) async fn peer_is_up(&self) {
         if let Some((_, status)) = self.0.peer.get() {
-            // A peer that is gone before will not be up.
+            // An error means that the peer has ended before.
             let _ = status.clone().wait_for(|status| !status.addresses.is_empty()).await;
         }
     }
 
-    /// Trainers are served over TCP from now on.
+    /// Records that trainers are served over TCP from now on.
     pub(crate) fn serve_over_tcp(&self, access: Access) {
         // A peer opens one address.
         let _ = self.0.access.set(access);
     }
 
-    /// Where trainers are served over TCP, if anywhere.
+    /// The URL and token of the TCP address, if one is open.
     pub(crate) fn access(&self) -> Option<&Access> {
         self.0.access.get()
     }
 
-    /// Ends the program that was started with the peer when that ends.
+    /// Registers the supervisor of the started trainer: the end of the peer waits for it.
     pub(crate) fn watch_over(&self, launched: JoinHandle<()>) {
         *self.0.launched.lock().unwrap_or_else(PoisonError::into_inner) = Some(launched);
     }
@@ -116,7 +117,7 @@ impl TrainerHost {
         &self.0.options
     }
 
-    /// Changes what the two sides share, and lets both look.
+    /// Changes the shared state, and wakes both sides.
     pub(crate) fn change<T>(&self, change: impl FnOnce(&mut State) -> T) -> T {
         let result = change(&mut self.state());
         self.0.changed.send_replace(());
@@ -128,24 +129,24 @@ impl TrainerHost {
         self.0.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
-    /// Sees each change.
+    /// A receiver that is notified of each change of the state.
     pub(crate) fn changes(&self) -> watch::Receiver<()> {
         self.0.changed.subscribe()
     }
 
-    /// Resolves once it is known what is trained, or that nobody will say so.
+    /// Resolves once the task and the beginning are known, or no trainer will attach.
     pub(crate) fn ready(&self) -> BoxFuture<'static, ()> {
         let (host, mut changes) = (self.clone(), self.changes());
         async move {
             while !host.state().is_ready() {
-                // The host lives as long as this.
+                // The sender lives in the host, which this future holds.
                 let _ = changes.changed().await;
             }
         }
         .boxed()
     }
 
-    /// Lets a trainer attach.
+    /// Attaches a trainer under a new session, and announces it.
     pub(crate) fn attach(&self, attach: &Attach, caller: Caller) -> Result<Attached, crate::error::Refusal> {
         let session = session_id().map_err(crate::error::Refusal::gone)?;
         let attached = self.change(|state| {
@@ -169,7 +170,7 @@ impl TrainerHost {
         Ok(attached)
     }
 
-    /// The trainer goes, or is gone.
+    /// Ends the session of the trainer, and announces that unless the run is over.
     pub(crate) fn detach(&self, reason: String) {
         let is_over = self.change(|state| {
             state.session = None;
@@ -182,7 +183,8 @@ impl TrainerHost {
         self.show(None);
     }
 
-    /// No trainer will attach any more: a peer that waits for the first one ends, one that trains mixes on without local steps.
+    /// Records that no trainer will attach any more. A peer that waits for the first one ends; one that trains mixes on
+    /// without local steps.
     pub(crate) fn fail(&self, error: Error) {
         if self.state().is_ready() {
             self.change(|state| state.is_deserted = true);
@@ -192,12 +194,12 @@ impl TrainerHost {
         self.change(|state| state.failure = Some(error));
     }
 
-    /// Who runs the peer waits no longer: the end of the run waits for no trainer.
+    /// Stops waiting for a trainer at the end of the run, on a request of the user.
     pub fn hurry(&self) {
         self.change(|state| state.is_hurried = true);
     }
 
-    /// Orders something of the trainer, and waits for the answer: none where it does not answer in time.
+    /// Opens an order on `vector`, `[dimension]`, and waits for the answer; none where it does not come in time.
     pub(crate) fn ask(&self, work: Work, round: u64, vector: &[f32], patience: &Patience) -> Option<Answer> {
         self.change(|state| state.open(work, round, vector, Instant::now()));
         let began = Instant::now();
@@ -213,7 +215,7 @@ impl TrainerHost {
                 }
                 return Some(answer);
             }
-            // At the end of a time box the trainer ends its step and answers: that is waited for as any answer is.
+            // At the end of a time box the trainer ends its step and answers; that answer has the usual timeout.
             if patience.is_stopped() {
                 state.withdraw();
                 return None;
@@ -230,12 +232,12 @@ impl TrainerHost {
                 }
                 return None;
             }
-            // Woken by an answer, or by time; either way it looks again.
+            // Woken by a change or by the timeout; in both cases the loop checks again.
             drop(self.0.answered.wait_timeout(state, left.min(LOOK)));
         }
     }
 
-    /// Notices that the trainer is not there any more.
+    /// Ends the session of a trainer that is gone, and announces that.
     fn let_go_of_the_absent(&self) {
         let absence = self.state().notice_absence(Instant::now());
         if let Some(reason) = absence {
@@ -244,12 +246,12 @@ impl TrainerHost {
         }
     }
 
-    /// What the trainer measured by itself, and over how many samples.
+    /// The latest metrics that the trainer reported with its changes, and the largest number of samples behind one.
     pub(crate) fn reported(&self) -> (Metrics, usize) {
         self.state().reported()
     }
 
-    /// What the peer waits for, in words.
+    /// The event that the peer waits for, in words for people.
     pub(crate) fn waiting_for(&self) -> String {
         if self.state().task.is_none() {
             return "a trainer".to_owned();
@@ -270,7 +272,8 @@ impl TrainerHost {
         }
     }
 
-    /// Tells the trainer how the run ended, and waits for it to hear that; then ends the program that was started for it.
+    /// Announces the end of the run to the trainer, and waits within a timeout until it is sent or the trainer is gone.
+    /// Then waits for the supervisor to end the trainer that it started.
     pub(crate) fn end(&self, outcome: &Result<Outcome>) -> BoxFuture<'static, ()> {
         let end = match outcome {
             Ok(Outcome::Trained { summary, parameters }) => {
@@ -298,14 +301,14 @@ impl TrainerHost {
             let last_call = host.state().last_call();
             let told = async {
                 while !host.state().is_told_of_the_end(Instant::now()) {
-                    // It looks by itself whether the trainer is still there.
+                    // The loop also checks whether the trainer is still there, which is no change.
                     let _ = tokio::time::timeout(LOOK, changes.changed()).await;
                 }
             };
             let _ = tokio::time::timeout(last_call, told).await;
             let launched = host.0.launched.lock().unwrap_or_else(PoisonError::into_inner).take();
             if let Some(launched) = launched {
-                // A panic there must not be one here.
+                // A panic of the supervisor must not be one of the peer.
                 let _ = launched.await;
             }
         }
@@ -325,7 +328,7 @@ impl TrainerHost {
     }
 }
 
-/// Why nobody can go on with what a home holds.
+/// The error for a home whose work no trainer can continue.
 fn unknown_work(home: &Home) -> Error {
     let (root, trainer) = (home.root().display(), home.trainer());
     let message = if home.task().exists() {
@@ -337,7 +340,7 @@ fn unknown_work(home: &Home) -> Error {
         .hint("give this peer another home with --home DIR; or give that work up with --fresh")
 }
 
-/// A word that only this trainer knows.
+/// A random secret that only the trainer of the session knows, in hexadecimal digits.
 fn session_id() -> Result<String> {
     let mut bytes = [0; SESSION_BYTES];
     getrandom::fill(&mut bytes).context(ErrorKind::Unexpected, "the operating system gives no random numbers")?;

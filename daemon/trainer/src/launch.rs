@@ -1,4 +1,4 @@
-//! A trainer that the peer starts itself: started again when it fails, and ended with the peer.
+//! The launcher of a trainer that the peer starts itself: restarted when it fails, and ended with the peer.
 
 use std::io;
 use std::process::{ExitStatus, Stdio};
@@ -13,29 +13,30 @@ use tokio::process::{Child, Command};
 use crate::host::TrainerHost;
 use crate::output::{Output, OutputEvent};
 
-/// A trainer that failed is started again after this time, and after twice the time before when it fails again.
+/// Back-off before the first restart of a trainer that failed; it doubles with each further failure.
 const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// But at least so often.
+/// Upper bound of the back-off.
 const LONGEST_PAUSE: Duration = Duration::from_secs(60);
-/// A program that fails so often before it ever attaches is not started again.
+/// Failures in a row after which a program is given up while the peer still waits for a task. A run in which the
+/// program attached counts as the first one.
 const FRUITLESS_STARTS: u32 = 3;
-/// A program that fails so often, never having run for [`STEADY`] in between, is given up.
+/// Failures after which a program is given up that never ran for [`STEADY`] in between.
 const MOST_CRASHES: u32 = 10;
-/// A program that ran so long before it failed is started again as after its first failure.
+/// Running time after which a failure counts as the first one again.
 const STEADY: Duration = Duration::from_secs(600);
-/// A trainer has so long after the end of the run to do what it wants to do with the model.
+/// Time for a trainer after the end of the run, to use the final model.
 const AFTER_THE_END: Duration = Duration::from_secs(60);
-/// The same where the run has failed.
+/// Time for a trainer to end after the run has failed.
 const AFTER_A_FAILURE: Duration = Duration::from_secs(5);
-/// What it wrote is read to the end within this time, on a busy machine too.
+/// Timeout for reading the last output of a trainer that has ended, enough on a busy machine.
 const LAST_OUTPUT: Duration = Duration::from_secs(2);
-/// Between being asked to end and being ended.
+/// Time between `SIGTERM` and `SIGKILL`.
 const TERMINATION: Duration = Duration::from_secs(5);
-/// Where a trainer that cannot reach the socket reaches the peer, and what it shows there.
+/// Environment variables for a trainer that cannot reach the socket: the URL of the peer, and the token to show there.
 const URL: &str = "MINGLE_TRAINER_URL";
 const TOKEN: &str = "MINGLE_TRAINER_TOKEN";
-/// Runs the command of a trainer, which leads a process group. A process beside it reads standard input, which the peer holds open: where
-/// that ends without a line, the peer was killed, and the group ends too.
+/// Shell script that runs the command of a trainer as the leader of a process group. A process beside it reads standard
+/// input, which the peer holds open. Where that ends without a line, the peer was killed, and the group ends too.
 const WATCHED: &str = r#"
 exec 3<&0 </dev/null
 ( trap '' TERM
@@ -54,13 +55,14 @@ pub struct Launcher {
 }
 
 impl Launcher {
-    /// Starts `command` by the shell.
+    /// A launcher of `command`, which the shell runs.
     pub fn new(command: &str) -> Self {
         Self { command: command.to_owned() }
     }
 
-    /// Starts it within the present tokio runtime, with `MINGLE_HOME` set to the home of the peer, and `MINGLE_TRAINER_URL` and
-    /// `MINGLE_TRAINER_TOKEN` where trainers are served over TCP, and looks after it until the run of the peer is over.
+    /// Starts the command within the present tokio runtime, and supervises it until the run of the peer is over.
+    /// `MINGLE_HOME` is set to the home of the peer, and where trainers are served over TCP, `MINGLE_TRAINER_URL` and
+    /// `MINGLE_TRAINER_TOKEN` are set too.
     pub fn start(self, host: &TrainerHost) {
         let supervisor = Supervisor { command: self.command, host: host.clone(), last_lines: Vec::new() };
         host.watch_over(tokio::spawn(supervisor.run()));
@@ -73,14 +75,15 @@ struct Supervisor {
     last_lines: Vec<String>,
 }
 
-/// When a trainer that has failed is started again.
+/// The back-off between restarts of a trainer that fails.
 #[derive(Debug, Default)]
 struct Restarts {
     crashes: u32,
 }
 
 impl Restarts {
-    /// The pause after a failure of a program that ran so long; none where it is given up.
+    /// Counts a failure after this running time, and returns the pause before the restart; none where the program is
+    /// given up.
     fn after(&mut self, ran: Duration) -> Option<Duration> {
         self.crashes = if ran >= STEADY { 1 } else { self.crashes + 1 };
         let doublings = self.crashes - 1;
@@ -88,11 +91,11 @@ impl Restarts {
     }
 }
 
-/// How a trainer ended.
+/// The end of a trainer's process.
 enum Ended {
-    /// By itself.
+    /// It ended by itself.
     Exit(ExitStatus),
-    /// With the peer.
+    /// The peer ended it with its own run.
     WithThePeer,
 }
 
@@ -145,7 +148,7 @@ impl Supervisor {
         }
     }
 
-    /// It ended without an error, and is not started again.
+    /// Handles a trainer that ended without an error: it is not started again.
     fn on_success(&self, has_attached: bool) {
         if has_attached || self.host.state().is_ready() {
             self.host.change(|state| state.is_deserted = true);
@@ -167,7 +170,7 @@ impl Supervisor {
             .hint(format!("all that it wrote is in {}", log.display()))
     }
 
-    /// Starts it, and tells what it writes until it ends, or is ended with the peer.
+    /// Starts the program, and publishes its output until it ends by itself or with the peer.
     async fn run_once(&mut self) -> Result<Ended> {
         let doing = format!("cannot start the trainer `{}`", self.command);
         let home = &self.host.options().home;
@@ -193,7 +196,7 @@ impl Supervisor {
             }
         };
         self.host.change(|state| state.is_watched = false);
-        // What its children still hold open is not waited for.
+        // Outputs that its children still hold open are not waited for any longer.
         let rest = async {
             while let Some(told) = output.next().await {
                 self.tell(told);
@@ -202,7 +205,7 @@ impl Supervisor {
         let _ = tokio::time::timeout(LAST_OUTPUT, rest).await;
         self.last_lines = output.last_lines();
         if let Some(mut watch) = watch {
-            // Nobody watches it any more where the whole group was ended.
+            // The write fails where the process that reads it was ended with the group.
             let _ = watch.write_all(b"over\n").await;
         }
         Ok(ended)
@@ -217,7 +220,7 @@ impl Supervisor {
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())
             .kill_on_drop(true);
-        // Those that the peer itself was started with may be of another one.
+        // The values in the environment of the peer itself may be those of another peer.
         let access = self.host.access().map(|access| (access.url.as_str(), access.token.as_str()));
         match access {
             Some((url, token)) => command.env(URL, url).env(TOKEN, token),
@@ -237,7 +240,7 @@ impl Supervisor {
         self.host.tell(Event::TrainerSaid { line });
     }
 
-    /// Lets it finish what it does with the model, unless who runs the peer is in a hurry; then ends it and all that it started.
+    /// Waits for the trainer to end after the run, unless the user stops waiting. Then ends its whole process group.
     async fn end_with_the_peer(&self, child: &mut Child) {
         let has_failed = matches!(self.host.state().end, Some(crate::state::End::Failure { .. }));
         let patience = if has_failed { AFTER_A_FAILURE } else { AFTER_THE_END };
@@ -254,7 +257,7 @@ impl Supervisor {
         signal(child, &Signal::Terminate);
         if tokio::time::timeout(TERMINATION, child.wait()).await.is_err() {
             signal(child, &Signal::Kill);
-            // Nothing can refuse that.
+            // No process can refuse `SIGKILL`.
             let _ = child.wait().await;
         }
     }
@@ -265,7 +268,7 @@ enum Signal {
     Kill,
 }
 
-/// Signals the process and all in its group.
+/// Sends the signal to the process and all others in its group.
 #[cfg(unix)]
 fn signal(child: &Child, signal: &Signal) {
     let group = child.id().and_then(|id| i32::try_from(id).ok()).and_then(rustix::process::Pid::from_raw);

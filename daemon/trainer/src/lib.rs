@@ -1,4 +1,4 @@
-//! Trainers in other programs: a peer whose local training is somebody else's process.
+//! Trainers in other programs: a peer whose local training another process does.
 //!
 //! The peer's side of the trainer protocol (`docs/trainer-protocol.md`). A [`TrainerHost`] stands between the training thread of
 //! the peer, which wants a change for each round, and a trainer, which asks over the peer's socket, or over TCP, what to do next:

@@ -1,4 +1,4 @@
-//! What is trained, as a home remembers it: so that a peer goes on from its records before its trainer is back.
+//! The task of a trainer as a file in the home, so that a peer continues from its records before its trainer is back.
 
 use std::collections::BTreeSet;
 
@@ -13,32 +13,32 @@ use crate::error::{Reason, Refusal};
 use crate::pace::RECORDED_PACE_BYTES;
 use crate::wire::Attach;
 
-/// The version of the file, and of what records keep beside the trainer's own state.
+/// The version of the file, and of the bytes that records keep beside the trainer's own state.
 const SCHEMA: &str = "mingle.trainer/2";
-/// Bytes of the file.
+/// Bytes of the file at most.
 const MAX_BYTES: u64 = 4 << 20;
-/// Numbers in a vector: 16 GiB of them are no accident of a layout.
+/// Numbers in a vector at most, 16 GiB of `f32`: more would be a mistake in the layout.
 const MAX_DIMENSION: usize = 1 << 32;
 
-/// What a trainer trains.
+/// A trainer's task: the name and layout of its model.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub(crate) struct TrainedTask {
     schema: String,
-    /// The same on all peers.
+    /// The name of the task, the same on all peers.
     pub(crate) name: String,
     /// The tensors that are exchanged.
     pub(crate) layout: Layout,
-    /// The most bytes of the trainer's own that a record has room for.
+    /// Most bytes of the trainer's own state that a record has room for.
     pub(crate) state_bytes: usize,
-    /// Samples of the first trainer; 0: unknown.
+    /// Training samples of the trainer that defined the task; 0 where unknown.
     pub(crate) samples: usize,
 }
 
 impl TrainedTask {
-    /// What a trainer says that it trains.
+    /// The task of a trainer that attaches.
     ///
     /// # Errors
-    /// Two tensors share a name, there are too many numbers, or the state that it wants to keep has no room.
+    /// Two tensors share a name, there are too many numbers, or records have no room for the trainer's state.
     pub(crate) fn of(attach: &Attach) -> Result<Self, Refusal> {
         let layout = attach.layout();
         let mut names = BTreeSet::new();
@@ -60,7 +60,7 @@ impl TrainedTask {
         Ok(Self { schema: SCHEMA.to_owned(), name: attach.name.clone(), layout, state_bytes, samples: attach.samples })
     }
 
-    /// Refuses a trainer of something else, with the first difference.
+    /// Refuses a trainer of another task, with the first difference.
     pub(crate) fn check(&self, there: &Self) -> Result<(), Refusal> {
         let difference = if self.name == there.name {
             self.layout.difference(&there.layout)
@@ -74,7 +74,10 @@ impl TrainedTask {
         }
     }
 
-    /// What the home remembers, if it does.
+    /// Reads the task from the home; none where the file is missing.
+    ///
+    /// # Errors
+    /// The file cannot be read, is too large or damaged, or is of another release.
     pub(crate) fn recall(home: &Home) -> Result<Option<Self>> {
         let path = home.trainer();
         let length = match std::fs::metadata(&path) {
@@ -98,7 +101,7 @@ impl TrainedTask {
         Ok(Some(task))
     }
 
-    /// Lets the home remember it.
+    /// Writes the task to the home.
     pub(crate) fn remember(&self, home: &Home) -> Result {
         let text = serde_json::to_vec(self).context(ErrorKind::Unexpected, "cannot write down what is trained")?;
         write_file(&home.trainer(), &text)

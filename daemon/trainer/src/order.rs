@@ -1,35 +1,35 @@
-//! An order to the trainer, and whether the peer still waits for the answer.
+//! Orders to the trainer: to train or to evaluate, from a vector, and their lateness.
 
 use std::sync::Arc;
 use std::time::Instant;
 
-/// What the trainer is to do.
+/// An order to the trainer.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
-    /// Ascends within a process of the peer.
+    /// Number of the order, from 1, ascending within a process of the peer.
     pub(crate) number: u64,
     pub(crate) work: Work,
     /// The round, from 0.
     pub(crate) round: u64,
-    /// `[dimension]`.
+    /// The vector to train from or to evaluate, `[dimension]`.
     pub(crate) vector: Arc<[f32]>,
     pub(crate) opened: Instant,
     pub(crate) lateness: Lateness,
 }
 
-/// Whether the peer has gone on without an answer, which counts when it comes.
+/// Lateness of an answer. The peer goes on without a late one, which counts when it comes.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Lateness {
-    /// It has not.
+    /// The peer still waits.
     InTime,
-    /// It has, as it does in any round that takes longer than most.
+    /// The peer has gone on, as in any round that takes much longer than usual.
     GoneOn,
-    /// It has for so long that people were told.
+    /// The peer has gone on for so long that the trainer was reported late.
     Told,
 }
 
 impl Order {
-    /// Whether the peer has gone on without the answer.
+    /// Returns `true` if the peer has gone on without the answer.
     pub(crate) fn is_late(&self) -> bool {
         self.lateness != Lateness::InTime
     }

@@ -1,4 +1,4 @@
-//! What a launched trainer writes: all of it goes to a log in the home, and its lines are told, as far as anybody can read them.
+//! The output of a launched trainer: all of it goes to a log in the home, and a bounded number of lines to the events.
 
 use std::collections::VecDeque;
 use std::path::PathBuf;
@@ -10,25 +10,25 @@ use tokio::process::{ChildStderr, ChildStdout};
 use tokio::sync::{Mutex, mpsc};
 use tokio::task::JoinHandle;
 
-/// Characters of a line that are told.
+/// Bytes of a line that are kept for its event.
 const MAX_LINE: usize = 400;
-/// Bytes of a line that wait for its end before they are kept.
+/// Bytes of a line that wait for its end before they go to the log.
 const LONGEST_PART: usize = 16 << 10;
-/// Bytes of what it writes that are kept.
+/// Bytes of the log at which nothing more is appended.
 const MAX_LOG_BYTES: u64 = 64 << 20;
-/// Lines that wait to be told.
+/// Lines that wait in the queue for events.
 const LINE_QUEUE: usize = 64;
-/// No more lines than these are told within a window.
+/// Lines that become events within one `WINDOW` at most.
 const LINES_IN_WINDOW: u64 = 50;
 const WINDOW: Duration = Duration::from_secs(10);
-/// Lines that say why a program failed.
+/// Number of last lines kept to explain a failure.
 const LAST_LINES: usize = 5;
 
-/// What is told of the output of a trainer.
+/// An event of the output of a trainer.
 #[derive(Debug, PartialEq)]
 pub(crate) enum OutputEvent {
     Line(String),
-    /// So many lines came too fast.
+    /// The number of lines left out, because they came too fast.
     LeftOut(u64),
 }
 
@@ -40,7 +40,7 @@ pub(crate) struct Output {
 }
 
 impl Output {
-    /// Begins to read both outputs, and appends them to the log.
+    /// Begins to read both outputs and to append them to the log.
     pub(crate) async fn read(out: Option<ChildStdout>, error: Option<ChildStderr>, log: PathBuf) -> Self {
         let log = Mutex::new(Log::open(log).await);
         let (sender, lines) = mpsc::channel(LINE_QUEUE);
@@ -50,7 +50,7 @@ impl Output {
         Self { lines, reader, digest: Digest::default() }
     }
 
-    /// What is told next; none once both outputs are closed. Nothing is lost where this is not waited for.
+    /// The next event; none once both outputs are closed. Cancel-safe: no event is lost where the future is dropped.
     pub(crate) async fn next(&mut self) -> Option<OutputEvent> {
         while self.digest.told.is_empty() {
             match self.lines.recv().await {
@@ -64,7 +64,7 @@ impl Output {
         self.digest.told.pop_front()
     }
 
-    /// The last lines, told or not.
+    /// The last lines, also those left out of the events.
     pub(crate) fn last_lines(&self) -> Vec<String> {
         self.digest.last_lines.iter().cloned().collect()
     }
@@ -76,11 +76,11 @@ impl Drop for Output {
     }
 }
 
-/// What of many lines is told: a program that writes a lot does not fill the events of its peer.
+/// A rate limit on lines, so that a program that writes a lot does not fill the events of its peer.
 #[derive(Default)]
 struct Digest {
     told: VecDeque<OutputEvent>,
-    /// When the present window began, and how many lines were told in it.
+    /// Start of the present window, and the number of lines that became events in it.
     window: Option<(Instant, u64)>,
     left_out: u64,
     last_lines: VecDeque<String>,
@@ -106,7 +106,7 @@ impl Digest {
         }
     }
 
-    /// Nothing more comes: the last lines are told, however many came before.
+    /// Ends the output: the last lines become events even where they were left out.
     fn finish(&mut self) {
         let last = usize::try_from(self.left_out).unwrap_or(usize::MAX).min(self.last_lines.len());
         self.tell_left_out(last);
@@ -114,7 +114,7 @@ impl Digest {
         self.told.extend(last_lines.cloned().map(OutputEvent::Line));
     }
 
-    /// Says how many lines were left out, but for those that are told after all.
+    /// Adds an event with the number of lines left out, less the `but` of them that follow.
     fn tell_left_out(&mut self, but: usize) {
         let left_out = std::mem::take(&mut self.left_out).saturating_sub(but as u64);
         if left_out > 0 {
@@ -123,7 +123,7 @@ impl Digest {
     }
 }
 
-/// Reads lines, each of which is cut for telling and whole in the log.
+/// Reads an output: each line goes whole to the log, and cut to `MAX_LINE` to the events.
 async fn read_lines(stream: Option<impl AsyncRead + Unpin>, log: &Mutex<Log>, lines: &mpsc::Sender<String>) {
     let Some(mut stream) = stream else { return };
     let mut bytes = vec![0; 8192];
@@ -134,14 +134,14 @@ async fn read_lines(stream: Option<impl AsyncRead + Unpin>, log: &Mutex<Log>, li
             Ok(read) => read,
         };
         unlogged.extend_from_slice(&bytes[..read]);
-        // The other output goes to the same file, line by line.
+        // Whole lines only: the other output goes to the same file.
         let whole = unlogged.iter().rposition(|byte| *byte == b'\n').map_or(0, |at| at + 1);
         let ready = if unlogged.len() > LONGEST_PART { unlogged.len() } else { whole };
         log.lock().await.write(&unlogged[..ready]).await;
         unlogged.drain(..ready);
         for byte in &bytes[..read] {
             if let Some(line) = cutter.push(*byte) {
-                // Nobody listens any more once the trainer has ended.
+                // The receiver is dropped once the trainer has ended.
                 let _ = lines.send(line).await;
             }
         }
@@ -152,11 +152,12 @@ async fn read_lines(stream: Option<impl AsyncRead + Unpin>, log: &Mutex<Log>, li
     }
 }
 
-/// Makes lines of bytes.
+/// Splits bytes into lines.
 #[derive(Default)]
 struct Cutter {
     line: Vec<u8>,
-    /// The line is begun anew with the next byte, unless that ends it: a progress bar is not told at each of its steps.
+    /// Set after a carriage return: the next byte starts the line anew, unless it ends it. So only the last state of a
+    /// progress bar becomes an event.
     returns: bool,
 }
 
@@ -177,7 +178,7 @@ impl Cutter {
         None
     }
 
-    /// The present line, if it says anything.
+    /// Takes the present line, unless it is blank.
     fn line(&mut self) -> Option<String> {
         self.returns = false;
         let text = String::from_utf8_lossy(&std::mem::take(&mut self.line)).trim_end().to_owned();
@@ -185,14 +186,14 @@ impl Cutter {
     }
 }
 
-/// The file of what a trainer writes.
+/// The log file of a trainer's output.
 struct Log {
     file: Option<File>,
     written: u64,
 }
 
 impl Log {
-    /// Goes on with the log of the home; a log that cannot be written is left out, with a warning.
+    /// Opens the log at `path` to append to it; a log that cannot be opened is left out, with a warning.
     async fn open(path: PathBuf) -> Self {
         let opened = tokio::fs::OpenOptions::new().create(true).append(true).open(&path).await;
         let file =
@@ -214,7 +215,7 @@ impl Log {
         self.written += bytes.len() as u64;
         // A full disk must not end a training.
         let _ = file.write_all(bytes).await;
-        // Else the last of it may be lost.
+        // Without this, the last bytes may be lost.
         let _ = file.flush().await;
     }
 }

@@ -1,15 +1,15 @@
-//! How long a trainer usually takes for a round, and how long its peer waits for it.
+//! The pace of a trainer: its usual time for a round, and the timeouts that follow from it.
 
 use std::collections::VecDeque;
 use std::time::{Duration, Instant};
 
-/// Bytes of a record that the pace takes, beside what the trainer keeps there.
+/// Bytes of the pace in a record, beside the trainer's own state.
 pub(crate) const RECORDED_PACE_BYTES: usize = size_of::<u64>();
-/// Rounds whose training times are remembered.
+/// Number of last rounds whose training times are remembered.
 const REMEMBERED_ROUNDS: usize = 9;
-/// A trainer that is slower than usual gets so much longer than twice its usual time.
+/// Time that is waited beyond twice the usual time.
 const GRACE: Duration = Duration::from_millis(100);
-/// A trainer is said to be late once it takes so many times its usual time, and no less than this.
+/// A trainer is reported late once it takes `LATE_TIMES` its usual time, and at least `LATE`.
 const LATE_TIMES: u32 = 3;
 const LATE: Duration = Duration::from_secs(5);
 
@@ -19,14 +19,14 @@ pub(crate) struct Pace {
     times: VecDeque<Duration>,
     /// The usual time before the peer was started again.
     before: Option<Duration>,
-    /// When the peer last went on without an answer.
+    /// Time at which the peer last went on without an answer.
     went_on: Option<Instant>,
-    /// How long the peer mixed after that, until it opened the present order.
+    /// Time that the peer mixed between going on without an answer and opening the present order.
     mixed: Duration,
 }
 
 impl Pace {
-    /// A round of training took so long.
+    /// Records the time of a round of training.
     pub(crate) fn note(&mut self, time: Duration) {
         self.times.push_back(time);
         if self.times.len() > REMEMBERED_ROUNDS {
@@ -34,41 +34,41 @@ impl Pace {
         }
     }
 
-    /// The peer goes on without an answer.
+    /// Records that the peer goes on without an answer.
     pub(crate) fn go_on(&mut self, now: Instant) {
         self.went_on = Some(now);
     }
 
-    /// The peer wants the next round of training.
+    /// Records that the peer opens the next order.
     pub(crate) fn open(&mut self, now: Instant) {
         self.mixed = self.went_on.take().map_or(Duration::ZERO, |then| now.saturating_duration_since(then));
     }
 
-    /// The median over the last rounds, or what it was before a restart.
+    /// The median time of the last rounds, or that from before a restart.
     pub(crate) fn usual(&self) -> Option<Duration> {
         let mut times: Vec<Duration> = self.times.iter().copied().collect();
         times.sort_unstable();
         times.get(times.len() / 2).copied().or(self.before)
     }
 
-    /// What was usual before the peer was started again.
+    /// Sets the usual time from before the peer was restarted.
     pub(crate) fn resume(&mut self, usual: Option<Duration>) {
         self.before = usual;
     }
 
-    /// How long to wait for a trainer that is at work; none where nobody knows how long it takes.
+    /// Timeout for a trainer that is at work; none where its usual time is unknown.
     pub(crate) fn at_work(&self) -> Option<Duration> {
         self.usual().map(|usual| usual * 2 + GRACE)
     }
 
-    /// After how long people hear that a trainer is late. A peer goes on long before: that a round takes twice as long happens all
-    /// the time.
+    /// Time after which a trainer is reported late. The peer goes on long before that: rounds often take twice as long
+    /// as usual.
     pub(crate) fn late(&self) -> Duration {
         (self.usual().unwrap_or_default() * LATE_TIMES).max(LATE)
     }
 
-    /// How long to wait for one that is late, or not there: until as much time has passed as training usually takes, mixing
-    /// included. A swarm without trainers then does not hurry through its rounds, and a peer that fell behind while it waited catches up.
+    /// Timeout for a trainer that is late or gone: the usual time of training, less the time that the peer mixed
+    /// before. A swarm without trainers then keeps its pace, and a peer that fell behind while it waited catches up.
     pub(crate) fn without_trainer(&self) -> Option<Duration> {
         self.usual().map(|usual| usual.saturating_sub(self.mixed))
     }

@@ -22,17 +22,18 @@ use crate::tcp;
 use crate::vectors::{VectorBody, read_bytes, read_vector};
 use crate::wire::{Attach, EvaluationBody, MAX_ATTACH_BYTES, MAX_METRICS_BYTES, check_metrics, metrics};
 
-/// What a trainer proves itself with.
+/// The header with the secret of a session.
 const SESSION: &str = "mingle-session";
-/// No call waits longer.
+/// Longest wait of a call, in seconds.
 const LONGEST_WAIT: f64 = 60.0;
-/// Calls wait so long if they do not say otherwise.
+/// Default wait of a call, in seconds.
 const USUAL_WAIT: f64 = 25.0;
 
 type Answered = Result<Response, Refusal>;
 
 impl TrainerHost {
-    /// What the peer serves for trainers on its socket, and over TCP where that is wanted, and how they are told of the end.
+    /// The extension of the peer's interface for trainers: the calls on its socket, and over TCP where that is wanted,
+    /// and the notification of the end.
     ///
     /// # Errors
     /// No token can be made for TCP, or that of an earlier run cannot be removed.
@@ -60,7 +61,7 @@ fn routes(host: &TrainerHost) -> Router {
         .with_state(host.clone())
 }
 
-/// What a call says in its query.
+/// The query of a call.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
 struct Asked {
@@ -88,7 +89,7 @@ impl Asked {
     }
 }
 
-/// Who is attached. A trainer that shows its session says by that that it is still at work.
+/// Returns the attached trainer, the task and what is waited for. A call with a session also renews its lease.
 async fn show(Served(host): Served<TrainerHost>, headers: HeaderMap) -> Answered {
     if headers.contains_key(SESSION) {
         check_session(&host, &headers)?;
@@ -128,7 +129,7 @@ async fn exchange(Served(host): Served<TrainerHost>, asked: Asked, headers: Head
     let vector = if steps == 0 { None } else { Some(read_vector(body, &task.layout).await?) };
     check_session(&host, &headers)?;
     host.change(|state| {
-        // Another answer may have come while this one was read.
+        // Another answer may have come while this one was being read.
         state.check_order(number, true)?;
         state.report(metrics);
         state.take(Answer::Change { vector, steps, loss }, Instant::now());
@@ -180,7 +181,7 @@ async fn detach(Served(host): Served<TrainerHost>, headers: HeaderMap) -> Answer
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-/// Who trains for the peer may go on, and what it trains.
+/// Checks that a call shows the session of the attached trainer, and returns the task.
 fn check_session(
     host: &TrainerHost,
     headers: &HeaderMap,
@@ -191,7 +192,7 @@ fn check_session(
     host.state().check_session(id, Instant::now())
 }
 
-/// Loss and metrics in the headers of an exchange.
+/// The loss and metrics in the headers of an exchange.
 fn measured(headers: &HeaderMap) -> Result<(Option<f64>, crate::wire::WeightedMetrics), Refusal> {
     let loss = headers.get("mingle-loss").map(|value| {
         let loss = value.to_str().ok().and_then(|text| text.parse::<f64>().ok()).filter(|loss| loss.is_finite());
@@ -207,7 +208,7 @@ fn measured(headers: &HeaderMap) -> Result<(Option<f64>, crate::wire::WeightedMe
     Ok((loss.transpose()?, metrics))
 }
 
-/// Waits for what the trainer is to do next.
+/// Waits for the next order or the end; answers `202` where neither comes within `wait`.
 async fn next_order(host: &TrainerHost, headers: &HeaderMap, wait: Duration) -> Answered {
     let until = tokio::time::Instant::now() + wait;
     let mut changes = host.changes();
@@ -240,7 +241,7 @@ async fn next_order(host: &TrainerHost, headers: &HeaderMap, wait: Duration) -> 
     }
 }
 
-/// An order as an answer.
+/// The response that carries an order.
 fn in_vector(order: &Order) -> Response {
     let mut response = Response::new(Body::new(VectorBody::new(order.vector.clone())));
     let headers = response.headers_mut();

@@ -1,4 +1,4 @@
-//! Who trains for the peer at present, and whether it is still there.
+//! The session of the attached trainer, and the detection of its absence.
 
 use std::time::{Duration, Instant};
 
@@ -7,19 +7,19 @@ use mingle_peer::api::Caller;
 use crate::error::{Reason, Refusal};
 use crate::wire::Attach;
 
-/// A trainer whose process cannot be looked at is gone once nothing was heard of it for so long.
+/// Silence after which a trainer whose process cannot be observed counts as gone.
 const LEASE: Duration = Duration::from_secs(60);
 
-/// A trainer that is attached.
+/// An attached trainer.
 #[derive(Clone, Debug)]
 pub(crate) struct Session {
-    /// What it proves with each call that it is the one.
+    /// The secret that the trainer shows with each call.
     pub(crate) id: String,
-    /// What it is, for people.
+    /// The client and its process, for people.
     pub(crate) description: String,
-    /// Whether it answers orders to evaluate.
+    /// Set when the trainer answers orders to evaluate.
     pub(crate) evaluates: bool,
-    /// Its process, if the operating system bears out what it said.
+    /// Its process, where the operating system confirms the number that the trainer sent.
     process: Option<i32>,
     heard: Instant,
 }
@@ -30,17 +30,17 @@ impl Session {
         Self { id, description: attach.describe(), evaluates: attach.evaluates, process, heard: now }
     }
 
-    /// It has called.
+    /// Records a call of the trainer: its lease begins anew.
     pub(crate) fn note(&mut self, now: Instant) {
         self.heard = now;
     }
 
-    /// Whether this is the process that said so.
+    /// Returns `true` if the caller is the known process of this session.
     pub(crate) fn is_of(&self, caller: Caller) -> bool {
         self.process.is_some() && self.process == caller.process
     }
 
-    /// Why another trainer cannot attach while this one is.
+    /// The refusal for another trainer while this one is attached.
     pub(crate) fn refusal_of_another(&self, now: Instant) -> Refusal {
         let who = &self.description;
         let end_it = "one trainer trains for a peer: end that one, or give this one a peer of its own";
@@ -55,12 +55,12 @@ impl Session {
             .hint(format!("{end_it}; if it has ended, its place is free in {left} s"))
     }
 
-    /// Whether it is known which process it is.
+    /// Returns `true` if the process of the trainer is known.
     pub(crate) fn has_process(&self) -> bool {
         self.process.is_some()
     }
 
-    /// Why it does not count as there any more; none if it does.
+    /// The reason why the trainer counts as gone; none while it is present.
     pub(crate) fn absence(&self, now: Instant) -> Option<String> {
         match self.process {
             Some(process) => (!is_running(process)).then(|| format!("process {process} has ended")),
@@ -72,7 +72,7 @@ impl Session {
     }
 }
 
-/// Whether there is such a process; one that belongs to somebody else is one too.
+/// Returns `true` if the process exists, also where it belongs to another user.
 #[cfg(unix)]
 fn is_running(process: i32) -> bool {
     let Some(pid) = rustix::process::Pid::from_raw(process) else { return false };

@@ -1,4 +1,4 @@
-//! What passes between the training thread of a peer and its trainer: at most one open order, and at most one answer.
+//! The state shared by the training thread of a peer and its trainer: at most one open order, and at most one answer.
 
 use std::sync::Arc;
 use std::time::{Duration, Instant};
@@ -14,16 +14,16 @@ use crate::pace::Pace;
 use crate::session::Session;
 use crate::wire::{Attach, Initial, Need, WeightedMetrics};
 
-/// The peer trains on without an evaluation that takes longer.
+/// Timeout of an evaluation: the peer trains on without one that takes longer.
 const LONGEST_EVALUATION: Duration = Duration::from_secs(120);
-/// A trainer that is at work when the run ends hears of it within its usual time, and these bounds.
+/// Bounds of the time in which a trainer that is at work when the run ends can fetch the end.
 const SHORTEST_LAST_CALL: Duration = Duration::from_secs(10);
 const LONGEST_LAST_CALL: Duration = Duration::from_secs(60);
 
-/// What the trainer answered to the open order.
+/// An answer of the trainer to the open order.
 #[derive(Debug, PartialEq)]
 pub(crate) enum Answer {
-    /// No vector: nothing was trained.
+    /// A change, `[dimension]`; no vector where nothing was trained.
     Change {
         vector: Option<Vec<f32>>,
         steps: u32,
@@ -32,10 +32,10 @@ pub(crate) enum Answer {
     Evaluation(WeightedMetrics),
 }
 
-/// How the run of the peer ended.
+/// The end of the peer's run.
 #[derive(Clone, Debug)]
 pub(crate) enum End {
-    /// With this model, after so many rounds.
+    /// The final model, `[dimension]`, after so many rounds.
     Model {
         vector: Arc<[f32]>,
         rounds: u64,
@@ -48,7 +48,7 @@ pub(crate) enum End {
 }
 
 impl End {
-    /// What a trainer is told that cannot be given a model.
+    /// The refusal for a call after the end that does not fetch the final model.
     pub(crate) fn refusal(&self) -> Refusal {
         match self {
             Self::Model { rounds, .. } => {
@@ -65,63 +65,64 @@ impl End {
     }
 }
 
-/// What a trainer that asks for its next order gets.
+/// The answer to a trainer that asks for its next order.
 #[derive(Debug)]
 pub(crate) enum Next {
     Order(Order),
-    /// There is none yet.
+    /// No order is open, or the open one is answered.
     Nothing,
     End(End),
 }
 
-/// Everything that the two sides share.
+/// All that the training thread and the trainer share.
 #[derive(Debug, Default)]
 pub(crate) struct State {
-    /// What is trained, once a trainer or the home said so.
+    /// The task, once a trainer or the home has defined it.
     pub(crate) task: Option<Arc<TrainedTask>>,
-    /// The vector that the trainer offered to begin with, until the peer takes it.
+    /// The initial vector that the trainer offered, until the peer takes it.
     initial: Option<Vec<f32>>,
-    /// The trainer has no vector to offer.
+    /// Set when the trainer has no initial vector to offer.
     takes: bool,
-    /// The peer has a model of its own, of an earlier run.
+    /// Set when the peer has a model of an earlier run.
     goes_on: bool,
-    /// How many trainers have attached.
+    /// Number of attachments so far.
     pub(crate) attachments: u64,
     pub(crate) session: Option<Session>,
     order: Option<Order>,
     last_number: u64,
     answer: Option<Answer>,
-    /// What the trainer wants to find again after a restart.
+    /// The state of the trainer that records keep, for the time after a restart.
     kept: Vec<u8>,
-    /// The same for the order that is open.
+    /// State of the trainer sent for the order of this number; it becomes `kept` with the answer to that order.
     put: Option<(u64, Vec<u8>)>,
-    /// What the trainer measured by itself.
+    /// The latest metrics that the trainer reported with its changes.
     reported: WeightedMetrics,
     pub(crate) end: Option<End>,
     end_is_told: bool,
-    /// The peer has taken the task up: it is not another one any more.
+    /// Set when the peer has adopted the task, which no longer changes.
     pub(crate) is_settled: bool,
-    /// Why no trainer will come.
+    /// The reason why no trainer will attach.
     pub(crate) failure: Option<Error>,
     pace: Pace,
-    /// The command of the trainer runs, and its end will be seen.
+    /// Set while the command of the trainer runs, whose end the peer observes.
     pub(crate) is_watched: bool,
-    /// The trainer has ended for good, by its own word or because its command is not started again, and nobody has attached since.
+    /// Set when the trainer has ended for good: it detached, or its command is not started again. Cleared by the next
+    /// attachment.
     pub(crate) is_deserted: bool,
-    /// Who runs the peer waits for nothing any more.
+    /// Set when the user of the peer no longer waits for a trainer.
     pub(crate) is_hurried: bool,
 }
 
 impl State {
-    /// Nobody is attached; the task is that of the home, where the peer goes on with its work.
+    /// A state without a trainer. `task` comes from the home where the peer goes on with an earlier run (`goes_on`).
     pub(crate) fn new(task: Option<Arc<TrainedTask>>, goes_on: bool) -> Self {
         Self { task, goes_on, ..Self::default() }
     }
 
-    /// Lets a trainer attach: what is trained is what the first one says.
+    /// Attaches a trainer. The first one defines the task; until the peer is ready, a later one may replace it.
     ///
     /// # Errors
-    /// Another one is there, or it trains something else.
+    /// The run is over, another trainer is present, the task cannot be used, or it differs from that of the peer.
     pub(crate) fn attach(
         &mut self,
         attach: &Attach,
@@ -139,13 +140,13 @@ impl State {
         let wanted = TrainedTask::of(attach)?;
         match &self.task {
             Some(task) if self.is_ready() => task.check(&wanted)?,
-            // Nothing was begun with what an earlier one said.
+            // No work has begun with the task of an earlier trainer.
             _ => self.task = Some(Arc::new(wanted)),
         }
         self.session = Some(Session::new(id, attach, caller, now));
         self.attachments += 1;
         self.is_deserted = false;
-        // A new trainer is not late with what its predecessor was asked.
+        // A new trainer is not late with the order of its predecessor.
         if let Some(order) = &mut self.order {
             (order.lateness, order.opened) = (Lateness::InTime, now);
         }
@@ -154,7 +155,7 @@ impl State {
         Ok(if self.takes || has_begun { Need::Nothing } else { Need::Initial })
     }
 
-    /// Whether the peer knows what is trained and with which vector it would begin.
+    /// Returns `true` if nothing more is waited for: the task and the beginning are known, or no trainer will attach.
     pub(crate) fn is_ready(&self) -> bool {
         let knows_a_beginning = self.initial.is_some() || self.goes_on || self.takes;
         self.is_settled || self.failure.is_some() || (self.task.is_some() && knows_a_beginning)
@@ -164,15 +165,15 @@ impl State {
         self.initial = Some(vector);
     }
 
-    /// The vector to begin with, if a trainer offered one.
+    /// Takes the initial vector, `[dimension]`, if a trainer offered one.
     pub(crate) fn take_initial(&mut self) -> Option<Vec<f32>> {
         self.initial.take()
     }
 
-    /// The layout of what is trained, for who is attached under this session.
+    /// Records a call under this session, and returns the task.
     ///
     /// # Errors
-    /// It is not, or not any more.
+    /// No trainer is attached, or another one is.
     pub(crate) fn check_session(&mut self, id: &str, now: Instant) -> Result<Arc<TrainedTask>, Refusal> {
         match (&mut self.session, &self.task) {
             (Some(session), Some(task)) if session.id == id => {
@@ -188,7 +189,7 @@ impl State {
         }
     }
 
-    /// What the trainer is to do next.
+    /// The end, or else the open order unless it is answered.
     pub(crate) fn next(&mut self) -> Next {
         if let Some(end) = &self.end {
             return Next::End(end.clone());
@@ -199,19 +200,22 @@ impl State {
         }
     }
 
-    /// All of the end was sent to the trainer.
+    /// Records that the whole message of the end was sent to the trainer.
     pub(crate) fn note_end_told(&mut self) {
         self.end_is_told = true;
     }
 
-    /// Whether the trainer, if there is one, was told how the run ended, or nobody waits for that.
+    /// Returns `true` if no trainer need still be notified of the end: it was, it is gone, or the user does not wait.
     pub(crate) fn is_told_of_the_end(&self, now: Instant) -> bool {
         self.is_hurried
             || self.end_is_told
             || self.session.as_ref().is_none_or(|session| session.absence(now).is_some())
     }
 
-    /// Refuses an answer to another order than the open one.
+    /// Checks an answer against the open order, of training where `is_training`, else of evaluation.
+    ///
+    /// # Errors
+    /// The run is over, another order or none is open, it is answered, or it asked for the other kind of work.
     pub(crate) fn check_order(&self, number: u64, is_training: bool) -> Result<(), Refusal> {
         if let Some(end) = &self.end {
             return Err(end.refusal());
@@ -229,7 +233,8 @@ impl State {
         Ok(())
     }
 
-    /// Takes the answer to the open order, which was checked.
+    /// Accepts the answer to the open order, after `check_order`. The state sent for that order is kept, and its
+    /// duration counts for the pace unless it was late.
     pub(crate) fn take(&mut self, answer: Answer, now: Instant) {
         if let Some(order) = self.order.as_ref().filter(|order| order.work != Work::Evaluate && !order.is_late()) {
             self.pace.note(now.saturating_duration_since(order.opened));
@@ -242,7 +247,7 @@ impl State {
         self.answer = Some(answer);
     }
 
-    /// Keeps a state for the order that is open.
+    /// Holds a state of the trainer until the order of this number is answered.
     pub(crate) fn put_state(&mut self, number: u64, state: Vec<u8>) {
         self.put = Some((number, state));
     }
@@ -251,14 +256,14 @@ impl State {
         &self.kept
     }
 
-    /// What a record keeps of all this: the usual time of a round in microseconds, 0 for none, as a little-endian `u64`, and what the
-    /// trainer wants to find again.
+    /// The bytes for a record: the usual time of a round in microseconds as a little-endian `u64`, 0 for none, then the
+    /// state of the trainer.
     pub(crate) fn record(&self) -> Vec<u8> {
         let usual = self.pace.usual().map_or(0, |usual| u64::try_from(usual.as_micros()).unwrap_or(u64::MAX));
         [&usual.to_le_bytes()[..], &self.kept].concat()
     }
 
-    /// Goes on from what [`record`](Self::record) returned before a restart.
+    /// Restores the pace and the trainer's state from what [`record`](Self::record) returned before a restart.
     pub(crate) fn restore(&mut self, state: &[u8]) -> Result<(), &'static str> {
         let (usual, kept) = state.split_first_chunk().ok_or("it is too short")?;
         let usual = u64::from_le_bytes(*usual);
@@ -271,12 +276,12 @@ impl State {
         self.reported.extend(metrics);
     }
 
-    /// What the trainer measured last by itself, and over how many samples at most.
+    /// The latest metrics that the trainer reported with its changes, and the largest number of samples behind one.
     pub(crate) fn reported(&self) -> (Metrics, usize) {
         means(&self.reported)
     }
 
-    /// Opens an order, unless the trainer still works on one that the peer has gone on without.
+    /// Opens an order, unless a late one is still open: the peer has gone on, and the trainer still works on it.
     pub(crate) fn open(&mut self, work: Work, round: u64, vector: &[f32], now: Instant) {
         self.pace.open(now);
         if self.order.as_ref().is_some_and(Order::is_late) {
@@ -289,15 +294,15 @@ impl State {
         self.answer = None;
     }
 
-    /// The answer, if it is there; the order is closed then.
+    /// Takes the answer, if there is one, and closes its order.
     pub(crate) fn take_answer(&mut self) -> Option<Answer> {
         let answer = self.answer.take()?;
         self.order = None;
         Some(answer)
     }
 
-    /// The peer goes on without an answer. A trainer that is at work may still give it, one that is not there may not. Returns
-    /// which trainer people should hear of: it is very late, and was not before.
+    /// Goes on without an answer. An attached trainer may still answer an order to train; any other order is closed.
+    /// Returns the trainer to report when it first becomes very late with an order.
     pub(crate) fn go_on(&mut self, now: Instant) -> Option<String> {
         self.pace.go_on(now);
         match (&self.session, &mut self.order) {
@@ -319,24 +324,24 @@ impl State {
         }
     }
 
-    /// The trainer that has answered although people were told that it is late.
+    /// The trainer that has answered after it was reported late.
     pub(crate) fn is_back(&self) -> Option<String> {
         let was_told = self.order.as_ref().is_some_and(|order| order.lateness == Lateness::Told);
         self.session.as_ref().filter(|_| was_told && self.answer.is_some()).map(|session| session.description.clone())
     }
 
-    /// The trainer says that it goes. One whose command runs may be started again: how that ends tells whether it goes for good.
+    /// Records that the trainer detaches, for good unless its command runs: the exit status of that decides.
     pub(crate) fn note_farewell(&mut self) {
         self.is_deserted = !self.is_watched;
     }
 
-    /// Nobody wants the answer any more.
+    /// Withdraws the open order, and drops an answer to it.
     pub(crate) fn withdraw(&mut self) {
         (self.order, self.answer) = (None, None);
     }
 
-    /// Lets go of a trainer that is not there any more; returns why it is not. One that the peer has started, and whose own process
-    /// it does not see, such as in a container, may be silent for as long as its command runs.
+    /// Ends the session of a trainer that is gone, and returns the reason. A trainer that the peer started, but whose
+    /// own process it cannot observe, such as in a container, may be silent for as long as its command runs.
     pub(crate) fn notice_absence(&mut self, now: Instant) -> Option<String> {
         let session = self.session.as_ref().filter(|session| session.has_process() || !self.is_watched)?;
         let reason = session.absence(now)?;
@@ -345,7 +350,7 @@ impl State {
         Some(reason)
     }
 
-    /// How long the training thread waits for the answer to an order; none: as long as the peer has patience.
+    /// Timeout of the training thread for the answer to an order; none: as long as the peer has patience.
     pub(crate) fn limit(&self) -> Option<Duration> {
         match &self.order {
             Some(order) if order.work == Work::Evaluate => Some(LONGEST_EVALUATION),
@@ -354,26 +359,26 @@ impl State {
         }
     }
 
-    /// How long a trainer that is at work when the run ends gets to hear of it.
+    /// Time for a trainer that is at work when the run ends to fetch the end: its usual timeout, within 10 s to 60 s.
     pub(crate) fn last_call(&self) -> Duration {
         self.pace.at_work().unwrap_or_default().clamp(SHORTEST_LAST_CALL, LONGEST_LAST_CALL)
     }
 
-    /// Whether an evaluation would be answered.
+    /// Returns `true` if the trainer answers orders to evaluate, and none is open.
     pub(crate) fn can_evaluate(&self) -> bool {
         self.session.as_ref().is_some_and(|session| session.evaluates) && self.order.is_none()
     }
 
-    /// The layout of what is trained, once that is known.
+    /// The layout of the task, once that is known.
     pub(crate) fn layout(&self) -> Option<&Layout> {
         self.task.as_ref().map(|task| &task.layout)
     }
 }
 
-/// The means by name, and the samples behind the one with the most.
+/// The means by name, and the largest number of samples behind one.
 pub(crate) fn means(metrics: &WeightedMetrics) -> (Metrics, usize) {
     let samples = metrics.values().map(|(_, samples)| *samples).fold(0.0, f64::max);
-    // A count of samples beyond what a float holds exactly is none that anybody has.
+    // No data set has more samples than a float can count exactly.
     (metrics.iter().map(|(name, (value, _))| (name.as_str(), *value)).collect(), samples as usize)
 }
 

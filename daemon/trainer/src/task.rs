@@ -1,4 +1,4 @@
-//! The task of a peer whose trainer is another program: it is known once that has attached.
+//! The task of a peer whose trainer is another program: known from the home, or once that program has attached.
 
 use std::sync::Arc;
 
@@ -11,21 +11,21 @@ use mingle_peer::{Error, ErrorKind, Home, Result};
 use crate::host::TrainerHost;
 use crate::training::ExternalTraining;
 
-/// What the trainer of a host trains.
+/// The training task that the trainer of a `TrainerHost` defines.
 pub struct TrainerTask {
     host: TrainerHost,
     home: Home,
     rounds: u64,
     privacy: Option<PrivacySettings>,
-    /// Once it is known.
+    /// The task, once it is known.
     settled: Option<FixedTask>,
 }
 
 impl TrainerTask {
-    /// The task of whoever attaches to `host`; changes are private with `privacy`.
+    /// The task of the trainer that attaches to `host`. With `privacy`, changes are differentially private.
     ///
     /// # Errors
-    /// What the home remembers of the task cannot be used.
+    /// The task that the home remembers cannot be used, or not be saved there again.
     pub fn new(host: &TrainerHost, privacy: Option<PrivacySettings>) -> Result<Self> {
         let (home, rounds) = (host.options().home.clone(), host.options().rounds);
         let mut task = Self { host: host.clone(), home, rounds, privacy, settled: None };
@@ -35,7 +35,10 @@ impl TrainerTask {
         Ok(task)
     }
 
-    /// It is known from here on what is trained.
+    /// Fixes the task, and saves it in the home.
+    ///
+    /// # Errors
+    /// No trainer will attach, or the task is unknown, cannot be saved or cannot be trained with these settings.
     fn settle(&mut self) -> Result {
         let (failure, task) = self.host.change(|state| {
             state.is_settled = state.failure.is_none();

@@ -1,7 +1,7 @@
-//! The trainer protocol over TCP, for trainers that cannot reach the socket in the home: who may call there, and how trainers find it.
+//! Access to the trainer protocol over TCP, by URL and token, for trainers that cannot reach the socket in the home.
 //!
-//! The home says both in `trainer-tcp.json`, which its owner alone can read. The token stays the same from run to run, so that a trainer in
-//! another container finds its peer again when that was started anew.
+//! Both are in `trainer-tcp.json` in the home, which its owner alone can read. The token stays the same from run to
+//! run, so that a trainer in another container finds a peer that was restarted.
 
 use std::fs::{self, File};
 use std::io::{self, Read};
@@ -15,17 +15,17 @@ use mingle_peer::{ErrorKind, Home, Result};
 use serde::{Deserialize, Serialize};
 
 const SCHEMA: &str = "mingle.trainer_tcp/1";
-/// Bytes of the file.
+/// Bytes of the file at most.
 const MAX_BYTES: u64 = 4096;
 
-/// Where a trainer reaches the peer over TCP.
+/// The URL of the peer for trainers over TCP, and the token to show there.
 #[derive(Clone, Debug)]
 pub(crate) struct Access {
     pub(crate) url: String,
     pub(crate) token: AccessToken,
 }
 
-/// The same as the home says it.
+/// An `Access` as JSON in the home.
 #[derive(Serialize, Deserialize)]
 struct AccessFile {
     schema: String,
@@ -33,7 +33,8 @@ struct AccessFile {
     token: String,
 }
 
-/// What the peer of this home opens at `address`; `opened` is told where that is in the end.
+/// The TCP address that the peer of this home opens at `address`, with the token of an earlier run or a new one.
+/// `opened` is called with the final address, after the file is written.
 ///
 /// # Errors
 /// The operating system gives no random numbers.
@@ -57,10 +58,10 @@ pub(crate) fn opening(
     Ok(TcpOpening { option: "--trainer-tcp", address, token, opened: Box::new(tell) })
 }
 
-/// A peer that serves nobody over TCP: the token of an earlier run is void.
+/// Removes the file with the token of an earlier run, for a peer that does not serve trainers over TCP.
 ///
 /// # Errors
-/// It cannot be removed.
+/// The file cannot be removed.
 pub(crate) fn close(home: &Home) -> Result {
     let path = home.trainer_tcp();
     match fs::remove_file(&path) {
@@ -71,7 +72,7 @@ pub(crate) fn close(home: &Home) -> Result {
     }
 }
 
-/// The token of an earlier run; none where there is none, or where others may have read it.
+/// The token of an earlier run; none where the file is missing or malformed, or others may have read it.
 fn kept(path: &Path) -> Option<AccessToken> {
     let file = File::open(path).ok()?;
     if !is_private(&file) {
@@ -105,7 +106,7 @@ fn write(path: &Path, access: &Access) -> Result {
     write_private_file(path, format!("{text}\n").as_bytes())
 }
 
-/// What a trainer on this machine calls. Where all addresses are listened on, it is the one of this machine.
+/// The URL for a trainer on this machine: the loopback address where the peer listens on all addresses.
 fn url(mut address: SocketAddr) -> String {
     match address.ip() {
         IpAddr::V4(ip) if ip.is_unspecified() => address.set_ip(Ipv4Addr::LOCALHOST.into()),

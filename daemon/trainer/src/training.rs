@@ -1,4 +1,4 @@
-//! Local training that another program does.
+//! Local training by another program.
 
 use mingle_peer::training::{Budget, Evaluation, Facts, Layout, LocalTraining, Patience, Trained, TrainingError};
 
@@ -8,11 +8,11 @@ use crate::order::Work;
 use crate::pace::RECORDED_PACE_BYTES;
 use crate::state::{Answer, means};
 
-/// The training of whoever is attached to the host.
+/// The local training of a peer by the trainer attached to its host.
 pub(crate) struct ExternalTraining {
     host: TrainerHost,
     task: TrainedTask,
-    /// No answer came to the last order, and one may come later.
+    /// Set when the last order got no answer but one may come later.
     is_absent: bool,
 }
 

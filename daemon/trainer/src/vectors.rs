@@ -15,12 +15,12 @@ use mingle_peer::training::Layout;
 use crate::error::Refusal;
 
 const WIDTH: usize = size_of::<f32>();
-/// Numbers in a piece of a body that is written.
+/// Numbers in a piece of a body that is sent.
 const PIECE: usize = 64 * 1024;
-/// A piece of a body that is read comes within this time.
+/// Timeout for each piece of a body that is received.
 const READ_TIMEOUT: Duration = Duration::from_secs(30);
 
-/// A vector as the body of an answer; it is turned into bytes as they are wanted.
+/// A vector, `[dimension]`, as the body of a response; it is encoded piece by piece, on demand.
 pub(crate) struct VectorBody {
     vector: Arc<[f32]>,
     at: usize,
@@ -32,7 +32,7 @@ impl VectorBody {
         Self { vector, at: 0, on_end: None }
     }
 
-    /// Calls `on_end` once the last piece is taken to be sent.
+    /// Sets a callback for when the last piece is taken to be sent.
     pub(crate) fn on_end(self, on_end: impl FnOnce() + Send + 'static) -> Self {
         Self { on_end: Some(Box::new(on_end)), ..self }
     }
@@ -73,7 +73,8 @@ impl HttpBody for VectorBody {
 /// Reads a body that is a vector of this layout.
 ///
 /// # Errors
-/// It has another length, a number that is not finite, or does not come.
+/// The request has no Content-Length, or the body has another length or a number that is not finite, breaks off or
+/// times out.
 pub(crate) async fn read_vector(body: Body, layout: &Layout) -> Result<Vec<f32>, Refusal> {
     let (found, wanted) = (length(&body)?, layout.dimension().saturating_mul(WIDTH));
     if found != wanted {
@@ -85,7 +86,7 @@ pub(crate) async fn read_vector(body: Body, layout: &Layout) -> Result<Vec<f32>,
     }
     let mut vector = Vec::with_capacity(layout.dimension());
     let mut first_bad = None;
-    // The first bytes of a number of which the others have not come.
+    // The first bytes of a number whose other bytes have not come yet.
     let mut begun: Vec<u8> = Vec::with_capacity(WIDTH);
     for_each_piece(body, READ_TIMEOUT, |piece| {
         let missing = if begun.is_empty() { 0 } else { WIDTH - begun.len() };
@@ -112,7 +113,7 @@ pub(crate) async fn read_vector(body: Body, layout: &Layout) -> Result<Vec<f32>,
     }
 }
 
-/// Appends whole numbers, and notes where the first stands that is not finite.
+/// Appends whole numbers to `vector`, and records the index of the first that is not finite.
 fn push(bytes: &[u8], vector: &mut Vec<f32>, first_bad: &mut Option<usize>) {
     let at = vector.len();
     let (numbers, _) = bytes.as_chunks::<WIDTH>();
@@ -122,7 +123,7 @@ fn push(bytes: &[u8], vector: &mut Vec<f32>, first_bad: &mut Option<usize>) {
     }
 }
 
-/// Which tensor a number belongs to, and where it stands there.
+/// The tensor that the number at `index` belongs to and its index there, in words.
 fn place(layout: &Layout, index: usize) -> String {
     let mut before = 0;
     for tensor in layout.tensors() {
@@ -137,7 +138,7 @@ fn place(layout: &Layout, index: usize) -> String {
 /// Reads a body of at most `most` bytes.
 ///
 /// # Errors
-/// It says no length, is longer, or does not come.
+/// The request has no Content-Length, or the body is longer, breaks off or times out.
 pub(crate) async fn read_bytes(body: Body, most: usize) -> Result<Vec<u8>, Refusal> {
     let length = length(&body)?;
     if length > most {
@@ -149,7 +150,7 @@ pub(crate) async fn read_bytes(body: Body, most: usize) -> Result<Vec<u8>, Refus
     Ok(bytes)
 }
 
-/// The length that a request says its body has.
+/// The length of a body in bytes, from Content-Length.
 fn length(body: &Body) -> Result<usize, Refusal> {
     let exact = body.size_hint().exact().and_then(|length| usize::try_from(length).ok());
     exact.ok_or_else(|| {
@@ -158,7 +159,7 @@ fn length(body: &Body) -> Result<usize, Refusal> {
     })
 }
 
-/// Takes the pieces of a body, each of which comes within `timeout`.
+/// Passes each piece of a body to `take`; each must come within `timeout`.
 async fn for_each_piece(mut body: Body, timeout: Duration, mut take: impl FnMut(&[u8])) -> Result<(), Refusal> {
     loop {
         let frame = tokio::time::timeout(timeout, body.frame()).await.map_err(|_| {

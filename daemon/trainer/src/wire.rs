@@ -1,4 +1,4 @@
-//! What goes over the socket as JSON, and the bounds of it.
+//! The JSON bodies of the trainer protocol, and their bounds.
 
 use std::collections::BTreeMap;
 
@@ -9,18 +9,18 @@ use crate::error::Refusal;
 
 /// The version of the protocol.
 pub(crate) const PROTOCOL: u32 = 1;
-/// Bytes of what a trainer says when it attaches: the layout takes most of it.
+/// Bytes of a request to attach at most; the layout takes most of them.
 pub(crate) const MAX_ATTACH_BYTES: usize = 1 << 20;
-/// Bytes of metrics.
+/// Bytes of metrics at most.
 pub(crate) const MAX_METRICS_BYTES: usize = 8 << 10;
-/// Characters of the name of a task.
+/// Characters of the name of a task at most.
 const MAX_NAME: usize = 100;
-/// Characters of what a trainer calls itself.
+/// Characters kept of the name of a client; the rest is cut off.
 const MAX_CLIENT: usize = 100;
-/// Characters of the name of a metric.
+/// Characters of the name of a metric at most.
 const MAX_METRIC_NAME: usize = 100;
 
-/// What a trainer says when it attaches.
+/// A request to attach.
 #[derive(Clone, Debug, Deserialize)]
 pub(crate) struct Attach {
     pub(crate) protocol: u32,
@@ -39,7 +39,7 @@ pub(crate) struct Attach {
     pub(crate) client: Option<String>,
 }
 
-/// Whether a trainer brings a model that the swarm may begin with.
+/// The initial model of a trainer: one that the swarm may begin with, or none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Initial {
@@ -47,7 +47,7 @@ pub(crate) enum Initial {
     Take,
 }
 
-/// What it is answered.
+/// The answer to a request to attach.
 #[derive(Clone, Debug, PartialEq, Serialize)]
 pub(crate) struct Attached {
     pub(crate) protocol: u32,
@@ -59,7 +59,7 @@ pub(crate) struct Attached {
     pub(crate) rounds: u64,
 }
 
-/// What the peer wants of a trainer before its first order.
+/// The input that the peer needs from a trainer before its first order.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "lowercase")]
 pub(crate) enum Need {
@@ -68,10 +68,10 @@ pub(crate) enum Need {
     Nothing,
 }
 
-/// Metrics as a trainer sends them: each a mean, and over how many samples.
+/// Metrics as a trainer sends them, by name: the mean and the number of samples behind it.
 pub(crate) type WeightedMetrics = BTreeMap<String, (f64, f64)>;
 
-/// The body of an evaluation.
+/// The body of an answer to an order to evaluate.
 #[derive(Debug, Deserialize)]
 #[serde(deny_unknown_fields)]
 pub(crate) struct EvaluationBody {
@@ -79,7 +79,7 @@ pub(crate) struct EvaluationBody {
 }
 
 impl Attach {
-    /// Reads and checks it.
+    /// Parses and checks a request. Control characters in the name of the client are removed.
     pub(crate) fn parse(bytes: &[u8]) -> Result<Self, Refusal> {
         let wrong = |error| Refusal::bad(format!("this is no request to attach: {error}"));
         let mut attach: Self = serde_json::from_slice(bytes).map_err(wrong)?;
@@ -108,23 +108,24 @@ impl Attach {
         Layout::new(self.layout.iter().map(|(name, shape)| (name.as_str(), shape.clone())))
     }
 
-    /// What it calls itself.
+    /// The client and its process, for people.
     pub(crate) fn describe(&self) -> String {
         let client = self.client.as_deref().unwrap_or("a trainer");
         self.pid.map_or_else(|| client.to_owned(), |pid| format!("{client}, process {pid}"))
     }
 }
 
-/// Reads metrics.
+/// Parses and checks metrics.
 ///
 /// # Errors
-/// They are no such object, or one of them is not a finite number over a positive number of samples.
+/// The text is no such object, a name is empty or too long or has control characters, or a value is not a finite number
+/// over a positive number of samples.
 pub(crate) fn metrics(text: &[u8]) -> Result<WeightedMetrics, Refusal> {
     let wrong = |error| Refusal::bad(format!("these are no metrics, such as {{\"accuracy\": [0.97, 360]}}: {error}"));
     check_metrics(serde_json::from_slice(text).map_err(wrong)?)
 }
 
-/// Refuses metrics that no mean over samples can be.
+/// Refuses metrics that cannot be means over samples, or whose names cannot be printed.
 pub(crate) fn check_metrics(metrics: WeightedMetrics) -> Result<WeightedMetrics, Refusal> {
     for (name, (value, samples)) in &metrics {
         if name.is_empty() || name.chars().count() > MAX_METRIC_NAME || name.chars().any(char::is_control) {
