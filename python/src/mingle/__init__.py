@@ -54,7 +54,7 @@ __all__ = [
 ]
 
 _OF_TORCH = {"Swarm": "mingle.torch", "join": "mingle.torch", "load": "mingle.loading"}
-"""What is imported when it is asked for: PyTorch takes seconds to import, and who uses numpy does not have it."""
+"""Names that are imported on first use, by module: PyTorch takes seconds to import, and a user of numpy may not have it."""
 
 
 def __getattr__(name: str) -> Any:

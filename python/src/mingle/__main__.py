@@ -11,7 +11,7 @@ from pathlib import Path
 
 
 def program() -> Path | None:
-    """MINGLE_BIN; else the program that was installed with this package, else what is found on PATH; None where there is none."""
+    """The path of the program: MINGLE_BIN, else the one installed with this package, else the one on PATH; None where there is none."""
     name = "mingle.exe" if os.name == "nt" else "mingle"
     schemes = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", f"{os.name}_user")]
     installed = [str(Path(folder) / name) for folder in schemes if folder]

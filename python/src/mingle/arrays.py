@@ -1,7 +1,7 @@
-"""What `mingle.Exchange` takes as a model, and how that becomes a vector of `f32` and back.
+"""Models that `mingle.Exchange` accepts, and their conversion to a vector of `f32` and back.
 
 - any buffer of f32: an array of numpy, `array.array("f")`, a `memoryview`; arrays of numpy with other real numbers are converted, and
-  what comes back has their type: so whole numbers, which cannot hold a swarm's model, are refused
+  come back in their type: so whole numbers, which cannot hold a swarm's model, are refused
 - a `Layout`, where the model is to be taken from the swarm; vectors are then `array.array("f")`
 - a dict of names and numpy arrays
 - a pytree of JAX, or any object with a `flatten` of the user's, which works as `jax.flatten_util.ravel_pytree` does
@@ -18,11 +18,11 @@ from mingle.errors import LayoutError
 from mingle.layout import Layout
 
 Flatten = Callable[[Any], tuple[Any, Callable[[Any], Any]]]
-"""From a model to its vector, and a function from a vector to a model."""
+"""A function from a model to its vector, and to the inverse function from a vector to a model."""
 
 
 class Form:
-    """How a model is laid out as a vector. `to_vector` returns a buffer of f32, `from_vector` a model from such a buffer."""
+    """The conversion of a model to a vector and back. `to_vector` returns a buffer of f32, `from_vector` a model from such a buffer."""
 
     def __init__(
         self,
@@ -35,10 +35,10 @@ class Form:
         self._to_vector = to_vector
         self.from_vector = from_vector
         self.is_exact = is_exact
-        """Whether a model holds any vector of f32 without rounding."""
+        """True if a model holds any vector of f32 without rounding."""
 
     def to_vector(self, model: Any) -> memoryview[float]:
-        """The model as f32, `[dimension]`. `LayoutError` where it has another length."""
+        """The model as f32, `[dimension]`. Raises `LayoutError` where it has another length."""
         vector = self._to_vector(model)
         if len(vector) != self.layout.dimension:
             raise LayoutError(f"a vector of {len(vector)} numbers where {self.layout.dimension} are expected")
@@ -46,7 +46,7 @@ class Form:
 
 
 def form_of(model: Any, flatten: Flatten | None = None) -> Form:
-    """How to lay out `model`; `LayoutError` where that cannot be told."""
+    """The form of `model`. Raises `LayoutError` where it is of no supported kind."""
     if isinstance(model, Layout):
         return Form(model, _floats, lambda vector: array("f", vector.tobytes()))
     if flatten is not None:
@@ -66,7 +66,7 @@ def form_of(model: Any, flatten: Flatten | None = None) -> Form:
 
 
 def _floats(model: Any) -> memoryview[float]:
-    """A buffer of f32 as it is, without a copy; what gives numpy an array is made one of f32."""
+    """The model as a buffer of f32, without a copy where it is one. Objects that numpy can convert become arrays of f32."""
     if _is_numpy(model) or hasattr(model, "__array__"):
         import numpy
 
@@ -81,7 +81,7 @@ def _floats(model: Any) -> memoryview[float]:
 
 
 def _check_real(what: str, tensor: Any) -> None:
-    """Refuses what would cut the swarm's model: it comes back in the type that went in."""
+    """Refuses types that would truncate the swarm's model: it comes back in the type that went in."""
     kind = _kind(tensor)
     if "complex" in kind:
         raise LayoutError(f"{what} is an array of {kind}: give its real and imaginary parts as two arrays")
@@ -91,12 +91,12 @@ def _check_real(what: str, tensor: Any) -> None:
 
 
 def _is_wide(tensor: Any) -> bool:
-    """Whether its type holds any f32."""
+    """Returns True if the type of the tensor holds any f32."""
     return _kind(tensor) in ("float32", "float64", "float96", "float128")
 
 
 def _kind(tensor: Any) -> str:
-    """The name of the type of its numbers, of numpy, JAX or PyTorch."""
+    """The name of the element type of a tensor of numpy, JAX or PyTorch."""
     return str(getattr(tensor.dtype, "name", tensor.dtype)).removeprefix("torch.")
 
 
@@ -139,12 +139,12 @@ def _flattened(model: Any, flatten: Flatten) -> Form:
     def from_vector(vector: memoryview[float]) -> Any:
         return unflatten(_like_flat(vector))
 
-    # What the function rounds is not known.
+    # It is unknown whether the function rounds.
     return Form(Layout.flat(len(_floats(vector))), lambda model: _floats(flatten(model)[0]), from_vector, is_exact=False)
 
 
 def _like_flat(vector: memoryview[float]) -> Any:
-    """The vector as what a flatten function returns: numpy's where that is loaded."""
+    """The vector in the form that a flatten function returns: a numpy array where numpy is loaded, else an `array.array`."""
     if (numpy := sys.modules.get("numpy")) is not None:
         return numpy.frombuffer(vector, dtype=numpy.float32).copy()
     return array("f", vector.tobytes())

@@ -25,12 +25,12 @@ SHORT_SECONDS = 5.0
 
 Kind = Literal["train", "evaluate", "end"]
 Metrics = Mapping[str, tuple[float, float]]
-"""Means by name, each with the number of samples that it is over."""
+"""Means by name, each with the number of samples behind it."""
 
 
 @dataclass(frozen=True)
 class Description:
-    """What a trainer says of itself at `attach`."""
+    """A trainer's description of its task and itself, for `attach`."""
 
     name: str
     layout: Layout
@@ -38,7 +38,7 @@ class Description:
     samples: int | None = None
     evaluates: bool = False
     state_bytes: int = 0
-    """The most bytes that it will leave with `put_state`."""
+    """Most bytes that the trainer will send with `put_state`."""
 
     def to_json(self) -> dict[str, object]:
         """The body of `attach`."""
@@ -59,7 +59,7 @@ class Description:
 
 @dataclass(frozen=True)
 class Session:
-    """What the peer answers to `attach`."""
+    """The answer of the peer to `attach`."""
 
     id: str
     dimension: int
@@ -71,7 +71,7 @@ class Session:
 
 @dataclass(frozen=True)
 class Order:
-    """What to do next. Its vector is in the buffer that was given for it."""
+    """An order of the peer. Its vector is in the buffer that the call was given."""
 
     number: int
     kind: Kind
@@ -79,16 +79,16 @@ class Order:
     steps: int
     """Local steps that the plan wants (0 unless `kind` is `train`)."""
     seconds: float | None
-    """No step should begin later than so long after the order came; None without a time box."""
+    """The time box: seconds after the arrival of the order from which no step should begin; None without one."""
     last_factor: float
-    """By what the change before was multiplied when it was added to the model."""
+    """Factor by which the previous change was multiplied when it was added to the model."""
     rounds_left: int | None = None
-    """Rounds that train from this one on, this one included, by the present plan; None where the peer does not say."""
+    """Rounds that train from this one on, this one included, by the present plan; None where the peer does not report it."""
 
 
 @dataclass(frozen=True)
 class Waiting:
-    """There is no order yet."""
+    """An answer without an order: there is none yet."""
 
     waiting_for: str
 
@@ -97,7 +97,7 @@ class Client:
     """The calls to a peer. Vectors are buffers of bytes: `f32`, little-endian, `[4 * dimension]`.
 
     All calls raise `PeerUnreachable` where no answer came, `ProtocolError` where it makes no sense, and `Refused` or its
-    subclasses where the peer says no.
+    subclasses where the peer refuses.
     """
 
     def __init__(self, endpoint: Endpoint) -> None:
@@ -106,15 +106,15 @@ class Client:
         self.endpoint = endpoint
 
     def status(self) -> dict[str, Any]:
-        """Who is attached, and what is waited for."""
+        """The attached trainer, the task and what is waited for."""
         return self._json("GET", "/v1/trainer")
 
     def still_here(self, session: str) -> None:
-        """Says that the trainer is at work: a peer that cannot see its process waits 60 s for a word of it. Ends within some 5 s."""
+        """Renews the lease of the trainer, which a peer that cannot observe its process ends after 60 s of silence. Ends within some 5 s."""
         self._call("GET", "/v1/trainer", session, answer_s=SHORT_SECONDS)
 
     def attach(self, description: Description) -> Session:
-        """Says what is trained. `Conflict` where another trainer is attached, or the layout is not the swarm's."""
+        """Attaches under a new session. Raises `Conflict` where another trainer is attached, or the peer trains another model."""
         said = self._json("POST", "/v1/trainer/attach", body=json.dumps(description.to_json()).encode())
         try:
             return Session(
@@ -129,11 +129,11 @@ class Client:
             raise ProtocolError(f"the answer to attach lacks {error}: {said}") from error
 
     def put_initial(self, session: str, vector: memoryview) -> None:
-        """Gives the vector to begin with."""
+        """Sends the initial vector."""
         self._call("PUT", "/v1/trainer/initial", session, body=vector)
 
     def order(self, session: str, wait_s: float, into: memoryview) -> Order | Waiting:
-        """Asks what to do next; the vector is written into `into`."""
+        """Requests the next order, which the peer waits for up to `wait_s`, 60 s at most; its vector is written into `into`."""
         wait_s = min(wait_s, LONGEST_WAIT_SECONDS)
         return _order(self._call("GET", "/v1/trainer/order", session, {"wait": _number(wait_s)}, into=into, wait_s=wait_s))
 
@@ -151,7 +151,7 @@ class Client:
     ) -> Order | Waiting:
         """Answers a `train` order with the change after `steps` local steps, None for none; the next vector is written into `into`.
 
-        `loss` is the mean training loss over the steps. `Refused` (400) where a number is not finite, and `Conflict` where the order is
+        `loss` is the mean training loss over the steps. Raises `Refused` (400) where a number is not finite, and `Conflict` where the order is
         not the present one.
         """
         headers = {}
@@ -164,18 +164,18 @@ class Client:
         return _order(self._call("POST", "/v1/trainer/exchange", session, query, headers, body=change, into=into, wait_s=wait_s))
 
     def evaluation(self, session: str, number: int, metrics: Metrics, wait_s: float, into: memoryview) -> Order | Waiting:
-        """Answers an `evaluate` order."""
+        """Answers an `evaluate` order; the next vector is written into `into`."""
         wait_s = min(wait_s, LONGEST_WAIT_SECONDS)
         body = json.dumps({"metrics": {name: list(value) for name, value in metrics.items()}}).encode()
         query = {"order": str(number), "wait": _number(wait_s)}
         return _order(self._call("POST", "/v1/trainer/evaluation", session, query, body=body, into=into, wait_s=wait_s))
 
     def put_state(self, session: str, number: int, state: bytes | memoryview) -> None:
-        """Leaves bytes that belong to the answer of the order, at most `most_state_bytes`."""
+        """Sends the trainer's state that belongs to the answer to the order, at most `most_state_bytes`."""
         self._call("PUT", "/v1/trainer/state", session, {"order": str(number)}, body=state)
 
     def get_state(self, session: str) -> bytes | None:
-        """The bytes that were left last, or None. What the peer has kept from before its restart is there with its first order."""
+        """The state that the peer keeps, or None. State from before a restart of the peer is there once it has given its first order."""
         try:
             return self._call("GET", "/v1/trainer/state", session).body
         except NothingThere:
@@ -212,7 +212,7 @@ class Client:
 
 
 def metrics_json(metrics: Metrics) -> str:
-    """The header `Mingle-Metrics`. `ValueError` where it is longer than the 8 KiB that the peer takes."""
+    """The header `Mingle-Metrics`. Raises `ValueError` where it is longer than the 8 KiB that the peer accepts."""
     text = _metrics_text(metrics)
     if len(text) > MOST_METRICS_BYTES:
         raise ValueError(f"{len(metrics)} metrics take {len(text)} bytes, more than {MOST_METRICS_BYTES}: report fewer at a time")
@@ -220,7 +220,7 @@ def metrics_json(metrics: Metrics) -> str:
 
 
 def metrics_bytes(metrics: Metrics) -> int:
-    """Length of the header `Mingle-Metrics`."""
+    """Length of the header `Mingle-Metrics`, in bytes."""
     return len(_metrics_text(metrics))
 
 

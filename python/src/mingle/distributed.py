@@ -1,4 +1,4 @@
-"""Several processes at one site, as with `DistributedDataParallel`: rank 0 talks to the peer, the others get what it got."""
+"""Several processes at one site, as with `DistributedDataParallel`: rank 0 calls the peer, and the others receive its results."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ class Ranks:
         self.is_first = not started or torch.distributed.get_rank() == 0
 
     def lead(self, work: Callable[[], Result]) -> Result:
-        """What `work` returns on rank 0, on all ranks. An exception of it is raised on all ranks too."""
+        """Does `work` on rank 0, and returns its result on all ranks. An exception of it is raised on all ranks too."""
         if self.count == 1:
             return work()
         failure: Exception | None = None

@@ -1,4 +1,4 @@
-"""Ways to a peer: the Unix socket in its home, or a TCP address with a token.
+"""Endpoints of a peer: the Unix socket in its home, or a TCP address with a token.
 
 Sockets that are open while another thread forks are closed in the child.
 """
@@ -24,12 +24,12 @@ _open_sockets: set[socket.socket] = set()
 
 @dataclass(frozen=True)
 class UnixEndpoint:
-    """The socket at `path`, or where the file `path`.path says: a home whose path is too long for a socket, or whose file system has none."""
+    """The socket at `path`; or at the path in the file `path`.path, for a home whose path is too long or whose file system has no sockets."""
 
     path: str
 
     def connection(self, timeout: float) -> http.client.HTTPConnection:
-        """A connection that is not open yet. `ProtocolError` where no system has room for the path."""
+        """A connection that is not open yet. Raises `ProtocolError` where the path is too long for a socket."""
         path = _named_elsewhere(self.path) or self.path
         if len(os.fsencode(path)) > LONGEST_PATH_BYTES:
             raise ProtocolError(
@@ -39,7 +39,7 @@ class UnixEndpoint:
         return _UnixConnection(path, timeout)
 
     def headers(self) -> Mapping[str, str]:
-        """What each request shows."""
+        """The headers that each request needs."""
         return {}
 
     def __str__(self) -> str:
@@ -57,7 +57,7 @@ def _named_elsewhere(path: str) -> str | None:
 
 @dataclass(frozen=True)
 class TcpEndpoint:
-    """A peer that runs with `--trainer-tcp`."""
+    """The TCP address of a peer that runs with `--trainer-tcp`, and its token."""
 
     host: str
     port: int
@@ -65,7 +65,7 @@ class TcpEndpoint:
 
     @classmethod
     def parse(cls, url: str, token: str) -> TcpEndpoint:
-        """From `http://HOST:PORT`. `MingleError` where that cannot be called, or the token cannot be one."""
+        """Parses `http://HOST:PORT`. Raises `MingleError` where that is no such address, or the token cannot be one."""
         try:
             parts = urlsplit(url)
             host, port = parts.hostname, parts.port
@@ -84,7 +84,7 @@ class TcpEndpoint:
         return _TcpConnection(self.host, self.port, timeout=timeout)
 
     def headers(self) -> Mapping[str, str]:
-        """What each request shows."""
+        """The headers that each request needs."""
         return {"Authorization": f"Bearer {self.token}"}
 
     @property

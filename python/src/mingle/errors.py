@@ -1,4 +1,4 @@
-"""What can go wrong. Every message says what is wrong and what to do; every class takes that message as its first argument."""
+"""The exceptions of this package. Every message says what is wrong and what to do; it is the first argument of every class."""
 
 from __future__ import annotations
 
@@ -8,34 +8,34 @@ class MingleError(Exception):
 
 
 class SwarmDone(MingleError):
-    """The run is over, and the final model is loaded. `with mingle.join(...)` ends quietly with it."""
+    """The end of the run: the final model is loaded. `with mingle.join(...)` suppresses it."""
 
 
 class TimedOut(MingleError):
-    """Nothing came within the time given. The message says what was waited for."""
+    """A wait that exceeded its timeout. The message says what was waited for."""
 
 
 class NotFinite(MingleError):
-    """A tensor holds NaN or infinity, so it was not sent. The message names it."""
+    """A tensor with NaN or infinity, which does not reach the swarm. The message names it."""
 
 
 class LayoutError(MingleError):
-    """A tensor cannot be a part of the vector. The message names it and says what to do."""
+    """A model, tensor, optimizer or option that cannot be used. The message names it and says what to do."""
 
 
 class ProtocolError(MingleError):
-    """The peer answered what the protocol does not have: it is another version, or no peer at all."""
+    """An answer outside the protocol: the peer is of another version, or no peer at all. Also a machine or socket path without support."""
 
 
 class PeerUnreachable(MingleError):
-    """A call got no answer: there is no socket, nobody listens, or the connection broke before the whole answer was there."""
+    """A call without an answer: there is no socket, no process listens, or the connection broke before the whole answer arrived."""
 
 
 class Refused(MingleError):
-    """The peer refused a call.
+    """A call that the peer refused.
 
-    `status` is HTTP's, `code` and `kind` are Mingle's, `hint` is what to try next and `reason` the word of a conflict ("" where there is nothing
-    to say).
+    `status` is the HTTP status, `code` and `kind` are those of Mingle. `hint` is what to try next, and `reason` the reason of a conflict; both
+    are "" where there is none.
     """
 
     def __init__(self, message: str, *, status: int = 400, code: int = 0, kind: str = "", hint: str = "", reason: str = "") -> None:
@@ -58,4 +58,4 @@ class Conflict(Refused):
 
 
 class PeerFailed(Refused):
-    """410: the peer has ended with an error, which is the message."""
+    """410: the peer has failed, or its run was over before. The message is its error."""

@@ -1,4 +1,4 @@
-"""numpy, JAX, or any buffer of `f32`: `mingle.Exchange` trades the vector after the local steps for the next one to train from."""
+"""Exchanges of numpy arrays, JAX pytrees or any buffer of `f32`: `mingle.Exchange` sends the model after the local steps and returns the next."""
 
 from __future__ import annotations
 
@@ -28,9 +28,9 @@ class Exchange(Generic[Model]):
             w = swarm.model                             # the final one
 
     - `home`: the home of the peer; None for `url` and `token`, MINGLE_TRAINER_URL, MINGLE_HOME, else the user's state folder.
-    - `name`: what is trained, the same on all peers.
-    - `model`: the model to begin with: a numpy array or another buffer of f32, a dict of numpy arrays, a pytree of JAX, or a `Layout`
-      where this peer has no model to offer. What comes back is of the same form, so arrays of whole numbers are refused.
+    - `name`: the name of the task, the same on all peers.
+    - `model`: the initial model: a numpy array or another buffer of f32, a dict of numpy arrays, a pytree of JAX, or a `Layout` where this
+      peer has no model to offer. Models come back in the same form, so arrays of whole numbers are refused.
     - `flatten`: from a model of another form to `(vector, unflatten)`, as `jax.flatten_util.ravel_pytree` returns them.
     - `evaluate`: from a model to metrics: `{"accuracy": (0.97, 360)}`, means and the samples behind them.
     - `url`, `token`, `initial`, `samples`, `timeout`: as for `mingle.join`.
@@ -77,7 +77,7 @@ class Exchange(Generic[Model]):
 
     @property
     def done(self) -> bool:
-        """Whether the run is over."""
+        """True if the run is over."""
         return self._order.kind == "end"
 
     @property
@@ -92,21 +92,21 @@ class Exchange(Generic[Model]):
 
     @property
     def seconds(self) -> float | None:
-        """No step should begin later than so long after the order came; None without a time box."""
+        """The time box: seconds after the arrival of the order from which no step should begin; None without one."""
         return self._order.seconds
 
     @property
     def last_factor(self) -> float:
-        """By what the change before was multiplied when it was added to the model: 1 as a rule, 0 where it was not used."""
+        """Factor by which the previous change was multiplied when it was added to the model: 1 as a rule, 0 where it was not used."""
         return self._order.last_factor
 
     def exchange(
         self, model: Model, *, steps: int | None = None, loss: float | None = None, metrics: Mapping[str, Reported] | None = None
     ) -> Model:
-        """Sends the model as it is after `steps` local steps (those wanted unless said), and returns the next one to train from.
+        """Sends the model as it is after `steps` local steps (the wanted number unless given), and returns the next one to train from.
 
         At the end of the run that is the final one, and `done` is true; a call after that raises `SwarmDone`. `loss` is the mean training
-        loss over the steps. Raises `NotFinite` with the first tensor that holds NaN or infinity; nothing is sent then.
+        loss over the steps. Raises `NotFinite` with the first tensor that holds NaN or infinity; the peer has then refused the change.
         """
         if self.done:
             raise SwarmDone(f"the run is over after round {self.round}: look at `done` before each exchange")
@@ -124,12 +124,12 @@ class Exchange(Generic[Model]):
         return self.model
 
     def still_here(self) -> None:
-        """Says that the training goes on; to be called now and then where a round takes longer than 60 s and the peer cannot see this process:
-        over TCP, or from another container. More than once in 20 s does nothing."""
+        """Renews the lease of the session. To be called now and then where a round takes longer than 60 s and the peer cannot observe this
+        process: over TCP, or from another container. Within 20 s of the last contact it does nothing."""
         self._trainer.still_here()
 
     def close(self) -> None:
-        """Detaches. Again: nothing."""
+        """Detaches. Further calls do nothing."""
         self._trainer.detach()
 
     def __enter__(self) -> Exchange[Model]:
@@ -140,7 +140,7 @@ class Exchange(Generic[Model]):
         return isinstance(error, SwarmDone)
 
     def _base(self) -> memoryview[float]:
-        """What the change is measured from: the vector of the order, as far as the model can hold it, so that its rounding is no change."""
+        """The origin of the change: the vector of the order, rounded as the model rounds it, so that no rounding is sent as a change."""
         held = self._held.cast("f")
         return held if self._form.is_exact else self._form.to_vector(self._form.from_vector(held))
 
@@ -155,7 +155,7 @@ class Exchange(Generic[Model]):
 
 
 def _subtract(minuend: memoryview[float], subtrahend: memoryview[float], into: memoryview[float]) -> None:
-    """Number by number, with numpy where that is loaded."""
+    """Writes `minuend - subtrahend` into `into`, with numpy where that is loaded."""
     if (numpy := sys.modules.get("numpy")) is not None:
         numpy.subtract(_as_numpy(minuend), _as_numpy(subtrahend), out=_as_numpy(into))
         return

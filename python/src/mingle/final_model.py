@@ -1,7 +1,7 @@
 """The final model that a peer left in its home, for a trainer that was still at work when the run ended.
 
-A peer whose run is over hands its model out for some seconds and ends. `model.safetensors` is written before that: eight bytes with the length
-of a JSON object, that object with type, shape and place of each tensor, and the tensors.
+A peer whose run is over serves its model for some seconds and ends. It writes `model.safetensors` before that: eight bytes with the length
+of a JSON object, that object with type, shape and offsets of each tensor, and the tensors.
 """
 
 from __future__ import annotations
@@ -18,7 +18,7 @@ LONGEST_HEADER_BYTES = 100_000_000
 
 
 def run_ended_s_ago(home: str) -> float | None:
-    """How long ago, in seconds, a run in this home came to its end; None where none has. Its summary is what a peer writes last."""
+    """Seconds since a run in this home ended; None where none has. The summary is the last file that a peer writes."""
     try:
         return max(0.0, time.time() - os.stat(os.path.join(home, "summary.json")).st_mtime)
     except OSError:
@@ -48,7 +48,7 @@ class ModelFile:
         """Shape of each tensor, by its name."""
 
     def read_into(self, name: str, part: memoryview) -> None:
-        """Reads a tensor into bytes, as many as it has."""
+        """Reads a tensor into `part`, which has its length in bytes."""
         with open(self._path, "rb") as file:
             file.seek(self._begins[name])
             if file.readinto(part) != len(part):

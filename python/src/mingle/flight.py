@@ -1,4 +1,4 @@
-"""A call that goes on in a thread while the training does: only `overlap=True` starts one."""
+"""A call in a thread beside the training, which only `overlap=True` starts."""
 
 from __future__ import annotations
 
@@ -10,7 +10,7 @@ Result = TypeVar("Result")
 
 
 class Flight(Generic[Result]):
-    """Runs `work` at once in a thread of its own, which does not keep the process from ending."""
+    """Runs `work` at once in a daemon thread, which does not keep the process from ending."""
 
     def __init__(self, work: Callable[[], Result]) -> None:
         self._work = work
@@ -27,16 +27,16 @@ class Flight(Generic[Result]):
 
     @property
     def is_over(self) -> bool:
-        """Whether `land` would return at once."""
+        """True if `land` would return at once."""
         return not self._thread.is_alive()
 
     def wait(self, seconds: float) -> bool:
-        """Waits so long at most; whether the work is done."""
+        """Waits for `seconds` at most, and returns True if the work is done."""
         self._thread.join(seconds)
         return self.is_over
 
     def land(self) -> Result:
-        """Waits until the work is done, which bounds itself, and returns or raises what came of it."""
+        """Waits until the work is done, which has its own timeout, and returns its result or raises its exception."""
         self._thread.join()
         if self._error is not None:
             raise self._error

@@ -20,10 +20,11 @@ log = logging.getLogger("mingle")
 class Callback(transformers.TrainerCallback):
     """Joins when the training begins, exchanges after the steps that the plan wants, and ends the training with the run.
 
-    Takes the options of `mingle.join`. Optimizer steps count, so gradient accumulation comes out right; a step that mixed precision
-    skipped does not. `max_steps` is the length of the run unless the arguments have one, and learning-rate schedules of the `Trainer` follow
-    it; epochs end nothing. Metrics of the `Trainer`'s evaluations go to the peer (`eval_loss`, `eval_accuracy`), and so does the training loss
-    that it logs. With a PEFT adapter only the adapter is exchanged. What `load_best_model_at_end` loads stays in the model, and is not sent.
+    Takes the options of `mingle.join`. Optimizer steps are counted, so gradient accumulation works; a step that mixed precision skipped does
+    not count. `max_steps` is the length of the run unless the arguments have one, and learning-rate schedules of the `Trainer` follow it;
+    epochs do not end the training. Metrics of the `Trainer`'s evaluations go to the peer (`eval_loss`, `eval_accuracy`), and so does the
+    training loss that it logs. With a PEFT adapter only the adapter is exchanged. Weights that `load_best_model_at_end` loads stay in the
+    model, and are not sent.
     """
 
     def __init__(self, **options: Any) -> None:
@@ -35,7 +36,7 @@ class Callback(transformers.TrainerCallback):
         """The model in its swarm, once the training has begun."""
 
     def on_init_end(self, args: Any, state: Any, control: Any, **kwargs: Any) -> None:
-        """Trains until the end of the run, where the arguments do not say how many steps."""
+        """Lets the training last until the end of the run, unless the arguments set the number of steps."""
         if args.max_steps <= 0:
             self._wants_whole_run = True
             args.max_steps = UNTIL_THE_END
@@ -45,7 +46,7 @@ class Callback(transformers.TrainerCallback):
         self.swarm = join(kwargs["model"], kwargs["optimizer"], raise_when_done=False, **self._options)
         self._scheduled = self._most_steps = state.max_steps
         if self.swarm.rounds == 0:
-            # There is no swarm (`alone_ok`), and so no end of a run: the epochs count, where the arguments do not say how many steps.
+            # Without a swarm (`alone_ok`) there is no end of a run: the epochs count, unless the arguments set the number of steps.
             if self._wants_whole_run:
                 self._set_steps(args, state, _steps_of_epochs(args, kwargs.get("train_dataloader")), kwargs)
             return
@@ -69,7 +70,7 @@ class Callback(transformers.TrainerCallback):
             self.swarm.report(loss=logs["loss"])
 
     def on_evaluate(self, args: Any, state: Any, control: Any, metrics: dict[str, Any] | None = None, **kwargs: Any) -> None:
-        """Reports what the `Trainer` evaluated, apart from times."""
+        """Reports the metrics of the `Trainer`'s evaluation, except times."""
         if self.swarm is not None:
             timings = ("_runtime", "_per_second", "_time", "epoch")
             numbers = {name: value for name, value in (metrics or {}).items() if isinstance(value, (int, float)) or hasattr(value, "item")}
@@ -103,7 +104,7 @@ class Callback(transformers.TrainerCallback):
             self.swarm.close()
 
     def _follow_run(self, args: Any, state: Any, kwargs: dict[str, Any]) -> None:
-        """Sets the steps to those that the run has left, which change with its plan; a limit of the arguments stays."""
+        """Sets the steps to those that the run has left, which change with its plan; a limit in the arguments stays."""
         swarm = self._joined()
         if swarm.done or swarm.alone:
             return
@@ -115,7 +116,7 @@ class Callback(transformers.TrainerCallback):
             return
         self._scheduled = state.max_steps = steps
         if hasattr(state, "compute_steps"):
-            state.compute_steps(args, steps)  # intervals that are given as a part of all steps
+            state.compute_steps(args, steps)  # intervals given as a fraction of all steps
         _stretch(kwargs.get("lr_scheduler"), args, steps)
 
 
@@ -128,7 +129,7 @@ def _steps_of_epochs(args: Any, loader: Any) -> int:
 
 
 def _stretch(scheduler: Any, args: Any, steps: int) -> None:
-    """Lets a schedule of transformers, which knows the number of steps, end after so many; one of the user's own stays as it is."""
+    """Makes a schedule of transformers, which depends on the number of steps, end after `steps`; a custom one stays as it is."""
     scheduler = getattr(scheduler, "scheduler", scheduler)
     lambdas = [each for each in getattr(scheduler, "lr_lambdas", ()) if isinstance(each, functools.partial) and "num_training_steps" in each.keywords]
     for each in lambdas:

@@ -1,4 +1,4 @@
-"""Where the peer is: the folder that `mingle run --home` was started with, or an address with a token."""
+"""The location of a peer: the home that `mingle run --home` was started with, or an address with a token."""
 
 from __future__ import annotations
 
@@ -14,26 +14,26 @@ SOCKET = "mingle.sock"
 
 @dataclass(frozen=True)
 class Whereabouts:
-    """Of a peer."""
+    """The location of a peer."""
 
     endpoint: Endpoint
     home: str | None
-    """Its home, where this process can see that."""
+    """The home of the peer; None where it is reached by an address."""
 
     @classmethod
     def of_home(cls, home: Path) -> Whereabouts:
-        """Through the socket in a home."""
+        """The location of the peer behind the socket in a home."""
         home = os.fspath(home)
         return cls(UnixEndpoint(os.path.join(os.path.abspath(home), SOCKET)), home)
 
     @property
     def key(self) -> str:
-        """The same for the same peer."""
+        """A key that is equal for the same home or address."""
         return str(self.endpoint) if self.home is None else os.path.realpath(self.home)
 
     @property
     def start_command(self) -> str:
-        """What starts the peer there."""
+        """The command that starts the peer there, for messages."""
         if isinstance(self.endpoint, TcpEndpoint):
             return f"mingle run --trainer attach --trainer-tcp {self.endpoint.address}"
         return f"mingle run --home {self.home} --trainer attach"
@@ -43,11 +43,13 @@ class Whereabouts:
 
 
 def find_peer(home: Path | None = None, url: str | None = None, token: str | None = None) -> Whereabouts:
-    """The peer at `url`, or that in `home`; where neither is said, that of the variable MINGLE_TRAINER_URL, else that in MINGLE_HOME, both of
-    which a peer sets for the trainer that it starts; else that in the user's state folder, which is the home of a peer that was started
-    without `--home`. The token of a URL is `token`, else MINGLE_TRAINER_TOKEN.
+    """The peer at `url`, or that in `home`. Where neither is given, that at MINGLE_TRAINER_URL, else that in MINGLE_HOME, else that in the
+    user's state folder.
 
-    Raises `MingleError` where that does not say which peer, or where there is no token for a URL.
+    A peer sets MINGLE_HOME for the trainer that it starts, and MINGLE_TRAINER_URL where it serves trainers over TCP. The state folder is the
+    home of a peer that was started without `--home`. The token of a URL is `token`, else MINGLE_TRAINER_TOKEN.
+
+    Raises `MingleError` where that determines no peer, or there is no token for a URL.
     """
     if home is not None and (url is not None or token is not None):
         raise MingleError("say either home=..., or url=... and token=...")

@@ -1,7 +1,7 @@
 """One HTTP/1.1 call to a peer, each on a connection of its own.
 
-A connection for each call costs some 0.1 ms, and nothing is left open between calls: a peer that was started again is found at the
-next one, and a process that forks (a `DataLoader` with workers) hands nothing on.
+A connection for each call costs some 0.1 ms, and nothing is left open between calls. So a restarted peer is found at the next call, and a
+process that forks (a `DataLoader` with workers) passes on no connection.
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ def call(
     and must fill it. The call ends within some `answer_s`, beside `wait_s` that the peer may wait and the time that the bytes take.
 
     Raises `PeerUnreachable` where no whole answer came, `ProtocolError` where it is not HTTP or has another length than `into`, and
-    `MingleError` where this user may not call.
+    `MingleError` where this user lacks the permission to call.
     """
     moved_bytes = (len(body) if body is not None else 0) + (len(into) if into is not None else 0)
     connection = endpoint.connection(wait_s + answer_s + moved_bytes / SLOWEST_BYTES_PER_SECOND)

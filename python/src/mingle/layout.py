@@ -1,4 +1,4 @@
-"""The layout of a vector: names and shapes of the tensors that it consists of, one after the other, each in row-major order."""
+"""The layout of a vector: names and shapes of its tensors, one after the other, each in row-major order."""
 
 from __future__ import annotations
 
@@ -10,12 +10,12 @@ from dataclasses import dataclass
 from mingle.errors import LayoutError
 
 MOST_JSON_BYTES = 1_000_000
-"""What a layout may take as JSON: the peer takes 1 MiB for it and the rest of what `attach` says."""
+"""Most bytes of a layout as JSON: the peer accepts 1 MiB for the whole body of `attach`."""
 
 
 @dataclass(frozen=True)
 class Entry:
-    """One tensor: its name, shape (`()` is a single number), and where it begins in the vector."""
+    """One tensor: its name, its shape (`()` is a single number), and its offset in the vector."""
 
     name: str
     shape: tuple[int, ...]
@@ -59,11 +59,11 @@ class Layout:
 
     @classmethod
     def flat(cls, dimension: int, name: str = "x") -> Layout:
-        """One tensor with `dimension` elements."""
+        """A layout of one tensor with `dimension` elements."""
         return cls([(name, (dimension,))])
 
     def to_json(self) -> list[list[object]]:
-        """As `attach` sends it: `[["weight", [10, 64]], ["bias", [10]]]`."""
+        """The layout in the form that `attach` sends: `[["weight", [10, 64]], ["bias", [10]]]`."""
         return [[entry.name, list(entry.shape)] for entry in self.entries]
 
     def __iter__(self) -> Iterator[Entry]:

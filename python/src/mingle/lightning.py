@@ -42,7 +42,7 @@ class Callback(pl.Callback):
         self._stop_where_done(trainer)
 
     def on_validation_end(self, trainer: Any, pl_module: Any) -> None:
-        """Reports what the validation logged; numbers that are not finite are left out."""
+        """Reports the metrics that the validation logged; numbers that are not finite are left out."""
         if self.swarm is not None:
             self.swarm.report(**{name: value for name, value in trainer.callback_metrics.items() if name != "loss"})
 

@@ -16,8 +16,8 @@ from mingle.wrappers import plain_names, unwrapped
 def load(model: torch.nn.Module, home: Path | None = None) -> None:
     """Writes the model of a home into `model`, in place: its `model.safetensors`, or the file itself where `home` is one, such as `best.safetensors`.
 
-    What the run did not exchange stays as it is: frozen weights below an adapter, integer buffers, what `local` named. Weights that are tied
-    are in the file once, by whichever name. Wrappers around the model or in it make no difference.
+    Tensors that the run did not exchange stay as they are: frozen weights below an adapter, integer buffers, those that `local` named. Tied
+    weights are in the file once, under any of their names. Wrappers around the model or in it make no difference.
 
     `home` is MINGLE_HOME unless given, else the user's state folder. Raises `MingleError` where there is no such file, and `LayoutError`
     where a tensor of the file is not in the model or has another shape; nothing is written then.
@@ -41,7 +41,7 @@ def load(model: torch.nn.Module, home: Path | None = None) -> None:
 
 
 def _tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:
-    """All tensors by their names without wrappers, those that are tied by each of their names."""
+    """All tensors by their names without wrappers, tied ones under each of their names."""
     model = unwrapped(model)
     plain = plain_names(model)
     named = [*model.named_parameters(remove_duplicate=False), *model.named_buffers(remove_duplicate=False)]

@@ -1,4 +1,4 @@
-"""An optimizer's state as bytes that the peer keeps, so that a trainer that was started again goes on with its momentum."""
+"""An optimizer's state as bytes that the peer keeps, so that a restarted trainer goes on with its momentum."""
 
 from __future__ import annotations
 
@@ -14,10 +14,10 @@ from mingle.errors import LayoutError
 
 Keep = bool | Literal["bfloat16"]
 BYTES_BESIDE = 65_528
-"""What a peer keeps at most beside the bytes of two vectors."""
+"""Most bytes that a peer keeps beside those of two vectors."""
 SPARE_BYTES = 16_384
 SPARE_BYTES_PER_TENSOR = 512
-"""What `torch.save` writes beside the numbers."""
+"""Bounds of what `torch.save` writes beside the numbers, by state and by tensor."""
 
 log = logging.getLogger("mingle")
 
@@ -31,15 +31,15 @@ class OptimizerState:
         self._most_bytes: int | None = None
 
     def room_wanted(self, dimension: int) -> int:
-        """How many bytes to ask the peer to keep, for a vector of `dimension` numbers: what the state will take, all there is if that is
-        not known. Raises `LayoutError` where no peer would keep so much."""
+        """The bytes to request from the peer, for a vector of `dimension` numbers: the expected size of the state, or the most that a peer keeps
+        where that is unknown. Raises `LayoutError` where no peer would keep so much."""
         most = BYTES_BESIDE + 8 * dimension
         self.check_room(most)
         expected = self._expected_bytes()
         return most if expected is None else expected
 
     def check_room(self, most_bytes: int) -> None:
-        """Raises `LayoutError` with both sizes where the state will be larger than `most_bytes`. Before the first step that is estimated."""
+        """Sets the limit to `most_bytes`. Raises `LayoutError`, with both sizes, where the state will be larger: estimated before the first step."""
         self._most_bytes = most_bytes
         self._check(self._expected_bytes() or 0)
 
@@ -54,7 +54,7 @@ class OptimizerState:
         )
 
     def to_bytes(self) -> bytes:
-        """What `torch.save` makes of the state. `LayoutError` where it is larger than was said to `check_room`."""
+        """The state as `torch.save` writes it. Raises `LayoutError` where it is larger than the limit of `check_room`."""
         data = self._saved()
         self._check(len(data))
         return data
@@ -89,7 +89,7 @@ class OptimizerState:
 
 
 def _moments(optimizer: torch.optim.Optimizer) -> int | None:
-    """How many tensors of a parameter's size the optimizer keeps: what another one of its kind has after a step. None if that fails."""
+    """Number of tensors of a parameter's size that the optimizer keeps, as another one of its class has after a step. None if that fails."""
     parameter = torch.nn.Parameter(torch.zeros(3, 7))
     parameter.grad = torch.zeros_like(parameter)
     kind: Any = type(optimizer)
@@ -98,7 +98,7 @@ def _moments(optimizer: torch.optim.Optimizer) -> int | None:
         settings = {name: value for name, value in optimizer.defaults.items() if name in taken}
         other = kind([parameter], **settings)
         other.step()
-    except Exception:  # an optimizer of the user's: its state is measured when it is there
+    except Exception:  # a custom optimizer: its state is measured once it exists
         return None
     state = other.state.get(parameter, {})
     return sum(1 for value in state.values() if isinstance(value, torch.Tensor) and value.shape == parameter.shape)

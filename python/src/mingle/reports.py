@@ -1,6 +1,6 @@
-"""What a training reports beside its change: metrics, and the training loss averaged over the steps.
+"""Reports of a training beside its change: metrics, and the training loss averaged over the steps.
 
-A metric never ends a training: what the peer would refuse is left out, with one warning for each name.
+A metric never ends a training: values that the peer would refuse are left out, with one warning for each name.
 """
 
 from __future__ import annotations
@@ -23,7 +23,7 @@ log = logging.getLogger("mingle")
 
 
 class Reports:
-    """Collects what is reported until it is sent."""
+    """Losses and metrics that are collected until they are sent."""
 
     def __init__(self) -> None:
         self._losses: Any = 0.0
@@ -33,9 +33,10 @@ class Reports:
         self._is_full_told = False
 
     def add(self, values: Mapping[str, Reported]) -> None:
-        """`loss` is the training loss of a step, of which the mean is sent; of all others the last value is.
+        """Adds values: of `loss`, the training loss of a step, the mean is sent; of all others the last value.
 
-        Left out, with one warning for each name: what is no number or not finite, weights that are not positive, and what goes beyond 8 KiB.
+        Left out, with one warning for each name: values that are no number or not finite, and those over a number of samples that is not positive.
+        Metrics beyond 8 KiB in all are left out with a single warning.
         """
         values = dict(values)
         if "loss" in values:
@@ -47,11 +48,11 @@ class Reports:
             self._add_what_fits(new)
 
     def evaluation(self, values: Mapping[str, Reported]) -> dict[str, tuple[float, float]]:
-        """What an evaluation measured, as the peer takes it."""
+        """The metrics of an evaluation in the form of the protocol."""
         return as_metrics(values, self._doubts)
 
     def take(self) -> tuple[float | None, dict[str, tuple[float, float]]]:
-        """The mean loss, None where none was reported or it is not finite, and the metrics; both begin anew."""
+        """Takes the mean loss, None where none was reported or it is not finite, and the metrics; both begin anew."""
         loss = float(self._losses) / self._loss_count if self._loss_count else None
         metrics, self._metrics, self._losses, self._loss_count = self._metrics, {}, 0.0, 0
         return (loss if loss is not None and math.isfinite(loss) else None), metrics
@@ -82,20 +83,20 @@ class Reports:
 
 
 class Doubts:
-    """Tells of each name once why it is left out."""
+    """Warnings of metrics that are left out, one for each of `MOST_REMEMBERED` names."""
 
     def __init__(self) -> None:
         self._told: set[str] = set()
 
     def tell(self, name: str, why: str) -> None:
-        """Warns, the first time."""
+        """Warns with the reason `why`, the first time for each name."""
         if name not in self._told and len(self._told) < MOST_REMEMBERED:
             self._told.add(name)
             log.warning("metric `%s` is left out, here and whenever that is so: %s", name, why)
 
 
 def as_metrics(values: Mapping[str, Reported], doubts: Doubts | None = None) -> dict[str, tuple[float, float]]:
-    """Means with the samples behind them, 1 where that was not said. What the peer would refuse is left out, and `doubts` tells of it."""
+    """Means with the samples behind them, 1 unless given. Values that the peer would refuse are left out, with a warning by `doubts`."""
     doubts = doubts or Doubts()
     metrics: dict[str, tuple[float, float]] = {}
     for key, value in values.items():
@@ -110,7 +111,7 @@ def as_metrics(values: Mapping[str, Reported], doubts: Doubts | None = None) -> 
 
 
 def _metric(value: Reported) -> tuple[float, float] | str:
-    """A mean and its samples, or why there is none."""
+    """A mean and its samples, or the reason why the value has none."""
     if isinstance(value, tuple) and len(value) != 2:
         return f"{_shown(value)} is no number, and no tuple of a mean and the samples behind it"
     mean, weight = value if isinstance(value, tuple) else (value, 1.0)

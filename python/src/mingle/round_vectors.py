@@ -1,12 +1,12 @@
-"""The vectors of a round of a PyTorch model, and how the model goes from one order to the next.
+"""The vectors of a round of a PyTorch model, and the step of the model from one order to the next.
 
     held       the vector of the order, z
-    base       what the change is measured from
-    change     the model minus base: what is sent
-    incoming   where the next order is written
+    base       the origin of the change
+    change     the model minus base, which is sent
+    incoming   the buffer for the vector of the next order
 
-`base` is `held`, with two exceptions. Tensors of float16 and bfloat16 cannot hold z to the bit: then it is what they do hold, so that no
-rounding is sent as a change. And with overlap, steps were taken before z came: then it is the model without these steps.
+`base` is `held`, with two exceptions. Tensors of float16 and bfloat16 cannot hold z to the bit: `base` is then the rounded z, so that no
+rounding is sent as a change. With overlap, steps were taken before z came: `base` is then the model without these steps.
 """
 
 from __future__ import annotations
@@ -32,24 +32,24 @@ class RoundVectors:
         return memoryview(buffer), torch.frombuffer(buffer, dtype=torch.float32)
 
     def model_bytes(self) -> memoryview:
-        """The model as it is, in memory of its own."""
+        """A copy of the present model, `[4 * dimension]`."""
         buffer, vector = self._vector()
         self.tensors.store(vector)
         return buffer
 
     def measure(self) -> None:
-        """Writes the change of the model since the order."""
+        """Writes the model minus `base` into `change`."""
         self.tensors.difference(self.base, self.change)
 
     def load(self) -> None:
-        """Takes what is in `incoming` as the vector of the order, and as the model."""
+        """Makes `incoming` the vector of the order, and writes it into the model."""
         self._take()
         self.tensors.load(self.held)
         if self._has_own_base:
             self.tensors.store(self.base)
 
     def shift(self) -> None:
-        """Takes what is in `incoming` as the vector of the order, and keeps the steps taken since `measure`, at the cost of a vector."""
+        """Makes `incoming` the vector of the order, and keeps the steps that the model took since `measure`. Allocates a vector."""
         self._take()
         sent = self.base.add_(self.change)
         steps_since = torch.empty_like(sent)
@@ -60,7 +60,7 @@ class RoundVectors:
         self.base.sub_(steps_since)
 
     def reset(self) -> None:
-        """Puts the model back to what the change is measured from."""
+        """Restores the model from `base`."""
         self.tensors.load(self.base)
 
     def _take(self) -> None:

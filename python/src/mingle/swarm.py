@@ -1,4 +1,4 @@
-"""The `Swarm` that `mingle.join` returns: steps are counted, and after those that the plan wants the model is exchanged."""
+"""The `Swarm` that `mingle.join` returns: it counts local steps, and exchanges the model after as many as the plan wants."""
 
 from __future__ import annotations
 
@@ -28,14 +28,14 @@ from mingle.watch import Watch, check_optimizer, warn_of_silence
 Evaluate = Callable[[], Mapping[str, Reported]]
 GONE = (TimedOut, PeerFailed, PeerUnreachable)
 CLOSE_SECONDS = 30.0
-"""How long `close` waits for an exchange that is under way."""
+"""Longest time that `close` waits for an exchange that is under way."""
 
 log = logging.getLogger("mingle")
 
 
 @dataclass(frozen=True)
 class Options:
-    """Of `mingle.join`, which explains them."""
+    """Options of `mingle.join`, which documents them."""
 
     evaluate: Evaluate | None
     timeout: float
@@ -46,7 +46,7 @@ class Options:
 
 
 class Swarm:
-    """A model in a swarm; `mingle.join` makes one. A context manager: it detaches at the end, and swallows `SwarmDone`."""
+    """A model in a swarm; `mingle.join` makes one. A context manager: it detaches at the end, and suppresses `SwarmDone`."""
 
     def __init__(self, tensors: ModelTensors, optimizer: torch.optim.Optimizer | None, options: Options) -> None:
         self._ranks = Ranks()
@@ -71,17 +71,17 @@ class Swarm:
         self._taken_before = 0
         self._began = 0.0
         self.tensors = tensors
-        """What is exchanged of the model."""
+        """The exchanged tensors of the model."""
         self.done = False
-        """Whether the run is over; the model is then the final one."""
+        """True if the run is over; the model is then the final one."""
         self.alone = False
-        """Whether the peer is gone and the training goes on without it (`alone_ok`)."""
+        """True if the peer is gone and the training goes on without it (`alone_ok`)."""
         self.exchanges = 0
-        """How many changes were answered."""
+        """Number of changes that were answered."""
         if self._ranks.is_first:
             self._vectors = RoundVectors(tensors, options.overlap)
 
-    # What is for users
+    # For users
 
     @property
     def round(self) -> int:
@@ -95,15 +95,15 @@ class Swarm:
 
     @property
     def rounds(self) -> int:
-        """Rounds of the whole run, as its peers were told with `--rounds`; 0 where the peer was not reached."""
+        """Rounds of the whole run, as set with `--rounds` on its peers; 0 where the peer was not reached."""
         return self._rounds
 
     @property
     def total_steps(self) -> int:
         """Local steps that this script takes from `join` to the end of the run, by the present plan: for the length of a learning-rate schedule.
 
-        Less than `rounds * steps`, for the last rounds only mix, and less for a script that came later. It stays the same where a new plan of
-        a swarm with an operator has other steps in a round.
+        It is less than `rounds * steps`, for the last rounds only mix, and less for a script that came later. Where a new plan of a swarm with an
+        operator has other steps in a round, it stays the same to within a round.
         """
         return self._taken_before + self._taken + self.steps_left
 
@@ -117,29 +117,29 @@ class Swarm:
 
     @property
     def name(self) -> str:
-        """What is trained, as all peers call it."""
+        """The name of the task, the same on all peers."""
         return self._description.name if self._description is not None else ""
 
     @property
     def is_attached(self) -> bool:
-        """Whether it trains with its peer: after `join`, and before `close` or the end of the run."""
+        """True while the swarm trains with its peer: after `join`, and before `close` or the end of the run. On rank 0 alone."""
         return self._trainer is not None
 
     def trains_other_than(self, description: Description) -> bool:
-        """Whether the name or the layout is another one."""
+        """Returns True if the name or the layout of the task differs."""
         own = self._description
         return own is not None and (own.name, own.layout) != (description.name, description.layout)
 
     @property
     def last_factor(self) -> float:
-        """By what the change before was multiplied when it was added to the model: 1 as a rule, 0 where it was not used."""
+        """Factor by which the previous change was multiplied when it was added to the model: 1 as a rule, 0 where it was not used."""
         return self._order.last_factor if self._order else 1.0
 
     def report(self, /, **values: Reported) -> None:
-        """Tells the peer what was measured, with the next change: `report(val_accuracy=(0.97, 360))`, a mean and the samples behind it.
+        """Reports metrics to the peer with the next change: `report(val_accuracy=(0.97, 360))`, a mean and the samples behind it.
 
-        `loss` is the training loss of a step: the mean over those of a round is sent. What is no number or not finite is left out, with one
-        warning for each name.
+        `loss` is the training loss of a step: the mean over those of a round is sent. Values that are no number or not finite are left out, with
+        one warning for each name.
         """
         self._reports.add(values)
 
@@ -162,7 +162,7 @@ class Swarm:
             self._trainer.still_here()
 
     def sync(self) -> None:
-        """Exchanges now, with the steps taken so far, and returns with the next weights loaded. On all ranks or none."""
+        """Exchanges now, with the steps taken so far, and returns with the next weights loaded. To be called on all ranks or none."""
         if self.done or self.alone or self._order is None:
             return
 
@@ -174,7 +174,7 @@ class Swarm:
         self._guarded(exchange_now)
 
     def reset(self) -> None:
-        """Puts the weights of the present round back, and forgets the steps taken since: after `NotFinite`, say."""
+        """Restores the weights of the present round, and discards the steps taken since, such as after `NotFinite`."""
         with self._watch.paused():
             self._land()
             if self._ranks.is_first:
@@ -183,7 +183,7 @@ class Swarm:
         self._taken = 0
 
     def load_final(self) -> None:
-        """Loads the final weights again, where steps were taken after the end of the run. Nothing before."""
+        """Loads the final weights again, where steps were taken after the end of the run. Does nothing before the end."""
         if not self.done:
             return
         if self._ranks.is_first:
@@ -196,7 +196,7 @@ class Swarm:
             torch.save(self.tensors.model.state_dict(), os.fspath(path))
 
     def close(self, *, send_rest: bool = True) -> None:
-        """Sends the steps since the last exchange unless `send_rest` is false, without waiting for what comes of them, and detaches. Again: nothing."""
+        """Sends the steps since the last exchange unless `send_rest` is false, without waiting for the next order, and detaches. Idempotent."""
         self._close(send_rest)
 
     def __enter__(self) -> Swarm:
@@ -272,7 +272,7 @@ class Swarm:
             self._tell_end()
 
     def _or_alone(self, work: Callable[[], None]) -> None:
-        """Does the work; trains on alone where the peer is gone and that is wanted."""
+        """Does the work. Where the peer is gone, the training goes on alone if `alone_ok` is set."""
         try:
             with self._watch.paused():
                 work()
@@ -297,10 +297,10 @@ class Swarm:
         over = self._taken >= self._order.steps
         if self._order.seconds is None:
             return over
-        # No step begins that would end after the time box, by how long those before took.
+        # No step begins that would end after the time box, judged by the mean time of those before.
         took = time.monotonic() - self._began
         late = took + took / max(1, self._taken) >= self._order.seconds
-        # Ranks have clocks of their own and must agree: the first one's counts.
+        # The clocks of ranks differ, and all must agree: that of rank 0 decides.
         return self._ranks.lead(lambda: over or late)
 
     def _turn(self) -> None:
@@ -328,7 +328,7 @@ class Swarm:
         self._restart_count()
 
     def _land(self) -> None:
-        """Waits for the answer to what was launched, and shifts the weights by what the swarm made of them."""
+        """Waits for the answer to a launched change, and shifts the weights by the difference that the swarm made."""
         if self._flight is None:
             return
         flight, self._flight = self._flight, None
@@ -350,7 +350,7 @@ class Swarm:
         self._began = time.monotonic()
 
     def _measured(self) -> Callable[[], Order]:
-        """Measures the change, and returns what sends it; the next order's vector is then in `incoming`."""
+        """Measures the change, and returns a function that sends it and leaves the vector of the next order in `incoming`."""
         assert self._trainer is not None and self._order is not None
         trainer, order, taken, vectors = self._trainer, self._order, self._taken, self._vectors
         self.tensors.check_layout()
@@ -373,7 +373,7 @@ class Swarm:
         return send
 
     def _explain(self, refused: Refused) -> None:
-        """The peer does not take the change: names the tensors that are to blame, where they are."""
+        """Raises `NotFinite` with the tensors at fault, where the peer has refused the change for them."""
         try:
             self.tensors.check_finite(self._vectors.change, "the change")
         except NotFinite as error:
@@ -381,7 +381,7 @@ class Swarm:
             raise NotFinite(f"{error}, and was not sent: {what_to_do}") from refused
 
     def _settled(self, order: Order) -> Order:
-        """Answers orders to evaluate until another one comes; its vector is then in `incoming`."""
+        """Answers orders to evaluate until one of another kind comes; its vector is then in `incoming`."""
         assert self._trainer is not None
         while order.kind == "evaluate":
             order = self._trainer.evaluation(order, self._evaluated(), self._vectors.incoming_bytes)

@@ -1,7 +1,8 @@
-"""The tensors of a PyTorch model that are exchanged, and how they become a vector of `f32` and back.
+"""The exchanged tensors of a PyTorch model, and their conversion to a vector of `f32` and back.
 
 Exchanged are the parameters with `requires_grad` and the buffers of floating point that `state_dict` has, such as the running means of
-batch normalisation. Not exchanged: frozen parameters, integer buffers, and what `local` names. A tensor that is used twice occurs once.
+batch normalisation. Not exchanged: frozen parameters, integer buffers, and tensors that `local` names. A tensor that is used twice occurs
+once.
 """
 
 from __future__ import annotations
@@ -20,9 +21,9 @@ MOST_NAMED = 5
 
 
 class ModelTensors:
-    """What is exchanged of `model`. Vectors are `torch.float32` on the processor, `[dimension]`.
+    """The exchanged tensors of `model`. Vectors are `torch.float32` on the processor, `[dimension]`.
 
-    Raises `LayoutError`, which names the tensor, where one cannot be exchanged or none is left, and where a glob of `local` fits nothing.
+    Raises `LayoutError` where a tensor cannot be exchanged, which it names, where none is left, and where a glob of `local` matches no tensor.
     """
 
     def __init__(self, model: torch.nn.Module, local: Sequence[str] = ()) -> None:
@@ -39,17 +40,17 @@ class ModelTensors:
             raise LayoutError("there is nothing to exchange: no parameter with requires_grad is left, nor a buffer of floating point")
         self.layout = Layout((name, found.tensor.shape) for name, found in chosen)
         self.is_exact = all(tensor.dtype in (torch.float32, torch.float64) for tensor in self.tensors)
-        """Whether the tensors hold any vector of f32 without rounding."""
+        """True if the tensors hold any vector of f32 without rounding."""
 
     @property
     def tensors(self) -> list[torch.Tensor]:
-        """The tensors, in the order of the layout, as the model has them now: `model.to(device)` puts other buffers in their places."""
+        """The present tensors of the model, in the order of the layout: `model.to(device)` replaces buffers."""
         return [getattr(module, attribute) for module, attribute in self._owners]
 
     def check_layout(self) -> None:
         """Raises `LayoutError` where a module or a tensor of the layout is no longer part of the model, or has another shape.
 
-        What is exchanged then is not what is trained.
+        The exchanged tensors would then not be the trained ones.
         """
         gone = []
         for entry, module, (owner, attribute) in zip(self.layout, self._modules, self._owners):
@@ -80,7 +81,7 @@ class ModelTensors:
         ]
 
     def parameters(self) -> list[tuple[str, torch.nn.Parameter]]:
-        """Name and tensor of what is exchanged and trained, as the model has it now: the buffers are left out."""
+        """Names and tensors of the exchanged parameters, as the model has them now; buffers are left out."""
         return [(name, tensor) for name, tensor in zip(self.names, self.tensors) if isinstance(tensor, torch.nn.Parameter)]
 
     def load(self, vector: torch.Tensor) -> None:
@@ -118,13 +119,13 @@ class ModelTensors:
         return [tensor.detach().clone() for tensor in self.tensors]
 
     def put_back(self, copies: Sequence[torch.Tensor]) -> None:
-        """Writes what `copies` returned into the tensors again."""
+        """Restores the tensors from what `copies` returned."""
         with torch.no_grad():
             for tensor, copy in zip(self.tensors, copies):
                 tensor.copy_(copy)
 
     def check_finite(self, vector: torch.Tensor, what: str) -> None:
-        """Raises `NotFinite` with the first tensors that hold NaN or infinity, and how many of their numbers are."""
+        """Raises `NotFinite`, naming the first tensors of the vector that hold NaN or infinity, with the count of such numbers in each."""
         bad = []
         for entry in self.layout:
             count = int((~torch.isfinite(vector[entry.offset : entry.offset + entry.size])).sum())
@@ -139,14 +140,14 @@ class ModelTensors:
 
 
 def listed(names: Sequence[str]) -> str:
-    """The first names, and how many more there are."""
+    """The first `MOST_NAMED` names, and the number of further ones."""
     more = f" and {len(names) - MOST_NAMED} more tensors" if len(names) > MOST_NAMED else ""
     return f"{', '.join(names[:MOST_NAMED])}{more}"
 
 
 @dataclass(frozen=True)
 class _Found:
-    """A tensor, and its path through all modules, wrappers too."""
+    """A tensor, and its path through all modules, including wrappers."""
 
     path: str
     tensor: torch.Tensor
@@ -170,7 +171,7 @@ def _chosen(model: torch.nn.Module, local: Sequence[str]) -> Iterator[tuple[str,
 
 
 def _memory(tensor: torch.Tensor) -> tuple[object, ...]:
-    """The same for tensors that share their numbers."""
+    """A key of the memory of a tensor, equal for tensors that share it."""
     return (tensor.data_ptr(), tensor.numel(), tensor.dtype) if _has_memory(tensor) else (id(tensor),)
 
 

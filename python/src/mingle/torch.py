@@ -1,4 +1,4 @@
-"""PyTorch: `mingle.join(model, optimizer)` makes an ordinary training loop one of a swarm."""
+"""PyTorch: `mingle.join(model, optimizer)` lets an ordinary training loop train in a swarm."""
 
 from __future__ import annotations
 
@@ -41,28 +41,29 @@ def join(
 
     From then on each `optimizer.step()` counts as a local step. After the wanted number of them the change of the model is sent, and the
     step returns once the next weights are loaded, in place. When the run is over the final weights are loaded and the step raises
-    `SwarmDone`, which `with mingle.join(...):` ends quietly with.
+    `SwarmDone`, which `with mingle.join(...):` suppresses.
 
-    - `optimizer`: None where `swarm.step()` is called by hand after each step. What Accelerate, Lightning or Opacus put around one is looked through.
+    - `optimizer`: None where `swarm.step()` is called by hand after each step. Wrappers of Accelerate, Lightning and Opacus are unwrapped.
     - `home`: the home of the peer; MINGLE_HOME unless given, else the user's state folder, as for `mingle run`.
     - `url`, `token`: in place of a home, the address of a peer with `--trainer-tcp`, and the token in its home; MINGLE_TRAINER_URL and
       MINGLE_TRAINER_TOKEN unless given.
-    - `name`: what is trained, the same on all peers; the model's class unless given.
+    - `name`: the name of the task, the same on all peers; the model's class unless given.
     - `local`: globs of names of parameters and buffers that stay out of the exchange, such as `["*.bn*", "head.*"]`.
     - `initial`: `offer` the model's weights to begin with, or `take` another peer's.
     - `evaluate`: returns metrics of the model as it is when called: `{"accuracy": (0.97, 360)}`, means and the samples behind them. It is
       called without gradients, in `eval()` mode, with the weights to be evaluated; the training weights are put back after it.
-    - `samples`: how many samples are trained on, or the data set; for people.
+    - `samples`: the number of training samples, or the data set; for people.
     - `timeout`: the longest wait for an order, in seconds.
     - `overlap`: train on while the change is exchanged, and shift the weights when the answer comes.
     - `alone_ok`: where the peer is gone for good, warn and train on alone.
     - `keep_optimizer`: leave the optimizer's state with the peer, and load it at a restart; `"bfloat16"` rounds it to half the bytes.
     - `raise_when_done`: False for loops that look at `swarm.done` after each step instead.
 
-    Raises `LayoutError` for tensors that cannot be exchanged, optimizers of another model or whose steps cannot be counted, and where another
-    `Swarm` of this process trains the same tensors or uses the same peer for another model; nothing is attached then. `Conflict` where the peer
-    trains another model, `NotFinite` where the model holds NaN or infinity, and `TimedOut` after `timeout` seconds without an order, saying what was
-    waited for. A run that is over already is no error: `swarm.done` is then true, and the first step raises `SwarmDone`.
+    Raises `LayoutError` for tensors that cannot be exchanged, and for optimizers of another model or whose steps cannot be counted. The same
+    where another `Swarm` of this process trains the same tensors, or uses the same peer for another model; nothing is attached then. Raises
+    `Conflict` where the peer trains another model, `NotFinite` where the model holds NaN or infinity, and `TimedOut`, with what was waited
+    for, after `timeout` seconds without an order. A run that is over already is no error: `swarm.done` is then true, and the first step raises
+    `SwarmDone`.
     """
     options = Options(evaluate, timeout, overlap, alone_ok, keep_optimizer, raise_when_done)
     swarm = Swarm(ModelTensors(model, local), hookable_optimizer(optimizer) if optimizer is not None else None, options)
@@ -77,18 +78,18 @@ def join(
     peer = find_peer(home, url, token)
     _check_others(swarm, description, peer)
     if (former := _joined.pop(peer.key, None)) is not None:
-        former._close(send_rest=False)  # a cell of a notebook that is run again: two of them would take the session from each other
+        former._close(send_rest=False)  # a notebook cell that is run again: two swarms would take the session from each other
     swarm._begin(peer, description)
     _joined[peer.key] = swarm
     return swarm
 
 
 _joined: weakref.WeakValueDictionary[str, Swarm] = weakref.WeakValueDictionary()
-"""Who trains in this process, by the peer."""
+"""The swarms of this process, by the key of their peer."""
 
 
 def _check_others(swarm: Swarm, description: Description, peer: Whereabouts) -> None:
-    """Raises `LayoutError` where a swarm that is at work in this process would get into the way of a new one, or that into its."""
+    """Raises `LayoutError` where an attached swarm of this process has the same peer with another model, or another peer with some of the tensors."""
     tensors = {id(tensor) for tensor in swarm.tensors.tensors}
     for key, other in list(_joined.items()):
         if not other.is_attached:

@@ -1,6 +1,6 @@
-"""A trainer whose session outlives its peer: it attaches, answers orders, and goes on when the peer was started again.
+"""A trainer that survives restarts of its peer: it attaches, answers orders, and attaches again after a restart.
 
-What it guarantees: a change is never counted twice, and every wait ends. How a broken call is settled:
+It guarantees that a change is never counted twice, and that every wait ends. The recovery of a broken call:
 
     exchange ── no answer, 409 ──► ask for the order
                                       │ the same session and number: it was not answered, send the change again
@@ -11,8 +11,8 @@ What it guarantees: a change is never counted twice, and every wait ends. How a 
                                       ▼
                                   next order
 
-A peer that nobody can reach any more may have ended its run meanwhile: then the final model is in its home. In the last case the peer may or may not have had the change; what it holds is in its vector either way. At most the steps of one
-round are lost.
+In the last case, another vector, the peer may or may not have applied the change; its vector shows what it holds either way. At most the
+steps of one round are lost. A peer that cannot be reached any more may have ended its run: the final model is then in its home.
 """
 
 from __future__ import annotations
@@ -30,27 +30,27 @@ from mingle.final_model import read_final_model, run_ended_s_ago
 from mingle.home import Whereabouts
 
 WAIT_SECONDS = 25.0
-"""How long the peer may hold a call before it says that there is nothing yet."""
+"""Longest time that the peer may hold a call before it answers that there is no order yet."""
 PAUSE_SECONDS = (0.05, 1.0)
-"""The first and the longest pause between two attempts to reach a peer."""
+"""The first and the longest back-off between two attempts to reach a peer."""
 WARNING_SECONDS = 10.0
-"""A peer that has not answered for so long is worth a warning."""
+"""Time without an answer of the peer after which a warning is logged."""
 SILENCE_SECONDS = 20.0
-"""A trainer that works for so long says that it does."""
+"""Time since the last contact after which a trainer at work renews its lease."""
 MOST_REFUSED_SENDS = 3
 BUSY_SECONDS = 2.0
-"""Another trainer whose process runs may be about to end for so long: a script that is started again."""
+"""Time that another trainer, whose process runs, is given to end: it may be the same script before its restart."""
 DETACH_SECONDS = 5.0
 
 log = logging.getLogger("mingle")
 
 Send = Callable[[str, int, float, memoryview], "Order | Waiting"]
-"""Session, number of the order, seconds to wait, buffer for the next vector."""
+"""A call that sends an answer: session, number of the order, seconds to wait, buffer for the next vector."""
 
 
 @dataclass
 class _Open:
-    """An answer to an order of which it is not known yet whether the peer has it."""
+    """An answer to an order, until it is known whether the peer has it."""
 
     order: Order
     session: str
@@ -61,10 +61,10 @@ class _Open:
 
 
 class Trainer:
-    """Orders and answers. Vectors are buffers of bytes, `[4 * dimension]`.
+    """The orders of a peer, and the answers to them. Vectors are buffers of bytes, `[4 * dimension]`.
 
-    `offer` returns the vector to begin with; it is called where the peer wants one. `timeout` is the longest time, in seconds, that a call
-    may go on without an order: then it raises `TimedOut`. A session may be used by one thread at a time.
+    `offer` returns the initial vector; it is called where the peer needs one. `timeout` is the longest time, in seconds, that a call may go
+    on without an order: then it raises `TimedOut`. A session may be used by one thread at a time.
     """
 
     def __init__(self, peer: Whereabouts, description: Description, *, offer: Callable[[], memoryview], timeout: float) -> None:
@@ -79,14 +79,14 @@ class Trainer:
         self._is_closed = False
 
     def attach(self) -> Session:
-        """Attaches, waiting for the peer where it is not there yet."""
+        """Attaches, and waits for the peer where it is not there yet."""
         deadline = _Deadline(self.timeout, self.peer)
         while self.session is None:
             self._try_to_attach(deadline)
         return self.session
 
     def first_order(self, into: memoryview) -> Order:
-        """Waits for the first order; attaches before where that was not done."""
+        """Waits for the first order, and attaches before where needed."""
         return self._settle(None, into)
 
     def exchange(
@@ -103,7 +103,7 @@ class Trainer:
     ) -> Order:
         """Answers a `train` order, whose vector is `held`, and waits for the next one, whose vector is written into `into`.
 
-        `change` may be None with `steps` 0. Raises `Refused` where the peer does not take the change, which is then still to be answered.
+        `change` may be None with `steps` 0. Raises `Refused` where the peer rejects the change; the order is then still open.
         """
 
         def send(session: str, number: int, wait_s: float, into: memoryview) -> Order | Waiting:
@@ -122,7 +122,7 @@ class Trainer:
         return self._settle(self._opened(order, send, None), into)
 
     def still_here(self) -> None:
-        """Says that the trainer is at work, where the peer has not heard of it for a while. Nothing comes of a call that fails."""
+        """Renews the lease of the session after `SILENCE_SECONDS` without contact. A call that fails is logged, and has no other effect."""
         if self.session is None or time.monotonic() - self._heard_at < SILENCE_SECONDS:
             return
         self._heard_at = time.monotonic()
@@ -132,7 +132,7 @@ class Trainer:
             log.info("the peer was not told that the training goes on: %s", error)
 
     def kept_state(self) -> bytes | None:
-        """What was left with the peer by `state` last, also before a restart; None where nothing was. To be asked after the first order."""
+        """The state that the peer keeps, also from before its restart; None where there is none. To be called after the first order."""
         try:
             return self.client.get_state(self.session.id) if self.session is not None else None
         except (PeerUnreachable, Conflict) as error:
@@ -142,7 +142,7 @@ class Trainer:
     def leave(
         self, order: Order, change: memoryview, steps: int, into: memoryview, *, state: bytes | memoryview | None = None
     ) -> None:
-        """Sends the last change without waiting for what comes of it. Where that fails it is lost, with a warning."""
+        """Sends the last change without waiting for the next order. Where that fails, the change is lost, with a warning."""
         if self.session is None:
             return
         try:
@@ -153,7 +153,7 @@ class Trainer:
             log.warning("the last %d steps are lost: %s", steps, error)
 
     def detach(self) -> None:
-        """Ends the session; a peer that does not answer is left alone."""
+        """Ends the session. A peer that does not answer is waited for for `DETACH_SECONDS` at most."""
         self._is_closed = True
         session, self.session = self.session, None
         if session is None:
@@ -165,7 +165,7 @@ class Trainer:
     def _detach(self, session: str) -> None:
         try:
             self.client.detach(session)
-        except Exception as error:  # the peer notices on its own that nobody is there
+        except Exception as error:  # the peer detects the absence by itself
             log.debug("detach: %s", error)
 
     def _opened(self, order: Order, send: Send, held: memoryview | None) -> _Open:
@@ -249,7 +249,7 @@ class Trainer:
     def _try_to_attach(self, deadline: _Deadline) -> None:
         try:
             if isinstance(self.peer.endpoint, TcpEndpoint):
-                self.client.status()  # where the token is wrong, this says so before a long layout is sent in vain
+                self.client.status()  # a wrong token is refused here, before a long layout is sent in vain
             session = self.client.attach(self.description)
             if session.dimension != self.description.layout.dimension:
                 raise ProtocolError(f"the peer counts {session.dimension} numbers, this trainer {self.description.layout.dimension}")
@@ -273,12 +273,12 @@ def _same_bytes(one: memoryview, other: memoryview) -> bool:
 
 
 def _may_end(refused: Conflict) -> bool:
-    """Whether it is another trainer that is in the way: one that is about to end, or has died and was not missed yet."""
+    """Returns True if another trainer is attached that may be about to end, or has died without detection by the peer."""
     return refused.reason in ("busy", "unseen")
 
 
 class _Deadline:
-    """Bounds a wait, and knows what it waits for."""
+    """The deadline of a wait, with the back-off between attempts and the reason of the wait."""
 
     def __init__(self, timeout: float, peer: Whereabouts) -> None:
         self._timeout = timeout
@@ -291,14 +291,14 @@ class _Deadline:
         self._warned = False
         self._busy_since: float | None = None
         self.is_peer_away = False
-        """Whether the last attempt did not reach the peer."""
+        """True if the last attempt did not reach the peer."""
 
     def wait_s(self) -> float:
-        """How long the peer may hold the next call."""
+        """Seconds that the peer may hold the next call."""
         return min(WAIT_SECONDS, max(0.0, self._ends - time.monotonic()))
 
     def waiting_for(self, what: str) -> None:
-        """The peer says what it waits for. It has held the call for a while, so the pause is short."""
+        """Handles an answer that there is no order yet. The peer has held the call for a while, so the pause is short."""
         self._pause = PAUSE_SECONDS[0]
         self.pause(what)
 
@@ -311,14 +311,14 @@ class _Deadline:
         self._pause = min(2 * self._pause, PAUSE_SECONDS[1])
 
     def is_busy_for_long(self) -> bool:
-        """Whether the place has been another's for longer than it takes that one to end."""
+        """Returns True once `BUSY_SECONDS` have passed since its first call: another trainer has had the time to end."""
         now = time.monotonic()
         if self._busy_since is None:
             self._busy_since = now
         return now - self._busy_since >= BUSY_SECONDS
 
     def check(self) -> None:
-        """Raises `TimedOut` once the time is over."""
+        """Raises `TimedOut` once the deadline has passed."""
         if time.monotonic() >= self._ends:
             raise TimedOut(f"no order within {self._timeout:g} s, waiting for: {self._reason}")
 

@@ -1,10 +1,11 @@
-"""Steps that go past the swarm: an eye on what moves the model and is not counted, so that no training is silently one without a swarm.
+"""Detection of steps that the swarm does not count, so that no training silently runs without its swarm.
 
-Nothing here stops a training. What is seen is told once, by the logger `mingle`:
+After `check_optimizer`, nothing here stops a training. Each finding is logged once, by the logger `mingle`:
 
-- another optimizer steps over the parameters of the one that was joined: one that was made anew, or the one inside of a wrapper
-- weights that move for some seconds in which no step was counted
-- steps that are counted and move nothing: the optimizer trains another model
+- another optimizer steps over the parameters of the joined one: it was made anew, or is inside a wrapper
+- weights move for some seconds, or until an exchange, without a counted step
+- counted steps move nothing: the optimizer trains another model
+- tensors are trainable and not in the layout: they were unfrozen or added later
 """
 
 from __future__ import annotations
@@ -25,17 +26,17 @@ from mingle.tensors import ModelTensors, listed
 
 TICK_SECONDS = 1.0
 PATIENCE_SECONDS = 6.0
-"""How long weights may move before it is told that no step was counted; five times the longest pause between two steps, where that is more."""
+"""Seconds that weights may move without a counted step before a warning, or five times the longest pause between two steps, if that is more."""
 MOVES = 3
-"""In how many looks they must have moved."""
+"""Number of looks in which weights must have moved before that warning."""
 IDLE_ROUNDS = 3
-"""Exchanges with steps and without a change, from the first on, before it is told. A schedule may begin with a rate of 0."""
+"""Exchanges with steps and without a change, from the first on, before a warning. A schedule may begin with a rate of 0."""
 
 log = logging.getLogger("mingle")
 
 
 def check_optimizer(tensors: ModelTensors, optimizer: torch.optim.Optimizer) -> None:
-    """Raises `LayoutError` where the optimizer has none of the model's parameters; warns where it has others and lacks some."""
+    """Raises `LayoutError` where the optimizer has parameters, but none of the model; warns where it has others and lacks exchanged ones."""
     of_model = {id(parameter) for parameter in tensors.model.parameters()}
     has = _parameters_of(optimizer)
     kind = type(optimizer).__name__
@@ -55,7 +56,7 @@ def check_optimizer(tensors: ModelTensors, optimizer: torch.optim.Optimizer) -> 
 
 
 def warn_of_silence() -> None:
-    """Tells of a training that ends without an exchange."""
+    """Warns that a training has ended without an exchange."""
     log.warning(
         "0 exchanges: no step was counted between mingle.join and the end, so the swarm got nothing of this training. Give mingle.join the optimizer"
         " whose step() the loop calls, or None and call swarm.step() after each step"
@@ -63,7 +64,7 @@ def warn_of_silence() -> None:
 
 
 class Watch:
-    """From `start` to `stop`. `counted` is called at each step that counts, `paused` surrounds what the swarm itself does to the model."""
+    """A monitor of the model, from `start` to `stop`. `counted` is called at each counted step, `paused` surrounds the swarm's own work."""
 
     def __init__(self, tensors: ModelTensors, optimizer: torch.optim.Optimizer | None) -> None:
         self._tensors = tensors
@@ -83,7 +84,7 @@ class Watch:
         self._told_names: set[str] = set()
 
     def start(self) -> None:
-        """Begins to look."""
+        """Registers the hooks, and starts the thread that looks at the model."""
         this = weakref.ref(self)
 
         def any_step(optimizer: torch.optim.Optimizer, *_: object) -> None:
@@ -100,21 +101,21 @@ class Watch:
         threading.Thread(target=_look, args=(this, self._over), name="mingle-watch", daemon=True).start()
 
     def stop(self) -> None:
-        """Ends. Again: nothing."""
+        """Removes the hooks and ends the thread. Further calls do nothing."""
         self._over.set()
         for hook in self._hooks:
             hook.remove()
         self._hooks = []
 
     def counted(self) -> None:
-        """A step that counts was taken."""
+        """Records a counted step."""
         now = time.monotonic()
         self._longest_pause_s = max(self._longest_pause_s, now - self._counted_at)
         self._counted_at, self._in_step, self._marks, self._moves = now, False, None, 0
 
     @contextmanager
     def paused(self) -> Iterator[None]:
-        """While the swarm writes into the model, or waits."""
+        """Suspends the monitor while the swarm writes into the model, or waits."""
         self._depth += 1
         try:
             yield
@@ -124,7 +125,7 @@ class Watch:
             self._depth -= 1
 
     def before_exchange(self, change: torch.Tensor, steps: int) -> None:
-        """Compares the trainable tensors with the layout, and the change with the steps that were counted."""
+        """Compares the trainable tensors with the layout, and the change with the counted steps."""
         new = [name for name in self._tensors.not_exchanged() if name not in self._told_names]
         if new:
             self._told_names.update(new)
@@ -153,7 +154,7 @@ class Watch:
         return [e.name for e in self._tensors.layout if e.name in ours and bool(change[e.offset : e.offset + e.size].any())]
 
     def _look_at_idleness(self, change: torch.Tensor, rounds: int) -> int | None:
-        """Rounds in which nothing moved; None where something has, or that was told."""
+        """The number of rounds in which nothing moved; None once a parameter has moved or the warning was given."""
         names = [name for name, _ in self._tensors.parameters()]
         if not names or self._moved(change):
             return None
@@ -186,7 +187,7 @@ class Watch:
         )
 
     def _has_moved_uncounted(self, now: float) -> list[str]:
-        """Names of what moved since the last look; empty before that is worth telling."""
+        """Names of the parameters that moved since the last look, once a warning is due; empty before."""
         if self._depth or self._in_step:
             return []
         parameters = self._tensors.parameters()
@@ -201,7 +202,7 @@ class Watch:
         return [name for (name, _), one, other in zip(parameters, before, marks) if one != other]
 
     def look(self) -> bool:
-        """Whether there is something to tell, which is done."""
+        """Warns where weights move without a counted step. Returns True once they do: no further look is needed."""
         now = time.monotonic()
         moved = self._has_moved_uncounted(now)
         if moved and not self._has_told_of_other:
@@ -215,7 +216,7 @@ class Watch:
 
 
 def _look(this: weakref.ref[Watch], over: threading.Event) -> None:
-    # It reads counters of tensors alone, which takes no lock and no device: a process that forks or captures a graph is not disturbed.
+    # Only version counters of tensors are read, without a lock or a device: a process that forks or captures a graph is not disturbed.
     while not over.wait(TICK_SECONDS):
         watch = this()
         if watch is None or watch.look():
@@ -224,7 +225,7 @@ def _look(this: weakref.ref[Watch], over: threading.Event) -> None:
 
 
 def _version(tensor: torch.Tensor) -> int:
-    """How often the tensor was written to in place."""
+    """The number of in-place writes to the tensor."""
     try:
         return tensor._version
     except RuntimeError:  # tensors of inference mode do not count

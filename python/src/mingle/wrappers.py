@@ -1,4 +1,4 @@
-"""What other libraries put around models and optimizers, so that names and steps are the same with and without it."""
+"""Wrappers of other libraries around models and optimizers: they are removed, so that names and steps are the same without them."""
 
 from __future__ import annotations
 
@@ -19,13 +19,13 @@ MODEL_WRAPPERS = {
     "DifferentiallyPrivateDistributedDataParallel": "module",
     "CheckpointWrapper": "_checkpoint_wrapped_module",
 }
-"""Attribute of the module inside, by the class of the wrapper."""
+"""Attribute that holds the wrapped module, by the class of the wrapper or one of its base classes."""
 
 OPTIMIZER_WRAPPERS = {"AcceleratedOptimizer": "optimizer", "LightningOptimizer": "_optimizer", "DPOptimizer": "original_optimizer"}
-"""Attribute of the optimizer inside, by the class of the wrapper or one that it is derived from."""
+"""Attribute that holds the wrapped optimizer, by the class of the wrapper or one of its base classes."""
 
 INSIDE = ("original_optimizer", "optimizer", "_optimizer", "base_optimizer", "inner_optimizer")
-"""Attributes in which a wrapper that has no hooks itself may have an optimizer."""
+"""Attributes in which a wrapper without hooks may hold its optimizer."""
 
 DEEPEST = 10
 
@@ -61,9 +61,9 @@ def plain_names(model: torch.nn.Module) -> Callable[[str], str]:
 
 
 def hookable_optimizer(optimizer: object) -> torch.optim.Optimizer:
-    """The optimizer whose `step` is counted: the one inside of what Accelerate, Lightning, Opacus and others put around it.
+    """The optimizer whose `step` is counted: the one inside the wrappers of Accelerate, Lightning, Opacus and others.
 
-    Raises `LayoutError` where its steps cannot be counted: for several in a list, and for what has no hooks and none inside.
+    Raises `LayoutError` where its steps cannot be counted: for a list of several, and for an object without hooks and without an optimizer inside.
     """
     if isinstance(optimizer, (list, tuple)):
         if len(optimizer) != 1:
