@@ -1,4 +1,4 @@
-"""What tests share: a host, and a wait for a condition."""
+"""Shared fixtures and helpers of the tests: a host, and a wait for a condition."""
 
 from __future__ import annotations
 
@@ -15,13 +15,13 @@ from fake_host import FakeHost
 
 
 def pytest_addoption(parser: pytest.Parser) -> None:
-    """`--no-skips` for those who have installed everything."""
+    """Adds `--no-skips`, for environments in which everything is installed."""
     parser.addoption("--no-skips", action="store_true", help="a skipped test is a failure")
 
 
 @pytest.hookimpl(hookwrapper=True)
 def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
-    """Makes a failure of a skip where that was asked for."""
+    """Turns skips into failures with `--no-skips`."""
     outcome = yield
     report = outcome.get_result()  # type: ignore[attr-defined]
     if report.skipped and item.config.getoption("--no-skips"):
@@ -30,7 +30,7 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
 
 @pytest.fixture(autouse=True)
 def one_thread_for_torch() -> None:
-    """Tests share the machine."""
+    """Limits PyTorch to one thread, as tests share the machine."""
     if (torch := sys.modules.get("torch")) is not None:
         torch.set_num_threads(1)
 
@@ -43,7 +43,7 @@ def host(tmp_path: Path) -> Iterator[FakeHost]:
 
 
 def wait_until(condition: Callable[[], object], what: str, seconds: float = 30.0) -> None:
-    """Looks every 10 ms whether it holds; fails with `what` when the time is over."""
+    """Waits until the condition holds, which is checked every 10 ms; fails with `what` after `seconds`."""
     ends = time.monotonic() + seconds
     while not condition():
         assert time.monotonic() < ends, f"not within {seconds} s: {what}"

@@ -33,7 +33,7 @@ try:
             optimizer.step()
 except mingle.MingleError as error:
     print(f"{type(error).__name__}: {error}", flush=True)
-    os._exit(3)  # gloo's threads abort a process that ends in good order while its others are gone
+    os._exit(3)  # gloo's threads abort a process that exits normally after the others of its group
 total = sum(tensor.double().sum().item() for tensor in swarm.tensors.tensors)
 swarm.save(Path(home) / "model.pt")
 print(f"{steps} steps, round {swarm.round}, sum {total!r}", flush=True)

@@ -27,18 +27,18 @@ MOST_METRICS_BYTES = 8192
 STATE_SLACK_BYTES = 65_528
 
 Fault = str
-"""What goes wrong with the next call of its kind:
+"""A fault of the next call of its kind:
 
-- `close`: the connection is closed before anything is done
-- `close after`: it is done, and the connection is closed without an answer
-- `cut`: it is done, and the connection is closed in the middle of the answer
+- `close`: the connection is closed before the call is handled
+- `close after`: the call is handled, and the connection is closed without an answer
+- `cut`: the call is handled, and the connection is closed in the middle of the answer
 - `restart`: as `close`, and the host has lost its sessions
 - `restart after`: as `close after`, and the host has lost its sessions
 """
 
 
 class Refusal(Exception):
-    """An answer that is an error."""
+    """An error that the host answers."""
 
     def __init__(self, status: int, message: str, hint: str = "", reason: str = "") -> None:
         super().__init__(message)
@@ -49,7 +49,7 @@ class Refusal(Exception):
 
 @dataclass
 class Node:
-    """What survives a restart."""
+    """The state that survives a restart."""
 
     vector: array[float] | None = None
     layout: list[Any] = field(default_factory=list)
@@ -60,7 +60,7 @@ class Node:
 
 @dataclass
 class Call:
-    """A call that came: for tests to look at."""
+    """A received call, for tests to look at."""
 
     name: str
     query: dict[str, str]
@@ -69,10 +69,10 @@ class Call:
 
 
 class FakeHost:
-    """Runs in a thread. `rounds` are ordered, of `steps` local steps each, then the end.
+    """A host in a thread. It orders `rounds` rounds of `steps` local steps each, then the end.
 
-    `drift` is added to each number of the vector in each round, as neighbours would; `evaluate_every` rounds an evaluation is ordered of
-    trainers that offer it. With a `token` it is served over TCP too.
+    `drift` is added to each number of the vector in each round, as neighbours would. Every `evaluate_every` rounds, an evaluation is ordered
+    of trainers that offer it. With a `token` the host is served over TCP too.
     """
 
     def __init__(
@@ -116,7 +116,7 @@ class FakeHost:
     # For tests
 
     def start(self) -> FakeHost:
-        """Listens. A socket that was left behind is replaced."""
+        """Starts to listen. A socket that was left behind is replaced."""
         self.home.mkdir(parents=True, exist_ok=True)
         self.socket.unlink(missing_ok=True)
         self._server = _Server(str(self.socket), _Handler)
@@ -131,16 +131,16 @@ class FakeHost:
 
     @property
     def url(self) -> str:
-        """Where it listens over TCP; the same again after a restart."""
+        """The URL of the host over TCP, which stays the same after a restart."""
         return f"http://127.0.0.1:{self._port}"
 
     @property
     def socket(self) -> Path:
-        """Where it listens."""
+        """The path of the host's Unix socket."""
         return self.home / "mingle.sock"
 
     def stop(self, leave_socket: bool = False) -> None:
-        """Ends: nothing listens any more. A killed peer leaves its socket behind."""
+        """Stops listening, and loses sessions. A killed peer leaves its socket behind: `leave_socket`."""
         if self._server is not None:
             server, self._server = self._server, None
             server.shutdown()
@@ -154,7 +154,7 @@ class FakeHost:
             self.socket.unlink(missing_ok=True)
 
     def finish(self) -> None:
-        """Ends the run, writes the final model into the home, and is gone, as a peer whose trainer does not ask in time."""
+        """Ends the run, writes the final model into the home, and stops, as a peer whose trainer does not ask in time."""
         assert self.node.vector is not None
         header: dict[str, Any] = {"__metadata__": {"mingle.rounds": str(self.node.round)}}
         at = 0
@@ -168,7 +168,7 @@ class FakeHost:
         self.stop()
 
     def forget(self) -> None:
-        """Loses sessions and numbers, as a restart does."""
+        """Loses sessions and the numbering of orders, as a restart does."""
         with self._lock:
             self.attached, self._session, self._order = None, "", 0
 
@@ -177,7 +177,7 @@ class FakeHost:
         self.faults.setdefault(call, deque()).extend(faults)
 
     def wait(self, reason: str | None) -> None:
-        """From now on there is no order, and this is why; None: there are orders again."""
+        """Holds orders back from now on, with this reason; None: there are orders again."""
         with self._lock:
             self.waiting_for = reason
             self._lock.notify_all()
@@ -192,17 +192,17 @@ class FakeHost:
 
     @property
     def dimension(self) -> int:
-        """Of the vector."""
+        """Number of elements of the vector."""
         return sum(math.prod(shape) for _, shape in self.node.layout)
 
     @property
     def most_state_bytes(self) -> int:
-        """64 KiB, or what the trainer asked for."""
+        """The limit given to the host, else 65,528 bytes or the trainer's `state_bytes`, whichever is more."""
         asked = self.attached.get("state_bytes", 0) if self.attached is not None else 0
         return self._most_state_bytes if self._most_state_bytes is not None else max(STATE_SLACK_BYTES, asked)
 
     def answer(self, call: str, method: str, request: _Handler) -> tuple[int, dict[str, str], bytes]:
-        """Status, headers and body."""
+        """Handles a call, and returns status, headers and body."""
         if self.failed is not None:
             raise Refusal(410, self.failed)
         if call == "trainer":
@@ -376,7 +376,7 @@ class _Threads(socketserver.ThreadingMixIn, socketserver.TCPServer):
     host: FakeHost
 
     def handle_error(self, request: object, client_address: object) -> None:
-        """Says nothing where the client went away."""
+        """Reports errors, except those of a client that went away."""
         if not isinstance(sys.exc_info()[1], ConnectionError):
             super().handle_error(request, client_address)  # type: ignore[arg-type]
 
@@ -447,7 +447,7 @@ class _Handler(BaseHTTPRequestHandler):
         return body
 
     def log_message(self, format: str, *arguments: object) -> None:
-        """Nothing: tests look at `calls`."""
+        """Logs nothing: tests look at `calls`."""
 
 
 def _json(value: object) -> bytes:

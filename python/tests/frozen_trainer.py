@@ -1,4 +1,4 @@
-"""Measures what a trainer that stands still costs the other peers.
+"""Measures the round times of other peers while one trainer is stopped.
 
 usage: MINGLE_BIN=... python frozen_trainer.py [METHOD [SECONDS]]
 """
@@ -23,7 +23,7 @@ WARM_UP_ROUNDS = 30
 
 
 def measure(folder: Path, method: str, seconds: float) -> None:
-    """Lets all trainers train for so many seconds, then all but one, and prints the times of the rounds of the others."""
+    """Lets all trainers train for `seconds`, then all but one, and prints the round times of the others in both."""
     with LocalSwarm(folder, PEERS, rounds=10_000_000, method=method) as swarm:
         for node in range(PEERS):
             swarm.start_peer(node)
@@ -42,7 +42,7 @@ def measure(folder: Path, method: str, seconds: float) -> None:
 
 
 def _rounds_within(swarm: LocalSwarm, seconds: float) -> list[list[int]]:
-    """The times in ms of the rounds that the peers 1, 2, ... begin and end within so many seconds."""
+    """The times in ms of the rounds that the peers 1, 2, ... begin and end within `seconds`, by peer."""
     files = [swarm.folder / f"peer{node}.out" for node in range(1, PEERS)]
     begun = [os.path.getsize(file) for file in files]
     time.sleep(seconds)  # what is measured

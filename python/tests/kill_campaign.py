@@ -23,8 +23,8 @@ Process = subprocess.Popen[bytes]
 
 
 def campaign(folder: Path, kills: int, seed: int) -> Counter[str]:
-    """Kills so often, in an order that the seed decides; returns how often what was killed. Raises where a weight is not explained, or a swarm
-    does not go on."""
+    """Kills `kills` times, in an order that the seed determines, and returns the counts by target. Raises where an audit finds an unexplained
+    weight, or the swarm does not go on."""
     chance, counts = random.Random(seed), Counter[str]()
     with LocalSwarm(folder, PEERS, rounds=10_000_000) as swarm:
         peers = [swarm.start_peer(node) for node in range(PEERS)]
@@ -32,7 +32,7 @@ def campaign(folder: Path, kills: int, seed: int) -> Counter[str]:
         for number in range(1, kills + 1):
             node, what = chance.randrange(PEERS), chance.choice(["trainer", "peer", "both"])
             _wait_for_exchanges(swarm, node)
-            time.sleep(chance.uniform(0.0, 0.3))  # anywhere in a round: this is what is tried
+            time.sleep(chance.uniform(0.0, 0.3))  # anywhere in a round, which is the point of the test
             if what != "peer":
                 kill(scripts[node])
             if what != "trainer":
@@ -58,7 +58,7 @@ def _start_script(swarm: LocalSwarm, node: int) -> Process:
 
 
 def _wait_for_exchanges(swarm: LocalSwarm, node: int) -> None:
-    """Until the trainer of a peer has exchanged something with it."""
+    """Waits until the trainer of a peer has exchanged with it."""
     progress = swarm.progress(node)
     wait_until(lambda: progress.exists() and progress.stat().st_size > 0, f"trainer {node} exchanges\n{swarm.output(f'script{node}')[-2000:]}", LONG_S)
 

@@ -1,4 +1,4 @@
-"""A trainer that pulls eight numbers towards its own, in so many seconds a round, and notes each exchange.
+"""A trainer that pulls eight numbers towards its own, in SECONDS a round, and writes the round of each exchange to PROGRESS_FILE.
 
 usage: MINGLE_HOME=HOME python slow_trainer.py SITE PROGRESS_FILE [SECONDS]
 """

@@ -1,4 +1,4 @@
-"""Softmax regression on the embedded digits in numpy: the built-in model `softmax`, trained by somebody else.
+"""Softmax regression on the embedded digits in numpy: the built-in model `softmax`, trained by another program.
 
 usage: MINGLE_HOME=HOME python softmax_digits.py SITE SITES
 """

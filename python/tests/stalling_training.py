@@ -1,4 +1,4 @@
-"""Trains for the peer in MINGLE_HOME, and with the argument `stall` stops after some rounds until that peer has ended; for test_swarm.py."""
+"""A trainer for the peer in MINGLE_HOME. With the argument `stall` it pauses after ten exchanges until that peer has ended; for test_swarm.py."""
 
 from __future__ import annotations
 

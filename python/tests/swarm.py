@@ -1,4 +1,4 @@
-"""A swarm on this machine: peers of the program mingle, and scripts that train for them."""
+"""A local swarm for tests: peers of the program mingle, and scripts that train for them."""
 
 from __future__ import annotations
 
@@ -21,7 +21,7 @@ END_SECONDS = 120.0
 
 
 class LocalSwarm:
-    """Peers on loopback, `count` of them, with a plan that is bound to them. A context manager: it kills what still runs."""
+    """Peers on loopback, `count` of them, with a plan that is bound to them. A context manager: it kills processes that still run."""
 
     def __init__(self, folder: Path, count: int = 3, *, rounds: int, local_steps: int = 5, method: str = "auto", options: tuple[str, ...] = ()) -> None:
         self.folder, self.count, self.rounds, self.options = folder, count, rounds, options
@@ -43,15 +43,15 @@ class LocalSwarm:
             process.wait()
 
     def home(self, node: int) -> Path:
-        """Of a peer."""
+        """The home of a peer."""
         return self.folder / f"peer{node}"
 
     def progress(self, node: int) -> Path:
-        """Where the script of a peer may say how far it is."""
+        """The file in which the script of a peer may record its progress."""
         return self.folder / f"progress{node}"
 
     def run(self, *arguments: str) -> str:
-        """A command of the program, to its end; its output."""
+        """Runs a command of the program to its end, and returns its output."""
         ended = subprocess.run([self.program, *arguments], env=_environment(), capture_output=True, text=True, timeout=60)
         assert ended.returncode == 0, ended.stderr
         return ended.stdout
@@ -65,12 +65,12 @@ class LocalSwarm:
         return self._start(command, f"peer{node}", {})
 
     def start_script(self, node: int, script: Path | str, *arguments: str) -> subprocess.Popen[bytes]:
-        """Starts a script in Python that trains for a peer; what it prints is in `output`."""
+        """Starts a Python script that trains for a peer; `output` returns what it prints."""
         command = [sys.executable, str(EXAMPLES / script), *arguments]
         return self._start(command, f"script{node}", {"MINGLE_HOME": str(self.home(node))})
 
     def start_script_over_tcp(self, node: int, script: Path | str, *arguments: str) -> subprocess.Popen[bytes]:
-        """The same for a script that does not know the home of its peer, which serves it over TCP."""
+        """Starts a Python script that trains for a peer over TCP, without knowledge of the peer's home."""
         file = self.home(node) / "trainer-tcp.json"
         wait_until(file.exists, f"peer {node} serves trainers over TCP\n{self.output(f'peer{node}')[-2000:]}", END_SECONDS)
         access = json.loads(file.read_text())
@@ -78,7 +78,7 @@ class LocalSwarm:
         return self._start(command, f"script{node}", {"MINGLE_TRAINER_URL": access["url"], "MINGLE_TRAINER_TOKEN": access["token"]})
 
     def command_of_script(self, script: Path | str, *arguments: str) -> str:
-        """The same, to be started by a peer."""
+        """The command of a Python script, to be started by a peer."""
         variables = [f"PYTHONPATH={shlex.quote(str(SOURCES))}", "OMP_NUM_THREADS=1"]
         words = [*variables, "exec", shlex.quote(sys.executable), shlex.quote(str(EXAMPLES / script)), *arguments]
         return " ".join(words)
@@ -90,22 +90,22 @@ class LocalSwarm:
         return process
 
     def output(self, name: str) -> str:
-        """What a process printed, and what it complained of."""
+        """The standard output and standard error of a process."""
         return "".join((self.folder / f"{name}.{kind}").read_text(errors="replace") for kind in ("out", "err"))
 
     def status(self, node: int) -> dict[str, Any]:
-        """What a peer says of itself; empty where none runs."""
+        """The status of a peer; empty where it does not run."""
         asked = [self.program, "status", "--json", "--home", str(self.home(node))]
         ended = subprocess.run(asked, env=_environment(), capture_output=True, text=True, timeout=60)
         status: dict[str, Any] = json.loads(ended.stdout) if ended.returncode == 0 else {}
         return status
 
     def wait_for_round(self, node: int, round: int) -> None:
-        """Until a peer has done so many rounds."""
+        """Waits until a peer has reached the round."""
         self._wait_for(node, f"is in round {round}", lambda status: status.get("round", 0) >= round)
 
     def wait_for_training(self, node: int, rounds: int) -> None:
-        """Until a peer has done so many more rounds with a trainer attached."""
+        """Waits until a peer has a trainer and has done `rounds` more rounds."""
         self._wait_for(node, "has a trainer", lambda status: bool((status.get("trainer") or {}).get("attached")))
         self.wait_for_round(node, self.status(node)["round"] + rounds)
 
@@ -119,7 +119,7 @@ class LocalSwarm:
             self.run("stop", "--home", str(self.home(node)))
 
     def end(self, processes: list[subprocess.Popen[bytes]], name: str) -> None:
-        """Waits for the end of processes, which must be a good one."""
+        """Waits until the processes end, each with exit code 0."""
         for index, process in enumerate(processes):
             try:
                 code = process.wait(END_SECONDS)
@@ -128,18 +128,18 @@ class LocalSwarm:
             assert code == 0, f"{name}{index} ended with {code}:\n{self.output(f'{name}{index}')[-4000:]}"
 
     def summary(self, node: int) -> dict[str, Any]:
-        """What a peer says of its run."""
+        """The summary of a peer's run."""
         summary: dict[str, Any] = json.loads((self.home(node) / "summary.json").read_text())
         return summary
 
     def audit(self) -> None:
-        """The weights of all peers must add up to their number, exactly."""
+        """Checks that the weights of all peers add up to their number, exactly."""
         report = json.loads(self.run("audit", "--json", *(str(self.home(node)) for node in range(self.count))))
         assert (report["verdict"], report["sum_units"]) == ("exact", self.count << 40), report
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:
-    """SIGKILL."""
+    """Kills a process with SIGKILL, and waits for its end."""
     process.send_signal(signal.SIGKILL)
     process.wait()
 
@@ -154,7 +154,7 @@ def _free_addresses(count: int) -> list[str]:
 
 
 def free_ports(count: int) -> list[int]:
-    """Ports of TCP on loopback that nobody listens on now."""
+    """TCP ports on loopback on which no process listens at present."""
     sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
     ports: list[int] = [listener.getsockname()[1] for listener in sockets]
     for listener in sockets:

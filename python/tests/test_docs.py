@@ -1,4 +1,4 @@
-"""docs/python.md does what it says: its script and its commands, as they stand there."""
+"""The script and the commands of docs/python.md, and the commands of docs/trainer-protocol.md, run as written."""
 
 from __future__ import annotations
 
@@ -26,7 +26,7 @@ def block(name: str) -> str:
 
 
 def commands_with_curl() -> list[str]:
-    """The commands of "With curl" that go over the socket, as they stand there."""
+    """The commands of "With curl" that go over the socket, as written."""
     section = PROTOCOL.read_text().split("\n## With curl\n")[1].split("\nOver TCP")[0]
     # Commands are indented by four, their continuations by six or by eight with an option; answers by eight.
     lines = [line for line in section.splitlines() if re.match(r" {4}(curl|printf)| {6}(curl|-)| {8}-", line)]
@@ -43,7 +43,7 @@ def test_the_exchange_with_curl_works_as_it_stands_there(tmp_path: Path) -> None
         for command in commands:
             if session:
                 command = command.replace("6f1c8a0f5f0b4f0e", session)
-            # The peer, unlike the host of the tests, answers a body in chunks with 411; so it must not be sent.
+            # The peer, unlike the host of the tests, answers a body in chunks with 411, so none may be sent.
             ended = subprocess.run(["bash", "-c", f"set -o pipefail; {command.strip()}"], cwd=tmp_path, capture_output=True, text=True, timeout=60)
             assert ended.returncode == 0 and "error" not in ended.stdout, command + ended.stdout + ended.stderr
             session = session or json.loads(ended.stdout)["session"]

@@ -117,7 +117,7 @@ def test_the_package_lists_what_it_has() -> None:
 
 
 def test_the_standard_library_is_enough(host: FakeHost) -> None:
-    """In an interpreter that has no other packages."""
+    """Runs in an interpreter without other packages."""
     program = """
 import sys
 from array import array

@@ -1,4 +1,4 @@
-"""JAX, transformers and Lightning. Their absence is a skip here, and a failure of scripts/check-python --heavy."""
+"""JAX, transformers and Lightning. Their absence is a skip here, and a failure in scripts/check-python --heavy."""
 
 from __future__ import annotations
 
@@ -49,7 +49,7 @@ class Net(nn.Module):
 
 
 def trainer_of(transformers: Any, folder: Path, model: nn.Module, callbacks: list[Any], **options: Any) -> Any:
-    """A Trainer of transformers that writes nothing to the screen."""
+    """A Trainer of transformers without progress bars, reports or saved models."""
     torch.manual_seed(1)
     samples = [{"x": torch.randn(3), "labels": torch.tensor(1.0)} for _ in range(16)]
     quiet = {"report_to": "none", "use_cpu": True, "disable_tqdm": True, "save_strategy": "no", "per_device_train_batch_size": 4}
@@ -102,7 +102,7 @@ def test_the_best_model_stays_and_is_not_sent_as_a_change(tmp_path: Path, ends: 
     import mingle.hf
 
     class Worse(transformers.TrainerCallback):  # type: ignore[misc,name-defined]
-        """Spoils the model in each step but the first ones, so that an early one is the best, and stops where that is wanted."""
+        """Spoils the model from step 5 on, so that an early one is the best, and stops the training unless it ends with the run."""
 
         def on_step_end(self, args: Any, state: Any, control: Any, **given: Any) -> None:
             if state.global_step > 4:

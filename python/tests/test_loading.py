@@ -13,7 +13,7 @@ import mingle
 
 
 class Tied(nn.Module):
-    """Words in and out by the same table."""
+    """A model whose input and output embeddings share one table."""
 
     def __init__(self) -> None:
         super().__init__()

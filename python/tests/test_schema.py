@@ -1,4 +1,4 @@
-"""The JSON schema of the protocol holds for what peers and trainers say to each other."""
+"""The JSON schema of the protocol holds for the messages between peers and trainers."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ INTRODUCTION = {"protocol": 1, "name": "x", "layout": [["w", [2]]], "initial": "
 
 
 def check(value: Any, what: str) -> None:
-    """Raises where `value` is not what the schema says of it."""
+    """Raises where `value` does not match the definition `what` of the schema."""
     jsonschema.validate(value, {"$ref": f"#/$defs/{what}"} | {"$defs": SCHEMA["$defs"]}, cls=jsonschema.Draft202012Validator)
 
 

@@ -1,4 +1,4 @@
-"""Peers of the program mingle, and scripts in processes of their own that train for them."""
+"""Peers of the program mingle, and scripts in separate processes that train for them."""
 
 from __future__ import annotations
 
@@ -16,7 +16,7 @@ pytestmark = [
 ]
 
 ENDLESS = 10_000_000
-"""Rounds of a run that is stopped: a script takes some seconds to start, and the others go on meanwhile."""
+"""Rounds of a run that a test stops: a script takes some seconds to start, and the others go on meanwhile."""
 
 
 def test_scripts_of_three_sites_learn_digits_together(tmp_path: Path) -> None:
@@ -61,7 +61,7 @@ def test_a_script_sends_the_bytes_of_the_built_in_model_and_gets_its_accuracy(tm
     for (bytes_of_script, accuracy_of_script), (bytes_built_in, accuracy_built_in) in zip(found["script"], found["built-in"], strict=True):
         # The held-out digits differ, 360 each: at 0.96 the difference of two such accuracies has a standard error of 1.5 points.
         assert abs(accuracy_of_script - accuracy_built_in) < 0.04, found
-        # Of a parcel, with all that is sent beside parcels: how many parcels 200 rounds take differs from run to run.
+        # Bytes by parcel, with all that is sent beside parcels: the number of parcels of 200 rounds differs from run to run.
         assert abs(bytes_of_script / bytes_built_in - 1) < 0.05, found
 
 

@@ -29,7 +29,7 @@ VARIABLES = ("MINGLE_TRAINER_URL", "MINGLE_TRAINER_TOKEN", "MINGLE_HOME")
 
 @pytest.fixture
 def tcp(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[FakeHost]:
-    """A host that is served over TCP, and no variable that says so."""
+    """A host that is served over TCP, without the environment variables for it."""
     for variable in VARIABLES:
         monkeypatch.delenv(variable, raising=False)
     with FakeHost(tmp_path / "home", token=TOKEN) as host:
@@ -61,7 +61,7 @@ def test_the_variables_of_the_environment_say_where_the_peer_is(tcp: FakeHost, m
     with mingle.Exchange(None, "ones", numpy.zeros(3, dtype=numpy.float32)) as swarm:
         train(swarm)
     assert swarm.model.tolist() == [5, 5, 5]
-    # What is said in the script counts more.
+    # Arguments of the script take precedence.
     peer = find_peer("/somewhere")
     assert (peer.home, str(peer.endpoint)) == ("/somewhere", "/somewhere/mingle.sock")
     peer = find_peer(None, "http://10.0.1.5:7718/", "other")
@@ -165,7 +165,7 @@ def test_a_trainer_says_between_steps_that_it_is_at_work(tcp: FakeHost, monkeypa
         monkeypatch.setattr(trainer, "SILENCE_SECONDS", 0.0)
         swarm.step()
         assert told() == 1
-        # Nothing comes of it where the peer is away, or does not know the trainer any more.
+        # The call has no effect where the peer is away, or no longer knows the trainer.
         tcp.forget()
         swarm.step()
         tcp.stop()

@@ -19,7 +19,7 @@ from mingle.tensors import ModelTensors
 
 
 SIZE = 42
-"""Of what is exchanged of `network`."""
+"""Number of exchanged elements of `network`."""
 
 
 def network() -> nn.Module:
@@ -204,7 +204,7 @@ def test_tensors_that_cannot_be_exchanged_are_named() -> None:
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16, torch.float64])
 def test_the_rounding_of_other_types_is_no_change(host: FakeHost, dtype: torch.dtype) -> None:
-    """Nothing is trained, and others add what a bfloat16 cannot hold beside 1: that stays in the vector, which is f32."""
+    """Without training, others add an amount that a bfloat16 cannot hold beside 1: it stays in the vector, which is f32."""
     host.drift = 0.001
     model = nn.Linear(1, 1, bias=False).to(dtype)
     with torch.no_grad():
@@ -379,7 +379,7 @@ def test_a_model_of_an_earlier_run_is_not_the_end_of_this_one(host: FakeHost) ->
 
 
 def test_joining_again_replaces_the_former_one(host: FakeHost) -> None:
-    """A cell of a notebook that is run again, with the same optimizer."""
+    """A notebook cell is run again, with the same optimizer."""
     model = network()
     optimizer = sgd(model)
     former = mingle.join(model, optimizer, home=host.home)
@@ -447,7 +447,7 @@ def test_overlap_trains_on_while_the_exchange_is_under_way(host: FakeHost) -> No
 
 
 def test_overlap_counts_each_step_once(tmp_path: Path) -> None:
-    """In a swarm of one, all changes together are what was trained."""
+    """In a swarm of one, all changes together are the training without a swarm."""
     with FakeHost(tmp_path / "home", rounds=1000) as host:
         alone, model = network(), network()
         optimizer = sgd(alone)

@@ -1,4 +1,4 @@
-"""What happens to a change when its peer or its connection fails: it counts once, or not at all where nobody can know."""
+"""A change whose peer or connection fails counts once, or not at all where that cannot be known."""
 
 from __future__ import annotations
 
@@ -24,7 +24,7 @@ SIZE = 3
 
 
 class Loop:
-    """A trainer whose changes are all ones: the vector counts the changes that the peer has."""
+    """A trainer whose changes are all ones, so that the vector counts the changes that the peer has."""
 
     def __init__(self, host: FakeHost, timeout: float = 20.0) -> None:
         self.first = memoryview(array("f", [0.0] * SIZE).tobytes())
@@ -33,7 +33,7 @@ class Loop:
         self.change = memoryview(array("f", [1.0] * SIZE).tobytes())
 
     def run(self) -> list[float]:
-        """Rounds until the end; the final vector."""
+        """Trains until the end, and returns the final vector."""
         order = self.trainer.first_order(self.incoming)
         while order.kind != "end":
             self.held, self.incoming = self.incoming, self.held
@@ -53,7 +53,7 @@ def test_no_change_is_counted_twice_or_lost_whatever_breaks(host: FakeHost, call
 
 
 def test_a_change_that_may_have_been_mixed_in_is_not_sent_again(host: FakeHost) -> None:
-    # The peer takes the change, mixes it with what neighbours sent, and is started again before it answers.
+    # The peer takes the change, mixes it with parcels of neighbours, and is restarted before it answers.
     host.drift = 0.25
     host.fail_next("exchange", "restart after")
     assert Loop(host).run() == [5 * 1.25] * SIZE

@@ -1,4 +1,4 @@
-"""Trainings that would go past the swarm in silence: each one is told, or refused, with the names of the tensors."""
+"""Trainings that would silently run without the swarm: each gets a warning or a refusal, with the names of the tensors."""
 
 from __future__ import annotations
 
@@ -39,7 +39,7 @@ def train_step(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
 
 
 class Sam(torch.optim.Optimizer):
-    """Sharpness-aware minimisation as it is published: two half steps, and an optimizer inside."""
+    """Sharpness-aware minimisation (SAM) as published: two half steps, and an optimizer inside."""
 
     def __init__(self, parameters: Iterable[nn.Parameter]) -> None:
         super().__init__(parameters, {"lr": 0.1})
