@@ -1,4 +1,4 @@
-"""Milliseconds of one exchange of a model, beside copying its bytes: what mingle.join costs a training loop.
+"""Milliseconds of one exchange of a model, beside copying its bytes: the cost of mingle.join to a training loop.
 
 usage: python scripts/python/bench_exchange.py [PARAMETERS] [EXCHANGES]
 

@@ -3,7 +3,7 @@
 usage: MINGLE_BIN=target/release/mingle python scripts/python/bench_peer.py [PARAMETERS] [ROUNDS]
 
 Two peers on loopback, each with a trainer in a process of its own that does nothing but exchange. An order is asked for once more when it is
-there, and a change is answered without waiting for the next order: what neighbours and disks take is not in these numbers.
+there, and a change is answered without waiting for the next order: the time of neighbours and disks is not in these numbers.
 """
 
 from __future__ import annotations
@@ -43,7 +43,7 @@ def exchange(home: Path, dimension: int, rounds: int) -> tuple[list[float], list
         assert not isinstance(order, Waiting)
         began = time.perf_counter()
         answer = client.exchange(session.id, order.number, order.steps, change, 0.0, buffer)
-        if isinstance(answer, Waiting):  # else the next order is in that time
+        if isinstance(answer, Waiting):  # otherwise that time includes the next order
             changes.append(time.perf_counter() - began)
         began = time.perf_counter()
         bytes(change)

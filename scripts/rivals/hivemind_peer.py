@@ -1,6 +1,6 @@
-"""One peer of hivemind: averages with the others again and again, until its standard input ends.
+"""One peer of hivemind, which averages with the others repeatedly until its standard input ends.
 
-Arguments: how many parameters, how many peers, and the addresses of a peer that is there already.
+Arguments: the number of parameters, the number of peers, and the addresses of a peer that runs already.
 """
 
 import json
@@ -11,17 +11,17 @@ import threading
 import hivemind
 import torch
 
-# A step that finds no group for so long is given up and begun again.
+# Timeout of a step that finds no group; it is then begun again.
 STEP_S = 60.0
 
 
 def say(event, **rest):
-    """Writes what happened as a line of JSON."""
+    """Writes an event as a line of JSON."""
     print(json.dumps({"event": event, **rest}), flush=True)
 
 
 def end_with_input():
-    """Ends the process once nobody can tell it anything any more."""
+    """Ends the process once its standard input is closed."""
     sys.stdin.read()
     os._exit(0)
 
@@ -39,7 +39,7 @@ def main():
     while True:
         try:
             group = averager.step(timeout=STEP_S)
-        except Exception:  # whatever it is, the round did not come about
+        except Exception:  # whatever the error, the round has failed
             continue
         say("round", members=len(group))
 

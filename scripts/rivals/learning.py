@@ -33,16 +33,16 @@ HERE = Path(__file__).parent
 EXAMPLES = HERE.parents[1] / "python/examples"
 SITES = 3
 START_S = 120.0
-# A site that exchanges its 2,906 numbers every 1,000 steps sends more: with less it learns alone, and nothing is compared.
+# A site that exchanges its 2,906 numbers every 1,000 steps sends more; one that sends less learns alone, and its run is void.
 LEAST_BYTES_A_STEP = 12
-# Alone, a site with its third of the digits gets to 0.096 in 3,000 steps; with all of them in one place, to 0.050.
+# In 3,000 steps, a site alone with its third of the digits reaches 0.096, and one with all of them 0.050.
 TARGET_LOSS = 0.065
 JUDGED_STEPS = 20
 ONE_THREAD = {"RAYON_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
 
 
 class Mingle:
-    """Peers of the program, and a script for each."""
+    """Mingle: peers of the program, and a script for each."""
 
     def __init__(self, binary, python, local_steps):
         self.binary, self.python, self.local_steps = str(Path(binary).resolve()), python, local_steps
@@ -52,7 +52,7 @@ class Mingle:
         return f"mingle, exchange every {self.local_steps} steps"
 
     def start(self, folder, join):
-        """Starts all, and returns the processes of each site; the script is the last."""
+        """Starts all sites, and returns the processes of each; the script is the last."""
         plan = f"{folder}/plan.json"
         self._run("plan", "make", "--topology", f"complete:n={SITES}", "--local-steps", str(self.local_steps), "-o", plan)
         homes = [f"{folder}/{site}" for site in range(SITES)]
@@ -76,7 +76,7 @@ class Mingle:
 
 
 class Hivemind:
-    """hivemind's optimizer, in its mode of local updates with averaged parameters."""
+    """The optimizer of hivemind, in its mode of local updates with averaged parameters."""
 
     def __init__(self, python, target_batch_size):
         self.python, self.target_batch_size = python, target_batch_size
@@ -86,7 +86,7 @@ class Hivemind:
         return f"hivemind, target_batch_size {self.target_batch_size}"
 
     def start(self, folder, join):
-        """Starts all, and returns the processes of each site; the script is the last."""
+        """Starts all sites, and returns the processes of each; the script is the last."""
         names = {"PYTHONPATH": str(EXAMPLES), "TARGET_BATCH_SIZE": str(self.target_batch_size)}
         first = join(script(self.python, self.script, 0, folder, names))
         names["HIVEMIND_PEERS"] = first.wait_for_line("listening", START_S)
@@ -94,10 +94,10 @@ class Hivemind:
 
 
 class Script(Peer):
-    """A script under watched.py."""
+    """A training script under watched.py."""
 
     def wait_for_line(self, word, limit_s):
-        """The rest of the first whole line that begins so: unbuffered, a script writes a line in pieces."""
+        """The rest of the first whole line that begins with `word`: an unbuffered script writes a line in pieces."""
         end = time.monotonic() + limit_s
         while time.monotonic() < end:
             with contextlib.suppress(FileNotFoundError):
@@ -118,7 +118,7 @@ def script(python, path, site, folder, variables):
 
 
 def learn(system, target_loss, limit_s):
-    """One run, in numbers."""
+    """Runs a system once, and returns the figures of the run."""
     processes = []
 
     def join(process):
@@ -154,7 +154,7 @@ def learn(system, target_loss, limit_s):
 
 
 def until(process, target_loss, end):
-    """When the model was as good as wanted; None where it was not until `end`."""
+    """Time at which the model reached the target loss; None where it did not until `end`."""
     while time.monotonic() < end:
         when, said = process.wait_for("loss", START_S)
         if said["loss"] <= target_loss:
@@ -163,7 +163,7 @@ def until(process, target_loss, end):
 
 
 def latest(process):
-    """What the script said last, and when."""
+    """The latest event of the script, and its time."""
     found = process.wait_for("loss", START_S)
     while not process.said.empty():
         found = process.wait_for("loss", START_S)
@@ -206,7 +206,7 @@ def main():
 
 
 def compare(runs, target_loss):
-    """Rows of the report: the quickest setting of each system that had the wanted loss in every turn."""
+    """Adds rows to the report: for each system, the quickest setting that reached the target loss in every turn."""
     whole = {name: found for name, found in runs.items() if all(run.get("target_s") for run in found)}
     for what, unit, figure in ((f"to a loss of {target_loss} at 3 sites", "s", "target_s"), ("memory of a site", "MB", "mb_per_site")):
         best = {}

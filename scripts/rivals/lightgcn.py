@@ -86,7 +86,7 @@ def epoch(model, optimizer, train, known, items, batch, decay, generator):
 
 
 def quality(model, hidden, wanted, most):
-    """Recall and NDCG at 20 over the users who have anything in `wanted`, or `most` evenly spread ones; what is in `hidden` is not ranked."""
+    """Recall and NDCG at 20 over the users with items in `wanted`, or `most` evenly spread ones; items in `hidden` are not ranked."""
     import numpy
     import torch
 

@@ -1,8 +1,8 @@
-"""One peer of p2pfl: takes orders on standard input (`connect ADDRESS`, `start`) and ends with it.
+"""One peer of p2pfl, which takes orders on standard input (`connect ADDRESS`, `start`) and ends with it.
 
-Arguments: how many parameters, how many peers, which of them this is, and settings as JSON. Nothing is trained: a learner of
-p2pfl's own interface hands back a vector that is different on each peer, so that an average tells whose vectors are in it.
-That needs none of the frameworks p2pfl works with.
+Arguments: the number of parameters, the number of peers, the index of this one, and settings as JSON. Nothing is trained: a
+learner of p2pfl's own interface returns a vector that is different on each peer, so that an average shows whose vectors are
+in it. That needs none of the frameworks p2pfl works with.
 """
 
 import json
@@ -12,7 +12,7 @@ import sys
 from p2pfl.settings import Settings
 
 PARAMETERS, PEERS, NODE = (int(argument) for argument in sys.argv[1:4])
-# Before anything else of p2pfl is loaded: some of it reads the settings only then.
+# Set before anything else of p2pfl is loaded: some modules read the settings only then.
 Settings.general.DISABLE_RAY = True
 Settings.general.LOG_LEVEL = "CRITICAL"
 Settings.set_from_dict(json.loads(sys.argv[4]))
@@ -28,17 +28,17 @@ FRAMEWORK = "numpy"
 
 
 def say(event, **rest):
-    """Writes what happened as a line of JSON."""
+    """Writes an event as a line of JSON."""
     print(json.dumps({"event": event, **rest}), flush=True)
 
 
 def vector_of(node):
-    """What a peer brings to each average: no two sets of peers have the same mean."""
+    """The vector of a peer in each average: no two sets of peers have the same mean."""
     return [numpy.full(PARAMETERS, 2.0**node, dtype=numpy.float32)]
 
 
 def members_of(average):
-    """How many peers' vectors are in an average: the number whose sum has as many ones in binary."""
+    """The number of peers whose vectors are in an average: the sum has as many ones in binary."""
     for members in range(1, PEERS + 1):
         total = average * members
         if abs(total - round(total)) < 1e-3 and round(total).bit_count() == members:
@@ -62,7 +62,7 @@ class Vector(P2PFLModel):
 
 
 class Idle(Learner):
-    """Learns nothing, and says when an average has come of what it handed out."""
+    """A learner that learns nothing, and reports when the average with its vector arrives."""
 
     handed_out = False
 
@@ -80,7 +80,7 @@ class Idle(Learner):
         return model
 
     def interrupt_fit(self):
-        """There is nothing to interrupt."""
+        """Does nothing: there is no training to interrupt."""
 
     def evaluate(self):
         return {}

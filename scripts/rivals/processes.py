@@ -1,4 +1,4 @@
-"""Peers as processes that say what they do, one JSON object a line, and what the kernel tells about them."""
+"""Peers as processes that print events, one JSON object a line, and the kernel's figures about them."""
 
 import json
 import os
@@ -11,11 +11,11 @@ from pathlib import Path
 
 
 class Stuck(Exception):
-    """A peer did not say in time what was waited for."""
+    """A timeout: a peer did not report in time the event that was waited for."""
 
 
 class Peer:
-    """A process, what it says, and when it said so on the clock of this script."""
+    """A process and its events, with the times of their arrival on the clock of this script."""
 
     def __init__(self, command, folder, environment=None):
         """Starts `command` in `folder`; it ends with the end of its standard input."""
@@ -27,7 +27,7 @@ class Peer:
         threading.Thread(target=self._listen, daemon=True).start()
 
     def _listen(self):
-        """Takes in all lines at once, so that no peer ever waits for a full pipe."""
+        """Reads all lines as they come, so that no peer ever waits for a full pipe."""
         for line in self.process.stdout:
             if line.startswith("{"):
                 self.said.put((time.monotonic(), json.loads(line)))
@@ -39,7 +39,7 @@ class Peer:
         self.process.stdin.flush()
 
     def wait_for(self, event, limit_s):
-        """When the peer said so, and the rest of what it said."""
+        """Waits for an event of this name, and returns its time and the event. Raises `Stuck` after `limit_s`."""
         end = time.monotonic() + limit_s
         while True:
             try:
@@ -54,7 +54,7 @@ class Peer:
                 return when, said
 
     def signal(self, number):
-        """Sends a signal to the process and to all that come from it."""
+        """Sends a signal to the process and all its descendants."""
         for member in family(self.process.pid):
             try:
                 os.kill(member, number)
@@ -62,17 +62,17 @@ class Peer:
                 pass
 
     def end(self):
-        """Kills the process and all that come from it."""
+        """Kills the process and all its descendants."""
         self.signal(signal.SIGKILL)
         self.process.wait()
 
     def memory_bytes(self):
-        """Memory of the process and all that come from it."""
+        """Memory of the process and all its descendants."""
         return sum(memory_bytes(member) for member in family(self.process.pid))
 
 
 def family(process):
-    """The process and all that come from it."""
+    """The process and all its descendants."""
     children = Path(f"/proc/{process}/task/{process}/children")
     try:
         ids = [int(child) for child in children.read_text().split()]
@@ -82,7 +82,7 @@ def family(process):
 
 
 def memory_bytes(process):
-    """Memory of one process now; what it shares with others counts in part."""
+    """The present memory of one process; shared pages count in part."""
     for line in Path(f"/proc/{process}/smaps_rollup").read_text().splitlines():
         if line.startswith("Pss:"):
             return int(line.split()[1]) * 1024

@@ -1,4 +1,4 @@
-"""Rows of the report: what Mingle does beside a rival, in one file for all that measures.
+"""Rows of the report, Mingle beside a rival, in one file for all measurements.
 
     report.py ROWS REPORT MACHINE    makes REPORT.json and REPORT.md of the file of rows
 """
@@ -35,12 +35,12 @@ def row(section, what, rival, unit, ours, theirs, ratios):
 
 
 def head(title):
-    """The words above the columns."""
+    """Prints the heading of the columns."""
     print(f"\n{title:<56} {'mingle':>10} {'rival':>10} {'':<5} {'ratio':>6}  quartiles     rival", flush=True)
 
 
 def markdown(rows):
-    """One table a section."""
+    """The report in Markdown, with one table a section."""
     lines = []
     for section in SECTIONS:
         chosen = [entry for entry in rows if entry["section"] == section]

@@ -40,7 +40,7 @@ OF_ROUNDS = {"round_s": statistics.median, "round_s_min": min, "round_s_max": ma
 
 @contextlib.contextmanager
 def swarm_of(system, peers, faulty):
-    """Peers that have all been through a round, and the seconds that took. None of them outlives the block."""
+    """Peers that have all finished a round, and the seconds that took. None of them outlives the block."""
     swarm = []
 
     def join(peer):
@@ -60,18 +60,18 @@ def swarm_of(system, peers, faulty):
 
 
 def next_rounds(peer, count, stuck_s):
-    """When the next rounds of a peer were over, and how many peers took part in each, where it tells."""
+    """The ends of the next rounds of a peer, and the number of peers that took part in each, where it is reported."""
     said = [peer.wait_for("round", stuck_s) for _ in range(count)]
     return [when for when, _ in said], [rest.get("members") for _, rest in said]
 
 
 def gaps(times):
-    """The time from each to the next."""
+    """The differences between successive times."""
     return [later - earlier for earlier, later in zip(times, times[1:])]
 
 
 def measure_rounds(system, peers, count, stuck_s):
-    """What a round costs while all is well."""
+    """The cost of a round without faults."""
     with swarm_of(system, peers, faulty=False) as (swarm, start_s):
         skip_what_was_said(swarm[0])
         [began], _ = next_rounds(swarm[0], 1, stuck_s)
@@ -90,7 +90,7 @@ def measure_rounds(system, peers, count, stuck_s):
 
 
 def measure_fault(system, peers, name, number, stuck_s):
-    """What the others' rounds are like once the last peer has had this signal."""
+    """The rounds of the other peers after the last peer has received this signal."""
     with swarm_of(system, peers, faulty=True) as (swarm, _):
         *others, last = swarm
         _, members = next_rounds(others[0], ROUNDS_BEFORE, stuck_s)
@@ -109,13 +109,13 @@ def measure_fault(system, peers, name, number, stuck_s):
 
 
 def skip_what_was_said(peer):
-    """Forgets the rounds that are over."""
+    """Discards the events of rounds that are over."""
     while not peer.said.empty():
         peer.said.get()
 
 
 def measure(system, peers, count, stuck_s):
-    """All there is to say about a system, piece by piece."""
+    """All measurements of a system, one after the other."""
     yield {"system": system.name(), "peers": peers}
     measurements = {
         "rounds": lambda: measure_rounds(system, peers, count, stuck_s),
@@ -130,7 +130,7 @@ def measure(system, peers, count, stuck_s):
 
 
 def chosen_systems(arguments):
-    """The systems there is a program for, in the order in which they are measured."""
+    """The systems for which a program is given, in the order in which they are measured."""
     if arguments.mingle:
         yield Mingle(arguments.mingle, "on")
         yield Mingle(arguments.mingle, "off")
@@ -150,7 +150,7 @@ def main():
     parser.add_argument("--rounds", type=int, default=16, help="take the median of so many")
     parser.add_argument("--stuck-s", type=float, default=60.0, help="a round that takes longer counts as stuck")
     arguments = parser.parse_args()
-    # So that peers are ended on the way out of this, too.
+    # Exits by an exception, so that peers are ended here too.
     signal.signal(signal.SIGTERM, lambda *_: sys.exit(143))
     measured = []
     for system in chosen_systems(arguments):
@@ -161,7 +161,7 @@ def main():
 
 
 def compare(measured):
-    """Mingle as it is set up by default beside each other system, as rows of the report."""
+    """Adds rows to the report: Mingle with durability on beside each other system."""
     ours, *others = [one for one in measured if one.get("round_s") and "durability off" not in one["system"]] or [None]
     if not others or not ours["system"].startswith("mingle"):
         return

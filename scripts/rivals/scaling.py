@@ -24,13 +24,13 @@ CLOCK_TICKS = os.sysconf("SC_CLK_TCK")
 
 
 def run(mingle, *arguments, folder=None):
-    """What the program printed."""
+    """The standard output of a command of the program."""
     command = [mingle, *arguments]
     return subprocess.run(command, check=True, capture_output=True, text=True, cwd=folder).stdout
 
 
 def hidden(mingle, wait):
-    """The share of the time in which parcels moved that 4 peers spent training: 6.6 MB, four local steps of 64 samples."""
+    """Percentage of the time with parcels on their way that 4 peers spent training: 6.6 MB, four local steps of 64 samples."""
     with tempfile.TemporaryDirectory() as folder:
         said = run(mingle, "demo", "--json", "--peers", "4", "--model", f"mlp:hidden={HIDDEN}", "--batch-size", "64",
                    "--local-steps", "4", "--rounds", "40", "--learning-rate", "0.05", "--evaluate-every", "40",
@@ -39,7 +39,7 @@ def hidden(mingle, wait):
 
 
 def processor_seconds(process):
-    """What a process and all that come from it have had of the processor."""
+    """Processor time of a process and all its descendants, in seconds."""
     total = 0
     for member in family(process):
         fields = Path(f"/proc/{member}/stat").read_text().rsplit(")", 1)[1].split()
@@ -65,7 +65,7 @@ def peer_ms(mingle, count):
 
 
 def peers_of(swarm):
-    """Puts each peer that joins into this list."""
+    """A function that adds each peer that joins to this list."""
     def join(peer):
         swarm.append(peer)
         return peer
@@ -73,13 +73,13 @@ def peers_of(swarm):
 
 
 def wait_for_round(peer, round_number):
-    """Until the peer has finished this round."""
+    """Waits until the peer has finished this round."""
     while peer.wait_for("round", START_S)[1]["round"] < round_number:
         pass
 
 
 def table(path):
-    """Points of two classes, enough for each of ten thousand nodes to have some."""
+    """Writes points of two classes, enough for each of ten thousand nodes to have some."""
     dice = random.Random(1)
     with open(path, "w", encoding="utf-8") as rows:
         rows.write("a,b,c,d,label\n")
@@ -89,7 +89,7 @@ def table(path):
 
 
 def simulated_us(mingle, folder, nodes):
-    """Processor microseconds that a simulated node takes for a round: what further rounds add."""
+    """Processor microseconds that a simulated node takes for a round, from the difference that further rounds make."""
     few, many = 2, 2 + max(20, 100_000 // nodes)
     times = []
     for rounds in (few, many):
@@ -123,7 +123,7 @@ def main():
 
 
 def report(what, rival, unit, pairs, larger_is_better=False):
-    """A row of medians over turns."""
+    """Adds a row of medians over turns to the report."""
     ours, theirs = (statistics.median(column) for column in zip(*pairs))
     ratios = [mine / other if larger_is_better else other / mine for mine, other in pairs]
     row("round", what, rival, unit, ours, theirs, ratios)

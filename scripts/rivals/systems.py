@@ -1,4 +1,4 @@
-"""How a swarm of each system is started: peers that average the same vector over and over, and say `round` each time."""
+"""The start of a swarm of each system: peers that average the same vector repeatedly, and report each `round`."""
 
 import json
 import os
@@ -10,21 +10,21 @@ from processes import Peer
 HERE = Path(__file__).parent
 HIDDEN = 22_133
 PARAMETERS = 75 * HIDDEN + 10  # of a perceptron with one hidden layer, on 8 x 8 images in 10 classes
-# Until a peer has started, which loads gigabytes of libraries for some.
+# Timeout for the start of a peer, which loads gigabytes of libraries for some systems.
 START_S = 120.0
-# For whatever computes on vectors in a peer: peers are as many as cores, or more.
+# One thread for the vector arithmetic of each peer: there are as many peers as cores, or more.
 ONE_THREAD = {"RAYON_NUM_THREADS": "1", "OMP_NUM_THREADS": "1"}
 
 
 class Mingle:
-    """The program of this repository, as it is set up unless told otherwise: every round is whole."""
+    """The program of this repository, with `--wait sync`: every round is whole."""
 
     def __init__(self, binary, durability, topology="complete", method="exact-average"):
         self.binary, self.durability = str(Path(binary).resolve()), durability
         self.topology, self.method = topology, method
 
     def name(self):
-        """What was measured."""
+        """The system and its settings, for the report."""
         return f"mingle {self._run('--version').split()[-1]}, durability {self.durability}"
 
     def start(self, count, folder, faulty, join):
@@ -53,13 +53,13 @@ class Mingle:
 
 
 class Hivemind:
-    """hivemind's averager, with waiting times short enough for peers on one machine."""
+    """The averager of hivemind, with waiting times short enough for peers on one machine."""
 
     def __init__(self, python):
         self.python = python
 
     def name(self):
-        """What was measured."""
+        """The system and its settings, for the report."""
         return f"hivemind {version_of('hivemind', self.python)}"
 
     def start(self, count, folder, faulty, join):
@@ -72,9 +72,9 @@ class Hivemind:
 
 
 class P2pfl:
-    """p2pfl's nodes, all connected with each other by gRPC and all in the train set."""
+    """The nodes of p2pfl, all connected with each other by gRPC and all in the train set."""
 
-    # Settings of p2pfl, by section. Heartbeats stay as they are: with faster ones a busy machine lost peers for good.
+    # Settings of p2pfl, by section. Heartbeats keep their default: with faster ones a busy machine lost peers for good.
     SETTINGS = {
         "as installed": {},
         "hurried": {
@@ -88,7 +88,7 @@ class P2pfl:
         self.python, self.settings = python, settings
 
     def name(self):
-        """What was measured."""
+        """The system and its settings, for the report."""
         return f"p2pfl {version_of('p2pfl', self.python)}, {self.settings}"
 
     def start(self, count, folder, faulty, join):
@@ -97,7 +97,7 @@ class P2pfl:
         swarm, addresses = [], []
         for node in range(count):
             command = [self.python, str(HERE / "p2pfl_peer.py"), str(PARAMETERS), str(count), str(node), settings]
-            os.mkdir(f"{folder}/{node}")  # each writes its logs where it is
+            os.mkdir(f"{folder}/{node}")  # each writes its logs to its working folder
             swarm.append(join(Peer(command, f"{folder}/{node}", ONE_THREAD)))
         for peer in swarm:
             address = peer.wait_for("listening", START_S)[1]["address"]
@@ -109,6 +109,6 @@ class P2pfl:
 
 
 def version_of(package, python):
-    """The version of a package that this Python has."""
+    """The installed version of a package of this Python."""
     asking = f"import importlib.metadata as m; print(m.version('{package}'))"
     return subprocess.run([python, "-c", asking], check=True, capture_output=True, text=True).stdout.strip()

@@ -1,4 +1,4 @@
-"""Runs a training script that has a `model` and `test_digits`, and says how good the model is as it trains.
+"""Runs a training script that has a `model` and `test_digits`, and reports the quality of the model as it trains.
 
 usage: python watched.py SCRIPT ARGUMENT...
 
@@ -17,7 +17,7 @@ STEPS = 20
 
 
 class Watch:
-    """Counts the forward passes of the script's model, and judges the model now and then."""
+    """A hook that counts the forward passes of the script's model with gradients, and judges the model at every `STEPS`-th."""
 
     def __init__(self, names):
         self.names, self.steps, self.busy = names, 0, False
