@@ -1,10 +1,10 @@
-//! What a parcel of 1,663,370 coordinates costs its sender and its receiver in each codec, beside a STREAM triad,
+//! The cost of a parcel of 1,663,370 coordinates to its sender and its receiver in each codec, beside a STREAM triad,
 //! `a = b + s c`, over vectors of the same length: the passes are meant to be limited by memory, not by arithmetic.
 //!
-//! Both count the bytes that they have to read and write. `emit` and `absorb` read and write the numerator, and write or read
-//! the parcel; `add` reads and writes the numerator and reads a change of it; `ratio` reads the numerator and writes the
-//! ratio; the triad reads two vectors and writes one. The last rows count the bytes of the vector alone: what a codec
-//! is said to do in gigabytes a second. The hash of a parcel is not part of `emit`.
+//! Both count the bytes that they have to read and write. `emit` and `absorb` read and write the numerator, and write
+//! or read the parcel; `add` reads and writes the numerator and reads a change of it; `ratio` reads the numerator and
+//! writes the ratio; the triad reads two vectors and writes one. The last rows count the bytes of the vector alone, as
+//! the throughput of a codec is usually given. The hash of a parcel is not part of `emit`.
 
 use std::hint::black_box;
 

@@ -1,13 +1,13 @@
-//! What a parcel of 1,663,370 coordinates costs in `Node::handle`, from the message to the last effect, beside the cost of
-//! copying as many bytes.
+//! The cost of a parcel of 1,663,370 coordinates in `Node::handle`, from the message to the last effect, beside the
+//! cost of copying as many bytes.
 //!
 //! - `absorb`: a parcel comes while another one is awaited.
 //! - `split`: training is over, and half of the mass is put into a parcel. With records, a record of the state is made too.
 //! - `round`: a parcel comes that ends one round and begins the next, with the ratio that training starts from.
 //!
 //! Each pass has to read and write the numerator and to read or write the parcel; a split with a record also writes the
-//! copy of the numerator that goes to disk, and a round writes the ratio. The table gives the speed per byte so moved in
-//! units of that of `copy_from_slice`.
+//! copy of the numerator that goes to disk, and a round writes the ratio. The table gives the speed per byte so moved
+//! in units of that of `copy_from_slice`.
 
 use std::hint::black_box;
 use std::sync::Arc;
@@ -34,7 +34,7 @@ struct Bench {
     node: Node,
     payload: Payload,
     sent: Option<Parcel>,
-    /// The chains of what the neighbours sent.
+    /// The chains of the parcels that the neighbours sent.
     chains: [Chain; 2],
     rounds: u64,
 }
@@ -60,7 +60,7 @@ impl Bench {
         bench
     }
 
-    /// Lets the node handle an input, and returns how long that took; then does what it wants.
+    /// Lets the node handle an input, and returns how long that took; then carries out its effects.
     #[allow(clippy::disallowed_methods)] // What is banned in a node is what a benchmark is for.
     fn take(&mut self, input: Input) -> Duration {
         // A node goes through only so many steps at one time.
@@ -104,7 +104,7 @@ impl Bench {
         }))
     }
 
-    /// A parcel of the present round comes.
+    /// Hands in a parcel of the present round.
     fn parcel(&mut self, from: NodeId, mass: Mass, payload: Payload) -> Duration {
         let chain = &mut self.chains[from.index() - 1];
         let header = ParcelHeader {
@@ -124,7 +124,7 @@ impl Bench {
         self.receive(from, Message::Parcel(Parcel { header, payload }))
     }
 
-    /// The neighbour has applied what the node sent.
+    /// Hands in the neighbour's acknowledgement of a parcel that the node sent.
     fn acknowledge(&mut self, sent: &Parcel) {
         let ParcelHeader { seq, chain: applied_chain, .. } = sent.header;
         let link = LinkState { received: seq, applied: seq, applied_chain, next_seq: seq, ..LinkState::default() };
@@ -134,7 +134,7 @@ impl Bench {
         self.receive(RETURNER, Message::Ack(ack));
     }
 
-    /// One round: how long a parcel, a split, and a parcel that ends the round take.
+    /// One round: the times of a parcel, a split, and a parcel that ends the round.
     fn round(&mut self) -> [Duration; 3] {
         self.rounds += 1;
         let split = self.take(Input::Trained {

@@ -1,4 +1,4 @@
-//! When the parcels of a neighbour came.
+//! Arrival times of a neighbour's latest parcels.
 
 use crate::latest::Latest;
 use crate::time::Time;
@@ -11,13 +11,13 @@ const REMEMBERED: usize = 16;
 pub(crate) struct Arrivals(Latest<(u64, Time), REMEMBERED>);
 
 impl Arrivals {
-    /// A parcel of this step came.
+    /// Records that a parcel of this step came.
     pub(crate) fn note(&mut self, step: u64, now: Time) {
         self.0.push((step, now));
     }
 
-    /// When the first parcel of this step or a later one came; the beginning of time where that is too long ago to be known, `None`
-    /// where none has.
+    /// The time when the first parcel of this step or a later one came. The beginning of time if that is too long ago
+    /// to be known; `None` if none has come.
     pub(crate) fn first_of(&self, step: u64) -> Option<Time> {
         let (oldest, _) = self.0.iter().next()?;
         if *oldest > step && self.0.is_full() {
@@ -26,7 +26,7 @@ impl Arrivals {
         self.0.iter().find(|(of, _)| *of >= step).map(|(_, at)| *at)
     }
 
-    /// When the first parcel came after this moment; `None` where none has.
+    /// The time of the first parcel that came after this moment; `None` if none has.
     pub(crate) fn first_after(&self, moment: Time) -> Option<Time> {
         self.0.iter().map(|(_, at)| *at).find(|at| *at > moment)
     }

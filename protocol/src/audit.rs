@@ -1,4 +1,4 @@
-//! Double-entry audit of a swarm from the books of whoever is left.
+//! Double-entry audit of a swarm from the books of the nodes that are left.
 //!
 //! Founders bring one whole each. Every unit of mass is then either held by a node, in a parcel between two nodes, with
 //! a node whose books are not there, in doubt on the way to one, or written off. All of it is added up as integers: the
@@ -16,7 +16,7 @@ use crate::schedule::NodeId;
 /// Where the mass of a swarm is, in units of 2^-40.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditReport {
-    /// What all founders brought.
+    /// The mass that all founders brought.
     pub expected: u128,
     /// Held by the nodes whose books are here.
     pub held: u128,
@@ -26,7 +26,7 @@ pub struct AuditReport {
     pub in_doubt: u128,
     /// Given up by the senders because the receiver lost its state.
     pub written_off: u128,
-    /// What nodes without books, and the earlier lives of restarted ones, held; ascending.
+    /// Mass that nodes without books, and the earlier lives of restarted ones, held; ascending by node.
     pub absent: Vec<AbsentPeer>,
     /// Books that contradict each other.
     pub disputes: Vec<EdgeDispute>,
@@ -37,9 +37,10 @@ pub struct AuditReport {
 pub struct AbsentPeer {
     /// The node.
     pub id: NodeId,
-    /// What it held by the books of the others: what it brought, plus what it confirmed, less what they applied from
-    /// it. Parcels it had sent that nobody applied count as held. Negative when it passed on mass it had not confirmed;
-    /// that mass is then in doubt or written off. Where two absent nodes are neighbours only their sum is certain.
+    /// The mass it held by the books of the others: what it brought, plus what it confirmed, less what they applied
+    /// from it. Parcels it had sent that were applied nowhere count as held. Negative when it passed on mass it had not
+    /// confirmed; that mass is then in doubt or written off. Where two absent nodes are neighbours only their sum is
+    /// certain.
     pub held: i128,
     /// The part of `held` that has already arrived at others and waits there for its step.
     pub queued: u128,
@@ -54,9 +55,9 @@ pub enum EdgeDispute {
     Node {
         /// The node.
         id: NodeId,
-        /// What it holds.
+        /// The mass it holds.
         holds: i128,
-        /// What its own books say.
+        /// The mass that its own books add up to.
         booked: i128,
     },
     /// A sender's totals do not add up.
@@ -65,9 +66,9 @@ pub enum EdgeDispute {
         from: NodeId,
         /// The receiver.
         to: NodeId,
-        /// What it says it sent.
+        /// The mass it sent, by its own total.
         sent: u128,
-        /// What became of it by its own books.
+        /// The sum of what its books show as acknowledged, outstanding, written off and returned.
         accounted: u128,
     },
     /// Sender and receiver differ on what was applied.
@@ -76,9 +77,9 @@ pub enum EdgeDispute {
         from: NodeId,
         /// The receiver.
         to: NodeId,
-        /// What the receiver says it applied.
+        /// The mass that the receiver's books show as applied.
         applied: u128,
-        /// What the sender says it sent up to there.
+        /// The mass that the sender's books show as sent up to there.
         sent: u128,
     },
     /// Books with totals no run could reach; they are left out of the sums.
@@ -139,12 +140,12 @@ impl AuditReport {
         signed(self.held + self.in_flight + self.in_doubt + self.written_off) + absent
     }
 
-    /// Whether every unit is accounted for and no books contradict each other.
+    /// True if every unit is accounted for and no books contradict each other.
     pub fn is_exact(&self) -> bool {
         self.disputes.is_empty() && self.total() == signed(self.expected)
     }
 
-    /// Whether, moreover, nothing is lost or in doubt: all mass is with the nodes, or between them.
+    /// True if the books are exact and nothing is lost or in doubt: all mass is with the nodes, or between them.
     pub fn is_complete(&self) -> bool {
         self.is_exact() && self.held + self.in_flight == self.expected
     }
@@ -203,7 +204,7 @@ impl Gone {
         Self { peers: (0..nodes as u32).map(NodeId).filter(founder_is_gone).map(account).collect() }
     }
 
-    /// What lives of `to` that are gone had confirmed on a link.
+    /// Adds the mass that gone lives of `to` had confirmed on a link.
     fn confirmed(&mut self, to: NodeId, link: &OutLinkLedger, receiver: Option<&LedgerSummary>) {
         let is_current = receiver.is_some_and(|receiver| receiver.incarnation == link.receiver_incarnation);
         let by_present_life = if is_current { link.acked_total } else { 0 };
@@ -211,7 +212,7 @@ impl Gone {
         self.add(to, signed(total), 0);
     }
 
-    /// What was applied from lives of `from` that are gone.
+    /// Subtracts the mass that was applied from gone lives of `from`.
     fn applied(&mut self, from: NodeId, link: &InLinkLedger, sender: Option<&LedgerSummary>) {
         let is_current = sender.is_some_and(|sender| sender.incarnation == link.sender_incarnation);
         let (from_present_life, queued) = if is_current { (link.applied_total, 0) } else { (0, link.queued_mass()) };

@@ -1,10 +1,10 @@
-//! How a parcel's vector becomes bytes, without the swarm losing anything to rounding.
+//! Encodings of a parcel's vector that lose nothing of the swarm's sum to rounding.
 //!
 //! A parcel's mass is *defined* as (w_m, w_m decode(u)): what the receiver adds is computed from the very bytes it got,
 //! and the sender subtracts exactly that from its numerator. Whatever a codec rounds away never leaves the sender, goes
 //! into its next parcel, and the sum of all x is conserved as well under `int8` as under `f32`.
 //!
-//! What is encoded is the ratio u = x / w, never the numerator: a small w would push a 16-bit float into its
+//! The encoded vector is the ratio u = x / w, never the numerator: a small w would push a 16-bit float into its
 //! subnormals. All codecs here are stateless (each parcel can be read alone) and work on blocks of [`BLOCK`]
 //! coordinates:
 //!
@@ -16,8 +16,8 @@
 //! | [`Int8`](Codec::Int8) | 1 and 4 per block | 1/127 of the block's largest | stochastic: right on average |
 //!
 //! The length of an encoding follows from the dimension alone, so a receiver knows it before it allocates. A codec that
-//! sends differences to a public copy (Taheri, Mokhtari, Hassani, Pedarsani, ICML 2020) differs in that its parcels must
-//! be decoded in order: it would be another [`Codec`], whose kernels are given the link's copy beside the bytes.
+//! sends differences to a public copy (Taheri, Mokhtari, Hassani, Pedarsani, ICML 2020) differs in that its parcels
+//! must be decoded in order: it would be another [`Codec`], whose kernels are given the link's copy beside the bytes.
 
 mod bfloat16;
 mod buffer_pool;
@@ -43,11 +43,10 @@ pub(crate) use dither::Dither;
 pub(crate) use format::BLOCK;
 pub(crate) use kernel::{Absorbed, Extent, absorb, add, decode, emit, extent_of, first_flaw, largest_of, square_of};
 
-/// How large the error of the ratio that a sender is left with may be, relative to the vector. See
-/// [`Codec::suited_to`].
+/// The largest error of the ratio that remains with a sender, relative to the vector. See [`Codec::suited_to`].
 const LARGEST_LEFTOVER: f64 = 1.0 / 16.0;
 
-/// How the coordinates of a payload are encoded. The order is that of the numbers on the wire: add at the end.
+/// The encoding of a payload's coordinates. The order is that of the numbers on the wire: add at the end.
 ///
 /// ```
 /// use mingle_protocol::Codec;
@@ -66,7 +65,8 @@ pub enum Codec {
     F16,
     /// Little-endian bfloat16: the upper half of a binary32.
     Bf16,
-    /// Blocks of 256 coordinates: a little-endian f32 scale, then one signed byte per coordinate, in units of the scale.
+    /// Blocks of 256 coordinates: a little-endian f32 scale, then one signed byte per coordinate, in units of the
+    /// scale.
     Int8,
 }
 
@@ -74,7 +74,7 @@ impl Codec {
     /// Every codec. A receiver accepts them all, whatever it sends itself.
     pub const ALL: [Self; 4] = [Self::F32, Self::F16, Self::Bf16, Self::Int8];
 
-    /// Its name on command lines and in files.
+    /// The codec's name on command lines and in files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::F32 => "f32",
@@ -84,12 +84,12 @@ impl Codec {
         }
     }
 
-    /// Its number on the wire.
+    /// The codec's number on the wire.
     pub const fn id(self) -> u8 {
         self as u8
     }
 
-    /// Bytes that `dimension` coordinates take: exactly, whatever they are.
+    /// The exact number of bytes that `dimension` coordinates take, whatever their values.
     pub const fn encoded_len(self, dimension: usize) -> usize {
         let (head, width) = self.layout();
         dimension * width + dimension.div_ceil(BLOCK) * head
@@ -122,9 +122,9 @@ impl Codec {
         }
     }
 
-    /// The codec of the parcels of a node that asks for this one and keeps this share of its weight, between 0 and 1: this
-    /// one, or a finer one. What rounding leaves behind must be small beside what stays, and where nothing stays there is
-    /// no place for it: such nodes, as exact averaging has them, send [`F32`](Self::F32).
+    /// Returns this codec or a finer one, for a node that keeps this share of its weight, between 0 and 1. What
+    /// rounding leaves behind must be small beside what stays. Nodes that keep nothing, as in exact averaging, send
+    /// [`F32`](Self::F32).
     ///
     /// ```
     /// use mingle_protocol::Codec;
@@ -139,9 +139,9 @@ impl Codec {
     /// This codec, or the next finer one that a parcel needs.
     ///
     /// Two things can make a codec too coarse. `largest` may lie outside its range: `F16` ends at 65504, and gives way
-    /// to `Bf16`, which is as short. And since rounding stays with the sender, a sender that parts with `sent` and keeps
-    /// little is left with a ratio whose error is `sent / kept` times the codec's: beyond [`LARGEST_LEFTOVER`] of the
-    /// vector it gives way to a finer codec, and to `F32` when nothing is kept at all.
+    /// to `Bf16`, which is as short. And since rounding stays with the sender, a sender that parts with `sent` and
+    /// keeps little is left with a ratio whose error is `sent / kept` times the codec's: beyond [`LARGEST_LEFTOVER`] of
+    /// the vector it gives way to a finer codec, and to `F32` when nothing is kept at all.
     pub(crate) fn suited_to(self, largest: f32, sent: f64, kept: f64) -> Self {
         // Rounding up must not leave the range that receivers accept.
         if largest > MAX_MAGNITUDE / 2.0 {

@@ -1,25 +1,27 @@
-//! Averages, tables and extrema over the planned links: what algorithms other than push-sum SGD are built on.
+//! Averages, tables and extrema over the planned links: building blocks of algorithms other than push-sum SGD.
 //!
-//! Six collectives, each a small state machine without clock, network or threads. None of them needs a server, a
+//! Seven collectives, each a small state machine without clock, network or threads. None of them needs a server, a
 //! spanning tree or more than the plan's own links.
 //!
 //! | Need | Collective | Result |
 //! | --- | --- | --- |
 //! | one mean of vectors | [`Average`] | within an error that shrinks with the rounds |
 //! | means inside an algorithm that converges | [`TrackingAverage`] | exact in the limit, for any number of rounds |
-//! | a small row from everybody | [`Table`] | the same bits everywhere |
+//! | a small row from every node | [`Table`] | the same bits everywhere |
 //! | the largest or smallest number, and whose | [`Extremum`] | the same bits everywhere |
 //! | the sum or largest of vectors, exactly | [`AllReduce`] | the same bits everywhere |
 //! | a vector from each neighbour | [`Exchange`] | as each sent it |
+//! | vectors of chosen nodes, near or far | `Pull` | as each sent it |
 //! | a state that all compute alike | [`Replicated`] on a [`Table`] | the same bits everywhere |
 //!
-//! A [`CollectiveSequence`] runs one after the other over the same links: what a distributed algorithm is made of.
+//! A [`CollectiveSequence`] runs one after the other over the same links, as a distributed algorithm needs them.
 //!
 //! **Driving one.** A [`Collective`] is fed with [`handle`](Collective::handle) and emptied with
 //! [`poll`](Collective::poll) until it is [complete](Collective::is_complete). It asks of its links that every message
-//! arrives once and in order, as on a stream. [`ReliableChannel`] makes that true of links that lose, repeat and reorder.
+//! arrives once and in order, as on a stream. [`ReliableChannel`] makes that true of links that lose, repeat and
+//! reorder.
 //!
-//! **Determinism.** What a node computes depends on the plan and on everybody's inputs, never on the order in which
+//! **Determinism.** A node's result depends on the plan and on all nodes' inputs, never on the order in which
 //! messages arrive: contributions are put in the order of the nodes' ids before they are added.
 //!
 //! **Never decide by an average.** Two nodes' averages differ in their last bits. A decision or a seed that all must
@@ -79,7 +81,7 @@ use crate::schedule::NodeId;
 
 /// A state machine that exchanges messages along the links of a plan.
 pub trait Collective {
-    /// What it sends.
+    /// The messages that it sends.
     type Message: Clone;
 
     /// The next message to send, if any: call it until there is none, at the start and after every
@@ -92,7 +94,8 @@ pub trait Collective {
     /// [`CollectiveFault`] when no sound neighbour would send it; nothing has changed then.
     fn handle(&mut self, from: NodeId, message: Self::Message) -> Result<(), CollectiveFault>;
 
-    /// Whether the result is there. What it still has to send goes on being [polled](Self::poll) for: others need it.
+    /// Returns `true` if the result is there. Go on to [poll](Self::poll) for the messages that are left: other nodes
+    /// need them.
     fn is_complete(&self) -> bool;
 }
 

@@ -15,8 +15,8 @@ use crate::payload::{MAX_DIMENSION, MAX_MAGNITUDE, first_unusable};
 use crate::schedule::{NodeId, Schedule};
 use crate::statement::{Keys, NoKeys};
 
-/// How long a node waits for its in-neighbours before it goes on to the next step. Conservation does not depend on it:
-/// what comes late is absorbed late. No wait outlasts the deadline.
+/// The wait of a node for its in-neighbours before it goes on to the next step. Conservation does not depend on it:
+/// late parcels are absorbed late. No wait outlasts the deadline.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum WaitPolicy {
@@ -25,7 +25,7 @@ pub enum WaitPolicy {
     Sync,
     /// Wait only for in-neighbours that are more than `staleness` rounds behind; absorb on arrival.
     Bounded {
-        /// How many rounds an in-neighbour may lag.
+        /// Rounds that an in-neighbour may lag behind.
         staleness: u64,
     },
     /// Never wait for a straggler; absorb on arrival.
@@ -38,7 +38,7 @@ impl Default for WaitPolicy {
     }
 }
 
-/// Whether a node's mass outlives its process.
+/// The durability of a node's mass beyond its process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Durability {
@@ -49,24 +49,25 @@ pub enum Durability {
     Off,
 }
 
-/// What a node does with a neighbour's ratio that is far from its own. Each node chooses for itself: others need not do the
-/// same, and nothing on the wire depends on it.
+/// The treatment of a neighbour's ratio that is far from the node's own. Each node chooses for itself: others need not
+/// do the same, and nothing on the wire depends on it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
 pub enum Robust {
     /// It is taken as it is: push-sum, where the sum of all numerators is conserved.
     #[default]
     Off,
-    /// It is moved towards the node's own ratio, to the distance that is usual among its in-neighbours: self-centred clipping
-    /// (He, Karimireddy, Jaggi, arXiv 2202.01545). Weights stay exact; the sum of numerators is no longer conserved.
+    /// It is moved towards the node's own ratio, to the distance that is usual among its in-neighbours: self-centred
+    /// clipping (He, Karimireddy, Jaggi, arXiv 2202.01545). Weights stay exact; the sum of numerators is no longer
+    /// conserved.
     Clip,
 }
 
 impl Robust {
-    /// All of them.
+    /// All ways of receiving.
     pub const ALL: [Self; 2] = [Self::Off, Self::Clip];
 
-    /// Its name on command lines and in files.
+    /// The name on command lines and in files.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Off => "off",
@@ -113,63 +114,64 @@ pub struct NodeConfig {
     pub rounds: u64,
     /// The ledger this run belongs to, with the plan's hash.
     pub generation: Generation,
-    /// What is trained.
+    /// The task that is trained.
     pub task: TaskCard,
     /// This life of the node. Incarnation 1 is a founder and starts with mass 1; any later one lost its state and
     /// starts with none. A host must move to a larger incarnation before it restarts a node that has reported
     /// [`Event::Started`](crate::Event::Started), and may keep it before that.
     pub identity: Identity,
-    /// Signs what the node says of itself, and checks what others did.
+    /// Sign the node's statements about itself, and check those of others.
     pub keys: Arc<dyn Keys>,
-    /// How parcels are encoded. Every receiver takes every codec, so members of a swarm may differ in it.
+    /// The encoding of parcels. Every receiver takes every codec, so members of a swarm may differ in it.
     pub codec: Codec,
-    /// Whether the host keeps records.
+    /// The durability of its mass: with `On`, the host keeps records.
     pub durability: Durability,
-    /// How many slots the host has for records ([`SlotMap`](crate::record::SlotMap)); the node asks for more when its links
-    /// need more ([`Effect::Reserve`](crate::Effect::Reserve)), and does not split while too few are free. `None`: there is
-    /// always another one.
+    /// The number of slots that the host has for records ([`SlotMap`](crate::record::SlotMap)); the node asks for more
+    /// when its links need more ([`Effect::Reserve`](crate::Effect::Reserve)), and does not split while too few are
+    /// free. `None`: there is always another one.
     pub record_slots: Option<usize>,
     /// The largest norm of a ratio that this node takes from others, and that its own steps lead to; parcels beyond it go back to
-    /// their senders. `None` takes whatever is finite.
+    /// their senders. `None` takes every finite ratio.
     pub largest_norm: Option<f64>,
-    /// What it does with ratios that are far from its own.
+    /// The treatment of ratios that are far from its own.
     pub robust: Robust,
-    /// How long to wait for in-neighbours.
+    /// The wait for in-neighbours.
     pub policy: WaitPolicy,
-    /// Whether the last rounds mix without training ([`Schedule::closing_rounds`]): a swarm that trains to the very end leaves models
-    /// that differ by what each peer learnt last.
+    /// `true` if the last rounds mix without training ([`Schedule::closing_rounds`]): a swarm that trains to the very
+    /// end leaves models that differ by what each peer learnt last.
     pub closes: bool,
-    /// A local step longer than this many times the median of the latest ones is scaled down to that; `None` takes all as
-    /// they are.
+    /// A local step longer than this many times the median of the latest ones is scaled down to that; `None` takes all
+    /// as they are.
     pub clip: Option<f64>,
-    /// How long a round's local training may take, where the host can stop between local steps. What is left out by slow
-    /// nodes is made up for by larger steps, so that they neither hold others up nor count for less; leave room for a few
+    /// The time for a round's local training, where the host can stop between local steps. Slow nodes make up for the
+    /// steps left out by larger ones, so that they neither hold others up nor count for less. Leave room for a few
     /// local steps, since the fewer there are the larger each becomes.
     pub time_box: Option<Duration>,
-    /// Where there is no time box, the node cuts its training short when its neighbours need far less time for theirs, unless it waits
-    /// for everybody: its own part of the work is then smaller, and nobody's rounds are longer.
+    /// Set where the node, without a time box, cuts its training short when its neighbours need far less time for
+    /// theirs. Its own part of the work is then smaller, and no neighbour's rounds are longer. No effect with
+    /// [`WaitPolicy::Sync`].
     pub keeps_up: bool,
-    /// The node goes on without the training of a round that has not come after so long; none: it waits for ever.
+    /// The wait for a round's training before the node goes on without it; `None` waits for ever.
     pub training_deadline: Option<Duration>,
-    /// How long a founder waits for neighbours that have not come, once one has; `None` waits until all are there.
+    /// A founder's wait for neighbours that have not come, once one has; `None` waits until all are there.
     pub gather_for: Option<Duration>,
     /// The shortest deadline of any wait; the deadline is the larger of this and twice the usual round time.
     pub deadline_floor: Duration,
-    /// How long a finished node waits for neighbours that do not answer.
+    /// A finished node's wait for neighbours that do not answer.
     pub drain_deadline: Duration,
     /// The longest silence a node allows itself on a link; three of them and a neighbour is suspended.
     pub heartbeat: Duration,
     /// A bug, to see whether tests find it.
     pub(crate) injected: Injected,
     /// Over streams that lose nothing while they live, `None`: parcels are sent again only after a new Hello. Over
-    /// datagrams, the retransmission timeout; it doubles while nothing at all is heard from a neighbour.
+    /// datagrams, the retransmission timeout; it doubles while no message at all arrives from a neighbour.
     pub retransmit_after: Option<Duration>,
 }
 
 impl NodeConfig {
-    /// A founder's configuration with the defaults: no keys, parcels in f32, no records, ratios taken as they are, bounded
-    /// staleness 4, steps clipped at 10 medians, no time box, all neighbours waited for at the start, deadlines from 2 s, drain for 30 s, heartbeats every
-    /// 5 s, reliable streams.
+    /// A founder's configuration with the defaults: no keys, parcels in f32, no records, ratios taken as they are,
+    /// bounded staleness 4, steps clipped at 10 medians, no time box, all neighbours waited for at the start, deadlines
+    /// from 2 s, drain for 30 s, heartbeats every 5 s, reliable streams.
     pub fn new(id: NodeId, schedule: Arc<Schedule>, initial: Vec<f32>, rounds: u64) -> Self {
         Self {
             id,
@@ -231,7 +233,7 @@ impl NodeConfig {
     }
 }
 
-/// Why a node cannot be made.
+/// A reason why a node cannot be made.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum NodeError {
@@ -246,13 +248,13 @@ pub enum NodeError {
     /// There is nothing to average, or too much.
     #[error("the initial vector has {dimension} coordinates; give 1 to {MAX_DIMENSION}")]
     Dimension {
-        /// How many there are.
+        /// The number of coordinates.
         dimension: usize,
     },
     /// The initial vector holds an unusable number.
     #[error("coordinate {index} of the initial vector is {value}; give finite numbers up to {MAX_MAGNITUDE:e}")]
     Initial {
-        /// Which coordinate.
+        /// The index of the coordinate.
         index: usize,
         /// Its value.
         value: f32,

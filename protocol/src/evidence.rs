@@ -1,14 +1,17 @@
-//! What a node said of its ends of the links with a neighbour, as the neighbour keeps it and shows it again.
+//! Authenticated statements of a node about its ends of the links with a neighbour, which keeps them and shows them
+//! again.
 //!
-//! A node that started from an old copy of its records has to be told, and nobody may be able to tell that to a node that
-//! did not. So whatever a node says of itself that its neighbour will hold against it carries a message authentication code: *I
-//! have sent you the parcels up to this one*, *I have applied yours up to this one*. It says so once that is on its disk. The
-//! neighbour keeps the newest of both, on disk too, and a greeting shows them. A node that finds its own code under
-//! something that it does not remember was rolled back; what a neighbour says without one proves nothing.
+//! A node that started from an old copy of its records has to learn of it, and no other node may be able to convince
+//! one that did not. So every statement of a node that its neighbour may hold against it carries a message
+//! authentication code:
+//! *I have sent you the parcels up to this one*, *I have applied yours up to this one*. The node makes it once that is
+//!   on
+//! its disk. The neighbour keeps the newest of both, on disk too, and a greeting shows them. A node that finds its own
+//! code under a statement that it does not remember was rolled back; a statement without a code proves nothing.
 //!
-//! The only one who has to be convinced is the node itself. So the key is a secret that it alone has, which comes of its
-//! identity and is the same in every process; that is one keyed hash where a signature would be two curve operations, and nobody else
-//! can check it, nor needs to: a node that makes wrong codes only keeps itself from finding out.
+//! Only the node itself has to be convinced. So the key is a secret that it alone has, which is derived from its
+//! identity and is the same in every process. That is one keyed hash where a signature would be two curve operations.
+//! No other node can check a code, nor needs to: a node that makes wrong codes only keeps itself from finding out.
 //!
 //! A code is good between two lives in one generation, for one end of one link and one number.
 
@@ -30,53 +33,53 @@ impl From<[u8; 16]> for Mac {
 }
 
 impl Mac {
-    /// Compares in constant time, so that nobody finds a code byte by byte.
+    /// Compares in constant time, so that a code cannot be found byte by byte.
     fn is(&self, other: &Self) -> bool {
         self.0.iter().zip(&other.0).fold(0, |differences, (a, b)| differences | (a ^ b)) == 0
     }
 }
 
-/// "I have sent you the parcels up to this one."
+/// The sender's statement: "I have sent you the parcels up to this one."
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Sent {
     /// The number of the parcel.
     pub seq: u64,
     /// The chain with it.
     pub chain: Chain,
-    /// The sender's.
+    /// The sender's code.
     pub mac: Mac,
 }
 
-/// "I have applied your parcels up to this one."
+/// The receiver's statement: "I have applied your parcels up to this one."
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Applied {
     /// The number of the parcel.
     pub seq: u64,
-    /// The receiver's.
+    /// The receiver's code.
     pub mac: Mac,
 }
 
-/// The newest that a neighbour, in its present life, has said to this life of a node.
+/// The newest statements of a neighbour, in its present life, to this life of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Evidence {
-    /// Of its parcels to the node.
+    /// About its parcels to the node.
     pub sent: Option<Sent>,
-    /// Of the node's parcels to it.
+    /// About the node's parcels to it.
     pub applied: Option<Applied>,
 }
 
 impl Evidence {
-    /// Whether it has said nothing yet.
+    /// Returns `true` if there is no statement yet.
     pub fn is_empty(&self) -> bool {
         *self == Self::default()
     }
 
-    /// Keeps what came with a parcel that was taken.
+    /// Keeps the statement that came with a parcel that was taken.
     pub(crate) fn note_sent(&mut self, sent: Sent) {
         self.sent = Some(sent);
     }
 
-    /// Keeps what came with an acknowledgement, if it is news.
+    /// Keeps the statement that came with an acknowledgement, if it is newer.
     pub(crate) fn note_applied(&mut self, applied: Applied) {
         if self.applied.is_none_or(|known| known.seq < applied.seq) {
             self.applied = Some(applied);
@@ -84,7 +87,7 @@ impl Evidence {
     }
 }
 
-/// The two lives that a statement is made between: of the one who makes it, and of the neighbour it is made to.
+/// The two lives that a statement is between: of the node that makes it, and of the neighbour it is made to.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Lives {
     pub(crate) generation: Generation,
@@ -93,26 +96,26 @@ pub(crate) struct Lives {
 }
 
 impl Lives {
-    /// The code of the node with these keys under having sent.
+    /// The statement of having sent, with the code of the node that has these keys.
     pub(crate) fn sent(&self, seq: u64, chain: Chain, keys: &dyn Keys) -> Sent {
         let Self { generation, own, neighbour } = self;
         let statement = encode(b"mingle 2026 sent on a link\0", &(generation, own, neighbour, seq, chain));
         Sent { seq, chain, mac: keys.mac(&statement) }
     }
 
-    /// The code of the node with these keys under having applied.
+    /// The statement of having applied, with the code of the node that has these keys.
     pub(crate) fn applied(&self, seq: u64, keys: &dyn Keys) -> Applied {
         let Self { generation, own, neighbour } = self;
         let statement = encode(b"mingle 2026 applied of a link\0", &(generation, own, neighbour, seq));
         Applied { seq, mac: keys.mac(&statement) }
     }
 
-    /// Whether the node with these keys said that.
+    /// Returns `true` if the node with these keys made this statement.
     pub(crate) fn have_sent(&self, sent: &Sent, keys: &dyn Keys) -> bool {
         self.sent(sent.seq, sent.chain, keys).mac.is(&sent.mac)
     }
 
-    /// Whether the node with these keys said that.
+    /// Returns `true` if the node with these keys made this statement.
     pub(crate) fn have_applied(&self, applied: &Applied, keys: &dyn Keys) -> bool {
         self.applied(applied.seq, keys).mac.is(&applied.mac)
     }

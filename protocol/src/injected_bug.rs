@@ -1,8 +1,8 @@
 //! Bugs that a node has on purpose (mutation testing): each breaks one rule of the protocol, and the fault tests must
 //! find it.
 //!
-//! They are there only with the feature `injected-bugs`. Without it [`Injected::is`] is the constant `false`, so that no
-//! branch on a bug is left in the program, and whoever asks for one is told so.
+//! They are there only with the feature `injected-bugs`. Without it [`Injected::is`] is the constant `false`, so that
+//! no branch on a bug is left in the program, and a request for one is an error.
 #![cfg_attr(
     not(feature = "sim"),
     allow(unreachable_pub, dead_code, reason = "only tests outside of the crate name it")
@@ -32,15 +32,15 @@ pub enum InjectedBug {
     IgnoresGenerations,
     /// Weights are applied without their numerators.
     DropsNumerators,
-    /// What others remember of later states is ignored.
+    /// A neighbour's proof that the node was rolled back is ignored.
     NeverDiscards,
     /// A new life keeps the weight of the one before.
     KeepsMassAfterRollback,
     /// Cumulative ack echoes, by which neighbours repeat what was confirmed to them, are ignored.
     IgnoresAckEchoes,
-    /// Parcels are told apart by their numbers alone.
+    /// Parcels are distinguished by their numbers alone.
     IgnoresChains,
-    /// What an earlier life of a neighbour may have applied is sent again to its new one.
+    /// Parcels that an earlier life of a neighbour may have applied are sent again to its new one.
     RenumbersForNewLives,
     /// A node that starts again does not remember what it owes.
     ForgetsOutboxes,
@@ -48,21 +48,21 @@ pub enum InjectedBug {
     IgnoresWindow,
     /// A node that leaves does not wait until it has handed everything over.
     LeavesWithMass,
-    /// A node that leaves does not wait until its neighbours have heard what it applied.
+    /// A node that leaves does not wait until its neighbours have received its acknowledgements.
     LeavesUnheard,
-    /// Only parcels tell of a newer generation, so that idle nodes never hear of it.
+    /// Only parcels announce a newer generation, so that idle nodes never learn of it.
     HearsParcelsOnly,
     /// Messages of an older generation are not answered.
     LeavesOldGenerationsAlone,
     /// A node asks for no more record slots when a plan gives it more receivers, and splits all the same.
     NeverReserves,
-    /// Whatever a neighbour says of this node's lives, or of how far it is itself, is taken for true.
+    /// Every claim of a neighbour about this node's lives, or about its own progress, is taken for true.
     BelievesAnyone,
     /// A node that is cut off from others goes on as fast as it can.
     NeverPaces,
-    /// It sends no mass. No ledger is wrong by it: the others only notice that they have less and less.
+    /// A node sends no mass. No ledger is wrong by it: the others only notice that they have less and less.
     KeepsAll,
-    /// A node that starts takes a record for whole whatever its checksum says.
+    /// A node that starts takes a record for whole whatever its checksum is.
     BelievesTornRecords,
     /// A node that starts does not see its newest record.
     OverlooksNewestRecord,
@@ -71,10 +71,10 @@ pub enum InjectedBug {
 }
 
 impl InjectedBug {
-    /// Whether this program can inject bugs: the feature `injected-bugs`.
+    /// `true` if this program can inject bugs: the feature `injected-bugs`.
     pub const BUILT_IN: bool = cfg!(feature = "injected-bugs");
 
-    /// All of them, whether or not they are built in.
+    /// All bugs, whether or not they are built in.
     pub const ALL: [Self; 24] = [
         Self::SendsBeforeWriting,
         Self::ConfirmsBeforeWriting,
@@ -110,7 +110,7 @@ impl InjectedBug {
         checked(bug, Self::BUILT_IN)
     }
 
-    /// Its name on a command line.
+    /// The name on a command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::SendsBeforeWriting => "sends-before-writing",
@@ -166,11 +166,11 @@ fn checked(bug: Option<InjectedBug>, built_in: bool) -> Result<(), InjectionErro
     if bug.is_some() && !built_in { Err(InjectionError::NotBuiltIn) } else { Ok(()) }
 }
 
-/// Why a bug cannot be injected.
+/// A reason why a bug cannot be injected.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
 pub enum InjectionError {
-    /// A name that is no bug's.
+    /// A name that no bug has.
     #[error("there is no bug \"{0}\" to inject: take {names}", names = InjectedBug::ALL.map(InjectedBug::name).join(", "))]
     Unknown(String),
     /// The program was built without the feature `injected-bugs`.
@@ -200,7 +200,7 @@ impl Injected {
 
 #[cfg(not(feature = "injected-bugs"))]
 impl Injected {
-    /// None: [`InjectedBug::check_built_in`] has refused any.
+    /// No bug: [`InjectedBug::check_built_in`] has refused any.
     pub(crate) const fn new(_bug: Option<InjectedBug>) -> Self {
         Self {}
     }

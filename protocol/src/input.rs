@@ -1,4 +1,4 @@
-//! Inputs: what a host tells a node.
+//! Inputs: the events that a host hands to a node.
 
 use std::sync::Arc;
 
@@ -29,9 +29,9 @@ pub enum Input {
     },
     /// A message came.
     Received {
-        /// From whom; the host vouches for it.
+        /// The sender; the host vouches for it.
         from: NodeId,
-        /// What it says.
+        /// The message.
         message: Message,
     },
     /// The local training asked for by [`Effect::Train`](crate::Effect::Train) is done.
@@ -40,16 +40,16 @@ pub enum Input {
         round: u64,
         /// The change of z it found, `[dimension]`.
         delta: Vec<f32>,
-        /// How many local steps it is the sum of: those asked for, fewer if no more fitted into the time box, or 0 if none
-        /// was taken and nothing is to be added.
+        /// The number of local steps in its sum: those asked for, fewer if no more fitted into the time box, or 0 if
+        /// none was taken and nothing is to be added.
         steps: u32,
-        /// What a restarted host needs to go on from there: the position in its data, the state of its optimizer; at most
-        /// [`most_host_bytes`](crate::record::most_host_bytes). Records keep it from the one on that has the change in its
-        /// model.
+        /// The state that a restarted host needs to go on from there: the position in its data, the state of its
+        /// optimizer; at most [`most_host_bytes`](crate::record::most_host_bytes). Records keep it from the one on that
+        /// has the change in its model.
         state: HostState,
     },
-    /// Nobody was there to do the local training asked for by [`Effect::Train`](crate::Effect::Train). It is asked for again, unless a
-    /// neighbour is ahead: a round without training is none, and holds nobody up.
+    /// No trainer was there for the local training asked for by [`Effect::Train`](crate::Effect::Train). It is asked
+    /// for again, unless a neighbour is ahead: no neighbour waits for a round that cannot be trained.
     Untrained {
         /// The round it was asked for.
         round: u64,
@@ -61,7 +61,7 @@ pub enum Input {
     },
     /// Record slots that [`Effect::Reserve`](crate::Effect::Reserve) asked for are there.
     Reserved {
-        /// How many there are.
+        /// The number of slots.
         slots: usize,
     },
     /// The deadline last returned by [`Node::next_deadline`](crate::Node::next_deadline) has come. Ticking early or
@@ -71,14 +71,15 @@ pub enum Input {
     Enter(Box<NewGeneration>),
     /// Finish the current step, hand over what was promised, and drain.
     Stop,
-    /// The same, and then hand over all mass: the node is not coming back.
+    /// Finish the current step, hand over what was promised, drain, and then hand over all mass: the node is not coming
+    /// back.
     Leave,
 }
 
 /// A generation to enter.
 #[derive(Clone, Debug)]
 pub struct NewGeneration {
-    /// Which.
+    /// The generation.
     pub generation: Generation,
     /// Its plan.
     pub schedule: Arc<Schedule>,

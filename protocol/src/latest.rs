@@ -1,4 +1,4 @@
-//! The latest values of something that is measured again and again.
+//! The latest values of a repeated measurement.
 
 use std::cmp::Ordering;
 use std::collections::VecDeque;
@@ -26,7 +26,7 @@ impl<T: Copy, const N: usize> Latest<T, N> {
         self.0.len()
     }
 
-    /// Older values were forgotten, or the next one makes that so.
+    /// Returns `true` if older values were dropped, or the next one would drop one.
     pub(crate) fn is_full(&self) -> bool {
         self.0.len() >= N
     }

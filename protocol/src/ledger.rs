@@ -1,6 +1,6 @@
-//! The books of a node: what it holds, what it sent, what it took.
+//! The books of a node: the mass it holds, and the parcels it sent and applied.
 //!
-//! Both ends of every link keep totals, so the survivors' books alone tell what a dead neighbour held.
+//! Both ends of every link keep totals, so the survivors' books alone show what a dead neighbour held.
 
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
@@ -29,7 +29,7 @@ pub struct LedgerSummary {
 pub(crate) const LARGEST_TOTAL: u128 = 1 << 80;
 
 impl LedgerSummary {
-    /// Whether every total is one that a run could reach; books may come from a file or a stranger.
+    /// Returns `true` if every total is one that a run could reach; books may come from a file or a stranger.
     pub(crate) fn is_plausible(&self) -> bool {
         let incoming = self.incoming.values().flat_map(|link| [link.applied_total, link.applied_from_earlier_lives]);
         let outgoing = self.outgoing.values().flat_map(|link| {
@@ -42,13 +42,13 @@ impl LedgerSummary {
 /// The receiver's books of one link. Totals are in units of 2^-40.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct InLinkLedger {
-    /// The life of the sender that `applied_total` and the numbers refer to; 0 when it was never heard.
+    /// The life of the sender that `applied_total` and the numbers refer to; 0 before its first message.
     pub sender_incarnation: u64,
     /// Parcels up to this number have arrived.
     pub received_seq: u64,
     /// Parcels up to this number have been added to the node's mass.
     pub applied_seq: u64,
-    /// Except for these of the last of them, which were refused.
+    /// The refused ones among the last of them, which were not added.
     pub rejected: Rejections,
     /// Parcels that arrived and wait for their step: number and mass.
     pub queued: Vec<(u64, Mass)>,
@@ -63,7 +63,7 @@ pub struct InLinkLedger {
 /// `sent_total` is always the sum of the two `acked` totals, the outbox, `written_off` and `returned`.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OutLinkLedger {
-    /// The life of the receiver that `acked_total` and the outbox refer to; 0 when it was never heard.
+    /// The life of the receiver that `acked_total` and the outbox refer to; 0 before its first message.
     pub receiver_incarnation: u64,
     /// Parcels to this life of the receiver start after this number.
     pub base: u64,
@@ -103,7 +103,7 @@ impl OutLinkLedger {
         self.outbox.iter().map(|(_, mass)| u128::from(mass.units())).sum()
     }
 
-    /// The part of it that the receiver has not applied by its own books.
+    /// The part of the outstanding mass that the receiver has not applied by its own books.
     pub fn under_way_to(&self, receiver: &InLinkLedger) -> u128 {
         let is_under_way =
             |seq: u64| seq > receiver.applied_seq || receiver.rejected.contains(receiver.applied_seq, seq);

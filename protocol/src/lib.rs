@@ -1,19 +1,20 @@
 //! One node of a push-sum swarm as a sans-IO state machine.
 //!
-//! A swarm trains or averages without a server: every node holds a numerator x and a weight w, believes in z = x / w,
-//! and in every step of a periodic plan sends shares of both along directed links. This crate is one such node, the
-//! messages it exchanges, and their wire format. It has no clock, no sockets, no threads, no files and no randomness:
-//! a host calls [`Node::handle`] with the time and what happened, and carries out the [`Effect`]s it gets back.
+//! A swarm trains or averages without a server: every node holds a numerator x and a weight w, whose ratio z = x / w is
+//! its model or estimate, and in every step of a periodic plan sends shares of both along directed links. This crate is
+//! one such node, the messages it exchanges, and their wire format. It has no clock, no sockets, no threads, no files
+//! and no randomness: a host calls [`Node::handle`] with the time and what happened, and carries out the [`Effect`]s it
+//! gets back.
 //!
 //! What it promises: the weights of all nodes and of all parcels under way add up to the number of founders, as an
 //! identity of integers ([`Mass`]), through loss, duplication, delay, reordering and disconnection. A node that dies
-//! takes what it held with it; the survivors' books ([`Node::ledger`], [`audit`]) say exactly how much that was.
+//! takes what it held with it; the survivors' books ([`Node::ledger`], [`audit`]) show exactly how much that was.
 //!
 //! | Start with | for |
 //! | --- | --- |
 //! | [`Schedule`] | a plan, checked |
 //! | [`NodeConfig`], [`Node`] | the state machine |
-//! | [`Input`], [`Effect`], [`Event`] | its language |
+//! | [`Input`], [`Effect`], [`Event`] | its interface |
 //! | [`wire`] | messages as bytes |
 //! | [`collective`] | averages, tables and extrema for other algorithms |
 //! | [`LedgerSummary`], [`audit`] | the books |

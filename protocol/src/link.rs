@@ -1,11 +1,12 @@
 //! The two ends of a directed link: numbered parcels, exactly once, with books.
 //!
-//! The sender numbers its parcels 1, 2, 3, ... and keeps each until the receiver says it is *applied*. The receiver takes
-//! parcel k + 1 only after k, and only if it continues the [chain](crate::Chain) of those before. Both ends keep totals,
-//! so that an auditor can compare them.
+//! The sender numbers its parcels 1, 2, 3, ... and keeps each until the receiver acknowledges it as *applied*. The
+//! receiver takes parcel k + 1 only after k, and only if it continues the [chain](crate::Chain) of those before. Both
+//! ends keep totals, so that an auditor can compare them.
 //!
-//! Where a swarm is durable, both ends can be rolled back to what a record holds. An end that hears of its own doings what
-//! it does not remember has been rolled back further than the record it confirmed: the link says so with a [`RolledBack`].
+//! Where a swarm is durable, both ends can be rolled back to what a record holds. An end that is shown a later state of
+//! its own than it remembers was rolled back further than the record it confirmed: the link reports it by a
+//! [`RolledBack`].
 
 mod chain;
 mod inbound;
@@ -21,6 +22,7 @@ pub use rejections::Rejections;
 /// Most parcels a sender may have outstanding on one link, and so the most a receiver ever queues.
 pub const WINDOW: usize = 4;
 
-/// This end was rolled back: the other end remembers a later state of it, so its present one is from an old record or none.
+/// This end was rolled back: the other end remembers a later state of it, so its present one is from an old record or
+/// none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) struct RolledBack;

@@ -1,7 +1,8 @@
 //! Push-sum weight as an integer, so that conservation can be tested with `==`.
 //!
 //! The weights of a swarm of n nodes and its parcels under way add up to exactly n. In floating point that is true up
-//! to rounding, which hides a lost message; in units of 2^-40 it is an identity of integers that holds at every instant.
+//! to rounding, which hides a lost message; in units of 2^-40 it is an identity of integers that holds at every
+//! instant.
 
 use std::fmt;
 
@@ -39,7 +40,7 @@ impl Mass {
         self.0
     }
 
-    /// Whether there is no mass.
+    /// Returns `true` if there is no mass.
     pub const fn is_zero(self) -> bool {
         self.0 == 0
     }

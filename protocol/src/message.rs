@@ -1,7 +1,7 @@
 //! The messages between two neighbours.
 //!
-//! Apart from parcels every message is a statement of the sender's present state, never an event: losing one, hearing
-//! one twice or out of order does no harm, and the next heartbeat repeats it.
+//! Apart from parcels every message is a statement of the sender's present state, never an event. A message that is
+//! lost, repeated or out of order does no harm, and the next heartbeat repeats it.
 
 use serde::{Deserialize, Serialize};
 
@@ -21,22 +21,23 @@ pub const MAX_DESCRIPTION: usize = 256;
 /// One message between two neighbours.
 #[derive(Clone, Debug, PartialEq)]
 pub enum Message {
-    /// Who I am, what I train, and where our links stand. First on every new connection.
+    /// The sender's identity, its task, and the state of the links between the two. First on every new connection.
     Hello(Box<Hello>),
-    /// Where our links stand; also the heartbeat.
+    /// The state of the links between the two; also the heartbeat.
     Ack(Ack),
     /// A share of mass.
     Parcel(Parcel),
-    /// Somebody has left for good. Whoever hears of it passes it on.
+    /// The certificate of a member that has left for good. Its receivers pass it on.
     Left(LeaveCertificate),
-    /// Which process a node runs in, in its own words. Whoever hears of a newer one passes it on.
+    /// A node's own statement of the process it runs in. Receivers pass a newer one on.
     Process(ProcessStatement),
     /// A message of a collective. For hosts that solve a problem together: a node ignores it.
     Collective(Envelope),
 }
 
 impl Message {
-    /// The generation it belongs to; none for a Hello of another version, of which nothing but the version is known.
+    /// The generation it belongs to. `None` for a message of a collective, and for a Hello of another version, of which
+    /// nothing but the version is known.
     pub fn generation(&self) -> Option<Generation> {
         match self {
             Self::Hello(hello) if hello.version != PROTOCOL_VERSION => None,
@@ -50,10 +51,10 @@ impl Message {
     }
 }
 
-/// What a message of a collective belongs to.
+/// A message of a collective, and the computation it belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Envelope {
-    /// BLAKE3 of what is computed, which all members must agree on.
+    /// BLAKE3 of the computation, which all members must agree on.
     pub task: [u8; 32],
     /// Counts the attempts: a process that is started again makes all begin the next one.
     pub attempt: u64,
@@ -61,7 +62,7 @@ pub struct Envelope {
     pub frame: Vec<u8>,
 }
 
-/// Which ledger mass belongs to: a counter, and the plan it was started with.
+/// The ledger that mass belongs to: a counter, and the plan it was started with.
 ///
 /// Counter and hash together, so that a counter used twice after a rollback is not mistaken for the same generation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -72,7 +73,7 @@ pub struct Generation {
     pub plan_hash: [u8; 32],
 }
 
-/// What a swarm trains, as a hash that must match and a line for people.
+/// The task of a swarm: a hash that must match, and a line for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskCard {
     /// Hash of everything the members must agree on. Opaque to the protocol.
@@ -86,33 +87,33 @@ pub struct TaskCard {
 pub struct Identity {
     /// 1 for a founder, larger after every restart that may have lost state.
     pub incarnation: u64,
-    /// Differs between any two processes, so that two of them with the same incarnation are told apart.
+    /// Differs between any two processes, so that two of them with the same incarnation can be distinguished.
     pub boot_nonce: u64,
 }
 
 /// The first message on a connection.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Hello {
-    /// [`PROTOCOL_VERSION`] of the sender. It stays in front in all versions, so that each can tell the others.
+    /// [`PROTOCOL_VERSION`] of the sender. It comes first in all versions, so that each can read that of the others.
     pub version: u16,
     /// The sender's generation.
     pub generation: Generation,
-    /// What the sender trains.
+    /// The task of the sender.
     pub task: TaskCard,
-    /// Who the sender is, signed by it.
+    /// The sender's identity, signed by it.
     pub identity: SignedIdentity,
     /// The receiver as the sender knows it, if it does, by the receiver's own signature.
     pub seen: Option<SignedIdentity>,
-    /// The sender goes on from a record of this incarnation, which an earlier process wrote.
+    /// Set when the sender goes on from a record of this incarnation, which an earlier process wrote.
     pub resumed: bool,
-    /// Where the links between the two stand.
+    /// The state of the links between the two.
     pub link: LinkState,
-    /// What the receiver has said of its ends of these links: if it does not remember that, it was rolled back.
+    /// The receiver's statements about its ends of these links: if it does not remember them, it was rolled back.
     pub evidence: Evidence,
 }
 
 impl Hello {
-    /// What can be read of a Hello of another version: that number. All else is empty.
+    /// A Hello of another version, of which only that number can be read. All else is empty.
     pub(crate) fn of_version(version: u16) -> Self {
         Self {
             version,
@@ -127,70 +128,76 @@ impl Hello {
     }
 }
 
-/// A statement of where the links between two peers stand.
+/// A statement of the state of the links between two peers.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ack {
     /// The sender's generation.
     pub generation: Generation,
-    /// Who the sender is.
+    /// The sender's identity.
     pub identity: Identity,
-    /// Whom it believes to be talking to.
+    /// The identity of the peer that it believes to be sending to.
     pub seen: Identity,
-    /// Where the links between the two stand.
+    /// The state of the links between the two.
     pub link: LinkState,
 }
 
-/// Both directed links between two peers, as one of them sees them. Numbers of a link that the plan does not have are 0.
+/// Both directed links between two peers, as the one that sends this sees them. Numbers of a link that the plan does
+/// not have are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkState {
-    /// Parcels up to this number have arrived here. Volatile.
+    /// The receiver's parcels up to this number have arrived. Volatile.
     pub received: u64,
-    /// Parcels up to this number are part of my (x, w), on disk where the swarm is durable: the peer may forget them.
+    /// The receiver's parcels up to this number are part of the sender's (x, w), on disk where the swarm is durable:
+    /// the receiver may drop them.
     pub applied: u64,
-    /// The chain of your parcels up to `applied`.
+    /// The chain of the receiver's parcels up to `applied`.
     pub applied_chain: Chain,
-    /// Which of the last of these I refused: their mass is yours again.
+    /// The refused ones among the last of these: their mass is the receiver's again.
     pub rejected: Rejections,
-    /// My code under `applied`, where there are [records](crate::Durability::On): show it to me if I ever say less.
+    /// The sender's code under `applied`, where there are [records](crate::Durability::On): to be shown to it if it
+    /// ever claims less.
     pub applied_mac: Mac,
-    /// My parcels to you start after this number.
+    /// The sender's parcels to the receiver start after this number.
     pub base: u64,
-    /// My parcels up to this number are applied by your own word: the echo of your cumulative acknowledgement.
+    /// The sender's parcels up to this number are applied: the echo of the receiver's own cumulative acknowledgement.
     pub acked: u64,
-    /// The number my next parcel to you will have.
+    /// The number of the sender's next parcel to the receiver.
     pub next_seq: u64,
-    /// I am through with the sends of this many steps, whether or not they held a parcel for you.
+    /// The sender is through with the sends of this many steps, whether or not they held a parcel for the receiver.
     pub passed: u64,
-    /// I will never send you a parcel beyond this number.
+    /// The sender will never send a parcel beyond this number.
     pub final_seq: Option<u64>,
-    /// I have stopped taking part: send me nothing more.
+    /// Set when the sender has stopped taking part: nothing more is to be sent to it.
     pub leaving: bool,
-    /// A [digest](LeaveCertificate::digest) of all leave certificates that I have, on disk where the swarm is durable.
+    /// A [digest](LeaveCertificate::digest) of all leave certificates that the sender has, on disk where the swarm is
+    /// durable.
     pub left: u64,
-    /// A digest of the newest [process statements](ProcessStatement) of all nodes that I have heard of.
+    /// A digest of the newest [process statements](ProcessStatement) of all nodes that the sender has.
     pub processes: u64,
 }
 
-/// A node's last word in a generation: where its links from others ended.
+/// A node's last statement in a generation: the ends of its links from others.
 ///
-/// What it had not applied goes back to the senders, exactly and without it: they may hear of it from anyone, at any time.
+/// Parcels that it had not applied go back to the senders, exactly and without its help: they may receive the
+/// certificate from any node, at any time.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LeaveCertificate {
     /// The ledger it left.
     pub generation: Generation,
-    /// Who left.
+    /// The node that left.
     pub leaver: NodeId,
-    /// Which life of it.
+    /// The life of that node.
     pub incarnation: u64,
     /// Its links from others, ascending by sender; nothing was applied of those that are not here.
     pub ends: Vec<LinkEnd>,
-    /// What the senders had said of their ends, ascending: a sender that was rolled back learns it from nobody else any more.
+    /// The senders' statements about their ends, ascending: a sender that was rolled back can learn it from no other
+    /// node.
     pub evidence: Vec<(NodeId, Sent)>,
-    /// The leaver's, under all of the above.
+    /// The leaver's signature under all of the above.
     pub signature: Signature,
 }
 
-/// Where a link to a node that left ended.
+/// The end of a link to a node that left.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkEnd {
     /// The sender.
@@ -199,7 +206,7 @@ pub struct LinkEnd {
     pub sender_incarnation: u64,
     /// Parcels up to this number were applied.
     pub applied: u64,
-    /// Except for these of the last of them.
+    /// The refused ones among the last of them.
     pub rejected: Rejections,
 }
 
@@ -212,7 +219,7 @@ impl LeaveCertificate {
     }
 }
 
-/// What a parcel says about itself.
+/// The description of a parcel: its generation, lives, numbers, step and mass.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ParcelHeader {
     /// The ledger the mass belongs to.
@@ -223,19 +230,20 @@ pub struct ParcelHeader {
     pub receiver_incarnation: u64,
     /// Parcels between these two lives start after this number.
     pub base: u64,
-    /// Parcels up to this number are applied by the receiver's own word: the echo of its cumulative acknowledgement.
+    /// Parcels up to this number are applied: the echo of the receiver's own cumulative acknowledgement.
     pub acked: u64,
     /// The parcel's number on its link.
     pub seq: u64,
     /// The chain of all parcels before it.
     pub previous: Chain,
-    /// The chain with it.
+    /// The chain with this parcel.
     pub chain: Chain,
     /// The step it was split in.
     pub step: u64,
     /// Its weight w_m; its numerator is w_m times the payload.
     pub mass: Mass,
-    /// The sender's code under having [sent](Sent) it, where there are records: for the receiver to keep, and show to it.
+    /// The sender's code under having [sent](Sent) it, where there are records: for the receiver to keep, and show to
+    /// it.
     pub mac: Mac,
 }
 

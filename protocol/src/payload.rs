@@ -71,12 +71,11 @@ impl Payload {
         Ok(Self::of(codec, values.len(), bytes.into()))
     }
 
-    /// A payload from its bytes, checked: what a file or a peer calls an encoding of `dimension`
-    /// coordinates.
+    /// A payload from bytes of a file or a peer, checked to be an encoding of `dimension` coordinates.
     ///
     /// # Errors
-    /// [`PayloadError`] when there are too many coordinates, the length is not theirs, or what is encoded is not finite
-    /// or beyond [`MAX_MAGNITUDE`].
+    /// [`PayloadError`] when there are too many coordinates, the length is not theirs, or a coordinate is not finite or
+    /// beyond [`MAX_MAGNITUDE`].
     pub fn from_bytes(codec: Codec, dimension: usize, bytes: Arc<[u8]>) -> Result<Self, PayloadError> {
         if dimension > MAX_DIMENSION {
             return Err(PayloadError::TooLong { dimension });
@@ -101,7 +100,7 @@ impl Payload {
         Self { codec, dimension, bytes, hash: Arc::new(hash.into()) }
     }
 
-    /// How the coordinates are encoded.
+    /// The encoding of the coordinates.
     pub fn codec(&self) -> Codec {
         self.codec
     }
@@ -153,8 +152,8 @@ impl Payload {
 
 /// Hashes a payload while its buffer fills up, in pieces that suit the hash.
 ///
-/// BLAKE3 hashes a tree of 1 KiB leaves, many at a time, but only whole subtrees: of bytes that come in pieces of any other
-/// length it has to hash some leaf by leaf.
+/// BLAKE3 hashes a tree of 1 KiB leaves, many at a time, but only whole subtrees: of bytes that come in pieces of any
+/// other length it has to hash some leaf by leaf.
 #[derive(Debug, Default)]
 pub(crate) struct PayloadHasher {
     hasher: blake3::Hasher,
@@ -199,25 +198,25 @@ fn all_usable(values: &[f32]) -> bool {
     values.iter().fold(true, |all, &value| all & usable(value))
 }
 
-/// Also false for NaN.
+/// False for NaN as well.
 fn usable(value: f32) -> bool {
     value.abs() <= MAX_MAGNITUDE
 }
 
-/// Why a vector cannot be a payload.
+/// A reason why a vector cannot be a payload.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum PayloadError {
     /// Too many coordinates.
     #[error("{dimension} coordinates are more than the {MAX_DIMENSION} a payload may have")]
     TooLong {
-        /// How many there are.
+        /// The number of coordinates.
         dimension: usize,
     },
     /// A coordinate is NaN, infinite or absurdly large.
     #[error("coordinate {index} is {value}; payloads hold finite numbers up to {MAX_MAGNITUDE:e} in magnitude")]
     Unusable {
-        /// Which coordinate.
+        /// The index of the coordinate.
         index: usize,
         /// Its value.
         value: f32,
@@ -225,21 +224,21 @@ pub enum PayloadError {
     /// Bytes that are too few or too many for the coordinates they are said to hold.
     #[error("{dimension} coordinates in {codec} take {expected} bytes, not {bytes}")]
     Length {
-        /// How they are encoded.
+        /// The encoding.
         codec: Codec,
-        /// How many coordinates there should be.
+        /// The number of coordinates there should be.
         dimension: usize,
-        /// How many bytes there are.
+        /// The number of bytes there are.
         bytes: usize,
-        /// How many there should be.
+        /// The number of bytes there should be.
         expected: usize,
     },
     /// An encoded coordinate, or the scale of a block of them, is not finite or absurdly large.
     #[error("coordinate {index} in {codec} is no finite number up to {MAX_MAGNITUDE:e} in magnitude")]
     Unreadable {
-        /// How it is encoded.
+        /// The encoding.
         codec: Codec,
-        /// Which coordinate, or the first one of its block.
+        /// The index of the coordinate, or of the first one of its block.
         index: usize,
     },
 }

@@ -14,66 +14,66 @@ use crate::schedule::NodeId;
 use crate::statement::{Signature, SignedIdentity};
 use crate::time::Time;
 
-/// Greetings that a neighbour gets in a heartbeat at most.
+/// The most greetings that a neighbour gets in a heartbeat.
 const MOST_GREETINGS: u32 = 16;
 
-/// A neighbour: who it is, whether it can be relied on, and the links to and from it.
+/// A neighbour: its identity, whether it can be relied on, and the links to and from it.
 #[derive(Clone, Debug)]
 pub(crate) struct Peer {
     pub(crate) id: NodeId,
-    /// Who its last Hello said it is; `None` before the first one that fits.
+    /// The identity of its last Hello; `None` before the first one that fits.
     pub(crate) identity: Option<Identity>,
     /// Its signature under that; none while only its certificate has named this life.
     pub(crate) signature: Signature,
     pub(crate) link_up: bool,
     pub(crate) suspended: Option<Suspension>,
     pub(crate) heard_at: Time,
-    /// The last message that said which process sent it. Parcels do not.
+    /// The time of the last message that named the process that sent it. Parcels do not.
     pub(crate) vouched_at: Time,
-    /// It has spoken on the link that is up now; before that came the last words of a process that may be gone.
+    /// Set by the first message on the link that is up now; those before it may be of a process that is gone.
     pub(crate) heard_since_up: bool,
     pub(crate) sent_at: Time,
-    /// It has shown that it knows our present identity, so it accepts our parcels.
+    /// Set when it has shown that it knows our present identity, so that it accepts our parcels.
     pub(crate) mutual: bool,
-    /// A Hello of ours has named its present identity.
+    /// Set when a Hello of ours has named its present identity.
     pub(crate) greeted: bool,
     /// Steps it claims to be through with.
     pub(crate) passed: u64,
-    /// How much of that is believed.
+    /// The part of that which is believed.
     pub(crate) belief: Belief,
-    /// Whether, and from when on, it is waited for.
+    /// Decides whether, and from when on, it is waited for.
     pub(crate) patience: Patience,
-    /// Greetings and parcels in vain on the streams that there are.
+    /// Counts greetings and parcels in vain on the present streams.
     pub(crate) renewal: Renewal,
-    /// This process has dealt with it.
+    /// Set when this process has dealt with it.
     pub(crate) was_met: bool,
-    /// It has stopped taking part.
+    /// Set when it has stopped taking part.
     pub(crate) leaving: bool,
-    /// Some life of it has.
+    /// Set when some life of it has stopped taking part.
     pub(crate) has_stopped: bool,
-    /// It has left the generation for good, by its certificate.
+    /// Set when it has left the generation for good, by its certificate.
     pub(crate) left: bool,
-    /// Its process has ended before it came, by what the host saw.
+    /// Set when its process has ended before it came, by what the host saw.
     pub(crate) is_gone: bool,
-    /// A digest of the certificates that it says it has.
+    /// The digest of the certificates that it reports to have.
     pub(crate) known_left: Option<u64>,
-    /// When it was last sent ours.
+    /// The time when our certificates were last sent to it.
     pub(crate) told_left_at: Option<Time>,
-    /// What it was told of the processes of others.
+    /// The process statements of others that were sent to it.
     pub(crate) told_processes: ToldProcesses,
-    /// Parcels of it that were refused; a new life begins with one less than suspends it at most.
+    /// Its refused parcels. A new life begins at most one short of the number that suspends it.
     pub(crate) refusals: u32,
-    /// What it has said of its ends of the links, in its present life to this node's.
+    /// Its statements about its ends of the links, in its present life to this node's.
     pub(crate) evidence: Evidence,
-    /// When the present count of greetings began, and how many there were.
+    /// The beginning of the present count of greetings, and the count.
     pub(crate) greetings: (Time, u32),
     pub(crate) ack_owed: bool,
     pub(crate) refused: Option<Mismatch>,
     pub(crate) outgoing: Option<OutLink>,
     pub(crate) incoming: Option<InLink>,
-    /// When its latest parcels came.
+    /// The arrival times of its latest parcels.
     pub(crate) arrivals: Arrivals,
-    /// How far the ratios were that came from it.
+    /// The distances of the ratios that came from it.
     pub(crate) distances: InDistances,
     /// What it got and gave.
     pub(crate) account: Account,
@@ -118,20 +118,20 @@ impl Peer {
         }
     }
 
-    /// Whether it is known, reachable and keeping up.
+    /// Returns `true` if it is known, reachable and keeping up.
     pub(crate) fn is_active(&self) -> bool {
         self.link_up && self.mutual && self.suspended.is_none() && !self.left
     }
 
-    /// Counts a greeting, of which there are only so many in a heartbeat: a neighbour that answers each of them with
-    /// another contradiction would otherwise keep both busy for ever.
+    /// Counts a greeting and returns `true` if it may be sent. There are only so many in a heartbeat: a neighbour that
+    /// answers each of them with another contradiction would otherwise keep both busy for ever.
     pub(crate) fn may_be_greeted(&mut self, now: Time, heartbeat: Duration) -> bool {
         let (since, count) = self.greetings;
         self.greetings = if now < since + heartbeat { (since, count + 1) } else { (now, 1) };
         self.greetings.1 <= MOST_GREETINGS
     }
 
-    /// Who it is, as it said so itself.
+    /// Its identity with its own signature.
     pub(crate) fn signed_identity(&self) -> Option<SignedIdentity> {
         Some(SignedIdentity { identity: self.identity?, signature: self.signature })
     }
@@ -140,23 +140,23 @@ impl Peer {
         self.identity.map_or(0, |identity| identity.incarnation)
     }
 
-    /// Whether it has contradicted this node's books, and shown nothing of what this node said.
+    /// Returns `true` if it has contradicted this node's books, and shown no statement of this node that proves it.
     pub(crate) fn contradicts(&self) -> bool {
         self.suspended == Some(Suspension::Contradicts)
     }
 
-    /// It stops taking part: nothing more is sent to it.
+    /// Closes the link to it, since it stops taking part: nothing more is sent to it.
     pub(crate) fn on_leaving(&mut self) {
         (self.leaving, self.ack_owed) = (true, true);
         self.outgoing.iter_mut().for_each(OutLink::close);
     }
 
-    /// Whether a parcel may be put on the link to it now.
+    /// Returns `true` if a parcel may be put on the link to it now.
     pub(crate) fn can_take_parcel(&self) -> bool {
         self.is_active() && self.outgoing.as_ref().is_some_and(|link| link.is_open() && link.has_room())
     }
 
-    /// Where the links with it stand, for a Hello or an Ack, added to what the node says to everyone.
+    /// The state of the links with it, for a Hello or an Ack, added to `own`, which is the same for all neighbours.
     pub(crate) fn link_state(&self, own: LinkState) -> LinkState {
         let mut state = own;
         if let Some(link) = &self.incoming {
@@ -171,18 +171,18 @@ impl Peer {
         state
     }
 
-    /// Whether mass has moved, for good, between us and its present life.
+    /// Returns `true` if mass has moved, for good, between us and its present life.
     pub(crate) fn has_exchanged_mass(&self) -> bool {
         self.outgoing.as_ref().is_some_and(OutLink::has_applied)
             || self.incoming.as_ref().is_some_and(InLink::has_received)
     }
 
-    /// Whether it has told us all it ever will, and knows what became of its parcels.
+    /// Returns `true` if it will send no more parcels, and all that it sent have been applied.
     pub(crate) fn is_done_sending(&self) -> bool {
         self.incoming.as_ref().is_none_or(InLink::is_complete)
     }
 
-    /// Whether everything between us is settled and both links are closed.
+    /// Returns `true` if everything between us is settled and both links are closed.
     pub(crate) fn is_drained(&self) -> bool {
         self.left
             || self.outgoing.as_ref().is_none_or(|link| !link.is_open() && link.is_settled())

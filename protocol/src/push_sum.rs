@@ -1,8 +1,8 @@
-//! The push-sum pair (x, w) and the three things that happen to it.
+//! The push-sum pair (x, w) and its three operations.
 //!
-//! Push-sum (Kempe, Dobra, Gehrke, FOCS 2003) keeps a numerator x and a weight w; their ratio z = x / w is what a node
-//! believes. Stochastic gradient push (Assran, Loizou, Ballas, Rabbat, ICML 2019; Nedic and Olshevsky, IEEE TAC 2016)
-//! adds the local step to the numerator.
+//! Push-sum (Kempe, Dobra, Gehrke, FOCS 2003) keeps a numerator x and a weight w; their ratio z = x / w is a node's
+//! model or estimate. Stochastic gradient push (Assran, Loizou, Ballas, Rabbat, ICML 2019; Nedic and Olshevsky, IEEE
+//! TAC 2016) adds the local step to the numerator.
 //!
 //! ```text
 //!   split     payload = x / w          x -= (sum of w_m) payload     w -= sum of w_m
@@ -32,7 +32,7 @@ pub const SMALLEST_WORKING_MASS: Mass = Mass::from_units(UNITS_PER_ONE >> 20);
 #[derive(Clone, Debug)]
 pub(crate) struct PushSum {
     numerator: Vec<f32>,
-    /// The largest magnitude in the numerator, measured by whatever pass changed it last.
+    /// The largest magnitude in the numerator, measured by the pass that changed it last.
     largest: f32,
     mass: Mass,
     last_ratio: Arc<[f32]>,
@@ -103,7 +103,7 @@ impl PushSum {
         &self.numerator
     }
 
-    /// Whether there is enough mass to form a ratio.
+    /// Returns `true` if there is enough mass to form a ratio.
     pub(crate) fn has_working_mass(&self) -> bool {
         self.mass >= SMALLEST_WORKING_MASS
     }
@@ -116,7 +116,7 @@ impl PushSum {
                 let unused = self.ratios.take(self.numerator.len());
                 self.ratios.put(std::mem::replace(&mut self.last_ratio, unused));
             }
-            // Nobody else has it now.
+            // No other reference to it is left now.
             let last = Arc::get_mut(&mut self.last_ratio).unwrap_or_default();
             last.iter_mut().zip(&self.numerator).for_each(|(last, x)| *last = x * inverse);
             self.last_ratio_is_current = true;
@@ -173,7 +173,7 @@ impl PushSum {
         Some(Payload::of(codec, self.dimension(), buffer))
     }
 
-    /// Takes all mass out, however little; what a pair with too little mass to form a ratio holds is worth the last one.
+    /// Takes all mass out, however little; a pair with too little mass to form a ratio sends its last one.
     pub(crate) fn split_all(&mut self, codec: Codec, dither: &mut Dither, is_recorded: bool) -> Option<Payload> {
         if self.has_working_mass() {
             return self.split(self.mass, codec, dither, is_recorded);
@@ -194,8 +194,8 @@ impl PushSum {
         snapshot
     }
 
-    /// Adds a parcel of `mass` at `payload`; returns how far it was from this node's own ratio, `None` when there was
-    /// no own ratio to compare with. `Err` when the weights would exceed 2^64 units, with nothing changed.
+    /// Adds a parcel of `mass` at `payload`; returns its distance from this node's own ratio, `None` when there was no
+    /// own ratio to compare with. `Err` when the weights would exceed 2^64 units, with nothing changed.
     pub(crate) fn absorb(&mut self, mass: Mass, payload: &Payload) -> Result<Option<Distance>, MassOverflow> {
         self.absorb_bytes(mass, payload.codec(), payload.bytes())
     }
@@ -212,15 +212,16 @@ impl PushSum {
         Ok(has_ratio.then_some(Distance { apart, own }))
     }
 
-    /// How far `payload` is from this node's own ratio; from the last one formed while there is no mass to speak of.
+    /// The distance of `payload` from this node's own ratio, or from the last one formed while there is no mass to
+    /// speak of.
     pub(crate) fn distance_of(&self, payload: &Payload) -> Distance {
         let (center, inverse) = self.center();
         codec::distance(payload.codec(), center, payload.bytes(), inverse)
     }
 
-    /// Absorbs a parcel as if its ratio were `z + scale (payload - z)`, where z is this node's own: self-centred clipping
-    /// (He, Karimireddy, Jaggi, arXiv 2202.01545, equation 4), for a `scale` of radius over distance. The weight is that of the
-    /// parcel, exactly; what is left out of x is gone.
+    /// Absorbs a parcel as if its ratio were `z + scale (payload - z)`, where z is this node's own: self-centred
+    /// clipping (He, Karimireddy, Jaggi, arXiv 2202.01545, equation 4), for a `scale` of radius over distance. The
+    /// weight is that of the parcel, exactly; what is left out of x is gone.
     pub(crate) fn absorb_scaled(
         &mut self,
         mass: Mass,
@@ -240,7 +241,7 @@ impl PushSum {
         absorbed
     }
 
-    /// What distances are measured from, and by what it is to be multiplied.
+    /// The vector that distances are measured from, and the factor it is to be multiplied by.
     fn center(&self) -> (&[f32], f32) {
         if self.has_working_mass() { (&self.numerator, 1.0 / weight(self.mass)) } else { (&self.last_ratio, 1.0) }
     }

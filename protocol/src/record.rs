@@ -1,8 +1,8 @@
-//! The durable state of a node: what one atomic write to disk holds.
+//! The durable state of a node: the content of one atomic write to disk.
 //!
-//! A record is at once checkpoint, journal and outbox. It holds the node's pair (x, w), where every link stands, and the
-//! payload that the node is about to send; parcels of earlier steps that nobody has confirmed yet name the record that
-//! holds theirs. Two rules make the sum of weights survive any crash:
+//! A record is at once checkpoint, journal and outbox. It holds the node's pair (x, w), the state of every link, and
+//! the payload that the node is about to send. Parcels of earlier steps that have not been acknowledged name the record
+//! that holds their payload. Two rules make the sum of weights survive any crash:
 //!
 //! - a parcel leaves only when a record that holds it is on disk;
 //! - a parcel is acknowledged only when a record that has applied it is on disk.
@@ -50,7 +50,8 @@ pub struct Record {
     pub numerator: Arc<[f32]>,
     /// The ratio last formed, `[dimension]`, where the node holds too little mass to form it from the numerator.
     pub ratio: Option<Arc<[f32]>>,
-    /// The sum of the node's own changes that wait until it holds enough weight to carry them, `[dimension]`; most of the time none.
+    /// The sum of the node's own changes that wait until it holds enough weight to carry them, `[dimension]`; usually
+    /// `None`.
     pub held_back: Option<Arc<[f32]>>,
     /// The payload of the parcels that were split off in this record.
     pub payload: Option<Payload>,
@@ -63,7 +64,7 @@ pub struct Books {
     pub number: u64,
     /// The ledger the mass belongs to.
     pub generation: Generation,
-    /// What the swarm trains.
+    /// The hash of the task that the swarm trains.
     pub task: [u8; 32],
     /// The node's index in the plan.
     pub id: NodeId,
@@ -75,7 +76,7 @@ pub struct Books {
     pub mass: Mass,
     /// The global step the node was in.
     pub step: u64,
-    /// Whether the sends of that step were done: their parcels are in the outboxes.
+    /// Set when the sends of that step were done: their parcels are in the outboxes.
     pub split_done: bool,
     /// The processes that the node last dealt with, by neighbour.
     pub neighbours: BTreeMap<NodeId, SignedIdentity>,
@@ -83,11 +84,12 @@ pub struct Books {
     pub incoming: BTreeMap<NodeId, InBooks>,
     /// Links to others, by receiver.
     pub outgoing: BTreeMap<NodeId, OutBooks>,
-    /// Who has left the generation, ascending by leaver; the node itself among them if it has.
+    /// The certificates of nodes that have left the generation, ascending by leaver; the node's own among them if it
+    /// has.
     pub left: Vec<LeaveCertificate>,
-    /// What neighbours have said of their ends of the links with the node, for them: if they forget it.
+    /// The neighbours' statements about their ends of the links with the node, kept for them in case they lose them.
     pub evidence: BTreeMap<NodeId, Evidence>,
-    /// What the host wants to find again; the protocol does not look inside.
+    /// The state that the host wants to find again; the protocol does not look inside.
     pub host: HostState,
 }
 
@@ -104,7 +106,7 @@ pub struct InBooks {
     pub base: u64,
     /// Parcels up to this number are part of (x, w).
     pub applied: u64,
-    /// Except for these of the last of them, which were refused.
+    /// The refused ones among the last of them.
     pub rejected: Rejections,
     /// The chain at `applied`.
     pub chain: Chain,
@@ -159,8 +161,8 @@ pub struct Owed {
 }
 
 impl Record {
-    /// What the node believed: the ratio z = x / w, `[dimension]`, or the one it last formed where it held too little
-    /// mass to form another. A node that goes on from this record begins with it.
+    /// The node's ratio z = x / w, `[dimension]`, or the one it last formed where it held too little mass to form
+    /// another. A node that goes on from this record begins with it.
     ///
     /// ```
     /// # use mingle_protocol::{Books, Generation, Mass, NodeId, Record};
@@ -179,7 +181,7 @@ impl Record {
 }
 
 impl Books {
-    /// The books as an audit wants them.
+    /// The books in the form that an audit takes.
     pub fn ledger(&self) -> LedgerSummary {
         LedgerSummary {
             incarnation: self.incarnation,
@@ -190,7 +192,7 @@ impl Books {
         }
     }
 
-    /// The numbers of the records whose payloads are still owed to someone, ascending.
+    /// The numbers of the records whose payloads are still owed to a receiver, ascending.
     pub fn owed_records(&self) -> std::collections::BTreeSet<u64> {
         self.outgoing.values().flat_map(|link| &link.outbox).map(|parcel| parcel.record).collect()
     }

@@ -1,4 +1,4 @@
-//! How long a round usually takes, and so how long it is worth waiting.
+//! The usual length of a round, and the deadlines of waits that follow from it.
 
 use std::time::Duration;
 
@@ -8,17 +8,18 @@ use crate::time::Time;
 const LONGEST_DEADLINE: Duration = Duration::from_secs(600);
 /// Weight of the newest round in the moving average: 1 / 4.
 const NEWEST: u32 = 4;
-/// The first rounds include what is done only once: they say nothing about the pace.
+/// The first rounds, which are not measured: they include work that is done only once.
 const ROUNDS_TO_WARM_UP: u32 = 4;
-/// So many rounds tell what the pace is.
+/// Rounds that must be measured before the pace is known.
 const ROUNDS_TO_MEASURE: u32 = 16;
-/// Weight of the newest round in the pace: 1 / 64. Where neighbours may lag, some short rounds are followed by a long one.
+/// Weight of the newest round in the pace: 1 / 64. Where neighbours may lag, some short rounds are followed by a long
+/// one.
 const NEWEST_IN_PACE: u32 = 64;
 /// A round counts as at most this many in the pace.
 const OUTLIER_IN_PACE: u32 = 16;
 /// Rounds that a paced node may make up for when it was held up.
 const PACED_LAG: u32 = 8;
-/// Usual rounds that a neighbour which may lag is given all the same.
+/// Usual rounds for which a neighbour that may lag is waited for all the same.
 const GRACE: u32 = 2;
 /// A round counts as at most this many usual ones, so that a single hiccup does not stretch every later wait.
 const OUTLIER: u32 = 2;
@@ -32,10 +33,10 @@ pub(crate) struct RoundClock {
     usual: Option<Duration>,
     started: Time,
     in_vain: Duration,
-    /// How long a round takes while everybody is there and nobody has to catch up, and of how many rounds that is the mean.
+    /// The mean length of a round in which all neighbours are there and none has to catch up, and the rounds measured.
     pace: Duration,
     measured: u32,
-    /// When the present round may end, where the pace is kept.
+    /// The time when the present round may end, where the pace is kept.
     paced_end: Option<Time>,
 }
 
@@ -52,8 +53,8 @@ impl RoundClock {
         }
     }
 
-    /// A round begins. One that `is_paced` may not end before a round of the usual length is over, counted from the end of
-    /// the one before, so that many together take as long as they did before.
+    /// Begins a round. One that `is_paced` may not end before a round of the usual length is over, counted from the end
+    /// of the one before, so that many together take as long as they did before.
     pub(crate) fn start(&mut self, now: Time, is_paced: bool) {
         self.started = now;
         self.in_vain = Duration::ZERO;
@@ -65,12 +66,12 @@ impl RoundClock {
         });
     }
 
-    /// How long a round of the whole swarm takes, once enough of them were seen.
+    /// The length of a round of the whole swarm, once enough of them were seen.
     fn swarm_pace(&self) -> Option<Duration> {
         (self.measured >= ROUNDS_TO_WARM_UP + ROUNDS_TO_MEASURE).then_some(self.pace)
     }
 
-    /// Takes the round that ends now for one of the whole swarm: everybody was there, and this node kept up.
+    /// Measures the round that ends now as one of the whole swarm: all neighbours were there, and this node kept up.
     pub(crate) fn measure_pace(&mut self, now: Time) {
         let took = self.useful(now);
         self.measured = self.measured.saturating_add(1);
@@ -84,36 +85,36 @@ impl RoundClock {
         }
     }
 
-    /// How long a round usually takes; `None` before the first is over.
+    /// The usual length of a round; `None` before the first is over.
     pub(crate) fn usual(&self) -> Option<Duration> {
         self.usual
     }
 
-    /// Part of this round was spent waiting in vain: it says nothing about how long rounds take, and counting it would
-    /// let every missed deadline make the next one longer.
+    /// Leaves a wait in vain out of the length of this round: counting it would let every missed deadline make the next
+    /// one longer.
     pub(crate) fn discount(&mut self, waited: Duration) {
         self.in_vain += waited;
     }
 
-    /// How long this round took in units of the usual one, at most 1.
+    /// The length of this round so far in units of the usual one, at most 1.
     pub(crate) fn fraction_of_usual(&self, now: Time) -> f64 {
         let usual = self.usual.unwrap_or_default().as_secs_f64();
         let took = now.since(self.started).as_secs_f64();
         if took < usual { took / usual } else { 1.0 }
     }
 
-    /// When this round began.
+    /// The time when this round began.
     pub(crate) fn started(&self) -> Time {
         self.started
     }
 
-    /// How long this round has taken.
+    /// The time that this round has taken.
     pub(crate) fn elapsed(&self, now: Time) -> Duration {
         now.since(self.started)
     }
 
-    /// The round is over; returns how long it took. One that took no time, since all that it needed was there, or that did nothing but wait
-    /// in vain says nothing of how long rounds take.
+    /// Ends the round; returns the time it took. A round that took no time, or did nothing but wait in vain, does not
+    /// count in the usual length.
     pub(crate) fn finish(&mut self, now: Time) -> Duration {
         let (took, useful) = (self.elapsed(now), self.useful(now));
         if useful.is_zero() {
@@ -130,22 +131,23 @@ impl RoundClock {
         now.since(self.started).saturating_sub(self.in_vain)
     }
 
-    /// When the present round may end where somebody is missing; `None` as long as the pace of the swarm is not known.
+    /// The time when the present round may end if a neighbour is missing; `None` as long as the pace of the swarm is
+    /// unknown.
     pub(crate) fn paced_end(&self) -> Option<Time> {
         self.paced_end.or_else(|| Some(self.started + self.swarm_pace()?))
     }
 
-    /// When this round will have taken as long as rounds usually do, or the shortest deadline.
+    /// The end of a round of the usual length, or of the shortest deadline if that is sooner.
     pub(crate) fn usual_end(&self) -> Time {
         self.started + self.usual.unwrap_or_default().min(self.floor)
     }
 
-    /// When a wait ends for neighbours that are expected and may lag: after [`GRACE`] usual rounds.
+    /// The end of a wait for neighbours that are expected and may lag: after [`GRACE`] usual rounds.
     pub(crate) fn grace(&self, since: Time) -> Time {
         since + self.usual.map_or(self.floor, |usual| usual * GRACE)
     }
 
-    /// When a wait that begins now ends: after twice the usual round time, or twice what this round has taken already,
+    /// The end of a wait that begins now: after twice the usual round time, or twice what this round has taken already,
     /// so that even the first round waits for a neighbour that trains at half the speed; never less than the floor.
     pub(crate) fn deadline(&self, now: Time) -> Time {
         let usual = self.usual.unwrap_or_default().max(self.useful(now));

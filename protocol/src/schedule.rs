@@ -1,4 +1,4 @@
-//! What a node must know of a plan: for every step of the period, who sends which share to whom.
+//! The part of a plan that nodes need: the senders, receivers and shares of every step of the period.
 //!
 //! A schedule that exists is sound: every index is a node, no link is a self-loop or listed twice in a step, and every
 //! column of every step (what a node keeps plus what it sends) sums to one. So a node that follows it conserves mass,
@@ -27,11 +27,11 @@ pub use error::ScheduleError;
 pub const MAX_NODES: usize = 1 << 20;
 /// Most steps in one period.
 pub const MAX_PERIOD: usize = 1 << 16;
-/// How far a column may be from 1 before the plan is refused.
+/// The largest distance of a column's sum from 1 before the plan is refused.
 pub const COLUMN_TOLERANCE: f64 = 1e-9;
 
-/// How many times the parcel of a settled swarm one may weigh: what piled up at a sender whose links were down goes out in
-/// several.
+/// The heaviest that a parcel may be, as a multiple of a settled swarm's: mass that piled up at a sender whose links
+/// were down goes out in several.
 const MOST_TIMES_USUAL: f64 = 4.0;
 
 /// A node's index in the plan.
@@ -56,7 +56,7 @@ impl fmt::Display for NodeId {
 pub struct Step {
     /// The fraction each node keeps; one per node; 0 is legal (a node that hands everything up a tree).
     pub keep: Vec<f64>,
-    /// Who sends which fraction to whom: `(from, to, weight)` with `0 < weight <= 1`.
+    /// The links and the fractions sent on them: `(from, to, weight)` with `0 < weight <= 1`.
     pub links: Vec<(NodeId, NodeId, f64)>,
 }
 
@@ -113,7 +113,7 @@ struct StepTable {
 
 impl Schedule {
     /// Checks a plan of `nodes` nodes whose period is `steps`, with `local_steps` gradient steps at the start of it.
-    /// Plans that train more often say so with [`Schedule::with_round_length`].
+    /// For plans that train more often, see [`Schedule::with_round_length`].
     ///
     /// `local_steps` 0 means that nothing is trained: the nodes only average.
     ///
@@ -151,7 +151,7 @@ impl Schedule {
         })
     }
 
-    /// The same schedule with rounds of `steps` mixing steps: training happens before every `steps`-th step.
+    /// Changes the length of rounds to `steps` mixing steps: training happens before every `steps`-th step.
     ///
     /// # Errors
     /// [`ScheduleError::RoundLength`] unless `steps` divides the period.
@@ -186,8 +186,9 @@ impl Schedule {
         self.local_steps
     }
 
-    /// How many of the last of `rounds` rounds mix without training, so that the models that peers end with agree: as many as leave a
-    /// twentieth of the disagreement, and at most a third of all. None where nothing is trained or nobody is met.
+    /// The number of rounds, the last of `rounds`, that mix without training, so that the models that peers end with
+    /// agree: as many as leave a twentieth of the disagreement, and at most a third of all. 0 where nothing is trained
+    /// or the plan has one node.
     pub fn closing_rounds(&self, rounds: u64) -> u64 {
         if self.local_steps == 0 || self.nodes == 1 {
             return 0;
@@ -202,22 +203,22 @@ impl Schedule {
         &self.table(step).out[node.index()]
     }
 
-    /// Who sends to `node` in global step `step`, ascending.
+    /// The nodes that send to `node` in global step `step`, ascending.
     pub fn in_neighbours(&self, node: NodeId, step: u64) -> &[NodeId] {
         &self.table(step).incoming[node.index()]
     }
 
-    /// Whether `node` keeps anything in global step `step`.
+    /// Returns `true` if `node` keeps anything in global step `step`.
     pub fn keeps(&self, node: NodeId, step: u64) -> bool {
         self.table(step).keeps[node.index()]
     }
 
-    /// Everyone who sends to `node` in some step of the period, ascending.
+    /// The nodes that send to `node` in some step of the period, ascending.
     pub fn all_in_neighbours(&self, node: NodeId) -> &[NodeId] {
         &self.in_union[node.index()]
     }
 
-    /// Everyone `node` sends to in some step of the period, ascending.
+    /// The nodes that `node` sends to in some step of the period, ascending.
     pub fn all_out_neighbours(&self, node: NodeId) -> &[NodeId] {
         &self.out_union[node.index()]
     }
@@ -230,9 +231,9 @@ impl Schedule {
         self.stationary[self.slot(step)][node.index()]
     }
 
-    /// The heaviest parcel on the link `from -> to` in global step `step`: the share of that link in four times the weight
-    /// that its sender has in a settled swarm, or at the start where that is more. Senders keep what is beyond it for later
-    /// steps, so whoever sends more has made it up.
+    /// The heaviest parcel on the link `from -> to` in global step `step`: the share of that link in four times the
+    /// weight that its sender has in a settled swarm, or at the start where that is more. Senders keep what is beyond
+    /// it for later steps, so a heavier parcel holds mass that was made up.
     pub fn heaviest_parcel(&self, from: NodeId, to: NodeId, step: u64) -> Mass {
         let links = self.out_links(from, step);
         let Ok(index) = links.binary_search_by_key(&to, |link| link.to) else {
@@ -242,7 +243,7 @@ impl Schedule {
         Mass::from_units((MOST_TIMES_USUAL * usual * UNITS_PER_ONE as f64) as u64).portion(links[index].share)
     }
 
-    /// Whether the link `from -> to` is used in global step `step`.
+    /// Returns `true` if the link `from -> to` is used in global step `step`.
     pub fn has_link(&self, from: NodeId, to: NodeId, step: u64) -> bool {
         to.index() < self.nodes && self.in_neighbours(to, step).binary_search(&from).is_ok()
     }

@@ -2,9 +2,9 @@
 //!
 //! Nothing here is a model of the protocol. The nodes are [`Node`](crate::Node)s, their messages pass through the real
 //! [`wire`](crate::wire) format, and after every single event the mass of the whole swarm is added up as integers, from
-//! the parcels the simulator saw on the wire rather than from the nodes' own books. Where nodes keep records, they are killed, their
-//! disks fill up, fail and lose what was not yet on them, and the mass is added up from what is on disk. A run is a function of its seed,
-//! and its [digest](Swarm::digest) says whether two runs were the same to the bit.
+//! the parcels the simulator saw on the wire rather than from the nodes' own books. Where nodes keep records, they are
+//! killed, their disks fill up, fail and lose what was not yet on them, and the mass is added up from the records on
+//! disk. A run is a function of its seed; two runs with the same [digest](Swarm::digest) are the same to the bit.
 //!
 //! ```
 //! use std::sync::Arc;

@@ -1,8 +1,8 @@
-//! What a node says of itself and others must remember: signed, so that nobody can say it in its place.
+//! Signed statements of a node about itself, which others must remember and no other node can make in its place.
 //!
-//! A node tells its neighbours which life it is in, and, when it leaves, where its links ended. Others act upon both long
-//! after, and pass them on. So each such statement carries a signature over everything that it is about, the generation
-//! included; what somebody says of a third node without that node's signature is not believed.
+//! A node informs its neighbours of its present life, and, when it leaves, of the ends of its links. Others act upon
+//! both long after, and pass them on. So each such statement carries a signature over everything that it is about, the
+//! generation included. A statement about a third node without that node's signature is not accepted.
 
 use std::fmt;
 
@@ -36,15 +36,15 @@ pub trait Keys: fmt::Debug + Send + Sync {
     /// The node's own signature.
     fn sign(&self, statement: &[u8]) -> Signature;
 
-    /// Whether this is the signature of `node` under exactly these bytes.
+    /// Returns `true` if this is the signature of `node` under exactly these bytes.
     fn is_signed(&self, node: NodeId, statement: &[u8], signature: &Signature) -> bool;
 
-    /// A code that the node alone can make under exactly these bytes: with a secret that comes of its key, so that every later
+    /// A code that the node alone can make under exactly these bytes, with a secret derived from its key: every later
     /// process of the node makes the same.
     fn mac(&self, statement: &[u8]) -> Mac;
 }
 
-/// No keys at all: signs nothing and believes everything. For swarms in which nobody lies, such as simulations.
+/// No keys at all: signs nothing and accepts everything. For swarms without dishonest members, such as simulations.
 #[derive(Clone, Copy, Debug, Default)]
 pub struct NoKeys;
 
@@ -62,37 +62,38 @@ impl Keys for NoKeys {
     }
 }
 
-/// One life of a node, in its own words.
+/// One life of a node, signed by the node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignedIdentity {
-    /// Which life.
+    /// The life.
     pub identity: Identity,
     /// The node's signature.
     pub signature: Signature,
 }
 
 impl SignedIdentity {
-    /// What `node` says of itself in this generation.
+    /// The statement of `node` about itself in this generation.
     pub fn sign(node: NodeId, generation: &Generation, identity: Identity, keys: &dyn Keys) -> Self {
         Self { identity, signature: keys.sign(&life(node, generation, identity)) }
     }
 
-    /// A life that nobody has signed: enough among nodes with [`NoKeys`].
+    /// A life without a signature: enough among nodes with [`NoKeys`].
     pub fn unsigned(identity: Identity) -> Self {
         Self { identity, signature: Signature::default() }
     }
 
-    /// Whether `node` said so itself.
+    /// Returns `true` if `node` signed it for this generation.
     pub fn is_of(&self, node: NodeId, generation: &Generation, keys: &dyn Keys) -> bool {
         keys.is_signed(node, &life(node, generation, self.identity), &self.signature)
     }
 }
 
-/// Which process a node runs in, in its own words.
+/// A node's own statement of the process it runs in.
 ///
-/// A key belongs to one process at a time. Each says that it is there, and the newest statement of every node is passed on
-/// by all. A process that hears of another one with its own key names that one in its next statement; since nobody knows
-/// the nonce of a process before it has started, a process that finds itself named knows that both are alive.
+/// A key belongs to one process at a time. Each states that it is there, and all nodes pass on the newest statement of
+/// every node. A process that receives a statement of another one with its own key names that one in its next
+/// statement. The nonce of a process is unknown before it has started, so a process that finds itself named knows that
+/// both are alive.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct ProcessStatement {
     /// The ledger it takes part in.
@@ -101,45 +102,46 @@ pub struct ProcessStatement {
     pub node: NodeId,
     /// The process: [`Identity::boot_nonce`].
     pub boot_nonce: u64,
-    /// Of two statements of a node the one with the larger number is newer, and of the same number the one of the larger nonce.
+    /// Of two statements of a node the one with the larger number is newer, and of the same number the one of the
+    /// larger nonce.
     pub number: u64,
-    /// How long the process had run, in ms.
+    /// The time that the process had run, in ms.
     pub age_ms: u64,
-    /// Another process with the same key that this one has heard of.
+    /// Another process with the same key of which this one has a statement.
     pub other: Option<OtherProcess>,
-    /// The node's, under all of the above.
+    /// The node's signature under all of the above.
     pub signature: Signature,
 }
 
-/// What a process says of another one with its key.
+/// The statement of a process about another one with its key.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct OtherProcess {
     /// The other process.
     pub boot_nonce: u64,
-    /// Which of the two has to end.
+    /// The one of the two that has to end.
     pub fate: Fate,
 }
 
-/// Which of two processes with one key has to end: the younger one.
+/// The one of two processes with one key that has to end: the younger one.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Fate {
     /// The other one may be gone already.
     Unknown,
     /// Both are alive, and the other one ends.
     OtherEnds,
-    /// Both are alive, and the one that says so ends.
+    /// Both are alive, and the one that makes the statement ends.
     ThisEnds,
 }
 
 impl ProcessStatement {
-    /// The same with the node's signature, whose keys these are.
+    /// Adds the node's signature; the keys are those of the node.
     #[must_use]
     pub fn signed(mut self, keys: &dyn Keys) -> Self {
         self.signature = keys.sign(&self.statement());
         self
     }
 
-    /// Whether the node said so itself.
+    /// Returns `true` if the node signed it.
     pub fn is_signed(&self, keys: &dyn Keys) -> bool {
         keys.is_signed(self.node, &self.statement(), &self.signature)
     }
@@ -155,14 +157,14 @@ fn life(node: NodeId, generation: &Generation, identity: Identity) -> Vec<u8> {
 }
 
 impl LeaveCertificate {
-    /// The same with the leaver's signature, whose keys these are.
+    /// Adds the leaver's signature; the keys are those of the leaver.
     #[must_use]
     pub fn signed(mut self, keys: &dyn Keys) -> Self {
         self.signature = keys.sign(&self.statement());
         self
     }
 
-    /// Whether the leaver said so itself.
+    /// Returns `true` if the leaver signed it.
     pub fn is_signed(&self, keys: &dyn Keys) -> bool {
         keys.is_signed(self.leaver, &self.statement(), &self.signature)
     }
@@ -170,7 +172,7 @@ impl LeaveCertificate {
     fn statement(&self) -> Vec<u8> {
         let Self { generation, leaver, incarnation, ends, evidence, signature: _ } = self;
         let mut statement = encode(b"mingle 2026 leave certificate\0", &(generation, leaver, incarnation, ends));
-        // Those in records of earlier releases had none.
+        // Certificates in records of earlier releases had none.
         if !evidence.is_empty() {
             statement.extend(encode(b"evidence\0", evidence));
         }
@@ -178,7 +180,7 @@ impl LeaveCertificate {
     }
 }
 
-/// The bytes that are signed: what kind of statement it is, and what it says.
+/// The bytes that are signed: the kind of the statement, and its content.
 pub(crate) fn encode(kind: &[u8], content: &impl Serialize) -> Vec<u8> {
     // Numbers, hashes and lists of them: postcard can write all of them.
     let content = postcard::to_stdvec(content).unwrap_or_default();
@@ -190,7 +192,7 @@ mod tests {
     use super::*;
     use crate::evidence::Sent;
 
-    /// Keys that anybody can make: enough to see what is signed.
+    /// Keys that anybody can make: enough to test what is signed.
     #[derive(Debug)]
     struct Hashes(NodeId);
 

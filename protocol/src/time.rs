@@ -23,7 +23,7 @@ impl Time {
         self.0
     }
 
-    /// How long ago `earlier` was; zero when it lies ahead.
+    /// The time since `earlier`; zero when it lies ahead.
     pub const fn since(self, earlier: Self) -> Duration {
         Duration::from_micros(self.0.saturating_sub(earlier.0))
     }

@@ -1,4 +1,4 @@
-//! The wire format: how messages become bytes and come back.
+//! The wire format: encoding and decoding of messages.
 //!
 //! ```text
 //!   frame    length: u32 LE (of the body)   kind: u8   body
@@ -8,8 +8,8 @@
 //!
 //! A parcel is a header frame and its chunks; other control frames may come between the chunks, so that a heartbeat
 //! never waits behind a slow parcel. [`encode`] gives byte slices that borrow the payload, [`MessageReader`] takes
-//! whatever bytes arrive. Nothing a peer sends can make it panic, or allocate more than one payload of the dimension
-//! it was told to expect.
+//! bytes as they arrive. Nothing a peer sends can make it panic, or allocate more than one payload of the dimension it
+//! was made for.
 
 mod assembler;
 mod frame;
@@ -22,7 +22,7 @@ pub use writer::{EncodedMessage, encode};
 
 use thiserror::Error;
 
-/// Why bytes are not a message. The stream they came from cannot be trusted any further: drop it.
+/// A reason why bytes are not a message. The stream they came from cannot be trusted any further: drop it.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum WireError {
@@ -42,12 +42,12 @@ pub enum WireError {
         /// The limit of that kind.
         limit: usize,
     },
-    /// A control body that is not what its kind says.
+    /// A control body that does not fit its kind.
     #[error("a control frame of kind {kind} cannot be decoded: {reason}")]
     Malformed {
         /// The kind byte.
         kind: u8,
-        /// What is wrong.
+        /// The error of the decoder.
         reason: String,
     },
     /// A chunk without a header, or an empty one.
@@ -73,7 +73,7 @@ pub enum WireError {
         /// Bytes beyond the end.
         excess: usize,
     },
-    /// A payload whose content is not what its header says.
+    /// A payload whose content does not fit its header.
     #[error("the payload of parcel {seq} does not match its hash")]
     HashMismatch {
         /// The parcel's number.

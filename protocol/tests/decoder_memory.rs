@@ -1,4 +1,4 @@
-//! What a peer can make a reader allocate: never more than one payload and a little for control frames.
+//! Memory that a peer can make a reader allocate: never more than one payload and a little for control frames.
 #![allow(clippy::unwrap_used)]
 
 use mingle_protocol::wire::{FRAME_HEAD_BYTES, MAX_CHUNK_BYTES, MAX_CONTROL_BYTES, MessageReader, encode};
@@ -13,7 +13,7 @@ static MEMORY: PeakAlloc = PeakAlloc;
 const DIMENSION: usize = 1 << 20;
 const PAYLOAD_BYTES: usize = 4 * DIMENSION;
 
-/// What the host hands to the reader at a time.
+/// Bytes that the host hands to the reader at a time.
 const PIECE_BYTES: usize = 4 * 1024;
 
 /// For control frames: a body that grows by doubling (the old half, the new whole, up to twice its length) and what is
@@ -54,7 +54,7 @@ fn cut_frame(kind: u8, announced: u32, body: &[u8]) -> Vec<u8> {
     [&announced.to_le_bytes()[..], &[kind], body].concat()
 }
 
-/// A number of the wire in its longest form.
+/// A number as a varint.
 fn varint(mut number: u64) -> Vec<u8> {
     let mut bytes = Vec::new();
     while number > 0x7f {
@@ -133,7 +133,7 @@ fn hostile_streams() -> Vec<(&'static str, Vec<u8>)> {
     streams
 }
 
-/// Heads of every kind with bodies of noise or of plausible headers; each stream breaks off somewhere.
+/// Frames of kinds 0 to 8 with bodies of noise or of plausible headers; each stream breaks off somewhere.
 fn noise(rng: &mut ChaCha8Rng) -> Vec<u8> {
     let mut stream = Vec::new();
     for _ in 0..rng.random_range(1..8) {

@@ -1,9 +1,9 @@
-//! What this release says to others, byte for byte, in files that stay: a later release shows with them that it talks with
-//! this one, or that it has to have another number.
+//! The messages of this release, byte for byte, in files that stay: a later release shows with them that it is
+//! compatible with this one, or that it needs another protocol version.
 //!
 //! `golden/wire-N/` is protocol version N: a message of each kind, and a whole conversation of two nodes. When the
-//! bytes change, so does [`PROTOCOL_VERSION`], and `MINGLE_GOLDEN=write` writes the files of a version that has none. What is there is
-//! never written over.
+//! bytes change, so does [`PROTOCOL_VERSION`], and `MINGLE_GOLDEN=write` writes the files of a version that has none.
+//! Files that are there are never written over.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::VecDeque;
@@ -187,7 +187,7 @@ impl Speaker {
         NodeId(1 - self.node.id().0)
     }
 
-    /// What it says to that, message by message.
+    /// The messages that it sends upon an input, each as bytes.
     fn answers(&mut self, input: Input) -> Vec<Vec<u8>> {
         let effects = self.node.handle(Time::from_millis(10), input);
         let said = effects.into_iter().filter_map(|effect| match effect {
@@ -209,7 +209,7 @@ impl Speaker {
     }
 }
 
-/// Who says what, in the order in which it is heard.
+/// All messages by their sender, in the order in which they arrive.
 fn conversation() -> Vec<(u32, Vec<u8>)> {
     let mut speakers = [Speaker::new(0), Speaker::new(1)];
     let mut said = VecDeque::new();

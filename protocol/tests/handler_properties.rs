@@ -27,7 +27,7 @@ fn config(id: NodeId, durability: Durability, policy: WaitPolicy) -> NodeConfig 
     config
 }
 
-/// What is said to the first node in a whole run, in order.
+/// The messages that the first node receives in a whole run, in order.
 fn messages_of_a_run(durability: Durability, policy: WaitPolicy) -> Vec<(NodeId, Message)> {
     let ids = || (0..NODES).map(NodeId);
     let mut nodes: Vec<Node> = ids().map(|id| Node::new(config(id, durability, policy)).unwrap()).collect();
@@ -64,7 +64,7 @@ enum Happening {
     Start,
     LinkUp(u32),
     LinkDown(u32),
-    /// A message of the run, changed in one place if the number says so.
+    /// A message of the run, changed in one place for some values of `change`.
     Message {
         which: prop::sample::Index,
         change: u8,

@@ -1,4 +1,4 @@
-//! What a node allocates: in steady state no vector at all, and nothing that any stream of messages can make grow.
+//! Allocations of a node: in steady state no vector at all, and nothing that any stream of messages can make grow.
 #![allow(clippy::unwrap_used)]
 
 use std::alloc::System;
@@ -17,7 +17,7 @@ static MEMORY: &StatsAlloc<System> = &INSTRUMENTED_SYSTEM;
 const NODES: u32 = 3;
 const NOW: Time = Time::from_millis(10);
 
-/// Everybody sends a quarter to everybody.
+/// Every node sends a quarter to every other.
 fn complete_plan() -> Arc<Schedule> {
     let pairs = (0..NODES).flat_map(|a| (0..NODES).map(move |b| (a, b))).filter(|(a, b)| a != b);
     let links = pairs.map(|(a, b)| (NodeId(a), NodeId(b), 0.25)).collect();
@@ -77,7 +77,7 @@ impl Swarm {
     }
 }
 
-/// What twenty rounds of a swarm allocate once its pools are filled.
+/// The allocations of twenty rounds of a swarm once its pools are filled.
 fn steady_rounds(dimension: usize, codec: Codec, durability: Durability) -> Stats {
     const WARM_UP: u64 = 30;
     const ROUNDS: u64 = 20;
@@ -97,7 +97,7 @@ fn steady_rounds_allocate_the_same_whatever_the_dimension() {
         println!("{codec}, records {durability:?}: {} bytes in {} allocations a round", bytes / 60, count / 60);
         assert_eq!((bytes, count), (small.bytes_allocated, small.allocations), "{codec}, records {durability:?}");
         assert_eq!(large.bytes_reallocated, small.bytes_reallocated, "{codec}, records {durability:?}");
-        // The meter works: whatever there is of lists and messages is counted.
+        // The meter works: all allocations for lists and messages are counted.
         assert!(count > 60);
     }
 }
@@ -141,7 +141,7 @@ fn parcel_from_peer(seq: u64, dimension: usize) -> Parcel {
     Parcel { header, payload: Payload::new(&vec![1.0; dimension]).unwrap() }
 }
 
-/// A node that trains, has greeted everybody and has received one parcel.
+/// A node that trains, has greeted its neighbours and has received one parcel.
 fn node_under_attack(durability: Durability) -> Node {
     let mut node = Node::new(config(ME, SMALL, Codec::F32, durability)).unwrap();
     node.handle(NOW, Input::Start);
@@ -155,7 +155,7 @@ fn node_under_attack(durability: Durability) -> Node {
     node
 }
 
-/// Something that is not to be taken, whom it is from, and why not.
+/// A message that is not to be taken, its sender, and the fault.
 fn hostile(rng: &mut ChaCha8Rng) -> (NodeId, Message, Fault) {
     let number = (rng.random::<u64>() >> rng.random_range(0..62)).max(2);
     let stranger = NodeId(rng.random_range(NODES..u32::MAX));
@@ -269,7 +269,7 @@ fn no_stream_of_messages_makes_a_node_grow_or_changes_what_it_holds(durability: 
     assert!(node.refusals().eq(expected.clone()), "{:?} should be {expected:?}", node.refusals().collect::<Vec<_>>());
 }
 
-/// Statements of a neighbour that are sound but for the generations it claims to be in.
+/// Sends statements of a neighbour that are sound but for the generations it claims to be in.
 fn no_claim_of_newer_generations_makes_a_node_grow() {
     let mut rng = ChaCha8Rng::seed_from_u64(1);
     let mut node = node_under_attack(Durability::Off);

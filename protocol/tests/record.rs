@@ -1,4 +1,4 @@
-//! Records: what is written comes back, and nothing in a file does harm.
+//! Records: they are read as they were written, and nothing in a file does harm.
 #![allow(clippy::unwrap_used)]
 
 use std::collections::BTreeMap;
@@ -174,7 +174,7 @@ proptest! {
     }
 }
 
-/// What each release has written, by the version of the format, is read by those after it.
+/// The record of a format version in its file: later releases read those that earlier ones wrote.
 fn golden(version: u32, new: impl FnOnce() -> Vec<u8>) -> Vec<u8> {
     let path = format!("{}/tests/golden/record-{version}.rec", env!("CARGO_MANIFEST_DIR"));
     if !std::fs::exists(&path).unwrap() && std::env::var_os("MINGLE_GOLDEN").is_some_and(|mode| mode == "write") {
@@ -232,7 +232,7 @@ fn a_record_of_format_3_is_read_and_goes_on_in_the_present_one() {
     assert_eq!(read, sample());
     assert_eq!(Outline::read(&golden).unwrap(), read.outline());
     assert_eq!(Record::decode(&bytes_of(&read)).unwrap(), read);
-    // Who left is in it too, with a signature that is good without evidence.
+    // The certificate of a node that left is in it too, with a signature that is good without evidence.
     let mut changed = golden;
     changed[70] ^= 1;
     assert_eq!(Record::decode(&changed), Err(RecordError::Torn));

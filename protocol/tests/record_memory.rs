@@ -1,4 +1,4 @@
-//! What a file can make a reader of records allocate: a small multiple of its own length, whatever it says.
+//! Memory that a file can make a reader of records allocate: a small multiple of its own length, whatever its content.
 #![allow(clippy::unwrap_used)]
 
 use mingle_protocol::record::Outline;
@@ -16,7 +16,7 @@ const CHECKSUM_BYTES: usize = 32;
 /// Vectors are copied once. Books are larger in memory than as bytes (a parcel takes at least 36 of them and 64 there,
 /// a link as many again), and are written again to be compared.
 const MULTIPLE: usize = 8;
-/// Serde reserves so much at most for a list before it has seen one of its items.
+/// The most that Serde reserves for a list before it has seen one of its items.
 const ALLOWANCE: usize = (1 << 20) + (16 << 10);
 
 fn peak_bytes(read: impl Fn() -> bool) -> (usize, bool) {
@@ -66,7 +66,7 @@ fn sealed(books: &[u8]) -> Vec<u8> {
     [&content[..], blake3::hash(&content).as_bytes()].concat()
 }
 
-/// Files that say they are longer than they are, in one place or another.
+/// Files that claim to be longer than they are, in one place or another.
 fn hostile_files() -> Vec<(String, Vec<u8>)> {
     let honest = encoded(books(3, 10), 5);
     let books_bytes = u32::from_le_bytes(honest[16..20].try_into().unwrap()) as usize;
@@ -78,7 +78,7 @@ fn hostile_files() -> Vec<(String, Vec<u8>)> {
             files.push((format!("{value} {field} that are not there"), file));
         }
     }
-    // Under a right checksum every byte of the books says, in turn, that very much follows.
+    // Under a right checksum every byte of the books claims, in turn, that very much follows.
     let plain = &honest[HEAD_BYTES..HEAD_BYTES + books_bytes];
     for at in 0..plain.len() {
         for claim in [&[0xff_u8, 0xff, 0x03][..], &[0xff, 0xff, 0xff, 0x7f], &[0xff; 10]] {

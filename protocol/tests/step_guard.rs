@@ -1,4 +1,4 @@
-//! What a node takes of a local step: a node alone, so that its ratio is its numerator.
+//! The guard of local steps: how much of one is taken. A node alone, so that its ratio is its numerator.
 #![allow(clippy::unwrap_used)]
 
 use std::sync::Arc;
@@ -28,7 +28,7 @@ fn events(effects: Vec<Effect>) -> Vec<Event> {
     effects.into_iter().filter_map(event).filter(is_guard).collect()
 }
 
-/// Hands in a step along the first axis, and returns how far the ratio went and what was reported.
+/// Hands in a step along the first axis, and returns the change of the ratio and the events reported.
 fn train(node: &mut Node, length: f32, steps: u32) -> (f32, Vec<Event>) {
     let before = node.ratio()[0];
     let mut delta = vec![0.0; DIMENSION];

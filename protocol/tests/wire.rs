@@ -1,4 +1,4 @@
-//! The wire format: what goes in comes out, and nothing a peer sends does harm.
+//! The wire format: messages are decoded as they were encoded, and nothing a peer sends does harm.
 #![allow(clippy::unwrap_used)]
 
 use mingle_protocol::wire::{

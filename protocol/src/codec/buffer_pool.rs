@@ -1,12 +1,12 @@
-//! Buffers that come back when nobody reads them any more.
+//! A pool of shared buffers for reuse.
 
 use std::sync::Arc;
 
-/// A few shared buffers, handed out again once theirs is the only reference.
+/// A few shared buffers, handed out again once the pool holds the only reference.
 ///
-/// A parcel's bytes are shared by every outbox and every frame under way. Whoever made them keeps one more reference
-/// here, and when it is the last one the next parcel is written in place: in steady state nothing is allocated, and no
-/// page of a fresh buffer has to be mapped. Vectors that are handed out are kept the same way.
+/// A parcel's bytes are shared by every outbox and every frame under way. The pool keeps one more reference. When it is
+/// the last one, the next parcel is written in place: in steady state nothing is allocated, and no page of a fresh
+/// buffer has to be mapped. Vectors that are handed out are kept the same way.
 #[derive(Debug)]
 pub(crate) struct BufferPool<T> {
     /// Oldest first.
@@ -20,14 +20,14 @@ impl<T: Copy + Default> BufferPool<T> {
         Self { buffers: Vec::new(), capacity: capacity.max(1) }
     }
 
-    /// A buffer of `length` items of any content that nobody else has, if there is one.
+    /// Takes out a buffer of `length` items, of any content, to which the pool has the only reference, if there is one.
     pub(crate) fn reuse(&mut self, length: usize) -> Option<Arc<[T]>> {
         let is_free = |buffer: &mut Arc<[T]>| buffer.len() == length && Arc::get_mut(buffer).is_some();
         let free = self.buffers.iter_mut().position(is_free)?;
         Some(self.buffers.remove(free))
     }
 
-    /// The same, or a new one.
+    /// Returns a buffer of `length` items, of any content: a free one of the pool, or a new one.
     pub(crate) fn take(&mut self, length: usize) -> Arc<[T]> {
         self.reuse(length).unwrap_or_else(|| blank(length))
     }
@@ -41,7 +41,7 @@ impl<T: Copy + Default> BufferPool<T> {
     }
 }
 
-/// Copies start empty: a shared buffer would never come back to either.
+/// A clone starts empty: a buffer shared by two pools would never be free in either.
 impl<T: Copy + Default> Clone for BufferPool<T> {
     fn clone(&self) -> Self {
         Self::new(self.capacity)

@@ -1,4 +1,4 @@
-//! How far the vector of a parcel is from a ratio, measured without absorbing it.
+//! The distance of a parcel's vector from a ratio, measured without absorbing it.
 
 use std::marker::PhantomData;
 
@@ -19,8 +19,8 @@ pub(crate) struct Distance {
     pub(crate) own: f64,
 }
 
-/// The distance of what `bytes` say from `numerator * inverse`. One pass; a second one in f64 where squares leave the
-/// range of f32.
+/// The distance of the vector that `bytes` encode from `numerator * inverse`. One pass; a second one in f64 where
+/// squares leave the range of f32.
 pub(crate) fn distance(codec: Codec, numerator: &[f32], bytes: &[u8], inverse: f32) -> Distance {
     let found: Distance = with_format!(codec, distance_as(numerator, bytes, inverse));
     if found.apart.is_finite() && found.own.is_finite() {

@@ -9,9 +9,9 @@ use super::format::{BLOCK, Format};
 /// The largest binary16.
 pub(super) const LARGEST: f32 = 65504.0;
 
-/// Half of the distance between a binary32's and a binary16's number of bits behind the point.
+/// Bits behind the point that a binary32 has more than a binary16: 23 - 10.
 const SHIFT: u32 = 13;
-/// What the exponents of the two formats differ by, in the place of a binary32's exponent.
+/// The difference of the two formats' exponent biases, in the place of a binary32's exponent.
 const REBIAS: u32 = (127 - 15) << 23;
 /// The smallest normal binary16, 2^-14, as binary32.
 const SMALLEST_NORMAL: u32 = REBIAS + (1 << 23);

@@ -23,10 +23,10 @@ pub(super) trait Format {
     /// Writes `values`, which are finite and in range, and replaces them by what [`decode`](Self::decode) will read.
     fn encode(values: &mut [f32; BLOCK], bytes: &mut [u8], dither: &mut Dither);
 
-    /// Reads what passed [`is_sound`](Self::is_sound).
+    /// Decodes bytes that passed [`is_sound`](Self::is_sound).
     fn decode(bytes: &[u8], values: &mut [f32; BLOCK]);
 
-    /// Whether all that these bytes hold is finite and not too large. They are whole coordinates of one block, from its
-    /// beginning.
+    /// Returns `true` if all values that these bytes hold are finite and not too large. The bytes are whole coordinates
+    /// of one block, from its beginning.
     fn is_sound(bytes: &[u8]) -> bool;
 }

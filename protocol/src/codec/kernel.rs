@@ -1,7 +1,8 @@
 //! The loops that touch every coordinate: each reads and writes its vectors once.
 //!
 //! A block at a time is decoded, used and left behind in the innermost cache. Sums and maxima are kept per place in the
-//! block and put together at the end, so their bits depend neither on the width of the machine's vectors nor on threads.
+//! block and put together at the end, so their bits depend neither on the width of the machine's vectors nor on
+//! threads.
 
 use std::marker::PhantomData;
 
@@ -31,7 +32,7 @@ macro_rules! with_format {
 }
 pub(super) use with_format;
 
-/// What a pass over numerator and parcel found.
+/// Measurements of one absorption: a pass over numerator and parcel.
 #[derive(Clone, Copy, Debug, Default, PartialEq)]
 pub(crate) struct Absorbed {
     /// Squared distance of the parcel from the ratio that the numerator had.
@@ -47,8 +48,9 @@ pub(crate) fn absorb(codec: Codec, numerator: &mut [f32], bytes: &[u8], weight: 
     with_format!(codec, absorb_as(numerator, bytes, weight, inverse))
 }
 
-/// Writes `numerator * inverse` to `bytes` and takes `weight` times what they say out of the numerator. Returns the
-/// largest magnitude left in it. `seen` is handed what is left, stretch by stretch and while it is in the cache.
+/// Writes `numerator * inverse` to `bytes` and subtracts `weight` times the decoded bytes from the numerator. Returns
+/// the largest magnitude left in it. `seen` is called with what is left, stretch by stretch and while it is in the
+/// cache.
 pub(crate) fn emit(
     codec: Codec,
     numerator: &mut [f32],
@@ -89,7 +91,7 @@ impl WithSimd for Add<'_> {
     }
 }
 
-/// How large a vector is.
+/// The size of a vector: its largest magnitude and its norm.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub(crate) struct Extent {
     /// The largest magnitude; not finite when a value is not.
@@ -131,12 +133,12 @@ impl WithSimd for Measure<'_> {
     }
 }
 
-/// Writes what `bytes` say to `values`.
+/// Decodes `bytes` to `values`.
 pub(crate) fn decode(codec: Codec, bytes: &[u8], values: &mut [f32]) {
     with_format!(codec, decode_as(bytes, values));
 }
 
-/// The sum of the squares of what `bytes` say.
+/// The sum of the squares of the vector that `bytes` encode.
 pub(crate) fn square_of(codec: Codec, bytes: &[u8]) -> f64 {
     with_format!(codec, square_as(bytes))
 }
@@ -230,7 +232,7 @@ impl Sums {
     }
 }
 
-/// An emission, likewise.
+/// An emission, as work that is compiled once for every kind of vector unit.
 struct Emit<'a, F, Seen> {
     numerator: &'a mut [f32],
     bytes: &'a mut [u8],
@@ -381,7 +383,7 @@ pub(super) const fn stretch_bytes<F: Format>() -> usize {
     STRETCH / BLOCK * F::BLOCK_BYTES
 }
 
-/// The total, in a fixed order; the partial sums begin again at zero.
+/// Returns the total, added in a fixed order, and sets the partial sums to zero.
 pub(super) fn take_sum(partial: &mut [f32; BLOCK]) -> f64 {
     std::mem::replace(partial, [0.0; BLOCK]).iter().map(|&sum| f64::from(sum)).sum()
 }

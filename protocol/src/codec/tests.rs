@@ -4,14 +4,14 @@ use proptest::prelude::*;
 use super::*;
 use crate::payload::{Payload, PayloadError};
 
-/// Around the lengths of a block and of a stretch of partial sums.
+/// Dimensions around the lengths of a block and of a stretch of partial sums.
 const DIMENSIONS: [usize; 9] = [1, 2, 255, 256, 257, 511, 1000, 64 * 256, 64 * 256 + 77];
 
 fn wave(dimension: usize) -> Vec<f32> {
     (0..dimension).map(|i| (i as f32 * 0.37).sin() * (1.0 + i as f32)).collect()
 }
 
-/// What a receiver reads of `values`.
+/// The vector that a receiver decodes from an encoding of `values`.
 fn round_trip(codec: Codec, values: &[f32], seed: u64) -> Vec<f32> {
     let payload = Payload::encoded(codec, values, seed).unwrap();
     assert_eq!(payload.codec(), codec);
@@ -19,7 +19,7 @@ fn round_trip(codec: Codec, values: &[f32], seed: u64) -> Vec<f32> {
     payload.values().into_owned()
 }
 
-/// How far `codec` may be off at every place.
+/// The largest error that `codec` may make at every coordinate.
 fn error_bounds(codec: Codec, values: &[f32]) -> Vec<f32> {
     let of = |value: &f32, block: &[f32]| match codec {
         Codec::F32 => 0.0,
@@ -175,7 +175,7 @@ fn names_and_numbers_are_one_to_one() {
     assert!(postcard::from_bytes::<Codec>(&[Codec::ALL.len() as u8]).is_err());
 }
 
-/// The pass of a sender: the bytes, and the numerator that is left.
+/// A sender's pass: the bytes, the numerator that is left, and its largest magnitude.
 fn emitted(codec: Codec, numerator: &[f32], weight: f32, inverse: f32) -> (Vec<u8>, Vec<f32>, f32) {
     let mut left = numerator.to_vec();
     let mut bytes = vec![0; codec.encoded_len(numerator.len())];

@@ -1,8 +1,8 @@
-//! The sum, or the largest, of everybody's vectors, the same to the bit at all nodes: up a tree and down another.
+//! The sum, or the largest, of all nodes' vectors, the same to the bit at all nodes: up one tree and down another.
 //!
-//! Both trees are made of the plan's links and known from the plan alone. In all two messages for each node, and as many hops as
-//! the trees are deep: far fewer than an average takes that is as exact. Unlike an average it waits for each node twice, and says
-//! nothing before the end.
+//! Both trees consist of the plan's links and follow from the plan alone. It takes two messages for each node but the
+//! root, and as many hops as the trees are deep: far fewer than an average that is as exact. Unlike an average it waits
+//! for each node twice, and has no result before the end.
 
 use std::collections::btree_map::Entry;
 use std::collections::{BTreeMap, VecDeque};
@@ -13,12 +13,12 @@ use super::{Collective, CollectiveError, CollectiveFault};
 use crate::payload::MAX_DIMENSION;
 use crate::schedule::{NodeId, Schedule};
 
-/// How vectors become one.
+/// The operation that combines vectors.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Reduction {
-    /// Place by place, their sum.
+    /// The sum, coordinate by coordinate.
     Sum,
-    /// Place by place, the largest.
+    /// The largest, coordinate by coordinate.
     Max,
 }
 
@@ -36,17 +36,18 @@ struct Tree {
     children: Vec<Vec<NodeId>>,
 }
 
-/// What is known of the result.
+/// A result of some nodes or of all.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Partial {
-    /// Whether all nodes are in it; else the sender and those below it.
+    /// `true` if all nodes are in it; otherwise the sender and those below it are.
     pub is_whole: bool,
     /// `[dimension]`.
     pub values: Vec<f64>,
 }
 
 impl Trees {
-    /// The trees of a plan, around the node that has most links; `None` when some node cannot reach it or be reached from it.
+    /// The trees of a plan, around the node that has most links; `None` when some node cannot reach it or be reached
+    /// from it.
     ///
     /// # Complexity
     /// O(links): a breadth-first search in each direction.
@@ -80,7 +81,7 @@ impl Tree {
     }
 }
 
-/// One node's part in reducing everybody's vectors to one.
+/// One node's part in reducing all nodes' vectors to one.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -110,7 +111,7 @@ pub struct AllReduce {
     me: NodeId,
     reduction: Reduction,
     own: Vec<f64>,
-    /// Of those below this node.
+    /// The results of its children in the tree towards the root.
     heard: BTreeMap<NodeId, Vec<f64>>,
     whole: Option<Vec<f64>>,
     outgoing: VecDeque<(NodeId, Partial)>,
@@ -148,7 +149,8 @@ impl AllReduce {
         self.whole.as_deref()
     }
 
-    /// Hands on what this node and those below it have, once all of them have spoken.
+    /// Sends the result of this node and those below it towards the root, once all its children have sent theirs. The
+    /// root spreads it.
     fn pass_on(&mut self) {
         if self.heard.len() < self.trees.towards.children[self.me.index()].len() {
             return;
@@ -170,7 +172,7 @@ impl AllReduce {
         }
     }
 
-    /// The result is known here: so it will be below.
+    /// Keeps the whole result and sends it to the children in the tree away from the root.
     fn spread(&mut self, values: Vec<f64>) {
         for child in &self.trees.away.children[self.me.index()] {
             self.outgoing.push_back((*child, Partial { is_whole: true, values: values.clone() }));

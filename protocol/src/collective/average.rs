@@ -1,4 +1,4 @@
-//! The mean of everybody's vector, once: push-sum without memory (Kempe, Dobra, Gehrke, FOCS 2003).
+//! The mean of all nodes' vectors, once: push-sum without memory (Kempe, Dobra, Gehrke, FOCS 2003).
 //!
 //! ```text
 //!   s_i = v_i, w_i = 1;   R rounds of  s = A s, w = A w;   result_i = s_i / w_i
@@ -13,11 +13,11 @@ use crate::schedule::{NodeId, Schedule};
 
 /// One node's part in computing one mean. See the [module](super) for how to drive it.
 ///
-/// The error is at most `C λ₂^R max_j |v_j - mean|`, with C about 1 / min_i w_i. On a plan that averages exactly within a
-/// period (one-peer exponential with 2^k nodes: k rounds) the result is the mean up to the rounding of f64.
+/// The error is at most `C λ₂^R max_j |v_j - mean|`, with C about 1 / min_i w_i. On a plan that averages exactly within
+/// a period (one-peer exponential with 2^k nodes: k rounds) the result is the mean up to the rounding of f64.
 ///
-/// As a linear map of the inputs, R rounds are row-stochastic but in general not column-stochastic: the results' mean is
-/// not the inputs'. An algorithm that relies on that, such as gradient tracking or dual ascent, is biased by it; it
+/// As a linear map of the inputs, R rounds are row-stochastic but in general not column-stochastic: the results' mean
+/// is not the inputs'. An algorithm that relies on that, such as gradient tracking or dual ascent, is biased by it; it
 /// wants a [`TrackingAverage`](super::TrackingAverage).
 #[derive(Clone, Debug)]
 pub struct Average {
@@ -26,8 +26,8 @@ pub struct Average {
 
 impl Average {
     /// Takes part as node `me` of `schedule` with `value`, `[dimension]`, for `rounds` steps of the schedule from its
-    /// first; [`rounds_to_contract`](super::rounds_to_contract) says how many (times the period, where the eigenvalue
-    /// is that of a period).
+    /// first. [`rounds_to_contract`](super::rounds_to_contract) gives their number (times the period, where the
+    /// eigenvalue is that of a period).
     ///
     /// # Errors
     /// [`CollectiveError`] when `me` is not in the plan, `value` is empty, too long or not finite, or there are no

@@ -45,8 +45,8 @@ pub struct Exchange {
 }
 
 impl Exchange {
-    /// Takes part as node `me` of `schedule` with `values`, `[dimension]`. Each of the `partners` has this node among its
-    /// own, and the schedule has a link to it and one back.
+    /// Takes part as node `me` of `schedule` with `values`, `[dimension]`. Each of the `partners` has this node among
+    /// its own, and the schedule has a link to it and one back.
     ///
     /// # Errors
     /// [`CollectiveError`] when `me` is not in the plan, a partner is no neighbour in both directions, or `values` is
@@ -73,7 +73,7 @@ impl Exchange {
         Ok(Self { dimension: values.len(), waits_for: partners.len(), received: BTreeMap::new(), partners, outgoing })
     }
 
-    /// What each partner sent, once all have.
+    /// The vector that each partner sent, once all have.
     pub fn result(&self) -> Option<&BTreeMap<NodeId, Arc<[f64]>>> {
         self.is_complete().then_some(&self.received)
     }

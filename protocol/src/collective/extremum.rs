@@ -1,9 +1,10 @@
-//! The largest or smallest of everybody's numbers, coordinate by coordinate, and the node that has it: max-consensus by
+//! The largest or smallest of all nodes' numbers, coordinate by coordinate, and the node that has it: max-consensus by
 //! flooding.
 //!
-//! In every round a node sends the extremes that it knows to all its out-neighbours, and keeps the more extreme of its own and
-//! theirs. After as many rounds as the plan's [diameter](super::diameter) all nodes hold the same, to the bit: numbers are
-//! only compared, never computed with. Of equal numbers that of the lowest node counts, so that all agree on the owner.
+//! In every round a node sends the extremes that it knows to all its out-neighbours, and keeps the more extreme of its
+//! own and theirs. After as many rounds as the plan's [diameter](super::diameter) all nodes hold the same, to the bit:
+//! numbers are only compared, never computed with. Of equal numbers that of the lowest node counts, so that all agree
+//! on the owner.
 
 use std::cmp::Ordering;
 use std::collections::{BTreeMap, VecDeque};
@@ -15,7 +16,7 @@ use super::{Collective, CollectiveError, CollectiveFault};
 use crate::payload::MAX_DIMENSION;
 use crate::schedule::{NodeId, Schedule};
 
-/// Which end is looked for.
+/// The end of the range that is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
 pub enum Direction {
@@ -25,7 +26,7 @@ pub enum Direction {
     Min,
 }
 
-/// The extremes that a node knows in one round: what it floods.
+/// The extremes that a node knows in one round, as it floods them.
 #[derive(Clone, Debug, PartialEq)]
 pub struct FloodValue {
     /// The round, from 0.
@@ -63,7 +64,7 @@ pub struct Extremum {
     round: u64,
     rounds: u64,
     out_neighbours: Vec<NodeId>,
-    /// What in-neighbours sent before its round, in order.
+    /// Messages of in-neighbours that arrived before their round, in order.
     inboxes: BTreeMap<NodeId, Inbox>,
     outgoing: VecDeque<(NodeId, FloodValue)>,
 }
@@ -75,8 +76,8 @@ struct Inbox {
 }
 
 impl Extremum {
-    /// Takes part as node `me` of `schedule` with `values`, `[dimension]`, for `rounds` rounds: those of the
-    /// [diameter](super::diameter) at least, if all shall agree. A round uses the links of all steps.
+    /// Takes part as node `me` of `schedule` with `values`, `[dimension]`, for `rounds` rounds: at least the
+    /// [diameter](super::diameter), if all nodes are to agree. A round uses the links of all steps.
     ///
     /// # Errors
     /// [`CollectiveError`] when `me` is not in the plan, `values` is empty, too long or not finite, or there are no
@@ -114,7 +115,7 @@ impl Extremum {
         Ok(extremum)
     }
 
-    /// The extreme value of every place and whose it is, once all rounds are done, `[dimension]`.
+    /// The extreme value of every coordinate and its owner, once all rounds are done, `[dimension]`.
     pub fn result(&self) -> Option<&[(f64, NodeId)]> {
         self.is_complete().then_some(self.best.as_slice())
     }
@@ -143,8 +144,8 @@ impl Extremum {
     }
 }
 
-/// Whether `a` goes before `b`: a further number, or the same of a lower node. Zeros of both signs are told apart, so
-/// that the choice is the same on all nodes.
+/// Returns `true` if `a` is more extreme than `b`, or equal and of a lower node. Zeros of both signs differ, so that
+/// the choice is the same on all nodes.
 fn is_better(direction: Direction, (a, a_of): (f64, NodeId), (b, b_of): (f64, NodeId)) -> bool {
     let order = match direction {
         Direction::Max => a.total_cmp(&b),

@@ -1,4 +1,4 @@
-//! What can be wrong with a collective's arguments and with its messages.
+//! Errors in a collective's arguments, and faults of its messages.
 
 use thiserror::Error;
 
@@ -7,7 +7,7 @@ use super::table::MAX_ROW_BYTES;
 use crate::payload::MAX_DIMENSION;
 use crate::schedule::NodeId;
 
-/// Why a collective cannot be made or go on as asked.
+/// A reason why a collective cannot be made or go on as asked.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum CollectiveError {
@@ -22,23 +22,23 @@ pub enum CollectiveError {
     /// There is nothing to combine, or too much.
     #[error("a vector of {dimension} values cannot be combined; give 1 to {MAX_DIMENSION}")]
     Dimension {
-        /// How many there are.
+        /// The number of values given.
         dimension: usize,
     },
-    /// Somebody to exchange with whom no link leads to, or none back.
+    /// A partner to which no link leads, or from which none leads back.
     #[error("node {me} cannot exchange anything with node {partner}: the plan does not link them in both directions")]
     NotANeighbour {
         /// The node.
         me: NodeId,
-        /// Whom it was to exchange with.
+        /// The partner it was to exchange with.
         partner: NodeId,
     },
     /// A neighbour that was ahead had sent something that no sound neighbour would.
     #[error("node {from}: {fault}")]
     Neighbour {
-        /// Who.
+        /// The neighbour.
         from: NodeId,
-        /// What is wrong with it.
+        /// The fault of its message.
         fault: CollectiveFault,
     },
     /// A later input differs in length from the first.
@@ -52,9 +52,9 @@ pub enum CollectiveError {
     /// An input that is not a number, infinite or absurdly large.
     #[error("value {index} is {value:e}; give finite numbers up to {LARGEST_INPUT:e} in magnitude")]
     NotFinite {
-        /// Which value.
+        /// The index of the value.
         index: usize,
-        /// What it is.
+        /// The value.
         value: f64,
     },
     /// A collective without rounds.
@@ -86,7 +86,7 @@ pub enum CollectiveError {
         /// The value given.
         value: f64,
     },
-    /// An error that cannot be asked for.
+    /// A remaining error that is not between 0 and 1.
     #[error("a remaining error of {value} cannot be reached; give a number between 0 and 1, both excluded")]
     Contraction {
         /// The value given.
@@ -94,7 +94,7 @@ pub enum CollectiveError {
     },
 }
 
-/// What is wrong with a message: no sound neighbour would have sent it.
+/// A fault of a message, which no sound neighbour would have sent.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum CollectiveFault {
@@ -104,7 +104,7 @@ pub enum CollectiveFault {
     /// The round is beyond the next one due from that sender: one before it is missing.
     #[error("a message is missing before this one; the link must lose nothing, or be served by a reliable channel")]
     Gap,
-    /// The sender is further ahead than it could be without hearing from here.
+    /// The sender is further ahead than it could be without messages from here.
     #[error("the sender is further ahead than anybody can be")]
     TooFarAhead,
     /// The number of values differs.
@@ -116,7 +116,7 @@ pub enum CollectiveFault {
     /// More mass than there is.
     #[error("the message carries more mass than there is")]
     ImpossibleMass,
-    /// A row of a node that does not exist, or one's own that one never made.
+    /// A row of a node that does not exist, or a row of this node that it never made.
     #[error("a row belongs to a node that does not exist or did not make it")]
     NotItsRow,
     /// Two rows of one node and version that differ.
@@ -128,7 +128,7 @@ pub enum CollectiveFault {
     /// A message of another collective than the one that is under way.
     #[error("the message belongs to another collective than the one of its operation")]
     OtherCollective,
-    /// The message acknowledges what was never sent.
+    /// The frame acknowledges a message that was never sent.
     #[error("the frame acknowledges what was never sent")]
     ImpossibleAck,
 }

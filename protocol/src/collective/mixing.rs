@@ -44,7 +44,7 @@ pub(super) struct Mixing {
     round: u64,
     /// Rounds to complete.
     until: u64,
-    /// Whether the shares of the present round are cut.
+    /// Set when the shares of the present round are cut.
     is_split: bool,
     inboxes: BTreeMap<NodeId, Inbox>,
     outgoing: VecDeque<(NodeId, Share)>,
@@ -82,7 +82,7 @@ impl Mixing {
         })
     }
 
-    /// Goes through `rounds` more.
+    /// Adds `rounds` to the rounds to complete, and advances.
     pub(super) fn run(&mut self, rounds: u64) {
         self.until = self.until.saturating_add(rounds);
         self.advance();
@@ -145,7 +145,7 @@ impl Mixing {
         if before.is_some_and(|round| round >= inbox.next_round) {
             return Err(CollectiveFault::Gap);
         }
-        // Whoever is so many shares ahead has gone on without anybody's.
+        // A sender that is so many shares ahead has gone on without the shares of others.
         if inbox.shares.len() >= schedule.nodes() {
             return Err(CollectiveFault::TooFarAhead);
         }
@@ -156,7 +156,7 @@ impl Mixing {
         if !share.values.iter().all(|value| value.abs() <= LARGEST_SHARE) {
             return Err(CollectiveFault::NotFinite);
         }
-        // Whatever waits here was taken from the same whole as what is held here.
+        // The shares that wait here are parts of the same whole as the mass held here.
         let waiting = self.inboxes.values().flat_map(|inbox| &inbox.shares).map(|share| u128::from(share.mass.units()));
         let total = u128::from(self.mass.units()) + waiting.sum::<u128>() + u128::from(share.mass.units());
         if total > schedule.nodes() as u128 * u128::from(Mass::ONE.units()) {
@@ -226,7 +226,7 @@ impl Mixing {
         }
     }
 
-    /// Mass and first value of what waits here or has not been polled for.
+    /// Shares that wait here or have not been polled for.
     #[cfg(test)]
     pub(super) fn under_way(&self) -> impl Iterator<Item = &Share> {
         let waiting = self.inboxes.values().flat_map(|inbox| &inbox.shares);

@@ -1,9 +1,9 @@
-//! Everybody gets the vectors of those it chose, unchanged: what personal averages are made of.
+//! Delivery of chosen nodes' vectors, unchanged, to each node that chose them: the basis of personal averages.
 //!
-//! Who wants whose vector is known to all nodes, from a table or as a function of one. So all know along which links each vector
-//! travels: those of the tree of shortest paths from its source, of which branches are cut off behind the last node that wants it. A
-//! vector crosses every link of its tree once; nodes on the way pass it on. A node keeps one vector of each source that it wants
-//! or passes on, and no more.
+//! All nodes know which vectors each of them wants, from a table or as a function of one. So all know along which links
+//! each vector travels: those of the tree of shortest paths from its source, without the branches behind the last node
+//! that wants it. A vector crosses every link of its tree once; nodes on the way pass it on. A node keeps one vector of
+//! each source that it wants or passes on, and no more.
 
 use std::collections::{BTreeMap, BTreeSet, VecDeque};
 use std::sync::Arc;
@@ -13,7 +13,7 @@ use super::{Collective, CollectiveError, CollectiveFault};
 use crate::payload::MAX_DIMENSION;
 use crate::schedule::{NodeId, Schedule};
 
-/// Along which links vectors travel from those who have them to those who want them.
+/// The links along which vectors travel from their sources to the nodes that want them.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct PullRoutes {
     nodes: usize,
@@ -24,17 +24,18 @@ pub struct PullRoutes {
 /// A node's place in the tree of a source other than itself, or in its own.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 struct Hop {
-    /// From whom the vector comes; nobody, where it is one's own.
+    /// The neighbour that the vector comes from; `None` where it is the node's own.
     from: Option<NodeId>,
-    /// To whom it goes, ascending.
+    /// The neighbours that it goes to, ascending.
     to: Vec<NodeId>,
-    /// Whether it is wanted here.
+    /// Set when this node wants it.
     is_wanted: bool,
 }
 
 impl PullRoutes {
-    /// The routes where node `i` wants the vectors of `wanted[i]`. Its own it has anyhow. `None` where a source cannot reach a node that
-    /// wants it, there is a source that is no node, or not a list for each node. `O(nodes * links)`.
+    /// The routes where node `i` wants the vectors of `wanted[i]`; its own vector it has in any case. `None` where a
+    /// source cannot reach a node that wants it, a source is not in the plan, or `wanted` has not one list for each
+    /// node. `O(nodes * links)`.
     pub fn of(schedule: &Schedule, wanted: &[Vec<NodeId>]) -> Option<Self> {
         let nodes = schedule.nodes();
         if wanted.len() != nodes || wanted.iter().flatten().any(|source| source.index() >= nodes) {
@@ -61,7 +62,7 @@ impl PullRoutes {
     }
 }
 
-/// The node before each on a shortest path from the source; of several the lowest that is found first.
+/// The node before each on a shortest path from the source; of several, the first that is found.
 fn parents(schedule: &Schedule, source: NodeId) -> Vec<Option<NodeId>> {
     let mut parents = vec![None; schedule.nodes()];
     let mut queue = VecDeque::from([source]);
@@ -79,14 +80,14 @@ fn parents(schedule: &Schedule, source: NodeId) -> Vec<Option<NodeId>> {
 /// A vector on its way.
 #[derive(Clone, Debug, PartialEq)]
 pub struct PullMessage {
-    /// Whose it is.
+    /// The node that the vector is of.
     pub source: NodeId,
     /// `[dimension]`; shared by all messages that carry it.
     pub values: Arc<[f64]>,
 }
 
-/// One node's part in a pull: it gives its vector to those who want it, passes on what lies on its way, and waits for those that it
-/// wants.
+/// One node's part in a pull: it sends its vector towards the nodes that want it, passes on vectors of others, and
+/// waits for those that it wants or passes on.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -151,7 +152,7 @@ impl Pull {
         &self.routes.hops[self.me.index()]
     }
 
-    /// Keeps a vector that is wanted here, and passes it on.
+    /// Passes a vector on, and keeps it if this node wants it.
     fn accept(&mut self, message: PullMessage) {
         let routes = Arc::clone(&self.routes);
         let Some(hop) = routes.hops[self.me.index()].get(&message.source) else { return };
@@ -186,7 +187,7 @@ impl Collective for Pull {
         Ok(())
     }
 
-    /// Nodes that pass vectors on wait for them too.
+    /// Returns `true` once all vectors that this node wants or passes on have arrived.
     fn is_complete(&self) -> bool {
         self.received.len() == self.hops().len()
     }

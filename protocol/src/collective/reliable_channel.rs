@@ -1,11 +1,12 @@
 //! A reliable channel: exactly once and in order over links that lose, repeat and reorder.
 //!
-//! Messages of a directed link are numbered 1, 2, 3, ... and kept until the receiver has acknowledged them, cumulatively. The
-//! receiver hands on message k + 1 only after k, so that the collective behind it computes the same, to the bit, as over a
-//! link without faults. Early messages are kept up to a limit (selective repeat); the others come again.
+//! Messages of a directed link are numbered 1, 2, 3, ... and kept until the receiver has acknowledged them,
+//! cumulatively. The receiver hands on message k + 1 only after k, so that the collective behind it computes the same,
+//! to the bit, as over a link without faults. Early messages are kept up to a limit (selective repeat); the others come
+//! again.
 //!
-//! Acknowledgements are piggybacked on the next message back. One is sent alone only when many are due, when nothing else
-//! was sent for a while, or once the collective is complete and nothing else will come.
+//! Acknowledgements are piggybacked on the next message back. One is sent alone only when many are due, when nothing
+//! else was sent for a while, or once the collective is complete and nothing else will come.
 //!
 //! There is no clock here: after a reconnect, and every so often while [`is_owed`](ReliableChannel::is_owed), the host
 //! calls [`resend`](ReliableChannel::resend).
@@ -17,7 +18,7 @@ use crate::schedule::NodeId;
 
 /// Messages beyond the next one due that are kept until the gap before them is closed; more are dropped and come again.
 const MOST_EARLY: u64 = 64;
-/// So many messages are acknowledged alone, if nothing is sent back before.
+/// Messages received after which an acknowledgement is sent alone, if nothing was sent back before.
 const MOST_OWED: u64 = 16;
 
 /// A message in its envelope, or an acknowledgement alone.
@@ -35,22 +36,22 @@ pub struct ReliableChannel<C: Collective> {
     collective: C,
     links: BTreeMap<NodeId, Link<C::Message>>,
     ready: VecDeque<(NodeId, u64)>,
-    /// To whom an acknowledgement is due, alone if nothing goes there before.
+    /// Nodes to which an acknowledgement is due, alone if nothing goes there before.
     due: VecDeque<NodeId>,
-    /// Acknowledges at once.
+    /// Set when every message is to be acknowledged at once.
     is_hasty: bool,
 }
 
 /// Both directions between this node and one other.
 #[derive(Clone, Debug)]
 struct Link<M> {
-    /// Not known to have arrived: numbers `acknowledged + 1 ..`.
+    /// Messages not known to have arrived: numbers `acknowledged + 1 ..`.
     outbox: VecDeque<M>,
-    /// Up to this number, ours have arrived there.
+    /// The number up to which our messages have arrived there.
     acknowledged: u64,
-    /// Up to this number, theirs have arrived here.
+    /// The number up to which their messages have arrived here.
     received: u64,
-    /// Theirs beyond the next one due.
+    /// Their messages beyond the next one due.
     early: BTreeMap<u64, M>,
     /// Messages that arrived, again or for the first time, since the last acknowledgement.
     owed: u64,
@@ -68,12 +69,12 @@ impl<C: Collective> ReliableChannel<C> {
         Self { collective, links: BTreeMap::new(), ready: VecDeque::new(), due: VecDeque::new(), is_hasty: false }
     }
 
-    /// What it serves.
+    /// The collective that it serves.
     pub fn collective(&self) -> &C {
         &self.collective
     }
 
-    /// What it serves, to give it the next input.
+    /// The collective that it serves, to be given its next input.
     pub fn collective_mut(&mut self) -> &mut C {
         &mut self.collective
     }
@@ -100,7 +101,7 @@ impl<C: Collective> ReliableChannel<C> {
         None
     }
 
-    /// Takes a frame that arrived, whenever and how often it does.
+    /// Takes a frame that arrived, in any order and any number of times.
     ///
     /// # Errors
     /// [`CollectiveFault`] when no sound neighbour would send it.
@@ -132,7 +133,7 @@ impl<C: Collective> ReliableChannel<C> {
         Ok(())
     }
 
-    /// From now on acknowledges every message at once: nothing else will be sent.
+    /// Acknowledges every message at once from now on: nothing else will be sent.
     pub fn acknowledge_at_once(&mut self) {
         self.is_hasty = true;
         self.owe_all();
@@ -152,7 +153,7 @@ impl<C: Collective> ReliableChannel<C> {
         self.due.extend(self.links.iter().filter(|(_, link)| link.owed > 0).map(|(to, _)| *to));
     }
 
-    /// Whether something that was sent is not known to have arrived.
+    /// Returns `true` if a message that was sent is not known to have arrived.
     pub fn is_owed(&self) -> bool {
         self.links.values().any(|link| !link.outbox.is_empty())
     }
@@ -163,7 +164,7 @@ impl<C: Collective> ReliableChannel<C> {
         self.links.get(&to).into_iter().flat_map(|link| (link.acknowledged + 1..).zip(&link.outbox))
     }
 
-    /// Up to which number messages of `from` have been handed on.
+    /// The number up to which messages of `from` have been handed on.
     #[cfg(test)]
     pub(super) fn received(&self, from: NodeId) -> u64 {
         self.links.get(&from).map_or(0, |link| link.received)

@@ -48,7 +48,7 @@ impl<State> Replicated<State> {
         self.version
     }
 
-    /// Goes on to the next state if all rows of the version waited for are there; says whether they were.
+    /// Goes on to the next state and returns `true`, if all rows of the version waited for are there.
     ///
     /// `next` is given the present state and all rows by ascending id. See [`Replicated`] for what it may do.
     pub fn advance(&mut self, table: &Table, next: impl FnOnce(&State, &[&[u8]]) -> State) -> bool {

@@ -1,10 +1,11 @@
-//! How many rounds a collective needs.
+//! The number of rounds that a collective needs.
 
 use super::CollectiveError;
 use crate::schedule::{NodeId, Schedule};
 
-/// What a [`TrackingAverage`](super::TrackingAverage) should leave of a disagreement between two inputs, so that the
-/// algorithm around it stays stable: 0.3. Up to 0.5 was measured to work, from 0.56 on some algorithms diverge.
+/// The fraction of a disagreement between two inputs that a [`TrackingAverage`](super::TrackingAverage) should leave,
+/// so that the algorithm around it stays stable: 0.3. Up to 0.5 was measured to work, from 0.56 on some algorithms
+/// diverge.
 pub const TRACKING_CONTRACTION: f64 = 0.3;
 
 /// The rounds after which `second_eigenvalue` to their power is at most `error`.
@@ -43,8 +44,8 @@ pub fn tracking_rounds(second_eigenvalue: f64) -> Result<u64, CollectiveError> {
     rounds_to_contract(second_eigenvalue, TRACKING_CONTRACTION)
 }
 
-/// The most links that lie between one node and another, along the links of all steps; `None` when some node cannot
-/// reach some other. The rounds after which everybody has heard of everybody.
+/// The most links on a shortest path from one node to another, over the links of all steps; `None` when some node
+/// cannot reach some other. After so many rounds a flood has brought every node's value to all others.
 ///
 /// # Complexity
 /// O(n links): a breadth-first search from every node.

@@ -1,10 +1,10 @@
-//! A sequence of collectives over the same links, one operation after the other: what a distributed algorithm is made of
-//! that exchanges, averages and reduces in turn.
+//! A sequence of collectives over the same links, one operation after the other, for distributed algorithms that
+//! exchange, average and reduce in turn.
 //!
-//! All nodes run the same operations in the same order; an operation is one collective, named by its number in the sequence.
-//! A node begins the next one when the last is complete and it has decided, from results that are the same at all nodes, what
-//! comes next. Messages of later operations, from neighbours that are ahead, are kept until this node gets there; there
-//! are at most 2 n + 16 of them a neighbour, for n nodes.
+//! All nodes run the same operations in the same order; an operation is one collective, named by its number in the
+//! sequence. A node begins the next one when the last is complete and it has decided, from results that are the same at
+//! all nodes, what comes next. Messages of later operations, from neighbours that are ahead, are kept until this node
+//! gets there; there are at most 2 n + 16 of them a neighbour, for n nodes.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
@@ -33,7 +33,7 @@ pub enum OperationMessage {
     Pull(PullMessage),
 }
 
-/// A message of a sequence: which operation it belongs to, and what it says.
+/// A message of a sequence: its operation, and the message of that operation's collective.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SequenceMessage {
     /// The operation, counted from 1.
@@ -77,11 +77,11 @@ pub struct CollectiveSequence {
     /// The present operation; 0 before the first.
     operation: u64,
     now: Now,
-    /// Goes on from one of its operations to the next.
+    /// The tracking average, kept from one of its operations to the next.
     tracking: Option<TrackingAverage>,
-    /// Of later operations, in order.
+    /// Messages of later operations, in order.
     early: BTreeMap<NodeId, VecDeque<SequenceMessage>>,
-    /// Of earlier operations, not sent yet.
+    /// Messages of earlier operations, not sent yet.
     late: VecDeque<(NodeId, SequenceMessage)>,
 }
 
@@ -93,7 +93,7 @@ enum Now {
     AllReduce(AllReduce),
     Exchange(Exchange),
     Pull(Pull),
-    /// The one that is kept.
+    /// The tracking average, which is kept in `CollectiveSequence::tracking`.
     Tracking,
 }
 
@@ -111,7 +111,7 @@ impl CollectiveSequence {
         }
     }
 
-    /// Looks for the largest or smallest of everybody's values; see [`Extremum::new`].
+    /// Begins to look for the largest or smallest of all nodes' values; see [`Extremum::new`].
     ///
     /// # Errors
     /// [`CollectiveError`]; [`CollectiveError::NotComplete`] while the operation before is under way.
@@ -121,7 +121,7 @@ impl CollectiveSequence {
         self.begin(Now::Extremum(extremum))
     }
 
-    /// Reduces everybody's values to one vector; see [`AllReduce::new`].
+    /// Begins to reduce all nodes' values to one vector; see [`AllReduce::new`].
     ///
     /// # Errors
     /// As [`begin_extremum`](Self::begin_extremum).
@@ -136,8 +136,8 @@ impl CollectiveSequence {
         self.begin(Now::AllReduce(all_reduce))
     }
 
-    /// Gives the tracking average of this sequence its next input; see [`TrackingAverage::new`]. `rounds` count with the
-    /// first.
+    /// Gives the tracking average of this sequence its next input; see [`TrackingAverage::new`]. `rounds` count at the
+    /// first input only.
     ///
     /// # Errors
     /// As [`begin_extremum`](Self::begin_extremum).
@@ -154,8 +154,8 @@ impl CollectiveSequence {
         self.begin(Now::Tracking)
     }
 
-    /// Forgets the tracking average: the next operation of one begins anew, and may have other rounds. All nodes have to, between
-    /// the same two operations.
+    /// Discards the tracking average: the next operation of one begins anew, and may have other rounds. All nodes have
+    /// to do so between the same two operations.
     ///
     /// # Errors
     /// [`CollectiveError::NotComplete`] while an operation is under way.
@@ -169,7 +169,7 @@ impl CollectiveSequence {
         Ok(())
     }
 
-    /// Says something to each partner, and hears something from each; see [`Exchange::new`].
+    /// Begins to send a vector to each partner, and to receive one from each; see [`Exchange::new`].
     ///
     /// # Errors
     /// As [`begin_extremum`](Self::begin_extremum).
@@ -179,7 +179,7 @@ impl CollectiveSequence {
         self.begin(Now::Exchange(exchange))
     }
 
-    /// Gives a vector to those who want it, and gets those that this node wants; see [`Pull::new`].
+    /// Begins to send a vector to the nodes that want it, and to receive those that this node wants; see [`Pull::new`].
     ///
     /// # Errors
     /// As [`begin_extremum`](Self::begin_extremum).
@@ -224,7 +224,7 @@ impl CollectiveSequence {
         if self.is_complete() { Ok(()) } else { Err(CollectiveError::NotComplete { iteration: self.operation }) }
     }
 
-    /// Keeps what the present operation still has to send.
+    /// Keeps the messages that the present operation still has to send.
     fn finish(&mut self) {
         while let Some((to, payload)) = self.poll_now() {
             self.late.push_back((to, SequenceMessage { operation: self.operation, payload }));
@@ -311,7 +311,7 @@ impl Collective for CollectiveSequence {
         Ok(())
     }
 
-    /// Whether the present operation is; so it is before the first.
+    /// Returns `true` if the present operation is complete, and before the first.
     fn is_complete(&self) -> bool {
         match &self.now {
             Now::Nothing => true,

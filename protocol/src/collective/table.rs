@@ -1,12 +1,12 @@
-//! A row from every node, at every node: flooding of what is new.
+//! A row from every node, at every node: flooding of new rows.
 //!
 //! Every row has the version its maker gave it. A row that is new is kept and passed on to all out-neighbours, once; so
-//! after as many exchanges as the plan's [diameter](super::diameter) everybody has everybody's row, bit for bit as it
-//! was made.
+//! after as many exchanges as the plan's [diameter](super::diameter) every node has every row, bit for bit as it was
+//! made.
 //!
-//! A step that consumes version k waits until all n rows of version k are there. Whoever has them may publish version
-//! k + 1 while a slower node still waits for some row of version k, but nobody can publish k + 2 before that slower node
-//! has published k + 1. So the two latest versions of every row are kept and passed on, and none is missed.
+//! A step that consumes version k waits until all n rows of version k are there. A node that has them may publish
+//! version k + 1 while a slower node still waits for some row of version k. But no node can publish k + 2 before that
+//! slower node has published k + 1. So the two latest versions of every row are kept and passed on, and none is missed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -19,17 +19,17 @@ use crate::schedule::{NodeId, Schedule};
 pub const MAX_ROW_BYTES: usize = 32 * 1024;
 /// Versions of a row that are kept.
 const HISTORY: usize = 2;
-/// What a row takes on the wire besides its payload, at most.
+/// The most bytes of a row on the wire besides its payload.
 const ROW_HEAD_BYTES: usize = 20;
 
-/// What one node has to say in one version.
+/// One version of a node's row.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Row {
-    /// Who made it.
+    /// The node that made it.
     pub id: NodeId,
-    /// Which one it is; versions of one node rise.
+    /// Its version; versions of one node rise.
     pub version: u64,
-    /// What it says, at most [`MAX_ROW_BYTES`].
+    /// Its content, at most [`MAX_ROW_BYTES`].
     pub payload: Arc<[u8]>,
 }
 
@@ -40,8 +40,8 @@ pub struct Rows(pub Vec<Row>);
 /// One node's copy of the table.
 ///
 /// A step that consumes version k waits until [`complete(k)`](Self::complete) has all rows, and then publishes version
-/// k + 1. The two latest versions of every row are kept and passed on, so a slower node misses none. A node that lost its
-/// table cannot take part in it again: all begin a new one.
+/// k + 1. The two latest versions of every row are kept and passed on, so a slower node misses none. A node that lost
+/// its table cannot take part in it again: all begin a new one.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -69,7 +69,7 @@ pub struct Table {
     in_neighbours: Vec<NodeId>,
     /// Per node, its latest versions.
     rows: Vec<BTreeMap<u64, Arc<[u8]>>>,
-    /// Per out-neighbour, what it has not been sent.
+    /// Per out-neighbour, the rows that it has not been sent.
     pending: BTreeMap<NodeId, BTreeSet<(u64, NodeId)>>,
 }
 
@@ -123,7 +123,7 @@ impl Table {
         self.rows.iter().map(|versions| versions.get(&version).map(|payload| &**payload)).collect()
     }
 
-    /// Whose row of `version` is missing, ascending.
+    /// The nodes whose row of `version` is missing, ascending.
     pub fn missing(&self, version: u64) -> impl Iterator<Item = NodeId> {
         let has = move |versions: &BTreeMap<u64, _>| versions.contains_key(&version);
         self.rows.iter().enumerate().filter(move |(_, row)| !has(row)).map(|(id, _)| NodeId(id as u32))
@@ -133,7 +133,7 @@ impl Table {
         self.latest(id).map(|(version, _)| version)
     }
 
-    /// Whether a row is worth keeping: not here yet, and not older than those that are kept.
+    /// Returns `true` if a row is to be kept: it is not here yet, and not older than those that are kept.
     fn is_new(&self, row: &Row) -> bool {
         let versions = &self.rows[row.id.index()];
         let oldest = versions.first_key_value().filter(|_| versions.len() >= HISTORY);
@@ -206,7 +206,7 @@ impl Collective for Table {
         Ok(())
     }
 
-    /// Whether everybody's row is there, in whatever version. To wait for one version, ask for
+    /// Returns `true` if a row of every node is there, in any version. To wait for one version, use
     /// [`complete`](Table::complete).
     fn is_complete(&self) -> bool {
         self.rows.iter().all(|versions| !versions.is_empty())

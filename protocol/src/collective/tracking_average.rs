@@ -1,4 +1,4 @@
-//! The mean of everybody's vector again and again, while the vectors settle: push-sum that keeps its memory.
+//! The mean of all nodes' vectors again and again, while the vectors settle: push-sum with memory.
 //!
 //! ```text
 //!   k-th input:   s_i += v_i^k - v_i^(k-1);   R rounds of  s = A s, w = A w;   result_i = s_i / w_i
@@ -15,11 +15,11 @@ use crate::schedule::{NodeId, Schedule};
 ///
 /// The sum of all s is the sum of the latest inputs after every injection. So if the inputs converge, every result
 /// converges to the exact mean of their limits, for any R >= 1: the error of an [`Average`](super::Average) with the
-/// same R would stay. What the algorithm around it must stand is the delay: λ₂^R <= 0.3 is the default
+/// same R would stay. The algorithm around it must tolerate the delay: λ₂^R <= 0.3 is the default
 /// ([`tracking_rounds`](super::tracking_rounds)).
 ///
-/// One lost share breaks the sum for good. Links must lose nothing, or be served by a [`ReliableChannel`](super::ReliableChannel); after
-/// a node is gone for good, all begin anew.
+/// One lost share breaks the sum for good. Links must lose nothing, or be served by a
+/// [`ReliableChannel`](super::ReliableChannel); after a node is gone for good, all begin anew.
 ///
 /// ```
 /// use std::sync::Arc;
@@ -43,8 +43,8 @@ pub struct TrackingAverage {
 }
 
 impl TrackingAverage {
-    /// Takes part as node `me` of `schedule`, with `value` as input of iteration 0, `[dimension]`, and `rounds` steps of
-    /// the schedule in every iteration.
+    /// Takes part as node `me` of `schedule`, with `value` as input of iteration 0, `[dimension]`, and `rounds` steps
+    /// of the schedule in every iteration.
     ///
     /// # Errors
     /// [`CollectiveError`] when `me` is not in the plan, `value` is empty, too long or not finite, or there are no

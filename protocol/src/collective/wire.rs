@@ -12,8 +12,8 @@
 //!   frame     acknowledged, number or nothing (varints)                       the message, if it has a number
 //! ```
 //!
-//! Nothing is decoded without knowing how long it may be: vectors have the dimension that the receiver expects, which is
-//! compared before anything is allocated, and rows fit into one control frame of the [wire](crate::wire).
+//! Nothing is decoded without knowing how long it may be: vectors have the dimension that the receiver expects, which
+//! is compared before anything is allocated, and rows fit into one control frame of the [wire](crate::wire).
 
 use serde::Deserialize;
 use thiserror::Error;
@@ -33,7 +33,7 @@ use crate::schedule::NodeId;
 pub const MAX_ROWS_BYTES: usize = 48 * 1024;
 const OWNED_BYTES: usize = 12;
 
-/// What a receiver expects.
+/// The sizes that a receiver expects.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct SizeLimits {
     /// Nodes in the plan: every id is below.
@@ -55,24 +55,24 @@ pub struct SizeLimits {
 /// assert_eq!(Share::decode(&share.encode(), &others), Err(MessageError::Length { bytes: 16, expected: 24 }));
 /// ```
 pub trait Encoding: Sized {
-    /// Writes the message as it travels behind what is in `bytes`.
+    /// Appends the encoding of the message to `bytes`.
     fn encode_into(&self, bytes: &mut Vec<u8>);
 
-    /// The message as it travels.
+    /// The encoding of the message.
     fn encode(&self) -> Vec<u8> {
         let mut bytes = Vec::new();
         self.encode_into(&mut bytes);
         bytes
     }
 
-    /// The message that `bytes` are, all of them.
+    /// Decodes the message that all of `bytes` are.
     ///
     /// # Errors
-    /// [`MessageError`] when they are none, or one beyond the limits.
+    /// [`MessageError`] when they are no message, or one beyond the limits.
     fn decode(bytes: &[u8], limits: &SizeLimits) -> Result<Self, MessageError>;
 }
 
-/// Why bytes are no message of a collective.
+/// A reason why bytes are no message of a collective.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum MessageError {
@@ -90,7 +90,7 @@ pub enum MessageError {
     /// A value is not a number, or infinite.
     #[error("value {index} is not finite")]
     NotFinite {
-        /// Which value.
+        /// The index of the value.
         index: usize,
     },
     /// An id that no node has.
@@ -225,7 +225,7 @@ impl Encoding for SequenceMessage {
     }
 }
 
-/// The limits of as many values as there are, if those are not too many.
+/// The limits with the dimension that `values` have, unless it is larger than the limit.
 fn fitting(values: &[u8], each: usize, limits: &SizeLimits) -> Result<SizeLimits, MessageError> {
     let dimension = values.len() / each;
     if dimension > limits.dimension {

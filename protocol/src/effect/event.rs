@@ -28,7 +28,7 @@ pub enum Event {
         /// The step it goes on with.
         to: u64,
     },
-    /// A neighbour says that it is much further than anything else suggests: the node goes on at its own pace.
+    /// A neighbour claims to be much further than anything else suggests: the node goes on at its own pace.
     ProgressDoubted {
         /// The neighbour.
         peer: NodeId,
@@ -43,7 +43,7 @@ pub enum Event {
     NeighbourSuspended {
         /// The neighbour.
         peer: NodeId,
-        /// Why.
+        /// The reason.
         reason: Suspension,
     },
     /// A suspended neighbour takes part again.
@@ -57,14 +57,14 @@ pub enum Event {
         step: u64,
         /// Those that were waited for in vain.
         missing: Vec<NodeId>,
-        /// How long the wait was.
+        /// The length of the wait.
         waited: Duration,
     },
     /// A local step was not taken.
     DeltaSkipped {
         /// The round.
         round: u64,
-        /// Why.
+        /// The reason.
         reason: SkippedDelta,
     },
     /// The training of a round has not come by its deadline: the node goes on without it, and uses it when it comes.
@@ -72,14 +72,14 @@ pub enum Event {
         /// The round.
         round: u64,
     },
-    /// Training takes this node far longer than its neighbours: from here on it takes fewer local steps in a round, so that nobody waits for
-    /// it. Reported once in a plan.
+    /// Training takes this node far longer than its neighbours: from here on it takes fewer local steps in a round, so
+    /// that none of them waits for it. Reported once in a plan.
     FarSlower {
         /// The round.
         round: u64,
-        /// What all local steps of a round take this node.
+        /// The time that all local steps of a round take this node.
         own: Duration,
-        /// What a round takes its neighbours, until their parcels are here.
+        /// The time that a round takes its neighbours, until their parcels are here.
         others: Duration,
     },
     /// A local step was far longer than the usual ones, and scaled down.
@@ -91,8 +91,8 @@ pub enum Event {
         /// The norm it was given.
         bound: f64,
     },
-    /// The node has had less than half of the weight it should have for many rounds: a member keeps all it gets, or mass
-    /// has died with members. Training goes on, in smaller steps; a new generation puts it right.
+    /// The node has had less than half of the weight it should have for many rounds: a member keeps all it gets, or
+    /// mass has died with members. Training goes on, in smaller steps; a new generation puts it right.
     MassLow {
         /// Mean of w / w* over the last rounds.
         share: f64,
@@ -132,7 +132,7 @@ pub enum Event {
         peer: NodeId,
         /// Their total mass.
         mass: Mass,
-        /// How many there were.
+        /// The number of parcels.
         parcels: usize,
     },
     /// A neighbour has left the generation for good, by its certificate.
@@ -151,7 +151,7 @@ pub enum Event {
         peer: NodeId,
         /// Their total mass.
         mass: Mass,
-        /// How many there were.
+        /// The number of parcels.
         parcels: usize,
     },
     /// A parcel was too large to be believed: its mass goes back to the sender.
@@ -161,53 +161,54 @@ pub enum Event {
         /// Its mass.
         mass: Mass,
     },
-    /// The node detected that it was rolled back: a neighbour has shown something that only the node itself can have said, and that
-    /// it does not remember, so it was started from an old copy of its records, or without them. It goes on as a new
-    /// incarnation without mass.
+    /// The node detected that it was rolled back: a neighbour has shown a statement that only the node itself can have
+    /// made, and that it does not remember. So it was started from an old copy of its records, or without them. It goes
+    /// on as a new incarnation without mass.
     RollbackDetected {
         /// Its incarnation from now on.
         incarnation: u64,
         /// The mass that it held by its old books, which is gone.
         discarded: Mass,
     },
-    /// Another process signs with this node's key, and has named this one: both are alive, and each may have moved the same mass.
-    /// The host of the one that ends stops it; until the next generation the books may be off by what it moved.
+    /// Another process signs with this node's key, and has named this one: both are alive, and each may have moved the
+    /// same mass. The host of the one that ends stops it; until the next generation the books may be off by what it
+    /// moved.
     AnotherProcess {
         /// The other one, as [`Identity::boot_nonce`](crate::Identity::boot_nonce).
         boot_nonce: u64,
-        /// It is this process that has to end: it is the younger one.
+        /// Set when this process has to end, because it is the younger one.
         ends: bool,
     },
     /// A neighbour is in a newer generation: the host fetches its plan from there, verifies it and hands it in.
     NewerPlan {
-        /// Who has it.
+        /// The neighbour that has it.
         peer: NodeId,
         /// The generation it is for.
         generation: Generation,
     },
-    /// The node was to enter a generation, and has fallen too far behind to begin it with its own ratio: the host fetches
-    /// one from a member that is up to date, and hands the plan in again with it.
+    /// The node was to enter a generation, and has fallen too far behind to begin it with its own ratio: the host
+    /// fetches one from a member that is up to date, and hands the plan in again with it.
     RatioWanted {
         /// The generation.
         generation: Generation,
     },
     /// The node entered a new generation: it kept its ratio, or took a donor's, and has weight 1.
     Entered {
-        /// Which.
+        /// The generation.
         generation: Generation,
     },
     /// A neighbour's Hello does not fit.
     Refused {
         /// The neighbour.
         peer: NodeId,
-        /// What differs.
+        /// The difference.
         mismatch: Mismatch,
     },
     /// A message was ignored because no sound neighbour would send it.
     Ignored {
         /// The neighbour.
         peer: NodeId,
-        /// What is wrong with it.
+        /// The fault of the message.
         fault: Fault,
     },
     /// The node's own ratio is no longer finite: it keeps everything.
@@ -238,15 +239,15 @@ pub struct RoundReport {
     pub mass: Mass,
     /// The weight it would have in a settled swarm.
     pub stationary_weight: f64,
-    /// Mean of weight / stationary weight at the first splits of the last rounds, exponentially weighted, where parcels
-    /// that nobody has acknowledged still count as their sender's: about 1 in a sound swarm. See [`Event::MassLow`].
+    /// Mean of weight / stationary weight at the first splits of the last rounds, exponentially weighted: about 1 in a
+    /// sound swarm. Parcels that have not been acknowledged still count as their sender's. See [`Event::MassLow`].
     pub mass_share: f64,
-    /// Relative root mean square distance between what was absorbed (of a clipped ratio, what is left) and the node's own ratio
-    /// just before, over all parcels of the round; `None` when none could be compared.
+    /// Relative root mean square distance between what was absorbed (of a clipped ratio, what is left) and the node's
+    /// own ratio just before, over all parcels of the round; `None` when none could be compared.
     pub disagreement: Option<f64>,
     /// Parcels absorbed in this round.
     pub absorbed: u32,
-    /// What was clipped of them, with [`Robust::Clip`](crate::Robust::Clip).
+    /// The part of them that was clipped, with [`Robust::Clip`](crate::Robust::Clip).
     #[serde(default)]
     pub clipped: Clipped,
     /// Time spent waiting for neighbours in this round.
@@ -255,13 +256,13 @@ pub struct RoundReport {
     pub took: Duration,
 }
 
-/// What was left out of incoming ratios because they were too far away.
+/// The parts of incoming ratios that were left out because they were too far away.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 pub struct Clipped {
     /// Parcels of whose ratio something was left out. Their weight was taken whole.
     pub parcels: u64,
-    /// The sum over them of weight times the norm of what was left out: by how much, at most, the numerator x is another than
-    /// it would be.
+    /// The sum over them of weight times the norm of the part left out: the most by which the numerator x can differ
+    /// from that without clipping.
     pub norm: f64,
 }
 
@@ -272,20 +273,20 @@ impl AddAssign for Clipped {
     }
 }
 
-/// Why a neighbour is suspended. Mass is never touched by it: false alarms are harmless.
+/// The reason why a neighbour is suspended. Mass is never touched by it: false alarms are harmless.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Suspension {
     /// It let a deadline pass; back as soon as it makes progress.
     Late,
-    /// Nothing was heard for three heartbeats; back at its next message.
+    /// No message came for three heartbeats; back at its next message.
     Silent,
-    /// The host says the link is down; back at the first message after it is up again.
+    /// The host reports that the link is down; back at the first message after it is up again.
     LinkDown,
     /// It sends parcels that cannot be believed; back when it begins a new life.
     Refused,
-    /// It contradicts this node's books of the parcels between the two, and shows nothing that this node said; back when one of
-    /// the two begins a new life.
+    /// It contradicts this node's books of the parcels between the two, and shows no statement of this node that proves
+    /// it; back when one of the two begins a new life.
     Contradicts,
 }
 
@@ -311,9 +312,9 @@ pub enum SkippedDelta {
     /// The step has the wrong number of coordinates.
     #[error("the change has {got} numbers, and the model {expected}")]
     WrongDimension {
-        /// How many it has.
+        /// The number it has.
         got: usize,
-        /// How many it needs.
+        /// The number it needs.
         expected: usize,
     },
 }

@@ -6,7 +6,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::message::Generation;
 
-/// What a Hello differs in.
+/// A difference between the Hello of a neighbour and this node.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Mismatch {
@@ -36,7 +36,7 @@ pub enum Mismatch {
         /// The incarnation both claim.
         incarnation: u64,
     },
-    /// It took part before, and has lost what it knew of that.
+    /// It took part in this incarnation before, and has lost its records of that.
     Forgetful {
         /// The incarnation it claims to begin.
         incarnation: u64,

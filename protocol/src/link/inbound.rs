@@ -18,12 +18,12 @@ pub(crate) struct QueuedParcel {
     pub(crate) step: u64,
     pub(crate) mass: Mass,
     pub(crate) payload: Payload,
-    /// It counts as taken, and goes back to the sender.
+    /// Set when it counts as taken, but goes back to the sender.
     pub(crate) is_refused: bool,
     chain: Chain,
 }
 
-/// What became of a parcel that arrived.
+/// The fate of a parcel that arrived.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Acceptance {
     /// It is the next one, and queued.
@@ -34,11 +34,11 @@ pub(crate) enum Acceptance {
     Duplicate,
     /// An earlier one is missing; the sender will send both again.
     Gap,
-    /// It follows other parcels than those that came before: the sender has forgotten what it sent.
+    /// It follows other parcels than those that came before: the sender does not remember what it sent.
     Fork,
 }
 
-/// How far the present life of the sender has come.
+/// The progress of the sender's present life.
 #[derive(Clone, Copy, Debug)]
 struct Cursor {
     base: u64,
@@ -49,7 +49,7 @@ struct Cursor {
     rejected: Rejections,
     last_step: Option<u64>,
     last_applied_step: Option<u64>,
-    /// What the sender may rely on: applied, and on disk where that is asked for.
+    /// The number up to which the sender may rely on its parcels: applied, and on disk where that is asked for.
     confirmed: u64,
     confirmed_chain: Chain,
     confirmed_rejected: Rejections,
@@ -84,11 +84,11 @@ impl Cursor {
 pub(crate) struct InLink {
     cursor: Option<Cursor>,
     queue: VecDeque<QueuedParcel>,
-    /// The sender is through with this many steps, and this was its next number then.
+    /// Steps that the sender is through with, and its next number at that time.
     passed: u64,
     passed_next_seq: u64,
     final_seq: Option<u64>,
-    /// The sender has left: nothing more will come.
+    /// Set when the sender has left: nothing more will come.
     has_left: bool,
     applied_total: u128,
     applied_from_earlier_lives: u128,
@@ -99,7 +99,7 @@ impl InLink {
         self.cursor.map_or(0, |cursor| cursor.received)
     }
 
-    /// Says up to which number the sender may forget its parcels.
+    /// Writes the numbers up to which parcels have arrived, and up to which the sender may drop them.
     pub(crate) fn state_confirmed(&self, state: &mut LinkState) {
         if let Some(cursor) = self.cursor {
             (state.received, state.applied) = (cursor.received, cursor.confirmed);
@@ -107,12 +107,12 @@ impl InLink {
         }
     }
 
-    /// Everything applied so far may be confirmed.
+    /// Confirms all that was applied so far.
     pub(crate) fn confirm_applied(&mut self) {
         self.cursor.iter_mut().for_each(Cursor::confirm_applied);
     }
 
-    /// What a record holds of this link may be confirmed.
+    /// Confirms what a record holds of this link.
     pub(crate) fn confirm(&mut self, books: &InBooks) {
         if let Some(cursor) = self.cursor.as_mut().filter(|cursor| cursor.confirmed < books.applied) {
             (cursor.confirmed, cursor.confirmed_chain) = (books.applied, books.chain);
@@ -126,12 +126,12 @@ impl InLink {
         if acked > known { Err(RolledBack) } else { Ok(()) }
     }
 
-    /// Whether this end has applied so many parcels of the sender's present life.
+    /// Returns `true` if this end has applied the parcels of the sender's present life up to `seq`.
     pub(crate) fn has_applied(&self, seq: u64) -> bool {
         self.cursor.is_some_and(|cursor| seq <= cursor.applied)
     }
 
-    /// What the sender may rely on, if that is anything of its present life.
+    /// The number up to which the sender may rely on its parcels, if any of its present life are among them.
     pub(crate) fn confirmed(&self) -> Option<u64> {
         self.cursor.filter(|cursor| cursor.confirmed > cursor.base).map(|cursor| cursor.confirmed)
     }
@@ -140,7 +140,7 @@ impl InLink {
         self.cursor.map_or_else(Chain::default, |cursor| cursor.received_chain)
     }
 
-    /// Whether the present life of the sender has given us anything.
+    /// Returns `true` if a parcel of the sender's present life has arrived.
     pub(crate) fn has_received(&self) -> bool {
         self.cursor.is_some_and(|cursor| cursor.received > cursor.base)
     }
@@ -156,8 +156,8 @@ impl InLink {
         self.passed.max(by_parcel)
     }
 
-    /// Queues a parcel if it is the next one. Everything that does not depend on this link is already checked, except for
-    /// `refuses`, which is asked about the next one only.
+    /// Queues a parcel if it is the next one. Everything that does not depend on this link is already checked, except
+    /// for `refuses`, which is asked about the next one only.
     pub(crate) fn accept(
         &mut self,
         header: &ParcelHeader,
@@ -191,7 +191,7 @@ impl InLink {
         Ok(if is_refused { Acceptance::Refused } else { Acceptance::Queued })
     }
 
-    /// Takes the sender's word for where it stands. Returns whether it moved.
+    /// Takes the sender's statement of its end of the link. Returns whether it moved.
     pub(crate) fn on_state(&mut self, state: &LinkState) -> Result<bool, Fault> {
         if state.base >= state.next_seq || state.final_seq.is_some_and(|last| last >= state.next_seq) {
             return Err(Fault::ImpossibleAck);
@@ -206,7 +206,7 @@ impl InLink {
         Ok(moved)
     }
 
-    /// Whether nothing more will come for `step` or any before it.
+    /// Returns `true` if nothing more will come for `step` or any before it.
     pub(crate) fn is_settled_for(&self, step: u64) -> bool {
         let Some(cursor) = self.cursor.filter(|_| !self.has_left) else {
             return self.has_left;
@@ -216,17 +216,19 @@ impl InLink {
             || self.final_seq.is_some_and(|last| cursor.received >= last)
     }
 
-    /// Whether a parcel of `step` or a later one has come.
+    /// Returns `true` if a parcel of `step` or a later one has come.
     pub(crate) fn has_brought(&self, step: u64) -> bool {
         self.cursor.and_then(|cursor| cursor.last_step).is_some_and(|last| last >= step)
     }
 
-    /// Whether nothing is to be expected of the link: the sender has left, or closed it and all it sent is applied.
+    /// Returns `true` if nothing more is expected of the link: the sender has left, or closed it and all it sent is
+    /// applied.
     pub(crate) fn is_complete(&self) -> bool {
         self.has_left || self.final_seq.is_some_and(|last| self.cursor.is_some_and(|cursor| cursor.applied >= last))
     }
 
-    /// Whether the sender closed the link and knows, or is about to be told, that all it sent is applied.
+    /// Returns `true` if the sender has left, or closed the link and the next acknowledgement confirms all that it
+    /// sent.
     pub(crate) fn is_confirmed_whole(&self) -> bool {
         self.has_left || self.final_seq.is_some_and(|last| self.cursor.is_some_and(|cursor| cursor.confirmed >= last))
     }
@@ -262,24 +264,26 @@ impl InLink {
         Some(parcel)
     }
 
-    /// The sender lost its state. The caller has absorbed what was queued: that mass is real.
+    /// Begins a new life of the sender, which lost its state. The caller has absorbed what was queued: that mass is
+    /// real.
     pub(crate) fn on_new_life(&mut self) {
         let applied = self.applied_from_earlier_lives + self.applied_total;
         *self = Self { applied_from_earlier_lives: applied, ..Self::default() };
     }
 
-    /// Where the link ends, for a certificate; `None` when nothing was applied of it.
+    /// The end of the link, for a certificate; `None` where there was no statement or parcel of the sender.
     pub(crate) fn end(&self, from: NodeId, sender_incarnation: u64) -> Option<LinkEnd> {
         let Cursor { applied, rejected, .. } = self.cursor?;
         Some(LinkEnd { from, sender_incarnation, applied, rejected })
     }
 
-    /// The sender has left: nothing more will come.
+    /// Notes that the sender has left: nothing more will come.
     pub(crate) fn on_left(&mut self) {
         self.has_left = true;
     }
 
-    /// The sender's life goes on in another process: what it said of steps and of its end was not on disk.
+    /// Continues the sender's life with another process. Its statements of steps and of its end were not on disk, and
+    /// are dropped.
     pub(crate) fn on_same_life(&mut self) {
         self.cursor = self.cursor.filter(|cursor| cursor.received > cursor.base);
         (self.passed, self.passed_next_seq, self.final_seq, self.has_left) = (0, 0, None, false);
@@ -308,7 +312,7 @@ impl InLink {
         }
     }
 
-    /// What a record keeps of this end.
+    /// The books of this end that a record keeps.
     pub(crate) fn books(&self, sender_incarnation: u64) -> InBooks {
         let cursor = self.cursor;
         InBooks {

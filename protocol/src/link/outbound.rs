@@ -111,12 +111,12 @@ impl OutLink {
         self.outbox.len() < WINDOW
     }
 
-    /// Whether everything ever sent has been applied or written off.
+    /// Returns `true` if no parcel is outstanding: each has been applied, written off or returned.
     pub(crate) fn is_settled(&self) -> bool {
         self.outbox.is_empty()
     }
 
-    /// Whether the present life of the receiver has taken anything it cannot give back.
+    /// Returns `true` if the present life of the receiver has taken a parcel, which it cannot give back.
     pub(crate) fn has_applied(&self) -> bool {
         self.acked > self.base
     }
@@ -126,7 +126,7 @@ impl OutLink {
         self.outbox.len()
     }
 
-    /// The records that hold their payloads.
+    /// The records that hold the payloads of outstanding parcels.
     pub(crate) fn owed_records(&self) -> impl Iterator<Item = u64> {
         self.outbox.iter().map(|parcel| parcel.record)
     }
@@ -151,7 +151,7 @@ impl OutLink {
         self.outbox.push_back(Outstanding { seq, step, mass, payload, previous, chain: self.chain, record });
     }
 
-    /// Takes the receiver's word for what has arrived. Returns whether it moved, and what it refused.
+    /// Takes the receiver's acknowledgement. Returns whether it moved, and the parcels that the receiver refused.
     ///
     /// # Errors
     /// [`RolledBack`] when it has taken parcels that this end does not remember, or remembers otherwise.
@@ -172,7 +172,7 @@ impl OutLink {
         Ok((moved, returned))
     }
 
-    /// Forgets all parcels up to `last`; gives back those that `comes_back` names.
+    /// Drops all parcels up to `last`; returns those that `comes_back` names.
     fn settle(&mut self, last: u64, comes_back: impl Fn(u64) -> bool) -> Returned {
         let mut returned = Returned::default();
         while let Some(parcel) = self.outbox.pop_front_if(|parcel| parcel.seq <= last) {
@@ -188,8 +188,8 @@ impl OutLink {
         returned
     }
 
-    /// The receiver has left. What it did not apply by its certificate comes back; nothing is sent any more. It cannot have
-    /// applied more than was sent.
+    /// Closes the link to a receiver that has left. Parcels that it did not apply by its certificate come back; nothing
+    /// is sent any more. It cannot have applied more than was sent.
     pub(crate) fn on_left(&mut self, end: Option<&LinkEnd>) -> Returned {
         let applied = end.map_or(self.base, |end| end.applied).max(self.acked).min(self.next_seq - 1);
         let mut returned = self.settle(applied, |seq| end.is_some_and(|end| end.rejected.contains(end.applied, seq)));
@@ -197,14 +197,15 @@ impl OutLink {
             self.returned += u128::from(parcel.mass.units());
             returned.parcels.push((parcel.mass, parcel.payload));
         }
-        // As if they had never been sent.
+        // As if the parcels after `applied` had never been sent.
         (self.next_seq, self.chain, self.received) = (applied + 1, self.acked_chain, applied);
         self.final_seq = Some(applied);
         self.disarm();
         returned
     }
 
-    /// Whether this end has sent that, as far as it knows: what was acknowledged long ago it does not.
+    /// Returns `true` if this end has sent parcel `seq`, with this chain where both are known: chains of parcels
+    /// acknowledged long ago are not.
     pub(crate) fn has_sent(&self, seq: u64, chain: Option<Chain>) -> bool {
         let fits = |known: Chain| chain.is_none_or(|chain| chain == known);
         seq < self.next_seq && self.chain_at(seq).is_none_or(fits)
@@ -218,8 +219,8 @@ impl OutLink {
         self.parcel(seq).map(|parcel| parcel.chain)
     }
 
-    /// The receiver lost its state. What its earlier life may have applied is given up and never sent again: sending
-    /// it could double mass, giving it up only loses a bounded amount. Numbers are never used again.
+    /// Writes off what an earlier life of the receiver, which lost its state, may have applied. It is never sent again:
+    /// sending it could double mass, giving it up only loses a bounded amount. Numbers are never used again.
     pub(crate) fn on_new_life(&mut self) -> WrittenOff {
         let written_off = WrittenOff { parcels: self.outbox.len(), mass: self.undelivered() };
         self.written_off += u128::from(written_off.mass.units());
@@ -235,7 +236,7 @@ impl OutLink {
         written_off
     }
 
-    /// An injected bug: what an earlier life may have applied is sent to the present one as if it were new.
+    /// An injected bug: parcels that an earlier life may have applied are sent to the present one as if they were new.
     pub(crate) fn renumber(&mut self) {
         (self.base, self.received) = (self.acked, self.acked);
         (self.acked_chain, self.chain) = (Chain::default(), Chain::default());
@@ -246,12 +247,12 @@ impl OutLink {
         }
     }
 
-    /// The receiver's life goes on in another process: what it has not confirmed is sent again.
+    /// Continues the receiver's life with another process: parcels that it has not confirmed are sent again.
     pub(crate) fn on_same_life(&mut self) {
         self.received = self.acked;
     }
 
-    /// The receiver takes part again after all.
+    /// Opens the link again for a receiver that takes part after all.
     pub(crate) fn reopen(&mut self) {
         self.final_seq = None;
     }
@@ -281,7 +282,7 @@ impl OutLink {
         })
     }
 
-    /// What a record keeps of this end.
+    /// The books of this end that a record keeps.
     pub(crate) fn books(&self, receiver_incarnation: u64) -> OutBooks {
         let owed = |parcel: &Outstanding| Owed {
             seq: parcel.seq,
@@ -335,7 +336,7 @@ impl OutLink {
         self.outbox.iter().rev().find(|parcel| parcel.record == record)
     }
 
-    /// When to send them again, on a link that may lose them.
+    /// The time to send unreceived parcels again, on a link that may lose them.
     pub(crate) fn resend_at(&self) -> Option<Time> {
         self.resend_at
     }
@@ -347,7 +348,7 @@ impl OutLink {
         }
     }
 
-    /// The timer ran out: the next one is longer.
+    /// Doubles the next timeout, up to `MAX_BACKOFF` times, after the timer ran out.
     pub(crate) fn back_off(&mut self) {
         self.backoff = (self.backoff + 1).min(MAX_BACKOFF);
         self.resend_at = None;

@@ -1,4 +1,4 @@
-//! Which of the latest parcels of a link were refused.
+//! Marks of those of the latest parcels of a link that were refused.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,8 +7,8 @@ use super::WINDOW;
 /// Marks those of the last [`WINDOW`] parcels up to a number that the receiver did not add to its pair: they count as
 /// taken, so that nothing is applied twice, and their mass goes back to the sender.
 ///
-/// Older ones need no mark. A sender has at most a window of parcels outstanding, and what it wrote to disk with the
-/// newest of them says that it has taken the older ones back.
+/// Older ones need no mark. A sender has at most a window of parcels outstanding, and its record with the newest of
+/// them also shows that it has taken the older ones back.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Rejections(u8);
 
@@ -22,12 +22,12 @@ impl Rejections {
         Self(((self.0 << 1) | u8::from(is_rejected)) & Self::WINDOW_MASK)
     }
 
-    /// Whether parcel `seq` was refused, where these are the marks up to `last`.
+    /// Returns `true` if parcel `seq` was refused, where these are the marks up to `last`.
     pub fn contains(self, last: u64, seq: u64) -> bool {
         last.checked_sub(seq).is_some_and(|back| back < WINDOW as u64 && self.0 >> back & 1 == 1)
     }
 
-    /// Whether there are no more marks than a window has parcels.
+    /// Returns `true` if there are no more marks than a window has parcels.
     pub(crate) fn is_sound(self) -> bool {
         self.0 & !Self::WINDOW_MASK == 0
     }

@@ -14,7 +14,7 @@ fn payload(value: f32) -> Payload {
     Payload::new(&[value]).unwrap()
 }
 
-/// What the sender puts on the wire for one of its outstanding parcels.
+/// The header and payload that the sender transmits for one of its outstanding parcels.
 fn header(link: &OutLink, seq: u64) -> (ParcelHeader, Payload) {
     let parcel = link.parcel(seq).unwrap();
     let header = ParcelHeader {
@@ -33,7 +33,7 @@ fn header(link: &OutLink, seq: u64) -> (ParcelHeader, Payload) {
     (header, parcel.payload.clone())
 }
 
-/// What the receiver says of a link of which it has applied and written everything.
+/// The receiver's acknowledgement of a link.
 fn word_of(link: &InLink) -> LinkState {
     let mut word = LinkState::default();
     link.state_confirmed(&mut word);
@@ -57,8 +57,8 @@ fn deliver_unless(
     acceptance
 }
 
-/// A sender is rolled back to before its second parcel, whose receiver has it, and numbers another parcel so before it hears
-/// of that.
+/// A sender that was rolled back to before its second parcel, and its receiver, which has that parcel. The sender has
+/// numbered another parcel so before it learnt of that.
 fn forked() -> (OutLink, InLink) {
     let (mut sender, mut receiver) = (OutLink::new(), InLink::default());
     sender.push(0, Mass::from_units(8), payload(1.0), 1, FIRST);
@@ -126,7 +126,7 @@ fn refused_parcels_come_back_once_however_often_the_receiver_says_so() {
 #[test]
 fn what_was_refused_is_remembered_by_records_of_both_ends() {
     let (sender, receiver) = refused();
-    // The sender dies before it hears, and the receiver before it says so.
+    // The sender dies before it receives this, and the receiver before it sends it.
     let payloads = |record: u64| Some(payload(record as f32));
     let mut sender = OutLink::restored(&sender.books(1), payloads).unwrap();
     let receiver = InLink::restored(&receiver.books(1));
@@ -148,7 +148,7 @@ fn what_a_receiver_did_not_apply_before_it_left_comes_back() {
         assert!(sender.is_settled() && !sender.is_open());
         let books = sender.ledger(1);
         assert_eq!(books.acked_total + books.returned, books.sent_total);
-        // A late word of it changes nothing, and is no sign of having been rolled back.
+        // A late acknowledgement changes nothing, and is no sign of a rollback.
         assert_eq!(sender.acked(), last);
         assert_eq!(sender.next_seq(), last + 1);
     }

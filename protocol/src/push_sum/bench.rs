@@ -35,12 +35,12 @@ impl Pair {
     }
 }
 
-/// The pass of a split, without hashing: writes `numerator` to `bytes` and takes `weight` times that out of it.
+/// The pass of a split, without hashing: writes `numerator` to `bytes` and subtracts `weight` times the decoded bytes.
 pub fn emit(codec: Codec, numerator: &mut [f32], bytes: &mut [u8], weight: f32) -> f32 {
     codec::emit(codec, numerator, bytes, (weight, 1.0), &mut Dither::seeded(0), |_| ())
 }
 
-/// The pass of an absorption: adds `weight` times what `bytes` say to `numerator`.
+/// The pass of an absorption: adds `weight` times the decoded bytes to `numerator`.
 pub fn absorb(codec: Codec, numerator: &mut [f32], bytes: &[u8], weight: f32) -> f64 {
     codec::absorb(codec, numerator, bytes, weight, 1.0).apart
 }

@@ -87,7 +87,7 @@ fn ratios_that_others_hold_stay_what_they_are() {
     assert!(held.iter().all(|(value, ratio)| ratio.iter().all(|z| z == value)));
 }
 
-/// Numerators of a pair and of parcels under way, added up in f64 from what their bytes say.
+/// Numerators of a pair and of parcels under way, added up in f64 from their decoded bytes.
 fn total(pairs: &[PushSum], parcels: &[(usize, Mass, Payload)]) -> Vec<f64> {
     let mut total = vec![0.0; pairs[0].dimension()];
     for pair in pairs {
@@ -222,7 +222,7 @@ fn apart(one: &[f32], other: &[f32]) -> f64 {
 }
 
 proptest! {
-    /// Whatever a parcel weighs and says: its weight is taken to the unit, and the ratio stays within the radius.
+    /// For any weight and content of a parcel, the weight is taken to the unit, and the ratio stays within the radius.
     #[test]
     fn a_clipped_parcel_moves_the_ratio_by_no_more_than_the_radius(
         own in prop::collection::vec(-4.0_f32..4.0, 1..600),

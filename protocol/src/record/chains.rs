@@ -1,8 +1,8 @@
-//! Compares what the records of the two ends of a link say of its parcels.
+//! Comparison of the records of the two ends of a link.
 //!
-//! Sums can agree by accident; chains cannot. The chain of a link at parcel k is a hash over all its parcels up to k, so
-//! the receiver's chain at the last parcel it applied must be the sender's chain at that number. Where it is not, one of
-//! the two was rolled back to an older state, or two processes went by the same name.
+//! Sums can agree by accident; chains cannot. The chain of a link at parcel k is a hash over all its parcels up to k,
+//! so the receiver's chain at the last parcel it applied must be the sender's chain at that number. Where it is not,
+//! one of the two was rolled back to an older state, or two processes went by the same name.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -23,9 +23,9 @@ pub enum LinkBreak {
         from: NodeId,
         /// The receiver.
         to: NodeId,
-        /// Up to where the sender has confirmations.
+        /// The number up to which the sender has confirmations.
         acked: u64,
-        /// Up to where the receiver applied parcels.
+        /// The number up to which the receiver applied parcels.
         applied: u64,
     },
     /// The receiver applied parcels that the sender has not sent: the sender's record is older than one it wrote.
@@ -36,7 +36,7 @@ pub enum LinkBreak {
         to: NodeId,
         /// The number that the sender would give to its next parcel.
         next_seq: u64,
-        /// Up to where the receiver applied parcels.
+        /// The number up to which the receiver applied parcels.
         applied: u64,
     },
     /// The same numbers, but other parcels.
@@ -66,7 +66,7 @@ pub fn compare_links(books: &BTreeMap<NodeId, Books>) -> Vec<LinkBreak> {
     books.iter().flat_map(|(&id, own)| breaks_seen_by(id, own, books)).collect()
 }
 
-/// What the books of one node contradict: on its links to others, and in what it knows of its neighbours' lives.
+/// The contradictions to the books of one node: on its links to others, and in the lives of its neighbours it knows.
 fn breaks_seen_by(id: NodeId, own: &Books, books: &BTreeMap<NodeId, Books>) -> Vec<LinkBreak> {
     let incoming = own.incoming.iter().map(|(&from, link)| (from, link.sender_incarnation, None));
     let outgoing = own.outgoing.iter().map(|(&to, link)| (to, link.receiver_incarnation, Some(link)));
@@ -84,7 +84,7 @@ fn breaks_seen_by(id: NodeId, own: &Books, books: &BTreeMap<NodeId, Books>) -> V
     breaks
 }
 
-/// The two ends of one link, if they are of the same lives.
+/// Compares the two ends of one link, if they are of the same lives.
 fn compare((from, sender): (NodeId, &Books), link: &OutBooks, (to, receiver): (NodeId, &Books)) -> Option<LinkBreak> {
     if link.receiver_incarnation != receiver.incarnation {
         return None;

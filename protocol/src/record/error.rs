@@ -1,4 +1,4 @@
-//! Why bytes are not a record, or a record cannot be written.
+//! Errors of bytes that are not a record, and of records that cannot be written.
 
 use thiserror::Error;
 
@@ -7,14 +7,14 @@ use crate::link::WINDOW;
 use crate::payload::{MAX_DIMENSION, PayloadError};
 use crate::schedule::{MAX_NODES, NodeId};
 
-/// Why bytes are not a record, or a record cannot be written.
+/// A reason why bytes are not a record, or a record cannot be written.
 ///
 /// [`Empty`](Self::Empty) is an answer rather than a fault: a slot that was never used. Every other one means that
 /// nothing in the bytes can be relied on.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum RecordError {
-    /// Nothing but zeros: what a slot holds before its first use.
+    /// Nothing but zeros, as in a slot before its first use.
     #[error("nothing has been written here")]
     Empty,
     /// Bytes that do not begin as records do.
@@ -33,10 +33,10 @@ pub enum RecordError {
     Cut {
         /// Bytes that are there.
         bytes: u64,
-        /// Bytes that the head says there are.
+        /// Bytes that the head announces.
         needed: u64,
     },
-    /// The content is not what the checksum says: a write was cut off, or the disk changed it.
+    /// The content does not fit the checksum: a write was cut off, or the disk changed it.
     #[error("the checksum is wrong: the write was cut off, or the disk is damaged")]
     Torn,
     /// A field of the head that no record has.
@@ -56,7 +56,7 @@ pub enum RecordError {
     /// Bytes that are no books.
     #[error("the books cannot be decoded: {reason}")]
     Malformed {
-        /// What is wrong.
+        /// The error of the decoder.
         reason: String,
     },
     /// An index that no plan has.
@@ -76,7 +76,7 @@ pub enum RecordError {
     HostTooLong {
         /// Their number.
         bytes: usize,
-        /// How much it may keep.
+        /// The most bytes that it may keep.
         most: usize,
     },
     /// More mass in one place than all nodes can bring.
@@ -90,9 +90,9 @@ pub enum RecordError {
     AppliedBeforeBase {
         /// The sender.
         from: NodeId,
-        /// Where the link starts.
+        /// The number after which the link starts.
         base: u64,
-        /// Up to where its parcels are applied.
+        /// The number up to which its parcels are applied.
         applied: u64,
     },
     /// Marks on more parcels than a window has.
@@ -104,7 +104,7 @@ pub enum RecordError {
     /// Certificates out of order, or of another generation.
     #[error("the leave certificate of node {leaver} is of another generation, out of order, or not sorted")]
     Certificate {
-        /// Who left.
+        /// The node that left.
         leaver: NodeId,
     },
     /// A sender whose numbers are not base <= acked < next.
@@ -112,9 +112,9 @@ pub enum RecordError {
     AckedOutOfRange {
         /// The receiver.
         to: NodeId,
-        /// Where the link starts.
+        /// The number after which the link starts.
         base: u64,
-        /// Up to where its parcels are confirmed.
+        /// The number up to which its parcels are confirmed.
         acked: u64,
         /// The number of the next parcel.
         next_seq: u64,
@@ -180,25 +180,25 @@ pub enum RecordError {
     /// More coordinates than a vector may have.
     #[error("{dimension} coordinates are more than the {MAX_DIMENSION} a vector may have")]
     TooManyCoordinates {
-        /// How many there are.
+        /// The number of coordinates.
         dimension: usize,
     },
     /// A vector that is not as long as the numerator.
     #[error("the {vector} has {found} coordinates, the numerator {dimension}")]
     Dimension {
-        /// Which vector.
+        /// The name of the vector.
         vector: &'static str,
-        /// Its coordinates.
+        /// The number of its coordinates.
         found: usize,
-        /// Those of the numerator.
+        /// The number of coordinates of the numerator.
         dimension: usize,
     },
     /// A coordinate that is infinite or not a number.
     #[error("coordinate {index} of the {vector} is not a finite number")]
     NotFinite {
-        /// Which vector.
+        /// The name of the vector.
         vector: &'static str,
-        /// Which coordinate.
+        /// The index of the coordinate.
         index: usize,
     },
     /// A payload that cannot be one.

@@ -1,4 +1,4 @@
-//! A record as bytes.
+//! The encoding of a record as bytes.
 //!
 //! ```text
 //!   head      magic [8]   version: u32   codec: u8   vectors: u8   0: u16   books: u32   dimension d: u32
@@ -13,8 +13,8 @@
 //! Version 3 differs in its books alone, and is read too.
 //!
 //! Everything is little-endian. Bytes after the checksum are none of the record's: a file keeps its size, and what an
-//! earlier, longer record left there is ignored. The length of a record follows from its head, and nothing of it is
-//! believed, or allocated, before there are that many bytes and their checksum is right.
+//! earlier, longer record left there is ignored. The length of a record follows from its head. Nothing of it is used,
+//! or allocated, before there are that many bytes and their checksum is right.
 
 mod head;
 mod version_3;
@@ -33,7 +33,7 @@ use crate::payload::{MAX_DIMENSION, Payload, PayloadError};
 use head::Head;
 use version_3::Books3;
 
-/// Version of the format that is written. Those that are not known are refused: there is no guessing about mass.
+/// Version of the format that is written. Unknown ones are refused: there is no guessing about mass.
 pub const FORMAT_VERSION: u32 = 4;
 /// The one before it, which is read.
 const READ_VERSION: u32 = 3;
@@ -55,7 +55,7 @@ const MAGIC: [u8; 8] = *b"mgl-mass";
 const HEAD_BYTES: usize = 24;
 const CHECKSUM_BYTES: usize = 32;
 const NO_PAYLOAD: u8 = u8::MAX;
-/// Bits of the byte that says which vectors there are.
+/// Bits of the byte that marks which vectors there are.
 const RATIO: u8 = 1;
 const HELD_BACK: u8 = 2;
 
@@ -67,16 +67,16 @@ const HASH: usize = 32;
 const SIGNATURE: usize = 64;
 const MAC: usize = 16;
 
-/// What a record says without its vectors.
+/// A record without its vectors.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Outline {
     /// Everything but the vectors.
     pub books: Books,
     /// Coordinates of each vector.
     pub dimension: usize,
-    /// Whether there is a ratio.
+    /// `true` if there is a ratio.
     pub has_ratio: bool,
-    /// Whether there are changes that were held back.
+    /// `true` if there are changes that were held back.
     pub has_held_back: bool,
     /// The codec of the payload, if there is one.
     pub payload: Option<Codec>,
@@ -92,25 +92,25 @@ pub struct EncodedRecord<'a> {
 }
 
 impl EncodedRecord<'_> {
-    /// What to write, one after the other.
+    /// The slices to write, one after the other.
     pub fn slices(&self) -> impl Iterator<Item = &[u8]> {
         let front = std::iter::once(&self.front[..]);
         let checksum = std::iter::once(&self.checksum[..]);
         front.chain(self.vectors).chain(checksum).filter(|part| !part.is_empty())
     }
 
-    /// How many bytes that is.
+    /// The number of bytes in all slices.
     pub fn total_bytes(&self) -> u64 {
         self.slices().map(|part| part.len() as u64).sum()
     }
 }
 
 impl Record {
-    /// The record as slices that borrow its vectors: for files of models that one does not want in memory twice.
+    /// The record as slices that borrow its vectors: for models that should not be in memory twice.
     ///
     /// # Errors
-    /// [`RecordError`] if it could not be read back. What is written is held to the rules that [`decode`](Self::decode)
-    /// checks: a mistake shows while the record before it is still there.
+    /// [`RecordError`] if it could not be read back. A record to be written is held to the rules that
+    /// [`decode`](Self::decode) checks: a mistake shows while the record before it is still there.
     ///
     /// # Complexity
     /// One pass over the vectors for the check and one for the checksum.
@@ -146,7 +146,7 @@ impl Record {
         Ok(EncodedRecord { front, vectors, checksum: *hasher.finalize().as_bytes() })
     }
 
-    /// Replaces what is in `bytes` by the record.
+    /// Replaces the content of `bytes` by the record.
     ///
     /// # Errors
     /// As [`encoded`](Self::encoded); `bytes` is then empty.
@@ -160,7 +160,7 @@ impl Record {
 
     /// Reads the record that `bytes` begin with.
     ///
-    /// Never allocates more than a small multiple of what is there, whatever the bytes say.
+    /// Never allocates more than a small multiple of the bytes that are there, whatever their content.
     ///
     /// ```
     /// # use mingle_protocol::{Books, Generation, Mass, NodeId, Record, record::RecordError};
@@ -179,7 +179,7 @@ impl Record {
     /// ```
     ///
     /// # Errors
-    /// [`RecordError`] says what is wrong with them.
+    /// [`RecordError`] for bytes that are not a sound record.
     pub fn decode(bytes: &[u8]) -> Result<Self, RecordError> {
         let Parts { outline, numerator, ratio, held_back, payload } = Parts::of(bytes)?;
         let payload =
@@ -189,8 +189,9 @@ impl Record {
         Ok(Self { books: outline.books, numerator: floats(numerator), ratio, held_back, payload })
     }
 
-    /// The most bytes that a record can take of a node with so many coordinates and links while nobody leaves and its host
-    /// keeps no more than [`MAX_HOST_BYTES`]: the size of a slot that seldom has to grow. `None` when the books of so many links could not be stored.
+    /// The most bytes of a record of a node with so many coordinates and links, while no node leaves and its host keeps
+    /// no more than [`MAX_HOST_BYTES`]: the size of a slot that seldom has to grow. `None` when the books of so many
+    /// links could not be stored.
     pub fn largest_bytes(dimension: usize, in_links: usize, out_links: usize) -> Option<u64> {
         let books = largest_books(in_links as u64, out_links as u64)?;
         let vector = 4 * dimension as u64;
@@ -198,7 +199,7 @@ impl Record {
             .then_some((HEAD_BYTES + CHECKSUM_BYTES) as u64 + books + 3 * vector)
     }
 
-    /// What the record says without its vectors.
+    /// The record without its vectors.
     pub fn outline(&self) -> Outline {
         Outline {
             books: self.books.clone(),
@@ -209,7 +210,7 @@ impl Record {
         }
     }
 
-    /// Holds a record to the rules of the format.
+    /// Checks a record against the rules of the format.
     ///
     /// # Errors
     /// The first that is broken.
@@ -233,7 +234,7 @@ impl Record {
 }
 
 impl Outline {
-    /// Reads the record that `bytes` begin with, checks all of it, and keeps what is not a vector.
+    /// Reads the record that `bytes` begin with, checks all of it, and keeps all but the vectors.
     ///
     /// # Errors
     /// [`RecordError`], as [`Record::decode`].
@@ -246,7 +247,7 @@ impl Outline {
     }
 }
 
-/// A record whose checksum is right and whose books and own vectors are sound. The payload is not looked at.
+/// A record whose checksum is right and whose books and own vectors are sound. The payload is not checked.
 struct Parts<'a> {
     outline: Outline,
     numerator: &'a [u8],
@@ -280,8 +281,8 @@ impl<'a> Parts<'a> {
     }
 }
 
-/// Gives the record that `bytes` begin with the checksum of what is there, whatever that is: an injected bug of the
-/// simulator, whose nodes believe what no checksum vouches for.
+/// Gives the record that `bytes` begin with a checksum that fits its content, whatever that is: an injected bug of the
+/// simulator, whose nodes then use records that no write completed.
 #[cfg(feature = "sim")]
 pub(crate) fn forge_checksum(bytes: &mut [u8]) {
     let length = Head::read(bytes).ok().and_then(|head| usize::try_from(head.record_bytes()).ok());
@@ -311,9 +312,9 @@ const fn most_books_bytes(dimension: usize) -> usize {
 /// The most bytes that books can take where the host keeps no more than [`MAX_HOST_BYTES`].
 fn largest_books(in_links: u64, out_links: u64) -> Option<u64> {
     const OWN: usize = 6 * VARINT_U64 + VARINT_U32 + 2 * HASH + 1 + 4 * VARINT_U64 + 2 * VARINT_U64 + MAX_HOST_BYTES;
-    /// What the neighbour at the other end has said of both of its ends.
+    /// The neighbour's statements about both of its ends.
     const EVIDENCE: usize = VARINT_U32 + (1 + VARINT_U64 + HASH + MAC) + (1 + VARINT_U64 + MAC);
-    /// Whom a link leads to: the process it dealt with last, signed.
+    /// The neighbour of a link: the process the node last dealt with, signed.
     const NEIGHBOUR: usize = VARINT_U32 + 2 * VARINT_U64 + SIGNATURE + EVIDENCE;
     const IN_LINK: usize = NEIGHBOUR + VARINT_U32 + 3 * VARINT_U64 + 1 + HASH + 1 + VARINT_U64 + 2 * VARINT_U128;
     const OWED: usize = 4 * VARINT_U64 + HASH;

@@ -1,7 +1,7 @@
 //! Recovery: the survey of a node's slots when it starts again.
 //!
-//! It goes on from the newest record that can be read, with the payloads that this record owes to others, which are in
-//! older ones. Two things can be wrong, and they are not alike:
+//! The node goes on from the newest record that can be read, with the payloads that this record owes to others, which
+//! are in older ones. Two things can be wrong, and they are not alike:
 //!
 //! - *The newest slot cannot be read.* A crash while it was written does that. Nothing of it has left the node: parcels
 //!   and acknowledgements wait until their record is on the disk. The record before it is the durable state, exactly.
@@ -10,8 +10,8 @@
 //!   mass a second time that is long with its receivers. That is [`RecoveryError::Damaged`].
 //! - *A payload that is owed cannot be read.* Older records do not help: every one since the payload was written owes it
 //!   too, and the ones before that are further back than a crash can throw a node. Leaving the parcel out would lose
-//!   mass, going back would double it. That is [`RecoveryError::PayloadsLost`], and the host has to say so: a node that
-//!   cannot account for its mass gives all of it up (rule R5), and others learn how much that was from their books.
+//!   mass, going back would double it. That is [`RecoveryError::PayloadsLost`], and the host has to report it: a node
+//!   that cannot account for its mass gives all of it up (rule R5), and others find from their books how much that was.
 //!
 //! [`SlotMap`]: super::SlotMap
 
@@ -27,12 +27,12 @@ use crate::mass::Mass;
 use crate::payload::Payload;
 use crate::schedule::NodeId;
 
-/// What was read from one slot.
+/// The content of one slot, as it was read.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub enum SlotContent {
     /// It was never written.
     Empty,
-    /// What is there is no record, or it is not there at all.
+    /// The slot is missing, or its bytes are no record.
     Unreadable,
     /// A record that is whole.
     Holds(Box<Outline>),
@@ -48,7 +48,7 @@ impl From<Result<Outline, RecordError>> for SlotContent {
     }
 }
 
-/// Where the durable state of a node is.
+/// The slots that hold the durable state of a node.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Survey {
     /// The slot of the newest record.
@@ -87,7 +87,7 @@ impl Survey {
     }
 }
 
-/// Finds the durable state of a node in its slots: for hosts that do not want all of them in memory.
+/// Finds the durable state of a node in its slots, for hosts that do not want all of them in memory.
 ///
 /// `None` when no record was ever completed.
 ///
@@ -133,7 +133,7 @@ fn by_number(slots: &[SlotContent]) -> ByNumber<'_> {
     by_number
 }
 
-/// The one record of a number. Two matter only where one of them is needed.
+/// The one record of a number. A second one is an error only where the number is needed.
 fn only<'a>(number: u64, holders: &Holders<'a>) -> Result<(usize, &'a Outline), RecoveryError> {
     match holders.second {
         Some(second) => Err(RecoveryError::SameNumber { number, slots: [holders.first.0, second] }),
@@ -172,7 +172,7 @@ fn find_payloads(
     Err(RecoveryError::PayloadsLost { slot, books, lost, unreadable: unreadable.to_vec() })
 }
 
-/// Whether a record is one that the newest can have written payloads to: of the same node in the same ledger.
+/// Returns `true` if the newest record can have its payloads in this one: of the same node in the same ledger.
 fn can_hold(holder: &Outline, newest: &Outline) -> bool {
     let key = |outline: &Outline| {
         let Books { generation, task, id, incarnation, .. } = outline.books;
@@ -181,7 +181,7 @@ fn can_hold(holder: &Outline, newest: &Outline) -> bool {
     holder.payload.is_some() && key(holder) == key(newest)
 }
 
-/// Finds the durable state of a node in what [`Record::decode`] made of its slots.
+/// Finds the durable state of a node in its slots, as [`Record::decode`] read them.
 ///
 /// `None` when no record was ever completed.
 ///
@@ -198,7 +198,7 @@ pub fn recover(slots: Vec<Result<Record, RecordError>>) -> Result<Option<Recover
 /// A parcel whose payload is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct LostParcel {
-    /// Whom it is for.
+    /// The receiver.
     pub to: NodeId,
     /// Its number on the link.
     pub seq: u64,
@@ -208,7 +208,7 @@ pub struct LostParcel {
     pub record: u64,
 }
 
-/// Why a node cannot go on from its slots as if nothing had happened.
+/// A reason why a node cannot go on from its slots as if nothing had happened.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum RecoveryError {
@@ -220,13 +220,13 @@ pub enum RecoveryError {
         /// The two slots.
         slots: [usize; 2],
     },
-    /// The newest record owes payloads that are gone. To leave them out loses mass, to go back to an older record doubles
-    /// it.
+    /// The newest record owes payloads that are gone. To leave them out loses mass, to go back to an older record
+    /// doubles it.
     #[error("{}", describe_lost(*slot, books, lost, unreadable))]
     PayloadsLost {
         /// The slot of the newest record.
         slot: usize,
-        /// Its books: what others may believe of this node.
+        /// Its books, by which others may have dealt with this node.
         books: Box<Books>,
         /// The parcels whose payloads are gone, by receiver and number.
         lost: Vec<LostParcel>,

@@ -1,9 +1,9 @@
 //! The invariants of the books of a record, checked before they are used.
 //!
-//! These are the rules that a node relies on when it goes on from a record: no arithmetic on its numbers overflows, every
-//! outbox holds exactly the parcels that are sent and not confirmed, and every parcel names a record that can hold its
-//! payload. Whether the masses add up is not asked here: that is for [`audit`](crate::audit()), which can say where they
-//! do not.
+//! A node relies on these rules when it goes on from a record: no arithmetic on its numbers overflows, every outbox
+//! holds exactly the parcels that are sent and not confirmed, and every parcel names a record that can hold its
+//! payload. The sum of the masses is not checked here: that is for [`audit`](crate::audit()), which can name where it
+//! is wrong.
 
 use super::error::RecordError;
 use super::format::most_host_bytes;
@@ -12,7 +12,7 @@ use crate::link::WINDOW;
 use crate::mass::{Mass, UNITS_PER_ONE};
 use crate::schedule::{MAX_NODES, MAX_PERIOD, NodeId};
 
-/// The first rule that is broken, in books of a record of so many coordinates that has a payload or none.
+/// Returns the first broken rule, in books of a record of so many coordinates that has a payload or none.
 pub(super) fn check(books: &Books, has_payload: bool, dimension: usize) -> Result<(), RecordError> {
     check_node(books.id)?;
     check_mass(books.brought)?;
@@ -61,7 +61,7 @@ fn check_incoming(from: NodeId, link: &InBooks) -> Result<(), RecordError> {
     if rejected.is_sound() { Ok(()) } else { Err(RecordError::Rejections { from }) }
 }
 
-/// Ascending, of this generation, and of nodes that a plan can have.
+/// The certificates must ascend, be of this generation, and of nodes that a plan can have.
 fn check_left(books: &Books) -> Result<(), RecordError> {
     let mut before = None;
     for certificate in &books.left {
@@ -101,7 +101,7 @@ fn check_outbox(books: &Books, to: NodeId, link: &OutBooks) -> Result<(), Record
         if seq != expected {
             return Err(RecordError::OutboxGap { to, seq, expected });
         }
-        // One that leaves may use a link before its step.
+        // A node that leaves may use a link before its step.
         if step > books.step.saturating_add(MAX_PERIOD as u64) || before.is_some_and(|before| step <= before.step) {
             return Err(RecordError::OutboxStep { to, seq, step });
         }

@@ -1,9 +1,9 @@
-//! Which slot the next record may be written over.
+//! The choice of the slot that the next record overwrites.
 //!
 //! A slot is a file of fixed size that holds one record. It may be overwritten unless it holds the newest record on
-//! disk, or one whose payload the newest still owes to somebody. In the worst case every link is stuck with a full
-//! outbox, each of its parcels is of another step, and all of these are in other records than the newest:
-//! out-degree * [`WINDOW`] slots that cannot be touched, one for the newest, and one to write.
+//! disk, or one whose payload the newest still owes to a receiver. In the worst case every link is stuck with a full
+//! outbox, each of its parcels is of another step, and all of these are in other records than the newest: out-degree *
+//! [`WINDOW`] slots that cannot be touched, one for the newest, and one to write.
 
 use std::collections::BTreeSet;
 
@@ -13,7 +13,7 @@ use super::Books;
 use super::recovery::{SlotContent, Survey};
 use crate::link::WINDOW;
 
-/// What is known of the slots of a node: pure bookkeeping, whoever writes them.
+/// The contents of a node's slots: pure bookkeeping, which writes nothing itself.
 ///
 /// ```
 /// # use mingle_protocol::{Books, Generation, Mass, NodeId, record::SlotMap};
@@ -35,7 +35,7 @@ pub struct SlotMap {
     newest: Option<Newest>,
 }
 
-/// What one slot holds. The order is that in which free slots are taken.
+/// The content of one slot. The order is that in which free slots are taken.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 enum Held {
     /// A write that was not completed, or something that cannot be read. Taken first, so that a crash leaves no more
@@ -65,9 +65,9 @@ impl SlotMap {
         Self { slots: vec![Held::Empty; slots], newest: None }
     }
 
-    /// Slots that were there already, and what a [`survey`](super::survey) of them found.
+    /// Slots that were there already, and the result of a [`survey`](super::survey) of them.
     ///
-    /// Without a survey nothing in them is protected: for a host that has given up what they hold.
+    /// Without a survey nothing in them is protected: for a host that has given up the records in them.
     pub fn found(contents: &[SlotContent], survey: Option<&Survey>) -> Self {
         let slots = contents
             .iter()
@@ -89,26 +89,26 @@ impl SlotMap {
         self.slots.resize(self.slots.len().max(slots), Held::Empty);
     }
 
-    /// The last slot, if there are more than `slots`, it holds nothing that is needed, and another one is free for the next
-    /// record: the host may remove it, and then calls [`remove_last`](Self::remove_last). Always the last, so that no gap is
-    /// left among those that remain.
+    /// The last slot, if there are more than `slots`, it holds nothing that is needed, and another one is free for the
+    /// next record: the host may remove it, and then calls [`remove_last`](Self::remove_last). Always the last, so that
+    /// no gap is left among those that remain.
     pub fn superfluous(&self, slots: usize) -> Option<usize> {
         let last = self.slots.len().checked_sub(1)?;
         let is_another_free = self.slots[..last].iter().any(|held| self.is_free(*held));
         (last >= slots && is_another_free && self.is_free(self.slots[last])).then_some(last)
     }
 
-    /// The last slot is there no more.
+    /// Notes that the last slot was removed.
     pub fn remove_last(&mut self) {
         self.slots.pop();
     }
 
-    /// How many slots there are.
+    /// The number of slots.
     pub fn len(&self) -> usize {
         self.slots.len()
     }
 
-    /// Whether there is no slot at all.
+    /// Returns `true` if there is no slot at all.
     pub fn is_empty(&self) -> bool {
         self.slots.is_empty()
     }
@@ -119,8 +119,8 @@ impl SlotMap {
         self.slots.iter().filter_map(number).max()
     }
 
-    /// Chooses the slot for a record that is to be written now. Until [`complete`](Self::complete) says otherwise the
-    /// slot counts as torn, so a write that fails is made good by the next.
+    /// Chooses the slot for a record that is to be written now. Until [`complete`](Self::complete) is called the slot
+    /// counts as torn, so a write that fails is made good by the next.
     ///
     /// # Errors
     /// [`SlotError`] when the record must not be written, or there is no room for it.
@@ -139,7 +139,7 @@ impl SlotMap {
         Ok(slot)
     }
 
-    /// The record of these books is on the disk, in this slot.
+    /// Notes that the record of these books is on the disk, in this slot.
     pub fn complete(&mut self, slot: usize, books: &Books) {
         if let Some(held) = self.slots.get_mut(slot) {
             *held = Held::Record(books.number);
@@ -161,7 +161,7 @@ impl Newest {
     }
 }
 
-/// Why a record must not be written.
+/// A reason why a record must not be written.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum SlotError {
@@ -184,7 +184,7 @@ pub enum SlotError {
     /// Every slot holds something that is still needed.
     #[error("all {slots} slots hold payloads that are still owed")]
     NoneFree {
-        /// How many there are.
+        /// The number of slots.
         slots: usize,
     },
 }

@@ -1,4 +1,4 @@
-//! Records to test with, and what holds for all of them.
+//! Records for tests, and tests of their books.
 #![allow(clippy::unwrap_used)]
 
 use super::*;

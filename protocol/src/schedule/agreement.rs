@@ -11,7 +11,8 @@ const MOST_ROUNDS: u64 = 1_000;
 /// Multiplications that are spent at most: some tenths of a second.
 const MOST_WORK: u64 = 200_000_000;
 
-/// The rounds after which every probe has come within [`REMAINING`] of agreement; where that takes too long, those that were tried.
+/// The rounds after which every probe has come within [`REMAINING`] of agreement; the rounds tried where that takes too
+/// long.
 ///
 /// # Complexity
 /// O(rounds * links of a round), within [`MOST_WORK`].
@@ -49,7 +50,8 @@ fn weights_at(schedule: &Schedule, round: u64) -> Vec<f64> {
     ids(schedule.nodes()).map(|node| schedule.stationary_weight(node, step)).collect()
 }
 
-/// What nodes of these weights hold whose ratios are drawn from -1 ..= 1 by a fixed mixing function (SplitMix64).
+/// The numerators of nodes with these weights whose ratios are drawn from -1 ..= 1 by a fixed mixing function
+/// (SplitMix64).
 fn numerators(probe: usize, weights: &[f64]) -> Vec<f64> {
     let draw = |node: usize| {
         let mut bits = ((probe as u64) << 32 | node as u64).wrapping_add(1).wrapping_mul(0x9e37_79b9_7f4a_7c15);
@@ -60,7 +62,8 @@ fn numerators(probe: usize, weights: &[f64]) -> Vec<f64> {
     weights.iter().enumerate().map(|(node, weight)| weight * draw(node)).collect()
 }
 
-/// The root mean square distance of the ratios from their mean, weighted as the nodes are; nodes that the plan leaves empty have none.
+/// The root mean square distance of the ratios from their mean, weighted as the nodes are; nodes that the plan leaves
+/// empty have none.
 fn disagreement(x: &[f64], weights: &[f64]) -> f64 {
     let total: f64 = weights.iter().sum();
     let mean = x.iter().sum::<f64>() / total;

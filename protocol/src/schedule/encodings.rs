@@ -1,4 +1,4 @@
-//! In which codecs the parcels of a plan travel, and how many bytes that makes.
+//! The codecs in which the parcels of a plan travel, and the bytes that they take.
 
 use std::collections::BTreeMap;
 
@@ -8,7 +8,8 @@ use crate::mass::{Mass, Share};
 
 /// Parcels of one period, by the codec that they are sent in.
 ///
-/// A node that keeps little of its weight sends in a finer codec than it was asked for, see [`Codec::with_share_kept`].
+/// A node that keeps little of its weight sends in a finer codec than it is configured for, see
+/// [`Codec::with_share_kept`].
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
 pub struct Encodings {
     parcels: BTreeMap<Codec, u64>,
@@ -25,7 +26,7 @@ impl Encodings {
         self.parcels.iter().map(|(codec, parcels)| parcels * codec.encoded_len(dimension) as u64).sum()
     }
 
-    /// How many parcels there are, and how many of them are in `codec`.
+    /// The number of parcels, and the number of those in `codec`.
     pub fn share_in(&self, codec: Codec) -> (u64, u64) {
         (self.parcels.values().sum(), self.parcels.get(&codec).copied().unwrap_or_default())
     }
@@ -41,7 +42,7 @@ impl Schedule {
         Mass::from_units(Share::WHOLE.units().saturating_sub(sent)).to_f64()
     }
 
-    /// What `node` sends in a period when it asks for `codec`.
+    /// The parcels of `node` in a period when it is configured for `codec`.
     ///
     /// ```
     /// use mingle_protocol::{Codec, NodeId, Schedule, Step};
@@ -63,7 +64,7 @@ impl Schedule {
         encodings
     }
 
-    /// What all nodes send in a period when all ask for `codec`.
+    /// The parcels of all nodes in a period when all are configured for `codec`.
     pub fn encodings(&self, codec: Codec) -> Encodings {
         let mut all = Encodings::default();
         for node in 0..self.nodes {

@@ -1,23 +1,23 @@
-//! What can be wrong with a schedule.
+//! Errors of schedules.
 
 use thiserror::Error;
 
 use super::{MAX_NODES, MAX_PERIOD, NodeId};
 
-/// What is wrong with a plan.
+/// An error in a plan.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum ScheduleError {
     /// Too few or too many nodes.
     #[error("a plan needs 1 to {MAX_NODES} nodes, this one has {nodes}")]
     Nodes {
-        /// How many there are.
+        /// The number of nodes.
         nodes: usize,
     },
     /// Too few or too many steps.
     #[error("a plan needs 1 to {MAX_PERIOD} steps, this one has {steps}")]
     Period {
-        /// How many there are.
+        /// The number of steps.
         steps: usize,
     },
     /// Rounds do not fill a period.
@@ -33,9 +33,9 @@ pub enum ScheduleError {
     KeepLength {
         /// The step.
         step: usize,
-        /// How many entries there are.
+        /// The number of entries.
         got: usize,
-        /// How many nodes there are.
+        /// The number of nodes.
         nodes: usize,
     },
     /// A kept fraction is not within 0 ..= 1.
@@ -45,7 +45,7 @@ pub enum ScheduleError {
         step: usize,
         /// The node.
         node: NodeId,
-        /// What it keeps.
+        /// The fraction it keeps.
         keep: f64,
     },
     /// A link names a node the plan does not have.
@@ -55,7 +55,7 @@ pub enum ScheduleError {
         step: usize,
         /// The node that does not exist.
         node: NodeId,
-        /// How many nodes there are.
+        /// The number of nodes.
         nodes: usize,
     },
     /// A node sends to itself.
@@ -88,7 +88,7 @@ pub enum ScheduleError {
         /// The receiver.
         to: NodeId,
     },
-    /// What a node keeps and sends is not one.
+    /// The fractions that a node keeps and sends do not add up to one.
     #[error("step {step}: what node {node} keeps and sends sums to {sum}, not 1")]
     ColumnSum {
         /// The step.

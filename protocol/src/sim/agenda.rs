@@ -1,4 +1,4 @@
-//! What is still to happen in virtual time: events in the order of their time, and an alarm a node.
+//! The agenda of virtual time: events in the order of their time, and an alarm a node.
 
 use std::cmp::Reverse;
 use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
@@ -6,8 +6,9 @@ use std::collections::{BTreeMap, BTreeSet, BinaryHeap};
 use crate::schedule::NodeId;
 use crate::time::Time;
 
-/// The agenda of a discrete-event simulation: a queue of events ordered by time, and at one time by the order in which they were
-/// added, beside at most one alarm for each node, which can be moved. An event comes before an alarm of the same time.
+/// The agenda of a discrete-event simulation: a queue of events ordered by time, and at one time by the order in which
+/// they were added, beside at most one alarm for each node, which can be moved. An event comes before an alarm of the
+/// same time.
 ///
 /// It keeps no clock: its host asks for [`next`](Self::next), sets its clock to that time, and takes the event with
 /// [`pop`](Self::pop) or rings the alarm by letting the node set another one.
@@ -45,8 +46,8 @@ impl<T> Agenda<T> {
         at.map(|at| self.alarms.insert((at, id)));
     }
 
-    /// When the next thing happens, and whose alarm it is; `None` in its place where it is an event. An alarm that lies before
-    /// `now` rings now.
+    /// The time of the next event or alarm, and the node whose alarm it is; `None` in its place where it is an event.
+    /// An alarm that lies before `now` rings now.
     pub fn next(&self, now: Time) -> Option<(Time, Option<NodeId>)> {
         let alarm = self.alarms.first().map(|&(at, id)| (at.max(now), Some(id)));
         let event = self.events.peek().map(|Reverse(next)| next.at);

@@ -13,14 +13,14 @@ use crate::time::Time;
 /// Rounding of f32 over some thousand rounds, as a fraction of a sum of numerators; random, not growing.
 pub(super) const LARGEST_DRIFT: f64 = 1e-3;
 
-/// What became of one seed.
+/// The result of one seed.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Outcome {
     /// The seed.
     pub seed: u64,
     /// Nodes in the swarm.
     pub nodes: u32,
-    /// When it ended.
+    /// The time when it ended.
     pub ended: Time,
     /// Processes killed.
     pub kills: u64,
@@ -28,29 +28,29 @@ pub struct Outcome {
     pub partitions: u64,
     /// Pairs of nodes that lost each other.
     pub link_cuts: u64,
-    /// Disks that became full, slow, old or empty.
+    /// Faults that made a disk full, slow, old, empty or spoiled, or its next write fail.
     pub disk_faults: u64,
-    /// How often a node was checked by what it gave and took, after an event or when it handed in a record.
+    /// Checks of a node by the parcels it gave and took, after an event or when it handed in a record.
     pub wire_checks: u64,
-    /// How often all disks together were added up, after a write.
+    /// Sums over all disks together, after a write.
     pub disk_checks: u64,
-    /// How often a node could not rely on what was on its disk, and began without it.
+    /// Starts of nodes that could not rely on their disks, and began without them.
     pub unreadable: u64,
-    /// How often a node found out that it had been rolled back.
+    /// Rollbacks that nodes detected in themselves.
     pub rollbacks: u64,
-    /// How many things happened.
+    /// Events of the run.
     pub events: u64,
-    /// A hash of all of them: equal for equal runs.
+    /// A hash of all events: equal for equal runs.
     pub digest: [u8; 32],
-    /// What went wrong.
+    /// The failure, if there was one.
     pub failure: Option<SimError>,
 }
 
 /// Runs a scenario to its end: all faults, repair, and until every node has drained.
 ///
-/// Where disks keep what is on them the sum of weights is checked after every write, and at the end the nodes hold all
-/// of it, with the sum of numerators that they began with and of all that they learnt, unless parcels were clipped. Where a disk was rolled back, either its node found out, or the
-/// disks add up all the same.
+/// Where disks keep what is on them the sum of weights is checked after every write. At the end the nodes hold all of
+/// it, with the sum of numerators that they began with and of all that they learnt, unless parcels were clipped. Where a
+/// disk was rolled back, either its node found out, or the disks add up all the same.
 ///
 /// ```
 /// use mingle_protocol::sim::{Profile, Scenario, run_scenario};
@@ -63,7 +63,8 @@ pub fn run_scenario(profile: Profile, seed: u64, scenario: Scenario) -> Outcome 
     watch_scenario(profile, seed, scenario, |_| ())
 }
 
-/// Runs a scenario, and returns besides the log of its faults and of what nodes reported, other than finished rounds.
+/// Runs a scenario, and also returns the log of its faults and of the events that nodes reported, except finished
+/// rounds.
 pub fn trace_scenario(profile: Profile, seed: u64, scenario: Scenario) -> (Outcome, Vec<(Time, TraceEntry)>) {
     let faults: Vec<_> = scenario.faults.iter().map(|&(at, fault)| (at, TraceEntry::Fault(fault))).collect();
     let mut log = Vec::new();
@@ -116,7 +117,7 @@ fn watch_scenario(profile: Profile, seed: u64, scenario: Scenario, look: impl Fn
 }
 
 impl Outcome {
-    /// How often mass was checked that could have been wrong.
+    /// Checks of mass that could have failed.
     pub fn checks(&self) -> u64 {
         self.wire_checks + self.disk_checks
     }

@@ -14,7 +14,7 @@ use crate::schedule::{NodeId, Schedule};
 /// Trains one node for one round: `(node, round, z, steps)` to the change of z, in as many steps as its time allows.
 pub type Trainer = Box<dyn FnMut(NodeId, u64, &[f32], u32) -> Vec<f32>>;
 
-/// What to simulate.
+/// The configuration of a simulation.
 pub struct SwarmConfig {
     /// The plan.
     pub schedule: Arc<Schedule>,
@@ -22,40 +22,40 @@ pub struct SwarmConfig {
     pub initial: Vec<Vec<f32>>,
     /// Periods to run.
     pub rounds: u64,
-    /// How nodes encode their parcels.
+    /// The encoding of parcels.
     pub codec: Codec,
     /// The largest norm of a ratio that nodes take from each other.
     pub largest_norm: Option<f64>,
-    /// What nodes do with ratios that are far from their own.
+    /// The treatment of ratios that are far from a node's own.
     pub robust: Robust,
-    /// Whether nodes keep records on simulated disks.
+    /// The durability of nodes: with `On`, they keep records on simulated disks.
     pub durability: Durability,
     /// A bug in every node, to see whether it is found. Refused where bugs are not [built in](InjectedBug::BUILT_IN).
     pub injected_bug: Option<InjectedBug>,
-    /// Nodes with a bug of their own instead.
+    /// Nodes with another bug in place of that one.
     pub injected_in: BTreeMap<NodeId, InjectedBug>,
-    /// How long a write usually takes.
+    /// Shortest and longest time of a write.
     pub write_time: (Duration, Duration),
-    /// How nodes wait.
+    /// The wait of nodes for their in-neighbours.
     pub policy: WaitPolicy,
-    /// What the network does.
+    /// The delays and losses of the network.
     pub network: NetworkModel,
     /// Seed of every random decision.
     pub seed: u64,
     /// Retransmission timeout; needed where the network loses messages.
     pub retransmit_after: Option<Duration>,
-    /// The longest silence of a node on a link. Where messages are lost it is also how soon a lost statement is
-    /// repeated.
+    /// The longest silence of a node on a link. Where messages are lost it is also the time after which a lost
+    /// statement is repeated.
     pub heartbeat: Duration,
-    /// How long a finished node waits for neighbours that do not answer.
+    /// A finished node's wait for neighbours that do not answer.
     pub drain_deadline: Duration,
     /// Shortest and longest time that all local steps of a round take.
     pub training_time: (Duration, Duration),
     /// Nodes whose training takes this many times as long.
     pub slowness: BTreeMap<NodeId, u32>,
-    /// How long nodes may train in a round.
+    /// The time for a node's training in a round.
     pub time_box: Option<Duration>,
-    /// Nodes that are slower than their neighbours take fewer local steps
+    /// Set when nodes that are slower than their neighbours take fewer local steps
     /// ([`NodeConfig::keeps_up`](crate::NodeConfig::keeps_up)).
     pub keeps_up: bool,
     /// Steps longer than this many usual ones are scaled down.
@@ -65,7 +65,7 @@ pub struct SwarmConfig {
 }
 
 impl SwarmConfig {
-    /// The same swarm over a network that loses and duplicates messages, with retransmission.
+    /// Puts the swarm on a network that loses and duplicates messages, with retransmission.
     #[must_use]
     pub fn over_datagrams(self, drop: f64, duplicate: f64) -> Self {
         Self {

@@ -1,12 +1,13 @@
 //! The auditor of the wire: mass is neither made nor lost, in any event, by any node.
 //!
 //! It trusts no total a node keeps. It sees every parcel when it is handed to the disk in a record, or put on the wire
-//! where there are no records, and reads from a node only its weight and up to which number it has applied each link.
-//! Everything a node gained must be parcels the auditor saw another node give, each once; everything it lost must be
-//! parcels the auditor saw it give; and what comes on the wire must be what was on its way to the disk before.
+//! where there are no records. From a node it reads only its weight and the number up to which it has applied each
+//! link. All mass a node gained must be in parcels that the auditor saw another node give, each once. All mass it lost
+//! must be in parcels that the auditor saw it give. And the parcels on the wire must be those handed to the disk
+//! before.
 //!
-//! A process that dies takes back what it did since the record it starts again from. The auditor therefore keeps what
-//! each node did since the record that is known to be on its disk, and undoes it when the node starts from there. It
+//! A process that dies takes back what it did since the record it starts again from. So the auditor keeps the moves of
+//! each node since the record that is known to be on its disk, and undoes them when the node starts from there. It
 //! holds one ledger a generation. Where a disk lost a record, or a member lies, the generation is void: nothing is
 //! checked, nor counted as checked, until a newer one.
 
@@ -27,7 +28,7 @@ use crate::record::Books;
 use crate::schedule::NodeId;
 use crate::time::Time;
 
-/// What the auditor knows.
+/// The state of the auditor.
 #[derive(Debug)]
 pub(super) struct Conservation {
     generations: Vec<Generation>,
@@ -44,10 +45,10 @@ pub(super) struct Conservation {
     checks: u64,
 }
 
-/// The sums of one generation, in units. Of a void one they mean nothing.
+/// The sums of one generation, in units. Those of a void one mean nothing.
 #[derive(Clone, Copy, Debug, Default)]
 struct Sums {
-    /// What all who entered it brought.
+    /// The mass that all nodes brought when they entered it.
     founded: i128,
     held: i128,
     outstanding: i128,
@@ -69,7 +70,7 @@ impl Conservation {
         }
     }
 
-    /// How often a sum was compared that could have been wrong.
+    /// Comparisons of sums that could have failed.
     pub(super) fn checks(&self) -> u64 {
         self.checks
     }
@@ -88,7 +89,7 @@ impl Conservation {
         self.sums.iter().map(what).sum::<i128>().unsigned_abs()
     }
 
-    /// Nothing adds up any more in this generation, or in those before it.
+    /// Voids this generation and those before it: nothing adds up in them any more.
     pub(super) fn give_up(&mut self, generation: Generation) {
         if self.void.is_none_or(|void| generation.replaces(&void)) {
             self.void = Some(generation);
@@ -100,7 +101,7 @@ impl Conservation {
         self.last_given.retain(|lives, _| is_exact(lives));
     }
 
-    /// A node begins with no record.
+    /// Opens the account of a node that begins with no record.
     pub(super) fn born(&mut self, id: NodeId, generation: Generation, books: LedgerSummary) {
         self.forget(id);
         let ledger = self.ledger_of(generation);
@@ -109,7 +110,7 @@ impl Conservation {
         self.accounts.insert(id, Account { ledger, founded: books.initial, seen: books, ..Account::default() });
     }
 
-    /// A node is gone with all it held.
+    /// Closes the account of a node that is gone with all it held.
     pub(super) fn died(&mut self, id: NodeId) {
         if let Some(account) = self.accounts.remove(&id) {
             self.sums[account.ledger].held -= units(account.seen.mass);
@@ -117,10 +118,10 @@ impl Conservation {
         }
     }
 
-    /// A node starts again from a record: whatever it did after that never happened.
+    /// Starts a node again from a record: its moves after that record are undone.
     ///
     /// # Errors
-    /// [`SimError::NodeMass`] where it holds something else than when it handed in that record.
+    /// [`SimError::NodeMass`] where it holds another mass than when it handed in that record.
     pub(super) fn resumed(
         &mut self,
         now: Time,
@@ -132,7 +133,8 @@ impl Conservation {
         let account = self.accounts.entry(id).or_default();
         let record = account.records.iter().find(|record| record.number == books.number);
         let Some(moves) = record.map(|record| record.moves) else {
-            // An older one than its last. The generation of that is void; if it had none, nobody has seen anything of it.
+            // An older record than its last. The generation of that is void; if it had none, its moves were seen by no
+            // other node.
             self.forget(id);
             let records = VecDeque::from([HandedIn { number: books.number, moves: 0, ledger, mass: after.mass }]);
             self.accounts.insert(id, Account { ledger, seen: after, records, ..Account::default() });
@@ -155,7 +157,7 @@ impl Conservation {
         Err(SimError::NodeMass { now, id, holds: holds.units().into(), should_hold: units(should_hold) })
     }
 
-    /// A record is on the disk of a node, which never starts from an earlier one again.
+    /// Notes that a record is on the disk of a node, which never starts from an earlier one again.
     pub(super) fn written(&mut self, id: NodeId, number: u64) {
         let Some(account) = self.accounts.get_mut(&id) else {
             return;
@@ -166,7 +168,7 @@ impl Conservation {
         account.settled = settled;
     }
 
-    /// Checks what a node did up to a record that it hands in, with the parcels that are in no record before.
+    /// Checks the moves of a node up to a record that it hands in, with the parcels that are in no record before.
     pub(super) fn check_record(&mut self, now: Time, id: NodeId, books: &Books) -> Result<(), SimError> {
         let ledger = self.ledger_of(books.generation);
         let mut given = Vec::new();
@@ -190,7 +192,7 @@ impl Conservation {
         Ok(())
     }
 
-    /// Checks what one event did to `id`, which put `sent` on the wire in it.
+    /// Checks the effect of one event on `id`, which put `sent` on the wire in it.
     pub(super) fn check(
         &mut self,
         now: Time,

@@ -1,8 +1,8 @@
 //! A node's simulated disk: slots of bytes, in which records are whole, cut off, spoiled, out of date or not there.
 //!
-//! What is in the slots was written by [`Record::encode`] and is read as a production host reads it: [`Outline::read`] of
-//! every slot, [`survey`], then [`Record::decode`] of the slots that the survey names. Beside the bytes the disk keeps the
-//! records as they were handed in. Nothing that starts ever sees those: they are what the simulator compares with.
+//! The slots are written by [`Record::encode`] and read as a production host reads them: [`Outline::read`] of every
+//! slot, [`survey`], then [`Record::decode`] of the slots that the survey names. Beside the bytes the disk keeps the
+//! records as they were handed in. No process that starts sees those: the simulator compares with them.
 //!
 //! A write changes whole sectors of 512 bytes, in any order; a process that dies leaves any part of them.
 
@@ -18,38 +18,38 @@ use crate::record::{
     Outline, Record, RecordError, Recovered, RecoveryError, SlotContent, SlotError, SlotMap, forge_checksum, survey,
 };
 
-/// Records that a node may hand in before any of them is on its disk: one is being written, and another replaces one that
-/// waits when the node begins a new life or a new generation meanwhile.
+/// Records that a node may hand in before any of them is on its disk: one is being written, and another replaces one
+/// that waits when the node begins a new life or a new generation meanwhile.
 pub(super) const MOST_UNWRITTEN: u32 = 8;
 
-/// The record files of one node, and what is being written to them.
+/// The record files of one node, and the writes to them.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Disk {
     files: Vec<Vec<u8>>,
-    /// Which record is in which of the slots that there are: as many as a production host would have.
+    /// The records in its slots: as many slots as a production host would have.
     slots: SlotMap,
-    /// As many as the node asked for last.
+    /// The slots that the node asked for last.
     wanted_slots: usize,
-    /// How long a new one is.
+    /// The length of a new slot.
     slot_bytes: usize,
     /// The record being written, and one that waits for it.
     writing: VecDeque<Arc<Record>>,
     /// Records handed in since one was last complete.
     unwritten: u32,
-    /// The last write that is complete: its slot and its length, and what was in the slot before.
+    /// The last write that is complete: its slot and its length, and the content of the slot before.
     last_write: Option<(usize, usize, Vec<u8>)>,
-    /// It can be read, but a loss of power would undo it.
+    /// Set when the last write can be read, but a loss of power would undo it.
     is_unsynced: bool,
-    /// The newest record that is complete, and those whose payloads it owes: what should be found here.
+    /// The newest record that is complete, and those whose payloads it owes: recovery should find these.
     complete: BTreeMap<u64, Arc<Record>>,
     backup: Option<Vec<Vec<u8>>>,
-    /// It may hold something else than what was written to it.
+    /// Set when it may hold something else than was written to it.
     pub(super) is_harmed: bool,
-    /// Nothing can be written.
+    /// Set when nothing can be written.
     pub(super) is_full: bool,
-    /// The next write fails in such a way that nobody knows whether it is there.
+    /// Set when the next write fails in such a way that it is unknown whether it is there.
     pub(super) fails_sync: bool,
-    /// How many times as long as usual a write takes.
+    /// The factor by which writes take longer than usual.
     pub(super) slowness: u32,
 }
 
@@ -62,12 +62,12 @@ pub(super) enum HandedIn {
     Merged,
 }
 
-/// Why a record cannot be written.
+/// A reason why a record cannot be written.
 #[derive(Debug)]
 pub(super) enum Unwritable {
     /// No slot can take it.
     Slot(SlotError),
-    /// Nobody could read it.
+    /// It breaks a rule of the format.
     Record(RecordError),
 }
 
@@ -92,7 +92,7 @@ impl Disk {
         Ok(HandedIn::Queued)
     }
 
-    /// The oldest write is complete; returns the record, which is the newest on this disk from now on.
+    /// Completes the oldest write; returns the record, which is the newest on this disk from now on.
     pub(super) fn complete(&mut self) -> Result<Option<Arc<Record>>, Unwritable> {
         let Some(record) = self.writing.pop_front() else {
             return Ok(None);
@@ -112,7 +112,7 @@ impl Disk {
         Ok((slot, bytes))
     }
 
-    /// Writes to a slot, at its beginning: those bytes of which `arrives` says so.
+    /// Writes the bytes for whose index `arrives` is true to a slot, from its beginning.
     fn write(&mut self, slot: usize, bytes: &[u8], arrives: impl Fn(usize) -> bool) {
         let file = &mut self.files[slot];
         let before = std::mem::take(file);
@@ -132,8 +132,8 @@ impl Disk {
         self.trim();
     }
 
-    /// Makes room for the records of a node that needs so many slots of such a length. Returns how many there are; `None`
-    /// while the disk is full.
+    /// Makes room for the records of a node that needs so many slots of such a length. Returns how many there are;
+    /// `None` while the disk is full.
     pub(super) fn make_room(&mut self, slots: usize, slot_bytes: usize) -> Option<usize> {
         self.slot_bytes = self.slot_bytes.max(slot_bytes);
         self.wanted_slots = slots;
@@ -147,17 +147,17 @@ impl Disk {
         Some(self.slots.len())
     }
 
-    /// Notes how many slots its node needs from now on, and how long a record can be.
+    /// Notes the slots that its node needs from now on, and the largest length of a record.
     pub(super) fn want(&mut self, slots: usize, slot_bytes: usize) {
         (self.wanted_slots, self.slot_bytes) = (slots, self.slot_bytes.max(slot_bytes));
     }
 
-    /// How many slots there are.
+    /// The number of slots.
     pub(super) fn slots(&self) -> usize {
         self.slots.len()
     }
 
-    /// What the node asked for and could not be made on a full disk.
+    /// Returns `true` if slots are missing that the node asked for and a full disk had no room for.
     pub(super) fn lacks_slots(&self) -> bool {
         self.slots.len() < self.wanted_slots
     }
@@ -166,7 +166,8 @@ impl Disk {
         self.wanted_slots
     }
 
-    /// Slots that are too many go when a record is written, as in production: one that is under way may need them.
+    /// Removes slots that are too many, once a record is written, as in production: one that is under way may need
+    /// them.
     fn trim(&mut self) {
         while self.slots.superfluous(self.wanted_slots).is_some() {
             self.slots.remove_last();
@@ -179,18 +180,18 @@ impl Disk {
         self.writing.len()
     }
 
-    /// The newest record that is complete: what a sound node finds.
+    /// The newest record that is complete, which a sound node finds.
     pub(super) fn newest(&self) -> Option<&Arc<Record>> {
         self.complete.last_key_value().map(|(_, record)| record)
     }
 
-    /// What a new process finds, as a production host finds it: the newest record, and the payloads that its outboxes
+    /// Recovers the state of a node as a production host does: the newest record, and the payloads that its outboxes
     /// name.
     ///
     /// # Errors
-    /// What is in the slots cannot be relied on.
+    /// [`RecoveryError`] when the slots cannot be relied on.
     pub(super) fn recover(&mut self, injected: Injected) -> Result<Option<Recovered>, RecoveryError> {
-        // Whatever can be read is made sure of before anything is built on it.
+        // A state that can be read is synced before anything is built on it.
         self.is_unsynced &= injected.is(InjectedBug::TrustsUnsyncedRecords);
         let forged = injected.is(InjectedBug::BelievesTornRecords).then(|| {
             let mut files = self.files.clone();
@@ -208,7 +209,7 @@ impl Disk {
         Ok(found?.and_then(|survey| survey.read(|slot| Record::decode(&files[slot])).ok()))
     }
 
-    /// Whether something else was found than what was written: another record, or other payloads.
+    /// Returns `true` if recovery found another record than was written, or other payloads.
     pub(super) fn differs_from(&self, found: &Option<Recovered>) -> bool {
         let (Some(found), Some(newest)) = (found, self.newest()) else {
             return found.is_some() || self.newest().is_some();
@@ -218,7 +219,7 @@ impl Disk {
         found.record != **newest || found.payloads != payloads
     }
 
-    /// From now on this is what was written.
+    /// Takes the recovered state for the one that was written, from now on.
     pub(super) fn take_for_true(&mut self, found: Option<&Recovered>) {
         self.is_harmed = false;
         self.last_write = None;

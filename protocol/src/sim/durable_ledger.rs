@@ -1,12 +1,12 @@
-//! The auditor of what is on disk: over durable states alone, mass is neither made nor lost.
+//! The auditor of the disks: over durable states alone, mass is neither made nor lost.
 //!
 //! ```text
 //!   sum of w_i + sum over links j -> i of the parcels in the outbox of j that i has not applied, or refused = founders
 //! ```
 //!
-//! It reads nothing but the newest record on every disk, as a stranger could after a loss of power, and holds after
-//! every single write, for the newest generation: those who have not entered it yet have no part in it. Only the links
-//! of the node that wrote are added up again.
+//! It reads nothing but the newest record on every disk, as a stranger could after a loss of power. The identity holds
+//! after every single write, for the newest generation: nodes that have not entered it yet have no part in it. Only the
+//! links of the node that wrote are added up again.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::message::Generation;
 use crate::record::{InBooks, Record};
 use crate::schedule::NodeId;
 
-/// What is on all disks together, in units of 2^-40.
+/// The mass on all disks together, in units of 2^-40.
 #[derive(Debug, Default)]
 pub(super) struct DurableLedger {
     generation: Option<Generation>,
@@ -27,7 +27,7 @@ pub(super) struct DurableLedger {
 }
 
 impl DurableLedger {
-    /// The newest record of a node is another one now, or there is none any more.
+    /// Sets or removes the newest record of a node.
     pub(super) fn update(&mut self, id: NodeId, record: Option<&Arc<Record>>) {
         let record = record.filter(|record| self.is_of_newest_generation(record.books.generation));
         let before = match record {
@@ -45,7 +45,7 @@ impl DurableLedger {
         }
     }
 
-    /// Takes note of a generation; the first record of a new one opens its ledger.
+    /// Returns `true` if this is the newest generation; the first record of a new one opens its ledger.
     fn is_of_newest_generation(&mut self, generation: Generation) -> bool {
         if self.generation.is_none_or(|known| generation.replaces(&known)) {
             *self = Self { generation: Some(generation), ..Self::default() };
@@ -57,12 +57,12 @@ impl DurableLedger {
         self.generation
     }
 
-    /// What nodes hold, and what is owed to some.
+    /// The mass that nodes hold, and the mass that is owed.
     pub(super) fn held_and_owed(&self) -> (u128, u128) {
         (self.held, self.owed_in_all)
     }
 
-    /// What there is now, and what the nodes that have a record brought.
+    /// The mass there is now, and the mass that the nodes with a record brought.
     pub(super) fn total_and_brought(&self) -> (u128, u128) {
         (self.held + self.owed_in_all, self.newest.len() as u128 * u128::from(UNITS_PER_ONE))
     }

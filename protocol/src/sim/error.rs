@@ -12,7 +12,7 @@ use crate::schedule::NodeId;
 use crate::time::Time;
 use crate::wire::WireError;
 
-/// Why a simulation ended early. All but `Injection` and `NotDrained` mean a bug in the node.
+/// The reason why a simulation ended early. All but `Node`, `Injection` and `NotDrained` mean a bug in the node.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]
 pub enum SimError {
@@ -25,19 +25,19 @@ pub enum SimError {
     /// A node's mass changed by something else than the parcels it sent and applied.
     #[error("at {now} node {id} holds {holds} units and should hold {should_hold}")]
     NodeMass {
-        /// When.
+        /// The time.
         now: Time,
         /// The node.
         id: NodeId,
-        /// What it holds.
+        /// The mass it holds.
         holds: u128,
-        /// What it should hold.
+        /// The mass it should hold.
         should_hold: i128,
     },
     /// A node refused the parcel of a member that is as sound as itself.
     #[error("at {now} node {id} refused a parcel of {mass} from node {from}, where nobody lies")]
     SoundParcelRefused {
-        /// When.
+        /// The time.
         now: Time,
         /// The receiver.
         id: NodeId,
@@ -49,11 +49,11 @@ pub enum SimError {
     /// The swarm's mass is not what the founders brought.
     #[error("at {now} the swarm has {total} units, and its founders brought {expected}")]
     TotalMass {
-        /// When.
+        /// The time.
         now: Time,
-        /// What there is.
+        /// The mass there is.
         total: u128,
-        /// What there should be.
+        /// The mass there should be.
         expected: u128,
     },
     /// The mass on all disks together is not what the founders brought.
@@ -61,29 +61,29 @@ pub enum SimError {
         "at {now}, with a record of node {id} written, the disks hold {total} units, and founders brought {expected}"
     )]
     DurableMass {
-        /// When.
+        /// The time.
         now: Time,
-        /// Whose record was written last.
+        /// The node whose record was written last.
         id: NodeId,
-        /// What there is.
+        /// The mass there is.
         total: u128,
-        /// What there should be.
+        /// The mass there should be.
         expected: u128,
     },
     /// The sum of numerators drifted further than rounding can explain.
     #[error("at {now} the numerators add up to {total}, and what they began with and learnt to {expected}")]
     Numerators {
-        /// When.
+        /// The time.
         now: Time,
-        /// What there is.
+        /// The sum there is.
         total: f64,
-        /// What there should be.
+        /// The sum there should be.
         expected: f64,
     },
     /// A node applied a parcel that was never sent, or applied it twice.
     #[error("at {now} node {to} applied parcel {seq} of node {from}, which is not under way")]
     UnknownParcel {
-        /// When.
+        /// The time.
         now: Time,
         /// The sender.
         from: NodeId,
@@ -95,7 +95,7 @@ pub enum SimError {
     /// A node sent a parcel that is in no record it has handed in, or another one under the same number.
     #[error("at {now} node {from} sends node {to} parcel {seq}, which is not the one it has recorded")]
     UnrecordedParcel {
-        /// When.
+        /// The time.
         now: Time,
         /// The sender.
         from: NodeId,
@@ -104,14 +104,14 @@ pub enum SimError {
         /// The parcel's number.
         seq: u64,
     },
-    /// A node that starts again finds something else on its disk than what was last written to it.
+    /// A node that starts again finds another record on its disk than was last written to it.
     #[error("at {now} node {id} finds {}, and what it wrote last is {}", found_on_disk(found), recorded(*written))]
     NotRecovered {
-        /// When.
+        /// The time.
         now: Time,
         /// The node.
         id: NodeId,
-        /// The number of the record it finds, if any, or why it finds none.
+        /// The number of the record it finds, if any, or the error of the recovery.
         found: Result<Option<u64>, RecoveryError>,
         /// The number of the last record that is complete.
         written: Option<u64>,
@@ -119,37 +119,37 @@ pub enum SimError {
     /// A record breaks a rule of its format.
     #[error("at {now} node {id} wrote a record that nobody may read: {error}")]
     Record {
-        /// When.
+        /// The time.
         now: Time,
         /// The node.
         id: NodeId,
         /// The rule.
         error: RecordError,
     },
-    /// A record has nowhere to go.
+    /// There is no slot for a record.
     #[error("at {now} a record of node {id} cannot be written: {error}")]
     Slots {
-        /// When.
+        /// The time.
         now: Time,
         /// The node.
         id: NodeId,
-        /// Why not.
+        /// The reason.
         error: SlotError,
     },
     /// A node hands in records faster than any disk takes them.
     #[error("at {now} node {id} has handed in {records} records, and none of them is on disk yet")]
     RecordsPileUp {
-        /// When.
+        /// The time.
         now: Time,
         /// The node.
         id: NodeId,
-        /// How many.
+        /// The number of records.
         records: u32,
     },
-    /// A node believed a neighbour that is further than anybody can be.
+    /// A node believed a neighbour that claims more progress than is possible.
     #[error("at {now} node {id} goes on at step {to}, to which nobody can have come")]
     Misled {
-        /// When.
+        /// The time.
         now: Time,
         /// The node.
         id: NodeId,
@@ -159,29 +159,29 @@ pub enum SimError {
     /// A node left for good with mass that it should have handed over.
     #[error("at {now} node {id} left with weight {mass}")]
     LeftWithMass {
-        /// When.
+        /// The time.
         now: Time,
         /// The node.
         id: NodeId,
-        /// What it took along.
+        /// The mass it took along.
         mass: Mass,
     },
     /// A message did not survive the wire format.
     #[error("at {now} a message from {from} to {to} cannot be decoded: {error}")]
     Wire {
-        /// When.
+        /// The time.
         now: Time,
         /// The sender.
         from: NodeId,
         /// The receiver.
         to: NodeId,
-        /// What is wrong.
+        /// The error of the decoder.
         error: WireError,
     },
     /// Virtual time stands still.
     #[error("at {now} the swarm keeps itself busy without time passing, last at node {id}")]
     Livelock {
-        /// When.
+        /// The time.
         now: Time,
         /// The node served last.
         id: NodeId,
@@ -189,30 +189,30 @@ pub enum SimError {
     /// Time ran out.
     #[error("at {now} {} of the nodes have not drained: {}", waiting.len(), listed(waiting))]
     NotDrained {
-        /// When.
+        /// The time.
         now: Time,
-        /// Who has not.
+        /// The nodes that have not drained.
         waiting: Vec<NodeId>,
     },
     /// A node panicked.
     #[error("at {now} a node panicked: {message}")]
     Panicked {
-        /// When.
+        /// The time.
         now: Time,
-        /// What it said.
+        /// The message of the panic.
         message: String,
     },
 }
 
 impl SimError {
-    /// A panic as an error; what it said is a string unless someone went out of their way.
+    /// A panic as an error, with its message, which is nearly always a string.
     pub(super) fn panicked(now: Time, payload: &(dyn Any + Send)) -> Self {
         let text = payload.downcast_ref::<&str>().copied();
         let text = text.or_else(|| payload.downcast_ref::<String>().map(String::as_str));
         Self::Panicked { now, message: text.unwrap_or("it did not say why").to_owned() }
     }
 
-    /// When it happened; `None` where no node ever ran.
+    /// The time when it happened; `None` where no node ever ran.
     pub fn at(&self) -> Option<Time> {
         match self {
             Self::Node(_) | Self::Injection(_) => None,

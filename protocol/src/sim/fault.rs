@@ -7,11 +7,11 @@ use serde::{Deserialize, Serialize};
 
 use crate::schedule::NodeId;
 
-/// Something that goes wrong, or that someone does. Written in a journal as one key that names it.
+/// A fault, or an action of the operator or planner. Written in a journal as one key that names it.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum Fault {
-    /// A process is killed. What it held is gone, except for what is on its disk.
+    /// A process is killed. It loses what it held, except for what is on its disk.
     Crash(NodeId),
     /// A crashed node starts again: from its disk, or without its state where nodes keep none.
     Restart(NodeId),
@@ -20,7 +20,7 @@ pub enum Fault {
     Pause(NodeId, #[serde(with = "micros")] Duration),
     /// A disk takes nothing any more.
     FillDisk(NodeId),
-    /// It takes what was to be written, and goes on.
+    /// It takes the writes that waited, and goes on.
     FreeDisk(NodeId),
     /// Writes to a disk take this many times as long as usual from now on.
     SlowDisk(NodeId, u32),
@@ -30,31 +30,34 @@ pub enum Fault {
     RestoreDisk(NodeId),
     /// A disk loses all it holds; only a crashed node notices.
     WipeDisk(NodeId),
-    /// A bit on a disk is another one, drawn from a seed; only a crashed node notices.
+    /// A bit on a disk is flipped, drawn from a seed; only a crashed node notices.
     FlipBit(NodeId, u64),
-    /// A file on a disk is cut off where a seed says; only a crashed node notices.
+    /// A file on a disk is cut off at a length drawn from a seed; only a crashed node notices.
     TruncateSlot(NodeId, u64),
-    /// Sectors of the last write to a disk were never written, though the disk said so; only a crashed node notices.
+    /// Sectors of the last write to a disk were never written, though the disk reported them; only a crashed node
+    /// notices.
     LoseSectors(NodeId, u64),
-    /// The planner makes a plan for a new generation, with members and links drawn from a seed, and tells one member.
+    /// The planner makes a plan for a new generation, with members and links drawn from a seed, and hands it to one
+    /// member.
     Replan(u64),
-    /// The planner makes a plan for a new generation of so many members, the first of all nodes, with links drawn from a seed.
+    /// The planner makes a plan for a new generation of so many members, the first of all nodes, with links drawn from
+    /// a seed.
     Resize(u32, u64),
-    /// Those who are not members any more and have not heard of it are told so.
+    /// The processes of nodes that are not members any more end, and the newest plan is handed to a member again.
     DismissRemoved,
     /// A node is asked to hand over its mass and leave for good.
     Leave(NodeId),
-    /// The next write of a node to its disk may or may not survive, and nobody can find out: the process ends.
+    /// The next write of a node to its disk may or may not survive, and which is unknown: the process ends.
     FailSync(NodeId),
-    /// A member sends whatever it likes from now on: impossible numbers, forged certificates, garbage.
+    /// A member sends arbitrary messages from now on: impossible numbers, forged certificates, garbage.
     Corrupt(NodeId),
     /// The planner begins a new generation without a member, with links drawn from a seed.
     Expel(NodeId, u64),
-    /// What the first node sends does not reach the second any more, and neither of them is told.
+    /// Messages of the first node do not reach the second any more, and neither of them is notified.
     Mute(NodeId, NodeId),
     /// Two nodes lose each other.
     LinkDown(NodeId, NodeId),
-    /// They find each other again, and hear each other.
+    /// They find each other again, and messages arrive in both directions.
     LinkUp(NodeId, NodeId),
     /// A node is asked to stop.
     Stop(NodeId),
@@ -87,7 +90,7 @@ impl Fault {
         first.into_iter().chain(second)
     }
 
-    /// Whether a disk is full, slow, empty, old or spoiled from here on.
+    /// Returns `true` if a disk is full, slow, empty, old or spoiled from here on, or fails its next write.
     pub fn harms_disk(&self) -> bool {
         matches!(
             self,

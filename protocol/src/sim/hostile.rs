@@ -1,7 +1,8 @@
-//! A Byzantine member: it sends what an honest node would send, with a part of it replaced by anything.
+//! A Byzantine member: it sends an honest node's messages, with parts of them replaced.
 //!
-//! It knows the format and its neighbours, but nothing of the keys of others: it can lie about itself, signed if need be, and
-//! about third nodes, and show others what these have signed at some time; it cannot sign in their name, nor make their codes.
+//! It knows the format and its neighbours, but nothing of the keys of others. It can lie about itself, signed if need
+//! be, and about third nodes, and replay statements that these have signed at some time. It cannot sign in their name,
+//! nor make their codes.
 
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
@@ -17,7 +18,7 @@ use crate::statement::{Fate, OtherProcess, ProcessStatement, Signature, SignedId
 
 use super::keys::SimulatedKeys;
 
-/// What the hostile member `liar` sends in place of `message`, in a swarm of so many nodes.
+/// The message that the hostile member `liar` sends in place of `message`, in a swarm of so many nodes.
 pub(super) fn tampered(message: Message, liar: NodeId, nodes: u32, rng: &mut ChaCha8Rng) -> Message {
     let keys = SimulatedKeys::of(liar);
     if rng.random_bool(0.5) {
@@ -58,8 +59,8 @@ pub(super) fn tampered(message: Message, liar: NodeId, nodes: u32, rng: &mut Cha
     }
 }
 
-/// What a hostile member says all at once instead of `message`, now and then: that its neighbour is ever later lives of itself
-/// than it is, or that it is itself at the very end of training.
+/// Messages that a hostile member sends all at once before `message`, now and then: that its neighbour is in ever later
+/// lives than it is, or that it is itself at the very end of training.
 pub(super) fn burst(message: &Message, rng: &mut ChaCha8Rng) -> Vec<Message> {
     let Message::Ack(ack) = message else { return Vec::new() };
     if !rng.random_bool(0.02) {
@@ -74,7 +75,7 @@ pub(super) fn burst(message: &Message, rng: &mut ChaCha8Rng) -> Vec<Message> {
     (1..=64).map(|lives| Message::Ack(Ack { seen: later(10 * lives), ..ack.clone() })).collect()
 }
 
-/// One in fifty messages has a byte that is another.
+/// Flips a bit in one of fifty messages.
 pub(super) fn garbled(bytes: &mut [u8], rng: &mut ChaCha8Rng) {
     if rng.random_bool(0.02) && !bytes.is_empty() {
         let at = rng.random_range(0..bytes.len());
@@ -129,7 +130,7 @@ fn replace_state(state: &mut LinkState, rng: &mut ChaCha8Rng) {
     }
 }
 
-/// Shows what the neighbour never said, under a code of its own or under one that was for something else.
+/// Shows statements that the neighbour never made, under a code of its own or under one for another statement.
 fn replace_evidence(evidence: &mut Evidence, rng: &mut ChaCha8Rng) {
     let known = *evidence;
     let sent = known.sent.unwrap_or(Sent { mac: any_mac(rng), ..Sent::default() });
@@ -166,8 +167,8 @@ fn tampered_process(
     if rng.random() { statement.signed(keys) } else { statement }
 }
 
-/// Says that somebody left who did not, and what of whom it applied: of the liar itself, or of another, whose signature it
-/// has not.
+/// A false leave certificate, with false ends of links: of the liar itself, or of another node, whose signature it does
+/// not have.
 fn forged(generation: Generation, keys: &SimulatedKeys, nodes: u32, rng: &mut ChaCha8Rng) -> LeaveCertificate {
     let (mut ends, mut evidence) = (Vec::new(), Vec::new());
     for from in (0..nodes).map(NodeId) {

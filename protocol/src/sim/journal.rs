@@ -5,9 +5,9 @@
 //!   \______ made again ______/ \______ read from the journal ______/     \____ compared ____/
 //! ```
 //!
-//! The swarm follows from the profile and the seed; the faults are listed, so that some can be left out. Times are whole
-//! microseconds of virtual time. Journals come from files of strangers: what is not a run that could have been recorded
-//! is refused when it is read.
+//! The swarm follows from the profile and the seed; the faults are listed, so that some can be left out. Times are
+//! whole microseconds of virtual time. Journals come from files of strangers: one that is not of a run that could have
+//! been recorded is refused when it is read.
 
 use std::time::Duration;
 
@@ -32,15 +32,15 @@ pub const MOST_FAULTS: usize = 50_000;
 /// The longest run: a week of virtual time.
 pub const LONGEST_RUN: Duration = Duration::from_secs(7 * 86_400);
 
-/// A disk can be this many times as slow as usual.
+/// The largest factor by which a disk may be slower than usual.
 const SLOWEST_DISK: u32 = 1_000_000;
 
-/// What nodes of a run are like, other than the seed says.
+/// The properties of a run's nodes that do not follow from the seed.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Variant {
     /// A bug that every node has.
     pub injected_bug: Option<InjectedBug>,
-    /// What all of them do with ratios that come from neighbours.
+    /// The treatment of ratios that come from neighbours, by all nodes.
     pub robust: Robust,
 }
 
@@ -51,7 +51,7 @@ impl From<Option<InjectedBug>> for Variant {
 }
 
 impl Variant {
-    /// The swarm of a seed with such nodes, and what happens to it.
+    /// The swarm of a seed with such nodes, and its faults.
     pub fn scenario(self, profile: Profile, seed: u64) -> Scenario {
         let mut scenario = Scenario::new(profile, seed);
         (scenario.config.injected_bug, scenario.config.robust) = (self.injected_bug, self.robust);
@@ -86,7 +86,7 @@ pub struct Journal {
 }
 
 impl Journal {
-    /// Runs a seed, with a bug in every node or with other nodes if that is wanted, and writes it down.
+    /// Runs a seed, with such nodes, and records it.
     pub fn record(profile: Profile, seed: u64, variant: impl Into<Variant>) -> (Self, Outcome) {
         let (scenario, variant) = (Scenario::new(profile, seed), variant.into());
         let journal = Self {
@@ -111,36 +111,36 @@ impl Journal {
         run_scenario(self.profile, self.seed, self.scenario())
     }
 
-    /// Runs it again and returns the log of what happened, in order: all faults, and what nodes reported except for finished
+    /// Runs it again and returns its log, in order: all faults, and the events that nodes reported except for finished
     /// rounds.
     pub fn trace(&self) -> (Outcome, Vec<(Time, TraceEntry)>) {
         trace_scenario(self.profile, self.seed, self.scenario())
     }
 
-    /// Whether a run was the recorded one, to the bit.
+    /// Returns `true` if a run was the recorded one, to the bit.
     pub fn agrees_with(&self, outcome: &Outcome) -> bool {
         let failure = outcome.failure.as_ref().map(ToString::to_string);
         (self.digest, self.events, self.ended) == (outcome.digest, outcome.events, outcome.ended)
             && self.failure == failure
     }
 
-    /// Another run of the same seed, with other faults and another end, written down.
+    /// Records another run of the same seed, with other faults and another end.
     #[must_use]
     pub fn with(&self, faults: Vec<(Time, Fault)>, repair: Time, stop: Time) -> (Self, Outcome) {
         Self { faults, repair, stop, ..self.clone() }.recorded()
     }
 
-    /// What goes wrong, ascending in time.
+    /// The faults, ascending in time.
     pub fn faults(&self) -> &[(Time, Fault)] {
         &self.faults
     }
 
-    /// When everything is repaired.
+    /// The time when everything is repaired.
     pub fn repair(&self) -> Time {
         self.repair
     }
 
-    /// When nodes are asked to stop.
+    /// The time when nodes are asked to stop.
     pub fn stop(&self) -> Time {
         self.stop
     }
@@ -155,7 +155,7 @@ impl Journal {
         self.seed
     }
 
-    /// What its nodes are like: the bug injected into every one, and what they clip.
+    /// The properties of its nodes: the bug injected into every one, and what they clip.
     pub fn variant(&self) -> Variant {
         self.variant
     }
@@ -165,7 +165,7 @@ impl Journal {
         &self.made_by
     }
 
-    /// The recorded hash of all that happened.
+    /// The recorded hash of all events.
     pub fn digest(&self) -> [u8; 32] {
         self.digest
     }
@@ -187,7 +187,7 @@ impl Journal {
         Scenario { faults: self.faults.clone(), repair: self.repair, end: self.stop, ..scenario }
     }
 
-    /// Whether it could have been recorded.
+    /// Returns an error if it could not have been recorded.
     fn check(&self) -> Result<(), JournalError> {
         InjectedBug::check_built_in(self.variant.injected_bug)?;
         if self.faults.len() > MOST_FAULTS {
@@ -224,20 +224,20 @@ impl Journal {
     }
 }
 
-/// Why a journal cannot be replayed.
+/// A reason why a journal cannot be replayed.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[non_exhaustive]
 pub enum JournalError {
     /// Another format.
     #[error("this is \"{found}\", and this release reads \"{JOURNAL_SCHEMA}\"")]
     Schema {
-        /// What it says.
+        /// The schema in the file.
         found: String,
     },
     /// More faults than any run has.
     #[error("{faults} faults are more than the {MOST_FAULTS} that a journal may hold")]
     TooManyFaults {
-        /// How many there are.
+        /// The number of faults.
         faults: usize,
     },
     /// The seed makes another swarm in this release.
@@ -257,23 +257,23 @@ pub enum JournalError {
     /// The run ends before it is repaired, or never.
     #[error("a repair at {repair} and a stop at {stop} are not in this order within a week")]
     ImpossibleEnd {
-        /// When everything is repaired.
+        /// The time when everything is repaired.
         repair: Time,
-        /// When nodes are asked to stop.
+        /// The time when nodes are asked to stop.
         stop: Time,
     },
     /// Times that run backwards, or past the repair.
     #[error("fault {index} at {at} comes before the one above it, or after the repair")]
     FaultOutOfOrder {
-        /// Which, from 0.
+        /// The index of the fault, from 0.
         index: usize,
-        /// When.
+        /// The time.
         at: Time,
     },
     /// A node that the swarm does not have.
     #[error("fault {index} is about node {node}, and the swarm has nodes 0 to {last}", last = nodes.saturating_sub(1))]
     NoSuchNode {
-        /// Which fault, from 0.
+        /// The index of the fault, from 0.
         index: usize,
         /// The node.
         node: NodeId,
@@ -285,15 +285,15 @@ pub enum JournalError {
         "fault {index}, \"{fault}\", is beyond the week of pause or the slowness of {SLOWEST_DISK} that is possible"
     )]
     AbsurdFault {
-        /// Which, from 0.
+        /// The index of the fault, from 0.
         index: usize,
-        /// It.
+        /// The fault.
         fault: Fault,
     },
     /// A run with a bug that this program does not have.
     #[error(transparent)]
     Injection(#[from] InjectionError),
-    /// A digest that is no digest.
+    /// A digest that is not 64 hexadecimal digits.
     #[error("the digest \"{0}\" is not 64 hexadecimal digits")]
     Digest(String),
 }

@@ -1,4 +1,5 @@
-//! Keys of simulated nodes: hashes of a secret and of the node, which every node could make, and none makes for another.
+//! Keys of simulated nodes: hashes of the node and a statement, which every node could make, and none makes for
+//! another.
 
 use crate::evidence::Mac;
 use crate::schedule::NodeId;

@@ -1,4 +1,4 @@
-//! The simulated network: when, how often and whether a message arrives.
+//! The simulated network: delay, loss and duplication of messages.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,7 +9,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::schedule::NodeId;
 use crate::time::Time;
 
-/// What the network does to messages.
+/// The delays and losses of the network.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NetworkModel {
     /// Probability that a message is lost.
@@ -18,8 +18,8 @@ pub struct NetworkModel {
     pub duplicate: f64,
     /// Shortest and longest delay; uniform between them.
     pub delay: (Duration, Duration),
-    /// Whether messages of a directed link keep their order and are lost only with the link, like a stream. Otherwise
-    /// they are datagrams: every one takes its own time.
+    /// `true` if messages of a directed link keep their order and are lost only with the link, as on a stream.
+    /// Otherwise they are datagrams: every one takes its own time.
     pub is_stream: bool,
 }
 
@@ -50,7 +50,7 @@ pub(super) struct Network {
     cut: BTreeSet<(NodeId, NodeId)>,
     /// Directions in which nothing arrives.
     muted: BTreeSet<(NodeId, NodeId)>,
-    /// Times each pair has been connected: what was under way on an earlier stream is lost.
+    /// Times each pair has been connected: messages under way on an earlier stream are lost.
     connections: BTreeMap<(NodeId, NodeId), u64>,
 }
 
@@ -70,7 +70,7 @@ impl Network {
         self.model.is_stream
     }
 
-    /// When the copies of a message sent now arrive: none, one or two.
+    /// The times when the copies of a message sent now arrive: none, one or two.
     pub(super) fn route(&mut self, now: Time, from: NodeId, to: NodeId) -> Vec<Time> {
         if self.is_cut(from, to) || self.muted.contains(&(from, to)) {
             return Vec::new();
@@ -95,12 +95,12 @@ impl Network {
         Duration::from_micros(self.rng.random_range(micros(shortest)..=longest))
     }
 
-    /// For decisions that others make.
+    /// The generator, for other random decisions of the simulation.
     pub(super) fn rng(&mut self) -> &mut ChaCha8Rng {
         &mut self.rng
     }
 
-    /// Heads or tails.
+    /// Draws `true` or `false` with equal probability.
     pub(super) fn toss(&mut self) -> bool {
         self.rng.random_bool(0.5)
     }
@@ -118,7 +118,7 @@ impl Network {
         self.muted.insert((from, to));
     }
 
-    /// Both directions arrive again. Returns whether one did not.
+    /// Lets messages arrive in both directions again. Returns whether one was muted.
     pub(super) fn unmute(&mut self, a: NodeId, b: NodeId) -> bool {
         self.muted.remove(&(a, b)) | self.muted.remove(&(b, a))
     }
@@ -132,7 +132,7 @@ impl Network {
         self.connections.get(&pair(a, b)).copied().unwrap_or(0)
     }
 
-    /// Streams between two nodes break: whatever is under way on them is lost.
+    /// Breaks the streams between two nodes: everything under way on them is lost.
     pub(super) fn reconnect(&mut self, a: NodeId, b: NodeId) {
         if self.model.is_stream {
             *self.connections.entry(pair(a, b)).or_default() += 1;

@@ -8,16 +8,16 @@ use rand_chacha::ChaCha8Rng;
 use crate::message::Generation;
 use crate::schedule::{NodeId, Schedule, ScheduleError, Step};
 
-/// One plan: who takes part, in which generation, and its links.
+/// One plan: its members, its generation, and its links.
 #[derive(Clone, Debug)]
 pub(super) struct Plan {
     pub(super) generation: Generation,
     pub(super) schedule: Arc<Schedule>,
-    /// Everyone keeps the number it had in the first plan; those who are not members have no links.
+    /// Nodes keep the index they had in the first plan; those that are not members have no links.
     pub(super) members: Vec<NodeId>,
 }
 
-/// Who is a member from the next generation on.
+/// The members from the next generation on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Change {
     /// About four fifths of all nodes, drawn from a seed.
@@ -47,7 +47,7 @@ impl Plans {
         self.plans.iter().find(|plan| plan.generation == generation)
     }
 
-    /// A new generation with other members and links.
+    /// Adds a new generation with other members and links.
     pub(super) fn replan(&mut self, change: Change) -> Result<(), ScheduleError> {
         let newest = self.newest();
         let nodes = newest.schedule.nodes();
@@ -87,7 +87,7 @@ fn links(
 /// A ring of the members with up to two chords each, uniform column weights: strongly connected by construction.
 pub(super) fn random_step(nodes: usize, members: &[NodeId], rng: &mut ChaCha8Rng) -> Step {
     let mut out: Vec<Vec<NodeId>> = vec![Vec::new(); nodes];
-    // One alone has nobody to send to.
+    // A single member has no node to send to.
     for (at, &member) in members.iter().enumerate().filter(|_| members.len() > 1) {
         out[member.index()].push(members[(at + 1) % members.len()]);
     }

@@ -1,4 +1,4 @@
-//! Fault profiles: which faults hit a swarm, and how many; a seed draws the swarm and the schedule.
+//! Fault profiles: the kinds of faults that hit a swarm, and their numbers; a seed draws the swarm and the schedule.
 
 mod fault_generator;
 mod scenario;
@@ -21,7 +21,7 @@ pub enum Profile {
     Kill,
     /// Six to seven of ten messages are lost.
     Loss,
-    /// The swarm falls apart for an hour at a time, in slow motion.
+    /// The swarm is partitioned for an hour at a time, with everything slower to match.
     Partition,
     /// Members come and go: they leave, are removed and join.
     Churn,
@@ -29,14 +29,15 @@ pub enum Profile {
     Mixed,
     /// Disks come back as an older copy of themselves.
     Rollback,
-    /// Disks come back empty, as an older copy, or with flipped bits, files cut off and sectors that were never written.
+    /// Disks come back empty, as an older copy, or with flipped bits, files cut off and sectors that were never
+    /// written.
     LossyDisk,
-    /// A member sends whatever it likes, until a plan without it begins a new generation.
+    /// A member sends arbitrary messages, until a plan without it begins a new generation.
     Hostile,
 }
 
 impl Profile {
-    /// All of them.
+    /// All profiles.
     pub const ALL: [Self; 8] = [
         Self::Kill,
         Self::Loss,
@@ -48,7 +49,7 @@ impl Profile {
         Self::Hostile,
     ];
 
-    /// Its name on a command line.
+    /// The name on a command line.
     pub const fn name(self) -> &'static str {
         match self {
             Self::Kill => "kill",
@@ -62,7 +63,7 @@ impl Profile {
         }
     }
 
-    /// Whether disks lose what was on them, so that the sum of weights is not promised.
+    /// Returns `true` if disks lose what was on them, so that the sum of weights is not promised.
     pub const fn loses_records(self) -> bool {
         matches!(self, Self::Rollback | Self::LossyDisk)
     }
@@ -75,7 +76,7 @@ impl Profile {
         }
     }
 
-    /// Whether the faults of this profile include kills, and so on; how many of each per 120 s.
+    /// The number of faults of each kind per 120 s.
     fn mix(self) -> Mix {
         match self {
             Self::Kill => Mix { kills: 55, breaks: 15, ..Mix::default() },
@@ -119,12 +120,13 @@ impl FromStr for Profile {
     }
 }
 
-/// A name that is no profile's.
+/// A name that no profile has.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 #[error("there is no profile \"{0}\": take {names}", names = Profile::ALL.map(Profile::name).join(", "))]
 pub struct UnknownProfile(String);
 
-/// How much slower than usual everything is: partitions of an hour are only bearable in a swarm with long rounds.
+/// The factor by which everything is slower than usual: partitions of an hour are only bearable in a swarm with long
+/// rounds.
 fn pace(profile: Profile) -> u32 {
     if profile == Profile::Partition { 300 } else { 1 }
 }

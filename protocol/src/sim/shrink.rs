@@ -1,9 +1,9 @@
 //! A shorter run that fails in the same way: delta debugging over the faults (Zeller and Hildebrandt, 2002).
 //!
-//! What follows the failure is dropped at once: it cannot matter. Then halves of what is left are taken out, then
-//! quarters, down to single faults, and whatever the failure does without stays out. Every candidate is a whole run of its
-//! own, in which anything may happen at other times than before: what is kept is only that it ends in an error of the
-//! same kind.
+//! Faults after the failure are dropped at once: they cannot matter. Then halves of the rest are left out, then
+//! quarters, down to single faults; faults without which the run fails all the same stay out. Every candidate is a
+//! whole run of its own, in which anything may happen at other times than before: all it must keep is that it ends in
+//! an error of the same kind.
 
 use std::mem::discriminant;
 use std::time::Duration;
@@ -18,14 +18,15 @@ use crate::time::Time;
 pub struct Shrunk {
     /// The shortest run found.
     pub journal: Journal,
-    /// How it ends.
+    /// The error it ends in.
     pub failure: SimError,
     /// Runs it took.
     pub runs: u32,
 }
 
-/// Looks for the fewest faults that make the run of `journal` fail as it does, in at most `most_runs` runs. `None` where
-/// it does not fail. The result is 1-minimal where the runs suffice: without any one of its faults it does not fail so.
+/// Looks for the fewest faults that make the run of `journal` fail as it does, in at most `most_runs` runs. `None`
+/// where it does not fail. The result is 1-minimal where the runs suffice: without any one of its faults it does not
+/// fail so.
 ///
 /// Complexity: at most `most_runs` runs; O(k log n) of them where k of n faults matter.
 ///
@@ -58,7 +59,7 @@ struct Search {
 }
 
 impl Search {
-    /// Tries a run; it is the best from now on if it fails in the same way.
+    /// Tries a run and returns `true` if it fails in the same way; it is then the best.
     fn accepts(&mut self, faults: Vec<(Time, Fault)>, repair: Time) -> bool {
         if self.runs >= self.most_runs {
             return false;
@@ -74,7 +75,7 @@ impl Search {
         true
     }
 
-    /// Everything after the failure, and at last the repair, is of no account: the run up to there stays what it is.
+    /// Drops everything after the failure, and moves the repair there, if the run fails as before.
     fn forget_what_follows(&mut self) {
         let Some(failed) = self.failure.at().filter(|failed| *failed < self.best.repair()) else {
             return;
@@ -90,7 +91,7 @@ impl Search {
         }
     }
 
-    /// Repairs as soon as the last fault is past, if it fails all the same.
+    /// Repairs as soon as the last fault is past, if the run fails all the same.
     fn end_early(&mut self) {
         let last = self.best.faults().last().map_or_else(Time::default, |(at, _)| *at);
         let early = last + Duration::from_micros(1);
@@ -110,7 +111,7 @@ impl Search {
         }
     }
 
-    /// Takes out one block of faults after the other, the last first: causes lie before what they lead to.
+    /// Takes out one block of faults after the other, the last first: causes lie before their effects.
     fn leave_out_blocks(&mut self, size: usize) {
         let mut end = self.best.faults().len();
         while end > 0 && self.runs < self.most_runs {

@@ -1,5 +1,5 @@
-//! A soak test: one swarm for many virtual days of faults, with nothing kept of the past. The sum of weights stays exact, every
-//! node goes on, and memory does not grow.
+//! A soak test: one swarm for many virtual days of faults, with nothing kept of the past. The sum of weights stays
+//! exact, every node goes on, and memory does not grow.
 
 use std::time::Duration;
 
@@ -37,20 +37,20 @@ pub struct Soak {
     happened: Outcome,
 }
 
-/// What happened in one day, and since the start.
+/// The result of one day, and of all since the start.
 #[derive(Clone, Debug, PartialEq)]
 pub struct Day {
     /// Counted from 1.
     pub day: u64,
     /// Rounds that the slowest node has done since the start.
     pub rounds: u64,
-    /// All that happened since the start.
+    /// The outcome since the start.
     pub so_far: Outcome,
 }
 
 impl Soak {
-    /// The swarm of a seed. `None` for profiles in which plans change or disks lose what is on them: the sum of weights
-    /// over one ledger is what is watched here.
+    /// The swarm of a seed. `None` for profiles in which plans change or disks lose what is on them: the test watches
+    /// the sum of weights over one ledger.
     pub fn new(profile: Profile, seed: u64) -> Option<Self> {
         if !matches!(profile, Profile::Kill | Profile::Loss | Profile::Partition) {
             return None;
@@ -94,7 +94,7 @@ impl Soak {
         Ok(Day { day: self.days, rounds, so_far: self.so_far() })
     }
 
-    /// Asks all nodes to stop, and checks what they hold at the end.
+    /// Asks all nodes to stop, and checks the mass they hold at the end.
     pub fn finish(&mut self) -> Outcome {
         let failure = self.settle().err();
         self.forget();
@@ -146,7 +146,7 @@ impl Soak {
         self.swarm.nodes().map(|id| self.swarm.node(id).map_or(0, crate::node::Node::round)).collect()
     }
 
-    /// How far the sum of numerators is from where it began, as a fraction, once nothing is under way any more: the
+    /// The distance of the sum of numerators from its start, as a fraction, once nothing is under way any more: the
     /// rounding of f32.
     pub fn drift(&self) -> f64 {
         let (numerators, expected) = self.swarm.numerators();
@@ -154,7 +154,7 @@ impl Soak {
         numerators.iter().zip(&expected).map(off).fold(0.0, f64::max)
     }
 
-    /// Counts what nodes reported, and forgets it.
+    /// Counts the events that nodes reported, and drops them.
     fn forget(&mut self) {
         let reported = self.swarm.take_events();
         let rollbacks = reported.iter().filter(|(_, _, event)| matches!(event, Event::RollbackDetected { .. }));

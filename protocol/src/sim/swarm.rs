@@ -1,4 +1,4 @@
-//! The host of a simulation: its nodes, what is still to happen to them, and virtual time.
+//! The host of a simulation: its nodes, their agenda, and virtual time.
 
 mod disks;
 mod effects;
@@ -49,7 +49,7 @@ pub struct Swarm {
     config: SwarmConfig,
     now: Time,
     nodes: BTreeMap<NodeId, Node>,
-    /// How many processes each node has had.
+    /// The number of processes that each node has had.
     processes: BTreeMap<NodeId, u64>,
     paused_until: BTreeMap<NodeId, Time>,
     /// Messages sent so far.
@@ -57,16 +57,16 @@ pub struct Swarm {
     disks: BTreeMap<NodeId, Disk>,
     durable_ledger: DurableLedger,
     disk_checks: u64,
-    /// In this generation, and in those before it, a disk has lost something or a member lies: nothing adds up.
+    /// This generation and those before it do not add up: a disk has lost something in them, or a member lies.
     void: Option<Generation>,
     /// The generations in which nodes found out that they had been rolled back.
     rolled_back_in: BTreeSet<u64>,
     unreadable: u64,
-    /// Members that send whatever they like.
+    /// Members that send arbitrary messages.
     hostile: BTreeSet<NodeId>,
     plans: Plans,
     leavers: BTreeSet<NodeId>,
-    /// Those who left, or were left out of a plan.
+    /// Nodes that left, or were left out of a plan.
     gone: BTreeSet<NodeId>,
     replanned: bool,
     drained: BTreeMap<NodeId, bool>,
@@ -134,7 +134,7 @@ impl Swarm {
         Ok(swarm)
     }
 
-    /// Arranges for a fault at a time to come.
+    /// Schedules a fault at a time to come.
     pub fn at(&mut self, time: Time, fault: Fault) {
         self.agenda.add(time, Happening::Fault(fault));
     }
@@ -163,7 +163,7 @@ impl Swarm {
         Ok(())
     }
 
-    /// Lets the next thing happen, unless it lies beyond `limit`.
+    /// Serves the next event or alarm and returns `true`, unless it lies beyond `limit`.
     fn step(&mut self, limit: Time) -> Result<bool, SimError> {
         let Some((at, alarm)) = self.agenda.next(self.now).filter(|(at, _)| *at <= limit) else {
             return Ok(false);
@@ -248,7 +248,7 @@ impl Swarm {
         Ok(())
     }
 
-    /// When a paused process can take what happens to it; a disk does not need its process.
+    /// The time when a paused process can take an event; a disk does not need its process.
     fn sleeper_of(&self, what: &Happening) -> Option<Time> {
         let id = match what {
             Happening::Delivery { to, .. } => to,

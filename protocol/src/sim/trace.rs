@@ -1,4 +1,4 @@
-//! A running hash of everything that happened, so that two runs can be compared by one line.
+//! A running hash of all events, so that two runs can be compared by one line.
 
 use crate::schedule::NodeId;
 use crate::time::Time;
@@ -10,12 +10,12 @@ const BUFFERED_BYTES: usize = 1 << 16;
 #[derive(Debug, Default)]
 pub(super) struct Trace {
     hasher: blake3::Hasher,
-    /// What is not hashed yet.
+    /// Bytes that are not hashed yet.
     buffer: Vec<u8>,
     events: u64,
 }
 
-/// What kind of event a trace entry is.
+/// The kind of a trace entry.
 #[derive(Clone, Copy, Debug)]
 #[repr(u8)]
 pub(super) enum Entry {

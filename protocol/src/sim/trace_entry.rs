@@ -89,7 +89,7 @@ fn describe(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     }
 }
 
-/// What becomes of local training.
+/// Describes the events of local training.
 fn describe_training(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match event {
         Event::DeltaSkipped { round, reason } => {

@@ -10,9 +10,9 @@ use crate::payload::{Payload, PayloadHasher};
 
 /// A parcel whose chunks are still arriving.
 ///
-/// It is told the dimension the task has, and refuses any length but that of its encoding before it allocates. A buffer
-/// of that one length is taken when the first chunk comes; each chunk is copied into place, checked and hashed while it
-/// is in the cache, and the finished payload is not copied again.
+/// It knows the dimension of the task, and refuses any length but that of its encoding before it allocates. A buffer of
+/// that one length is taken when the first chunk comes; each chunk is copied into place, checked and hashed while it is
+/// in the cache, and the finished payload is not copied again.
 #[derive(Debug)]
 pub(super) struct ParcelAssembler {
     header: ParcelHeader,

@@ -13,7 +13,7 @@ pub const MAX_COLLECTIVE_BYTES: usize = 1 << 20;
 /// Longest chunk body.
 pub const MAX_CHUNK_BYTES: usize = 256 * 1024;
 
-/// What the body of a frame is.
+/// The kind of a frame's body.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 #[repr(u8)]
 pub(super) enum Kind {

@@ -1,4 +1,4 @@
-//! Bytes to messages, as they arrive.
+//! Decoding of messages from bytes as they arrive.
 
 use serde::de::DeserializeOwned;
 
@@ -12,9 +12,8 @@ use crate::payload::MAX_DIMENSION;
 
 /// Decodes the bytes of one stream into messages.
 ///
-/// Holds at most one control frame and one payload of the expected dimension. The memory of a parcel that
-/// nobody reads any more serves for the next one. After an error the stream
-/// is beyond repair: drop the reader with it.
+/// Holds at most one control frame and one payload of the expected dimension. The memory of a parcel is used again for
+/// the next one, once no reader is left. After an error the stream is beyond repair: drop the reader with it.
 #[derive(Debug)]
 pub struct MessageReader {
     dimension: usize,
@@ -28,17 +27,17 @@ pub struct MessageReader {
     pool: BufferPool<u8>,
 }
 
-/// Something of which a part has come.
+/// A message of which a part has come.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Unfinished {
     /// A parcel.
     Parcel {
-        /// So many bytes of its payload are there.
+        /// Bytes of its payload that are there.
         bytes: usize,
     },
     /// The frame of another message, or the head of one.
     Frame {
-        /// So many of its bytes are there.
+        /// Bytes of it that are there.
         bytes: usize,
     },
 }
@@ -82,12 +81,13 @@ impl MessageReader {
         Ok(messages)
     }
 
-    /// Whether a part of a parcel has come, and not yet all of it.
+    /// Returns `true` if a part of a parcel has come, and not yet all of it.
     pub fn is_receiving(&self) -> bool {
         self.parcel.is_some()
     }
 
-    /// What has begun to come and is not complete. While a parcel is, frames of other messages may come between its chunks.
+    /// The message that is incomplete, if any. While that is a parcel, frames of other messages may come between its
+    /// chunks.
     pub fn unfinished(&self) -> Option<Unfinished> {
         if let Some(parcel) = &self.parcel {
             return Some(Unfinished::Parcel { bytes: parcel.filled() });

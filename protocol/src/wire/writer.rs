@@ -1,4 +1,4 @@
-//! Messages to bytes, without copying payloads.
+//! Encoding of messages to bytes, without copying payloads.
 
 use serde::{Deserialize, Serialize};
 
@@ -7,7 +7,7 @@ use crate::codec::Codec;
 use crate::message::{Message, ParcelHeader};
 use crate::payload::Payload;
 
-/// A parcel header as it travels.
+/// A parcel header in the form in which it travels.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ParcelFrame {
     pub(super) header: ParcelHeader,
@@ -20,7 +20,7 @@ pub(super) struct ParcelFrame {
 #[derive(Clone, Debug)]
 pub struct EncodedMessage {
     control: Vec<u8>,
-    /// Of a parcel.
+    /// The payload of a parcel; `None` for other messages.
     payload: Option<Payload>,
     full_chunk: [u8; FRAME_HEAD_BYTES],
     last_chunk: [u8; FRAME_HEAD_BYTES],
@@ -73,7 +73,8 @@ impl EncodedMessage {
         self.frames().flat_map(|(head, body)| [head, body]).filter(|slice| !slice.is_empty())
     }
 
-    /// The frames to write, in order: what comes first and, for a chunk, the bulk bytes after it.
+    /// The frames to write, in order: the bytes of the control frame or of a chunk's head, and the bulk bytes after
+    /// them.
     pub fn frames(&self) -> impl Iterator<Item = (&[u8], &[u8])> {
         let chunks = self.bulk().chunks(MAX_CHUNK_BYTES).map(|chunk| {
             let head = if chunk.len() == MAX_CHUNK_BYTES { &self.full_chunk } else { &self.last_chunk };
@@ -82,7 +83,7 @@ impl EncodedMessage {
         std::iter::once((self.control.as_slice(), [].as_slice())).chain(chunks)
     }
 
-    /// How many bytes there are in all.
+    /// The number of bytes in all.
     pub fn total_bytes(&self) -> usize {
         let bulk = self.bulk().len();
         self.control.len() + bulk + bulk.div_ceil(MAX_CHUNK_BYTES) * FRAME_HEAD_BYTES

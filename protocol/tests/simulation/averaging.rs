@@ -1,4 +1,4 @@
-//! Without training every swarm agrees on the average of what it started from.
+//! Without training every swarm agrees on the average of its initial ratios.
 
 use std::sync::Arc;
 

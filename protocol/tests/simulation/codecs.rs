@@ -5,7 +5,7 @@ use mingle_protocol::{Codec, WaitPolicy};
 
 use crate::support::*;
 
-/// How far apart nodes may stay, relative to the average: the error of one parcel, and a little for several.
+/// The largest distance of nodes from the average, relative to it: the error of one parcel, and a little for several.
 fn tolerance(codec: Codec) -> f64 {
     match codec {
         Codec::F32 => 1e-5,
@@ -18,7 +18,7 @@ fn tolerance(codec: Codec) -> f64 {
 #[test]
 fn a_swarm_agrees_on_the_average_in_every_codec_and_conserves_it_under_loss() {
     for codec in Codec::ALL {
-        // Without any waiting, nodes that hear little of each other agree on less than a codec could show.
+        // Without any waiting, nodes that receive little from each other agree on less than a codec could show.
         for policy in [WaitPolicy::Sync, WaitPolicy::Bounded { staleness: 2 }] {
             let config = averaging(random_plan(8, 8, 0), 8, 60);
             let mean = mean_of(&config.initial);

@@ -55,7 +55,7 @@ fn a_node_that_restarts_without_state_takes_its_place_again() {
 
 #[test]
 fn a_ring_starts_again_after_its_only_parcel_died_with_a_node() {
-    // On a ring every parcel passes through every node: if nobody split again unfed, one crash would end all mixing.
+    // On a ring every parcel passes through every node: if no node split again unfed, one crash would end all mixing.
     let mut swarm = Swarm::new(averaging(random_plan(4, 0, 0), 4, 3_000)).unwrap();
     swarm.at(Time::from_millis(900), Fault::Crash(NodeId(2)));
     swarm.at(Time::from_millis(2_500), Fault::Restart(NodeId(2)));
@@ -89,7 +89,7 @@ proptest! {
                 swarm.at(at + Duration::from_millis(rng.random_range(1..20_000)), Fault::Restart(id));
             }
         }
-        // A node that restarts when all its neighbours are dead waits for them for ever: in the end someone stops it.
+        // A node that restarts when all its neighbours are dead waits for them for ever: in the end it is stopped.
         for id in ids(nodes) {
             swarm.at(Time::from_millis(300_000), Fault::Stop(id));
         }
@@ -97,7 +97,8 @@ proptest! {
         swarm.run_until_drained(HOUR).unwrap();
         let audit = swarm.audit();
         prop_assert!(audit.is_exact(), "{audit}");
-        // What the survivors miss is what the simulator saw die or get stuck on the way to or from the dead.
+        // The mass that the survivors miss is that which the simulator saw die or get stuck on the way to or from the
+        // dead.
         let missing = audit.expected - audit.held;
         prop_assert_eq!(missing, swarm.lost_with_nodes() + swarm.outstanding());
     }

@@ -11,7 +11,7 @@ fn run(profile: Profile, seed: u64) -> Outcome {
     run_scenario(profile, seed, Scenario::new(profile, seed))
 }
 
-/// Every seed must end well; returns what happened in all.
+/// Runs so many seeds, each of which must end well; returns their outcomes.
 fn survive(profile: Profile, seeds: u64) -> Vec<Outcome> {
     let outcomes = (0..seeds).map(|seed| run(profile, seed));
     outcomes.inspect(|outcome| assert_eq!(outcome.failure, None, "{profile}, seed {}", outcome.seed)).collect()
@@ -68,7 +68,7 @@ fn nodes_on_disks_that_were_set_back_find_out_or_add_up() {
     assert!(rollbacks > 10, "{rollbacks} rollbacks");
 }
 
-/// Five nodes on records, one of which dies; what `harms` is done to its disk, and it starts again.
+/// Five nodes on records, one of which dies; its disk is harmed by `harms`, and it starts again.
 fn harmed(harms: &[Fault], seed: u64) -> Swarm {
     let config = SwarmConfig {
         durability: Durability::On,
@@ -123,7 +123,7 @@ fn two_record_files_that_are_cut_off_are_reported_and_not_gone_on_from() {
     assert!(reported > 2, "{reported} of 20");
 }
 
-/// The lives of a stranger are counted from 1, those of what it was long ago may be further.
+/// A node that came back as a new one counts its lives from 1; those in its old records may be further.
 #[test]
 fn a_node_whose_disk_is_of_before_it_left_and_came_back_finds_out_or_adds_up() {
     let node = NodeId(4);

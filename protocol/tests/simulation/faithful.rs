@@ -1,4 +1,5 @@
-//! What users get of a plan: its parcels are sent, weights are in hand, changes are counted once, and the models at the end agree.
+//! A swarm is faithful to its plan: its parcels are sent, weights are in hand, changes are counted once, and the models
+//! at the end agree.
 
 use std::cell::RefCell;
 use std::rc::Rc;

@@ -25,7 +25,7 @@ pub(crate) fn flap_links(swarm: &mut Swarm, nodes: u32, until: Time, rng: &mut C
 }
 
 proptest! {
-    /// The simulator adds up the whole swarm's mass after every event; here it only has to survive.
+    /// The simulator adds up the whole swarm's mass after every event; the run only has to end.
     #[test]
     fn mass_is_conserved_to_the_unit_whatever_happens_to_messages_and_links(
         seed: u64, nodes in 2u32..9, chords in 0usize..12, period in 1usize..4,
@@ -83,7 +83,7 @@ fn both_halves_of_a_partition_go_on_and_agree_once_it_heals() {
 
 #[test]
 fn a_silent_neighbour_is_suspended_and_taken_back_when_it_speaks() {
-    // Datagrams: nobody tells the nodes that the network is gone; they notice the silence.
+    // Datagrams: no link-down notifies the nodes that the network is gone; they notice the silence.
     let mut dark = Swarm::new(averaging(random_plan(2, 0, 0), 2, 10).over_datagrams(1.0, 0.0)).unwrap();
     dark.run_until(Time::from_millis(60_000)).unwrap();
     for id in ids(2) {

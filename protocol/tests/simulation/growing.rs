@@ -1,4 +1,4 @@
-//! Swarms that grow and shrink under load: whatever is sized by the links of a node changes with them.
+//! Swarms that grow and shrink under load: all that is sized by the links of a node changes with them.
 
 use std::time::Duration;
 
@@ -34,7 +34,7 @@ fn growing(
         swarm.at(seconds(at), Fault::Resize(members, seed * 100 + u64::from(members)));
         swarm.at(seconds(at + 1), Fault::DismissRemoved);
         for peer in 1..members {
-            // One after the other does not acknowledge what it is sent: each leaves a window of parcels owed.
+            // One after the other does not acknowledge its parcels: each leaves a window of them owed.
             let cut = seconds(at + 3) + Duration::from_millis(700) * peer;
             swarm.at(cut, Fault::Mute(NodeId(peer), NodeId(0)));
             swarm.at(cut + Duration::from_secs(6), Fault::LinkUp(NodeId(0), NodeId(peer)));
@@ -52,7 +52,7 @@ fn growing(
             let Some(node) = swarm.node(id) else { panic!("seed {seed}: node {id} of {members} is not there") };
             let (needed, there) = (node.record_room().slots, swarm.slots(id));
             assert_eq!(needed, SlotMap::worst_case(node.record_room().receivers));
-            // What was needed for more is given back as records are written; one that is alone writes few.
+            // Slots that are no longer needed are removed as records are written; one that is alone writes few.
             let is_given_back = members == 1 || members > 2 || there == needed;
             assert!(
                 there >= needed && is_given_back,
@@ -85,7 +85,8 @@ fn without_asking_for_more_slots_the_same_swarm_ends_in_an_error() {
     assert!(found);
 }
 
-/// In this seed a disk goes back to a generation before the last plan but one, which leaves its node out and reaches it first.
+/// In this seed a disk goes back to a generation before the last plan but one, which leaves its node out and reaches it
+/// first.
 #[test]
 fn a_member_that_an_older_plan_ended_comes_back_for_the_newest_one() {
     let seed = 132;

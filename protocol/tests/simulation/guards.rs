@@ -1,4 +1,5 @@
-//! What keeps a swarm of unequal and unreliable members together: alarms, time boxes, the guarded step, exact sums.
+//! The guards that keep a swarm of unequal and unreliable members together: alarms, time boxes, the guarded step, exact
+//! sums.
 
 use std::cell::RefCell;
 use std::collections::BTreeSet;
@@ -91,8 +92,8 @@ fn where_links_go_both_ways_a_member_that_only_takes_leaves_the_others_half_of_t
 #[test]
 fn a_healthy_irregular_swarm_that_loses_a_fifth_of_its_messages_raises_no_alarm() {
     let bounded = |staleness| WaitPolicy::Bounded { staleness };
-    // Where nobody waits, and steps are much shorter than the way of a message, mass does not settle at what the plan
-    // says: some nodes really hold little.
+    // Without waiting, and with steps much shorter than the delay of a message, mass does not settle at the weights of
+    // the plan: some nodes really hold little.
     let cases = [WaitPolicy::Sync, bounded(2), bounded(4)].map(|policy| (policy, 10));
     for (policy, millis) in cases.into_iter().chain([(WaitPolicy::Async, 300)]) {
         let training_time = (Duration::from_millis(millis), Duration::from_millis(2 * millis));
@@ -166,7 +167,7 @@ fn a_node_that_trains_ten_times_as_slowly_costs_the_swarm_less_than_twice_the_ti
     }
 }
 
-/// What least squares ends at when a part of all messages is lost, with three seeds.
+/// The errors that least squares ends at when a part of all messages is lost, with three seeds.
 fn errors_under_loss(policy: WaitPolicy, drop: f64) -> [f64; 3] {
     let optimum = Problem::new(8).optimum();
     [0, 1, 2].map(|seed| {
@@ -217,7 +218,7 @@ fn where_no_number_needs_rounding_the_sum_of_the_numerators_is_exact() {
     let delta = |id: NodeId, round: u64, k: usize| ((u64::from(id.0) + 3 * round + k as u64) % 5) as f32 - 2.0;
     let initial: Vec<Vec<f32>> = (0..8).map(|id| (0..DIMENSION).map(|k| start(id, k)).collect()).collect();
     for seed in 0..5 {
-        // A node whose neighbours are all done leaves out its last rounds: what counts is what was asked for.
+        // A node whose neighbours are all done leaves out its last rounds: only the changes that were asked for count.
         let expected: Vec<f64> = (0..DIMENSION).map(|k| (0..8).map(|id| f64::from(start(id, k))).sum()).collect();
         let expected = Rc::new(RefCell::new(expected));
         let given = Rc::clone(&expected);
@@ -230,7 +231,7 @@ fn where_no_number_needs_rounding_the_sum_of_the_numerators_is_exact() {
         let mut swarm = Swarm::new(config.over_datagrams(0.0, 0.3)).unwrap();
         swarm.run_until_drained(HOUR).unwrap();
         assert_eq!(numerator_sum(&swarm, 8), *expected.borrow(), "seed {seed}");
-        // What was added up was mixed, too.
+        // The numbers that were added up have been mixed, too.
         assert_ne!(swarm.ratio(NodeId(0))[0], swarm.ratio(NodeId(0))[0].trunc(), "seed {seed}");
     }
 }

@@ -9,16 +9,17 @@ use crate::support::random_plan;
 /// Seeds within which a bug must show.
 const SEEDS: u64 = 50;
 
-/// What a bug leads to.
+/// The effect of a bug.
 #[derive(Clone, Copy, Debug, PartialEq)]
 enum Harm {
-    /// Something does not add up, or breaks a rule that is checked as it happens.
+    /// Something does not add up, or breaks a rule that is checked during the run.
     Ledger,
     /// A swarm that comes to its end without the bug does not with it.
     Standstill,
 }
 
-/// Where a bug is looked for: a profile, or little swarms whose nodes come back as they were, or begin new lives.
+/// The runs in which a bug is looked for: of a profile, or of little swarms whose nodes come back as they were, or
+/// begin new lives.
 #[derive(Clone, Copy, Debug)]
 enum Ground {
     Of(Profile),
@@ -74,9 +75,9 @@ fn shows(ground: Ground, seed: u64, bug: InjectedBug, harm: Harm) -> bool {
 
 #[test]
 fn every_bug_is_found_within_fifty_seeds_by_what_it_does() {
-    // That parcels are told apart by more than their numbers is tested where they are told apart, in `link`; that old
-    // generations are answered, below; that keeping all mass, which spoils no ledger, is noticed, in `guards`; that those who
-    // are cut off keep the pace, in `pace`.
+    // Some bugs have their own tests. That chains distinguish parcels of one number is tested in `link`, that old
+    // generations are answered, below, that the keeping of all mass, which spoils no ledger, is noticed, in `guards`,
+    // and that nodes that are cut off keep the pace, in `pace`.
     let directed = [
         InjectedBug::IgnoresChains,
         InjectedBug::LeavesOldGenerationsAlone,
@@ -92,7 +93,7 @@ fn every_bug_is_found_within_fifty_seeds_by_what_it_does() {
     }
 }
 
-/// What a node of generation 1 says to a greeting from generation 0.
+/// The effects of a greeting from generation 0 on a node of generation 1.
 fn answer_to_an_older_generation(injected_bug: Option<InjectedBug>) -> Vec<Effect> {
     let (me, other) = (NodeId(0), NodeId(1));
     let member = |id: NodeId, counter: u64| {

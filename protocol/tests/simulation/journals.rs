@@ -1,4 +1,4 @@
-//! Journals: the same one gives the same run, another one another, and none from a stranger does harm.
+//! Journals: the same one gives the same run, another one gives another, and none from a stranger does harm.
 
 use mingle_protocol::sim::{Fault, Journal, MOST_FAULTS, Profile, TraceEntry};
 use mingle_protocol::{NodeId, Time};

@@ -1,4 +1,4 @@
-//! Members that leave for good, neighbours that were away meanwhile, and parcels that nobody wants.
+//! Members that leave for good, neighbours that were away meanwhile, and parcels that all refuse.
 
 use std::time::Duration;
 
@@ -10,8 +10,8 @@ use super::support::{linked, seconds};
 const SOMEONE_AWAY: NodeId = NodeId(0);
 const LEAVER: NodeId = NodeId(1);
 
-/// Four durable nodes that average over slow links, for as long as they are let. All of them send to all, except that the
-/// leaver does not send to the one that will be away: what it owed that one it would have to wait for.
+/// Four durable nodes that average over slow links, until they are stopped. All of them send to all, except that the
+/// leaver does not send to the one that will be away: it would have to wait for that one to take what it owes.
 fn swarm(seed: u64) -> SwarmConfig {
     let initial = (0..4).map(|node| vec![node as f32, 1.0]).collect();
     SwarmConfig {
@@ -37,7 +37,7 @@ fn a_neighbour_that_was_away_takes_back_what_the_leaver_did_not_apply() {
         let mut swarm = Swarm::new(swarm(seed)).unwrap();
         swarm.at(seconds(3), Fault::LinkDown(SOMEONE_AWAY, LEAVER));
         swarm.at(seconds(4), Fault::Leave(LEAVER));
-        // It must not matter that the link comes back: there is nobody any more.
+        // It must not matter that the link comes back: the leaver is gone.
         swarm.at(seconds(30), Fault::LinkUp(SOMEONE_AWAY, LEAVER));
         for node in 0..4 {
             swarm.at(seconds(60), Fault::Stop(NodeId(node)));
@@ -92,7 +92,7 @@ fn parcels_that_cannot_be_believed_go_back_and_their_sender_is_left_alone_with_i
         assert_eq!(swarm.held(), 4 * u128::from(UNITS_PER_ONE), "seed {seed}");
         for node in (1..4).map(NodeId) {
             let ratio = swarm.ratio(node);
-            // Between 1, 2 and 3, of which the fourth was given some before it was left alone.
+            // A mean of 1, 2 and 3, of which some went to the fourth node before it was left alone.
             assert!((1.0..=3.0).contains(&ratio[0]), "seed {seed}: node {node} is at {ratio:?}");
             let is_refusal = |id, event: &Event| id == node && matches!(event, Event::ParcelRefused { .. });
             assert!(count(&swarm, is_refusal) >= 1, "seed {seed}: node {node} refused nothing");

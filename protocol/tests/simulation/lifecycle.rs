@@ -16,7 +16,7 @@ fn a_node_that_stops_early_hands_over_what_it_promised_and_the_others_go_on() {
         assert!(stopped < 1_000, "it was stopped long before the end");
         for id in ids(6).filter(|id| *id != NodeId(4)) {
             let node = swarm.node(id).unwrap();
-            // An asynchronous node that only averages is done when all who could send to it are.
+            // An asynchronous node that only averages is done when all that could send to it are.
             let wanted = if policy == WaitPolicy::Sync { 2_000 } else { stopped + 200 };
             assert!(node.round() >= wanted, "{policy:?}: node {id} ended in round {}", node.round());
             let waits_in_vain = |view: NeighbourView| view.id == NodeId(4) && view.suspended.is_some();

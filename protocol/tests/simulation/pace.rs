@@ -1,4 +1,5 @@
-//! What a round is: one of the whole swarm. Those who are cut off keep to its pace, and nobody is left behind by them.
+//! The pace of rounds: a round is one of the whole swarm. Nodes that are cut off keep to its pace, and leave no node
+//! behind.
 
 use std::time::Duration;
 
@@ -24,8 +25,8 @@ fn swarm(policy: WaitPolicy, seed: u64, injected_bug: Option<InjectedBug>) -> Sw
     Swarm::new(config).unwrap()
 }
 
-/// Cuts nodes 0 and 1 off, each alone, for so many seconds; returns the rounds of all nodes at the end of that, and the rounds
-/// that were skipped by each until the swarm ended.
+/// Cuts nodes 0 and 1 off, each alone, for so many seconds. Returns the rounds of all nodes at the end of that, and the
+/// rounds that each skipped until the swarm ended.
 fn cut_two_off(mut swarm: Swarm, span: u64) -> (Vec<u64>, Vec<u64>) {
     let from = 60;
     for (a, b) in [0, 1].into_iter().flat_map(|a| (a + 1..8).map(move |b| (NodeId(a), NodeId(b)))) {
@@ -58,7 +59,7 @@ fn nodes_that_are_cut_off_keep_the_pace_and_nobody_skips_rounds_when_they_are_ba
     }
 }
 
-/// A peer that is stopped for an hour must not find that those who stayed have used up its rounds.
+/// A peer that is stopped for an hour must not find that the nodes that stayed have used up its rounds.
 #[test]
 fn those_who_stay_keep_the_pace_when_the_others_stop_in_good_order() {
     for policy in [WaitPolicy::Sync, WaitPolicy::Bounded { staleness: 4 }] {
@@ -99,8 +100,8 @@ fn without_a_pace_they_race_ahead_and_the_others_skip_most_of_their_training() {
 
 #[test]
 fn a_liar_does_not_hurry_a_swarm_that_averages_without_training() {
-    // In the first, a node says ever more of how far it is, and others have nobody left who is due to send them anything; in the second
-    // its parcels are of steps that nobody has come to. Others went through millions of rounds in a second.
+    // In the first, a node claims ever more progress, and others have no neighbour left that is due to send to them; in
+    // the second its parcels are of steps that no node has come to. Others went through millions of rounds in a second.
     for seed in [666, 758] {
         let outcome = run_scenario(Profile::Hostile, seed, Scenario::new(Profile::Hostile, seed));
         assert_eq!(outcome.failure, None, "seed {seed}");

@@ -1,4 +1,5 @@
-//! Robust receiving: weights stay exact whatever is clipped, runs repeat to the bit, and who was cut off comes back.
+//! Robust receiving: weights stay exact whatever is clipped, runs repeat to the bit, and nodes that were cut off come
+//! back.
 
 use mingle_protocol::sim::{Fault, Profile, Scenario, Swarm, SwarmConfig, run_scenario};
 use mingle_protocol::{Event, NodeId, Robust, WaitPolicy};
@@ -45,7 +46,7 @@ fn books_say_by_link_what_rounds_say_in_all_and_runs_repeat_to_the_bit() {
     assert_eq!(clipped_parcels(&plain), 0);
 }
 
-/// It has a price: 0.11 from the optimum, where without clipping they come within 0.05.
+/// Clipping has a price: 0.11 from the optimum, where without clipping they come within 0.05.
 #[test]
 fn nodes_with_optima_of_their_own_come_near_the_common_one_though_they_clip_each_other() {
     let optimum = Problem::new(8).optimum();

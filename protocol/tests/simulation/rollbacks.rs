@@ -1,5 +1,5 @@
-//! The smallest swarms in which a node comes back as what it was a moment ago, with parcels of both of its pasts still
-//! under way: what marks, bases and chains are for, and what happens without them.
+//! The smallest swarms in which a node comes back in the state of a moment ago, with parcels of both of its pasts still
+//! under way: marks, bases and chains are for these, and the tests show the harm without them.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -36,8 +36,8 @@ fn little_swarm(seed: u64, injected_bug: Option<InjectedBug>, durability: Durabi
     swarm
 }
 
-/// How a node ends that is killed, and comes back as a copy of its disk from a moment before: `Err` where weight was lost
-/// or doubled and nobody noticed. Otherwise whether somebody did.
+/// Kills a node, and starts it from a copy of its disk from a moment before. Returns whether a rollback was detected;
+/// `Err` where weight was lost or doubled and no node noticed.
 pub(crate) fn a_moment_back(seed: u64, injected_bug: Option<InjectedBug>) -> Result<bool, SimError> {
     let rng = &mut ChaCha8Rng::seed_from_u64(seed);
     let mut swarm = little_swarm(seed, injected_bug, Durability::On, rng);
@@ -98,7 +98,7 @@ fn nobody_gives_up_its_weight_for_a_liar_but_liars_themselves() {
         for (at, entry) in &log {
             let TraceEntry::Event(id, event) = entry else { continue };
             match event {
-                // What it made up of its own lives, signed, is shown to it.
+                // Its own signed lies about its lives are shown to it.
                 Event::RollbackDetected { .. } => assert!(liars.contains(id), "seed {seed}: node {id} at {at:?}"),
                 Event::NeighbourSuspended { reason: Suspension::Contradicts, .. } => contradicted += 1,
                 _ => {}

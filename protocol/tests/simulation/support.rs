@@ -1,4 +1,4 @@
-//! Plans and measurements the simulation tests share.
+//! Plans and measurements that the simulation tests share.
 
 use std::sync::Arc;
 
@@ -29,7 +29,7 @@ pub(crate) fn random_step(nodes: u32, chords: usize, rng: &mut ChaCha8Rng) -> St
     Step { keep: (0..out.len()).map(share).collect(), links: (0..out.len()).flat_map(links).collect() }
 }
 
-/// One step in which every node sends to those listed for it, with uniform column weights.
+/// One step in which every node sends to the nodes listed for it, with uniform column weights.
 pub(crate) fn linked(receivers: &[&[u32]]) -> Arc<Schedule> {
     let share = |from: usize| 1.0 / (receivers[from].len() + 1) as f64;
     let links = |from: usize| receivers[from].iter().map(move |&to| (NodeId(from as u32), NodeId(to), share(from)));
@@ -74,7 +74,7 @@ pub(crate) fn worst_distance(swarm: &mut Swarm, nodes: u32, target: &[f32]) -> f
     ids(nodes).map(|id| distance(&swarm.ratio(id)).sqrt()).fold(0.0, f64::max)
 }
 
-/// The sum of all numerators: what averaging conserves along with the mass.
+/// The sum of all numerators, which averaging conserves along with the mass.
 pub(crate) fn numerator_sum(swarm: &Swarm, nodes: u32) -> Vec<f64> {
     let dimension = swarm.node(NodeId(0)).unwrap().dimension();
     let mut sum = vec![0.0; dimension];

@@ -231,7 +231,7 @@ fn a_message_that_no_sound_neighbour_sends_is_refused_and_changes_nothing() {
 
 #[test]
 fn nobody_can_make_a_node_keep_shares_without_end() {
-    // Node 2 hears from node 0 and node 1 and goes nowhere without both.
+    // Node 2 receives from node 0 and node 1 and does not advance without both.
     let [a, b, c] = [0, 1, 2].map(NodeId);
     let links = vec![(a, b, 0.25), (a, c, 0.25), (b, c, 0.5), (c, a, 0.5)];
     let plan = Arc::new(Schedule::new(3, &[crate::Step { keep: vec![0.5; 3], links }], 0).unwrap());

@@ -47,7 +47,7 @@ fn sequence_messages() -> impl Strategy<Value = SequenceMessage> {
     (any::<u64>(), payload).prop_map(|(operation, payload)| SequenceMessage { operation, payload })
 }
 
-/// What comes back is what went in, and no beginning of it is anything.
+/// Checks that a message is decoded to what was encoded, and encoded to the same bytes again.
 fn check_round_trip<M: Encoding + PartialEq + std::fmt::Debug>(message: &M) -> Result<(), TestCaseError> {
     let bytes = message.encode();
     let decoded = M::decode(&bytes, &LIMITS);

@@ -7,7 +7,7 @@ use super::plans::ids;
 use crate::NodeId;
 use crate::collective::{Collective, Encoding, Frame, ReliableChannel, SizeLimits};
 
-/// What the network does to a frame.
+/// The faults of the network: the probabilities that a frame is lost or doubled.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Faults {
     pub(super) loss: f64,

@@ -1,4 +1,4 @@
-//! Plans of the tests, and what linear algebra says of them.
+//! Plans for tests, and the second eigenvalue of a plan.
 
 use std::sync::Arc;
 
@@ -73,7 +73,7 @@ pub(super) fn second_eigenvalue(schedule: &Schedule) -> f64 {
         .fold(0.0, f64::max)
 }
 
-/// Where a unit of mass at `node` is after some periods.
+/// The distribution, after some periods, of a unit of mass that began at `node`.
 fn column(schedule: &Schedule, node: NodeId, periods: u64) -> Vec<f64> {
     let mut mass = vec![0.0; schedule.nodes()];
     mass[node.index()] = 1.0;

@@ -40,7 +40,7 @@ fn everybody_gets_what_it_wants_bit_for_bit_and_nothing_else_over_any_links() {
 
 #[test]
 fn a_vector_crosses_a_link_once_at_most_and_goes_nowhere_it_is_not_needed() {
-    // On a ring without chords a vector goes from node to node as far as somebody wants it: five links from each source.
+    // On a ring without chords a vector goes from node to node as far as it is wanted: five links from each source.
     let plan = uneven(12, 0, 1, 4);
     let mut nodes = nodes(&plan);
     let mut crossed = BTreeMap::new();
@@ -63,7 +63,7 @@ fn nobody_sends_what_is_not_on_its_way_and_nothing_is_kept_twice() {
     let message = |source, values: &[f64]| PullMessage { source: NodeId(source), values: values.into() };
     let me = &mut nodes[6];
     while me.poll().is_some() {}
-    // Everything comes from the node before; what is wanted by nobody behind it does not come here.
+    // Everything comes from the node before; a vector that no node behind this one wants does not come here.
     assert_eq!(me.handle(NodeId(7), message(5, &[0.0; 2])), Err(CollectiveFault::NoSuchLink));
     assert_eq!(me.handle(NodeId(5), message(7, &[0.0; 2])), Err(CollectiveFault::NoSuchLink));
     assert_eq!(me.handle(NodeId(5), message(6, &[0.0; 2])), Err(CollectiveFault::NoSuchLink));

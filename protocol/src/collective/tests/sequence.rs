@@ -18,7 +18,7 @@ fn ring() -> Arc<Schedule> {
     Arc::new(Schedule::new(NODES as usize, &[Step { keep: vec![0.4; NODES as usize], links }], 0).unwrap())
 }
 
-/// Takes operation after operation; what it puts into one is what it got out of the one before.
+/// A node that runs one operation after the other; the input of each is the result of the one before.
 struct Player {
     me: NodeId,
     trees: Arc<Trees>,
@@ -49,7 +49,7 @@ impl Player {
         .unwrap();
     }
 
-    /// Begins operations as long as they are complete, up to so many.
+    /// Records results and begins the next operations, up to so many, while the present one is complete.
     fn advance(&mut self, operations: usize) {
         while self.channel.collective().is_complete() && self.results.len() < operations {
             let sequence = self.channel.collective();
@@ -67,8 +67,8 @@ impl Player {
     }
 }
 
-/// The results of all operations at all nodes, over links that lose and double so many of their frames and deliver the others in
-/// any order.
+/// The results of all operations at all nodes, over links that lose and double so many of their frames and deliver the
+/// others in any order.
 fn play(loss: f64, seed: u64) -> Vec<Vec<Vec<f64>>> {
     let (plan, mut dice) = (ring(), ChaCha8Rng::seed_from_u64(seed));
     let mut players: Vec<Player> = ids(plan.nodes()).map(|me| Player::new(&plan, me)).collect();
@@ -102,7 +102,7 @@ fn loss_and_disorder_change_no_bit_of_any_operation() {
     for seed in 1..6 {
         assert!(play(0.2, seed) == undisturbed, "seed {seed}");
     }
-    // Extrema and sums are the same at all nodes, and what was exchanged is what the neighbours exchange.
+    // Extrema and sums are the same at all nodes, and an exchange yields the vectors of both neighbours.
     for operation in (2..OPERATIONS).filter(|operation| operation % 4 >= 2) {
         assert!(undisturbed.iter().all(|results| results[operation] == undisturbed[0][operation]));
     }

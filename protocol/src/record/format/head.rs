@@ -1,4 +1,4 @@
-//! The head of a record: which vectors follow, and how many bytes there must be before anything is believed.
+//! The head of a record: the vectors that follow, and the number of bytes there must be before any of them is used.
 
 use super::*;
 

@@ -14,7 +14,7 @@ fn encoded(record: &Record) -> Vec<u8> {
     bytes
 }
 
-/// The bytes with the checksum that they should have.
+/// The bytes with a checksum that fits them.
 fn sealed(mut bytes: Vec<u8>) -> Vec<u8> {
     let content = bytes.len() - CHECKSUM_BYTES;
     let checksum = blake3::hash(&bytes[..content]);
@@ -35,7 +35,7 @@ fn refusal(change: impl Fn(&mut Record)) -> RecordError {
     error
 }
 
-/// What a writer would write that does not check what it writes; the checksum is missing.
+/// The bytes of a writer that does not check the record; the checksum is missing.
 fn written_anyway(record: &Record) -> Vec<u8> {
     let books = postcard::to_stdvec(&record.books).unwrap();
     let floats = |values: &[f32]| values.iter().flat_map(|value| value.to_le_bytes()).collect::<Vec<_>>();
@@ -247,7 +247,7 @@ fn numbers_out_of_order_are_refused() {
         RecordError::WindowExceeded { to, parcels: 5 }
     );
     assert_eq!(refusal(|record| link(record).outbox[1].seq = 9), RecordError::OutboxGap { to, seq: 9, expected: 8 });
-    // One that leaves may use a link a period before its turn, and no more.
+    // A node that leaves may use a link a period before its turn, and no more.
     let beyond = full_record().books.step + MAX_PERIOD as u64 + 1;
     for step in [0, 17, beyond] {
         assert_eq!(refusal(|record| link(record).outbox[1].step = step), RecordError::OutboxStep { to, seq: 8, step });

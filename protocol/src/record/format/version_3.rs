@@ -1,5 +1,5 @@
-//! Books as format 3 had them: without what neighbours had said of their ends of links. They are read, and written as the present
-//! format has them; evidence comes with the first messages of each neighbour.
+//! Books of format 3: without the neighbours' statements about their ends of links. They are read, and written in the
+//! present format; evidence comes with the first messages of each neighbour.
 
 use std::collections::BTreeMap;
 

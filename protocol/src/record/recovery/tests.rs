@@ -27,7 +27,7 @@ fn the_newest_record_comes_back_with_the_payloads_that_it_owes() {
 fn slots_that_were_never_written_hold_no_state() {
     assert_eq!(recover(vec![Err(RecordError::Empty); 3]), Ok(None));
     assert_eq!(recover(Vec::new()), Ok(None));
-    // The first write of all was cut off: nothing was promised to anybody.
+    // The first write of all was cut off: nothing was promised to other nodes.
     assert_eq!(recover(vec![Err(RecordError::Empty), Err(RecordError::Torn)]), Ok(None));
 }
 

@@ -10,7 +10,7 @@ use crate::record::tests::{books, full_record, owing, record};
 use crate::record::{Record, RecordError, recover, survey};
 use crate::schedule::NodeId;
 
-/// A disk: what the bytes of each slot say.
+/// A disk: the result of reading each slot.
 type Disk = Vec<Result<Record, RecordError>>;
 
 fn contents(disk: &Disk) -> Vec<SlotContent> {
@@ -115,7 +115,7 @@ impl Life {
         let (number, links, next) = self.next();
         let slot = self.slots.claim(&next.books).unwrap();
         match self.rng.random_range(0..10) {
-            // Killed before the write, in the middle of it, and after it but before anybody was told.
+            // Killed before the write, in the middle of it, and after it but before its completion was reported.
             0 => {}
             1 => self.disk[slot] = Err(RecordError::Torn),
             _ => {
@@ -130,7 +130,7 @@ impl Life {
         self.restart();
     }
 
-    /// Reads what is left; it must be the durable record with all that it owes.
+    /// Reads all slots; they must hold the durable record and all that it owes.
     fn restart(&mut self) {
         let contents = contents(&self.disk);
         let survey = survey(&contents).unwrap();

@@ -1,4 +1,4 @@
-//! An undo log of each node: what it did since the oldest record that it may start again from.
+//! An undo log of each node: its moves since the oldest record that it may start again from.
 
 use std::collections::VecDeque;
 
@@ -8,17 +8,17 @@ use crate::ledger::LedgerSummary;
 use crate::mass::Mass;
 use crate::schedule::NodeId;
 
-/// What a node has done, as far as it can be undone.
+/// The moves of a node, as far as they can be undone.
 #[derive(Debug, Default)]
 pub(super) struct Account {
     pub(super) ledger: usize,
-    /// What it began its first ledger with.
+    /// The mass it began its first ledger with.
     pub(super) founded: Mass,
-    /// What was seen of the node last.
+    /// The books of the node when they were last seen.
     pub(super) seen: LedgerSummary,
-    /// Since the oldest of the records below.
+    /// Moves since the oldest of the records below.
     pub(super) moves: VecDeque<Move>,
-    /// How many moves there were before those.
+    /// The number of moves before those.
     pub(super) settled: u64,
     pub(super) records: VecDeque<HandedIn>,
 }
@@ -33,7 +33,7 @@ pub(super) struct HandedIn {
     pub(super) mass: Mass,
 }
 
-/// Something that a node did, and that its next process may know nothing of.
+/// A move of a node, of which its next process may have no record.
 #[derive(Clone, Copy, Debug)]
 pub(super) enum Move {
     /// It gave a parcel away.
@@ -44,7 +44,7 @@ pub(super) enum Move {
     Refused(ParcelId, Mass),
     /// It took a parcel of its own back, which the receiver had refused or not applied.
     TookBack(ParcelId, Mass, Where),
-    /// It went over to another ledger; from which one, and what it held there.
+    /// It entered another ledger; the one that it left, and the mass it held there.
     Entered { from: usize, left: Mass, brought: Mass },
 }
 
@@ -64,7 +64,7 @@ impl Conservation {
         }
     }
 
-    /// Undoes what a node did after its first `moves`. What it holds then is for the caller to say.
+    /// Undoes the moves of a node after its first `moves`. The caller then sets what it holds.
     pub(super) fn undo(&mut self, id: NodeId, moves: u64) {
         let Some(account) = self.accounts.get_mut(&id) else {
             return;

@@ -12,7 +12,7 @@ use crate::sim::error::SimError;
 use crate::time::Time;
 
 impl Conservation {
-    /// Compares a state of a node with the one that was seen of it before.
+    /// Compares a state of a node with the last one that was seen.
     pub(super) fn observe(
         &mut self,
         now: Time,
@@ -34,8 +34,8 @@ impl Conservation {
         compared
     }
 
-    /// Whether a node holds what it held before, with what it gained and without what it gave; and all nodes together what
-    /// they brought.
+    /// Checks that a node holds what it held before, with the mass it gained and without the mass it gave; and all
+    /// nodes together what they brought.
     fn compare(
         &mut self,
         now: Time,
@@ -66,7 +66,7 @@ impl Conservation {
         Err(SimError::TotalMass { now, total: total.unsigned_abs(), expected: expected.unsigned_abs() })
     }
 
-    /// A node goes over to another ledger, with what everyone brings. What it held is part of the old one no more.
+    /// Moves a node to another ledger, with the mass that each node brings. The mass it held leaves the old ledger.
     fn enter(&mut self, id: NodeId, ledger: usize, after: &LedgerSummary) {
         let Some(account) = self.accounts.get_mut(&id) else {
             return;
@@ -124,7 +124,8 @@ impl Conservation {
         Ok(gained)
     }
 
-    /// What a sender takes back: what was refused up to where it is settled, and what a receiver that left never took.
+    /// The mass that a sender takes back: parcels refused up to where the link is settled, and those that a receiver
+    /// which left never took.
     fn returns(&mut self, id: NodeId, ledger: usize, before: &LedgerSummary, after: &LedgerSummary) -> i128 {
         let mut returned = 0;
         for (&to, link) in &after.outgoing {
@@ -144,7 +145,7 @@ impl Conservation {
                 numbers.filter(|seq| is_back(*seq)).collect::<Vec<u64>>()
             };
             let refused = numbers(self.refused.get(&lives), &|seq| seq <= link.acked_seq);
-            // A link that is over goes back to where it was settled: what was beyond came back.
+            // A link that is over goes back to where it was settled: the parcels beyond came back.
             let beyond = numbers(self.under_way.get(&lives), &|seq| seq >= link.next_seq);
             let refused = refused.into_iter().map(|seq| (Where::Refused, seq));
             for (place, seq) in refused.chain(beyond.into_iter().map(|seq| (Where::UnderWay, seq))) {

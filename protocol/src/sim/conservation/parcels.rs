@@ -10,7 +10,7 @@ use crate::time::Time;
 /// A link between two lives, in one ledger.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub(super) struct Lives {
-    /// Which of the generations.
+    /// The index of its generation.
     pub(super) ledger: usize,
     pub(super) from: NodeId,
     pub(super) sender_incarnation: u64,
@@ -25,7 +25,7 @@ pub(super) struct ParcelId {
     pub(super) seq: u64,
 }
 
-/// Which parcels the auditor has one among.
+/// The set in which the auditor keeps a parcel.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Where {
     UnderWay,

@@ -16,14 +16,14 @@ fn holding(id: NodeId, number: u64, units: u64) -> Books {
     Books { id, incarnation: 1, brought, mass, incoming: BTreeMap::new(), outgoing: BTreeMap::new(), ..books(number) }
 }
 
-/// What A hands in when it gives the first parcel to B.
+/// The books that A hands in when it gives the first parcel to B.
 fn gives() -> Books {
     let parcel = Owed { seq: 1, step: 0, mass: Mass::from_units(SENT), chain: Chain::default(), record: 2 };
     let link = OutBooks { receiver_incarnation: 1, next_seq: 2, outbox: vec![parcel], ..OutBooks::default() };
     Books { outgoing: [(B, link)].into(), ..holding(A, 2, UNITS_PER_ONE - SENT) }
 }
 
-/// What B hands in when it has applied that.
+/// The books that B hands in when it has applied that parcel.
 fn takes(units: u64) -> Books {
     let link = InBooks { sender_incarnation: gives().incarnation, applied: 1, ..InBooks::default() };
     Books { incoming: [(A, link)].into(), ..holding(B, 2, units) }

@@ -1,4 +1,4 @@
-//! What goes wrong with a disk: writes that are cut off, backups that come back, contents that are lost or spoiled.
+//! Damage of disks: writes that are cut off, backups that come back, contents that are lost or spoiled.
 
 use std::sync::Arc;
 
@@ -10,19 +10,19 @@ use crate::record::{Record, SlotMap};
 
 const SECTOR_BYTES: usize = 512;
 
-/// What a disk does to a node whose process is gone.
+/// Damage to the disk of a node whose process is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(in crate::sim) enum Damage {
     /// One bit of a slot is another one.
     FlippedBit,
     /// A file is shorter than it was.
     Truncated,
-    /// Some sectors of the last write were never written, though the disk said so.
+    /// Some sectors of the last write were never written, though the disk reported them.
     LostSectors,
 }
 
 impl Disk {
-    /// The process that writes is gone, in the middle of a write. Returns its record if all of that arrived all the same.
+    /// Ends the process that writes in the middle of a write. Returns its record if all of that arrived all the same.
     pub(in crate::sim) fn tear(&mut self, rng: &mut ChaCha8Rng) -> Result<Option<Arc<Record>>, Unwritable> {
         if std::mem::take(&mut self.is_unsynced) {
             self.undo_last_write();
@@ -35,7 +35,7 @@ impl Disk {
         };
         let (slot, bytes) = self.claim(&record)?;
         match rng.random_range(0..4) {
-            // Where the system has the whole of it, and the disk nothing yet.
+            // The system has the whole of it, and the disk nothing yet.
             0 => {
                 self.write(slot, &bytes, |_| true);
                 self.is_unsynced = true;
@@ -63,7 +63,7 @@ impl Disk {
         Ok(Some(record))
     }
 
-    /// The power was out before the last write was on the disk.
+    /// Undoes the last write: the power was out before it was on the disk.
     fn undo_last_write(&mut self) {
         if let Some((slot, _, before)) = self.last_write.take()
             && let Some(file) = self.files.get_mut(slot)
@@ -72,12 +72,12 @@ impl Disk {
         }
     }
 
-    /// Remembers the present contents.
+    /// Makes a copy of the present contents.
     pub(in crate::sim) fn back_up(&mut self) {
         self.backup = Some(self.files.clone());
     }
 
-    /// Brings the remembered contents back, if there are any.
+    /// Puts the copy back, if there is one.
     pub(in crate::sim) fn restore(&mut self) {
         if let Some(files) = &self.backup {
             self.files.clone_from(files);
@@ -85,7 +85,7 @@ impl Disk {
         }
     }
 
-    /// Nothing is left on it but empty slots.
+    /// Empties all slots.
     pub(in crate::sim) fn wipe(&mut self) {
         self.files.iter_mut().for_each(|file| file.fill(0));
         self.slots = SlotMap::new(self.files.len());
@@ -93,7 +93,7 @@ impl Disk {
         self.is_harmed = true;
     }
 
-    /// What is on it is given up on purpose, as with `--fresh`.
+    /// Gives up its contents on purpose, as with `--fresh`.
     pub(in crate::sim) fn give_up(&mut self) {
         self.wipe();
         self.take_for_true(None);

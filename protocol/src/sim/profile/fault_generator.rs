@@ -1,4 +1,4 @@
-//! The faults of a profile, drawn from a seed: how many of each kind, which nodes they hit and when.
+//! The faults of a profile, drawn from a seed: their kinds, nodes and times.
 
 use std::time::Duration;
 
@@ -10,7 +10,7 @@ use crate::schedule::NodeId;
 use crate::sim::fault::Fault;
 use crate::time::Time;
 
-/// The fault schedule of a seed, ascending from time zero, and how long it is; its repairs may come later.
+/// The fault schedule of a seed, ascending from time zero, and its length; its repairs may come later.
 pub(in crate::sim) fn fault_schedule(profile: Profile, nodes: u32, seed: u64) -> (Vec<(Time, Fault)>, Duration) {
     let (pace, rng) = (pace(profile), ChaCha8Rng::seed_from_u64(seed));
     let faults = FaultGenerator::new(nodes, pace, rng).generate(profile.mix());
@@ -53,7 +53,7 @@ impl FaultGenerator {
         Self { nodes, pace, faults: Vec::new(), rng }
     }
 
-    /// All of it, ascending.
+    /// Draws all faults; returns them in ascending order of time.
     pub(super) fn generate(mut self, mix: Mix) -> Vec<(Time, Fault)> {
         self.add_all(mix);
         self.faults.sort_by_key(|(at, _)| *at);
@@ -67,7 +67,7 @@ impl FaultGenerator {
         self.add_lost_disks(mix);
     }
 
-    /// Processes, links and disks that fail for a while.
+    /// Adds processes, links and disks that fail for a while.
     fn add_outages(&mut self, mix: Mix) {
         for _ in 0..mix.kills {
             let (node, at) = (self.node(), self.time());
@@ -101,7 +101,7 @@ impl FaultGenerator {
         }
     }
 
-    /// Plans that are replaced, and members that leave.
+    /// Adds plans that are replaced, and members that leave.
     fn add_plans(&mut self, mix: Mix) {
         for _ in 0..mix.replans {
             let (at, seed) = (self.time(), self.rng.random());
@@ -118,7 +118,8 @@ impl FaultGenerator {
         }
     }
 
-    /// What looks well from outside: links that carry nothing, disks that do not sync, and members that lie.
+    /// Adds faults that cannot be seen from outside: links that carry nothing, disks that do not sync, members that
+    /// lie.
     fn add_bad_peers(&mut self, mix: Mix) {
         for _ in 0..mix.mutes * self.nodes / 4 {
             let (a, b, at) = (self.node(), self.node(), self.time());
@@ -142,7 +143,7 @@ impl FaultGenerator {
         }
     }
 
-    /// Disks that come back with less than was on them.
+    /// Adds disks that come back with less than was on them.
     fn add_lost_disks(&mut self, mix: Mix) {
         for _ in 0..mix.rollbacks {
             self.disk_fault(Fault::RestoreDisk);
@@ -175,7 +176,7 @@ impl FaultGenerator {
         }
     }
 
-    /// A copy is made, the node is killed some time later, and its disk is not what it was.
+    /// Copies the disk of a node, kills the node some time later, and harms its disk.
     fn disk_fault(&mut self, fault: impl Fn(NodeId) -> Fault) {
         let (node, copied) = (self.node(), self.time());
         self.add(copied, Fault::BackUpDisk(node));

@@ -17,20 +17,20 @@ use crate::sim::network::NetworkModel;
 use crate::sim::plans::random_step;
 use crate::time::Time;
 
-/// A swarm and what happens to it.
+/// A swarm and its faults.
 #[derive(Debug)]
 pub struct Scenario {
     /// The swarm.
     pub config: SwarmConfig,
-    /// What goes wrong, ascending; all of it before the repair.
+    /// The faults, ascending; all of them before the repair.
     pub faults: Vec<(Time, Fault)>,
-    /// When everything is repaired.
+    /// The time when everything is repaired.
     pub repair: Time,
-    /// When the swarm has had time to recover, and nodes are asked to stop.
+    /// The time when the swarm has had time to recover, and nodes are asked to stop.
     pub end: Time,
-    /// When every node must have drained.
+    /// The time by which every node must have drained.
     pub limit: Time,
-    /// How many times as slow as usual everything in it is.
+    /// The factor by which everything in it is slower than usual.
     pub(in crate::sim) pace: u32,
 }
 
@@ -50,7 +50,7 @@ impl Scenario {
         Self { config, faults, repair, end, limit: Time(end.micros() * 3), pace }
     }
 
-    /// Undoes everything, for a swarm of so many nodes.
+    /// The faults that undo all others, for a swarm of so many nodes.
     pub(in crate::sim) fn repairs(nodes: u32) -> Vec<Fault> {
         let mut repairs = Vec::new();
         for a in (0..nodes).map(NodeId) {
@@ -62,7 +62,7 @@ impl Scenario {
     }
 }
 
-/// Shortest and longest: with every other seed disks take their time, so that kills find them writing.
+/// Shortest and longest time of a write: with every other seed writes are slow, so that kills hit them.
 fn write_time(seed: u64, pace: u32) -> (Duration, Duration) {
     if seed.is_multiple_of(2) {
         (Duration::from_micros(200), Duration::from_millis(5))

@@ -1,4 +1,4 @@
-//! Writes to disks, what goes wrong with them, and what is checked after each.
+//! Writes to disks, damage to them, and the checks after each write.
 
 use std::sync::Arc;
 
@@ -28,7 +28,7 @@ impl Swarm {
         Ok(())
     }
 
-    /// A node needs another number of record slots, which takes a moment to make.
+    /// Schedules another number of record slots, which a node needs; making them takes a moment.
     pub(super) fn reserve(&mut self, id: NodeId, room: RecordRoom) {
         let time = self.network.draw_between(self.config.write_time);
         let process = self.processes.get(&id).copied().unwrap_or(0);
@@ -38,7 +38,7 @@ impl Swarm {
         self.agenda.add(self.now + time * disk.slowness.max(1), Happening::Reserved { id, process });
     }
 
-    /// Makes the slots that a node asked for last, unless its disk is full: then when it has room again.
+    /// Makes the slots that a node asked for last. On a full disk they are made once it has room again.
     pub(super) fn grow_slots(&mut self, id: NodeId) -> Result<(), SimError> {
         let disk = self.disks.entry(id).or_default();
         match disk.make_room(disk.wanted_slots(), 0) {
@@ -50,8 +50,8 @@ impl Swarm {
         }
     }
 
-    /// What a node that starts finds on its disk. Where that cannot be relied on somebody looks at it, gives it up and
-    /// starts the node without.
+    /// Recovers the state of a node that starts from its disk. If that was harmed and cannot be read, it is given up
+    /// and the node starts without, as if its operator had seen to it.
     pub(super) fn recover(&mut self, id: NodeId, injected: Injected) -> Result<Option<Recovered>, SimError> {
         let disk = self.disks.entry(id).or_default();
         let found = disk.recover(injected);
@@ -78,7 +78,7 @@ impl Swarm {
         Ok(found)
     }
 
-    /// From here on nothing adds up in this generation, nor in those before it.
+    /// Voids this generation and those before it: nothing adds up in them from here on.
     pub(super) fn give_up(&mut self, generation: Generation) {
         self.conservation.give_up(generation);
         if self.adds_up(generation) {
@@ -86,15 +86,15 @@ impl Swarm {
         }
     }
 
-    /// Whether the sum of weights is promised in a generation.
+    /// Returns `true` if the sum of weights is promised in a generation.
     pub(super) fn adds_up(&self, generation: Generation) -> bool {
         self.void.is_none_or(|void| generation.replaces(&void))
     }
 
-    /// The oldest write of a node is on its disk; that the node hears of it takes another moment.
+    /// Completes the oldest write of a node; the node is notified a moment later.
     pub(super) fn complete_write(&mut self, id: NodeId, process: u64) -> Result<(), SimError> {
         if std::mem::take(&mut self.disks.entry(id).or_default().fails_sync) {
-            // What became of it is found out by the next process.
+            // The next process finds out whether the write is there.
             return self.crash(id);
         }
         let now = self.now;
@@ -110,7 +110,7 @@ impl Swarm {
         self.check_disks(id, &record)
     }
 
-    /// A record adds up by itself.
+    /// Checks that a record adds up by itself.
     pub(super) fn check_record(&self, id: NodeId, record: &Record) -> Result<(), SimError> {
         let now = self.now;
         let books = &record.books;
@@ -123,7 +123,7 @@ impl Swarm {
         if holds as i128 == should_hold { Ok(()) } else { Err(SimError::NodeMass { now, id, holds, should_hold }) }
     }
 
-    /// A record is on a disk: all of them together still add up.
+    /// Notes that a record is on a disk, and checks that all of them together still add up.
     pub(super) fn check_disks(&mut self, id: NodeId, record: &Arc<Record>) -> Result<(), SimError> {
         self.conservation.written(id, record.books.number);
         self.learning.written(id, record.books.number);
@@ -136,7 +136,7 @@ impl Swarm {
         if total == expected { Ok(()) } else { Err(SimError::DurableMass { now: self.now, id, total, expected }) }
     }
 
-    /// A process died while its disk was writing: each write, in order, was complete or it was not, and of the first that
+    /// Ends the writes of a process that died: each write, in order, was complete or it was not, and of the first that
     /// was not there is some part or nothing.
     pub(super) fn end_writes(&mut self, id: NodeId) -> Result<(), SimError> {
         let now = self.now;
@@ -180,7 +180,7 @@ impl Swarm {
     }
 }
 
-/// How long the slots of a node are: as in production, but for what hosts may keep in records, of which there is nothing.
+/// The length of the slots of a node: as in production, but without room for the state of hosts, which keep none here.
 pub(super) fn slot_bytes(dimension: usize, room: RecordRoom) -> usize {
     let longest = Record::largest_bytes(dimension, room.senders, room.receivers).unwrap_or(0);
     usize::try_from(longest).unwrap_or(0).saturating_sub(MAX_HOST_BYTES)

@@ -1,4 +1,4 @@
-//! Hands inputs to nodes and carries out their effects: messages sent, local steps taken, records written.
+//! Input of nodes and execution of their effects: messages sent, local steps taken, records written.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -82,13 +82,14 @@ impl Swarm {
         renewed.into_iter().try_for_each(|peer| self.break_stream(id, peer))
     }
 
-    /// Where nobody lies, and numbers of any size are taken, no parcel is too heavy.
+    /// Checks that a parcel was refused only where a member is hostile or norms are bounded: no other parcel is too
+    /// heavy.
     fn check_refusal(&self, id: NodeId, from: NodeId, mass: Mass) -> Result<(), SimError> {
         let is_explained = !self.hostile.is_empty() || self.config.largest_norm.is_some();
         if is_explained { Ok(()) } else { Err(SimError::SoundParcelRefused { now: self.now, id, from, mass }) }
     }
 
-    /// Notes when a node wants to be woken next.
+    /// Sets the alarm of a node to its next deadline.
     pub(super) fn set_alarm(&mut self, id: NodeId) {
         let awake = self.paused_until.get(&id).copied().unwrap_or_default();
         let at = self.nodes.get(&id).and_then(Node::next_deadline).map(|at| at.max(awake));
@@ -134,7 +135,7 @@ impl Swarm {
     }
 }
 
-/// A message as it is on the wire.
+/// The bytes of a message on the wire.
 fn flattened(message: Message) -> Vec<u8> {
     let encoded = encode(message);
     let mut bytes = Vec::with_capacity(encoded.total_bytes());

@@ -1,4 +1,4 @@
-//! What each fault does to a swarm.
+//! The effect of each fault on a swarm.
 
 use super::Swarm;
 use crate::input::Input;

@@ -1,4 +1,4 @@
-//! The links between nodes: how they come up, and what happens to a stream that cannot be trusted.
+//! The links between nodes: how they come up, and how a stream that cannot be trusted is replaced.
 
 use std::collections::BTreeSet;
 
@@ -22,7 +22,7 @@ impl Swarm {
         Ok(())
     }
 
-    /// A stream that cannot be trusted any more is given up, and another one opened.
+    /// Closes a stream that cannot be trusted any more, and opens another one.
     pub(super) fn break_stream(&mut self, a: NodeId, b: NodeId) -> Result<(), SimError> {
         if !self.network.is_stream() || self.network.is_cut(a, b) {
             return Ok(());

@@ -12,13 +12,13 @@ use crate::sim::keys::SimulatedKeys;
 use crate::sim::plans::Change;
 use crate::sim::trace::Entry;
 
-/// Nodes that have nothing to train and nobody to wait for are so fast at most.
+/// The largest pace of nodes that have nothing to train and no neighbour to wait for.
 const MOST_STEPS_PER_MICROSECOND: u64 = 4_096;
 
 impl Swarm {
     pub(super) fn replan(&mut self, change: Change) -> Result<(), SimError> {
         self.replanned = true;
-        // A planner that made a plan nobody can follow is not what is tested here.
+        // A planner that made a plan no node can follow is not what is tested here.
         if self.plans.replan(change).is_err() {
             return Ok(());
         }
@@ -37,7 +37,7 @@ impl Swarm {
         self.tell_someone()
     }
 
-    /// The newest plan reaches the first member that is there; the others hear of it from each other.
+    /// Hands the newest plan to the first member that is there; the others learn of it from each other.
     pub(super) fn tell_someone(&mut self) -> Result<(), SimError> {
         let plan = self.plans.newest();
         let generation = plan.generation;
@@ -73,8 +73,8 @@ impl Swarm {
         self.connect(id)
     }
 
-    /// A process ends when a plan leaves it out. Where only that plan did, and the newest names it again, whoever looks after it
-    /// starts it again with the newest.
+    /// Ends a process that a plan leaves out. Where only that plan did, and the newest names the node again, it starts
+    /// again with the newest, as if its operator had seen to it.
     fn dismiss(&mut self, id: NodeId) -> Result<(), SimError> {
         self.end(id)?;
         let newest = self.plans.newest();
@@ -88,7 +88,7 @@ impl Swarm {
         self.hand_in_plan(id, generation)
     }
 
-    /// The ratio of the member that is furthest, for one that has fallen behind or has just come; its own if it is alone.
+    /// The ratio of the member that is furthest, for one that has fallen behind or is new; its own if it is alone.
     pub(super) fn donated(&mut self, to: NodeId) -> Option<Vec<f32>> {
         let is_donor = |(id, node): &(&NodeId, &mut Node)| **id != to && node.is_fresh();
         let furthest = self
@@ -106,8 +106,8 @@ impl Swarm {
         self.input(id, Input::Leave, Entry::Faulted, &[])
     }
 
-    /// The planner looks after its swarm: those that it has removed end, and the newest plan is told again, in case that
-    /// all who knew of it have lost their disks.
+    /// Ends the processes of nodes that were removed, and hands the newest plan to a member again, in case that all
+    /// that knew of it have lost their disks.
     pub(super) fn dismiss_removed(&mut self) -> Result<(), SimError> {
         let plan = self.plans.newest();
         let removed: Vec<NodeId> = self.nodes.keys().filter(|id| !plan.members.contains(id)).copied().collect();
@@ -115,7 +115,7 @@ impl Swarm {
         self.tell_someone()
     }
 
-    /// A node skips steps to be where others are: not to where nobody can have come to.
+    /// Checks that a node that skips steps goes no further than is possible.
     pub(super) fn check_jump(&self, id: NodeId, to: u64) -> Result<(), SimError> {
         let (now, hostile) = (self.now, !self.hostile.is_empty());
         if hostile && to > MOST_STEPS_PER_MICROSECOND * (now.micros() + 1) {
@@ -124,7 +124,7 @@ impl Swarm {
         Ok(())
     }
 
-    /// A node that leaves takes nothing along.
+    /// Checks that a node that has left holds no mass.
     pub(super) fn check_leaver(&self, id: NodeId) -> Result<(), SimError> {
         match self.nodes.get(&id).filter(|node| node.has_left() && !node.mass().is_zero()) {
             Some(node) => Err(SimError::LeftWithMass { now: self.now, id, mass: node.mass() }),
@@ -132,7 +132,7 @@ impl Swarm {
         }
     }
 
-    /// A process that is not needed any more ends.
+    /// Ends a process that is not needed any more.
     pub(super) fn end(&mut self, id: NodeId) -> Result<(), SimError> {
         self.gone.insert(id);
         let killed = self.crashes;

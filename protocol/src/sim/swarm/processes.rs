@@ -1,4 +1,4 @@
-//! The processes of nodes: how they start, from a record or without, and how they are killed.
+//! The processes of nodes: their start, from a record or without, and their end.
 
 use std::sync::Arc;
 
@@ -49,7 +49,7 @@ impl Swarm {
         node_config.heartbeat = config.heartbeat;
         node_config.drain_deadline = config.drain_deadline;
         if config.durability == Durability::On {
-            // Like the daemon, which makes room for the links of the plan before it starts a node.
+            // As in production, where the host makes room for the links of the plan before it starts a node.
             let disk = self.disks.entry(id).or_default();
             let room = RecordRoom::of(&plan.schedule, id);
             disk.make_room(room.slots.max(disk.wanted_slots()), slot_bytes(node_config.initial.len(), room));

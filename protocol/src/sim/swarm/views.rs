@@ -17,44 +17,45 @@ impl Swarm {
         (0..self.config.schedule.nodes() as u32).map(NodeId)
     }
 
-    /// What the living nodes hold, in units.
+    /// The mass that the living nodes hold, in units.
     pub fn held(&self) -> u128 {
         self.nodes.values().map(|node| u128::from(node.mass().units())).sum()
     }
 
-    /// What all nodes hold by their disks, what parcels under way hold, and what was brought into the generation.
+    /// The mass that all nodes hold by their disks, the mass that is owed, and the mass that was brought into the
+    /// generation.
     pub fn on_disk(&self) -> (u128, u128, u128) {
         let (held, owed) = self.durable_ledger.held_and_owed();
         (held, owed, self.durable_ledger.total_and_brought().1)
     }
 
-    /// Whether the sum of weights is promised: no disk has lost a record of the newest generation that is on disk, and
-    /// no member lies in it.
+    /// Returns `true` if the sum of weights is promised: no disk has lost a record of the newest generation that is on
+    /// disk, and no member lies in it.
     pub fn is_exact(&self) -> bool {
         self.durable_ledger.generation().is_none_or(|generation| self.adds_up(generation))
     }
 
-    /// Whether a node found out, in the newest generation that is on disk, that it had been rolled back.
+    /// Returns `true` if a node found out, in the newest generation that is on disk, that it had been rolled back.
     pub fn was_rolled_back(&self) -> bool {
         self.durable_ledger.generation().is_some_and(|generation| self.rolled_back_in.contains(&generation.counter))
     }
 
-    /// How many times a node could not rely on what was on its disk, and began without it.
+    /// Starts of nodes that could not rely on their disks, and began without them.
     pub fn unreadable(&self) -> u64 {
         self.unreadable
     }
 
-    /// How many slots for records there are on a node's disk.
+    /// The number of record slots on a node's disk.
     pub fn slots(&self, id: NodeId) -> usize {
         self.disks.get(&id).map_or(0, crate::sim::disk::Disk::slots)
     }
 
-    /// Whether the ledger was begun anew, or members came or went.
+    /// Returns `true` if the ledger was begun anew, or members came or went.
     pub fn was_replanned(&self) -> bool {
         self.replanned
     }
 
-    /// Whether every numerator that a node gives up is taken by another: not where parcels are clipped.
+    /// Returns `true` if every numerator that a node gives up is taken by another: not where parcels are clipped.
     pub(in crate::sim) fn conserves_numerators(&self) -> bool {
         self.config.robust == Robust::Off
     }
@@ -77,7 +78,7 @@ impl Swarm {
         (numerators, expected)
     }
 
-    /// How many processes were killed.
+    /// The number of processes that were killed.
     pub fn crashes(&self) -> u64 {
         self.crashes
     }
@@ -107,27 +108,27 @@ impl Swarm {
         audit(&self.books(), self.config.schedule.nodes())
     }
 
-    /// Everything the nodes reported.
+    /// All events that nodes reported.
     pub fn events(&self) -> &[(Time, NodeId, Event)] {
         &self.events
     }
 
-    /// Everything the nodes reported since this was last asked for.
+    /// All events that nodes reported since the last call.
     pub(in crate::sim) fn take_events(&mut self) -> Vec<(Time, NodeId, Event)> {
         std::mem::take(&mut self.events)
     }
 
-    /// How often the mass was checked by what nodes gave and took: after every event, and for every record handed in.
+    /// Checks of the mass by what nodes gave and took: after every event, and for every record handed in.
     pub fn wire_checks(&self) -> u64 {
         self.conservation.checks()
     }
 
-    /// How often what is on all disks was added up.
+    /// Sums over all disks together.
     pub fn disk_checks(&self) -> u64 {
         self.disk_checks
     }
 
-    /// Mass that crashed nodes held when they died, in units; the simulator knows, the survivors must find out.
+    /// Mass that crashed nodes held when they died, in units; the survivors have to find it out from their books.
     pub fn lost_with_nodes(&self) -> u128 {
         self.conservation.lost_with_nodes()
     }
@@ -137,12 +138,12 @@ impl Swarm {
         self.conservation.outstanding()
     }
 
-    /// A hash of all that happened; equal for equal runs.
+    /// A hash of all events; equal for equal runs.
     pub fn digest(&self) -> [u8; 32] {
         self.trace.digest()
     }
 
-    /// How many things happened.
+    /// The number of events.
     pub fn trace_length(&self) -> u64 {
         self.trace.events()
     }
