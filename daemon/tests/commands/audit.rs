@@ -12,7 +12,7 @@ use serde_json::Value;
 
 const ONE: u64 = 1 << 40;
 
-/// Peers that pass mass around a directed ring, and commit what they do to records as a peer does.
+/// Peers that pass mass around a directed ring, and commit each step to records as a peer does.
 struct Swarm {
     root: tempfile::TempDir,
     peers: Vec<Peer>,
@@ -60,7 +60,7 @@ impl Swarm {
         swarm
     }
 
-    /// Three peers with something of everything: parcels that are confirmed, applied but not confirmed, and in flight.
+    /// Three peers with parcels of every kind: confirmed, applied but not confirmed, and in flight.
     fn busy() -> Self {
         let mut swarm = Self::new(3);
         for from in [0, 1, 2, 0, 1, 0] {
@@ -179,7 +179,7 @@ impl Swarm {
         serde_json::from_str(&stdout(&output)).unwrap()
     }
 
-    /// What an audit says about books that do not hold, in both of its languages.
+    /// Asserts that an audit finds the books broken, with these words in its text and in its JSON.
     #[track_caller]
     fn assert_broken(&self, words: &[&str]) -> Value {
         assert_fails(&self.audit(&[]), 8, words);
@@ -301,7 +301,7 @@ fn a_record_that_others_have_seen_and_that_is_gone_is_found() {
     swarm.confirm(0, 1, 3);
     swarm.spoil(1, 7);
     swarm.assert_broken(&["node 1 confirmed parcel 3, but has applied them up to 2 only: its record is not its last"]);
-    // A sender that is put back has not sent what the other has applied.
+    // A sender whose records were put back has not sent what the other has applied.
     let mut swarm = Swarm::busy();
     let before = fs::read(swarm.file(1, swarm.slot_of(1, 6))).unwrap();
     swarm.split(1, 5);
@@ -440,7 +440,7 @@ fn the_plan_says_how_many_nodes_there_are_and_what_they_are_called() {
             books.generation.plan_hash = hash;
         });
     }
-    // What is owed is in older records, which are of the other plan: a node that changes it owes nothing any more.
+    // The payloads that are owed are in older records, of the other plan: a node that changes it owes nothing any more.
     swarm.assert_broken(&["and that is gone"]);
     let mut swarm = Swarm { root: swarm.root, ..Swarm::new(3) };
     for (node, peer) in swarm.peers.iter_mut().enumerate() {

@@ -1,4 +1,4 @@
-//! `mingle doctor`, `mingle bugreport`, and what a service manager is told.
+//! `mingle doctor`, `mingle bugreport`, and the notifications to a service manager.
 
 use crate::support;
 use std::fs;
@@ -9,7 +9,7 @@ use crate::support::pair::Pair;
 use crate::support::{assert_fails, run, stderr, stdout, text};
 use serde_json::Value;
 
-/// What the doctor says of a subject.
+/// The doctor's findings on a subject.
 fn findings<'a>(report: &'a Value, subject: &str) -> Vec<&'a Value> {
     report["checks"].as_array().unwrap().iter().filter(|check| check["subject"] == subject).collect()
 }
@@ -35,7 +35,7 @@ fn a_machine_that_can_run_a_peer_is_found_well_with_numbers_that_were_measured()
     assert!(loopback.contains("127.0.0.1 (loopback)"), "{loopback}");
     let disk = findings(&report, "disk");
     assert!(disk.iter().any(|check| check["finding"].as_str().unwrap().contains(" ms, the slowest of 16")), "{disk:?}");
-    // It looks, and leaves nothing behind.
+    // The doctor leaves nothing behind.
     assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 2);
     let text = stdout(&run(&["doctor", "--home", home]));
     assert!(text.lines().any(|line| line.starts_with("ok    device")), "{text}");

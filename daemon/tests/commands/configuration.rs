@@ -1,4 +1,4 @@
-//! `config.toml`: what a peer takes from it, what wins over it, and what is said about its faults.
+//! `config.toml`: the settings that a peer takes from it, those that override it, and the errors about its faults.
 
 use std::fs;
 

@@ -1,5 +1,5 @@
-//! The files of `examples/deploy`: every setting that they name is one of this program. What reads the files is asked by
-//! `scripts/check-deploy`.
+//! The files of `examples/deploy`: every setting that they name is one of this program. `scripts/check-deploy` runs the
+//! programs that read these files.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -15,7 +15,7 @@ fn deploy(file: &str) -> String {
     fs::read_to_string(&path).unwrap_or_else(|error| panic!("{}: {error}", path.display()))
 }
 
-/// Names that begin with `MINGLE_` and what is said of them, as `NAME: value` or `NAME=value`.
+/// Names that begin with `MINGLE_` and their values, as `NAME: value` or `NAME=value`.
 fn variables(text: &str) -> Vec<(String, String)> {
     let lines = text.lines().filter(|line| !line.trim_start().starts_with('#'));
     let pair = |line: &str| {
@@ -83,7 +83,7 @@ fn every_metric_of_the_dashboard_is_one_that_a_training_peer_exports() {
     let mut peers = pair.start(&endless);
     let interface = peers[0].wait_for("interface");
     let address = interface["page"].as_str().unwrap().trim_start_matches("http://").trim_end_matches('/');
-    // How far the models are apart is known once a parcel of a neighbour has come.
+    // The distance between the models is known once a parcel of a neighbour has come.
     let is_known = |_: &usize| !peers[0].wait_for("evaluated")["disagreement"].is_null();
     (0..10_000_usize).find(is_known).expect("no model of a neighbour was ever compared");
     let mut stream = TcpStream::connect(address).unwrap();
@@ -94,7 +94,7 @@ fn every_metric_of_the_dashboard_is_one_that_a_training_peer_exports() {
     let asked = metrics(&dashboard);
     assert!(asked.len() >= 7, "{asked:?}");
     for metric in asked {
-        // A counter that has counted nothing is described, and has no number.
+        // A counter that has counted nothing has a description and no number.
         let described = format!("# TYPE {} counter", metric.trim_end_matches("_total"));
         let exported = page.contains(&format!("\n{metric} ")) || page.contains(&format!("\n{metric}{{"));
         assert!(

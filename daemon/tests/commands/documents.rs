@@ -1,4 +1,4 @@
-//! What the program says about itself: help, completions, manual pages.
+//! Documents that the program prints about itself: help, completions, manual pages.
 
 use std::fs;
 use std::process::Command;

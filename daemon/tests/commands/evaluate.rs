@@ -77,12 +77,12 @@ fn a_suite_compares_designs_goes_on_where_it_was_and_writes_a_report() {
     let whole = evaluation.lines();
     assert_eq!(whole.len(), 4);
 
-    // Interrupted while it wrote the last line: that run is done again, to the same bits.
+    // The last line was cut off by an interruption: that run is done again, to the same bits.
     let cut = whole.join("\n");
     fs::write(evaluation.path("out/runs.jsonl"), &cut[..cut.len() - 20]).unwrap();
     assert!(evaluation.succeed().contains("4 runs, 1 to do"));
     assert_eq!(evaluation.lines(), whole);
-    // Only what a change concerns is run again.
+    // Only the runs that a change concerns are run again.
     evaluation.change(&SUITE.replace("local-steps = 2", "local-steps = 3"));
     assert!(evaluation.succeed().contains("4 runs, 2 to do"));
     assert!(evaluation.succeed().contains("4 runs, 0 to do"));
@@ -96,7 +96,7 @@ fn a_suite_compares_designs_goes_on_where_it_was_and_writes_a_report() {
     assert!(from_elsewhere.iter().all(|word| !page.contains(word)), "everything is in the file");
 }
 
-/// Prices that follow from two columns, up to a little that does not.
+/// Prices that follow from two columns, up to a little noise.
 fn prices() -> String {
     (0..200).fold("rooms,age,price\n".to_owned(), |mut table, row| {
         let (rooms, age) = (f64::from(row * 7 % 23) / 2.0, f64::from(row * 11 % 61));
@@ -126,7 +126,7 @@ fn a_regression_is_compared_by_what_is_to_grow_or_by_what_is_to_fall() {
     let (page, curve) = of("rmse=100");
     assert!(page.contains(">rmse<"), "what is to fall is drawn");
     let rmse: Vec<f64> = curve.iter().map(|progress| progress["rmse"].as_f64().unwrap()).collect();
-    // It ends with the first three evaluations whose mean is there.
+    // It ends with the first three evaluations whose mean reaches the target.
     let means: Vec<f64> = rmse.windows(3).map(|three| three.iter().sum::<f64>() / 3.0).collect();
     let (last, before) = means.split_last().unwrap();
     assert!(*last <= 100.0 && !before.is_empty() && before.iter().all(|mean| *mean > 100.0), "{rmse:?}");
@@ -186,7 +186,7 @@ fn a_suite_lets_sites_count_by_their_samples_as_simulate_does() {
         curves.push(evaluated);
     }
     assert!(curves[0] != curves[1] && curves[1] != curves[2] && curves[0] != curves[2], "{curves:?}");
-    // What a site counts is part of what is known of a run.
+    // The weight of a site is part of the identity of a run.
     evaluation.change(&UNEQUAL.replace("weight = \"samples\"", "weight = \"samples:50\""));
     let printed = evaluation.succeed();
     assert!(printed.contains("3 runs, 3 to do"), "{printed}");

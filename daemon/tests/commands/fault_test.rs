@@ -1,4 +1,4 @@
-//! `mingle fault-test` and `mingle replay`: what they find, write down and run again.
+//! `mingle fault-test` and `mingle replay`: the failures they find, their journals, and replays.
 
 use std::fs;
 use std::path::PathBuf;
@@ -52,7 +52,7 @@ fn swarms_with_liars_hold_where_all_nodes_clip_and_are_others_than_where_none_do
     assert_eq!(robust["digest"], object(&["--robust", "clip"])["digest"]);
     assert_fails(&run(&["fault-test", "--robust", "median"]), 2, &["median", "off and clip"]);
 
-    // A failing run is written down with what its nodes were like.
+    // The journal of a failing run names the variant of its nodes.
     let folder = tempfile::tempdir().unwrap();
     let journals = folder.path().join("journals");
     let arguments = ["fault-test", "--seeds", "1", "--inject", "applies-twice", "--robust", "clip", "--journals"];

@@ -1,4 +1,4 @@
-//! Commands that need no swarm: plans, suites, files, and what the program says about itself.
+//! Commands that need no swarm: plans, suites, files, and the program's documents.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../support/mod.rs"]

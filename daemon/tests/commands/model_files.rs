@@ -55,7 +55,7 @@ fn the_model_of_a_killed_peer_comes_out_of_its_records_with_its_round() {
     assert_eq!(told["final"], false);
     assert!(told["round"].as_u64() > Some(10), "{told}");
     let judged = json(&["eval", text(&exported), "--json"]);
-    // Chance is 0.1; how far it came depends on when it was killed.
+    // Chance is 0.1; the accuracy reached depends on when it was killed.
     assert!(judged["accuracy"].as_f64() > Some(0.3), "{judged}");
     assert_eq!(judged["metadata"]["rounds"], told["round"].to_string());
 
@@ -75,7 +75,7 @@ fn the_model_of_a_killed_peer_comes_out_of_its_records_with_its_round() {
     assert!(verified.status.success(), "{}{}", stdout(&verified), stderr(&verified));
     assert_eq!(stdout(&verified).lines().filter(|line| line.starts_with("ok ")).count(), 4);
 
-    // It is what the peer itself goes on from.
+    // The peer itself goes on from this record.
     let mut peer = pair.start_first(&KILLED);
     let recovered = peer.wait_for("recovered");
     assert_eq!(recovered["round"], told["round"]);
@@ -116,7 +116,7 @@ fn damage_is_found_and_told_with_exit_code_8() {
     assert_eq!(told["verdicts"][0]["holds"], false, "{told:#}");
     assert!(told["verdicts"][0]["fault"].as_str().unwrap().contains("summary"), "{told:#}");
 
-    // A copy that is alone is judged by the checksum inside, and one with other tensors by the task of the home.
+    // A copy that stands alone is judged by the checksum inside, and one with other tensors by the task of the home.
     damage(&model, length - 3);
     let alone = pair.file("alone.safetensors");
     fs::copy(&model, &alone).unwrap();
@@ -136,7 +136,7 @@ fn damage_is_found_and_told_with_exit_code_8() {
     assert!(stdout(&run(&["ckpt", "verify", text(&home)])).contains("no model of the task"));
     fs::write(&task, own).unwrap();
 
-    // The newest record: what is left is told, and that it is not all.
+    // With the newest record damaged, the rest is listed, with a note that it is not all.
     let listed = json(&["ckpt", "list", "--json", "--home", text(&home)]);
     let files = listed["files"].as_array().unwrap();
     let newest = files.iter().find(|file| file["state"] == "newest").unwrap();
@@ -151,7 +151,7 @@ fn damage_is_found_and_told_with_exit_code_8() {
     damage(&record, 200);
     assert_fails(&run(&["ckpt", "verify", text(&record)]), 8, &[]);
     assert_fails(&run(&["ckpt", "inspect", text(&record)]), 8, &["0000.record"]);
-    // Undone: whether an export needs this record depends on how many there are.
+    // The damage is undone: whether an export needs this record depends on how many there are.
     damage(&record, 200);
     assert!(run(&["ckpt", "verify", text(&record)]).status.success());
 
@@ -233,7 +233,7 @@ fn a_model_whose_class_names_are_spoilt_is_judged_and_used_by_nobody() {
     ] {
         rewrite_metadata(&model, &spoilt, "classes", value);
         assert_fails(&run(&["eval", text(&spoilt)]), code, &["spoilt.safetensors"]);
-        // That another name stands there a model cannot know.
+        // A model cannot know that another name stands there.
         let is_known = value.is_none_or(|names| !names.contains("x"));
         let verified = run(&["ckpt", "verify", text(&spoilt)]);
         assert_eq!(verified.status.code(), Some(if is_known { 8 } else { 0 }), "{value:?} {}", stdout(&verified));

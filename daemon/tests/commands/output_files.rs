@@ -1,4 +1,5 @@
-//! `-o`: what stands at the name that a user gives decides how it is written, for every command that has this option.
+//! `-o`: the kind of file that exists under the given name decides how output is written, for every command with this
+//! option.
 #![cfg(unix)]
 
 use std::collections::BTreeSet;
@@ -13,12 +14,12 @@ use crate::support::{RunningPeer, assert_fails, run, stderr, stdout, text};
 
 /// A command that writes one file.
 struct Writer {
-    /// Its manual page, which tells it from all others.
+    /// Its manual page, by which it is identified.
     page: &'static str,
     /// A name whose ending it understands.
     file: &'static str,
     arguments: Vec<String>,
-    /// It refuses to write over a file.
+    /// Set when it refuses to write over a file.
     only_new: bool,
 }
 
@@ -41,7 +42,7 @@ impl Writer {
     }
 }
 
-/// What the commands read: two peers that were trained, with timelines, and a swarm of two that runs.
+/// The inputs of the commands: two peers that were trained, with timelines, and a swarm of two that runs.
 struct Fixture {
     pair: Pair,
     operator: PathBuf,
@@ -115,7 +116,7 @@ fn make(program: &str, arguments: &[&str]) -> bool {
     Command::new(program).args(arguments).status().unwrap().success()
 }
 
-/// What comes out of a pipe that a command writes into.
+/// Reads all bytes that a command writes into a pipe.
 #[track_caller]
 fn read_through_pipe(writer: &Writer, pipe: &Path) -> Vec<u8> {
     assert!(make("mkfifo", &[text(pipe)]));
@@ -209,7 +210,7 @@ fn what_is_no_folder_is_left_alone_by_commands_that_write_one() {
     fs::write(&file, "kept").unwrap();
     for (page, arguments) in FOLDER_WRITERS {
         for path in [&pipe, &file] {
-            // At once: none of them reads a problem or solves one before.
+            // Refused at once: none of them reads a problem or solves one before.
             let output = run(&[arguments, &["-o", text(path)]].concat());
             assert_fails(&output, 4, &[text(path), "it is no folder"]);
         }
@@ -239,7 +240,7 @@ fn a_name_that_cannot_be_written_is_refused_before_anything_is_computed() {
 fn what_goes_to_dev_stdout_goes_where_standard_output_goes() {
     let made = run(&["topology", "generate", "ring:n=4", "-o", "/dev/stdout"]);
     assert_fails(&made, 4, &["the ending of the name"]);
-    // A pipe, as `run` gives it.
+    // Standard output as a pipe, which `run` gives.
     let made = run(&["plan", "make", "--topology", "ring:n=4", "-o", "/dev/stdout"]);
     assert!(made.status.success(), "{}", stderr(&made));
     assert!(stdout(&made).starts_with('{') && stdout(&made).contains("\nplan       blake3:"), "{}", stdout(&made));

@@ -1,4 +1,4 @@
-//! `mingle plan`: designs, checks, bindings, and what is said about files that do not hold.
+//! `mingle plan`: designs, checks, bindings, and errors of files that do not hold.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `mingle plan compare`, `diff` and `draw`: what they print, write and answer, and what they refuse.
+//! `mingle plan compare`, `diff` and `draw`: their output, exit codes and files, and the arguments they refuse.
 
 use std::fs;
 use std::path::{Path, PathBuf};

@@ -1,4 +1,4 @@
-//! `mingle predict`: what models say of samples whose class or quantity nobody knows.
+//! `mingle predict`: predictions for samples whose class or quantity is unknown.
 
 use std::fmt::Write;
 use std::fs;
@@ -7,7 +7,7 @@ use std::path::{Path, PathBuf};
 use crate::support::{assert_fails, run, stderr, stdout, text};
 use serde_json::Value;
 
-/// Points right and left of a line, with a column that says nothing.
+/// Points right and left of a line, with a column that carries no information.
 fn points(rows: usize) -> String {
     let mut table = "x,y,side\n".to_owned();
     for row in 0..rows {

@@ -96,7 +96,7 @@ fn what_is_lost_is_sent_again_by_the_ledger_and_gone_in_the_textbook() {
     let arguments = [&losses[..], &["--split", "label-sorted"], &TASK].concat();
     let [ledger, book] = ["on", "off"].map(|ledger| simulate(&[&arguments[..], &["--ledger", ledger]].concat()));
     let (ledger, book) = (ledger.last().unwrap(), book.last().unwrap());
-    // What was lost last is under way still.
+    // The parcels lost last are still under way.
     assert!((6.0..=12.0).contains(&number(ledger, "weight")), "{ledger}");
     assert!(number(book, "weight") < 0.1, "{book}");
     assert!(number(ledger, "mean_accuracy") > number(book, "mean_accuracy") + 0.1, "{ledger} and {book}");

@@ -1,4 +1,5 @@
-//! `mingle data sums` and `mingle data card --sums`: sites that show no row to each other scale by the mean and deviation of all rows.
+//! `mingle data sums` and `mingle data card --sums`: sites that show no row to each other scale by the mean and
+//! deviation of all rows.
 
 use std::fmt::Write;
 use std::fs;

@@ -1,4 +1,4 @@
-//! `mingle topology`: what a topology is like, and the formats it is written in.
+//! `mingle topology`: the properties of a topology, and the formats it is written in.
 
 use std::fs;
 

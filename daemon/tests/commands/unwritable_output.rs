@@ -1,4 +1,4 @@
-//! Output that cannot be written: what was asked for fails with a code, and what a peer only remarks is dropped.
+//! Output that cannot be written: requested output fails with an exit code, and remarks of a peer are dropped.
 #![cfg(unix)]
 
 use std::fs::{self, OpenOptions};

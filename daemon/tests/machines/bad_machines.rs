@@ -1,5 +1,5 @@
-//! Machines that are themselves at fault, under real peers: a disk that is full, a clock that jumps, a processor that is
-//! slow.
+//! Machines that are themselves at fault, under real peers: a disk that is full, a clock that jumps, a processor that
+//! is slow.
 #![cfg(unix)]
 
 use std::fs;
@@ -12,10 +12,10 @@ use crate::support::small_disk::SmallDisk;
 use crate::support::{RunningPeer, assert_fails, mingle, run, text};
 use serde_json::Value;
 
-/// So many rounds that none is over before it has been looked at.
+/// Rounds that no test runs to their end.
 const ENDLESS: u64 = 1_000_000;
 
-/// Each does a good number of rounds from now on.
+/// Waits until each peer has done a good number of rounds from now on.
 fn go_on(peers: &mut [RunningPeer]) {
     time_of_rounds(peers, 30);
 }
@@ -27,7 +27,7 @@ fn failure_of(peer: &mut RunningPeer, code: i32) -> String {
     end["error"].to_string()
 }
 
-/// What a peer has written down of what happened.
+/// The events that a peer has written down.
 fn events_of(home: &Path) -> Vec<serde_json::Result<Value>> {
     let text = fs::read_to_string(home.join("events.jsonl")).unwrap();
     text.lines().map(serde_json::from_str).collect()
@@ -74,7 +74,7 @@ struct Clock {
 }
 
 impl Clock {
-    /// One that is right. Panics where libfaketime is missing.
+    /// A clock that is right.
     fn new(folder: &Path) -> Self {
         let folders = fs::read_dir("/usr/lib").into_iter().flatten().flatten().map(|entry| entry.path());
         let library = folders.map(|folder| folder.join("faketime/libfaketimeMT.so.1")).find(|library| library.exists());
@@ -91,7 +91,7 @@ impl Clock {
         fs::rename(new, &self.file).unwrap();
     }
 
-    /// The command, by this clock.
+    /// Runs the command by this clock.
     fn rule(&self, mut command: Command) -> Command {
         command.env("LD_PRELOAD", &self.library).env("FAKETIME_TIMESTAMP_FILE", &self.file);
         command.env("FAKETIME_NO_CACHE", "1").env("FAKETIME_DONT_FAKE_MONOTONIC", "1");
@@ -151,7 +151,7 @@ fn who_waits_for_nobody_is_not_held_up_by_a_peer_that_is_ten_times_slower_and_al
     let usual = time_of_rounds(fast, 9 * cycles);
     let mut beside_a_slow_one = Duration::ZERO;
     for _ in 0..cycles {
-        // Not so much of the time but of the rounds: how fast a busy machine is changes too much.
+        // Limited in rounds rather than in time: the speed of a busy machine changes too much.
         slow[0].signal("STOP");
         beside_a_slow_one += time_of_rounds(fast, 9);
         slow[0].signal("CONT");
@@ -167,7 +167,7 @@ fn who_waits_for_nobody_is_not_held_up_by_a_peer_that_is_ten_times_slower_and_al
     swarm.audit("with a slow peer");
 }
 
-/// How long it takes until each has done so many rounds more.
+/// The time until each peer has done so many rounds more.
 fn time_of_rounds(peers: &mut [RunningPeer], rounds: u32) -> Duration {
     let began = Instant::now();
     for peer in peers.iter_mut() {

@@ -1,4 +1,5 @@
-//! Three machines, each with a network interface and a disk of its own: what a user does, and what goes wrong in a network.
+//! Three machines, each with a network interface and a disk of its own: the actions of users, and the faults of
+//! networks.
 
 use crate::support::lossy_network::{Faults, LossyNetwork};
 use crate::support::namespaces::{Machine, Networks};
@@ -38,7 +39,7 @@ fn swarm_with(machines: &[&Machine], listen: &[&str], task: &[&str]) -> Vec<Runn
     peers
 }
 
-/// Whom `plan apply` can reach from ana's machine.
+/// The members that `plan apply` can reach from ana's machine.
 #[derive(Clone, Copy, PartialEq)]
 enum Reach {
     All,
@@ -54,7 +55,7 @@ fn apply(networks: &Networks, ana: &Machine, design: &[&str], reach: Reach) {
     assert_eq!(applied.contains("not reached"), reach == Reach::Part, "{applied}");
 }
 
-/// Waits until each has done more rounds than now.
+/// Waits until each machine's peer has done more rounds than now.
 fn all_go_on(machines: &[&Machine]) {
     for machine in machines {
         let status = object(&succeed(machine, &["status", "--json"]));
@@ -63,7 +64,7 @@ fn all_go_on(machines: &[&Machine]) {
     }
 }
 
-/// Kills all, and adds up what is on their disks.
+/// Kills all peers, and adds up the mass on their disks.
 fn audit(machines: &[&Machine], peers: &mut [RunningPeer]) -> String {
     peers.iter_mut().for_each(RunningPeer::kill);
     let homes: Vec<&str> = machines.iter().map(|machine| machine.home()).collect();
@@ -72,7 +73,7 @@ fn audit(machines: &[&Machine], peers: &mut [RunningPeer]) -> String {
     stdout(&audit)
 }
 
-/// Whether links from `slow` were measured as the 20 Mbit/s that they carry, and all others as more.
+/// Returns `true` if links from `slow` were measured as the 20 Mbit/s that they carry, and all others as more.
 fn tells_slow_links_apart(measured: &[Value], slow: &str) -> bool {
     measured.iter().all(|link| {
         let speed = link["mbit_s"].as_f64().unwrap();
@@ -205,7 +206,7 @@ fn members_that_restart_on_another_port_get_back_every_link_to_peers_behind_rout
     for machine in machines {
         succeed(machine, &["wait", "--for", "peers=3", "--timeout", "60s"]);
     }
-    // Ana founded the swarm: nobody told it of a member, and all know it at its old port.
+    // Ana founded the swarm: it received the address of no member, and all know it at its old port.
     for (victim, port) in [(0, "5818"), (1, "5819"), (0, "5820")] {
         all_go_on(&machines);
         peers[victim].kill();
@@ -244,7 +245,7 @@ fn peers_on_one_network_find_each_other_without_any_address_if_they_are_asked_to
     let start = |mdns: &str, machine: &Machine| {
         machine.start(&[&["run", "--plan", text(&plan), "--mdns", mdns, "--rounds", "8"], &LISTEN[..], &TASK].concat())
     };
-    // Nobody is told of a peer that was not asked to make itself known.
+    // A peer that was not asked to make itself known is not announced.
     let mut quiet = start("off", &machines[0]);
     let mut loud = start("on", &machines[1]);
     assert_eq!(quiet.wait_for("waiting")["missing"][0], 1);

@@ -149,7 +149,7 @@ fn ways_of_sharing_are_compared_over_seeds_and_are_those_of_one_place() {
     assert!(methods[0]["difference"].is_null());
     for row in &methods[1..] {
         let of = |at: usize| row["values"][at][1].as_f64().unwrap() - methods[0]["values"][at][1].as_f64().unwrap();
-        // Of two pairs, t is the sum of the differences by how far they are apart.
+        // For two pairs, t is the sum of the differences divided by their distance.
         let (sum, apart) = (of(0) + of(1), (of(0) - of(1)).abs());
         assert!((row["difference"]["t"].as_f64().unwrap() - sum / apart).abs() < 1e-6 * (sum / apart).abs(), "{row}");
     }
@@ -217,7 +217,7 @@ fn a_task_that_is_a_problem_is_answered_with_the_command_that_takes_it() {
     }
 }
 
-/// Nodes in a ring, with two features that tell two classes apart.
+/// Nodes in a ring, with two features that separate two classes.
 fn write_ring(folder: &Path, name: &str, nodes: usize) {
     let folder = folder.join(name);
     fs::create_dir_all(&folder).unwrap();

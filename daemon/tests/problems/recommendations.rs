@@ -1,4 +1,5 @@
-//! Recommenders: among real peers and in one process to the same bits, through the death of a peer, and asked for a user.
+//! Recommenders: the same bits among real peers and in one process, through the death of a peer, and queries for a
+//! user.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -66,7 +67,7 @@ fn peers_that_are_killed_and_one_process_whose_links_lose_learn_the_same_to_the_
         let own = fs::read(swarm.home(node).join("recommender.bin")).unwrap();
         assert_eq!(own, fs::read(out.join(format!("node-{node}/recommender.bin"))).unwrap(), "node {node}");
     }
-    // Both are good at telling two tastes apart.
+    // Both separate the two tastes well.
     let recall = expected[0]["history"][11]["mean"][1].as_f64().unwrap();
     assert!(recall > 0.8, "{recall}");
 
@@ -101,7 +102,7 @@ fn fedavg_alone_and_early_stopping_are_lines_of_the_file() {
     let found: Vec<Vec<Value>> =
         methods.iter().map(|more| learn(&format!("rounds = 4\nfrozen_rounds = 0\n{more}"))).collect();
     for (at, one) in found.iter().enumerate() {
-        // All but the kernel, which may rank three clients alike, change what is learned.
+        // Each method changes the learned model, except that the kernel may rank three clients alike.
         let others = found[..at].iter().filter(|other| other[0]["history"] == one[0]["history"]).count();
         assert!(others == 0 || methods[at].starts_with("kernel"), "{}", methods[at]);
     }
@@ -156,7 +157,7 @@ fn the_demo_shows_each_alone_fedavg_and_lpsfed() {
     for method in ["each alone", "FedAvg", "LPSFed"] {
         assert!(stdout(&output).lines().any(|line| line.starts_with(method)), "{}", stdout(&output));
         let ndcg = report["methods"][method]["ndcg@20"].as_f64().unwrap();
-        // Twenty of some eighty articles: who guesses has less than 0.12.
+        // Twenty of some eighty articles: guessing reaches less than 0.12.
         assert!(ndcg > 0.15, "{method}: {ndcg}");
     }
     assert!(stdout(&output).contains("3 peers") && stdout(&output).contains("all with the bits of one process"));

@@ -1,4 +1,5 @@
-//! Problems: in one process and among real peers, to the same bits, over links that lose, and over the death of a peer.
+//! Problems solved in one process and among real peers, to the same bits, over links that lose, and through the death
+//! of a peer.
 
 use std::fs;
 use std::path::{Path, PathBuf};
@@ -7,7 +8,7 @@ use crate::support::planned_swarm::PlannedSwarm;
 use crate::support::{assert_fails, run, stderr, stdout, text};
 use serde_json::Value;
 
-/// Forty rows of four columns, two of which are nearly the same: what is explained is `2 a - b`, a little disturbed.
+/// Forty rows of four columns, two of which are nearly the same: the target is `2 a - b`, a little disturbed.
 fn table(alike: f64) -> String {
     let mut text = "a,b,twin,c,y\n".to_owned();
     for row in 0_u32..40 {
@@ -27,7 +28,7 @@ fn regression(folder: &Path, alike: f64, more: &str) -> PathBuf {
     path
 }
 
-/// A robust model of the same numbers, by whether what is explained is above 0.
+/// A robust model of the same numbers: the label is whether the target is above 0.
 fn robust(folder: &Path, more: &str) -> PathBuf {
     let rows = table(1.0);
     let mut labelled = String::new();
@@ -63,7 +64,7 @@ fn budgets(folder: &Path) -> (PathBuf, PathBuf) {
     (folder.join("wards.edges"), path)
 }
 
-/// What `mingle solve` finds: all nodes' solutions.
+/// The solutions of all nodes that `mingle solve` finds.
 fn solve(problem: &Path, plan: &Path, more: &[&str]) -> Vec<Value> {
     let output = run(&[&["solve", "--json", "--problem", text(problem), "--plan", text(plan)], more].concat());
     assert!(output.status.success(), "{}{}", stdout(&output), stderr(&output));
@@ -71,12 +72,12 @@ fn solve(problem: &Path, plan: &Path, more: &[&str]) -> Vec<Value> {
     end["solutions"].as_array().unwrap().clone()
 }
 
-/// What a peer left in its home.
+/// The solution that a peer left in its home.
 fn solution(home: &Path) -> Value {
     serde_json::from_str(&fs::read_to_string(home.join("solution.json")).unwrap()).unwrap()
 }
 
-/// Real peers find what one process finds, to the bit.
+/// Asserts that real peers find the solution of one process, to the bit.
 fn assert_peers_find_the_same(swarm: &PlannedSwarm, problem: &Path) {
     let expected = solve(problem, &swarm.plan(), &[]);
     let mut peers: Vec<_> = (0..swarm.nodes()).map(|node| swarm.solve(node, problem)).collect();
@@ -148,7 +149,7 @@ fn a_robust_model_is_compared_with_its_competitors_on_test_data() {
     let comparison: Value = serde_json::from_str(&fs::read_to_string(out.join("comparison.json")).unwrap()).unwrap();
     for model in comparison["models"].as_array().unwrap() {
         let (mean, worst) = (&model["mean"], &model["worst_site"]);
-        // Most of the samples that it was made of are told right, and noise does not help.
+        // Most of the training samples are classified right, and noise does not help.
         assert!(mean[0].as_f64().unwrap() > 0.8 && mean[0].as_f64() > mean[6].as_f64(), "{model}");
         assert!((0..10).all(|at| worst[at].as_f64().unwrap() <= mean[at].as_f64().unwrap() + 1e-12), "{model}");
     }
@@ -175,7 +176,8 @@ fn the_robust_demo_ends_with_how_many_patients_are_told_right_as_devices_drift()
     assert!(mean("robust", 3) > mean("usual", 3) && mean("robust", 5) > mean("usual", 5), "{models:?}");
 }
 
-/// Its second eigenvalue promises that one step an iteration is enough, and with one the residual grows for ever.
+/// The plan's second eigenvalue promises that one step an iteration is enough, and with one the residual grows for
+/// ever.
 #[test]
 fn peers_on_a_tuned_plan_that_is_far_from_normal_find_the_bits_of_one_process() {
     let folder = tempfile::tempdir().unwrap();
@@ -194,13 +196,13 @@ fn the_shipped_problem_is_solved_over_a_tuned_plan_that_is_far_from_normal() {
     let found = solve(&problem, &plan, &[]);
     assert_eq!(found.len(), 20);
     for solution in found {
-        // That of all rows in one place.
+        // The objective of all rows in one place.
         let off = (solution["objective"].as_f64().unwrap() - 0.084_898_134_051).abs();
         assert!(solution["converged"] == true && off < 1e-11, "{solution}");
     }
 }
 
-/// After a single iteration the numbers are far from the best ones, and the certificate says so.
+/// After a single iteration the numbers are far from the best ones, and the certificate shows so.
 #[test]
 fn the_certificate_of_budgets_is_not_zero_before_they_are_shared_out() {
     let folder = tempfile::tempdir().unwrap();
@@ -261,7 +263,7 @@ fn scaled(solution: &Value) -> Vec<f64> {
 #[test]
 fn a_peer_that_was_killed_makes_all_begin_again_and_the_solution_is_the_same() {
     let folder = tempfile::tempdir().unwrap();
-    // Twins take thousands of iterations to tell apart.
+    // Nearly equal columns take thousands of iterations to separate.
     let problem = regression(folder.path(), 0.2, "lambda = 0.0001");
     let swarm = PlannedSwarm::for_a_problem("complete:n=3", "clique-phi", 3);
     let expected = solve(&problem, &swarm.plan(), &[]);
@@ -277,7 +279,7 @@ fn a_peer_that_was_killed_makes_all_begin_again_and_the_solution_is_the_same() {
         assert_eq!((&end["converged"], peer.exit_code()), (&Value::Bool(true), Some(0)), "node {node}: {end}");
         let (found, wanted) = (scaled(&solution(&swarm.home(node))), scaled(&expected[node]));
         let off = found.iter().zip(&wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
-        // As close as the tolerance lets either be.
+        // Both are as close as the tolerance allows.
         assert!(off < 1e-7, "node {node}: {off}");
     }
 }

@@ -1,4 +1,4 @@
-//! Peers that the operator does not want back, and invitations that it takes back.
+//! Peers that the operator expels, and invitations that it takes back.
 
 use std::fs;
 
@@ -26,7 +26,7 @@ fn an_expelled_peer_is_planned_out_and_neither_its_ticket_nor_an_empty_home_brin
     goes.wait_through_rounds_for("done");
     assert_eq!(goes.exit_code(), Some(0), "it keeps its model");
 
-    // It forgets that plan, and comes with the ticket that once let it in; its key is known.
+    // The peer loses that plan, and comes with the ticket that once let it in; its key is known.
     fs::remove_file(swarm.home(2).join("plan.signed")).unwrap();
     let mut again = swarm.join(2, &ticket, &ENDLESS);
     let end = again.wait_for("done");
@@ -36,7 +36,7 @@ fn an_expelled_peer_is_planned_out_and_neither_its_ticket_nor_an_empty_home_brin
     stays.wait_for("evaluated");
     assert_fails(&swarm.apply(&swarm.plan_without_the_first("auto")), 4, &["expelled", "--undo"]);
 
-    // Until the operator wants it back.
+    // The operator takes it back.
     assert!(run(&["expel", "--undo", id.trim(), "--home", text(&home)]).status.success());
     let mut back = swarm.join(2, &ticket, &ENDLESS);
     assert_eq!(operator.wait_through_rounds_for("new_plan")["nodes"], 3);
@@ -64,7 +64,7 @@ fn an_invitation_that_is_taken_back_lets_nobody_in() {
     assert!(end["error"]["message"].as_str().is_some_and(|message| message.contains("revoked")), "{end}");
     assert_eq!(refused.exit_code(), Some(6));
 
-    // The same where nobody sees the ticket among the arguments.
+    // The same ticket, read from standard input so that no list of arguments shows it.
     let file = swarm.folder.path().join("ticket");
     fs::write(&file, ticket + "\n").unwrap();
     let home = swarm.home(2);
@@ -114,7 +114,7 @@ fn two_plans_of_one_number_are_named_by_the_member_that_hears_of_both() {
     assert_ne!(theirs["signed_hash"], ours["signed_hash"]);
     let mut ben = swarm.start(1, &ENDLESS);
     let address = ben.address();
-    // Which of the two hears of both depends on who tells the other first, and on whose plan is followed.
+    // The peer that learns of both plans depends on who sends first, and on whose plan is followed.
     let named = RunningPeer::wait_for_warning_of_any(
         &mut [&mut operator, &mut ben],
         "the operator's key has signed two plans 2",
@@ -123,7 +123,8 @@ fn two_plans_of_one_number_are_named_by_the_member_that_hears_of_both() {
         assert!(named.contains(&hash.as_str().unwrap()[..16]), "{named}");
     }
 
-    // The thief hears what the member follows and plans after that, and so does the operator, whose peer is down meanwhile.
+    // The thief learns of the plan that the member follows and plans after that, and so does the operator, whose peer
+    // is down meanwhile.
     operator.kill();
     let (third, _) = apply(&stolen, &other, &address);
     assert!(third["counter"].as_u64() >= Some(3), "{third}");

@@ -1,5 +1,5 @@
-//! A swarm that trains beside a crowd of idle strangers and a flood of handshakes from addresses where nobody is: a member that comes
-//! back finds its way in, and training goes on.
+//! A swarm that trains beside a crowd of idle strangers and a flood of handshakes from addresses without a machine: a
+//! member that comes back finds its way in, and training goes on.
 //!
 //! `scripts/campaign strangers` measures it: 1,024 strangers, 1,000 handshakes a second, turns with and without them.
 
@@ -20,25 +20,25 @@ use libp2p::swarm::SwarmEvent;
 use quinn_proto::crypto::rustls::QuicClientConfig;
 use quinn_proto::{ClientConfig, Endpoint, EndpointConfig};
 
-/// A stranger that was sent away comes back after so long.
+/// The time after which a stranger that was sent away comes back.
 const COMES_BACK: Duration = Duration::from_secs(10);
 /// Strangers that share an address: fewer than a peer takes from one.
 const STRANGERS_PER_ADDRESS: usize = 64;
-/// A first packet is sent again after so many seconds, when the peer has given up on it.
+/// Seconds after which a first packet is sent again, when the peer has given up on it.
 const REPEATED_AFTER_S: usize = 12;
-/// Made-up addresses that stay silent: those before them answer that nobody is there, as a machine would that is.
+/// Made-up addresses that stay silent: those before them answer that no socket is there, as a machine would that is.
 const SILENT: usize = 4096;
 
-/// How much is tried.
+/// The load of a test.
 struct Load {
     strangers: usize,
     handshakes_per_s: usize,
     turns: usize,
-    /// How long training is watched in each half of a turn.
+    /// The time for which training is watched in each half of a turn.
     watched: Duration,
-    /// What is trained: where its pace is measured, rounds that are long enough to be training.
+    /// The training options: where the pace is measured, rounds that are long enough to be training.
     training: &'static [&'static str],
-    /// What has to hold; what `cargo test` tries shares its machine with other tests.
+    /// The limits that must hold; the load under `cargo test` shares its machine with other tests.
     most_to_reconnect: Duration,
     least_pace: f64,
 }
@@ -88,7 +88,7 @@ fn first_packets(to: SocketAddr, number: usize) -> Vec<Vec<u8>> {
     (0..number).map(|_| packet()).collect()
 }
 
-/// Sends first packets from addresses of loopback where nobody else is, until it is dropped.
+/// Sends first packets from loopback addresses that no other process uses, until it is dropped.
 struct Flood {
     over: Arc<AtomicBool>,
     sent: Arc<AtomicU64>,
@@ -105,7 +105,7 @@ impl Flood {
                 if ends.load(Ordering::Relaxed) {
                     return;
                 }
-                // Not faster than asked for.
+                // Waits, so as not to exceed the rate.
                 std::thread::sleep(
                     Duration::from_secs_f64(number as f64 / per_s as f64).saturating_sub(began.elapsed()),
                 );
@@ -132,7 +132,7 @@ impl Drop for Flood {
     }
 }
 
-/// A stranger that holds a connection and says nothing on it, and comes back when it is sent away.
+/// A stranger that holds a connection and sends nothing on it, and comes back when it is sent away.
 async fn idle(source: Ipv4Addr, address: Multiaddr, connected: Arc<AtomicUsize>, tried: Arc<AtomicUsize>) {
     let mut swarm = played(Keypair::generate_ed25519());
     // libp2p dials from where it listens.
@@ -162,7 +162,7 @@ async fn idle(source: Ipv4Addr, address: Multiaddr, connected: Arc<AtomicUsize>,
     }
 }
 
-/// Strangers that hold what they get, once each of them has tried.
+/// Strangers that hold the connections they get, once each of them has tried.
 struct Crowd {
     connected: Arc<AtomicUsize>,
     _runtime: tokio::runtime::Runtime,
@@ -185,7 +185,7 @@ impl Crowd {
     }
 }
 
-/// Seconds of a processor that a process has had.
+/// The processor time that a process has used, in seconds.
 fn processor_s(process: u32) -> f64 {
     let stat = std::fs::read_to_string(format!("/proc/{process}/stat")).unwrap();
     let after_name = stat.rsplit_once(')').unwrap().1;
@@ -235,7 +235,7 @@ impl Attacked {
         Self::start_peer(training, &["--home", text(&home), "--plan", text(&plan), "--bootstrap", &bootstrap])
     }
 
-    /// Rounds and seconds of a processor that the first peer has, each a second.
+    /// Rounds, and seconds of a processor, of the first peer per second.
     fn pace(&self, watched: Duration) -> (f64, f64) {
         let (process, began) = (self.peers[0].id(), Instant::now());
         let (round, processor) = (self.round(), processor_s(process));
@@ -249,8 +249,8 @@ impl Attacked {
         self.swarm.status(0)["round"].as_u64().unwrap()
     }
 
-    /// How long the second peer takes from its start until it talks with the first one again, after it was stopped. Had it been
-    /// killed, the first one would keep to the link that it had until that is known to be dead.
+    /// The time from the second peer's start, after it was stopped, until it is connected to the first one again. Had
+    /// it been killed, the first one would keep to the link that it had until that is known to be dead.
     fn reconnect(&mut self) -> Duration {
         let home = self.swarm.home(1);
         assert!(run(&["stop", "--home", text(&home)]).status.success());
@@ -268,8 +268,8 @@ impl Attacked {
     }
 
     fn end(mut self) {
-        // The first one cannot hand over what it owes while the second waits for the member that never comes, as it does for a
-        // minute after each start.
+        // The first one cannot hand over the mass it owes while the second waits for the member that never comes, as it
+        // does for a minute after each start.
         for node in [1, 0] {
             let home = self.swarm.home(node);
             assert!(run(&["stop", "--home", text(&home)]).status.success());
@@ -282,7 +282,7 @@ impl Attacked {
     }
 }
 
-/// Whether a peer talks with this neighbour, as it says itself.
+/// Returns `true` if a peer's own status shows that it is connected to this neighbour.
 fn is_up(status: &serde_json::Value, node: u64) -> bool {
     let mut neighbours = status["neighbours"].as_array().into_iter().flatten();
     neighbours.any(|neighbour| neighbour["node"] == node && neighbour["state"] == "up")
@@ -309,7 +309,7 @@ fn a_member_comes_back_and_training_goes_on_beside_idle_strangers_and_made_up_ha
         let crowd = Crowd::gather(&attacked.tcp, load.strangers);
         let flood = Flood::start(to, packets.clone(), load.handshakes_per_s);
         let began = Instant::now();
-        // Until all places are taken that can be.
+        // Wait until all places are taken that can be.
         std::thread::sleep(load.watched / 2);
         let came_back = attacked.reconnect();
         let (loud, loud_share) = attacked.pace(load.watched);

@@ -12,7 +12,7 @@ use mingle_protocol::{
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Everything that can be said wrong, on every protocol.
+/// Sends every kind of wrong message, on every protocol.
 async fn rave(connection: &mut Connection, greeting: &[u8], seed: u64) {
     let mut random = ChaCha8Rng::seed_from_u64(seed);
     let mut noise = |length: usize| {
@@ -35,7 +35,7 @@ async fn rave(connection: &mut Connection, greeting: &[u8], seed: u64) {
         }
         // A proper greeting, then noise where parcels are expected.
         if let Some(mut stream) = connection.stream(&EDGE).await {
-            // Less than what a stream holds that nobody reads.
+            // Less than the receive buffer of a stream that is not read.
             say(&mut stream, &[framed(greeting), noise(1 << 17)].concat()).await;
         }
     }
@@ -56,7 +56,7 @@ fn a_member_that_raves_does_not_hold_the_others_up() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
         let mut connection = Connection::open(swarm.member.clone(), address).await;
-        // It is a member: this is what it could do properly.
+        // It is a member: it could also do this properly.
         let mut stream = connection.stream(&EDGE).await.unwrap();
         stream.write_all(&framed(&greeting(swarm.plan_hash))).await.unwrap();
         stream.flush().await.unwrap();
@@ -96,18 +96,18 @@ fn a_stranger_gets_nothing_and_disturbs_nobody() {
 /// Parameters of the softmax model for digits.
 const DIMENSION: usize = 650;
 
-/// The third member, who keeps to the protocol until it has been greeted, and then says what it likes.
+/// The third member, which keeps to the protocol until it has been greeted, and then sends arbitrary messages.
 struct Liar {
-    /// Where it sends, and is answered.
+    /// The stream on which it sends, and is answered.
     stream: Stream,
-    /// Where the sound peer would send its parcels.
+    /// The stream on which the sound peer would send its parcels.
     _incoming: Stream,
     reader: MessageReader,
     greeting: Hello,
     keys: OwnKey,
 }
 
-/// Reads until something comes that is wanted.
+/// Reads until a message comes that is wanted.
 async fn hear<T>(stream: &mut Stream, reader: &mut MessageReader, wanted: impl Fn(Message) -> Option<T>) -> T {
     let mut buffer = [0; 4096];
     loop {
@@ -119,7 +119,7 @@ async fn hear<T>(stream: &mut Stream, reader: &mut MessageReader, wanted: impl F
     }
 }
 
-/// The key of the one who lies.
+/// The key of the liar.
 #[derive(Debug)]
 struct OwnKey(Keypair);
 
@@ -165,7 +165,7 @@ impl Liar {
         Self { stream, _incoming: incoming, reader, greeting, keys: OwnKey(swarm.member.clone()) }
     }
 
-    /// The next statement beyond a number of the sound peer about another process with its key.
+    /// The sound peer's next statement, beyond a number, about another process with its key.
     async fn hear_of_another_process(&mut self, number: u64) -> (ProcessStatement, OtherProcess) {
         let wanted = |message| match message {
             Message::Process(statement) if statement.node == NodeId(0) && statement.number > number => {
@@ -180,7 +180,7 @@ impl Liar {
         Message::Hello(Box::new(self.greets(self.greeting.identity, passed)))
     }
 
-    /// A Hello to a neighbour of which it knows this.
+    /// A Hello to a neighbour of which it knows this identity.
     fn greets(&self, seen: SignedIdentity, passed: u64) -> Hello {
         Hello {
             version: PROTOCOL_VERSION,
@@ -194,14 +194,14 @@ impl Liar {
         }
     }
 
-    /// It has seen a later life of its neighbour, and has nothing that this one signed.
+    /// A Hello that claims to have seen a later life of its neighbour, without a statement that this one signed.
     fn greets_later_life(&self, later_lives: u64) -> Message {
         let mut seen = self.greeting.identity;
         seen.identity.incarnation += later_lives;
         Message::Hello(Box::new(self.greets(seen, 0)))
     }
 
-    /// Somebody has left, it says, in its life of this number.
+    /// A false certificate that a member has left, in its life of this number.
     fn departure(&self, leaver: NodeId, incarnation: u64) -> Message {
         let generation = self.greeting.generation;
         let signature = Signature::default();
@@ -217,7 +217,7 @@ impl Liar {
         Message::Ack(Ack { generation: self.greeting.generation, identity: Self::ME, seen, link })
     }
 
-    /// Says all of this in one write. Whether the other side still listens is its own business.
+    /// Sends all of this in one write. Whether the other side still reads is up to that side.
     async fn say(&mut self, messages: impl IntoIterator<Item = Message>) {
         let mut bytes = Vec::new();
         for message in messages {
@@ -228,8 +228,8 @@ impl Liar {
     }
 }
 
-/// What a member says that need not keep to the protocol. Its connection, and with it what has not been read yet, is gone with what this
-/// returns.
+/// Runs a member that need not keep to the protocol. Its connection, with all bytes not yet read, ends when the
+/// returned runtime is dropped.
 #[must_use]
 fn lie(swarm: &Swarm, address: Multiaddr, say: impl AsyncFnOnce(&mut Liar)) -> tokio::runtime::Runtime {
     let runtime = tokio::runtime::Runtime::new().unwrap();
@@ -240,7 +240,7 @@ fn lie(swarm: &Swarm, address: Multiaddr, say: impl AsyncFnOnce(&mut Liar)) -> t
     runtime
 }
 
-/// Asserts that a peer has not given up what it held.
+/// Asserts that a peer has not given up the weight it held.
 fn assert_kept(swarm: &Swarm, node: usize) -> String {
     let events = std::fs::read_to_string(swarm.home(node).join("events.jsonl")).unwrap();
     assert!(!events.contains("\"event\":\"set_back\""), "{node} gave up what it held: {events}");
@@ -254,7 +254,7 @@ fn a_member_that_names_later_lives_of_its_neighbour_ends_nobody() {
     let _connection = lie(&swarm, address, async |liar| {
         let lies: Vec<Message> =
             (1..=64).flat_map(|k| [liar.ack(1_000 * k, 0), liar.greets_later_life(1_000 * k)]).collect();
-        // First as a stranger, then as one that has greeted.
+        // First as a stranger, then as a peer that has greeted.
         liar.say(lies.clone()).await;
         let hello = liar.hello(0);
         liar.say(std::iter::once(hello).chain(lies)).await;
@@ -268,7 +268,7 @@ fn a_member_that_contradicts_a_neighbours_books_takes_no_weight_and_is_named() {
     let swarm = Swarm::new();
     let (mut peers, address) = swarm.start();
     let _connection = lie(&swarm, address, async |liar| {
-        // It has taken what was not sent, and the other side has taken what never came.
+        // It claims to have received what was not sent, and the other side to have received what never came.
         let (of_theirs, of_its_own) = (
             LinkState { received: 1_000_000, applied: 1_000_000, next_seq: 1, ..LinkState::default() },
             LinkState { acked: 8, next_seq: 9, ..LinkState::default() },
@@ -327,7 +327,7 @@ fn a_member_that_claims_to_be_at_the_end_ends_nobody_and_is_named() {
         let hello = liar.hello(u64::MAX);
         liar.say([hello]).await;
         let mut buffer = [0; 4096];
-        // It says so again whenever it hears anything.
+        // It repeats the claim whenever it receives anything.
         while matches!(liar.stream.read(&mut buffer).await, Ok(read) if read > 0) {
             let claim = liar.ack(0, u64::MAX);
             liar.say([claim]).await;
@@ -340,7 +340,7 @@ fn a_member_that_claims_to_be_at_the_end_ends_nobody_and_is_named() {
             break;
         }
     }
-    // Who stops waits for neighbours that answer; this one would answer for ever.
+    // A peer that stops waits for neighbours that answer; this one would answer for ever.
     claims.abort();
     swarm.check(peers);
     for node in 0..2 {
@@ -348,7 +348,7 @@ fn a_member_that_claims_to_be_at_the_end_ends_nobody_and_is_named() {
     }
 }
 
-/// What a second process with the first peer's key says to the one member that it reaches, which passes it on.
+/// A second process with the first peer's key, and its statement to the one member that it reaches, which passes it on.
 struct SecondProcess {
     key: OwnKey,
     said: ProcessStatement,
@@ -373,14 +373,15 @@ impl SecondProcess {
         Self { key, said }
     }
 
-    /// It says that it is there, and what it has heard of the first peer's process; the member passes that on.
+    /// States that it is there, and what it knows of the first peer's process; the member passes that on.
     async fn speak(&self, liar: &mut Liar, number: u64, other: Option<OtherProcess>) {
         let said = ProcessStatement { number, other, ..self.said };
         liar.say([Message::Process(said.signed(&self.key))]).await;
     }
 }
 
-/// A second process with the key of the first peer, behind a member that has greeted that peer, and has made up a thing or two.
+/// A second process with the key of the first peer, behind a member that has greeted that peer, and has sent a forged
+/// statement.
 async fn second_process(swarm: &Swarm, address: Multiaddr) -> (Liar, SecondProcess) {
     let mut liar = Liar::meet(swarm, address).await;
     let second = SecondProcess::of(swarm, &liar);

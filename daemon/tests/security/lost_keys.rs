@@ -1,4 +1,4 @@
-//! Keys that were lost or stolen: what docs/security.md says to do, step by step.
+//! Keys that were lost or stolen: the procedures of docs/security.md, step by step.
 
 use std::fs;
 use std::path::Path;
@@ -40,7 +40,7 @@ fn a_member_whose_key_was_stolen_gets_another_and_the_old_one_opens_nothing() {
     again.wait_for("evaluated");
     assert_ne!(id(&swarm, 1), id(&swarm, 2));
 
-    // Whoever has the old home gets no further than the door.
+    // A thief with the old home is refused at the door.
     fs::remove_file(swarm.home(1).join("plan.signed")).unwrap();
     let mut thief = swarm.start(1, &ENDLESS);
     let end = thief.wait_for("done");
@@ -84,7 +84,7 @@ fn copies_of_two_files_bring_the_operator_back_with_the_list_of_those_it_had_exp
     assert!(kept.contains(&gone), "{kept}");
 }
 
-/// What a command prints that succeeds.
+/// The output of a command, which must succeed.
 #[track_caller]
 fn told(arguments: &[&str]) -> String {
     let output = run(arguments);
@@ -92,7 +92,7 @@ fn told(arguments: &[&str]) -> String {
     stdout(&output).trim().to_owned()
 }
 
-/// A copy of what a thief takes of a home.
+/// A copy of the files that a thief takes of a home.
 fn stolen_from(swarm: &Swarm, home: &Path, copy: usize) -> std::path::PathBuf {
     let stolen = swarm.home(copy);
     fs::create_dir(&stolen).unwrap();
@@ -154,7 +154,7 @@ fn the_key_of_an_operator_stays_offline_while_a_delegate_signs_until_it_is_taken
     assert_eq!(ben.wait_through_rounds_for("new_plan")["counter"], next["counter"]);
     assert_eq!(read_json(&swarm.home(2).join("swarm.json"))["authority"]["delegation"]["number"], 2);
 
-    // The thief is told that it signs no more, and what it signed lets nobody in.
+    // The thief may sign no more, and what it signed lets no peer in.
     assert_fails(&apply(&stolen, &plan, &address), 6, &["to the operator alone", "another key may sign"]);
     told(&["operator", "accept", &again, "--home", text(&stolen)]);
     assert_fails(&run(&["invite", "--home", text(&stolen)]), 6, &["only the operator"]);
@@ -210,14 +210,14 @@ fn an_operator_whose_key_was_stolen_is_replaced_with_the_recovery_key() {
     assert_eq!(ben.wait_through_rounds_for("new_plan")["counter"], next["counter"]);
     eva.wait_for("evaluated");
 
-    // Who was away hears of it; the thief signs in vain, and so do the tickets that it has.
+    // The member that was away learns of it. The thief signs in vain, and its tickets let no peer in.
     let mut cho = swarm.start(2, &ENDLESS);
     assert_eq!(cho.wait_through_rounds_for("new_plan")["counter"], next["counter"]);
     assert_fails(&apply(&stolen, &plan, &address), 6, &["to the operator alone", "another key may sign"]);
     let mut late = swarm.join(3, &ticket, &[&["--bootstrap", &address], &ENDLESS[..]].concat());
     let end = late.wait_for("done");
     assert!(end["error"]["message"].as_str().is_some_and(|message| message.contains("replaced since")), "{end}");
-    // All of them know it after a restart.
+    // All of them know the operator after a restart.
     for peer in [1, 2, 5] {
         let shown = told(&["--json", "operator", "show", "--home", text(&swarm.home(peer))]);
         let shown: Value = serde_json::from_str(&shown).unwrap();

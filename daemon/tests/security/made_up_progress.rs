@@ -1,4 +1,5 @@
-//! A peer that tells the operator what is not so when a plan is applied: of the number of the plan, of rounds, of who waits.
+//! A peer that lies to the operator when a plan is applied: about the number of the plan, about rounds, about waiting
+//! peers.
 
 use crate::support::founded_swarm;
 use crate::support::founded_swarm::ENDLESS;
@@ -16,20 +17,20 @@ fn behind_length(bytes: &[u8]) -> Vec<u8> {
     [&[u8::try_from(bytes.len()).unwrap()], bytes].concat()
 }
 
-/// Where it stands, says a liar: behind the last plan that there can be, after all rounds; and a friend of it waits, whom an
-/// invitation has let in that nobody signed.
+/// A liar's progress: behind the last plan that there can be, after all rounds. A friend of it waits, let in by an
+/// invitation without a valid signature.
 fn made_up_progress(friend: PeerId) -> Vec<u8> {
     let mut last_but_one = TOP;
     last_but_one[0] = 0xfe;
-    // Nobody but the founder might sign it.
+    // Only the founder might sign it.
     let invite = [&[7; 32][..], &TOP, &[9], &behind_length(&[1; 64]), &[0, 0]].concat();
     let claim = [invite, behind_length(&[2; 64])].concat();
     let waiting = [&[1][..], &behind_length(&friend.to_bytes()), &claim].concat();
-    // The answer of this kind; the number of the plan, rounds, who waits, nobody who left, no addresses.
+    // The answer of this kind: the number of the plan, rounds, the waiting peers, none that left, no addresses.
     [&[6][..], &last_but_one, &TOP, &waiting, &[0, 0]].concat()
 }
 
-/// Answers whatever is asked with that.
+/// Answers every request with that.
 async fn lie(friend: PeerId) -> Multiaddr {
     let (mut control, address) = listen(Keypair::generate_ed25519()).await;
     let mut asked = control.accept(SWARM).unwrap();
@@ -64,7 +65,7 @@ fn what_a_peer_makes_up_is_not_signed() {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let friend = PeerId::random();
     let liar = runtime.block_on(lie(friend)).to_string();
-    // Whichever of the two answers first.
+    // For either order of their answers.
     for counter in 2..6 {
         let applied = apply(&swarm, &[&liar, &address]);
         assert!(applied.status.success(), "{}", stderr(&applied));

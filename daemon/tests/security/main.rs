@@ -1,4 +1,4 @@
-//! Members and strangers that do not keep to the protocol, and what an operator does about them and about lost keys.
+//! Members and strangers that do not keep to the protocol, and the operator's measures against them and for lost keys.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../support/mod.rs"]

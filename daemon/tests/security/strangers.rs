@@ -1,4 +1,4 @@
-//! Strangers who take all the room that they can get: members are served as if there were none.
+//! Strangers that take all the places that they can get: members are served as if there were none.
 
 use std::time::Duration;
 
@@ -7,14 +7,14 @@ use futures::{AsyncReadExt, AsyncWriteExt};
 use libp2p::identity::Keypair;
 use libp2p::{Multiaddr, StreamProtocol};
 
-/// What a peer that has a plan answers to a request for it.
+/// The answer of a peer that has a plan to a request for it.
 const PLAN: u8 = 0;
-/// So many strangers take all places for strangers: each holds as many as one peer may of a service, of the measurements
-/// and of the links.
+/// Strangers that together take all places for strangers: each holds as many as one peer may, of each service, of
+/// measurements and of links.
 const CROWD: usize = 8;
 const HELD: [(StreamProtocol, usize); 3] = [(SWARM, 4), (PROBE, 1), (EDGE, 8)];
 
-/// A stranger that opens streams, says nothing of use on them, and opens others as soon as they are closed.
+/// A stranger that opens streams, sends nothing of use on them, and opens others as soon as they are closed.
 async fn hold_places(address: Multiaddr) {
     let connection = Connection::open(Keypair::generate_ed25519(), address).await;
     let mut holders = tokio::task::JoinSet::new();
@@ -43,7 +43,7 @@ fn members_are_served_while_strangers_hold_all_the_places_that_they_can_get() {
             crowd.spawn(hold_places(address.clone()));
         }
         let mut stranger = Connection::open(Keypair::generate_ed25519(), address.clone()).await;
-        // Until strangers are turned away: their places are taken.
+        // Wait until strangers are turned away: then their places are taken.
         let turned_away = async { while !is_turned_away(&mut stranger).await {} };
         tokio::time::timeout(PATIENCE, turned_away).await.unwrap();
 
@@ -67,11 +67,11 @@ fn members_are_served_while_strangers_hold_all_the_places_that_they_can_get() {
     swarm.check(peers);
 }
 
-/// Whether a request gets no answer.
+/// Returns `true` if a request gets no answer.
 async fn is_turned_away(connection: &mut Connection) -> bool {
     let Some(mut stream) = connection.stream(&SWARM).await else { return true };
     let answer = say(&mut stream, &framed(&[PLAN, 0])).await;
-    // Who asks is not named by the plan, or gets it.
+    // The peer that asks is not in the plan, or gets it.
     assert!(answer.is_empty() || answer == framed(&[2]) || answer.get(4) == Some(&PLAN), "{answer:?}");
     answer.is_empty()
 }
@@ -101,7 +101,8 @@ fn a_member_finds_a_connection_however_many_strangers_hold_one() {
 
 const KADEMLIA: StreamProtocol = StreamProtocol::new("/mingle/kad/1");
 
-/// Who is near this key in the table of a peer, as bytes in which their PeerIds can be found; none where it does not say.
+/// The peers near this key in the table of a peer, as bytes in which their PeerIds can be found; `None` without an
+/// answer.
 async fn look_up(connection: &mut Connection, key: &[u8]) -> Option<Vec<u8>> {
     let mut stream = connection.stream(&KADEMLIA).await?;
     // In protobuf: the kind of the message is FIND_NODE, and the key.
@@ -111,7 +112,7 @@ async fn look_up(connection: &mut Connection, key: &[u8]) -> Option<Vec<u8>> {
     let mut answer = Vec::new();
     let mut buffer = [0; 4096];
     let answering = async {
-        // All of the answer, or its beginning, in which who is nearest comes first.
+        // All of the answer, or its beginning, which has the nearest peer first.
         let read = stream.read(&mut buffer).await.unwrap_or_default();
         answer.extend_from_slice(&buffer[..read]);
         let read = stream.read(&mut buffer).await.unwrap_or_default();

@@ -1,5 +1,5 @@
-//! Chromium without a window, driven over the pipe of its DevTools protocol: messages are JSON, each with a zero byte behind
-//! it. <https://chromedevtools.github.io/devtools-protocol/>
+//! Chromium without a window, driven over the pipe of its DevTools protocol: messages are JSON, each with a zero byte
+//! behind it. <https://chromedevtools.github.io/devtools-protocol/>
 
 use std::cell::{Cell, RefCell};
 use std::io::{BufRead, BufReader, Write};
@@ -29,24 +29,24 @@ const ARGUMENTS: [&str; 14] = [
     "--host-resolver-rules=MAP * ~NOTFOUND, EXCLUDE 127.0.0.1",
     "--remote-debugging-pipe",
 ];
-/// Nothing that is waited for takes longer, by far.
+/// More than the longest wait takes, by far.
 const PATIENCE: Duration = Duration::from_secs(60);
 
 /// A browser of its own, with one page; it ends with the test.
 pub(crate) struct Browser {
     child: Child,
     commands: RefCell<ChildStdin>,
-    /// What it says, read by a thread.
+    /// Its messages, read by a thread.
     answers: Receiver<Value>,
     last_id: Cell<u64>,
     session: String,
-    /// What happened to the page while an answer was waited for.
+    /// Events of the page that came while an answer was waited for.
     happened: RefCell<Vec<Value>>,
     _folder: tempfile::TempDir,
 }
 
 impl Browser {
-    /// Starts one. Panics where there is no browser.
+    /// Starts a browser. Panics where there is none.
     pub(crate) fn start() -> Self {
         let program = find().unwrap_or_else(|| panic!("none of {PROGRAMS:?} is in PATH"));
         let mut browser = Self::spawn(&program);
@@ -63,7 +63,7 @@ impl Browser {
 
     fn spawn(program: &PathBuf) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        // It reads from descriptor 3 and writes to 4; only a shell can give it these without unsafe code.
+        // Chromium reads from descriptor 3 and writes to 4; only a shell can give it these without unsafe code.
         let mut child = Command::new("sh")
             .args(["-c", r#"exec "$0" "$@" 3<&0 4>&1 </dev/null >/dev/null 2>&1"#])
             .arg(program)
@@ -84,7 +84,7 @@ impl Browser {
         Self { child, commands, answers, last_id: Cell::new(0), session, happened: RefCell::default(), _folder: folder }
     }
 
-    /// Has the browser do something, and returns what comes of it.
+    /// Calls a method of the browser, and returns its result.
     #[track_caller]
     fn call(&self, method: &str, parameters: &Value) -> Value {
         let answer = self.ask(method, parameters);
@@ -104,7 +104,7 @@ impl Browser {
         self.next_message(&format!("an answer to {method}"), |message| message["id"] == id)
     }
 
-    /// The next message of a kind; what comes before it is kept.
+    /// The next message of a kind; messages before it are kept.
     #[track_caller]
     fn next_message(&self, what: &str, is_wanted: impl Fn(&Value) -> bool) -> Value {
         let deadline = Instant::now() + PATIENCE;
@@ -118,7 +118,8 @@ impl Browser {
         }
     }
 
-    /// Opens a page, and waits until it is there: what is asked before may be lost with the page that it was asked of.
+    /// Opens a page, and waits until it is loaded: calls before that may be lost with the page that they were meant
+    /// for.
     pub(crate) fn open(&self, url: &str) {
         self.call("Page.navigate", &json!({ "url": url }));
         self.next_message("the page", |message| message["method"] == "Page.loadEventFired");
@@ -130,14 +131,14 @@ impl Browser {
         self.call("Emulation.setDeviceMetricsOverride", &size);
     }
 
-    /// Has the page believe that its reader wants it dark, or light.
+    /// Emulates a reader's preference for a dark or a light page.
     pub(crate) fn set_dark(&self, dark: bool) {
         let scheme = if dark { "dark" } else { "light" };
         let features = json!({ "features": [{ "name": "prefers-color-scheme", "value": scheme }] });
         self.call("Emulation.setEmulatedMedia", &features);
     }
 
-    /// What an expression is on the page.
+    /// The value of an expression on the page.
     #[track_caller]
     pub(crate) fn value(&self, expression: &str) -> Value {
         self.evaluate(expression).unwrap_or_else(|error| panic!("{expression}: {error}"))
@@ -147,7 +148,7 @@ impl Browser {
     #[track_caller]
     pub(crate) fn wait_until(&self, expression: &str) {
         let deadline = Instant::now() + PATIENCE;
-        // The page looks for itself, and comes back now and then so that a wait can end.
+        // The page polls, and returns now and then so that a wait can end.
         let looking = format!(
             "(async () => {{ for (let left = 100; left > 0; left--) {{ if ({expression}) return true; \
              await new Promise(next => setTimeout(next, 50)); }} return false; }})()"
@@ -167,7 +168,7 @@ impl Browser {
         }
     }
 
-    /// Presses a key with the page's focus where it is.
+    /// Presses a key, with the page's focus where it is.
     pub(crate) fn press(&self, key: &str) {
         for kind in ["rawKeyDown", "keyUp"] {
             let code = if key == "Tab" { 9 } else { 0 };
@@ -175,7 +176,8 @@ impl Browser {
         }
     }
 
-    /// What the page and the browser complained of so far: errors of the script and the policy, and what was not found.
+    /// Complaints of the page and the browser so far: errors of the script and the policy, and resources that were not
+    /// found.
     pub(crate) fn complaints(&self) -> Vec<Value> {
         self.value("0"); // everything said before the answer has been read then
         let happened = self.happened.borrow();
@@ -205,7 +207,7 @@ impl Browser {
 
 impl Drop for Browser {
     fn drop(&mut self) {
-        // Its own end takes its other processes along; it may be gone already.
+        // Chromium ends its other processes with itself; it may be gone already.
         let _ = self.commands.borrow_mut().write_all(b"{\"id\":0,\"method\":\"Browser.close\"}\0");
         let deadline = Instant::now() + Duration::from_secs(10);
         while self.answers.recv_timeout(deadline.saturating_duration_since(Instant::now())).is_ok() {}

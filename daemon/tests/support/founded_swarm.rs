@@ -12,11 +12,11 @@ pub(crate) struct Swarm {
 /// Enough rounds that none is over before it has been looked at.
 pub(crate) const ENDLESS: [&str; 2] = ["--rounds", "1000000"];
 
-/// The operator's peer plans, and makes no plan but for members that come and go.
+/// The operator's peer plans by itself, and only when members come and go.
 pub(crate) const PLANS_ITSELF: [&str; 4] = ["--planning", "auto", "--local-steps", "1"];
 
 impl Swarm {
-    /// Founded by peer 0.
+    /// A swarm founded by peer 0.
     pub(crate) fn found() -> Self {
         let swarm = Self { folder: tempfile::tempdir().unwrap() };
         let founded = run(&["init", "--home", text(&swarm.home(0)), "--swarm", "ward7"]);
@@ -74,10 +74,10 @@ impl Swarm {
     }
 }
 
-/// Training goes on until a test is over: what the test waits for comes first.
+/// Training goes on until a test is over: the test's waits come first.
 pub(crate) const TASK: [&str; 6] = ["--model", "softmax", "--evaluate-every", "5", "--priority", "low"];
 
-/// What peers train that solve no problem, and have no trainer.
+/// The training options of peers that solve no problem, and have no trainer.
 fn task_beside(more: &[&str]) -> &'static [&'static str] {
     if more.contains(&"--problem") || more.contains(&"--trainer") { &[] } else { &TASK }
 }

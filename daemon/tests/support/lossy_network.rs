@@ -28,14 +28,14 @@ const MOST_PACKET_BYTES: usize = 4096;
 /// Packets on their way; those beyond are lost, as in any queue.
 const MOST_UNDER_WAY: usize = 20_000;
 
-/// What goes wrong on the way from one machine to another.
+/// The faults on the way from one machine to another.
 #[derive(Clone, Copy, Debug)]
 pub(crate) struct Faults {
     /// One packet of so many is lost on average.
     pub(crate) loses_one_in: u32,
     /// The shortest and the longest time that a packet takes; each takes its own, so they overtake each other.
     pub(crate) delay_ms: (u64, u64),
-    /// Decides which are lost, and how long each takes.
+    /// Decides which packets are lost, and the delay of each.
     pub(crate) seed: u64,
 }
 
@@ -51,7 +51,7 @@ pub(crate) struct LossyNetwork {
 /// The socket of each machine, by its address.
 type Ends = Arc<Mutex<BTreeMap<Ipv4Addr, PathBuf>>>;
 
-/// What became of packets between machines.
+/// Counts of the packets between machines.
 #[derive(Default)]
 struct Counts {
     sent: AtomicU64,
@@ -96,7 +96,7 @@ impl LossyNetwork {
         machine.wait_for_route();
     }
 
-    /// Packets that were sent from one machine to another, and how many of them never came.
+    /// Packets that were sent from one machine to another, and those of them that were lost.
     pub(crate) fn counts(&self) -> (u64, u64) {
         (self.counts.sent.load(Ordering::Relaxed), self.counts.lost.load(Ordering::Relaxed))
     }
@@ -131,7 +131,7 @@ fn receive(socket: &UnixDatagram) -> Option<Vec<u8>> {
     Some(packet)
 }
 
-/// Where packets are on their way.
+/// The medium that carries packets.
 struct Air {
     faults: Faults,
     random: ChaCha8Rng,
@@ -160,7 +160,7 @@ impl Air {
         }
     }
 
-    /// Decides what becomes of a packet. What is for no machine, such as a multicast, goes nowhere.
+    /// Decides the fate of a packet. One for no machine, such as a multicast, is dropped.
     fn launch(&mut self, packet: Vec<u8>, under_way: usize) -> Option<UnderWay> {
         let end = self.ends.lock().unwrap().get(&destination(&packet)?)?.clone();
         self.counts.sent.fetch_add(1, Ordering::Relaxed);
@@ -181,7 +181,7 @@ impl Air {
     }
 }
 
-/// Where an IPv4 packet is to go.
+/// The destination of an IPv4 packet.
 fn destination(packet: &[u8]) -> Option<Ipv4Addr> {
     let address: [u8; 4] = packet.get(16..20)?.try_into().ok()?;
     (packet[0] >> 4 == 4).then(|| Ipv4Addr::from(address))

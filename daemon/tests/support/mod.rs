@@ -1,4 +1,4 @@
-//! What the tests of the `mingle` binary share.
+//! Helpers that the tests of the `mingle` binary share.
 #![allow(dead_code)] // not every suite uses everything
 
 use std::collections::VecDeque;
@@ -21,8 +21,8 @@ pub(crate) mod played_peers;
 pub(crate) mod small_disk;
 pub(crate) mod trainer;
 
-/// The binary under test, or the build of it that `MINGLE_UNDER_TEST` names, with nothing of the user's environment that would
-/// change what it does.
+/// The binary under test, or the build of it that `MINGLE_UNDER_TEST` names, with nothing of the user's environment
+/// that would change what it does.
 pub(crate) fn mingle() -> Command {
     let named = std::env::var_os("MINGLE_UNDER_TEST");
     undisturbed(Command::new(named.unwrap_or_else(|| env!("CARGO_BIN_EXE_mingle").into())))
@@ -67,14 +67,14 @@ pub(crate) fn read_json(path: &Path) -> Value {
     serde_json::from_slice(&std::fs::read(path).unwrap()).unwrap()
 }
 
-/// What `mingle status` says of the peer in this home.
+/// The output of `mingle status` for the peer in this home.
 pub(crate) fn status(home: &Path) -> Value {
     let output = run(&["status", "--home", text(home), "--json"]);
     assert!(output.status.success(), "{}", stderr(&output));
     serde_json::from_str(&stdout(&output)).unwrap()
 }
 
-/// What `mingle audit` finds in these homes, which is no contradiction.
+/// The report of `mingle audit` on these homes, which must find no contradiction.
 pub(crate) fn audit(homes: &[PathBuf]) -> Value {
     let homes: Vec<&str> = homes.iter().map(|home| text(home)).collect();
     let output = run(&[&["audit", "--json"], &homes[..]].concat());
@@ -87,26 +87,26 @@ pub(crate) fn text(path: &Path) -> &str {
     path.to_str().unwrap()
 }
 
-/// No event is waited for longer than this, which is far more than any takes.
+/// The longest wait for an event, which is far more than any takes.
 const PATIENCE: Duration = Duration::from_secs(60);
-/// The same for an event that comes after any number of rounds.
+/// The longest wait for an event that comes after any number of rounds.
 const PATIENCE_THROUGH_ROUNDS: Duration = Duration::from_secs(600);
 
 /// A peer that runs in the background; it ends with the test.
 pub(crate) struct RunningPeer {
     child: Child,
-    /// What it says, read by a thread: a full pipe would hold it up.
+    /// Its output lines, read by a thread: a full pipe would hold it up.
     lines: Receiver<String>,
-    /// The last of what it said, for the failure of a test.
+    /// The last of its output, for the failure of a test.
     said: VecDeque<String>,
 }
 
-/// Whether a variable of the environment would change what a peer does. What it logs does not.
+/// Returns `true` if a variable of the environment would change what a peer does. What it logs does not.
 fn is_setting(variable: &str) -> bool {
     variable.starts_with("MINGLE_") && variable != "MINGLE_LOG"
 }
 
-/// Where a peer's log goes: into a file of its own below `$MINGLE_TEST_LOGS`, or nowhere. `MINGLE_LOG` says what is logged.
+/// The output for a peer's log: a file of its own below `$MINGLE_TEST_LOGS`, or none. `MINGLE_LOG` sets what is logged.
 fn diagnostics() -> Stdio {
     static STARTED: AtomicUsize = AtomicUsize::new(0);
     let Some(folder) = std::env::var_os("MINGLE_TEST_LOGS") else { return Stdio::null() };
@@ -128,7 +128,7 @@ impl RunningPeer {
         Self::spawn(&[&["join", ticket], &loopback[..], arguments].concat())
     }
 
-    /// Starts `mingle run --json` with these arguments, which say where it listens.
+    /// Starts `mingle run --json` with these arguments, which include its listen addresses.
     pub(crate) fn start_listening(arguments: &[&str]) -> Self {
         Self::spawn(&[&["run"], arguments].concat())
     }
@@ -159,19 +159,20 @@ impl RunningPeer {
         Self { child, lines, said: VecDeque::new() }
     }
 
-    /// The next event of this kind, or the failure that came instead. Ends when the peer does, or never says it.
+    /// The next event of this kind, or the failure that came instead. Panics when the peer ends or does not report it
+    /// in time.
     pub(crate) fn wait_for(&mut self, kind: &str) -> Value {
         self.wait_until_any(&[kind], Instant::now() + PATIENCE)
     }
 
-    /// The same for what it may have said already while something else was waited for.
+    /// Like `wait_for`, but also takes an event that came while another one was waited for.
     pub(crate) fn recall_or_wait_for(&mut self, kind: &str) -> Value {
         let mut said = self.said.iter().map(|line| serde_json::from_str::<Value>(line).unwrap());
         let recalled = said.find(|event| event["event"] == kind);
         recalled.unwrap_or_else(|| self.wait_for(kind))
     }
 
-    /// The same for what may take as long as the peer goes on with its rounds.
+    /// Like `wait_for`, but waits as long as the peer goes on with its rounds.
     pub(crate) fn wait_through_rounds_for(&mut self, kind: &str) -> Value {
         let deadline = Instant::now() + PATIENCE_THROUGH_ROUNDS;
         while Instant::now() < deadline {
@@ -183,7 +184,7 @@ impl RunningPeer {
         panic!("rounds go on, and the peer did not say {kind:?}; {}", self.last_words());
     }
 
-    /// The first warning with these words that any of these peers says.
+    /// The first warning with these words that any of these peers reports.
     pub(crate) fn wait_for_warning_of_any(peers: &mut [&mut Self], words: &str) -> String {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
@@ -228,7 +229,7 @@ impl RunningPeer {
         }
     }
 
-    /// From here on only what it says next counts.
+    /// Drops the output so far: only events from here on count.
     pub(crate) fn forget_what_it_said(&mut self) {
         self.lines.try_iter().for_each(drop);
     }

@@ -1,5 +1,5 @@
-//! Machines for a test: network namespaces, joined by bridges in a namespace of their own. They touch nothing of the host,
-//! and are gone with the test.
+//! Machines for a test: network namespaces, joined by bridges in a namespace of their own. They touch nothing of the
+//! host, and are gone with the test.
 
 use std::path::{Path, PathBuf};
 use std::process::{Child, Command, Output, Stdio};
@@ -22,8 +22,8 @@ pub(crate) struct Machine {
 }
 
 impl Networks {
-    /// No network yet. Panics where this system does not let us make namespaces: the tests that need them are ignored unless
-    /// asked for.
+    /// No network yet. Panics where this system does not let us make namespaces: the tests that need them are ignored
+    /// by default.
     pub(crate) fn new() -> Self {
         static COUNT: AtomicUsize = AtomicUsize::new(0);
         let name = format!("mgl{}-{}", std::process::id(), COUNT.fetch_add(1, Ordering::Relaxed));
@@ -86,7 +86,7 @@ impl Drop for Networks {
         let listed = listed.map(|output| String::from_utf8_lossy(&output.stdout).into_owned()).unwrap_or_default();
         let ours = |name: &&str| *name == self.name || name.starts_with(&format!("{}-", self.name));
         for namespace in listed.lines().filter_map(|line| line.split_whitespace().next()).filter(ours) {
-            // A test that has failed already has said enough.
+            // The failure of a test that has failed already is enough.
             let _ = Command::new("ip").args(["netns", "delete", namespace]).status();
         }
     }
@@ -136,12 +136,12 @@ impl Machine {
         }
     }
 
-    /// Sends what is for elsewhere through this address.
+    /// Sends packets for other networks through this address.
     pub(crate) fn set_gateway(&self, address: &str) {
         run("ip", &["-n", &self.namespace, "route", "add", "default", "via", address]);
     }
 
-    /// Sends no faster than this, such as `2mbit`, into a network.
+    /// Limits the rate into a network, such as to `2mbit`.
     pub(crate) fn limit_rate(&self, network: &str, rate: &str) {
         let interface = format!("to{network}");
         let limit = ["tbf", "rate", rate, "burst", "16kb", "latency", "200ms"];

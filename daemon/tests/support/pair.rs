@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use crate::support::{RunningPeer, run, stderr, stdout, text};
 
-/// How peers are started that are killed before they are done.
+/// Options of peers that are killed before they are done.
 pub(crate) const KILLED: [&str; 4] = ["--model", "softmax", "--rounds", "1000000"];
 
 /// The homes of two peers and their plan.
@@ -37,7 +37,7 @@ impl Pair {
         [self.home(0), self.home(1)]
     }
 
-    /// A place for files.
+    /// A path for a file of the test.
     pub(crate) fn file(&self, name: &str) -> PathBuf {
         self.folder.path().join(name)
     }
@@ -59,7 +59,7 @@ impl Pair {
         [first, second]
     }
 
-    /// Starts the first alone.
+    /// Starts the first peer alone.
     pub(crate) fn start_first(&self, arguments: &[&str]) -> RunningPeer {
         let (home, plan) = (self.home(0), self.plan());
         RunningPeer::start(&[&["--home", text(&home), "--plan", text(&plan)], arguments].concat())

@@ -23,18 +23,18 @@ impl PlannedSwarm {
         Self::with_design(&format!("complete:n={nodes}"), "nguyen-he", nodes, rounds)
     }
 
-    /// One with so many local steps in a round.
+    /// A swarm with so many local steps in a round.
     pub(crate) fn with_local_steps(nodes: usize, rounds: u64, local_steps: u32) -> Self {
         let topology = format!("complete:n={nodes}");
         Self::planned(&["--topology", &topology, "--local-steps", &local_steps.to_string()], nodes, rounds)
     }
 
-    /// One for a problem, with a design on a topology of its own.
+    /// A swarm for a problem, with a design on a topology of its own.
     pub(crate) fn for_a_problem(topology: &str, method: &str, nodes: usize) -> Self {
         Self::with_design(topology, method, nodes, 10)
     }
 
-    /// One that trains by a design on a topology of its own.
+    /// A swarm that trains by a design on a topology of its own.
     pub(crate) fn with_design(topology: &str, method: &str, nodes: usize, rounds: u64) -> Self {
         Self::planned(&["--topology", topology, "--method", method], nodes, rounds)
     }
@@ -61,7 +61,7 @@ impl PlannedSwarm {
         self.addresses.len()
     }
 
-    /// Where a peer listens.
+    /// The address on which a peer listens.
     pub(crate) fn address(&self, node: usize) -> String {
         self.addresses[node].clone()
     }
@@ -97,7 +97,7 @@ impl PlannedSwarm {
         self.spawn(mingle(), node, &["--trainer", "attach", "--rounds", &self.rounds.to_string()])
     }
 
-    /// The same as [`start_with`](Self::start_with) with a command that runs the binary in some way of its own.
+    /// Like [`start_with`](Self::start_with), with a command that runs the binary in some way of its own.
     pub(crate) fn start_as(&self, command: Command, node: usize, more: &[&str]) -> RunningPeer {
         let rounds = self.rounds.to_string();
         let task = ["--model", "softmax", "--split", "iid", "--rounds", &rounds, "--evaluate-every", "1000"];
@@ -119,7 +119,7 @@ impl PlannedSwarm {
         (0..self.nodes()).map(|node| self.start(node)).collect()
     }
 
-    /// What `mingle audit` says of the peers' disks; none of them runs.
+    /// The report of `mingle audit` on the peers' disks, which must be exact; none of them runs.
     pub(crate) fn audit(&self, when: &str) -> Value {
         let output = run(&["audit", "--json", text(&self.peers())]);
         let report: Value = serde_json::from_str(&stdout(&output)).unwrap();
@@ -130,7 +130,7 @@ impl PlannedSwarm {
         report
     }
 
-    /// Waits until every peer is done, and looks at what they leave behind.
+    /// Waits until every peer is done, and checks the results that they leave behind.
     pub(crate) fn finish(&self, peers: &mut [RunningPeer], when: &str) {
         for (node, peer) in peers.iter_mut().enumerate() {
             let end = peer.wait_through_rounds_for("done");

@@ -14,7 +14,7 @@ use crate::support::{RunningPeer, run, stderr, stdout, text};
 pub(crate) const EDGE: StreamProtocol = StreamProtocol::new("/mingle/edge/1");
 pub(crate) const SWARM: StreamProtocol = StreamProtocol::new("/mingle/swarm/5");
 pub(crate) const PROBE: StreamProtocol = StreamProtocol::new("/mingle/probe/1");
-/// Nothing that is asked of a sound peer takes longer.
+/// More than any answer of a sound peer takes.
 pub(crate) const PATIENCE: Duration = Duration::from_secs(30);
 
 /// Two sound peers, and the third member of their plan, which this test plays.
@@ -57,7 +57,7 @@ impl Swarm {
     pub(crate) fn start(&self) -> ([RunningPeer; 2], Multiaddr) {
         let plan = self.folder.path().join("plan.json");
         let common = ["--plan", text(&plan), "--model", "softmax", "--split", "iid", "--rounds", "1000000"];
-        // Training goes on until a test is over: what the test waits for comes first.
+        // Training goes on until a test is over: the test's waits come first.
         let gather = ["--join-timeout", "1s", "--evaluate-every", "20", "--priority", "low"];
         let start = |node: usize, more: &[&str]| {
             let home = self.home(node);
@@ -74,10 +74,10 @@ impl Swarm {
         serde_json::from_str(&stdout(&run(&["status", "--json", "--home", text(&self.home(node))]))).unwrap()
     }
 
-    /// Both peers are further in a while, have taken no harm, and stop in good order.
+    /// Checks that both peers go on training, were not harmed, and stop in good order.
     pub(crate) fn check(&self, mut peers: [RunningPeer; 2]) {
         for (node, peer) in peers.iter_mut().enumerate() {
-            // Not what it told before the lies.
+            // Rounds after the lies, not reported before them.
             let now = self.status(node)["round"].as_u64().unwrap();
             while peer.wait_for("evaluated")["round"].as_u64().unwrap() < now + 40 {}
             // After a rollback its streams are opened anew.
@@ -96,7 +96,7 @@ impl Swarm {
     }
 }
 
-/// Pings are answered: who does not answer them is not connected for long.
+/// Pings are answered: a peer that does not answer them is not connected for long.
 #[derive(NetworkBehaviour)]
 pub(crate) struct Behaviour {
     ping: ping::Behaviour,
@@ -154,13 +154,13 @@ impl Connection {
     }
 }
 
-/// A value as peers send it: behind its length.
+/// A value in the encoding of peers: behind its length.
 pub(crate) fn framed(bytes: &[u8]) -> Vec<u8> {
     let length = u32::try_from(bytes.len()).unwrap();
     [&length.to_le_bytes(), bytes].concat()
 }
 
-/// Writes as much of this as the other side takes; returns all that it says until it closes the stream.
+/// Writes as much of this as the other side takes; returns all that it sends until it closes the stream.
 pub(crate) async fn say(stream: &mut Stream, bytes: &[u8]) -> Vec<u8> {
     // It may close the stream in the middle of it.
     let _ = tokio::time::timeout(PATIENCE, stream.write_all(bytes)).await.expect("a sound peer takes it or closes");

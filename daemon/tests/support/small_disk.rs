@@ -28,10 +28,10 @@ impl SmallDisk {
         disk
     }
 
-    /// Leaves no room.
+    /// Fills the disk up.
     pub(crate) fn fill(&self) {
         let mut filler = File::create(self.filler()).unwrap();
-        // The last bytes one by one: pages are all that a file system in memory counts, but another may count bytes.
+        // The last bytes one by one: a file system in memory counts only pages, but another may count bytes.
         for piece in [&[0; 4096][..], &[0]] {
             let full = loop {
                 if let Err(error) = filler.write_all(piece) {
@@ -59,7 +59,7 @@ impl Drop for SmallDisk {
     }
 }
 
-/// Copies what is in a folder, with its permissions.
+/// Copies the content of a folder, with its permissions.
 fn copy(from: &Path, to: &Path) {
     let copied = Command::new("cp").args(["-a", text(&from.join(".")), text(to)]).status().unwrap();
     assert!(copied.success());

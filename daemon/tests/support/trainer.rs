@@ -1,4 +1,5 @@
-//! A trainer of the tests: the calls of the trainer protocol, each over a connection of its own, as `curl` would make them.
+//! A trainer of the tests: the calls of the trainer protocol, each over a connection of its own, as `curl` would make
+//! them.
 
 use std::collections::BTreeMap;
 use std::io::{Read, Write};
@@ -9,10 +10,10 @@ use std::time::{Duration, Instant};
 
 use serde_json::{Value, json};
 
-/// No socket is waited for longer.
+/// The longest wait for a socket.
 const PATIENCE: Duration = Duration::from_secs(60);
 
-/// What a peer answered.
+/// The answer of a peer.
 #[derive(Debug)]
 pub(crate) struct Answer {
     pub(crate) status: u16,
@@ -47,23 +48,23 @@ pub(crate) fn bytes(vector: &[f32]) -> Vec<u8> {
     vector.iter().flat_map(|value| value.to_le_bytes()).collect()
 }
 
-/// Share of the way to its target that a trainer goes in a round. It falls, so that a peer that still trains when the other has
-/// ended its rounds goes little further towards its own data.
+/// Share of the way to its target that a trainer goes in a round. It falls, so that a peer that still trains when the
+/// other has ended its rounds goes little further towards its own data.
 fn step_size(round: u64) -> f32 {
     (0..round).fold(0.15, |rate, _| (rate * 0.98_f32).max(0.001))
 }
 
-/// Where a peer serves trainers over TCP, as its home says.
+/// The address at which a peer serves trainers over TCP, read from its home.
 #[derive(Clone, Debug)]
 pub(crate) struct Access {
     /// IP and port.
     pub(crate) address: String,
-    /// What each call shows; empty: nothing.
+    /// The token of each call; empty: none.
     pub(crate) token: String,
 }
 
 impl Access {
-    /// Of a peer that has said that it listens.
+    /// The access to a peer that has reported its listen addresses.
     pub(crate) fn of(home: &Path) -> Self {
         let said: Value = serde_json::from_slice(&std::fs::read(home.join("trainer-tcp.json")).unwrap()).unwrap();
         let word = |key: &str| said[key].as_str().unwrap().to_owned();
@@ -74,7 +75,7 @@ impl Access {
 /// A trainer of a vector of two numbers, which it moves towards a target.
 pub(crate) struct Trainer {
     pub(crate) socket: PathBuf,
-    /// In place of the socket.
+    /// Used in place of the socket, if there is one.
     pub(crate) tcp: Option<Access>,
     pub(crate) target: [f32; 2],
     pub(crate) session: String,
@@ -85,12 +86,12 @@ impl Trainer {
         Self { socket: home.join("mingle.sock"), tcp: None, target, session: String::new() }
     }
 
-    /// One that comes over TCP.
+    /// A trainer that connects over TCP.
     pub(crate) fn over_tcp(home: &Path, target: [f32; 2]) -> Self {
         Self { tcp: Some(Access::of(home)), ..Self::new(home, target) }
     }
 
-    /// What it says when it attaches.
+    /// The message with which it attaches.
     pub(crate) fn introduction(&self) -> Value {
         json!({ "protocol": 1, "name": "two numbers", "layout": [["x", [1]], ["y", [1]]], "initial": "offer",
                 "pid": std::process::id(), "client": "test" })
@@ -103,7 +104,7 @@ impl Trainer {
             match self.try_call(method, path, headers, body) {
                 Ok(answer) => return answer,
                 Err(error) if Instant::now() < until => {
-                    // Nothing tells when the socket is there.
+                    // There is no signal for the socket.
                     std::thread::yield_now();
                     drop(error);
                 }
@@ -150,7 +151,7 @@ impl Trainer {
         parse(&answer).ok_or_else(|| std::io::Error::other("the connection broke"))
     }
 
-    /// Attaches, and brings the vector to begin with where that is wanted.
+    /// Attaches, and sends the initial vector where that is wanted.
     pub(crate) fn attach(&mut self) -> Value {
         let answer = self.call("POST", "/v1/trainer/attach", &[], self.introduction().to_string().as_bytes());
         assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));

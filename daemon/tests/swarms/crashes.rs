@@ -1,4 +1,5 @@
-//! Real processes that are killed outright, again and again: they go on where they were, and no mass is lost or doubled.
+//! Real processes that are killed outright, again and again: they resume where they were, and no mass is lost or
+//! doubled.
 
 use crate::support::planned_swarm::{ONE, PlannedSwarm};
 use crate::support::{RunningPeer, run, stdout, text};
@@ -48,14 +49,14 @@ fn peers_that_are_killed_again_and_again_go_on_where_they_were_and_no_unit_of_ma
         let recovered = peers[victim].wait_for("recovered");
         assert!(recovered["record"].as_u64() > Some(1), "{history:?}: {recovered}");
     }
-    // The power goes out: all of them at once, and the disks alone must say where all mass is.
+    // The power goes out: all of them at once, and the disks alone must account for all mass.
     peers.iter_mut().for_each(RunningPeer::kill);
     let report = swarm.audit(&format!("{history:?}, then all"));
     let step = |peer: &Value| peer["step"].as_u64().unwrap();
     assert!(report["peers"].as_array().unwrap().iter().all(|peer| step(peer) < swarm.rounds), "{report:#}");
     let mut peers = swarm.start_all();
     swarm.finish(&mut peers, &format!("{history:?}, then all, then again"));
-    // The run is over, and whoever starts the same again is told so.
+    // The run is over, and a peer that starts the same again reports so.
     for node in 0..nodes {
         let mut again = swarm.start(node);
         assert_eq!(again.wait_for("finished")["round"], swarm.rounds);
@@ -80,7 +81,7 @@ fn weight_on_disk_is_not_forgotten_unasked_and_is_given_up_when_asked() {
     };
     refused(&["--durability", "off"], &["not over", "--durability on", "--fresh"]);
     refused(&["--seed", "1"], &["holds the work of another run", "the seed is 1 here and 0 there", "--fresh"]);
-    // Its neighbours remember it: it does not get a second starting weight, and is told so.
+    // Its neighbours remember it: it gets no second starting weight, and is notified.
     peers[0] = swarm.start_with(0, &["--fresh"]);
     let set_back = peers[0].wait_for("set_back");
     assert_eq!((set_back["incarnation"].as_u64(), set_back["discarded_units"].as_u64()), (Some(2), Some(ONE)));

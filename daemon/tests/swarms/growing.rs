@@ -34,13 +34,13 @@ impl Swarm {
         RunningPeer::join(stdout(&invited).trim(), &[&["--home", text(&self.home(peer))], &TASK[..], more].concat())
     }
 
-    /// How many slots for records a peer has.
+    /// The number of record slots of a peer.
     fn slots(&self, peer: usize) -> usize {
         let files = std::fs::read_dir(self.home(peer).join("records")).unwrap();
         files.filter(|file| file.as_ref().unwrap().path().extension().is_some_and(|it| it == "record")).count()
     }
 
-    /// Stops all peers at once, for one that nobody sends to any more ends by itself, and checks that what is on their disks adds up.
+    /// Stops all peers at once, because one that has no sender left ends by itself, and checks that their disks add up.
     fn end(&self, peers: &mut [RunningPeer]) {
         peers.iter().for_each(|peer| peer.signal("INT"));
         for peer in peers.iter_mut() {
@@ -54,7 +54,7 @@ impl Swarm {
     }
 }
 
-/// It takes up a plan for so many peers, and goes on training in it.
+/// Waits until the peer takes up a plan for so many peers, and goes on training in it.
 fn goes_on_among(peer: &mut RunningPeer, members: usize) {
     loop {
         let event = peer.wait_for("new_plan");
@@ -159,7 +159,7 @@ fn members_that_get_more_receivers_while_a_neighbour_stands_still_go_on_and_give
     }
     peers[4].signal("CONT");
     peers.iter_mut().for_each(trains_on);
-    // With two receivers less the slots for them go.
+    // With two receivers less, their slots are removed.
     let applied = apply("complete:n=3", &[0, 1, 2]);
     assert!(applied.status.success(), "{}", stderr(&applied));
     for peer in &mut peers[..3] {

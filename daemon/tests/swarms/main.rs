@@ -1,4 +1,4 @@
-//! Swarms of real peers: how they meet, grow, are watched, upgraded and killed.
+//! Swarms of real peers: meeting, growth, observation, upgrades and crashes.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../support/mod.rs"]

@@ -1,4 +1,4 @@
-//! The page of a running peer, as Chromium shows it. `MINGLE_PICTURES=FOLDER` has pictures written, to be looked at.
+//! The page of a running peer, as Chromium shows it. `MINGLE_PICTURES=FOLDER` writes pictures for inspection.
 
 use std::fs;
 use std::path::PathBuf;
@@ -7,7 +7,7 @@ use crate::support::browser::Browser;
 use crate::support::{RunningPeer, run, stderr, stdout, text};
 use serde_json::Value;
 
-/// A name that would be an element if anybody took it for HTML.
+/// A name that would be an element where it is taken for HTML.
 const HOSTILE: &str = "<b id='smuggled'>\\\"&";
 const TASK: [&str; 6] = ["--model", "softmax", "--rounds", "1000000", "--evaluate-every", "2"];
 const WITH_PAGE: [&str; 2] = ["--http", "127.0.0.1:0"];
@@ -56,7 +56,7 @@ impl Star {
         (url, [watched, second, third])
     }
 
-    /// How many links the plan has.
+    /// The number of links in the plan.
     fn links(&self) -> Value {
         let shown: Value =
             serde_json::from_slice(&run(&["plan", "show", "--json", text(&self.plan())]).stdout).unwrap();
@@ -74,7 +74,7 @@ fn texts(browser: &Browser, selector: &str) -> Vec<String> {
     serde_json::from_value(found).unwrap()
 }
 
-/// The number that an element shows; what is unknown is none.
+/// The number that an element shows; panics where it shows none.
 #[track_caller]
 fn number(browser: &Browser, id: &str) -> f64 {
     let shown = texts(browser, &format!("#{id}")).concat();
@@ -88,7 +88,7 @@ fn assert_quiet(browser: &Browser, url: &str) {
     assert!(foreign.is_empty() && !browser.requested().is_empty(), "{foreign:?} are not of {url}");
 }
 
-/// Nothing stands out at the side of the window.
+/// Asserts that nothing stands out at the side of the window.
 #[track_caller]
 fn assert_fits(browser: &Browser, width: u32) {
     browser.set_size(width, 900);
@@ -99,7 +99,7 @@ fn assert_fits(browser: &Browser, width: u32) {
     assert_eq!(browser.value(inside), true, "at {width}: {}", browser.value(widest));
 }
 
-/// A page that nobody sees leaves its streams, and misses nothing of what happens meanwhile.
+/// Asserts that a page that is hidden leaves its streams, and misses none of the events meanwhile.
 #[track_caller]
 fn assert_catches_up(browser: &Browser) {
     let turn = |hidden: bool| {

@@ -1,4 +1,4 @@
-//! `mingle run`: peers that find each other through a bootstrap address, and what is said when they cannot.
+//! `mingle run`: peers that find each other through a bootstrap address, and the errors when they cannot.
 
 use std::fs;
 use std::net::UdpSocket;
@@ -94,7 +94,7 @@ fn a_peer_whose_key_is_not_in_the_plan_is_told_how_to_get_in() {
 #[test]
 fn a_bootstrap_peer_that_does_not_answer_is_named_with_the_reason() {
     let folder = tempfile::tempdir().unwrap();
-    // A port that was free a moment ago: nobody listens there.
+    // A port that was free a moment ago, without a listener.
     let port = std::net::TcpListener::bind("127.0.0.1:0").unwrap().local_addr().unwrap().port();
     let address = format!("/ip4/127.0.0.1/tcp/{port}");
     assert!(run(&["init", "--home", text(folder.path())]).status.success());

@@ -19,7 +19,7 @@ fn peers_with_a_ticket_wait_until_a_plan_names_them_and_train_to_one_end() {
     }
     let applied = swarm.apply(&swarm.plan("complete:n=3"));
     assert!(applied.status.success(), "{}", stderr(&applied));
-    // Who waits asks for the plan, and may have it before it is told.
+    // A waiting peer asks for the plan, and may have it before it is notified.
     let follows = |line: &&str| line.ends_with("accepted") || line.ends_with("follows it already");
     assert_eq!(stdout(&applied).lines().filter(follows).count(), 3, "{}", stdout(&applied));
     for peer in std::iter::once(&mut operator).chain(&mut others) {
@@ -66,7 +66,7 @@ fn only_the_operator_has_the_links_of_others_measured_and_strangers_measure_noth
     let ticket = swarm.invite(1);
     let mut first = swarm.join(1, &ticket, &ENDLESS);
     first.wait_for("admitted");
-    // It knows of nobody else yet; and it has no permission of its own.
+    // It knows of no other peer yet, and has no permission of its own.
     assert_fails(&run(&["probe", "--home", text(&swarm.home(1))]), 4, &["nobody else"]);
     let id = stdout(&run(&["id", "--home", text(&swarm.home(0))]));
     let home = swarm.home(1);
@@ -76,7 +76,7 @@ fn only_the_operator_has_the_links_of_others_measured_and_strangers_measure_noth
     let pinged = run(&["ping", id.trim(), "--home", text(&home)]);
     assert!(stdout(&pinged).contains("Mbit/s"), "{}{}", stdout(&pinged), stderr(&pinged));
     assert_fails(&run(&["probe", "--home", text(&home)]), 6, &["only the operator"]);
-    // Who answers at an address may be asked by anybody.
+    // A peer that answers at an address may be pinged by anyone.
     let pinged = run(&["ping", &address]);
     assert!(stdout(&pinged).contains(id.trim()), "{}{}", stdout(&pinged), stderr(&pinged));
     assert_fails(&run(&["ping", "/ip4/127.0.0.1/tcp/9"]), 3, &["127.0.0.1/tcp/9", "refused"]);
@@ -186,7 +186,7 @@ fn a_member_that_was_away_while_the_same_plan_was_applied_again_hears_of_it_from
     assert!(stdout(&audit).contains("exactly 3"), "{}{}", stdout(&audit), stderr(&audit));
 }
 
-/// Waits until all follow the plan of this number; they may have left some out on the way.
+/// Waits until all follow the plan of this number; they may have skipped some before it.
 fn follow(peers: &mut [RunningPeer], counter: u64) {
     for peer in peers {
         while peer.wait_for("new_plan")["counter"].as_u64().unwrap() < counter {}
@@ -234,7 +234,7 @@ fn a_peer_that_leaves_hands_its_weight_over_and_is_gone_for_good() {
     assert!(swarm.apply(&swarm.plan("complete:n=3")).status.success());
     let [mut stays, mut goes] = others;
     goes.wait_for("evaluated");
-    // One that was killed comes back for it; one that runs is asked, below.
+    // A peer that was killed is started again to leave; one that runs is asked to, below.
     goes.kill();
     let mut goes = RunningPeer::leave(&[&["--home", text(&swarm.home(2))], &TASK[..], &ENDLESS].concat());
     goes.wait_for("left");
@@ -247,7 +247,7 @@ fn a_peer_that_leaves_hands_its_weight_over_and_is_gone_for_good() {
     assert!(left.status.success() && stdout(&left).contains("handed over"), "{}{}", stdout(&left), stderr(&left));
     stays.wait_for("left");
     assert_eq!(stays.exit_code(), Some(0));
-    // What is on the disk of the one that stays is all there is.
+    // The weight on the disk of the remaining peer is all there is.
     operator.wait_for("evaluated");
     operator.kill();
     let audit = run(&["audit", text(&swarm.home(0)), text(&swarm.home(1)), text(&swarm.home(2))]);
@@ -288,7 +288,7 @@ fn only_an_operator_can_plan_by_itself() {
     assert_fails(&run(&["run", "--home", text(&home), "--planning", "auto"]), 4, &["for the operator", "mingle init"]);
 }
 
-/// A problem file beside its table. Two columns are nearly the same, and take thousands of iterations to tell apart.
+/// A problem file beside its table. Two columns are nearly the same, and take thousands of iterations to separate.
 fn slow_problem(folder: &Path) -> PathBuf {
     let row = |row: u32| {
         let [a, b, apart] = [7, 11, 3].map(|step| f64::from(row * step % 17) / 8.0 - 1.0);
@@ -302,7 +302,7 @@ fn slow_problem(folder: &Path) -> PathBuf {
     path
 }
 
-/// A robust model of the same table: whether the last column is above 0.
+/// A robust model of the same table: the label is whether the last column is above 0.
 fn robust_problem(folder: &Path) -> PathBuf {
     let path = slow_problem(folder);
     let rows = fs::read_to_string(folder.join("table.csv")).unwrap();
@@ -327,7 +327,8 @@ fn a_newer_plan_is_taken_up_in_the_middle_of_a_robust_model() {
     assert_the_others_solve_it(robust_problem);
 }
 
-/// Of three peers one dies for good; the operator's newer plan does without it, and the others find what one process finds along that.
+/// Of three peers one dies for good. The operator's newer plan leaves it out, and the others find the solution that one
+/// process finds along that plan.
 fn assert_the_others_solve_it(problem: fn(&Path) -> PathBuf) {
     let swarm = Swarm::found();
     let problem = problem(swarm.folder.path());

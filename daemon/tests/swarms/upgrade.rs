@@ -1,4 +1,4 @@
-//! Releases that meet: a swarm that is upgraded peer by peer, and peers whose release speaks another protocol.
+//! Releases that meet: a swarm that is upgraded peer by peer, and peers whose release has another protocol version.
 
 use crate::support::founded_swarm;
 use std::process::Command;
@@ -14,7 +14,7 @@ use mingle_protocol::PROTOCOL_VERSION;
 
 #[test]
 fn a_swarm_is_upgraded_peer_by_peer_and_no_unit_of_weight_is_lost() {
-    // Nobody is done before the last one is upgraded.
+    // No peer is done before the last one is upgraded.
     let swarm = PlannedSwarm::new(3, 1_000_000);
     // Another file stands for the next release, of the same protocol.
     let folder = tempfile::tempdir().unwrap();
@@ -40,7 +40,7 @@ fn a_swarm_is_upgraded_peer_by_peer_and_no_unit_of_weight_is_lost() {
     swarm.audit("after the upgrade");
 }
 
-/// The Hello of another version: of that, the number in front is all that has to be where it is.
+/// The Hello of another version: only the version number in front must be where it is.
 fn hello_of(version: u16) -> Vec<u8> {
     let body = [postcard::to_stdvec(&version).unwrap(), vec![9; 40]].concat();
     [&u32::try_from(body.len()).unwrap().to_le_bytes()[..], &[1], &body].concat()
@@ -82,7 +82,7 @@ fn a_newcomer_with_another_protocol_is_not_let_in_whatever_its_ticket() {
     let newcomer = Keypair::generate_ed25519();
     let claim = ticket.invite.claim(&ticket.swarm, &newcomer.public().to_peer_id()).unwrap();
     let wanted = |version: u16| {
-        // Join: the version, the swarm, the claim, and solving, which is looked at after the version.
+        // Join: the version, the swarm, the claim, and solving, which is checked after the version.
         framed(&[&[1][..], &postcard::to_stdvec(&(version, ticket.swarm.id(), &claim)).unwrap(), &[1]].concat())
     };
     let runtime = tokio::runtime::Runtime::new().unwrap();

@@ -1,4 +1,5 @@
-//! Watching and steering a running peer: the local interface, the commands that use it, and what it refuses.
+//! Observation and control of a running peer: the local interface, the commands that use it, and the requests it
+//! refuses.
 
 use std::io::{BufRead, BufReader, Read, Write};
 use std::net::TcpStream;
@@ -9,7 +10,7 @@ use crate::support::pair::Pair;
 use crate::support::{RunningPeer, assert_fails, mingle, run, stderr, stdout, text};
 use serde_json::Value;
 
-/// Trains for as long as it is let, and evaluates often.
+/// Trains until it is stopped, and evaluates often.
 const ENDLESS: [&str; 6] = ["--model", "softmax", "--rounds", "1000000", "--evaluate-every", "2"];
 const WITH_PAGE: [&str; 8] =
     ["--model", "softmax", "--rounds", "1000000", "--evaluate-every", "2", "--http", "127.0.0.1:0"];
@@ -235,7 +236,7 @@ fn the_page_shows_events_metrics_and_the_plan_and_changes_nothing() {
     assert!(TcpStream::connect(&address).is_err(), "the page is gone with the peer");
 }
 
-/// Every line is a comment or a number with a name, and what people look for is there.
+/// Checks that every line is a comment or a number with a name, and that the common metrics are there.
 fn check_metrics(body: &str) {
     let mut names = std::collections::BTreeSet::new();
     let chunks = body.lines().filter(|line| line.starts_with('#') || line.contains(' '));
@@ -335,7 +336,7 @@ fn who_asks_for_a_peer_that_runs_no_more_hears_how_its_last_run_ended() {
     assert!(!second.join("mingle.sock").exists());
 }
 
-/// A swarm of an operator and one who was invited, neither of whom has a plan.
+/// A swarm of an operator and an invited peer, neither of which has a plan.
 fn waiting_swarm(folder: &std::path::Path) -> [RunningPeer; 2] {
     let [operator, member] = ["operator", "member"].map(|name| folder.join(name));
     assert!(run(&["init", "--home", text(&operator), "--swarm", "ward7"]).status.success());
@@ -393,7 +394,7 @@ fn names_with_characters_that_cannot_be_seen_are_refused() {
         let said = stderr(&refused);
         assert!(!said.contains(['\u{202e}', '\u{200b}', '\u{1b}', '\u{feff}']), "{said:?}");
     }
-    // What is only repeated is written out.
+    // Text that is only repeated is shown in escaped form.
     let missing = run(&["plan", "show", "no\u{202e}such\u{1b}[2Jplan"]);
     assert_fails(&missing, 4, &[r"no\u202esuch\u001b[2Jplan"]);
     let home = folder.path().join("fine");

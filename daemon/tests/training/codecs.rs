@@ -37,7 +37,7 @@ fn int8_moves_less_than_three_tenths_of_the_bytes_and_loses_less_than_a_point_of
     let accuracy = runs.each_ref().map(|report| report["swarm"]["mean_accuracy"].as_f64().unwrap());
     assert!(bytes[1] < 0.3 * bytes[0], "int8 moves {bytes:?}");
     assert!(accuracy[1] > accuracy[0] - 0.01 && accuracy[0] > 0.9, "accuracies {accuracy:?}");
-    // What a peer says that it has saved is what the other run sent besides, but for acknowledgements.
+    // The bytes that a peer reports as saved are those that the other run sent besides, except for acknowledgements.
     let saved = runs[1]["encoding"]["saved_bytes"].as_f64().unwrap();
     assert!((bytes[1] + saved - bytes[0]).abs() < 0.02 * bytes[0], "{bytes:?}, {saved} saved");
     assert_eq!(runs[1]["encoding"]["parcels"].as_object().unwrap().keys().collect::<Vec<_>>(), ["int8"]);
@@ -101,7 +101,7 @@ fn a_plan_that_passes_all_weight_on_says_that_it_cannot_use_a_coarse_codec() {
     let gossip = told("d-psgd");
     assert!(gossip.contains("codec    int8, 0.25 of the bytes of f32\n"), "{gossip}");
 
-    // A peer says so, too.
+    // A peer reports it, too.
     let swarm = PlannedSwarm::with_design("ring:n=3", "exact-average", 3, 200);
     let mut peers: Vec<_> = (0..3).map(|node| swarm.start_with(node, &["--codec", "int8"])).collect();
     swarm.finish(&mut peers, "exact averages in int8");

@@ -1,4 +1,4 @@
-//! `mingle run --compare-alone`: what a peer would have come to without the others, beside what the swarm came to.
+//! `mingle run --compare-alone`: the result that a peer would reach without the others, beside that of the swarm.
 
 use crate::support;
 use std::process::Stdio;

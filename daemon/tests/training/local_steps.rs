@@ -1,4 +1,4 @@
-//! The local steps of a round in swarms that plan themselves: as a person says, or as the members measure.
+//! The local steps of a round in swarms that plan themselves: set by a person, or measured by the members.
 #![cfg(unix)]
 
 use std::path::PathBuf;
@@ -10,7 +10,7 @@ use crate::support::{RunningPeer, assert_fails, read_json, run, status, stderr, 
 /// Parameters of a model that takes much longer on a link than a step that does nothing.
 const DIMENSION: usize = 250_000;
 
-/// Trains such a model with steps that change nothing until the run is over; returns how many there were.
+/// Trains such a model with steps that change nothing until the run is over; returns the number of steps.
 fn count_steps(home: PathBuf) -> std::thread::JoinHandle<u64> {
     std::thread::spawn(move || {
         let mut trainer = Trainer::new(&home, [0.0, 0.0]);

@@ -1,4 +1,4 @@
-//! What peers train, and how: built-in models, options of training, and trainers that are other programs.
+//! Training of peers: built-in models, options of training, and trainers that are other programs.
 #![allow(clippy::unwrap_used)]
 
 #[path = "../support/mod.rs"]

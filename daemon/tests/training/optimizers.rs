@@ -1,4 +1,5 @@
-//! How gradient steps are taken: optimizers, learning rates that change by round, clipped gradients, and who is told of them.
+//! Gradient steps: optimizers, learning rates that change by round, clipped gradients, and the peers that adopt these
+//! options.
 
 use crate::support;
 use std::fs;
@@ -67,7 +68,7 @@ fn simulated_nodes_follow_the_schedule_round_by_round() {
     let halved = simulate(&["--schedule", "step:10,0.5"]);
     assert_eq!(halved[0], constant[0], "the first ten rounds are the same");
     assert_ne!(halved[1], constant[1]);
-    // Nothing to speak of is learnt in what is left at 1e-9 of the rate.
+    // Next to nothing is learnt in the rest of the run at 1e-9 of the rate.
     let stopped = simulate(&["--schedule", "step:10,0.000000001", "--evaluate-every", "20"]);
     assert!(stopped[0] > constant[1], "{stopped:?} and {constant:?}");
     let adamw = ["--optimizer", "adamw", "--learning-rate", "0.01", "--schedule", "cosine", "--warmup", "3"];

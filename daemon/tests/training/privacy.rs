@@ -1,4 +1,4 @@
-//! Differential privacy as a user meets it: what is refused, what is agreed on, what is counted, and how it ends.
+//! Differential privacy as a user meets it: options that are refused, agreement, the count of spending, and the end.
 
 use std::fs;
 use std::path::Path;
@@ -8,7 +8,7 @@ use crate::support::{RunningPeer, assert_fails, read_json, run, status, stderr, 
 use serde_json::Value;
 
 const ONE: u64 = 1 << 40;
-/// Trains for as long as it is let, and never spends all.
+/// Trains until it is stopped, and never spends all.
 const ENDLESS: [&str; 10] =
     ["--model", "softmax", "--rounds", "1000000", "--dp-clip", "0.5", "--dp-noise", "40", "--dp-epsilon-max", "500"];
 

@@ -1,5 +1,5 @@
-//! `--task regression`: a quantity in a table, predicted by a swarm nearly as well as from all data in one place, and told in the
-//! units of the data.
+//! `--task regression`: a quantity in a table, predicted by a swarm nearly as well as from all data in one place, and
+//! reported in the units of the data.
 
 use std::fmt::Write;
 use std::fs;
@@ -8,7 +8,7 @@ use std::path::Path;
 use crate::support::{assert_fails, run, stderr, stdout, text};
 use serde_json::Value;
 
-/// Prices that follow from two columns, up to a little that does not.
+/// Prices that follow from two columns, up to a little noise.
 fn prices(rows: usize) -> String {
     let mut table = "rooms,age,price\n".to_owned();
     for row in 0..rows {

@@ -1,4 +1,4 @@
-//! `--robust clip`: what it does against members that send false models, and how a peer shows it.
+//! `--robust clip`: its effect against members that send false models, and its figures in a peer's status.
 
 use std::fs;
 

@@ -15,7 +15,7 @@ const ROUNDS: u64 = 40;
 /// Sites with very different numbers of the digits, each of which takes its steps on all it has.
 const UNEQUAL: [&str; 6] = ["--split", "dirichlet:0.1", "--batch-size", "2000", "--wait", "sync"];
 
-/// What a simulation printed last.
+/// The last object that a simulation printed.
 fn simulate(arguments: &[&str]) -> Value {
     let output = run(&[&["simulate", "--json"], arguments].concat());
     assert!(output.status.success(), "{arguments:?}: {}", stderr(&output));
@@ -73,7 +73,7 @@ fn a_weighted_swarm_follows_one_place_on_all_data_and_runs_as_it_is_simulated() 
     }
 }
 
-/// So many rows of two columns and the class that follows from them.
+/// A table of so many rows of two columns and the class that follows from them.
 fn table(rows: std::ops::Range<usize>) -> String {
     rows.fold("a,b,kind\n".to_owned(), |mut table, row| {
         let (a, b) = ((row * 7 % 23) as f64, (row * 11 % 31) as f64);
@@ -110,7 +110,7 @@ fn the_first_peer_says_how_many_samples_count_as_one_and_who_wants_it_otherwise_
     for node in 0..2 {
         assert_eq!(read_json(&pair.home(node).join("task.json"))["card"]["weight"]["samples"]["unit"], 80);
     }
-    // The home holds the work of a run in which sites counted otherwise.
+    // The home holds the work of a run in which sites had other weights.
     let again = ["run", "--home", text(&home), "--data", &data[1], "--bootstrap", &address, "--weight", "equal"];
     assert_fails(
         &run(&[&again[..], &loopback].concat()),

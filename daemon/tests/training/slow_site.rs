@@ -1,4 +1,4 @@
-//! A site whose training takes ten times as long as that of the others, with the options that `run` has by itself.
+//! A site whose training takes ten times as long as that of the others, with the default options of `run`.
 #![cfg(unix)]
 
 use std::path::PathBuf;
@@ -14,8 +14,8 @@ const LOCAL_STEPS: u32 = 10;
 /// The time of a local step at a site that is not slow.
 const STEP: Duration = Duration::from_millis(10);
 
-/// Goes a fiftieth of the way to the target in each local step, of which each takes so long. Returns the steps it took, and the final
-/// model.
+/// Goes a fiftieth of the way to the target in each local step, of which each takes so long. Returns the number of
+/// steps taken, and the final model.
 fn train_for(home: PathBuf, target: [f32; 2], step: Duration) -> JoinHandle<(u64, Vec<f32>)> {
     std::thread::spawn(move || {
         let mut trainer = Trainer::new(&home, target);
@@ -32,7 +32,7 @@ fn train_for(home: PathBuf, target: [f32; 2], step: Duration) -> JoinHandle<(u64
     })
 }
 
-/// As many of the steps that are wanted as begin within the time that is given for them.
+/// Takes the steps that are wanted, as many as begin within the time given for them.
 fn take_steps(order: &Answer, target: [f32; 2], step: Duration) -> (u64, Vec<f32>) {
     let limit = order.headers.get("mingle-seconds").map(|seconds| Duration::from_secs_f64(seconds.parse().unwrap()));
     let (began, mut taken, mut model) = (Instant::now(), 0, order.vector());
@@ -46,8 +46,8 @@ fn take_steps(order: &Answer, target: [f32; 2], step: Duration) -> (u64, Vec<f32
     (taken, change)
 }
 
-/// What a whole run takes where these are the times of the local steps of the peers, what the last of them said of its pace, and how many
-/// steps each took.
+/// The time of a whole run with these times of the peers' local steps, the last peer's event about its pace, and the
+/// number of steps that each took.
 fn run_with(steps: [Duration; PEERS]) -> (Duration, Option<String>, Vec<u64>) {
     let swarm = PlannedSwarm::with_local_steps(PEERS, ROUNDS, LOCAL_STEPS);
     let mut peers: Vec<_> = (0..PEERS).map(|node| swarm.start_for_a_trainer(node)).collect();
@@ -83,7 +83,7 @@ fn a_site_ten_times_slower_costs_the_others_less_than_twice_the_time_and_its_wor
         println!("{slow:?} where one is {slowness} times slower, steps {taken:?}: {said:?}");
         assert!(slow < 2 * usual, "{slow:?} instead of {usual:?}");
         assert!(taken[2] >= 10, "{taken:?}");
-        // At 40 times too few of its rounds are over to say what is usual.
+        // At 40 times slower, too few of its rounds are over to know the usual pace.
         assert!(said.is_some() || slowness > 10, "it says why it takes fewer steps");
     }
 }

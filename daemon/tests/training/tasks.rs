@@ -1,5 +1,5 @@
-//! What peers agree on before they mix: columns, classes, scaling, model and rounds; what a home remembers of it; and who is
-//! turned away at the door.
+//! Task cards, on which peers agree before they mix: columns, classes, scaling, model and rounds. Also the memory of a
+//! home, and peers that are turned away at the door.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -11,7 +11,7 @@ use serde_json::Value;
 
 const SHORT: [&str; 4] = ["--model", "softmax", "--rounds", "8"];
 
-/// Rows of two columns whose class follows from both; `rows` chooses which.
+/// Rows of two columns whose class follows from both, for these indices.
 fn rows(range: std::ops::Range<usize>) -> Vec<(f64, f64, &'static str)> {
     let row = |row: usize| {
         let (radius, area) = ((row * 7 % 23) as f64 / 2.0, 1000.0 + (row * 11 % 31) as f64 * 10.0);
@@ -48,7 +48,7 @@ fn start(pair: &Pair, first: &str, second: &str, more: &[&str]) -> [RunningPeer;
     [first, RunningPeer::start(&[&arguments[..], more].concat())]
 }
 
-/// A model file, as somebody reads it who has nothing else.
+/// A model file, read without anything else.
 struct ModelFile {
     header: Value,
     data: Vec<u8>,
@@ -95,7 +95,7 @@ impl ModelFile {
     }
 }
 
-/// How many samples of `data` the model gets right, of how many, by `mingle eval`.
+/// The samples of `data` that the model gets right, and all samples, by `mingle eval`.
 fn judged(model: &Path, data: &str) -> (f64, f64) {
     let mut sum = (0.0, 0.0);
     for on in ["test", "train"] {
@@ -121,7 +121,7 @@ fn tables_with_other_orders_and_fewer_classes_train_one_model_that_a_stranger_ca
         assert_eq!(peer.wait_for("done")["round"], 8);
         assert_eq!(peer.exit_code(), Some(0));
     }
-    // Whose numbers they are, the first peer says aloud.
+    // The first peer reports that the numbers are its own.
     let said = fs::read_to_string(pair.home(0).join("events.jsonl")).unwrap();
     assert!(said.contains(r#""event":"own_card","columns":2,"classes":3"#), "{said}");
     let models = [0, 1].map(|node| pair.home(node).join("model.safetensors"));
@@ -131,7 +131,7 @@ fn tables_with_other_orders_and_fewer_classes_train_one_model_that_a_stranger_ca
     }
     assert_eq!(files[0].said("classes"), serde_json::json!(["large", "middle", "small"]));
     assert_eq!(files[0].said("columns"), serde_json::json!(["radius", "area"]));
-    // The means are those of the first peer's data, and of nobody else's.
+    // The means are those of the first peer's data alone.
     let mean = files[0].said("scaling")["columns"]["means"][0].as_f64().unwrap();
     assert!((mean - all.iter().map(|row| row.0).sum::<f64>() / 90.0).abs() < 1.0, "{mean}");
 
@@ -191,7 +191,7 @@ fn a_file_with_another_column_or_class_is_refused_by_name_and_the_others_wait_on
             .map(str::to_owned);
     let again: Vec<&str> = again.iter().map(String::as_str).collect();
     assert_fails(&run(&again), 6, &["the class `huge`", "`large`, `middle`, `small`"]);
-    // Nobody mixed anything, and the one that waits is none the worse.
+    // No mass was mixed, and the waiting peer is unharmed.
     let right = write(&pair.file("right.csv"), &table(["area", "radius", "size"], &rows(60..100)));
     let home = pair.home(1);
     let mut right = RunningPeer::start(&["--home", text(&home), "--bootstrap", &address, "--data", &right]);
@@ -202,7 +202,7 @@ fn a_file_with_another_column_or_class_is_refused_by_name_and_the_others_wait_on
 
 const LOOPBACK: &str = "/ip4/127.0.0.1/tcp/0";
 
-/// Where a peer in this home listens.
+/// The address on which the peer in this home listens.
 fn running_address(home: &Path) -> String {
     let addresses: Vec<String> =
         serde_json::from_str(&fs::read_to_string(home.join("addresses.json")).unwrap()).unwrap();
@@ -236,7 +236,7 @@ fn peers_that_all_have_the_plan_agree_by_a_card_that_one_of_them_wrote() {
     assert_eq!(cards[0], cards[1]);
 }
 
-/// Everything in a home, by path.
+/// The contents of all files in a home, by path.
 fn snapshot(home: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
     let mut found = BTreeMap::new();
     let mut folders = vec![home.to_path_buf()];
@@ -276,7 +276,7 @@ fn a_home_goes_on_with_the_options_of_its_last_run_and_needs_fresh_for_another_t
     let home = pair.home(0);
     let before = snapshot(&home);
     let kept = ["model.safetensors", "summary.json", "task.json", "options.json"].map(|name| home.join(name));
-    // The same again, without a flag: that run is over.
+    // The same command again, without a flag: that run is over.
     let again = run(&["run", "--home", text(&home), "--listen", LOOPBACK]);
     assert!(
         again.status.success() && stderr(&again).contains("this run ended before, after 8 rounds"),
@@ -314,7 +314,7 @@ fn a_killed_peer_goes_on_and_leaves_with_what_it_was_run_with() {
     let homes = [pair.home(0), pair.home(1)];
     let mut first = RunningPeer::start(&["--home", text(&homes[0])]);
     let address = first.address();
-    // No word of model and rounds: the records are of the same task.
+    // Without options of model and rounds: the records are of the same task.
     assert_eq!(first.wait_for("recovered")["event"], "recovered");
     let mut second = RunningPeer::leave(&["--home", text(&homes[1]), "--bootstrap", &address]);
     assert_eq!(second.wait_for("left")["event"], "left");
@@ -375,7 +375,7 @@ fn a_failed_start_leaves_no_key_and_no_home() {
     fails(&["run"], 4, &["no key", "mingle join TICKET", "mingle init"]);
     fails(&["run", "--plan", "nowhere.json"], 4, &["no key"]);
     fails(&["join", "mingle1abc"], 4, &["not a ticket"]);
-    // A home that was there is as it was.
+    // A home that existed before is unchanged.
     let peer = run(&["init", "--home", text(&home)]);
     assert!(peer.status.success());
     let before = snapshot(&home);

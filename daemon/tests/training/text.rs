@@ -1,4 +1,5 @@
-//! Language models as a user trains and uses them: `--data text --model gpt:...`, then `mingle eval` and `mingle generate`.
+//! Language models as a user trains and uses them: `--data text --model gpt:...`, then `mingle eval` and `mingle
+//! generate`.
 
 use std::fs;
 

@@ -1,4 +1,4 @@
-//! Swarms whose training is another program's: who is let in, how they grow, and what becomes of a trainer when its peer ends.
+//! Swarms with trainers that are other programs: admission, growth, and the end of a trainer with its peer.
 #![cfg(unix)]
 
 use crate::support::founded_swarm;
@@ -24,7 +24,7 @@ fn train_for(home: PathBuf, target: [f32; 2]) -> std::thread::JoinHandle<Vec<f32
     })
 }
 
-/// How the run of a peer that must fail ended.
+/// The error with which the run of a peer ended, which must fail.
 fn failure(peer: &mut RunningPeer) -> String {
     let end = peer.wait_through_rounds_for("done");
     end["error"]["message"].as_str().unwrap_or_else(|| panic!("{end}")).to_owned()
@@ -149,7 +149,8 @@ fn what_a_trainer_trains_is_private_where_that_is_wanted() {
     trainers.into_iter().for_each(|trainer| drop(trainer.join().unwrap()));
 }
 
-/// Writes a file once it is asked to end. The shell tells that its `sleep` was ended too, and nobody reads that any more.
+/// Writes a file once it is asked to end. The shell reports that its `sleep` was ended too, on an output without a
+/// reader.
 const ENDS_WHEN_ASKED: &str = r#"trap 'echo asked > "$MINGLE_HOME/asked"; exit 0' TERM
 echo ready
 exec 2>/dev/null

@@ -12,7 +12,7 @@ use crate::support::trainer::{Access, Answer, Trainer};
 use crate::support::{assert_fails, audit, run, status, text};
 use serde_json::json;
 
-/// Long enough for whatever a test does meanwhile.
+/// Longer than any test takes.
 const ENDLESS: [&str; 6] = ["--trainer", "attach", "--trainer-tcp", "127.0.0.1:0", "--rounds", "1000000"];
 /// More than a listener serves at a time.
 const CROWD: usize = 80;
@@ -130,7 +130,7 @@ fn slow_clients_over_tcp_take_no_place_from_the_socket() {
     let mut trainer = Trainer::new(&pair.home(0), [1.0, 2.0]);
     trainer.attach();
     assert_eq!(status(&pair.home(0))["trainer"]["attached"], json!(trainer_name()));
-    // Who sends no whole request is cut off, so that there is a place over TCP again.
+    // A client that sends no whole request is cut off, so that there is a place over TCP again.
     assert_eq!(ask(&access, "GET", "/v1/trainer").status, 200);
     let mut rest = Vec::new();
     crowd[0].read_to_end(&mut rest).unwrap();

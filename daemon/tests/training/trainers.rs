@@ -1,4 +1,4 @@
-//! Peers whose training is another program's: the trainer protocol as a trainer meets it.
+//! Peers with trainers that are other programs: the trainer protocol as a trainer meets it.
 #![cfg(unix)]
 
 use std::fs;
@@ -12,7 +12,7 @@ use crate::support::trainer::{Trainer, bytes};
 use crate::support::{RunningPeer, assert_fails, audit, read_json, run, status, stderr, stdout, text};
 use serde_json::{Value, json};
 
-/// Long enough for whatever a test does meanwhile.
+/// Longer than any test takes.
 const ENDLESS: [&str; 4] = ["--trainer", "attach", "--rounds", "1000000"];
 
 #[test]
@@ -151,7 +151,7 @@ fn what_a_trainer_does_wrong_is_said_to_it_and_its_peer_goes_on() {
     refused(&trainer, "POST", &exchange(number), &bytes(&[0.0; 2]), 409, "is answered or withdrawn");
     let told = trainer.call("GET", "/v1/trainer", &[], &[]).json();
     assert_eq!(told["task"], json!({ "name": "two numbers", "dimension": 2 }));
-    // Nothing of that cost the swarm anything.
+    // None of this cost the swarm anything.
     let order = trainer.order();
     assert!(order.number("mingle-order") > number);
     assert_eq!(trainer.call("POST", "/v1/trainer/detach", &[], &[]).status, 204);
@@ -215,7 +215,7 @@ fn a_body_that_never_ends_holds_up_nobody() {
     assert!(next.status == 200 || next.status == 202, "{next:?}");
     trainers[1].answer(&trainers[1].order());
     assert!(trainers[0].order().number("mingle-order") > order.number("mingle-order"));
-    // The rest of it comes too late; the peer may have said so before it asked for it.
+    // The rest of it comes too late; the peer may have answered so before it asked for it.
     let _ = endless.write_all(&bytes(&[0.5]));
     let mut answer = [0; 12];
     endless.read_exact(&mut answer).unwrap();
@@ -246,7 +246,7 @@ fn peers_whose_trainers_train_different_models_say_what_differs() {
     let message = end["error"]["message"].as_str().unwrap().to_owned();
     assert!(message.contains("tensor 2 is `z` here and `y` there"), "{end}");
     assert_eq!(peers[1].exit_code(), Some(6));
-    // The trainer may have heard it too, if it asked in time.
+    // The trainer may have received it too, if it asked in time.
     drop(other);
 }
 
@@ -318,7 +318,7 @@ fn rounds_do_not_run_out_while_nobody_trains() {
         let round = status(&pair.home(node))["round"].as_u64().unwrap();
         assert!(round <= 11, "{round} rounds, of which 10 were trained");
     }
-    // One that trains holds nobody up, and is held up by nobody.
+    // A trainer that trains delays no other, and is delayed by none.
     for _ in 0..10 {
         drop(trainers[0].answer(&trainers[0].order()));
     }
@@ -360,7 +360,7 @@ fn a_model_of_another_size_is_named_on_both_sides_within_seconds() {
     let differs = |sentence: &str| sentence.contains("trains something else") && sentence.contains("`y`");
     let warning = peers[1].wait_for("warning")["message"].as_str().unwrap().to_owned();
     assert!(differs(&warning) && warning.contains("this peer ends in"), "{warning}");
-    // Alone with one that trains something else, the first ends too, and says why.
+    // Alone with a peer that trains something else, the first ends too, with the reason.
     for peer in &mut peers {
         let end = peer.wait_for("done");
         assert!(differs(end["error"]["message"].as_str().unwrap_or_default()), "{end}");
@@ -368,7 +368,7 @@ fn a_model_of_another_size_is_named_on_both_sides_within_seconds() {
     }
 }
 
-/// A trainer in twelve lines of shell: it moves nothing, and says so with as many steps as are wanted.
+/// A trainer in twelve lines of shell: it moves nothing, and reports that with as many steps as are wanted.
 const SHELL_TRAINER: &str = r#"
 set -eu
 call() { curl -s --fail-with-body --unix-socket "$MINGLE_HOME/mingle.sock" -H "Mingle-Session: ${session:-}" "$@"; }
@@ -394,7 +394,7 @@ fn a_trainer_in_a_shell_script_is_started_with_its_peer_and_told_when_it_is_over
     let command = format!("cd {} && sh trainer.sh", text(folder));
     let mut peers = pair.start(&["--trainer", &command, "--rounds", "12"]);
     for (node, peer) in peers.iter_mut().enumerate() {
-        // The trainer may have been started before the peer said where it listens.
+        // The trainer may have been started before the peer reported its listen address.
         let started = peer.recall_or_wait_for("trainer_started");
         assert_eq!(started["command"], command.as_str(), "{started}");
         assert_eq!(peer.wait_for("trainer_said")["line"], "the first order is to train");
@@ -404,7 +404,7 @@ fn a_trainer_in_a_shell_script_is_started_with_its_peer_and_told_when_it_is_over
         assert!(log.contains('1') && log.contains("the first order is to train"), "{log}");
     }
     audit(&pair.homes());
-    // A home goes on with the options of its last run, and knows that this one is over without a trainer.
+    // A home goes on with the options of its last run, and finds that this one is over without a trainer.
     let again = run(&["run", "--home", text(&pair.home(0)), "--listen", "/ip4/127.0.0.1/tcp/0"]);
     assert!(again.status.success() && stderr(&again).contains("this run ended before"), "{}", stderr(&again));
 }
