@@ -1,7 +1,7 @@
 //! Averages, tables and extrema over the planned links: building blocks of algorithms other than push-sum SGD.
 //!
-//! Seven collectives, each a small state machine without clock, network or threads. None of them needs a server, a
-//! spanning tree or more than the plan's own links.
+//! Seven collectives, each a small state machine without clock, network or threads. None of them needs a server, or more
+//! than the plan's own links.
 //!
 //! | Need | Collective | Result |
 //! | --- | --- | --- |
