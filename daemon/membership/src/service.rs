@@ -13,16 +13,15 @@ use mingle_net::framed;
 use mingle_net::known_peers::KnownPeers;
 use mingle_net::places::{Limits, Place, Places};
 use mingle_net::probe::{Prober, SpentTokens};
-use mingle_protocol::{NodeId, PROTOCOL_VERSION};
+use mingle_protocol::NodeId;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::donors::Borrowed;
 use crate::exchange::{ANSWER_TIMEOUT, MODEL_TIMEOUT, TaskAnswer};
-use crate::invite::Claim;
 use crate::offer::{CheckedPlan, PlanNews, PlanOffer};
 use crate::pending_peers::PendingPeers;
 use crate::swarm::{Permission, Swarm};
-use crate::task::{Assignment, Work};
+use crate::task::Work;
 use crate::words::{Answer, MAX_BYTES, PROTOCOL, Progress, Request, RoundCosts, Verdict};
 
 /// Requests that are answered at the same time.
@@ -178,7 +177,7 @@ impl MembershipService {
     }
 
     /// This peer serves everybody that it knows before others, and relays for them.
-    fn show_known(&self) {
+    pub(crate) fn show_known(&self) {
         self.known_peers.replace(self.known().into_iter().collect());
     }
 
@@ -226,7 +225,7 @@ impl MembershipService {
     async fn answer(&self, peer: PeerId, request: Request) -> Answer {
         match request {
             Request::Plan { permission } => self.tell_plan(&peer, permission.as_ref()),
-            Request::Join { wire, swarm, claim, work } => self.admit(peer, wire, swarm, &claim, &work).await,
+            Request::Join { wire, swarm, claim, work } => self.admit(peer, wire, swarm, &claim, &work),
             Request::Task { claim } => self.tell_task(peer, claim.as_ref()),
             Request::Model if !self.is_member(&peer) => Answer::NotAMember,
             Request::Model if !self.state().gives_models => Answer::NotYet,
@@ -282,39 +281,6 @@ impl MembershipService {
         self.swarm().is_some_and(|ours| ours.id() == swarm)
     }
 
-    async fn admit(&self, peer: PeerId, wire: u16, swarm: [u8; 32], claim: &Claim, work: &Assignment) -> Answer {
-        self.read_authority();
-        let Some(ours) = self.swarm().filter(|ours| ours.id() == swarm) else { return other_swarm() };
-        if wire != PROTOCOL_VERSION {
-            return Answer::No(format!(
-                "it speaks protocol version {wire}, and this swarm {PROTOCOL_VERSION}: run the release of the swarm's members"
-            ));
-        }
-        // Before an invitation is used up, and before a plan names who does not fit.
-        if let Some(answer) = self.refuse_work(work) {
-            return answer;
-        }
-        if let Err(failure) = self.revocations().and_then(|revoked| revoked.check(&peer, &claim.invite)) {
-            return Answer::No(format!("{failure:#}"));
-        }
-        if self.is_member(&peer) {
-            return Answer::Wait;
-        }
-        let admitted = self.state().pending_peers.admit(peer, claim, &ours);
-        match admitted {
-            Ok(is_new) => {
-                self.learn(&claim.invite.authority);
-                self.show_known();
-                if is_new {
-                    // Only news for a person: without a reader it is dropped.
-                    let _ = self.wanted.try_send(Wanted::JoinRequested(peer));
-                }
-                Answer::Wait
-            }
-            Err(failure) => Answer::No(format!("{failure:#}")),
-        }
-    }
-
     /// Hands a newer plan to the event loop.
     pub(crate) async fn judge(&self, news: PlanNews) -> Verdict {
         if self.swarm().is_none() {
@@ -353,7 +319,7 @@ impl MembershipService {
     }
 }
 
-fn other_swarm() -> Answer {
+pub(crate) fn other_swarm() -> Answer {
     Answer::No("this peer belongs to another swarm".to_owned())
 }
 

@@ -1,9 +1,8 @@
-//! What the swarm is for, told to newcomers at the door; and what sets this peer apart from one that does something else.
+//! What this peer does, and what sets it apart from one that does something else.
 
 use libp2p::PeerId;
 
 use crate::exchange::{TaskAnswer, fetch_task};
-use crate::invite::Claim;
 use crate::service::{MembershipService, Wanted};
 use crate::task::{Assignment, Work};
 use crate::words::Answer;
@@ -13,18 +12,6 @@ impl MembershipService {
     /// From here on this is what the peer does.
     pub fn take_on(&self, work: Work) {
         self.state().work = Some(work);
-    }
-
-    /// Tells a member, or whoever has an invitation, what the swarm is for.
-    pub(crate) fn tell_task(&self, peer: PeerId, claim: Option<&Claim>) -> Answer {
-        if let (Some(swarm), Some(claim)) = (self.swarm(), claim) {
-            if let Err(failure) = claim.check(&swarm, &peer) {
-                return Answer::No(format!("{failure:#}"));
-            }
-        } else if !self.is_member(&peer) {
-            return Answer::NotAMember;
-        }
-        self.state().work.as_ref().map_or(Answer::NotYet, |work| Answer::Task(work.assignment()))
     }
 
     /// The answer for a newcomer whose work does not fit; none if it does.

@@ -101,6 +101,11 @@ impl Waiting {
         Self { peer: peer.to_bytes(), claim }
     }
 
+    /// What it says that let the peer in.
+    pub(crate) fn invite(&self) -> &Invite {
+        &self.claim.invite
+    }
+
     /// The peer and its invitation, if that is one to this swarm, and is its own.
     pub(crate) fn checked(&self, swarm: &Swarm) -> Option<(PeerId, &Invite)> {
         let peer = PeerId::from_bytes(&self.peer).ok()?;
