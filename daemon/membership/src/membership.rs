@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use libp2p::Multiaddr;
 use mingle_home::error::{Context, Error, ErrorKind, Result};
-use mingle_home::home::{Home, write_private_file};
+use mingle_home::home::{Home, write_file};
 use serde::{Deserialize, Serialize};
 
 use crate::authority::Authority;
@@ -119,7 +119,7 @@ impl Membership {
         let text =
             serde_json::to_string_pretty(&file).context(ErrorKind::Unexpected, "cannot encode the membership")?;
         // The invitation in it lets in whoever has it.
-        write_private_file(&path, format!("{text}\n").as_bytes())
+        write_file(&path, format!("{text}\n").as_bytes())
     }
 }
 

@@ -24,7 +24,8 @@ pub mod training;
 /// What addresses and public names of peers are.
 pub use libp2p::{Multiaddr, PeerId};
 pub use mingle_home::{
-    Error, ErrorKind, Home, Identity, Result, audit, error, home, identity, output_file, records, timeline, units,
+    Error, ErrorKind, Home, Identity, Result, audit, error, home, identity, output_file, owner_only, records, timeline,
+    units,
 };
 pub use mingle_membership::{self as membership, task};
 pub use mingle_status::{events, last_run, results, status};

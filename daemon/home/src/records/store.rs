@@ -30,7 +30,7 @@ use mingle_protocol::{Record, RecordRoom};
 
 use super::folder::{Contents, MAX_SLOTS, RecordFolder};
 use crate::error::is_full_disk;
-use crate::home::create_private;
+use crate::owner_only::create_private;
 pub use error::StoreError;
 
 /// The record files of one peer, for the process that holds its home.
@@ -64,6 +64,13 @@ impl RecordStore {
         Ok(Self { folder, contents, found, map, wanted_slots: usize::MAX, is_spoiled: false })
     }
 
+    /// The same store, which writes through links: tests put the devices of a failing disk in the place of slots.
+    #[cfg(test)]
+    pub(super) fn through_links(mut self) -> Self {
+        self.folder.opens = |path, options| options.open(path);
+        self
+    }
+
     /// Makes and lengthens slots where needed. Before this nothing can be written.
     ///
     /// Slots that are there beyond that stay as long as they may hold payloads that are owed.
@@ -89,7 +96,7 @@ impl RecordStore {
         for (slot, content) in self.contents.slots.iter().enumerate() {
             if let SlotContent::Holds(_) = content {
                 let path = self.folder.file(slot);
-                let synced = open_slot(&path).and_then(|file| file.sync_data());
+                let synced = self.folder.open_slot(slot).and_then(|file| file.sync_data());
                 synced.map_err(|error| StoreError::Sync { path, error })?;
             }
         }
@@ -160,7 +167,7 @@ impl RecordStore {
         let encoded = record.encoded().map_err(|error| StoreError::Record { number, error })?;
         let slot = self.claim(record)?;
         let path = self.folder.file(slot);
-        let written = open_slot(&path).and_then(|mut file| {
+        let written = self.folder.open_slot(slot).and_then(|mut file| {
             encoded.slices().try_for_each(|part| file.write_all(part))?;
             Ok(file)
         });
@@ -267,8 +274,8 @@ fn fill_slots(folder: &RecordFolder, slots: usize, slot_bytes: u64) -> Result<()
     let mut missing_bytes: u64 = short.iter().map(|(_, length)| lacks(*length)).sum();
     for (path, length) in short {
         let made = match length {
-            None => make_slot(&path, slot_bytes).and_then(|()| sync_folder(folder.path())),
-            Some(_) => lengthen_slot(&path, lacks(length)),
+            None => make_slot(folder, &path, slot_bytes).and_then(|()| sync_folder(folder.path())),
+            Some(_) => lengthen_slot(folder, &path, lacks(length)),
         };
         made.map_err(|error| {
             if is_full_disk(&error) {
@@ -286,11 +293,10 @@ fn fill_slots(folder: &RecordFolder, slots: usize, slot_bytes: u64) -> Result<()
 }
 
 /// Makes a slot under another name, so that it is there whole or not at all.
-fn make_slot(path: &Path, bytes: u64) -> io::Result<()> {
+fn make_slot(folder: &RecordFolder, path: &Path, bytes: u64) -> io::Result<()> {
     let unfinished = path.with_extension("record.new");
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    let made = private(&mut options).open(&unfinished).and_then(|mut file| {
+    let opened = folder.open(&unfinished, OpenOptions::new().write(true).create_new(true));
+    let made = opened.and_then(|mut file| {
         fill(&mut file, bytes)?;
         file.sync_all()?;
         fs::rename(&unfinished, path)
@@ -303,8 +309,8 @@ fn make_slot(path: &Path, bytes: u64) -> io::Result<()> {
 }
 
 /// What is added is behind the record, which does not change.
-fn lengthen_slot(path: &Path, bytes: u64) -> io::Result<()> {
-    let mut file = OpenOptions::new().append(true).open(path)?;
+fn lengthen_slot(folder: &RecordFolder, path: &Path, bytes: u64) -> io::Result<()> {
+    let mut file = folder.open(path, OpenOptions::new().append(true))?;
     fill(&mut file, bytes)?;
     file.sync_all()
 }
@@ -319,21 +325,6 @@ fn fill(file: &mut impl Write, bytes: u64) -> io::Result<()> {
         left -= piece as u64;
     }
     Ok(())
-}
-
-/// A slot to be written over, at its beginning.
-fn open_slot(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).open(path)
-}
-
-/// A new file that only its owner can read.
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.mode(0o600);
-    }
-    options
 }
 
 #[cfg(test)]
