@@ -6,6 +6,7 @@
 //! - [`probe`] measures round-trip times and throughput between two members.
 //! - [`framed`] reads and writes single values on a stream, each with a limit of its size.
 //! - [`known_peers`] are those that are served before others, and [`places`] the room that each protocol has for both.
+//! - [`guests`] are the connections of a listener that anybody may connect to, and [`unread`] ends those that read no answer.
 //! - [`printable`] makes text that others wrote safe to print.
 //!
 //! Nothing here knows what is trained, who may join, or where files lie: who is let in is decided by callers.
@@ -14,6 +15,7 @@ mod dial_error;
 pub mod edge;
 mod error;
 pub mod framed;
+pub mod guests;
 pub mod known_peers;
 pub mod neighbour_table;
 pub mod places;
@@ -22,5 +24,6 @@ pub mod probe;
 pub mod token_bucket;
 pub mod traffic;
 pub mod transport;
+pub mod unread;
 
 pub use error::{NetworkError, ProbeError};
