@@ -7,6 +7,7 @@
 //! - [`framed`] reads and writes single values on a stream, each with a limit of its size.
 //! - [`known_peers`] are those that are served before others, and [`places`] the room that each protocol has for both.
 //! - [`guests`] are the connections of a listener that anybody may connect to, and [`unread`] ends those that read no answer.
+//! - [`questions`] bounds what a neighbour makes this peer ask.
 //! - [`printable`] makes text that others wrote safe to print.
 //!
 //! Nothing here knows what is trained, who may join, or where files lie: who is let in is decided by callers.
@@ -21,6 +22,7 @@ pub mod neighbour_table;
 pub mod places;
 pub mod printable;
 pub mod probe;
+pub mod questions;
 pub mod token_bucket;
 pub mod traffic;
 pub mod transport;
