@@ -22,7 +22,8 @@ impl MembershipService {
                 return Answer::No(format!("{failure:#}"));
             }
         } else if !self.is_member(&peer) {
-            return Answer::NotAMember;
+            // A peer without a plan knows no members: it says that it runs, and nothing else.
+            return if self.state().plan.is_some() { Answer::NotAMember } else { Answer::NotYet };
         }
         self.state().work.as_ref().map_or(Answer::NotYet, |work| Answer::Task(work.assignment()))
     }
