@@ -146,8 +146,8 @@ mod tests {
     async fn the_longest_silent_one_goes_first_of_an_address_with_too_many_and_else_of_all() {
         let guests = Guests::new(LIMITS);
         let seats = [BEN, ANA, ANA, ANA].map(|address| guests.seat(address).unwrap());
-        seats[1].is_wanted().await;
         assert_eq!(seats.each_ref().map(|seat| has_to_go(seat)), [false, true, false, false]);
+        seats[1].is_wanted().await;
         let another = guests.seat(CHO).unwrap();
         assert!(has_to_go(&seats[0]) && !another.is_for_probes, "all places are taken, by this one for longest");
         drop(seats);

@@ -365,8 +365,8 @@ mod tests {
         let word = ProcessStatement { generation, node, boot_nonce, number: 1, age_ms: 0, other: None, signature };
         let (identity, link) = (Identity::default(), LinkState::default());
         let ack = Ack { generation, identity, seen: identity, link };
-        // A second's worth more than may come at once.
-        let words = time_to_read(Message::Process(word), (WORDS_AT_ONCE + WORDS_PER_SECOND) as usize);
+        // A second's worth more than may come at once: of words that is 20.
+        let words = time_to_read(Message::Process(word), 420);
         let acks = time_to_read(Message::Ack(ack), (ACKS_AT_ONCE + ACKS_PER_SECOND) as usize);
         for took in [words.await, acks.await] {
             assert!(took >= Duration::from_millis(999), "{took:?}");
