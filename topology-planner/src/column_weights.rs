@@ -12,9 +12,8 @@
 //! ln || W^k Q ||_F / k  +  penalty of the nodes whose mass (W^k 1)_i is below the floor
 //! ```
 //!
-//! It is smooth, its gradient is `2 k` more products with the sparse `W`, and it tends to `ln |lambda_2|` as `k` grows.
-//! A share is a square over the sum of the squares of its column, so that it cannot be negative and columns sum to 1;
-//! the squares are moved by Adam (Kingma and Ba, 2015). Only `+ - * /` and square roots: the same bits everywhere.
+//! It is smooth, its gradient is `2 k` more products with the sparse `W`, and it tends to `ln |lambda_2|` as `k` grows. A
+//! share is a square over the squares of its column; Adam (Kingma and Ba, 2015) moves them, with the same bits everywhere.
 
 use crate::{
     digraph::{Digraph, Link},
@@ -28,8 +27,7 @@ const FIRST_DOUBLINGS: u32 = 4;
 /// Above this many nodes, contraction is measured on this many random directions instead of on all.
 const MAX_DIRECTIONS: usize = 64;
 
-/// Above this many nodes there are fewer directions, each of which is a sum over more nodes. Together with the mass
-/// they fill whole blocks of columns.
+/// Above this many nodes there are fewer directions; with the mass they fill whole blocks of columns.
 const FEW_DIRECTIONS_ABOVE: usize = 400;
 const FEW_DIRECTIONS: usize = 31;
 
@@ -57,8 +55,7 @@ pub struct ColumnWeights {
     entries: Vec<Link>,
     /// Start of each column in `entries`.
     columns: Vec<usize>,
-    /// Positions in `entries`, ordered by receiver, then transmitter; `incoming` holds the start of each receiver's
-    /// range.
+    /// Positions in `entries`, by receiver, then transmitter; `incoming` has the start of each receiver's range.
     by_receiver: Vec<usize>,
     incoming: Vec<usize>,
     roots: Vec<f64>,

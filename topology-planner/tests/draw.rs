@@ -10,7 +10,7 @@ use mingle_planner::{
     draw::{self, DrawError, Layout},
 };
 use quick_xml::{
-    Reader,
+    Reader, XmlVersion,
     events::{BytesStart, Event},
 };
 
@@ -53,7 +53,7 @@ fn attributes(element: &BytesStart<'_>) -> BTreeMap<String, String> {
     let pairs = element.attributes().map(|attribute| {
         let attribute = attribute.unwrap();
         let key = String::from_utf8(attribute.key.as_ref().to_vec()).unwrap();
-        (key, attribute.unescape_value().unwrap().into_owned())
+        (key, attribute.normalized_value(XmlVersion::Implicit1_0).unwrap().into_owned())
     });
     pairs.collect()
 }

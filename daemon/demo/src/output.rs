@@ -79,7 +79,7 @@ impl Output {
 
     /// Writes a file of the folder, whole or not at all.
     pub(crate) fn write(&self, name: &str, bytes: &[u8]) -> Result {
-        mingle_peer::home::write_file(&self.root.join(name), bytes)
+        output_file::write(&self.root.join(name), bytes)
     }
 }
 

@@ -1,4 +1,4 @@
-//! The key of a peer.
+//! The key of a peer, and the folder in which it lies.
 
 use mingle_peer::{Home, Identity};
 
@@ -16,8 +16,13 @@ pub fn examine(home: &Home) -> Check {
             Check::ok("identity", format!("{}, readable by its owner only at {}", identity.peer_id(), path.display()))
         }
         Err(failure) => {
-            let advice = format!("`chmod 600 {}` if others can read it; else restore it from a backup", path.display());
+            let advice = failure.next_step().unwrap_or("restore it from a backup").to_owned();
             Check::fail("identity", format!("{failure:#}"), advice)
         }
     }
+}
+
+/// What other users of the machine can see of the home, or do to it.
+pub fn exposures(home: &Home) -> impl Iterator<Item = Check> {
+    home.exposures().into_iter().map(|exposure| Check::warn("home", exposure.finding, exposure.advice))
 }

@@ -1,35 +1,56 @@
-//! Removal of addresses and host names from texts.
+//! Taking out of a text where machines and files are, and what lets somebody in.
+
+mod paths;
+mod secrets;
 
 use std::collections::BTreeMap;
+use std::path::Path;
+
+use paths::Paths;
 
 /// Parts of a multiaddress that precede the name or address of a host.
 const HOST_PROTOCOLS: [&str; 6] = ["/ip4/", "/ip6/", "/dns/", "/dns4/", "/dns6/", "/dnsaddr/"];
 
-/// Replaces each host by a number, the same in all texts, and the home folder of the user by `~`.
+/// Gives each machine and each file a number, the same in all texts, and hides secrets.
 #[derive(Clone, Debug, Default)]
 pub struct Redaction {
     hosts: BTreeMap<String, usize>,
-    home: Option<String>,
+    paths: Paths,
+    secrets: usize,
+    /// Folders that have a name of their own, the inner ones first.
+    folders: Vec<(String, &'static str)>,
 }
 
 impl Redaction {
-    /// A redaction for this user, without any host.
-    pub fn new() -> Self {
-        let home = std::env::var("HOME").ok().filter(|home| home.len() > 1);
-        Self { hosts: BTreeMap::new(), home }
+    /// For this user, and the peer whose home is there.
+    pub fn new(peer_home: &Path) -> Self {
+        let absolute = std::path::absolute(peer_home).ok();
+        let real = std::fs::canonicalize(peer_home).ok();
+        let peer_homes = absolute.into_iter().chain(real).map(|path| (path.display().to_string(), "<home>"));
+        let user_home = std::env::var("HOME").ok().map(|home| (home, "~"));
+        let folders = peer_homes.chain(user_home).filter(|(folder, _)| folder.len() > 1).collect();
+        Self { folders, ..Self::default() }
     }
 
-    /// The text without hosts and home folder.
+    /// What was taken out so far, in a sentence.
+    pub fn describe(&self) -> String {
+        let Self { hosts, paths, secrets, .. } = self;
+        format!("Taken out here: {} addresses, {} paths, {secrets} secrets.", hosts.len(), paths.count())
+    }
+
+    /// The text without machines, files and secrets.
     pub fn apply(&mut self, text: &str) -> String {
         // Line by line: the time for a line is the square of its length at worst.
         text.split_inclusive('\n').map(|line| self.apply_to_line(line)).collect()
     }
 
     fn apply_to_line(&mut self, line: &str) -> String {
-        let line = match &self.home {
-            Some(home) => line.replace(home.as_str(), "~"),
-            None => line.to_owned(),
-        };
+        let (mut line, secrets) = secrets::hide(line);
+        self.secrets += secrets;
+        for (folder, name) in &self.folders {
+            line = replace_folder(&line, folder, name);
+        }
+        let line = self.paths.replace(&line);
         let line = self.replace_hosts(&line);
         self.replace_bare_addresses(&line)
     }
@@ -91,6 +112,19 @@ impl Redaction {
     }
 }
 
+/// Puts a name in the place of a folder, and not of one whose name only begins like it.
+fn replace_folder(text: &str, folder: &str, name: &str) -> String {
+    let (mut replaced, mut rest) = (String::with_capacity(text.len()), text);
+    while let Some(at) = rest.find(folder) {
+        let (before, after) = (&rest[..at], &rest[at + folder.len()..]);
+        let goes_on = after.starts_with(|letter: char| letter.is_alphanumeric() || "_-.".contains(letter));
+        replaced.extend([before, if goes_on { folder } else { name }]);
+        rest = after;
+    }
+    replaced.push_str(rest);
+    replaced
+}
+
 fn first_of(text: &str) -> Option<(usize, &'static str)> {
     HOST_PROTOCOLS.iter().filter_map(|protocol| Some((text.find(protocol)?, *protocol))).min()
 }
@@ -109,7 +143,8 @@ mod tests {
 
     #[test]
     fn machines_become_numbers_that_are_the_same_everywhere() {
-        let mut redaction = Redaction { hosts: BTreeMap::new(), home: Some("/home/ana".to_owned()) };
+        let folders = vec![("/home/ana".to_owned(), "~")];
+        let mut redaction = Redaction { folders, ..Redaction::default() };
         let text =
             "\"/ip4/10.0.1.5/udp/4717/quic-v1/p2p/12D3Koo\" and /dns4/ward7.example.org/tcp/1, /ip6/fe80::1/tcp/2";
         let wanted = "\"/ip4/host-1/udp/4717/quic-v1/p2p/12D3Koo\" and /dns4/host-2/tcp/1, /ip6/host-3/tcp/2";
@@ -120,6 +155,16 @@ mod tests {
         );
         assert_eq!(redaction.apply("/home/ana/.local/state/mingle"), "~/.local/state/mingle");
         assert_eq!(redaction.apply("2001:db8::7 or fe80::1"), "host-4 or host-3");
+    }
+
+    #[test]
+    fn a_command_keeps_its_words_and_loses_its_secrets_paths_and_machines() {
+        let folders = vec![("/srv/peers/ana".to_owned(), "<home>"), ("/home/ana".to_owned(), "~")];
+        let mut redaction = Redaction { folders, ..Redaction::default() };
+        let text = "KEY=k1 python /opt/hiv/train.py --url https://ana:pw@10.0.0.7/x --token t1 -o /srv/peers/ana/out /home/anabel/x";
+        let shown = "KEY=*** python path-1.py --url https://***@host-1/x --token *** -o <home>/out path-2";
+        assert_eq!(redaction.apply(text), shown);
+        assert_eq!(redaction.describe(), "Taken out here: 1 addresses, 2 paths, 3 secrets.");
     }
 
     #[test]

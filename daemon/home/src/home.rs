@@ -1,7 +1,7 @@
 //! The home of a peer: the folder with its key, its plan, its model and its books.
 
-use std::fs::{self, File, TryLockError};
-use std::io::{Read, Write};
+use std::fs::{self, File, OpenOptions, TryLockError};
+use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
@@ -10,6 +10,8 @@ use tempfile::TempDir;
 
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::identity::Identity;
+pub use crate::owner_only::write_file;
+use crate::owner_only::{self, Exposure, create_private};
 
 /// Largest file that names a socket, in bytes; no system has room for a longer path of one.
 const LONGEST_SOCKET_PATH: u64 = 256;
@@ -55,15 +57,24 @@ impl Home {
         Ok(Identity::load_or_create(&self.identity())?.peer_id())
     }
 
-    /// The home at `root`, created for its owner only if it is missing.
+    /// The home at `root`, created where it is missing, for its owner only.
+    ///
+    /// # Errors
+    /// It cannot be created, or others than its owner can write to it.
     pub fn create(root: Option<&Path>) -> Result<Self> {
         let home = Self::at(root)?;
         create_private(&home.root)
             .context(ErrorKind::BadInput, format!("cannot create the home {}", home.root.display()))?;
+        owner_only::refuse_if_others_can_write(&home.root)?;
         Ok(home)
     }
 
-    /// Path of the folder.
+    /// What other users of the machine can see of the home, or do to it.
+    pub fn exposures(&self) -> Vec<Exposure> {
+        owner_only::exposures(&self.root)
+    }
+
+    /// The folder itself.
     pub fn root(&self) -> &Path {
         &self.root
     }
@@ -202,7 +213,8 @@ impl Home {
     /// Returns `true` if the home holds a model, or the records of a run.
     pub fn holds_work(&self) -> bool {
         let is_record = |entry: std::io::Result<fs::DirEntry>| {
-            entry.is_ok_and(|entry| entry.path().extension().is_some_and(|extension| extension == "record"))
+            let named = entry.ok().filter(|entry| entry.path().extension().is_some_and(|end| end == "record"));
+            named.is_some_and(|entry| entry.path().is_file())
         };
         self.model().exists() || fs::read_dir(self.records()).is_ok_and(|mut entries| entries.any(is_record))
     }
@@ -211,7 +223,9 @@ impl Home {
     pub fn lock(&self) -> Result<HomeLock> {
         let path = self.root.join("lock");
         let doing = format!("cannot lock {}", path.display());
-        let file = File::create(&path).context(ErrorKind::BadInput, &doing)?;
+        let mut options = OpenOptions::new();
+        let opened = owner_only::open(&path, options.write(true).create(true).truncate(true));
+        let file = opened.context(ErrorKind::BadInput, &doing)?;
         match file.try_lock() {
             Ok(()) => Ok(HomeLock { _file: file }),
             Err(TryLockError::WouldBlock) => Err(Error::new(
@@ -298,67 +312,6 @@ fn no_lock(path: &Path, error: &std::io::Error) -> Error {
     )
 }
 
-/// Writes a file as [`write_atomically`] does; an error names the file and a remedy.
-pub fn write_file(path: &Path, bytes: &[u8]) -> Result {
-    write_atomically(path, bytes).map_err(|error| Error::cannot_write(path, &error))
-}
-
-/// Writes a file that only its owner may read, whole or not at all.
-///
-/// # Errors
-/// The file cannot be written.
-pub fn write_private_file(path: &Path, bytes: &[u8]) -> Result {
-    replace(path, bytes, |_| Ok(())).map_err(|error| Error::cannot_write(path, &error))
-}
-
-/// Writes a file whole or not at all: to a temporary neighbour, synced, then renamed over `path`.
-pub fn write_atomically(path: &Path, bytes: &[u8]) -> std::io::Result<()> {
-    replace(path, bytes, make_ordinary)
-}
-
-/// Replaces a file by a temporary one, which is private to its owner unless `permit` changes that.
-fn replace(path: &Path, bytes: &[u8], permit: impl Fn(&File) -> std::io::Result<()>) -> std::io::Result<()> {
-    let folder = match path.parent() {
-        Some(folder) if !folder.as_os_str().is_empty() => folder,
-        _ => Path::new("."),
-    };
-    let mut file = tempfile::NamedTempFile::new_in(folder)?;
-    file.write_all(bytes)?;
-    file.as_file().sync_all()?;
-    permit(file.as_file())?;
-    file.persist(path)?;
-    File::open(folder)?.sync_all()
-}
-
-/// Makes the file readable like any other, if the file system has permissions.
-#[cfg(unix)]
-fn make_ordinary(file: &File) -> std::io::Result<()> {
-    use std::io::ErrorKind::{PermissionDenied, Unsupported};
-    use std::os::unix::fs::PermissionsExt;
-    match file.set_permissions(fs::Permissions::from_mode(0o644)) {
-        // The process owns the file: on vfat, for example, all files have the mode of the mount.
-        Err(error) if matches!(error.kind(), PermissionDenied | Unsupported) => Ok(()),
-        set => set,
-    }
-}
-
-#[cfg(not(unix))]
-fn make_ordinary(_file: &File) -> std::io::Result<()> {
-    Ok(())
-}
-
-/// Creates a folder, and those above it, that only its owner may enter.
-pub fn create_private(folder: &Path) -> std::io::Result<()> {
-    let mut builder = fs::DirBuilder::new();
-    builder.recursive(true);
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::DirBuilderExt;
-        builder.mode(0o700);
-    }
-    builder.create(folder)
-}
-
 /// `$XDG_STATE_HOME/mingle`, or `~/.local/state/mingle`.
 fn default_root() -> Result<PathBuf> {
     use etcetera::BaseStrategy;
@@ -400,6 +353,18 @@ mod tests {
         fs::write(home.root().join("incarnations/a"), "not a number").unwrap();
         let error = home.next_incarnation("a").unwrap_err();
         assert!(error.to_string().contains("incarnations/a"), "{error}");
+    }
+
+    #[test]
+    fn only_files_of_records_are_work_that_a_home_holds() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::create(Some(folder.path())).unwrap();
+        let record = home.records().join("0000.record");
+        fs::create_dir_all(&record).unwrap();
+        assert!(!home.holds_work(), "a folder is no record");
+        fs::remove_dir(&record).unwrap();
+        fs::write(&record, "").unwrap();
+        assert!(home.holds_work());
     }
 
     #[test]

@@ -8,6 +8,7 @@ use libp2p::PeerId;
 use libp2p::identity::{Keypair, PublicKey};
 
 use crate::error::{Context, Error, ErrorKind, Result};
+use crate::owner_only::refuse_if_others_can_write;
 
 /// An ed25519 key pair, which determines the PeerId.
 pub struct Identity {
@@ -17,8 +18,12 @@ pub struct Identity {
 }
 
 impl Identity {
-    /// Reads the key at `path`, or creates it if there is none.
+    /// Reads the key at `path`; makes one where there is none.
+    ///
+    /// # Errors
+    /// There is something else, others can read it or could put another one there, or it cannot be read or written.
     pub fn load_or_create(path: &Path) -> Result<Self> {
+        refuse_if_others_can_write(folder_of(path))?;
         match fs::read(path) {
             Ok(bytes) => Self::decode(path, &bytes),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => Self::create(path),
@@ -27,7 +32,11 @@ impl Identity {
     }
 
     /// Reads the key at `path`, which must exist.
+    ///
+    /// # Errors
+    /// There is something else, others can read it or could put another one there, or it cannot be read.
     pub fn load(path: &Path) -> Result<Self> {
+        refuse_if_others_can_write(folder_of(path))?;
         let bytes = fs::read(path).map_err(|error| unreadable(path, &error))?;
         Self::decode(path, &bytes)
     }
@@ -61,7 +70,7 @@ impl Identity {
         let doing = format!("cannot write the key {}", path.display());
         let keypair = Keypair::generate_ed25519();
         let bytes = keypair.to_protobuf_encoding().context(ErrorKind::Unexpected, &doing)?;
-        let folder = path.parent().unwrap_or(Path::new("."));
+        let folder = folder_of(path);
         // A temporary file is created with mode 0600, and is never visible half-written.
         let mut file = tempfile::NamedTempFile::new_in(folder).context(ErrorKind::BadInput, &doing)?;
         file.write_all(&bytes).context(ErrorKind::BadInput, &doing)?;
@@ -69,6 +78,10 @@ impl Identity {
         file.persist_noclobber(path).context(ErrorKind::BadInput, &doing)?;
         Ok(Self { keypair, created: true })
     }
+}
+
+fn folder_of(path: &Path) -> &Path {
+    path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."))
 }
 
 fn unreadable(path: &Path, error: &std::io::Error) -> Error {

@@ -5,10 +5,11 @@
 //! | [`home`] | the folder of one peer: where each file lies, who may use it |
 //! | [`identity`] | the private key |
 //! | [`records`] | the peer's durable side of the mass ledger |
-//! | [`timeline`] | times of a peer's activities |
-//! | [`audit`] | checks that the weights on the disks of stopped peers add up |
-//! | [`output_file`] | files that a user names, anywhere |
-//! | [`error`] | errors, each with a kind, a cause and a hint |
+//! | [`timeline`] | what the peer did when |
+//! | [`audit`] | whether the weights on the disks of stopped peers add up |
+//! | [`owner_only`] | folders and files of a home: for their owner alone, and never through links |
+//! | [`output_file`] | files that a user names, wherever they lie |
+//! | [`error`] | what went wrong, of which kind, why, and what to do |
 //! | [`units`] | numbers for people: weights, megabytes, time spans |
 
 pub mod audit;
@@ -16,6 +17,7 @@ pub mod error;
 pub mod home;
 pub mod identity;
 pub mod output_file;
+pub mod owner_only;
 pub mod records;
 pub mod timeline;
 pub mod units;

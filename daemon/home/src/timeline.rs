@@ -7,7 +7,7 @@ mod file;
 mod measure;
 mod picture;
 
-use std::fs::File;
+use std::fs::{File, OpenOptions};
 use std::io::{BufWriter, Write};
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant, SystemTime, UNIX_EPOCH};
@@ -18,6 +18,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::error::{Error, Result};
 use crate::home::Home;
+use crate::owner_only;
 pub use file::{PeerTimeline, read};
 pub use measure::{Shares, Window};
 pub use picture::{FIRST_ROUND, Picture, draw, rounds_in_the_middle, window};
@@ -105,7 +106,9 @@ impl Timeline {
     /// Creates a timeline in the home of a peer; it replaces that of an earlier run.
     pub fn create(home: &Home, node: u32) -> Result<Self> {
         let path = home.timeline();
-        let file = File::create(&path).map_err(|error| Error::cannot_write(&path, &error))?;
+        let mut options = OpenOptions::new();
+        let opened = owner_only::open(&path, options.write(true).create(true).truncate(true));
+        let file = opened.map_err(|error| Error::cannot_write(&path, &error))?;
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
         let head = Head { schema: Head::SCHEMA.to_owned(), node, began_unix_us: micros(since_1970) };
         let mut pages = Pages { file: BufWriter::new(file), left: MOST_SPANS };

@@ -1,8 +1,9 @@
 //! The initial model of a newcomer, or of a peer that was away for long: the present model of members of the plan.
 //!
-//! Up to three members are asked at once, and each coordinate is the median of the three answers: one of three that
-//! lies decides nothing. If only one or two answer, the first answer is accepted within the bounds that hold for every
-//! model.
+//! Up to three members are asked at once, and each coordinate is the median of what they gave: one of three that lies decides
+//! nothing. The later ones have as long again as the first one took, and the time that a model takes on a slow link, so that who is fast
+//! does not decide alone. Of two that are near each other it is the mean. Two that are far apart are asked again a few times, with
+//! the others; then the first is believed, within the bounds that hold for every model, and a person is told.
 
 use std::time::{Duration, Instant};
 
@@ -10,15 +11,21 @@ use futures::StreamExt;
 use futures::stream;
 use libp2p::PeerId;
 
-use crate::exchange::fetch_model;
+use crate::exchange::{MODEL_TIMEOUT, fetch_model};
 
 /// Models that are compared.
 const DONORS: usize = 3;
 /// Pause between two rounds of requests.
 const PAUSE: Duration = Duration::from_millis(300);
-/// Time that the later models may take beyond twice that of the first one.
+/// The later models may take so much longer than the first one, beside the time for their bytes.
 const GRACE: Duration = Duration::from_secs(1);
-/// Largest magnitude of a number in a model: the node would refuse others.
+/// A link on which a model takes longer is a slow one, in bytes a millisecond: 2 Mbit/s.
+const SLOW_LINK: u64 = 250;
+/// Two models are far apart when they differ by more than this part of the longer one.
+const FAR_APART: f64 = 0.5;
+/// Two models that are far apart are asked for so often, in case that a third member gives one.
+const TRIES: u32 = 3;
+/// No number of a model is larger: others would be refused by the node.
 const LARGEST_NUMBER: f32 = 1e30;
 
 /// An initial model taken from members.
@@ -28,6 +35,19 @@ pub struct Borrowed {
     pub donors: Vec<PeerId>,
     /// `[dimension]`.
     pub model: Vec<f32>,
+    /// Another member, whose model is far from this one: nobody can tell which of the two is right.
+    pub contradicted_by: Option<PeerId>,
+}
+
+impl Borrowed {
+    /// What a person should know of it.
+    pub fn warning(&self) -> Option<String> {
+        let (donor, other) = (self.donors.first()?, self.contradicted_by?);
+        Some(format!(
+            "the models of {donor} and {other} are far apart, and no third member gives one: this peer begins with that of {donor}, \
+             which was there first"
+        ))
+    }
 }
 
 /// Asks these members, in this order, for their models until at least one supplies a model of norm at most `max_norm`.
@@ -37,15 +57,27 @@ pub async fn borrow_model(
     dimension: usize,
     max_norm: f64,
 ) -> Borrowed {
+    let grace = grace(dimension);
+    let mut contradictions = 0;
     loop {
         let asked = members.clone().into_iter().map(|peer| ask(streams.clone(), peer, dimension, max_norm));
         let given =
-            first_few(stream::iter(asked).buffer_unordered(DONORS).filter_map(futures::future::ready), GRACE).await;
+            first_few(stream::iter(asked).buffer_unordered(DONORS).filter_map(futures::future::ready), grace).await;
         if let Some(borrowed) = combine(given) {
-            return borrowed;
+            contradictions += u32::from(borrowed.contradicted_by.is_some());
+            let may_be_settled = members.len() >= DONORS && contradictions < TRIES;
+            if borrowed.contradicted_by.is_none() || !may_be_settled {
+                return borrowed;
+            }
         }
         tokio::time::sleep(PAUSE).await;
     }
+}
+
+/// How much longer than the first model the later ones may take: the time of one on a slow link, and some more.
+fn grace(dimension: usize) -> Duration {
+    let bytes = u64::try_from(dimension).unwrap_or(u64::MAX).saturating_mul(4);
+    GRACE + Duration::from_millis(bytes / SLOW_LINK).min(MODEL_TIMEOUT)
 }
 
 async fn ask(
@@ -58,7 +90,7 @@ async fn ask(
     is_credible(&model, max_norm, peer).then_some((peer, model))
 }
 
-/// The first models to arrive, at most `DONORS`: after the first one, the others have as long again, and `grace`.
+/// The first that come, up to [`DONORS`]: once there is one, the others have as long again, and the grace.
 async fn first_few<T>(models: impl futures::Stream<Item = T>, grace: Duration) -> Vec<T> {
     let began = Instant::now();
     let mut models = std::pin::pin!(models);
@@ -81,19 +113,31 @@ fn is_credible(model: &[f32], max_norm: f64, from: PeerId) -> bool {
     is_credible
 }
 
-/// The coordinatewise median of three models, or the first of fewer.
+/// The median of three models, coordinate by coordinate, the mean of two that are near each other, or the first of fewer.
 fn combine(given: Vec<(PeerId, Vec<f32>)>) -> Option<Borrowed> {
-    let (donors, mut models): (Vec<_>, Vec<_>) = given.into_iter().unzip();
+    let (mut donors, mut models): (Vec<_>, Vec<_>) = given.into_iter().unzip();
+    let mut contradicted_by = None;
     match models.as_mut_slice() {
-        [first, second, third] => {
+        [] => return None,
+        [_] => {}
+        [first, second] if are_near(first, second) => {
+            first.iter_mut().zip(second.iter()).for_each(|(a, b)| *a = a.midpoint(*b));
+        }
+        [_, _] => contradicted_by = donors.pop(),
+        [first, second, third, ..] => {
             for ((a, b), c) in first.iter_mut().zip(second.iter()).zip(third.iter()) {
                 *a = a.min(*b).max(a.max(*b).min(*c));
             }
-            Some(Borrowed { donors, model: models.swap_remove(0) })
         }
-        [] => None,
-        _ => Some(Borrowed { donors: donors.into_iter().take(1).collect(), model: models.swap_remove(0) }),
     }
+    Some(Borrowed { donors, model: models.swap_remove(0), contradicted_by })
+}
+
+fn are_near(one: &[f32], other: &[f32]) -> bool {
+    let length = |square: f64| square.sqrt();
+    let norm = |model: &[f32]| length(model.iter().map(|value| f64::from(*value).powi(2)).sum());
+    let distance = length(one.iter().zip(other).map(|(a, b)| (f64::from(*a) - f64::from(*b)).powi(2)).sum());
+    distance <= FAR_APART * norm(one).max(norm(other))
 }
 
 #[cfg(test)]
@@ -115,9 +159,30 @@ mod tests {
             assert!((1.0..=1.5).contains(&borrowed.model[0]), "{:?}", borrowed.model);
             assert!((1.0..=2.0).contains(&borrowed.model[1]), "{:?}", borrowed.model);
         }
-        let two = combine(donors(&[[1.0, 2.0], [3.0, 4.0]])).unwrap();
-        assert_eq!((two.model.as_slice(), two.donors.len()), ([1.0, 2.0].as_slice(), 1));
         assert!(combine(Vec::new()).is_none());
+    }
+
+    #[test]
+    fn of_two_donors_that_are_far_apart_the_first_is_taken_and_a_person_is_told() {
+        let near = combine(donors(&[[1.0, 2.0], [1.5, 2.5]])).unwrap();
+        assert_eq!((near.model.as_slice(), near.donors.len()), ([1.25, 2.25].as_slice(), 2));
+        assert!(near.warning().is_none());
+        let given = donors(&[[1.0, 2.0], [30.0, 4.0]]);
+        let names = [given[0].0, given[1].0].map(|peer| peer.to_string());
+        let far = combine(given).unwrap();
+        assert_eq!((far.model.as_slice(), far.donors.len()), ([1.0, 2.0].as_slice(), 1));
+        let warning = far.warning().unwrap();
+        assert!(names.iter().all(|name| warning.contains(name)), "{warning}");
+        let alone = combine(donors(&[[1.0, 2.0]])).unwrap();
+        assert!(alone.warning().is_none() && alone.model == [1.0, 2.0]);
+        assert!(combine(donors(&[[0.0; 2]; 2])).unwrap().warning().is_none(), "both begin with nothing");
+    }
+
+    #[test]
+    fn donors_of_large_models_have_the_time_that_those_take() {
+        assert_eq!(grace(650), GRACE + Duration::from_millis(10));
+        assert_eq!(grace(1_659_985), GRACE + Duration::from_millis(26_559));
+        assert_eq!(grace(usize::MAX), GRACE + MODEL_TIMEOUT);
     }
 
     #[test]

@@ -3,7 +3,7 @@
 //!
 //! ```text
 //!   Plan      -> the plan of this process            members of the plan, and the operator
-//!   Task      -> what this swarm is for              members of the plan, and whoever brings an invitation
+//!   Task      -> what this swarm is for              members of the plan, and whoever an invitation lets in
 //!   Join      -> wait here until a plan names you    whoever brings an invitation and would do the same
 //!   Model     -> the ratio z of this peer, now       members of the plan
 //!   Announce  -> this peer takes a newer plan up     whoever has one that the operator signed
@@ -91,7 +91,9 @@ pub async fn fetch_task(
         Some(Answer::NotAMember) => {
             Err(Error::new(ErrorKind::Refused, format!("peer {peer} says that this peer is not in its plan")))
         }
-        Some(Answer::No(why)) => Err(Error::new(ErrorKind::Refused, format!("peer {peer} does not let us in: {why}"))),
+        Some(Answer::No(why)) => {
+            Err(Error::new(ErrorKind::Refused, format!("peer {peer} does not let us in: {}", quoted(&why))))
+        }
         Some(_) => Err(nonsense(peer)),
     }
 }

@@ -9,6 +9,7 @@ mod appointment;
 mod authority;
 mod auto_planner;
 mod donors;
+mod door;
 mod exchange;
 mod failure_detector;
 mod forks;

@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use libp2p::Multiaddr;
 use mingle_home::error::{Context, Error, ErrorKind, Result};
-use mingle_home::home::{Home, write_private_file};
+use mingle_home::home::{Home, write_file};
 use serde::{Deserialize, Serialize};
 
 use crate::authority::Authority;
@@ -120,8 +120,8 @@ impl Membership {
         let path = path(home);
         let text =
             serde_json::to_string_pretty(&file).context(ErrorKind::Unexpected, "cannot encode the membership")?;
-        // The file holds the secret of an invitation.
-        write_private_file(&path, format!("{text}\n").as_bytes())
+        // The invitation in it lets in whoever has it.
+        write_file(&path, format!("{text}\n").as_bytes())
     }
 }
 

@@ -64,7 +64,15 @@ impl PendingPeers {
         Ok(true)
     }
 
-    /// The pending peers, in the order of their admission.
+    /// Checks that an invitation has a use left for this peer, or was used by it; counts nothing.
+    ///
+    /// # Errors
+    /// It is used up as far as this home knows, or the count cannot be read.
+    pub(crate) fn check_uses(&self, peer: &PeerId, invite: &Invite) -> Result {
+        Uses::read(&self.path)?.count(peer, invite).map(drop)
+    }
+
+    /// Those who wait, in the order in which they came.
     pub(crate) fn waiting(&self) -> &[PeerId] {
         &self.waiting
     }
@@ -74,10 +82,13 @@ impl PendingPeers {
         self.waiting.iter().filter_map(|peer| self.claims.get(peer))
     }
 
-    /// Removes peers that are members now, and peers that are revoked.
+    /// These are members now, and who was expelled, or came with an invitation that is revoked, is turned away.
     pub(crate) fn dismiss(&mut self, members: &BTreeSet<String>, revoked: &Revocations) {
-        self.waiting.retain(|peer| !members.contains(&peer.to_string()) && !revoked.has_peer(peer));
         let Self { waiting, claims, .. } = self;
+        waiting.retain(|peer| {
+            let may_wait = claims.get(peer).is_some_and(|entry| revoked.check(peer, entry.invite()).is_ok());
+            may_wait && !members.contains(&peer.to_string())
+        });
         claims.retain(|peer, _| waiting.contains(peer));
     }
 }
@@ -166,6 +177,8 @@ mod tests {
         assert!(!pending_peers.admit(ana, &claim(&ana), &swarm).unwrap(), "it waits already");
         assert!(pending_peers.admit(ben, &claim(&ben), &swarm).unwrap());
         assert!(pending_peers.admit(cho, &claim(&cho), &swarm).unwrap_err().to_string().contains("used up"));
+        assert!(pending_peers.check_uses(&cho, &invite.invite).is_err());
+        assert!(pending_peers.check_uses(&ben, &invite.invite).is_ok(), "it has used it");
         assert_eq!(pending_peers.waiting(), [ana, ben]);
         pending_peers.dismiss(&[ana.to_string()].into(), &Revocations::default());
         assert_eq!(pending_peers.waiting(), [ben]);
@@ -173,6 +186,28 @@ mod tests {
         let mut pending_peers = PendingPeers::open(&home).unwrap();
         assert!(pending_peers.admit(cho, &claim(&cho), &swarm).is_err());
         assert!(pending_peers.admit(ben, &claim(&ben), &swarm).unwrap(), "it may come back");
+    }
+
+    #[test]
+    fn who_waits_with_an_invitation_that_is_revoked_is_sent_away_with_the_next_plan() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::create(Some(folder.path())).unwrap();
+        let operator = Keypair::generate_ed25519();
+        let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
+        let signer = Signer::new(swarm.clone(), operator).unwrap();
+        let invite = || SecretInvite::sign(&signer, 2, Duration::from_secs(60)).unwrap();
+        let (kept, revoked) = (invite(), invite());
+        let [ana, ben, cho] = [(); 3].map(|()| PeerId::random());
+        let mut pending_peers = PendingPeers::open(&home).unwrap();
+        for (invite, peer) in [(&kept, ana), (&revoked, ben), (&kept, cho)] {
+            assert!(pending_peers.admit(peer, &invite.claim(&swarm, &peer).unwrap(), &swarm).unwrap());
+        }
+        let mut list = Revocations::default();
+        list.revoke(&revoked.invite.id());
+        list.expel(&cho);
+        pending_peers.dismiss(&BTreeSet::new(), &list);
+        assert_eq!(pending_peers.waiting(), [ana]);
+        assert_eq!(pending_peers.entries().count(), 1);
     }
 
     #[test]

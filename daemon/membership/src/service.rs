@@ -14,16 +14,15 @@ use mingle_net::framed;
 use mingle_net::known_peers::KnownPeers;
 use mingle_net::places::{Limits, Place, Places};
 use mingle_net::probe::{Prober, SpentTokens};
-use mingle_protocol::{NodeId, PROTOCOL_VERSION};
+use mingle_protocol::NodeId;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::donors::Borrowed;
 use crate::exchange::{ANSWER_TIMEOUT, MODEL_TIMEOUT, TaskAnswer};
-use crate::invite::Claim;
 use crate::offer::{CheckedPlan, PlanNews, PlanOffer};
 use crate::pending_peers::PendingPeers;
 use crate::swarm::{Permission, Swarm};
-use crate::task::{Assignment, Work};
+use crate::task::Work;
 use crate::words::{Answer, MAX_BYTES, PROTOCOL, Progress, Request, RoundCosts, Verdict};
 
 /// Limits on requests answered at the same time.
@@ -178,8 +177,8 @@ impl MembershipService {
         self.ask(Wanted::Standing).await
     }
 
-    /// Updates the known peers, which are served before others, and relayed.
-    fn show_known(&self) {
+    /// This peer serves everybody that it knows before others, and relays for them.
+    pub(crate) fn show_known(&self) {
         self.known_peers.replace(self.known().into_iter().collect());
     }
 
@@ -227,7 +226,7 @@ impl MembershipService {
     async fn answer(&self, peer: PeerId, request: Request) -> Answer {
         match request {
             Request::Plan { permission } => self.tell_plan(&peer, permission.as_ref()),
-            Request::Join { wire, swarm, claim, work } => self.admit(peer, wire, swarm, &claim, &work).await,
+            Request::Join { wire, swarm, claim, work } => self.admit(peer, wire, swarm, &claim, &work),
             Request::Task { claim } => self.tell_task(peer, claim.as_ref()),
             Request::Model if !self.is_member(&peer) => Answer::NotAMember,
             Request::Model if !self.state().gives_models => Answer::NotYet,
@@ -283,40 +282,7 @@ impl MembershipService {
         self.swarm().is_some_and(|ours| ours.id() == swarm)
     }
 
-    async fn admit(&self, peer: PeerId, wire: u16, swarm: [u8; 32], claim: &Claim, work: &Assignment) -> Answer {
-        self.read_authority();
-        let Some(ours) = self.swarm().filter(|ours| ours.id() == swarm) else { return other_swarm() };
-        if wire != PROTOCOL_VERSION {
-            return Answer::No(format!(
-                "it speaks protocol version {wire}, and this swarm {PROTOCOL_VERSION}: run the release of the swarm's members"
-            ));
-        }
-        // Before an invitation is used up, and before a plan names a peer with another task.
-        if let Some(answer) = self.refuse_work(work) {
-            return answer;
-        }
-        if let Err(failure) = self.revocations().and_then(|revoked| revoked.check(&peer, &claim.invite)) {
-            return Answer::No(format!("{failure:#}"));
-        }
-        if self.is_member(&peer) {
-            return Answer::Wait;
-        }
-        let admitted = self.state().pending_peers.admit(peer, claim, &ours);
-        match admitted {
-            Ok(is_new) => {
-                self.learn(&claim.invite.authority);
-                self.show_known();
-                if is_new {
-                    // Only informs a person: without a reader it is dropped.
-                    let _ = self.wanted.try_send(Wanted::JoinRequested(peer));
-                }
-                Answer::Wait
-            }
-            Err(failure) => Answer::No(format!("{failure:#}")),
-        }
-    }
-
-    /// Judges an announced plan, and passes a newer one to the event loop.
+    /// Hands a newer plan to the event loop.
     pub(crate) async fn judge(&self, news: PlanNews) -> Verdict {
         if self.swarm().is_none() {
             return Verdict::Refused("the plan of this swarm does not change: it has no operator".to_owned());
@@ -354,7 +320,7 @@ impl MembershipService {
     }
 }
 
-fn other_swarm() -> Answer {
+pub(crate) fn other_swarm() -> Answer {
     Answer::No("this peer belongs to another swarm".to_owned())
 }
 

@@ -1,9 +1,8 @@
-//! Exchange of the task: newcomers receive that of the swarm, and peers with different ones learn the difference.
+//! What this peer does, and what sets it apart from one that does something else.
 
 use libp2p::PeerId;
 
 use crate::exchange::{TaskAnswer, fetch_task};
-use crate::invite::Claim;
 use crate::service::{MembershipService, Wanted};
 use crate::task::{Assignment, Work};
 use crate::words::Answer;
@@ -15,19 +14,7 @@ impl MembershipService {
         self.state().work = Some(work);
     }
 
-    /// Answers with the task, for a member or the bearer of an invitation.
-    pub(crate) fn tell_task(&self, peer: PeerId, claim: Option<&Claim>) -> Answer {
-        if let (Some(swarm), Some(claim)) = (self.swarm(), claim) {
-            if let Err(failure) = claim.check(&swarm, &peer) {
-                return Answer::No(format!("{failure:#}"));
-            }
-        } else if !self.is_member(&peer) {
-            return Answer::NotAMember;
-        }
-        self.state().work.as_ref().map_or(Answer::NotYet, |work| Answer::Task(work.assignment()))
-    }
-
-    /// The refusal for a newcomer with another task; `None` if it fits.
+    /// The answer for a newcomer whose work does not fit; none if it does.
     pub(crate) fn refuse_work(&self, theirs: &Assignment) -> Option<Answer> {
         let ours = self.state().work.clone();
         let Some(ours) = ours else { return Some(Answer::NotYet) };

@@ -101,7 +101,12 @@ impl Waiting {
         Self { peer: peer.to_bytes(), claim }
     }
 
-    /// The peer and its invitation, if the claim is valid for this swarm and peer.
+    /// What it says that let the peer in.
+    pub(crate) fn invite(&self) -> &Invite {
+        &self.claim.invite
+    }
+
+    /// The peer and its invitation, if that is one to this swarm, and is its own.
     pub(crate) fn checked(&self, swarm: &Swarm) -> Option<(PeerId, &Invite)> {
         let peer = PeerId::from_bytes(&self.peer).ok()?;
         self.claim.check(swarm, &peer).ok()?;

@@ -5,9 +5,10 @@
 //! - [`neighbour_table`] knows which streams there are to each neighbour, and which links are up.
 //! - [`probe`] measures round-trip times and throughput between two members.
 //! - [`framed`] reads and writes single values on a stream, each with a limit of its size.
-//! - [`known_peers`] holds the peers served before others; [`places`] limits how many requests each protocol serves at
-//!   once.
-//! - [`printable`] makes text from other peers safe to print.
+//! - [`known_peers`] are those that are served before others, and [`places`] the room that each protocol has for both.
+//! - [`guests`] are the connections of a listener that anybody may connect to, and [`unread`] ends those that read no answer.
+//! - [`questions`] bounds what a neighbour makes this peer ask.
+//! - [`printable`] makes text that others wrote safe to print.
 //!
 //! This crate knows neither the trained model, nor the rules of admission, nor where files lie: callers decide which
 //! peers to accept.
@@ -16,13 +17,16 @@ mod dial_error;
 pub mod edge;
 mod error;
 pub mod framed;
+pub mod guests;
 pub mod known_peers;
 pub mod neighbour_table;
 pub mod places;
 pub mod printable;
 pub mod probe;
+pub mod questions;
 pub mod token_bucket;
 pub mod traffic;
 pub mod transport;
+pub mod unread;
 
 pub use error::{NetworkError, ProbeError};

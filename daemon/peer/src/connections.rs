@@ -6,6 +6,7 @@ use std::time::Instant;
 use libp2p::PeerId;
 use mingle_net::edge::{EdgeEvent, Edges, Greeting, Refusal};
 use mingle_net::neighbour_table::{LinkChange, NeighbourTable};
+use mingle_net::questions::Questions;
 use mingle_net::traffic::Traffic;
 use mingle_protocol::{Message, NodeId};
 use tokio::sync::mpsc;
@@ -21,6 +22,10 @@ pub(crate) struct Connections {
     pub place: Place,
     /// What is up.
     pub links: NeighbourTable,
+    /// Who is asked what another task it has.
+    pub task_questions: Questions,
+    /// Who is told of this peer's plan, and asked for a newer one.
+    pub plan_questions: Questions,
     objections: Objections,
     edges: Edges,
 }
@@ -59,7 +64,8 @@ impl Connections {
         let greeting = Greeting { plan_hash: place.plan.generation().plan_hash, boot_nonce };
         let (edges, events) = Edges::start(streams, greeting, dimension, &out, &inward, Arc::new(timeline.clone()))?;
         let links = NeighbourTable::new(out.keys().copied(), inward.keys().copied());
-        Ok((Self { place, links, objections: Objections::default(), edges }, events))
+        let (task_questions, plan_questions) = (Questions::default(), Questions::default());
+        Ok((Self { place, links, task_questions, plan_questions, objections: Objections::default(), edges }, events))
     }
 
     /// Notes what happened to a stream, and says what that means.

@@ -16,7 +16,6 @@ pub mod peer;
 mod place;
 pub mod plan;
 pub mod plan_apply;
-pub mod priority;
 pub mod solving;
 pub mod stop;
 pub mod training;
@@ -24,9 +23,11 @@ pub mod training;
 /// What addresses and public names of peers are.
 pub use libp2p::{Multiaddr, PeerId};
 pub use mingle_home::{
-    Error, ErrorKind, Home, Identity, Result, audit, error, home, identity, output_file, records, timeline, units,
+    Error, ErrorKind, Home, Identity, Result, audit, error, home, identity, output_file, owner_only, records, timeline,
+    units,
 };
 pub use mingle_membership::{self as membership, task};
 pub use mingle_status::{events, last_run, results, status};
+pub use mingle_training::priority;
 pub use peer::{Outcome, Peer, PeerBuilder, PeerOptions, RunningPeer};
 pub use training::LocalTraining;

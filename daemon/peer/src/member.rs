@@ -165,13 +165,15 @@ impl Member<'_> {
     }
 
     /// A neighbour follows another plan: whichever of the two is newer is told to the other. False where plans are fixed.
-    pub(crate) fn compare_plans(&self, node: NodeId) -> bool {
+    pub(crate) fn compare_plans(&mut self, node: NodeId) -> bool {
         let peer = self.connections.peer(node).filter(|_| self.service.swarm().is_some());
         let Some(peer) = peer else { return false };
+        let Some(question) = self.connections.plan_questions.ask(node, Instant::now()) else { return true };
         let news = self.service.news(self.connections.place.plan.offer.clone());
         let service = Arc::clone(&self.service);
         let mut streams = self.network.streams.clone();
         tokio::spawn(async move {
+            let _question = question;
             if let Ok(Some(Verdict::Older(newer))) = membership::announce(&mut streams, peer, &news).await
                 && let Some(plan) = service.check_news_of(peer, *newer)
             {

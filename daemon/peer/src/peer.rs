@@ -218,7 +218,8 @@ impl Peer {
             page: interface.page(),
             trainer: interface.guarded(),
         });
-        for message in interface.troubles() {
+        let exposures = self.home.exposures().into_iter().map(|exposure| exposure.to_string());
+        for message in interface.troubles().into_iter().chain(exposures) {
             self.log.tell(Event::Warning { message });
         }
     }

@@ -1,7 +1,8 @@
 //! `mingle bugreport`: packs the information needed to diagnose a failure, and nothing secret.
 //!
-//! Only files of a fixed list are included. The key, models, records and data are not on it. Addresses in the text
-//! become `host-1`, `host-2` and so on, the same one everywhere; the user's home folder becomes `~`.
+//! Only files of a fixed list go in. The key, models, records and data are not on it. Addresses in what is told become
+//! `host-1`, `host-2` and so on, the same one everywhere, and paths `path-1`; the user's home folder becomes `~`, that of the
+//! peer `<home>`. What is named as a secret becomes `***`.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -32,45 +33,55 @@ Made by `mingle bugreport`. Look through it before you give it to anyone.
   summary.json   how the last run went
   events.jsonl   what happened, the last 4 MiB of it; what was before, in events.1.jsonl
 
-Not inside: the key, models, records, data. Addresses are replaced by host-1, host-2 and so on.
-";
+Not inside: the key, models, records, data.
 
-const CANNOT_PACK: &str = "cannot pack the report";
+Replaced: addresses by host-1, host-2 and so on, paths by path-1.py, path-2.csv and so on. <home> is the home of the peer, ~ the
+folder of the user. *** stands for who asks in addresses of the web (https://***@host), for tickets, and for values of options,
+variables, settings and headers with names such as key, token, password, secret or auth. Secrets that nothing names as such are
+not found. What a trainer printed is in events.jsonl, line by line.
+
+";
 
 /// Writes the archive and lists its contents.
 pub(super) fn execute(arguments: &BugreportArgs, json: bool) -> Result {
     let output = OutputFile::at(&arguments.output)?;
     let home = Home::at(arguments.peer.home.home.as_deref())?;
-    let mut redaction = Redaction::new();
+    let mut redaction = Redaction::new(home.root());
+    let contents = contents(&home, arguments, &mut redaction)?;
     let mut archive = Archive::new("mingle-report");
-    add(&mut archive, "README.txt", README.as_bytes())?;
-    add(&mut archive, "version.json", text_of(&version()).as_bytes())?;
-    // A report that fails is replaced by its error.
-    let doctor = doctor::report(&arguments.peer).unwrap_or_else(|failure| failure.to_json());
-    add(&mut archive, "doctor.json", redaction.apply(&text_of(&doctor)).as_bytes())?;
-    let records = ckpt::report(&home).unwrap_or_else(|failure| failure.to_json());
-    add(&mut archive, "records.json", redaction.apply(&text_of(&records)).as_bytes())?;
-    let config = arguments.peer.config.clone().unwrap_or_else(|| home.config());
-    // Names of columns and classes, and means of columns, are confidential.
-    if let Some(card) = TaskFile::last(&home)? {
-        add(&mut archive, "task.json", text_of(&serde_json::json!({ "task": card.describe() })).as_bytes())?;
-    }
-    let files = [config, home.plan(), home.summary(), home.older_events(), home.events()];
-    let names = ["config.toml", "plan.json", "summary.json", "events.1.jsonl", "events.jsonl"];
-    for (name, path) in names.into_iter().zip(files) {
-        if path.is_file() {
-            let text = read_end(&path).context(ErrorKind::BadInput, format!("cannot read {}", path.display()))?;
-            add(&mut archive, name, redaction.apply(&text).as_bytes())?;
-        }
-    }
-    let (bytes, entries) = archive.finish().context(ErrorKind::Unexpected, CANNOT_PACK)?;
+    let readme = format!("{README}{}\n", redaction.describe());
+    let mut all = std::iter::once(("README.txt", readme)).chain(contents);
+    let added = all.try_for_each(|(name, text)| archive.add(name, text.as_bytes()));
+    let finished = added.and_then(|()| archive.finish());
+    let (bytes, entries) = finished.context(ErrorKind::Unexpected, "cannot pack the report")?;
     output.write_private(&bytes)?;
     tell(&arguments.output, &entries, json);
     Ok(())
 }
 
-fn add(archive: &mut Archive, name: &str, content: &[u8]) -> Result {
-    archive.add(name, content).context(ErrorKind::Unexpected, CANNOT_PACK)
+/// The files of the report but for the first one, without addresses, paths and secrets.
+fn contents(home: &Home, arguments: &BugreportArgs, redaction: &mut Redaction) -> Result<Vec<(&'static str, String)>> {
+    let mut contents = vec![("version.json", text_of(&version()))];
+    // What cannot be found out is said where it would have stood.
+    let doctor = doctor::report(&arguments.peer).unwrap_or_else(|failure| failure.to_json());
+    contents.push(("doctor.json", redaction.apply(&text_of(&doctor))));
+    let records = ckpt::report(home).unwrap_or_else(|failure| failure.to_json());
+    contents.push(("records.json", redaction.apply(&text_of(&records))));
+    // Names of columns and classes, and means of columns, are not for strangers.
+    if let Some(card) = TaskFile::last(home)? {
+        let task = text_of(&serde_json::json!({ "task": card.describe() }));
+        contents.push(("task.json", redaction.apply(&task)));
+    }
+    let config = arguments.peer.config.clone().unwrap_or_else(|| home.config());
+    let files = [config, home.plan(), home.summary(), home.older_events(), home.events()];
+    let names = ["config.toml", "plan.json", "summary.json", "events.1.jsonl", "events.jsonl"];
+    for (name, path) in names.into_iter().zip(files) {
+        if path.is_file() {
+            let text = read_end(&path).context(ErrorKind::BadInput, format!("cannot read {}", path.display()))?;
+            contents.push((name, redaction.apply(&text)));
+        }
+    }
+    Ok(contents)
 }
 
 fn tell(output: &Path, entries: &[Entry], json: bool) {
@@ -81,7 +92,10 @@ fn tell(output: &Path, entries: &[Entry], json: bool) {
         return;
     }
     entries.iter().for_each(|entry| out::line(format!("{:>9}  {}", entry.bytes, entry.name)));
-    remark!("wrote {}: no key, model, record or data; look through it before you give it away", output.display());
+    remark!(
+        "wrote {}: no key, model, record or data, and addresses, paths and named secrets replaced; look through it before you give it away",
+        output.display()
+    );
 }
 
 fn version() -> serde_json::Value {

@@ -57,6 +57,7 @@ fn examine(arguments: &ConfigPathArgs, data: Option<&str>, model: Option<&str>) 
     run.training.data = data.map_or(run.training.data, str::to_owned);
     run.training.model = model.map_or(run.training.model, str::to_owned);
     checks.push(identity::examine(&home));
+    checks.extend(identity::exposures(&home));
     checks.push(training::device(&run.training.device));
     let (task, data) = training::data(&run.training.into());
     checks.push(data);

@@ -1,12 +1,12 @@
 //! `mingle init`: creates the identity of this peer and a commented configuration file, and founds a swarm.
 
-use std::fs::{self, File};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::Path;
 
 use mingle_peer::error::Context;
 use mingle_peer::membership::{Membership, RecoveryKey, Swarm};
-use mingle_peer::{Error, ErrorKind, Home, Identity, Result};
+use mingle_peer::{Error, ErrorKind, Home, Identity, Result, owner_only};
 
 use crate::cli::InitArgs;
 use crate::provisional::Provisional;
@@ -91,7 +91,7 @@ fn found(home: &Home, name: &str, identity: &Identity, recovery_key: Option<&Pat
 /// Writes the commented configuration if there is none; returns `true` if it did.
 fn write_config(path: &Path) -> Result<bool> {
     let doing = format!("cannot write the configuration {}", path.display());
-    match File::create_new(path) {
+    match owner_only::open(path, OpenOptions::new().write(true).create_new(true)) {
         Ok(mut file) => {
             file.write_all(config::template().as_bytes())
                 .and_then(|()| file.sync_all())

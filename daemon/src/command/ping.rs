@@ -1,5 +1,6 @@
 //! `mingle ping`: measures one link, or finds the peer at an address.
 
+use std::net::{IpAddr, SocketAddr, TcpStream};
 use std::time::{Duration, Instant};
 
 use libp2p::identity::Keypair;
@@ -16,7 +17,10 @@ use super::probe::measure;
 use crate::cli::{PingArgs, multiaddrs, peer_address};
 use crate::out;
 
-/// The answer of a peer at an address.
+/// A system that takes connections takes one within this time.
+const KNOCKING: Duration = Duration::from_secs(1);
+
+/// Who answered at an address.
 struct Answer {
     address: Multiaddr,
     peer: PeerId,
@@ -118,19 +122,43 @@ async fn dial(addresses: &[Multiaddr], patience: Duration) -> Result<Answer> {
         (None, None) => (None, format!("nobody answered in {} s", patience.as_secs_f64())),
     };
     let address = address.or_else(|| addresses.first().cloned()).unwrap_or_else(Multiaddr::empty);
-    Err(Error::new(ErrorKind::Unreachable, format!("{address} cannot be reached: {why}")).hint(hint(
-        &address,
-        &why,
-        is_connected,
-    )))
+    let seen = match is_connected {
+        true => Seen::Peer,
+        false if takes_connections(&address) => Seen::Listener,
+        false => Seen::Nobody,
+    };
+    let hint = hint(&address, &why, seen);
+    Err(Error::new(ErrorKind::Unreachable, format!("{address} cannot be reached: {why}")).hint(hint))
 }
 
-/// Advice for an address without an answer, given the reason.
-fn hint(address: &Multiaddr, why: &str, is_connected: bool) -> &'static str {
+/// Who was seen at an address at which no peer answers.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Seen {
+    /// A peer that does not answer a ping.
+    Peer,
+    /// Something that takes connections: no firewall is in the way.
+    Listener,
+    Nobody,
+}
+
+/// Whether the system at this TCP address takes connections, be it for a peer that is too busy to say who it is.
+fn takes_connections(address: &Multiaddr) -> bool {
+    let mut parts = address.iter();
+    let ip = match parts.next() {
+        Some(Protocol::Ip4(ip)) => IpAddr::from(ip),
+        Some(Protocol::Ip6(ip)) => IpAddr::from(ip),
+        _ => return false,
+    };
+    let Some(Protocol::Tcp(port)) = parts.next() else { return false };
+    TcpStream::connect_timeout(&SocketAddr::from((ip, port)), KNOCKING).is_ok()
+}
+
+/// What to look at when nobody answers at an address, and why that was.
+fn hint(address: &Multiaddr, why: &str, seen: Seen) -> &'static str {
     let has = |is_it: fn(&Protocol<'_>) -> bool| address.iter().any(|part| is_it(&part));
     let is_tcp = has(|part| matches!(part, Protocol::Tcp(_)));
     let is_quic = has(|part| matches!(part, Protocol::QuicV1)) && has(|part| matches!(part, Protocol::Udp(_)));
-    if is_connected {
+    if seen == Seen::Peer {
         return "a peer is there, but too busy or too far away to answer in time: give it longer with --timeout";
     }
     if !is_tcp && !is_quic {
@@ -148,8 +176,17 @@ fn hint(address: &Multiaddr, why: &str, is_connected: bool) -> &'static str {
     if has(|part| matches!(part, Protocol::Dns(_) | Protocol::Dns4(_) | Protocol::Dns6(_) | Protocol::Dnsaddr(_))) {
         return "does that name exist, and does it lead to the machine on which the peer listens?";
     }
+    let was_closed =
+        ["reset", "closed", "end of file", "broken pipe"].iter().any(|word| why.to_lowercase().contains(word));
+    if seen == Seen::Listener || was_closed {
+        return "something takes connections there, so that no firewall is in the way: it is another program, or a peer with too many \
+                connections to answer, as in a flood; `mingle status` beside it says which, and --timeout gives it longer";
+    }
     match is_quic {
-        true => "does a peer listen there, and does the firewall let this UDP port through? the TCP port may work",
+        true => {
+            "does a peer listen there, does the firewall let this UDP port through, and is the peer not flooded? the TCP port may work, and \
+             tells these apart"
+        }
         false => "does a peer listen there, and does the firewall let this TCP port through?",
     }
 }
@@ -165,19 +202,41 @@ mod tests {
 
     #[test]
     fn a_hint_is_about_what_is_wrong() {
-        for (address, why, connected, words) in [
-            ("/ip4/10.0.1.5/tcp/4717", "Connection refused (os error 111)", false, "nothing listens on this port"),
-            ("/ip4/10.0.1.5/tcp/4717", "nobody answered in 10 s", false, "firewall let this TCP port"),
-            ("/ip4/10.0.1.5/udp/4717/quic-v1", "Handshake with the remote timed out.", false, "this UDP port"),
-            ("/ip4/10.0.1.5", "Multiaddr is not supported", false, "/udp/PORT/quic-v1"),
-            ("/ip4/10.0.1.5/udp/4717", "Multiaddr is not supported", false, "/udp/PORT/quic-v1"),
-            ("/ip4/10.0.1.5/tcp/4717/ws", "Multiaddr is not supported", false, "web sockets"),
-            ("/dns4/ana.example/tcp/4717", "no record found", false, "does that name exist"),
-            ("/ip4/10.0.1.5/tcp/4717", "answered by another peer, 12D3KooW...", false, "leave /p2p/... away"),
-            ("/ip4/10.0.1.5/tcp/4717", "it was connected, and did not answer a ping", true, "--timeout"),
+        for (address, why, seen, words) in [
+            (
+                "/ip4/10.0.1.5/tcp/4717",
+                "Connection refused (os error 111)",
+                Seen::Nobody,
+                "nothing listens on this port",
+            ),
+            ("/ip4/10.0.1.5/tcp/4717", "nobody answered in 10 s", Seen::Nobody, "firewall let this TCP port"),
+            ("/ip4/10.0.1.5/udp/4717/quic-v1", "Handshake with the remote timed out.", Seen::Nobody, "this UDP port"),
+            ("/ip4/10.0.1.5", "Multiaddr is not supported", Seen::Nobody, "/udp/PORT/quic-v1"),
+            ("/ip4/10.0.1.5/udp/4717", "Multiaddr is not supported", Seen::Nobody, "/udp/PORT/quic-v1"),
+            ("/ip4/10.0.1.5/tcp/4717/ws", "Multiaddr is not supported", Seen::Nobody, "web sockets"),
+            ("/dns4/ana.example/tcp/4717", "no record found", Seen::Nobody, "does that name exist"),
+            ("/ip4/10.0.1.5/tcp/4717", "answered by another peer, 12D3KooW...", Seen::Nobody, "leave /p2p/... away"),
+            ("/ip4/10.0.1.5/tcp/4717", "it was connected, and did not answer a ping", Seen::Peer, "--timeout"),
+            ("/ip4/10.0.1.5/tcp/4717", "nobody answered in 10 s", Seen::Listener, "no firewall is in the way"),
+            (
+                "/ip4/10.0.1.5/tcp/4717",
+                "Connection reset by peer (os error 104)",
+                Seen::Nobody,
+                "no firewall is in the way",
+            ),
         ] {
-            let hint = hint(&address.parse().unwrap(), why, connected);
+            let hint = hint(&address.parse().unwrap(), why, seen);
             assert!(hint.contains(words), "{address}, {why}: {hint}");
         }
+    }
+
+    #[test]
+    fn a_listener_that_says_nothing_is_told_from_nobody() {
+        let silent = std::net::TcpListener::bind("127.0.0.1:0").unwrap();
+        let address: Multiaddr = format!("/ip4/127.0.0.1/tcp/{}", silent.local_addr().unwrap().port()).parse().unwrap();
+        assert!(takes_connections(&address));
+        drop(silent);
+        assert!(!takes_connections(&address));
+        assert!(!takes_connections(&"/ip4/127.0.0.1/udp/1/quic-v1".parse().unwrap()));
     }
 }

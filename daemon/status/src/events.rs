@@ -220,8 +220,7 @@ pub enum Event {
         #[serde(default, skip_serializing_if = "Option::is_none")]
         clipped: Option<Clipped>,
     },
-    /// This peer had fallen so far behind that it continued at the round of its neighbours: it never trained these
-    /// rounds.
+    /// This peer had fallen so far behind that it went on at the round of its neighbours: it never trained these.
     Skipped {
         /// The number of skipped rounds.
         rounds: u64,

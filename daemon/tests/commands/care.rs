@@ -83,8 +83,14 @@ fn a_bug_report_has_what_happened_and_neither_key_nor_model_nor_address() {
     let pair = Pair::new();
     pair.train();
     let home = pair.home(0);
-    let config = "bootstrap = [\"/dns4/secret-host.example.org/tcp/4717\"]\n";
+    let config = "bootstrap = [\"/dns4/secret-host.example.org/tcp/4717\"]\n\
+        trainer = \"WANDB_API_KEY=first-secret python /srv/hospital/train.py --db-password second-secret \
+        --from=https://ana:third-secret@db.example.org/x --hf-token='fourth secret'\"\n";
     fs::write(home.join("config.toml"), config).unwrap();
+    // As an event tells the same command.
+    let event = r#"{"schema":"mingle.event/1","seq":1,"at_ms":1,"event":"trainer_started","command":"t --key=\"fifth secret\""}"#;
+    let events = fs::read_to_string(home.join("events.jsonl")).unwrap();
+    fs::write(home.join("events.jsonl"), format!("{events}{event}\n")).unwrap();
     let report = pair.file("report.tar");
     let made = run(&["bugreport", "--json", "--home", text(&home), "-o", text(&report)]);
     assert!(made.status.success(), "{}{}", stdout(&made), stderr(&made));
@@ -108,6 +114,15 @@ fn a_bug_report_has_what_happened_and_neither_key_nor_model_nor_address() {
     let contains = |needle: &[u8]| archive.windows(needle.len()).any(|window| window == needle);
     assert!(contains(b"\"event\":\"joined\""));
     assert!(!contains(b"secret-host"), "an address is in the report");
+    for secret in ["first-secret", "second-secret", "third-secret", "fourth secret", "fifth secret", "hospital"] {
+        assert!(!contains(secret.as_bytes()), "{secret} is in the report");
+    }
+    let kept = "trainer = \"WANDB_API_KEY=*** python path-1.py --db-password *** --from=https://***@";
+    assert!(contains(kept.as_bytes()), "what is no secret stays");
+    assert!(
+        contains(b"Replaced: addresses by host-1") && contains(b"Taken out here: "),
+        "the report says what was done"
+    );
     let key = fs::read(home.join("identity.key")).unwrap();
     for start in 0..key.len() - 16 {
         assert!(!contains(&key[start..start + 16]), "a part of the key is in the report");

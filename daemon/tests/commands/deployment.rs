@@ -27,6 +27,26 @@ fn variables(text: &str) -> Vec<(String, String)> {
 }
 
 #[test]
+fn a_check_that_could_not_be_made_does_not_look_like_a_pass() {
+    let script = |name: &str, arguments: &[&str]| {
+        let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../scripts").join(name);
+        // Where there is no cargo-deny.
+        let ran =
+            std::process::Command::new("bash").arg(path).args(arguments).env("PATH", "/usr/bin:/bin").output().unwrap();
+        (ran.status.code(), stdout(&ran) + &stderr(&ran))
+    };
+    let (code, said) = script("check", &["licences"]);
+    assert!(code == Some(0) && said.contains("licences: NOT CHECKED") && !said.contains("licences: ok"), "{said}");
+    assert!(
+        said.trim_end().lines().filter(|line| line.starts_with("NOT CHECKED: licences and sources")).count() == 2,
+        "{said}"
+    );
+    let (code, said) = script("audit", &[]);
+    assert!(code == Some(0) && said.contains("advisories: NOT CHECKED"), "{said}");
+    assert_eq!(script("audit", &["--strict"]).0, Some(3));
+}
+
+#[test]
 fn the_settings_in_the_kubernetes_manifest_can_be_used() {
     let manifest = deploy("kubernetes/mingle.yaml");
     let settings = manifest.split("config.toml: |\n").nth(1).unwrap();

@@ -3,7 +3,11 @@
 use std::fs;
 
 use crate::support::founded_swarm::{ENDLESS, PLANS_ITSELF, Swarm};
+use crate::support::played_peers::Connection;
 use crate::support::{RunningPeer, assert_fails, mingle, run, stderr, stdout, text};
+use libp2p::identity::Keypair;
+use mingle_peer::membership::{TaskAnswer, Ticket, fetch_task, request_admission};
+use mingle_peer::task::Assignment;
 use serde_json::Value;
 
 #[test]
@@ -71,6 +75,83 @@ fn an_invitation_that_is_taken_back_lets_nobody_in() {
     let arguments = ["join", "-", "--home", text(&home), "--listen", "/ip4/127.0.0.1/tcp/0", "--model", "softmax"];
     let joined = mingle().args(arguments).stdin(fs::File::open(&file).unwrap()).output().unwrap();
     assert_fails(&joined, 6, &["revoked"]);
+}
+
+/// Somebody who has a ticket and asks with a program of its own.
+struct Bearer {
+    key: Keypair,
+    connection: Connection,
+    ticket: Ticket,
+}
+
+impl Bearer {
+    async fn of(ticket: &str, address: &str) -> Self {
+        let key = Keypair::generate_ed25519();
+        let connection = Connection::open(key.clone(), address.parse().unwrap()).await;
+        Self { key, connection, ticket: ticket.parse().unwrap() }
+    }
+
+    fn id(&self) -> String {
+        self.key.public().to_peer_id().to_string()
+    }
+
+    /// The word on which the member refuses to tell the task; none where it tells it.
+    async fn refusal_to_tell(&mut self) -> Option<String> {
+        let claim = self.ticket.invite.claim(&self.ticket.swarm, &self.key.public().to_peer_id()).unwrap();
+        loop {
+            match fetch_task(&mut self.connection.control, self.connection.peer, Some(&claim)).await {
+                Ok(TaskAnswer::Task(_)) => return None,
+                // It has just begun.
+                Ok(TaskAnswer::NotYet) => {}
+                Ok(TaskAnswer::Away) => panic!("the member went away"),
+                Err(refusal) => return Some(refusal.to_string()),
+            }
+        }
+    }
+
+    /// The word on which the member does not let in somebody who would do something else.
+    async fn refusal_of_other_work(&mut self) -> String {
+        let claim = self.ticket.invite.claim(&self.ticket.swarm, &self.key.public().to_peer_id()).unwrap();
+        let (control, peer) = (&mut self.connection.control, self.connection.peer);
+        let asked = request_admission(control, peer, &self.ticket.swarm, &claim, &Assignment::Solve).await;
+        asked.unwrap_err().to_string()
+    }
+}
+
+#[test]
+fn who_may_not_come_in_is_not_told_what_the_swarm_is_for() {
+    let swarm = Swarm::found();
+    let mut operator = swarm.start_operator(&ENDLESS);
+    let address = operator.address();
+    let home = swarm.home(0);
+    let ids = || -> Vec<String> {
+        let listed = stdout(&run(&["invite", "--list", "--json", "--home", text(&home)]));
+        let listed: Value = serde_json::from_str(&listed).unwrap();
+        listed["invites"].as_array().unwrap().iter().map(|invite| invite["id"].as_str().unwrap().to_owned()).collect()
+    };
+    let [good, used, revoked] = [2, 1, 2].map(|uses| swarm.invite(uses));
+    let _newcomer = swarm.join(1, &used, &ENDLESS);
+    operator.wait_for("join_requested");
+    assert!(run(&["invite", "--revoke", &ids()[2], "--home", text(&home)]).status.success());
+
+    let runtime = tokio::runtime::Runtime::new().unwrap();
+    runtime.block_on(async {
+        for (ticket, why) in [(&used, "used up"), (&revoked, "revoked")] {
+            let mut bearer = Bearer::of(ticket, &address).await;
+            let refusal = bearer.refusal_to_tell().await;
+            assert!(refusal.as_ref().is_some_and(|refusal| refusal.contains(why)), "{why}: {refusal:?}");
+            let refusal = bearer.refusal_of_other_work().await;
+            assert!(refusal.contains(why), "in what the work differs is told to nobody else: {refusal}");
+        }
+        let mut bearer = Bearer::of(&good, &address).await;
+        assert_eq!(bearer.refusal_to_tell().await, None);
+        assert!(bearer.refusal_of_other_work().await.contains("does not fit the task"));
+        assert!(run(&["expel", &bearer.id(), "--home", text(&home)]).status.success());
+        let refusal = bearer.refusal_to_tell().await;
+        assert!(refusal.as_ref().is_some_and(|refusal| refusal.contains("expelled")), "{refusal:?}");
+        // To be told uses nothing up.
+        assert_eq!(Bearer::of(&good, &address).await.refusal_to_tell().await, None);
+    });
 }
 
 #[test]

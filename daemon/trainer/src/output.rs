@@ -1,9 +1,11 @@
 //! The output of a launched trainer: all of it goes to a log in the home, and a bounded number of lines to the events.
 
 use std::collections::VecDeque;
+use std::fs::OpenOptions;
 use std::path::PathBuf;
 use std::time::{Duration, Instant};
 
+use mingle_peer::owner_only;
 use tokio::fs::File;
 use tokio::io::{AsyncRead, AsyncReadExt, AsyncWriteExt};
 use tokio::process::{ChildStderr, ChildStdout};
@@ -195,9 +197,10 @@ struct Log {
 impl Log {
     /// Opens the log at `path` to append to it; a log that cannot be opened is left out, with a warning.
     async fn open(path: PathBuf) -> Self {
-        let opened = tokio::fs::OpenOptions::new().create(true).append(true).open(&path).await;
+        let opened = owner_only::open(&path, OpenOptions::new().create(true).append(true));
         let file =
             opened.inspect_err(|error| tracing::warn!(%error, path = %path.display(), "cannot write the log")).ok();
+        let file = file.map(File::from_std);
         let written = match &file {
             Some(file) => file.metadata().await.map_or(0, |metadata| metadata.len()),
             None => 0,

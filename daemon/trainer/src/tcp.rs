@@ -10,7 +10,7 @@ use std::path::Path;
 
 use mingle_peer::api::{AccessToken, TcpOpening};
 use mingle_peer::error::Context;
-use mingle_peer::home::write_private_file;
+use mingle_peer::home::write_file;
 use mingle_peer::{ErrorKind, Home, Result};
 use serde::{Deserialize, Serialize};
 
@@ -103,7 +103,7 @@ fn write(path: &Path, access: &Access) -> Result {
     let file =
         AccessFile { schema: SCHEMA.to_owned(), url: access.url.clone(), token: access.token.as_str().to_owned() };
     let text = serde_json::to_string(&file).context(ErrorKind::Unexpected, "cannot encode the address for trainers")?;
-    write_private_file(path, format!("{text}\n").as_bytes())
+    write_file(path, format!("{text}\n").as_bytes())
 }
 
 /// The URL for a trainer on this machine: the loopback address where the peer listens on all addresses.

@@ -10,6 +10,7 @@ mod layout;
 mod metrics;
 pub mod model_file;
 mod personal;
+pub mod priority;
 mod private;
 
 use std::sync::Arc;

@@ -4,7 +4,7 @@
 use std::collections::BTreeMap;
 
 use quick_xml::{
-    Reader,
+    Reader, XmlVersion,
     events::{BytesStart, Event},
 };
 
@@ -197,7 +197,7 @@ impl Place<'_> {
         let Some(attribute) = found else {
             return Ok(None);
         };
-        match attribute.unescape_value() {
+        match attribute.normalized_value(XmlVersion::Implicit1_0) {
             Ok(value) => Ok(Some(value.into_owned())),
             Err(error) => Err(self.error(error.to_string())),
         }

@@ -2,14 +2,14 @@
 //!
 //! Without it a restarted peer resumes from its records: it may owe parcels to others, or others to it.
 
-use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Context, ErrorKind, Result};
 use crate::home::{Home, write_file};
+use crate::owner_only::open_to_read;
 
 const SCHEMA: &str = "mingle.ending/1";
 
@@ -57,7 +57,11 @@ impl Ending {
     /// over all the same, as it has given away since what the older record holds.
     pub fn find(home: &Home, record: u64) -> Result<Option<Self>> {
         let path = path(home);
-        let text = match fs::read_to_string(&path) {
+        let read = open_to_read(&path).and_then(|mut file| {
+            let mut text = String::new();
+            file.read_to_string(&mut text).map(|_| text)
+        });
+        let text = match read {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
             Err(error) => return Err(error).context(ErrorKind::BadInput, format!("cannot read {}", path.display())),
@@ -75,6 +79,8 @@ fn path(home: &Home) -> PathBuf {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::fs;
+
     use super::*;
 
     #[test]

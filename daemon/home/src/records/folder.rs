@@ -1,7 +1,7 @@
 //! A folder of record files, read by `mingle audit` and by a peer that starts again.
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
+use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
@@ -9,6 +9,7 @@ use mingle_protocol::MAX_DIMENSION;
 use mingle_protocol::record::{MAX_BOOKS_BYTES, Outline, SlotContent};
 
 use crate::error::{Error, ErrorKind, Result};
+use crate::owner_only::{self, open_to_read};
 
 /// Most slots, enough for 16,000 receivers.
 pub(super) const MAX_SLOTS: usize = 1 << 16;
@@ -19,9 +20,11 @@ const MAX_SLOT_BYTES: u64 = 4 * 4 * MAX_DIMENSION as u64 + MAX_BOOKS_BYTES as u6
 const EXTENSION: &str = "record";
 
 /// A folder of record files.
-#[derive(Clone, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug)]
 pub struct RecordFolder {
     path: PathBuf,
+    /// How its files are opened for writing: tests put devices in their place.
+    pub(super) opens: fn(&Path, &mut OpenOptions) -> io::Result<File>,
 }
 
 /// The contents of a folder's slots, as read.
@@ -36,7 +39,7 @@ pub struct Contents {
 impl RecordFolder {
     /// The folder at `path`, which need not exist.
     pub fn at(path: &Path) -> Self {
-        Self { path: path.to_path_buf() }
+        Self { path: path.to_path_buf(), opens: owner_only::open }
     }
 
     /// Path of the folder.
@@ -95,7 +98,17 @@ impl RecordFolder {
         Ok(contents)
     }
 
-    /// Reads a slot into `bytes`, replacing their contents.
+    /// A file of the folder, to write to it.
+    pub(super) fn open(&self, path: &Path, options: &mut OpenOptions) -> io::Result<File> {
+        (self.opens)(path, options)
+    }
+
+    /// A slot to be written over, from its beginning.
+    pub(super) fn open_slot(&self, slot: usize) -> io::Result<File> {
+        self.open(&self.file(slot), OpenOptions::new().write(true))
+    }
+
+    /// Replaces what is in `bytes` by a slot.
     pub(super) fn read_bytes(&self, slot: usize, bytes: &mut Vec<u8>) -> io::Result<()> {
         bytes.clear();
         let path = self.file(slot);
@@ -119,17 +132,13 @@ pub fn read_outline(path: &Path) -> Result<Outline> {
 
 /// Reads a slot of at most the bytes of the longest record.
 fn read_bounded(path: &Path, bytes: &mut Vec<u8>) -> io::Result<()> {
-    let found = fs::metadata(path)?;
-    // Before it is opened: opening a pipe waits for a writer.
-    if !found.is_file() {
-        return Err(io::Error::new(io::ErrorKind::InvalidInput, "it is a folder, a pipe or a device, and no file"));
-    }
-    let length = found.len();
+    let file = open_to_read(path)?;
+    let length = file.metadata()?.len();
     if length > MAX_SLOT_BYTES {
         let message = format!("{length} bytes are more than the {MAX_SLOT_BYTES} of the longest record");
         return Err(io::Error::new(io::ErrorKind::InvalidData, message));
     }
-    File::open(path)?.take(MAX_SLOT_BYTES).read_to_end(bytes).map(drop)
+    file.take(MAX_SLOT_BYTES).read_to_end(bytes).map(drop)
 }
 
 /// The slot of a file name such as `0012.record`.

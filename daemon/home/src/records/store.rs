@@ -30,7 +30,7 @@ use mingle_protocol::{Record, RecordRoom};
 
 use super::folder::{Contents, MAX_SLOTS, RecordFolder};
 use crate::error::is_full_disk;
-use crate::home::create_private;
+use crate::owner_only::create_private;
 pub use error::StoreError;
 
 /// The record files of one peer, for the process that holds its home.
@@ -64,7 +64,14 @@ impl RecordStore {
         Ok(Self { folder, contents, found, map, wanted_slots: usize::MAX, is_spoiled: false })
     }
 
-    /// Creates and lengthens slots where needed. No record can be written before.
+    /// The same store, which writes through links: tests put the devices of a failing disk in the place of slots.
+    #[cfg(test)]
+    pub(super) fn through_links(mut self) -> Self {
+        self.folder.opens = |path, options| options.open(path);
+        self
+    }
+
+    /// Makes and lengthens slots where needed. Before this nothing can be written.
     ///
     /// Surplus slots stay while they may hold payloads that are owed.
     ///
@@ -88,7 +95,7 @@ impl RecordStore {
         for (slot, content) in self.contents.slots.iter().enumerate() {
             if let SlotContent::Holds(_) = content {
                 let path = self.folder.file(slot);
-                let synced = open_slot(&path).and_then(|file| file.sync_data());
+                let synced = self.folder.open_slot(slot).and_then(|file| file.sync_data());
                 synced.map_err(|error| StoreError::Sync { path, error })?;
             }
         }
@@ -159,7 +166,7 @@ impl RecordStore {
         let encoded = record.encoded().map_err(|error| StoreError::Record { number, error })?;
         let slot = self.claim(record)?;
         let path = self.folder.file(slot);
-        let written = open_slot(&path).and_then(|mut file| {
+        let written = self.folder.open_slot(slot).and_then(|mut file| {
             encoded.slices().try_for_each(|part| file.write_all(part))?;
             Ok(file)
         });
@@ -266,8 +273,8 @@ fn fill_slots(folder: &RecordFolder, slots: usize, slot_bytes: u64) -> Result<()
     let mut missing_bytes: u64 = short.iter().map(|(_, length)| lacks(*length)).sum();
     for (path, length) in short {
         let made = match length {
-            None => make_slot(&path, slot_bytes).and_then(|()| sync_folder(folder.path())),
-            Some(_) => lengthen_slot(&path, lacks(length)),
+            None => make_slot(folder, &path, slot_bytes).and_then(|()| sync_folder(folder.path())),
+            Some(_) => lengthen_slot(folder, &path, lacks(length)),
         };
         made.map_err(|error| {
             if is_full_disk(&error) {
@@ -284,12 +291,11 @@ fn fill_slots(folder: &RecordFolder, slots: usize, slot_bytes: u64) -> Result<()
     synced.map_err(|error| StoreError::Sync { path: folder.path().to_path_buf(), error })
 }
 
-/// Creates a slot under a temporary name, so that it exists whole or not at all.
-fn make_slot(path: &Path, bytes: u64) -> io::Result<()> {
+/// Makes a slot under another name, so that it is there whole or not at all.
+fn make_slot(folder: &RecordFolder, path: &Path, bytes: u64) -> io::Result<()> {
     let unfinished = path.with_extension("record.new");
-    let mut options = OpenOptions::new();
-    options.write(true).create_new(true);
-    let made = private(&mut options).open(&unfinished).and_then(|mut file| {
+    let opened = folder.open(&unfinished, OpenOptions::new().write(true).create_new(true));
+    let made = opened.and_then(|mut file| {
         fill(&mut file, bytes)?;
         file.sync_all()?;
         fs::rename(&unfinished, path)
@@ -301,9 +307,9 @@ fn make_slot(path: &Path, bytes: u64) -> io::Result<()> {
     made
 }
 
-/// Appends zeros behind the record, which does not change.
-fn lengthen_slot(path: &Path, bytes: u64) -> io::Result<()> {
-    let mut file = OpenOptions::new().append(true).open(path)?;
+/// What is added is behind the record, which does not change.
+fn lengthen_slot(folder: &RecordFolder, path: &Path, bytes: u64) -> io::Result<()> {
+    let mut file = folder.open(path, OpenOptions::new().append(true))?;
     fill(&mut file, bytes)?;
     file.sync_all()
 }
@@ -318,21 +324,6 @@ fn fill(file: &mut impl Write, bytes: u64) -> io::Result<()> {
         left -= piece as u64;
     }
     Ok(())
-}
-
-/// Opens a slot to be overwritten from its beginning.
-fn open_slot(path: &Path) -> io::Result<File> {
-    OpenOptions::new().write(true).open(path)
-}
-
-/// Makes the file that `options` create readable by its owner only.
-fn private(options: &mut OpenOptions) -> &mut OpenOptions {
-    #[cfg(unix)]
-    {
-        use std::os::unix::fs::OpenOptionsExt;
-        options.mode(0o600);
-    }
-    options
 }
 
 #[cfg(test)]

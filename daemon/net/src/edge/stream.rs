@@ -29,10 +29,14 @@ pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// A peer that accepts no bytes for this long is gone.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Messages other than parcels and collectives that one stream may carry at once, and then a second: many more than a
-/// swarm with rounds of milliseconds needs. A stream beyond this rate is read more slowly; no other stream is affected.
-const CONTROL_AT_ONCE: f64 = 20_000.0;
-const CONTROL_PER_SECOND: f64 = 5_000.0;
+/// Acknowledgements that one stream may carry at once, and then a second: many more than a swarm with rounds of milliseconds has. Who
+/// sends more is read more slowly, and holds up nobody but itself.
+const ACKS_AT_ONCE: f64 = 20_000.0;
+const ACKS_PER_SECOND: f64 = 5_000.0;
+/// The same of greetings, certificates of departure and words on processes. A sound neighbour says them when a link comes up, or when
+/// somebody comes or goes: a few in a heartbeat, once as many as there are nodes. Each may cost a signature check, or a question.
+const WORDS_AT_ONCE: f64 = 400.0;
+const WORDS_PER_SECOND: f64 = 20.0;
 
 /// The driver's end of a stream.
 #[derive(Clone, Debug)]
@@ -126,7 +130,8 @@ async fn read_all(
 ) -> Result<Option<String>, DriverGone> {
     let mut reader = MessageReader::new(shared.dimension);
     let mut buffer = vec![0; READ_BYTES];
-    let mut control = TokenBucket::new(CONTROL_AT_ONCE, CONTROL_PER_SECOND);
+    let mut acks = TokenBucket::new(ACKS_AT_ONCE, ACKS_PER_SECOND);
+    let mut words = TokenBucket::new(WORDS_AT_ONCE, WORDS_PER_SECOND);
     let mut pace = Pace::new(shared.pace_window);
     // Arrival of the first bytes of the parcel that is being read.
     let mut began = None;
@@ -161,7 +166,8 @@ async fn read_all(
                     shared.observer.received(node, began);
                 }
                 Message::Collective(_) => {}
-                _ => keep_to_the_rate(&mut control).await,
+                Message::Ack(_) => keep_to_the_rate(&mut acks).await,
+                Message::Hello(_) | Message::Left(_) | Message::Process(_) => keep_to_the_rate(&mut words).await,
             }
             let event = EdgeEvent::Message { node, message };
             shared.events.send(event).await.map_err(|_| DriverGone)?;
@@ -239,7 +245,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::task::{Context, Poll};
 
-    use mingle_protocol::{Generation, ProcessStatement, Signature};
+    use mingle_protocol::{Ack, Generation, Identity, LinkState, ProcessStatement, Signature};
 
     use super::*;
     use crate::edge::Greeting;
@@ -337,29 +343,33 @@ mod tests {
         drop(handle);
     }
 
-    #[tokio::test]
-    async fn control_messages_beyond_the_allowance_are_taken_at_their_rate_and_none_is_lost() {
-        let statement = ProcessStatement {
-            generation: Generation { counter: 0, plan_hash: [0; 32] },
-            node: NodeId(3),
-            boot_nonce: 1,
-            number: 1,
-            age_ms: 0,
-            other: None,
-            signature: Signature::default(),
-        };
-        let word: Vec<u8> = wire::encode(Message::Process(statement)).slices().collect::<Vec<_>>().concat();
-        // One second's worth more than the burst allows.
-        let count = (CONTROL_AT_ONCE + CONTROL_PER_SECOND) as usize;
+    /// How long it takes to read so many times this message, none of which is lost.
+    async fn time_to_read(message: Message, count: usize) -> Duration {
+        let bytes: Vec<u8> = wire::encode(message.clone()).slices().collect::<Vec<_>>().concat();
         let began = Instant::now();
-        let mut events = carried(Silent { first_words: word.repeat(count), ..Silent::default() });
+        let mut events = carried(Silent { first_words: bytes.repeat(count), ..Silent::default() });
         let Some(EdgeEvent::Up { handle, .. }) = events.recv().await else { panic!("it is up first") };
         for _ in 0..count {
-            let Some(EdgeEvent::Message { message: Message::Process(_), .. }) = events.recv().await else {
-                panic!("a message is lost")
-            };
+            let Some(EdgeEvent::Message { message: read, .. }) = events.recv().await else { panic!("one is lost") };
+            assert_eq!(read, message);
         }
-        assert!(began.elapsed() >= Duration::from_millis(999), "{:?}", began.elapsed());
         drop(handle);
+        began.elapsed()
+    }
+
+    #[tokio::test]
+    async fn control_messages_beyond_the_allowance_are_taken_at_their_rate_and_none_is_lost() {
+        let generation = Generation { counter: 0, plan_hash: [0; 32] };
+        let signature = Signature::default();
+        let (node, boot_nonce) = (NodeId(3), 1);
+        let word = ProcessStatement { generation, node, boot_nonce, number: 1, age_ms: 0, other: None, signature };
+        let (identity, link) = (Identity::default(), LinkState::default());
+        let ack = Ack { generation, identity, seen: identity, link };
+        // A second's worth more than may come at once: of words that is 20.
+        let words = time_to_read(Message::Process(word), 420);
+        let acks = time_to_read(Message::Ack(ack), (ACKS_AT_ONCE + ACKS_PER_SECOND) as usize);
+        for took in [words.await, acks.await] {
+            assert!(took >= Duration::from_millis(999), "{took:?}");
+        }
     }
 }

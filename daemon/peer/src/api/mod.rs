@@ -47,7 +47,7 @@ pub use measuring::{Known, MeasuredLink};
 pub use request::{Request, Stopping, requests};
 pub use routes::peers_object;
 pub use serve::Caller;
-use serve::{BUFFER_BYTES, MODEL_BUFFER_BYTES};
+use serve::Manners;
 use socket::SocketFile;
 pub use token::AccessToken;
 
@@ -129,8 +129,8 @@ impl Interface {
         let mut listeners = JoinSet::new();
         let (socket, trouble) = match socket::open(home)? {
             socket::Opened::Listening(file, listener) => {
-                let router = routes::local(&shared).merge(more.clone());
-                listeners.spawn(serve::serve(listener, router, MODEL_BUFFER_BYTES, closes.clone()));
+                let router = routes::local(&shared, more.clone());
+                listeners.spawn(serve::serve(listener, router, Manners::SOCKET, closes.clone()));
                 (Some(file), None)
             }
             socket::Opened::Impossible(why) => (None, Some(why)),
@@ -138,14 +138,14 @@ impl Interface {
         let (mut page, mut guarded) = (None, None);
         if let Some(address) = http {
             let (listener, address) = serve::listen_tcp("--http", address).await?;
-            listeners.spawn(serve::serve(listener, routes::public(&shared), BUFFER_BYTES, closes.clone()));
+            listeners.spawn(serve::serve(listener, routes::public(&shared), Manners::PAGE, closes.clone()));
             page = Some(address);
         }
         if let Some(TcpOpening { option, address, token, opened }) = tcp {
             let (listener, address) = serve::listen_tcp(option, address).await?;
             opened(address)?;
             let router = routes::guarded(&shared, more, token);
-            listeners.spawn(serve::serve(listener, router, MODEL_BUFFER_BYTES, closes));
+            listeners.spawn(serve::serve(listener, router, Manners::TRAINERS, closes));
             guarded = Some(address);
         }
         Ok(Self { shared, closing, listeners, socket, page, guarded, trouble })

@@ -19,7 +19,7 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use super::answer::{self, refuse};
 use super::request::{Request, Stopping};
 use super::token::{self, AccessToken};
-use super::{Shared, browser, measuring, metrics, page, stream};
+use super::{Shared, browser, measuring, metrics, page, serve, stream};
 use crate::error::ErrorKind;
 use crate::status::{Neighbour, State as PeerState};
 
@@ -30,14 +30,14 @@ const MAX_BODY_BYTES: u64 = 4096;
 /// The driver answers a request within this time, or is busy ending.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What the owner of the home can ask.
-pub(super) fn local(shared: &Arc<Shared>) -> Router {
+/// What the owner of the home can ask, and the trainer that its peer has started.
+pub(super) fn local(shared: &Arc<Shared>, calls: Router) -> Router {
     let router = watching()
         .route("/v1/stop", post(stop))
         .route("/v1/leave", post(leave))
         .route("/v1/known", get(measuring::known))
         .route("/v1/measure", post(measuring::measure));
-    finish(router, shared)
+    finish(router, shared).merge(calls).layer(middleware::from_fn(serve::hear))
 }
 
 /// What a browser can ask, and nothing that changes anything.
@@ -46,13 +46,14 @@ pub(super) fn public(shared: &Arc<Shared>) -> Router {
         .route("/", get(page::page))
         .route("/icon.svg", get(page::icon))
         .route("/plan.svg", get(plan_picture));
-    finish(router, shared).layer(middleware::from_fn(browser::guard))
+    finish(router, shared).layer(middleware::from_fn(serve::hear)).layer(middleware::from_fn(browser::guard))
 }
 
 /// What a trainer can ask over TCP if it shows the token: its own calls and the status, and nothing that steers the peer.
 pub(super) fn guarded(shared: &Arc<Shared>, calls: Router, token: AccessToken) -> Router {
     let router = Router::new().route("/v1/status", get(status));
-    finish(router, shared).merge(calls).layer(middleware::from_fn_with_state(token, token::guard))
+    let router = finish(router, shared).merge(calls).layer(middleware::from_fn(serve::hear));
+    router.layer(middleware::from_fn_with_state(token, token::guard))
 }
 
 /// Places for the streams of one listener.
@@ -72,8 +73,8 @@ fn watching() -> Router<Arc<Shared>> {
         .route("/v1/peers", get(peers))
         .route("/v1/events", get(events))
         .route("/metrics", get(scrape))
-        .route("/livez", get(async || "alive\n"))
-        .route("/readyz", get(ready))
+        .route(serve::LIVE, get(async || "alive\n"))
+        .route(serve::READY, get(ready))
 }
 
 fn finish(router: Router<Arc<Shared>>, shared: &Arc<Shared>) -> Router {

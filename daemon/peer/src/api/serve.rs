@@ -1,33 +1,72 @@
 //! Connections: accepted up to a limit, served with limits, ended in good order.
 
 use std::io;
-use std::net::SocketAddr;
+use std::net::{IpAddr, SocketAddr};
 use std::sync::Arc;
 use std::time::Duration;
 
+use axum::extract::Request;
+use axum::http::StatusCode;
+use axum::middleware::Next;
+use axum::response::Response;
 use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
+use mingle_net::guests::{Guests, Limits, Seat};
+use mingle_net::unread::Unread;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
-use tokio::sync::{Semaphore, watch};
+use tokio::sync::watch;
 use tokio::task::JoinSet;
 
+use super::answer::refuse;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Connections to a listener at a time; further ones wait.
-const MAX_CONNECTIONS: usize = 64;
-/// A request's head arrives within this time, and an idle connection is closed after it.
-const HEAD_TIMEOUT: Duration = Duration::from_secs(10);
+/// Where supervisors ask whether the process lives.
+pub(super) const LIVE: &str = "/livez";
+/// Where they ask whether the peer takes part.
+pub(super) const READY: &str = "/readyz";
 /// Header fields of a request.
 const MAX_HEADERS: usize = 64;
-/// Bytes that are read ahead, which is also the bound of a request's head.
-pub(super) const BUFFER_BYTES: usize = 16 * 1024;
-/// The same where models are sent.
-pub(super) const MODEL_BUFFER_BYTES: usize = 256 * 1024;
 /// When the system has no more file descriptors, the next try comes after this pause.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
+
+/// How those who connect to a listener are treated.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct Manners {
+    limits: Limits,
+    /// Bytes that are read ahead, which is also the bound of a request's head.
+    buffer_bytes: usize,
+    /// A request's head arrives within this time, and an idle connection is closed after it.
+    head_timeout: Duration,
+    /// Some of an answer is taken within this time.
+    unread_timeout: Duration,
+    /// Whether a connection may ask more than once.
+    keeps_alive: bool,
+}
+
+impl Manners {
+    /// For the owner of the home and the trainer that the peer has started.
+    pub(super) const SOCKET: Self = Self {
+        limits: Limits { connections: 64, per_address: 64, probes: 0 },
+        buffer_bytes: 256 * 1024,
+        head_timeout: Duration::from_secs(10),
+        unread_timeout: Duration::from_secs(60),
+        keeps_alive: true,
+    };
+    /// For trainers elsewhere, which show a token.
+    pub(super) const TRAINERS: Self =
+        Self { limits: Limits { per_address: 32, ..Self::SOCKET.limits }, ..Self::SOCKET };
+    /// For whoever can reach the page: half of the places are the most that one address has.
+    pub(super) const PAGE: Self = Self {
+        limits: Limits { connections: 64, per_address: 32, probes: 8 },
+        buffer_bytes: 16 * 1024,
+        head_timeout: Duration::from_secs(2),
+        unread_timeout: Duration::from_secs(10),
+        keeps_alive: false,
+    };
+}
 
 /// Something that connections come from.
 pub(super) trait Listener: Send + 'static {
@@ -39,6 +78,9 @@ pub(super) trait Listener: Send + 'static {
 
     /// Who has opened it.
     fn caller(stream: &Self::Stream) -> Caller;
+
+    /// From where; none on this machine alone.
+    fn address(stream: &Self::Stream) -> Option<IpAddr>;
 }
 
 /// Who has opened the connection that a request came over: an extension of every request.
@@ -59,6 +101,10 @@ impl Listener for UnixListener {
         let process = stream.peer_cred().ok().and_then(|credentials| credentials.pid());
         Caller { process: process.filter(|process| *process > 0) }
     }
+
+    fn address(_stream: &UnixStream) -> Option<IpAddr> {
+        None
+    }
 }
 
 impl Listener for TcpListener {
@@ -73,6 +119,10 @@ impl Listener for TcpListener {
 
     fn caller(_stream: &TcpStream) -> Caller {
         Caller::default()
+    }
+
+    fn address(stream: &TcpStream) -> Option<IpAddr> {
+        stream.peer_addr().ok().map(|address| address.ip())
     }
 }
 
@@ -89,32 +139,30 @@ pub(super) async fn listen_tcp(option: &str, address: SocketAddr) -> Result<(Tcp
     })
 }
 
-/// Serves `router` until the peer closes, with so many bytes read ahead of each connection; returns when the last one has ended.
-pub(super) async fn serve<L: Listener>(listener: L, router: Router, buffer: usize, mut closing: watch::Receiver<bool>) {
-    let room = Arc::new(Semaphore::new(MAX_CONNECTIONS));
+/// Serves `router` until the peer closes; returns when the last connection has ended.
+pub(super) async fn serve<L: Listener>(
+    listener: L,
+    router: Router,
+    manners: Manners,
+    mut closing: watch::Receiver<bool>,
+) {
+    let guests = Guests::new(manners.limits);
     let mut connections = JoinSet::new();
     loop {
-        let accepted = async {
-            let permit = Arc::clone(&room).acquire_owned().await.ok()?;
-            Some((listener.next().await, permit))
-        };
         tokio::select! {
             () = closed(&mut closing) => break,
             Some(_) = connections.join_next() => {}
-            accepted = accepted => match accepted {
-                Some((Ok(stream), permit)) => {
-                    let router = router.clone().layer(Extension(L::caller(&stream)));
-                    let connection = carry(stream, router, buffer, closing.clone());
-                    connections.spawn(async move {
-                        connection.await;
-                        drop(permit);
-                    });
+            accepted = listener.next() => match accepted {
+                Ok(stream) => {
+                    // Without a place it is closed at once.
+                    let Some(seat) = guests.seat(L::address(&stream)) else { continue };
+                    let router = router.clone().layer(Extension(L::caller(&stream))).layer(Extension(Arc::clone(&seat)));
+                    connections.spawn(carry(stream, router, manners, seat, closing.clone()));
                 }
-                Some((Err(error), _)) => {
+                Err(error) => {
                     tracing::warn!(%error, "cannot accept a connection");
                     tokio::time::sleep(ACCEPT_PAUSE).await;
                 }
-                None => break,
             }
         }
     }
@@ -122,23 +170,27 @@ pub(super) async fn serve<L: Listener>(listener: L, router: Router, buffer: usiz
     while connections.join_next().await.is_some() {}
 }
 
-/// Serves one connection.
+/// Serves one connection, for as long as it keeps its place.
 async fn carry(
     stream: impl AsyncRead + AsyncWrite + Unpin,
     router: Router,
-    buffer: usize,
+    manners: Manners,
+    seat: Arc<Seat>,
     mut closing: watch::Receiver<bool>,
 ) {
+    let stream = TokioIo::new(Unread::new(stream, manners.unread_timeout));
     let connection = http1::Builder::new()
         .timer(TokioTimer::new())
-        .header_read_timeout(HEAD_TIMEOUT)
+        .header_read_timeout(manners.head_timeout)
+        .keep_alive(manners.keeps_alive)
         .max_headers(MAX_HEADERS)
-        .max_buf_size(buffer)
-        .serve_connection(TokioIo::new(stream), TowerToHyperService::new(router));
+        .max_buf_size(manners.buffer_bytes)
+        .serve_connection(stream, TowerToHyperService::new(router));
     tokio::pin!(connection);
     // How a connection ends is the client's affair.
     let _ = tokio::select! {
         ended = connection.as_mut() => ended,
+        () = seat.is_wanted() => Ok(()),
         () = closed(&mut closing) => {
             connection.as_mut().graceful_shutdown();
             connection.await
@@ -146,7 +198,68 @@ async fn carry(
     };
 }
 
+/// Notes of a request that its connection keeps its place: to be put behind whatever turns requests away.
+pub(super) async fn hear(Extension(seat): Extension<Arc<Seat>>, request: Request, next: Next) -> Response {
+    if seat.hear([LIVE, READY].contains(&request.uri().path())) {
+        return next.run(request).await;
+    }
+    refuse(StatusCode::SERVICE_UNAVAILABLE, ErrorKind::Refused, "too many connections are open: ask again")
+}
+
 /// Waits until the peer closes, or is gone.
 async fn closed(closing: &mut watch::Receiver<bool>) {
     let _ = closing.wait_for(|closing| *closing).await;
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use axum::middleware;
+    use axum::routing::get;
+    use tokio::io::{AsyncReadExt, AsyncWriteExt};
+
+    use super::*;
+
+    /// A page with nothing but a probe, and its address.
+    async fn page(closing: watch::Receiver<bool>) -> SocketAddr {
+        let (listener, address) = listen_tcp("--http", "127.0.0.1:0".parse().unwrap()).await.unwrap();
+        let router = Router::new().route(LIVE, get(async || "alive\n")).layer(middleware::from_fn(hear));
+        tokio::spawn(serve(listener, router, Manners::PAGE, closing));
+        address
+    }
+
+    /// A connection over which so much of a request was sent.
+    async fn send(address: SocketAddr, text: &str) -> TcpStream {
+        let mut stream = TcpStream::connect(address).await.unwrap();
+        stream.write_all(text.as_bytes()).await.unwrap();
+        stream
+    }
+
+    #[tokio::test]
+    async fn a_probe_is_answered_within_a_second_beside_eighty_half_requests() {
+        let (_open, closing) = watch::channel(false);
+        let address = page(closing).await;
+        let mut held = Vec::new();
+        for _ in 0..80 {
+            held.push(send(address, "GET /livez HTTP/1.1\r\nHost: ").await);
+        }
+        for _ in 0..3 {
+            let probe = async {
+                let mut stream = send(address, "GET /livez HTTP/1.1\r\nHost: localhost\r\n\r\n").await;
+                let mut answer = String::new();
+                stream.read_to_string(&mut answer).await.unwrap();
+                answer
+            };
+            let answer = tokio::time::timeout(Duration::from_secs(1), probe).await.expect("it is answered in time");
+            assert!(answer.starts_with("HTTP/1.1 200") && answer.ends_with("alive\n"), "{answer}");
+        }
+    }
+
+    #[tokio::test]
+    async fn half_a_request_is_not_waited_for_long() {
+        let (_open, closing) = watch::channel(false);
+        let mut stream = send(page(closing).await, "GET /livez HTTP/1.1\r\nHost: ").await;
+        let ended = tokio::time::timeout(Duration::from_secs(8), stream.read_to_end(&mut Vec::new())).await;
+        assert!(ended.is_ok(), "the connection is closed");
+    }
 }

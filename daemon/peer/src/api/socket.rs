@@ -14,7 +14,7 @@ use tempfile::TempDir;
 use tokio::net::UnixListener;
 
 use crate::error::{Context, Error, ErrorKind, Result};
-use crate::home::{Home, write_private_file};
+use crate::home::{Home, write_file};
 
 /// Only the owner may connect.
 const MODE: u32 = 0o600;
@@ -111,7 +111,7 @@ fn open_elsewhere(home: &Home, folders: impl Iterator<Item = PathBuf>, why: &str
         let path = private.path().join("mingle.sock");
         let (Some(text), Ok(listener)) = (path.to_str(), bind_private(&path)) else { continue };
         let pointer = home.socket_elsewhere();
-        write_private_file(&pointer, format!("{text}\n").as_bytes())?;
+        write_file(&pointer, format!("{text}\n").as_bytes())?;
         let elsewhere = Some(Elsewhere { pointer, _folder: private });
         return Ok(Opened::Listening(SocketFile { path, elsewhere }, listener));
     }

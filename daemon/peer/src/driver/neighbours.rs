@@ -1,5 +1,7 @@
 //! What comes from neighbours: streams, messages and objections.
 
+use std::time::Instant;
+
 use mingle_net::edge::EdgeEvent;
 use mingle_net::neighbour_table::LinkChange;
 use mingle_net::transport::NetworkEvent;
@@ -82,10 +84,15 @@ impl Driver<'_> {
     }
 
     /// A neighbour trains something else: it is asked what, and what it says comes back through the service.
-    pub(super) fn ask_for_the_difference(&self, node: NodeId, otherwise: String) {
-        let Some(peer) = self.member.connections.peer(node) else { return };
+    pub(super) fn ask_for_the_difference(&mut self, node: NodeId, otherwise: String) {
+        let connections = &mut self.member.connections;
+        let Some(peer) = connections.peer(node) else { return };
+        let Some(question) = connections.task_questions.ask(node, Instant::now()) else { return };
         let (service, streams) = (self.member.service.clone(), self.member.network.streams.clone());
-        tokio::spawn(async move { service.explain(streams, node, peer, otherwise).await });
+        tokio::spawn(async move {
+            let _question = question;
+            service.explain(streams, node, peer, otherwise).await;
+        });
     }
 
     /// Neighbours that have not come may train something else, wait for what trains for them, or have ended: each is asked.

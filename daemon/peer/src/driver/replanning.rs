@@ -38,8 +38,10 @@ impl Driver<'_> {
                 let verdict = self.on_plan(*plan, receivers).await?;
                 let _ = answer.send(verdict);
             }
-            Some(Wanted::PlanWithModel(plan, Borrowed { donors, model })) if !self.drained => {
+            Some(Wanted::PlanWithModel(plan, borrowed)) if !self.drained => {
                 self.fetching = None;
+                borrowed.warning().into_iter().for_each(|message| self.member.warn(message));
+                let Borrowed { donors, model, .. } = borrowed;
                 self.member.log.tell(Event::Borrowed { peers: donors.iter().map(ToString::to_string).collect() });
                 self.cut_over(*plan, Some(model), receivers).await?;
             }

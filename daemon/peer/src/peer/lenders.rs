@@ -75,12 +75,14 @@ impl Peer {
         self.board.update(|status| status.state = State::WaitingForModel);
         self.log.tell(Event::WaitingForModel { members });
         let stopping = Stopping { round: 0, rounds, weight_units: 0, durable: true };
-        let Borrowed { donors, model } = tokio::select! {
+        let borrowed = tokio::select! {
             borrowed = asking => borrowed?,
             reason = stopped(&mut incoming.stop, &mut incoming.asked, stopping) => {
                 return Err(Error::new(ErrorKind::Forced, format!("{reason} before a member gave its model")));
             }
         };
+        borrowed.warning().into_iter().for_each(|message| self.log.tell(Event::Warning { message }));
+        let Borrowed { donors, model, .. } = borrowed;
         self.log.tell(Event::Borrowed { peers: donors.iter().map(ToString::to_string).collect() });
         Ok(model)
     }

@@ -1,14 +1,15 @@
 //! The states after the last rounds of learning, as files in the home: one for each round, written whole or not at all.
 
 use std::collections::BTreeSet;
-use std::fs::{self, File};
+use std::fs;
 use std::io::{self, Read};
 use std::path::{Path, PathBuf};
 
 use mingle_solving::{LearningError, MOST_STATE_BYTES, RoundStore};
 
 use crate::error::{Context, ErrorKind, Result};
-use crate::home::write_private_file;
+use crate::home::write_file;
+use crate::owner_only::{create_private, open_to_read};
 
 /// What a file has in its name besides the round.
 const SUFFIX: &str = ".state";
@@ -25,7 +26,7 @@ impl RoundFiles {
     /// Those in this folder, which is made if it is not there; `fresh`, without what an earlier run left.
     pub(super) fn open(folder: PathBuf, fresh: bool) -> Result<Self> {
         let doing = || format!("cannot keep rounds in {}", folder.display());
-        fs::create_dir_all(&folder).context(ErrorKind::BadInput, doing())?;
+        create_private(&folder).context(ErrorKind::BadInput, doing())?;
         let mut files = Self { folder };
         if fresh {
             files.retain(&BTreeSet::new());
@@ -53,7 +54,7 @@ impl RoundStore for RoundFiles {
     }
 
     fn keep(&mut self, round: u64, bytes: &[u8]) -> std::result::Result<(), LearningError> {
-        write_private_file(&self.path(round), bytes).map_err(|failure| LearningError(format!("{failure:#}")))
+        write_file(&self.path(round), bytes).map_err(|failure| LearningError(format!("{failure:#}")))
     }
 
     fn retain(&mut self, rounds: &BTreeSet<u64>) {
@@ -65,7 +66,7 @@ impl RoundStore for RoundFiles {
 }
 
 fn read(path: &Path) -> io::Result<Vec<u8>> {
-    let mut file = File::open(path)?;
+    let mut file = open_to_read(path)?;
     if file.metadata()?.len() > MOST_BYTES {
         return Err(io::Error::new(io::ErrorKind::FileTooLarge, "longer than any state"));
     }

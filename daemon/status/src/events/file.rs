@@ -4,7 +4,9 @@ use std::fs::{self, File, OpenOptions};
 use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
-/// The most bytes of the present file, but for its last line; the older one is as long.
+use mingle_home::owner_only;
+
+/// Bytes of the present file at most, but for its last line; the older one is as long.
 pub(super) const MOST_BYTES: u64 = 4 << 20;
 /// The longest line, except for one that names very many nodes.
 const LONG_LINE_BYTES: u64 = 64 << 10;
@@ -69,7 +71,7 @@ impl EventFile {
 }
 
 fn open(path: &Path) -> io::Result<File> {
-    OpenOptions::new().read(true).append(true).create(true).open(path)
+    owner_only::open(path, OpenOptions::new().read(true).append(true).create(true))
 }
 
 /// The end of the last whole line; none where there is no line in bytes that should hold several.
@@ -138,6 +140,19 @@ mod tests {
         let long = "x".repeat(100);
         files.open(40).push(&long).unwrap();
         assert_eq!(files.texts().0, format!("{long}\n"), "a line that is longer has a file of its own");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn events_are_not_written_through_a_link_that_somebody_put_there() {
+        let files = Files::new();
+        let (path, older) = files.paths();
+        let precious = files.folder.path().join("precious");
+        fs::write(&precious, "kept").unwrap();
+        std::os::unix::fs::symlink(&precious, &path).unwrap();
+        let refusal = EventFile::open(&path, &older, 100).err().unwrap();
+        assert!(refusal.to_string().contains("symbolic link"), "{refusal}");
+        assert_eq!(fs::read_to_string(&precious).unwrap(), "kept");
     }
 
     #[test]

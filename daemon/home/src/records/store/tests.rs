@@ -285,6 +285,22 @@ fn nobody_else_can_read_the_records() {
     assert_eq!((mode(&folder), mode(&store.folder.file(0))), (0o700, 0o600));
 }
 
+#[cfg(unix)]
+#[test]
+fn a_pipe_in_the_place_of_a_slot_is_neither_waited_for_nor_written_to() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = open(folder.path());
+    store.write(&record(1, &[])).unwrap();
+    let slot = store.folder.file(store.map.len() - 1);
+    fs::remove_file(&slot).unwrap();
+    rustix::fs::mknodat(rustix::fs::CWD, &slot, rustix::fs::FileType::Fifo, 0o600.into(), 0).unwrap();
+    let refusal = RecordStore::look(folder.path()).unwrap().make_room(room(DIMENSION, 1)).unwrap_err();
+    assert!(
+        matches!(&refusal, StoreError::Folder { error, .. } if error.to_string().contains("and no file")),
+        "{refusal}"
+    );
+}
+
 /// The kernel's own devices stand in for a disk that is full and for one that cannot be synced.
 #[cfg(target_os = "linux")]
 mod failing_disks {
@@ -301,7 +317,7 @@ mod failing_disks {
     #[test]
     fn a_sync_that_fails_is_final() {
         let folder = tempfile::tempdir().unwrap();
-        let mut store = open(folder.path());
+        let mut store = open(folder.path()).through_links();
         replace_slots(&store, "/dev/null");
         let error = store.write(&record(1, &[])).unwrap_err();
         assert!(matches!(error, StoreError::Sync { .. }) && !error.is_full_disk(), "{error}");
@@ -312,7 +328,7 @@ mod failing_disks {
     #[test]
     fn a_write_that_does_not_fit_on_the_disk_can_be_repeated() {
         let folder = tempfile::tempdir().unwrap();
-        let mut store = open(folder.path());
+        let mut store = open(folder.path()).through_links();
         replace_slots(&store, "/dev/full");
         let error = store.write(&record(1, &[])).unwrap_err();
         assert!(matches!(&error, StoreError::Write { error, .. } if error.kind() == io::ErrorKind::StorageFull));
@@ -329,7 +345,7 @@ mod failing_disks {
         assert_eq!(fill(&mut full, 1).unwrap_err().kind(), io::ErrorKind::StorageFull);
         // A slot that exists but is too short is lengthened, here on a full disk.
         let folder = tempfile::tempdir().unwrap();
-        let store = open(folder.path());
+        let store = open(folder.path()).through_links();
         replace_slots(&store, "/dev/full");
         let error = fill_slots(&store.folder, 6, 1000).unwrap_err();
         let StoreError::NoSpace { slots: 6, slot_bytes: 1000, missing_bytes: 6000, .. } = &error else {

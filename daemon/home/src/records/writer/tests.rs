@@ -93,7 +93,7 @@ mod failing_disks {
     #[test]
     fn a_full_disk_is_said_once_and_waited_for() {
         let folder = tempfile::tempdir().unwrap();
-        let store_of_it = store(folder.path());
+        let store_of_it = store(folder.path()).through_links();
         replace_slots(folder.path(), "/dev/full");
         let (writer, mut written) = RecordWriter::start(store_of_it, Timeline::default()).unwrap();
         let records = records(2);
@@ -118,7 +118,7 @@ mod failing_disks {
     #[test]
     fn a_full_disk_does_not_hold_up_the_end_of_the_process() {
         let folder = tempfile::tempdir().unwrap();
-        let store = store(folder.path());
+        let store = store(folder.path()).through_links();
         replace_slots(folder.path(), "/dev/full");
         let (writer, mut written) = RecordWriter::start(store, Timeline::default()).unwrap();
         writer.write(records(1).remove(0)).unwrap();
@@ -130,7 +130,7 @@ mod failing_disks {
     #[test]
     fn a_sync_that_fails_is_the_last_thing_that_is_said() {
         let folder = tempfile::tempdir().unwrap();
-        let store = store(folder.path());
+        let store = store(folder.path()).through_links();
         replace_slots(folder.path(), "/dev/null");
         let (writer, mut written) = RecordWriter::start(store, Timeline::default()).unwrap();
         writer.write(records(3).remove(0)).unwrap();

@@ -1,9 +1,9 @@
-//! How urgent the work of a thread is.
+//! The priority of training threads.
 
-/// How urgent training is.
+/// The priority of training.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub enum Priority {
-    /// As any other program.
+    /// That of any other program.
     #[default]
     Normal,
     /// It takes what other programs leave (Linux).
@@ -14,7 +14,7 @@ pub enum Priority {
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 10;
 
-/// Lets the calling thread, and what it starts, wait for others that want its core.
+/// Lowers the priority of the calling thread, and of what it starts.
 #[cfg(target_os = "linux")]
 pub fn lower(priority: Priority) {
     if priority == Priority::Low
@@ -38,7 +38,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    /// The niceness of the calling thread, as the kernel tells it.
+    /// The niceness of the calling thread, by the kernel.
     fn niceness() -> i32 {
         let stat = std::fs::read_to_string("/proc/thread-self/stat").unwrap();
         // The name, in brackets, may hold anything; the 17th field after it is the niceness.
