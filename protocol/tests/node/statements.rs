@@ -132,6 +132,27 @@ fn nobody_says_of_another_that_it_has_left() {
 }
 
 #[test]
+fn a_certificate_names_those_alone_that_the_plan_lets_send_to_its_leaver() {
+    let mut node = met();
+    let generation = node.config().generation;
+    let certificate = |from: NodeId| LeaveCertificate {
+        generation,
+        leaver: PEER,
+        incarnation: 1,
+        ends: Vec::new(),
+        evidence: vec![(from, Sent::default())],
+        signature: Signature::default(),
+    };
+    for stranger in [PEER, NodeId(2), NodeId(19_000)] {
+        let padded = certificate(stranger).signed(&TestKeys(PEER));
+        let effects = node.handle(AT, from_peer(Message::Left(padded)));
+        assert_eq!(ignored(&effects), Some(Fault::ImpossibleCertificate), "{stranger}");
+    }
+    let effects = node.handle(AT, from_peer(Message::Left(certificate(ME).signed(&TestKeys(PEER)))));
+    assert!(reports(&effects).contains(&Event::MemberLeft { peer: PEER }), "{effects:?}");
+}
+
+#[test]
 fn a_node_that_leaves_again_and_again_is_passed_on_a_few_times() {
     let mut node = met();
     let generation = node.config().generation;
