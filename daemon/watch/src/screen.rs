@@ -225,7 +225,12 @@ mod tests {
             state: LinkState::Suspended,
             reason: Some("it let a deadline pass".to_owned()),
             incarnation: 1,
-            outgoing: Some(Outgoing { parcels: 40, unacknowledged_parcels: 1, unacknowledged_units: 1 << 39 }),
+            outgoing: Some(Outgoing {
+                parcels: 40,
+                unacknowledged_parcels: 1,
+                unacknowledged_units: 1 << 39,
+                given_weight: 20.0,
+            }),
             incoming: None,
             round_trip_ms: Some(12.5),
             steps_behind: 3,

@@ -29,7 +29,7 @@ pub struct NeighbourView {
 }
 
 /// The sending end of a link.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Copy, Debug, PartialEq)]
 pub struct OutgoingView {
     /// Parcels ever sent.
     pub parcels: u64,
@@ -37,6 +37,8 @@ pub struct OutgoingView {
     pub unacknowledged_parcels: usize,
     /// The mass of these.
     pub unacknowledged: Mass,
+    /// The weight that the receiver's present life was given and did not return.
+    pub given: f64,
 }
 
 /// The receiving end of a link.
@@ -46,6 +48,8 @@ pub struct IncomingView {
     pub parcels: u64,
     /// Parcels that have arrived and wait for their step.
     pub queued_parcels: usize,
+    /// The weight that came from the sender's present life.
+    pub received: f64,
     /// What was clipped of its parcels since this process follows the plan, with [`Robust::Clip`](crate::Robust::Clip).
     pub clipped: Clipped,
 }
@@ -56,10 +60,12 @@ impl NeighbourView {
             parcels: link.next_seq() - 1,
             unacknowledged_parcels: link.outstanding_parcels(),
             unacknowledged: link.undelivered(),
+            given: link.given(),
         });
         let incoming = peer.incoming.as_ref().map(|link| IncomingView {
             parcels: link.received(),
             queued_parcels: link.queued_parcels(),
+            received: link.received_weight(),
             clipped: peer.distances.clipped,
         });
         let passed = peer.incoming.as_ref().map_or(0, |link| link.passed());
@@ -129,9 +135,9 @@ mod tests {
         let after = &views[0];
         assert_eq!((after.id, after.is_up, after.suspended, after.has_left), (B, true, None, false));
         assert_eq!((after.incarnation, after.passed_steps), (1, 10));
-        let outgoing = OutgoingView { parcels: 10, unacknowledged_parcels: 0, unacknowledged: Mass::ZERO };
+        let outgoing = OutgoingView { parcels: 10, unacknowledged_parcels: 0, unacknowledged: Mass::ZERO, given: 5.0 };
         assert_eq!(after.outgoing, Some(outgoing));
-        let incoming = IncomingView { parcels: 10, queued_parcels: 0, clipped: Clipped::default() };
+        let incoming = IncomingView { parcels: 10, queued_parcels: 0, received: 5.0, clipped: Clipped::default() };
         assert_eq!(after.incoming, Some(incoming));
     }
 

@@ -171,6 +171,10 @@ impl Sheet<'_> {
         let owed =
             of_each(|neighbour| neighbour.outgoing.map_or(0.0, |link| crate::units::weight(link.unacknowledged_units)));
         self.gauges("mingle_peer_unacknowledged_weight", "Weight that a neighbour has not acknowledged", owed)?;
+        let given = of_each(|neighbour| neighbour.outgoing.map_or(0.0, |link| link.given_weight));
+        self.gauges("mingle_peer_given_weight", "Weight that a neighbour was given by the plan", given)?;
+        let received = of_each(|neighbour| neighbour.incoming.map_or(0.0, |link| link.received_weight));
+        self.gauges("mingle_peer_received_weight", "Weight that came from a neighbour by the plan", received)?;
         self.clipped(status)
     }
 
@@ -252,8 +256,18 @@ mod tests {
             reason: None,
             round_trip_ms: known(),
             incarnation: 1,
-            outgoing: Some(Outgoing { parcels: 3, unacknowledged_parcels: 1, unacknowledged_units: 5 }),
-            incoming: Some(Incoming { parcels: 2, queued_parcels: 0, clipped: Some(Clipped::default()) }),
+            outgoing: Some(Outgoing {
+                parcels: 3,
+                unacknowledged_parcels: 1,
+                unacknowledged_units: 5,
+                given_weight: 1.5,
+            }),
+            incoming: Some(Incoming {
+                parcels: 2,
+                queued_parcels: 0,
+                received_weight: 1.0,
+                clipped: Some(Clipped::default()),
+            }),
             steps_behind: 1,
             sent_bytes: 10,
             received_bytes: 9,

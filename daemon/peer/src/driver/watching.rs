@@ -124,10 +124,12 @@ impl Watching {
                 parcels: traffic.sent_parcels(),
                 unacknowledged_parcels: link.unacknowledged_parcels,
                 unacknowledged_units: link.unacknowledged.units(),
+                given_weight: link.given,
             }),
             incoming: view.incoming.map(|link| Incoming {
                 parcels: traffic.received_parcels,
                 queued_parcels: link.queued_parcels,
+                received_weight: link.received,
                 clipped: is_robust.then_some(link.clipped),
             }),
             steps_behind: own_step.saturating_sub(view.passed_steps),

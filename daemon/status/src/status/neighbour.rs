@@ -56,6 +56,9 @@ pub struct Outgoing {
     pub unacknowledged_parcels: usize,
     /// The weight of unacknowledged parcels, in units of 2^-40.
     pub unacknowledged_units: u64,
+    /// The weight that the neighbour was given by this plan and did not return.
+    #[serde(default)]
+    pub given_weight: f64,
 }
 
 /// The link from a neighbour.
@@ -65,6 +68,9 @@ pub struct Incoming {
     pub parcels: u64,
     /// Parcels read from its streams that wait for their step.
     pub queued_parcels: usize,
+    /// The weight that came from the neighbour by this plan.
+    #[serde(default)]
+    pub received_weight: f64,
     /// The clipping of its models since this process follows the plan; none where they are taken as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clipped: Option<Clipped>,

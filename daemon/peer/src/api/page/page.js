@@ -201,6 +201,8 @@ function neighbourCells(peer) {
     megabytes(peer.sent_bytes),
     megabytes(peer.received_bytes),
     outgoing ? (outgoing.unacknowledged_units / UNITS).toFixed(4) : "–",
+    outgoing ? number(outgoing.given_weight, 1) : "–",
+    incoming ? number(incoming.received_weight, 1) : "–",
     peer.peer,
   ];
 }
