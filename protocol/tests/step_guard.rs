@@ -131,6 +131,20 @@ fn a_step_with_a_number_that_is_none_is_not_taken_and_is_not_remembered() {
 }
 
 #[test]
+fn own_steps_lead_as_far_as_the_largest_norm_and_not_beyond_it() {
+    let mut node = lone_node(|config| (config.clip, config.largest_norm) = (None, Some(100.0)));
+    for _ in 0..50 {
+        train(&mut node, 8.0, LOCAL_STEPS);
+    }
+    let norm = node.ratio()[0];
+    assert!((norm - 100.0).abs() < 0.01, "{norm}");
+    assert!(!node.is_pulled(), "its own steps led there");
+    let skipped = Event::DeltaSkipped { round: node.round(), reason: SkippedDelta::TooLong };
+    assert_eq!(train(&mut node, -101.0, LOCAL_STEPS), (0.0, vec![skipped]));
+    assert_eq!(train(&mut node, -50.0, LOCAL_STEPS).1, [], "a way back is open");
+}
+
+#[test]
 fn a_clip_that_is_no_bound_is_refused() {
     for clip in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         let schedule = Schedule::new(1, &[Step { keep: vec![1.0], links: Vec::new() }], 1).unwrap();

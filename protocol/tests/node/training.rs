@@ -201,6 +201,19 @@ fn records_keep_the_state_of_a_training_from_the_one_on_that_has_its_change() {
 }
 
 #[test]
+fn a_model_that_a_neighbour_has_made_large_is_told_from_one_that_diverged() {
+    let mut configs = [ME, PEER].map(|id| config(id, 2));
+    configs.iter_mut().for_each(|config| config.largest_norm = Some(100.0));
+    configs[1].initial = vec![57.0; 3];
+    let mut pair = Pair::new(configs);
+    pair.meet(AT);
+    assert!(!pair.nodes[0].is_pulled() && pair.nodes[1].is_pulled(), "a model may begin large");
+    pair.settle(AT, 1, trained(0, 0.0, b""));
+    pair.settle(AT, 0, trained(0, 0.0, b""));
+    assert!(pair.nodes[0].ratio()[0] > 20.0 && pair.nodes[0].is_pulled());
+}
+
+#[test]
 fn a_training_under_way_when_a_plan_begins_is_that_of_its_first_round() {
     let mut pair = Pair::new([ME, PEER].map(|id| config(id, 2)));
     pair.meet(AT);
