@@ -8,9 +8,17 @@
 //! ```
 //!
 //! [`Node::handle`] dispatches an input to its handler, then lets the node advance as far as it can. The handlers live
-//! beside this file: `round` (what a step consists of), `training` (local training, ordered and waited for), `step_guard` (what of a local step is taken), `held_back` (what of it waits for weight), `norm_guard` (how far it may lead), `robust_receiving` (what of a neighbour's ratio is), `credit` (what of the weight a neighbour may hold), `own_pace` (how long it trains), `pace` (whom it
-//! waits for), `progress` (how far others are), `patience` (who is waited for again), `exchange` (messages), `parcels`, `liveness` (links and timers), `processes` (one process a key), `contradiction` (neighbours who remember otherwise), `membership` (generations), `departure`, `drain`, `commit`
-//! (records).
+//! beside this file:
+//!
+//! - steps: `round` (the parts of a step), `pace` (neighbours it waits for), `progress` (how far neighbours are),
+//!   `patience` (late neighbours it waits for again), `exchange` (messages), `parcels`, `liveness` (links and timers);
+//! - training: `training` (ordered and awaited), `step_guard` (the part of a local step that is applied), `held_back`
+//!   (the part that waits for weight), `norm_guard` (how far the norm may lead that of neighbours), `own_pace` (time
+//!   limit of training);
+//! - defence: `robust_receiving` (clipping of neighbours' ratios), `credit` (the weight a neighbour may hold),
+//!   `mass_watch` (alarms about mass), `processes` (one process per key), `contradiction` (neighbours whose books
+//!   differ);
+//! - state: `membership` (generations), `departure`, `drain`, `commit` (records).
 
 mod commit;
 mod contradiction;
@@ -77,8 +85,8 @@ use training::{Change, Training};
 
 /// One node of a swarm: a function from inputs to effects.
 ///
-/// A host keeps one rule: carry out the effects in order, and hand in what happens. The smallest host there is wires
-/// two nodes back to back, and they agree on the average of 0 and 8:
+/// A host keeps one rule: carry out the effects in order, and hand in what happens. The smallest host wires two nodes
+/// back to back, and they agree on the average of 0 and 8:
 ///
 /// ```
 /// use std::{collections::VecDeque, sync::Arc};
@@ -114,12 +122,12 @@ pub struct Node {
     push_sum: PushSum,
     peers: BTreeMap<NodeId, Peer>,
     phase: Phase,
-    /// Steps completed; the global number of the present one.
+    /// Steps completed, which is the global number of the present one.
     step: u64,
-    /// Whether the present step's sends are done.
+    /// Set when the present step's sends are done.
     split_done: bool,
     last_step: u64,
-    /// How many steps were completed at the present instant.
+    /// The latest instant at which a step was completed, and the number of steps completed then.
     steps_now: (Time, u32),
     started: bool,
     stopping: bool,
@@ -136,12 +144,12 @@ pub struct Node {
     refusals: Refusals,
     /// Mass this life brought into the swarm.
     brought: Mass,
-    /// It goes on from a record.
+    /// Set when the node was resumed from a record.
     resumed: bool,
     commits: Commits,
-    /// The generation whose plan was last asked for.
+    /// The generation whose plan was last requested.
     asked: Option<Asked>,
-    /// It gives all its mass away before it ends.
+    /// Set when the node gives all its mass away before it ends.
     quitting: bool,
     departures: Departures,
     processes: Processes,
@@ -149,7 +157,7 @@ pub struct Node {
     effects: Vec<Effect>,
 }
 
-/// Where in its life a node is, for people and metrics.
+/// Stage of a node's life, for people and metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
 pub enum State {
@@ -157,11 +165,11 @@ pub enum State {
     Gathering,
     /// The host trains.
     Training,
-    /// Waiting for neighbours to take earlier parcels.
+    /// Waiting for room in neighbours' windows, or until a record is on disk.
     AwaitingRoom,
     /// Waiting for neighbours' parcels.
     AwaitingParcels,
-    /// All steps done; waiting until all that was sent has been applied.
+    /// All steps are done; waiting until all sent parcels have been applied.
     Draining,
     /// Done.
     Drained,
@@ -189,7 +197,7 @@ impl Node {
     /// holds none and takes part again once its neighbours send it some.
     ///
     /// # Errors
-    /// [`NodeError`] says which part of the configuration is wrong.
+    /// [`NodeError`] names the part of the configuration that is wrong.
     pub fn new(mut config: NodeConfig) -> Result<Self, NodeError> {
         config.check()?;
         let brought = if config.identity.incarnation == 1 { Mass::ONE } else { Mass::ZERO };
@@ -230,7 +238,7 @@ impl Node {
         })
     }
 
-    /// Takes note of one input at `now` and returns what is to be done, in order.
+    /// Handles one input at `now` and returns the effects to carry out, in order.
     ///
     /// Time never runs backwards: an earlier `now` counts as the latest one seen.
     pub fn handle(&mut self, now: Time, input: Input) -> Vec<Effect> {
@@ -256,11 +264,11 @@ impl Node {
         std::mem::take(&mut self.effects)
     }
 
-    /// When the node wants the next [`Input::Tick`], if nothing happens before.
+    /// The time at which the node needs the next [`Input::Tick`], if no input comes before.
     pub fn next_deadline(&self) -> Option<Time> {
         let phase = match self.phase {
             Phase::Gathering { give_up_at } => give_up_at.filter(|at| self.started && *at > self.now),
-            // Nothing but the disk can end this wait.
+            // Only the disk can end this wait.
             Phase::AwaitingRoom(_) if self.commits.is_pending() => None,
             Phase::AwaitingRoom(wait) => Some(wait.deadline),
             Phase::AwaitingParcels(wait) => {
@@ -268,7 +276,7 @@ impl Node {
                 let grace = Some(self.grace_ends(wait)).filter(|at| *at > self.now);
                 pace.into_iter().chain(grace).chain([wait.deadline]).min()
             }
-            // Once past, only a neighbour's word can still end the gathering or draining.
+            // Once past, only a neighbour's message can still end the gathering or draining.
             Phase::Draining { give_up_at } => Some(give_up_at).filter(|at| *at > self.now),
             Phase::Training { give_up_at } => give_up_at.into_iter().chain(self.keeps_up_until()).min(),
             Phase::BeforeStep | Phase::Drained => None,
@@ -281,7 +289,7 @@ impl Node {
         self.config.id
     }
 
-    /// What the node was told at its start; `initial` is empty.
+    /// The configuration given to `Node::new`, with `initial` empty.
     pub fn config(&self) -> &NodeConfig {
         &self.config
     }
@@ -321,7 +329,7 @@ impl Node {
         self.step
     }
 
-    /// Where in its life the node is.
+    /// The stage of the node's life.
     pub fn state(&self) -> State {
         match self.phase {
             Phase::Gathering { .. } => State::Gathering,
@@ -333,7 +341,7 @@ impl Node {
         }
     }
 
-    /// Neighbours that have not yet been greeted and greeted back, ascending.
+    /// Neighbours without greetings in both directions that have not left, ascending.
     pub fn missing_neighbours(&self) -> Vec<NodeId> {
         self.peers.values().filter(|peer| !peer.mutual && !peer.left).map(|peer| peer.id).collect()
     }
@@ -343,7 +351,7 @@ impl Node {
         self.peers.keys().copied()
     }
 
-    /// The node's books.
+    /// The mass ledger: initial and present mass, and the totals of each link.
     pub fn ledger(&self) -> LedgerSummary {
         let incarnation = self.config.identity.incarnation;
         let incoming = |peer: &Peer| Some((peer.id, peer.incoming.as_ref()?.ledger(peer.incarnation())));
@@ -372,7 +380,7 @@ impl Node {
         self.config.injected.is(bug)
     }
 
-    /// Whether the present round is one of the last, which mix without training.
+    /// Returns `true` if the present round is one of the last, which mix without training.
     fn is_closing(&self) -> bool {
         self.round() >= self.training_rounds()
     }

@@ -1,15 +1,15 @@
-//! Durable states: when a node writes a record, and what has to wait until it is on disk.
+//! Durable states: when a node writes a record, and what waits until it is on disk.
 //!
 //! ```text
 //!   split -> record n -> Effect::Persist -> ... Input::Persisted { n } -> parcels of n leave, what n applied is confirmed
 //! ```
 //!
-//! One record is under way at a time; the next split waits for it. A disk that is slow or full therefore stops a node,
-//! and nothing else: its neighbours suspend it at a full window and go on.
+//! One record is under way at a time; the next split waits for it. A slow or full disk therefore stops only its own
+//! node: neighbours suspend it at a full window and go on.
 //!
-//! A record that still owes payloads keeps their slots from being written over, so that how many slots there must be
-//! follows from the number of receivers. When a new generation adds receivers the node asks for more slots
-//! ([`Effect::Reserve`]), and splits only as far as the slots allow that are there already.
+//! A record that still owes payloads keeps their slots from being overwritten, so the number of slots follows from the
+//! number of receivers. When a new generation adds receivers, the node requests more slots ([`Effect::Reserve`]). Until
+//! they exist it splits only as far as the present slots allow.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
@@ -28,26 +28,26 @@ use crate::peer::Peer;
 use crate::push_sum::PushSum;
 use crate::record::{Books, HostState, Record};
 
-/// Which records there are.
+/// The records of a node: numbers, the one being written, and slots.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Commits {
-    /// The number of the last record made.
+    /// The number of the newest record.
     last: u64,
-    /// The number of the last one known to be on disk.
+    /// The number of the newest record known to be on disk.
     durable: u64,
     pending: Option<Arc<Record>>,
-    /// The node holds something that no record has.
+    /// Set when the node holds something that no record has.
     dirty: bool,
-    /// Kept in every record for the host.
+    /// State of the host, kept in every record.
     host: HostState,
-    /// Slots that the host has; `None` where it always has another one.
+    /// Number of the host's slots; `None` if it has no limit.
     slots: Option<usize>,
-    /// What was last asked for.
+    /// The room that was last requested.
     reserved: Option<RecordRoom>,
 }
 
 impl Commits {
-    /// Nothing is written yet, to so many slots.
+    /// No records yet, and this number of slots.
     pub(super) fn with_slots(slots: Option<usize>) -> Self {
         Self { slots, ..Self::default() }
     }
@@ -66,14 +66,14 @@ impl Commits {
 }
 
 impl Node {
-    /// A node that goes on from what an earlier process of the same life left on disk: its newest record, and by their
-    /// numbers the payloads of the records that [`Books::owed_records`] names.
+    /// A node that continues the life of an earlier process from its files: the newest record, and the payloads of the
+    /// records that [`Books::owed_records`] names, by record number.
     ///
     /// It greets all neighbours before it moves any mass: if one of them remembers more than the record holds, the
     /// record is an old copy, and the node discards it ([`Event::RollbackDetected`]).
     ///
     /// # Errors
-    /// [`NodeError`] when the configuration is wrong, or the record is of another swarm.
+    /// [`NodeError`] if the configuration is wrong, or the record is of another swarm.
     pub fn resume(
         mut config: NodeConfig,
         record: Record,
@@ -121,17 +121,17 @@ impl Node {
         Ok(node)
     }
 
-    /// Every record from now on keeps this for the host.
+    /// Sets the host's state, which every later record keeps.
     pub(super) fn keep_host_state(&mut self, state: HostState) {
         self.commits.host = state;
     }
 
-    /// Whether a split is followed by a record of what is left.
+    /// Returns `true` if every split is followed by a record of what is left.
     pub(super) fn is_durable(&self) -> bool {
         self.config.durability == Durability::On
     }
 
-    /// The number that a parcel split off now will find its payload under.
+    /// The number of the record that will hold the payload of a parcel split off now.
     pub(super) fn next_record(&self) -> u64 {
         match self.config.durability {
             Durability::On => self.commits.last + 1,
@@ -139,7 +139,7 @@ impl Node {
         }
     }
 
-    /// Writes the present state, with what has just been split off.
+    /// Writes a record of the present state, with the payload that has just been split off.
     pub(super) fn commit(&mut self, payload: Option<Payload>) {
         if self.config.durability == Durability::Off {
             return;
@@ -158,7 +158,7 @@ impl Node {
         self.effects.push(Effect::Persist(record));
     }
 
-    /// Writes a state that has nothing to do with the one before it, whether or not that is on disk.
+    /// Writes a record of a new state that replaces the one before it, even if that one is not on disk yet.
     pub(super) fn commit_anew(&mut self) {
         self.commits.pending = None;
         self.commit(None);
@@ -187,7 +187,7 @@ impl Node {
         }
     }
 
-    /// A record is on disk: what it sent may leave, and what it applied may be confirmed.
+    /// Handles a record that is now on disk: its parcels may leave, and what it applied may be confirmed.
     pub(super) fn on_persisted(&mut self, number: u64) {
         let Some(record) = self.commits.pending.take_if(|record| record.books.number == number) else {
             return;
@@ -210,8 +210,7 @@ impl Node {
         self.send_parcels_of(number);
     }
 
-    /// Writes what was absorbed since the last record while no split is in sight that would; and, without records,
-    /// confirms it at once.
+    /// Between splits, writes a record of what was absorbed since the last one. Without records, confirms it at once.
     pub(super) fn settle(&mut self) {
         let is_off = self.config.durability == Durability::Off;
         if is_off || self.has(InjectedBug::ConfirmsBeforeWriting) {
@@ -225,7 +224,7 @@ impl Node {
         }
     }
 
-    /// Whether the parcels of a record may leave.
+    /// Returns `true` if the parcels of a record may leave.
     pub(super) fn may_send(&self, record: u64) -> bool {
         record <= self.commits.durable || self.has(InjectedBug::SendsBeforeWriting)
     }
@@ -237,14 +236,14 @@ impl Node {
         }
     }
 
-    /// What records can grow to with the present links.
+    /// The largest size of records and number of slots that the present links can need.
     pub fn record_room(&self) -> RecordRoom {
         let receivers = self.peers.values().filter(|peer| peer.outgoing.is_some()).count();
         let senders = self.peers.values().filter(|peer| peer.incoming.is_some()).count();
         RecordRoom::for_links(senders, receivers)
     }
 
-    /// Asks the host for the slots that the present links need, where they are others than before.
+    /// Requests from the host the slots that the present links need, if they differ from the last request.
     pub(super) fn reserve(&mut self) {
         let Some(slots) = self.commits.slots.filter(|_| self.is_durable() && !self.has(InjectedBug::NeverReserves))
         else {
@@ -254,19 +253,19 @@ impl Node {
         if self.commits.reserved.replace(room) == Some(room) {
             return;
         }
-        // Those that are not needed any more may be removed from now on.
+        // Slots that are no longer needed may be removed from now on.
         self.commits.slots = Some(slots.min(room.slots));
         self.effects.push(Effect::Reserve(room));
     }
 
-    /// There are so many slots now.
+    /// Handles the number of slots that now exist.
     pub(super) fn on_reserved(&mut self, slots: usize) {
         let needed = self.commits.reserved.map_or(slots, |room| room.slots);
         self.commits.slots = self.commits.slots.map(|_| slots.min(needed));
     }
 
-    /// Whether another split would leave a slot to write the records after it. With fewer slots than the links can need in
-    /// the worst case the node waits, with its mass, until what it owes is acknowledged.
+    /// Returns `true` if another split would leave a slot for the records after it. With fewer slots than the links can
+    /// need in the worst case, the node waits, with its mass, until what it owes is acknowledged.
     pub(super) fn has_record_room(&self) -> bool {
         let Some(slots) = self.commits.slots.filter(|_| self.is_durable() && !self.has(InjectedBug::NeverReserves))
         else {
@@ -277,7 +276,7 @@ impl Node {
         }
         let links = self.peers.values().filter_map(|peer| peer.outgoing.as_ref());
         let owed: BTreeSet<u64> = links.flat_map(OutLink::owed_records).collect();
-        // The payload split off now, a record after it that has none, and a slot to write the one after that.
+        // The payload split off now, a record after it without a payload, and a slot for the record after that.
         owed.len() + 3 <= slots
     }
 
@@ -285,9 +284,8 @@ impl Node {
         matches!(self.phase, Phase::Gathering { .. } | Phase::Draining { .. } | Phase::Drained)
     }
 
-    /// Others have seen a later state of this node than the one it is in: it was started from an old copy, or without
-    /// its records. Whatever it holds may have been passed on already, so it discards all of it and begins a new life
-    /// without mass: to keep any of it could count mass twice.
+    /// Discards the state of a node that was started from an old copy, or without its records: others have seen a later
+    /// state. It begins a new life without mass, since its mass may have been passed on already and would count twice.
     pub(super) fn discard(&mut self, seen_incarnation: u64) {
         if self.has(InjectedBug::NeverDiscards) {
             return;
@@ -308,7 +306,7 @@ impl Node {
             peer.incoming.iter_mut().for_each(|link| *link = InLink::default());
             peer.outgoing.iter_mut().for_each(|link| *link = OutLink::new());
             (peer.mutual, peer.greeted, peer.leaving, peer.passed) = (false, false, false, 0);
-            // It was for the life that ends, as the numbers of the links were.
+            // The evidence was for the life that ends, as the numbers of the links were.
             peer.evidence = Evidence::default();
             peer.suspended.take_if(|reason| *reason == Suspension::Contradicts);
             peer.account.begin_anew();

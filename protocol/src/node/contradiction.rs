@@ -1,4 +1,4 @@
-//! Neighbours whose books contradict this node's: who is right, and what becomes of it.
+//! Neighbours whose books contradict this node's: which of the two lost state, and the consequence.
 //!
 //! ```text
 //!   a greeting shows this node's own code under what it does not remember   it was rolled back: it discards what it holds
@@ -6,7 +6,7 @@
 //!   a greeting contradicts its books, and shows nothing of the kind         the neighbour is suspended; nothing is given up
 //! ```
 //!
-//! A sound neighbour can always show something ([`Evidence`]): all that it knows of this node came with this node's code.
+//! A sound neighbour always has evidence ([`Evidence`]): all that it knows of this node came with this node's code.
 
 use super::Node;
 use crate::config::Durability;
@@ -19,8 +19,8 @@ use crate::peer::Peer;
 use crate::record::Chain;
 use crate::schedule::NodeId;
 
-/// What a neighbour says that the books of this node contradict comes with a greeting, which shows all the evidence that it
-/// has, or with another message.
+/// The message in which a neighbour contradicts the books of this node. A greeting shows all the evidence that the
+/// neighbour has; other messages show none.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Said {
     InGreeting,
@@ -32,7 +32,7 @@ impl Node {
         Lives { generation: self.config.generation, own: (self.config.id, own), neighbour }
     }
 
-    /// Where the links with a neighbour stand, with this node's code under what it has applied.
+    /// The state of the links with a neighbour, with this node's code for what it has applied.
     pub(super) fn link_state(&self, peer: &Peer) -> LinkState {
         let mut state = peer.link_state(self.own_state());
         if let Some(confirmed) = peer.incoming.as_ref().and_then(|link| link.confirmed()).filter(|_| self.is_durable())
@@ -43,7 +43,7 @@ impl Node {
         state
     }
 
-    /// This node's code under having sent a parcel; nothing where there are no records to roll back to.
+    /// This node's code for having sent a parcel; empty where there are no records to roll back to.
     pub(super) fn sent(&self, to: &Peer, seq: u64, chain: Chain) -> Sent {
         if !self.is_durable() {
             return Sent::default();
@@ -52,8 +52,8 @@ impl Node {
         lives.sent(seq, chain, &*self.config.keys)
     }
 
-    /// A neighbour shows, in a greeting of this life, what this node has said. Where the node does not remember it, it has started
-    /// from an old copy of its records, or without them.
+    /// Checks the evidence that a neighbour shows in a greeting of this life. If the node does not remember what it
+    /// once said, it was started from an old copy of its records, or without them, and discards its state.
     pub(super) fn on_evidence(&mut self, from: NodeId, life: u64, evidence: &Evidence) {
         let Some(peer) = self.peers.get(&from).filter(|_| self.is_durable() && !self.has_left()) else {
             return;
@@ -82,7 +82,7 @@ impl Node {
         link.is_some_and(|link| link.has_sent(sent.seq, chain))
     }
 
-    /// Whether a certificate shows that this node has sent the leaver more than it remembers.
+    /// Returns `true` if a certificate proves that this node has sent the leaver more than it remembers.
     pub(super) fn has_forgotten(&self, certificate: &LeaveCertificate, own: u64, sent: &Sent) -> bool {
         let leaver = (certificate.leaver, certificate.incarnation);
         let peer = self.peers.get(&leaver.0).filter(|peer| peer.incarnation() == leaver.1);
@@ -91,7 +91,7 @@ impl Node {
         self.is_durable() && !remembers && self.lives(own, leaver).have_sent(sent, &*self.config.keys)
     }
 
-    /// A neighbour remembers of its parcels and this node's what contradicts the books here, and has shown no evidence with it.
+    /// Handles a neighbour whose account of the parcels between the two contradicts the books here, without evidence.
     pub(super) fn on_contradiction(&mut self, with: NodeId, said: Said) -> Result<(), Fault> {
         if self.config.durability == Durability::Off {
             return Err(Fault::ImpossibleAck);
@@ -101,7 +101,7 @@ impl Node {
             return Ok(());
         }
         if let Some(peer) = self.peers.get_mut(&with) {
-            // No parcel leaves for it or is taken of it before this is settled.
+            // Until this is settled, no parcel is sent to it or accepted from it.
             peer.mutual = false;
         }
         if said == Said::Elsewhere {

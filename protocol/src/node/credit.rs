@@ -1,22 +1,23 @@
 //! Credit: the part of a node's weight that a neighbour may hold.
 //!
-//! A member that acknowledges parcels and gives none has books in perfect order, and would drain all others within tens of
-//! rounds. The plan says what goes to a neighbour in a period and what comes back, once the swarm has settled. The balance of a
-//! neighbour is what it got less what it gave, each in periods of these flows. A node that is short of weight gives a neighbour
-//! no more than its credit:
+//! A member that acknowledges parcels and gives none has books in perfect order, and would drain all others within tens
+//! of rounds. The plan determines the weight that goes to a neighbour in a period of a settled swarm, and the weight
+//! that comes back. The balance of a neighbour is what it received less what it gave, each in periods of these flows. A
+//! node that is short of weight gives a neighbour no more than its credit:
 //!
 //! ```text
 //!   weight / usual weight     above 0.8     0.8 ... 0.6     below 0.6
 //!   credit in periods         no limit       3/2 ... 1/4       1/4
 //! ```
 //!
-//! The rest stays with the node, as the share of a link that cannot take a parcel does, and is divided again in the next step.
-//! Sound neighbours go on mixing however short they are: what one of two got the other gave, so one of them always has
-//! credit.
+//! The rest stays with the node, like the share of a link that cannot take a parcel, and is divided again in the next
+//! step. Sound neighbours go on mixing however short they are: what one of two received the other gave, so one of them
+//! always has credit.
 //!
-//! This needs a plan that is a [reversible](Schedule::is_reversible) chain: over every link as much goes one way as the other,
-//! and that stays so when members stop. In other plans what a neighbour keeps it may have given to others, and nobody sees
-//! it; nor is it of use in steps in which the plan lets a node keep nothing. There the alarm of `mass_watch` is all.
+//! This needs a plan that is a [reversible](Schedule::is_reversible) chain: every link carries as much one way as the
+//! other, also after members stop. In other plans a neighbour may have given what it keeps to others, which cannot be
+//! observed. Credit is also of no use in steps in which the plan lets a node keep nothing. In these cases only the
+//! alarm of `mass_watch` remains.
 
 use super::Node;
 use crate::config::WaitPolicy;
@@ -25,25 +26,25 @@ use crate::mass::{Mass, UNITS_PER_ONE};
 use crate::peer::Peer;
 use crate::schedule::{NodeId, Schedule};
 
-/// A node with more of its usual weight than this gives without limit.
+/// Part of the usual weight above which a node gives without limit.
 const ENOUGH: f64 = 0.8;
-/// With less than this it gives what it gets.
+/// Part of the usual weight below which credit is smallest.
 const SHORT: f64 = 0.6;
 /// Weight of the present step in the moving average.
 const NEWEST: f64 = 1.0 / 8.0;
 /// Credit in periods at [`ENOUGH`] and at [`SHORT`].
 const MOST_CREDIT: f64 = 1.5;
 const LEAST_CREDIT: f64 = 0.25;
-/// The largest balance that is remembered, either way: what weight did long ago says nothing.
+/// The largest balance that is remembered, in either direction: older flows are no evidence.
 const MOST_BALANCE: f64 = 4.0;
 /// Periods of unacknowledged parcels to one neighbour that count as the node's own weight.
 const MOST_UNDER_WAY: f64 = 2.0;
-/// A smaller usual weight says nothing of the present one.
+/// Smallest usual weight to compare with; below it, credit is unlimited.
 const LEAST_USUAL: f64 = 0.25;
-/// A neighbour without credit that gives nothing for so many usual rounds is reported.
+/// Usual rounds after which a neighbour that has no credit and gives nothing is reported.
 const PATIENCE: f64 = 20.0;
 
-/// What passes between two nodes in a period of a settled swarm, as weight.
+/// The weight that passes between two nodes in a period of a settled swarm.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Flows {
     to: f64,
@@ -57,13 +58,13 @@ impl Flows {
     }
 }
 
-/// What a neighbour got and gave.
+/// The account of a neighbour: the balance of weight that it received and gave.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Account {
     flows: Flows,
-    /// In periods; positive where it got more.
+    /// In periods; positive if the neighbour received more.
     balance: f64,
-    /// Usual rounds in a row in which it had no credit and gave nothing.
+    /// Usual rounds in a row in which the neighbour had no credit and gave nothing.
     withheld: f64,
     has_given: bool,
     is_reported: bool,
@@ -74,7 +75,7 @@ impl Account {
         Self { flows, ..Self::default() }
     }
 
-    /// Forgets what was: the life that got it is over.
+    /// Forgets the balance, which was of a life that is over.
     pub(super) fn begin_anew(&mut self) {
         *self = Self::of(self.flows);
     }
@@ -98,10 +99,10 @@ impl Account {
         }
     }
 
-    /// A round ends that took this `fraction` of a usual one. Returns `true` if it is time to report the neighbour.
+    /// Ends a round that took this `fraction` of a usual one. Returns `true` if it is time to report the neighbour.
     fn end_round(&mut self, fraction: f64, has_credit: bool) -> bool {
         let has_given = std::mem::take(&mut self.has_given);
-        // One that gives a little now and then is not reported again and again.
+        // A neighbour that gives a little now and then is not reported repeatedly.
         self.is_reported &= self.balance > 0.0;
         if has_credit || has_given {
             self.withheld = 0.0;
@@ -112,10 +113,10 @@ impl Account {
     }
 }
 
-/// The credit of a whole node.
+/// The credit that a node gives to each of its neighbours.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Credit {
-    /// The mean part of the usual weight of late: a moment of plenty pays no debts.
+    /// Moving average of the node's weight, as a part of the usual one: one good moment does not lift the limit.
     mean: f64,
     /// The largest part of the usual weight that the node has had, at most 1: hubs begin with less.
     reference: f64,
@@ -130,7 +131,7 @@ impl Default for Credit {
 }
 
 impl Credit {
-    /// Sets the limit for a node that has this part of its usual weight.
+    /// Sets the limit for a node whose weight is this share of its usual one.
     fn measure(&mut self, share: f64) {
         self.reference = self.reference.max(share.min(1.0));
         self.mean += NEWEST * (share - self.mean);
@@ -139,21 +140,21 @@ impl Credit {
         self.limit = (fullness < 1.0).then_some(limit);
     }
 
-    /// A member has stopped for good with the weight it holds: what is left is shared by the others.
+    /// Forgets the reference, since a member has stopped for good with its weight and the others share what is left.
     pub(super) fn measure_anew(&mut self) {
         self.reference = 0.0;
     }
 }
 
 impl Node {
-    /// A step divides the weight: how much credit each neighbour has follows from what there is to divide.
+    /// Sets each neighbour's credit for a step, from the weight that there is to divide.
     pub(super) fn measure_credit(&mut self) {
         let usual = self.config.schedule.stationary_weight(self.config.id, self.step);
         if usual < LEAST_USUAL || !self.config.schedule.is_reversible() {
             self.credit.limit = None;
             return;
         }
-        // Where parcels take longer than rounds much of a sound node's weight is on its way.
+        // Where parcels take longer than rounds, much of a sound node's weight is under way.
         let is_slow = self.config.policy == WaitPolicy::Async || self.config.retransmit_after.is_some();
         let under_way: f64 = if is_slow { self.peers.values().map(counted_under_way).sum() } else { 0.0 };
         self.credit.measure((self.w() + under_way) / usual);
@@ -181,7 +182,7 @@ impl Node {
         self.peers.entry(from).and_modify(|peer| peer.account.receive(mass.to_f64()));
     }
 
-    /// A round ends: reports neighbours that have had no credit for long, and give nothing that would change it.
+    /// Ends a round: reports neighbours that have had no credit for long and gave nothing to earn any.
     pub(super) fn report_keepers(&mut self, fraction: f64) {
         let limit = self.credit.limit.unwrap_or(f64::INFINITY);
         let mut keepers = Vec::new();
@@ -197,7 +198,7 @@ impl Node {
         }
     }
 
-    /// The weight that a neighbour got of this node in its present life, and gave.
+    /// The weight that a neighbour in its present life has received from this node, and has given.
     fn exchanged_with(&self, peer: NodeId) -> (f64, f64) {
         let Some(peer) = self.peers.get(&peer) else {
             return (0.0, 0.0);

@@ -1,4 +1,4 @@
-//! Leaving for good, with nothing lost.
+//! Departure for good, without loss of mass.
 //!
 //! ```text
 //!   Leave -> training ends; neighbours hear of it and send no more
@@ -7,12 +7,13 @@
 //!         -> everyone who is there has it on disk: the node ends
 //! ```
 //!
-//! A neighbour that reads the certificate takes back what it had sent and what was not applied. It need not hear of it
-//! from the leaver: certificates are passed on, and two nodes whose digests of them differ exchange them. So a neighbour
-//! that was away for the whole of it settles its link when it is back, to the unit. Each certificate is signed by its
-//! leaver, so that nobody else can say it.
+//! A neighbour that reads the certificate takes back the parcels that were sent and not applied. Certificates are
+//! passed on: two nodes whose digests of them differ exchange them. So a neighbour that was away for the whole
+//! departure settles its link when it is back, exact to the unit. Each certificate is signed by its leaver, so that no
+//! other node can forge it.
 //!
-//! A leaver does wait for a neighbour that is away if it owes that one parcels: nobody else can say what became of them.
+//! A leaver waits for an absent neighbour if it owes that neighbour parcels: only the neighbour knows what became of
+//! them.
 
 use std::collections::BTreeMap;
 
@@ -28,56 +29,56 @@ use crate::peer::Peer;
 use crate::schedule::NodeId;
 use crate::statement::{Signature, SignedIdentity};
 
-/// Lives of one node that can leave a generation, as far as this process is told. Each is passed on to everybody.
+/// Most lives of one node whose departure this process accepts in a generation. Each is passed on to all neighbours.
 const MOST_DEPARTURES: u32 = 8;
 
 /// The certificates of one generation that a node knows.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Departures {
     certificates: BTreeMap<NodeId, LeaveCertificate>,
-    /// How many of each leaver there were.
+    /// Certificates accepted of each leaver.
     times: BTreeMap<NodeId, u32>,
     digest: u64,
-    /// The digest of those that are on disk, where that is asked for.
+    /// The digest that others may rely on: of the certificates on disk, where records are kept.
     durable: u64,
 }
 
 impl Departures {
-    /// Those that a record has.
+    /// The certificates in a record.
     pub(super) fn restored(certificates: Vec<LeaveCertificate>) -> Self {
         let digest = digest_of(&certificates);
         let certificates = certificates.into_iter().map(|certificate| (certificate.leaver, certificate)).collect();
         Self { certificates, times: BTreeMap::new(), digest, durable: digest }
     }
 
-    /// For a record.
+    /// The certificates, for a record.
     pub(super) fn to_vec(&self) -> Vec<LeaveCertificate> {
         self.certificates.values().cloned().collect()
     }
 
-    /// How many have left.
+    /// The number of nodes that have left.
     pub(super) fn len(&self) -> usize {
         self.certificates.len()
     }
 
-    /// What others may rely on.
+    /// The digest of certificates that others may rely on.
     pub(super) fn durable(&self) -> u64 {
         self.durable
     }
 
-    /// A record with these is on disk. Returns whether that is news.
+    /// Notes that a record with these certificates is on disk. Returns `true` if that changed the durable digest.
     pub(super) fn confirm(&mut self, certificates: &[LeaveCertificate]) -> bool {
         let before = std::mem::replace(&mut self.durable, digest_of(certificates));
         before != self.durable
     }
 
-    /// All of them may be relied on. Returns whether that is news.
+    /// Notes that all certificates may be relied on. Returns `true` if that changed the durable digest.
     pub(super) fn confirm_all(&mut self) -> bool {
         let before = std::mem::replace(&mut self.durable, self.digest);
         before != self.durable
     }
 
-    /// Whether this life of a node, or a later one, is known to have left.
+    /// Returns `true` if this life of a node, or a later one, is known to have left.
     fn has(&self, leaver: NodeId, incarnation: u64) -> bool {
         self.certificates.get(&leaver).is_some_and(|known| known.incarnation >= incarnation)
     }
@@ -105,12 +106,12 @@ impl Node {
         self.on_stop();
     }
 
-    /// Whether this life of the node has left the generation for good.
+    /// Returns `true` if this life of the node has left the generation for good.
     pub fn has_left(&self) -> bool {
         self.departures.has(self.config.id, self.config.identity.incarnation)
     }
 
-    /// Goes on with leaving; true when everyone who is there knows.
+    /// Continues the departure. Returns `true` once every present neighbour has the certificate.
     pub(super) fn try_depart(&mut self) -> bool {
         if self.has_left() {
             let known = self.departures.durable;
@@ -126,7 +127,7 @@ impl Node {
         if !self.mass().is_zero() && !self.has(InjectedBug::LeavesWithMass) {
             self.take_up_all_held_back();
             if !self.has_record_room() {
-                // It goes on when something of what it owes is acknowledged.
+                // The node goes on when some of what it owes is acknowledged.
             } else if let Some((heir, step)) = self.heir() {
                 self.hand_over(heir, step);
             } else if !self.peers.values().any(|peer| peer.identity.is_some() && !peer.left && !peer.leaving) {
@@ -138,7 +139,7 @@ impl Node {
         false
     }
 
-    /// The first neighbour that can take everything, and the next step in which the plan has a link to it.
+    /// The first neighbour that can take all mass, and the next step in which the plan has a link to it.
     fn heir(&self) -> Option<(NodeId, u64)> {
         let schedule = &self.config.schedule;
         let can_take = |peer: &&Peer| !peer.leaving && peer.can_take_parcel();
@@ -150,7 +151,7 @@ impl Node {
         })
     }
 
-    /// Gives everything to one neighbour, in a step to come, or as much as a parcel may weigh.
+    /// Gives all mass, or as much as a parcel may weigh, to one neighbour in a later step.
     fn hand_over(&mut self, heir: NodeId, step: u64) {
         let (codec, is_durable) = (self.config.codec, self.is_durable());
         let mass = self.mass().min(self.config.schedule.heaviest_parcel(self.config.id, heir, step));
@@ -174,7 +175,7 @@ impl Node {
         }
     }
 
-    /// All others have stopped or left, and nobody will ever take what the node holds: it only stops, and keeps it.
+    /// Stops without giving up the mass: all others have stopped or left, and none will ever take it.
     fn stay(&mut self) -> bool {
         self.quitting = false;
         self.peers.values_mut().filter_map(|peer| peer.outgoing.as_mut()).for_each(OutLink::close);
@@ -182,7 +183,7 @@ impl Node {
         true
     }
 
-    /// Says for good what was applied of every link. From here on nothing more is.
+    /// Certifies finally which parcels of every link were applied. No parcel is applied after this.
     fn certify(&mut self) {
         let end = |peer: &Peer| peer.incoming.as_ref()?.end(peer.id, peer.incarnation());
         let sent = |peer: &Peer| Some((peer.id, peer.evidence.sent?));
@@ -200,12 +201,12 @@ impl Node {
         self.commits.soil();
     }
 
-    /// Somebody has left, says a neighbour, who need not be the one.
+    /// Handles a certificate of departure, which may come from a neighbour other than the leaver.
     pub(super) fn on_certificate(&mut self, certificate: LeaveCertificate) -> Result<(), Fault> {
         let LeaveCertificate { leaver, incarnation, .. } = certificate;
         let schedule = &self.config.schedule;
         let nodes = schedule.nodes();
-        // All that a leaver can say is of those that the plan lets send to it.
+        // A leaver can certify only links that the plan gives it.
         let can_send = |from: &NodeId| leaver.index() < nodes && schedule.all_in_neighbours(leaver).contains(from);
         let is_sound = certificate.generation == self.config.generation
             && leaver.index() < nodes
@@ -227,7 +228,7 @@ impl Node {
             return Err(Fault::Unsigned);
         }
         if leaver == self.config.id && incarnation >= self.config.identity.incarnation {
-            // Its own word, of which it knows nothing any more.
+            // The node's own certificate, which it does not remember.
             self.discard(incarnation.min(MOST_LIVES));
             return Ok(());
         }
@@ -264,8 +265,8 @@ impl Node {
         self.take_back(leaver, &returned.unwrap_or_default());
     }
 
-    /// Somebody who left has applied parcels of this node. If the node does not remember them, the certificate shows its own word,
-    /// or it is a lie.
+    /// Compares a certificate with what this node remembers. Where the leaver applied parcels that the node does not
+    /// remember, the certificate either contains evidence in this node's own code, or is false.
     fn learn_from(&mut self, certificate: &LeaveCertificate, end: Option<&LinkEnd>) {
         let me = self.config.identity.incarnation;
         let Some(end) = end.filter(|end| end.sender_incarnation >= me && end.sender_incarnation <= MOST_LIVES) else {
@@ -277,7 +278,7 @@ impl Node {
         }
     }
 
-    /// Parcels that were not applied, and never will be, are this node's again.
+    /// Takes back parcels that were not applied and never will be.
     pub(super) fn take_back(&mut self, from: NodeId, returned: &Returned) {
         if returned.parcels.is_empty() {
             return;
@@ -291,7 +292,7 @@ impl Node {
         self.report(Event::MassReturned { peer: from, mass: returned.mass(), parcels: returned.parcels.len() });
     }
 
-    /// Notes which certificates a neighbour has, and sends it ours if it has others.
+    /// Notes which certificates a neighbour has, by their digest, and sends this node's if they differ.
     pub(super) fn compare_departures(&mut self, with: NodeId, theirs: u64) {
         let (now, heartbeat) = (self.now, self.config.heartbeat);
         let Some(peer) = self.peers.get_mut(&with) else {
@@ -305,7 +306,7 @@ impl Node {
     }
 
     fn tell_departures(&mut self, to: NodeId) {
-        // The node's own word binds it, and is not given before it is on disk.
+        // The node's own certificate binds it, and is not sent before it is on disk.
         let (me, is_durable) = (self.config.id, self.departures.durable == self.departures.digest);
         let mut certificates = self.departures.to_vec();
         certificates.retain(|certificate| is_durable || certificate.leaver != me);
@@ -317,7 +318,7 @@ impl Node {
         }
     }
 
-    /// Everything that was known of departures is, or becomes, part of what neighbours hear.
+    /// Announces the present certificates to neighbours: in the next Acks, and at once where this node has left.
     pub(super) fn state_departures(&mut self) {
         self.peers.values_mut().for_each(|peer| peer.ack_owed = true);
         if self.has_left() {
@@ -326,7 +327,7 @@ impl Node {
         }
     }
 
-    /// What a record says of departures; a node that had left goes on leaving.
+    /// Restores the certificates of a record; a node that had left continues its departure.
     pub(super) fn restore_departures(&mut self, certificates: Vec<LeaveCertificate>) {
         self.departures = Departures::restored(certificates);
         self.mark_departed();
@@ -346,7 +347,7 @@ impl Node {
         }
     }
 
-    /// Where nothing is written, everything may be relied on at once.
+    /// Where no records are written, all certificates may be relied on at once.
     pub(super) fn confirm_departures(&mut self) {
         if self.config.durability == Durability::Off && self.departures.confirm_all() {
             self.state_departures();

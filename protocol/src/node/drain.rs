@@ -1,5 +1,5 @@
-//! The end of a node's part: announce the last parcel of every link, take what still comes, and wait until everything
-//! sent has been applied. A drained node goes on answering, so that its neighbours can drain too.
+//! The end of a node's part: announce the last parcel of every link, absorb what still arrives, and wait until
+//! everything sent has been applied. A drained node goes on answering, so that its neighbours can drain too.
 
 use super::{Node, Phase};
 use crate::effect::{Effect, Event};
@@ -10,7 +10,7 @@ use crate::time::Time;
 impl Node {
     pub(super) fn on_stop(&mut self) {
         self.stopping = true;
-        // Before its sends a step has promised nothing to anyone; after them it is finished first.
+        // Before its sends a step has promised nothing; after them it is finished first.
         if matches!(self.phase, Phase::Gathering { .. } | Phase::Training { .. } | Phase::AwaitingRoom(_)) {
             self.begin_draining();
         }
@@ -31,7 +31,7 @@ impl Node {
         true
     }
 
-    /// Drained once every link is closed and settled; unreachable neighbours are given up at the deadline.
+    /// Ends draining once every link is closed and settled. Unreachable neighbours are given up at the deadline.
     pub(super) fn try_finish_draining(&mut self, give_up_at: Time) -> bool {
         let gives_up = self.now >= give_up_at;
         if self.quitting && !gives_up && !self.try_depart() {

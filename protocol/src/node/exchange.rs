@@ -1,4 +1,4 @@
-//! Handlers of messages from neighbours: greetings and acknowledgements. What becomes of contradictions is in `contradiction`.
+//! Handlers of messages from neighbours: greetings and acknowledgements. Contradictions are handled in `contradiction`.
 
 use super::Node;
 use super::contradiction::Said;
@@ -13,8 +13,8 @@ use crate::peer::Peer;
 use crate::schedule::NodeId;
 use crate::statement::SignedIdentity;
 
-/// Lives begin one after the other, each with a process of its own: no node has come to so many, and whoever names a later
-/// one lies. Beyond it there is always room for another.
+/// The largest number of a life. Lives begin one after the other, each with a process of its own: no node reaches this
+/// number, so a message that names a later life is false. Beyond it there is always room for another.
 pub(super) const MOST_LIVES: u64 = 1 << 32;
 
 impl Node {
@@ -55,7 +55,7 @@ impl Node {
             let is_behind = matches!(mismatch, Mismatch::Outdated { .. } | Mismatch::Forgetful { .. });
             self.refuse(from, mismatch);
             if is_behind {
-                // It may have been rolled back without knowing: this tells it.
+                // The neighbour may have been rolled back without knowing; a Hello shows it.
                 self.send_hello(from);
             }
             return Ok(());
@@ -75,7 +75,8 @@ impl Node {
             self.on_link_state(from, &hello.link, Said::InGreeting)?;
         }
         let me = self.config.identity;
-        // One that greets again and again, and by what it says is answered, does not hear the answers.
+        // A neighbour that greets repeatedly, although its Hello shows that it was answered, does not receive the
+        // answers.
         if is_understood && seen == Some(me) {
             self.note_in_vain(from);
         }
@@ -117,26 +118,26 @@ impl Node {
         (!hello.resumed).then_some(Mismatch::Forgetful { incarnation })
     }
 
-    /// Whether the process of a neighbour that we know is still there. Parcels say nothing about that: the next process
-    /// sends those of the last one again.
+    /// Returns `true` if the known process of a neighbour is still there. Parcels are no evidence of that: the next
+    /// process of the neighbour sends those of the last one again.
     fn is_talking_to(&self, peer: &Peer) -> bool {
         peer.link_up && peer.heard_since_up && peer.mutual && self.now < peer.vouched_at + 2 * self.config.heartbeat
     }
 
-    /// Nobody keeps, and shows to others, what a neighbour did not sign.
+    /// Checks that a neighbour signed its identity: an unsigned one is neither kept nor shown to others.
     fn check_signature(&self, from: NodeId, identity: &SignedIdentity) -> Result<(), Fault> {
         let is_known = self.peers.get(&from).is_some_and(|peer| peer.signed_identity() == Some(*identity));
         let NodeConfig { generation, keys, .. } = &self.config;
         if is_known || identity.is_of(from, generation, &**keys) { Ok(()) } else { Err(Fault::Unsigned) }
     }
 
-    /// Whether a neighbour says that it has dealt with a later life of this node than the one it is in.
+    /// Returns `true` if a neighbour reports a later life of this node than the present one.
     fn is_later_life(&self, seen: Identity) -> bool {
         self.config.durability == Durability::On && seen.incarnation > self.config.identity.incarnation
     }
 
-    /// A neighbour shows what this node has said of a later life of itself: the node has started from an old copy of its
-    /// records, or without them. Only the node itself can have signed that.
+    /// Handles this node's own statement of a later life, shown by a neighbour: the node was started from an old copy
+    /// of its records, or without them. Only the node itself can have signed it.
     fn on_later_life(&mut self, seen: &SignedIdentity) -> Result<(), Fault> {
         let NodeConfig { id, generation, keys, .. } = &self.config;
         if !seen.is_of(*id, generation, &**keys) && !self.has(InjectedBug::BelievesAnyone) {
@@ -158,7 +159,7 @@ impl Node {
         }
     }
 
-    /// Notes who a neighbour is now, and what its earlier life left behind.
+    /// Records a neighbour's present identity, and settles what its earlier life or process left behind.
     pub(super) fn recognise(&mut self, from: NodeId, signed: SignedIdentity) {
         let SignedIdentity { identity, signature } = signed;
         let leaving = self.is_leaving();
@@ -185,7 +186,7 @@ impl Node {
             }
             Some(_) => {
                 peer.left = false;
-                // A new life may be sounder than the last one: it is tried again, and one more strike is enough.
+                // A new life may be sounder than the last one: it is accepted again, and one more refusal is enough.
                 peer.refusals = peer.refusals.min(MOST_REFUSALS - 1);
                 peer.suspended.take_if(|reason| *reason >= Suspension::Refused);
                 self.on_new_life(from, identity.incarnation);
@@ -195,7 +196,7 @@ impl Node {
 
     fn on_new_life(&mut self, from: NodeId, incarnation: u64) {
         self.report(Event::NewIncarnation { peer: from, incarnation });
-        // What the earlier life sent and we hold is real mass.
+        // Parcels that the earlier life sent and this node holds are real mass.
         self.absorb_from(from, u64::MAX);
         let renumbers = self.has(InjectedBug::RenumbersForNewLives);
         let Some(peer) = self.peers.get_mut(&from) else {
@@ -228,7 +229,8 @@ impl Node {
             self.send_hello(from);
             return Ok(());
         }
-        // It may know a later life of this node. Then it has that in this node's own words, and answers the Hello with it.
+        // The neighbour may know a later life of this node. Then it has this node's signed statement of it, and answers
+        // the Hello with that.
         if peer.identity != Some(ack.identity) || ack.seen != self.config.identity {
             self.note_refusal(Fault::OtherLife);
             self.send_hello(from);
@@ -240,7 +242,7 @@ impl Node {
         self.on_link_state(from, &ack.link, Said::Elsewhere)
     }
 
-    /// Takes a neighbour's word for where the links stand. It knows our present identity.
+    /// Applies a neighbour's report of the state of the links. The neighbour knows this node's present identity.
     fn on_link_state(&mut self, from: NodeId, state: &LinkState, said: Said) -> Result<(), Fault> {
         let (now, after) = (self.now, self.config.retransmit_after);
         if state.applied > state.received || !state.rejected.is_sound() {
@@ -262,7 +264,7 @@ impl Node {
         }
         peer.mutual = true;
         let mut returned = Returned::default();
-        // Nobody is through with more steps than there are, whatever it says.
+        // No neighbour can have passed more steps than there are.
         let passed = state.passed.min(self.last_step);
         let mut progress = passed > peer.passed;
         peer.passed = peer.passed.max(passed);
@@ -274,7 +276,7 @@ impl Node {
             self.send_gate.hear();
         }
         if let Some(link) = &mut peer.outgoing {
-            // A neighbour that has not heard from this link yet states zeros.
+            // A neighbour that has received nothing on this link yet reports zeros.
             if state.received >= link.base() {
                 let Ok((moved, back)) = link.on_ack(state, !ignores_chains) else {
                     return self.on_contradiction(from, said);
@@ -296,21 +298,22 @@ impl Node {
         Ok(())
     }
 
-    /// A neighbour says that it stops. Returns `true` if that is news.
+    /// Notes that a neighbour stops. Returns `true` if it had not said so before.
     fn note_stopping(&mut self, from: NodeId) -> bool {
         let Some(peer) = self.peers.get_mut(&from).filter(|peer| !peer.leaving) else {
             return false;
         };
         peer.on_leaving();
         self.send_gate.grant_credit();
-        // Once for each neighbour, or one that stops again and again would be given ever more.
+        // Once for each neighbour; otherwise one that stops repeatedly would be given ever more.
         if !std::mem::replace(&mut peer.has_stopped, true) {
             self.credit.measure_anew();
         }
         true
     }
 
-    /// Whether what a neighbour says of the links still matters: not once one of the two has left, nor while its word is refused.
+    /// Returns `true` if a neighbour's report of the links still matters: neither node has left, and the neighbour's
+    /// messages are not refused.
     fn uses_links_with(&mut self, from: NodeId) -> bool {
         let has_left = self.has_left();
         let Some(peer) = self.peers.get_mut(&from) else {
@@ -325,7 +328,7 @@ impl Node {
         !is_over
     }
 
-    /// What the node says to every neighbour.
+    /// The part of the link state that is the same for every neighbour.
     pub(super) fn own_state(&self) -> LinkState {
         let (left, processes) = (self.departures.durable(), self.processes.digest());
         LinkState { passed: self.passed(), leaving: self.is_leaving(), left, processes, ..LinkState::default() }
@@ -340,12 +343,13 @@ impl Node {
         }
     }
 
-    /// A greeting that does not name the other side is answered with one: that shows what it knows of this node.
+    /// Requests a greeting: a Hello that does not name the other side is answered with one that shows what it knows of
+    /// this node.
     pub(super) fn ask_for_greeting(&mut self, of: NodeId) {
         self.greet(of, None);
     }
 
-    /// False where the link is down, or there were enough greetings for now.
+    /// Sends a Hello. Returns `false` if the link is down, or there were enough greetings for now.
     fn greet(&mut self, to: NodeId, seen: Option<SignedIdentity>) -> bool {
         let (now, heartbeat) = (self.now, self.config.heartbeat);
         let Some(peer) = self.peers.get_mut(&to).filter(|peer| peer.link_up) else {
@@ -370,7 +374,7 @@ impl Node {
         true
     }
 
-    /// One Ack to every neighbour that is owed one, however many parcels it is for.
+    /// Sends one Ack to every neighbour that is owed one, however many parcels it is for.
     pub(super) fn send_owed_acks(&mut self) {
         let (generation, identity) = (self.config.generation, self.config.identity);
         let mut acks = Vec::new();

@@ -1,19 +1,20 @@
-//! What of local changes waits for weight: nothing that was learnt is dropped because a node was short of weight when it was.
+//! The part of local changes that waits for weight: no learnt change is dropped because a node was short of weight when
+//! it came.
 //!
-//! A node that holds less than half of its usual weight w* adds a share min(1, 2 w / w*) of each change to its numerator, or its
-//! ratio would move by several times the change. The rest waits here and follows at the start of later rounds, at most
-//! [`MOST_USUAL_STEPS`] usual changes at a time, since it was learnt on an older model. So the sum of all changes is conserved as
-//! the weights are: it is in numerators, in parcels, or here. Records keep it; a node that leaves gives it away with its weight;
-//! a new plan begins with it.
+//! A node that holds less than half of its usual weight w* adds a share min(1, 2 w / w*) of each change to its
+//! numerator; otherwise its ratio would move by several times the change. The rest waits here and follows at the start
+//! of later rounds, at most [`MOST_USUAL_STEPS`] usual changes at a time, since it was learnt on an older model. So the
+//! sum of all changes is conserved as the weights are: it is in numerators, in parcels, or here. Records keep it; a
+//! node that leaves gives it away with its weight; a new plan begins with it.
 
 use std::sync::Arc;
 
 use super::Node;
 use crate::codec::extent_of;
 
-/// The most that is taken up at once, in usual changes.
+/// Largest part that is taken up at once, in usual changes.
 const MOST_USUAL_STEPS: f64 = 4.0;
-/// The part of the usual weight with which a node takes whole changes.
+/// The part of the usual weight with which a node applies whole changes.
 const ENOUGH: f64 = 0.5;
 
 /// A sum of changes that are not part of the numerator yet; most of the time there is none.
@@ -24,7 +25,7 @@ pub(super) struct HeldBack {
 }
 
 impl HeldBack {
-    /// What a record kept.
+    /// The sum in a record.
     pub(super) fn restored(sum: Option<&Arc<[f32]>>) -> Self {
         Self { sum: sum.map(|sum| sum.to_vec()) }
     }
@@ -42,15 +43,15 @@ impl HeldBack {
         }
     }
 
-    /// Forgets all of it: it belongs to a life that is over.
+    /// Discards the sum, which belongs to a life that is over.
     pub(super) fn clear(&mut self) {
         self.sum = None;
     }
 }
 
 impl Node {
-    /// What of the changes of this node is not in its numerator yet, `[dimension]`; `None` while that is nothing. The sum of this and
-    /// all numerators and parcels is the sum of what the swarm began with and of all changes.
+    /// The part of this node's changes that is not in its numerator yet, `[dimension]`; `None` while there is none. The
+    /// sum of this and all numerators and parcels over the swarm is the initial sum plus all changes.
     pub fn held_back(&self) -> Option<&[f32]> {
         self.held_back.sum.as_deref()
     }
@@ -61,20 +62,21 @@ impl Node {
         (self.mass().to_f64() / (ENOUGH * usual)).min(1.0)
     }
 
-    /// Adds `scale` times a change to what waits for the start of the next round.
+    /// Adds `scale` times a change to the sum that waits for the start of the next round.
     pub(super) fn hold_back(&mut self, scale: f64, delta: &[f32]) {
         self.held_back.add(scale, delta);
         self.commits.soil();
     }
 
-    /// Adds `scale` times a change of this norm to the numerator, as far as the weight can carry it, and holds the rest back.
+    /// Adds `scale` times a change of this norm to the numerator, as far as the weight can carry it, and holds back the
+    /// rest.
     pub(super) fn add_change(&mut self, scale: f64, delta: &[f32], norm: f64) {
         let carried = self.carried();
         self.step_within_bound(scale * carried, delta, norm);
         self.held_back.add(scale * (1.0 - carried), delta);
     }
 
-    /// A round begins: as much of what was held back as the present weight can carry joins the numerator.
+    /// Adds to the numerator, at the start of a round, as much of the held-back sum as the present weight can carry.
     pub(super) fn take_up_held_back(&mut self) {
         let Some(sum) = self.held_back.sum.as_deref() else {
             return;
@@ -87,7 +89,7 @@ impl Node {
         self.take_up((self.carried() * most.min(norm) / norm.max(f64::MIN_POSITIVE)).min(1.0));
     }
 
-    /// All of it joins the numerator, whatever the weight: the node gives both away.
+    /// Adds all of the held-back sum to the numerator, whatever the weight: the node gives both away.
     pub(super) fn take_up_all_held_back(&mut self) {
         self.take_up(1.0);
     }

@@ -1,4 +1,4 @@
-//! Links that come and go, neighbours that fall silent, and the timers that notice.
+//! Links that go up and down, silent neighbours, and the timers that detect them.
 //!
 //! Suspending a neighbour is local and reversible and never touches mass, so a false alarm costs nothing but time.
 
@@ -9,7 +9,7 @@ use crate::time::Time;
 
 /// Heartbeats a neighbour may miss before it is suspended; a restarted node also waits this many for missing ones.
 pub(super) const MISSED_HEARTBEATS: u32 = 3;
-/// A node that resumes waits this many for those who may know more of it than it does.
+/// Heartbeats that a resumed node waits for neighbours that may remember more of it than it does.
 const HEARTBEATS_BEFORE_RESUMING: u32 = 12;
 
 impl Node {
@@ -46,7 +46,8 @@ impl Node {
             peer.renewal.begin();
         }
         self.send_hello(peer);
-        // Its Hello may have come before the host said that the link is up: then nothing else sends the parcels again.
+        // The neighbour's Hello may have come before the host reported the link as up; then nothing else sends the
+        // parcels again.
         self.resend(peer);
     }
 
@@ -65,7 +66,7 @@ impl Node {
         self.suspend(peer, Suspension::LinkDown);
     }
 
-    /// Suspends a neighbour, or makes the reason a stronger one.
+    /// Suspends a neighbour, or raises the reason to a stronger one.
     pub(super) fn suspend(&mut self, peer: NodeId, reason: Suspension) {
         if let Some(entry) = self.peers.get_mut(&peer)
             && entry.suspended < Some(reason)
@@ -75,13 +76,13 @@ impl Node {
         }
     }
 
-    /// A sound message from the process of a neighbour that we know.
+    /// Notes a sound message from the known process of a neighbour.
     pub(super) fn on_vouched(&mut self, from: NodeId) {
         self.peers.entry(from).and_modify(|peer| peer.vouched_at = self.now);
         self.on_heard(from);
     }
 
-    /// Any sound message from a neighbour's present life.
+    /// Notes any sound message from a neighbour's present life.
     pub(super) fn on_heard(&mut self, from: NodeId) {
         let now = self.now;
         let Some(peer) = self.peers.get_mut(&from) else {
@@ -99,7 +100,7 @@ impl Node {
         }
     }
 
-    /// A neighbour took or sent a parcel, or went on to a later step.
+    /// Notes that a neighbour took or sent a parcel, or went on to a later step.
     pub(super) fn on_progress(&mut self, from: NodeId) {
         if self.peers.get(&from).is_some_and(|peer| peer.suspended == Some(Suspension::Late)) {
             self.reinstate(from);
@@ -121,7 +122,7 @@ impl Node {
                 continue;
             };
             let resend = peer.outgoing.as_mut().filter(|link| link.resend_at().is_some_and(|at| at <= now));
-            // One that is heard only loses messages: sending again later would not lose fewer.
+            // A neighbour whose messages arrive only loses some: a longer back-off would not reduce that.
             let is_heard = now < peer.heard_at + self.config.heartbeat * MISSED_HEARTBEATS;
             let resend = resend.map(|link| if is_heard { link.disarm() } else { link.back_off() }).is_some();
             let heartbeat = peer.sent_at + self.config.heartbeat <= now;
@@ -142,7 +143,7 @@ impl Node {
         self.now + self.config.heartbeat * MISSED_HEARTBEATS
     }
 
-    /// Says the present state again; to a neighbour that has not answered, a Hello.
+    /// Sends the present state again: an Ack, or a Hello to a neighbour that has not answered one.
     fn beat(&mut self, id: NodeId) {
         match self.peers.get_mut(&id) {
             Some(peer) if peer.mutual => peer.ack_owed = true,
@@ -155,7 +156,7 @@ impl Node {
         self.config.heartbeat * MISSED_HEARTBEATS
     }
 
-    /// When heartbeats, retransmissions and suspicions are due.
+    /// Times at which heartbeats, retransmissions and suspicions are due.
     pub(super) fn link_deadlines(&self) -> impl Iterator<Item = Time> {
         self.peers.values().filter(|peer| peer.link_up).flat_map(|peer| {
             let heartbeat = Some(peer.sent_at + self.config.heartbeat);

@@ -1,9 +1,9 @@
-//! Detects a lasting shortage of mass, or too much of it: a member keeps all it receives or makes weight up, or mass was lost
-//! with members.
+//! Detects a lasting shortage or excess of mass. A member may keep all it receives or claim weight that it never had,
+//! or mass was lost with members.
 //!
-//! w / w* is about 1 on average in a settled swarm, where w counts what is under way as its sender's. A member that takes
-//! mass and gives none drains all others, whose own books stay perfectly in order; one that puts weight into its parcels that
-//! it never had fills them. The guarded step and the heaviest parcel bound the harm, and this tells of it.
+//! w / w* is about 1 on average in a settled swarm, where w counts weight under way as its sender's. A member that
+//! takes mass and gives none drains all others, whose own books stay in order; one that puts weight into its parcels
+//! that it never had fills them. The guarded step and the heaviest parcel bound the harm, and this module reports it.
 
 use crate::effect::Event;
 
@@ -15,34 +15,34 @@ const LOW: f64 = 0.5;
 const SOUND: f64 = 0.7;
 /// A share above this is high.
 const HIGH: f64 = 2.0;
-/// A share below this is not high any more.
+/// A share below this is no longer high.
 const NO_LONGER_HIGH: f64 = 1.4;
-/// So many usual rounds in a row have to be low, or high.
+/// Usual rounds in a row that have to be low, or high, for an alarm.
 const PATIENCE: f64 = 20.0;
 
-/// Exponentially weighted means of w / w*, a sample a round, with an alarm for either side.
+/// Exponentially weighted means of w / w*, one sample per round, with an alarm for either side.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct MassWatch {
     share: f64,
     low: Alarm,
-    /// The same without what is under way, which may have arrived: what the node has for certain.
+    /// The mean without weight under way, which may have arrived: the weight that the node certainly has.
     own_share: f64,
     high: Alarm,
 }
 
-/// What a node has at the first split of a round.
+/// The weight of a node at the first split of a round.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct Held {
     /// The weight it holds.
     pub(super) own: f64,
-    /// The weight that nobody has acknowledged.
+    /// Weight of parcels that no receiver has acknowledged.
     pub(super) under_way: f64,
-    /// w*; 0 for a round that says nothing: where the plan leaves the node empty between rounds, or neighbours are out of
+    /// w*; 0 for a round that is no evidence: the plan leaves the node empty between rounds, or neighbours are out of
     /// reach.
     pub(super) usual: f64,
 }
 
-/// Whether something has lasted, and whether that was said.
+/// Duration of a condition, and whether it was reported.
 #[derive(Clone, Copy, Debug, Default)]
 struct Alarm {
     rounds: f64,
@@ -50,7 +50,8 @@ struct Alarm {
 }
 
 impl Alarm {
-    /// `fraction` of a usual round more is as feared, or not. Returns whether it has just lasted long enough.
+    /// Counts `fraction` of a usual round in which the condition held or did not. Returns `true` once it has lasted
+    /// long enough.
     fn watch(&mut self, is_feared: bool, fraction: f64) -> bool {
         self.rounds = if is_feared { self.rounds + fraction } else { 0.0 };
         let is_news = !self.is_raised && self.rounds >= PATIENCE;
@@ -58,7 +59,7 @@ impl Alarm {
         is_news
     }
 
-    /// Returns whether an alarm was raised and is over.
+    /// Ends the alarm if the node is sound. Returns `true` if one was raised.
     fn end_if(&mut self, is_sound: bool) -> bool {
         is_sound && std::mem::take(&mut self.is_raised)
     }
@@ -71,21 +72,21 @@ impl Default for MassWatch {
 }
 
 impl MassWatch {
-    /// The mean.
+    /// The mean of w / w*, with weight under way.
     pub(super) fn share(&self) -> f64 {
         self.share
     }
 
-    /// A round ended. `fraction` is how long it took in units of the usual round, and what it counts for: nodes that catch up
-    /// run through rounds in which there is nothing to absorb. `fair` is the largest share that the absence of others explains.
-    /// Returns what is worth reporting.
+    /// Ends a round and returns the event to report, if any. `fraction` is the round's duration in usual rounds, and
+    /// its weight in the mean: nodes that catch up run through rounds in which there is nothing to absorb. `fair` is
+    /// the largest share that the absence of others explains.
     pub(super) fn end_round(&mut self, held: Held, fraction: f64, fair: f64) -> Option<Event> {
         let Held { own, under_way, usual } = held;
         if usual <= 0.0 {
             return None;
         }
         self.share += NEWEST * fraction * ((own + under_way) / usual - self.share);
-        // Delays move weight from node to node: more than its w* is little where w* is little.
+        // Delays move weight between nodes: where w* is small, more than w* is still little.
         self.own_share += NEWEST * fraction * (own / usual.max(1.0) - self.own_share);
         let (share, own_share) = (self.share, self.own_share);
         if self.low.watch(share < LOW, fraction) {

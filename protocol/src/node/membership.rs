@@ -1,10 +1,10 @@
 //! Generations: plans that replace each other while the swarm runs.
 //!
-//! Every plan has a generation of its own, which begins the ledger anew: every member keeps its ratio and takes weight 1.
-//! That is how links change, members join and are removed, and mass that died with a disk is made up for.
+//! Every plan has its own generation, which begins a new ledger: every member keeps its ratio and takes weight 1. So
+//! links change, members join and are removed, and mass lost with a disk is replaced.
 //!
-//! Every message names its sender's generation. Whoever hears of a newer one asks its host to fetch the plan, and whoever
-//! hears of an older one answers with its own.
+//! Every message names its sender's generation. A node that receives a message of a newer one asks its host to fetch
+//! the plan; a message of an older one is answered with the node's own.
 
 use super::departure::Departures;
 use super::{Node, Phase};
@@ -20,18 +20,18 @@ use crate::schedule::NodeId;
 use crate::time::Time;
 
 impl Generation {
-    /// Whether this one replaces the other. Planners that did not know of each other can make two of the same number:
-    /// the larger hash wins. The first plan of a swarm is nobody's successor.
+    /// Returns `true` if this generation replaces `other`. Planners that do not know of each other can make two of the
+    /// same number: the larger hash wins. The first plan of a swarm (number 0) replaces none.
     pub fn replaces(&self, other: &Self) -> bool {
         self.counter > other.counter
             || (self.counter == other.counter && self.counter > 0 && self.plan_hash > other.plan_hash)
     }
 }
 
-/// A member that is further behind than this many rounds begins a new generation with the ratio of another.
+/// Rounds behind which a member begins a new generation with the ratio of another.
 pub const STALEST_ROUNDS: u64 = 50;
 
-/// A generation whose plan the host was asked for.
+/// A generation whose plan was requested from the host.
 #[derive(Clone, Debug)]
 pub(super) struct Asked {
     generation: Generation,
@@ -39,7 +39,7 @@ pub(super) struct Asked {
 }
 
 impl Node {
-    /// Serves a message of another generation; `Some` unless it is to be refused as any foreign message.
+    /// Handles a message of another generation. Returns `Some` unless it is to be refused like any foreign message.
     pub(super) fn on_other_generation(&mut self, from: NodeId, theirs: Generation) -> Option<()> {
         let ours = self.config.generation;
         if theirs.replaces(&ours) {
@@ -51,7 +51,7 @@ impl Node {
             if self.has(InjectedBug::LeavesOldGenerationsAlone) {
                 return Some(());
             }
-            // It may have been away, and not even be a member any more: it is told all the same.
+            // The sender may have been away, and may no longer be a member: it is notified in any case.
             self.note_refusal(Fault::OlderGeneration);
             let identity = self.config.identity;
             let (seen, link) = (Identity::default(), LinkState::default());
@@ -62,7 +62,7 @@ impl Node {
         None
     }
 
-    /// Asks the host for a plan; for the same one not more than once in a heartbeat, in case that it could not get it.
+    /// Requests a plan from the host; the same one at most once per heartbeat, in case the host could not get it.
     fn ask_for_plan(&mut self, from: NodeId, generation: Generation) {
         let is_recent = |asked: &Asked| asked.generation == generation && self.now < asked.at + self.config.heartbeat;
         if self.asked.as_ref().is_some_and(is_recent) {
@@ -72,10 +72,11 @@ impl Node {
         self.report(Event::NewerPlan { peer: from, generation });
     }
 
-    /// Whether the node's ratio is good enough to begin a generation with. It is not once the node has no mass to form it
-    /// from, or is more than [`STALEST_ROUNDS`] behind a neighbour: then the host fetches one from an up-to-date member.
+    /// Returns `true` if the node's ratio is good enough to begin a generation with. It is not if the node has no mass
+    /// to form it from, or is more than [`STALEST_ROUNDS`] behind a neighbour: then the host fetches one from an
+    /// up-to-date member.
     pub fn is_fresh(&self) -> bool {
-        // Word of one neighbour is enough to ask for a ratio: that does no harm if it lies.
+        // One neighbour's claim is enough to request a ratio, which is harmless if the claim is false.
         let ahead = self.peers.values().map(|peer| peer.passed).max().unwrap_or(0);
         let behind = ahead.saturating_sub(self.passed()) / self.config.schedule.round_length();
         self.push_sum.has_working_mass() && behind <= STALEST_ROUNDS
@@ -90,7 +91,7 @@ impl Node {
             self.ignore(self.config.id, Fault::UnusablePlan);
             return;
         }
-        // What has arrived is part of what this node believes.
+        // Parcels that have arrived are part of the node's ratio.
         self.absorb_until(u64::MAX);
         if ratio.is_none() && !self.is_fresh() {
             self.report(Event::RatioWanted { generation });
@@ -100,8 +101,8 @@ impl Node {
         let ratio = ratio.unwrap_or_else(|| self.push_sum.ratio().to_vec());
         self.push_sum = PushSum::new(ratio, Mass::ONE);
         self.brought = Mass::ONE;
-        // Lives are counted within a generation. With a higher number a node that lost its records of this one, and begins
-        // it again from older ones, would pass for a life that knows that its weight is gone.
+        // Lives are counted within a generation. A node may lose its records of this one and begin it again from older
+        // ones. With a higher number it would pass for a life that knows that its weight is gone.
         self.config.identity.incarnation = 1;
         (self.config.generation, self.config.schedule, self.config.id) = (generation, schedule, id);
         (self.config.keys, self.config.rounds) = (keys, rounds);

@@ -7,24 +7,24 @@ use crate::schedule::NodeId;
 
 use super::Node;
 
-/// What a node knows of one neighbour at this instant.
+/// A node's view of one neighbour at this instant.
 #[derive(Clone, Debug, PartialEq)]
 pub struct NeighbourView {
-    /// Which.
+    /// Index of the neighbour in the plan.
     pub id: NodeId,
-    /// It is connected, and both have greeted each other.
+    /// `true` if the neighbour is connected, and both have greeted each other.
     pub is_up: bool,
-    /// It is neither waited for nor sent to, and why.
+    /// Reason for which the node neither waits for the neighbour nor sends to it.
     pub suspended: Option<Suspension>,
-    /// It has left the generation for good.
+    /// `true` if the neighbour has left the generation for good.
     pub has_left: bool,
-    /// Its present life; 0 while it was never heard.
+    /// The neighbour's present life; 0 before its first greeting.
     pub incarnation: u64,
-    /// Steps that it is through with, as far as is known.
+    /// Steps that the neighbour has passed, as far as is known.
     pub passed_steps: u64,
-    /// The link to it, where the plan has one.
+    /// The link to the neighbour, where the plan has one.
     pub outgoing: Option<OutgoingView>,
-    /// The link from it, where the plan has one.
+    /// The link from the neighbour, where the plan has one.
     pub incoming: Option<IncomingView>,
 }
 
@@ -35,7 +35,7 @@ pub struct OutgoingView {
     pub parcels: u64,
     /// Parcels that the receiver has not acknowledged.
     pub unacknowledged_parcels: usize,
-    /// The mass of these.
+    /// The mass of the unacknowledged parcels.
     pub unacknowledged: Mass,
     /// The weight that the receiver's present life was given and did not return.
     pub given: f64,
@@ -44,13 +44,14 @@ pub struct OutgoingView {
 /// The receiving end of a link.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct IncomingView {
-    /// The number of the last parcel that arrived, which is how many the sender ever sent on the link.
+    /// The number of the last parcel that arrived, which is how many the sender has sent on the link.
     pub parcels: u64,
     /// Parcels that have arrived and wait for their step.
     pub queued_parcels: usize,
     /// The weight that came from the sender's present life.
     pub received: f64,
-    /// What was clipped of its parcels since this process follows the plan, with [`Robust::Clip`](crate::Robust::Clip).
+    /// Parcels clipped, and their amount, since this process follows the plan, with
+    /// [`Robust::Clip`](crate::Robust::Clip).
     pub clipped: Clipped,
 }
 
@@ -83,7 +84,7 @@ impl NeighbourView {
 }
 
 impl Node {
-    /// All neighbours as they stand now, ascending.
+    /// Views of all neighbours at this instant, ascending.
     pub fn neighbour_views(&self) -> impl Iterator<Item = NeighbourView> {
         self.peers.values().map(NeighbourView::of)
     }
@@ -108,7 +109,7 @@ mod tests {
             .map(|(id, value)| Node::new(NodeConfig::new(id, Arc::clone(&schedule), vec![value], rounds)).unwrap())
     }
 
-    /// Hands in these inputs and all messages that follow.
+    /// Hands in these inputs and all messages that result.
     fn run(nodes: &mut [Node; 2], inputs: &[(NodeId, Input)]) {
         let mut inputs: VecDeque<_> = inputs.iter().cloned().collect();
         while let Some((id, input)) = inputs.pop_front() {
@@ -145,7 +146,7 @@ mod tests {
     fn what_was_sent_and_not_acknowledged_shows_with_its_mass() {
         let mut nodes = pair(10);
         let [a, b] = &mut nodes;
-        // B greets and falls silent: A sends what it may, and hears nothing of it.
+        // B greets and falls silent: A sends what it may, and gets no acknowledgement.
         let mut inputs = VecDeque::from([Input::Start, Input::LinkUp { peer: B }]);
         b.handle(Time::default(), Input::Start);
         let mut from_b: VecDeque<_> = b.handle(Time::default(), Input::LinkUp { peer: A }).into();

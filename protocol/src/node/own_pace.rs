@@ -1,19 +1,21 @@
-//! How long a round's training may take at a site that is slower than its neighbours.
+//! Time limit of a round's training at a site that is slower than its neighbours.
 //!
-//! A site that needs ten times as long for its local steps would make every other one wait ten times as long, or go on without its
-//! parcels. Local steps are what it can do less of. Once its training is over, a node sees when the parcels of its neighbours for
-//! the round came, and so how long they need for their own training and a parcel's way. Where it needs more than [`FAR_SLOWER`] times
-//! as long, two limits hold from then on:
+//! A site that needs ten times as long for its local steps would make every other one wait ten times as long, or go on
+//! without its parcels. It can do fewer local steps instead. Once its training is over, a node knows when its
+//! neighbours' parcels of the round came, and so how long their training and a parcel's transfer take. Where it needs
+//! more than [`FAR_SLOWER`] times as long, two limits hold from then on:
 //!
-//! - its host begins no local step after [`TIMES`] as long as the others need; a change of fewer steps counts as `step_guard` says;
-//! - the node mixes on after [`GOES_ON`] as long, where a single local step takes longer than that: the change is that of the round in
-//!   which it comes. Until then the node follows: it begins no step of mixing before most of the others have.
+//! - its host begins no local step after [`TIMES`] as long as the others need; a change of fewer steps counts as
+//!   described in `step_guard`;
+//! - the node mixes on after [`GOES_ON`] as long, where a single local step takes longer than that: the change joins
+//!   the round in which it comes. Until then the node follows: it begins no step of mixing before most of the others
+//!   have.
 //!
-//! A round that takes far longer than those before, or than the first ones of the others, ends after [`HELD_UP`] as long in the same
-//! way: whatever holds up one site for a while holds up no other.
+//! A round that takes far longer than those before, or than the first ones of the others, ends after [`HELD_UP`] as
+//! long in the same way: an interruption of one site does not hold up others.
 //!
-//! The upper median over the neighbours of a step is taken, so that one that claims to be fast does not cut the training of a node that
-//! hears two others. A synchronous swarm, whose runs are the same to the bit, is left alone.
+//! The upper median over the neighbours of a step is used, so that one false claim to be fast does not cut the training
+//! of a node that receives from two others. A synchronous swarm, whose runs are the same to the bit, has no such limit.
 
 use std::time::Duration;
 
@@ -24,35 +26,35 @@ use crate::latest::Latest;
 use crate::peer::Peer;
 use crate::time::Time;
 
-/// Only a site that needs more than so many times as long as the others is cut: less is what machines differ by from round to round.
+/// Ratio of a site's training time to the others' above which it is cut; machines differ by less from round to round.
 const FAR_SLOWER: f64 = 2.0;
-/// Local steps begin within so many times the time of the others.
+/// Local steps begin within this multiple of the others' time.
 const TIMES: f64 = 1.25;
-/// The node mixes on after so many times the time of the others.
+/// The node mixes on after this multiple of the others' time.
 const GOES_ON: f64 = 1.5;
-/// Training is never cut below this: shorter rounds differ by what else a machine does.
+/// Shortest limit of training: below it, other load on a machine makes rounds differ.
 const SHORTEST: Duration = Duration::from_millis(50);
-/// The node mixes on after so many times the time of the others where its own is usually like theirs or not known, and not before
-/// [`SHORTEST_HOLD_UP`].
+/// The node mixes on after this multiple of the others' time where its own is usually similar or not known, and not
+/// before [`SHORTEST_HOLD_UP`].
 const HELD_UP: f64 = 4.0;
 const SHORTEST_HOLD_UP: Duration = Duration::from_millis(500);
-/// Rounds that are looked at first, and rounds that are remembered.
+/// Rounds that are needed for a median, and rounds that are remembered.
 const ROUNDS_TO_MEASURE: usize = 3;
 const REMEMBERED: usize = 9;
 
-/// How long training takes here and elsewhere: medians over the latest rounds.
+/// Durations of training here and at the others: medians over the latest rounds.
 #[derive(Clone, Debug, Default)]
 pub(super) struct OthersPace {
     /// From the beginning of a round until the parcels of the others came.
     others: Latest<Duration, REMEMBERED>,
-    /// What all local steps of the round take this node.
+    /// Time that this node needs for all local steps of a round.
     own: Latest<Duration, REMEMBERED>,
-    /// That this node is far slower was said.
+    /// Set when the event that this node is far slower was reported.
     is_told: bool,
 }
 
 impl OthersPace {
-    /// The time that the others need, where this node needs far longer.
+    /// The time that the others need, if this node needs far longer.
     fn pace_to_keep(&self) -> Option<Duration> {
         let (own, others) = (self.own.median(Ord::cmp)?, self.others.median(Ord::cmp)?);
         let is_known = self.own.len() >= ROUNDS_TO_MEASURE && self.others.len() >= ROUNDS_TO_MEASURE;
@@ -61,7 +63,7 @@ impl OthersPace {
 }
 
 impl Node {
-    /// How long the training of the present round may take: as the configuration says, or else as the others need.
+    /// Time limit of the present round's training: as configured, or else derived from the others' time.
     pub(super) fn time_box(&mut self) -> Option<Duration> {
         if self.config.time_box.is_some() {
             return self.config.time_box;
@@ -74,8 +76,8 @@ impl Node {
         Some(others.mul_f64(TIMES).max(SHORTEST))
     }
 
-    /// When the node mixes on without the training that it waits for, so that it holds nobody up; `None` where most of the others are not
-    /// there either: then it waits as long as the configuration lets it.
+    /// The time at which the node mixes on without the training that it waits for, so that it holds up no other. `None`
+    /// where most of the others are not there either: then it waits as long as the configuration allows.
     pub(super) fn keeps_up_until(&self) -> Option<Time> {
         if !self.keeps_up() || self.is_closing() {
             return None;
@@ -92,9 +94,9 @@ impl Node {
         Some(began + others.mul_f64(HELD_UP).max(SHORTEST_HOLD_UP))
     }
 
-    /// The wait for the training of this round is over: neighbours whose parcels of the round came since it began show how long they need.
-    /// Those who are ahead wait for the parcel with which this node began the round: the first that came of them since then shows it. Those
-    /// who are still to come need at least as long as this took.
+    /// Records the others' pace once the wait for this round's training is over: the arrival of their parcels of the
+    /// round since it began. A neighbour that is ahead waits for the parcel with which this node began the round, so
+    /// its first parcel since then counts. A neighbour still to come needs at least as long as this wait took.
     pub(super) fn note_pace_of_others(&mut self) {
         let began = self.clock.started();
         let came = self.others_came().map(|came| match came {
@@ -107,8 +109,9 @@ impl Node {
         }
     }
 
-    /// A step is over of a round in which this node did not train, since an earlier training is still under way: then nobody waited for it,
-    /// and the parcels show best how long the others need.
+    /// Records the others' pace at the end of a step in a round in which this node did not train, since an earlier
+    /// training is still under way. No neighbour waited for it then, so the parcels are the best measure of the others'
+    /// time.
     pub(super) fn note_pace_beside_training(&mut self) {
         let began = self.clock.started();
         if self.step == self.listening_step()
@@ -120,7 +123,7 @@ impl Node {
         }
     }
 
-    /// A training that was ordered then has come, of so many local steps.
+    /// Records the time of a training that was ordered at `ordered` and took this number of local steps.
     pub(super) fn note_own_pace(&mut self, ordered: Time, steps: u32) {
         if steps > 0 {
             let whole = f64::from(self.config.schedule.local_steps()) / f64::from(steps);
@@ -128,8 +131,8 @@ impl Node {
         }
     }
 
-    /// Whether a round waits for a training of an earlier one until most of the others are ahead: a node that goes on beside its training follows them,
-    /// or nobody's rounds would be trained where that is true of all.
+    /// Returns `true` if a round waits for an earlier round's training until most of the others are ahead. A node that
+    /// goes on beside its training follows the others; if all nodes did so without a wait, no round would be trained.
     pub(super) fn follows_beside_training(&self) -> bool {
         self.keeps_up() && self.others_came().is_some()
     }
@@ -138,7 +141,7 @@ impl Node {
         self.config.keeps_up && self.config.policy != WaitPolicy::Sync
     }
 
-    /// The first step of the present round in which the node is sent anything.
+    /// The first step of the present round in which the node has an in-neighbour.
     fn listening_step(&self) -> u64 {
         let schedule = &self.config.schedule;
         let first = self.round() * schedule.round_length();
@@ -146,14 +149,14 @@ impl Node {
         steps.find(|step| !schedule.in_neighbours(self.config.id, *step).is_empty()).unwrap_or(first)
     }
 
-    /// When the parcels of the [listening step](Self::listening_step) had come from most of the neighbours that send one and keep up:
-    /// `Some(None)` while they have not, `None` where there is no such neighbour.
+    /// The time at which the parcels of the [listening step](Self::listening_step) had come from most of the neighbours
+    /// that send one and keep up. `Some(None)` while they have not; `None` if there is no such neighbour.
     fn others_came(&self) -> Option<Option<Time>> {
         let step = self.listening_step();
         self.others(|peer| peer.arrivals.first_of(step))
     }
 
-    /// The upper median of moments of those neighbours; one without a moment is later than all.
+    /// The upper median of the neighbours' times; a neighbour without one counts as later than all.
     fn others(&self, moment: impl Fn(&Peer) -> Option<Time>) -> Option<Option<Time>> {
         let due = self.config.schedule.in_neighbours(self.config.id, self.listening_step());
         let active = due.iter().filter_map(|from| self.peers.get(from)).filter(|peer| peer.is_active());

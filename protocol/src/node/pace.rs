@@ -1,4 +1,4 @@
-//! Whom a step waits for, when a node lets time pass, and when it gives up its place and catches up.
+//! The neighbours that a step waits for, when a node lets time pass, and when it gives up its place and catches up.
 
 use super::{Node, Wait};
 use crate::config::WaitPolicy;
@@ -9,23 +9,25 @@ use crate::peer::Peer;
 use crate::schedule::NodeId;
 use crate::time::Time;
 
-/// Periods that a node makes up for by going through them without a wait, since what it would wait for is there already.
+/// Periods that a node makes up for by running through them without waits, since the parcels are there already.
 const WITHIN_REACH: u64 = 28;
 
-/// A parcel is acknowledged with the record that its receiver writes at its next split, and so a round later at the earliest.
+/// A parcel is acknowledged with the record that its receiver writes at its next split, and so a round later at the
+/// earliest.
 const ROUNDS_TO_ACKNOWLEDGE: u64 = 2;
 
-/// Steps that a node takes at most without any time passing.
+/// Most steps that a node takes at one instant.
 const MOST_STEPS_AT_ONCE: u32 = 4_096;
 
 impl Node {
-    /// Whether a neighbour that keeps up is waited for. A synchronous swarm waits for everybody, again and again.
+    /// Returns `true` if the node waits for this neighbour: it is active and not backed off. In a synchronous swarm
+    /// back-off does not count.
     fn is_waited_for(&self, peer: &Peer) -> bool {
         peer.is_active() && (self.config.policy == WaitPolicy::Sync || peer.patience.is_over(self.now))
     }
 
-    /// Receivers of this step that have not acknowledged what they were sent long ago, or have a full window: under every policy a
-    /// node that is ahead of them waits, since a round in which nothing is sent is no round of the plan.
+    /// Receivers of this step that have a full window, or have not acknowledged parcels from long ago. Under every
+    /// policy a node that is ahead of them waits, since a round in which nothing is sent is no round of the plan.
     pub(super) fn full_out_neighbours(&self) -> Vec<NodeId> {
         let horizon = self.unacknowledged_horizon();
         let is_full = |peer: &Peer| {
@@ -39,7 +41,8 @@ impl Node {
         links.iter().map(|link| link.to).filter(|to| self.peers.get(to).is_some_and(is_full)).collect()
     }
 
-    /// The step before which every parcel has to be acknowledged for the present one to be sent; `None` where the window alone bounds that.
+    /// The step before which every parcel has to be acknowledged for the present one to be sent; `None` where only the
+    /// window is a bound.
     fn unacknowledged_horizon(&self) -> Option<u64> {
         let WaitPolicy::Bounded { staleness } = self.config.policy else {
             return None;
@@ -48,9 +51,9 @@ impl Node {
         self.step.checked_sub(rounds.saturating_mul(self.config.schedule.round_length()))
     }
 
-    /// Whether the parcel of this very step of an in-neighbour that keeps up is still to come. Policies that let neighbours lag give
-    /// them the [grace](Self::grace_ends) of usual rounds all the same: on healthy links every parcel is absorbed in the step that the
-    /// plan has it in.
+    /// Returns `true` if an in-neighbour that keeps up has yet to send its parcel of this very step. Policies that let
+    /// neighbours lag still give them the [grace](Self::grace_ends) of usual rounds: on healthy links every parcel is
+    /// absorbed in its step of the plan.
     pub(super) fn expects_parcels(&self) -> bool {
         let is_expected = |peer: &Peer| {
             self.is_waited_for(peer) && peer.incoming.as_ref().is_some_and(|link| !link.is_settled_for(self.step))
@@ -59,7 +62,7 @@ impl Node {
         due.iter().any(|from| self.peers.get(from).is_some_and(is_expected))
     }
 
-    /// The end of the time that neighbours get which may lag by the policy.
+    /// The end of the time that neighbours get which may lag under the policy.
     pub(super) fn grace_ends(&self, wait: Wait) -> Time {
         if self.config.policy == WaitPolicy::Sync {
             wait.since
@@ -68,14 +71,14 @@ impl Node {
         }
     }
 
-    /// The neighbours the policy waits for in this step.
+    /// The in-neighbours that the policy waits for in this step.
     pub(super) fn awaited_in_neighbours(&self) -> Vec<NodeId> {
         let schedule = &self.config.schedule;
         let (candidates, lag) = match self.config.policy {
             WaitPolicy::Async => return Vec::new(),
             WaitPolicy::Sync => (schedule.in_neighbours(self.config.id, self.step), 0),
             WaitPolicy::Bounded { staleness } => {
-                // Who trains on while the others close would leave them a model that they never mix.
+                // A node that trains on while the others close would leave them a model that they never mix.
                 let staleness = if self.is_closing() { 0 } else { staleness };
                 (schedule.all_in_neighbours(self.config.id), staleness.saturating_mul(schedule.round_length()))
             }
@@ -92,10 +95,10 @@ impl Node {
         candidates.iter().copied().filter(|from| self.peers.get(from).is_some_and(is_behind)).collect()
     }
 
-    /// A node that did not train and was sent nothing would only spin: it lets time pass instead, as long as someone
-    /// could still send it something.
+    /// Returns `true` if the node did not train and was sent nothing. It then lets time pass instead of spinning, as
+    /// long as another node could still send it something.
     pub(super) fn has_nothing_to_go_on(&self) -> bool {
-        // Whatever others say of how far they are, a node takes its time.
+        // However far ahead others claim to be, a node takes its time.
         if self.steps_now.0 == self.now && self.steps_now.1 >= MOST_STEPS_AT_ONCE {
             return true;
         }
@@ -107,7 +110,7 @@ impl Node {
         };
         let due = self.config.schedule.in_neighbours(self.config.id, self.step);
         if due.iter().all(is_complete) {
-            // Once nobody will ever send anything, what it still holds it passes on as fast as the others take it.
+            // Once no more parcels will ever come, it passes on what it still holds as fast as the others take it.
             let all = self.config.schedule.all_in_neighbours(self.config.id);
             return all.iter().all(is_complete) && !self.send_gate.sent_in_step && !self.is_left_alone();
         }
@@ -116,8 +119,8 @@ impl Node {
         }
         let due = || due.iter().filter_map(|from| self.peers.get(from));
         match self.config.policy {
-            // In step with its neighbours, word that no parcel is coming is enough; otherwise only mass is. A node that is behind had it
-            // before.
+            // In step with its neighbours, a message that no parcel is coming is enough; otherwise only mass is. A node
+            // that is behind had it before.
             WaitPolicy::Sync => !self.send_gate.heard_in_step && !self.has_due_parcel(),
             WaitPolicy::Bounded { .. } | WaitPolicy::Async => {
                 !self.send_gate.absorbed_in_step && !self.has_any_brought(due())
@@ -125,7 +128,7 @@ impl Node {
         }
     }
 
-    /// Whether nothing can come in this step, and the others are getting ahead.
+    /// Returns `true` if nothing can come in this step, and the others are getting ahead.
     pub(super) fn follows_the_others(&self) -> bool {
         let due = self.config.schedule.in_neighbours(self.config.id, self.step);
         let is_active = |from: &NodeId| self.peers.get(from).is_some_and(Peer::is_active);
@@ -134,19 +137,19 @@ impl Node {
         !due.iter().any(is_active) && self.peers.values().any(is_ahead)
     }
 
-    /// When the others, as far as this node knows, end the round that it could end now: it keeps to the pace of the swarm as
-    /// long as it misses somebody whom it heard before.
+    /// The time at which the others, as far as this node knows, end the round that it could end now. The node keeps to
+    /// the pace of the swarm as long as it misses an in-neighbour that it has met.
     ///
-    /// A round is one round of the whole swarm, not of the fastest part of it. A node that is cut off with a few others would
-    /// run through rounds as fast as it can train, with next to nothing to mix in; those whom it leaves behind would have to
-    /// jump after it, and what they skip is training that the swarm never does. Every part of a strongly connected plan that
-    /// falls off has a node that misses an in-neighbour, and the rest of it waits for that one.
+    /// A round is one round of the whole swarm, not of its fastest part. A node that is cut off with a few others would
+    /// run through rounds as fast as it can train, with next to nothing to mix in. Those that it leaves behind would
+    /// have to jump after it, and the swarm would never do the training that they skip. Every part of a strongly
+    /// connected plan that falls off has a node that misses an in-neighbour, and the rest of it waits for that one.
     pub(super) fn pace_of_the_others(&self) -> Time {
         let ends_round = (self.step + 1).is_multiple_of(self.config.schedule.round_length());
         if self.config.policy == WaitPolicy::Async || !ends_round || self.has(InjectedBug::NeverPaces) {
             return self.now;
         }
-        // Those who are only late are given the time of a usual round.
+        // Neighbours that are only late are given the time of a usual round.
         let is_late = |peer: &Peer| {
             let is_there = !self.is_waited_for(peer) && peer.link_up && !peer.leaving;
             is_there && peer.incoming.as_ref().is_some_and(|link| !link.is_settled_for(self.step))
@@ -158,17 +161,17 @@ impl Node {
         usual.max(paced).unwrap_or(self.now)
     }
 
-    /// Whether an in-neighbour that this process has dealt with, and that is not through with all rounds, is out of reach, has
-    /// stopped for now, or is not waited for at present. One that just let a deadline pass is not missed yet.
+    /// Returns `true` if an in-neighbour is missing: this process has met it, it has rounds left, and it is out of
+    /// reach, has stopped for now, or is backed off. One that has let a deadline pass only now is not missed yet.
     pub(super) fn misses_someone(&self) -> bool {
-        // Where messages are lost a neighbour falls silent often, and comes back by itself.
+        // Where messages are lost a neighbour falls silent often, and returns by itself.
         let loses_messages = self.config.retransmit_after.is_some();
         let is_missed = |peer: &Peer| {
             if peer.left || !peer.was_met {
                 return false;
             }
             if peer.leaving {
-                // Who stops in good order before the end goes on when it is started again.
+                // A neighbour that stops in good order before the end goes on when it is started again.
                 return peer.passed < self.last_step;
             }
             let is_silent = peer.suspended >= Some(Suspension::Silent) && !loses_messages;
@@ -182,7 +185,8 @@ impl Node {
             && senders.iter().any(|from| self.peers.get(from).is_some_and(is_missed))
     }
 
-    /// Whether the round that ends now says how fast the swarm is: nobody is missing, and this node has not fallen behind.
+    /// Returns `true` if the round that ends now measures the swarm's pace: none is missing, and this node has not
+    /// fallen behind.
     pub(super) fn is_pace_setting(&self) -> bool {
         let lag = match self.config.policy {
             WaitPolicy::Sync => 1,
@@ -196,25 +200,26 @@ impl Node {
         !is_any_late && !self.misses_someone() && self.furthest() <= self.passed().saturating_add(lag)
     }
 
-    /// Whether a parcel of this step or an earlier one is queued.
+    /// Returns `true` if a parcel of this step or an earlier one is queued.
     pub(super) fn has_due_parcel(&self) -> bool {
         let oldest = |peer: &Peer| peer.incoming.as_ref().and_then(InLink::oldest_step);
         self.peers.values().filter_map(oldest).any(|step| step <= self.step)
     }
 
-    /// The start of the first round that no neighbour has entered yet, as far as their word is credible.
+    /// The start of the first round that no neighbour has entered yet, as far as their claims are credible.
     pub(super) fn catch_up_step(&self) -> u64 {
         let ahead = self.furthest();
         let round_length = self.config.schedule.round_length();
         ahead.div_ceil(round_length).saturating_mul(round_length).min(self.last_step)
     }
 
-    /// Where a node that has fallen far behind goes on: its neighbours would otherwise wait for it in vain in every
-    /// step, and it would hold their parcels for steps it will not reach for a long time. `None` while it keeps up.
+    /// The step at which a node that has fallen far behind goes on. Otherwise its neighbours would wait for it in vain
+    /// in every step, and it would hold their parcels for steps it will not reach for a long time. `None` while it
+    /// keeps up.
     ///
-    /// Without faults nobody ever jumps: a receiver of ours cannot be further ahead than the staleness allows, nor in
-    /// a synchronous swarm a sender further than its window, unless they have gone on without us. An asynchronous node
-    /// jumps only to the end, once everyone else has got there; so does any node that they cannot be waiting for.
+    /// Without faults no node jumps: a receiver of ours cannot be further ahead than the staleness allows, nor in a
+    /// synchronous swarm a sender further than its window, unless they have gone on without us. An asynchronous node
+    /// jumps only to the end, once all others have got there; so does any node for which they cannot be waiting.
     pub(super) fn overdue_step(&self) -> Option<u64> {
         let (allowed, is_bound_to_us): (u64, fn(&Peer) -> bool) = match self.config.policy {
             WaitPolicy::Sync => (WINDOW as u64, |_| true),
@@ -229,7 +234,7 @@ impl Node {
         (left_behind || self.everyone_is_done()).then(|| self.catch_up_step()).filter(|step| *step > self.step)
     }
 
-    /// Whether some neighbour has reached the end, without this node, and no other can still be heard on the way there.
+    /// Returns `true` if some neighbour has reached the end without this node, and every active one has.
     ///
     /// A neighbour has passed a step once its parcels of the step are sent, which is before it waits for others.
     pub(super) fn everyone_is_done(&self) -> bool {
@@ -248,11 +253,12 @@ impl Node {
             && !self.peers.values().any(|peer| peer.is_active() && !is_done(&peer))
     }
 
-    /// Whether every neighbour has done all rounds, or left for good after others have: what is learnt now nobody would mix.
+    /// Returns `true` if every neighbour has done all rounds, or left for good after others have: no node would mix
+    /// what is learnt now.
     pub(super) fn others_are_through(&self) -> bool {
         let is_last_period = self.step.saturating_add(self.config.schedule.period()) >= self.last_step;
         if self.config.policy == WaitPolicy::Sync && is_last_period {
-            // They have sent their last parcels, and wait for those of this node.
+            // The neighbours have sent their last parcels, and wait for those of this node.
             return false;
         }
         let witnessed = self.witnessed();
@@ -260,14 +266,15 @@ impl Node {
         self.peers.values().any(is_through) && self.peers.values().all(|peer| peer.left || is_through(peer))
     }
 
-    /// Whether a neighbour has sent its parcels of the present step, and so waits for this node, or soon will.
+    /// Returns `true` if a neighbour has sent its parcels of the present step, and so waits for this node, or soon
+    /// will.
     pub(super) fn is_awaited(&self) -> bool {
         let witnessed = self.witnessed();
         let active = || self.peers.values().filter(|peer| peer.is_active());
         active().any(|peer| self.credible(peer, witnessed) > self.step) || self.has_any_brought(active())
     }
 
-    /// Nobody will ever send or take mass again, and there is none to train on or nothing to train.
+    /// Returns `true` if no node will ever send or take mass again, and there is none to train on or nothing to train.
     pub(super) fn is_left_alone(&self) -> bool {
         let no_input = self.peers.values().all(|peer| peer.incoming.as_ref().is_none_or(InLink::is_complete));
         let no_output = self.peers.values().all(|peer| peer.outgoing.as_ref().is_none_or(|link| !link.is_open()));

@@ -1,4 +1,4 @@
-//! Parcels: the checks on those that arrive, and when those of this node are sent.
+//! Parcels: checks on arrival, and when those of this node are sent.
 
 use super::Node;
 use super::contradiction::Said;
@@ -13,7 +13,7 @@ use crate::payload::Payload;
 use crate::peer::Peer;
 use crate::schedule::NodeId;
 
-/// A neighbour is suspended at this many refused parcels, those of its earlier lives included.
+/// Refused parcels at which a neighbour is suspended, those of its earlier lives included.
 pub(super) const MOST_REFUSALS: u32 = 3;
 
 impl Node {
@@ -33,13 +33,13 @@ impl Node {
             return Err(Fault::NotANeighbour);
         };
         if peer.left || has_left {
-            // Its life here is over, or ours is: nothing more is applied, and the certificate says what was.
+            // One of the two has left: nothing more is applied, and the leave certificate lists what was.
             peer.ack_owed = true;
             return Ok(());
         }
         let is_for_me = (header.receiver_incarnation == me && peer.mutual) || ignores_lives;
-        // A parcel does not say which process of a life sent it. One that has not greeted this process may be another
-        // than the one it knows, and would seem to have lost what it gave and took.
+        // A parcel does not name the process of a life that sent it. A process that has not greeted this one may be
+        // another than the known one, and would seem to have lost what it gave and took.
         if peer.incarnation() != header.sender_incarnation || !is_for_me {
             self.note_refusal(Fault::OtherLife);
             self.send_hello(from);
@@ -78,7 +78,7 @@ impl Node {
         Ok(())
     }
 
-    /// A parcel is the next one of its link: from here on its sender is bound by its word.
+    /// Handles the next parcel of a link, queued or refused, and keeps its code as evidence against its sender.
     fn on_taken(&mut self, from: NodeId, header: &ParcelHeader, acceptance: Acceptance) {
         let now = self.now;
         if let Some(peer) = self.peers.get_mut(&from) {
@@ -94,7 +94,8 @@ impl Node {
         self.absorb_on_arrival();
     }
 
-    /// A parcel goes back to its sender. One that sends nothing else is not waited for, nor given anything.
+    /// Handles a refused parcel, which goes back to its sender. A sender of `MOST_REFUSALS` is suspended: neither
+    /// waited for nor sent anything.
     pub(super) fn on_refusal(&mut self, from: NodeId, mass: Mass) {
         self.report(Event::ParcelRefused { peer: from, mass });
         if self.peers.get(&from).is_some_and(|peer| peer.refusals >= MOST_REFUSALS) {
@@ -102,14 +103,14 @@ impl Node {
         }
     }
 
-    /// Whether a parcel weighs more than any sound sender puts into one. Weights of a settled swarm are found in floating
-    /// point, so a sixteenth more is forgiven.
+    /// Returns `true` if a parcel weighs more than any sound sender puts into one. The weights of a settled swarm are
+    /// computed in floating point, so a sixteenth more is tolerated.
     fn is_too_heavy(&self, from: NodeId, header: &ParcelHeader) -> bool {
         let bound = self.config.schedule.heaviest_parcel(from, self.config.id, header.step).units();
         header.mass.units() > bound.saturating_add(bound / 16)
     }
 
-    /// What any parcel from anyone has to satisfy.
+    /// Checks what every parcel must satisfy, from any sender.
     pub(super) fn check_parcel(&self, from: NodeId, header: &ParcelHeader, dimension: usize) -> Result<(), Fault> {
         let schedule = &self.config.schedule;
         if header.generation != self.config.generation && !self.has(InjectedBug::IgnoresGenerations) {
@@ -130,13 +131,14 @@ impl Node {
         Ok(())
     }
 
-    /// What all members brought, in units.
+    /// Mass that all members brought, in units.
     fn whole(&self) -> u128 {
         self.config.schedule.nodes() as u128 * u128::from(UNITS_PER_ONE)
     }
 
-    /// Whether the node would hold more than all members brought. Some member has made weight up then, and the sender of this
-    /// parcel may have got it from that one: the parcel goes back to it, which is no offence.
+    /// Returns `true` if the node would hold more than all members brought. Some member has claimed weight that it
+    /// never had then, and the sender of this parcel may have received it from there: the parcel goes back, without
+    /// counting as an offence.
     fn has_no_room_for(&self, mass: Mass) -> bool {
         let here = u128::from(self.mass().units()) + self.queued_mass();
         here + u128::from(mass.units()) > self.whole()
@@ -146,7 +148,7 @@ impl Node {
         self.peers.values().filter_map(|peer| peer.incoming.as_ref()).map(|link| link.queued_mass()).sum()
     }
 
-    /// Sends everything outstanding that has not arrived and is on disk where it has to be.
+    /// Sends all outstanding parcels that have not arrived, as far as their records are on disk where that is needed.
     pub(super) fn resend(&mut self, to: NodeId) {
         let (now, after) = (self.now, self.config.retransmit_after);
         let Some(peer) = self.peers.get_mut(&to).filter(|peer| peer.link_up && peer.mutual) else {
@@ -164,7 +166,7 @@ impl Node {
         }
     }
 
-    /// Sends what was split off in a record for the first time.
+    /// Sends the parcels split off in a record for the first time.
     pub(super) fn send_parcels_of(&mut self, record: u64) {
         let due = |peer: &Peer| {
             let parcel = peer.outgoing.as_ref()?.of_record(record).filter(|_| peer.link_up && peer.mutual)?;

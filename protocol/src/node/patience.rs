@@ -1,12 +1,12 @@
 //! Exponential back-off for neighbours that miss deadlines again and again, and for streams on which greetings fail.
 //!
-//! A neighbour that lets a deadline pass is taken back as soon as it makes progress, and waited for again. One whose link is
-//! bad would cost everybody a deadline each time. So it is still sent parcels and heard, but not waited for, and that for
-//! twice as long after each further miss; one that keeps up for as long begins anew.
+//! A neighbour that lets a deadline pass is taken back as soon as it makes progress, and waited for again. A neighbour
+//! with a bad link would cost all others a deadline each time. So it still gets and sends parcels, but is not waited
+//! for, twice as long after each further miss. One that keeps up for as long begins anew.
 //!
-//! A parcel is refused when its sender and the receiver do not know each other's present lives, and the greeting that answers
-//! it puts that right. Where it does not, a stream is half dead: parcels pass and greetings do not, and the link would stay so
-//! for ever. After so many in vain the host is asked for new streams.
+//! A parcel is refused if its sender and receiver do not know each other's present lives, and the greeting in answer
+//! corrects that. If it does not, a stream is half dead: parcels pass and greetings do not, and the link would stay so
+//! for ever. After `MOST_IN_VAIN` such messages the host is asked for new streams.
 
 use std::time::Duration;
 
@@ -15,18 +15,18 @@ use crate::effect::Effect;
 use crate::schedule::NodeId;
 use crate::time::Time;
 
-/// After the second miss a neighbour is not waited for this many times as long as the wait was.
+/// After the second miss a neighbour is not waited for during this multiple of the wait.
 const FIRST_PENALTY: u32 = 4;
-/// The longest time that a neighbour which is there is not waited for.
+/// The longest time for which a connected neighbour is not waited for.
 const LONGEST_PENALTY: Duration = Duration::from_secs(600);
-/// A miss counts as another one in a row within so many times the wait, beyond twice the last penalty.
+/// A miss counts as another one in a row within this multiple of the wait, beyond twice the last penalty.
 const ROW: u32 = 4;
-/// Refused parcels, or greetings, in vain before the streams are opened anew.
+/// Refused parcels or greetings without effect before the streams are renewed.
 const MOST_IN_VAIN: u32 = 16;
-/// Heartbeats between two renewals double up to this power of two.
+/// Largest power of two to which the heartbeats between two renewals grow.
 const MAX_BACKOFF: u32 = 6;
 
-/// How often a neighbour was late in a row, and from when on it is waited for again.
+/// Misses of a neighbour in a row, and the time from which it is waited for again.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Patience {
     misses: u32,
@@ -36,7 +36,7 @@ pub(crate) struct Patience {
 }
 
 impl Patience {
-    /// It was waited for in vain for so long.
+    /// Counts a miss after a wait of this duration, and sets the back-off.
     pub(super) fn lose(&mut self, now: Time, waited: Duration) {
         let is_in_a_row = self.misses > 0 && now.since(self.missed_at) <= self.penalty * 2 + waited * ROW;
         self.misses = if is_in_a_row { self.misses.saturating_add(1) } else { 1 };
@@ -46,13 +46,13 @@ impl Patience {
         self.until = now + self.penalty;
     }
 
-    /// Whether it is waited for.
+    /// Returns `true` if the neighbour is waited for.
     pub(super) fn is_over(&self, now: Time) -> bool {
         now >= self.until
     }
 }
 
-/// What was said in vain on the present streams to a neighbour.
+/// Messages to a neighbour without effect on the present streams, and the back-off of renewals.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Renewal {
     in_vain: u32,
@@ -61,17 +61,17 @@ pub(crate) struct Renewal {
 }
 
 impl Renewal {
-    /// The streams are new.
+    /// Starts counting anew on new streams.
     pub(super) fn begin(&mut self) {
         self.in_vain = 0;
     }
 
-    /// Both ends know each other.
+    /// Resets the count and the back-off: both ends know each other.
     pub(super) fn succeed(&mut self) {
         (self.in_vain, self.renewals) = (0, 0);
     }
 
-    /// Something was said in vain. Whether new streams are wanted now.
+    /// Counts a message without effect. Returns `true` if new streams are to be opened now.
     fn fail(&mut self, now: Time, heartbeat: Duration) -> bool {
         self.in_vain = self.in_vain.saturating_add(1);
         if self.in_vain < MOST_IN_VAIN || now < self.not_before {
@@ -84,7 +84,8 @@ impl Renewal {
 }
 
 impl Node {
-    /// A neighbour let a wait run out. Where messages are lost, rather than links, everybody does now and then.
+    /// Counts a miss of a neighbour. Has no effect where messages are lost, rather than links: there every node misses
+    /// a deadline now and then.
     pub(super) fn lose_patience(&mut self, with: NodeId, waited: Duration) {
         if self.config.retransmit_after.is_some() {
             return;
@@ -93,7 +94,7 @@ impl Node {
         self.peers.entry(with).and_modify(|peer| peer.patience.lose(now, waited));
     }
 
-    /// A message that the streams should have made needless: on streams that lose nothing that cannot go on for long.
+    /// Counts a message that the streams should have made needless: on streams without losses that cannot last long.
     pub(super) fn note_in_vain(&mut self, with: NodeId) {
         if self.config.retransmit_after.is_some() {
             return;
@@ -109,7 +110,7 @@ impl Node {
 mod tests {
     use super::*;
 
-    /// How often a neighbour that is never in time is waited for within an hour, and for how long in all.
+    /// Misses of a neighbour that is never in time, and the total wait for it, within an hour.
     fn misses_in_an_hour(wait: Duration) -> (u32, Duration) {
         let (mut patience, mut now, mut waited) = (Patience::default(), Time::default(), Duration::ZERO);
         let mut misses = 0;

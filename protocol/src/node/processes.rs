@@ -1,4 +1,4 @@
-//! One process a key: who copies a home and starts both copies is found out, whichever neighbours each of them has.
+//! One process per key: detects a copied home of which both copies run, whichever neighbours each of them has.
 //!
 //! ```text
 //!   every process says that it is there               statement 1 of nonce a                  passed on by all
@@ -7,12 +7,12 @@
 //!                                                     statement k+2 of nonce a: "b ends"      passed on by all
 //! ```
 //!
-//! Nobody can name a process before it has started, and only the owner of the key can sign: so it takes the word of no
-//! neighbour, and an old statement that somebody kept and shows again says nothing to a process that it does not name. The
-//! process before this one, which is gone, is named too, and does not answer.
+//! No process can be named before it has started, and only the owner of the key can sign. So a process need not trust
+//! its neighbours, and an old statement that is replayed has no effect on a process that it does not name. The previous
+//! process, which is gone, is named too, and does not answer.
 //!
-//! The newest statement of each node is kept. Neighbours repeat a digest of theirs in every message, and where it is another
-//! one, statements are sent again.
+//! The newest statement of each node is kept. Neighbours repeat a digest of theirs in every message, and where the
+//! digests differ, statements are sent again.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -25,25 +25,25 @@ use crate::schedule::NodeId;
 use crate::statement::{Fate, OtherProcess, ProcessStatement, Signature};
 use crate::time::Time;
 
-/// Statements that a neighbour is told in a heartbeat: a queue to a slow link takes them beside everything else.
+/// Statements sent to a neighbour per heartbeat: a queue to a slow link takes them beside everything else.
 const MOST_IN_A_HEARTBEAT: u32 = 16;
-/// Statements of one node that are taken at once, and how many heartbeats make room for another one.
+/// Statements of one node that are accepted at once, and the heartbeats that make room for another one.
 const MOST_AT_ONCE: u32 = 16;
 const HEARTBEATS_A_STATEMENT: u32 = 8;
 /// Statements about other processes that a process makes in a generation.
 const MOST_ANSWERS: u32 = 32;
 
-/// What a neighbour was told of processes.
+/// Statements about processes sent to a neighbour.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct ToldProcesses {
-    /// When the present count began, and how many statements it was.
+    /// The start of the present count, and the number of statements in it.
     count: (Time, u32),
-    /// When it was last told because it knew others than this node, and who is first the next time.
+    /// The time of the last transfer because of differing digests, and the node to begin with next time.
     again: (Option<Time>, NodeId),
 }
 
 impl ToldProcesses {
-    /// Counts a statement; false where there were enough for this heartbeat.
+    /// Counts a statement. Returns `false` if there were enough for this heartbeat.
     fn may_hear(&mut self, now: Time, heartbeat: Duration) -> bool {
         let (since, count) = self.count;
         self.count = if count > 0 && now < since + heartbeat { (since, count + 1) } else { (now, 1) };
@@ -57,7 +57,7 @@ pub(super) struct Processes {
     newest: BTreeMap<NodeId, Known>,
     digest: u64,
     started_at: Time,
-    /// Other processes with this node's key that it has named.
+    /// Nonces of other processes with this node's key that it has named.
     named: BTreeSet<u64>,
     answers: u32,
 }
@@ -65,13 +65,13 @@ pub(super) struct Processes {
 #[derive(Clone, Debug)]
 struct Known {
     statement: ProcessStatement,
-    /// How many were taken, less those that time has made room for since.
+    /// Number of accepted statements, less those for which time has made room since.
     taken: u32,
     since: Time,
 }
 
 impl Processes {
-    /// Eight bytes that stand for all of them.
+    /// A digest of all newest statements, eight bytes.
     pub(super) fn digest(&self) -> u64 {
         self.digest
     }
@@ -84,7 +84,7 @@ impl Processes {
         self.newest.get(&node).map_or(0, |known| known.statement.number)
     }
 
-    /// Keeps a statement in place of the one before; false where there were too many.
+    /// Replaces a node's statement. Returns `false` if there were too many.
     fn take(&mut self, statement: ProcessStatement, now: Time, room_after: Duration) -> bool {
         let known = self.newest.get(&statement.node);
         let (mut taken, mut since) = known.map_or((0, now), |known| (known.taken, known.since));
@@ -100,7 +100,8 @@ impl Processes {
         true
     }
 
-    /// Some of them in the order of nodes, from `first` on and around, and where the next ones begin.
+    /// Up to `MOST_IN_A_HEARTBEAT` statements in the order of nodes, from `first` on and around, and the node to begin
+    /// with next.
     fn some_from(&self, first: NodeId) -> (Vec<ProcessStatement>, NodeId) {
         let all = self.newest.range(first..).chain(self.newest.range(..first));
         let some: Vec<_> = all.take(MOST_IN_A_HEARTBEAT as usize).map(|(_, known)| known.statement).collect();
@@ -123,13 +124,13 @@ fn digest_of(statement: &ProcessStatement) -> u64 {
 }
 
 impl Node {
-    /// The process says that it is there.
+    /// Makes this process's first statement.
     pub(super) fn begin_process(&mut self) {
         self.processes.started_at = self.now;
         self.state_process(None);
     }
 
-    /// The same in another generation, which knows of no process yet.
+    /// Makes the first statement in a new generation, which knows of no process yet.
     pub(super) fn restate_process(&mut self) {
         self.processes = Processes { started_at: self.processes.started_at, ..Processes::default() };
         self.state_process(None);
@@ -139,7 +140,7 @@ impl Node {
         u64::try_from(self.now.since(self.processes.started_at).as_millis()).unwrap_or(u64::MAX)
     }
 
-    /// Makes the node's next statement, and tells all neighbours.
+    /// Makes the node's next statement, and sends it to all neighbours.
     fn state_process(&mut self, other: Option<OtherProcess>) {
         let (node, generation, boot_nonce) = (self.config.id, self.config.generation, self.config.identity.boot_nonce);
         let (number, age_ms) = (self.processes.number(node) + 1, self.age_ms());
@@ -152,15 +153,15 @@ impl Node {
         }
     }
 
-    /// Tells all neighbours that are there, but for the one who told.
+    /// Sends a statement to all connected neighbours except the one that it came from.
     fn pass_on(&mut self, told_by: NodeId, statement: &ProcessStatement) {
         let listening = self.peers.values().filter(|peer| peer.link_up && peer.mutual && peer.id != told_by);
         let to: Vec<NodeId> = listening.map(|peer| peer.id).collect();
         to.into_iter().for_each(|to| self.tell_process(to, *statement));
     }
 
-    /// Tells a neighbour, unless it has heard enough for now: then its digest tells what it lacks. It is no heartbeat, which
-    /// says where the links stand and is due all the same.
+    /// Sends a statement to a neighbour, unless it has got enough for now: then its digest shows what it lacks. The
+    /// statement does not count as a heartbeat, which carries the state of the links and is due in any case.
     fn tell_process(&mut self, to: NodeId, statement: ProcessStatement) {
         let (now, heartbeat) = (self.now, self.config.heartbeat);
         if self.peers.get_mut(&to).is_some_and(|peer| peer.told_processes.may_hear(now, heartbeat)) {
@@ -168,7 +169,7 @@ impl Node {
         }
     }
 
-    /// A neighbour shows which process a node has said it is.
+    /// Handles a statement, of whichever node, that a neighbour passed on.
     pub(super) fn on_process(&mut self, from: NodeId, statement: ProcessStatement) -> Result<(), Fault> {
         let is_possible = statement.node.index() < self.config.schedule.nodes() && statement.number <= MOST_LIVES;
         if !is_possible {
@@ -182,7 +183,7 @@ impl Node {
         }
         let room_after = self.config.heartbeat * HEARTBEATS_A_STATEMENT;
         if !self.processes.take(statement, self.now, room_after) {
-            // It is not the neighbour's fault, which passes it on.
+            // Not the fault of the neighbour that passes it on.
             self.note_refusal(Fault::TooManyProcesses);
             return Ok(());
         }
@@ -193,7 +194,7 @@ impl Node {
         Ok(())
     }
 
-    /// There is, or was, another process with this node's key.
+    /// Handles a statement of another process, past or present, with this node's key.
     fn on_another_process(&mut self, theirs: &ProcessStatement) {
         let mine = self.config.identity.boot_nonce;
         self.processes.answers += 1;
@@ -206,7 +207,7 @@ impl Node {
         match fate {
             Some(Fate::OtherEnds) => self.report(Event::AnotherProcess { boot_nonce, ends: true }),
             Some(Fate::ThisEnds) => self.report(Event::AnotherProcess { boot_nonce, ends: false }),
-            // Two that named each other at the same time: the other one decides.
+            // If two processes named each other at the same time, the other one decides.
             Some(Fate::Unknown) if was_named && mine > boot_nonce => {
                 self.state_process(Some(OtherProcess { boot_nonce, fate: Fate::Unknown }));
             }
@@ -220,8 +221,8 @@ impl Node {
         }
     }
 
-    /// A neighbour says what it has heard of processes. Where that is not what this node has heard, it is told: of some in each
-    /// heartbeat.
+    /// Compares a neighbour's digest of statements with this node's, and sends some statements in each heartbeat while
+    /// they differ.
     pub(super) fn compare_processes(&mut self, with: NodeId, theirs: u64) {
         let (now, heartbeat) = (self.now, self.config.heartbeat);
         if theirs == self.processes.digest {

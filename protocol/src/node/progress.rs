@@ -1,16 +1,16 @@
-//! How far neighbours claim to be, and how much of such a claim is credible.
+//! The progress that neighbours claim, and how much of such a claim is credible.
 //!
-//! Every message says how many steps its sender is through with. A node that has fallen far behind goes on where its
-//! neighbours are (`pace`), so that one false number would take a node, and by what it then says itself the whole swarm, to
-//! the end of training. A neighbour's word therefore counts only as far as
+//! Every message says how many steps its sender has passed. A node that has fallen far behind goes on where its
+//! neighbours are (`pace`). So one false number would take a node, and through its own messages the whole swarm, to the
+//! end of training. A neighbour's claim therefore counts only as far as
 //!
 //! - two thirds of the neighbours that are there claim as much, itself among them, or this node is there itself, or
-//! - time can have carried it there: [`FASTER`] times as fast as the rounds of this node usually are, from the step that was
-//!   last believed, and [`LEAD`] rounds beyond that, which are not granted anew with every message.
+//! - time explains it: [`FASTER`] times the usual pace of this node's rounds, from the step last believed, and [`LEAD`]
+//!   rounds beyond that, which are not granted anew with every message.
 //!
-//! Liars that are fewer can thus make others skip about as many rounds as they do, not all of them, whether or not they agree.
-//! A node that has only one neighbour in its plan has no other to ask: when it starts it believes that one, but not that
-//! training is over.
+//! A minority of liars can thus make others skip about as many rounds as they do, not all of them, whether or not they
+//! agree. A node that has only one neighbour in its plan cannot ask another: when it starts it believes that one, but
+//! not that training is over.
 
 use std::time::Duration;
 
@@ -21,33 +21,34 @@ use crate::peer::Peer;
 use crate::schedule::NodeId;
 use crate::time::Time;
 
-/// A neighbour may be this many times as fast as this node for its word alone to be taken.
+/// Largest ratio of a neighbour's pace to this node's for its claim alone to be believed.
 const FASTER: u32 = 2;
 
-/// Rounds that a neighbour may be ahead of what time explains: what the waits allow, and what a node makes up for at once.
+/// Rounds that a neighbour may be ahead of what time explains: the lag that waits allow, and the rounds that a node
+/// makes up for at once.
 const LEAD: u64 = 36;
 
-/// A neighbour that has been silent for so many heartbeats bears out nothing, and keeps nothing from being borne out.
+/// Heartbeats of silence after which a neighbour is no witness: its claim neither supports nor prevents another.
 const HEARTBEATS_OF_A_WITNESS: u32 = 12;
 
-/// The shortest usual round that a claim is measured by.
+/// The shortest usual round that claims are measured by.
 const SHORTEST_ROUND: Duration = Duration::from_micros(1);
 
-/// What is believed of a neighbour's word on how far it is.
+/// The believed part of a neighbour's claims of progress.
 #[derive(Clone, Copy, Debug, Default)]
 pub(crate) struct Belief {
-    /// The step last believed, and when it was said.
+    /// The step last believed, and the time of that claim.
     anchor: Option<(u64, Time)>,
     doubted_since: Option<Time>,
     doubt_is_told: bool,
 }
 
-/// Steps that are borne out by more than one claim.
+/// Steps that are supported by more than one claim.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Witnessed {
-    /// Those that two thirds of the neighbours claim to be through with.
+    /// Steps that two thirds of the neighbours claim to have passed.
     by_neighbours: u64,
-    /// Those that this node is through with.
+    /// Steps that this node has passed.
     own: u64,
 }
 
@@ -58,8 +59,8 @@ impl Witnessed {
 }
 
 impl Node {
-    /// What neighbours bear out together. One that has been silent for long, or was never there, is no witness; a single one
-    /// bears out nothing.
+    /// The steps that neighbours support together. A neighbour that has been silent for long, or was never there, is no
+    /// witness; a single witness supports none.
     pub(super) fn witnessed(&self) -> Witnessed {
         let patience = self.config.heartbeat * HEARTBEATS_OF_A_WITNESS;
         let is_there = |peer: &&Peer| peer.was_met && !peer.left && self.now < peer.heard_at + patience;
@@ -74,7 +75,7 @@ impl Node {
         Witnessed { by_neighbours, own: self.passed() }
     }
 
-    /// How many steps a neighbour is through with, as far as its word counts.
+    /// The steps that a neighbour has passed, as far as its claim is credible.
     pub(super) fn credible(&self, peer: &Peer, witnessed: Witnessed) -> u64 {
         if self.has(InjectedBug::BelievesAnyone) {
             return peer.passed;
@@ -82,7 +83,8 @@ impl Node {
         peer.passed.min(witnessed.steps().max(self.reach(peer)))
     }
 
-    /// Whether one of these neighbours has sent a parcel of this step or a later one, which it can have got to.
+    /// Returns `true` if one of these neighbours has sent a parcel of this step or a later one, and that progress is
+    /// credible.
     pub(super) fn has_any_brought<'a>(&'a self, mut from: impl Iterator<Item = &'a Peer>) -> bool {
         let witnessed = self.witnessed();
         let can_be_here =
@@ -91,13 +93,13 @@ impl Node {
         from.any(|peer| has_brought(peer) && can_be_here(peer))
     }
 
-    /// How many steps the neighbour that is furthest is through with, as far as that is credible.
+    /// The largest number of steps that a neighbour has passed, as far as that is credible.
     pub(super) fn furthest(&self) -> u64 {
         let witnessed = self.witnessed();
         self.peers.values().map(|peer| self.credible(peer, witnessed)).max().unwrap_or(0)
     }
 
-    /// The furthest step that time can have carried a neighbour to.
+    /// The furthest step that a neighbour can have reached in the time since its last believed claim.
     fn explained(&self, peer: &Peer) -> u64 {
         let Some((step, at)) = peer.belief.anchor else {
             return 0;
@@ -108,13 +110,13 @@ impl Node {
         step.saturating_add(rounds.saturating_mul(self.config.schedule.round_length()))
     }
 
-    /// The furthest step at which a neighbour's word counts without a witness.
+    /// The furthest step at which a neighbour's claim counts without a witness.
     fn reach(&self, peer: &Peer) -> u64 {
         let lead = LEAD.saturating_mul(self.config.schedule.round_length());
         if peer.belief.anchor.is_some() { self.explained(peer).saturating_add(lead) } else { 0 }
     }
 
-    /// The node begins: from here on time tells how far others can be. Returns the step to begin with.
+    /// Starts measuring from now on how far time explains others' claims. Returns the step to begin with.
     pub(super) fn anchor_beliefs(&mut self) -> u64 {
         let (now, own) = (self.now, self.passed());
         let last_round = self.last_step.saturating_sub(self.config.schedule.round_length());
@@ -126,7 +128,7 @@ impl Node {
         self.furthest()
     }
 
-    /// A neighbour has said how far it is.
+    /// Handles a neighbour's claim of progress: moves the anchor of belief, or reports a lasting doubt.
     pub(super) fn weigh_claim(&mut self, from: NodeId) {
         let (now, heartbeat) = (self.now, self.config.heartbeat);
         let lead = LEAD.saturating_mul(self.config.schedule.round_length());
@@ -141,7 +143,8 @@ impl Node {
             return;
         };
         let belief = &mut peer.belief;
-        // Who is ahead of what time explains is so once, and gains no other lead with every message; nor by this node's having followed.
+        // A neighbour ahead of what time explains gains that lead once, not with every message, nor from this node's
+        // having followed it.
         if claimed <= explained.max(witnessed) {
             belief.anchor = belief.anchor.map(|_| (claimed, now));
         } else if claimed > reach && witnessed.saturating_add(lead) > reach {

@@ -6,7 +6,7 @@ use super::Node;
 use crate::effect::{Event, Fault};
 use crate::schedule::NodeId;
 
-/// One counter for each [`Fault`] that occurred. They stop at their largest number rather than begin anew.
+/// One counter per [`Fault`] that occurred. Counters saturate.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Refusals(BTreeMap<Fault, u64>);
 
@@ -18,18 +18,18 @@ impl Refusals {
 }
 
 impl Node {
-    /// How many inputs this process did not take, by reason, ascending; reasons that did not occur are left out.
+    /// Numbers of inputs that this process rejected, by reason, ascending; reasons that did not occur are left out.
     pub fn refusals(&self) -> impl Iterator<Item = (Fault, u64)> {
         self.refusals.0.iter().map(|(fault, count)| (*fault, *count))
     }
 
-    /// Counts what no sound neighbour would send, and reports it.
+    /// Counts an input that no sound neighbour would send, and reports it.
     pub(super) fn ignore(&mut self, peer: NodeId, fault: Fault) {
         self.note_refusal(fault);
         self.report(Event::Ignored { peer, fault });
     }
 
-    /// Counts what sound neighbours may send as well.
+    /// Counts an input that sound neighbours may send as well.
     pub(super) fn note_refusal(&mut self, fault: Fault) {
         self.refusals.count(fault);
     }

@@ -1,26 +1,27 @@
 //! Robust receiving: an incoming ratio counts only as far as it is near the receiver's own.
 //!
-//! Self-centred clipping (He, Karimireddy, Jaggi, "Byzantine-robust decentralized learning via self-centered clipping", arXiv
-//! 2202.01545):
+//! Self-centred clipping (He, Karimireddy, Jaggi, "Byzantine-robust decentralized learning via self-centered clipping",
+//! arXiv 2202.01545):
 //!
 //! ```text
 //!   z' = z + min(1, tau / |z_in - z|) (z_in - z)        x += w_m z'        w += w_m
 //! ```
 //!
-//! The weight of the parcel is taken as it is, so the mass ledger stays exact. The sum of all x is no longer conserved: what
-//! is clipped is in nobody's x, and is booked against the sender.
+//! The weight of the parcel is added unchanged, so the mass ledger stays exact. The sum of all x is no longer
+//! conserved: the clipped part is in no node's x, and is booked against the sender.
 //!
-//! The paper leaves the choice of tau to who knows how many neighbours lie. Here it is the lower median of one number for
-//! each in-link and one for the node itself:
+//! The paper leaves tau to a user who knows how many neighbours lie. Here it is the lower median of one number for each
+//! in-link and one for the node itself:
 //!
-//! - of a link, the median of the distances of its latest parcels as they came. A link that always lies has one number among
-//!   the others, however large;
-//! - of the node itself, [`OWN_STEPS`] times the median norm of its latest local steps, which nobody else has a say in.
+//! - of a link, the median distance of its latest parcels before clipping. A link that always lies contributes one
+//!   number, however large;
+//! - of the node itself, [`OWN_STEPS`] times the median norm of its latest local steps, on which no other node has
+//!   influence.
 //!
-//! With d in-links tau is therefore no larger than an honest number as long as at least half of all d + 1 numbers, rounded
-//! up, are honest: with one in-link it is never larger than the node's own. Distances are remembered before they are
-//! clipped, and those of a link that was silent for long are forgotten, so that parts of a swarm that were cut off from each
-//! other find back.
+//! With d in-links tau is therefore no larger than an honest number as long as at least half of all d + 1 numbers,
+//! rounded up, are honest: with one in-link it is never larger than the node's own. Distances are remembered before
+//! clipping, and those of a link that was silent for long are forgotten. So parts of a swarm that were cut off from
+//! each other can converge again.
 
 use std::collections::VecDeque;
 
@@ -33,27 +34,27 @@ use crate::payload::Payload;
 use crate::peer::Peer;
 use crate::schedule::NodeId;
 
-/// Distances of a link that are remembered.
+/// Number of distances of a link that are remembered.
 const REMEMBERED: usize = 15;
 /// Rounds without a parcel after which the distances of a link are forgotten.
 const FORGOTTEN_AFTER: u64 = 15;
-/// The number of the node itself, in local steps: two neighbours that step apart from one model are no further from each
-/// other than that.
+/// The number of the node itself, in local steps: two neighbours that step in opposite directions from one model are no
+/// further apart than that.
 const OWN_STEPS: f64 = 2.0;
-/// The smallest radius, over the norm of the node's own ratio. Without it a swarm that has come to agree entirely would take
+/// The smallest radius, over the norm of the node's own ratio. Without it a swarm in full agreement would accept
 /// nothing from a part of it that was away.
 const SMALLEST_RADIUS: f64 = 1.0 / 1024.0;
 
-/// What the receiver keeps of one in-link.
+/// A receiver's statistics of one in-link.
 #[derive(Clone, Debug, Default)]
 pub(crate) struct InDistances {
-    /// Of the latest parcels, as they came; oldest first.
+    /// Distances of the latest parcels before clipping, oldest first.
     latest: VecDeque<f64>,
-    /// The round in which the last of them was absorbed.
+    /// The round in which the latest parcel was absorbed.
     round: u64,
-    /// Their median.
+    /// The median of these distances.
     median: f64,
-    /// What was clipped of this link's parcels since the process follows the plan.
+    /// Parcels of this link that were clipped, and their amount, since the process follows the plan.
     pub(crate) clipped: Clipped,
 }
 
@@ -80,7 +81,7 @@ impl InDistances {
 }
 
 impl Node {
-    /// Absorbs a parcel as the configuration says; returns how far what was absorbed was from this node's own ratio.
+    /// Absorbs a parcel as configured. Returns the distance of the absorbed ratio from this node's own.
     pub(super) fn absorb_parcel(&mut self, from: NodeId, mass: Mass, payload: &Payload) -> Option<Distance> {
         // The sum of weights cannot overflow: parcels that would exceed the swarm's whole mass are never queued.
         match self.config.robust {
@@ -92,7 +93,7 @@ impl Node {
     fn absorb_clipped(&mut self, from: NodeId, mass: Mass, payload: &Payload) -> Option<Distance> {
         let Distance { apart, own } = self.push_sum.distance_of(payload);
         let (distance, own) = (apart.sqrt(), own.sqrt());
-        // While nothing else is known, a parcel counts for no more than what is there.
+        // While no distance is known, a parcel counts for no more than the node's own ratio.
         let radius = self.usual_distance().unwrap_or(own).max(SMALLEST_RADIUS * own);
         let round = self.round();
         let is_near = distance <= radius || distance.is_nan();
@@ -110,13 +111,13 @@ impl Node {
         self.push_sum.absorb_scaled(mass, payload, radius / distance).ok().flatten()
     }
 
-    /// The distance within which an incoming ratio is taken as it is, once one is known where parcels are clipped.
+    /// The distance within which an incoming ratio is not clipped; `None` without clipping, or while it is not known.
     pub fn clipping_radius(&self) -> Option<f64> {
         self.usual_distance().filter(|_| self.config.robust == Robust::Clip)
     }
 
-    /// The lower median over the node itself and its in-links; `None` while it has taken no local step and no more than half of
-    /// its in-links were heard of late.
+    /// The lower median over the node itself and its in-links. `None` while the node has taken no local step and at
+    /// most half of its in-links have recent distances.
     fn usual_distance(&self) -> Option<f64> {
         let round = self.round();
         let in_links = self.peers.values().filter(|peer| peer.incoming.is_some() && !peer.left);
@@ -130,7 +131,7 @@ impl Node {
     }
 }
 
-/// The middle one, or of two the smaller: a liar among two cannot raise it.
+/// The middle value, or the smaller of two: a liar among two cannot raise it.
 fn lower_median(mut values: Vec<f64>) -> Option<f64> {
     let middle = values.len().checked_sub(1)? / 2;
     values.sort_unstable_by(f64::total_cmp);

@@ -1,4 +1,4 @@
-//! What a step consists of: train, wait for room, split, wait for parcels, absorb.
+//! The parts of a step: train, wait for room, split, wait for parcels, absorb.
 
 use std::time::Duration;
 
@@ -14,24 +14,24 @@ use crate::payload::Payload;
 use crate::peer::Peer;
 use crate::schedule::{NodeId, OutShare};
 
-/// What happened in the present round.
+/// Statistics of the present round.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct RoundTally {
     pub(super) trained: bool,
-    /// Some step of it was taken because the others are ahead, with nothing to take it on.
+    /// Set when a step of the round was taken only because the others are ahead.
     followed: bool,
     waited: Duration,
     absorbed: u32,
     apart: f64,
     own: f64,
     pub(super) clipped: Clipped,
-    /// The weight w at the first split with what is under way, and w* there. Later it depends on the policy whether what
-    /// was given away has been made up for yet.
+    /// The weight w at the first split, with that under way, and w* there. Later in the round, whether the weight given
+    /// away has been replaced depends on the policy.
     held: Option<Held>,
 }
 
 impl Node {
-    /// Goes on until something has to be waited for.
+    /// Advances until there is something to wait for.
     pub(super) fn advance(&mut self) {
         while match self.phase {
             Phase::Gathering { give_up_at } => self.try_start(give_up_at),
@@ -44,7 +44,7 @@ impl Node {
         } {}
     }
 
-    /// Everyone is here, or a restarted node has waited long enough for those who are.
+    /// Starts once all neighbours have greeted, or the time to wait for them is over and some have.
     fn try_start(&mut self, give_up_at: Option<crate::time::Time>) -> bool {
         if !self.started {
             return false;
@@ -65,7 +65,7 @@ impl Node {
         self.report(Event::Started { step: self.step });
         self.peers.values_mut().for_each(|peer| peer.ack_owed = true);
         self.clock.start(self.now, false);
-        // A record that holds the sends of its step is of a node that was waiting for others.
+        // A record that holds the sends of its step was written while the node waited for others.
         self.phase = if self.split_done { Phase::AwaitingParcels(self.new_wait()) } else { Phase::BeforeStep };
         self.absorb_on_arrival();
         true
@@ -122,13 +122,13 @@ impl Node {
         true
     }
 
-    /// Mass that was sent and that nobody has acknowledged.
+    /// Mass that was sent and that no receiver has acknowledged.
     fn under_way(&self) -> Mass {
         let links = self.peers.values().filter_map(|peer| peer.outgoing.as_ref());
         Mass::from_units(links.map(|link| link.undelivered().units()).sum())
     }
 
-    /// Cuts the mass along this step's links and sends it. A share whose link cannot take it stays home.
+    /// Divides the mass along this step's links and sends it. The share of a link that cannot take it is kept.
     fn split(&mut self) {
         let schedule = std::sync::Arc::clone(&self.config.schedule);
         let links = schedule.out_links(self.config.id, self.step);
@@ -157,7 +157,7 @@ impl Node {
         } else if self.push_sum.has_working_mass() {
             self.report(Event::OwnRatioUnusable { step: self.step });
         }
-        // Those who get no parcel are told that none is coming.
+        // Receivers without a parcel are notified by an Ack that none is coming.
         for link in links {
             if let Some(peer) = self.peers.get_mut(&link.to) {
                 peer.ack_owed |= peer.mutual;
@@ -174,14 +174,14 @@ impl Node {
         let mut cuts: Vec<(NodeId, Mass)> =
             links.iter().filter(can_take).map(|link| (link.to, whole.portion(link.share))).collect();
         if !keeps && cuts.len() == links.len() {
-            // Everything goes: the units lost to rounding down go with the last parcel.
+            // All mass goes: the units lost to rounding down go with the last parcel.
             let sent: u64 = cuts.iter().map(|(_, mass)| mass.units()).sum();
             if let Some((_, last)) = cuts.last_mut() {
                 *last = Mass::from_units(last.units() + (whole.units() - sent));
             }
         }
         for (to, mass) in &mut cuts {
-            // What is beyond it stays home, as the share of a link that cannot take a parcel does.
+            // The excess is kept, like the share of a link that cannot take a parcel.
             *mass = (*mass).min(self.config.schedule.heaviest_parcel(self.config.id, *to, self.step));
             if keeps {
                 *mass = (*mass).min(self.credit_of(*to));
@@ -201,7 +201,7 @@ impl Node {
         self.note_given(to, mass);
     }
 
-    /// Absorbs and goes on once the wait policy is content, or time is up.
+    /// Absorbs and ends the step once the wait policy is satisfied, or time is up.
     fn try_finish_step(&mut self, wait: Wait) -> bool {
         let missing = self.awaited_in_neighbours();
         if self.now < wait.deadline && (!missing.is_empty() || self.has_nothing_to_go_on()) {
@@ -234,7 +234,7 @@ impl Node {
         true
     }
 
-    /// In-neighbours that had no parcel for this step learn that we went on: the word of an Ack is all they get.
+    /// Notifies in-neighbours that had no parcel for this step by an Ack, their only message of it.
     fn answer_those_who_passed(&mut self) {
         let schedule = &self.config.schedule;
         for from in schedule.in_neighbours(self.config.id, self.step) {
@@ -244,7 +244,7 @@ impl Node {
         }
     }
 
-    /// Books the time of a wait; neighbours that let it run out are suspended.
+    /// Books the time of a wait, and suspends neighbours that let it run out.
     fn end_wait(&mut self, wait: Wait, missing: Vec<NodeId>) {
         let waited = self.now.since(wait.since);
         self.tally.waited += waited;
@@ -258,13 +258,14 @@ impl Node {
         self.report(Event::DeadlineMissed { step: self.step, missing, waited });
     }
 
-    /// Absorbs what has arrived, unless the order of absorption has to wait for its step.
+    /// Absorbs parcels that have arrived, unless the order of absorption requires waiting for their step.
     pub(super) fn absorb_on_arrival(&mut self) {
         match self.phase {
             Phase::Gathering { .. } => {}
             Phase::Draining { .. } | Phase::Drained => self.absorb_until(u64::MAX),
             _ if self.config.policy == WaitPolicy::Sync => {}
-            // What is late. What is early waits for the step that the plan has it in, or the node would pass on what it should keep.
+            // Late parcels only. Early ones wait for their step of the plan; otherwise the node would pass on what it
+            // should keep.
             _ => self.passed().checked_sub(1).into_iter().for_each(|step| self.absorb_until(step)),
         }
     }
@@ -306,8 +307,8 @@ impl Node {
         Some(parcel)
     }
 
-    /// How many times its usual weight a node may hold because others are gone: what they handed over is spread over those who
-    /// stay, and the share of a neighbour that is away stays home.
+    /// The multiple of its usual weight that a node may hold because others are gone: the weight that they handed over
+    /// is spread over the rest, and the share of an absent neighbour is kept.
     fn fair_share(&self) -> f64 {
         if self.peers.values().any(|peer| peer.left || peer.suspended.is_some()) {
             return f64::INFINITY;
@@ -321,12 +322,13 @@ impl Node {
         if self.is_pace_setting() {
             self.clock.measure_pace(self.now);
         }
-        // Such a round is as short as others say they are ahead: it must not make more of what they say credible.
+        // The others' claims determine the length of such a round, so it must not count as usual and make more of them
+        // credible.
         let took = if self.tally.followed { self.clock.elapsed(self.now) } else { self.clock.finish(self.now) };
         let RoundTally { waited, absorbed, apart, own, clipped, held, .. } = self.tally;
         let disagreement = (apart / own).sqrt();
         let stationary_weight = self.config.schedule.stationary_weight(self.config.id, self.step);
-        // While a neighbour is out of reach, what it owes may just be on its way.
+        // While a neighbour is out of reach, its parcels may still be on their way.
         let is_whole = self.peers.values().all(|peer| peer.suspended.is_none() || peer.incoming.is_none());
         let held = held.filter(|_| is_whole).unwrap_or_default();
         let alarm = self.mass_watch.end_round(held, fraction, self.fair_share());

@@ -1,18 +1,18 @@
-//! What keeps one local step from doing harm: it is finite, scaled to the work it stands for, and no larger than usual.
+//! The guards on a local step: it is finite, scaled to the work it stands for, and no larger than usual.
 //!
 //! ```text
 //!   x += min(1, 2 w / w*)  min(1, bound / norm)  min(4, local_steps / steps) delta
 //! ```
 //!
-//! - While w is low because mass is under way, so is the step: without that z would move by delta / w, and heavy loss
-//!   would make that diverge. What is left out follows when there is more weight (`held_back`).
-//! - A step far beyond the usual ones is scaled down to [`NodeConfig::clip`](crate::NodeConfig::clip) times their median.
-//!   It is what a learning rate that was mistyped or a device that fails produces; a neighbour with bad intentions is not
-//!   stopped by it.
-//! - A step of fewer local steps than the plan wants, because no more fitted into the time box, counts as if it had been
-//!   all of them (normalised averaging: Wang, Liu, Liang, Joshi, Poor, NeurIPS 2020), or slow nodes would pull less. It counts
-//!   at most [`MOST_MADE_UP`] times, unless the host set the time box itself: one step that stands for forty is a learning rate of
-//!   forty times.
+//! - While w is low because mass is under way, the step is scaled down too: otherwise z would move by delta / w, and
+//!   heavy loss would make that diverge. The rest follows when there is more weight (`held_back`).
+//! - A step far beyond the usual ones is scaled down to [`NodeConfig::clip`](crate::NodeConfig::clip) times their
+//!   median. A mistyped learning rate or a failing device produces such steps; a malicious neighbour is not stopped by
+//!   this.
+//! - A step of fewer local steps than the plan wants, because no more fitted into the time box, counts as if it had
+//!   been all of them (normalised averaging: Wang, Liu, Liang, Joshi, Poor, NeurIPS 2020). Otherwise slow nodes would
+//!   pull less. It counts at most [`MOST_MADE_UP`] times, unless the host set the time box itself: one step that stands
+//!   for forty is a learning rate of forty times.
 //!
 //! None of this touches mass.
 
@@ -22,28 +22,28 @@ use crate::effect::{Event, SkippedDelta};
 use crate::latest::Latest;
 use crate::payload::MAX_MAGNITUDE;
 
-/// Steps whose norms are remembered.
+/// Number of steps whose norms are remembered.
 const REMEMBERED: usize = 31;
-/// How much each step of a node counts for at most, where the node itself found that it is slow.
+/// Largest factor by which a step counts, where the node itself found that it is slow.
 const MOST_MADE_UP: f64 = 4.0;
-/// Fewer than these say nothing of what is usual.
+/// Fewest remembered norms from which the usual one is derived.
 const FEWEST: usize = 8;
 
-/// A change that the host has learnt.
+/// A change from the host's training.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Taking<'a> {
     /// `[dimension]`.
     pub(super) delta: &'a [f32],
-    /// Local steps that it is the sum of.
+    /// Local steps whose sum it is.
     pub(super) steps: u32,
-    /// Local steps that were wanted.
+    /// Local steps that were ordered.
     pub(super) of: u32,
-    /// It joins the numerator now; otherwise it is held back until the next round.
+    /// `true` if it joins the numerator now; otherwise it is held back until the next round.
     pub(super) is_waited_for: bool,
 }
 
-/// The norms of this node's latest steps, as they were taken: a run of huge ones moves the median by no more than the
-/// clip allows in each half of the memory.
+/// Norms of this node's latest steps after clipping: a run of huge ones moves the median by no more than the clip
+/// allows in each half of the memory.
 #[derive(Clone, Debug, Default)]
 pub(super) struct UsualSteps {
     /// Oldest first; steps of length zero are left out.
@@ -72,7 +72,7 @@ impl UsualSteps {
 }
 
 impl Node {
-    /// Takes a change, or reports why not. Returns the factor by which it counts in the end; 0 if not at all.
+    /// Applies a change, or reports why not. Returns the factor by which it counts in the end; 0 if it does not.
     pub(super) fn take_step(&mut self, taking: Taking<'_>) -> f64 {
         let Taking { delta, steps, of, is_waited_for } = taking;
         let round = self.round();
@@ -94,7 +94,7 @@ impl Node {
         }
     }
 
-    /// The norm of a usable change. One pass over it.
+    /// The norm of a usable change, in one pass over it.
     fn norm_of(&self, delta: &[f32], steps: u32, pace: f64) -> Result<f64, SkippedDelta> {
         let expected = self.dimension();
         if delta.len() != expected {
@@ -115,13 +115,13 @@ impl Node {
         Ok(norm)
     }
 
-    /// The factor of a change of so many local steps where `of` were wanted.
+    /// The factor of a change of `steps` local steps where `of` were ordered.
     fn pace_of(&self, steps: u32, of: u32) -> f64 {
         let whole = f64::from(of) / f64::from(steps.max(1));
         if self.config.time_box.is_some() { whole } else { whole.min(MOST_MADE_UP) }
     }
 
-    /// What a step of this norm has to be scaled by.
+    /// The factor that brings a step of this norm within the bound.
     fn clipped(&mut self, round: u64, norm: f64) -> f64 {
         let bound = self.config.clip.and_then(|clip| self.usual_steps.bound(clip));
         let Some(bound) = bound.filter(|bound| norm > *bound) else {

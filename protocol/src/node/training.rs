@@ -1,4 +1,4 @@
-//! Local training, as the node sees it: ordered once a round, waited for until a deadline, used when it comes.
+//! Local training as the node sees it: ordered once a round, awaited until a deadline, used when it comes.
 
 use super::step_guard::Taking;
 use super::{Node, Phase};
@@ -6,37 +6,37 @@ use crate::effect::{Effect, Event, Fault, SkippedDelta};
 use crate::record::HostState;
 use crate::time::Time;
 
-/// What the node knows of the training that its host does.
+/// A node's state of its host's training.
 #[derive(Clone, Debug)]
 pub(super) struct Training {
-    /// What was ordered and not answered yet.
+    /// The training that was ordered and not answered yet.
     ordered: Option<Ordered>,
-    /// A change came after its deadline and is held back: it is that of the next round.
+    /// Set when a change came after its deadline and is held back: it counts as that of the next round.
     is_late: bool,
-    /// By what the last change was multiplied; 0 if it was not used.
+    /// The factor of the last change; 0 if it was not used.
     last_factor: f64,
 }
 
-/// The training of a round that the host was asked for.
+/// The training of a round, ordered from the host.
 #[derive(Clone, Copy, Debug)]
 struct Ordered {
-    /// The round in which it was ordered, by which the answer names it.
+    /// The round in which it was ordered, which identifies the answer.
     number: u64,
-    /// The round that waits for it: another one than `number` where a new plan has begun since.
+    /// The round that waits for it; differs from `number` if a new plan has begun since.
     round: u64,
-    /// Local steps of a round in the plan that it was ordered in.
+    /// Local steps of a round in the plan in which it was ordered.
     local_steps: u32,
     at: Time,
 }
 
-/// What came of a round's training.
+/// The result of a round's training.
 #[derive(Clone, Debug)]
 pub(super) struct Change {
     /// `[dimension]`.
     pub(super) delta: Vec<f32>,
-    /// How many steps it is the sum of.
+    /// Number of local steps whose sum it is.
     pub(super) steps: u32,
-    /// Where the training stands after them, in its host's words.
+    /// State of the training after these steps, in the host's format.
     pub(super) state: HostState,
 }
 
@@ -47,8 +47,8 @@ impl Default for Training {
 }
 
 impl Node {
-    /// Asks the host to train; false when there is nothing to train, nothing to train on, nobody to train, or nobody left to learn of
-    /// it.
+    /// Orders a round's training from the host. Returns `true` if the round waits for a training, and `false` if there
+    /// is nothing to train, no mass to train on, or no neighbour left to mix the result.
     pub(super) fn begin_training(&mut self) -> bool {
         let schedule = &self.config.schedule;
         let local_steps = schedule.local_steps();
@@ -65,7 +65,7 @@ impl Node {
             return false;
         }
         if self.is_closing() {
-            // What is still under way is waited for as long as the others wait, so that all mix it.
+            // A training still under way is awaited as long as the others wait, so that all mix it.
             return self.training.ordered.is_some() && round == self.training_rounds() && !self.others_are_through();
         }
         if let Some(ordered) = self.training.ordered {
@@ -105,7 +105,7 @@ impl Node {
         }
     }
 
-    /// The order that an answer names; `None` where there is no such one.
+    /// Takes the order that an answer names; `None` if there is none.
     fn take_ordered(&mut self, number: u64) -> Option<Ordered> {
         let ordered = self.training.ordered.take_if(|ordered| ordered.number == number);
         if ordered.is_none() {
@@ -126,20 +126,20 @@ impl Node {
         self.phase = if waits { self.training_phase() } else { Phase::AwaitingRoom(self.new_wait()) };
     }
 
-    /// Whether a training is under way that was asked for in an earlier round.
+    /// Returns `true` if a training is under way that was ordered in an earlier round.
     pub(super) fn is_beside_training(&self) -> bool {
         self.training.ordered.is_some_and(|ordered| ordered.round < self.round())
     }
 
-    /// The wait for a training that was asked for now.
+    /// The phase of waiting for a training that was ordered now.
     pub(super) fn training_phase(&self) -> Phase {
         let deadline = self.config.training_deadline.map(|deadline| self.now + deadline);
-        // Others wait for nobody longer than that once they mix the last rounds.
+        // Once the last rounds are mixed, no other node waits longer than that.
         let patience = self.is_closing().then(|| self.clock.deadline(self.now));
         Phase::Training { give_up_at: deadline.into_iter().chain(patience).min() }
     }
 
-    /// Goes on without the change of a training that takes too long: it is not waited for again until it has come.
+    /// Goes on without the change of a training that takes too long: it is not awaited again until it has come.
     pub(super) fn try_go_on_untrained(&mut self, give_up_at: Option<Time>) -> bool {
         let is_past = |at: Option<Time>| at.is_some_and(|at| self.now >= at);
         let is_late = is_past(give_up_at);
@@ -154,8 +154,8 @@ impl Node {
         true
     }
 
-    /// Another plan begins, and a training under way is that of its first round. A node that begins with the model of
-    /// another one cannot use what is learnt on its own: the host must not answer that order.
+    /// Carries a training under way over to a new plan, as that of its first round. A node that begins with another
+    /// node's model cannot use what it learns on its own: the host must not answer that order.
     pub(super) fn carry_training_over(&mut self, keeps_model: bool) {
         let Training { ordered, .. } = std::mem::take(&mut self.training);
         if keeps_model {

@@ -1,14 +1,15 @@
-//! Flows of weight over the links of a settled swarm, and whether they balance.
+//! Flows of weight over the links of a settled swarm, and the test whether they balance.
 
 use std::collections::BTreeMap;
 
 use super::{NodeId, Schedule};
 
-/// The largest difference of two flows, in parts of the larger, that counts as rounding.
+/// Largest difference of two flows, as a fraction of the larger, that counts as rounding.
 const TOLERANCE: f64 = 1e-6;
 
 impl Schedule {
-    /// The weight that goes over the link `from -> to` in a period of a settled swarm; 0 where the plan has no such link.
+    /// The weight that goes over the link `from -> to` in a period of a settled swarm; 0 where the plan has no such
+    /// link.
     pub fn flow(&self, from: NodeId, to: NodeId) -> f64 {
         (0..self.period()).map(|step| self.usual_parcel(from, to, step)).sum()
     }
@@ -20,9 +21,9 @@ impl Schedule {
         share * self.stationary_weight(from, step)
     }
 
-    /// Returns `true` if in a period of a settled swarm as much weight goes over every link as comes back, as in a reversible
-    /// Markov chain: the plan is undirected, with weights of Metropolis or by degree. It stays so when nodes drop out and their
-    /// shares stay with the senders.
+    /// Returns `true` if in a period of a settled swarm every link carries as much weight back as there, as in a
+    /// reversible Markov chain: the plan is undirected, with Metropolis weights or weights by degree. This also holds
+    /// after nodes drop out, if their shares stay with the senders.
     ///
     /// # Complexity
     /// O(links of a period), once.

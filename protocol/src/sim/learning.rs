@@ -1,14 +1,16 @@
-//! The auditor of learning: what nodes have learnt is in numerators, in parcels, or held back, each change once.
+//! The auditor of learning: every change that nodes learnt is in a numerator, in a parcel, or held back, and counts
+//! once.
 //!
-//! It adds up the changes that nodes were handed and took. A process that is killed starts again from a record: what it
-//! learnt after that is undone here too. As with weights, nothing is promised where a disk lost a record.
+//! It adds up the changes that nodes were given and accepted. A process that is killed starts again from a record: the
+//! changes after that record are subtracted here too. As with weights, there is no guarantee where a disk lost a
+//! record.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::effect::{Effect, Event, Fault, SkippedDelta};
 use crate::schedule::NodeId;
 
-/// What each node has learnt.
+/// Sums of changes of all nodes.
 #[derive(Debug, Default)]
 pub(super) struct Learning {
     nodes: BTreeMap<NodeId, Learnt>,
@@ -17,14 +19,14 @@ pub(super) struct Learning {
 /// The changes of one node.
 #[derive(Debug, Default)]
 struct Learnt {
-    /// Their sum, `[dimension]`; empty before the first one.
+    /// The sum of the changes, `[dimension]`; empty before the first one.
     sum: Vec<f64>,
-    /// The sums that records have which the node may start again from, by the numbers of these.
+    /// Sums at the records from which the node may start again, by record number.
     records: VecDeque<(u64, Vec<f64>)>,
 }
 
 impl Learning {
-    /// A node was handed a change, and these are the effects.
+    /// Adds a change that a node was given, unless the effects show that it was refused.
     pub(super) fn handed_in(&mut self, id: NodeId, delta: &[f32], effects: &[Effect]) {
         if effects.iter().any(is_refusal) {
             return;
@@ -34,18 +36,18 @@ impl Learning {
         sum.iter_mut().zip(delta).for_each(|(sum, change)| *sum += f64::from(*change));
     }
 
-    /// A node handed in a record of its present state.
+    /// Keeps the present sum for a record that a node handed to its host.
     pub(super) fn recorded(&mut self, id: NodeId, number: u64) {
         let learnt = self.nodes.entry(id).or_default();
         learnt.records.push_back((number, learnt.sum.clone()));
     }
 
-    /// A record is on the disk of a node, which never starts from an earlier one again.
+    /// Notes that a record is on the disk of a node, which will never start again from an earlier one.
     pub(super) fn written(&mut self, id: NodeId, number: u64) {
         self.nodes.entry(id).or_default().records.retain(|(known, _)| *known >= number);
     }
 
-    /// A node starts again from a record, or from nothing.
+    /// Resets a node's sum to that of the record from which it starts again, or to nothing.
     pub(super) fn resumed(&mut self, id: NodeId, number: Option<u64>) {
         let learnt = self.nodes.entry(id).or_default();
         learnt.records.retain(|(known, _)| Some(*known) <= number);
@@ -62,7 +64,7 @@ impl Learning {
     }
 }
 
-/// Returns `true` if a change was not taken, whenever it was ordered.
+/// Returns `true` if this effect reports that a change was refused, whenever it was ordered.
 fn is_refusal(effect: &Effect) -> bool {
     let Effect::Report(event) = effect else {
         return false;

@@ -1,27 +1,27 @@
-//! A neighbour whose books contradict those of the node: what a lie achieves, and what the truth does.
+//! Neighbours whose books contradict those of the node: the effect of false claims and of true ones.
 
 use std::collections::BTreeMap;
 
 use super::test_keys::TestKeys;
 use super::*;
 
-/// A node with records and keys that has exchanged parcels with a neighbour, and what it said to it.
+/// A node with records and keys that has exchanged parcels with a neighbour, and its codes for them.
 struct Victim {
     node: Node,
     config: NodeConfig,
     peer: Identity,
     written: Vec<Record>,
-    /// The newest of its codes.
+    /// The node's newest codes to the neighbour.
     said: Evidence,
 }
 
 impl Victim {
-    /// Two parcels of the node are on their way or taken by then, and one of the neighbour is.
+    /// A node with two parcels under way or applied, which has applied one of the neighbour.
     fn new() -> Self {
         Self::of(1, |_| {})
     }
 
-    /// One that differs, and has taken so many parcels.
+    /// A node with another configuration that has applied this number of parcels.
     fn of(parcels: u64, change: impl FnOnce(&mut NodeConfig)) -> Self {
         let mut config = config(ME, 0);
         config.durability = Durability::On;
@@ -43,7 +43,7 @@ impl Victim {
         victim
     }
 
-    /// The neighbour has taken all that came, and sends its next parcel.
+    /// Lets the neighbour apply all that came, and send its next parcel.
     fn exchange(&mut self, seq: u64) {
         let chain = |seq: u64| if seq == 0 { Chain::default() } else { Chain([seq as u8; 32]) };
         if let Some(sent) = self.said.sent {
@@ -60,7 +60,7 @@ impl Victim {
         assert_eq!(self.node.ledger().incoming[&PEER].applied_seq, seq);
     }
 
-    /// All that comes of an input, with a disk that is at once done.
+    /// All effects of an input, with a disk that writes at once.
     fn tell(&mut self, input: Input) -> Vec<Effect> {
         let mut all = Vec::new();
         let mut inputs = VecDeque::from([input]);
@@ -87,7 +87,7 @@ impl Victim {
         all
     }
 
-    /// The same node in a process of its own that goes on from one of its records.
+    /// The same node in a new process that goes on from one of its records.
     fn started_from(&self, record: &Record) -> Self {
         let payloads =
             self.written.iter().filter_map(|record| Some((record.books.number, record.payload.clone()?))).collect();
@@ -104,7 +104,8 @@ impl Victim {
         self.node.config().identity.incarnation
     }
 
-    /// What the neighbour knows of the links when it has taken the node's newest parcel, and the node its one.
+    /// The state of the links at a neighbour that has applied the node's newest parcel, and whose one parcel the node
+    /// has.
     fn true_state(&self) -> LinkState {
         let Sent { seq, chain, .. } = self.said.sent.unwrap();
         LinkState { received: seq, applied: seq, applied_chain: chain, acked: 1, next_seq: 2, ..LinkState::default() }
@@ -125,13 +126,13 @@ impl Victim {
         Message::Ack(Ack { generation: self.config.generation, identity: self.peer, seen, link })
     }
 
-    /// The neighbour greets the node, with true numbers and this evidence.
+    /// Lets the neighbour greet the node, with true numbers and this evidence.
     fn is_shown(&mut self, evidence: Evidence) -> Vec<Effect> {
         let link = LinkState { next_seq: 2, ..LinkState::default() };
         self.tell(from_peer(self.hello(|hello| (hello.link, hello.evidence) = (link, evidence))))
     }
 
-    /// What the node would give up.
+    /// The mass that the node would lose by a rollback, and its life.
     fn holdings(&self) -> (Mass, u64) {
         (self.node.mass(), self.life())
     }
@@ -143,14 +144,14 @@ fn rolled_back(effects: &[Effect]) -> bool {
 
 const SUSPENDED: Event = Event::NeighbourSuspended { peer: PEER, reason: Suspension::Contradicts };
 
-/// Whether the node asked its neighbour to greet it.
+/// Returns `true` if the node asked its neighbour to greet it.
 fn asks(effects: &[Effect]) -> bool {
     messages(effects).iter().any(|message| matches!(message, Message::Hello(hello) if hello.seen.is_none()))
 }
 
 type Lie = fn(&mut LinkState);
 
-/// What a neighbour can say of the two links that the node's books contradict.
+/// Claims of a neighbour about the two links that contradict the node's books.
 const LIES: [(&str, Lie); 5] = [
     ("it has received parcels that were never sent", |state| state.received = 9),
     ("it has applied parcels that were never sent", |state| (state.received, state.applied) = (9, 9)),
@@ -199,7 +200,7 @@ fn a_suspended_neighbour_is_told_nothing_new_and_counts_again_in_its_next_life()
     link.received = 9;
     victim.tell(from_peer(victim.hello(|hello| hello.link = link)));
     let before = victim.node.ledger();
-    // Neither what it says now, true or not, nor its parcels change anything.
+    // Neither the neighbour's later messages, true or not, nor its parcels change anything.
     for link in [victim.true_state(), link] {
         let said = victim.tell(from_peer(victim.ack(link)));
         assert_eq!((reports(&said), parcels(&said)), (vec![], vec![]));
@@ -217,7 +218,7 @@ fn a_suspended_neighbour_is_told_nothing_new_and_counts_again_in_its_next_life()
     assert_eq!(victim.node.ledger().incoming[&PEER].received_seq, 1, "it takes part again");
 }
 
-/// Every code here is genuine, and none was made for what it is shown for.
+/// Genuine codes, each shown for something that it was not made for.
 fn misused_codes() -> Vec<(&'static str, Evidence)> {
     let of_victim = Victim::new().said;
     let Evidence { sent: Some(sent), applied: Some(applied) } = of_victim else { panic!("{of_victim:?}") };
@@ -266,7 +267,7 @@ fn a_code_for_one_neighbour_proves_nothing_from_another() {
     const OTHER: NodeId = NodeId(2);
     let links = [(ME, PEER), (PEER, ME), (ME, OTHER), (OTHER, ME)].map(|(from, to)| (from, to, 0.25)).to_vec();
     let schedule = Arc::new(Schedule::new(3, &[Step { keep: vec![0.5, 0.75, 0.75], links }], 0).unwrap());
-    // The other neighbour gets nothing, and shows what this one got.
+    // The other neighbour receives no parcel, and shows the codes of this one.
     let plan = |config: &mut NodeConfig| (config.schedule, config.policy) = (schedule.clone(), WaitPolicy::Async);
     let mut config = Victim::new().config;
     plan(&mut config);
@@ -295,7 +296,8 @@ fn a_code_for_one_neighbour_proves_nothing_from_another() {
         }
     }
     assert!(said.sent.is_some());
-    // The same node without its records: what it said to the one shows that it forgot it, from that one alone.
+    // The same node without its records: its codes to the one neighbour prove that it forgot them, only when that one
+    // shows them.
     for (from, is_proof) in [(OTHER, false), (PEER, true)] {
         let mut forgetful = Node::new(config.clone()).unwrap();
         forgetful.handle(AT, Input::Start);
@@ -309,7 +311,7 @@ fn a_node_that_was_rolled_back_believes_its_own_word_once() {
     let before = Victim::of(3, |_| {});
     let Evidence { sent, applied } = before.said;
     for evidence in [Evidence { sent, applied: None }, Evidence { sent: None, applied }, before.said] {
-        // From every older copy that does not hold what it said, and not from its newest record.
+        // From every older copy without the state that the codes prove, and not from the newest record.
         for record in &before.written {
             let mut victim = before.started_from(record);
             let (incoming, outgoing) = (&record.books.incoming[&PEER], &record.books.outgoing[&PEER]);
@@ -334,7 +336,7 @@ fn a_node_that_was_rolled_back_believes_its_own_word_once() {
 fn a_node_that_went_another_way_from_an_old_copy_is_shown_what_it_had_sent() {
     let before = Victim::of(2, |_| {});
     let sent = before.said.sent.unwrap();
-    // As many parcels as before, and others.
+    // As many parcels as before, but others.
     let old = before.written.iter().find(|record| record.books.outgoing[&PEER].next_seq == sent.seq).unwrap();
     let mut victim = before.started_from(old);
     let link = LinkState { acked: 1, next_seq: 2, ..LinkState::default() };
@@ -369,12 +371,12 @@ fn what_a_neighbour_said_is_kept_on_disk_and_shown_to_it_by_the_next_process() {
         })
     };
     assert_eq!(shown(next.handle(AT, Input::LinkUp { peer: PEER })), Some(known));
-    // The next life of the neighbour has said nothing yet.
+    // The next life of the neighbour has given no codes yet.
     keeper.peer = Identity { incarnation: 2, boot_nonce: 102 };
     assert_eq!(shown(keeper.tell(from_peer(keeper.hello(|_| {})))), Some(Evidence::default()));
 }
 
-/// The neighbour leaves, and says that it had applied so many parcels of this life of the node.
+/// A leave certificate of the neighbour, with this number of applied parcels of this life of the node.
 fn departure(applied: u64, sender_incarnation: u64, evidence: Vec<(NodeId, Sent)>) -> Message {
     let ends = vec![LinkEnd { from: ME, sender_incarnation, applied, rejected: Rejections::default() }];
     let (generation, signature) = (config(ME, 0).generation, Signature::default());

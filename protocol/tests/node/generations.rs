@@ -1,4 +1,4 @@
-//! Plans that follow each other.
+//! Successive plans.
 
 use super::*;
 

@@ -1,4 +1,4 @@
-//! Processes of a node that follow each other.
+//! Successive processes of a node.
 
 use std::collections::BTreeMap;
 
@@ -40,7 +40,7 @@ fn parcels_an_earlier_life_may_have_applied_are_written_off_and_never_sent_again
     assert_eq!(reports(&effects), [Event::Refused { peer: PEER, mismatch }]);
 }
 
-/// The Hello of the process with this number of a neighbour that has records.
+/// The Hello of a neighbour with records, from its process with this nonce.
 fn hello_from_resumed(boot_nonce: u64) -> Message {
     let Message::Hello(mut hello) = hello_from_peer(1, boot_nonce) else { unreachable!() };
     hello.resumed = true;
@@ -72,7 +72,7 @@ fn a_process_that_is_gone_is_not_kept_alive_by_parcels_that_the_next_one_sends_a
     handle(AT, from_peer(hello_from_resumed(101)));
     handle(AT, from_peer(Message::Parcel(parcel_from_peer(1, 0, 8.0))));
 
-    // The next process: its greeting comes too early, and meanwhile it sends again what the last one had sent.
+    // The next process greets too early, and sends again the parcels of the last one.
     let other = Event::Refused { peer: PEER, mismatch: Mismatch::IdentityInUse { incarnation: 1 } };
     let second = |seconds: u64| Time::from_millis(seconds * 1000);
     let effects = handle(second(2), from_peer(hello_from_resumed(102)));
@@ -132,7 +132,7 @@ fn a_neighbour_that_greets_again_and_again_does_not_hear_the_answers_and_gets_ne
     let hello = || from_peer(hello_from_peer(1, 101));
     let greet = |node: &mut Node| renewals(&node.handle(AT, hello()));
     assert_eq!((0..16).map(|_| greet(&mut node)).sum::<usize>(), 1);
-    // On new streams it begins anew.
+    // On new streams the count begins anew.
     node.handle(AT, Input::LinkDown { peer: PEER });
     node.handle(AT, Input::LinkUp { peer: PEER });
     assert_eq!((0..15).map(|_| greet(&mut node)).sum::<usize>(), 0);

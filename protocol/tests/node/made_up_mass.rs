@@ -1,10 +1,10 @@
-//! Weight that a member puts into its parcels and never had.
+//! Weight that a member claims in its parcels and never had.
 
 use std::collections::BTreeSet;
 
 use super::*;
 
-/// So many nodes that all send to all; node 0 makes weight up.
+/// Number of nodes that all send to all; node 0 claims too much weight.
 const NODES: u32 = 6;
 
 fn all_to_all() -> Arc<Schedule> {
@@ -15,11 +15,11 @@ fn all_to_all() -> Arc<Schedule> {
     Arc::new(Schedule::new(NODES as usize, &[step], 1).unwrap())
 }
 
-/// Nodes that train for a second a round, wired without delay. Every parcel of node 0 says `factor` times its weight.
+/// Nodes that train for a second a round, wired without delay. Every parcel of node 0 claims `factor` times its weight.
 struct Swarm {
     nodes: Vec<Node>,
     factor: u64,
-    /// It never says more than what a sound node may put into a parcel.
+    /// Set when it never claims more than a sound node may put into a parcel.
     is_careful: bool,
     events: Vec<(usize, Event)>,
     trainings: Vec<(usize, u64)>,

@@ -1,4 +1,4 @@
-//! One or two nodes, driven by hand: what each input leads to, rule by rule.
+//! One or two nodes, driven by hand: the effects of each input, rule by rule.
 #![allow(clippy::unwrap_used)]
 
 mod contradictions;
@@ -51,7 +51,7 @@ fn messages(effects: &[Effect]) -> Vec<Message> {
         .collect()
 }
 
-/// The records that a host was asked to write.
+/// Records that a host was asked to write.
 fn records(effects: &[Effect]) -> Vec<Arc<Record>> {
     effects
         .iter()
@@ -80,7 +80,7 @@ impl Pair {
         Self { nodes: configs.map(|config| Node::new(config).unwrap()) }
     }
 
-    /// Gives one node an input, then lets both talk until nobody has anything to say. Returns all effects of each.
+    /// Gives one node an input, then delivers messages until none are left. Returns all effects of each node.
     fn settle(&mut self, now: Time, to: usize, input: Input) -> [Vec<Effect>; 2] {
         let mut all = [Vec::new(), Vec::new()];
         let mut inbox = VecDeque::from([(to, input)]);
@@ -108,7 +108,8 @@ impl Pair {
     }
 }
 
-/// A node whose neighbour has greeted it and waits: the Hello it would get from the real one.
+/// A node whose neighbour has greeted it and waits, and its effects. The Hello is the one that the real neighbour would
+/// send.
 fn greeted(local_steps: u32) -> (Node, Vec<Effect>) {
     let mut node = Node::new(config(ME, local_steps)).unwrap();
     node.handle(AT, Input::Start);
@@ -223,7 +224,7 @@ fn what_no_sound_neighbour_sends_is_ignored_and_named() {
     assert_eq!(forge(&|p| p.header.seq = 0), ignored(Fault::NoSuchLink));
     assert_eq!(forge(&|p| p.header.generation.plan_hash = [9; 32]), ignored(Fault::OtherGeneration));
     assert_eq!(forge(&|p| p.payload = Payload::new(&[1.0; 4]).unwrap()), ignored(Fault::WrongDimension));
-    // Another life on either side is no fault, but it is not taken.
+    // A message for another life of either side is no fault, but it is not applied.
     assert_eq!(forge(&|p| p.header.sender_incarnation = 2), []);
     assert_eq!(forge(&|p| p.header.receiver_incarnation = 2), []);
     let (mut node, _) = greeted(1);
@@ -315,7 +316,7 @@ fn a_configuration_that_makes_no_node_is_refused_with_the_reason() {
     assert_eq!(refused(&|c| c.task.description = "x".repeat(257)), NodeError::Description { bytes: 257 });
 }
 
-/// This node and two others, each of which sends to both, in a run that waits a minute for who is missing at the start.
+/// A node that exchanges parcels with two others, and waits a minute for missing neighbours at the start.
 fn one_of_three() -> NodeConfig {
     let links = [ME, NodeId(1), NodeId(2)];
     let links = links.iter().flat_map(|from| links.iter().map(move |to| (*from, *to))).filter(|(from, to)| from != to);

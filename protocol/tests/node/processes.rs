@@ -1,19 +1,19 @@
-//! Two processes with one key, whichever neighbours they have: nodes in a ring, and a clone of one of them, in virtual time.
+//! Two processes with one key, with any neighbours: nodes in a ring, and a clone of one of them, in virtual time.
 
 use std::collections::BTreeMap;
 
 use super::test_keys::TestKeys;
 use super::*;
 
-/// A ring of four nodes and, as the fifth instance, another process of node 0. Who is connected to whom is up to the test.
+/// A ring of four nodes and, as the fifth instance, another process of node 0. The test makes the connections.
 struct Ring {
     now: Time,
     nodes: Vec<Option<Node>>,
-    /// Which instance an instance reaches under the number of a node.
+    /// The instance that an instance reaches under a node's number.
     connections: BTreeMap<(usize, NodeId), usize>,
     inbox: VecDeque<(usize, Input)>,
     events: Vec<(usize, Event)>,
-    /// Process statements that are lost between these two.
+    /// Two instances between which process statements are lost.
     deaf: Option<(usize, usize)>,
     statements: usize,
 }
@@ -47,7 +47,7 @@ impl Ring {
         self.deliver();
     }
 
-    /// All four nodes, each connected to the next one but for the last and the first.
+    /// All four nodes, each connected to the next one, except the last to the first.
     fn in_a_row() -> Self {
         let mut ring = Self::new();
         for (instance, boot_nonce) in [(0, 50), (1, 11), (2, 12), (3, 13)] {
@@ -120,7 +120,7 @@ impl Ring {
         self.events[before..].iter().find_map(ignored)
     }
 
-    /// Who was told that there are two, and that it is the one to end.
+    /// Instances that reported another process with their key, and whether they are to end.
     fn verdicts(&self) -> Vec<(usize, bool)> {
         let verdict = |(instance, event): &(usize, Event)| match event {
             Event::AnotherProcess { ends, .. } => Some((*instance, *ends)),
@@ -130,7 +130,7 @@ impl Ring {
     }
 }
 
-/// What a process of node 0 says, in its own words.
+/// An unsigned statement of a process of node 0.
 fn said(ring: &Ring, boot_nonce: u64, number: u64, other: Option<OtherProcess>) -> ProcessStatement {
     let generation = ring.nodes[1].as_ref().unwrap().config().generation;
     let signature = Signature::default();
@@ -139,7 +139,7 @@ fn said(ring: &Ring, boot_nonce: u64, number: u64, other: Option<OtherProcess>) 
 
 #[test]
 fn a_copied_home_is_found_although_the_two_have_no_neighbour_in_common() {
-    // Whichever of the two drew the larger number.
+    // Either process may have drawn the larger nonce.
     for boot_nonce in [7, 77] {
         let mut ring = Ring::in_a_row();
         ring.pass(60);
@@ -211,14 +211,14 @@ fn what_a_neighbour_makes_up_or_kept_of_an_earlier_process_ends_nobody() {
     let mut ring = Ring::in_a_row();
     ring.pass(5);
     let ends = |boot_nonce| Some(OtherProcess { boot_nonce, fate: Fate::OtherEnds });
-    // In its own name, or with its own signature.
+    // Signed by the neighbour, or not at all.
     let mut forged = said(&ring, 9, 8, ends(50)).signed(&TestKeys(PEER));
     assert_eq!(ring.hear(0, 1, forged), Some(Fault::Unsigned));
     forged.signature = Signature::default();
     assert_eq!(ring.hear(0, 1, forged), Some(Fault::Unsigned));
     forged.node = NodeId(99);
     assert_eq!(ring.hear(0, 1, forged), Some(Fault::ImpossibleProcess));
-    // What a process before this one has said, of itself and of the one before it.
+    // Statements of an earlier process, about itself and about the one before it.
     for (number, other) in [(5, None), (6, ends(3))] {
         let old = said(&ring, 9, number, other).signed(&TestKeys(ME));
         assert_eq!(ring.hear(0, 1, old), None);

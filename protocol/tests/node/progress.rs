@@ -1,8 +1,8 @@
-//! How far a neighbour's word alone takes a node.
+//! The distance for which a node follows a single neighbour's claim of progress.
 
 use super::*;
 
-/// Rounds between the words of the neighbour.
+/// Rounds between successive claims of the neighbour.
 const LEAP: u64 = 30;
 
 /// One of three nodes that all send to all and average without training.
@@ -77,11 +77,11 @@ fn a_neighbour_gains_one_lead_and_not_one_with_every_message() {
             let input = says(&node, PEER, LEAP * word);
             node.handle(AT, input);
         }
-        // The node has waited for parcels in vain, and looks where the others are.
+        // The node has waited for parcels in vain, and looks at the progress of the others.
         let later = AT + Duration::from_secs(3_600);
         node.handle(later, Input::Tick);
         assert!(node.round() <= 3 * LEAP, "{policy:?}: round {}", node.round());
-        // Borne out by another, the same word is believed.
+        // Supported by another neighbour, the same claim is believed.
         for peer in [PEER, NodeId(2)] {
             let input = says(&node, peer, LEAP * 2_000);
             node.handle(later, input);

@@ -1,4 +1,4 @@
-//! What neighbours say about a node, or about others, and what of it is believed.
+//! Statements of neighbours about a node, or about others, and the part of them that is believed.
 
 use super::test_keys::TestKeys;
 use super::*;
@@ -71,7 +71,7 @@ fn a_later_life_of_the_node_is_believed_by_its_own_signature_alone() {
     let effects = node.handle(AT, from_peer(greeting(&node, own_life(&node, 7), PEER)));
     assert!(was_rolled_back(&effects), "{effects:?}");
     assert_eq!((node.mass(), node.config().identity.incarnation), (Mass::ZERO, 8));
-    // Shown again, it is of a life before this one.
+    // Shown again, it is the statement of an earlier life.
     let effects = node.handle(AT, from_peer(greeting(&node, own_life(&node, 7), PEER)));
     assert!(!was_rolled_back(&effects));
 }

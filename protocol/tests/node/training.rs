@@ -1,4 +1,4 @@
-//! Local training: asked for once a round, guarded by the weight, and not waited for beyond its deadline.
+//! Local training: ordered once a round, guarded by the weight, and not awaited beyond its deadline.
 
 use super::*;
 
@@ -18,13 +18,13 @@ fn training_is_asked_for_once_a_round_and_guarded_by_the_weight() {
         })
     );
     assert_eq!(node.state(), State::Training);
-    // With w = w* the whole step is taken.
+    // With w = w* the whole change is applied.
     let effects = node.handle(AT, trained(0, 2.0, b""));
     assert_eq!(*node.ratio(), [2.0; 3]);
     let sent = parcels(&effects);
     assert_eq!(sent.len(), 1);
     assert_eq!((&*sent[0].payload.values(), sent[0].header.mass.to_f64()), ([2.0; 3].as_slice(), 0.5));
-    // The neighbour passes without a parcel, so half of the weight is under way when the next step comes.
+    // The neighbour goes on without a parcel, so half of the weight is under way when the next step comes.
     let ack = Ack {
         generation: node.config().generation,
         identity: Identity { incarnation: 1, boot_nonce: 101 },
@@ -34,8 +34,8 @@ fn training_is_asked_for_once_a_round_and_guarded_by_the_weight() {
     node.handle(AT, from_peer(Message::Ack(ack)));
     assert_eq!((node.round(), node.w()), (1, 0.5));
     node.handle(AT, trained(1, 1.0, b""));
-    // x = 0.5 * 2 + min(1, 2 * 0.5 / 1) * 1 = 2, so z = 4: half of the usual weight carries a whole change, and no change moves z by
-    // more than twice itself.
+    // x = 0.5 * 2 + min(1, 2 * 0.5 / 1) * 1 = 2, so z = 4: half of the usual weight carries a whole change, and no
+    // change moves z by more than twice itself.
     assert_eq!(*node.ratio(), [4.0; 3]);
     assert_eq!(node.held_back(), None);
 }
@@ -67,7 +67,7 @@ fn training_that_was_not_asked_for_is_ignored() {
     assert_eq!(node.state(), State::Training);
 }
 
-/// A node whose neighbour has greeted and that trains, with a deadline for that.
+/// A pair of nodes that train, the first with this deadline, and the time at which they met.
 fn impatient(deadline: Duration) -> (Pair, Time) {
     impatient_with(deadline, Durability::Off)
 }
@@ -110,7 +110,7 @@ fn a_node_whose_trainer_hangs_goes_on_mixing_and_orders_nothing_until_it_answers
     assert!(reports(&late[0]).contains(&Event::TrainingLate { round: 0 }));
     assert!(!parcels(&late[0]).is_empty(), "it mixes without it");
     let mut ordered = orders(&late[0]);
-    // The neighbour trains on; the node mixes what it is sent, round after round.
+    // The neighbour trains on; the node mixes the parcels that it is sent, round after round.
     for round in 0..4 {
         now = now + Duration::from_millis(10);
         let effects = pair.settle(now, 1, trained(round, 0.0, b""));
@@ -120,7 +120,8 @@ fn a_node_whose_trainer_hangs_goes_on_mixing_and_orders_nothing_until_it_answers
     assert!(pair.nodes[0].round() > 1, "{}", pair.nodes[0].round());
 }
 
-/// In the first step of a round both keep what they have, in the next the second node gives half to the first, then it is the other way round.
+/// In the first step of a round both keep their mass; in the second the neighbour gives half to this node; in the third
+/// this node gives half back.
 fn there_and_back(id: NodeId) -> NodeConfig {
     let alone = Step { keep: vec![1.0, 1.0], links: Vec::new() };
     let there = Step { keep: vec![1.0, 0.5], links: vec![(PEER, ME, 0.5)] };
@@ -139,7 +140,7 @@ fn untrained(round: u64) -> Input {
 fn a_node_that_cannot_train_waits_for_a_parcel_that_is_to_come_and_not_for_one_that_came_before() {
     let mut pair = Pair::new([ME, PEER].map(there_and_back));
     pair.meet(AT);
-    // The neighbour gives the node time, and then goes ahead: its parcel is there before the step that it belongs to.
+    // The neighbour waits for the node a while, and then goes ahead: its parcel arrives before its step.
     pair.settle(AT, 1, trained(0, 0.0, b""));
     assert_eq!((pair.nodes[0].round(), pair.nodes[1].round()), (0, 0));
     let later = AT + Duration::from_secs(2);
@@ -147,7 +148,7 @@ fn a_node_that_cannot_train_waits_for_a_parcel_that_is_to_come_and_not_for_one_t
     assert_eq!((pair.nodes[0].round(), pair.nodes[1].round()), (0, 1));
     pair.settle(later, 0, untrained(0));
     assert_eq!((pair.nodes[0].round(), pair.nodes[0].state()), (1, State::Training), "it need not wait for a deadline");
-    // The next parcel is still to come.
+    // The next parcel has not been sent yet.
     pair.settle(later, 0, untrained(1));
     assert_eq!((pair.nodes[0].round(), pair.nodes[0].state()), (1, State::AwaitingParcels), "it would only spin");
     pair.settle(later, 1, trained(1, 0.0, b""));
@@ -224,7 +225,7 @@ fn a_training_under_way_when_a_plan_begins_is_that_of_its_first_round() {
     let before = pair.nodes[0].ratio()[0];
     let [effects, _] = pair.settle(AT, 0, trained(0, 3.0, b"state"));
     assert!(!reports(&effects).iter().any(|event| matches!(event, Event::Ignored { .. })), "{effects:?}");
-    // It counts once, as all of the steps that were wanted when it was ordered.
+    // It counts once, as all of the steps that the order asked for.
     assert_eq!(pair.nodes[0].ratio()[0], before + 3.0);
 }
 
@@ -267,7 +268,7 @@ fn enter_both(pair: &mut Pair, now: Time, entries: [Input; 2]) -> Vec<Effect> {
     of_first
 }
 
-/// The second plan of the pair, with so many local steps.
+/// The second plan of the pair, with this number of local steps.
 fn enter(id: NodeId, local_steps: u32) -> Input {
     let generation = Generation { counter: 1, plan_hash: [4; 32] };
     let (schedule, keys) = (exchange_half(local_steps), Arc::new(NoKeys));
@@ -303,7 +304,7 @@ fn a_node_that_trains_three_times_as_long_as_its_neighbour_boxes_its_training_un
     assert_eq!(boxes, [None], "what was measured is of the plan before");
 }
 
-/// The time boxes of the trainings that a host was asked for.
+/// Time boxes of the trainings that a host was asked for.
 fn time_boxes(effects: &[Effect]) -> Vec<Option<Duration>> {
     let time_box = |effect: &Effect| if let Effect::Train { time_box, .. } = effect { Some(*time_box) } else { None };
     effects.iter().filter_map(time_box).collect()
