@@ -1,4 +1,4 @@
-//! Three peers in one process agree on a vector: each has one of its own in mind, and they meet at the mean.
+//! Three peers in one process agree on a vector: each prefers its own, and they converge to the mean.
 //! Run it with: cargo run --release -p mingle-peer --example embed
 use mingle_peer::training::{Budget, Evaluation, Layout, LocalTraining, Patience, Trained, TrainingError};
 use mingle_peer::{Home, Outcome, Peer};

@@ -1,4 +1,4 @@
-//! The streams of one plan: opened when a peer takes its place in it, closed when another plan takes over.
+//! The streams of one plan: opened when a peer takes its place in it, closed when it changes to another plan.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -20,7 +20,7 @@ use crate::timeline::Timeline;
 pub(crate) struct Connections {
     /// The place.
     pub place: Place,
-    /// What is up.
+    /// The links that are up.
     pub links: NeighbourTable,
     /// Who is asked what another task it has.
     pub task_questions: Questions,
@@ -30,29 +30,29 @@ pub(crate) struct Connections {
     edges: Edges,
 }
 
-/// What came over the streams, once it is known who is up.
+/// The consequence of an event on a stream, once the neighbour table is updated.
 pub(crate) enum News {
-    /// A link is up or down, or as it was.
+    /// A change of a link's state, if any.
     Link(NodeId, LinkChange),
-    /// A neighbour said something.
+    /// A message from a neighbour.
     Message(NodeId, Message),
-    /// A neighbour turned a stream away.
+    /// A stream that a neighbour refused.
     Refused(NodeId, Refusal),
 }
 
-/// What follows from an objection.
+/// The consequence of an objection.
 pub(crate) struct Raised {
-    /// A sentence for people, where they have not heard it yet.
+    /// A sentence for people, unless it was reported before.
     pub warning: Option<String>,
-    /// Everybody whom this peer would send to objects: it is the odd one, and this is why.
+    /// Set when every receiver of this peer objects: the error with which the peer ends.
     pub refused: Option<Error>,
 }
 
 impl Connections {
-    /// Starts to open and accept the streams of a place, on which parcels of `dimension` parameters travel.
+    /// Begins to open and accept the streams of a place, on which parcels of `dimension` parameters travel.
     ///
     /// # Errors
-    /// The streams of another place are still accepted.
+    /// The streams of another place are still being accepted.
     pub(crate) fn open(
         streams: &libp2p_stream::Control,
         place: Place,
@@ -68,7 +68,7 @@ impl Connections {
         Ok((Self { place, links, task_questions, plan_questions, objections: Objections::default(), edges }, events))
     }
 
-    /// Notes what happened to a stream, and says what that means.
+    /// Applies an event of a stream to the neighbour table. Returns the consequence.
     pub(crate) fn hear(&mut self, event: EdgeEvent) -> News {
         match event {
             EdgeEvent::Up { node, direction, handle } => {
@@ -86,7 +86,7 @@ impl Connections {
         }
     }
 
-    /// Notes that a neighbour and this peer do not fit together.
+    /// Records that a neighbour and this peer do not fit together.
     pub(crate) fn object(&mut self, node: NodeId, objection: Objection) -> Raised {
         let name = self.peer(node).map_or_else(|| "unknown".to_owned(), |peer| peer.to_string());
         let sentence = format!("node {node} ({name}) {}", objection.what);
@@ -100,17 +100,17 @@ impl Connections {
         }
     }
 
-    /// Whom this peer sends to.
+    /// Nodes that this peer sends to.
     fn receivers(&self) -> &[NodeId] {
         self.place.schedule.all_out_neighbours(self.place.node)
     }
 
-    /// The key of a node.
+    /// The PeerId of a node.
     pub(crate) fn peer(&self, node: NodeId) -> Option<PeerId> {
         self.place.peers.get(&node).copied()
     }
 
-    /// Ends all streams. Returns what went over them.
+    /// Ends all streams. Returns their traffic.
     pub(crate) async fn end(&mut self) -> Traffic {
         self.edges.shutdown().await;
         self.links.traffic()

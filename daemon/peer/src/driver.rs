@@ -1,4 +1,4 @@
-//! The event loop around one node: the only clock, and the only place where the node's effects become deeds.
+//! The event loop around one node: the only clock, and the only place where the node's effects are carried out.
 
 mod divergence;
 mod encodings;
@@ -41,71 +41,72 @@ use ending::FINAL;
 use missing::Missing;
 use watching::Watching;
 
-/// Between two looks at neighbours that have not come.
+/// Interval between checks for missing neighbours.
 const LOOK_FOR_MISSING: Duration = Duration::from_secs(1);
-/// While neighbours are missing, the user hears so this often.
+/// Interval of notices to the user while neighbours are missing.
 const WAITING_NOTICE: Duration = Duration::from_secs(5);
 
-/// How the run ended.
+/// The result of a run.
 pub(crate) struct Finished {
-    /// The node, for its model and its books.
+    /// The node, with its model and its ledger.
     pub node: Node,
     /// Its place in the last plan that it followed.
     pub place: Place,
     /// The test evaluation of the final model.
     pub evaluation: Evaluation,
-    /// What keeps the best model, where that is wanted.
+    /// The keeper of the best model, where one is kept.
     pub best: Option<BestModel>,
-    /// How much privacy is spent, where changes are private.
+    /// Privacy spent so far, where changes are private.
     pub privacy: Option<PrivacySpending>,
     /// Rounds completed.
     pub rounds: u64,
-    /// What went over all links, of all plans that this process followed.
+    /// Traffic over all links of all plans that this process followed.
     pub traffic: Traffic,
-    /// How the run ended, for a later start; `None` where the records are still needed.
+    /// The end of the run, for a later start; `None` where the records are still needed.
     pub ending: Option<Ending>,
-    /// What this process wrote down of what it did when.
+    /// The timeline that this process recorded.
     pub(crate) timeline: Timeline,
 }
 
-/// What a driver is built from, beside what any member of a plan has.
+/// The parts of a driver, besides those of every member of a plan.
 pub(crate) struct DriverParts {
     /// The node's configuration; its incarnation may grow when neighbours remember an earlier life of this peer.
     pub config: NodeConfig,
     /// This peer's key, for plans to come.
     pub keypair: Keypair,
-    /// It only comes to leave.
+    /// Set when the peer starts only to leave.
     pub leaves: bool,
-    /// Rounds of the task. A plan may begin later than with the first, and come to another number of them.
+    /// Rounds of the task. A plan may begin after the first round, and end at another number of rounds.
     pub rounds: u64,
     pub training: TrainingThread,
-    /// The most bytes that it keeps in a record.
+    /// The largest training state in a record, in bytes.
     pub largest_state: usize,
     /// `None` without records.
     pub records: Option<RecordWriter>,
     pub evaluate_every: u64,
-    /// How much privacy was spent before, where changes are private.
+    /// Privacy spent before, where changes are private.
     pub privacy: Option<PrivacySpending>,
-    /// What it begins with is a model of the swarm: of its records, of other members, or the one that all begin with. Others that
-    /// need one get it, also before it has met a neighbour: they cannot be met before they have it.
+    /// `true` if the initial model is a model of the swarm: from its records, from other members, or the one that all
+    /// begin with. Others that need one get it, also before this peer has met a neighbour: they cannot be met before
+    /// they have it.
     pub begins_with_a_model_of_the_swarm: bool,
-    /// What to tell a user whose peer does not go along, or diverges.
+    /// Hints for a user whose peer does not fit the swarm, or diverges.
     pub advice: Advice,
-    /// Where the best model is kept, if it is.
+    /// The keeper of the best model, where one is kept.
     pub best: Option<BestModel>,
 }
 
-/// A model that is evaluated while the rounds go on.
+/// A model under evaluation while the rounds go on.
 struct UnderEvaluation {
-    /// The rounds that were over.
+    /// Rounds over at that model.
     rounds: u64,
-    /// Of the last of them.
+    /// Report of the last of these rounds.
     report: RoundReport,
     /// `[dimension]`.
     model: Arc<[f32]>,
 }
 
-/// The event loop and what it works with.
+/// The event loop and its state.
 pub(crate) struct Driver<'a> {
     member: Member<'a>,
     parts: DriverParts,
@@ -116,7 +117,7 @@ pub(crate) struct Driver<'a> {
     training: TrainingOrders,
     evaluating: Option<UnderEvaluation>,
     final_evaluation: Option<Evaluation>,
-    /// The last one before, and after how many rounds.
+    /// The last evaluation of an earlier model, and the rounds before it.
     last_evaluation: Option<(u64, Evaluation)>,
     watching: Watching,
     waits: IdleTime,
@@ -125,20 +126,20 @@ pub(crate) struct Driver<'a> {
     missing: Missing,
     stopping: bool,
     drained: bool,
-    /// The generation of the plan that a model is being fetched for.
+    /// The generation of the plan for which a model is being fetched.
     fetching: Option<Generation>,
-    /// Neighbours did not answer at the end, and may still need this peer.
+    /// Set when neighbours did not answer at the end, and may still need this peer.
     gave_up: bool,
-    /// The number of the last record that the node asked for.
+    /// The number of the last record that the node ordered.
     last_record: u64,
-    /// Rounds that were over when the present plan began.
+    /// Rounds over when the present plan began.
     first_round: u64,
-    /// Rounds that this peer never did, since its neighbours were too far ahead.
+    /// Rounds that this peer skipped, since its neighbours were too far ahead.
     skipped_rounds: u64,
 }
 
 impl<'a> Driver<'a> {
-    /// A driver that has not begun; its node goes on from what was recovered, if anything was.
+    /// A driver that has not begun. Its node goes on from the recovered state, if there is one.
     pub(crate) fn new(member: Member<'a>, parts: DriverParts, recovered: Option<Recovered>) -> Result<Self> {
         let last_record = recovered.as_ref().map_or(0, |recovered| recovered.record.books.number);
         let node = match recovered {
@@ -200,12 +201,12 @@ impl<'a> Driver<'a> {
         Ok(Finished { node, place, evaluation, best, privacy, rounds, traffic, ending, timeline })
     }
 
-    /// Rounds over when training is done.
+    /// Number of rounds at which training is done.
     fn last_round(&self) -> u64 {
         self.member.connections.place.plan.last_round(self.parts.rounds)
     }
 
-    /// Goes along with the swarm until the node has drained.
+    /// Takes part in the swarm until the node has drained.
     async fn take_part(&mut self, receivers: &mut EventReceivers) -> Result {
         self.tell_encodings();
         self.feed(Input::Start)?;
@@ -240,7 +241,7 @@ impl<'a> Driver<'a> {
         }
     }
 
-    /// Hands one input to the node and carries out what it wants, in its order; what follows from that comes after.
+    /// Gives one input to the node and carries out its effects in order; inputs that result from them come after.
     fn feed(&mut self, input: Input) -> Result {
         let mut inputs = VecDeque::from([input]);
         while let Some(input) = inputs.pop_front() {
@@ -253,7 +254,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// Does what the node wants; returns what the node must hear of it.
+    /// Carries out an effect. Returns the input for the node that results from it, if any.
     fn carry_out(&mut self, effect: Effect) -> Result<Option<Input>> {
         match effect {
             Effect::Send { to, message } => {
@@ -352,7 +353,7 @@ impl<'a> Driver<'a> {
         Ok(())
     }
 
-    /// What makes the node hand over all it holds, and end.
+    /// Announces the departure. Returns the input that makes the node hand over all its mass, and end.
     fn leave(&mut self) -> Input {
         self.stopping = true;
         self.member.log.tell(Event::Leaving { weight_units: self.node.mass().units() });
@@ -371,7 +372,7 @@ impl<'a> Driver<'a> {
         Time(u64::try_from(self.member.started.elapsed().as_micros()).unwrap_or(u64::MAX))
     }
 
-    /// When the node wants to be woken.
+    /// The time at which the node needs a tick.
     fn wake_at(&self) -> Option<Instant> {
         let deadline = self.node.next_deadline()?;
         self.member.started.checked_add(Duration::from_micros(deadline.micros()))

@@ -1,8 +1,8 @@
-//! What a codec makes of a plan, in words.
+//! The effect of a codec on a plan, in words.
 
 use mingle_protocol::{Codec, Encodings};
 
-/// Such as `int8  0.51 of the bytes of f32: 24 of 36 parcels are sent in it, 12 in f32`.
+/// A description such as `int8, 0.51 of the bytes of f32: 24 of 36 parcels are sent in it, 12 in f32`.
 pub fn describe(encodings: &Encodings, codec: Codec, dimension: usize) -> String {
     let (parcels, coarse) = encodings.share_in(codec);
     let whole = parcels * Codec::F32.encoded_len(dimension) as u64;
@@ -14,7 +14,7 @@ pub fn describe(encodings: &Encodings, codec: Codec, dimension: usize) -> String
     }
 }
 
-/// Why not all parcels of a plan are sent in the codec that was asked for, where that is so.
+/// The reason for which not all parcels of a plan are sent in the requested codec; `None` if they are.
 pub fn objection(encodings: &Encodings, codec: Codec) -> Option<String> {
     let (parcels, coarse) = encodings.share_in(codec);
     let finer = finer(encodings, codec)?;
@@ -24,7 +24,7 @@ pub fn objection(encodings: &Encodings, codec: Codec) -> Option<String> {
     ))
 }
 
-/// Such as `12 in f32`; none where all are in the codec that was asked for.
+/// The parcels in other codecs, such as `12 in f32`; `None` if all are in the requested one.
 fn finer(encodings: &Encodings, codec: Codec) -> Option<String> {
     let others = encodings.parcels().iter().filter(|(other, _)| **other != codec);
     let words: Vec<String> = others.map(|(codec, count)| format!("{count} in {codec}")).collect();

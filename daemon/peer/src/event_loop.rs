@@ -1,5 +1,5 @@
-//! What a running peer hears, whatever it works on: one wait for all of it, in which nothing is lost when the wait is given
-//! up for another.
+//! The events of a running peer, whatever it works on: one wait for all of them, which can be cancelled without losing
+//! any.
 
 use mingle_net::edge::EdgeEvent;
 use mingle_net::transport::NetworkEvent;
@@ -13,30 +13,30 @@ use crate::records::Written;
 use crate::stop::StopRequests;
 use crate::training::thread::Answer;
 
-/// Where events come from.
+/// Sources of events.
 pub(crate) struct EventReceivers {
     /// The streams of the present plan.
     pub edges: mpsc::Receiver<EdgeEvent>,
     pub network: mpsc::Receiver<NetworkEvent>,
-    /// What others ask that only the loop can answer.
+    /// Requests of others that only the loop can answer.
     pub wanted: mpsc::Receiver<Wanted>,
     pub stop: StopRequests,
-    /// What is asked through the local interface.
+    /// Requests through the local interface.
     pub requests: mpsc::Receiver<Request>,
     /// `None` where nothing is trained.
     pub answers: Option<mpsc::Receiver<Answer>>,
     /// `None` without records.
     pub written: Option<mpsc::Receiver<Written>>,
-    /// The service manager is told that the loop turns.
+    /// Notifies the service manager that the loop runs.
     pub watchdog: Watchdog,
 }
 
-/// Something that happened.
+/// An event for the loop.
 pub(crate) enum LoopEvent {
     Edge(EdgeEvent),
     Network(NetworkEvent),
     Wanted(Wanted),
-    /// Somebody wants the peer to stop, and says why.
+    /// A request to stop, with its reason.
     Stop(String),
     Request(Request),
     Answer(Answer),
@@ -44,7 +44,7 @@ pub(crate) enum LoopEvent {
 }
 
 impl EventReceivers {
-    /// Waits for the next event. The wait may be given up at any time.
+    /// Waits for the next event. The wait may be cancelled at any time.
     ///
     /// # Errors
     /// A thread of this peer has ended, which none does before the loop.
@@ -61,7 +61,7 @@ impl EventReceivers {
         }
     }
 
-    /// Waits for the next event that comes from this machine: the peer is done with its neighbours.
+    /// Waits for the next event from this machine, once the peer is done with its neighbours.
     ///
     /// # Errors
     /// The training thread has ended.
@@ -87,7 +87,7 @@ async fn next_local(
     }
 }
 
-/// What a thread says next; nothing ever, where there is none.
+/// The next message of a thread; waits for ever if there is no thread.
 async fn of_thread<T>(receiver: &mut Option<mpsc::Receiver<T>>, name: &str) -> Result<T> {
     let Some(receiver) = receiver else { return std::future::pending().await };
     let next = receiver.recv().await;

@@ -1,8 +1,8 @@
 //! A running peer of Mingle as a library.
 //!
 //! A peer keeps its data, trains locally, and pushes shares of its model along a planned directed graph until all peers
-//! agree. What it trains is yours: implement [`LocalTraining`], and give it to
-//! [`Peer::builder`]. The program `mingle` is a thin user of this crate.
+//! agree. You choose its training: implement [`LocalTraining`], and give it to [`Peer::builder`]. The program `mingle`
+//! is a thin user of this crate.
 
 pub mod api;
 mod connections;
@@ -20,7 +20,7 @@ pub mod solving;
 pub mod stop;
 pub mod training;
 
-/// What addresses and public names of peers are.
+/// Types of addresses and public names of peers.
 pub use libp2p::{Multiaddr, PeerId};
 pub use mingle_home::{
     Error, ErrorKind, Home, Identity, Result, audit, error, home, identity, output_file, owner_only, records, timeline,

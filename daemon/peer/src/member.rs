@@ -1,4 +1,4 @@
-//! A peer among the members of a plan: what it has, answers and takes up alike, whatever it works on with them.
+//! A peer among the members of a plan: its state, and the answers and changes of plan common to all kinds of work.
 
 use std::collections::BTreeSet;
 use std::sync::Arc;
@@ -23,17 +23,17 @@ use crate::plan;
 use crate::status::StatusBoard;
 use crate::timeline::Timeline;
 
-/// So many addresses that cannot be reached are told of.
+/// Largest number of unreachable addresses that are reported.
 const MAX_DIAL_FAILURES: usize = 1024;
 
-/// What a member of a plan has.
+/// The parts of a member of a plan.
 pub(crate) struct Member<'a> {
     pub home: &'a Home,
-    /// This peer.
+    /// This peer's PeerId.
     pub local: PeerId,
     /// Its place in the plan, and the streams there.
     pub connections: Connections,
-    /// What others may ask of this process.
+    /// Answers to other peers' requests to this process.
     pub service: Arc<MembershipService>,
     pub network: &'a Network,
     pub log: &'a mut EventLog,
@@ -44,27 +44,27 @@ pub(crate) struct Member<'a> {
     pub notices: Notices,
 }
 
-/// What was told or counted before.
+/// Earlier notices and counts.
 #[derive(Default)]
 pub(crate) struct Notices {
-    /// What went over the links of earlier plans.
+    /// Traffic over the links of earlier plans.
     past: Traffic,
     dial_failures: BTreeSet<String>,
     warnings: Warnings,
 }
 
 impl Member<'_> {
-    /// What went over all links since this process began.
+    /// Traffic over all links since this process began.
     pub(crate) fn traffic(&self) -> Traffic {
         self.notices.past + self.connections.links.traffic()
     }
 
-    /// Warns a person of what this peer itself has come upon.
+    /// Warns the user of something that this peer itself found.
     pub(crate) fn warn(&mut self, message: String) {
         self.warn_of(Source::Own, message);
     }
 
-    /// Warns a person, or the log alone once the source has caused too many warnings.
+    /// Warns the user, or only writes to the log once the source has caused too many warnings.
     pub(crate) fn warn_of(&mut self, source: Source, message: String) {
         match self.notices.warnings.admit(source, message) {
             Ok(message) => self.log.tell(Event::Warning { message }),
@@ -72,14 +72,14 @@ impl Member<'_> {
         }
     }
 
-    /// Notes an objection of a neighbour, or to it, and tells of it.
+    /// Records an objection of a neighbour, or to it, and warns of it.
     pub(crate) fn object(&mut self, node: NodeId, objection: Objection) -> Raised {
         let raised = self.connections.object(node, objection);
         raised.warning.iter().for_each(|sentence| self.warn_of(Source::Neighbour(node), sentence.clone()));
         raised
     }
 
-    /// Tells of addresses that cannot be reached, each once.
+    /// Reports addresses that cannot be reached, each once.
     pub(crate) fn tell_dial_failure(&mut self, peer: Option<PeerId>, attempts: &[DialAttempt]) {
         let known = &mut self.notices.dial_failures;
         let attempts = attempts.iter().map(ToString::to_string);
@@ -90,7 +90,8 @@ impl Member<'_> {
         }
     }
 
-    /// Does what any peer does when others want something; what is left is for its work to answer.
+    /// Handles the requests of others that are the same for every kind of work. Returns the rest, for the work to
+    /// answer.
     pub(crate) fn answer(&mut self, wanted: Wanted) -> Option<Wanted> {
         match wanted {
             Wanted::Warning(message) => self.warn_of(Source::Others, message),
@@ -111,7 +112,7 @@ impl Member<'_> {
         self.board.update(|status| status.waiting = waiting);
     }
 
-    /// What is to be said to a plan that replaces nothing; `None` where it is newer than this peer's.
+    /// The verdict on a plan that replaces nothing; `None` if it is newer than this peer's.
     pub(crate) fn verdict_on(&self, plan: &CheckedPlan) -> Option<Verdict> {
         let (ours, theirs) = (&self.connections.place.plan, plan.generation());
         if theirs == ours.generation() {
@@ -120,7 +121,7 @@ impl Member<'_> {
         (!theirs.replaces(&ours.generation())).then(|| Verdict::Older(Box::new(self.service.news(ours.offer.clone()))))
     }
 
-    /// Whether the plan still names this peer; it is told if not.
+    /// Returns `true` if the plan still names this peer; reports it otherwise.
     pub(crate) fn is_named_by(&mut self, plan: &CheckedPlan) -> bool {
         let is_named = plan::node_of(&plan.plan, &self.local).is_some();
         if !is_named {
@@ -159,7 +160,7 @@ impl Member<'_> {
         self.network.seek(out.into_values().chain(inward.into_values()).collect()).await;
         self.notices.past += self.connections.end().await;
         let streams = &self.network.streams;
-        // What is still in the queue came over streams of the old plan.
+        // Events still in the queue came over streams of the old plan.
         (self.connections, receivers.edges) = Connections::open(streams, place, boot_nonce, dimension, &self.timeline)?;
         Ok(())
     }

@@ -1,4 +1,4 @@
-//! The keys with which the members of a plan sign what they say of themselves: those of their PeerIds.
+//! Keys with which the members of a plan sign their statements: those of their PeerIds.
 
 use std::collections::BTreeMap;
 use std::fmt;
@@ -11,16 +11,16 @@ use mingle_protocol::{Keys, Mac, NodeId, Signature};
 /// One member's key pair, and the public keys of all.
 pub(crate) struct MemberKeys {
     own: Keypair,
-    /// Comes of the key pair, for codes that this peer alone makes and checks.
+    /// Derived from the key pair, for codes that only this peer makes and checks.
     secret: [u8; 32],
     members: BTreeMap<NodeId, PublicKey>,
 }
 
 impl MemberKeys {
-    /// The keys of these members, of whom this peer has the key pair `own`.
+    /// The keys of these members, among which this peer has the key pair `own`.
     pub(crate) fn new(own: &Keypair, members: &BTreeMap<NodeId, PeerId>) -> Self {
         let members = members.iter().filter_map(|(node, peer)| Some((*node, public_key(peer)?))).collect();
-        // Homes hold ed25519 keys alone, of which one can be made.
+        // Homes hold only ed25519 keys, from which a secret can be derived.
         let secret = own.derive_secret(b"mingle 2026 codes under what a member says of its links").unwrap_or_default();
         Self { own: own.clone(), secret, members }
     }
@@ -28,7 +28,7 @@ impl MemberKeys {
 
 impl Keys for MemberKeys {
     fn sign(&self, statement: &[u8]) -> Signature {
-        // ed25519 signs everything, in 64 bytes; another key would sign nothing that a member believes.
+        // ed25519 signs everything, in 64 bytes; the signature of another key would convince no member.
         let signature = self.own.sign(statement).unwrap_or_default();
         <[u8; 64]>::try_from(signature).map_or_else(|_| Signature::default(), Signature::from)
     }

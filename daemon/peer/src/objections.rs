@@ -1,4 +1,4 @@
-//! Neighbours that do not want this peer, or do not fit it: when that is their own problem, and when it is this peer's.
+//! Objections between this peer and its neighbours: those that concern one neighbour, and those that end this peer.
 
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
@@ -7,38 +7,39 @@ use mingle_net::edge::Refusal;
 use mingle_net::printable::one_line;
 use mingle_protocol::{Mismatch, NodeId};
 
-/// How long a neighbour may refuse this peer's identity before it counts: a crashed process of this peer is noticed
-/// within this time, and its place is free again.
+/// Time for which a neighbour may refuse this peer's identity before it counts: within it a crash of this peer's last
+/// process is noticed, and its place is free again.
 const IDENTITY_PATIENCE: Duration = Duration::from_secs(12);
 
-/// So many neighbours that speak to another process with this peer's key are believed. One alone may say what it likes.
+/// Neighbours connected to another process with this peer's key that are needed as witnesses; a single one may claim
+/// anything.
 const IDENTITY_WITNESSES: usize = 2;
 
-/// What to do where two processes have one key.
+/// Hint where two processes have one key.
 pub(crate) const ONE_PROCESS_A_KEY: &str =
     "stop the other process; a copied home is the usual cause: give this peer a home and a key of its own";
 
-/// What a neighbour has against this peer.
+/// An objection of a neighbour to this peer, or to its work.
 #[derive(Clone, Debug)]
 pub(crate) struct Objection {
-    /// What it says, as the end of a sentence that begins with its name.
+    /// The objection, as the end of a sentence that begins with the neighbour's name.
     pub what: String,
-    /// What to do about it.
+    /// The next step for the user.
     pub hint: &'static str,
-    /// It does other work than this peer, rather than having something against it.
+    /// Set when the neighbour does other work than this peer, rather than refusing it.
     pub is_about_the_task: bool,
-    /// It speaks to another process with this peer's key.
+    /// Set when the neighbour is connected to another process with this peer's key.
     is_about_identity: bool,
     patience: Duration,
 }
 
-/// The objections that stand.
+/// The present objections.
 #[derive(Debug, Default)]
 pub(crate) struct Objections {
     standing: BTreeMap<NodeId, Standing>,
 }
 
-/// An objection that stands.
+/// A present objection.
 #[derive(Debug)]
 struct Standing {
     since: Instant,
@@ -53,7 +54,7 @@ impl Standing {
 }
 
 impl Objection {
-    /// A neighbour turned this peer's stream away.
+    /// A neighbour refused this peer's stream.
     pub(crate) fn refusal(refusal: &Refusal) -> Self {
         let is_about_identity = *refusal == Refusal::IdentityInUse;
         let (patience, hint) = match refusal {
@@ -98,10 +99,10 @@ impl Objection {
         }
     }
 
-    /// A neighbour's introduction does not fit; the hint says what all peers need.
+    /// A neighbour's greeting does not fit; the hint states what all peers need.
     pub(crate) fn mismatch(mismatch: &Mismatch, hint: &'static str) -> Self {
         Self {
-            // It repeats how the other describes its task.
+            // The text contains the neighbour's description of its task.
             what: format!("does not fit: {}", one_line(&mismatch.to_string())),
             hint,
             is_about_the_task: false,
@@ -110,8 +111,8 @@ impl Objection {
         }
     }
 
-    /// A neighbour trains something else; `difference` is the first, with the words "here" and "there"; the hint says what
-    /// all peers need.
+    /// A neighbour trains something else. `difference` is the first one, with the words "here" and "there"; the hint
+    /// states what all peers need.
     pub(crate) fn other_task(difference: &str, hint: &'static str) -> Self {
         Self {
             what: format!("trains something else: {difference}"),
@@ -124,8 +125,8 @@ impl Objection {
 }
 
 impl Objections {
-    /// Notes an objection of `node`, which is raised again and again for as long as it stands. True when a person should hear of
-    /// it now.
+    /// Records an objection of `node`, which is raised repeatedly for as long as it lasts. Returns `true` if a person
+    /// should be notified now.
     pub(crate) fn raise(&mut self, node: NodeId, objection: Objection, now: Instant) -> bool {
         let standing = self.standing.entry(node).or_insert(Standing { since: now, objection, was_told: false });
         let is_news = standing.has_lasted(now) && !standing.was_told;
@@ -133,14 +134,14 @@ impl Objections {
         is_news
     }
 
-    /// A neighbour takes this peer after all.
+    /// Removes the objection of a neighbour that accepts this peer after all.
     pub(crate) fn withdraw(&mut self, node: NodeId) {
         self.standing.remove(&node);
     }
 
-    /// Whether all of `receivers`, everyone this peer would send to, have objected for longer than their patience, or several
-    /// speak to another process with this peer's key. One odd neighbour is its own problem; all of them mean that this peer is
-    /// the odd one.
+    /// Returns `true` if all of `receivers`, the nodes this peer would send to, have objected for longer than their
+    /// patience, or if several are connected to another process with this peer's key. One odd neighbour is its own
+    /// problem; if all object, this peer is the odd one.
     pub(crate) fn are_final(&self, receivers: &[NodeId], now: Instant) -> bool {
         let lasting = |node: &NodeId| self.standing.get(node).filter(|standing| standing.has_lasted(now));
         let witnesses =

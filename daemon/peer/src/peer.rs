@@ -44,51 +44,51 @@ use find_place::PlanReceivers;
 pub use options::{GivenPlan, PeerOptions};
 use solve::Subject;
 
-/// What a peer does with the others.
+/// A peer's work in the swarm.
 pub enum Purpose {
-    /// It trains a model.
+    /// Train a model.
     Train(Box<dyn TrainingTask>),
-    /// It solves the problem in this file.
+    /// Solve the problem in this file.
     Solve(PathBuf),
-    /// It learns in rounds over collectives.
+    /// Learn in rounds over collectives.
     Learn(Arc<dyn RoundTask>),
 }
 
-/// How a peer ended that did not fail.
+/// The outcome of a peer that did not fail.
 #[derive(Debug)]
 pub enum Outcome {
     /// It trained, and wrote its model and its summary into the home.
     Trained {
-        /// How it went.
+        /// Summary of the run.
         summary: Box<Summary>,
         /// The de-biased model, `[dimension]`.
         parameters: Arc<[f32]>,
     },
-    /// The problem is solved, or something was learned in rounds: what came of it is in the home.
+    /// The problem is solved, or learning in rounds is done: the results are in the home.
     Solved,
-    /// This run was over before: nothing was done.
+    /// The run was over before: nothing was done.
     WasOver,
 }
 
-/// What a peer is made of.
+/// The parts of a peer.
 pub struct PeerParts {
-    /// Its folder, which nothing else may use meanwhile.
+    /// Its folder, which no other process may use meanwhile.
     pub home: Home,
     /// Its key.
     pub identity: Identity,
     /// The swarm with an operator that it belongs to, if any.
     pub membership: Option<Membership>,
-    /// What it does.
+    /// Its work.
     pub purpose: Purpose,
-    /// How it runs.
+    /// Its options.
     pub options: PeerOptions,
-    /// Who is told what happens, beside the event file in the home.
+    /// Receiver of events, besides the event file in the home.
     pub sink: EventSink,
-    /// Called when it is settled what this peer does, before anything of it is kept in the home.
+    /// Called when this peer's work is settled, before anything of it is kept in the home.
     pub remember: Box<dyn FnMut(&Assignment) -> Result + Send>,
-    /// What else its local interface serves.
+    /// Further calls of its local interface.
     pub extension: Option<Extension>,
-    /// When the process started that it runs in.
+    /// Start time of the process in which it runs.
     pub started: Instant,
 }
 
@@ -103,7 +103,7 @@ pub struct Peer {
     plan_giver: Option<PeerId>,
     remember: Box<dyn FnMut(&Assignment) -> Result + Send>,
     extension: Option<Extension>,
-    /// What its owner asks of it, and where that is put.
+    /// The queue of its owner's requests, with both its ends.
     requests: (mpsc::Sender<Request>, mpsc::Receiver<Request>),
     log: EventLog,
     board: StatusBoard,
@@ -111,12 +111,13 @@ pub struct Peer {
 }
 
 impl Peer {
-    /// A peer with a home: key, plan and records of earlier runs are there, and what it leaves is written there.
+    /// A builder of a peer with this home, which holds its key, plan and records of earlier runs, and where it writes
+    /// its results.
     pub fn builder(home: Home) -> PeerBuilder {
         PeerBuilder::new(home)
     }
 
-    /// A peer of all its parts, for those who have more to say than [`builder`](Self::builder) asks for.
+    /// A peer from all its parts, for callers with more settings than [`builder`](Self::builder) has.
     ///
     /// # Errors
     /// The event file cannot be written.
@@ -142,39 +143,39 @@ impl Peer {
         })
     }
 
-    /// Where the status of this peer can be read while it runs.
+    /// A view of this peer's status while it runs.
     pub fn status(&self) -> StatusView {
         self.board.look()
     }
 
-    /// Where to ask it to stop or to leave while it runs, and hear what it holds then.
+    /// The queue of requests to stop or to leave while it runs; the answers contain its weight.
     pub fn requests(&self) -> mpsc::Sender<Request> {
         self.requests.0.clone()
     }
 
-    /// Where its events can be read while it runs.
+    /// The feed of its events while it runs.
     pub fn events(&self) -> EventFeed {
         self.log.feed()
     }
 
-    /// Tells an event in the name of this peer, to all who are told of its own.
+    /// Reports an event on behalf of this peer, to all receivers of its own events.
     pub fn tell(&self, event: Event) {
         self.log.tell(event);
     }
 
-    /// Tells events of this peer, and where its trainer is, while it runs.
+    /// A reporter of events and of the trainer's state on behalf of this peer, while it runs.
     pub fn announcer(&self) -> Announcer {
         Announcer { log: self.log.clone(), board: self.board.clone() }
     }
 
-    /// Runs the peer, within reach of whoever watches and steers it, until its work is done or it is asked to stop.
+    /// Runs the peer, with its local interface open, until its work is done or it is requested to stop.
     ///
     /// # Errors
-    /// Whatever ends it before: no plan, neighbours that refuse it, training that fails or diverges, a disk that cannot
-    /// be written, or a second request to stop.
+    /// Any earlier end: no plan, neighbours that refuse it, training that fails or diverges, a disk that cannot be
+    /// written, or a second request to stop.
     pub async fn run(mut self, stop: StopRequests) -> Result<Outcome> {
         let mut registry = Registry::default();
-        // Only a preference: what cannot be read is overwritten below.
+        // Only a preference: unreadable addresses are overwritten below.
         let before = self.home.addresses().unwrap_or_default();
         let options = NetworkOptions { listen: &self.options.listen, before: &before, mdns: self.options.mdns };
         let (network, events) = Network::start(self.identity.keypair(), &options, &mut registry).await?;
@@ -197,13 +198,13 @@ impl Peer {
             farewell(&outcome).await;
         }
         network.close().await;
-        // Whoever watches reads to the end.
+        // Clients that follow the streams can read to the end.
         drop(self);
         interface.close().await;
         outcome
     }
 
-    /// Says where the peer can be reached, by its neighbours and by its owner.
+    /// Publishes the addresses of the peer, for its neighbours and for its owner.
     fn introduce(&mut self, network: &Network, interface: &Interface) {
         let addresses: Vec<String> = network.addresses.iter().map(ToString::to_string).collect();
         let rounds = self.rounds();
@@ -263,7 +264,7 @@ impl Peer {
         let (out, inward) = place.neighbours();
         network.seek(out.into_values().chain(inward.into_values()).collect()).await;
         let access = Access { service, wanted, interface };
-        // Too large futures for the stack of those who wait for them.
+        // The futures are too large for the stack of their callers.
         match std::mem::replace(&mut self.purpose, Purpose::Solve(PathBuf::new())) {
             Purpose::Solve(path) => Box::pin(self.solve(Subject::File(path), place, network, access, incoming)).await,
             Purpose::Learn(task) => Box::pin(self.solve(Subject::Rounds(task), place, network, access, incoming)).await,
@@ -271,7 +272,7 @@ impl Peer {
         }
     }
 
-    /// Finds its place, and agrees with the others on what is trained.
+    /// Finds this peer's place, and agrees with the others on the task.
     async fn settle(&mut self, receivers: &mut PlanReceivers<'_>, service: &MembershipService) -> Result<Place> {
         self.wait_for_trainer(receivers, service).await?;
         if self.work().is_some() {
@@ -286,7 +287,7 @@ impl Peer {
         Ok(place)
     }
 
-    /// Begins to open the streams of the plan: this peer as a member, and what it hears from here on.
+    /// Begins to open the streams of the plan. Returns the sources of events, and this peer as a member.
     fn join_plan<'a>(
         &'a mut self,
         place: Place,
@@ -325,7 +326,7 @@ impl Peer {
         Ok((receivers, member))
     }
 
-    /// Whom to ask first: those named, else those of the ticket.
+    /// Bootstrap addresses: those of the options, else those of the ticket.
     fn bootstrap(&self) -> Vec<Multiaddr> {
         match &self.membership {
             Some(membership) if self.options.bootstrap.is_empty() => membership.bootstrap.clone(),
@@ -333,7 +334,7 @@ impl Peer {
         }
     }
 
-    /// What this peer does, once it knows.
+    /// This peer's work, once it is settled.
     fn work(&self) -> Option<Work> {
         match &self.purpose {
             Purpose::Solve(_) | Purpose::Learn(_) => Some(Work::Solve),
@@ -342,39 +343,39 @@ impl Peer {
     }
 }
 
-/// How the streams of a plan are opened.
+/// Parameters of the streams of a plan.
 struct Streams {
-    /// A number that tells this process from any other.
+    /// A number that distinguishes this process from any other.
     boot_nonce: u64,
     /// Parameters in a parcel.
     dimension: usize,
-    /// Where it is noted what this process does when.
+    /// The timeline of this process.
     timeline: Timeline,
 }
 
-/// What others may ask of this process, and what only the event loop can answer of it.
+/// The interfaces through which others reach this process, and the requests that only the event loop can answer.
 struct Access<'a> {
     service: Arc<MembershipService>,
     wanted: mpsc::Receiver<Wanted>,
     interface: &'a Interface,
 }
 
-/// What comes from outside.
+/// Sources of outside events.
 struct Incoming {
     events: mpsc::Receiver<NetworkEvent>,
     stop: StopRequests,
     asked: mpsc::Receiver<Request>,
 }
 
-/// Waits until somebody wants the peer to stop, and says who.
+/// Waits until the peer is requested to stop. Returns the reason.
 async fn stopped(stop: &mut StopRequests, asked: &mut mpsc::Receiver<Request>, answer: Stopping) -> String {
     tokio::select! {
         reason = stop.next() => reason,
         Some(request) = asked.recv() => {
-            // Whoever asked may have gone.
+            // The client may be gone.
             match request {
                 Request::Stop(sender) => drop(sender.send(answer)),
-                // It holds nothing that the others would miss.
+                // It holds no weight that the others would miss.
                 Request::Leave(sender) => drop(sender.send(Some(answer))),
             }
             "asked to stop".to_owned()
@@ -382,7 +383,7 @@ async fn stopped(stop: &mut StopRequests, asked: &mut mpsc::Receiver<Request>, a
     }
 }
 
-/// A number that tells this process from any other.
+/// A number that distinguishes this process from any other.
 fn boot_nonce() -> Result<u64> {
     getrandom::u64().context(ErrorKind::Unexpected, "the operating system gives no random numbers")
 }

@@ -1,4 +1,4 @@
-//! A peer's place in a plan: the node that is bound to its key, and who its neighbours are.
+//! A peer's place in a plan: the node that is bound to its key, and its neighbours.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -18,13 +18,13 @@ pub(crate) struct Place {
     pub(crate) plan: CheckedPlan,
     /// Its hash, in hexadecimal.
     pub(crate) hash: String,
-    /// Where the plan came from, in words.
+    /// Origin of the plan, in words.
     pub(crate) origin: String,
-    /// The node that this peer is.
+    /// This peer's node.
     pub(crate) node: NodeId,
-    /// All members.
+    /// The PeerId of every member.
     pub(crate) peers: BTreeMap<NodeId, PeerId>,
-    /// What the protocol runs.
+    /// The plan as the protocol runs it.
     pub(crate) schedule: Arc<Schedule>,
 }
 
@@ -44,7 +44,7 @@ impl Place {
         Ok(Self { plan, hash, origin, node, peers, schedule })
     }
 
-    /// Shows it on the board of this peer.
+    /// Shows the place on this peer's status board.
     pub(crate) fn show_on(&self, board: &StatusBoard) {
         let plan = &self.plan.plan;
         let facts = PlanFacts {
@@ -68,7 +68,7 @@ impl Place {
         near.into_iter().chain(far).map(|(_, peer)| *peer).collect()
     }
 
-    /// The peers that this one sends to, and those that it hears from, over the whole period.
+    /// Peers that this one sends to, and peers that it receives from, over the whole period.
     pub(crate) fn neighbours(&self) -> (BTreeMap<NodeId, PeerId>, BTreeMap<NodeId, PeerId>) {
         let of = |nodes: &[NodeId]| nodes.iter().map(|node| (*node, self.peers[node])).collect();
         (of(self.schedule.all_out_neighbours(self.node)), of(self.schedule.all_in_neighbours(self.node)))

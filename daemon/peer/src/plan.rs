@@ -1,4 +1,4 @@
-//! Where the planner's plan meets the protocol and the network: nodes become peers, steps become a schedule.
+//! The planner's plan for the protocol and the network: nodes become peers, steps become a schedule.
 
 use std::collections::BTreeMap;
 use std::fs;
@@ -13,10 +13,10 @@ use crate::error::{Context, Error, ErrorKind, Result};
 use crate::home;
 use crate::identity::public_key;
 
-/// No plan file is read beyond this: a million links in JSON.
+/// Largest plan file that is read, in bytes: a million links in JSON.
 const MAX_PLAN_FILE_BYTES: u64 = 64 << 20;
 
-/// Reads a plan file and checks it whole.
+/// Reads a plan file and checks all of it.
 pub fn read(path: &Path) -> Result<Plan> {
     let text = read_text(path, "plan")?;
     Plan::from_json(&text).context(ErrorKind::BadInput, format!("the plan {} does not hold", path.display()))
@@ -37,7 +37,8 @@ pub fn read_text(path: &Path, what: &str) -> Result<String> {
     fs::read_to_string(path).context(ErrorKind::BadInput, doing)
 }
 
-/// Adds up what is in the records below these folders. Without a plan, the one in the homes says how many nodes there are.
+/// Audits the records below these folders: adds up what they hold. Without a plan, the number of nodes is that of the
+/// plan in the homes.
 ///
 /// # Errors
 /// There are no records, they cannot be read, or they are of several plans.
@@ -57,7 +58,7 @@ pub fn node_of(plan: &Plan, peer: &PeerId) -> Option<NodeId> {
 /// The peer of every node.
 ///
 /// # Errors
-/// Nodes that are not bound, or bound to something that is not a PeerId, are named.
+/// The error names a node that is not bound, or is bound to something that is not a PeerId.
 pub fn peers(plan: &Plan) -> Result<BTreeMap<NodeId, PeerId>> {
     let mut peers = BTreeMap::new();
     for (index, (name, peer)) in plan.nodes().enumerate() {

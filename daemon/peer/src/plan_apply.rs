@@ -1,4 +1,5 @@
-//! Giving a swarm its plan, or another one: signed with the key of whoever may, told to every member that can be reached.
+//! Giving a swarm its plan, or another one: it is signed with an authorised key, and sent to every member that can be
+//! reached.
 
 mod publisher;
 
@@ -19,34 +20,34 @@ use crate::membership::{
 use crate::plan;
 use publisher::Publisher;
 
-/// Rounds of a run: a round a millisecond for thirty years.
+/// Largest number of rounds of a run: a round a millisecond for thirty years.
 pub const MOST_ROUNDS: u64 = 1_000_000_000_000;
 
 const TWO_PLANNERS: &str = "two planned at the same time, from copies of one home, or somebody has stolen the key";
 
-/// Where members are looked for, and for how long.
+/// Addresses at which members are looked for, and limits of the search.
 #[derive(Clone, Debug)]
 pub struct ApplyOptions {
     /// Addresses of members, besides those on which the peer of the home listens.
     pub via: Vec<Multiaddr>,
-    /// So long members may take to answer.
+    /// Timeout of members' answers.
     pub timeout: Duration,
-    /// Whose plan it is: an automatic planner leaves that of a person as it is.
+    /// The kind of planner: an automatic one does not replace the plan of a person.
     pub planner: PlannedBy,
 }
 
-/// Something that whoever plans should know, and that stops nobody.
+/// A finding that the planner should know, and that prevents nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanWarning {
     /// Members follow another plan of the same number.
     Fork(PlanNumber),
-    /// A plan was signed with the key of this home, and not in it.
+    /// A plan was signed with the key of this home, but not in this home.
     SignedElsewhere(PlanNumber),
-    /// Members say that they have done very different numbers of rounds.
+    /// Members claim very different numbers of rounds.
     RoundsApart {
-        /// The least, with which the plan begins.
+        /// The smallest, with which the plan begins.
         least: u64,
-        /// The most.
+        /// The largest.
         most: u64,
     },
 }
@@ -68,23 +69,23 @@ impl fmt::Display for PlanWarning {
     }
 }
 
-/// A plan that was signed, and what each member says of it.
+/// A signed plan, and each member's verdict on it.
 pub struct AppliedPlan {
     /// The plan.
     pub plan: CheckedPlan,
-    /// The answers; none of who was not reached.
+    /// The verdicts; `None` for members that were not reached.
     pub verdicts: BTreeMap<PeerId, Option<Verdict>>,
     signer: Signer,
 }
 
 impl AppliedPlan {
-    /// How many members follow it.
+    /// Number of members that follow the plan.
     pub fn accepted(&self) -> usize {
         let is_accepted = |verdict: &&Verdict| matches!(verdict, Verdict::Taken | Verdict::Known);
         self.verdicts.values().flatten().filter(is_accepted).count()
     }
 
-    /// Keeps it in the home of whoever signed.
+    /// Keeps the plan in the signer's home.
     ///
     /// # Errors
     /// No member follows it; the home cannot be written.
@@ -99,10 +100,11 @@ impl AppliedPlan {
     }
 }
 
-/// Signs the plan and tells every member that can be reached. Nodes that nobody runs yet are bound to members and to who waits.
+/// Signs the plan and sends it to every member that can be reached. Free nodes are bound to members and to pending
+/// peers.
 ///
 /// # Errors
-/// No member answers, or another key signs for the swarm by now; there are too few peers for the plan.
+/// No member answers, another key signs for the swarm by now, or there are too few peers for the plan.
 pub async fn apply(
     home: &Home,
     signer: Signer,
@@ -113,7 +115,7 @@ pub async fn apply(
     let kept = CheckedPlan::kept(home, signer.swarm())?;
     let mut publisher = Publisher::start(home, options, signer).await?;
     let answers = publisher.ask_members(kept.as_ref()).await?;
-    // Only what was signed says which plan is the newest, and who can know how far its swarm is.
+    // Only a signed plan shows which one is the newest, and which members can know the swarm's progress.
     let kept_counter = kept.as_ref().map(|plan| plan.generation().counter);
     let mut newest_signed = publisher.newest_plan(kept, answers.keys()).await?;
     copied(&publisher.signer, kept_counter, newest_signed.as_ref()).into_iter().for_each(warn);
@@ -143,20 +145,21 @@ pub async fn apply(
     Ok(AppliedPlan { plan, verdicts, signer: publisher.signer })
 }
 
-/// Whether there is a copy of this home: it has planned before, and is told of a plan that its key has signed since.
+/// A warning if there is a copy of this home: it has planned before, and a plan that its key has signed since is
+/// reported.
 fn copied(signer: &Signer, kept: Option<u64>, newest: Option<&CheckedPlan>) -> Option<PlanWarning> {
     let newest = newest.filter(|plan| kept.is_some_and(|kept| plan.generation().counter > kept))?;
     let is_ours = newest.offer.signed_by(signer.swarm()) == Some(signer.peer_id());
     is_ours.then(|| PlanWarning::SignedElsewhere(PlanNumber(newest.generation().counter)))
 }
 
-/// Whom the next plan turns away.
+/// Peers and invitations that the next plan revokes.
 fn list_with(home: &Home, signer: &Signer, newest_signed: Option<&CheckedPlan>) -> Result<Revocations> {
     membership::turned_away(home, signer, newest_signed.map(|plan| &plan.offer))
 }
 
-/// The round that the next plan begins with: what members of the newest signed plan say, and of those that differ the one who
-/// claims the least. Too few makes the swarm train some rounds again, too many would leave out what it has not trained.
+/// The first round of the next plan: the smallest of the rounds that members of the newest signed plan claim. A number
+/// too small makes the swarm repeat some rounds; one too large would skip rounds that it has not trained.
 fn first_round(
     newest_signed: Option<&CheckedPlan>,
     answers: &BTreeMap<PeerId, Progress>,
@@ -171,13 +174,13 @@ fn first_round(
     {
         warn(PlanWarning::RoundsApart { least, most });
     }
-    // Nobody is behind the beginning of the plan that it follows.
+    // No member is behind the beginning of the plan that it follows.
     least.unwrap_or_default().max(newest.first_round()).min(MOST_ROUNDS)
 }
 
-/// Binds the nodes that nobody runs yet: to the peer that they are named after, as in a plan for measured links; then to
-/// the signer, to members, and to those who wait, in the order they came. The key of an operator that has a delegate is offline: it
-/// runs no peer, unless it is a member.
+/// Binds free nodes: to the peer that they are named after, as in a plan for measured links; then to the signer, to
+/// members, and to pending peers in the order in which they came. The key of an operator that has a delegate is
+/// offline: it runs no peer, unless it is a member.
 fn bind_the_rest(
     plan: &mut Plan,
     signer: &Signer,

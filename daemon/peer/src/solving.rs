@@ -1,4 +1,5 @@
-//! A peer that solves a problem or learns in rounds with the others: what `mingle-solving` says a node does, on real streams and a real clock.
+//! A peer that solves a problem or learns in rounds with the others: the nodes of `mingle-solving` on real streams and
+//! a real clock.
 
 mod attempt;
 mod error;

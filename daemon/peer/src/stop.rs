@@ -1,28 +1,29 @@
-//! Asking a peer to stop.
+//! Requests to a peer to stop.
 
 use tokio::sync::mpsc;
 
-/// A handle that asks a peer to stop. When all of them are gone the peer goes on.
+/// A handle to request that a peer stop. The peer goes on when all handles are dropped.
 #[derive(Clone, Debug)]
 pub struct StopHandle(mpsc::Sender<String>);
 
-/// What a peer hears of that.
+/// The peer's end of the channel of stop requests.
 #[derive(Debug)]
 pub struct StopRequests {
     requests: mpsc::Receiver<String>,
-    /// So many were heard.
+    /// Number of requests received.
     heard: usize,
 }
 
-/// A handle and what it is heard by.
+/// A handle and the peer's end of its channel.
 pub fn channel() -> (StopHandle, StopRequests) {
-    // One to stop in good order, one to stop at once: more say nothing.
+    // One to stop in good order, one to stop at once: further ones have no effect.
     let (sender, receiver) = mpsc::channel(2);
     (StopHandle(sender), StopRequests { requests: receiver, heard: 0 })
 }
 
 impl StopHandle {
-    /// Asks to stop in good order, saying why; asked again, the peer stops at once. Returns whether there is one to hear.
+    /// Requests a stop in good order, with a reason; after a second request the peer stops at once. Returns `true` if
+    /// the peer still exists.
     pub fn stop(&self, reason: &str) -> bool {
         let sent = self.0.try_send(reason.to_owned());
         !matches!(sent, Err(mpsc::error::TrySendError::Closed(_)))
@@ -30,7 +31,7 @@ impl StopHandle {
 }
 
 impl StopRequests {
-    /// Waits for the next request, and says why; for ever, where nobody can ask any more.
+    /// Waits for the next request, and returns its reason. Waits for ever if all handles are gone.
     pub async fn next(&mut self) -> String {
         match self.requests.recv().await {
             Some(reason) => {
@@ -41,7 +42,7 @@ impl StopRequests {
         }
     }
 
-    /// Waits until the peer was asked for the second time: it is to stop at once.
+    /// Waits until the peer was requested to stop for the second time, which means at once.
     pub(crate) async fn insists(&mut self) -> String {
         loop {
             let reason = self.next().await;

@@ -1,4 +1,4 @@
-//! Local training: what a user brings, how its task is settled, and the thread that it runs on.
+//! Local training: the trait that a user implements, the agreement on its task, and the thread that it runs on.
 
 mod task;
 pub(crate) mod thread;

@@ -1,4 +1,4 @@
-//! Peers in this process, on loopback, whose training is the test's own.
+//! Peers in this process, on loopback, with a training of the test's own.
 #![allow(clippy::unwrap_used)]
 
 use std::path::Path;
@@ -17,23 +17,23 @@ use mingle_protocol::{NodeId, audit};
 use safetensors::SafeTensors;
 use tokio::time::timeout;
 
-/// Nothing here takes longer.
+/// Timeout of every wait here.
 const PATIENCE: Duration = Duration::from_secs(60);
 const STEP: f32 = 0.02;
 const TARGETS: [[f32; 2]; 3] = [[0.0, 3.0], [3.0, 0.0], [3.0, 3.0]];
 
-/// Pulls a vector of two towards its target, and notes what it is told.
+/// Pulls a vector of two towards its target, and records its calls.
 struct Pull {
     layout: Layout,
     target: [f32; 2],
     notes: Arc<Notes>,
-    /// Where it is not the default.
+    /// Encoder of the model, if not the default.
     encoder: Option<ModelEncoder>,
 }
 
 #[derive(Default)]
 struct Notes {
-    /// Its training does not answer while this is set.
+    /// Set while its training does not answer.
     hangs: AtomicBool,
     trained: AtomicU64,
     restored: Mutex<Vec<u64>>,
@@ -86,7 +86,7 @@ impl LocalTraining for Pull {
     }
 }
 
-/// A file that other programs would not write: it has no header.
+/// An encoder whose file other programs would not write: it has no header.
 fn no_safetensors() -> ModelEncoder {
     Arc::new(|_| Ok(b"GGUF".to_vec()))
 }
@@ -111,7 +111,7 @@ fn builder(home: &Home, plan: &Plan, rounds: u64) -> PeerBuilder {
     })
 }
 
-/// Starts all, the later ones with the addresses of the earlier ones.
+/// Starts all peers, the later ones with the addresses of the earlier ones.
 async fn start(builders: Vec<PeerBuilder>) -> Vec<RunningPeer> {
     let (mut peers, mut known) = (Vec::<RunningPeer>::new(), Vec::new());
     for builder in builders {
@@ -126,7 +126,7 @@ async fn ended(peer: RunningPeer) -> mingle_peer::Result<Outcome> {
     timeout(PATIENCE, peer.outcome()).await.unwrap()
 }
 
-/// Stops all at once, and returns what each leaves behind.
+/// Stops all at once, and returns each one's summary and model.
 async fn stop(peers: Vec<RunningPeer>) -> Vec<(Summary, Vec<f32>)> {
     peers.iter().for_each(RunningPeer::stop);
     summaries(peers).await
@@ -143,7 +143,7 @@ async fn summaries(peers: Vec<RunningPeer>) -> Vec<(Summary, Vec<f32>)> {
     all
 }
 
-/// Waits until a peer has told such an event.
+/// Waits until a peer has reported such an event.
 async fn wait_for(peer: &RunningPeer, wanted: impl Fn(&Event) -> bool) {
     let mut reader = peer.events().read(Some(0));
     let seen = async {
@@ -204,7 +204,7 @@ async fn a_peer_with_another_layout_is_refused_with_the_first_difference() {
     assert!(why.contains("tensor 2 is `z` here and `y` there"), "{why}");
     peers.iter().for_each(RunningPeer::stop);
     for peer in peers {
-        // They never met the third, or stop: what matters is that they end.
+        // They never met the third, or were stopped: the test needs only that they end.
         let _ = ended(peer).await;
     }
 }
@@ -231,7 +231,7 @@ async fn a_peer_that_is_started_again_gets_the_state_of_its_training_back() {
     let last = timeout(PATIENCE, endless(2, again).bootstrap(&known).start()).await.unwrap().unwrap();
     wait_for(&last, |event| matches!(event, Event::Evaluated { .. })).await;
     let restored = notes.restored.lock().unwrap_or_else(PoisonError::into_inner).clone();
-    // The last round may have been cut short by the stop, and then is in no record.
+    // The last round may have been cut short by the stop, and then it is in no record.
     assert!(restored.len() == 1 && (trained - 1..=trained).contains(&restored[0]), "{restored:?} of {trained}");
     peers.push(last);
     check_books(&stop(peers).await);

@@ -1,4 +1,5 @@
-//! Training whose changes are clipped, noised and counted: what leaves, what is kept, and when nothing leaves any more.
+//! Training whose changes are clipped, noised and counted: the changes that leave, the count that is kept, and the end
+//! of changes.
 #![allow(clippy::unwrap_used)]
 
 use std::fs;
@@ -11,10 +12,10 @@ use mingle_peer::training::{
     TrainingError,
 };
 
-/// Enough coordinates to judge noise by.
+/// Enough coordinates to estimate noise from.
 const DIMENSION: usize = 20_000;
 
-/// Always finds the same change.
+/// A training that always returns the same change.
 struct Constant {
     layout: Layout,
     value: f32,
@@ -104,7 +105,7 @@ fn the_clip_holds_for_the_change_that_is_added_and_noise_has_its_deviation() {
         let error = 6.0 / (DIMENSION as f64).sqrt();
         assert!((mean(&trained.change) - expected).abs() < 5.0 * error, "{value}");
         assert!((deviation(&trained.change) - 6.0).abs() < 5.0 * error, "{value}: {}", deviation(&trained.change));
-        // The generator is known: without its noise, what is left is no longer than the clip.
+        // The generator is known: without its noise, the rest is no longer than the clip.
         let noise = train(&mut case.start_with(0.0, 4)).change;
         let own = trained.change.iter().zip(&noise).map(|(sum, noise)| f64::from(sum - noise));
         let norm = own.map(|value| value * value).sum::<f64>().sqrt();
@@ -164,14 +165,14 @@ fn a_change_is_counted_on_disk_before_it_leaves_and_a_restart_goes_on_with_the_c
         assert_eq!(case.counted(), made);
     }
     let spent = before.privacy().unwrap();
-    // As a process that is killed.
+    // Like a process that is killed.
     std::mem::forget(before);
     let mut after = case.start();
     assert_eq!(after.privacy().unwrap(), spent);
     train(&mut after);
     assert_eq!((after.privacy().unwrap().changes, case.counted()), (4, 4));
     assert!(after.privacy().unwrap().epsilon > spent.epsilon);
-    // Nor is what was spent forgotten where the next run has other noise.
+    // The privacy spent is not forgotten either if the next run has other noise.
     let other = PrivacySettings::new(1.0, 40.0, 8.0, 1e-5).unwrap();
     let other = Case { home: case.home, trained: Arc::default(), settings: other };
     let begun = other.start().privacy().unwrap();
@@ -200,7 +201,7 @@ fn at_the_maximum_nothing_leaves_any_more_and_nothing_is_trained() {
 fn what_cannot_be_counted_does_not_leave() {
     let case = Case::new(1.0, 4.0, 8.0);
     let mut training = case.start();
-    // The file cannot be replaced by another while a folder has its name.
+    // The file cannot be replaced while a folder has its name.
     fs::create_dir(case.home.privacy()).unwrap();
     assert_eq!(train(&mut training).steps, 0);
     assert!(train(&mut training).change.iter().all(|value| *value == 0.0));

@@ -6,11 +6,11 @@ pub enum Priority {
     /// That of any other program.
     #[default]
     Normal,
-    /// It takes what other programs leave (Linux).
+    /// Training takes the time that other programs leave (Linux).
     Low,
 }
 
-/// Of a core that both want, a thread of this niceness gets a tenth, and one of the usual niceness the rest.
+/// A thread of this niceness gets a tenth of a core that it shares with one of the usual niceness.
 #[cfg(target_os = "linux")]
 const NICENESS: i32 = 10;
 
@@ -18,14 +18,14 @@ const NICENESS: i32 = 10;
 #[cfg(target_os = "linux")]
 pub fn lower(priority: Priority) {
     if priority == Priority::Low
-        // On Linux this is a property of a thread: no process is named, so it is the calling one's.
+        // On Linux niceness is a property of a thread; no process is named, so it is the calling thread's.
         && let Err(error) = rustix::process::setpriority_process(None, NICENESS)
     {
         tracing::warn!(%error, "the system does not let training run at a low priority");
     }
 }
 
-/// Elsewhere priorities are those of whole processes, the event loop included.
+/// Elsewhere priorities are those of whole processes, the event loop included, so this only warns.
 #[cfg(not(target_os = "linux"))]
 pub fn lower(priority: Priority) {
     if priority == Priority::Low {

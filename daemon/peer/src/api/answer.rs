@@ -1,4 +1,4 @@
-//! What is answered: JSON objects, and errors in the words of the command line.
+//! Answers of the interface: JSON objects, and errors worded as on the command line.
 
 use axum::http::{HeaderValue, StatusCode, header};
 use axum::response::{IntoResponse, Response};
@@ -6,7 +6,7 @@ use serde::Serialize;
 
 use crate::error::{Error, ErrorKind};
 
-/// A JSON object; it is old at once.
+/// A response with a JSON object, which must not be cached.
 pub(super) fn json(value: &impl Serialize) -> Response {
     match serde_json::to_string(value) {
         Ok(text) => typed("application/json", text),
@@ -14,7 +14,7 @@ pub(super) fn json(value: &impl Serialize) -> Response {
     }
 }
 
-/// A text of this type; it is old at once.
+/// A response with text of this type, which must not be cached.
 pub(super) fn typed(kind: &'static str, text: impl Into<axum::body::Body>) -> Response {
     let mut response = Response::new(text.into());
     response.headers_mut().insert(header::CONTENT_TYPE, HeaderValue::from_static(kind));
@@ -22,12 +22,12 @@ pub(super) fn typed(kind: &'static str, text: impl Into<axum::body::Body>) -> Re
     response
 }
 
-/// An error with this message.
+/// A response with an error of this kind and message.
 pub(super) fn refuse(status: StatusCode, kind: ErrorKind, message: &str) -> Response {
     fail(status, &Error::new(kind, message))
 }
 
-/// An error: the same object that commands print with `--json`.
+/// A response with an error, as the object that commands print with `--json`.
 pub fn fail(status: StatusCode, failure: &Error) -> Response {
     let error = serde_json::json!({ "error": failure.to_json() });
     let mut response = typed("application/json", error.to_string());

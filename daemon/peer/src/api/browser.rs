@@ -1,5 +1,5 @@
-//! What keeps other web pages out: a page from elsewhere can make a browser send requests here, also under a name that
-//! its owner points at this machine (DNS rebinding).
+//! Protection against other web pages: a page from elsewhere can make a browser send requests here, also under a name
+//! that its owner points at this machine (DNS rebinding).
 //!
 //! A request is served only if it reads, if it names this server by an address or as `localhost`, which no stranger can
 //! register, and if the page that it comes from, where the browser names one, is the one served here.
@@ -14,7 +14,7 @@ use std::net::IpAddr;
 use super::answer::refuse;
 use crate::error::ErrorKind;
 
-/// Turns away what is not asked by the page served here or by a program, and tells browsers to be strict.
+/// Rejects requests that come neither from the page served here nor from a program, and adds strict browser headers.
 pub(super) async fn guard(request: Request, next: Next) -> Response {
     let mut response = match objection(request.method(), request.headers()) {
         None => next.run(request).await,
@@ -35,7 +35,7 @@ pub(super) async fn guard(request: Request, next: Next) -> Response {
     response
 }
 
-/// Why a request is not served.
+/// The reason for which a request is not served, if there is one.
 fn objection(method: &Method, headers: &HeaderMap) -> Option<(StatusCode, &'static str)> {
     if !matches!(*method, Method::GET | Method::HEAD) {
         return Some((
@@ -57,7 +57,7 @@ fn objection(method: &Method, headers: &HeaderMap) -> Option<(StatusCode, &'stat
         return Some((StatusCode::FORBIDDEN, "other web pages may not look at this peer"));
     }
     let site = headers.get("sec-fetch-site").and_then(|site| site.to_str().ok());
-    // A link on another page may lead here; nothing else of that page may come.
+    // A link on another page may lead here; no other request of that page is served.
     let navigates = headers.get("sec-fetch-mode").is_some_and(|mode| mode == "navigate");
     if matches!(site, Some("cross-site" | "same-site")) && !navigates {
         return Some((StatusCode::FORBIDDEN, "other web pages may not look at this peer"));
@@ -65,7 +65,7 @@ fn objection(method: &Method, headers: &HeaderMap) -> Option<(StatusCode, &'stat
     None
 }
 
-/// Whether a Host header names an address or this machine.
+/// Returns `true` if a Host header names an IP address or `localhost`.
 fn is_local_name(host: &str) -> bool {
     let Ok(authority) = host.parse::<Authority>() else { return false };
     if authority.as_str().contains('@') {

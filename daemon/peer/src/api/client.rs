@@ -1,4 +1,4 @@
-//! The client of the local interface: what the commands that watch and steer a peer use.
+//! Client of the local interface, for the commands that watch and steer a peer.
 
 use std::time::Duration;
 
@@ -14,51 +14,51 @@ use crate::error::{Context, Error, ErrorKind, Result};
 use crate::home::Home;
 use crate::last_run::LastRun;
 
-/// No answer is larger: a thousand neighbours take half of this.
+/// Largest answer: a thousand neighbours take half of this.
 const MAX_ANSWER_BYTES: usize = 4 << 20;
-/// An event or a snapshot in a stream is not larger.
+/// Largest event or snapshot in a stream.
 const MAX_STREAM_LINE_BYTES: usize = 4 << 20;
-/// A peer answers within this time; opening a stream counts as answering.
+/// Timeout of an answer; opening a stream counts as answering.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(15);
 
-/// A way to one running peer.
+/// A client of one peer, which need not be running.
 #[derive(Clone, Debug)]
 pub struct Client {
     home: Home,
     patience: Duration,
 }
 
-/// A stream of JSON objects that a peer sends.
+/// A stream of JSON objects from a peer.
 pub struct Lines {
     body: Incoming,
     buffer: Vec<u8>,
 }
 
 impl Client {
-    /// The way to the peer in this home; whether it runs shows when something is asked.
+    /// A client of the peer in this home. No connection is made before the first request.
     pub fn new(home: &Home) -> Self {
         Self { home: home.clone(), patience: ANSWER_TIMEOUT }
     }
 
-    /// Gets an object.
+    /// Requests an object.
     ///
     /// # Errors
-    /// [`ErrorKind::Unreachable`] when no peer runs there; what the peer says when it refuses.
+    /// [`ErrorKind::Unreachable`] if no peer runs there, or the peer's own error if it refuses.
     pub async fn get<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
         self.object(Method::GET, path).await
     }
 
-    /// Asks for something to be done; the answer is an object.
+    /// Requests an action, whose answer is an object.
     pub async fn post<T: DeserializeOwned>(&self, path: &str) -> Result<T> {
         self.object(Method::POST, path).await
     }
 
-    /// The same client for what takes longer.
+    /// The client with another timeout, for requests that take longer.
     pub fn with_patience(self, patience: Duration) -> Self {
         Self { patience, ..self }
     }
 
-    /// Follows a stream.
+    /// Opens a stream.
     pub async fn follow(&self, path: &str) -> Result<Lines> {
         let response = self.ask(Method::GET, path).await?;
         if response.status() != StatusCode::OK {
@@ -83,7 +83,7 @@ impl Client {
             let broken = "the connection to the peer broke";
             let (mut sender, connection) =
                 http1::handshake(TokioIo::new(stream)).await.context(ErrorKind::Unreachable, broken)?;
-            // It ends with the answer, or with the stream.
+            // The connection ends with the answer, or with the stream.
             tokio::spawn(connection);
             let request =
                 Request::builder().method(method).uri(path).header("host", "localhost").body(Empty::<Bytes>::new());
@@ -129,7 +129,7 @@ impl Lines {
                     return Some(data.to_owned());
                 }
             }
-            // A peer that is killed breaks the stream: it has ended, too.
+            // A killed peer breaks the stream, which counts as its end.
             let frame = self.body.frame().await?.ok()?;
             if let Ok(bytes) = frame.into_data() {
                 self.buffer.extend_from_slice(&bytes);
@@ -155,7 +155,7 @@ async fn read(response: Response<Incoming>) -> Result<Bytes> {
     Ok(body.context(ErrorKind::Unreachable, "cannot read the peer's answer")?.to_bytes())
 }
 
-/// What a peer said when it refused.
+/// The error in a peer's refusal.
 fn refusal(bytes: &[u8]) -> Error {
     let object: serde_json::Value = serde_json::from_slice(bytes).unwrap_or_default();
     let error = &object["error"];
@@ -168,7 +168,7 @@ fn refusal(bytes: &[u8]) -> Error {
     }
 }
 
-/// Runs a command that talks to a peer.
+/// Runs a command that communicates with a peer.
 pub fn block_on<T>(command: impl Future<Output = Result<T>>) -> Result<T> {
     let runtime = tokio::runtime::Builder::new_current_thread().enable_all().build();
     runtime.context(ErrorKind::Unexpected, "cannot start the event loop")?.block_on(command)

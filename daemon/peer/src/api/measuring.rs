@@ -1,4 +1,4 @@
-//! Having links measured, for `mingle probe` and `mingle ping`.
+//! Measurement of links, for `mingle probe` and `mingle ping`.
 
 use std::sync::Arc;
 
@@ -15,22 +15,22 @@ use crate::error::ErrorKind;
 /// The peers whose links can be measured, by PeerId.
 #[derive(Debug, Serialize, Deserialize)]
 pub struct Known {
-    /// This peer first, then members of its plan, and those that wait for one.
+    /// This peer first, then members of its plan, then pending peers.
     pub peers: Vec<String>,
-    /// Why this peer can have no links measured but its own.
+    /// The reason for which this peer can have only its own links measured, if there is one.
     pub objection: Option<String>,
 }
 
-/// A link and what it can do.
+/// A measured link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct MeasuredLink {
-    /// Where it begins.
+    /// PeerId of the sender.
     pub from: String,
-    /// Where it ends.
+    /// PeerId of the receiver.
     pub to: String,
-    /// Median round trip.
+    /// Median round trip in milliseconds.
     pub rtt_ms: f64,
-    /// 10^6 bits per second that arrived.
+    /// Throughput in 10^6 bits per second, counted at the receiver.
     pub mbit_s: f64,
 }
 

@@ -1,6 +1,6 @@
-//! The snapshot as OpenMetrics, beside what libp2p counts.
+//! The snapshot in OpenMetrics format, beside the counters of libp2p.
 //!
-//! Nothing is counted twice: a scrape reads the snapshot that everyone else sees.
+//! No number is counted twice: a scrape reads the snapshot that all other clients read.
 
 use std::fmt;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use tokio::sync::watch;
 
 use crate::status::{LinkState, State, Status};
 
-/// What scrapers are told that they get.
+/// Content type of the answer to a scrape.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Adds the snapshot's numbers to a registry.
@@ -24,7 +24,7 @@ pub(super) fn register(registry: &mut Registry, status: watch::Receiver<Arc<Stat
     registry.register_collector(Box::new(StatusCollector { status }));
 }
 
-/// Everything in the registry, as text.
+/// All metrics of the registry, as text.
 pub(super) fn encode(registry: &Registry) -> Result<String, fmt::Error> {
     let mut text = String::new();
     text::encode(&mut text, registry)?;
@@ -178,7 +178,7 @@ impl Sheet<'_> {
         self.clipped(status)
     }
 
-    /// What was clipped of each neighbour's models.
+    /// Clipping of each neighbour's models.
     fn clipped(&mut self, status: &Status) -> fmt::Result {
         let clipped = || {
             let of_link = |neighbour: &crate::status::Neighbour| neighbour.incoming.and_then(|link| link.clipped);
@@ -190,7 +190,7 @@ impl Sheet<'_> {
         self.gauges("mingle_peer_clipped_norm", "Weight times norm of what was clipped of a neighbour's parcels", norms)
     }
 
-    /// A number, if it is known.
+    /// Writes a gauge, if its value is known.
     fn gauge(&mut self, name: &str, help: &str, value: impl Into<Option<f64>>) -> fmt::Result {
         let Some(value) = value.into() else { return Ok(()) };
         let metric = self.encoder.encode_descriptor(name, help, None, MetricType::Gauge)?;
@@ -245,7 +245,7 @@ mod tests {
     /// Metrics by name as Prometheus knows them: type and labels.
     type Catalogue = BTreeMap<String, (String, BTreeSet<String>)>;
 
-    /// A peer of which everything is known.
+    /// A status with a value in every field.
     fn talkative() -> Status {
         let known = || Some(0.5);
         let parcels = BTreeMap::from([("int8".to_owned(), 3)]);
@@ -324,7 +324,7 @@ mod tests {
         catalogue
     }
 
-    /// The rows of the table: names in one cell have the same type and labels.
+    /// Rows of the table in the documentation: names in one cell have the same type and labels.
     fn documented() -> Catalogue {
         let page = include_str!("../../../../docs/watching.md");
         let quoted = |cell: &str| -> Vec<String> { cell.split('`').skip(1).step_by(2).map(str::to_owned).collect() };
@@ -332,7 +332,7 @@ mod tests {
         for row in page.lines().filter(|line| line.starts_with("| `mingle_")) {
             let cells: Vec<&str> = row.split('|').map(str::trim).collect();
             for name in quoted(cells[1]) {
-                // Values that a label can have stand behind it in brackets.
+                // The values that a label can have follow it in brackets.
                 let label = quoted(cells[3]).into_iter().take(1).collect();
                 catalogue.insert(name, (cells[2].to_owned(), label));
             }

@@ -1,5 +1,6 @@
-//! The local interface of a running peer: HTTP over a Unix socket in its home, for the commands that watch and steer it,
-//! and, where it is asked for, over TCP: read only, for a browser and for Prometheus, and for a trainer that shows a token.
+//! The local interface of a running peer: HTTP over a Unix socket in its home, for the commands that watch and steer
+//! it. On request it is also served over TCP: read only, for a browser and for Prometheus, and for a trainer that shows
+//! a token.
 //!
 //! ```text
 //!   GET /v1/status         the snapshot (mingle.status/1)      GET /v1/status/follow  each new one, as an SSE stream
@@ -10,8 +11,8 @@
 //!   GET /v1/known          whose links can be measured         POST /v1/measure?from=PEER&to=PEER
 //! ```
 //!
-//! The driver knows nothing of HTTP: it shows its state on a [`StatusBoard`](crate::status::StatusBoard), tells events on a
-//! bus, and takes [`Request`]s from a queue. Nothing here can hold it up.
+//! The driver knows nothing of HTTP: it updates a [`StatusBoard`](crate::status::StatusBoard), publishes events on a
+//! bus, and takes [`Request`]s from a queue. The interface cannot delay it.
 
 mod answer;
 mod browser;
@@ -51,39 +52,39 @@ use serve::Manners;
 use socket::SocketFile;
 pub use token::AccessToken;
 
-/// Answers that are under way when the peer ends get so long.
+/// Time that answers under way get when the peer ends.
 const CLOSING: Duration = Duration::from_secs(1);
 
-/// What the interface shows and steers.
+/// Sources of the interface's answers, and the queue of its requests.
 pub struct ApiState {
     /// The newest snapshot.
     pub status: watch::Receiver<Arc<Status>>,
-    /// The events.
+    /// Feed of the events.
     pub events: EventFeed,
-    /// What libp2p counts.
+    /// Metrics of libp2p.
     pub registry: Registry,
-    /// Where requests go.
+    /// Queue of requests to the driver.
     pub requests: mpsc::Sender<Request>,
 }
 
-/// Where the interface is open beside the socket, and what more it serves.
+/// Addresses served besides the socket, and further calls.
 #[derive(Default)]
 pub struct Openings {
-    /// The page.
+    /// Address of the page.
     pub http: Option<SocketAddr>,
-    /// Further calls, over the socket.
+    /// Further calls, served over the socket.
     pub more: Option<Router>,
-    /// The further calls over TCP.
+    /// TCP address at which the further calls are served too.
     pub tcp: Option<TcpOpening>,
 }
 
-/// A TCP address for those who show a token.
+/// A TCP address for clients with a token.
 pub struct TcpOpening {
-    /// The option that asks for it, for error messages.
+    /// The option that requests it, for error messages.
     pub option: &'static str,
-    /// Where; port 0 takes any that is free.
+    /// Address to listen on; port 0 takes any free port.
     pub address: SocketAddr,
-    /// What a request must show.
+    /// The token that a request must show.
     pub token: AccessToken,
     /// Called with the address once it is open, before anything is served there.
     pub opened: Box<dyn FnOnce(SocketAddr) -> Result + Send>,
@@ -98,11 +99,11 @@ pub struct Interface {
     socket: Option<SocketFile>,
     page: Option<SocketAddr>,
     guarded: Option<SocketAddr>,
-    /// Why there is no socket.
+    /// The reason for which there is no socket.
     trouble: Option<String>,
 }
 
-/// What all connections share.
+/// State shared by all connections.
 struct Shared {
     status: watch::Receiver<Arc<Status>>,
     events: EventFeed,
@@ -113,11 +114,11 @@ struct Shared {
 }
 
 impl Interface {
-    /// Opens the socket in `home`, and the addresses that are asked for.
+    /// Opens the socket in `home`, and the requested addresses.
     ///
     /// # Errors
-    /// Another process answers on the socket, or an address cannot be listened on. A machine without room for a socket is no
-    /// error: see [`Interface::troubles`].
+    /// Another process answers on the socket, or an address cannot be listened on. A machine without room for a socket
+    /// is no error: see [`Interface::troubles`].
     pub async fn open(home: &Home, openings: Openings, api_state: ApiState) -> Result<Self> {
         let Openings { http, more, tcp } = openings;
         let more = more.unwrap_or_default();
@@ -151,22 +152,22 @@ impl Interface {
         Ok(Self { shared, closing, listeners, socket, page, guarded, trouble })
     }
 
-    /// The socket, where there is one.
+    /// The path of the socket, if there is one.
     pub fn socket(&self) -> Option<PathBuf> {
         self.socket.as_ref().map(|file| file.path().to_path_buf())
     }
 
-    /// The address of the page, where there is one.
+    /// The URL of the page, if it is served.
     pub fn page(&self) -> Option<String> {
         self.page.map(|address| format!("http://{address}/"))
     }
 
-    /// Where trainers are served over TCP, if anywhere.
+    /// The URL at which trainers are served over TCP, if they are.
     pub fn guarded(&self) -> Option<String> {
         self.guarded.map(|address| format!("http://{address}"))
     }
 
-    /// What a person should know about this interface.
+    /// Warnings about this interface for the operator.
     pub fn troubles(&self) -> Vec<String> {
         let exposed = |address: &Option<SocketAddr>| address.filter(|address| !address.ip().is_loopback());
         let page = exposed(&self.page).map(|address| {
@@ -181,24 +182,24 @@ impl Interface {
         self.trouble.iter().cloned().chain(page).chain(guarded).collect()
     }
 
-    /// The plan that the page draws from now on.
+    /// Sets the plan that the page draws from now on.
     pub fn show_plan(&self, plan: &Plan) {
         if self.page.is_some() {
             *self.shared.plan.lock().unwrap_or_else(PoisonError::into_inner) = Some(Arc::new(plan.clone()));
         }
     }
 
-    /// Who can be asked about the other peers from now on.
+    /// Sets the service that answers questions about other peers from now on.
     pub fn show_service(&self, service: &Arc<MembershipService>) {
-        // A process has one.
+        // There is one service per process.
         let _ = self.shared.service.set(Arc::clone(service));
     }
 
-    /// Takes no more connections, lets what is under way come to its end for a moment, and removes the socket.
+    /// Accepts no more connections, gives those under way `CLOSING` to end, and removes the socket.
     pub async fn close(mut self) {
         self.socket = None;
         let _ = self.closing.send(true);
-        // What takes longer is cut off when this is dropped.
+        // Longer ones are cut off when this is dropped.
         let _ = tokio::time::timeout(CLOSING, async { while self.listeners.join_next().await.is_some() {} }).await;
     }
 }

@@ -1,4 +1,4 @@
-//! The page: one answer that carries everything that it needs, put together from the files in `page/`.
+//! The page: one answer that contains all that it needs, assembled from the files in `page/`.
 
 use std::sync::LazyLock;
 
@@ -14,7 +14,7 @@ const SCRIPTS: [&str; 4] = [
     include_str!("page/plan.js"),
     include_str!("page/page.js"),
 ];
-/// What stands in the page where its parts go.
+/// Placeholders of the page's parts.
 const STYLE: &str = "{{style}}";
 const SCRIPT: &str = "{{script}}";
 const NONCE: &str = "{{nonce}}";
@@ -38,7 +38,7 @@ pub(super) async fn page() -> Response {
     response
 }
 
-/// The sign that browsers show beside the page's title.
+/// The icon of the page's browser tab.
 pub(super) async fn icon() -> Response {
     answer::typed("image/svg+xml", include_str!("page/icon.svg"))
 }

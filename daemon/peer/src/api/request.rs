@@ -1,34 +1,34 @@
-//! What can be asked of a running peer, and its answers.
+//! Requests to the driver of a running peer, and its answers.
 
 use serde::{Deserialize, Serialize};
 use tokio::sync::{mpsc, oneshot};
 
-/// Requests that wait for the driver; more are turned away.
+/// Largest number of requests that wait for the driver; further ones are refused.
 const REQUEST_QUEUE: usize = 8;
 
-/// A request, with where the answer goes.
+/// A request, with the channel for its answer.
 #[derive(Debug)]
 pub enum Request {
     /// End in good order, with all files written.
     Stop(oneshot::Sender<Stopping>),
-    /// Hand all weight over, and end for good; `None`: it is ending already.
+    /// Hand all weight over, and end for good. The answer is `None` if the peer is ending already.
     Leave(oneshot::Sender<Option<Stopping>>),
 }
 
-/// A peer that was asked to end.
+/// State of a peer that was requested to end.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Stopping {
     /// Rounds done.
     pub round: u64,
     /// Rounds wanted.
     pub rounds: u64,
-    /// Its push-sum weight now, in units of 2^-40; it may still take up parcels and return some.
+    /// The push-sum weight now, in units of 2^-40; the peer may still absorb parcels and take some back.
     pub weight_units: u64,
-    /// Whether its weight outlives its process.
+    /// `true` if the weight outlives the process.
     pub durable: bool,
 }
 
-/// Where requests are put, and where they come out.
+/// A queue of requests: the end for clients, and the end for the driver.
 pub fn requests() -> (mpsc::Sender<Request>, mpsc::Receiver<Request>) {
     mpsc::channel(REQUEST_QUEUE)
 }

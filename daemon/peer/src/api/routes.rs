@@ -1,4 +1,4 @@
-//! What can be asked, and where the answers come from.
+//! The routes of the interface, and their handlers.
 
 use std::collections::BTreeMap;
 use std::sync::{Arc, PoisonError};
@@ -23,11 +23,11 @@ use super::{Shared, browser, measuring, metrics, page, serve, stream};
 use crate::error::ErrorKind;
 use crate::status::{Neighbour, State as PeerState};
 
-/// Streams of events and snapshots that are open at a time, of each listener.
+/// Largest number of open streams of events and snapshots, per listener.
 const MAX_STREAMS: usize = 16;
-/// Bytes of a request's body.
+/// Largest body of a request, in bytes.
 const MAX_BODY_BYTES: u64 = 4096;
-/// The driver answers a request within this time, or is busy ending.
+/// Timeout of the driver's answer to a request; a driver that exceeds it is busy ending.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
 /// What the owner of the home can ask, and the trainer that its peer has started.
@@ -40,7 +40,7 @@ pub(super) fn local(shared: &Arc<Shared>, calls: Router) -> Router {
     finish(router, shared).merge(calls).layer(middleware::from_fn(serve::hear))
 }
 
-/// What a browser can ask, and nothing that changes anything.
+/// Routes for a browser, none of which changes anything.
 pub(super) fn public(shared: &Arc<Shared>) -> Router {
     let router = watching()
         .route("/", get(page::page))
@@ -49,14 +49,14 @@ pub(super) fn public(shared: &Arc<Shared>) -> Router {
     finish(router, shared).layer(middleware::from_fn(serve::hear)).layer(middleware::from_fn(browser::guard))
 }
 
-/// What a trainer can ask over TCP if it shows the token: its own calls and the status, and nothing that steers the peer.
+/// Routes for a trainer over TCP that shows the token: its own calls and the status, and none that steers the peer.
 pub(super) fn guarded(shared: &Arc<Shared>, calls: Router, token: AccessToken) -> Router {
     let router = Router::new().route("/v1/status", get(status));
     let router = finish(router, shared).merge(calls).layer(middleware::from_fn(serve::hear));
     router.layer(middleware::from_fn_with_state(token, token::guard))
 }
 
-/// Places for the streams of one listener.
+/// Permits for the streams of one listener.
 #[derive(Clone)]
 struct StreamPlaces(Arc<Semaphore>);
 
@@ -84,12 +84,12 @@ fn finish(router: Router<Arc<Shared>>, shared: &Arc<Shared>) -> Router {
             refuse(StatusCode::METHOD_NOT_ALLOWED, ErrorKind::BadInput, "this cannot be done here")
         })
         .layer(middleware::from_fn(limit_body))
-        // Who watches the page takes none from the owner of the home.
+        // Viewers of the page take no stream permits from the owner of the home.
         .layer(Extension(StreamPlaces(Arc::new(Semaphore::new(MAX_STREAMS)))))
         .with_state(Arc::clone(shared))
 }
 
-/// Nothing here needs more than a few bytes.
+/// Rejects large bodies: no request here needs more than a few bytes.
 async fn limit_body(request: HttpRequest, next: Next) -> Response {
     let size = request.body().size_hint();
     if size.upper().is_none_or(|upper| upper > MAX_BODY_BYTES) {
@@ -108,7 +108,7 @@ async fn peers(State(shared): State<Arc<Shared>>) -> Response {
     answer::json(&peers_object(&status.neighbours))
 }
 
-/// The neighbours as an object of their own.
+/// The neighbours as a JSON object of their own.
 pub fn peers_object(neighbours: &[Neighbour]) -> serde_json::Value {
     json!({ "schema": "mingle.peers/1", "peers": neighbours })
 }
@@ -118,8 +118,8 @@ async fn follow_status(State(shared): State<Arc<Shared>>, Extension(places): Ext
     stream::snapshots(shared.status.clone(), permit)
 }
 
-/// The events from now on; with `?since=NUMBER`, or the `Last-Event-ID` that browsers send when they come back, first
-/// those that are remembered from after that number.
+/// Streams the events from now on. With `?since=NUMBER`, or the `Last-Event-ID` that browsers send when they reconnect,
+/// the remembered events after that number come first.
 async fn events(
     State(shared): State<Arc<Shared>>,
     Extension(places): Extension<StreamPlaces>,
@@ -181,7 +181,7 @@ async fn leave(State(shared): State<Arc<Shared>>) -> Response {
     }
 }
 
-/// What the driver answers; none where it has ended.
+/// Sends a request to the driver. Returns its answer, or `None` if the driver has ended.
 async fn ask_driver<T>(
     shared: &Shared,
     request: impl FnOnce(oneshot::Sender<T>) -> Request,
@@ -199,13 +199,13 @@ async fn ask_driver<T>(
     }
 }
 
-/// The answer for a driver that has ended already: what was asked for is under way.
+/// The answer for a driver that has ended already: the requested end is under way.
 fn ending(shared: &Shared) -> Stopping {
     let status = shared.status.borrow();
     Stopping { round: status.round, rounds: status.rounds, weight_units: status.weight.units, durable: status.durable }
 }
 
-/// The plan as the planner draws it. Large plans take a while, so the event loop does not do it.
+/// A picture of the plan, as the planner draws it. Large plans take a while, so a blocking thread draws it.
 async fn plan_picture(State(shared): State<Arc<Shared>>) -> Response {
     let plan = shared.plan.lock().unwrap_or_else(PoisonError::into_inner).clone();
     let Some(plan) = plan else {

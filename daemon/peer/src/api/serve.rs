@@ -76,17 +76,17 @@ pub(super) trait Listener: Send + 'static {
     /// Waits for the next connection.
     fn next(&self) -> impl Future<Output = io::Result<Self::Stream>> + Send;
 
-    /// Who has opened it.
+    /// The process that opened the connection, where the system knows it.
     fn caller(stream: &Self::Stream) -> Caller;
 
     /// From where; none on this machine alone.
     fn address(stream: &Self::Stream) -> Option<IpAddr>;
 }
 
-/// Who has opened the connection that a request came over: an extension of every request.
+/// The opener of the connection over which a request came: an extension of every request.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct Caller {
-    /// Its process, as the operating system says; none over TCP, or from another container.
+    /// The process id according to the operating system; `None` over TCP, or from another container.
     pub process: Option<i32>,
 }
 
@@ -112,7 +112,7 @@ impl Listener for TcpListener {
 
     async fn next(&self) -> io::Result<TcpStream> {
         let (stream, _) = self.accept().await?;
-        // Only a preference: the last piece of an answer does not wait for more.
+        // Only a preference, so that the last piece of an answer is not delayed.
         let _ = stream.set_nodelay(true);
         Ok(stream)
     }
@@ -126,7 +126,7 @@ impl Listener for TcpListener {
     }
 }
 
-/// Listens on the TCP address of this option; returns the address too, with the port that the system chose.
+/// Listens on the TCP address of this option. Returns the address too, with the port that the system chose.
 pub(super) async fn listen_tcp(option: &str, address: SocketAddr) -> Result<(TcpListener, SocketAddr)> {
     let bound = async {
         let listener = TcpListener::bind(address).await?;
@@ -187,7 +187,7 @@ async fn carry(
         .max_buf_size(manners.buffer_bytes)
         .serve_connection(stream, TowerToHyperService::new(router));
     tokio::pin!(connection);
-    // How a connection ends is the client's affair.
+    // A connection may end in any way that the client chooses.
     let _ = tokio::select! {
         ended = connection.as_mut() => ended,
         () = seat.is_wanted() => Ok(()),

@@ -1,7 +1,8 @@
-//! The Unix socket of a peer: for its owner only, replaced when it is left over from a dead process, removed at the end.
+//! The Unix socket of a peer: for its owner only, replaced if a dead process left it, removed at the end.
 //!
-//! It is in the home. Where the path of the home is too long for a socket, or its file system has none (vfat, some network file
-//! systems), it is in a private folder under `$XDG_RUNTIME_DIR` or the folder for temporary files, and a file in the home says where.
+//! It is in the home. If the path of the home is too long for a socket, or its file system has none (vfat, some network
+//! file systems), it is in a private folder under `$XDG_RUNTIME_DIR` or the folder for temporary files, and a file in
+//! the home contains its path.
 
 use std::env;
 use std::fs;
@@ -16,16 +17,16 @@ use tokio::net::UnixListener;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::home::{Home, write_file};
 
-/// Only the owner may connect.
+/// Mode of the socket: only the owner may connect.
 const MODE: u32 = 0o600;
-/// Only the owner may enter.
+/// Mode of the folder: only the owner may enter.
 const FOLDER_MODE: u32 = 0o700;
 
-/// What came of opening the socket.
+/// The result of opening the socket.
 pub(super) enum Opened {
-    /// It is open.
+    /// The open socket.
     Listening(SocketFile, UnixListener),
-    /// There can be none here, and why; the peer runs without.
+    /// The reason for which no socket is possible here; the peer runs without one.
     Impossible(String),
 }
 
@@ -36,10 +37,10 @@ pub(super) struct SocketFile {
     elsewhere: Option<Elsewhere>,
 }
 
-/// What there is of a socket outside of the home.
+/// The parts of a socket outside the home.
 #[derive(Debug)]
 struct Elsewhere {
-    /// The file in the home that says where the socket is.
+    /// The file in the home that contains the path of the socket.
     pointer: PathBuf,
     /// The folder of the socket, removed with it.
     _folder: TempDir,
@@ -53,7 +54,7 @@ impl SocketFile {
 
 impl Drop for SocketFile {
     fn drop(&mut self) {
-        // They may be gone, with the whole home.
+        // The files may be gone, with the whole home.
         let _ = fs::remove_file(&self.path);
         if let Some(elsewhere) = &self.elsewhere {
             let _ = fs::remove_file(&elsewhere.pointer);
@@ -64,7 +65,7 @@ impl Drop for SocketFile {
 /// Opens the socket of the peer in `home`.
 ///
 /// # Errors
-/// Somebody answers there, something that is no socket lies there, or the home cannot be written.
+/// Another process answers on the socket, a file that is no socket lies there, or the home cannot be written.
 pub(super) fn open(home: &Home) -> Result<Opened> {
     clear_elsewhere(home)?;
     let why = match open_in_home(&home.socket())? {
@@ -77,15 +78,15 @@ pub(super) fn open(home: &Home) -> Result<Opened> {
 
 /// Opens the socket at `path`.
 ///
-/// It is made in a folder that only its owner may enter, and moved into place when its rights are set: at no time can
-/// another user connect.
+/// The socket is made in a folder that only its owner may enter, and moved into place once its mode is set: no other
+/// user can connect at any time.
 fn open_in_home(path: &Path) -> Result<Opened> {
     if SocketAddr::from_pathname(path).is_err() {
         return Ok(Opened::Impossible(format!("the path {} is too long for a socket", path.display())));
     }
     make_way(path)?;
     let folder = path.parent().unwrap_or_else(|| Path::new("."));
-    // Its name is shorter than that of the socket itself, so the path is never too long.
+    // The name of this folder is shorter than that of the socket itself, so the path is never too long.
     let private = tempfile::Builder::new().prefix(".s").rand_bytes(5).tempdir_in(folder);
     let private = private.context(ErrorKind::BadInput, format!("cannot open the socket {}", path.display()))?;
     let first = private.path().join("s");
@@ -102,7 +103,7 @@ fn bind_private(path: &Path) -> io::Result<UnixListener> {
     Ok(listener)
 }
 
-/// Opens the socket in the first of these folders that takes one, and notes that in the home.
+/// Opens the socket in the first of these folders that allows one, and writes its path to a file in the home.
 fn open_elsewhere(home: &Home, folders: impl Iterator<Item = PathBuf>, why: &str) -> Result<Opened> {
     for folder in folders.filter(|folder| folder.is_absolute()) {
         let mut builder = tempfile::Builder::new();
@@ -121,13 +122,13 @@ fn open_elsewhere(home: &Home, folders: impl Iterator<Item = PathBuf>, why: &str
     )))
 }
 
-/// Removes the socket that a dead process has left outside of the home.
+/// Removes a socket outside the home that a dead process has left.
 fn clear_elsewhere(home: &Home) -> Result {
     let Some(path) = home.socket_named_elsewhere() else { return Ok(()) };
     if UnixStream::connect(&path).is_ok() {
         return Err(already_running(home.root()));
     }
-    // Whatever of it is left harms nobody.
+    // Leftovers are harmless.
     let _ = fs::remove_file(&path);
     if let Some(folder) = path.parent() {
         let _ = fs::remove_dir(folder);
@@ -141,7 +142,7 @@ fn already_running(home: &Path) -> Error {
     Error::new(ErrorKind::Refused, message).hint("mingle stop ends it; --home DIR gives this peer a home of its own")
 }
 
-/// Makes sure that what lies at `path` may be replaced.
+/// Checks that a file at `path`, if there is one, may be replaced.
 fn make_way(path: &Path) -> Result {
     match fs::symlink_metadata(path) {
         Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(()),
@@ -150,7 +151,7 @@ fn make_way(path: &Path) -> Result {
             Err(Error::new(ErrorKind::BadInput, format!("{} is not a socket, and is left alone", path.display()))
                 .hint("move it away, or give this peer a home of its own with --home DIR"))
         }
-        // Whoever made a socket that nobody answers on is gone.
+        // The process that made a socket on which no connection succeeds is gone.
         Ok(_) if UnixStream::connect(path).is_err() => Ok(()),
         Ok(_) => Err(already_running(path.parent().unwrap_or(path))),
     }

@@ -13,12 +13,12 @@ use tokio::time::Instant;
 use crate::events::{Event, EventLine, EventReader, Read};
 use crate::status::Status;
 
-/// Snapshots follow each other no faster, however fast the rounds are.
+/// Shortest interval between snapshots, however fast the rounds are.
 const SNAPSHOT_INTERVAL: Duration = Duration::from_millis(100);
-/// A stream that has nothing to say says so this often.
+/// Interval of keep-alive comments on an idle stream.
 const KEEP_ALIVE: Duration = Duration::from_secs(15);
 
-/// The events, each with its number; ends with the peer.
+/// A stream of events, each with its number; ends with the peer.
 pub(super) fn events(reader: EventReader, permit: OwnedSemaphorePermit) -> Response {
     respond(futures::stream::unfold((reader, permit), |(mut reader, permit)| async {
         let event = match reader.next().await? {
@@ -29,7 +29,7 @@ pub(super) fn events(reader: EventReader, permit: OwnedSemaphorePermit) -> Respo
     }))
 }
 
-/// The present snapshot and each new one; the last one before the peer's end is never left out.
+/// A stream of the present snapshot and each new one; the last one before the peer's end is never left out.
 pub(super) fn snapshots(mut board: watch::Receiver<Arc<Status>>, permit: OwnedSemaphorePermit) -> Response {
     board.mark_changed();
     respond(futures::stream::unfold((board, permit, None), |(mut board, permit, sent_at)| async move {
@@ -47,7 +47,7 @@ pub(super) fn snapshots(mut board: watch::Receiver<Arc<Status>>, permit: OwnedSe
     }))
 }
 
-/// Waits until nothing new will be shown.
+/// Waits until there are no more new snapshots.
 async fn ended(mut board: watch::Receiver<Arc<Status>>) {
     while board.changed().await.is_ok() {}
 }

@@ -1,4 +1,4 @@
-//! Who may call over TCP: a program that shows the token which the owner of the home can read.
+//! Authorisation over TCP: a program shows the token, which only the owner of the home can read.
 
 use std::fmt;
 use std::sync::Arc;
@@ -14,12 +14,12 @@ use crate::error::{Context, Error, ErrorKind, Result};
 /// Random bytes of a token.
 const BYTES: usize = 32;
 
-/// A word that nobody can guess. What is printed of it for debugging does not show it.
+/// An unguessable token. Its `Debug` output does not show it.
 #[derive(Clone)]
 pub struct AccessToken(Arc<str>);
 
 impl AccessToken {
-    /// A new one.
+    /// A new token.
     ///
     /// # Errors
     /// The operating system gives no random numbers.
@@ -29,19 +29,19 @@ impl AccessToken {
         Ok(Self(hex::encode(bytes).into()))
     }
 
-    /// One that was made before; none where this is no whole token.
+    /// A token from its text; `None` if the text is no whole token.
     pub fn parse(text: &str) -> Option<Self> {
         let is_token = text.len() == 2 * BYTES && text.bytes().all(|byte| byte.is_ascii_hexdigit());
         is_token.then(|| Self(text.into()))
     }
 
-    /// The word itself.
+    /// The text of the token.
     pub fn as_str(&self) -> &str {
         &self.0
     }
 
-    /// Whether this is the word. How long it takes says nothing about how much of it is right: digests are compared, whose equality is
-    /// constant in time.
+    /// Returns `true` if this is the token. The time taken does not depend on how much of it is right: digests are
+    /// compared, whose equality is constant in time.
     fn is(&self, shown: &[u8]) -> bool {
         blake3::hash(self.0.as_bytes()) == blake3::hash(shown)
     }
@@ -53,7 +53,7 @@ impl fmt::Debug for AccessToken {
     }
 }
 
-/// Serves only what shows the token.
+/// Serves only requests that show the token.
 pub(super) async fn guard(State(token): State<AccessToken>, request: Request, next: Next) -> Response {
     match objection(&token, request.headers()) {
         None => next.run(request).await,
@@ -69,7 +69,7 @@ pub(super) async fn guard(State(token): State<AccessToken>, request: Request, ne
     }
 }
 
-/// Why a request is not served.
+/// The reason for which a request is not served, if there is one.
 fn objection(token: &AccessToken, headers: &HeaderMap) -> Option<&'static str> {
     let mut shown = headers.get_all(header::AUTHORIZATION).iter();
     let (Some(shown), None) = (shown.next(), shown.next()) else {

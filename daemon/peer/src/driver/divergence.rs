@@ -1,4 +1,4 @@
-//! Training that has diverged: nothing that it could still do would make a model.
+//! Divergence of training: no further training could make a usable model.
 
 use mingle_protocol::{Event as NodeEvent, NORM_TOLERANCE, SkippedDelta};
 use mingle_status::warnings::Source;
@@ -7,15 +7,15 @@ use super::Driver;
 use crate::error::{Error, ErrorKind, Result};
 use crate::training::Evaluation;
 
-/// So many rounds in a row whose local steps cannot be used are no accident.
+/// Number of consecutive rounds with unusable local steps that is no accident.
 const ROUNDS: u32 = 5;
 
-/// What was seen of local steps that end in numbers that are not finite.
+/// Count of local steps that end in numbers that are not finite.
 #[derive(Debug, Default)]
 pub(super) struct Divergence {
     in_a_row: u32,
     in_this_round: bool,
-    /// That neighbours pull the model away was said.
+    /// Set once the user was warned that neighbours pull the model away.
     is_pulling_told: bool,
 }
 
@@ -34,10 +34,10 @@ impl Divergence {
 }
 
 impl Driver<'_> {
-    /// Counts local steps that were not finite, or longer than any model.
+    /// Counts local steps that were not finite, or longer than the largest norm of a model.
     ///
     /// # Errors
-    /// They have been so for some rounds, on a model that neighbours did not pull away.
+    /// This has lasted for `ROUNDS` rounds, on a model that neighbours did not pull away.
     pub(super) fn note_unusable_steps(&mut self, event: &NodeEvent) -> Result {
         let is_unusable = |reason| matches!(reason, SkippedDelta::NotFinite | SkippedDelta::TooLong);
         let is_one = matches!(*event, NodeEvent::DeltaSkipped { reason, .. } if is_unusable(reason));
@@ -53,16 +53,16 @@ impl Driver<'_> {
         )))
     }
 
-    /// A round is over.
+    /// Ends a round in the count.
     pub(super) fn note_end_of_round(&mut self) {
         self.divergence.end_round();
     }
 
-    /// Checks that a model that was judged can be one.
+    /// Checks that an evaluated model is usable.
     ///
     /// # Errors
-    /// What was measured of it is not finite, it is larger than any that neighbours take, or it was never trained. A model that
-    /// neighbours pulled away is none of these: it costs a warning, once.
+    /// The metrics are not finite, the norm is larger than any that neighbours accept, or the last local steps were
+    /// unusable. A model that neighbours pulled away is no error: it causes one warning.
     pub(super) fn check_divergence(&mut self, evaluation: &Evaluation, is_final: bool) -> Result {
         if self.node.is_pulled() {
             self.warn_of_pulling();

@@ -1,4 +1,4 @@
-//! How a peer goes: it answers its neighbours until they are done too, evaluates its model, and closes its books.
+//! The end of a peer: it answers its neighbours until they are done too, evaluates its model, and closes its records.
 
 use std::time::{Duration, Instant};
 
@@ -12,30 +12,30 @@ use crate::training::Evaluation;
 use crate::training::thread::Haste;
 use mingle_protocol::Input;
 
-/// A peer that goes answers its neighbours for so long at most.
+/// Longest time that an ending peer answers its neighbours.
 const LINGER: Duration = Duration::from_millis(1500);
-/// A trainer that is still at work when the run is over, or when its peer is to stop, gets so long at most.
+/// Longest time for a trainer that is still at work when the run is over, or when its peer is to stop.
 const LAST_ANSWER: Duration = Duration::from_secs(10);
-/// The round under which the final model is evaluated.
+/// The round number of the final model's evaluation.
 pub(super) const FINAL: u64 = u64::MAX;
 
 impl Driver<'_> {
-    /// Lets the neighbours that this peer does not fit hear its greeting before it goes: they would wait for it in vain,
-    /// and never learn why.
+    /// Lets the neighbours that this peer does not fit receive its greeting before it ends: otherwise they would wait
+    /// for it in vain, without a reason.
     pub(super) async fn take_leave(&mut self, receivers: &mut EventReceivers) {
         let until = Some(Instant::now() + LINGER);
         while self.member.connections.links.any_open() {
             tokio::select! {
                 event = receivers.next() => match event {
                     Ok(LoopEvent::Stop(_)) | Err(_) => break,
-                    // The failure that it leaves with is known already.
+                    // The failure with which it ends is known already.
                     Ok(LoopEvent::Edge(event)) => drop(self.on_edge(event)),
                     Ok(_) => {}
                 },
                 () = sleep_until(until) => break,
             }
         }
-        // A neighbour that reads nothing must not hold this peer up.
+        // A neighbour that reads nothing must not delay this peer.
         let _ = tokio::time::timeout(LINGER, finish_all(self.member.connections.links.take_all())).await;
     }
 
@@ -61,12 +61,12 @@ impl Driver<'_> {
                 () = sleep_until(Some(until)) => break,
             }
         }
-        // A neighbour that reads nothing any more must not hold this peer up.
+        // A neighbour that reads nothing any more must not delay this peer.
         let _ = tokio::time::timeout_at(until.into(), finish_all(self.member.connections.links.take_all())).await;
         Ok(())
     }
 
-    /// Measures the final model. A trainer that does not answer in time costs the measurement, not the model.
+    /// Evaluates the final model. If a trainer does not answer in time, the evaluation is lost, not the model.
     pub(super) async fn evaluate_final(&mut self, receivers: &mut EventReceivers) -> Result<Evaluation> {
         let mut model = Some(self.node.ratio());
         if !self.trainer_answers(receivers).await? {
@@ -91,7 +91,8 @@ impl Driver<'_> {
         }
     }
 
-    /// Waits for the training under way, if any, for a moment: nobody wants it any more.
+    /// Waits for the training under way, if any, for at most `LAST_ANSWER`; its result is no longer needed. Returns
+    /// `false` on a timeout.
     async fn trainer_answers(&mut self, receivers: &mut EventReceivers) -> Result<bool> {
         let until = tokio::time::Instant::now() + LAST_ANSWER;
         self.parts.training.interrupt(self.stopping || self.training.is_under_way());
@@ -105,13 +106,14 @@ impl Driver<'_> {
         Ok(true)
     }
 
-    /// The trainer does not answer any more: the last that is known is what it measured before.
+    /// The last evaluation before the trainer stopped answering, or an empty one.
     fn without_evaluation(&mut self) -> Evaluation {
         self.member.warn("the trainer does not answer: the model is written without being evaluated".to_owned());
         self.last_evaluation.take().map(|(_, evaluation)| evaluation).unwrap_or_default()
     }
 
-    /// There was no time to judge the last model on all samples: what is known of it, or of the one before.
+    /// The evaluation to report when there was no time for all samples: that of an earlier model if there is one, else
+    /// the partial one.
     pub(super) fn best_known(&mut self, partial: Evaluation) -> Evaluation {
         let Some((rounds, evaluation)) = self.last_evaluation.take() else {
             self.member
@@ -129,15 +131,15 @@ impl Driver<'_> {
             LoopEvent::Answer(answer) => self.on_answer(answer),
             LoopEvent::Request(request) => self.on_request(request),
             LoopEvent::Stop(reason) => self.on_stop(&reason),
-            // What neighbours want waits, or is over.
+            // Requests of neighbours wait, or are over.
             _ => Ok(()),
         }
     }
 
-    /// The process ends in good order. Without records the next one in this home begins anew, unless its neighbours
-    /// remember better. With records it goes on from them, or has nothing left to do.
+    /// Ends the process in good order. Without records the next process in this home begins anew, unless its neighbours
+    /// remember a later state. With records it goes on from them, or has nothing left to do.
     pub(super) fn close_books(&mut self, receivers: &mut EventReceivers) -> Result<Option<Ending>> {
-        // When the writer is dropped, the last records are on the disk, or it has said why not.
+        // When the writer is dropped, the last records are on the disk, or it has reported why not.
         let keeps_records = self.parts.records.take().is_some();
         while let Some(written) = receivers.written.as_mut().and_then(|written| written.try_recv().ok()) {
             if let Written::Failed(failure) = written {

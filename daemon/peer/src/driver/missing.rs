@@ -1,4 +1,4 @@
-//! Neighbours that have not come when training is to begin: what keeps them, and whether they will.
+//! Neighbours that have not come when training is to begin: the reason, and whether they will come.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -9,43 +9,43 @@ use super::Driver;
 use crate::error::Result;
 use crate::membership::TaskAnswer;
 
-/// A neighbour that was there has ended once it was not found so many times in a row.
+/// Consecutive failures to find a neighbour that was there, after which it counts as ended.
 const TIMES_NOT_FOUND: u32 = 3;
-/// A script that takes no longer to attach is nothing to tell of.
+/// Time that scripts usually take to attach; a shorter wait is not reported.
 const USUAL_START: Duration = Duration::from_secs(5);
 
-/// The neighbours that have not come, by what they answered.
+/// Missing neighbours, by their answers.
 #[derive(Debug, Default)]
 pub(super) struct Missing {
     seen: BTreeMap<NodeId, Sightings>,
-    /// Those who were asked and have not answered yet.
+    /// Neighbours that were asked and have not answered yet.
     asked: BTreeSet<NodeId>,
 }
 
 #[derive(Debug, Default)]
 struct Sightings {
     was_there: bool,
-    /// A person heard what it waits for.
+    /// Set once the user was notified of the reason for its wait.
     is_told: bool,
     not_found: u32,
 }
 
-/// News of a neighbour.
+/// A change in the state of a missing neighbour.
 #[derive(Debug, PartialEq, Eq)]
 enum News {
-    /// It runs, and does not know what it trains.
+    /// It runs, and has no task yet.
     Waits,
     /// It has ended.
     Gone,
 }
 
 impl Missing {
-    /// Notes that this neighbour is asked; false while an answer of it is awaited.
+    /// Records that this neighbour is asked. Returns `false` while an earlier answer is outstanding.
     pub(super) fn ask(&mut self, node: NodeId) -> bool {
         self.asked.insert(node)
     }
 
-    /// It has answered, or is away.
+    /// Records that it has answered, or is away.
     pub(super) fn has_answered(&mut self, node: NodeId) {
         self.asked.remove(&node);
     }

@@ -1,4 +1,4 @@
-//! What comes from neighbours: streams, messages and objections.
+//! Handlers of streams, messages and objections from neighbours.
 
 use std::time::Instant;
 
@@ -49,21 +49,21 @@ impl Driver<'_> {
         self.feed(Input::Received { from, message })
     }
 
-    /// The incarnation that this process must take, where a neighbour remembers another process of this peer that took
-    /// part. Only before this process has: afterwards the other one is the newcomer.
+    /// The incarnation that this process must take if a neighbour remembers another process of this peer that took
+    /// part. Only before this process has taken part: afterwards the other one is the newcomer.
     fn later_life(&self, hello: &Hello) -> Option<u64> {
         if self.parts.config.durability == Durability::On {
-            // A node with records finds out by itself, and says so.
+            // A node with records detects this by itself, and reports it.
             return None;
         }
         let NodeConfig { id, identity: mine, generation, keys, .. } = &self.parts.config;
-        // What this peer did not sign is not its past.
+        // An identity that this peer did not sign is not its own.
         let seen = hello.seen.filter(|seen| seen.is_of(*id, generation, &**keys))?.identity;
         let is_later = seen.boot_nonce != mine.boot_nonce && seen.incarnation >= mine.incarnation;
         (is_later && !self.joined).then(|| seen.incarnation.saturating_add(1))
     }
 
-    /// Starts over as a later life of this peer: it begins with no weight, and takes the swarm's model.
+    /// Starts over as a later life of this peer: without weight, and with the swarm's model.
     fn rejoin(&mut self, incarnation: u64) -> Result {
         self.parts.config.identity = Identity { incarnation, ..self.parts.config.identity };
         self.member.log.tell(Event::Rejoining { incarnation });
@@ -75,9 +75,9 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// A neighbour and this peer do not fit together.
+    /// Handles an objection: a neighbour and this peer do not fit together.
     pub(super) fn object(&mut self, node: NodeId, objection: Objection) -> Result {
-        // What the operator trains is the task of the swarm: whoever does not fit is the odd one, were they all.
+        // The operator's task is the task of the swarm: even if no neighbour fits, they are the odd ones.
         let decides = objection.is_about_the_task && self.member.service.is_operator();
         let raised = self.member.object(node, objection);
         raised.refused.filter(|_| !self.joined && !decides).map_or(Ok(()), Err)
@@ -95,7 +95,7 @@ impl Driver<'_> {
         });
     }
 
-    /// Neighbours that have not come may train something else, wait for what trains for them, or have ended: each is asked.
+    /// Asks each missing neighbour for its state: it may train something else, wait for its trainer, or have ended.
     pub(super) fn look_for_the_missing(&mut self) {
         for node in self.node.missing_neighbours() {
             let Some(peer) = self.member.connections.peer(node).filter(|_| self.missing.ask(node)) else { continue };

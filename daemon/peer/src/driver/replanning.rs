@@ -1,4 +1,4 @@
-//! What others want of a peer that runs, and how it takes up a new plan of the operator's.
+//! Requests of others to a running peer, and its change to a new plan of the operator.
 //!
 //! ```text
 //!   told of a newer plan -> is the model up to date?  no: fetch one from a member
@@ -6,8 +6,8 @@
 //!                        -> the node enters the generation: weight 1, the ratio it has or was given
 //! ```
 //!
-//! Nobody waits for anybody: a peer that comes later refuses, or is refused by, those who went before, and hears of the
-//! plan from them.
+//! No peer waits for another: a peer that changes later refuses, or is refused by, those that changed before, and
+//! receives the plan from them.
 
 use std::sync::Arc;
 
@@ -26,7 +26,7 @@ use crate::records::Room;
 impl Driver<'_> {
     pub(super) async fn on_wanted(&mut self, wanted: Wanted, receivers: &mut EventReceivers) -> Result {
         match self.member.answer(wanted) {
-            // Whoever asked may be gone.
+            // The receiver of the answer may be gone.
             Some(Wanted::Model(answer)) => drop(answer.send(self.has_the_model().then(|| self.node.ratio()))),
             Some(Wanted::Standing(answer)) => drop(answer.send(self.standing())),
             Some(Wanted::OtherTask(node, difference)) => {
@@ -50,7 +50,7 @@ impl Driver<'_> {
         Ok(())
     }
 
-    /// Whether what this peer holds is a model of the swarm.
+    /// Returns `true` if this peer holds a model of the swarm.
     fn has_the_model(&self) -> bool {
         self.joined || self.parts.begins_with_a_model_of_the_swarm
     }
@@ -70,14 +70,14 @@ impl Driver<'_> {
             return Ok(verdict);
         }
         if self.fetching.is_some_and(|fetched| !plan.generation().replaces(&fetched)) {
-            // It takes this plan up, or a newer one, as soon as a model for it is there.
+            // It changes to this plan, or a newer one, as soon as it has a model for it.
             return Ok(Verdict::Taken);
         }
         if self.drained {
             return Ok(Verdict::Refused("this peer is done with the plan it had, and is going".to_owned()));
         }
         if !self.member.is_named_by(&plan) {
-            // Whoever is left of the old plan goes on without this peer; its model is written as at any other end.
+            // The other peers of the old plan go on without this one; its model is written as at any other end.
             self.gave_up = true;
             self.drained = true;
             return Ok(Verdict::Taken);
@@ -100,7 +100,7 @@ impl Driver<'_> {
         Ok(Verdict::Taken)
     }
 
-    /// Fetches a model from the other members; when it is there, the plan is taken up with it.
+    /// Fetches a model from the other members. When it has arrived, the peer changes to the plan with it.
     fn borrow_model_for(&mut self, plan: CheckedPlan) {
         let Ok(place) = Place::of(plan.clone(), String::new(), self.member.local) else { return };
         let (service, streams) = (self.member.service.clone(), self.member.network.streams.clone());
@@ -113,7 +113,7 @@ impl Driver<'_> {
         });
     }
 
-    /// Takes up a plan that names this peer.
+    /// Changes to a plan that names this peer.
     async fn cut_over(&mut self, plan: CheckedPlan, model: Option<Vec<f32>>, receivers: &mut EventReceivers) -> Result {
         if !plan.generation().replaces(&self.parts.config.generation) {
             return Ok(());
@@ -136,7 +136,7 @@ impl Driver<'_> {
         let config = &mut self.parts.config;
         (config.generation, config.rounds, config.id) = (new.generation, new.rounds, new.id);
         (config.schedule, config.keys) = (new.schedule.clone(), new.keys.clone());
-        // Lives are counted within a generation, as the node does.
+        // Lives are counted within a generation, as in the node.
         config.identity.incarnation = 1;
         if config.durability == Durability::Off {
             self.member.home.spend_incarnation(&place.hash, 1)?;

@@ -1,4 +1,4 @@
-//! What the node reports, and what a person hears of it.
+//! Handlers of the node's events, and their reports to the user.
 
 use std::sync::Arc;
 use std::time::Instant;
@@ -55,10 +55,10 @@ impl Driver<'_> {
                 let message = "another process uses this peer's key, and has done so for longer: this one ends";
                 return Err(Error::new(ErrorKind::Refused, message).hint(ONE_PROCESS_A_KEY));
             }
-            // Its streams carry the same plan, and its operator has applied that once more.
+            // The neighbour's streams carry the same plan, and its operator has applied that once more.
             NodeEvent::NewerPlan { peer, .. } => drop(self.member.compare_plans(peer)),
             NodeEvent::NeighbourBack { peer } => self.member.log.tell(Event::Resumed { node: peer.index() }),
-            // That this peer trains no more was said once.
+            // The end of this peer's training was reported once.
             NodeEvent::DeltaSkipped { reason: SkippedDelta::NoSteps, .. }
                 if self.has_spent_its_privacy() || self.trains_elsewhere() => {}
             // The local steps of a round that a request to stop has ended.
@@ -79,7 +79,7 @@ impl Driver<'_> {
         self.object(peer, Objection::mismatch(mismatch, self.parts.advice.same_task))
     }
 
-    /// How much privacy is spent after a round's training.
+    /// Updates the privacy spent after a round's training.
     pub(super) fn note_privacy(&mut self, privacy: Option<PrivacySpending>) {
         let was_spent = self.has_spent_its_privacy();
         self.parts.privacy = privacy;
@@ -88,7 +88,7 @@ impl Driver<'_> {
         }
     }
 
-    /// Whether another program trains, which is told of when it does not.
+    /// Returns `true` if another program trains; its absence is reported elsewhere.
     fn trains_elsewhere(&self) -> bool {
         self.member.board.look().borrow().trainer.is_some()
     }
@@ -128,7 +128,7 @@ impl Driver<'_> {
 
     pub(super) fn tell_evaluation(&mut self, rounds: u64, report: &RoundReport, evaluation: &Evaluation) {
         self.watching.note_evaluation(rounds, evaluation);
-        // Whoever hears of it finds it in the status.
+        // A reader of the event must find it in the status.
         self.show();
         let sent_bytes = self.member.traffic().sent_bytes;
         self.member.log.tell(Event::Evaluated {

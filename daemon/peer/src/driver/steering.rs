@@ -1,4 +1,4 @@
-//! What is asked of a running peer through its local interface.
+//! Requests to a running peer through its local interface.
 
 use mingle_protocol::{Durability, Input};
 
@@ -12,11 +12,11 @@ impl Driver<'_> {
     pub(super) fn on_request(&mut self, request: Request) -> Result {
         match request {
             Request::Stop(answer) => {
-                // Unlike a second interrupt, asking twice is no reason to give anything up.
+                // Unlike a second interrupt, a second request is no reason to give anything up.
                 if !self.stopping {
                     self.on_stop("asked to stop")?;
                 }
-                // Whoever asked may have gone.
+                // The client may be gone.
                 let _ = answer.send(self.stopping_now());
                 Ok(())
             }
@@ -30,14 +30,14 @@ impl Driver<'_> {
                     let leave = self.leave();
                     return self.feed(leave);
                 }
-                // It hands over what it has as soon as its neighbours are there.
+                // The peer hands its weight over as soon as its neighbours are there.
                 self.parts.leaves = true;
                 Ok(())
             }
         }
     }
 
-    /// Somebody wants this peer to stop: in good order, and asked again, at once.
+    /// Stops this peer: in good order at the first request, at once at the second.
     pub(super) fn on_stop(&mut self, reason: &str) -> Result {
         if self.stopping {
             return Err(if self.drained { before_the_model(reason) } else { self.stopped_at_once() });
@@ -46,7 +46,7 @@ impl Driver<'_> {
         self.parts.training.interrupt(true);
         self.watching.note();
         self.member.log.tell(Event::Stopping { round: self.rounds, reason: reason.to_owned() });
-        // A node that has drained has nothing to end; what is left to do is not to take long.
+        // A node that has drained has nothing to end; the rest must not take long.
         if self.drained { Ok(()) } else { self.feed(Input::Stop) }
     }
 

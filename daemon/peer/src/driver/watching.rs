@@ -1,4 +1,4 @@
-//! What the driver shows of the node: a fresh snapshot whenever something happened that a person would want to see.
+//! The driver's view of the node: a new snapshot whenever something happened that a person would want to see.
 
 use std::collections::{BTreeMap, VecDeque};
 use std::time::{Duration, Instant};
@@ -13,27 +13,27 @@ use crate::membership::RoundCosts;
 use crate::status::{Evaluated, Incoming, LinkState, Neighbour, Outgoing, RobustReceiving, State, Weight};
 use crate::training::Evaluation;
 
-/// Rounds that the pace and the observed contraction are taken over.
+/// Rounds over which the pace and the observed contraction are measured.
 const LAST_ROUNDS: usize = 20;
-/// Fewer say nothing about a trend.
+/// Fewest rounds that show a trend.
 const FEWEST_ROUNDS: usize = 4;
-/// Small changes, such as acknowledgements, are shown this often.
+/// Interval at which small changes, such as acknowledgements, are shown.
 const SMALL_CHANGES: Duration = Duration::from_millis(250);
 
-/// What the driver remembers for its snapshots.
+/// State that the driver keeps for its snapshots.
 pub(super) struct Watching {
     names: BTreeMap<NodeId, String>,
-    /// How long each of the last rounds took.
+    /// Durations of the last rounds.
     pace: VecDeque<Duration>,
-    /// How long a local step took in each of them.
+    /// Duration of a local step in each of them.
     local_steps: VecDeque<Duration>,
-    /// Round and disagreement of the last rounds that heard somebody.
+    /// Round and disagreement of the last rounds in which a parcel was absorbed.
     disagreements: VecDeque<(u64, f64)>,
     weight: Option<Weight>,
     evaluation: Option<Evaluated>,
     /// The last round trip to each neighbour, by its PeerId.
     round_trips: BTreeMap<String, Duration>,
-    /// Something happened that is not shown yet.
+    /// Set when something happened that is not shown yet.
     is_stale: bool,
     shown_at: Option<Instant>,
     shown_state: Option<State>,
@@ -55,14 +55,14 @@ impl Watching {
         }
     }
 
-    /// Another plan is followed: who the neighbours are, and how fast they agree, begins anew.
+    /// Resets the neighbours and the measurements of their agreement for another plan.
     pub(super) fn follow(&mut self, peers: &BTreeMap<NodeId, PeerId>) {
         let round_trips = std::mem::take(&mut self.round_trips);
         let evaluation = self.evaluation.take();
         *self = Self { evaluation, round_trips, ..Self::new(peers) };
     }
 
-    /// A ping to this peer came back; others than neighbours are not remembered.
+    /// Records a round trip to a peer; only those of neighbours are kept.
     pub(super) fn note_round_trip(&mut self, peer: &PeerId, time: Duration) {
         let name = peer.to_string();
         if self.names.values().any(|neighbour| *neighbour == name) {
@@ -70,7 +70,7 @@ impl Watching {
         }
     }
 
-    /// Something happened that people want to see at once.
+    /// Notes a change that should be shown at once.
     pub(super) fn note(&mut self) {
         self.is_stale = true;
     }
@@ -84,7 +84,7 @@ impl Watching {
         self.is_stale = true;
     }
 
-    /// So many local steps took so long together.
+    /// Records the time that `steps` local steps took together.
     pub(super) fn note_local_steps(&mut self, steps: u32, took: Duration) {
         keep_last(&mut self.local_steps, took / steps.max(1));
     }
@@ -140,7 +140,7 @@ impl Watching {
 }
 
 impl Driver<'_> {
-    /// What the rounds of the present plan take; none before enough of them are over.
+    /// Measured costs of the rounds of the present plan; `None` before enough of them are over.
     pub(super) fn round_costs(&self) -> Option<RoundCosts> {
         let times = &self.watching.local_steps;
         let local_step = median(times).filter(|_| times.len() >= FEWEST_ROUNDS)?;
@@ -156,7 +156,7 @@ impl Driver<'_> {
         Some(RoundCosts { local_step_s: local_step.as_secs_f64(), exchange_s: exchanges * slowest })
     }
 
-    /// Shows a fresh snapshot if there is anything new in it.
+    /// Publishes a new snapshot if it contains anything new.
     pub(super) fn show(&mut self) {
         let state = self.state();
         if !self.watching.is_due(state) {
@@ -195,7 +195,7 @@ impl Driver<'_> {
         });
     }
 
-    /// The loop has ended: the snapshot that stays.
+    /// Publishes the last snapshot, once the loop has ended.
     pub(super) fn show_end(&mut self, evaluation: &Evaluation) {
         self.watching.note_evaluation(self.rounds, evaluation);
         self.show();

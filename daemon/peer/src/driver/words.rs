@@ -1,9 +1,9 @@
-//! What a node reports, in words for a person.
+//! A node's events, in words for a person.
 
 use mingle_protocol::{Event as NodeEvent, Suspension};
 use mingle_status::warnings::Source;
 
-/// What a person should hear of a node's event.
+/// The warning for a person that a node's event causes, if any.
 pub(super) fn warning(event: &NodeEvent) -> Option<String> {
     match event {
         NodeEvent::MassWrittenOff { peer, mass, parcels } => {
@@ -68,7 +68,7 @@ pub(super) fn source_of(event: &NodeEvent) -> Source {
     }
 }
 
-/// Why a neighbour is no longer waited for.
+/// The reason for which a neighbour is no longer waited for.
 pub(super) fn in_words(reason: Suspension) -> &'static str {
     match reason {
         Suspension::Late => "it let a deadline pass",

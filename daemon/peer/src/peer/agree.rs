@@ -1,6 +1,6 @@
-//! Agreeing with the swarm on what is trained, before anything is mixed.
+//! Agreement with the swarm on the task, before anything is mixed.
 //!
-//! Who says what the task is, the first of these that there is:
+//! The task is that of the first of these that exists:
 //!
 //! ```text
 //!   this peer, where its task is settled before it starts
@@ -8,8 +8,8 @@
 //!   this peer: the operator of a swarm, or one that nobody told where others are
 //! ```
 //!
-//! In a swarm without an operator, peers that all know each other's addresses and none of which has a task wait for the
-//! one that is node 0 of the plan: that makes it.
+//! In a swarm without an operator, peers that know each other's addresses and have no task wait for node 0 of the plan,
+//! which makes the task.
 
 use std::collections::BTreeMap;
 use std::time::Duration;
@@ -28,11 +28,11 @@ use crate::status::State;
 use crate::task::{Assignment, Work};
 use crate::training::{Adoption, TrainingTask};
 
-/// Between two requests for the task.
+/// Pause between two requests for the task.
 const FETCH_PAUSE: Duration = Duration::from_millis(200);
 
 impl Peer {
-    /// Asks members of the swarm, or of the plan, what they train, where that is still open.
+    /// Asks members of the swarm, or of the plan, for their task, if this peer's is still open.
     pub(super) async fn agree_with_others(
         &mut self,
         receivers: &mut PlanReceivers<'_>,
@@ -44,7 +44,7 @@ impl Peer {
         let others: Vec<PeerId> = if may_wait {
             place.peers.values().copied().filter(|peer| *peer != local).collect()
         } else {
-            // Only what is known to be reachable is worth asking for what is known anyway.
+            // A task that this peer could make itself is worth asking only of peers that are known to be reachable.
             self.plan_giver.into_iter().collect()
         };
         let patience = self.options.bootstrap_timeout;
@@ -65,7 +65,7 @@ impl Peer {
         Ok(())
     }
 
-    /// Waits for the program that trains for this peer, where there is one to come.
+    /// Waits for the program that trains for this peer, if one is to come.
     pub(super) async fn wait_for_trainer(
         &mut self,
         receivers: &mut PlanReceivers<'_>,
@@ -96,7 +96,7 @@ impl Peer {
         Ok(())
     }
 
-    /// What this peer would train, while that is not settled.
+    /// This peer's training task, while it is not settled.
     fn open_task(&mut self) -> Option<&mut Box<dyn TrainingTask>> {
         match &mut self.purpose {
             Purpose::Train(task) if task.card().is_none() => Some(task),
@@ -104,10 +104,10 @@ impl Peer {
         }
     }
 
-    /// Takes the task over that `peer` has.
+    /// Adopts the task of `peer`.
     ///
     /// # Errors
-    /// A setting of this peer says otherwise, or its data do not fit.
+    /// A setting of this peer contradicts it, or its data do not fit.
     pub(super) fn agree_with(&mut self, peer: PeerId, card: &[u8]) -> Result {
         let adoption = Adoption { from: peer, is_of_a_swarm: self.membership.is_some() };
         let Some(told) = self.open_task().map(|task| task.adopt(card, adoption)).transpose()? else { return Ok(()) };
@@ -120,7 +120,8 @@ impl Peer {
         events.into_iter().for_each(|event| self.log.tell(event));
     }
 
-    /// Tells who asks what this peer does, if it knows; the home remembers it for the next start.
+    /// Publishes this peer's work, if it is settled, for other peers that ask; the home remembers it for the next
+    /// start.
     pub(super) fn announce_work(&self, service: &MembershipService) {
         if let Some(work) = self.work() {
             service.take_on(work);
@@ -136,7 +137,7 @@ impl Peer {
         self.remember_work()
     }
 
-    /// Writes down what is trained, for the next start.
+    /// Writes the task to the home, for the next start.
     pub(super) fn remember_work(&mut self) -> Result {
         match self.work() {
             Some(work) if !self.options.leaves => (self.remember)(&work.assignment()),
@@ -145,8 +146,8 @@ impl Peer {
     }
 }
 
-/// Asks all of `others` at once, again and again, until one has a task. None: nobody had one in time, or, with
-/// `at_once`, everybody who answers has none.
+/// Asks all of `others` at once, repeatedly, until one has a task. Returns `None` if none had one in time, or, with
+/// `at_once`, if all that answer have none.
 async fn ask_for_task(
     receivers: &mut PlanReceivers<'_>,
     others: &[PeerId],

@@ -1,4 +1,4 @@
-//! A peer in somebody else's program.
+//! A peer inside another program.
 
 use std::time::Instant;
 
@@ -17,7 +17,7 @@ use crate::status::StatusView;
 use crate::stop::{self, StopHandle};
 use crate::training::{FixedTask, LocalTraining, TrainingTask};
 
-/// What a peer is to be.
+/// Settings of a peer to be started.
 pub struct PeerBuilder {
     home: Home,
     options: PeerOptions,
@@ -55,35 +55,36 @@ impl PeerBuilder {
         self
     }
 
-    /// What this peer trains. Peers of a swarm need the same layout, [`name`](Self::name) and [`rounds`](Self::rounds).
+    /// The training of this peer. Peers of a swarm need the same layout, [`name`](Self::name) and
+    /// [`rounds`](Self::rounds).
     #[must_use]
     pub fn training(mut self, training: impl LocalTraining + 'static) -> Self {
         self.training = Some(Box::new(training));
         self
     }
 
-    /// What this peer trains, where that is settled with the members of the swarm first.
+    /// A training task that is settled with the members of the swarm first.
     #[must_use]
     pub fn task(mut self, task: impl TrainingTask + 'static) -> Self {
         self.task = Some(Box::new(task));
         self
     }
 
-    /// What the task is called, for people and to tell it from others.
+    /// Name of the task, for people and to distinguish it from others.
     #[must_use]
     pub fn name(mut self, name: &str) -> Self {
         name.clone_into(&mut self.name);
         self
     }
 
-    /// Rounds to train; 20,000 if nothing is said.
+    /// Number of rounds to train, 20,000 by default.
     #[must_use]
     pub fn rounds(mut self, rounds: u64) -> Self {
         self.rounds = rounds;
         self
     }
 
-    /// Changes how the peer runs.
+    /// Changes the peer's options.
     #[must_use]
     pub fn options(mut self, change: impl FnOnce(&mut PeerOptions)) -> Self {
         change(&mut self.options);
@@ -124,7 +125,7 @@ impl PeerBuilder {
                 if let Event::Listening { addresses, .. } = event
                     && let Some(up) = up.take()
                 {
-                    // Who started it may have gone.
+                    // The caller may be gone.
                     let _ = up.send(addresses.clone());
                 }
             }),
@@ -143,7 +144,7 @@ impl PeerBuilder {
             .spawn(move || {
                 let outcome = runtime.block_on(peer.run(requests));
                 drop(lock);
-                // Who started it may have gone.
+                // The caller may be gone.
                 let _ = ended.send(outcome);
             })
             .context(ErrorKind::Unexpected, "cannot start the thread of this peer")?;
@@ -153,7 +154,7 @@ impl PeerBuilder {
     }
 }
 
-/// A peer that is up. It goes on when this is dropped.
+/// A running peer. It goes on when this is dropped.
 pub struct RunningPeer {
     addresses: Vec<Multiaddr>,
     status: StatusView,
@@ -164,7 +165,7 @@ pub struct RunningPeer {
 }
 
 impl RunningPeer {
-    /// Where it listens, each address with its PeerId: what others [`bootstrap`](PeerBuilder::bootstrap) from.
+    /// Addresses on which it listens, each with its PeerId, from which others [`bootstrap`](PeerBuilder::bootstrap).
     pub fn addresses(&self) -> &[Multiaddr] {
         &self.addresses
     }
@@ -184,8 +185,8 @@ impl RunningPeer {
         self.stop.stop("asked to stop");
     }
 
-    /// Asks it to hand all its weight over to its neighbours and to end for good. Returns what it holds now; none if it is
-    /// ending already.
+    /// Requests it to hand all its weight over to its neighbours and to end for good. Returns its state at the request;
+    /// `None` if it is ending already.
     pub async fn leave(&self) -> Option<Stopping> {
         let (answer, answered) = oneshot::channel();
         self.asks.send(Request::Leave(answer)).await.ok()?;
@@ -195,7 +196,7 @@ impl RunningPeer {
     /// Waits until it has ended.
     ///
     /// # Errors
-    /// Whatever ended it before its work was done and before it was asked to stop.
+    /// The failure that ended it before its work was done and before it was requested to stop.
     pub async fn outcome(self) -> Result<Outcome> {
         self.outcome.await.unwrap_or_else(|_| Err(crashed()))
     }
@@ -205,7 +206,7 @@ fn crashed() -> Error {
     Error::new(ErrorKind::Unexpected, "the thread of this peer has crashed")
 }
 
-/// What ended a peer before it was up.
+/// The failure that ended a peer before it was up.
 fn failed(outcome: Result<Outcome>) -> Error {
     outcome.err().unwrap_or_else(|| Error::new(ErrorKind::Unexpected, "this peer has ended before it was up"))
 }

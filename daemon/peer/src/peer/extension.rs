@@ -1,4 +1,4 @@
-//! What a program adds to a peer whose training happens elsewhere: calls on its socket, and words in its name.
+//! Additions of a program to a peer whose training runs elsewhere: calls on its socket, and events on its behalf.
 
 use futures::future::BoxFuture;
 
@@ -8,20 +8,20 @@ use crate::error::Result;
 use crate::events::{Event, EventLog};
 use crate::status::{StatusBoard, TrainerStatus};
 
-/// What else the local interface serves.
+/// Further calls of the local interface.
 pub struct Extension {
-    /// Under paths that the interface does not have: on the Unix socket, for the owner of the home alone.
+    /// Routes under paths that the interface does not have: on the Unix socket, for the owner of the home alone.
     pub routes: axum::Router,
-    /// Where the same is served over TCP, for those who show a token.
+    /// TCP address where the same routes are served, for clients with a token.
     pub tcp: Option<TcpOpening>,
-    /// Called with how the peer ended, while the socket is still open, and waited for.
+    /// Called with the peer's outcome, while the socket is still open, and awaited.
     pub farewell: Farewell,
 }
 
-/// What is done when a peer has ended.
+/// An action at the end of a peer.
 pub type Farewell = Box<dyn FnOnce(&Result<Outcome>) -> BoxFuture<'static, ()> + Send>;
 
-/// Speaks in the name of a running peer, for a training that happens elsewhere.
+/// Reporter on behalf of a running peer, for a training that runs elsewhere.
 #[derive(Clone)]
 pub struct Announcer {
     pub(super) log: EventLog,
@@ -29,12 +29,12 @@ pub struct Announcer {
 }
 
 impl Announcer {
-    /// Tells what happened.
+    /// Reports an event.
     pub fn tell(&self, event: Event) {
         self.log.tell(event);
     }
 
-    /// Shows in the status what trains for this peer, in words, or that nothing does.
+    /// Shows in the status a description of the attached trainer, or that there is none.
     pub fn show_trainer(&self, attached: Option<String>) {
         self.board.update(|status| status.trainer = Some(TrainerStatus { attached }));
     }

@@ -1,5 +1,5 @@
-//! Finding this peer's place: the plan, from a file, a bootstrap peer, the home or the operator, and the node that is
-//! bound to its key.
+//! The search for this peer's place: the plan, from a file, a bootstrap peer, the home or the operator, and the node
+//! that is bound to its key.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -21,12 +21,12 @@ use crate::plan;
 use crate::status::State;
 use crate::task::Assignment;
 
-/// Between two requests for the plan.
+/// Pause between two requests for the plan.
 const FETCH_PAUSE: Duration = Duration::from_millis(200);
-/// Failed addresses that are told of.
+/// Largest number of unreachable addresses that are reported.
 const MAX_FAILURES: usize = 1024;
 
-/// What a peer that looks for its plan listens to.
+/// Sources of events for a peer that searches for its plan.
 pub(super) struct PlanReceivers<'a> {
     pub(super) network: &'a Network,
     pub(super) events: &'a mut mpsc::Receiver<NetworkEvent>,
@@ -65,7 +65,7 @@ impl Peer {
         Ok(place)
     }
 
-    /// The operator's plan: the one kept in the home, else the one that this peer is told of once it is named.
+    /// The operator's plan: the one kept in the home, else the first that names this peer.
     async fn find_signed_plan(
         &mut self,
         receivers: &mut PlanReceivers<'_>,
@@ -98,7 +98,7 @@ impl Peer {
         self.wait_for_plan(receivers, service, membership).await
     }
 
-    /// Waits in the lobbies of those that this peer can reach, until a plan names it.
+    /// Waits as a pending peer at the members that it can reach, until a plan names it.
     async fn wait_for_plan(
         &mut self,
         receivers: &mut PlanReceivers<'_>,
@@ -120,10 +120,10 @@ impl Peer {
                         continue;
                     }
                 }
-                // Who does not count this peer as a member yet may do so with the next plan.
+                // A peer that does not count this one as a member yet may do so with the next plan.
                 if let Ok(Some(news)) = membership::fetch_plan(&mut streams, local, peer, None).await {
                     match service.check_news(news) {
-                        // The operator is given a plan that does not name it, too.
+                        // The operator also receives plans that do not name it.
                         Ok(plan) if plan::node_of(&plan.plan, &local).is_none() => {}
                         Ok(plan) => return Ok((plan, format!("from {peer} at {address}"))),
                         Err(failure) if search.warned.insert(peer) => {
@@ -149,8 +149,8 @@ impl Peer {
         }
     }
 
-    /// What a member answers to the invitation of this peer. False of one that is to be asked again before it is asked for a plan;
-    /// an error where nobody is left who might let this peer in.
+    /// Handles a member's answer to this peer's invitation. Returns `false` if the member is to be asked again before
+    /// it is asked for a plan, and an error if no peer is left that might admit this one.
     fn on_admission(
         &mut self,
         peer: PeerId,
@@ -168,7 +168,7 @@ impl Peer {
                 search.admitted.insert(peer);
                 self.remember_work()?;
                 membership.write(&self.home)?;
-                // Whoever hears of it finds it in the home.
+                // A reader of the event must find it in the home.
                 self.log.tell(Event::Admitted { peer: peer.to_string() });
             }
             Err(refusal) => {
@@ -184,7 +184,7 @@ impl Peer {
         Ok(true)
     }
 
-    /// Asks a member what the swarm is for, and to be let in, if that is something that this peer can do.
+    /// Asks a member for the task of the swarm, and for admission, if this peer can do that task.
     async fn request_admission(
         &mut self,
         streams: &mut libp2p_stream::Control,
@@ -211,7 +211,7 @@ impl Peer {
         membership::request_admission(streams, peer, swarm, claim, &work.assignment()).await
     }
 
-    /// Answers what others want of a peer without a plan. Returns the plan, once it is told one that names it.
+    /// Answers requests to a peer without a plan. Returns the plan, once a request brings one that names it.
     pub(super) fn on_wanted(
         &mut self,
         wanted: Wanted,
@@ -219,7 +219,7 @@ impl Peer {
         service: &MembershipService,
     ) -> Option<CheckedPlan> {
         match wanted {
-            // Whoever asked may be gone.
+            // The receiver of the answer may be gone.
             Wanted::Model(answer) => drop(answer.send(None)),
             Wanted::Standing(answer) => drop(answer.send(Standing::default())),
             Wanted::Warning(message) => self.warn(message),
@@ -227,7 +227,7 @@ impl Peer {
                 self.board.update(|status| status.waiting = service.waiting());
                 self.log.tell(Event::JoinRequested { peer: peer.to_string() });
             }
-            // Only a peer that runs asks for a model, measures its rounds, or meets others that train something else.
+            // Only a running peer asks for a model, measures its rounds, or meets others that train something else.
             Wanted::PlanWithModel(..) | Wanted::LocalSteps(..) | Wanted::OtherTask(..) | Wanted::Missing(..) => {}
             Wanted::Plan(plan, answer) => {
                 if plan::node_of(&plan.plan, &local).is_some() {
@@ -244,7 +244,7 @@ impl Peer {
         self.log.tell(Event::Warning { message });
     }
 
-    /// The plan and where it came from: the file named, else a bootstrap peer, else the home.
+    /// The plan and its origin: the given file, else a bootstrap peer, else the home.
     async fn find_plan(
         &mut self,
         network: &Network,
@@ -270,7 +270,7 @@ impl Peer {
         }
     }
 
-    /// Asks the bootstrap peers until one gives the plan or the time is up.
+    /// Asks the bootstrap peers until one sends the plan or the time is up.
     async fn fetch_plan(
         &mut self,
         network: &Network,
@@ -325,7 +325,7 @@ impl Peer {
         }
     }
 
-    /// Keeps track of who answered and who did not; each failure is told once.
+    /// Records peers that answered and addresses that failed; each failure is reported once.
     fn note(&mut self, event: NetworkEvent, search: &mut PlanSearch) {
         match event {
             NetworkEvent::Bootstrapped { peer, address } => {
@@ -346,26 +346,26 @@ impl Peer {
     }
 }
 
-/// What came of asking for the plan so far.
+/// State of the search for the plan.
 #[derive(Default)]
 struct PlanSearch {
-    /// How many of the bootstrap addresses have answered.
+    /// Number of bootstrap addresses that have answered.
     answers: usize,
     /// The peers behind them, with an address each.
     answered: BTreeMap<PeerId, String>,
-    /// Those that will not give this peer their plan, or gave one that does not hold.
+    /// Peers that refuse this peer their plan, or sent an invalid one.
     refusals: BTreeMap<PeerId, Error>,
     /// The addresses that did not answer, with the reason.
     failures: BTreeSet<String>,
-    /// Those that have let this peer in with its invitation.
+    /// Peers that have admitted this one by its invitation.
     admitted: BTreeSet<PeerId>,
-    /// Those that a person was told about already.
+    /// Peers about which the user was warned.
     warned: BTreeSet<PeerId>,
 }
 
 impl PlanSearch {
-    /// Notes that a peer does not let this one in. Gives its refusal back where all others that answer have refused, and nobody has
-    /// let this peer in.
+    /// Records that a peer does not admit this one. Returns its refusal if all others that answer have refused, and
+    /// none has admitted this peer.
     fn refused(&mut self, peer: PeerId, refusal: Error) -> Option<Error> {
         let is_last = self.answered.keys().all(|other| *other == peer || self.refusals.contains_key(other));
         if is_last && self.admitted.is_empty() {
@@ -375,7 +375,7 @@ impl PlanSearch {
         None
     }
 
-    /// What to say when the time is up.
+    /// The error to report when the time is up.
     fn failure(&mut self, patience: Duration) -> Error {
         if let Some((_, refusal)) = self.refusals.pop_first() {
             return refusal;

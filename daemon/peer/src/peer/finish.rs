@@ -1,4 +1,4 @@
-//! What a peer that has trained leaves behind: its model, then its summary, then that its run is over.
+//! The files that a trained peer writes: its model, then its summary, then that its run is over.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -14,17 +14,17 @@ use crate::stop::StopRequests;
 use crate::task::TaskCard;
 use crate::training::{Best, BestModel, Layout, LocalTraining, ModelEncoder, TrainingError, model_file};
 
-/// What the run was to be.
+/// The goals of a run.
 pub(super) struct RunWanted<'a> {
-    /// So many rounds.
+    /// Number of rounds.
     pub(super) rounds: u64,
-    /// Of this task.
+    /// The task.
     pub(super) card: &'a dyn TaskCard,
-    /// How its model is written.
+    /// The format of the model's file.
     pub(super) form: ModelForm,
 }
 
-/// How a model is written: as its training wants it, or by its layout.
+/// The format of a model's file: as its training encodes it, or by its layout.
 pub(super) struct ModelForm {
     encoder: ModelEncoder,
     layout: Layout,
@@ -80,7 +80,7 @@ impl Peer {
         Ok(Outcome::Trained { summary: Box::new(summary), parameters })
     }
 
-    /// Which model was the best, once its file is written.
+    /// The best model, once its file is written.
     async fn best_of(&mut self, kept: Option<BestModel>, stop: &mut StopRequests) -> Result<Option<Best>> {
         let (Some(kept), Some(wanted)) = (kept, &self.options.keep_best) else { return Ok(None) };
         let writing = tokio::task::spawn_blocking(move || kept.finish());
@@ -95,7 +95,7 @@ impl Peer {
         Ok(best)
     }
 
-    /// The model as the bytes of a file. A training whose encoder fails loses its form, never the model.
+    /// The model as the bytes of a file. If the training's encoder fails, its format is lost, never the model.
     async fn model_file(
         &mut self,
         ModelForm { encoder, layout }: ModelForm,

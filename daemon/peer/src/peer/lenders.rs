@@ -1,4 +1,4 @@
-//! The model that a peer begins with where it needs another member's, and the reason where nobody has one for it.
+//! The initial model of a peer that needs another member's, and the reason if no member has one for it.
 
 use std::sync::Arc;
 use std::time::Duration;
@@ -14,27 +14,27 @@ use crate::membership::{self, Borrowed, MembershipService};
 use crate::place::Place;
 use crate::status::State;
 
-/// Between two looks at what the founder trains.
+/// Interval of checks of the founder's task.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// A peer that trains something else stays for so long, so that the others can ask it what.
+/// Time for which a peer with another task stays, so that the others can ask for the difference.
 const STAYS: Duration = Duration::from_secs(8);
 
-/// Those that a model to begin with comes from.
+/// Members that can send an initial model.
 pub(super) struct Lenders {
     pub(super) service: Arc<MembershipService>,
     pub(super) streams: libp2p_stream::Control,
-    /// The member whose task is that of all.
+    /// The member whose task is the swarm's.
     pub(super) founder: Option<PeerId>,
-    /// What to do about another task.
+    /// The hint about another task.
     pub(super) advice: &'static str,
     pub(super) log: EventLog,
 }
 
 impl Lenders {
-    /// Asks these members for a model of that dimension until one gives it.
+    /// Asks these members for a model of this dimension until one sends it.
     ///
     /// # Errors
-    /// The founder trains something else: nobody has a model for this peer.
+    /// The founder trains something else: no member has a model for this peer.
     pub(super) async fn ask(self, members: Vec<PeerId>, dimension: usize, max_norm: f64) -> Result<Borrowed> {
         let borrowing = membership::borrow_model(self.streams.clone(), members, dimension, max_norm);
         tokio::select! {
@@ -50,7 +50,7 @@ impl Lenders {
         }
     }
 
-    /// Waits until the founder says that it trains something else.
+    /// Waits until the founder's answer shows that it trains something else. Returns the difference.
     async fn find_difference(&self) -> String {
         let Some(founder) = self.founder else { return std::future::pending().await };
         let mut streams = self.streams.clone();
@@ -64,7 +64,7 @@ impl Lenders {
 }
 
 impl Peer {
-    /// The model that other members give, unless this peer is asked to stop before one does.
+    /// The model that other members send, unless this peer is requested to stop before.
     pub(super) async fn wait_for_model(
         &mut self,
         asking: impl Future<Output = Result<Borrowed>>,
@@ -87,7 +87,7 @@ impl Peer {
         Ok(model)
     }
 
-    /// Whether the model that all begin with is this peer's.
+    /// Returns `true` if the model that all begin with is this peer's.
     pub(super) fn is_founder(&self, place: &Place) -> Result<bool> {
         Ok(self.founder(place)? == Some(self.identity.peer_id()))
     }

@@ -1,4 +1,4 @@
-//! How a peer runs: what its owner may choose.
+//! Options of a peer, chosen by its owner.
 
 use std::net::SocketAddr;
 use std::time::Duration;
@@ -11,66 +11,67 @@ use crate::membership::AutomaticPlanning;
 use crate::priority::Priority;
 use crate::training::Criterion;
 
-/// How a peer runs. [`Default`] is what `mingle run` does without flags.
+/// Options of a peer. [`Default`] is the same as `mingle run` without flags.
 #[derive(Clone, Debug)]
 pub struct PeerOptions {
-    /// Addresses to listen on; port 0 takes any that is free.
+    /// Addresses to listen on; port 0 takes any free port.
     pub listen: Vec<Multiaddr>,
     /// Peers that are up, to ask for the plan and for others.
     pub bootstrap: Vec<Multiaddr>,
-    /// The peer gives up when none of them answered with a plan for so long.
+    /// Timeout for an answer with a plan, after which the peer gives up.
     pub bootstrap_timeout: Duration,
-    /// Whether to tell the local network where this peer listens, and to find members there.
+    /// `true` to announce on the local network where this peer listens, and to find members there.
     pub mdns: bool,
     /// The plan; otherwise it is that of a bootstrap peer, or that of the last run in the home.
     pub plan: Option<GivenPlan>,
-    /// The operator of a swarm makes its plans by itself.
+    /// Settings of automatic planning, for a swarm's operator that makes plans by itself.
     pub automatic_planning: Option<AutomaticPlanning>,
-    /// Training begins after so long without the neighbours that have not come, if one has. A peer that goes on from its records waits a
-    /// minute instead: any of them might know more of it than its disk does.
+    /// Training begins after this time without the neighbours that are missing, if at least one has come. A peer that
+    /// goes on from its records waits a minute instead: any neighbour might know a later state of it than its disk.
     pub join_timeout: Duration,
-    /// Whom to wait for in each round.
+    /// Policy of waiting for neighbours in each round.
     pub wait: WaitPolicy,
-    /// How this peer encodes the models that it sends.
+    /// Codec of the models that this peer sends.
     pub codec: Codec,
-    /// It goes on without a late neighbour after at least so long.
+    /// Shortest time after which it goes on without a late neighbour.
     pub deadline: Duration,
-    /// No local step of a round begins later.
+    /// Time limit of a round's training: no local step begins later.
     pub time_box: Option<Duration>,
-    /// It goes on mixing without the training of a round that takes longer; what comes later is that of a later round.
+    /// Timeout after which it goes on mixing without a round's training; a late change counts as that of a later round.
     pub training_deadline: Duration,
-    /// When all rounds are done, it waits so long at most for neighbours that do not answer.
+    /// When all rounds are done, the longest wait for neighbours that do not answer.
     pub shutdown_timeout: Duration,
-    /// Parcels whose model has a larger norm are sent back. None: 1000 times the norm of the first model.
+    /// Parcels whose model has a larger norm are sent back. `None`: 1000 times the norm of the first model.
     pub max_norm: Option<f64>,
-    /// What this peer does with models that are far from its own; others need not do the same.
+    /// Treatment of models that are far from this peer's own; other peers may have another setting.
     pub robust: Robust,
-    /// Whether the weight of this peer outlives its process.
+    /// `On` if the weight of this peer outlives its process.
     pub durability: Durability,
-    /// Give up what the home has kept of an earlier run.
+    /// `true` to discard what the home has kept of an earlier run.
     pub fresh: bool,
-    /// A run of another plan or task begins with the model that the home has kept, and the state of its training.
+    /// `true` if a run of another plan or task begins with the model that the home has kept, and the state of its
+    /// training.
     pub continues: bool,
-    /// Only come to hand over what the home holds.
+    /// `true` to start only to hand over the weight that the home holds.
     pub leaves: bool,
     /// Rounds between two evaluations.
     pub evaluate_every: u64,
-    /// Keep the best model of the run by this, beside the last one.
+    /// Criterion by which the best model of the run is kept, besides the last one.
     pub keep_best: Option<Criterion>,
-    /// How urgent training is.
+    /// Priority of training.
     pub priority: Priority,
-    /// Whether to write down what the peer does when.
+    /// `true` to write a timeline of the peer's activities.
     pub timeline: bool,
-    /// Where to show a page for a browser, and metrics.
+    /// Address of the page for browsers and of the metrics.
     pub http: Option<SocketAddr>,
 }
 
-/// A plan that this peer was given.
+/// A plan given to this peer.
 #[derive(Clone, Debug)]
 pub struct GivenPlan {
     /// The plan.
     pub plan: Plan,
-    /// Where it came from, for people.
+    /// Origin of the plan, for people.
     pub origin: String,
 }
 

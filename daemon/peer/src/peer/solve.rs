@@ -17,10 +17,10 @@ use crate::solving::Explain;
 use crate::solving::host::{self, End};
 use crate::timeline::Timeline;
 
-/// A problem's messages are no parcels: those of any size are refused.
+/// A problem's messages are no parcels: parcels of any size are refused.
 const NO_PARCELS: usize = 0;
 
-/// What the peers work on together.
+/// The common work of the peers.
 pub(super) enum Subject {
     /// The problem in this file.
     File(PathBuf),
@@ -29,7 +29,7 @@ pub(super) enum Subject {
 }
 
 impl Subject {
-    /// The same for the nodes of a plan.
+    /// The problem for the nodes of a plan.
     fn problem(&self, plan: &Plan) -> Result<Problem> {
         match self {
             Self::File(path) => Problem::read(path, plan).map_err(Explain::explain),
@@ -42,7 +42,7 @@ impl Subject {
 }
 
 impl Peer {
-    /// Takes its part in solving the problem, along one plan after the other if the operator wants it.
+    /// Takes part in solving the problem, along one plan after the other if the operator replaces it.
     pub(super) async fn solve(
         &mut self,
         subject: Subject,

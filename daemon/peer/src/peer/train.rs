@@ -85,7 +85,8 @@ impl Peer {
         self.finish(finished, RunWanted { rounds, card: &*card, form }, &mut receivers.stop).await
     }
 
-    /// Gets the model to begin with: the peer's own, or, where it needs one, another member's. True for another member's.
+    /// Obtains the initial model: the peer's own, or, where it needs one, another member's. Returns `true` for another
+    /// member's.
     async fn settle_model(
         &mut self,
         place: &Place,
@@ -112,14 +113,14 @@ impl Peer {
         Ok(needs_a_model)
     }
 
-    /// The largest norm of a model that this peer takes from others to begin with.
+    /// The largest norm of an initial model that this peer accepts from others.
     fn bound_on_a_model_of_others(&self, follows_founder: bool, config: &NodeConfig) -> f64 {
-        // What a training of its own would begin with says nothing of the founder's model.
+        // The initial vector of this peer's own training is no measure of the founder's model.
         let usual = if follows_founder { None } else { config.largest_norm };
         self.options.max_norm.or(usual).unwrap_or(f64::INFINITY)
     }
 
-    /// Where the best model of this run goes, if that is wanted.
+    /// The keeper of the best model of this run, if one is wanted.
     fn best_model(
         &self,
         place: &Place,
@@ -163,7 +164,7 @@ impl Peer {
         });
     }
 
-    /// Finds out what this peer goes on with. `None` if its run is over.
+    /// Determines the state that this peer goes on with. `None` if its run is over.
     fn begin(&mut self, place: &Place, config: &mut NodeConfig, card: &dyn TaskCard) -> Result<Option<Start>> {
         let Found { past, store, is_superseded } = self.find_past(config, card)?;
         let mut state_taken_along = None;
@@ -202,7 +203,7 @@ impl Peer {
         Ok(Some(Start { store, records: None, written: None, recovered, state_taken_along, timeline }))
     }
 
-    /// State that the home has of this training; with `--fresh` nothing that counts.
+    /// State that the home has of this training; none counts with `--fresh`.
     fn find_past(&self, config: &NodeConfig, card: &dyn TaskCard) -> Result<Found> {
         if self.options.fresh {
             let store = RecordStore::look(&self.home.records())?;
@@ -211,7 +212,7 @@ impl Peer {
         Past::find(&self.home, config, |rounds| card.hash_for(rounds), self.options.continues)
     }
 
-    /// Gets the records ready, once there is a model to begin with: a beginning that fails leaves those of the run before.
+    /// Prepares the records, once there is an initial model: a failed start leaves those of the run before.
     fn open_records(&self, start: &mut Start, place: &Place, config: &mut NodeConfig, largest_state: usize) -> Result {
         let Some((mut store, is_superseded)) = start.store.take() else { return Ok(()) };
         if config.durability == Durability::Off {
@@ -244,7 +245,7 @@ impl Peer {
         }
         let incarnation = self.home.next_incarnation(&place.hash)?;
         check_sizes(training)?;
-        // The founder's model comes later, from the founder or, here, from the training.
+        // The founder's model comes later, from the founder, or from this training if the founder is this peer.
         let initial = match training.begins_with_the_founder() {
             true => vec![0.0; training.layout().dimension()],
             false => initial(training)?,
@@ -285,7 +286,7 @@ fn shortened(mut description: String) -> String {
     description
 }
 
-/// Refuses a training whose tensors cannot be told apart, or whose state has no room in a record.
+/// Refuses a training whose tensors have ambiguous names, or whose state has no room in a record.
 fn check_sizes(training: &dyn LocalTraining) -> Result {
     if let Some(name) = training.layout().first_repeated() {
         return Err(Error::new(ErrorKind::Training, format!("two tensors of the model are called `{name}`")));
@@ -298,7 +299,7 @@ fn check_sizes(training: &dyn LocalTraining) -> Result {
     Ok(())
 }
 
-/// The vector that a training begins with, if it is one of its layout.
+/// The vector that a training begins with, if it is finite and fits its layout.
 fn initial(training: &mut dyn LocalTraining) -> Result<Vec<f32>> {
     let initial = training.initial().context(ErrorKind::Training, "there is no model to begin with")?;
     let (found, wanted) = (initial.len(), training.layout().dimension());
@@ -315,26 +316,27 @@ fn initial(training: &mut dyn LocalTraining) -> Result<Vec<f32>> {
     }
 }
 
-/// What the run begins with, beside the configuration.
+/// The state that the run begins with, besides the configuration.
 struct Start {
-    /// The records that were found, until they are got ready, and whether new ones take their place.
+    /// The records that were found, until they are prepared, and whether new ones replace them.
     store: Option<(RecordStore, bool)>,
     records: Option<RecordWriter>,
     written: Option<mpsc::Receiver<Written>>,
     recovered: Option<Recovered>,
-    /// The state of the training whose model the node takes along: of a plan that was replaced, or of a run that another goes on from.
+    /// The training's state of a run whose model the node takes along: of a replaced plan, or of the run that this one
+    /// continues.
     state_taken_along: Option<HostState>,
-    /// What this process writes down of what it does when.
+    /// The timeline of this process.
     timeline: Timeline,
 }
 
 impl Start {
-    /// Whether the others are further than the model that everybody begins with.
+    /// Returns `true` if the others are further than the model that all begin with.
     fn needs_a_model(&self, place: &Place) -> bool {
         self.is_the_first() && place.plan.first_round() > 0
     }
 
-    /// This home has nothing of this training.
+    /// Returns `true` if this home has no state of this training.
     fn is_the_first(&self) -> bool {
         self.recovered.is_none() && self.state_taken_along.is_none()
     }
@@ -344,8 +346,8 @@ impl Start {
         self.recovered.as_ref().map_or_else(|| norm(&config.initial), |past| norm_of(&past.record))
     }
 
-    /// Puts the training where it stood, by its own words in the records; one that has not trained yet has none there. A state that was taken along
-    /// may be of another optimizer: then it is left behind, and what to tell a person of that is returned.
+    /// Restores the training from its state in the records, which is empty if it has not trained yet. A state that was
+    /// taken along may be of another optimizer: then it is left out, and a warning about that is returned.
     fn restore(&self, training: &mut dyn LocalTraining) -> Result<Option<String>> {
         let mut restore = |state: &HostState| if state.is_empty() { Ok(()) } else { training.restore(state) };
         if let Some(Recovered { record, .. }) = &self.recovered {
@@ -359,7 +361,7 @@ impl Start {
     }
 }
 
-/// No sound model of a training has a larger norm, where the first was so long.
+/// The largest norm of a sound model of a training whose first model has this norm.
 fn usual_bound(norm: f64) -> f64 {
     1000.0 * norm.max(1.0)
 }

@@ -1,4 +1,4 @@
-//! Who brings a plan to the members of a swarm: a short-lived peer without a name, since what it brings is signed.
+//! The sender of a plan to the members of a swarm: a short-lived peer with a temporary key, since the plan is signed.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
@@ -18,26 +18,26 @@ use crate::home::Home;
 use crate::membership::{self, CheckedPlan, Permission, PlanNews, Progress, Signer, Verdict};
 use crate::plan;
 
-/// So long a second member may take to say where it stands.
+/// Timeout of a second member's answer about its progress.
 const SECOND_ANSWER: Duration = Duration::from_secs(2);
-/// Between two attempts to reach members.
+/// Pause between two attempts to reach members.
 const PAUSE: Duration = Duration::from_millis(100);
 
-/// What a member said to the question where it stands.
+/// A member's answer to the question for its progress.
 type Answered = (PeerId, Result<Option<Progress>>);
 
 pub(super) struct Publisher {
     network: Network,
     events: mpsc::Receiver<NetworkEvent>,
-    /// Who signs the plan.
+    /// The signer of the plan.
     pub(super) signer: Signer,
     local: PeerId,
-    /// Where members may be.
+    /// Addresses at which members may be.
     addresses: Vec<Multiaddr>,
-    /// Whether the user named some of them.
+    /// `true` if the user named some of them.
     names_members: bool,
     patience: Duration,
-    /// That it may ask members where they stand.
+    /// Permission to ask members for their progress.
     permission: Permission,
 }
 
@@ -45,7 +45,7 @@ impl Publisher {
     /// Begins to dial the addresses that the user names, and those on which the peer of this home listens.
     ///
     /// # Errors
-    /// There are none, or there is no network.
+    /// No address is known, or there is no network.
     pub(super) async fn start(home: &Home, options: &ApplyOptions, signer: Signer) -> Result<Self> {
         let mut addresses = options.via.clone();
         addresses.extend(home.addresses()?.into_iter().filter(|address| !options.via.contains(address)));
@@ -63,8 +63,8 @@ impl Publisher {
         Ok(Self { network, events, signer, local, addresses, names_members, patience, permission })
     }
 
-    /// The first peer that answers, and a second one where there is one: another address that was named, or another member of
-    /// the plan.
+    /// The answers of the first peer, and of a second one if there is one: at another address that was named, or
+    /// another member of the plan.
     pub(super) async fn ask_members(&mut self, kept: Option<&CheckedPlan>) -> Result<BTreeMap<PeerId, Progress>> {
         let until = Instant::now() + self.patience;
         let mut answers = self.first_answers(until).await?;
@@ -90,8 +90,8 @@ impl Publisher {
         Ok(answers)
     }
 
-    /// The first peer that says where it stands, and where the user named members a second one: the peer of this home may answer
-    /// first, and know nothing yet. Those that were reached and do not answer are asked again.
+    /// The first peer's answer about its progress, and a second one where the user named members: the peer of this home
+    /// may answer first, and know nothing yet. Peers that were reached and do not answer are asked again.
     async fn first_answers(&mut self, mut until: Instant) -> Result<BTreeMap<PeerId, Progress>> {
         let enough = if self.names_members { 2 } else { 1 };
         let mut search = Search::default();
@@ -146,7 +146,7 @@ impl Publisher {
     /// The newest signed plan: the one that this home kept, or one that these members follow.
     ///
     /// # Errors
-    /// Somebody else signs for the swarm by now.
+    /// Another key signs for the swarm by now.
     pub(super) async fn newest_plan(
         &mut self,
         kept: Option<CheckedPlan>,
@@ -163,10 +163,10 @@ impl Publisher {
         Ok(newest)
     }
 
-    /// The newest plan that a member follows instead.
+    /// The newest of the plans that members follow instead.
     ///
     /// # Errors
-    /// Somebody else signs for the swarm by now.
+    /// Another key signs for the swarm by now.
     pub(super) fn newest_in(&mut self, verdicts: &BTreeMap<PeerId, Option<Verdict>>) -> Result<Option<CheckedPlan>> {
         let mut newest: Option<CheckedPlan> = None;
         for verdict in verdicts.values().flatten() {
@@ -177,25 +177,25 @@ impl Publisher {
         Ok(newest)
     }
 
-    /// A plan that a member follows, if somebody signed it that could once; and what it says of who signs now.
+    /// A plan that a member follows, if its signer was once authorised. Also learns the present signer from it.
     fn check(&mut self, news: PlanNews) -> Result<Option<CheckedPlan>> {
         self.signer.learn(&news.authority)?;
         self.signer.learn(news.offer.authority())?;
         Ok(news.offer.check_past(self.signer.swarm()).ok())
     }
 
-    /// Dials peers where the member that answered is connected to them.
+    /// Dials peers at the addresses where the member that answered is connected to them.
     pub(super) fn look_for(&self, progress: &Progress) {
         for (peer, addresses) in &progress.addresses {
             let Ok(peer) = peer.parse() else { continue };
             let addresses = addresses.iter().filter_map(|address| address.parse().ok()).collect();
             let reach = self.network.reach();
-            // It is told as soon as it is connected, below.
+            // Such a peer receives the plan once it is connected, in `tell`.
             tokio::spawn(async move { reach.connect(peer, addresses).await });
         }
     }
 
-    /// Tells the members of the plan and of the one before; `None`: not reached.
+    /// Sends the plan to its members and to those of the plan before. Returns their verdicts; `None` if not reached.
     pub(super) async fn tell(
         &self,
         plan: &CheckedPlan,
@@ -229,22 +229,22 @@ impl Publisher {
     }
 }
 
-/// What came of looking for a first answer.
+/// State of the search for a first answer.
 #[derive(Default)]
 struct Search {
     /// Peers that were reached.
     reached: BTreeSet<PeerId>,
-    /// Those of them that would not answer, and what the last one said.
+    /// Peers of these that would not answer, and the last one's refusal.
     refused: BTreeSet<PeerId>,
     refusal: Option<Error>,
-    /// Addresses where somebody answered or nobody could be reached, without the name of who should be there.
+    /// Addresses that were reached or failed, without the PeerId expected there.
     tried: BTreeSet<Multiaddr>,
-    /// Addresses that cannot be reached, and why.
+    /// Addresses that cannot be reached, with the reason.
     failures: BTreeSet<String>,
 }
 
 impl Search {
-    /// Whether waiting brings nobody else: all who were reached refuse, and no address is left where somebody else may be.
+    /// Returns `true` if waiting is useless: all reached peers refuse, and no address is left where another one may be.
     fn is_in_vain(&self, addresses: &[Multiaddr]) -> bool {
         let is_tried = |address: &Multiaddr| {
             let named = |peer: &PeerId| address.iter().last() == Some(Protocol::P2p(*peer));
@@ -253,7 +253,7 @@ impl Search {
         !self.refused.is_empty() && self.refused == self.reached && addresses.iter().all(is_tried)
     }
 
-    /// What to say when the time is up.
+    /// The error to report when the time is up.
     fn failure(self, addresses: &[Multiaddr], patience: Duration) -> Error {
         if let Some(refusal) = self.refusal {
             return refusal;
@@ -272,7 +272,7 @@ impl Search {
     }
 }
 
-/// An address without the name of the peer that should be there.
+/// An address without the PeerId expected there.
 fn unnamed(address: &Multiaddr) -> Multiaddr {
     let mut address = address.clone();
     if matches!(address.iter().last(), Some(Protocol::P2p(_))) {

@@ -1,12 +1,12 @@
-//! Errors of solving as those of a peer, with the kind and the hint that belong to each.
+//! Conversions from errors of solving to a peer's error, with the kind and the hint of each.
 
 use mingle_solving::{CommunicationPlanError, NotSolved, ProblemError, SolveError};
 
 use crate::error::{Error, ErrorKind};
 
-/// An error of solving that can be told as one of a peer.
+/// An error of solving that can be converted to a peer's error.
 pub trait Explain {
-    /// The same error with its kind and what helps.
+    /// The same error with its kind and hint.
     fn explain(self) -> Error;
 }
 
@@ -78,7 +78,7 @@ impl Explain for NotSolved {
     }
 }
 
-/// What to do about tables with other columns.
+/// Hint about tables with other columns.
 const SAY_THE_COLUMNS: &str = "columns = [...] in the problem file says which are used, in which order";
 
 fn with_hint(

@@ -28,51 +28,51 @@ use crate::member::Member;
 use crate::membership::{CheckedPlan, Standing, Verdict, Wanted};
 use crate::objections::Objection;
 
-/// A node that has got nowhere for so long says again what may be lost.
+/// Time without progress after which a node repeats messages that may be lost.
 const PATIENCE: Duration = Duration::from_secs(1);
-/// While neighbours are missing, the user hears so this often.
+/// Interval of notices to the user while neighbours are missing.
 const WAITING_NOTICE: Duration = Duration::from_secs(5);
-/// While a stream has no room, so long until it is looked at again.
+/// Interval of checks of a stream without room.
 const ROOM_PAUSE: Duration = Duration::from_millis(1);
 
 const NO_THREAD: &str = "cannot start the thread that learns";
 
-/// The event loop and what it works with.
+/// The event loop and its state.
 struct Host<'a, 'b> {
     member: &'a mut Member<'b>,
     problem: &'a Problem,
     peer: SolverPeer,
     attempts: AttemptFile,
-    /// What waits for room on a stream, by neighbour.
+    /// Messages that wait for room on a stream, by neighbour.
     backlog: BTreeMap<NodeId, VecDeque<Envelope>>,
-    /// Neighbours that a person was told of.
+    /// Neighbours that the user was warned about.
     named: BTreeSet<NodeId>,
-    /// Neighbours to whom all streams were open once.
+    /// Neighbours to which all streams were open once.
     met: BTreeSet<NodeId>,
     joined: bool,
     /// The operator's newer plan.
     newer: Option<Box<CheckedPlan>>,
-    /// The collectives begun when patience began.
+    /// Number of collectives begun at the last check for progress.
     turns: u64,
     told: f64,
-    /// Rounds of learning that a person was told of.
+    /// Last round of learning that was reported.
     told_rounds: u64,
-    /// The thread that does local work, while it does.
+    /// End of the local work under way, if there is any.
     working: Option<oneshot::Receiver<()>>,
-    /// How often each neighbour may make this peer begin anew.
+    /// Limit on restarts that each neighbour may cause.
     restarts: BTreeMap<NodeId, TokenBucket>,
 }
 
-/// So many new attempts are begun at the word of one neighbour, and then so many a second: a peer that is started again and again, or
-/// says so, must not keep all others from ever coming to an end.
+/// Limits on new attempts caused by one neighbour: at once, and then per second. A peer that restarts repeatedly, or
+/// claims to, must not keep all others from ever finishing.
 const RESTARTS_AT_ONCE: f64 = 8.0;
 const RESTARTS_PER_SECOND: f64 = 1.0 / 60.0;
 
-/// How a peer's part ended.
+/// The end of a peer's part.
 pub(crate) enum End {
-    /// The solution is there, in files in the home, and all neighbours have what they need of this peer.
+    /// The solution is in files in the home, and all neighbours have what they need of this peer.
     Solved,
-    /// The operator has another plan: all begin anew along that.
+    /// The operator has another plan, along which all begin anew.
     Replanned(Box<CheckedPlan>),
 }
 
@@ -128,12 +128,12 @@ impl Host<'_, '_> {
             }
             let finding = match found {
                 Ok(Some(finding)) => finding,
-                // Only a newer plan ends it without.
+                // Only a newer plan ends it without a finding.
                 Ok(None) => continue,
                 // The others cannot go on without a peer that is stopped: there is nothing to wait for.
                 Err(failure) if failure.is(ErrorKind::Forced) => return Err(failure),
                 Err(failure) => {
-                    // What went wrong first is what to tell.
+                    // The first failure is the one to report.
                     let _ = self.linger(receivers).await;
                     return Err(failure);
                 }
@@ -143,7 +143,7 @@ impl Host<'_, '_> {
                 Ok(true) => {}
                 // A neighbour that was started again needs another attempt.
                 Ok(false) => continue,
-                // It has its solution: what the others do now is no reason to lose it.
+                // The peer has its solution: failures of others from now on are no reason to lose it.
                 Err(failure) => self.member.log.tell(Event::Warning { message: format!("{failure:#}") }),
             }
             if let Err(failure) = written {
@@ -156,7 +156,7 @@ impl Host<'_, '_> {
         }
     }
 
-    /// Goes along until there is an outcome, or another plan.
+    /// Takes part until there is an outcome, or another plan.
     async fn solve(&mut self, receivers: &mut EventReceivers) -> Result<Option<Finding>> {
         let (mut patience, mut notice) = (tokio::time::interval(PATIENCE), tokio::time::interval(WAITING_NOTICE));
         patience.tick().await;
@@ -185,7 +185,7 @@ impl Host<'_, '_> {
         }
     }
 
-    /// Begins the local work that is due, and sends what there is to say.
+    /// Begins the local work that is due, and sends the node's messages.
     fn go_on(&mut self) -> Result {
         if self.working.is_none()
             && let Some(work) = self.peer.local_work()
@@ -193,7 +193,7 @@ impl Host<'_, '_> {
             let (done, working) = oneshot::channel();
             let run = move || {
                 work.run();
-                // Nobody waits any more for a peer that is stopped.
+                // A peer that is stopped no longer waits for it.
                 let _ = done.send(());
             };
             thread::Builder::new().name("learning".to_owned()).spawn(run).context(ErrorKind::Unexpected, NO_THREAD)?;
@@ -212,7 +212,7 @@ impl Host<'_, '_> {
         Ok(())
     }
 
-    /// Takes an event; returns why the peer is to stop, where it is.
+    /// Handles an event. Returns the reason if the peer is to stop.
     fn on_event(&mut self, event: LoopEvent) -> Result<Option<String>> {
         match event {
             LoopEvent::Edge(event) => self.on_edge(event)?,
@@ -222,7 +222,7 @@ impl Host<'_, '_> {
             LoopEvent::Wanted(wanted) => self.on_wanted(wanted),
             LoopEvent::Request(request) => return Ok(self.answer(request).then(|| "asked to stop".to_owned())),
             LoopEvent::Stop(reason) => return Ok(Some(reason)),
-            // It trains nothing, and keeps no records.
+            // This peer trains nothing, and keeps no records.
             LoopEvent::Network(_) | LoopEvent::Answer(_) | LoopEvent::Written(_) => {}
         }
         Ok(None)
@@ -240,7 +240,7 @@ impl Host<'_, '_> {
         Ok(())
     }
 
-    /// Neighbours that were never there.
+    /// Neighbours that have never been connected.
     fn missing(&self) -> Vec<usize> {
         let (out, inward) = self.member.connections.place.neighbours();
         let all: BTreeSet<NodeId> = out.into_keys().chain(inward.into_keys()).collect();
@@ -272,14 +272,14 @@ impl Host<'_, '_> {
 
     fn on_envelope(&mut self, from: NodeId, envelope: &Envelope) -> Result {
         if self.peer.would_begin_anew(envelope) && !self.may_begin_anew(from) {
-            // Its sender says it again.
+            // Its sender will repeat it.
             return Ok(());
         }
         match self.peer.handle(from, envelope) {
             Ok(Reception::Taken) => Ok(()),
             Ok(Reception::OtherProblem) => self.object(from, Objection::other_problem()),
             Ok(Reception::NewAttempt(attempt)) => {
-                // Before anybody hears of this peer in that attempt.
+                // Before this peer sends anything in that attempt.
                 self.attempts.note(attempt)?;
                 self.backlog.clear();
                 self.told = f64::INFINITY;
@@ -301,10 +301,10 @@ impl Host<'_, '_> {
         self.member.object(node, objection).refused.map_or(Ok(()), Err)
     }
 
-    /// Answers what others want of a peer that does not train.
+    /// Answers requests of others to a peer that does not train.
     fn on_wanted(&mut self, wanted: Wanted) {
         match self.member.answer(wanted) {
-            // Whoever asked may be gone.
+            // The receiver of the answer may be gone.
             Some(Wanted::Model(answer)) => drop(answer.send(None)),
             Some(Wanted::Standing(answer)) => drop(answer.send(Standing::default())),
             Some(Wanted::Plan(plan, answer)) => drop(answer.send(self.on_plan(plan))),
@@ -323,13 +323,13 @@ impl Host<'_, '_> {
         Verdict::Taken
     }
 
-    /// Answers what is asked through the local interface; returns whether it is to stop.
+    /// Answers a request through the local interface. Returns `true` if the peer is to stop.
     fn answer(&mut self, request: Request) -> bool {
         match request {
             Request::Stop(answer) => {
                 let round = self.peer.journal().read().iterations;
                 let rounds = self.problem.limits.iterations;
-                // Whoever asked may have gone.
+                // The client may be gone.
                 let _ = answer.send(Stopping { round, rounds, weight_units: 0, durable: false });
                 true
             }
@@ -340,7 +340,7 @@ impl Host<'_, '_> {
         }
     }
 
-    /// Puts all that the node has to say into the streams, as far as there is room.
+    /// Moves all messages of the node into the streams, as far as there is room.
     fn send(&mut self) {
         while let Some((to, envelope)) = self.peer.poll() {
             self.backlog.entry(to).or_default().push_back(envelope);
@@ -356,7 +356,7 @@ impl Host<'_, '_> {
         });
     }
 
-    /// Says again what may be lost, if nothing has moved since the last time.
+    /// Repeats messages that may be lost, if nothing has moved since the last check.
     fn be_patient(&mut self) {
         self.show_links();
         let turns = self.peer.turns();
@@ -367,7 +367,7 @@ impl Host<'_, '_> {
     }
 }
 
-/// Waits for the thread that does local work, where there is one; false if it died.
+/// Waits for the thread that does local work, for ever if there is none. Returns `false` if it died.
 async fn ended(working: &mut Option<oneshot::Receiver<()>>) -> bool {
     match working {
         Some(working) => working.await.is_ok(),
@@ -375,7 +375,7 @@ async fn ended(working: &mut Option<oneshot::Receiver<()>>) -> bool {
     }
 }
 
-/// What a further attempt means to a person: nothing is lost of what was kept.
+/// A description of a further attempt: nothing that was kept is lost.
 fn begins_anew(task: &Task, attempt: u64) -> String {
     let from = match task {
         Task::Rounds(_) => "the last round that all of them have kept",

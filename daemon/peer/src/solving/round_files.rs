@@ -1,4 +1,4 @@
-//! The states after the last rounds of learning, as files in the home: one for each round, written whole or not at all.
+//! States after the last rounds of learning, as files in the home: one per round, written whole or not at all.
 
 use std::collections::BTreeSet;
 use std::fs;
@@ -11,9 +11,9 @@ use crate::error::{Context, ErrorKind, Result};
 use crate::home::write_file;
 use crate::owner_only::{create_private, open_to_read};
 
-/// What a file has in its name besides the round.
+/// The part of a file's name after the round.
 const SUFFIX: &str = ".state";
-/// No file is read beyond this: a state, and the metrics of all rounds before it.
+/// Largest file that is read: a state, and the metrics of all rounds before it.
 const MOST_BYTES: u64 = MOST_STATE_BYTES as u64 + (1 << 30);
 
 /// The files of one home.
@@ -23,7 +23,7 @@ pub(super) struct RoundFiles {
 }
 
 impl RoundFiles {
-    /// Those in this folder, which is made if it is not there; `fresh`, without what an earlier run left.
+    /// The files in this folder, which is made if it does not exist; if `fresh`, files of an earlier run are removed.
     pub(super) fn open(folder: PathBuf, fresh: bool) -> Result<Self> {
         let doing = || format!("cannot keep rounds in {}", folder.display());
         create_private(&folder).context(ErrorKind::BadInput, doing())?;
@@ -59,7 +59,7 @@ impl RoundStore for RoundFiles {
 
     fn retain(&mut self, rounds: &BTreeSet<u64>) {
         for round in self.held().difference(rounds) {
-            // What stays is of a round that nobody goes back to, or is offered again: it does no harm.
+            // A leftover file is of a round to which no peer returns, or is offered again: it is harmless.
             let _ = fs::remove_file(self.path(*round));
         }
     }

@@ -1,4 +1,4 @@
-//! What a peer would train, until the swarm has settled it.
+//! The training task of a peer, until the swarm has settled it.
 
 use std::sync::Arc;
 
@@ -11,22 +11,23 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
 use crate::task::{MAX_CARD_BYTES, TaskCard};
 
-/// What a peer would train. It settles with the members of the swarm on a task, and then becomes the training itself.
+/// The training task of a peer. It is settled with the members of the swarm, and then becomes the training itself.
 pub trait TrainingTask: Send {
-    /// Resolves when it is known what is trained, where another program says so; none where it is known from the start.
+    /// Resolves when another program has set the task; `None` if the task is known from the start.
     fn ready(&self) -> Option<BoxFuture<'static, ()>> {
         None
     }
 
-    /// Called once [`ready`](Self::ready) has resolved. Returns what to tell people of it.
+    /// Called once [`ready`](Self::ready) has resolved. Returns events that report it to people.
     ///
     /// # Errors
-    /// What is to be trained cannot be.
+    /// The task cannot be trained.
     fn begin(&mut self) -> Result<Vec<Event>> {
         Ok(Vec::new())
     }
 
-    /// Whether all peers begin with the vector of the founder: see [`LocalTraining::begins_with_the_founder`].
+    /// Returns `true` if all peers begin with the vector of the founder: see
+    /// [`LocalTraining::begins_with_the_founder`].
     fn begins_with_the_founder(&self) -> bool {
         false
     }
@@ -34,23 +35,23 @@ pub trait TrainingTask: Send {
     /// The task, once it is settled.
     fn card(&self) -> Option<Arc<dyn TaskCard>>;
 
-    /// Whether only a member of the swarm, or node 0 of the plan, can settle it: peers that decide by themselves could
-    /// mean different things.
+    /// Returns `true` if only a member of the swarm, or node 0 of the plan, can settle the task: peers that decide by
+    /// themselves could settle on different ones.
     fn needs_others(&self) -> bool;
 
     /// Rounds to train, as far as is known.
     fn rounds(&self) -> u64;
 
-    /// Takes over the task of another peer, an encoded card. Returns what to tell people of it.
+    /// Adopts the task of another peer, an encoded card. Returns events that report it to people.
     ///
     /// # Errors
-    /// It is not the task of this peer: a setting of its user says otherwise, or its data do not fit.
+    /// It is not the task of this peer: a setting of its user contradicts it, or its data do not fit.
     fn adopt(&mut self, card: &[u8], adoption: Adoption) -> Result<Vec<Event>>;
 
-    /// Settles the task by itself: nobody else will. Returns what to tell people of it.
+    /// Settles the task by itself, since no other peer will. Returns events that report it to people.
     ///
     /// # Errors
-    /// It cannot: the data mean nothing.
+    /// No task can be derived from the data.
     fn propose(&mut self) -> Result<Vec<Event>>;
 
     /// The training of `node` of `nodes`.
@@ -60,26 +61,26 @@ pub trait TrainingTask: Send {
     fn build(self: Box<Self>, node: usize, nodes: usize) -> Result<Box<dyn LocalTraining>>;
 }
 
-/// From whom a task is taken over.
+/// The source of an adopted task.
 #[derive(Clone, Copy, Debug)]
 pub struct Adoption {
-    /// The peer that told it.
+    /// The peer that sent it.
     pub from: PeerId,
-    /// It is the task of a swarm with an operator, the recipe included.
+    /// `true` if it is the task of a swarm with an operator, the recipe included.
     pub is_of_a_swarm: bool,
 }
 
-/// A training that is what it is: peers whose layout, name, number of rounds or privacy differ are refused.
+/// A training with a fixed task: peers whose layout, name, number of rounds or privacy differ are refused.
 pub struct FixedTask {
     card: Arc<FixedCard>,
     training: Box<dyn LocalTraining>,
 }
 
 impl FixedTask {
-    /// The task of training `training`, called `name`, for so many rounds.
+    /// The task of running `training`, called `name`, for this number of rounds.
     ///
     /// # Errors
-    /// The names of its tensors are too long to tell others of.
+    /// The names of its tensors are too long to send.
     pub fn new(name: &str, rounds: u64, training: Box<dyn LocalTraining>) -> Result<Self> {
         let privacy = training.privacy().map(|spending| spending.settings);
         let card = FixedCard { name: name.to_owned(), rounds, layout: training.layout().clone(), privacy };
@@ -166,7 +167,7 @@ impl TaskCard for FixedCard {
     }
 
     fn encode(&self) -> Vec<u8> {
-        // What is in memory has an encoding.
+        // A value in memory always has an encoding.
         postcard::to_stdvec(self).unwrap_or_default()
     }
 

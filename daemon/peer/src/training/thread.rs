@@ -1,7 +1,7 @@
 //! Local training beside the event loop: one thread that takes jobs in order and answers each.
 //!
-//! This is where the model meets the protocol: a round's local work goes in as flat parameters, and comes back as the
-//! change that the node adds to its numerator.
+//! Here the model meets the protocol: a round's local work goes in as flat parameters, and comes back as the change
+//! that the node adds to its numerator.
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
@@ -15,30 +15,30 @@ use crate::error::{Context, Error, ErrorKind, Result};
 use crate::priority::{self, Priority};
 use crate::timeline::{SpanKind, Timeline};
 
-/// Jobs that wait for the thread: a round's training and an evaluation, never more.
+/// Largest number of jobs that wait for the thread; a round's training and an evaluation is the most that occurs.
 const JOB_QUEUE: usize = 4;
 
-/// The local steps of a round: from which parameters, how many, and for how long at most.
+/// The local steps of a round: initial parameters, number, and time limit.
 #[derive(Clone, Debug)]
 pub(crate) struct TrainingOrder {
     /// The round, from 0 in each plan of the swarm's operator.
     pub round: u64,
-    /// Rounds of the plans before.
+    /// Rounds of the earlier plans.
     pub rounds_before: u64,
     /// `[dimension]`.
     pub from: Arc<[f32]>,
-    /// Those that the plan wants.
+    /// Local steps of a round in the plan.
     pub local_steps: u32,
     /// Rounds that train from this one on, this one included.
     pub rounds_left: u64,
-    /// No step begins later.
+    /// Time limit: no step begins later.
     pub time_box: Option<Duration>,
-    /// By what the change before was multiplied.
+    /// Factor by which the previous change was multiplied.
     pub last_factor: f64,
 }
 
-/// One order at a time: a plan that changes while a round is trained makes that work void, and the next order waits for
-/// its end.
+/// Orders for the thread, one at a time. A plan that changes while a round is trained makes that work void, and the
+/// next order waits for its end.
 #[derive(Debug, Default)]
 pub(crate) struct TrainingOrders {
     under_way: bool,
@@ -57,17 +57,17 @@ impl TrainingOrders {
         thread.order(Job::Train(order))
     }
 
-    /// Whether the thread has not answered yet.
+    /// Returns `true` while the thread has not answered.
     pub(crate) fn is_under_way(&self) -> bool {
         self.under_way
     }
 
-    /// Nobody wants the result of what is under way any more.
+    /// Makes the order under way void: its result is no longer needed.
     pub(crate) fn forget(&mut self) {
         (self.is_void, self.next) = (self.under_way, None);
     }
 
-    /// An order is done; returns whether its result counts.
+    /// Ends an order, and starts the next. Returns `true` if its result counts.
     pub(crate) fn end(&mut self, thread: &TrainingThread) -> Result<bool> {
         let counts = !self.is_void;
         (self.under_way, self.is_void) = (false, false);
@@ -82,12 +82,12 @@ enum Job {
     Evaluate { round: u64, parameters: Arc<[f32]>, haste: Haste },
 }
 
-/// How long an evaluation may take once the peer is to stop.
+/// Time for an evaluation once the peer is to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Haste {
-    /// It ends with the rows under way.
+    /// The evaluation ends with the rows under way.
     GiveUp,
-    /// It still has a moment: this model is the last.
+    /// The evaluation still has a moment, since this is the last model.
     Last,
 }
 
@@ -100,23 +100,23 @@ impl Job {
     }
 }
 
-/// What came of a job.
+/// The result of a job.
 #[derive(Debug)]
 pub(crate) enum Answer {
     /// A round's local steps are done.
     Trained {
         /// The round.
         round: u64,
-        /// What came of them.
+        /// Their result.
         trained: Trained,
-        /// How long they took.
+        /// Their duration.
         took: Duration,
-        /// What a restarted peer needs to go on from there.
+        /// The state from which a restarted peer goes on.
         state: Vec<u8>,
-        /// How much privacy is spent, where changes are private.
+        /// Privacy spent so far, where changes are private.
         privacy: Option<PrivacySpending>,
     },
-    /// Nobody was there to train in this round.
+    /// No trainer was attached in this round.
     Untrained {
         /// The round.
         round: u64,
@@ -125,14 +125,14 @@ pub(crate) enum Answer {
     Evaluated {
         /// The round after which it was taken.
         round: u64,
-        /// How well it does; where the peer was asked to stop, perhaps on some of the samples only.
+        /// The result; if the peer was requested to stop, perhaps of some of the samples only.
         evaluation: Evaluation,
     },
     /// The thread cannot go on.
     Failed(Error),
 }
 
-/// How long the last evaluation of a peer that was asked to stop may take.
+/// Longest time of the last evaluation of a peer that was requested to stop.
 const LAST_EVALUATION: Duration = Duration::from_millis(500);
 
 /// A handle on the training thread; the thread ends when the handle is dropped and its last job is done.
@@ -142,7 +142,7 @@ pub(crate) struct TrainingThread {
 }
 
 impl TrainingThread {
-    /// Starts the thread; the state of the training is only asked for where it `keeps_state`.
+    /// Starts the thread. The state of the training is requested only if `keeps_state`.
     pub(crate) fn start(
         training: Box<dyn LocalTraining>,
         keeps_state: bool,
@@ -171,8 +171,8 @@ impl TrainingThread {
         Ok((Self { jobs, is_interrupted }, answers))
     }
 
-    /// Whether to hurry: no further step of the round under way begins, and no evaluation goes on for long. Each is
-    /// answered with what there is.
+    /// Sets whether to hurry: then no further step of the round under way begins, and no evaluation goes on for long.
+    /// Each is answered with the partial result.
     pub(crate) fn interrupt(&self, is_interrupted: bool) {
         self.is_interrupted.store(is_interrupted, Ordering::Relaxed);
     }
@@ -235,7 +235,7 @@ impl Worker {
     }
 }
 
-/// A record has no room for more.
+/// Checks the size of a state, since a record has no room for more.
 fn check_state(state: &[u8], most: usize) -> Result<(), String> {
     if state.len() <= most {
         return Ok(());
@@ -243,7 +243,7 @@ fn check_state(state: &[u8], most: usize) -> Result<(), String> {
     Err(format!("a state of {} bytes, and it was said to be no longer than {most}", state.len()))
 }
 
-/// A change of another length is none of this model.
+/// Checks the length of a change, which must be that of the model.
 fn check_length(found: usize, wanted: usize) -> Result<(), String> {
     if found == wanted { Ok(()) } else { Err(format!("a change of {found} numbers for a model of {wanted}")) }
 }

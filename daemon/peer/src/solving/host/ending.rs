@@ -1,4 +1,4 @@
-//! How a solver goes: its solution into files, and its neighbours left with all they need.
+//! The end of a solver: its solution is written to files, and its neighbours get all they need.
 
 use std::time::{Duration, Instant};
 
@@ -15,14 +15,14 @@ use crate::home::write_file;
 use crate::results;
 use crate::status::State;
 
-/// A peer that has its solution waits so long at most for neighbours that have not got all it said.
+/// Longest time that a peer with its solution waits for neighbours that have not received all its messages.
 const DRAIN: Duration = Duration::from_secs(10);
-/// It answers them for so long at most once it has closed its own streams.
+/// Longest time that it answers them once it has closed its own streams.
 const LINGER: Duration = Duration::from_millis(1500);
 
 impl Host<'_, '_> {
-    /// Stays until the neighbours have all that this peer said, then closes its streams and answers until they have closed
-    /// theirs. `false` if a new attempt begins instead.
+    /// Stays until the neighbours have all messages of this peer, then closes its streams and answers until they have
+    /// closed theirs. Returns `false` if a new attempt begins instead.
     pub(super) async fn linger(&mut self, receivers: &mut EventReceivers) -> Result<bool> {
         let until = Instant::now() + DRAIN;
         let mut patience = tokio::time::interval(PATIENCE);
@@ -63,7 +63,7 @@ impl Host<'_, '_> {
         Ok(true)
     }
 
-    /// Writes what was found into the home.
+    /// Writes the finding into the home.
     pub(super) fn write(&self, finding: &Finding) -> Result {
         let write = |name: &str, bytes: &[u8]| write_file(&self.member.home.root().join(name), bytes);
         match finding {
@@ -83,8 +83,8 @@ impl Host<'_, '_> {
         }
     }
 
-    /// Writes it once that is possible. The others are gone by now and cannot find it again with this peer: it is kept in
-    /// memory until it can be written, or until the user gives it up.
+    /// Writes the finding once that is possible. The others are gone by now and cannot compute it again with this peer:
+    /// it is kept in memory until it can be written, or until the user gives it up.
     pub(super) async fn write_when_possible(
         &mut self,
         finding: &Finding,
@@ -152,7 +152,7 @@ impl Host<'_, '_> {
     }
 }
 
-/// What was measured, by name.
+/// Measured values by name.
 pub(super) fn named(names: &[String], values: &[Option<f64>]) -> Metrics {
     names.iter().zip(values).filter_map(|(name, value)| Some((name.as_str(), (*value)?))).collect()
 }

@@ -1,4 +1,4 @@
-//! What a solver shows of itself.
+//! Status and events of a solver.
 
 use std::collections::BTreeMap;
 
@@ -13,7 +13,7 @@ use crate::connections::Connections;
 use crate::events::Event;
 use crate::status::{Evaluated, LinkState, Neighbour, State};
 
-/// The user hears of a residual that is smaller by this factor than the last one told.
+/// A residual is reported if it is smaller than the last reported one by this factor.
 const WORTH_TELLING: f64 = 0.1;
 
 impl Host<'_, '_> {
@@ -45,7 +45,7 @@ impl Host<'_, '_> {
         }
     }
 
-    /// Shows who is there, and what went over the links.
+    /// Shows the neighbours' states, and the traffic of the links.
     pub(super) fn show_links(&self) {
         let Connections { place, links, .. } = &self.member.connections;
         let (out, inward) = place.neighbours();
