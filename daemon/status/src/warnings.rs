@@ -1,10 +1,10 @@
-//! Warnings: how many a person gets of each source. A neighbour that causes many hides none of the others.
+//! Warnings: the number that a person gets from each source. A neighbour that causes many hides none of the others.
 
 use std::collections::BTreeMap;
 
 use mingle_protocol::NodeId;
 
-/// The warnings of one source that a person gets; the log has the others.
+/// Largest number of warnings of one source that a person gets; further ones are only in the log.
 const MOST_OF_A_SOURCE: u32 = 20;
 
 /// The cause of a warning.
@@ -12,7 +12,7 @@ const MOST_OF_A_SOURCE: u32 = 20;
 pub enum Source {
     /// A finding of this peer about the swarm, made once: a person always gets it.
     Alarm,
-    /// A neighbour, by what it sends.
+    /// A neighbour, by its messages.
     Neighbour(NodeId),
     /// A member that is no neighbour, or a stranger.
     Others,
@@ -20,17 +20,17 @@ pub enum Source {
     Own,
 }
 
-/// What each source has caused.
+/// Numbers of warnings by source.
 #[derive(Debug, Default)]
 pub struct Warnings {
     counts: BTreeMap<Source, u32>,
 }
 
 impl Warnings {
-    /// Returns the warning as a person gets it.
+    /// Returns the warning that a person gets.
     ///
     /// # Errors
-    /// The warning, where its source has caused enough of them.
+    /// The unchanged warning, if its source has caused too many.
     pub fn admit(&mut self, source: Source, message: String) -> Result<String, String> {
         if source == Source::Alarm {
             return Ok(message);
