@@ -1,4 +1,4 @@
-//! The key of a peer, and the folder in which it lies.
+//! Checks of the key of a peer, and of the access that other users have to its home.
 
 use mingle_peer::{Home, Identity};
 
@@ -22,7 +22,7 @@ pub fn examine(home: &Home) -> Check {
     }
 }
 
-/// What other users of the machine can see of the home, or do to it.
+/// A warning for each access that other users of the machine have to the home.
 pub fn exposures(home: &Home) -> impl Iterator<Item = Check> {
     home.exposures().into_iter().map(|exposure| Check::warn("home", exposure.finding, exposure.advice))
 }

@@ -1,4 +1,4 @@
-//! Taking out of a text where machines and files are, and what lets somebody in.
+//! Removes host addresses, file paths and secrets from text.
 
 mod paths;
 mod secrets;
@@ -11,18 +11,18 @@ use paths::Paths;
 /// Parts of a multiaddress that precede the name or address of a host.
 const HOST_PROTOCOLS: [&str; 6] = ["/ip4/", "/ip6/", "/dns/", "/dns4/", "/dns6/", "/dnsaddr/"];
 
-/// Gives each machine and each file a number, the same in all texts, and hides secrets.
+/// A redaction of texts: it gives each host and each path a number, the same in all texts, and hides secrets.
 #[derive(Clone, Debug, Default)]
 pub struct Redaction {
     hosts: BTreeMap<String, usize>,
     paths: Paths,
     secrets: usize,
-    /// Folders that have a name of their own, the inner ones first.
+    /// Folders and the names that replace them, in this order: the peer's home, which may lie in the user's, first.
     folders: Vec<(String, &'static str)>,
 }
 
 impl Redaction {
-    /// For this user, and the peer whose home is there.
+    /// A redaction that names the home folder of this user `~`, and that of the peer at `peer_home` `<home>`.
     pub fn new(peer_home: &Path) -> Self {
         let absolute = std::path::absolute(peer_home).ok();
         let real = std::fs::canonicalize(peer_home).ok();
@@ -32,13 +32,13 @@ impl Redaction {
         Self { folders, ..Self::default() }
     }
 
-    /// What was taken out so far, in a sentence.
+    /// A sentence with the numbers of different addresses and paths, and of secrets, replaced so far.
     pub fn describe(&self) -> String {
         let Self { hosts, paths, secrets, .. } = self;
         format!("Taken out here: {} addresses, {} paths, {secrets} secrets.", hosts.len(), paths.count())
     }
 
-    /// The text without machines, files and secrets.
+    /// The text with hosts and paths replaced, and secrets hidden.
     pub fn apply(&mut self, text: &str) -> String {
         // Line by line: the time for a line is the square of its length at worst.
         text.split_inclusive('\n').map(|line| self.apply_to_line(line)).collect()
@@ -112,7 +112,7 @@ impl Redaction {
     }
 }
 
-/// Puts a name in the place of a folder, and not of one whose name only begins like it.
+/// Replaces a folder by a name, except where a longer name begins like it: `/home/anabel` does not lie in `/home/ana`.
 fn replace_folder(text: &str, folder: &str, name: &str) -> String {
     let (mut replaced, mut rest) = (String::with_capacity(text.len()), text);
     while let Some(at) = rest.find(folder) {

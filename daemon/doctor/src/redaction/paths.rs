@@ -1,28 +1,29 @@
-//! Where files lie: their names may say what is trained, and on whose data.
+//! Replaces file paths by numbers: their names may reveal what is trained, and on whose data.
 
 use std::collections::BTreeMap;
 
-/// Folders in which every machine has the same, and first words of names that are no paths: multiaddresses, protocols, the local interface.
+/// First components that are kept: folders with the same contents on every machine, and beginnings of names that are no
+/// paths (multiaddresses, protocols, the local interface).
 const KEPT: [&str; 20] = [
     "bin", "dev", "etc", "lib", "lib64", "proc", "sys", "usr", "ip4", "ip6", "dns", "dns4", "dns6", "dnsaddr", "p2p",
     "tcp", "udp", "mingle", "libp2p", "v1",
 ];
-/// An extension of more letters is part of a name.
+/// Most letters of an extension; a longer one counts as part of the name.
 const LONGEST_EXTENSION: usize = 5;
 
-/// Gives each path a number, the same in all texts.
+/// The paths found so far, each with a number that is the same in all texts.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Paths {
     numbers: BTreeMap<String, usize>,
 }
 
 impl Paths {
-    /// How many paths have a number.
+    /// Number of different paths found so far.
     pub(super) fn count(&self) -> usize {
         self.numbers.len()
     }
 
-    /// The line with numbers for paths, with what the files end in.
+    /// The line with each path replaced by its number and its file extension.
     pub(super) fn replace(&mut self, line: &str) -> String {
         let (mut shown, mut done) = (String::with_capacity(line.len()), 0);
         while let Some(at) = line[done..].find('/').map(|at| done + at) {
@@ -52,7 +53,8 @@ impl Paths {
     }
 }
 
-/// The path that begins there: to the closing quote where it stands in quotes of a shell, else as long as it has no spaces.
+/// The path that begins at byte `at`: up to the closing quote if a quote of a shell precedes it, else up to white space
+/// or punctuation.
 fn path_at(line: &str, at: usize) -> &str {
     let (before, text) = line.split_at(at);
     let quote = before.chars().next_back().filter(|letter| "'`".contains(*letter));
@@ -63,13 +65,15 @@ fn path_at(line: &str, at: usize) -> &str {
     text[..text.find(is_end).unwrap_or(text.len())].trim_end_matches('.')
 }
 
-/// Whether a path can begin behind this, and not in the middle of a word. JSON writes the end of a line with a letter.
+/// Returns `true` if a path can begin after `before`, which does not end within a word. JSON escapes line ends and tabs
+/// with a letter: `\n`, `\t`.
 fn may_begin_after(before: &str) -> bool {
     let is_boundary = |letter: char| letter.is_whitespace() || "\"'`=:([{,<@".contains(letter);
     before.is_empty() || before.ends_with(is_boundary) || before.ends_with("\\n") || before.ends_with("\\t")
 }
 
-/// Whether it names something of this user's, in a folder: what has no folder, such as `/livez`, says nothing.
+/// Returns `true` if the path may be private: it names something in a folder that is not in `KEPT`. A path without a
+/// folder, such as `/livez`, reveals nothing.
 fn is_of_somebody(path: &str) -> bool {
     let mut names = path.split('/').skip(1);
     match (names.next(), names.next()) {

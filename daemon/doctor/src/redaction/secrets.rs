@@ -1,5 +1,5 @@
-//! What lets somebody in somewhere: users in addresses of the web, tickets, and values whose names say that they are secret, be they options
-//! of a command, variables, settings or headers.
+//! Hides secrets: users in URLs, tickets, and values whose names mark them as secret, in options of a command,
+//! variables, settings or headers.
 //!
 //! ```text
 //!   https://ana:word@host/x      https://***@host/x
@@ -9,28 +9,28 @@
 //!   Authorization: Bearer abc    Authorization: Bearer ***
 //! ```
 //!
-//! What is not named so stays: nobody can tell a secret from a word by its looks alone.
+//! A secret without such a name stays: its letters alone do not distinguish it from other words.
 
-/// Stands for what was taken out.
+/// The text that replaces a secret.
 pub(super) const HIDDEN: &str = "***";
 
 /// Parts of names of secrets, in small letters.
 const SECRET_WORDS: [&str; 7] = ["key", "token", "secret", "pass", "pwd", "credential", "auth"];
-/// Schemes of the header `Authorization`, behind which the secret is.
+/// Schemes of the header `Authorization`, which precede the secret.
 const SCHEMES: [&str; 2] = ["bearer", "basic"];
-/// What tickets begin with.
+/// Prefixes of tickets.
 const TICKETS: [&str; 2] = ["mingle1", "mingle2"];
-/// A word of so many letters behind a scheme, or of a ticket, is no word of a sentence.
+/// Fewest letters of a secret after a scheme, and of a ticket: shorter ones may be words of a sentence.
 const LONG_WORD: usize = 16;
 
-/// The line without its secrets, and how many those were.
+/// The line without its secrets, and the number of them.
 pub(super) fn hide(line: &str) -> (String, usize) {
     let (line, users) = hide_users(line);
     let (line, values) = hide_values(&line);
     (line, users + values)
 }
 
-/// Takes out who asks, in addresses of the web.
+/// Hides users and their passwords in URLs.
 fn hide_users(line: &str) -> (String, usize) {
     let (mut shown, mut rest, mut hidden) = (String::with_capacity(line.len()), line, 0);
     while let Some(at) = rest.find("://") {
@@ -51,7 +51,7 @@ fn hide_users(line: &str) -> (String, usize) {
     (shown, hidden)
 }
 
-/// Takes out values behind names of secrets.
+/// Hides tickets, and values after names of secrets.
 fn hide_values(line: &str) -> (String, usize) {
     let (mut shown, mut rest, mut hidden) = (String::with_capacity(line.len()), line, 0);
     while !rest.is_empty() {
@@ -72,7 +72,7 @@ fn hide_values(line: &str) -> (String, usize) {
             rest = &value[quote.len() + length..];
             continue;
         }
-        // What stands between this name and the next one.
+        // The text between this name and the next one.
         let next = after.find(is_name_letter).unwrap_or(after.len());
         let (between, after) = after.split_at(next);
         shown.push_str(between);
@@ -81,7 +81,7 @@ fn hide_values(line: &str) -> (String, usize) {
     (shown, hidden)
 }
 
-/// How many bytes stand between a name and the secret that it names; none where there is no secret.
+/// Number of bytes between a name and the secret that it names; `None` if there is no secret.
 fn length_before_value(name: &str, after: &str) -> Option<usize> {
     let small = name.to_ascii_lowercase();
     let word = after.trim_start_matches([' ', '\t']);
@@ -106,7 +106,8 @@ fn length_before_value(name: &str, after: &str) -> Option<usize> {
     opening_quote(assigned).map(|_| after.len() - assigned.len())
 }
 
-/// Whether a value stands here, and not the end of what is quoted.
+/// Returns `true` if a value begins here: a quotation that is closed, or text that begins with neither white space nor
+/// closing punctuation.
 fn has_begun(text: &str) -> bool {
     let is_end = |letter: char| letter.is_whitespace() || "`)]},;&".contains(letter);
     match opening_quote(text) {
@@ -119,7 +120,7 @@ fn opening_quote(text: &str) -> Option<&'static str> {
     ["\\\"", "\"", "'"].into_iter().find(|quote| text.starts_with(quote))
 }
 
-/// The quote in front of a value, and how long what is behind that is.
+/// The opening quote of a value, empty if there is none, and the length of the value after it, in bytes.
 fn measure(value: &str) -> (&'static str, usize) {
     if let Some(quote) = opening_quote(value) {
         let inside = &value[quote.len()..];
