@@ -69,7 +69,7 @@ impl Home {
         Ok(home)
     }
 
-    /// What other users of the machine can see of the home, or do to it.
+    /// The access that other users of the machine have to the home: they can read its folder, or replace it.
     pub fn exposures(&self) -> Vec<Exposure> {
         owner_only::exposures(&self.root)
     }

@@ -21,7 +21,7 @@ impl Identity {
     /// Reads the key at `path`; makes one where there is none.
     ///
     /// # Errors
-    /// There is something else, others can read it or could put another one there, or it cannot be read or written.
+    /// The file is no key, others can read or replace it, or it cannot be read or written.
     pub fn load_or_create(path: &Path) -> Result<Self> {
         refuse_if_others_can_write(folder_of(path))?;
         match fs::read(path) {
@@ -34,7 +34,7 @@ impl Identity {
     /// Reads the key at `path`, which must exist.
     ///
     /// # Errors
-    /// There is something else, others can read it or could put another one there, or it cannot be read.
+    /// The file is no key, others can read or replace it, or it cannot be read.
     pub fn load(path: &Path) -> Result<Self> {
         refuse_if_others_can_write(folder_of(path))?;
         let bytes = fs::read(path).map_err(|error| unreadable(path, &error))?;

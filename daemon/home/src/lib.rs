@@ -7,7 +7,7 @@
 //! | [`records`] | the peer's durable side of the mass ledger |
 //! | [`timeline`] | what the peer did when |
 //! | [`audit`] | whether the weights on the disks of stopped peers add up |
-//! | [`owner_only`] | folders and files of a home: for their owner alone, and never through links |
+//! | [`owner_only`] | folders and files for their owner alone, never written through links |
 //! | [`output_file`] | files that a user names, wherever they lie |
 //! | [`error`] | what went wrong, of which kind, why, and what to do |
 //! | [`units`] | numbers for people: weights, megabytes, time spans |

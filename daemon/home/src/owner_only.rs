@@ -1,8 +1,8 @@
-//! What belongs to the owner of a home alone: its folder, and the files in it.
+//! Access to a home for its owner alone: to its folder, and to the files in it.
 //!
-//! Whoever can write to the folder of a home can put links and pipes where files are expected, and so have this process write where it
-//! should not, or wait for ever. Such a folder is refused. The files are made for their owner alone, and none is written through a
-//! symbolic link, as a second line of defence.
+//! A user who can write to the folder of a home can put links and pipes where files are expected. This process would
+//! then write where it should not, or wait for ever. A folder that others can write to is refused. As a second line of
+//! defence, files are made for their owner alone, and none is written through a symbolic link.
 
 use std::fmt;
 use std::fs::{self, File, OpenOptions};
@@ -11,7 +11,7 @@ use std::path::Path;
 
 use crate::error::{Error, ErrorKind, Result};
 
-/// What stands where a file is expected.
+/// Description of what is found in the place of a regular file.
 const NO_FILE: &str = "it is a folder, a pipe or a device";
 
 /// Creates a folder, and those above it, that only its owner may enter.
@@ -26,10 +26,11 @@ pub fn create_private(folder: &Path) -> io::Result<()> {
     builder.create(folder)
 }
 
-/// Refuses the folder of a home that others than its owner can write to. One that is not there is nobody's yet.
+/// Refuses the folder of a home that others than its owner can write to. A missing folder is accepted, as is one of
+/// which the system reports no permissions.
 ///
 /// # Errors
-/// They can.
+/// Others can write to the folder.
 pub fn refuse_if_others_can_write(folder: &Path) -> Result {
     let Some(mode) = mode_of(folder).filter(|mode| mode & 0o022 != 0) else { return Ok(()) };
     let (folder, within) = (folder.display(), folder.join("peer"));
@@ -44,12 +45,12 @@ pub fn refuse_if_others_can_write(folder: &Path) -> Result {
     )))
 }
 
-/// What others can do to a home that is used all the same, for a person who may mind. It prints as one line.
+/// A warning of access that others have to a home; the home is used all the same. Prints as one line.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Exposure {
-    /// What they can do.
+    /// The access that others have.
     pub finding: String,
-    /// What ends that.
+    /// The command that ends it.
     pub advice: String,
 }
 
@@ -59,7 +60,8 @@ impl fmt::Display for Exposure {
     }
 }
 
-/// What others can do to the home in this folder; nothing where it is not there, or the system does not say who may do what.
+/// The access that others have to the home in this folder; empty if it is missing, or the system reports no
+/// permissions.
 pub(crate) fn exposures(folder: &Path) -> Vec<Exposure> {
     let can_read = mode_of(folder).filter(|mode| mode & 0o055 != 0).map(|mode| Exposure {
         finding: format!("others can look into the home {} (mode {mode:04o})", folder.display()),
@@ -75,11 +77,11 @@ pub(crate) fn exposures(folder: &Path) -> Vec<Exposure> {
     can_read.into_iter().chain(can_replace).collect()
 }
 
-/// Opens a file in a home for writing: what is made is for its owner alone, a symbolic link is not followed, and what is no file is
-/// refused rather than waited for.
+/// Opens a file in a home for writing. The file becomes private to its owner, whether new or not. A symbolic link is
+/// not followed, and anything but a regular file is refused without waiting for it.
 ///
 /// # Errors
-/// What stands there is no file, or it cannot be opened in this way.
+/// There is no regular file at `path`, or it cannot be opened with `options`.
 pub fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     let file = without_following(options).open(path).map_err(|error| match fs::symlink_metadata(path) {
         _ if error.kind() == io::ErrorKind::AlreadyExists => error,
@@ -94,10 +96,10 @@ pub fn open(path: &Path, options: &mut OpenOptions) -> io::Result<File> {
     Ok(file)
 }
 
-/// Opens a file to read it. What is no file is refused rather than waited for.
+/// Opens a file for reading. Anything but a regular file is refused without waiting for it.
 ///
 /// # Errors
-/// What stands there is no file, or it cannot be read.
+/// There is no regular file at `path`, or it cannot be read.
 pub fn open_to_read(path: &Path) -> io::Result<File> {
     let mut options = OpenOptions::new();
     options.read(true);
@@ -110,15 +112,16 @@ pub fn open_to_read(path: &Path) -> io::Result<File> {
     if file.metadata()?.is_file() { Ok(file) } else { Err(no_file(NO_FILE)) }
 }
 
-/// Writes a file that its owner alone can read, whole or not at all: to a temporary neighbour, synced, then renamed over `path`.
+/// Writes a file that its owner alone can read, whole or not at all: to a temporary file in the same folder, synced,
+/// then renamed over `path`.
 ///
 /// # Errors
-/// It cannot be written: which file it is, and what to do.
+/// The file cannot be written; the error names it, with a hint for a full disk.
 pub fn write_file(path: &Path, bytes: &[u8]) -> Result {
     replace(path, bytes).map_err(|error| Error::cannot_write(path, &error))
 }
 
-/// A temporary file is private to its owner, and stays so.
+/// Replaces a file by a temporary one, which is private to its owner and stays so.
 fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     let folder = match path.parent() {
         Some(folder) if !folder.as_os_str().is_empty() => folder,
@@ -135,7 +138,7 @@ fn no_file(what: &str) -> io::Error {
     io::Error::new(io::ErrorKind::InvalidInput, format!("{what}, and no file"))
 }
 
-/// The bits that say who may do what with a folder; none where there is no folder, or nobody can say.
+/// Permission bits of a folder; `None` if it is missing, or the system reports none.
 #[cfg(unix)]
 fn mode_of(folder: &Path) -> Option<u32> {
     use std::os::unix::fs::PermissionsExt;
@@ -147,7 +150,8 @@ fn mode_of(_folder: &Path) -> Option<u32> {
     None
 }
 
-/// A file that an earlier release has made may be open to others. Where modes cannot be set, nothing is changed by trying.
+/// Makes a file private that an earlier release may have left open to others. Failure is ignored: some file systems
+/// have no modes.
 #[cfg(unix)]
 fn close_to_others(file: &File) {
     use std::os::unix::fs::PermissionsExt;
@@ -159,7 +163,7 @@ fn close_to_others(file: &File) {
 #[cfg(not(unix))]
 fn close_to_others(_file: &File) {}
 
-/// The options with which a link is not followed, and nobody at the other end of a pipe waited for.
+/// Sets mode 0600 for a new file, and flags not to follow a symbolic link nor to wait for the other end of a pipe.
 #[cfg(unix)]
 fn without_following(options: &mut OpenOptions) -> &OpenOptions {
     use rustix::fs::OFlags;

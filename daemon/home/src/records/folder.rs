@@ -23,7 +23,7 @@ const EXTENSION: &str = "record";
 #[derive(Clone, Debug)]
 pub struct RecordFolder {
     path: PathBuf,
-    /// How its files are opened for writing: tests put devices in their place.
+    /// The function that opens files for writing; tests use one that follows links to devices.
     pub(super) opens: fn(&Path, &mut OpenOptions) -> io::Result<File>,
 }
 
@@ -98,12 +98,12 @@ impl RecordFolder {
         Ok(contents)
     }
 
-    /// A file of the folder, to write to it.
+    /// Opens a file of the folder for writing.
     pub(super) fn open(&self, path: &Path, options: &mut OpenOptions) -> io::Result<File> {
         (self.opens)(path, options)
     }
 
-    /// A slot to be written over, from its beginning.
+    /// Opens a slot to overwrite it from its beginning.
     pub(super) fn open_slot(&self, slot: usize) -> io::Result<File> {
         self.open(&self.file(slot), OpenOptions::new().write(true))
     }

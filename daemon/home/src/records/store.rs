@@ -64,7 +64,7 @@ impl RecordStore {
         Ok(Self { folder, contents, found, map, wanted_slots: usize::MAX, is_spoiled: false })
     }
 
-    /// The same store, which writes through links: tests put the devices of a failing disk in the place of slots.
+    /// Makes the store write through symbolic links: tests put devices of a failing disk in the place of slots.
     #[cfg(test)]
     pub(super) fn through_links(mut self) -> Self {
         self.folder.opens = |path, options| options.open(path);
@@ -307,7 +307,7 @@ fn make_slot(folder: &RecordFolder, path: &Path, bytes: u64) -> io::Result<()> {
     made
 }
 
-/// What is added is behind the record, which does not change.
+/// Appends zeros to a slot; the record in front of them does not change.
 fn lengthen_slot(folder: &RecordFolder, path: &Path, bytes: u64) -> io::Result<()> {
     let mut file = folder.open(path, OpenOptions::new().append(true))?;
     fill(&mut file, bytes)?;
