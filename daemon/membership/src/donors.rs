@@ -1,9 +1,10 @@
 //! The initial model of a newcomer, or of a peer that was away for long: the present model of members of the plan.
 //!
-//! Up to three members are asked at once, and each coordinate is the median of what they gave: one of three that lies decides
-//! nothing. The later ones have as long again as the first one took, and the time that a model takes on a slow link, so that who is fast
-//! does not decide alone. Of two that are near each other it is the mean. Two that are far apart are asked again a few times, with
-//! the others; then the first is believed, within the bounds that hold for every model, and a person is told.
+//! Up to three members are asked at once. Of three models, each coordinate is the median: one donor that lies decides
+//! nothing. Of two that are near each other it is the mean. If two are far apart and there are more members, all are
+//! asked again, a few times; then the first model is taken, within the bounds that hold for every model, and a person
+//! is warned. After the first model, the later ones have as long again, and the time of a model on a slow link, so that
+//! fast members do not decide alone.
 
 use std::time::{Duration, Instant};
 
@@ -17,15 +18,15 @@ use crate::exchange::{MODEL_TIMEOUT, fetch_model};
 const DONORS: usize = 3;
 /// Pause between two rounds of requests.
 const PAUSE: Duration = Duration::from_millis(300);
-/// The later models may take so much longer than the first one, beside the time for their bytes.
+/// Time that the later models have beyond twice that of the first one, beside the time for their bytes.
 const GRACE: Duration = Duration::from_secs(1);
-/// A link on which a model takes longer is a slow one, in bytes a millisecond: 2 Mbit/s.
+/// Speed of the slowest link that the later models have time for, in bytes per millisecond: 2 Mbit/s.
 const SLOW_LINK: u64 = 250;
 /// Two models are far apart when they differ by more than this part of the longer one.
 const FAR_APART: f64 = 0.5;
-/// Two models that are far apart are asked for so often, in case that a third member gives one.
+/// Attempts that end with only two models, far apart, before the first is taken: a third member may supply one.
 const TRIES: u32 = 3;
-/// No number of a model is larger: others would be refused by the node.
+/// Largest absolute value in a model: the node would refuse a larger one.
 const LARGEST_NUMBER: f32 = 1e30;
 
 /// An initial model taken from members.
@@ -35,12 +36,12 @@ pub struct Borrowed {
     pub donors: Vec<PeerId>,
     /// `[dimension]`.
     pub model: Vec<f32>,
-    /// Another member, whose model is far from this one: nobody can tell which of the two is right.
+    /// Another member, whose model is far from this one: which of the two is right is unknown.
     pub contradicted_by: Option<PeerId>,
 }
 
 impl Borrowed {
-    /// What a person should know of it.
+    /// A warning for a person, if the model of another member contradicts this one.
     pub fn warning(&self) -> Option<String> {
         let (donor, other) = (self.donors.first()?, self.contradicted_by?);
         Some(format!(
@@ -74,7 +75,8 @@ pub async fn borrow_model(
     }
 }
 
-/// How much longer than the first model the later ones may take: the time of one on a slow link, and some more.
+/// Time that the later models have beyond twice that of the first one: `GRACE`, and the time of a model on a slow link,
+/// at most `MODEL_TIMEOUT`.
 fn grace(dimension: usize) -> Duration {
     let bytes = u64::try_from(dimension).unwrap_or(u64::MAX).saturating_mul(4);
     GRACE + Duration::from_millis(bytes / SLOW_LINK).min(MODEL_TIMEOUT)
@@ -90,7 +92,7 @@ async fn ask(
     is_credible(&model, max_norm, peer).then_some((peer, model))
 }
 
-/// The first that come, up to [`DONORS`]: once there is one, the others have as long again, and the grace.
+/// The first models to arrive, up to [`DONORS`]: after the first one, the others have as long again, and `grace`.
 async fn first_few<T>(models: impl futures::Stream<Item = T>, grace: Duration) -> Vec<T> {
     let began = Instant::now();
     let mut models = std::pin::pin!(models);
@@ -113,7 +115,8 @@ fn is_credible(model: &[f32], max_norm: f64, from: PeerId) -> bool {
     is_credible
 }
 
-/// The median of three models, coordinate by coordinate, the mean of two that are near each other, or the first of fewer.
+/// The median of three models by coordinate, the mean of two that are near each other, else the first. Of two that are
+/// far apart, the second donor contradicts the first. `None` without models.
 fn combine(given: Vec<(PeerId, Vec<f32>)>) -> Option<Borrowed> {
     let (mut donors, mut models): (Vec<_>, Vec<_>) = given.into_iter().unzip();
     let mut contradicted_by = None;

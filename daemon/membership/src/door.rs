@@ -1,7 +1,7 @@
-//! The door of the swarm: who may come in with an invitation, and who is told what the swarm is for.
+//! Answers to peers with an invitation: admission of a newcomer, and the task of the swarm.
 //!
-//! What the swarm is for names columns and tells their means, so that both questions have one answer: an invitation that lets
-//! nobody in tells nobody anything either. Being told uses none of it up.
+//! The task contains names and means of columns. So both requests pass the same check of the invitation: one that would
+//! not admit its bearer does not reveal the task either. A request for the task uses up nothing.
 
 use libp2p::PeerId;
 use mingle_home::error::Result;
@@ -14,7 +14,7 @@ use crate::task::Assignment;
 use crate::words::Answer;
 
 impl MembershipService {
-    /// Tells a member, or whoever has an invitation that still lets it in, what the swarm is for.
+    /// Sends the task of the swarm to a member, or to a peer whose invitation would still admit it.
     pub(crate) fn tell_task(&self, peer: PeerId, claim: Option<&Claim>) -> Answer {
         self.read_authority();
         if let (Some(swarm), Some(claim)) = (self.swarm(), claim) {
@@ -22,13 +22,13 @@ impl MembershipService {
                 return Answer::No(format!("{failure:#}"));
             }
         } else if !self.is_member(&peer) {
-            // A peer without a plan knows no members: it says that it runs, and nothing else.
+            // A peer without a plan knows no members: it answers that it runs, and nothing else.
             return if self.state().plan.is_some() { Answer::NotAMember } else { Answer::NotYet };
         }
         self.state().work.as_ref().map_or(Answer::NotYet, |work| Answer::Task(work.assignment()))
     }
 
-    /// Lets a peer wait here that brings an invitation and would do what the swarm does.
+    /// Admits a peer with a valid invitation and the task of the swarm: it is pending from now on.
     pub(crate) fn admit(&self, peer: PeerId, wire: u16, swarm: [u8; 32], claim: &Claim, work: &Assignment) -> Answer {
         self.read_authority();
         let Some(ours) = self.swarm().filter(|ours| ours.id() == swarm) else { return other_swarm() };
@@ -37,11 +37,11 @@ impl MembershipService {
                 "it speaks protocol version {wire}, and this swarm {PROTOCOL_VERSION}: run the release of the swarm's members"
             ));
         }
-        // Before the work is compared: in what that differs says what the swarm does.
+        // Before the tasks are compared: their difference reveals the task of the swarm.
         if let Err(failure) = self.check_claim(&ours, &peer, claim) {
             return Answer::No(format!("{failure:#}"));
         }
-        // Before an invitation is used up, and before a plan names who does not fit.
+        // Before an invitation is used up, and before a plan names a peer that does not fit.
         if let Some(answer) = self.refuse_work(work) {
             return answer;
         }
@@ -63,11 +63,11 @@ impl MembershipService {
         }
     }
 
-    /// Checks that an invitation lets this peer in, as far as it is known here; nothing is counted. A member needs none, and is turned
-    /// away all the same once it is expelled.
+    /// Checks that an invitation would admit this peer, as far as this home knows; no use is counted. For a member only
+    /// revocation and expulsion are checked.
     ///
     /// # Errors
-    /// The invitation does not hold, is another peer's, was revoked or is used up, or the peer was expelled.
+    /// The invitation is not valid, another peer's, revoked or used up, or the peer was expelled.
     fn check_claim(&self, swarm: &Swarm, peer: &PeerId, claim: &Claim) -> Result {
         let is_member = self.is_member(peer);
         if !is_member {

@@ -120,7 +120,7 @@ impl Membership {
         let path = path(home);
         let text =
             serde_json::to_string_pretty(&file).context(ErrorKind::Unexpected, "cannot encode the membership")?;
-        // The invitation in it lets in whoever has it.
+        // Private to the owner: the invitation in the file admits any bearer.
         write_file(&path, format!("{text}\n").as_bytes())
     }
 }

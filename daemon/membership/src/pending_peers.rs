@@ -67,12 +67,12 @@ impl PendingPeers {
     /// Checks that an invitation has a use left for this peer, or was used by it; counts nothing.
     ///
     /// # Errors
-    /// It is used up as far as this home knows, or the count cannot be read.
+    /// It is used up as far as this home knows, too many invitations are in use, or the count cannot be read.
     pub(crate) fn check_uses(&self, peer: &PeerId, invite: &Invite) -> Result {
         Uses::read(&self.path)?.count(peer, invite).map(drop)
     }
 
-    /// Those who wait, in the order in which they came.
+    /// The pending peers, in the order of their admission.
     pub(crate) fn waiting(&self) -> &[PeerId] {
         &self.waiting
     }
@@ -82,7 +82,7 @@ impl PendingPeers {
         self.waiting.iter().filter_map(|peer| self.claims.get(peer))
     }
 
-    /// These are members now, and who was expelled, or came with an invitation that is revoked, is turned away.
+    /// Removes pending peers that are members now, and those that were expelled or whose invitation is revoked.
     pub(crate) fn dismiss(&mut self, members: &BTreeSet<String>, revoked: &Revocations) {
         let Self { waiting, claims, .. } = self;
         waiting.retain(|peer| {

@@ -1,4 +1,4 @@
-//! What this peer does, and what sets it apart from one that does something else.
+//! The task of this peer, and its differences from the tasks of others.
 
 use libp2p::PeerId;
 

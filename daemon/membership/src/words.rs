@@ -101,7 +101,7 @@ impl Waiting {
         Self { peer: peer.to_bytes(), claim }
     }
 
-    /// What it says that let the peer in.
+    /// The invitation in the claim that admitted the peer.
     pub(crate) fn invite(&self) -> &Invite {
         &self.claim.invite
     }
