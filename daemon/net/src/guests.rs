@@ -1,8 +1,9 @@
-//! Who is connected to a listener that anybody may connect to, and who has to go when there is no room left.
+//! The connections of a listener that is open to all, and the choice of the one to close when there is no room left.
 //!
-//! A connection over which nothing was asked yet may belong to somebody slow, or to somebody who only wants the place. So it is never waited
-//! for: when there is no room, the longest silent one goes, of the same address where that holds too many. One over which something
-//! was asked stays. If all places are held by those, a few more are kept in which supervisors are answered, and nobody else.
+//! A connection without a request yet may belong to a slow client, or to one that only occupies the place. So it is
+//! never waited for: when there is no room, the longest silent one is closed, or that of the same address where this
+//! holds too many. A connection with a request stays. When such connections hold all places, a few further ones are
+//! accepted, on which only probes of supervisors are answered.
 
 use std::collections::BTreeMap;
 use std::net::{IpAddr, Ipv6Addr};
@@ -10,14 +11,14 @@ use std::sync::{Arc, Mutex, PoisonError};
 
 use tokio::sync::Notify;
 
-/// How many connections a listener has at a time.
+/// Limits on the connections that a listener has at a time.
 #[derive(Clone, Copy, Debug)]
 pub struct Limits {
-    /// In all, beside those for probes.
+    /// All connections, except those for probes.
     pub connections: usize,
-    /// Of one address.
+    /// Connections of one address, or one /64 network of IPv6, except those for probes.
     pub per_address: usize,
-    /// Further ones, which may only probe whether the process lives.
+    /// Further connections, which may only probe whether the process lives.
     pub probes: usize,
 }
 
@@ -31,7 +32,7 @@ pub struct Guests {
 #[derive(Debug, Default)]
 struct Present {
     next: u64,
-    /// By the order in which they came.
+    /// Connections by number, in the order of their arrival.
     guests: BTreeMap<u64, Guest>,
 }
 
@@ -53,12 +54,12 @@ pub struct Seat {
 }
 
 impl Guests {
-    /// Nobody yet.
+    /// A listener without connections.
     pub fn new(limits: Limits) -> Self {
         Self { limits, present: Arc::default() }
     }
 
-    /// A place for a connection from this address; none where all are held by connections over which something was asked.
+    /// A place for a connection from this address; `None` if connections with a request hold all places.
     pub fn seat(&self, address: Option<IpAddr>) -> Option<Arc<Seat>> {
         let address = address.map(network_of);
         let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
@@ -78,7 +79,7 @@ impl Guests {
 }
 
 impl Present {
-    /// Whether fewer than `most` of these are present, once the longest silent one of them had to go where it is necessary.
+    /// Returns `true` if fewer than `most` of these are present, after closing the longest silent one where necessary.
     fn make_room(&mut self, most: usize, of: impl Fn(&Guest) -> bool) -> bool {
         if self.guests.values().filter(|guest| of(guest)).count() < most {
             return true;
@@ -96,7 +97,8 @@ impl Seat {
         self.leave.notified().await;
     }
 
-    /// Something is asked over the connection, which keeps its place from now on. Whether it may be answered.
+    /// Notes a request, with which the connection keeps its place from now on. Returns `false`, and notes nothing, if
+    /// the place is for probes and the request is none.
     pub fn hear(&self, is_probe: bool) -> bool {
         if self.is_for_probes && !is_probe {
             return false;
@@ -115,7 +117,7 @@ impl Drop for Seat {
     }
 }
 
-/// What stands for an address: of IPv6 whoever has one has 2^64 of them.
+/// The address that counts for `address`: of IPv6 its /64 network, as one client has all 2^64 addresses of it.
 fn network_of(address: IpAddr) -> IpAddr {
     match address.to_canonical() {
         IpAddr::V6(address) => Ipv6Addr::from_bits(address.to_bits() >> 64 << 64).into(),
@@ -137,7 +139,7 @@ mod tests {
         Some(IpAddr::V4(std::net::Ipv4Addr::new(10, 0, 0, last)))
     }
 
-    /// Whether the place was taken from its connection.
+    /// Returns `true` if the place was taken from its connection.
     fn has_to_go(seat: &Seat) -> bool {
         !seat.present.lock().unwrap().guests.contains_key(&seat.number)
     }

@@ -6,8 +6,8 @@
 //! - [`probe`] measures round-trip times and throughput between two members.
 //! - [`framed`] reads and writes single values on a stream, each with a limit of its size.
 //! - [`known_peers`] are those that are served before others, and [`places`] the room that each protocol has for both.
-//! - [`guests`] are the connections of a listener that anybody may connect to, and [`unread`] ends those that read no answer.
-//! - [`questions`] bounds what a neighbour makes this peer ask.
+//! - [`guests`] are the connections of a listener that is open to all, and [`unread`] ends those that read no answer.
+//! - [`questions`] limits the requests that messages of a neighbour cause.
 //! - [`printable`] makes text that others wrote safe to print.
 //!
 //! This crate knows neither the trained model, nor the rules of admission, nor where files lie: callers decide which

@@ -1,8 +1,8 @@
-//! Questions that a neighbour brings about by what it says: one at a time to each, and in the long run a few.
+//! A limit on questions, the requests to a neighbour that its own messages cause: one at a time to each, at a low rate.
 //!
-//! A word costs a neighbour nothing, and a question costs a stream and a task that waits for the answer. So it is not asked again while an
-//! answer is awaited, and one that says something else each time is asked now and then. A person knows by then that it does
-//! not fit.
+//! A message costs a neighbour nothing; a question costs a stream and a task that waits for the answer. So a neighbour
+//! is not asked again while an answer is pending. One that sends something else each time is asked only now and then:
+//! by then a person knows that it does not fit.
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::{Arc, Mutex, PoisonError};
@@ -12,18 +12,19 @@ use mingle_protocol::NodeId;
 
 use crate::token_bucket::TokenBucket;
 
-/// Questions to one neighbour in a row, and then a second.
+/// Questions to one neighbour in a burst.
 const AT_ONCE: f64 = 5.0;
+/// Questions to one neighbour per second, after the burst.
 const PER_SECOND: f64 = 0.2;
 
-/// Questions of one kind.
+/// Questions of one kind to all neighbours.
 #[derive(Debug, Default)]
 pub struct Questions {
     open: Arc<Mutex<BTreeSet<NodeId>>>,
     allowed: BTreeMap<NodeId, TokenBucket>,
 }
 
-/// A question under way; when this is dropped, the next one may be asked.
+/// A pending question; once it is dropped, the next one may be asked.
 #[derive(Debug)]
 pub struct Question {
     node: NodeId,
@@ -31,7 +32,7 @@ pub struct Question {
 }
 
 impl Questions {
-    /// A question to this neighbour; none while one is under way, or after too many.
+    /// A question to this neighbour; `None` while one is pending, or beyond the rate.
     pub fn ask(&mut self, node: NodeId, now: Instant) -> Option<Question> {
         let mut open = self.open.lock().unwrap_or_else(PoisonError::into_inner);
         let allowed = self.allowed.entry(node).or_insert(TokenBucket::new(AT_ONCE, PER_SECOND));
@@ -68,7 +69,7 @@ mod tests {
     #[test]
     fn one_that_says_something_else_all_the_time_is_asked_at_a_bounded_rate() {
         let (mut questions, began) = (Questions::default(), Instant::now());
-        // Ten minutes of 390 words a second, each of which is answered at once.
+        // Ten minutes of 390 messages a second, each question answered at once.
         let moments = (0..390 * 600).map(|word| began + Duration::from_secs(1) * word / 390);
         let asked = moments.filter(|now| questions.ask(NodeId(1), *now).is_some()).count();
         assert!((120..=125).contains(&asked), "{asked}");

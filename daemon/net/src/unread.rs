@@ -1,4 +1,4 @@
-//! A connection that ends when its other side takes nothing of what is written for so long: who asks and reads no answer holds no place.
+//! A stream with a timeout for writing: a client that sends requests and reads no answer holds no connection.
 
 use std::io;
 use std::pin::Pin;
@@ -8,21 +8,21 @@ use std::time::Duration;
 use tokio::io::{AsyncRead, AsyncWrite, ReadBuf};
 use tokio::time::{Sleep, sleep};
 
-/// A stream whose answers are to be read.
+/// A stream on which a write fails once the other side has accepted no bytes for `patience`.
 pub struct Unread<S> {
     stream: S,
     patience: Duration,
-    /// Until when something has to be taken, while the other side takes nothing.
+    /// End of the timeout, while a write is pending.
     until: Option<Pin<Box<Sleep>>>,
 }
 
 impl<S> Unread<S> {
-    /// The same stream with so much patience.
+    /// Wraps a stream with this timeout for a pending write.
     pub fn new(stream: S, patience: Duration) -> Self {
         Self { stream, patience, until: None }
     }
 
-    /// Watches how an attempt to write went.
+    /// Applies the timeout to the outcome of an attempt to write.
     fn watch<T>(&mut self, written: Poll<io::Result<T>>, context: &mut Context<'_>) -> Poll<io::Result<T>> {
         if written.is_ready() {
             self.until = None;

@@ -29,13 +29,16 @@ pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// A peer that accepts no bytes for this long is gone.
 const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
-/// Acknowledgements that one stream may carry at once, and then a second: many more than a swarm with rounds of milliseconds has. Who
-/// sends more is read more slowly, and holds up nobody but itself.
+/// Acknowledgements that one stream may carry in a burst: many more than a swarm with rounds of milliseconds has. A
+/// peer that sends more is read more slowly, and delays only itself.
 const ACKS_AT_ONCE: f64 = 20_000.0;
+/// Acknowledgements that one stream may carry per second, after the burst.
 const ACKS_PER_SECOND: f64 = 5_000.0;
-/// The same of greetings, certificates of departure and words on processes. A sound neighbour says them when a link comes up, or when
-/// somebody comes or goes: a few in a heartbeat, once as many as there are nodes. Each may cost a signature check, or a question.
+/// Greetings, leave certificates and process statements that one stream may carry in a burst. A sound neighbour sends
+/// them when a link comes up, or when a peer joins or leaves: a few in a heartbeat, once as many as there are nodes.
+/// Each may cost a signature check, or a request.
 const WORDS_AT_ONCE: f64 = 400.0;
+/// Greetings, leave certificates and process statements that one stream may carry per second, after the burst.
 const WORDS_PER_SECOND: f64 = 20.0;
 
 /// The driver's end of a stream.
@@ -343,7 +346,7 @@ mod tests {
         drop(handle);
     }
 
-    /// How long it takes to read so many times this message, none of which is lost.
+    /// The time to read `count` copies of this message; none may be lost.
     async fn time_to_read(message: Message, count: usize) -> Duration {
         let bytes: Vec<u8> = wire::encode(message.clone()).slices().collect::<Vec<_>>().concat();
         let began = Instant::now();
@@ -365,7 +368,7 @@ mod tests {
         let word = ProcessStatement { generation, node, boot_nonce, number: 1, age_ms: 0, other: None, signature };
         let (identity, link) = (Identity::default(), LinkState::default());
         let ack = Ack { generation, identity, seen: identity, link };
-        // A second's worth more than may come at once: of words that is 20.
+        // A burst, and one second's worth beyond it: 20 statements, 5,000 acknowledgements.
         let words = time_to_read(Message::Process(word), 420);
         let acks = time_to_read(Message::Ack(ack), (ACKS_AT_ONCE + ACKS_PER_SECOND) as usize);
         for took in [words.await, acks.await] {
