@@ -1,8 +1,8 @@
 //! `mingle bugreport`: packs the information needed to diagnose a failure, and nothing secret.
 //!
-//! Only files of a fixed list go in. The key, models, records and data are not on it. Addresses in what is told become
-//! `host-1`, `host-2` and so on, the same one everywhere, and paths `path-1`; the user's home folder becomes `~`, that of the
-//! peer `<home>`. What is named as a secret becomes `***`.
+//! Only files of a fixed list go in. The key, models, records and data are not on it. Addresses in the texts become
+//! `host-1`, `host-2` and so on, the same one everywhere, and paths `path-1`. The user's home folder becomes `~`, that
+//! of the peer `<home>`. Tickets, users in URLs, and values named as secrets become `***`.
 
 use std::fs::File;
 use std::io::{self, Read, Seek, SeekFrom};
@@ -62,7 +62,7 @@ pub(super) fn execute(arguments: &BugreportArgs, json: bool) -> Result {
 /// The files of the report but for the first one, without addresses, paths and secrets.
 fn contents(home: &Home, arguments: &BugreportArgs, redaction: &mut Redaction) -> Result<Vec<(&'static str, String)>> {
     let mut contents = vec![("version.json", text_of(&version()))];
-    // What cannot be found out is said where it would have stood.
+    // A report that fails is replaced by its error.
     let doctor = doctor::report(&arguments.peer).unwrap_or_else(|failure| failure.to_json());
     contents.push(("doctor.json", redaction.apply(&text_of(&doctor))));
     let records = ckpt::report(home).unwrap_or_else(|failure| failure.to_json());

@@ -17,10 +17,10 @@ use super::probe::measure;
 use crate::cli::{PingArgs, multiaddrs, peer_address};
 use crate::out;
 
-/// A system that takes connections takes one within this time.
+/// Time limit for a TCP connection that tests whether a system accepts any.
 const KNOCKING: Duration = Duration::from_secs(1);
 
-/// Who answered at an address.
+/// The answer of a peer at an address.
 struct Answer {
     address: Multiaddr,
     peer: PeerId,
@@ -131,7 +131,7 @@ async fn dial(addresses: &[Multiaddr], patience: Duration) -> Result<Answer> {
     Err(Error::new(ErrorKind::Unreachable, format!("{address} cannot be reached: {why}")).hint(hint))
 }
 
-/// Who was seen at an address at which no peer answers.
+/// Finding at an address where no peer answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 enum Seen {
     /// A peer that does not answer a ping.
@@ -141,7 +141,8 @@ enum Seen {
     Nobody,
 }
 
-/// Whether the system at this TCP address takes connections, be it for a peer that is too busy to say who it is.
+/// Returns `true` if the system at this TCP address accepts connections, even for a peer that is too busy to identify
+/// itself. `false` for addresses with a host name, or not of TCP.
 fn takes_connections(address: &Multiaddr) -> bool {
     let mut parts = address.iter();
     let ip = match parts.next() {
@@ -153,7 +154,7 @@ fn takes_connections(address: &Multiaddr) -> bool {
     TcpStream::connect_timeout(&SocketAddr::from((ip, port)), KNOCKING).is_ok()
 }
 
-/// What to look at when nobody answers at an address, and why that was.
+/// Advice for an address at which no peer answers, by the reason and the finding.
 fn hint(address: &Multiaddr, why: &str, seen: Seen) -> &'static str {
     let has = |is_it: fn(&Protocol<'_>) -> bool| address.iter().any(|part| is_it(&part));
     let is_tcp = has(|part| matches!(part, Protocol::Tcp(_)));

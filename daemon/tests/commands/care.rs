@@ -87,7 +87,7 @@ fn a_bug_report_has_what_happened_and_neither_key_nor_model_nor_address() {
         trainer = \"WANDB_API_KEY=first-secret python /srv/hospital/train.py --db-password second-secret \
         --from=https://ana:third-secret@db.example.org/x --hf-token='fourth secret'\"\n";
     fs::write(home.join("config.toml"), config).unwrap();
-    // As an event tells the same command.
+    // An event that quotes a command with a secret.
     let event = r#"{"schema":"mingle.event/1","seq":1,"at_ms":1,"event":"trainer_started","command":"t --key=\"fifth secret\""}"#;
     let events = fs::read_to_string(home.join("events.jsonl")).unwrap();
     fs::write(home.join("events.jsonl"), format!("{events}{event}\n")).unwrap();

@@ -30,7 +30,7 @@ fn variables(text: &str) -> Vec<(String, String)> {
 fn a_check_that_could_not_be_made_does_not_look_like_a_pass() {
     let script = |name: &str, arguments: &[&str]| {
         let path = PathBuf::from(env!("CARGO_MANIFEST_DIR")).join("../scripts").join(name);
-        // Where there is no cargo-deny.
+        // A search path without cargo-deny.
         let ran =
             std::process::Command::new("bash").arg(path).args(arguments).env("PATH", "/usr/bin:/bin").output().unwrap();
         (ran.status.code(), stdout(&ran) + &stderr(&ran))

@@ -77,7 +77,7 @@ fn an_invitation_that_is_taken_back_lets_nobody_in() {
     assert_fails(&joined, 6, &["revoked"]);
 }
 
-/// Somebody who has a ticket and asks with a program of its own.
+/// A bearer of a ticket, which sends requests with a program of its own.
 struct Bearer {
     key: Keypair,
     connection: Connection,
@@ -95,13 +95,13 @@ impl Bearer {
         self.key.public().to_peer_id().to_string()
     }
 
-    /// The word on which the member refuses to tell the task; none where it tells it.
+    /// The error with which the member refuses to send the task; `None` if it sends it.
     async fn refusal_to_tell(&mut self) -> Option<String> {
         let claim = self.ticket.invite.claim(&self.ticket.swarm, &self.key.public().to_peer_id()).unwrap();
         loop {
             match fetch_task(&mut self.connection.control, self.connection.peer, Some(&claim)).await {
                 Ok(TaskAnswer::Task(_)) => return None,
-                // It has just begun.
+                // The member has only started.
                 Ok(TaskAnswer::NotYet) => {}
                 Ok(TaskAnswer::Away) => panic!("the member went away"),
                 Err(refusal) => return Some(refusal.to_string()),
@@ -109,7 +109,7 @@ impl Bearer {
         }
     }
 
-    /// The word on which the member does not let in somebody who would do something else.
+    /// The error with which the member refuses to admit a peer with another task.
     async fn refusal_of_other_work(&mut self) -> String {
         let claim = self.ticket.invite.claim(&self.ticket.swarm, &self.key.public().to_peer_id()).unwrap();
         let (control, peer) = (&mut self.connection.control, self.connection.peer);
@@ -149,7 +149,7 @@ fn who_may_not_come_in_is_not_told_what_the_swarm_is_for() {
         assert!(run(&["expel", &bearer.id(), "--home", text(&home)]).status.success());
         let refusal = bearer.refusal_to_tell().await;
         assert!(refusal.as_ref().is_some_and(|refusal| refusal.contains("expelled")), "{refusal:?}");
-        // To be told uses nothing up.
+        // A request for the task uses up nothing.
         assert_eq!(Bearer::of(&good, &address).await.refusal_to_tell().await, None);
     });
 }
