@@ -12,12 +12,10 @@
 //!
 //! - steps: `round` (the parts of a step), `pace` (neighbours it waits for), `progress` (how far neighbours are),
 //!   `patience` (late neighbours it waits for again), `exchange` (messages), `parcels`, `liveness` (links and timers);
-//! - training: `training` (ordered and awaited), `step_guard` (the part of a local step that is applied), `held_back`
-//!   (the part that waits for weight), `norm_guard` (how far the norm may lead that of neighbours), `own_pace` (time
-//!   limit of training);
-//! - defence: `robust_receiving` (clipping of neighbours' ratios), `credit` (the weight a neighbour may hold),
-//!   `mass_watch` (alarms about mass), `processes` (one process per key), `contradiction` (neighbours whose books
-//!   differ);
+//! - training: `training` (ordered and awaited), `own_pace` (its time limit), `step_guard` (the part of a local step that
+//!   is applied), `held_back` (the part that waits for weight), `norm_guard` (the largest norm);
+//! - defence: `robust_receiving` (clipped ratios), `credit` (the weight a neighbour may hold), `mass_watch` (alarms about
+//!   mass), `processes` (one process per key), `contradiction` (neighbours whose books differ);
 //! - state: `membership` (generations), `departure`, `drain`, `commit` (records).
 
 mod commit;

@@ -7,7 +7,6 @@
 pub mod api;
 mod connections;
 mod driver;
-pub mod encodings;
 mod event_loop;
 mod member;
 mod member_keys;
@@ -27,7 +26,7 @@ pub use mingle_home::{
     units,
 };
 pub use mingle_membership::{self as membership, task};
-pub use mingle_status::{events, last_run, results, status};
+pub use mingle_status::{encodings, events, last_run, results, status};
 pub use mingle_training::priority;
 pub use peer::{Outcome, Peer, PeerBuilder, PeerOptions, RunningPeer};
 pub use training::LocalTraining;

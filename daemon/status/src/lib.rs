@@ -4,6 +4,7 @@
 //! every reader sees the newest. [`results`] stay in the home when a run is over, and [`last_run`] summarises them.
 //! [`warnings`] limits how many of each cause reach a person. `mingle-peer` publishes all of them.
 
+pub mod encodings;
 pub mod events;
 pub mod last_run;
 pub mod results;
