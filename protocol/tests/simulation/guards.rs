@@ -7,7 +7,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mingle_protocol::sim::{Swarm, SwarmConfig, Trainer};
+use mingle_protocol::sim::{Fault, Swarm, SwarmConfig, Trainer};
 use mingle_protocol::{Event, InjectedBug, NodeId, Schedule, Step, Time, WaitPolicy};
 
 use crate::support::*;
@@ -86,6 +86,25 @@ fn where_links_go_both_ways_a_member_that_only_takes_leaves_the_others_half_of_t
         println!("{nodes} nodes, {policy:?}: {with} us with it, {without} us without");
         assert!(with < 2 * without, "{nodes} nodes, {policy:?}: {with} us with it, {without} us without");
         assert!(swarm.audit().is_complete());
+    }
+}
+
+#[test]
+fn sound_neighbours_of_an_undirected_plan_are_never_taken_for_members_that_only_take() {
+    const NODES: u32 = 6;
+    let keeps = |event: &Event| matches!(event, Event::NeighbourKeeps { .. });
+    let policies = [WaitPolicy::Sync, WaitPolicy::default(), WaitPolicy::Async];
+    for (policy, drop) in policies.into_iter().flat_map(|policy| [0.0, 0.2, 0.5].map(|drop| (policy, drop))) {
+        for seed in 0..4 {
+            let config = SwarmConfig { policy, seed, schedule: complete(NODES, 1), ..least_squares(NODES, 300, 0.02) };
+            let config = if drop > 0.0 { config.over_datagrams(drop, 0.05) } else { config };
+            // One site is ten times slower than the others, and one stops half way.
+            let mut swarm = Swarm::new(SwarmConfig { slowness: [(NodeId(1), 10)].into(), ..config }).unwrap();
+            swarm.at(seconds(20), Fault::Stop(NodeId(2)));
+            swarm.run_until_drained(HOUR).unwrap();
+            assert_eq!(nodes_that_report(&swarm, keeps), [].into(), "{policy:?}, {drop} lost, seed {seed}");
+            assert!(swarm.audit().is_complete(), "{policy:?}, {drop} lost, seed {seed}");
+        }
     }
 }
 
