@@ -49,8 +49,6 @@ pub(crate) struct Peer {
     pub(crate) was_met: bool,
     /// Set when it has stopped taking part.
     pub(crate) leaving: bool,
-    /// Set when some life of it has stopped taking part.
-    pub(crate) has_stopped: bool,
     /// Set when it has left the generation for good, by its certificate.
     pub(crate) left: bool,
     /// Set when its process has ended before it came, by what the host saw.
@@ -99,7 +97,6 @@ impl Peer {
             renewal: Renewal::default(),
             was_met: false,
             leaving: false,
-            has_stopped: false,
             left: false,
             is_gone: false,
             known_left: None,

@@ -8,17 +8,18 @@
 //! there, are what the guarded step divides by.
 
 mod agreement;
+mod computed;
 mod encodings;
 mod error;
 mod reversible;
 mod stationary;
 
 use std::fmt;
-use std::sync::OnceLock;
 
 use serde::{Deserialize, Serialize};
 
 use crate::mass::{Mass, Share, UNITS_PER_ONE};
+use computed::Computed;
 
 pub use encodings::Encodings;
 pub use error::ScheduleError;
@@ -94,10 +95,8 @@ pub struct Schedule {
     out_union: Vec<Vec<NodeId>>,
     /// `[step][node]`.
     stationary: Vec<Vec<f64>>,
-    /// Computed when it is first asked for.
-    rounds_to_agree: OnceLock<u64>,
-    /// Computed when it is first asked for.
-    is_reversible: OnceLock<bool>,
+    rounds_to_agree: Computed<u64>,
+    is_reversible: Computed<bool>,
 }
 
 /// The part of all rounds that may mix without training at the end: one of so many.
@@ -146,8 +145,8 @@ impl Schedule {
             in_union,
             out_union,
             stationary,
-            rounds_to_agree: OnceLock::new(),
-            is_reversible: OnceLock::new(),
+            rounds_to_agree: Computed::default(),
+            is_reversible: Computed::default(),
         })
     }
 
@@ -161,7 +160,7 @@ impl Schedule {
             return Err(ScheduleError::RoundLength { steps, period });
         }
         self.round_length = steps as u64;
-        self.rounds_to_agree = OnceLock::new();
+        self.rounds_to_agree = Computed::default();
         Ok(self)
     }
 
@@ -193,7 +192,7 @@ impl Schedule {
         if self.local_steps == 0 || self.nodes == 1 {
             return 0;
         }
-        let wanted = *self.rounds_to_agree.get_or_init(|| agreement::rounds_to_agree(self));
+        let wanted = self.rounds_to_agree.get_or(|| agreement::rounds_to_agree(self));
         // The last round that trains mixes too.
         wanted.saturating_sub(1).min(rounds / MOST_OF_ALL_ROUNDS)
     }

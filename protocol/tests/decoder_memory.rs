@@ -30,6 +30,8 @@ const HELLO: u8 = 1;
 const PARCEL: u8 = 3;
 const CHUNK: u8 = 4;
 const COLLECTIVE: u8 = 8;
+/// The largest kind of a frame.
+const PROCESS: u8 = 9;
 const HASH_BYTES: usize = 32;
 
 /// The most that a reader and its messages occupied at any time, until the stream ended or was refused.
@@ -123,7 +125,7 @@ fn hostile_streams() -> Vec<(&'static str, Vec<u8>)> {
         ("a description as long as a control frame", hello(65_000, 65_000)),
         ("nothing but the smallest messages", frame(COLLECTIVE, &[0; SMALLEST_BODY]).repeat(20_000)),
     ];
-    for kind in 0..9 {
+    for kind in 0..=PROCESS + 1 {
         for announced in [MAX_CONTROL_BYTES, MAX_CONTROL_BYTES + 1, MAX_CHUNK_BYTES, u32::MAX as usize] {
             for follows in [0, 1, 5000, announced.min(MAX_CONTROL_BYTES) - 1] {
                 streams.push(("a frame cut short", cut_frame(kind, announced as u32, &vec![0xff; follows])));
@@ -133,7 +135,7 @@ fn hostile_streams() -> Vec<(&'static str, Vec<u8>)> {
     streams
 }
 
-/// Frames of kinds 0 to 8 with bodies of noise or of plausible headers; each stream breaks off somewhere.
+/// Frames of every kind with bodies of noise or of plausible headers; each stream breaks off somewhere.
 fn noise(rng: &mut ChaCha8Rng) -> Vec<u8> {
     let mut stream = Vec::new();
     for _ in 0..rng.random_range(1..8) {
@@ -144,7 +146,7 @@ fn noise(rng: &mut ChaCha8Rng) -> Vec<u8> {
             1 => parcel_header(rng.next_u64()),
             2 => hello(rng.random_range(0..300), rng.random_range(0..300)),
             3 => frame(CHUNK, &body),
-            _ => cut_frame(rng.random_range(0..9), rng.next_u32() >> rng.random_range(0..32), &body),
+            _ => cut_frame(rng.random_range(0..=PROCESS), rng.next_u32() >> rng.random_range(0..32), &body),
         });
     }
     stream.truncate(rng.random_range(0..=stream.len()));

@@ -75,7 +75,8 @@ impl Account {
         Self { flows, ..Self::default() }
     }
 
-    /// Forgets the balance, which was of a life that is over.
+    /// Forgets the balance: this node's own life is over. A new life of the neighbour owes what the last one did, or it
+    /// would get new credit with each.
     pub(super) fn begin_anew(&mut self) {
         *self = Self::of(self.flows);
     }
@@ -138,11 +139,6 @@ impl Credit {
         let fullness = ((share.min(self.mean) / self.reference - SHORT) / (ENOUGH - SHORT)).clamp(0.0, 1.0);
         let limit = LEAST_CREDIT + (MOST_CREDIT - LEAST_CREDIT) * fullness;
         self.limit = (fullness < 1.0).then_some(limit);
-    }
-
-    /// Forgets the reference, since a member has stopped for good with its weight and the others share what is left.
-    pub(super) fn measure_anew(&mut self) {
-        self.reference = 0.0;
     }
 }
 

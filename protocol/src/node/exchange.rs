@@ -203,7 +203,6 @@ impl Node {
             return;
         };
         peer.evidence = Evidence::default();
-        peer.account.begin_anew();
         peer.incoming.iter_mut().for_each(|link| link.on_new_life());
         let written_off = if renumbers {
             peer.outgoing.iter_mut().for_each(|link| link.renumber());
@@ -305,10 +304,6 @@ impl Node {
         };
         peer.on_leaving();
         self.send_gate.grant_credit();
-        // Once for each neighbour; otherwise one that stops repeatedly would be given ever more.
-        if !std::mem::replace(&mut peer.has_stopped, true) {
-            self.credit.measure_anew();
-        }
         true
     }
 

@@ -28,22 +28,28 @@ impl Schedule {
     /// # Complexity
     /// O(links of a period), once.
     pub fn is_reversible(&self) -> bool {
-        *self.is_reversible.get_or_init(|| {
-            let mut flows: BTreeMap<(NodeId, NodeId), f64> = BTreeMap::new();
-            for step in 0..self.period() {
-                for from in (0..self.nodes as u32).map(NodeId) {
-                    for link in self.out_links(from, step) {
-                        let weight = link.share.to_f64() * self.stationary_weight(from, step);
-                        *flows.entry((from, link.to)).or_default() += weight;
-                    }
-                }
-            }
+        self.is_reversible.get_or(|| {
+            let flows = self.flows();
             let balances = |(&(from, to), there): (&(NodeId, NodeId), &f64)| {
                 let back = flows.get(&(to, from)).copied().unwrap_or(0.0);
                 (there - back).abs() <= TOLERANCE * there.max(back)
             };
             flows.iter().all(balances)
         })
+    }
+
+    /// The flow over each link of the plan.
+    fn flows(&self) -> BTreeMap<(NodeId, NodeId), f64> {
+        let mut flows = BTreeMap::new();
+        for step in 0..self.period() {
+            for from in (0..self.nodes as u32).map(NodeId) {
+                for link in self.out_links(from, step) {
+                    let weight = link.share.to_f64() * self.stationary_weight(from, step);
+                    *flows.entry((from, link.to)).or_default() += weight;
+                }
+            }
+        }
+        flows
     }
 }
 
