@@ -13,7 +13,7 @@ use crate::ledger::{InLinkLedger, LedgerSummary, OutLinkLedger};
 use crate::mass::UNITS_PER_ONE;
 use crate::schedule::NodeId;
 
-/// Where the mass of a swarm is, in units of 2^-40.
+/// The places of a swarm's mass, in units of 2^-40.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct AuditReport {
     /// The mass that all founders brought.

@@ -4,9 +4,8 @@
 //! receiver takes parcel k + 1 only after k, and only if it continues the [chain](crate::Chain) of those before. Both
 //! ends keep totals, so that an auditor can compare them.
 //!
-//! Where a swarm is durable, both ends can be rolled back to what a record holds. An end that is shown a later state of
-//! its own than it remembers was rolled back further than the record it confirmed: the link reports it by a
-//! [`RolledBack`].
+//! In a durable swarm both ends can be rolled back to a record. An end that is shown a later state of its own than it
+//! remembers was rolled back further than the record it confirmed: the link reports it by a [`RolledBack`].
 
 mod chain;
 mod inbound;

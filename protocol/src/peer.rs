@@ -73,7 +73,7 @@ pub(crate) struct Peer {
     pub(crate) arrivals: Arrivals,
     /// The distances of the ratios that came from it.
     pub(crate) distances: InDistances,
-    /// What it got and gave.
+    /// The weight that it received and gave, for its credit.
     pub(crate) account: Account,
 }
 

@@ -22,9 +22,9 @@ pub(crate) struct Connections {
     pub place: Place,
     /// The links that are up.
     pub links: NeighbourTable,
-    /// Who is asked what another task it has.
+    /// Limits how often each neighbour is asked for the difference of its task.
     pub task_questions: Questions,
-    /// Who is told of this peer's plan, and asked for a newer one.
+    /// Limits how often each neighbour is sent this peer's plan, or asked for a newer one.
     pub plan_questions: Questions,
     objections: Objections,
     edges: Edges,

@@ -30,7 +30,7 @@ const MAX_BODY_BYTES: u64 = 4096;
 /// Timeout of the driver's answer to a request; a driver that exceeds it is busy ending.
 const ANSWER_TIMEOUT: Duration = Duration::from_secs(10);
 
-/// What the owner of the home can ask, and the trainer that its peer has started.
+/// Routes for the owner of the home, and for the trainer that its peer has started.
 pub(super) fn local(shared: &Arc<Shared>, calls: Router) -> Router {
     let router = watching()
         .route("/v1/stop", post(stop))

@@ -23,16 +23,16 @@ use tokio::task::JoinSet;
 use super::answer::refuse;
 use crate::error::{Error, ErrorKind, Result};
 
-/// Where supervisors ask whether the process lives.
+/// The path of the liveness probe: the process lives.
 pub(super) const LIVE: &str = "/livez";
-/// Where they ask whether the peer takes part.
+/// The path of the readiness probe: the peer takes part.
 pub(super) const READY: &str = "/readyz";
-/// Header fields of a request.
+/// Most header fields of a request.
 const MAX_HEADERS: usize = 64;
-/// When the system has no more file descriptors, the next try comes after this pause.
+/// Pause before the next accept when the system has no more file descriptors.
 const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 
-/// How those who connect to a listener are treated.
+/// Limits and timeouts of a listener's connections.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Manners {
     limits: Limits,
@@ -42,12 +42,12 @@ pub(super) struct Manners {
     head_timeout: Duration,
     /// Some of an answer is taken within this time.
     unread_timeout: Duration,
-    /// Whether a connection may ask more than once.
+    /// `true` if a connection may carry several requests.
     keeps_alive: bool,
 }
 
 impl Manners {
-    /// For the owner of the home and the trainer that the peer has started.
+    /// Those of the socket, for the owner of the home and the trainer that the peer has started.
     pub(super) const SOCKET: Self = Self {
         limits: Limits { connections: 64, per_address: 64, probes: 0 },
         buffer_bytes: 256 * 1024,
@@ -55,10 +55,10 @@ impl Manners {
         unread_timeout: Duration::from_secs(60),
         keeps_alive: true,
     };
-    /// For trainers elsewhere, which show a token.
+    /// Those of the TCP address for trainers, which show a token.
     pub(super) const TRAINERS: Self =
         Self { limits: Limits { per_address: 32, ..Self::SOCKET.limits }, ..Self::SOCKET };
-    /// For whoever can reach the page: half of the places are the most that one address has.
+    /// Those of the page, which any client may reach: one address has half of the places at most.
     pub(super) const PAGE: Self = Self {
         limits: Limits { connections: 64, per_address: 32, probes: 8 },
         buffer_bytes: 16 * 1024,
