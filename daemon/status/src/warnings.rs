@@ -4,14 +4,15 @@ use std::collections::BTreeMap;
 
 use mingle_protocol::NodeId;
 
-/// Largest number of warnings of one source that a person gets; further ones are only in the log.
+/// Warnings of one source that a person gets; further ones are only in the log. Of alarms each doubling comes after that.
 const MOST_OF_A_SOURCE: u32 = 20;
 
 /// The cause of a warning.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
 pub enum Source {
-    /// A finding of this peer about the swarm, made once: a person always gets it.
-    Alarm,
+    /// A finding of this peer about its own weight or model, or about a neighbour's part in them. It is never hidden for
+    /// good, and never a flood: who can raise it again and again must not push everything else out of the event file.
+    Alarm(Option<NodeId>),
     /// A neighbour, by its messages.
     Neighbour(NodeId),
     /// A member that is no neighbour, or a stranger.
@@ -32,14 +33,14 @@ impl Warnings {
     /// # Errors
     /// The unchanged warning, if its source has caused too many.
     pub fn admit(&mut self, source: Source, message: String) -> Result<String, String> {
-        if source == Source::Alarm {
-            return Ok(message);
-        }
         let count = self.counts.entry(source).or_default();
         *count = count.saturating_add(1);
         match *count {
             ..MOST_OF_A_SOURCE => Ok(message),
             MOST_OF_A_SOURCE => Ok(format!("{message} (more warnings {} are in the log alone)", source.in_words())),
+            _ if matches!(source, Source::Alarm(_)) && count.is_power_of_two() => {
+                Ok(format!("{message} ({count} times)"))
+            }
             _ => Err(message),
         }
     }
@@ -48,9 +49,9 @@ impl Warnings {
 impl Source {
     fn in_words(self) -> String {
         match self {
-            Self::Neighbour(node) => format!("about node {node}"),
+            Self::Neighbour(node) | Self::Alarm(Some(node)) => format!("about node {node}"),
             Self::Others => "about others".to_owned(),
-            Self::Alarm | Self::Own => "about this peer".to_owned(),
+            Self::Alarm(None) | Self::Own => "about this peer".to_owned(),
         }
     }
 }
@@ -71,6 +72,17 @@ mod tests {
         for source in [other, Source::Others, Source::Own] {
             assert!(warnings.admit(source, odd()).is_ok(), "{source:?}");
         }
-        assert!((0..1_000).all(|_| warnings.admit(Source::Alarm, odd()).is_ok()));
+        assert!(warnings.admit(Source::Alarm(None), odd()).is_ok());
+    }
+
+    #[test]
+    fn an_alarm_that_is_raised_for_an_hour_comes_ever_more_seldom_and_hides_no_other() {
+        let mut warnings = Warnings::default();
+        let mut raise = |about: Option<u32>| warnings.admit(Source::Alarm(about.map(NodeId)), "low".to_owned()).ok();
+        let told: Vec<String> = (0..10_000).filter_map(|_| raise(Some(1))).collect();
+        // Twenty, and 32, 64, ... 8,192.
+        assert_eq!(told.len(), 20 + 9);
+        assert_eq!(told[20], "low (32 times)");
+        assert!(raise(Some(2)).is_some() && raise(None).is_some());
     }
 }

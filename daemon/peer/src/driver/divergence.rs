@@ -87,7 +87,7 @@ impl Driver<'_> {
         if !std::mem::replace(&mut self.divergence.is_pulling_told, true) {
             let sentence = "neighbours pull this peer's model far away from what it learns: a member may send false models \
                             (`mingle run --robust clip` takes less of them; a plan without it ends it)";
-            self.member.warn_of(Source::Alarm, sentence.to_owned());
+            self.member.warn_of(Source::Alarm(None), sentence.to_owned());
         }
     }
 

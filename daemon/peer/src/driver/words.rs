@@ -57,10 +57,10 @@ pub(super) fn warning(event: &NodeEvent) -> Option<String> {
 /// The source of the warning that an event is worth.
 pub(super) fn source_of(event: &NodeEvent) -> Source {
     match event {
-        NodeEvent::MassLow { .. }
-        | NodeEvent::MassHigh { .. }
-        | NodeEvent::NeighbourKeeps { .. }
-        | NodeEvent::AnotherProcess { .. } => Source::Alarm,
+        NodeEvent::MassLow { .. } | NodeEvent::MassHigh { .. } | NodeEvent::AnotherProcess { .. } => {
+            Source::Alarm(None)
+        }
+        NodeEvent::NeighbourKeeps { peer, .. } => Source::Alarm(Some(*peer)),
         NodeEvent::MassWrittenOff { peer, .. } | NodeEvent::MemberLeft { peer } | NodeEvent::Ignored { peer, .. } => {
             Source::Neighbour(*peer)
         }
