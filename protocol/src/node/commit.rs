@@ -112,6 +112,7 @@ impl Node {
         for (id, known) in &books.evidence {
             node.peers.entry(*id).and_modify(|peer| peer.evidence = *known);
         }
+        node.restore_credit();
         node.restore_departures(std::mem::take(&mut books.left));
         node.brought = books.brought;
         (node.step, node.split_done) = (books.step, books.split_done);

@@ -81,6 +81,13 @@ impl Account {
         *self = Self::of(self.flows);
     }
 
+    /// Goes on from the totals of a record.
+    fn restore(&mut self, given: f64, received: f64) {
+        let periods = |weight: f64, flow: f64| if flow > 0.0 { weight / flow } else { 0.0 };
+        let balance = periods(given, self.flows.to) - periods(received, self.flows.from);
+        self.balance = balance.clamp(-MOST_BALANCE, MOST_BALANCE);
+    }
+
     fn give(&mut self, weight: f64) {
         self.add(weight, self.flows.to);
     }
@@ -156,6 +163,15 @@ impl Node {
         self.credit.measure((self.w() + under_way) / usual);
     }
 
+    /// A process goes on from a record: each restart would else give new credit, and take what is left for the usual weight.
+    pub(super) fn restore_credit(&mut self) {
+        self.credit.reference = 1.0;
+        for peer in self.peers.values_mut() {
+            let (given, received) = exchanged_with(peer);
+            peer.account.restore(given, received);
+        }
+    }
+
     /// The heaviest parcel that a neighbour has credit for in the present step.
     pub(super) fn credit_of(&self, to: NodeId) -> Mass {
         let account = self.peers.get(&to).map(|peer| peer.account);
@@ -185,23 +201,18 @@ impl Node {
         for peer in self.peers.values_mut() {
             let has_credit = !peer.is_active() || peer.account.balance < limit;
             if peer.account.end_round(fraction, has_credit) {
-                keepers.push(peer.id);
+                let (given, received) = exchanged_with(peer);
+                keepers.push(Event::NeighbourKeeps { peer: peer.id, given, received });
             }
         }
-        for peer in keepers {
-            let (given, received) = self.exchanged_with(peer);
-            self.report(Event::NeighbourKeeps { peer, given, received });
-        }
+        keepers.into_iter().for_each(|event| self.report(event));
     }
+}
 
-    /// The weight that a neighbour in its present life has received from this node, and has given.
-    fn exchanged_with(&self, peer: NodeId) -> (f64, f64) {
-        let Some(peer) = self.peers.get(&peer) else {
-            return (0.0, 0.0);
-        };
-        let given = peer.outgoing.as_ref().map_or(0.0, |link| link.given());
-        (given, peer.incoming.as_ref().map_or(0.0, |link| link.received_weight()))
-    }
+/// The weight that a neighbour has received from this node, and what its present life has given.
+fn exchanged_with(peer: &Peer) -> (f64, f64) {
+    let given = peer.outgoing.as_ref().map_or(0.0, |link| link.given());
+    (given, peer.incoming.as_ref().map_or(0.0, |link| link.received_weight()))
 }
 
 /// The weight of unacknowledged parcels that a node counts as its own.

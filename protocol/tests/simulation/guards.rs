@@ -8,7 +8,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mingle_protocol::sim::{Fault, Swarm, SwarmConfig, Trainer};
-use mingle_protocol::{Event, InjectedBug, NodeId, Schedule, Step, Time, WaitPolicy};
+use mingle_protocol::{Durability, Event, InjectedBug, NodeId, Schedule, Step, Time, WaitPolicy};
 
 use crate::support::*;
 use crate::training::{Problem, least_squares};
@@ -111,6 +111,30 @@ fn a_member_that_only_takes_gets_no_more_by_beginning_a_new_life_again_and_again
         println!("{lives} lives: the others hold {held:.3} of {}", NODES - 1);
         assert!(held > 0.5 * f64::from(NODES - 1), "{lives} lives: the others hold {held}");
     }
+}
+
+#[test]
+fn restarts_of_sound_members_give_one_that_only_takes_no_new_credit() {
+    const NODES: u32 = 6;
+    let hoarder = NodeId(3);
+    let injected_in = [(hoarder, InjectedBug::KeepsAll)].into();
+    let config = SwarmConfig { injected_in, schedule: complete(NODES, 1), ..least_squares(NODES, 4_000, 0.02) };
+    let config = SwarmConfig { policy: WaitPolicy::default(), durability: Durability::On, ..config };
+    let mut swarm = Swarm::new(config).unwrap();
+    let sound: Vec<NodeId> = ids(NODES).filter(|id| *id != hoarder).collect();
+    for (turn, id) in (1..=150).zip(sound.iter().cycle()) {
+        swarm.at(seconds(2 * turn), Fault::Crash(*id));
+        swarm.at(seconds(2 * turn) + Duration::from_millis(500), Fault::Restart(*id));
+    }
+    let taken_by = |swarm: &mut Swarm, second: u64| {
+        swarm.run_until(seconds(second)).unwrap();
+        swarm.node(hoarder).unwrap().w()
+    };
+    let [first, later, last] = [40, 150, 320].map(|second| taken_by(&mut swarm, second));
+    println!("it holds {first:.3} after 4 restarts of each, {later:.3} after 15, {last:.3} after 30");
+    // The others keep half of what they brought.
+    assert!(last < 1.0 + 0.5 * f64::from(NODES - 1), "{first}, {later}, {last}");
+    assert!(last - first < 0.2, "{first}, {later}, {last}");
 }
 
 #[test]
