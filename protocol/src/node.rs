@@ -14,8 +14,8 @@
 //!   `patience` (late neighbours it waits for again), `exchange` (messages), `parcels`, `liveness` (links and timers);
 //! - training: `training` (ordered and awaited), `own_pace` (its time limit), `step_guard` (the part of a local step that
 //!   is applied), `held_back` (the part that waits for weight), `norm_guard` (the largest norm);
-//! - defence: `robust_receiving` (clipped ratios), `credit` (the weight a neighbour may hold), `mass_watch` (alarms about
-//!   mass), `processes` (one process per key), `contradiction` (neighbours whose books differ);
+//! - defence: `robust_receiving` (clipped ratios), `credit` (the weight a neighbour may hold), `weight_floor`
+//!   (the weight that a node keeps), `mass_watch` (alarms about mass), `processes` (one process per key), `contradiction` (neighbours whose books differ);
 //! - state: `membership` (generations), `departure`, `drain`, `commit` (records).
 
 mod commit;
@@ -42,6 +42,7 @@ mod round;
 mod send_gate;
 mod step_guard;
 mod training;
+mod weight_floor;
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -80,6 +81,7 @@ use round::RoundTally;
 use send_gate::SendGate;
 use step_guard::UsualSteps;
 use training::{Change, Training};
+use weight_floor::WeightFloor;
 
 /// One node of a swarm: a function from inputs to effects.
 ///
@@ -139,6 +141,7 @@ pub struct Node {
     others_pace: OthersPace,
     mass_watch: MassWatch,
     credit: Credit,
+    weight_floor: WeightFloor,
     refusals: Refusals,
     /// Mass this life brought into the swarm.
     brought: Mass,
@@ -205,6 +208,7 @@ impl Node {
         Ok(Self {
             push_sum: PushSum::new(initial, brought),
             credit: Credit::default(),
+            weight_floor: WeightFloor::default(),
             peers,
             phase: Phase::Gathering { give_up_at: None },
             step: 0,

@@ -153,6 +153,11 @@ impl Peer {
         self.is_active() && self.outgoing.as_ref().is_some_and(|link| link.is_open() && link.has_room())
     }
 
+    /// Returns `true` if it has stated that it sends nothing more, and all that it sent has come.
+    pub(crate) fn has_ended(&self) -> bool {
+        self.incoming.as_ref().is_some_and(|link| link.is_complete())
+    }
+
     /// The state of the links with it, for a Hello or an Ack, added to `own`, which is the same for all neighbours.
     pub(crate) fn link_state(&self, own: LinkState) -> LinkState {
         let mut state = own;

@@ -211,14 +211,38 @@ impl Topology {
         self.positions.as_deref()
     }
 
-    /// The same topology with the nodes renumbered: node `i` of the result is node `order[i]` of this one.
+    /// The same topology without these nodes and their edges; the others keep their names, order and positions.
+    ///
+    /// # Errors
+    ///
+    /// Fewer than two nodes are left, or they are not connected.
+    ///
+    /// ```
+    /// use mingle_planner::Topology;
+    /// let square = Topology::generate("ring:n=4")?;
+    /// assert_eq!(square.without(&[1])?.edges(), [(0, 2), (1, 2)]);
+    /// assert!(square.without(&[0, 2]).is_err());
+    /// # Ok::<(), mingle_planner::TopologyError>(())
+    /// ```
+    pub fn without(&self, left_out: &[usize]) -> Result<Self, TopologyError> {
+        let order: Vec<usize> = (0..self.node_count()).filter(|node| !left_out.contains(node)).collect();
+        let rest = self.renumbered(&order)?;
+        let Some(positions) = self.positions() else {
+            return Ok(rest);
+        };
+        Ok(rest.with_positions(order.iter().map(|&node| positions[node]).collect()))
+    }
+
+    /// The same topology with the nodes renumbered: node `i` of the result is node `order[i]` of this one. Nodes that
+    /// `order` leaves out are removed with their edges.
     pub(crate) fn renumbered(&self, order: &[usize]) -> Result<Self, TopologyError> {
-        let mut number = vec![0; order.len()];
+        let mut number = vec![None; self.node_count()];
         for (new, &old) in order.iter().enumerate() {
-            number[old] = new;
+            number[old] = Some(new);
         }
-        let renumber =
-            |edges: &[(usize, usize)]| edges.iter().map(|&(u, v)| (number[u], number[v])).collect::<Vec<_>>();
+        let renumber = |edges: &[(usize, usize)]| -> Vec<(usize, usize)> {
+            edges.iter().filter_map(|&(u, v)| Some((number[u]?, number[v]?))).collect()
+        };
         let names = order.iter().map(|&old| self.names[old].clone()).collect();
         let topology = Self::new(names, &renumber(self.edges()))?;
         match self.interference_edges() {

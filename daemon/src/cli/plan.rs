@@ -38,6 +38,9 @@ pub(crate) struct DesignArgs {
     /// [default: all pairs that --links measured in both directions]
     #[arg(long, value_name = "FILE|GENERATOR", required_unless_present = "links")]
     pub(crate) topology: Option<String>,
+    /// Nodes of the topology to leave out, by name or number
+    #[arg(long, value_delimiter = ',', value_name = "NODE,...")]
+    pub(crate) without: Vec<String>,
     /// A topology with the same nodes whose edges are the interference, where that reaches further than the links
     #[arg(long, value_name = "FILE")]
     pub(crate) interference: Option<PathBuf>,

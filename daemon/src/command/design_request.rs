@@ -22,6 +22,7 @@ pub(super) fn read(arguments: &DesignArgs) -> Result<(Topology, DesignOptions)> 
         Some(path) => with_interference(&topology, path)?,
         None => topology,
     };
+    let topology = without(topology, &arguments.without)?;
     let network = measurements
         .map(|(path, measurements)| {
             measurements.network(&topology, arguments.payload_bytes).context(ErrorKind::BadInput, path)
@@ -68,6 +69,21 @@ fn with_interference(topology: &Topology, path: &Path) -> Result<Topology> {
     };
     let edges = wider.edges().iter().map(|&(u, v)| Ok((number(u)?, number(v)?))).collect::<Result<Vec<_>>>()?;
     topology.clone().with_interference(&edges).context(ErrorKind::BadInput, what)
+}
+
+/// Leaves out nodes, by name or else by number.
+fn without(topology: Topology, names: &[String]) -> Result<Topology> {
+    if names.is_empty() {
+        return Ok(topology);
+    }
+    let number = |name: &String| {
+        let named = topology.names().iter().position(|known| known == name);
+        let found = named.or_else(|| name.parse().ok().filter(|node| *node < topology.node_count()));
+        let unknown = || Error::new(ErrorKind::BadInput, format!("--without {name}: the topology has no such node"));
+        found.ok_or_else(unknown)
+    };
+    let left_out = names.iter().map(number).collect::<Result<Vec<_>>>()?;
+    topology.without(&left_out).context(ErrorKind::BadInput, format!("--without {}", names.join(",")))
 }
 
 fn parse_medium(text: &str) -> Result<Medium> {

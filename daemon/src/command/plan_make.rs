@@ -1,11 +1,12 @@
 //! `mingle plan make`: designs a plan for a topology, with its forecast.
 
 use std::io::{IsTerminal, stderr};
+use std::path::Path;
 
 use mingle_peer::error::Context;
 use mingle_peer::output_file::OutputFile;
-use mingle_peer::{Error, ErrorKind, Result};
-use mingle_planner::{ExtraEdges, Method};
+use mingle_peer::{Error, ErrorKind, Result, plan};
+use mingle_planner::{ExtraEdges, Method, Plan};
 
 use super::{design_request, plan_show::describe};
 use crate::cli::PlanMakeArgs;
@@ -24,8 +25,11 @@ pub(super) fn execute(arguments: &PlanMakeArgs, json: bool) -> Result {
     if method == Method::Auto && stderr().is_terminal() {
         remark!("comparing all designs for {} nodes", topology.node_count());
     }
-    let made =
+    let mut made =
         mingle_planner::design(&topology, method, &options).context(ErrorKind::BadInput, "cannot design a plan")?;
+    if let Some(former) = arguments.design.topology.as_deref().and_then(former_plan) {
+        bind_as_in(&former, &mut made)?;
+    }
     if let Some(output) = &output {
         output.write(made.to_json().as_bytes())?;
     }
@@ -36,6 +40,22 @@ pub(super) fn execute(arguments: &PlanMakeArgs, json: bool) -> Result {
             remark!("wrote      {}", path.display());
         }
         (false, None) => out::line(made.to_json().trim_end()),
+    }
+    Ok(())
+}
+
+/// The plan that was given as the topology.
+fn former_plan(topology: &str) -> Option<Plan> {
+    Path::new(topology).exists().then(|| plan::read(Path::new(topology)).ok()).flatten()
+}
+
+/// Binds the nodes of a plan to the peers that nodes of the same names have in another.
+fn bind_as_in(former: &Plan, made: &mut Plan) -> Result {
+    let bound: Vec<(&str, &str)> = former.nodes().filter_map(|(name, peer)| Some((name, peer?))).collect();
+    for (name, peer) in bound {
+        if let Some(node) = made.node_named(name) {
+            made.bind(node, peer).context(ErrorKind::BadInput, format!("cannot bind node {name}"))?;
+        }
     }
     Ok(())
 }

@@ -220,3 +220,25 @@ fn an_interference_graph_that_misses_an_edge_is_refused_by_name() {
     let asked = ["plan", "make", "--topology", text(&base), "--interference", text(&narrow)];
     assert_fails(&run(&asked), 4, &["c"]);
 }
+
+#[test]
+fn a_plan_without_a_node_of_another_keeps_the_peers_of_the_others() {
+    let folder = tempfile::tempdir().unwrap();
+    let plan = made(folder.path());
+    assert!(run(&["plan", "bind", text(&plan), "--peer", &format!("node-2={PEER}")]).status.success());
+    let next = folder.path().join("next.json");
+    // Node 0 holds both cliques together; node 7 is in one of them.
+    let without = ["plan", "make", "--topology", text(&plan), "--without", "node-7,3"];
+    let output = run(&[&without[..], &["--method", "d-psgd", "-o", text(&next)]].concat());
+    assert!(output.status.success(), "{}", stderr(&output));
+    let made: Value = serde_json::from_str(&fs::read_to_string(&next).unwrap()).unwrap();
+    let nodes = made["nodes"].as_array().unwrap();
+    assert_eq!(nodes.len(), 9, "{nodes:?}");
+    assert!(nodes.iter().all(|node| node["name"] != "node-7" && node["name"] != "node-3"), "{nodes:?}");
+    let bound: Vec<&Value> = nodes.iter().filter(|node| node["peer"] == PEER).map(|node| &node["name"]).collect();
+    assert_eq!(bound, ["node-2"]);
+    for (left_out, message) in [("node-0", "2 parts"), ("node-11", "has no such node")] {
+        let output = run(&["plan", "make", "--topology", text(&plan), "--without", left_out]);
+        assert_fails(&output, 4, &["--without", message]);
+    }
+}

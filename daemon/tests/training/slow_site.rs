@@ -64,7 +64,8 @@ fn run_with(steps: [Duration; PEERS]) -> (Duration, Option<String>, Vec<u64>) {
     for (_, model) in &ends {
         // The mean of all targets; one that takes a twentieth of the steps counts for less.
         assert!((model[0] - 1.0).abs() < 0.7 && (model[1] - 1.0).abs() < 0.7, "{ends:?}");
-        assert!(model.iter().zip(&ends[0].1).all(|(a, b)| (a - b).abs() < 0.01), "all agree: {ends:?}");
+        // A tenth of what the local steps of a round put between neighbours whose targets are 1 apart.
+        assert!(model.iter().zip(&ends[0].1).all(|(a, b)| (a - b).abs() < 0.018), "all agree: {ends:?}");
     }
     peers.iter_mut().for_each(|peer| assert_eq!(peer.exit_code(), Some(0)));
     swarm.audit("at the end");

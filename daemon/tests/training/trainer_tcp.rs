@@ -133,7 +133,8 @@ fn slow_clients_over_tcp_take_no_place_from_the_socket() {
     // A client that sends no whole request is cut off, so that there is a place over TCP again.
     assert_eq!(ask(&access, "GET", "/v1/trainer").status, 200);
     let mut rest = Vec::new();
-    crowd[0].read_to_end(&mut rest).unwrap();
+    // An answer, the end of the connection, or a reset.
+    let _ = crowd[0].read_to_end(&mut rest);
     assert!(!rest.starts_with(b"HTTP/1.1 200"), "{}", String::from_utf8_lossy(&rest));
 }
 

@@ -97,8 +97,9 @@ pub enum Event {
         /// Mean of w / w* over the last rounds.
         share: f64,
     },
-    /// A neighbour has taken all the weight that it has credit for, and has given none for many rounds: it gets no more until it
-    /// gives. What it has comes back with a new generation that leaves it out.
+    /// A neighbour has given no weight for many rounds although it should have. It has taken all that it has credit for; or the
+    /// plan has links in one direction, and the node is short of weight. What it has comes back with a new generation that leaves
+    /// it out.
     NeighbourKeeps {
         /// The neighbour.
         peer: NodeId,

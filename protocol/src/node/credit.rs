@@ -16,8 +16,10 @@
 //!
 //! This needs a plan that is a [reversible](Schedule::is_reversible) chain: every link carries as much one way as the
 //! other, also after members stop. In other plans a neighbour may have given what it keeps to others, which cannot be
-//! observed. Credit is also of no use in steps in which the plan lets a node keep nothing. In these cases only the
-//! alarm of `mass_watch` remains.
+//! observed: there `weight_floor` bounds what a node gives in all. Neither is of use in steps in which the plan lets a
+//! node keep nothing. In these cases only the alarm of `mass_watch` remains.
+//!
+//! A neighbour that should give and gives nothing for many rounds is reported, in any plan.
 
 use super::Node;
 use crate::config::WaitPolicy;
@@ -43,6 +45,8 @@ const MOST_UNDER_WAY: f64 = 2.0;
 const LEAST_USUAL: f64 = 0.25;
 /// Usual rounds after which a neighbour that has no credit and gives nothing is reported.
 const PATIENCE: f64 = 20.0;
+/// The same where links go one way. There a sound neighbour that gets nothing itself sends once in 17 splits.
+const PATIENCE_ONE_WAY: f64 = 80.0;
 
 /// The weight that passes between two nodes in a period of a settled swarm.
 #[derive(Clone, Copy, Debug, Default)]
@@ -64,7 +68,7 @@ pub(crate) struct Account {
     flows: Flows,
     /// In periods; positive if the neighbour received more.
     balance: f64,
-    /// Usual rounds in a row in which the neighbour had no credit and gave nothing.
+    /// Usual rounds in a row in which the neighbour should have given something, and gave nothing.
     withheld: f64,
     has_given: bool,
     is_reported: bool,
@@ -107,17 +111,18 @@ impl Account {
         }
     }
 
-    /// Ends a round that took this `fraction` of a usual one. Returns `true` if it is time to report the neighbour.
-    fn end_round(&mut self, fraction: f64, has_credit: bool) -> bool {
+    /// Ends a round that took this `fraction` of a usual one, in which the neighbour could keep what it had or was to give
+    /// some. Returns `true` if it is time to report the neighbour.
+    fn end_round(&mut self, fraction: f64, may_keep: bool, patience: f64) -> bool {
         let has_given = std::mem::take(&mut self.has_given);
         // A neighbour that gives a little now and then is not reported repeatedly.
-        self.is_reported &= self.balance > 0.0;
-        if has_credit || has_given {
+        self.is_reported &= self.balance > 0.0 || !has_given;
+        if may_keep || has_given {
             self.withheld = 0.0;
             return false;
         }
         self.withheld += fraction;
-        self.withheld >= PATIENCE && !std::mem::replace(&mut self.is_reported, true)
+        self.withheld >= patience && !std::mem::replace(&mut self.is_reported, true)
     }
 }
 
@@ -128,39 +133,53 @@ pub(super) struct Credit {
     mean: f64,
     /// The largest part of the usual weight that the node has had, at most 1: hubs begin with less.
     reference: f64,
+    /// The weight to divide in the present step, without that under way, as a part of the usual weight times `reference`.
+    own_share: Option<f64>,
     /// Credit of each neighbour in the present step, in periods; `None` without limit.
     limit: Option<f64>,
 }
 
 impl Default for Credit {
     fn default() -> Self {
-        Self { mean: 1.0, reference: 0.0, limit: None }
+        Self { mean: 1.0, reference: 0.0, own_share: None, limit: None }
     }
 }
 
 impl Credit {
-    /// Sets the limit for a node whose weight is this share of its usual one.
-    fn measure(&mut self, share: f64) {
+    /// Sets share and limit for a node whose weight is this share of its usual one.
+    fn measure(&mut self, share: f64, is_reversible: bool) {
         self.reference = self.reference.max(share.min(1.0));
         self.mean += NEWEST * (share - self.mean);
         let fullness = ((share.min(self.mean) / self.reference - SHORT) / (ENOUGH - SHORT)).clamp(0.0, 1.0);
         let limit = LEAST_CREDIT + (MOST_CREDIT - LEAST_CREDIT) * fullness;
-        self.limit = (fullness < 1.0).then_some(limit);
+        self.limit = (is_reversible && fullness < 1.0).then_some(limit);
     }
 }
 
 impl Node {
-    /// Sets each neighbour's credit for a step, from the weight that there is to divide.
+    /// Measures the weight that there is to divide in a step, and sets each neighbour's credit for it.
     pub(super) fn measure_credit(&mut self) {
         let usual = self.config.schedule.stationary_weight(self.config.id, self.step);
-        if usual < LEAST_USUAL || !self.config.schedule.is_reversible() {
-            self.credit.limit = None;
+        self.credit.own_share = None;
+        self.credit.limit = None;
+        if usual < LEAST_USUAL {
             return;
         }
         // Where parcels take longer than rounds, much of a sound node's weight is under way.
-        let is_slow = self.config.policy == WaitPolicy::Async || self.config.retransmit_after.is_some();
+        let is_slow = match self.config.policy {
+            WaitPolicy::Sync => false,
+            WaitPolicy::Bounded { .. } => self.config.retransmit_after.is_some(),
+            WaitPolicy::Async => true,
+        };
         let under_way: f64 = if is_slow { self.peers.values().map(counted_under_way).sum() } else { 0.0 };
-        self.credit.measure((self.w() + under_way) / usual);
+        self.credit.measure((self.w() + under_way) / usual, self.config.schedule.is_reversible());
+        self.credit.own_share = Some(self.w() / usual / self.credit.reference).filter(|share| share.is_finite());
+    }
+
+    /// The weight to divide in the present step, as a part of the usual one or of the most that the node has had;
+    /// `None` where the usual weight is too small to compare with.
+    pub(super) fn own_share(&self) -> Option<f64> {
+        self.credit.own_share
     }
 
     /// A process goes on from a record: each restart would else give new credit, and take what is left for the usual weight.
@@ -197,10 +216,16 @@ impl Node {
     /// Ends a round: reports neighbours that have had no credit for long and gave nothing to earn any.
     pub(super) fn report_keepers(&mut self, fraction: f64) {
         let limit = self.credit.limit.unwrap_or(f64::INFINITY);
+        let is_reversible = self.config.schedule.is_reversible();
+        let patience = if is_reversible { PATIENCE } else { PATIENCE_ONE_WAY };
+        let is_short = self.credit.own_share.is_some_and(|share| share < ENOUGH);
+        let is_excused = |peer: &Peer| !peer.is_active() || peer.has_ended();
         let mut keepers = Vec::new();
         for peer in self.peers.values_mut() {
-            let has_credit = !peer.is_active() || peer.account.balance < limit;
-            if peer.account.end_round(fraction, has_credit) {
+            let Account { flows, balance, .. } = peer.account;
+            // Where links go one way, a node does not see what a neighbour keeps, only that none of it comes.
+            let may_keep = if is_reversible { balance < limit } else { !is_short || flows.from == 0.0 };
+            if peer.account.end_round(fraction, may_keep || is_excused(peer), patience) {
                 let (given, received) = exchanged_with(peer);
                 keepers.push(Event::NeighbourKeeps { peer: peer.id, given, received });
             }
@@ -252,7 +277,7 @@ mod tests {
     fn credit_shrinks_to_a_quarter_of_a_period_as_the_weight_does() {
         let mut credit = Credit::default();
         let mut limit_at = |share: f64| {
-            credit.measure(share);
+            credit.measure(share, true);
             credit.limit
         };
         assert_eq!([1.0, 0.81].map(&mut limit_at), [None, None]);
@@ -266,10 +291,10 @@ mod tests {
     fn a_hub_that_begins_with_a_third_of_its_usual_weight_is_not_short_of_it() {
         let mut credit = Credit::default();
         for share in [1.0 / 3.0, 0.5, 0.7, 0.9] {
-            credit.measure(share);
+            credit.measure(share, true);
             assert_eq!(credit.limit, None);
         }
-        credit.measure(0.45);
+        credit.measure(0.45, true);
         assert!(credit.limit.is_some());
     }
 
@@ -277,9 +302,9 @@ mod tests {
     fn a_neighbour_is_reported_once_after_twenty_rounds_without_credit_in_which_it_gave_nothing() {
         let mut account = account(1.0, 1.0);
         account.give(3.0);
-        assert!((0..19).all(|_| !account.end_round(1.0, false)));
+        assert!((0..19).all(|_| !account.end_round(1.0, false, PATIENCE)));
         account.receive(0.1);
-        assert!((0..20).all(|_| !account.end_round(1.0, false)), "it gave something");
-        assert_eq!((0..100).filter(|_| account.end_round(1.0, false)).count(), 1);
+        assert!((0..20).all(|_| !account.end_round(1.0, false, PATIENCE)), "it gave something");
+        assert_eq!((0..100).filter(|_| account.end_round(1.0, false, PATIENCE)).count(), 1);
     }
 }

@@ -260,7 +260,7 @@ impl Node {
         let returned = peer.outgoing.as_mut().map(|link| link.on_left(end));
         peer.left = true;
         peer.incoming.iter_mut().for_each(|link| link.on_left());
-        self.send_gate.grant_credit();
+        self.send_gate.grant_permit();
         self.report(Event::MemberLeft { peer: leaver });
         self.take_back(leaver, &returned.unwrap_or_default());
     }

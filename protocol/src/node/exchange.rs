@@ -210,7 +210,7 @@ impl Node {
         } else {
             peer.outgoing.as_mut().map(|link| link.on_new_life())
         };
-        self.send_gate.grant_credit();
+        self.send_gate.grant_permit();
         if let Some(lost) = written_off.filter(|lost| lost.parcels > 0) {
             self.report(Event::MassWrittenOff { peer: from, mass: lost.mass, parcels: lost.parcels });
         }
@@ -303,7 +303,7 @@ impl Node {
             return false;
         };
         peer.on_leaving();
-        self.send_gate.grant_credit();
+        self.send_gate.grant_permit();
         true
     }
 

@@ -9,10 +9,10 @@ use crate::effect::Event;
 
 /// Weight of the newest round in the moving average.
 const NEWEST: f64 = 1.0 / 8.0;
-/// A share below this is low.
-const LOW: f64 = 0.5;
+/// A share below this is low: that of `weight_floor`.
+const LOW: f64 = 0.6;
 /// A share above this is sound again.
-const SOUND: f64 = 0.7;
+const SOUND: f64 = 0.75;
 /// A share above this is high.
 const HIGH: f64 = 2.0;
 /// A share below this is no longer high.

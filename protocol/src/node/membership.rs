@@ -108,6 +108,7 @@ impl Node {
         (self.config.keys, self.config.rounds) = (keys, rounds);
         self.peers = neighbours(&self.config);
         self.credit = super::Credit::default();
+        self.weight_floor = super::WeightFloor::default();
         self.departures = Departures::default();
         self.restate_process();
         (self.step, self.split_done, self.resumed) = (0, false, false);

@@ -176,9 +176,9 @@ impl Node {
             }
             let is_silent = peer.suspended >= Some(Suspension::Silent) && !loses_messages;
             let is_out_of_reach = !peer.link_up || is_silent;
-            let has_no_credit = peer.suspended.is_none() && !self.is_waited_for(peer);
+            let is_not_waited_for = peer.suspended.is_none() && !self.is_waited_for(peer);
             let has_more_to_send = peer.incoming.as_ref().is_some_and(|link| !link.is_complete());
-            has_more_to_send && (is_out_of_reach || has_no_credit)
+            has_more_to_send && (is_out_of_reach || is_not_waited_for)
         };
         let senders = self.config.schedule.all_in_neighbours(self.config.id);
         self.config.policy != WaitPolicy::Async

@@ -137,7 +137,10 @@ impl Node {
         if links.is_empty() {
             return;
         }
-        let skips = (keeps && self.send_gate.is_closed()) || self.has(InjectedBug::KeepsAll);
+        self.measure_floor();
+        // Parcels without weight are sent at a closed gate too: they tell their receivers that nothing is kept from them.
+        let is_held_up = keeps && self.send_gate.is_closed() && !self.weight_floor.is_reached();
+        let skips = is_held_up || self.has(InjectedBug::KeepsAll);
         // Where records have no room a share is kept, as where a window is full.
         let cuts = if skips || !self.has_record_room() { Vec::new() } else { self.cut(links, keeps) };
         let outgoing = Mass::from_units(cuts.iter().map(|(_, mass)| mass.units()).sum());
@@ -146,6 +149,7 @@ impl Node {
             self.send_gate.skip();
         } else if let Some(payload) = self.push_sum.split(outgoing, self.config.codec, &mut dither, self.is_durable()) {
             self.send_gate.send();
+            self.weight_floor.end_split();
             let record = self.next_record();
             for &(to, mass) in &cuts {
                 self.promise(to, mass, &payload, record);
@@ -187,6 +191,9 @@ impl Node {
                 *mass = (*mass).min(self.credit_of(*to));
             }
         }
+        if keeps {
+            self.keep_floor(&mut cuts);
+        }
         cuts.retain(|(_, mass)| !mass.is_zero());
         cuts
     }
@@ -221,8 +228,10 @@ impl Node {
         self.note_pace_beside_training();
         self.absorb_until(self.step);
         self.answer_those_who_passed();
+        let has_ended = |from: &NodeId| self.peers.get(from).is_some_and(Peer::has_ended);
         let due = self.config.schedule.in_neighbours(self.config.id, self.step);
-        self.send_gate.end_step(!due.is_empty());
+        self.send_gate.end_step(!due.iter().all(has_ended));
+        self.end_step_of_floor();
         let (at, steps) = self.steps_now;
         self.steps_now = (self.now, if at == self.now { steps + 1 } else { 1 });
         self.step += 1;
@@ -285,6 +294,7 @@ impl Node {
             }
             self.send_gate.absorb();
             self.tally.absorbed += 1;
+            self.weight_floor.absorb(parcel.mass);
             let payload = if self.config.injected.is(InjectedBug::DropsNumerators) {
                 Payload::new(&vec![0.0; self.push_sum.dimension()]).unwrap_or(parcel.payload)
             } else {

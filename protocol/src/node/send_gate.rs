@@ -1,11 +1,11 @@
 //! The send gate, a guard against starvation: a node sends only if it has received a parcel since it last sent.
 //!
 //! A node that sends half of its weight in every step and receives none is left with next to nothing within tens of
-//! steps, and so is the denominator of its ratio. So a split costs a credit, and an absorbed parcel gives one. Credit
-//! can be lost for good with a neighbour that dies: after [`MOST_SKIPPED_SPLITS`] splits without credit the gate opens
+//! steps, and so is the denominator of its ratio. So a split costs a permit, and an absorbed parcel gives one. A permit
+//! can be lost for good with a neighbour that dies: after [`MOST_SKIPPED_SPLITS`] splits without a permit the gate opens
 //! once regardless.
 
-/// Largest number of consecutive splits that a node without credit skips: the parcels that would have given it credit
+/// Largest number of consecutive splits that a node without a permit skips: the parcels that would have given it one
 /// may have died with a neighbour, and some node has to start again.
 const MOST_SKIPPED_SPLITS: u32 = 16;
 
@@ -14,7 +14,7 @@ const MOST_SKIPPED_SPLITS: u32 = 16;
 pub(super) struct SendGate {
     /// Set when parcels were due from others since the last split: only then their absence closes the gate.
     parcels_were_due: bool,
-    has_credit: bool,
+    has_permit: bool,
     /// Set when a parcel was absorbed in the present step.
     pub(super) absorbed_in_step: bool,
     /// Set when an in-neighbour went on in the present step, with or without a parcel.
@@ -27,7 +27,7 @@ pub(super) struct SendGate {
 impl SendGate {
     /// Notes that a parcel was absorbed.
     pub(super) fn absorb(&mut self) {
-        self.has_credit = true;
+        self.has_permit = true;
         self.absorbed_in_step = true;
         self.heard_in_step = true;
         self.skipped = 0;
@@ -39,8 +39,8 @@ impl SendGate {
     }
 
     /// Allows one more split: parcels sent to a neighbour died or left with it, and cannot come back.
-    pub(super) fn grant_credit(&mut self) {
-        self.has_credit = true;
+    pub(super) fn grant_permit(&mut self) {
+        self.has_permit = true;
     }
 
     /// Ends a step in which parcels were due or not.
@@ -50,13 +50,13 @@ impl SendGate {
 
     /// Returns `true` if the node must not send now.
     pub(super) fn is_closed(&self) -> bool {
-        self.parcels_were_due && !self.has_credit && self.skipped < MOST_SKIPPED_SPLITS
+        self.parcels_were_due && !self.has_permit && self.skipped < MOST_SKIPPED_SPLITS
     }
 
     /// Notes that parcels were sent.
     pub(super) fn send(&mut self) {
         self.parcels_were_due = false;
-        self.has_credit = false;
+        self.has_permit = false;
         self.sent_in_step = true;
         self.skipped = 0;
     }

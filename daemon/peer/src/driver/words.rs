@@ -3,6 +3,10 @@
 use mingle_protocol::{Event as NodeEvent, Suspension};
 use mingle_status::warnings::Source;
 
+/// The way back to exact weights after a member has taken some.
+const REMEDY: &str = "a plan without that member makes all weights whole again (`mingle plan make --topology PLAN --without NODE`, \
+     then `plan apply` by the operator, or `run --plan ... --continue` on all peers; with `--planning auto` `mingle expel PEERID`)";
+
 /// The warning for a person that a node's event causes, if any.
 pub(super) fn warning(event: &NodeEvent) -> Option<String> {
     match event {
@@ -28,11 +32,11 @@ pub(super) fn warning(event: &NodeEvent) -> Option<String> {
             "the local steps of round {round} went {norm:.3e} far, which was cut to {bound:.3e}: lower the learning rate"
         )),
         NodeEvent::MassLow { share } => Some(format!(
-            "this peer has held only {share:.2} of its usual weight for many rounds: a member may keep all it gets"
+            "this peer has held only {share:.2} of its usual weight for many rounds: a member may keep all it gets. \
+             Peers that it should give to name it; {REMEDY}"
         )),
         NodeEvent::NeighbourKeeps { peer, given, received } => Some(format!(
-            "node {peer} was given weight {given:.3} and gave {received:.3}, none of it of late: it gets no more before it gives. \
-             A plan without it makes all weights whole again (`mingle plan apply`)"
+            "node {peer} was given weight {given:.3} and gave {received:.3}, none of it of late, and may keep all it gets: {REMEDY}"
         )),
         NodeEvent::MassHigh { share } => Some(format!(
             "this peer has held {share:.2} times its usual weight for many rounds: a member may make weight up"

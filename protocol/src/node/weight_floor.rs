@@ -1,0 +1,187 @@
+//! Weight floor: the part of its usual weight that a node does not give away for nothing.
+//!
+//! Credit needs links that go both ways. Where they go one way, a member that takes parcels and gives none drains those
+//! that it should give to, and these drain the next. In such plans a node that is short of weight gives in a step no
+//! more than
+//!
+//! ```text
+//!   what it usually gives in the step * (inflow + share - 0.6)
+//! ```
+//!
+//! where `share` is its weight as a part of the usual one, and `inflow` the weight that it absorbed as a part of the
+//! weight usually due, since its last split or on average, whichever is less. At 0.6 of its usual weight a node gives as
+//! much as it gets. The rest stays with it and is divided again in the next step. A millionth of the usual is always
+//! given: a neighbour that gives nothing at all can be told from one that has nothing to give.
+//!
+//! Mixing slows down, and ends in time, where all nodes together have less than 0.6 of their usual weight. The floor is
+//! no help in steps in which the plan lets a node keep nothing, as in trees of exact averages.
+
+use super::Node;
+use crate::mass::{Mass, UNITS_PER_ONE};
+use crate::schedule::NodeId;
+
+/// Part of the usual weight at which a node gives as much as it gets. Weights end up somewhat lower: a node that gives much
+/// in a step learns only then that less comes back.
+const FLOOR: f64 = 0.6;
+/// Weight of the newest step in the moving average.
+const NEWEST: f64 = 1.0 / 8.0;
+/// Largest inflow that is remembered of a step: parcels that were late come together.
+const MOST_INFLOW: f64 = 4.0;
+/// Part of what a node usually gives that it gives in any case.
+const LEAST_GIVEN: f64 = 1e-6;
+
+/// The weight that a node has got of late, compared with the plan.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WeightFloor {
+    /// Weight absorbed since the last split that sent anything.
+    absorbed: f64,
+    /// Weight usually due since then.
+    due: f64,
+    /// Moving average of absorbed / due.
+    mean: f64,
+    /// The most that the node may give in the present step.
+    limit: Option<f64>,
+    is_reached: bool,
+}
+
+impl Default for WeightFloor {
+    fn default() -> Self {
+        Self { absorbed: 0.0, due: 0.0, mean: 1.0, limit: None, is_reached: false }
+    }
+}
+
+impl WeightFloor {
+    /// Notes a parcel that was absorbed.
+    pub(super) fn absorb(&mut self, mass: Mass) {
+        self.absorbed += mass.to_f64();
+    }
+
+    /// Ends a step in which this weight is usually absorbed.
+    pub(super) fn end_step(&mut self, due: f64) {
+        self.due += due.max(0.0);
+    }
+
+    /// Sets the limit for a split of a node that has this share of its usual weight, where it usually gives so much.
+    fn measure(&mut self, share: f64, usually_given: f64) {
+        let inflow = self.newest().map_or(self.mean, |newest| newest.min(self.mean_with(newest)));
+        let part = inflow + share - FLOOR;
+        self.is_reached = share < 1.0 && part <= LEAST_GIVEN;
+        self.limit = (share < 1.0).then_some(part.max(LEAST_GIVEN) * usually_given);
+    }
+
+    /// Notes that parcels were sent: later ones are compared with what comes from here on.
+    pub(super) fn end_split(&mut self) {
+        if let Some(newest) = self.newest() {
+            self.mean = self.mean_with(newest);
+            (self.absorbed, self.due) = (0.0, 0.0);
+        }
+    }
+
+    /// Weight absorbed since the last split as a part of the weight due; `None` if none was due.
+    fn newest(&self) -> Option<f64> {
+        (self.due > 0.0).then(|| (self.absorbed / self.due).min(MOST_INFLOW))
+    }
+
+    fn mean_with(&self, newest: f64) -> f64 {
+        self.mean + NEWEST * (newest - self.mean)
+    }
+
+    /// Returns `true` if the node gives next to nothing in the present step.
+    pub(super) fn is_reached(&self) -> bool {
+        self.is_reached
+    }
+}
+
+impl Node {
+    /// Ends a step for the floor.
+    pub(super) fn end_step_of_floor(&mut self) {
+        let due = self.usual_weight(self.step + 1) - (self.usual_weight(self.step) - self.usually_given());
+        self.weight_floor.end_step(due);
+    }
+
+    /// Sets the most weight that the node may give in the present step.
+    pub(super) fn measure_floor(&mut self) {
+        let share = self.own_share().filter(|_| !self.config.schedule.is_reversible());
+        let usually_given = self.usually_given();
+        match share {
+            Some(share) => self.weight_floor.measure(share, usually_given),
+            None => (self.weight_floor.limit, self.weight_floor.is_reached) = (None, false),
+        }
+    }
+
+    /// Makes parcels lighter, all by the same factor, where they exceed what the node may give.
+    pub(super) fn keep_floor(&self, cuts: &mut [(NodeId, Mass)]) {
+        let given: f64 = cuts.iter().map(|(_, mass)| mass.to_f64()).sum();
+        let Some(limit) = self.weight_floor.limit.filter(|limit| *limit < given) else {
+            return;
+        };
+        for (_, mass) in cuts {
+            let weight = mass.to_f64() * (limit / given);
+            *mass = Mass::from_units((weight * UNITS_PER_ONE as f64) as u64).min(*mass);
+        }
+    }
+
+    /// The weight that the node gives in the present step of a settled swarm.
+    fn usually_given(&self) -> f64 {
+        let links = self.config.schedule.out_links(self.config.id, self.step);
+        links.iter().map(|link| link.share.to_f64()).sum::<f64>() * self.usual_weight(self.step)
+    }
+
+    fn usual_weight(&self, step: u64) -> f64 {
+        self.config.schedule.stationary_weight(self.config.id, step)
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    /// The limit of a node that usually gives 1, after a step in which it absorbed this part of what was due.
+    fn limit(inflow: f64, share: f64) -> Option<f64> {
+        let mut floor = WeightFloor::default();
+        floor.absorb(Mass::from_units((inflow * UNITS_PER_ONE as f64) as u64));
+        floor.end_step(1.0);
+        floor.measure(share, 1.0);
+        floor.limit
+    }
+
+    fn is_close(limit: Option<f64>, wanted: f64) -> bool {
+        limit.is_some_and(|limit| (limit - wanted).abs() < 1e-5)
+    }
+
+    #[test]
+    fn a_node_with_its_usual_weight_gives_without_limit_and_one_with_0_6_of_it_what_it_gets() {
+        assert_eq!([limit(0.0, 1.0), limit(0.0, 1.3)], [None, None]);
+        assert!([0.0, 0.25, 0.75].into_iter().all(|inflow| is_close(limit(inflow, 0.6), inflow)));
+        assert!(is_close(limit(0.25, 0.8), 0.45));
+        assert!(is_close(limit(0.25, 0.4), 0.05));
+    }
+
+    #[test]
+    fn a_node_that_gets_nothing_gives_a_millionth_below_0_6_of_its_usual_weight() {
+        assert_eq!([limit(0.0, 0.5), limit(0.0, 0.1)], [Some(LEAST_GIVEN); 2]);
+    }
+
+    #[test]
+    fn one_rich_step_does_not_make_up_for_many_without_weight() {
+        let mut floor = WeightFloor::default();
+        for _ in 0..40 {
+            floor.end_step(1.0);
+            floor.end_split();
+        }
+        floor.absorb(Mass::ONE);
+        floor.end_step(1.0);
+        floor.measure(0.6, 1.0);
+        assert!(floor.limit.is_some_and(|limit| limit < 0.2), "{floor:?}");
+    }
+
+    #[test]
+    fn steps_without_a_split_count_with_the_next_one() {
+        let mut floor = WeightFloor::default();
+        (0..3).for_each(|_| floor.end_step(1.0));
+        floor.absorb(Mass::ONE);
+        floor.end_step(1.0);
+        floor.measure(0.6, 1.0);
+        assert!(is_close(floor.limit, 0.25), "{floor:?}");
+    }
+}
