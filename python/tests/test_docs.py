@@ -1,4 +1,4 @@
-"""The script and the commands of docs/python.md, and the commands of docs/trainer-protocol.md, run as written."""
+"""The scripts and commands of docs/python.md, docs/start-training.md and docs/trainer-protocol.md, run as written."""
 
 from __future__ import annotations
 
@@ -13,16 +13,31 @@ from pathlib import Path
 import pytest
 from fake_host import FakeHost
 
-PAGE = Path(__file__).parents[2] / "docs/python.md"
-PROTOCOL = Path(__file__).parents[2] / "docs/trainer-protocol.md"
+PAGES = Path(__file__).parents[2] / "docs"
+PROTOCOL = PAGES / "trainer-protocol.md"
 SOURCES = Path(__file__).parents[1] / "src"
+EXAMPLES = Path(__file__).parents[1] / "examples"
+NEEDS_MINGLE = pytest.mark.skipif(not os.environ.get("MINGLE_BIN"), reason="MINGLE_BIN is not set to the program mingle")
 
 
-def block(name: str) -> str:
-    """The code block behind `<!-- tested: NAME -->`."""
-    found = re.search(rf"<!-- tested: {name} -->\n```\w+\n(.*?)```\n", PAGE.read_text(), re.DOTALL)
+def block(page: str, name: str) -> str:
+    """The code block of a page behind `<!-- tested: NAME -->`."""
+    found = re.search(rf"<!-- tested: {name} -->\n```\w+\n(.*?)```\n", (PAGES / page).read_text(), re.DOTALL)
     assert found is not None
     return found[1]
+
+
+def run(commands: str, folder: Path) -> str:
+    """Runs commands in a folder, with `mingle` and `python` in the path, and returns what they print."""
+    (folder / "bin").mkdir()
+    (folder / "bin/mingle").symlink_to(os.environ["MINGLE_BIN"])
+    (folder / "bin/python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (folder / "bin/python").chmod(0o755)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MINGLE_")}
+    environment |= {"PATH": f"{folder}/bin:{environment['PATH']}", "PYTHONPATH": f"{SOURCES}:{EXAMPLES}", "OMP_NUM_THREADS": "1"}
+    ended = subprocess.run(["bash", "-e", "-c", commands], cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
 
 
 def commands_with_curl() -> list[str]:
@@ -55,18 +70,21 @@ def test_the_exchange_with_curl_works_as_it_stands_there(tmp_path: Path) -> None
 
 
 @pytest.mark.swarm
-@pytest.mark.skipif(not os.environ.get("MINGLE_BIN"), reason="MINGLE_BIN is not set to the program mingle")
+@NEEDS_MINGLE
 def test_three_sites_learn_the_sine(tmp_path: Path) -> None:
-    (tmp_path / "bin").mkdir()
-    (tmp_path / "bin/mingle").symlink_to(os.environ["MINGLE_BIN"])
-    (tmp_path / "bin/python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    (tmp_path / "bin/python").chmod(0o755)
-    (tmp_path / "train.py").write_text(block("train.py"))
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MINGLE_")}
-    environment |= {"PATH": f"{tmp_path}/bin:{environment['PATH']}", "PYTHONPATH": str(SOURCES), "OMP_NUM_THREADS": "1"}
-    ended = subprocess.run(
-        ["bash", "-e", "-c", block("three sites")], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=300
-    )
-    errors = re.findall(r"mean squared error from -3 to 3: (\d\.\d+)", ended.stdout)
-    assert len(errors) == 3, ended.stdout + ended.stderr
+    (tmp_path / "train.py").write_text(block("python.md", "train.py"))
+    output = run(block("python.md", "three sites"), tmp_path)
+    errors = re.findall(r"mean squared error from -3 to 3: (\d\.\d+)", output)
+    assert len(errors) == 3, output
     assert all(float(error) < 0.05 for error in errors), errors
+
+
+@pytest.mark.swarm
+@NEEDS_MINGLE
+def test_two_friends_join_by_ticket_and_all_three_learn_the_digits(tmp_path: Path) -> None:
+    shutil.copy(EXAMPLES / "digits_mingle.py", tmp_path)
+    output = run(block("start-training.md", "two friends"), tmp_path)
+    accuracies = re.findall(r"^\{'accuracy': \((\d\.\d+), 360\)\}$", output, re.MULTILINE)
+    assert len(accuracies) == 3, output
+    assert all(float(accuracy) > 0.93 for accuracy in accuracies), accuracies
+    assert "sum of weights: exactly 3" in output, output
