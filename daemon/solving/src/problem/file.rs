@@ -71,7 +71,7 @@ pub enum FileError {
     #[error("there are two [[node]] for {0}")]
     NodeTwice(String),
     /// The tolerance is too fine, or not a number below 1.
-    #[error("tolerance = {0}: give a number from {FINEST_TOLERANCE:e} to 1")]
+    #[error("tolerance = {0}: give a number that is at least {FINEST_TOLERANCE:e} and below 1")]
     Tolerance(f64),
     /// A number of a robust model is invalid.
     #[error(transparent)]
