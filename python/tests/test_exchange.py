@@ -71,10 +71,11 @@ def test_evaluations_get_their_model(tmp_path: Path) -> None:
 def test_numbers_that_are_not_finite_are_refused_with_their_place(host: FakeHost) -> None:
     weights = {"w": numpy.ones((2, 2)), "b": numpy.zeros(2)}
     with mingle.Exchange(host.home, "layer", weights) as swarm:
-        with pytest.raises(mingle.NotFinite, match="the change is not finite in `b`, number 1 of 2, and was not sent"):
+        with pytest.raises(mingle.NotFinite, match="in `b`, number 1 of 2; the peer has refused it and waits for another"):
             swarm.exchange({"w": weights["w"], "b": numpy.array([0, numpy.inf])})
+        assert [call.name for call in host.calls].count("exchange") == 1, "it was sent"
         swarm.exchange(weights)
-    with pytest.raises(mingle.NotFinite, match="the model is not finite"):
+    with pytest.raises(mingle.NotFinite, match="the model is not finite in `x`, number 0 of 1; it was not sent"):
         mingle.Exchange(host.home, "x", numpy.array([numpy.nan]))
 
 

@@ -224,9 +224,10 @@ def test_a_change_that_is_not_finite_is_refused_with_the_tensor(host: FakeHost) 
         start = vector_of(model)
         with torch.no_grad():
             model[0].bias[2] = float("nan")  # type: ignore[index]
-        with pytest.raises(mingle.NotFinite, match=r"the change is not finite in `0.bias` \(1 of 4\), and was not sent: lower the"):
+        with pytest.raises(mingle.NotFinite, match=r"in `0.bias` \(1 of 4\), so the peer has refused it: lower the"):
             swarm.step()
             swarm.sync()
+        assert [call.name for call in host.calls].count("exchange") == 1, "it was sent"
         swarm.reset()
         assert torch.equal(vector_of(model), start)
         for step in range(4):

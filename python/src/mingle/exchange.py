@@ -57,7 +57,7 @@ class Exchange(Generic[Model]):
             initial, first = "take", memoryview(bytes(4 * model.dimension))
         else:
             first = memoryview(bytes(self._form.to_vector(model).cast("B")))
-        _check_finite(first.cast("f"), self._form.layout, "the model")
+        _check_finite(first.cast("f"), self._form.layout, "the model", "it was not sent")
         self._evaluate = evaluate
         self._doubts = Doubts()
         self._held, self._incoming, self._change = (memoryview(bytearray(len(first))) for _ in range(3))
@@ -118,7 +118,8 @@ class Exchange(Generic[Model]):
             order = self._trainer.exchange(self._order, self._held, change, steps, self._incoming, loss=loss, metrics=sent)
         except Refused as error:
             if error.status == 400:
-                _check_finite(self._change.cast("f"), self._form.layout, "the change")
+                what_to_do = "the peer has refused it and waits for another: train again from swarm.model"
+                _check_finite(self._change.cast("f"), self._form.layout, "the change", what_to_do, error)
             raise
         self._take(order)
         return self.model
@@ -163,7 +164,8 @@ def _subtract(minuend: memoryview[float], subtrahend: memoryview[float], into: m
         into[index] = one - other
 
 
-def _check_finite(vector: memoryview[float], layout: Layout, what: str) -> None:
+def _check_finite(vector: memoryview[float], layout: Layout, what: str, outcome: str, cause: Refused | None = None) -> None:
+    """Raises `NotFinite` with the first number that is not finite, and with `outcome`: whether it was sent."""
     if (numpy := sys.modules.get("numpy")) is not None:
         bad = numpy.flatnonzero(~numpy.isfinite(_as_numpy(vector)))
         first = int(bad[0]) if len(bad) else None
@@ -172,7 +174,7 @@ def _check_finite(vector: memoryview[float], layout: Layout, what: str) -> None:
     if first is None:
         return
     entry = next(entry for entry in layout if entry.offset <= first < entry.offset + entry.size)
-    raise NotFinite(f"{what} is not finite in `{entry.name}`, number {first - entry.offset} of {entry.size}, and was not sent")
+    raise NotFinite(f"{what} is not finite in `{entry.name}`, number {first - entry.offset} of {entry.size}; {outcome}") from cause
 
 
 def _as_numpy(vector: memoryview[float]) -> Any:

@@ -378,7 +378,7 @@ class Swarm:
             self.tensors.check_finite(self._vectors.change, "the change")
         except NotFinite as error:
             what_to_do = "lower the learning rate or clip gradients; swarm.reset() puts the swarm's weights back"
-            raise NotFinite(f"{error}, and was not sent: {what_to_do}") from refused
+            raise NotFinite(f"{error}, so the peer has refused it: {what_to_do}") from refused
 
     def _settled(self, order: Order) -> Order:
         """Answers orders to evaluate until one of another kind comes; its vector is then in `incoming`."""
