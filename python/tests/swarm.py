@@ -46,6 +46,11 @@ class LocalSwarm:
         """The home of a peer."""
         return self.folder / f"peer{node}"
 
+    @property
+    def homes(self) -> list[Path]:
+        """The homes of all peers."""
+        return [self.home(node) for node in range(self.count)]
+
     def progress(self, node: int) -> Path:
         """The file in which the script of a peer may record its progress."""
         return self.folder / f"progress{node}"
@@ -131,6 +136,12 @@ class LocalSwarm:
         """The summary of a peer's run."""
         summary: dict[str, Any] = json.loads((self.home(node) / "summary.json").read_text())
         return summary
+
+    def seconds_from_round(self, node: int, round: int) -> float:
+        """The time between the ends of this round and of the last one of a peer that has ended, in seconds."""
+        told = [json.loads(line) for line in (self.folder / f"peer{node}.out").read_text().splitlines()]
+        ends = [event["at_ms"] for event in told if event["event"] == "round" and event["round"] >= round]
+        return float(ends[-1] - ends[0]) / 1000
 
     def audit(self) -> None:
         """Checks that the weights of all peers add up to their number, exactly."""

@@ -9,8 +9,11 @@ import shutil
 import subprocess
 import sys
 from pathlib import Path
+from typing import Any
 
+import numpy
 import pytest
+from agreement import check_agreement, final_model, mean_model
 from fake_host import FakeHost
 
 PAGES = Path(__file__).parents[2] / "docs"
@@ -77,6 +80,17 @@ def test_three_sites_learn_the_sine(tmp_path: Path) -> None:
     errors = re.findall(r"mean squared error from -3 to 3: (\d\.\d+)", output)
     assert len(errors) == 3, output
     assert all(float(error) < 0.05 for error in errors), errors
+    homes = [tmp_path / f"site{site}" for site in range(3)]
+    check_agreement(homes)
+    of_mean = error_of_sine(mean_model(homes))
+    assert all(error_of_sine(final_model(home)) <= 1.01 * of_mean for home in homes), of_mean
+
+
+def error_of_sine(model: dict[str, Any]) -> float:
+    """The mean squared error from -3 to 3 of the model of train.py."""
+    x = numpy.linspace(-3, 3, 100)[:, None]
+    hidden = numpy.tanh(x @ model["0.weight"].T + model["0.bias"])
+    return float(numpy.square(hidden @ model["2.weight"].T + model["2.bias"] - numpy.sin(x)).mean())
 
 
 @pytest.mark.swarm

@@ -7,6 +7,7 @@ import re
 from pathlib import Path
 
 import pytest
+from agreement import check_agreement, evaluations
 from kill_campaign import campaign
 from swarm import LocalSwarm, free_ports, kill
 
@@ -14,6 +15,9 @@ pytestmark = [
     pytest.mark.swarm,
     pytest.mark.skipif(not os.environ.get("MINGLE_BIN"), reason="MINGLE_BIN is not set to the program mingle"),
 ]
+
+ONE_DIGIT = 1 / 360
+"""The accuracy that one of the held-out digits makes."""
 
 ENDLESS = 10_000_000
 """Rounds of a run that a test stops: a script takes some seconds to start, and the others go on meanwhile."""
@@ -41,7 +45,50 @@ def test_sites_that_see_different_features_find_all_weights(tmp_path: Path) -> N
         for node in range(3):
             error = re.search(r"largest error of a weight: (\d\.\d+)", (swarm.home(node) / "trainer.log").read_text())
             assert error and float(error[1]) < 0.2, error
+        check_agreement(swarm.homes)
         swarm.audit()
+
+
+def test_scripts_of_sites_with_other_labels_end_with_one_model_that_is_no_worse_than_theirs_before(tmp_path: Path) -> None:
+    # By this plan a round leaves a third of the disagreement, so the last rounds have to mix without training.
+    with LocalSwarm(tmp_path, count=4, rounds=100, method="exponential") as swarm:
+        peers = [swarm.start_peer(node) for node in range(4)]
+        label_sorted = Path(__file__).parent / "label_sorted_digits.py"
+        scripts = [swarm.start_script(node, label_sorted, str(node), "4") for node in range(4)]
+        swarm.end(scripts, "script")
+        swarm.end(peers, "peer")
+        check_agreement(swarm.homes)
+        finals = [swarm.summary(node)["metrics"]["accuracy"] for node in range(4)]
+        assert min(finals) > 0.95 and max(finals) - min(finals) < 0.01, finals
+        for home, final in zip(swarm.homes, finals, strict=True):
+            before = [evaluation["metrics"]["accuracy"] for evaluation in evaluations(home)[-2:]]
+            assert final >= sum(before) / len(before) - ONE_DIGIT, (before, final)
+        swarm.audit()
+
+
+def test_a_site_whose_script_takes_ten_times_as_long_does_not_hold_up_the_others(tmp_path: Path) -> None:
+    # The script looks at no time limit: the peer goes on without it.
+    usual = _seconds_of_others(tmp_path / "alike", slowest_s=0.04)
+    slowed = _seconds_of_others(tmp_path / "one slow", slowest_s=0.4)
+    assert slowed < 2 * usual, (slowed, usual)
+
+
+def _seconds_of_others(folder: Path, slowest_s: float) -> float:
+    """The time from round 5 to the end of the peers 0 and 1, where the script of peer 2 takes so long for a round and theirs 40 ms."""
+    folder.mkdir()
+    slow_trainer = Path(__file__).parent / "slow_trainer.py"
+    with LocalSwarm(folder, rounds=60) as swarm:
+        peers = [swarm.start_peer(node) for node in range(3)]
+        seconds = [0.04, 0.04, slowest_s]
+        scripts = [
+            swarm.start_script(node, slow_trainer, str(node), str(swarm.progress(node)), str(seconds[node])) for node in range(3)
+        ]
+        swarm.end(peers, "peer")
+        swarm.end(scripts, "script")
+        check_agreement(swarm.homes)
+        swarm.audit()
+        assert len(swarm.progress(2).read_text().split()) >= 4, "its work counts"
+        return max(swarm.seconds_from_round(node, 5) for node in (0, 1))
 
 
 def test_a_script_sends_the_bytes_of_the_built_in_model_and_gets_its_accuracy(tmp_path: Path) -> None:

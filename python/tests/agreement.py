@@ -1,0 +1,62 @@
+"""Agreement of the models with which the peers of a run end."""
+
+from __future__ import annotations
+
+import json
+import struct
+from collections.abc import Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy
+
+REMAINING = 0.1
+"""Largest disagreement of the final models, as a part of that while the peers trained."""
+ROUNDING = 1e-6
+"""Disagreement that the rounding of f32 may leave."""
+CLOSING = 1 / 3
+"""The part of a run that may mix without training, at most."""
+
+
+def final_model(home: Path) -> dict[str, Any]:
+    """The tensors of `model.safetensors`, by name, `[...]` as their shapes."""
+    file = (home / "model.safetensors").read_bytes()
+    (length,) = struct.unpack("<Q", file[:8])
+    header = json.loads(file[8 : 8 + length])
+    tensors = {}
+    for name, told in header.items():
+        if name != "__metadata__":
+            begin, end = told["data_offsets"]
+            tensors[name] = numpy.frombuffer(file[8 + length + begin : 8 + length + end], dtype="<f4").reshape(told["shape"])
+    return tensors
+
+
+def mean_model(homes: Sequence[Path]) -> dict[str, Any]:
+    """The mean of the final models."""
+    models = [final_model(home) for home in homes]
+    return {name: numpy.mean([model[name] for model in models], axis=0, dtype="f8").astype("f4") for name in models[0]}
+
+
+def evaluations(home: Path) -> list[dict[str, Any]]:
+    """The evaluations of a peer's run before the rounds that may mix without training."""
+    events = [json.loads(line) for line in (home / "events.jsonl").read_text().splitlines()]
+    rounds = next(event["round"] for event in events if event["event"] == "done")
+    return [event for event in events if event["event"] == "evaluated" and event["round"] <= rounds * (1 - CLOSING)]
+
+
+def check_agreement(homes: Sequence[Path]) -> None:
+    """Checks that the final models differ by at most a tenth of what they did in the last evaluation while all trained."""
+    before = max(evaluations(home)[-1]["disagreement"] for home in homes)
+    after = disagreement(homes)
+    print(f"disagreement {before:.1e} while they trained, {after:.1e} at the end")
+    assert after <= max(REMAINING * before, ROUNDING), (before, after)
+
+
+def disagreement(homes: Sequence[Path]) -> float:
+    """The largest relative distance between the final model of one peer and those of others, a root mean square as peers report it."""
+    vectors = [numpy.concatenate([tensor.ravel() for tensor in final_model(home).values()]).astype("f8") for home in homes]
+    distances = []
+    for own in vectors:
+        squares = [float(numpy.square(other - own).sum()) for other in vectors if other is not own]
+        distances.append((sum(squares) / len(squares)) ** 0.5 / float(numpy.linalg.norm(own)))
+    return max(distances)
