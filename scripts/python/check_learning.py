@@ -1,0 +1,158 @@
+"""Checks of swarms that `mingle demo` runs: do the final models agree, and what does a wait policy cost? See scripts/check-learning --help.
+
+usage: python check_learning.py MINGLE agreement|waiting SEED...
+"""
+
+from __future__ import annotations
+
+import json
+import struct
+import subprocess
+import sys
+import tempfile
+from array import array
+from dataclasses import dataclass
+from math import sqrt
+from pathlib import Path
+from statistics import fmean
+from typing import Any
+
+REMAINING = 0.1
+"""Largest disagreement in the last round, as a part of that while the swarm trained: what peers report, so with their neighbours."""
+BELOW_MEAN_MODEL = 0.02
+"""Largest distance of the worst accuracy below that of the mean of all models: 7 of 360 digits."""
+BELOW_TRAINING = 0.01
+"""Largest loss of accuracy of a peer against its last evaluations: on 360 digits two such numbers differ by so much by chance."""
+BELOW_SYNC = 0.015
+SLOWEST_OF_SYNC = 0.9
+"""Least exchanges in a second, relative to sync: two equal runs on a busy machine differ by some percent."""
+CLOSING = 1 / 3
+"""The part of a run that may mix without training, at most."""
+POLICIES = ("sync", "bounded:4", "async")
+SORTED = ("--split", "label-sorted", "--local-steps", "5")
+
+
+@dataclass
+class Demo:
+    """A run of `mingle demo` in a folder, after its end."""
+
+    mingle: str
+    folder: Path
+    rounds: int
+
+    @property
+    def summary(self) -> dict[str, Any]:
+        summary: dict[str, Any] = json.loads((self.folder / "summary.json").read_text())
+        return summary
+
+    def homes(self) -> list[Path]:
+        return sorted((self.folder / "peers").iterdir(), key=lambda home: int(home.name))
+
+    def evaluations(self, home: Path) -> list[dict[str, Any]]:
+        """A peer's evaluations."""
+        events = [json.loads(line) for line in (home / "events.jsonl").read_text().splitlines()]
+        return [event for event in events if event["event"] == "evaluated"]
+
+    def while_training(self, home: Path) -> list[dict[str, Any]]:
+        """A peer's evaluations before the rounds that may mix without training."""
+        return [event for event in self.evaluations(home) if event["round"] <= self.rounds * (1 - CLOSING)]
+
+    def final_accuracies(self) -> list[float]:
+        return [json.loads((home / "summary.json").read_text())["metrics"]["accuracy"] for home in self.homes()]
+
+    def mean_model_accuracy(self, seed: str) -> float:
+        """Accuracy of the mean of all final models, on the same held-out samples."""
+        files = [(home / "model.safetensors").read_bytes() for home in self.homes()]
+        heads = [8 + struct.unpack("<Q", file[:8])[0] for file in files]
+        models = [array("f", file[head:]) for file, head in zip(files, heads, strict=True)]
+        averaged = array("f", (fmean(column) for column in zip(*models, strict=True)))
+        file = self.folder / "mean.safetensors"
+        file.write_bytes(files[0][: heads[0]] + averaged.tobytes())
+        output = run(self.mingle, "eval", "--json", "--seed", seed, str(file))
+        accuracy: float = json.loads(output)["accuracy"]
+        return accuracy
+
+
+def run(mingle: str, *arguments: str) -> str:
+    """Runs a command of the program to its end, and returns what it prints."""
+    ended = subprocess.run([mingle, *arguments], capture_output=True, text=True)
+    if ended.returncode:
+        sys.exit(f"{mingle} {' '.join(arguments)} ended with {ended.returncode}: {ended.stderr}")
+    return ended.stdout
+
+
+def demo(mingle: str, folder: Path, rounds: int, *options: str) -> Demo:
+    run(mingle, "demo", "--json", "--no-comparison", "--rounds", str(rounds), "--output", str(folder), *options)
+    return Demo(mingle, folder, rounds)
+
+
+def root_mean_square(numbers: list[float]) -> float:
+    return sqrt(fmean(number * number for number in numbers))
+
+
+def told(holds: bool) -> str:
+    return "yes" if holds else "NO"
+
+
+def check_agreement(mingle: str, folder: Path, seeds: list[str]) -> bool:
+    """Prints a row for each run; returns True if all hold."""
+    print("| run | seed | before: accuracy, disagreement | final: mean, worst, of the mean model | disagreement | of the files | holds |")
+    print("| --- | ---: | --- | --- | ---: | ---: | --- |", flush=True)
+    every = True
+    for name, rounds, options in (("label-sorted", 600, SORTED), ("64 peers", 100, ("--peers", "64", "--evaluate-every", "10"))):
+        for seed in seeds:
+            swarm = demo(mingle, folder / "demo", rounds, "--seed", seed, *options)
+            latest = [swarm.while_training(home)[-2:] for home in swarm.homes()]
+            before = [fmean(event["metrics"]["accuracy"] for event in of_peer) for of_peer in latest]
+            disagreement = root_mean_square([of_peer[-1]["disagreement"] for of_peer in latest])
+            remaining = root_mean_square([swarm.evaluations(home)[-1]["disagreement"] for home in swarm.homes()])
+            final, of_mean = swarm.final_accuracies(), swarm.mean_model_accuracy(seed)
+            holds = (
+                remaining <= REMAINING * disagreement
+                and min(final) >= of_mean - BELOW_MEAN_MODEL
+                and all(after >= earlier - BELOW_TRAINING for after, earlier in zip(final, before, strict=True))
+            )
+            print(
+                f"| {name} | {seed} | {fmean(before):.3f}, {disagreement:.1e} | {fmean(final):.3f}, {min(final):.3f}, {of_mean:.3f} "
+                f"| {remaining:.1e} | {swarm.summary['swarm']['disagreement']:.1e} | {told(holds)} |",
+                flush=True,
+            )
+            every = every and holds
+    return every
+
+
+def check_waiting(mingle: str, folder: Path, seeds: list[str]) -> bool:
+    """Prints a row for each run; returns True if all hold."""
+    print("| seed | --wait | accuracy mean, worst | final disagreement | rounds a second | parcels a second | holds |")
+    print("| ---: | --- | --- | ---: | ---: | ---: | --- |", flush=True)
+    every = True
+    for seed in seeds:
+        by_sync: tuple[float, float, float] | None = None
+        for policy in POLICIES:
+            swarm = demo(mingle, folder / "demo", 400, "--seed", seed, "--wait", policy, *SORTED)
+            summary = swarm.summary
+            seconds = summary["seconds"] - summary["joined"]["seconds"]
+            parcels = sum(summary["encoding"]["parcels"].values()) / seconds
+            accuracy, worst = summary["swarm"]["mean_accuracy"], summary["swarm"]["worst_accuracy"]
+            by_sync = by_sync or (accuracy, worst, parcels)
+            holds = (
+                accuracy >= by_sync[0] - BELOW_SYNC and worst >= by_sync[1] - BELOW_SYNC and parcels >= SLOWEST_OF_SYNC * by_sync[2]
+            )
+            print(
+                f"| {seed} | {policy} | {accuracy:.3f}, {worst:.3f} | {summary['swarm']['disagreement']:.1e} | {swarm.rounds / seconds:.1f} "
+                f"| {parcels:.0f} | {told(holds)} |",
+                flush=True,
+            )
+            every = every and holds
+    return every
+
+
+def main() -> int:
+    mingle, check, *seeds = sys.argv[1:]
+    with tempfile.TemporaryDirectory(prefix="mingle-learning-") as name:
+        checked = check_agreement if check == "agreement" else check_waiting
+        return 0 if checked(mingle, Path(name), seeds) else 1
+
+
+if __name__ == "__main__":
+    sys.exit(main())
