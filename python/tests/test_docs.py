@@ -1,4 +1,4 @@
-"""The script and the commands of docs/python.md, and the commands of docs/trainer-protocol.md, run as written."""
+"""The scripts and commands of docs/python.md, docs/start-training.md and docs/trainer-protocol.md, run as written."""
 
 from __future__ import annotations
 
@@ -16,9 +16,11 @@ import pytest
 from agreement import check_agreement, final_model, mean_model
 from fake_host import FakeHost
 
-PAGE = Path(__file__).parents[2] / "docs/python.md"
-PROTOCOL = Path(__file__).parents[2] / "docs/trainer-protocol.md"
+PAGES = Path(__file__).parents[2] / "docs"
+PROTOCOL = PAGES / "trainer-protocol.md"
 SOURCES = Path(__file__).parents[1] / "src"
+EXAMPLES = Path(__file__).parents[1] / "examples"
+NEEDS_MINGLE = pytest.mark.skipif(not os.environ.get("MINGLE_BIN"), reason="MINGLE_BIN is not set to the program mingle")
 
 LARGEST_ERROR = 0.05
 """The mean squared error of the sine below which sites that train together come."""
@@ -36,11 +38,24 @@ cat ana/trainer.log ben/trainer.log cho/trainer.log
 """
 
 
-def block(name: str) -> str:
-    """The code block behind `<!-- tested: NAME -->`."""
-    found = re.search(rf"<!-- tested: {name} -->\n```\w+\n(.*?)```\n", PAGE.read_text(), re.DOTALL)
+def block(page: str, name: str) -> str:
+    """The code block of a page behind `<!-- tested: NAME -->`."""
+    found = re.search(rf"<!-- tested: {name} -->\n```\w+\n(.*?)```\n", (PAGES / page).read_text(), re.DOTALL)
     assert found is not None
     return found[1]
+
+
+def run(commands: str, folder: Path) -> str:
+    """Runs commands in a folder, with `mingle` and `python` in the path, and returns what they print."""
+    (folder / "bin").mkdir()
+    (folder / "bin/mingle").symlink_to(os.environ["MINGLE_BIN"])
+    (folder / "bin/python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
+    (folder / "bin/python").chmod(0o755)
+    environment = {name: value for name, value in os.environ.items() if not name.startswith("MINGLE_")}
+    environment |= {"PATH": f"{folder}/bin:{environment['PATH']}", "PYTHONPATH": f"{SOURCES}:{EXAMPLES}", "OMP_NUM_THREADS": "1"}
+    ended = subprocess.run(["bash", "-e", "-c", commands], cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
+    assert ended.returncode == 0, ended.stdout + ended.stderr
+    return ended.stdout
 
 
 def commands_with_curl() -> list[str]:
@@ -73,9 +88,9 @@ def test_the_exchange_with_curl_works_as_it_stands_there(tmp_path: Path) -> None
 
 
 @pytest.mark.swarm
-@pytest.mark.skipif(not os.environ.get("MINGLE_BIN"), reason="MINGLE_BIN is not set to the program mingle")
+@NEEDS_MINGLE
 def test_three_sites_learn_the_sine(tmp_path: Path) -> None:
-    errors = run_sine(tmp_path, block("three sites"))
+    errors = run_sine(tmp_path, block("python.md", "three sites"))
     assert all(error < LARGEST_ERROR for error in errors), errors
     homes = [tmp_path / f"site{site}" for site in range(3)]
     check_agreement(homes)
@@ -85,10 +100,10 @@ def test_three_sites_learn_the_sine(tmp_path: Path) -> None:
 
 @pytest.mark.heavy
 @pytest.mark.swarm
-@pytest.mark.skipif(not os.environ.get("MINGLE_BIN"), reason="MINGLE_BIN is not set to the program mingle")
+@NEEDS_MINGLE
 def test_the_sine_is_learnt_by_ticket_as_by_a_plan_file(tmp_path: Path) -> None:
     found = {}
-    for way, commands, founder in (("plan file", block("three sites"), "site0"), ("ticket", BY_TICKET, "ana")):
+    for way, commands, founder in (("plan file", block("python.md", "three sites"), "site0"), ("ticket", BY_TICKET, "ana")):
         folder = tmp_path / way
         folder.mkdir()
         errors = run_sine(folder, commands)
@@ -106,20 +121,14 @@ def test_the_sine_is_learnt_by_ticket_as_by_a_plan_file(tmp_path: Path) -> None:
 
 def run_sine(folder: Path, commands: str) -> list[float]:
     """Runs commands beside train.py, as the page has it, but that it counts its steps; returns the errors that the three sites print."""
-    (folder / "bin").mkdir()
-    (folder / "bin/mingle").symlink_to(os.environ["MINGLE_BIN"])
-    (folder / "bin/python").write_text(f'#!/bin/sh\nexec {sys.executable} "$@"\n')
-    (folder / "bin/python").chmod(0o755)
     begun, step = "    while True:", "        optimizer.step()\n"
-    script = block("train.py")
+    script = block("python.md", "train.py")
     assert script.count(begun) == script.count(step) == 1
     script = script.replace(begun, f"    steps = 0\n{begun}").replace(step, f"        steps += 1\n{step}")
     (folder / "train.py").write_text(script + 'print(f"steps {steps}")\n')
-    environment = {name: value for name, value in os.environ.items() if not name.startswith("MINGLE_")}
-    environment |= {"PATH": f"{folder}/bin:{environment['PATH']}", "PYTHONPATH": str(SOURCES), "OMP_NUM_THREADS": "1"}
-    ended = subprocess.run(["bash", "-e", "-c", commands], cwd=folder, env=environment, capture_output=True, text=True, timeout=300)
-    errors = re.findall(r"mean squared error from -3 to 3: (\d\.\d+)", ended.stdout)
-    assert len(errors) == 3, ended.stdout + ended.stderr
+    output = run(commands, folder)
+    errors = re.findall(r"mean squared error from -3 to 3: (\d\.\d+)", output)
+    assert len(errors) == 3, output
     return [float(error) for error in errors]
 
 
@@ -128,3 +137,14 @@ def error_of_sine(model: dict[str, Any]) -> float:
     x = numpy.linspace(-3, 3, 100)[:, None]
     hidden = numpy.tanh(x @ model["0.weight"].T + model["0.bias"])
     return float(numpy.square(hidden @ model["2.weight"].T + model["2.bias"] - numpy.sin(x)).mean())
+
+
+@pytest.mark.swarm
+@NEEDS_MINGLE
+def test_two_friends_join_by_ticket_and_all_three_learn_the_digits(tmp_path: Path) -> None:
+    shutil.copy(EXAMPLES / "digits_mingle.py", tmp_path)
+    output = run(block("start-training.md", "two friends"), tmp_path)
+    accuracies = re.findall(r"^\{'accuracy': \((\d\.\d+), 360\)\}$", output, re.MULTILINE)
+    assert len(accuracies) == 3, output
+    assert all(float(accuracy) > 0.93 for accuracy in accuracies), accuracies
+    assert "sum of weights: exactly 3" in output, output
