@@ -35,6 +35,7 @@ mod link;
 mod mass;
 mod message;
 mod node;
+mod offences;
 mod payload;
 mod peer;
 mod push_sum;

@@ -10,6 +10,7 @@ use crate::evidence::Evidence;
 use crate::link::{InLink, OutLink};
 use crate::message::{Identity, LinkState};
 use crate::node::{Account, Belief, Flows, InDistances, Patience, Renewal, ToldProcesses};
+use crate::offences::Offences;
 use crate::schedule::NodeId;
 use crate::statement::{Signature, SignedIdentity};
 use crate::time::Time;
@@ -59,8 +60,8 @@ pub(crate) struct Peer {
     pub(crate) told_left_at: Option<Time>,
     /// The process statements of others that were sent to it.
     pub(crate) told_processes: ToldProcesses,
-    /// Its refused parcels. A new life begins at most one short of the number that suspends it.
-    pub(crate) refusals: u32,
+    /// Its refused parcels that no sound node sends.
+    pub(crate) offences: Offences,
     /// Its statements about its ends of the links, in its present life to this node's.
     pub(crate) evidence: Evidence,
     /// The beginning of the present count of greetings, and the count.
@@ -102,7 +103,7 @@ impl Peer {
             known_left: None,
             told_left_at: None,
             told_processes: ToldProcesses::default(),
-            refusals: 0,
+            offences: Offences::default(),
             evidence: Evidence::default(),
             greetings: (Time::default(), 0),
             ack_owed: false,

@@ -93,7 +93,7 @@ pub struct Status {
     pub durable: bool,
     /// The incarnation of the peer.
     pub incarnation: u64,
-    /// Refused inputs, by reason.
+    /// Inputs refused since the process began, by reason. Sound neighbours send some too.
     pub refusals: BTreeMap<String, u64>,
     /// The neighbours of this peer, by node.
     pub neighbours: Vec<Neighbour>,

@@ -136,7 +136,7 @@ fn ledger(status: &Status) -> String {
     }
     if !status.refusals.is_empty() {
         let reasons: Vec<String> = status.refusals.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
-        line += &format!("  refused: {}", reasons.join(", "));
+        line += &format!("  refused since it started: {}", reasons.join(", "));
     }
     line
 }

@@ -2,7 +2,6 @@
 
 use super::Node;
 use super::contradiction::Said;
-use super::parcels::MOST_REFUSALS;
 use crate::config::{Durability, NodeConfig};
 use crate::effect::{Event, Fault, Mismatch, Suspension};
 use crate::evidence::{Applied, Evidence};
@@ -186,8 +185,7 @@ impl Node {
             }
             Some(_) => {
                 peer.left = false;
-                // A new life may be sounder than the last one: it is accepted again, and one more refusal is enough.
-                peer.refusals = peer.refusals.min(MOST_REFUSALS - 1);
+                peer.offences.begin_life();
                 peer.suspended.take_if(|reason| *reason >= Suspension::Refused);
                 self.on_new_life(from, identity.incarnation);
             }

@@ -13,9 +13,6 @@ use crate::payload::Payload;
 use crate::peer::Peer;
 use crate::schedule::NodeId;
 
-/// Refused parcels at which a neighbour is suspended, those of its earlier lives included.
-pub(super) const MOST_REFUSALS: u32 = 3;
-
 impl Node {
     pub(super) fn on_parcel(&mut self, from: NodeId, parcel: Parcel) -> Result<(), Fault> {
         let mut header = parcel.header;
@@ -64,7 +61,7 @@ impl Node {
             is_offence || has_no_room
         };
         let acceptance = link.accept(&header, parcel.payload, refuses)?;
-        peer.refusals = peer.refusals.saturating_add(u32::from(is_offence));
+        peer.offences.note(is_offence, acceptance == Acceptance::Queued);
         self.on_heard(from);
         if let Some(payload) = copy.filter(|_| acceptance == Acceptance::Duplicate) {
             let _ = self.push_sum.absorb(header.mass, &payload);
@@ -94,11 +91,11 @@ impl Node {
         self.absorb_on_arrival();
     }
 
-    /// Handles a refused parcel, which goes back to its sender. A sender of `MOST_REFUSALS` is suspended: neither
+    /// Handles a refused parcel, which goes back to its sender. A sender with too many offences is suspended: neither
     /// waited for nor sent anything.
     pub(super) fn on_refusal(&mut self, from: NodeId, mass: Mass) {
         self.report(Event::ParcelRefused { peer: from, mass });
-        if self.peers.get(&from).is_some_and(|peer| peer.refusals >= MOST_REFUSALS) {
+        if self.peers.get(&from).is_some_and(|peer| peer.offences.are_too_many()) {
             self.suspend(from, Suspension::Refused);
         }
     }

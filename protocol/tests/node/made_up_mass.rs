@@ -15,10 +15,12 @@ fn all_to_all() -> Arc<Schedule> {
     Arc::new(Schedule::new(NODES as usize, &[step], 1).unwrap())
 }
 
-/// Nodes that train for a second a round, wired without delay. Every parcel of node 0 claims `factor` times its weight.
+/// Nodes that train for a second a round, wired without delay. Parcels of node 0 claim `factor` times their weight.
 struct Swarm {
     nodes: Vec<Node>,
     factor: u64,
+    /// The steps in which they do.
+    is_claiming: fn(u64) -> bool,
     /// Set when it never claims more than a sound node may put into a parcel.
     is_careful: bool,
     events: Vec<(usize, Event)>,
@@ -29,11 +31,12 @@ impl Swarm {
     fn new(factor: u64, is_careful: bool) -> Self {
         let schedule = all_to_all();
         let node = |id: u32| {
-            let mut config = NodeConfig::new(NodeId(id), Arc::clone(&schedule), vec![f32::from(id as u8); 3], 1_000);
+            let mut config = NodeConfig::new(NodeId(id), Arc::clone(&schedule), vec![f32::from(id as u8); 3], 4_000);
             config.identity.boot_nonce = u64::from(id);
             Node::new(config).unwrap()
         };
-        Self { nodes: (0..NODES).map(node).collect(), factor, is_careful, events: Vec::new(), trainings: Vec::new() }
+        let (nodes, is_claiming) = ((0..NODES).map(node).collect(), |_| true);
+        Self { nodes, factor, is_claiming, is_careful, events: Vec::new(), trainings: Vec::new() }
     }
 
     fn settle(&mut self, now: Time, inputs: Vec<(usize, Input)>) {
@@ -42,7 +45,9 @@ impl Swarm {
             for effect in self.nodes[to].handle(now, input) {
                 match effect {
                     Effect::Send { to: receiver, mut message } => {
-                        if let (0, Message::Parcel(parcel)) = (to, &mut message) {
+                        if let (0, Message::Parcel(parcel)) = (to, &mut message)
+                            && (self.is_claiming)(parcel.header.step)
+                        {
                             let made_up = Mass::from_units(self.factor * parcel.header.mass.units());
                             let heaviest = all_to_all().heaviest_parcel(NodeId(0), receiver, parcel.header.step);
                             parcel.header.mass = if self.is_careful { made_up.min(heaviest) } else { made_up };
@@ -97,6 +102,18 @@ fn parcels_that_weigh_more_than_any_sound_one_are_refused_and_their_sender_is_le
     }
     let weights: f64 = swarm.nodes.iter().skip(1).map(Node::w).sum();
     assert!(weights <= f64::from(NODES), "the sound nodes hold {weights}");
+}
+
+#[test]
+fn a_parcel_that_is_too_heavy_now_and_then_in_a_long_run_suspends_no_neighbour() {
+    let mut swarm = Swarm::new(5, false);
+    swarm.is_claiming = |step| [10, 1_200, 2_400, 3_600].contains(&step);
+    swarm.run(3_700);
+    let refusals = swarm.events.iter().filter(|(_, event)| is_refusal(event)).count();
+    assert_eq!(refusals, 4 * (NODES as usize - 1));
+    for (id, node) in swarm.nodes.iter().enumerate().skip(1) {
+        assert_eq!(node.neighbour_views().next().unwrap().suspended, None, "node {id}");
+    }
 }
 
 #[test]
