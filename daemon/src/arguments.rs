@@ -73,14 +73,17 @@ fn check_trainer(arguments: &RunArgs) -> Result {
 
 /// Refuses options of a trainer if there is none.
 fn check_no_trainer(arguments: &RunArgs) -> Result {
-    if arguments.trainer_tcp.is_none() {
+    let option = if arguments.trainer_tcp.is_some() {
+        "--trainer-tcp"
+    } else if arguments.given.keys.contains("trainer_crashes") {
+        "--trainer-crashes"
+    } else {
         return Ok(());
-    }
-    let message = "--trainer-tcp is about another program that trains, and there is none without --trainer";
-    Err(Error::new(ErrorKind::BadInput, message).hint(
-        "say --trainer attach or --trainer COMMAND too; or leave --trainer-tcp away: it may also come from the last run in this home, or from its \
-         config.toml",
-    ))
+    };
+    let message = format!("{option} is about another program that trains, and there is none without --trainer");
+    Err(Error::new(ErrorKind::BadInput, message).hint(format!(
+        "say --trainer attach or --trainer COMMAND too; or leave {option} away: it may also come from the last run in this home, or from its config.toml",
+    )))
 }
 
 fn check_times(arguments: &RunArgs) -> Result {

@@ -2,6 +2,7 @@
 
 use std::collections::{BTreeMap, BTreeSet};
 use std::net::SocketAddr;
+use std::num::NonZeroU32;
 use std::path::PathBuf;
 use std::time::Duration;
 
@@ -79,6 +80,10 @@ pub(crate) struct RunArgs {
     /// Serve the trainer at this address too, if it shows the token in trainer-tcp.json in the home: for a container, Windows, another node
     #[arg(long, value_name = "ADDR:PORT", value_parser = socket_address)]
     pub(crate) trainer_tcp: Option<SocketAddr>,
+    /// Give up a --trainer COMMAND that has crashed so often, and end with exit code 7: 100 rounds of training or 12 hours make good for
+    /// one crash
+    #[arg(long, default_value = "10", value_name = "N")]
+    pub(crate) trainer_crashes: NonZeroU32,
     #[command(flatten)]
     pub(crate) training: TrainingArgs,
     /// The neighbours to wait for in each round: sync, bounded:STALENESS or async

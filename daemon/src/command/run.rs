@@ -170,7 +170,7 @@ fn trainer_host(arguments: &RunArgs, home: &Home, identity: &Identity) -> Result
 /// Starts the trainer program, if a command is given.
 fn launch(arguments: &RunArgs, host: &TrainerHost) {
     let command = arguments.trainer.as_deref().filter(|command| *command != ATTACH && !arguments.leaves);
-    command.into_iter().for_each(|command| Launcher::new(command).start(host));
+    command.into_iter().for_each(|command| Launcher::new(command, arguments.trainer_crashes).start(host));
 }
 
 /// The options of the peer.

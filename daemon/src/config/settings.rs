@@ -72,6 +72,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("problem", "MINGLE_PROBLEM", Form::Text, r#""problem.toml""#),
     setting("trainer", "MINGLE_TRAINER", Form::Text, r#""python train.py""#),
     setting("trainer_tcp", "MINGLE_TRAINER_TCP", Form::Text, r#""127.0.0.1:7718""#),
+    setting("trainer_crashes", "MINGLE_TRAINER_CRASHES", Form::Whole, "10"),
     setting("data", "MINGLE_DATA", Form::Text, r#""csv:train.csv""#),
     setting("task", "MINGLE_TASK", Form::Text, r#""regression""#),
     setting("model", "MINGLE_MODEL", Form::Text, r#""mlp:hidden=128""#),

@@ -13,6 +13,23 @@ use serde_json::{Value, json};
 /// The longest wait for a socket.
 const PATIENCE: Duration = Duration::from_secs(60);
 
+/// A trainer in twelve lines of shell: it moves nothing, and reports that with as many steps as are wanted.
+pub(crate) const SHELL_TRAINER: &str = r#"
+set -eu
+call() { curl -s --fail-with-body --unix-socket "$MINGLE_HOME/mingle.sock" -H "Mingle-Session: ${session:-}" "$@"; }
+header() { sed -n "s/^mingle-$1: //p" headers-$$ | tr -d '\r'; }
+session=$(call http://localhost/v1/trainer/attach -d '{"protocol": 1, "name": "shell", "layout": [["x", [2]]], "initial": "offer"}' | sed 's/.*"session":"\([0-9a-f]*\)".*/\1/')
+printf '\0\0\0\0\0\0\200\077' > initial-$$
+call http://localhost/v1/trainer/initial -T initial-$$ || true
+call 'http://localhost/v1/trainer/order' -D headers-$$ -o vector-$$
+echo "the first order is to $(header kind)" >&2
+while [ "$(header kind)" != end ]; do
+  number=$(header order)
+  head -c 8 /dev/zero | call "http://localhost/v1/trainer/exchange?order=${number:-0}&steps=$(header steps)" --data-binary @- -D headers-$$ -o vector-$$
+done
+od -An -tf4 vector-$$ | tee model-$$
+"#;
+
 /// The answer of a peer.
 #[derive(Debug)]
 pub(crate) struct Answer {

@@ -8,6 +8,7 @@ mod best_model;
 mod codecs;
 mod compare_alone;
 mod local_steps;
+mod crashing_trainers;
 mod optimizers;
 mod personal_layers;
 mod privacy;

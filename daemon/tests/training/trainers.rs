@@ -8,7 +8,7 @@ use std::process::Command;
 
 use crate::support::pair::Pair;
 use crate::support::planned_swarm::{ONE, PlannedSwarm};
-use crate::support::trainer::{Trainer, bytes};
+use crate::support::trainer::{SHELL_TRAINER, Trainer, bytes};
 use crate::support::{RunningPeer, assert_fails, audit, read_json, run, status, stderr, stdout, text};
 use serde_json::{Value, json};
 
@@ -368,23 +368,6 @@ fn a_model_of_another_size_is_named_on_both_sides_within_seconds() {
         assert_eq!(peer.exit_code(), Some(6));
     }
 }
-
-/// A trainer in twelve lines of shell: it moves nothing, and reports that with as many steps as are wanted.
-const SHELL_TRAINER: &str = r#"
-set -eu
-call() { curl -s --fail-with-body --unix-socket "$MINGLE_HOME/mingle.sock" -H "Mingle-Session: ${session:-}" "$@"; }
-header() { sed -n "s/^mingle-$1: //p" headers-$$ | tr -d '\r'; }
-session=$(call http://localhost/v1/trainer/attach -d '{"protocol": 1, "name": "shell", "layout": [["x", [2]]], "initial": "offer"}' | sed 's/.*"session":"\([0-9a-f]*\)".*/\1/')
-printf '\0\0\0\0\0\0\200\077' > initial-$$
-call http://localhost/v1/trainer/initial -T initial-$$ || true
-call 'http://localhost/v1/trainer/order' -D headers-$$ -o vector-$$
-echo "the first order is to $(header kind)" >&2
-while [ "$(header kind)" != end ]; do
-  number=$(header order)
-  head -c 8 /dev/zero | call "http://localhost/v1/trainer/exchange?order=${number:-0}&steps=$(header steps)" --data-binary @- -D headers-$$ -o vector-$$
-done
-od -An -tf4 vector-$$ | tee model-$$
-"#;
 
 #[test]
 fn a_trainer_in_a_shell_script_is_started_with_its_peer_and_told_when_it_is_over() {

@@ -197,9 +197,20 @@ impl TrainerHost {
     /// Stops waiting for a trainer at the end of the run, on a request of the user.
     pub fn hurry(&self) {
         self.change(|state| state.is_hurried = true);
+    /// Records that the trainer is not started again after its crashes. The peer ends with this error: now if it waits
+    /// for its first trainer, else in its next round of training.
+    pub(crate) fn give_up(&self, error: Error) {
+        if !self.state().is_ready() {
+            return self.fail(error);
+        }
+        self.tell(Event::Warning { message: format!("{error:#}: this peer ends, and keeps its records") });
+        self.change(|state| state.given_up = Some(error));
     }
 
-    /// Opens an order on `vector`, `[dimension]`, and waits for the answer; none where it does not come in time.
+    }
+
+    /// Opens an order on `vector`, `[dimension]`, and waits for the answer; none where it does not come in time, or the
+    /// trainer is given up.
     pub(crate) fn ask(&self, work: Work, round: u64, vector: &[f32], patience: &Patience) -> Option<Answer> {
         self.change(|state| state.open(work, round, vector, Instant::now()));
         let began = Instant::now();
@@ -216,7 +227,7 @@ impl TrainerHost {
                 return Some(answer);
             }
             // At the end of a time box the trainer ends its step and answers; that answer has the usual timeout.
-            if patience.is_stopped() {
+            if patience.is_stopped() || state.given_up.is_some() {
                 state.withdraw();
                 return None;
             }

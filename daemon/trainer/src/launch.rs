@@ -1,6 +1,10 @@
-//! The launcher of a trainer that the peer starts itself: restarted when it fails, and ended with the peer.
+//! The launcher of a trainer that the peer starts itself: restarted when it fails, given up when it fails too often for
+//! what it trains, and ended with the peer.
+
+mod restarts;
 
 use std::io;
+use std::num::NonZeroU32;
 use std::process::{ExitStatus, Stdio};
 use std::time::{Duration, Instant};
 
@@ -12,25 +16,18 @@ use tokio::process::{Child, Command};
 
 use crate::host::TrainerHost;
 use crate::output::{Output, OutputEvent};
+use restarts::{Progress, Restarts};
 
-/// Back-off before the first restart of a trainer that failed; it doubles with each further failure.
-const FIRST_PAUSE: Duration = Duration::from_secs(1);
-/// Upper bound of the back-off.
-const LONGEST_PAUSE: Duration = Duration::from_secs(60);
 /// Failures in a row after which a program is given up while the peer still waits for a task. A run in which the
 /// program attached counts as the first one.
 const FRUITLESS_STARTS: u32 = 3;
-/// Failures after which a program is given up that never ran for [`STEADY`] in between.
-const MOST_CRASHES: u32 = 10;
-/// Running time after which a failure counts as the first one again.
-const STEADY: Duration = Duration::from_secs(600);
 /// Time for a trainer after the end of the run, to use the final model.
 const AFTER_THE_END: Duration = Duration::from_secs(60);
 /// Time for a trainer to end after the run has failed.
 const AFTER_A_FAILURE: Duration = Duration::from_secs(5);
 /// Timeout for reading the last output of a trainer that has ended, enough on a busy machine.
 const LAST_OUTPUT: Duration = Duration::from_secs(2);
-/// Time between `SIGTERM` and `SIGKILL`.
+/// Time between `SIGTERM` and `SIGKILL`, and that of a process to end after it.
 const TERMINATION: Duration = Duration::from_secs(5);
 /// Environment variables for a trainer that cannot reach the socket: the URL of the peer, and the token to show there.
 const URL: &str = "MINGLE_TRAINER_URL";
@@ -48,47 +45,36 @@ exec 3<&-
 eval "$1"
 "#;
 
-/// The command that starts a trainer.
+/// The command that starts a trainer, and the number of crashes at which it is given up.
 #[derive(Clone, Debug)]
 pub struct Launcher {
     command: String,
+    restarts: Restarts,
 }
 
 impl Launcher {
-    /// A launcher of `command`, which the shell runs.
-    pub fn new(command: &str) -> Self {
-        Self { command: command.to_owned() }
+    /// A launcher of `command`, which the shell runs. The trainer is given up at `most_crashes` crashes that its
+    /// training has not made good: 100 rounds of training or 12 hours make good for one. The run of the peer then
+    /// fails, and its records are kept.
+    pub fn new(command: &str, most_crashes: NonZeroU32) -> Self {
+        Self { command: command.to_owned(), restarts: Restarts::new(most_crashes) }
     }
 
     /// Starts the command within the present tokio runtime, and supervises it until the run of the peer is over.
     /// `MINGLE_HOME` is set to the home of the peer, and where trainers are served over TCP, `MINGLE_TRAINER_URL` and
     /// `MINGLE_TRAINER_TOKEN` are set too.
     pub fn start(self, host: &TrainerHost) {
-        let supervisor = Supervisor { command: self.command, host: host.clone(), last_lines: Vec::new() };
+        let Self { command, restarts } = self;
+        let supervisor = Supervisor { command, restarts, host: host.clone(), last_lines: Vec::new() };
         host.watch_over(tokio::spawn(supervisor.run()));
     }
 }
 
 struct Supervisor {
     command: String,
+    restarts: Restarts,
     host: TrainerHost,
     last_lines: Vec<String>,
-}
-
-/// The back-off between restarts of a trainer that fails.
-#[derive(Debug, Default)]
-struct Restarts {
-    crashes: u32,
-}
-
-impl Restarts {
-    /// Counts a failure after this running time, and returns the pause before the restart; none where the program is
-    /// given up.
-    fn after(&mut self, ran: Duration) -> Option<Duration> {
-        self.crashes = if ran >= STEADY { 1 } else { self.crashes + 1 };
-        let doublings = self.crashes - 1;
-        (self.crashes < MOST_CRASHES).then(|| FIRST_PAUSE.saturating_mul(1 << doublings).min(LONGEST_PAUSE))
-    }
 }
 
 /// The end of a trainer's process.
@@ -101,10 +87,14 @@ enum Ended {
 
 impl Supervisor {
     async fn run(mut self) {
-        let (mut restarts, mut fruitless) = (Restarts::default(), 0);
+        let mut fruitless = 0;
         self.host.peer_is_up().await;
         loop {
-            let (before, began) = (self.host.state().attachments, Instant::now());
+            let began = Instant::now();
+            let (before, trained_before) = {
+                let state = self.host.state();
+                (state.attachments, state.trained)
+            };
             let status = match self.run_once().await {
                 Ok(Ended::WithThePeer) => return,
                 Ok(Ended::Exit(status)) => status,
@@ -130,9 +120,10 @@ impl Supervisor {
                     .host
                     .fail(self.failure(&format!("failed {fruitless} times before it attached, last with {status}")));
             }
-            let Some(pause) = restarts.after(began.elapsed()) else {
-                let what = format!("has failed {MOST_CRASHES} times, last with {status}, and is not started again");
-                return self.host.fail(self.failure(&what));
+            let rounds = self.host.state().trained - trained_before;
+            let Some(pause) = self.restarts.after(Progress { rounds, ran: began.elapsed() }) else {
+                let what = format!("is given up: {}, last with {status}", self.restarts.in_words());
+                return self.host.give_up(self.failure(&what));
             };
             let message = format!("the trainer has ended with {status}; it is started again in {} s", pause.as_secs());
             self.host.tell(Event::Warning { message });
@@ -166,8 +157,10 @@ impl Supervisor {
             format!("it wrote last:\n  {}", self.last_lines.join("\n  "))
         };
         let log = self.host.options().home.trainer_log();
-        Error::new(ErrorKind::Training, format!("the trainer `{}` {what}; {said}", self.command))
-            .hint(format!("all that it wrote is in {}", log.display()))
+        Error::new(ErrorKind::Training, format!("the trainer `{}` {what}; {said}", self.command)).hint(format!(
+            "all that it wrote is in {}; once it is mended, start this peer again in the same way: its records are kept",
+            log.display()
+        ))
     }
 
     /// Starts the program, and publishes its output until it ends by itself or with the peer.
@@ -257,8 +250,8 @@ impl Supervisor {
         signal(child, &Signal::Terminate);
         if tokio::time::timeout(TERMINATION, child.wait()).await.is_err() {
             signal(child, &Signal::Kill);
-            // No process can refuse `SIGKILL`.
-            let _ = child.wait().await;
+            // A process that waits for a device that hangs ends when that answers, perhaps never.
+            let _ = tokio::time::timeout(TERMINATION, child.wait()).await;
         }
     }
 }
@@ -289,23 +282,4 @@ fn signal(child: &mut Child, _signal: &Signal) {
 }
 
 #[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-
-    #[test]
-    fn a_trainer_that_fails_again_and_again_is_started_after_growing_pauses_and_then_given_up() {
-        let mut restarts = Restarts::default();
-        let pauses: Vec<u64> =
-            std::iter::from_fn(|| restarts.after(Duration::from_secs(3))).map(|pause| pause.as_secs()).collect();
-        assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
-    }
-
-    #[test]
-    fn a_trainer_that_ran_long_before_it_failed_is_started_again_soon() {
-        let mut restarts = Restarts::default();
-        for _ in 0..100 {
-            assert_eq!(restarts.after(STEADY), Some(FIRST_PAUSE));
-        }
-    }
-}
+mod tests;

@@ -89,6 +89,8 @@ pub(crate) struct State {
     pub(crate) attachments: u64,
     pub(crate) session: Option<Session>,
     order: Option<Order>,
+    /// Number of rounds in which a trainer trained.
+    pub(crate) trained: u64,
     last_number: u64,
     answer: Option<Answer>,
     /// The state of the trainer that records keep, for the time after a restart.
@@ -111,6 +113,8 @@ pub(crate) struct State {
     pub(crate) is_deserted: bool,
     /// Set when the user of the peer no longer waits for a trainer.
     pub(crate) is_hurried: bool,
+    /// The reason why the trainer that the peer started is not started again: the peer cannot go on.
+    pub(crate) given_up: Option<Error>,
 }
 
 impl State {
@@ -250,6 +254,7 @@ impl State {
     /// Holds a state of the trainer until the order of this number is answered.
     pub(crate) fn put_state(&mut self, number: u64, state: Vec<u8>) {
         self.put = Some((number, state));
+        self.trained += u64::from(matches!(answer, Answer::Change { steps: 1.., .. }));
     }
 
     pub(crate) fn kept_state(&self) -> &[u8] {

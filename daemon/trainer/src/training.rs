@@ -50,6 +50,9 @@ impl LocalTraining for ExternalTraining {
         Ok(match answer {
             Some(Answer::Change { vector: Some(change), steps, loss }) => Trained { change, steps, loss },
             _ => nothing(),
+        if let Some(given_up) = self.host.state().given_up.clone() {
+            return Err(given_up.into());
+        }
         })
     }
 

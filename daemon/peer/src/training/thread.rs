@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-use super::{Budget, Evaluation, LocalTraining, Patience, PrivacySpending, Trained};
+use super::{Budget, Evaluation, LocalTraining, Patience, PrivacySpending, Trained, TrainingError};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::priority::{self, Priority};
 use crate::timeline::{SpanKind, Timeline};
@@ -211,7 +211,7 @@ impl Worker {
         let round_of_run = rounds_before.saturating_add(round);
         let budget = Budget { round: round_of_run, local_steps, rounds_left, last_factor, patience };
         let doing = format!("training in round {round} failed");
-        let trained = self.training.train(from, &budget).context(ErrorKind::Training, &doing)?;
+        let trained = self.training.train(from, &budget).map_err(|failure| with_hint(failure, &doing))?;
         if trained.steps == 0 && self.training.is_absent() {
             return Ok(Answer::Untrained { round });
         }
@@ -235,6 +235,13 @@ impl Worker {
     }
 }
 
+/// The failure of a training, with the hint that it gives if it is an error of a peer.
+fn with_hint(failure: TrainingError, doing: &str) -> Error {
+    let hint = failure.downcast_ref::<Error>().and_then(Error::next_step).map(str::to_owned);
+    let error = Error::new(ErrorKind::Training, doing).caused_by(failure);
+    hint.into_iter().fold(error, Error::hint)
+}
+
 /// Checks the size of a state, since a record has no room for more.
 fn check_state(state: &[u8], most: usize) -> Result<(), String> {
     if state.len() <= most {
@@ -252,7 +259,7 @@ fn check_length(found: usize, wanted: usize) -> Result<(), String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::training::{Layout, TrainingError};
+    use crate::training::Layout;
 
     /// Changes the model by the number of the round.
     struct Counting(Layout);
