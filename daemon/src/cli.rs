@@ -59,7 +59,8 @@ Exit codes:
   3  no peer there, or a port   8    integrity: a checksum, a forecast or the ledger does not hold,
      is in use                       or a fault test failed
   4  bad settings, plan or data 10   plan diff: the plans differ
-  5  not reached in time        130  forced by a second interrupt";
+  5  not reached in time, or    130  forced by a second interrupt
+     most rounds were skipped";
 
 /// Serverless, peer-to-peer training along a planned directed graph.
 #[derive(Debug, Parser)]

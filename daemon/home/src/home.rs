@@ -295,6 +295,41 @@ impl Home {
         }
     }
 
+    /// Rounds that this peer has skipped in its run so far, over all its processes.
+    ///
+    /// # Errors
+    /// The file cannot be read, or holds no number.
+    pub fn skipped_rounds(&self) -> Result<u64> {
+        let path = self.skipped_file();
+        match fs::read_to_string(&path) {
+            Ok(text) => {
+                text.trim().parse().context(ErrorKind::Integrity, format!("{} should hold one number", path.display()))
+            }
+            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(0),
+            Err(error) => Err(Error::new(ErrorKind::BadInput, format!("cannot read {}: {error}", path.display()))),
+        }
+    }
+
+    /// Keeps the number of rounds that this peer has skipped in its run, for a later process.
+    pub fn keep_skipped_rounds(&self, rounds: u64) -> Result {
+        write_file(&self.skipped_file(), format!("{rounds}\n").as_bytes())
+    }
+
+    /// Forgets the skipped rounds, for a new run.
+    pub fn forget_skipped_rounds(&self) -> Result {
+        let path = self.skipped_file();
+        match fs::remove_file(&path) {
+            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
+                Err(Error::new(ErrorKind::BadInput, format!("cannot remove {}: {error}", path.display())))
+            }
+            _ => Ok(()),
+        }
+    }
+
+    fn skipped_file(&self) -> PathBuf {
+        self.root.join("skipped")
+    }
+
     fn incarnation_file(&self, plan_hash: &str) -> PathBuf {
         self.root.join("incarnations").join(plan_hash)
     }

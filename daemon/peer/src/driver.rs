@@ -60,6 +60,8 @@ pub(crate) struct Finished {
     pub privacy: Option<PrivacySpending>,
     /// Rounds completed.
     pub rounds: u64,
+    /// Rounds of these that this peer skipped.
+    pub skipped: u64,
     /// Traffic over all links of all plans that this process followed.
     pub traffic: Traffic,
     /// The end of the run, for a later start; `None` where the records are still needed.
@@ -134,8 +136,6 @@ pub(crate) struct Driver<'a> {
     last_record: u64,
     /// Rounds over when the present plan began.
     first_round: u64,
-    /// Rounds that this peer skipped, since its neighbours were too far ahead.
-    skipped_rounds: u64,
 }
 
 impl<'a> Driver<'a> {
@@ -169,7 +169,6 @@ impl<'a> Driver<'a> {
             gave_up: false,
             last_record,
             first_round,
-            skipped_rounds: 0,
         })
     }
 
@@ -196,9 +195,9 @@ impl<'a> Driver<'a> {
         let ending = self.close_books(receivers)?;
         self.member.connections.end().await;
         let traffic = self.member.traffic();
-        let Member { connections, timeline, .. } = self.member;
+        let Member { connections, timeline, skipped_rounds: skipped, .. } = self.member;
         let (node, rounds, place, privacy) = (self.node, self.rounds, connections.place, self.parts.privacy);
-        Ok(Finished { node, place, evaluation, best, privacy, rounds, traffic, ending, timeline })
+        Ok(Finished { node, place, evaluation, best, privacy, rounds, skipped, traffic, ending, timeline })
     }
 
     /// Number of rounds at which training is done.

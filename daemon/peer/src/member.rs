@@ -41,6 +41,8 @@ pub(crate) struct Member<'a> {
     pub interface: &'a Interface,
     pub timeline: Timeline,
     pub started: Instant,
+    /// Rounds that this peer skipped in its run, since its neighbours were too far ahead.
+    pub skipped_rounds: u64,
     pub notices: Notices,
 }
 

@@ -321,6 +321,7 @@ impl Peer {
             interface,
             timeline,
             started: self.started,
+            skipped_rounds: self.home.skipped_rounds()?,
             notices: Notices::default(),
         };
         Ok((receivers, member))

@@ -17,6 +17,7 @@ use mingle_peer::events::EventSink;
 use mingle_peer::membership::{AutomaticPlanning, Membership};
 use mingle_peer::peer::{GivenPlan, Outcome, Peer, PeerOptions, PeerParts, Purpose};
 use mingle_peer::stop::StopHandle;
+use mingle_peer::results::{Summary, skipped_most};
 use mingle_peer::task::Assignment;
 use mingle_peer::{Error, ErrorKind, Home, Identity, Result, plan, priority, stop};
 
@@ -83,7 +84,7 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
     let peer =
         Peer::new(PeerParts { home, identity, membership, purpose, options, sink, remember, extension, started })?;
     told.into_iter().for_each(|event| peer.tell(event));
-    let with_stdin = arguments.stop_with_stdin;
+    let (with_stdin, leaves) = (arguments.stop_with_stdin, arguments.leaves);
     event_loop::run(async {
         if let Some(host) = &trainer {
             host.connect(&peer);
@@ -91,14 +92,34 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
         }
         let (handle, requests) = stop::channel();
         let mut asked = pass_on(StopRequests::listen(with_stdin)?, handle, trainer);
-        let outcome = peer.run(requests).await?;
-        match (comparison, outcome) {
-            (Some(comparison), Outcome::Trained { summary, .. }) => {
-                comparison.execute(*summary, &mut asked, json).await
-            }
-            _ => Ok(()),
+        let Outcome::Trained { summary, .. } = peer.run(requests).await? else { return Ok(()) };
+        let whole = if leaves { Ok(()) } else { check_whole(&summary) };
+        if let Some(comparison) = comparison {
+            comparison.execute(*summary, &mut asked, json).await?;
         }
-    })
+        whole
+    })?;
+    check_written(&unwritten)
+}
+
+/// Refuses a run in which this peer skipped most of the rounds as a whole one. Its model is written all the same.
+fn check_whole(summary: &Summary) -> Result {
+    let Summary { rounds, skipped, .. } = *summary;
+    if !skipped_most(rounds, skipped) {
+        return Ok(());
+    }
+    let message = format!("this peer skipped {skipped} of {rounds} rounds, since the others were too far ahead");
+    Err(Error::new(ErrorKind::TimedOut, message).hint(
+        "model.safetensors is the model of the others: this peer's data have little part in it. A larger number of --rounds, the same for all \
+         peers, goes on; `mingle doctor` and `mingle timeline` say why this peer was late",
+    ))
+}
+
+/// Refuses the end of a run whose requested events could not be written, such as to a full disk.
+fn check_written(unwritten: &OnceLock<io::Error>) -> Result {
+    let Some(error) = unwritten.get() else { return Ok(()) };
+    Err(Error::new(ErrorKind::BadInput, format!("cannot write to standard output: {error}"))
+        .hint("the run went on without that: its results and its other events are in the home"))
 }
 
 /// The purpose of a peer with a problem file.

@@ -1,5 +1,4 @@
-//! Events of a peer. Each is recorded once and goes to three places: a line of JSON in the home, the sink of the peer's
-//! host, and the bus, for any number of readers.
+//! Events of a peer: each is recorded once, as a line of JSON in the home, for the host's sink and for readers of the bus.
 
 mod audience;
 mod bus;
@@ -9,9 +8,7 @@ mod log;
 mod sentence;
 mod service_manager;
 
-use mingle_net::transport::NetworkCounts;
 use mingle_privacy::PrivacySpending;
-use mingle_protocol::Clipped;
 use mingle_training::{Best, Metrics};
 use serde::{Deserialize, Serialize};
 
@@ -208,7 +205,7 @@ pub enum Event {
         missing: Vec<usize>,
         /// The cost of finding the neighbours.
         #[serde(default)]
-        network: NetworkCounts,
+        network: mingle_net::transport::NetworkCounts,
     },
     /// A round is over. For programs only, and not kept in the file: there are too many.
     Round {
@@ -218,7 +215,7 @@ pub enum Event {
         weight_units: u64,
         /// The clipping of the models received in it, where models are clipped.
         #[serde(default, skip_serializing_if = "Option::is_none")]
-        clipped: Option<Clipped>,
+        clipped: Option<mingle_protocol::Clipped>,
     },
     /// This peer had fallen so far behind that it went on at the round of its neighbours: it never trained these.
     Skipped {
@@ -228,7 +225,7 @@ pub enum Event {
         from: u64,
         /// The round it goes on with.
         to: u64,
-        /// Rounds that this process has skipped in all.
+        /// Rounds that this peer has skipped in its run.
         total: u64,
     },
     /// An evaluation on the held-out test set.
@@ -371,6 +368,9 @@ pub enum Event {
     Done {
         /// The round that was reached.
         round: u64,
+        /// Rounds of these that this peer skipped.
+        #[serde(default)]
+        skipped: u64,
         /// The metrics of the final model.
         metrics: Metrics,
         /// Push-sum weight, in units of 2^-40.

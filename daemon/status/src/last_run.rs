@@ -28,8 +28,9 @@ impl LastRun {
         let goes_on = "start it again with the same command, such as mingle run: it goes on where it was".to_owned();
         let judge = format!("mingle eval {model} judges its model; mingle run --fresh trains anew");
         let (end, hint) = match event {
-            Event::Done { round, metrics, .. } => {
-                let measured = metrics.in_passing();
+            Event::Done { round, skipped, metrics, .. } => {
+                let skipped = if skipped > 0 { format!(", {skipped} of these rounds skipped") } else { String::new() };
+                let measured = format!("{skipped}{}", metrics.in_passing());
                 let wanted = Summary::read(&home.summary()).ok().map(|summary| summary.rounds_wanted);
                 match wanted {
                     Some(wanted) if round < wanted => {

@@ -35,6 +35,9 @@ pub struct Summary {
     pub rounds: u64,
     /// Rounds wanted.
     pub rounds_wanted: u64,
+    /// Rounds of those done that this peer skipped, since its neighbours were too far ahead.
+    #[serde(default)]
+    pub skipped: u64,
     /// The metrics of the final de-biased model on held-out samples.
     pub metrics: Metrics,
     /// The metric, value and round of the model in `best.safetensors`, where the best one was to be kept.
@@ -79,6 +82,11 @@ pub struct Alone {
     pub held_out_samples: usize,
     /// Its metrics on these.
     pub metrics: Metrics,
+}
+
+/// Returns `true` if this peer skipped more than half of the rounds of its run: its data have little part in the model.
+pub fn skipped_most(rounds: u64, skipped: u64) -> bool {
+    skipped > rounds / 2
 }
 
 impl Summary {

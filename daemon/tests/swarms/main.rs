@@ -9,6 +9,7 @@ mod demo;
 mod growing;
 mod page;
 mod peers;
+mod skipped_rounds;
 mod swarm_life;
 mod upgrade;
 mod watching;

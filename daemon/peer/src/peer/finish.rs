@@ -52,6 +52,7 @@ impl Peer {
             task: wanted.card.describe(),
             rounds: finished.rounds,
             rounds_wanted: finished.place.plan.last_round(wanted.rounds),
+            skipped: finished.skipped,
             metrics: finished.evaluation.metrics.clone(),
             best: self.best_of(finished.best.take(), stop).await?,
             privacy: finished.privacy,
@@ -138,6 +139,7 @@ fn metadata(summary: &Summary) -> BTreeMap<String, String> {
 fn done(summary: &Summary) -> Event {
     Event::Done {
         round: summary.rounds,
+        skipped: summary.skipped,
         metrics: summary.metrics.clone(),
         weight_units: summary.ledger.mass.units(),
         seconds: summary.seconds,

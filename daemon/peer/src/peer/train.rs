@@ -175,6 +175,7 @@ impl Peer {
                 return Ok(None);
             }
             Past::None => {
+                self.home.forget_skipped_rounds()?;
                 let incarnation = config.identity.incarnation;
                 if incarnation > 1 {
                     self.log.tell(Event::Rejoining { incarnation });
@@ -191,6 +192,9 @@ impl Peer {
                 Some(*recovered)
             }
             Past::Replaced { belief, host } => {
+                if self.options.continues {
+                    self.home.forget_skipped_rounds()?;
+                }
                 config.initial = belief;
                 state_taken_along = Some(host);
                 None

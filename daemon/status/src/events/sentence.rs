@@ -3,6 +3,7 @@
 use mingle_privacy::PrivacySpending;
 
 use super::Event;
+use crate::results::skipped_most;
 use mingle_membership::PlanNumber;
 
 /// Seconds of waiting for neighbours after which the sentence names other possible causes.
@@ -175,8 +176,9 @@ impl Event {
             ),
             Self::SetBack { incarnation, discarded_units } => set_back(*incarnation, *discarded_units),
             Self::Finished { round, left } => finished(*round, *left),
-            Self::Done { round, metrics, seconds, sent_bytes, .. } => format!(
-                "done       round {round}{}, {seconds:.1} s, {:.1} MB sent",
+            Self::Done { round, skipped, metrics, seconds, sent_bytes, .. } => format!(
+                "{}{}, {seconds:.1} s, {:.1} MB sent",
+                reached(*round, *skipped),
                 metrics.in_passing(),
                 mingle_home::units::megabytes(*sent_bytes)
             ),
@@ -210,6 +212,17 @@ fn interface(socket: Option<&str>, page: Option<&str>, trainer: Option<&str>) ->
     ];
     let places: Vec<String> = places.into_iter().flatten().collect();
     format!("interface  {}", if places.is_empty() { "none".to_owned() } else { places.join("  ") })
+}
+
+/// The last round, and the rounds before it that this peer skipped.
+fn reached(round: u64, skipped: u64) -> String {
+    match skipped {
+        0 => format!("done       round {round}"),
+        _ if skipped_most(round, skipped) => format!(
+            "NOT WHOLE  round {round}, but this peer SKIPPED {skipped} of these rounds: its data have little part in the model"
+        ),
+        _ => format!("done       round {round}, {skipped} of them skipped"),
+    }
 }
 
 fn finished(round: u64, has_left: bool) -> String {
@@ -338,6 +351,19 @@ mod tests {
             let event: Event = serde_json::from_str(line).unwrap();
             assert!(!event.sentence().is_empty(), "{line}");
         }
+    }
+
+    #[test]
+    fn a_run_that_skipped_most_of_its_rounds_does_not_end_like_a_whole_one() {
+        let done = |skipped: u64| {
+            let line = format!(
+                r#"{{"event":"done","round":200,"skipped":{skipped},"metrics":{{}},"weight_units":1,"seconds":1.0,"sent_bytes":1,"peak_resident_bytes":null}}"#
+            );
+            serde_json::from_str::<Event>(&line).unwrap().sentence()
+        };
+        assert!(done(0).starts_with("done       round 200, 1.0 s"), "{}", done(0));
+        assert!(done(100).starts_with("done       round 200, 100 of them skipped, 1.0 s"), "{}", done(100));
+        assert!(done(101).starts_with("NOT WHOLE  round 200") && done(101).contains("SKIPPED 101"), "{}", done(101));
     }
 
     #[test]
