@@ -33,11 +33,9 @@ pub(crate) fn usage(error: &clap::Error) -> ExitCode {
     u8::try_from(error.exit_code()).map_or(ExitCode::FAILURE, ExitCode::from)
 }
 
-/// Prints an error for a person (stderr) or a program (one JSON object on stdout).
+/// Prints an error for a person (stderr) or a program (one JSON object on stdout, or else as for a person).
 pub(crate) fn print(error: &Error, json: bool) {
-    if json {
-        // The exit code of the error matters more than a failure to print it.
-        drop(out::try_line(serde_json::json!({ "error": error.to_json() })));
+    if json && out::try_line(serde_json::json!({ "error": error.to_json() })).is_ok() {
         return;
     }
     out::remark(format_args!("error: {error:#}"));

@@ -2,9 +2,10 @@
 
 mod compare_alone;
 
-use std::io::Write;
+use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
+use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use mingle_builtin::data_task::{DataTask, DataTaskOptions, HomeTask};
@@ -80,7 +81,8 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
     let remember = remember(home.clone(), Remembered::new(arguments.given.options.clone()), trainer.is_none());
     let options = options(arguments)?;
     let extension = trainer.as_ref().map(TrainerHost::extension).transpose()?;
-    let sink = sink(json, board(arguments)?);
+    let unwritten = Arc::default();
+    let sink = sink(json, board(arguments)?, Arc::clone(&unwritten));
     let peer =
         Peer::new(PeerParts { home, identity, membership, purpose, options, sink, remember, extension, started })?;
     told.into_iter().for_each(|event| peer.tell(event));
@@ -239,8 +241,9 @@ fn board(arguments: &RunArgs) -> Result<Option<EventFile>> {
     arguments.tensorboard.as_deref().filter(|_| !arguments.leaves).map(EventFile::create).transpose()
 }
 
-/// The output of events beside the file in the home: with `json` standard output, else sentences on standard error.
-fn sink(json: bool, mut board: Option<EventFile>) -> EventSink {
+/// The output of events beside the file in the home: with `json` standard output, else sentences on standard error. The
+/// first failure of standard output goes into `unwritten`, unless its reader has gone.
+fn sink(json: bool, mut board: Option<EventFile>, unwritten: Arc<OnceLock<io::Error>>) -> EventSink {
     Box::new(move |event, line| {
         if let Some(Err(error)) = board.as_mut().map(|board| board.note(event)) {
             out::remark(format_args!("warning    nothing more is written for TensorBoard: {error}"));
@@ -250,8 +253,12 @@ fn sink(json: bool, mut board: Option<EventFile>) -> EventSink {
             return;
         }
         if json {
-            // A reader that has gone is no reason to stop training.
-            let _ = writeln!(std::io::stdout().lock(), "{line}");
+            // No failure is a reason to stop training.
+            let written = writeln!(io::stdout().lock(), "{line}");
+            if let Some(error) = written.err().filter(|error| error.kind() != io::ErrorKind::BrokenPipe) {
+                // Later failures say no more than the first one.
+                let _ = unwritten.set(error);
+            }
         } else if event.is_kept() {
             out::remark(event.sentence());
         }

@@ -2,10 +2,11 @@
 #![cfg(unix)]
 
 use std::fs::{self, OpenOptions};
-use std::process::Stdio;
+use std::io::{BufRead, BufReader};
+use std::process::{Command, Stdio};
 
 use crate::support::pair::Pair;
-use crate::support::{RunningPeer, mingle, text};
+use crate::support::{RunningPeer, mingle, read_json, text};
 
 fn full_disk() -> Stdio {
     OpenOptions::new().write(true).open("/dev/full").unwrap().into()
@@ -29,17 +30,59 @@ fn what_was_asked_for_and_cannot_be_written_fails_as_bad_input() {
     }
 }
 
+/// The second of two peers that train a small model for 30 rounds, not yet started, and the first.
+fn second_of(pair: &Pair) -> (RunningPeer, Command) {
+    let mut first = pair.start_first(&["--model", "softmax", "--rounds", "30"]);
+    let mut second = mingle();
+    second.args(["run", "--home", text(&pair.home(1)), "--bootstrap", &first.address(), "--rounds", "30"]);
+    second.args(["--listen", "/ip4/127.0.0.1/tcp/0"]).stdin(Stdio::null());
+    (first, second)
+}
+
+/// Asserts that both peers have trained to the end.
+fn assert_trained(first: &mut RunningPeer, pair: &Pair) {
+    assert_eq!(first.wait_through_rounds_for("done")["round"], 30);
+    assert_eq!(read_json(&pair.home(1).join("summary.json"))["rounds"], 30);
+    assert!(pair.home(1).join("model.safetensors").exists());
+}
+
 #[test]
 fn a_peer_whose_remarks_cannot_be_written_trains_to_its_end() {
     let pair = Pair::new();
-    let mut first = pair.start_first(&["--model", "softmax", "--rounds", "30"]);
-    let address = first.address();
-    let home = pair.home(1);
-    let mut second = mingle();
-    second.args(["run", "--home", text(&home), "--bootstrap", &address, "--rounds", "30", "--listen"]);
-    second.args(["/ip4/127.0.0.1/tcp/0"]).stdin(Stdio::null()).stdout(full_disk()).stderr(full_disk());
-    assert_eq!(second.status().unwrap().code(), Some(0));
-    assert_eq!(first.wait_through_rounds_for("done")["round"], 30);
+    let (mut first, mut second) = second_of(&pair);
+    assert_eq!(second.stdout(full_disk()).stderr(full_disk()).status().unwrap().code(), Some(0));
+    assert_trained(&mut first, &pair);
+}
+
+#[test]
+fn a_peer_whose_reader_goes_after_the_first_line_trains_to_its_end() {
+    for json in [false, true] {
+        let pair = Pair::new();
+        let (mut first, mut second) = second_of(&pair);
+        let (reader, writer) = std::io::pipe().unwrap();
+        second.args(json.then_some("--json")).env("MINGLE_LOG", "debug");
+        second.stdout(writer.try_clone().unwrap()).stderr(writer);
+        let mut peer = second.spawn().unwrap();
+        let mut line = String::new();
+        // As `2>&1 | head -1` would do it.
+        BufReader::new(reader).read_line(&mut line).unwrap();
+        assert!(!line.is_empty());
+        assert_eq!(peer.wait().unwrap().code(), Some(0), "with --json: {json}");
+        assert_trained(&mut first, &pair);
+    }
+}
+
+#[test]
+fn a_peer_whose_requested_events_cannot_be_written_trains_to_its_end_and_fails_as_bad_input() {
+    let pair = Pair::new();
+    let (mut first, mut second) = second_of(&pair);
+    let output = second.arg("--json").stdout(full_disk()).stderr(Stdio::piped()).spawn().unwrap();
+    let output = output.wait_with_output().unwrap();
+    let said = String::from_utf8_lossy(&output.stderr).into_owned();
+    assert_eq!(output.status.code(), Some(4), "{said}");
+    assert!(said.contains("cannot write to standard output") && said.contains("in the home"), "{said}");
+    assert!(!said.contains("panicked"), "{said}");
+    assert_trained(&mut first, &pair);
 }
 
 #[test]
