@@ -9,7 +9,8 @@ use crate::options::TrainingOptions;
 /// Rounds whose steps are taken in one call, if the learning rate is the same in all.
 const ROUNDS_PER_TURN: u64 = 16;
 
-/// The parameters after `local_steps` local steps a round on `samples`, in the rounds and at the rates of `training`.
+/// The parameters after `local_steps` local steps a round on `samples`, from `initial`, `[dimension]`, in the rounds and
+/// at the rates of `training`.
 ///
 /// # Errors
 /// The options or samples cannot be used, or the device failed.
@@ -18,10 +19,11 @@ pub fn train_alone(
     options: TrainerOptions,
     samples: Samples,
     local_steps: u32,
+    initial: Vec<f32>,
 ) -> Result<Vec<f32>> {
     let doing = "cannot train the comparison";
     let rates = training.optimizer.rates(training.learning_rate, training.rounds)?;
-    let mut parameters = options.task.initial_parameters(training.seed);
+    let mut parameters = initial;
     let options = TrainerOptions { weight: SiteWeight::Equal, ..options };
     let mut trainer = Trainer::new(options, samples).context(ErrorKind::BadInput, doing)?;
     let mut round = 0;

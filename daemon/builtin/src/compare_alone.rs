@@ -1,5 +1,6 @@
 //! Comparison of the swarm's model with one trained on the peer's data alone.
 
+use std::path::Path;
 use std::sync::{Arc, OnceLock};
 
 use mingle_models::{Checkpoint, Evaluator};
@@ -9,6 +10,7 @@ use mingle_peer::training::Metrics;
 use mingle_peer::{Error, ErrorKind, Home, Result, plan};
 
 use crate::alone::train_alone;
+use crate::beginning::Beginning;
 use crate::options::TrainingOptions;
 use crate::task::{self, LocalTask, Parts};
 use crate::task_card::overwrite;
@@ -27,7 +29,7 @@ pub struct Compared {
 }
 
 /// After the run in `home`: trains the same model again for `rounds` rounds, on the samples of this peer alone, and
-/// evaluates both models on its held-out samples.
+/// evaluates both models on its held-out samples. A run that began with a model file begins with `begin_with` again.
 ///
 /// # Errors
 /// The task of the run is not known any more, the data cannot be read, or training fails.
@@ -36,6 +38,7 @@ pub fn compare_alone(
     mut training: TrainingOptions,
     trained_as: &TrainedAs,
     rounds: u64,
+    begin_with: Option<&Path>,
 ) -> Result<Compared> {
     let missing = |what: &str| Error::new(ErrorKind::Unexpected, format!("there is no {what} to compare by"));
     let card = TaskFile::last(home)?.ok_or_else(|| missing("task in the home"))?;
@@ -53,7 +56,16 @@ pub fn compare_alone(
         LocalTask::new(&training, &parts, node, task::open_device(&training.device)?)?;
     drop(parts);
     let options = task::trainer_options(&training, task, &device, node)?;
-    let alone = train_alone(&training, options, train, local_steps)?;
+    let initial = match (card.beginning, begin_with) {
+        (None, _) => task.initial_parameters(card.seed),
+        (Some(_), Some(path)) => Beginning::read(path, &card)?.parameters,
+        (Some(_), None) => {
+            let message = "the run began with a model file that this peer lacks: alone it would begin elsewhere";
+            return Err(Error::new(ErrorKind::BadInput, message)
+                .hint("give --begin-with FILE to each peer that is to be compared, or leave --compare-alone away"));
+        }
+    };
+    let alone = train_alone(&training, options, train, local_steps, initial)?;
     let evaluator = Evaluator::new(task, &device);
     let judge = |parameters: &[f32]| -> Result<Metrics> {
         let judged = evaluator.evaluate(parameters, &test).context(ErrorKind::Training, "cannot compare")?;

@@ -9,6 +9,8 @@
 //!   this peer: the operator of a swarm, or one that nobody told where others are
 //! ```
 
+mod chosen;
+
 use std::collections::BTreeSet;
 use std::path::PathBuf;
 use std::sync::Arc;
@@ -20,13 +22,15 @@ use mingle_peer::task::TaskCard;
 use mingle_peer::training::{Adoption, Facts, LocalTraining, PersonalLayers, PrivateTraining, TrainingTask};
 use mingle_peer::{Error, ErrorKind, Home, Result, plan};
 
+use crate::beginning::Beginning;
 use crate::card_file::read_card;
 use crate::compare_alone::TrainedAs;
 use crate::options::{TrainingOptions, WeightChoice, settled_weight};
 use crate::task::{self, LocalTask, Parts};
 use crate::task_card::{Card, overwrite};
 use crate::task_file::TaskFile;
-use crate::training::{BuiltInTraining, Learner};
+use crate::training::{BuiltInTraining, FirstModel, Learner};
+use chosen::{adopt, conflict};
 
 /// Options of the task.
 #[derive(Clone, Debug, Default)]
@@ -45,6 +49,8 @@ pub struct DataTaskOptions {
     pub fresh: bool,
     /// `true` to begin a run of another task with the model in the home.
     pub continues: bool,
+    /// Path of the model file that the run begins with.
+    pub begin_with: Option<PathBuf>,
 }
 
 /// The task that a peer proposes, and its training once the task is settled.
@@ -139,7 +145,14 @@ impl DataTask {
                 return Err(Error::new(ErrorKind::Unexpected, "the data were given away before they were used"));
             }
         };
-        Card::new(training, data)
+        let card = Card::new(training, data)?;
+        let beginning = self.beginning(&card)?.map(|beginning| beginning.hash);
+        Ok(Card { beginning, ..card })
+    }
+
+    /// The model file that the run begins with, if one is given; it has to be a model of this card.
+    fn beginning(&self, card: &Card) -> Result<Option<Beginning>> {
+        self.options.begin_with.as_deref().map(|path| Beginning::read(path, card)).transpose()
     }
 
     /// The unit of site weights where this peer chooses it. A site with the mean number of samples counts as one, if
@@ -167,7 +180,9 @@ impl DataTask {
             Some(path) => read_card(path)?,
             None => card.data.clone(),
         };
-        Card::new(&training, data)
+        let wanted = Card::new(&training, data)?;
+        let own = self.beginning(&wanted)?.map(|beginning| beginning.hash);
+        Ok(Card { beginning: own.or(card.beginning), ..wanted })
     }
 
     fn needs_fresh(&self, difference: &str) -> Error {
@@ -196,6 +211,9 @@ impl DataTask {
         {
             let message = format!("--card {} is not the card of the swarm: {difference}", path.display());
             return Err(Error::new(ErrorKind::Refused, message).hint("leave --card away: the swarm says what it is"));
+        }
+        if let Some(path) = &self.options.begin_with {
+            self.beginning(&card)?.map_or(Ok(()), |own| own.check(path, &card))?;
         }
         let last = HomeTask::of(&self.home)?;
         if let Some(difference) = last
@@ -233,6 +251,11 @@ impl DataTask {
         let (card, mut parts) = self
             .settled
             .ok_or_else(|| Error::new(ErrorKind::Unexpected, "training begins without an agreement on the task"))?;
+        let first = match self.options.begin_with.as_deref() {
+            _ if card.beginning.is_none() => FirstModel::OfTheSeed,
+            Some(path) => FirstModel::File(Beginning::read(path, &card)?.parameters),
+            None => FirstModel::Elsewhere,
+        };
         // The training is built once.
         let _ = self.trained_as.set((node, nodes));
         let training = self.options.training;
@@ -250,13 +273,17 @@ impl DataTask {
         let rates = training.optimizer.rates(training.learning_rate, training.rounds)?;
         let (trainer, evaluator, test) = local.build(&training, node)?;
         let learner = Learner { trainer, rates, evaluator, test };
-        Ok(BuiltInTraining::new(Arc::unwrap_or_clone(card), task, learner, facts))
+        Ok(BuiltInTraining::new(Arc::unwrap_or_clone(card), task, learner, facts, first))
     }
 }
 
 impl TrainingTask for DataTask {
     fn card(&self) -> Option<Arc<dyn TaskCard>> {
         self.settled.as_ref().map(|(card, _)| -> Arc<dyn TaskCard> { card.clone() })
+    }
+
+    fn begins_with_the_founder(&self) -> bool {
+        self.settled.as_ref().is_some_and(|(card, _)| card.beginning.is_some())
     }
 
     fn needs_others(&self) -> bool {
@@ -280,6 +307,13 @@ impl TrainingTask for DataTask {
             Some((card, _)) => (card.privacy, card.personal.clone()),
             None => (None, Vec::new()),
         };
+        let goes_on = self.home.holds_work() && !self.options.fresh;
+        let lacks_the_file = self.options.begin_with.is_none() && !goes_on;
+        if !personal.is_empty() && TrainingTask::begins_with_the_founder(&*self) && lacks_the_file {
+            let message = "the swarm begins with a model file, and of personal tensors each peer needs its own";
+            return Err(Error::new(ErrorKind::BadInput, message)
+                .hint("give this peer a file with --begin-with FILE, as the founder has it"));
+        }
         let home = self.home.clone();
         let mut training: Box<dyn LocalTraining> = Box::new(self.conclude(node, nodes)?);
         if !personal.is_empty() {
@@ -313,147 +347,4 @@ fn capped_weight(weight: SiteWeight, samples: u64) -> String {
 /// The card with the recipe of this command line.
 fn adopted(card: &Card, wanted: &Card) -> Card {
     Card { recipe: wanted.recipe.clone(), ..card.clone() }
-}
-
-/// Takes the settings that were not chosen here from the card.
-fn adopt(training: &mut TrainingOptions, given: &BTreeSet<String>, card: &Card) {
-    let mine = training.clone();
-    overwrite(training, card);
-    let keep = |key: &str| given.contains(key);
-    if keep("model") {
-        training.model = mine.model;
-    }
-    if keep("task") {
-        training.task = mine.task;
-    }
-    if keep("augment") {
-        training.augment = mine.augment;
-    }
-    training.rounds = if keep("rounds") { mine.rounds } else { training.rounds };
-    training.seed = if keep("seed") { mine.seed } else { training.seed };
-    training.batch_size = if keep("batch_size") { mine.batch_size } else { training.batch_size };
-    // The rate of one optimizer is of no use for another.
-    let keeps_rate = keep("learning_rate") || mine.optimizer.is_other(&training.optimizer, keep);
-    training.learning_rate = if keeps_rate { mine.learning_rate } else { training.learning_rate };
-    training.optimizer = mine.optimizer.or(&training.optimizer, keep);
-    if keep("weight") && !mine.weight.admits(card.weight) {
-        training.weight = mine.weight;
-    }
-    if keep("personal") {
-        training.personal = mine.personal;
-    }
-    let (own, theirs) = (&mine.privacy, &mut training.privacy);
-    theirs.dp_clip = if keep("dp_clip") { own.dp_clip } else { theirs.dp_clip };
-    theirs.dp_noise = if keep("dp_noise") { own.dp_noise } else { theirs.dp_noise };
-    theirs.dp_epsilon_max = if keep("dp_epsilon_max") { own.dp_epsilon_max } else { theirs.dp_epsilon_max };
-    theirs.dp_delta = if keep("dp_delta") { own.dp_delta } else { theirs.dp_delta };
-}
-
-/// The first chosen setting that contradicts the card; those of the recipe only count where `is_strict`.
-fn conflict(training: &TrainingOptions, given: &BTreeSet<String>, card: &Card, is_strict: bool) -> Option<String> {
-    let mut theirs = training.clone();
-    overwrite(&mut theirs, card);
-    let same_model = training.model.parse().is_ok_and(|model: mingle_models::ModelKind| model == card.model);
-    let same_augment = training.augment.parse().is_ok_and(|it: mingle_models::Augmentation| it == card.recipe.augment);
-    let model = if same_model { theirs.model.clone() } else { training.model.clone() };
-    let augment = if same_augment { theirs.augment.clone() } else { training.augment.clone() };
-    let weight = if training.weight.admits(card.weight) { theirs.weight } else { training.weight };
-    let agreed = [
-        ("task", training.task.to_string(), theirs.task.to_string()),
-        ("model", model, theirs.model.clone()),
-        ("rounds", training.rounds.to_string(), theirs.rounds.to_string()),
-        ("seed", training.seed.to_string(), theirs.seed.to_string()),
-        ("weight", weight.to_string(), theirs.weight.to_string()),
-        ("personal", training.personal.join(","), theirs.personal.join(",")),
-    ];
-    let recipe = [
-        ("batch_size", training.batch_size.to_string(), theirs.batch_size.to_string()),
-        ("learning_rate", training.learning_rate.to_string(), theirs.learning_rate.to_string()),
-        ("augment", augment, theirs.augment.clone()),
-    ];
-    let written = |value: Option<f64>| value.map_or_else(|| "none".to_owned(), |value| value.to_string());
-    let pairs = training.privacy.entries().into_iter().zip(theirs.privacy.entries());
-    let privacy = pairs.map(|((key, mine), (_, theirs))| (key, written(mine), written(theirs)));
-    let pairs = training.optimizer.entries().into_iter().zip(theirs.optimizer.entries());
-    let recipe = recipe.into_iter().chain(pairs.map(|((key, mine), (_, theirs))| (key, mine, theirs)));
-    let all = agreed.into_iter().chain(privacy).chain(recipe.filter(|_| is_strict));
-    let mut differing = all.filter(|(key, mine, theirs)| given.contains(*key) && mine != theirs);
-    differing.next().map(|(key, mine, theirs)| {
-        let option = key.replace('_', "-");
-        format!("--{option} {mine} contradicts the task of the swarm, which has {theirs}")
-    })
-}
-
-#[cfg(test)]
-mod tests {
-    #![allow(clippy::unwrap_used)]
-    use super::*;
-    use crate::options::{GradientOptions, PrivacyOptions};
-    use crate::task_card::Recipe;
-    use mingle_models::OptimizerKind;
-    use mingle_peer::training::PrivacySettings;
-
-    fn card() -> Card {
-        let names = |names: [&str; 2]| names.map(str::to_owned).to_vec();
-        let data = DataCard::of_table(names(["a", "b"]), names(["x", "y"]), &[0.0; 2], &[1.0; 2]).unwrap();
-        Card { rounds: 8, model: "softmax".parse().unwrap(), ..Card::new(&TrainingOptions::default(), data).unwrap() }
-    }
-
-    #[test]
-    fn what_nobody_chose_is_taken_over_and_what_somebody_chose_is_refused_by_name() {
-        let card = card();
-        let mut training = TrainingOptions { rounds: 9, batch_size: 64, ..TrainingOptions::default() };
-        let given = |keys: &[&str]| -> BTreeSet<String> { keys.iter().map(|key| (*key).to_owned()).collect() };
-        assert_eq!(conflict(&training, &given(&["data"]), &card, true), None);
-        let says = conflict(&training, &given(&["rounds"]), &card, false).unwrap();
-        assert_eq!(says, "--rounds 9 contradicts the task of the swarm, which has 8");
-        assert_eq!(conflict(&training, &given(&["batch_size"]), &card, false), None, "a recipe is a peer's own");
-        let says = conflict(&training, &given(&["batch_size"]), &card, true).unwrap();
-        assert_eq!(says, "--batch-size 64 contradicts the task of the swarm, which has 32");
-        let clipped = GradientOptions { clip_gradients: Some(1.0), warmup: 3, ..training.optimizer };
-        training.optimizer = GradientOptions { optimizer: OptimizerKind::AdamW, ..clipped };
-        assert_eq!(conflict(&training, &given(&["optimizer", "warmup"]), &card, false), None);
-        let says = conflict(&training, &given(&["optimizer", "warmup"]), &card, true).unwrap();
-        assert_eq!(says, "--optimizer adamw contradicts the task of the swarm, which has sgd");
-        let says = conflict(&training, &given(&["clip_gradients"]), &card, true).unwrap();
-        assert_eq!(says, "--clip-gradients 1 contradicts the task of the swarm, which has none");
-        training.weight = WeightChoice::Samples;
-        let says = conflict(&training, &given(&["weight"]), &card, false).unwrap();
-        assert_eq!(says, "--weight samples contradicts the task of the swarm, which has equal");
-        let weighted = Card { weight: SiteWeight::by_samples(70).unwrap(), ..card.clone() };
-        assert_eq!(conflict(&training, &given(&["weight"]), &weighted, true), None);
-        let mut joiner = training.clone();
-        adopt(&mut joiner, &given(&["weight"]), &weighted);
-        assert_eq!(joiner.weight.to_string(), "samples:70");
-        training.weight = "samples:71".parse().unwrap();
-        let says = conflict(&training, &given(&["weight"]), &weighted, false).unwrap();
-        assert_eq!(says, "--weight samples:71 contradicts the task of the swarm, which has samples:70");
-        training.privacy =
-            PrivacyOptions { dp_clip: Some(1.0), dp_noise: Some(4.0), dp_epsilon_max: Some(8.0), dp_delta: None };
-        let says = conflict(&training, &given(&["dp_clip", "dp_noise"]), &card, false).unwrap();
-        assert_eq!(says, "--dp-clip 1 contradicts the task of the swarm, which has none");
-        let private = Card { privacy: PrivacySettings::new(1.0, 5.0, 8.0, 1e-6).ok(), ..card.clone() };
-        let says = conflict(&training, &given(&["dp_clip", "dp_noise"]), &private, false).unwrap();
-        assert_eq!(says, "--dp-noise 4 contradicts the task of the swarm, which has 5");
-        let mut joiner = training.clone();
-        adopt(&mut joiner, &given(&["dp_clip"]), &private);
-        assert_eq!(joiner.privacy.settings().unwrap(), private.privacy);
-        adopt(&mut training, &given(&["rounds"]), &card);
-        assert_eq!(training.privacy, PrivacyOptions::default());
-        assert_eq!((training.rounds, training.batch_size, training.model.as_str()), (9, 32, "softmax"));
-    }
-
-    #[test]
-    fn the_recipe_of_one_optimizer_is_not_that_of_another() {
-        let theirs = Card { recipe: Recipe { momentum: 0.9, warmup: 4, ..card().recipe }, ..card() };
-        let adamw = GradientOptions { optimizer: OptimizerKind::AdamW, ..GradientOptions::default() };
-        let mine = TrainingOptions { optimizer: adamw, learning_rate: 0.001, ..TrainingOptions::default() };
-        let of = |keys: &[&str]| {
-            let mut training = mine.clone();
-            adopt(&mut training, &keys.iter().map(|key| (*key).to_owned()).collect(), &theirs);
-            (training.optimizer, training.learning_rate)
-        };
-        assert_eq!(of(&["optimizer"]), (GradientOptions { warmup: 4, ..adamw }, 0.001));
-        assert_eq!(of(&[]), (theirs.recipe.optimizer(), 0.1));
-    }
 }

@@ -6,6 +6,7 @@
 //! option.
 
 pub mod alone;
+mod beginning;
 pub mod card_file;
 pub mod compare_alone;
 pub mod data_task;

@@ -39,6 +39,10 @@ pub struct Card {
     /// Names of tensors that stay with each peer.
     #[serde(default)]
     pub personal: Vec<String>,
+    /// BLAKE3 of the parameters of the model file that all begin with; `None` for the model of the seed. Left out of the
+    /// bytes where it is `None`: those are the bytes from before there were such files.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub beginning: Option<[u8; 32]>,
 }
 
 /// Training settings of a peer, on which peers need not agree.
@@ -117,7 +121,7 @@ impl Card {
         }
         let weight = settled_weight(options.weight)?;
         let personal = options.personal.clone();
-        let card = Self { model, rounds, seed, data, recipe, privacy, weight, personal };
+        let card = Self { model, rounds, seed, data, recipe, privacy, weight, personal, beginning: None };
         let task = card.task()?;
         if !card.personal.is_empty() {
             let doing = format!("--personal {}", card.personal.join(","));
@@ -135,7 +139,8 @@ impl Card {
 
     /// Decodes a card; `None` if the bytes hold none.
     pub fn decode(bytes: &[u8]) -> Option<Self> {
-        postcard::from_bytes(bytes).ok()
+        // A zero is the beginning that was left out; after a whole card it is not read.
+        postcard::from_bytes(&[bytes, &[0]].concat()).ok()
     }
 
     /// The model for the samples of this card.
@@ -160,10 +165,14 @@ impl Card {
             [] => String::new(),
             names => format!(", personal: {}", names.join(",")),
         };
+        let begun = self.beginning.map(|hash| format!(", from the model blake3:{}", short_hash(&hash)));
         let parameters = self.task().map_or(0, |task| task.parameter_count());
         format!(
-            "{} for {shape} {outputs}, {parameters} parameters, {} rounds, seed {}{weighted}{personal}{private}",
-            self.model, self.rounds, self.seed
+            "{} for {shape} {outputs}, {parameters} parameters, {} rounds, seed {}{}{weighted}{personal}{private}",
+            self.model,
+            self.rounds,
+            self.seed,
+            begun.unwrap_or_default()
         )
     }
 
@@ -192,6 +201,10 @@ impl Card {
             hasher.update(b"personal");
             hasher.update(&postcard::to_stdvec(&self.personal).unwrap_or_default());
         }
+        if let Some(beginning) = &self.beginning {
+            hasher.update(b"beginning");
+            hasher.update(beginning);
+        }
         *hasher.finalize().as_bytes()
     }
 
@@ -216,6 +229,13 @@ impl Card {
             let words =
                 |card: &Self| if card.personal.is_empty() { "none".to_owned() } else { card.personal.join(",") };
             return differ("--personal", &words(self), &words(there));
+        }
+        if self.beginning != there.beginning {
+            let words = |card: &Self| match &card.beginning {
+                None => "none".to_owned(),
+                Some(hash) => format!("the model blake3:{}", short_hash(hash)),
+            };
+            return differ("--begin-with", &words(self), &words(there));
         }
         PrivacySettings::difference_of(self.privacy.as_ref(), there.privacy.as_ref())
             .or_else(|| self.data.difference(&there.data).map(|difference: CardDifference| difference.to_string()))
@@ -255,6 +275,11 @@ impl TaskCard for Card {
             diverged: "lower --learning-rate or --momentum, or set --clip-gradients; where only this peer diverges, look at its data",
         }
     }
+}
+
+/// The first digits of a hash, enough to tell two models apart.
+pub(crate) fn short_hash(hash: &[u8; 32]) -> String {
+    hash[..6].iter().map(|byte| format!("{byte:02x}")).collect()
 }
 
 /// Overwrites the options with the settings of the card.
@@ -317,6 +342,8 @@ mod tests {
         let [some, others] = [300, 301].map(|unit| Card { weight: by_samples(unit), ..here.clone() });
         assert_ne!(some.hash(), others.hash());
         assert_eq!(some.difference(&others).unwrap(), "--weight is samples:300 here and samples:301 there");
+        let begun = changed(&|card| card.beginning = Some([0xab; 32])).unwrap();
+        assert_eq!(begun, "--begin-with is none here and the model blake3:abababababab there");
         let other = card(&["a", "c"]).data;
         assert_eq!(changed(&|card| card.data = other.clone()).unwrap(), "column 2 is `b` here and `c` there");
     }
@@ -329,6 +356,10 @@ mod tests {
         card.recipe.schedule = "step:10,0.5".parse().unwrap();
         card.recipe.clip_gradients = Some(0.5);
         assert_eq!(Card::decode(&card.encode()).as_ref(), Some(&card));
+        let begun = Card { beginning: Some([7; 32]), ..card.clone() };
+        assert_eq!(Card::decode(&begun.encode()).as_ref(), Some(&begun));
+        assert_eq!(begun.encode().len(), card.encode().len() + 33, "nothing stands for no beginning");
+        assert!(Card::decode(&begun.encode()[..begun.encode().len() - 20]).is_none());
         let text = serde_json::to_string(&card).unwrap();
         let read: Card = serde_json::from_str(&text).unwrap();
         assert_eq!((read.hash(), &read), (card.hash(), &card));

@@ -17,6 +17,17 @@ pub(crate) struct BuiltInTraining {
     layout: Layout,
     learner: Learner,
     facts: Facts,
+    first: FirstModel,
+}
+
+/// The model that a peer begins a run with.
+pub(crate) enum FirstModel {
+    /// The one of the seed, the same on all peers.
+    OfTheSeed,
+    /// The one of a file, `[dimension]`. Only the founder's is used, since all others begin with it.
+    File(Vec<f32>),
+    /// The one of the founder's file, which this peer lacks.
+    Elsewhere,
 }
 
 /// Trainer and evaluator of a model.
@@ -31,9 +42,9 @@ pub(crate) struct Learner {
 
 impl BuiltInTraining {
     /// The training of `card`.
-    pub(crate) fn new(card: Card, task: Task, learner: Learner, facts: Facts) -> Self {
+    pub(crate) fn new(card: Card, task: Task, learner: Learner, facts: Facts, first: FirstModel) -> Self {
         let layout = layout_of(&task);
-        Self { card, task, layout, learner, facts }
+        Self { card, task, layout, learner, facts, first }
     }
 }
 
@@ -43,7 +54,18 @@ impl LocalTraining for BuiltInTraining {
     }
 
     fn initial(&mut self) -> Result<Vec<f32>, TrainingError> {
-        Ok(self.task.initial_parameters(self.card.seed))
+        match &self.first {
+            FirstModel::OfTheSeed => Ok(self.task.initial_parameters(self.card.seed)),
+            FirstModel::File(parameters) => Ok(parameters.clone()),
+            FirstModel::Elsewhere => Err(
+                "all begin with the model file of the founder, which is this peer: give it that file with --begin-with"
+                    .into(),
+            ),
+        }
+    }
+
+    fn begins_with_the_founder(&self) -> bool {
+        self.card.beginning.is_some()
     }
 
     fn train(&mut self, from: &[f32], budget: &Budget) -> Result<Trained, TrainingError> {

@@ -79,7 +79,8 @@ impl Bench<'_> {
         let training = &self.options.training;
         let options = task::trainer_options(training, self.task, &self.device, 0)?;
         let options = TrainerOptions { batch_size, data_seed, ..options };
-        let parameters = train_alone(training, options, train, self.options.local_steps)?;
+        let initial = options.task.initial_parameters(training.seed);
+        let parameters = train_alone(training, options, train, self.options.local_steps, initial)?;
         let evaluation = Evaluator::new(self.task, &self.device)
             .evaluate(&parameters, self.test)
             .context(ErrorKind::Training, "cannot judge the comparison")?;

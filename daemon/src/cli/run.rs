@@ -137,6 +137,10 @@ pub(crate) struct RunArgs {
     /// peers, or none
     #[arg(long = "continue", conflicts_with = "fresh")]
     pub(crate) continues: bool,
+    /// Begin a new run with this model, a safetensors file with the tensors of --model or of the trainer. The founder of the swarm, or node 0
+    /// of the plan, needs it; the others get it from there
+    #[arg(long, value_name = "FILE", conflicts_with_all = ["continues", "problem"])]
+    pub(crate) begin_with: Option<PathBuf>,
     /// Write down this peer's activities over time, for `mingle timeline`
     #[arg(long, value_enum, default_value_t = Switch::Off, value_name = "ON|OFF")]
     pub(crate) timeline: Switch,

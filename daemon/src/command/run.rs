@@ -17,8 +17,8 @@ use mingle_peer::error::Context;
 use mingle_peer::events::EventSink;
 use mingle_peer::membership::{AutomaticPlanning, Membership};
 use mingle_peer::peer::{GivenPlan, Outcome, Peer, PeerOptions, PeerParts, Purpose};
-use mingle_peer::stop::StopHandle;
 use mingle_peer::results::{Summary, skipped_most};
+use mingle_peer::stop::StopHandle;
 use mingle_peer::task::Assignment;
 use mingle_peer::{Error, ErrorKind, Home, Identity, Result, plan, priority, stop};
 
@@ -159,6 +159,7 @@ fn task_options(arguments: &RunArgs) -> DataTaskOptions {
         has_bootstraps: !arguments.bootstrap.is_empty(),
         fresh: arguments.fresh,
         continues: arguments.continues,
+        begin_with: arguments.begin_with.clone(),
     }
 }
 
@@ -185,6 +186,7 @@ fn trainer_host(arguments: &RunArgs, home: &Home, identity: &Identity) -> Result
         peer: identity.peer_id().to_string(),
         rounds: arguments.training.rounds,
         fresh: arguments.fresh,
+        begin_with: arguments.begin_with.clone(),
         // A peer that only leaves waits for no trainer.
         tcp: arguments.trainer_tcp.filter(|_| !arguments.leaves),
     })

@@ -117,7 +117,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
 
 /// Options of `run` that are not settings: they locate the settings, or apply to one start only.
 #[cfg(test)]
-pub(super) const NO_SETTINGS: &[&str] = &["home", "config", "json", "fresh", "continues", "stop_with_stdin"];
+pub(super) const NO_SETTINGS: &[&str] =
+    &["home", "config", "json", "fresh", "continues", "begin_with", "stop_with_stdin"];
 
 /// The setting with this key.
 pub(super) fn find(key: &str) -> Option<Setting> {

@@ -4,11 +4,12 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod begin_with;
 mod best_model;
 mod codecs;
 mod compare_alone;
-mod local_steps;
 mod crashing_trainers;
+mod local_steps;
 mod optimizers;
 mod personal_layers;
 mod privacy;

@@ -1,6 +1,7 @@
 //! The host of a trainer: it passes orders of the training thread to a trainer that may come and go, and answers back.
 
 use std::net::SocketAddr;
+use std::path::PathBuf;
 use std::sync::{Arc, Condvar, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -38,6 +39,8 @@ pub struct HostOptions {
     pub rounds: u64,
     /// Set when the peer gives up what its home has kept of an earlier run.
     pub fresh: bool,
+    /// Model file to begin a new run with, in place of the vector that the trainer offers.
+    pub begin_with: Option<PathBuf>,
     /// TCP address at which trainers that show a token are served; port 0 takes any that is free.
     pub tcp: Option<SocketAddr>,
 }
@@ -194,9 +197,6 @@ impl TrainerHost {
         self.change(|state| state.failure = Some(error));
     }
 
-    /// Stops waiting for a trainer at the end of the run, on a request of the user.
-    pub fn hurry(&self) {
-        self.change(|state| state.is_hurried = true);
     /// Records that the trainer is not started again after its crashes. The peer ends with this error: now if it waits
     /// for its first trainer, else in its next round of training.
     pub(crate) fn give_up(&self, error: Error) {
@@ -207,6 +207,9 @@ impl TrainerHost {
         self.change(|state| state.given_up = Some(error));
     }
 
+    /// Stops waiting for a trainer at the end of the run, on a request of the user.
+    pub fn hurry(&self) {
+        self.change(|state| state.is_hurried = true);
     }
 
     /// Opens an order on `vector`, `[dimension]`, and waits for the answer; none where it does not come in time, or the

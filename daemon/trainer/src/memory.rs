@@ -32,6 +32,9 @@ pub(crate) struct TrainedTask {
     pub(crate) state_bytes: usize,
     /// Training samples of the trainer that defined the task; 0 where unknown.
     pub(crate) samples: usize,
+    /// BLAKE3 of the model file that this peer began its run with, in hexadecimal, if there was one.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) begun_with: Option<String>,
 }
 
 impl TrainedTask {
@@ -57,7 +60,14 @@ impl TrainedTask {
             return Err(Refusal::bad(message).hint("keep what is larger beside the peer, in a file of the trainer"));
         }
         let state_bytes = attach.state_bytes.max(MAX_HOST_BYTES - RECORDED_PACE_BYTES);
-        Ok(Self { schema: SCHEMA.to_owned(), name: attach.name.clone(), layout, state_bytes, samples: attach.samples })
+        Ok(Self {
+            schema: SCHEMA.to_owned(),
+            name: attach.name.clone(),
+            layout,
+            state_bytes,
+            samples: attach.samples,
+            begun_with: None,
+        })
     }
 
     /// Refuses a trainer of another task, with the first difference.

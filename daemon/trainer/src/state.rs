@@ -79,18 +79,20 @@ pub(crate) enum Next {
 pub(crate) struct State {
     /// The task, once a trainer or the home has defined it.
     pub(crate) task: Option<Arc<TrainedTask>>,
-    /// The initial vector that the trainer offered, until the peer takes it.
+    /// The initial vector that the trainer or a file offered, until the peer takes it.
     initial: Option<Vec<f32>>,
+    /// Set when a file offered it.
+    pub(crate) has_file: bool,
     /// Set when the trainer has no initial vector to offer.
     takes: bool,
     /// Set when the peer has a model of an earlier run.
-    goes_on: bool,
+    pub(crate) goes_on: bool,
     /// Number of attachments so far.
     pub(crate) attachments: u64,
-    pub(crate) session: Option<Session>,
-    order: Option<Order>,
     /// Number of rounds in which a trainer trained.
     pub(crate) trained: u64,
+    pub(crate) session: Option<Session>,
+    order: Option<Order>,
     last_number: u64,
     answer: Option<Answer>,
     /// The state of the trainer that records keep, for the time after a restart.
@@ -111,10 +113,10 @@ pub(crate) struct State {
     /// Set when the trainer has ended for good: it detached, or its command is not started again. Cleared by the next
     /// attachment.
     pub(crate) is_deserted: bool,
-    /// Set when the user of the peer no longer waits for a trainer.
-    pub(crate) is_hurried: bool,
     /// The reason why the trainer that the peer started is not started again: the peer cannot go on.
     pub(crate) given_up: Option<Error>,
+    /// Set when the user of the peer no longer waits for a trainer.
+    pub(crate) is_hurried: bool,
 }
 
 impl State {
@@ -165,12 +167,21 @@ impl State {
         self.is_settled || self.failure.is_some() || (self.task.is_some() && knows_a_beginning)
     }
 
+    /// Offers the vector of a trainer; that of a file counts before it.
     pub(crate) fn offer(&mut self, vector: Vec<f32>) {
-        self.initial = Some(vector);
+        if !self.has_file {
+            self.initial = Some(vector);
+        }
+    }
+
+    pub(crate) fn offer_file(&mut self, vector: Vec<f32>) {
+        self.offer(vector);
+        self.has_file = true;
     }
 
     /// Takes the initial vector, `[dimension]`, if a trainer offered one.
     pub(crate) fn take_initial(&mut self) -> Option<Vec<f32>> {
+        self.has_file = false;
         self.initial.take()
     }
 
@@ -243,6 +254,7 @@ impl State {
         if let Some(order) = self.order.as_ref().filter(|order| order.work != Work::Evaluate && !order.is_late()) {
             self.pace.note(now.saturating_duration_since(order.opened));
         }
+        self.trained += u64::from(matches!(answer, Answer::Change { steps: 1.., .. }));
         if let Some((number, state)) = self.put.take()
             && self.order.as_ref().is_some_and(|order| order.number == number)
         {
@@ -254,7 +266,6 @@ impl State {
     /// Holds a state of the trainer until the order of this number is answered.
     pub(crate) fn put_state(&mut self, number: u64, state: Vec<u8>) {
         self.put = Some((number, state));
-        self.trained += u64::from(matches!(answer, Answer::Change { steps: 1.., .. }));
     }
 
     pub(crate) fn kept_state(&self) -> &[u8] {

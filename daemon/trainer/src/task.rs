@@ -1,14 +1,19 @@
 //! The task of a peer whose trainer is another program: known from the home, or once that program has attached.
 
+use std::path::Path;
 use std::sync::Arc;
 
 use futures::future::BoxFuture;
+use mingle_peer::error::Context;
 use mingle_peer::events::Event;
 use mingle_peer::task::TaskCard;
-use mingle_peer::training::{Adoption, FixedTask, LocalTraining, PrivacySettings, PrivateTraining, TrainingTask};
+use mingle_peer::training::{
+    Adoption, FixedTask, Layout, LocalTraining, PrivacySettings, PrivateTraining, TrainingTask, model_file,
+};
 use mingle_peer::{Error, ErrorKind, Home, Result};
 
 use crate::host::TrainerHost;
+use crate::memory::TrainedTask;
 use crate::training::ExternalTraining;
 
 /// The training task that the trainer of a `TrainerHost` defines.
@@ -48,10 +53,11 @@ impl TrainerTask {
             return Err(failure);
         }
         let task = task.ok_or_else(|| Error::new(ErrorKind::Unexpected, "it is not known what is trained"))?;
+        let mut task = Arc::unwrap_or_clone(task);
+        self.begin_with_a_file(&mut task)?;
         task.remember(&self.home)?;
         let name = task.name.clone();
-        let training: Box<dyn LocalTraining> =
-            Box::new(ExternalTraining::new(self.host.clone(), Arc::unwrap_or_clone(task)));
+        let training: Box<dyn LocalTraining> = Box::new(ExternalTraining::new(self.host.clone(), task));
         let training = match self.privacy {
             Some(settings) => Box::new(PrivateTraining::new(training, settings, &self.home)?),
             None => training,
@@ -60,9 +66,39 @@ impl TrainerTask {
         Ok(())
     }
 
+    /// Offers the model of the file that a new run is to begin with, in place of the trainer's.
+    ///
+    /// # Errors
+    /// The file is no model of this layout, or the home holds the work of a run that did not begin with it.
+    fn begin_with_a_file(&self, task: &mut TrainedTask) -> Result {
+        let Some(path) = self.host.options().begin_with.as_deref() else { return Ok(()) };
+        let model = read_model(path, &task.layout)?;
+        let begun_with = Some(hex::encode(model_file::hash(&model)));
+        if self.host.state().goes_on {
+            return if task.begun_with == begun_with { Ok(()) } else { Err(self.begun_otherwise(path)) };
+        }
+        task.begun_with = begun_with;
+        self.host.change(|state| state.offer_file(model));
+        Ok(())
+    }
+
+    fn begun_otherwise(&self, path: &Path) -> Error {
+        let (home, path) = (self.home.root().display(), path.display());
+        Error::new(ErrorKind::Refused, format!("{home} holds the work of a run that did not begin with {path}"))
+            .hint("leave --begin-with away to go on with that run; give this peer another home with --home DIR; or give the work up with --fresh")
+    }
+
     fn settled(&mut self) -> Result<&mut FixedTask> {
         self.settled.as_mut().ok_or_else(|| Error::new(ErrorKind::Unexpected, "it is not known what is trained"))
     }
+}
+
+/// Reads a model of this layout from a safetensors file.
+fn read_model(path: &Path, layout: &Layout) -> Result<Vec<f32>> {
+    let unusable = format!("cannot begin with {}", path.display());
+    model_file::read(path, layout).context(ErrorKind::BadInput, unusable).map_err(|failure| {
+        failure.hint("the file needs the tensors that the trainer exchanges, as 32-bit numbers; a trainer can load others itself before it attaches")
+    })
 }
 
 impl TrainingTask for TrainerTask {

@@ -1,5 +1,6 @@
 //! Local training by another program.
 
+use mingle_peer::events::Event;
 use mingle_peer::training::{Budget, Evaluation, Facts, Layout, LocalTraining, Patience, Trained, TrainingError};
 
 use crate::host::TrainerHost;
@@ -41,18 +42,22 @@ impl LocalTraining for ExternalTraining {
     }
 
     fn train(&mut self, from: &[f32], budget: &Budget) -> Result<Trained, TrainingError> {
+        if self.host.change(|state| std::mem::take(&mut state.has_file)) {
+            let message = "the model of --begin-with is not used: all begin with that of the founder".to_owned();
+            self.host.tell(Event::Warning { message });
+        }
         let seconds = budget.patience.time_left().map(|left| left.as_secs_f64());
         let Budget { local_steps: steps, rounds_left, last_factor, .. } = *budget;
         let work = Work::Train { steps, rounds_left, seconds, last_factor };
         let answer = self.host.ask(work, budget.round, from, &budget.patience);
+        if let Some(given_up) = self.host.state().given_up.clone() {
+            return Err(given_up.into());
+        }
         self.is_absent = answer.is_none() && !budget.patience.is_stopped() && !self.host.state().is_deserted;
         let nothing = || Trained { change: vec![0.0; from.len()], steps: 0, loss: None };
         Ok(match answer {
             Some(Answer::Change { vector: Some(change), steps, loss }) => Trained { change, steps, loss },
             _ => nothing(),
-        if let Some(given_up) = self.host.state().given_up.clone() {
-            return Err(given_up.into());
-        }
         })
     }
 

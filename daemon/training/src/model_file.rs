@@ -1,12 +1,12 @@
 //! Models as safetensors files: tensors by the layout, metadata in the header.
 
-use std::collections::{BTreeMap, HashMap};
+use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
-use safetensors::Dtype;
 use safetensors::tensor::TensorView;
+use safetensors::{Dtype, SafeTensors};
 use serde_json::{Map, Value};
 
 use crate::{Layout, TrainingError};
@@ -39,6 +39,58 @@ pub fn encode(layout: &Layout, parameters: &[f32]) -> Result<Vec<u8>, TrainingEr
         }
     }
     Ok(safetensors::serialize(views, None::<HashMap<String, String>>)?)
+}
+
+/// Reads a model of this layout from a safetensors file: its parameters, `[dimension]`.
+///
+/// # Errors
+/// The file cannot be read or is no safetensors file, has not exactly the tensors of the layout as 32-bit numbers, or
+/// one of these is not finite.
+pub fn read(path: &Path, layout: &Layout) -> Result<Vec<f32>, TrainingError> {
+    let limit = MAX_HEADER_BYTES + (WORD + layout.dimension() * size_of::<f32>()) as u64;
+    let mut bytes = Vec::new();
+    File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    if bytes.len() as u64 > limit {
+        return Err(format!("it is longer than {limit} bytes, more than the model has room for").into());
+    }
+    decode(layout, &bytes)
+}
+
+/// The parameters in the bytes of a file, in the order of the layout.
+fn decode(layout: &Layout, bytes: &[u8]) -> Result<Vec<f32>, TrainingError> {
+    let file = SafeTensors::deserialize(bytes).map_err(|error| format!("it is no safetensors file: {error}"))?;
+    let mut parameters = Vec::with_capacity(layout.dimension());
+    for tensor in layout.tensors() {
+        let name = &tensor.name;
+        let found =
+            file.tensor(name).map_err(|_| format!("the model has a tensor `{name}`, which the file has not"))?;
+        if found.shape() != tensor.shape {
+            let (there, here) = (found.shape(), &tensor.shape);
+            return Err(format!("tensor `{name}` has shape {there:?} in the file and {here:?} in the model").into());
+        }
+        if found.dtype() != Dtype::F32 {
+            return Err(format!("tensor `{name}` holds {} in the file; models here hold F32", found.dtype()).into());
+        }
+        let values = found.data().as_chunks().0.iter().map(|value| f32::from_le_bytes(*value));
+        if let Some((index, value)) = values.clone().enumerate().find(|(_, value)| !value.is_finite()) {
+            return Err(format!("number {index} of tensor `{name}` is {value}").into());
+        }
+        parameters.extend(values);
+    }
+    let known: BTreeSet<&str> = layout.tensors().iter().map(|tensor| tensor.name.as_str()).collect();
+    match file.names().into_iter().find(|name| !known.contains(&**name)) {
+        Some(name) => Err(format!("the file has a tensor `{name}`, which the model has not").into()),
+        None => Ok(parameters),
+    }
+}
+
+/// BLAKE3 of the parameters of a model, as little-endian bytes.
+pub fn hash(parameters: &[f32]) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    for value in parameters {
+        hasher.update(&value.to_le_bytes());
+    }
+    *hasher.finalize().as_bytes()
 }
 
 /// Adds metadata to the header of a safetensors file, beside the existing ones, and the checksum of its numbers. Keys
@@ -90,7 +142,6 @@ pub fn read_metadata(path: &Path) -> Result<BTreeMap<String, String>, TrainingEr
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use safetensors::SafeTensors;
 
     fn metadata_of(file: &[u8]) -> HashMap<String, String> {
         let (_, header) = SafeTensors::read_metadata(file).unwrap();
@@ -108,6 +159,31 @@ mod tests {
         assert_eq!(tensor.data()[..4], 1.0_f32.to_le_bytes());
         assert_eq!(read.tensor("first").unwrap().data(), 5.0_f32.to_le_bytes());
         assert!(encode(&layout, &[1.0]).unwrap_err().to_string().contains("1 numbers for a layout of 5"));
+    }
+
+    #[test]
+    fn a_file_is_read_as_the_model_of_its_layout_or_the_first_difference_is_named() {
+        let layout = Layout::new([("second", vec![2, 2]), ("first", vec![1])]);
+        let model = [1.0, 2.0, 3.0, 4.0, 5.0];
+        let file = encode(&layout, &model).unwrap();
+        assert_eq!(decode(&layout, &file).unwrap(), model);
+        let refused = |layout: &Layout, words: &str| {
+            let error = decode(layout, &file).unwrap_err().to_string();
+            assert!(error.contains(words), "`{words}` is missing in: {error}");
+        };
+        refused(&Layout::new([("third", vec![1])]), "a tensor `third`, which the file has not");
+        refused(&Layout::new([("first", vec![1])]), "a tensor `second`, which the model has not");
+        refused(&Layout::new([("first", vec![1]), ("second", vec![4])]), "[2, 2] in the file and [4] in the model");
+        let not_finite = encode(&layout, &[1.0, 2.0, 3.0, f32::NAN, 5.0]).unwrap();
+        let error = decode(&layout, &not_finite).unwrap_err().to_string();
+        assert_eq!(error, "number 3 of tensor `second` is NaN");
+        let half = TensorView::new(Dtype::F16, vec![1], &[0, 0]).unwrap();
+        let half = safetensors::serialize([("first", half)], None::<HashMap<String, String>>).unwrap();
+        let error = decode(&Layout::new([("first", vec![1])]), &half).unwrap_err().to_string();
+        assert!(error.contains("holds F16 in the file"), "{error}");
+        for length in 0..file.len() {
+            assert!(decode(&layout, &file[..length]).is_err(), "the first {length} bytes");
+        }
     }
 
     #[test]

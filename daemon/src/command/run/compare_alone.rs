@@ -3,6 +3,8 @@
 //! After the run, the peer trains the same model again on its own samples alone, and evaluates both models on its
 //! held-out samples. By then the network is closed, so no other peer waits for it.
 
+use std::path::PathBuf;
+
 use mingle_builtin::compare_alone::{Compared, TrainedAs, compare_alone};
 use mingle_builtin::options::TrainingOptions;
 use mingle_peer::error::Context;
@@ -19,19 +21,26 @@ pub(super) struct Comparison {
     home: Home,
     training: TrainingOptions,
     trained_as: TrainedAs,
+    begin_with: Option<PathBuf>,
 }
 
 impl Comparison {
     /// The comparison of a run with these arguments, if requested.
     pub(super) fn of(arguments: &RunArgs, home: &Home, trained_as: TrainedAs) -> Option<Self> {
         let is_wanted = arguments.compares_alone() && !arguments.leaves;
-        is_wanted.then(|| Self { home: home.clone(), training: arguments.training.clone().into(), trained_as })
+        let begin_with = arguments.begin_with.clone();
+        is_wanted.then(|| Self {
+            home: home.clone(),
+            training: arguments.training.clone().into(),
+            trained_as,
+            begin_with,
+        })
     }
 
     /// Trains alone, prints both results and adds them to the summary in the home; gives up when the process is asked
     /// to stop.
     pub(super) async fn execute(self, mut summary: Summary, asked: &mut watch::Receiver<u32>, json: bool) -> Result {
-        let Self { home, training, trained_as } = self;
+        let Self { home, training, trained_as, begin_with } = self;
         let was_stopped = summary.rounds < summary.rounds_wanted || *asked.borrow() > 0;
         if was_stopped {
             out::remark("comparison this peer was stopped, and is not compared with itself alone");
@@ -42,7 +51,9 @@ impl Comparison {
         let (sender, receiver) = oneshot::channel();
         // The thread ends with the process if its result is no longer awaited.
         let of = home.clone();
-        std::thread::spawn(move || sender.send(compare_alone(&of, training, &trained_as, rounds)));
+        std::thread::spawn(move || {
+            sender.send(compare_alone(&of, training, &trained_as, rounds, begin_with.as_deref()))
+        });
         let compared = tokio::select! {
             compared = receiver => compared.context(ErrorKind::Training, "the comparison broke off")??,
             _ = asked.changed() => {
