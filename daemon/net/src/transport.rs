@@ -328,3 +328,68 @@ fn record(metrics: &Metrics, event: &SwarmEvent<BehaviourEvent>) {
         _ => {}
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::time::Instant;
+
+    use super::*;
+
+    /// Time that a busy machine may take beyond a bound.
+    const GRACE: Duration = Duration::from_secs(2);
+
+    /// A network whose task never reads a command, with so many in its queue.
+    fn hanging(queued: usize) -> (Network, mpsc::Receiver<Command>) {
+        let (commands, never_read) = mpsc::channel(COMMAND_QUEUE);
+        for _ in 0..queued {
+            commands.try_send(Command::Bootstrap(Vec::new())).unwrap();
+        }
+        let network = Network {
+            streams: libp2p_stream::Behaviour::new().new_control(),
+            addresses: Vec::new(),
+            known: KnownPeers::default(),
+            outlook: watch::channel(Outlook::default()).1,
+            counter: Counter::default(),
+            commands,
+            task: tokio::spawn(std::future::pending()),
+        };
+        (network, never_read)
+    }
+
+    #[tokio::test]
+    async fn a_network_whose_task_never_answers_is_closed_within_its_bound() {
+        let (idle, full) = (hanging(0), hanging(COMMAND_QUEUE));
+        let began = Instant::now();
+        let closing = async { tokio::join!(idle.0.close(), full.0.close()) };
+        let closed = tokio::time::timeout(LONGEST_CLOSE + GRACE, closing).await;
+        assert!(closed.is_ok(), "the network still waits for its task after {:?}", began.elapsed());
+        assert!(began.elapsed() >= LONGEST_CLOSE, "the task is given its time");
+    }
+
+    #[tokio::test]
+    async fn a_network_whose_task_has_ended_is_closed_at_once() {
+        let (network, commands) = hanging(0);
+        drop(commands);
+        let began = Instant::now();
+        network.close().await;
+        assert!(began.elapsed() < LONGEST_CLOSE, "{:?}", began.elapsed());
+    }
+
+    #[tokio::test]
+    async fn a_network_with_a_connection_is_closed_long_before_its_bound() {
+        let listen = ["/ip4/127.0.0.1/tcp/0".parse().unwrap()];
+        let options = NetworkOptions { listen: &listen, ..NetworkOptions::default() };
+        let start = async || {
+            let mut registry = Registry::default();
+            Network::start(&Keypair::generate_ed25519(), &options, &mut registry).await.unwrap()
+        };
+        let ((first, _first_events), (second, _second_events)) = (start().await, start().await);
+        let other = second.addresses[0].clone();
+        let Some(libp2p::multiaddr::Protocol::P2p(peer)) = other.iter().last() else { panic!("{other}") };
+        assert!(first.reach().connect(peer, vec![other]).await);
+        let began = Instant::now();
+        tokio::join!(first.close(), second.close());
+        assert!(began.elapsed() < LONGEST_CLOSE, "{:?}", began.elapsed());
+    }
+}
