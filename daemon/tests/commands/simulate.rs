@@ -52,6 +52,34 @@ fn the_same_seed_gives_the_same_bits_on_any_number_of_threads() {
     }
 }
 
+/// The wait policy that a command uses by default, as its help says.
+fn default_policy(command: &str) -> String {
+    let help = stdout(&run(&[command, "--help"]));
+    let about = help.split("--wait <POLICY>").nth(1).unwrap_or_else(|| panic!("{help}"));
+    let default = about.split("[default: ").nth(1).and_then(|rest| rest.split([',', ']']).next());
+    default.unwrap_or_else(|| panic!("{help}")).to_owned()
+}
+
+#[test]
+fn nodes_wait_by_default_as_those_of_run_do() {
+    let policy = default_policy("run");
+    assert_eq!(default_policy("simulate"), policy);
+    let report = |wait: &[&str]| {
+        let losses = ["--topology", "ring:n=6", "--method", "sgp-uniform", "--loss", "0.8"];
+        let mut report = simulate(&[&losses[..], wait, &TASK].concat()).pop().unwrap();
+        for measured in ["seconds", "training_seconds"] {
+            report[measured].take();
+        }
+        report
+    };
+    let usual = report(&[]);
+    assert_eq!(usual, report(&["--wait", &policy]));
+    // With so many losses the neighbours that a node waits for decide what it mixes.
+    for other in ["bounded:3", "bounded:5", "sync", "async"] {
+        assert_ne!(usual, report(&["--wait", other]), "--wait {other} makes no difference here");
+    }
+}
+
 #[test]
 fn a_round_takes_the_slots_of_its_plan() {
     let folder = tempfile::tempdir().unwrap();
