@@ -28,7 +28,7 @@ pub enum ProblemFileError {
         source: Box<toml::de::Error>,
     },
     /// The kind of problem is not known: neither one of learning in rounds nor a convex one.
-    #[error("the problem {}: kind = {kind:?}: choose one of {}", .path.display(), crate::known_kinds())]
+    #[error("the problem {}: kind = {kind:?}: choose one of {}", .path.display(), crate::known_kinds().join(", "))]
     Kind {
         /// The file.
         path: PathBuf,

@@ -60,18 +60,29 @@ pub fn read(path: &Path, spectra: Option<PathBuf>) -> Result<Option<Arc<dyn Roun
 /// The text has an invalid value, or a kind that is not known.
 pub fn task(text: &str, path: &Path, spectra: Option<PathBuf>) -> Result<Option<Arc<dyn RoundTask>>, ProblemFileError> {
     let Some(kind) = file::kind_of(text) else { return Ok(None) };
-    let task: Arc<dyn RoundTask> = match kind.as_str() {
-        RecommendationFile::KIND => Arc::new(Recommendation::new(parse(text, path)?, file::folder_of(path)?, spectra)?),
-        NodesFile::KIND => Arc::new(NodesTask::new(parse(text, path)?, file::folder_of(path)?)?),
-        convex if CONVEX_KINDS.contains(&convex) => return Ok(None),
-        _ => return Err(ProblemFileError::Kind { path: path.to_owned(), kind }),
-    };
-    Ok(Some(task))
+    if CONVEX_KINDS.contains(&kind.as_str()) {
+        return Ok(None);
+    }
+    match LEARNED_KINDS.iter().find(|(name, _)| *name == kind) {
+        Some((_, task)) => task(text, path, spectra).map(Some),
+        None => Err(ProblemFileError::Kind { path: path.to_owned(), kind }),
+    }
 }
 
-/// All kinds of problems, convex ones and those of learning in rounds, for a message.
-fn known_kinds() -> String {
-    [&CONVEX_KINDS[..], &[RecommendationFile::KIND, NodesFile::KIND]].concat().join(", ")
+/// The task of a text of one kind, which stands for a file; the last argument is the cache of spectra.
+type ReadTask = fn(&str, &Path, Option<PathBuf>) -> Result<Arc<dyn RoundTask>, ProblemFileError>;
+
+/// The kinds of learning in rounds, as their files name them, with their tasks.
+const LEARNED_KINDS: [(&str, ReadTask); 2] = [
+    (RecommendationFile::KIND, |text, path, spectra| {
+        Ok(Arc::new(Recommendation::new(parse(text, path)?, file::folder_of(path)?, spectra)?))
+    }),
+    (NodesFile::KIND, |text, path, _| Ok(Arc::new(NodesTask::new(parse(text, path)?, file::folder_of(path)?)?))),
+];
+
+/// The names of all kinds of problems: convex ones and those of learning in rounds.
+pub fn known_kinds() -> Vec<&'static str> {
+    CONVEX_KINDS.into_iter().chain(LEARNED_KINDS.iter().map(|(name, _)| *name)).collect()
 }
 
 /// The methods by which a kind of problem is usually compared: their names, and the lines of the problem file that
@@ -94,7 +105,8 @@ mod tests {
         let task = |kind: &str| task(&format!("kind = \"{kind}\""), Path::new("problem.toml"), None);
         let message = task("kmeans").unwrap_err().to_string();
         assert!(message.contains("problem.toml") && message.contains("kmeans"), "{message}");
-        for kind in ["recommendation", "node-classification"].iter().chain(&CONVEX_KINDS) {
+        assert!(known_kinds().len() > CONVEX_KINDS.len());
+        for kind in known_kinds() {
             assert!(message.contains(kind), "{kind}: {message}");
             assert!(!matches!(task(kind), Err(ProblemFileError::Kind { .. })), "{kind}");
         }
