@@ -34,10 +34,11 @@ fn trainers_with_different_data_meet_at_the_model_that_fits_all() {
     let models = std::thread::scope(|scope| {
         trainers.each_ref().map(|trainer| scope.spawn(|| trainer.train())).map(|it| it.join().unwrap())
     });
-    // Each is pulled to its own data by its last local steps, to either side of the mean.
+    // Each is pulled to its own data by its last local steps, to either side of the mean. In eleven runs the mean was 0.04
+    // away at most, and each model 0.1.
     let mean = [0, 1].map(|index| f32::midpoint(models[0][index], models[1][index]));
-    assert!(mean.iter().all(|value| (value - 2.0).abs() < 0.2), "{models:?}");
-    assert!(models.iter().flatten().all(|value| (value - 2.0).abs() < 0.6), "{models:?}");
+    assert!(mean.iter().all(|value| (value - 2.0).abs() < 0.1), "{models:?}");
+    assert!(models.iter().flatten().all(|value| (value - 2.0).abs() < 0.3), "{models:?}");
     for (node, peer) in peers.iter_mut().enumerate() {
         assert_eq!(peer.wait_through_rounds_for("done")["metrics"], json!({ "distance": 2.5 }));
         assert_eq!(peer.exit_code(), Some(0));
