@@ -10,12 +10,14 @@
 //! [`Node::handle`] dispatches an input to its handler, then lets the node advance as far as it can. The handlers live
 //! beside this file:
 //!
-//! - steps: `round` (the parts of a step), `pace` (neighbours it waits for), `progress` (how far neighbours are),
-//!   `patience` (late neighbours it waits for again), `exchange` (messages), `parcels`, `liveness` (links and timers);
+//! - steps: `phase` (what the node waits for), `round` (the parts of a step), `pace` (neighbours it waits for),
+//!   `progress` (how far neighbours are), `patience` (late neighbours it waits for again), `exchange` (messages),
+//!   `parcels`, `liveness` (links and timers);
 //! - training: `training` (ordered and awaited), `own_pace` (its time limit), `step_guard` (the part of a local step that
 //!   is applied), `held_back` (the part that waits for weight), `norm_guard` (the largest norm);
-//! - defence: `robust_receiving` (clipped ratios), `credit` (the weight a neighbour may hold), `weight_floor`
-//!   (the weight that a node keeps), `mass_watch` (alarms about mass), `processes` (one process per key), `contradiction` (neighbours whose books differ);
+//! - defence: `robust_receiving` (clipped ratios), `credit` (the weight a neighbour may hold), `weight_floor` (the weight
+//!   that a node keeps), `mass_watch` (alarms about mass), `processes` (one process per key), `contradiction` (neighbours
+//!   whose books differ);
 //! - state: `membership` (generations), `departure`, `drain`, `commit` (records).
 
 mod commit;
@@ -34,6 +36,7 @@ mod own_pace;
 mod pace;
 mod parcels;
 mod patience;
+mod phase;
 mod processes;
 mod progress;
 mod refusals;
@@ -72,6 +75,8 @@ pub use norm_guard::NORM_TOLERANCE;
 use norm_guard::NormGuard;
 use own_pace::OthersPace;
 pub(crate) use patience::{Patience, Renewal};
+pub use phase::State;
+use phase::{Phase, Wait};
 use processes::Processes;
 pub(crate) use processes::ToldProcesses;
 pub(crate) use progress::Belief;
@@ -156,41 +161,6 @@ pub struct Node {
     processes: Processes,
     now: Time,
     effects: Vec<Effect>,
-}
-
-/// Stage of a node's life, for people and metrics.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
-#[serde(rename_all = "snake_case")]
-pub enum State {
-    /// Waiting for every neighbour's Hello.
-    Gathering,
-    /// The host trains.
-    Training,
-    /// Waiting for room in neighbours' windows, or until a record is on disk.
-    AwaitingRoom,
-    /// Waiting for neighbours' parcels.
-    AwaitingParcels,
-    /// All steps are done; waiting until all sent parcels have been applied.
-    Draining,
-    /// Done.
-    Drained,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Phase {
-    Gathering { give_up_at: Option<Time> },
-    BeforeStep,
-    Training { give_up_at: Option<Time> },
-    AwaitingRoom(Wait),
-    AwaitingParcels(Wait),
-    Draining { give_up_at: Time },
-    Drained,
-}
-
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-struct Wait {
-    since: Time,
-    deadline: Time,
 }
 
 impl Node {
@@ -333,14 +303,7 @@ impl Node {
 
     /// The stage of the node's life.
     pub fn state(&self) -> State {
-        match self.phase {
-            Phase::Gathering { .. } => State::Gathering,
-            Phase::BeforeStep | Phase::Training { .. } => State::Training,
-            Phase::AwaitingRoom(_) => State::AwaitingRoom,
-            Phase::AwaitingParcels(_) => State::AwaitingParcels,
-            Phase::Draining { .. } => State::Draining,
-            Phase::Drained => State::Drained,
-        }
+        self.phase.state()
     }
 
     /// Neighbours without greetings in both directions that have not left, ascending.

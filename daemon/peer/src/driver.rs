@@ -9,7 +9,6 @@ mod replanning;
 mod reports;
 mod steering;
 mod watching;
-mod words;
 
 pub(crate) use ending::before_the_model;
 

@@ -4,9 +4,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use mingle_protocol::{Durability, Event as NodeEvent, Fault, Mismatch, NodeId, Robust, RoundReport, SkippedDelta};
+use mingle_status::node_warnings::{in_words, source_of, warning};
 use mingle_status::warnings::Source;
 
-use super::words::{in_words, source_of, warning};
 use super::{Driver, UnderEvaluation};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;

@@ -6,9 +6,9 @@ use std::time::{Duration, Instant};
 use libp2p::PeerId;
 use mingle_net::neighbour_table::NeighbourTable;
 use mingle_protocol::{Fault, NeighbourView, Node, NodeId, Robust, RoundReport, State as NodeState};
+use mingle_status::node_warnings::in_words;
 
 use super::Driver;
-use super::words::in_words;
 use crate::membership::RoundCosts;
 use crate::status::{Evaluated, Incoming, LinkState, Neighbour, Outgoing, RobustReceiving, State, Weight};
 use crate::training::Evaluation;

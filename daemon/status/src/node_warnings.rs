@@ -1,14 +1,14 @@
-//! A node's events, in words for a person.
+//! Warnings about the events of a node, in words for a person, with their sources.
 
+use crate::warnings::Source;
 use mingle_protocol::{Event as NodeEvent, Suspension};
-use mingle_status::warnings::Source;
 
 /// The way back to exact weights after a member has taken some.
 const REMEDY: &str = "a plan without that member makes all weights whole again (`mingle plan make --topology PLAN --without NODE`, \
      then `plan apply` by the operator, or `run --plan ... --continue` on all peers; with `--planning auto` `mingle expel PEERID`)";
 
 /// The warning for a person that a node's event causes, if any.
-pub(super) fn warning(event: &NodeEvent) -> Option<String> {
+pub fn warning(event: &NodeEvent) -> Option<String> {
     match event {
         NodeEvent::MassWrittenOff { peer, mass, parcels } => {
             Some(format!("node {peer} restarted without its state: {parcels} parcels with weight {mass} are given up"))
@@ -59,7 +59,7 @@ pub(super) fn warning(event: &NodeEvent) -> Option<String> {
 }
 
 /// The source of the warning that an event is worth.
-pub(super) fn source_of(event: &NodeEvent) -> Source {
+pub fn source_of(event: &NodeEvent) -> Source {
     match event {
         NodeEvent::MassLow { .. } | NodeEvent::MassHigh { .. } | NodeEvent::AnotherProcess { .. } => {
             Source::Alarm(None)
@@ -73,7 +73,7 @@ pub(super) fn source_of(event: &NodeEvent) -> Source {
 }
 
 /// The reason for which a neighbour is no longer waited for.
-pub(super) fn in_words(reason: Suspension) -> &'static str {
+pub fn in_words(reason: Suspension) -> &'static str {
     match reason {
         Suspension::Late => "it let a deadline pass",
         Suspension::Silent => "it has said nothing for three heartbeats",

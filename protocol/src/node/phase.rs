@@ -1,0 +1,54 @@
+//! Phases of a node's life and of its steps.
+
+use crate::time::Time;
+
+/// Stage of a node's life, for people and metrics.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum State {
+    /// Waiting for every neighbour's Hello.
+    Gathering,
+    /// The host trains.
+    Training,
+    /// Waiting for room in neighbours' windows, or until a record is on disk.
+    AwaitingRoom,
+    /// Waiting for neighbours' parcels.
+    AwaitingParcels,
+    /// All steps are done; waiting until all sent parcels have been applied.
+    Draining,
+    /// Done.
+    Drained,
+}
+
+/// The phase of a step, or of the node's life before and after its steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Phase {
+    Gathering { give_up_at: Option<Time> },
+    BeforeStep,
+    Training { give_up_at: Option<Time> },
+    AwaitingRoom(Wait),
+    AwaitingParcels(Wait),
+    Draining { give_up_at: Time },
+    Drained,
+}
+
+/// The begin of a wait, and its end if nothing comes.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) struct Wait {
+    pub(super) since: Time,
+    pub(super) deadline: Time,
+}
+
+impl Phase {
+    /// The stage that people and metrics see.
+    pub(super) fn state(self) -> State {
+        match self {
+            Self::Gathering { .. } => State::Gathering,
+            Self::BeforeStep | Self::Training { .. } => State::Training,
+            Self::AwaitingRoom(_) => State::AwaitingRoom,
+            Self::AwaitingParcels(_) => State::AwaitingParcels,
+            Self::Draining { .. } => State::Draining,
+            Self::Drained => State::Drained,
+        }
+    }
+}
