@@ -194,7 +194,8 @@ impl<'a> Driver<'a> {
         let ending = self.close_books(receivers)?;
         self.member.connections.end().await;
         let traffic = self.member.traffic();
-        let Member { connections, timeline, skipped_rounds: skipped, .. } = self.member;
+        let skipped = self.member.skipped_rounds.total;
+        let Member { connections, timeline, .. } = self.member;
         let (node, rounds, place, privacy) = (self.node, self.rounds, connections.place, self.parts.privacy);
         Ok(Finished { node, place, evaluation, best, privacy, rounds, skipped, traffic, ending, timeline })
     }

@@ -15,7 +15,7 @@ use crate::connections::{Connections, Raised};
 use crate::error::Result;
 use crate::event_loop::EventReceivers;
 use crate::events::{Event, EventLog};
-use crate::home::Home;
+use crate::home::{Home, SkippedRounds};
 use crate::membership::{self, CheckedPlan, MembershipService, RoundCosts, Verdict, Wanted};
 use crate::objections::Objection;
 use crate::place::Place;
@@ -42,7 +42,7 @@ pub(crate) struct Member<'a> {
     pub timeline: Timeline,
     pub started: Instant,
     /// Rounds that this peer skipped in its run, since its neighbours were too far ahead.
-    pub skipped_rounds: u64,
+    pub skipped_rounds: SkippedRounds,
     pub notices: Notices,
 }
 

@@ -35,9 +35,13 @@ fn stand_still(pair: &Pair, rounds: u64, from: u64, to: u64) -> [RunningPeer; 2]
 fn a_peer_that_skipped_most_rounds_says_so_at_the_end_also_after_a_restart_and_fails() {
     const ROUNDS: u64 = 1000;
     let pair = Pair::new();
-    let [mut first, mut second] = stand_still(&pair, ROUNDS, 8, 560);
-    let total = second.wait_through_rounds_for("skipped")["total"].as_u64().unwrap();
-    assert!(total > ROUNDS / 2, "{total}");
+    let [mut first, mut second] = stand_still(&pair, ROUNDS, 8, 700);
+    // It believes its neighbour no more than its pace explains, and may skip in several leaps.
+    let mut total = 0;
+    while total <= ROUNDS / 2 {
+        let skipped = second.wait_through_rounds_for("skipped");
+        total = skipped["total"].as_u64().unwrap_or_else(|| panic!("{skipped} after {total} skipped rounds"));
+    }
     second.kill();
     let (home, address) = (pair.home(1), events(&pair, 0).into_iter().find(|event| event["event"] == "listening"));
     let address = address.unwrap()["addresses"][0].as_str().unwrap().to_owned();

@@ -102,10 +102,11 @@ impl Driver<'_> {
         let [from, to] = [from, to].map(|step| self.first_round.saturating_add(step / round_length));
         let rounds = to.saturating_sub(from);
         if rounds > 0 {
-            let total = self.member.skipped_rounds.saturating_add(rounds);
-            self.member.skipped_rounds = total;
-            self.member.log.tell(Event::Skipped { rounds, from, to, total });
-            if let Err(failure) = self.member.home.keep_skipped_rounds(total) {
+            self.rounds = self.rounds.max(to);
+            self.member.skipped_rounds.note(from, to);
+            let skipped = self.member.skipped_rounds;
+            self.member.log.tell(Event::Skipped { rounds, from, to, total: skipped.total });
+            if let Err(failure) = self.member.home.keep_skipped_rounds(skipped) {
                 self.member.warn(format!("the number of skipped rounds is not kept for a restart: {failure:#}"));
             }
         }
