@@ -1,13 +1,13 @@
 //! A member, and a stranger, that do not keep to the protocol: the others go on, and stay small.
 
+use crate::support::liar::{Liar, OwnKey, key_of};
 use crate::support::played_peers::{Connection, EDGE, PATIENCE, PROBE, SWARM, Swarm, framed, greeting, say};
-use futures::{AsyncReadExt, AsyncWriteExt, StreamExt};
+use futures::{AsyncReadExt, AsyncWriteExt};
+use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
-use libp2p::{Multiaddr, Stream};
-use mingle_protocol::wire::{MessageReader, encode};
 use mingle_protocol::{
-    Ack, Applied, Chain, Evidence, Fate, Hello, Identity, Keys, LeaveCertificate, LinkState, Mac, Message, NodeId,
-    OtherProcess, PROTOCOL_VERSION, ProcessStatement, Sent, Signature, SignedIdentity,
+    Ack, Applied, Chain, Evidence, Fate, Hello, LinkState, Mac, Message, NodeId, OtherProcess, ProcessStatement, Sent,
+    Signature,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -93,148 +93,13 @@ fn a_stranger_gets_nothing_and_disturbs_nobody() {
     swarm.check(peers);
 }
 
-/// Parameters of the softmax model for digits.
-const DIMENSION: usize = 650;
-
-/// The third member, which keeps to the protocol until it has been greeted, and then sends arbitrary messages.
-struct Liar {
-    /// The stream on which it sends, and is answered.
-    stream: Stream,
-    /// The stream on which the sound peer would send its parcels.
-    _incoming: Stream,
-    reader: MessageReader,
-    greeting: Hello,
-    keys: OwnKey,
-}
-
-/// Reads until a message comes that is wanted.
-async fn hear<T>(stream: &mut Stream, reader: &mut MessageReader, wanted: impl Fn(Message) -> Option<T>) -> T {
-    let mut buffer = [0; 4096];
-    loop {
-        let read = tokio::time::timeout(PATIENCE, stream.read(&mut buffer)).await.unwrap().unwrap();
-        assert!(read > 0, "it closed the stream");
-        if let Some(found) = reader.feed(&buffer[..read]).unwrap().into_iter().find_map(&wanted) {
-            return found;
-        }
-    }
-}
-
-/// The key of the liar.
-#[derive(Debug)]
-struct OwnKey(Keypair);
-
-impl Keys for OwnKey {
-    fn sign(&self, statement: &[u8]) -> Signature {
-        <[u8; 64]>::try_from(self.0.sign(statement).unwrap()).unwrap().into()
-    }
-
-    fn is_signed(&self, _: NodeId, _: &[u8], _: &Signature) -> bool {
-        unreachable!("it lies, and checks nothing")
-    }
-
-    fn mac(&self, _: &[u8]) -> Mac {
-        Mac::default()
-    }
-}
-
-impl Liar {
-    const ME: Identity = Identity { incarnation: 1, boot_nonce: 7 };
-
-    async fn meet(swarm: &Swarm, address: Multiaddr) -> Self {
-        let mut connection = Connection::open(swarm.member.clone(), address).await;
-        let mut coming = connection.control.accept(EDGE).unwrap();
-        let mut stream = connection.stream(&EDGE).await.unwrap();
-        stream.write_all(&framed(&greeting(swarm.plan_hash))).await.unwrap();
-        stream.flush().await.unwrap();
-        let mut answer = [0; 5];
-        stream.read_exact(&mut answer).await.unwrap();
-        assert_eq!(answer, [1, 0, 0, 0, 0], "no objection");
-        let (_, mut incoming) = tokio::time::timeout(PATIENCE, coming.next()).await.unwrap().unwrap();
-        let mut length = [0; 4];
-        incoming.read_exact(&mut length).await.unwrap();
-        let mut theirs = vec![0; u32::from_le_bytes(length) as usize];
-        incoming.read_exact(&mut theirs).await.unwrap();
-        incoming.write_all(&framed(&[0])).await.unwrap();
-        incoming.flush().await.unwrap();
-        let mut reader = MessageReader::new(DIMENSION);
-        let greeting = hear(&mut stream, &mut reader, |message| match message {
-            Message::Hello(hello) => Some(*hello),
-            _ => None,
-        });
-        let greeting = greeting.await;
-        Self { stream, _incoming: incoming, reader, greeting, keys: OwnKey(swarm.member.clone()) }
-    }
-
-    /// The sound peer's next statement, beyond a number, about another process with its key.
-    async fn hear_of_another_process(&mut self, number: u64) -> (ProcessStatement, OtherProcess) {
-        let wanted = |message| match message {
-            Message::Process(statement) if statement.node == NodeId(0) && statement.number > number => {
-                Some((statement, statement.other?))
-            }
-            _ => None,
-        };
-        hear(&mut self.stream, &mut self.reader, wanted).await
-    }
-
-    fn hello(&self, passed: u64) -> Message {
-        Message::Hello(Box::new(self.greets(self.greeting.identity, passed)))
-    }
-
-    /// A Hello to a neighbour of which it knows this identity.
-    fn greets(&self, seen: SignedIdentity, passed: u64) -> Hello {
-        Hello {
-            version: PROTOCOL_VERSION,
-            generation: self.greeting.generation,
-            task: self.greeting.task.clone(),
-            identity: SignedIdentity::sign(NodeId(2), &self.greeting.generation, Self::ME, &self.keys),
-            seen: Some(seen),
-            resumed: false,
-            link: LinkState { next_seq: 1, passed, ..LinkState::default() },
-            evidence: Evidence::default(),
-        }
-    }
-
-    /// A Hello that claims to have seen a later life of its neighbour, without a statement that this one signed.
-    fn greets_later_life(&self, later_lives: u64) -> Message {
-        let mut seen = self.greeting.identity;
-        seen.identity.incarnation += later_lives;
-        Message::Hello(Box::new(self.greets(seen, 0)))
-    }
-
-    /// A false certificate that a member has left, in its life of this number.
-    fn departure(&self, leaver: NodeId, incarnation: u64) -> Message {
-        let generation = self.greeting.generation;
-        let signature = Signature::default();
-        let certificate =
-            LeaveCertificate { generation, leaver, incarnation, ends: Vec::new(), evidence: Vec::new(), signature };
-        Message::Left(certificate.signed(&self.keys))
-    }
-
-    fn ack(&self, later_lives: u64, passed: u64) -> Message {
-        let Identity { incarnation, boot_nonce } = self.greeting.identity.identity;
-        let seen = Identity { incarnation: incarnation + later_lives, boot_nonce };
-        let link = LinkState { next_seq: 1, passed, ..LinkState::default() };
-        Message::Ack(Ack { generation: self.greeting.generation, identity: Self::ME, seen, link })
-    }
-
-    /// Sends all of this in one write. Whether the other side still reads is up to that side.
-    async fn say(&mut self, messages: impl IntoIterator<Item = Message>) {
-        let mut bytes = Vec::new();
-        for message in messages {
-            encode(message).slices().for_each(|slice| bytes.extend_from_slice(slice));
-        }
-        let _ = tokio::time::timeout(PATIENCE, self.stream.write_all(&bytes)).await.expect("it takes or closes");
-        let _ = self.stream.flush().await;
-    }
-}
-
 /// Runs a member that need not keep to the protocol. Its connection, with all bytes not yet read, ends when the
 /// returned runtime is dropped.
 #[must_use]
 fn lie(swarm: &Swarm, address: Multiaddr, say: impl AsyncFnOnce(&mut Liar)) -> tokio::runtime::Runtime {
     let runtime = tokio::runtime::Runtime::new().unwrap();
     runtime.block_on(async {
-        let mut liar = Liar::meet(swarm, address).await;
+        let mut liar = Liar::meet(&swarm.part(), address).await;
         say(&mut liar).await;
     });
     runtime
@@ -321,7 +186,7 @@ fn a_member_that_claims_to_be_at_the_end_ends_nobody_and_is_named() {
     let swarm = Swarm::new();
     let (mut peers, address) = swarm.start();
     let runtime = tokio::runtime::Runtime::new().unwrap();
-    let liar = runtime.block_on(Liar::meet(&swarm, address));
+    let liar = runtime.block_on(Liar::meet(&swarm.part(), address));
     let claims = runtime.spawn(async move {
         let mut liar = liar;
         let hello = liar.hello(u64::MAX);
@@ -358,8 +223,7 @@ impl SecondProcess {
     const NONCE: u64 = 9;
 
     fn of(swarm: &Swarm, liar: &Liar) -> Self {
-        let key = std::fs::read(swarm.home(0).join("identity.key")).unwrap();
-        let key = OwnKey(Keypair::from_protobuf_encoding(&key).unwrap());
+        let key = OwnKey(key_of(&swarm.home(0)));
         let (generation, signature) = (liar.greeting.generation, Signature::default());
         let said = ProcessStatement {
             generation,
@@ -380,10 +244,21 @@ impl SecondProcess {
     }
 }
 
+/// The first peer's next statement, beyond a number, about another process with its key.
+async fn hear_of_another_process(liar: &mut Liar, number: u64) -> (ProcessStatement, OtherProcess) {
+    let wanted = |message| match message {
+        Message::Process(statement) if statement.node == NodeId(0) && statement.number > number => {
+            Some((statement, statement.other?))
+        }
+        _ => None,
+    };
+    liar.hear(wanted).await
+}
+
 /// A second process with the key of the first peer, behind a member that has greeted that peer, and has sent a forged
 /// statement.
 async fn second_process(swarm: &Swarm, address: Multiaddr) -> (Liar, SecondProcess) {
-    let mut liar = Liar::meet(swarm, address).await;
+    let mut liar = Liar::meet(&swarm.part(), address).await;
     let second = SecondProcess::of(swarm, &liar);
     let boot_nonce = liar.greeting.identity.identity.boot_nonce;
     let other = Some(OtherProcess { boot_nonce, fate: Fate::OtherEnds });
@@ -402,7 +277,7 @@ fn a_younger_process_with_the_same_key_behind_another_member_is_told_to_end() {
         let (mut liar, second) = second_process(&swarm, address).await;
         let boot_nonce = liar.greeting.identity.identity.boot_nonce;
         second.speak(&mut liar, 2, Some(OtherProcess { boot_nonce, fate: Fate::Unknown })).await;
-        let (_, other) = liar.hear_of_another_process(2).await;
+        let (_, other) = hear_of_another_process(&mut liar, 2).await;
         assert_eq!(other, OtherProcess { boot_nonce: SecondProcess::NONCE, fate: Fate::OtherEnds });
     });
     let mut said = String::new();
@@ -420,7 +295,7 @@ fn a_process_that_is_younger_than_another_with_its_key_ends_and_says_why() {
     runtime.block_on(async {
         let (mut liar, second) = second_process(&swarm, address).await;
         second.speak(&mut liar, 2, None).await;
-        let (first, other) = liar.hear_of_another_process(2).await;
+        let (first, other) = hear_of_another_process(&mut liar, 2).await;
         assert_eq!(other, OtherProcess { boot_nonce: SecondProcess::NONCE, fate: Fate::Unknown }, "it may be gone");
         let other = OtherProcess { boot_nonce: first.boot_nonce, fate: Fate::OtherEnds };
         second.speak(&mut liar, first.number + 1, Some(other)).await;

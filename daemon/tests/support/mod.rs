@@ -13,6 +13,7 @@ use serde_json::Value;
 
 pub(crate) mod browser;
 pub(crate) mod founded_swarm;
+pub(crate) mod liar;
 pub(crate) mod lossy_network;
 pub(crate) mod namespaces;
 pub(crate) mod pair;

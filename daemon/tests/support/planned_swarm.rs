@@ -45,16 +45,25 @@ impl PlannedSwarm {
         let ports: Vec<TcpListener> = (0..nodes).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
         let address = |port: &TcpListener| format!("/ip4/127.0.0.1/tcp/{}", port.local_addr().unwrap().port());
         let swarm = Self { addresses: ports.iter().map(address).collect(), folder, rounds };
-        let plan = swarm.plan();
+        for node in 0..nodes {
+            let made = run(&["init", "--home", text(&swarm.home(node))]);
+            assert!(made.status.success(), "{}", stderr(&made));
+        }
+        swarm.plan_for(design, nodes);
+        swarm
+    }
+
+    /// Makes the plan, of the first so many peers; those after them have no place in it.
+    pub(crate) fn plan_for(&self, design: &[&str], nodes: usize) {
+        let plan = self.plan();
         let made = run(&[&["plan", "make", "-o", text(&plan)], design].concat());
         assert!(made.status.success(), "{}", stderr(&made));
         for node in 0..nodes {
-            let peer = stdout(&run(&["init", "--home", text(&swarm.home(node))]));
+            let peer = stdout(&run(&["id", "--home", text(&self.home(node))]));
             let binding = format!("{node}={}", peer.trim());
             let bound = run(&["plan", "bind", text(&plan), "--peer", &binding]);
             assert!(bound.status.success(), "{}", stderr(&bound));
         }
-        swarm
     }
 
     pub(crate) fn nodes(&self) -> usize {
@@ -102,6 +111,11 @@ impl PlannedSwarm {
         let rounds = self.rounds.to_string();
         let task = ["--model", "softmax", "--split", "iid", "--rounds", &rounds, "--evaluate-every", "1000"];
         self.spawn(command, node, &[&task, more].concat())
+    }
+
+    /// Starts a peer that does this.
+    pub(crate) fn start_task(&self, node: usize, task: &[&str]) -> RunningPeer {
+        self.spawn(mingle(), node, task)
     }
 
     fn spawn(&self, command: Command, node: usize, task: &[&str]) -> RunningPeer {

@@ -7,8 +7,10 @@ use futures::{AsyncReadExt, AsyncWriteExt, StreamExt};
 use libp2p::identity::Keypair;
 use libp2p::swarm::{NetworkBehaviour, SwarmEvent};
 use libp2p::{Multiaddr, PeerId, Stream, StreamProtocol, SwarmBuilder, noise, ping, tcp, yamux};
+use mingle_protocol::NodeId;
 use serde_json::Value;
 
+use crate::support::liar::{Part, hash_of};
 use crate::support::{RunningPeer, run, stderr, stdout, text};
 
 pub(crate) const EDGE: StreamProtocol = StreamProtocol::new("/mingle/edge/1");
@@ -36,16 +38,17 @@ impl Swarm {
         for (node, peer) in peers.into_iter().chain([swarm.member.public().to_peer_id().to_string()]).enumerate() {
             assert!(run(&["plan", "bind", text(&plan), "--peer", &format!("{node}={peer}")]).status.success());
         }
-        let shown = stdout(&run(&["plan", "show", text(&plan)]));
-        let hash = shown.split("blake3:").nth(1).unwrap();
-        for (byte, digits) in swarm.plan_hash.iter_mut().zip(hash.as_bytes().as_chunks::<2>().0) {
-            *byte = u8::from_str_radix(std::str::from_utf8(digits).unwrap(), 16).unwrap();
-        }
+        swarm.plan_hash = hash_of(&plan);
         swarm
     }
 
     pub(crate) fn home(&self, node: usize) -> PathBuf {
         self.folder.path().join(node.to_string())
+    }
+
+    /// The place of the third member, which this test plays.
+    pub(crate) fn part(&self) -> Part {
+        Part { node: NodeId(2), key: self.member.clone(), plan_hash: self.plan_hash }
     }
 
     /// The PeerId of a sound peer.
