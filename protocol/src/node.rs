@@ -248,8 +248,8 @@ impl Node {
                 let grace = Some(self.grace_ends(wait)).filter(|at| *at > self.now);
                 pace.into_iter().chain(grace).chain([wait.deadline]).min()
             }
-            // Once past, only a neighbour's message can still end the gathering or draining.
-            Phase::Draining { give_up_at } => Some(give_up_at).filter(|at| *at > self.now),
+            // Once past, only a neighbour's message or the disk can still end the draining.
+            Phase::Draining { give_up_at, end_at } => [give_up_at, end_at].into_iter().find(|at| *at > self.now),
             Phase::Training { give_up_at } => give_up_at.into_iter().chain(self.keeps_up_until()).min(),
             Phase::BeforeStep | Phase::Drained => None,
         };

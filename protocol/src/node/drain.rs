@@ -1,11 +1,19 @@
 //! The end of a node's part: announce the last parcel of every link, absorb what still arrives, and wait until
 //! everything sent has been applied. A drained node goes on answering, so that its neighbours can drain too.
+//!
+//! A neighbour that answers is given longer than one that does not, but not for ever: a member that never closes its
+//! links would else keep all others from ending.
 
 use super::{Node, Phase};
 use crate::effect::{Effect, Event};
 use crate::peer::Peer;
 use crate::schedule::NodeId;
 use crate::time::Time;
+
+/// Drain deadlines that a neighbour has which answers.
+const DEADLINES_TO_SETTLE: u32 = 3;
+/// Usual rounds that such a neighbour has beyond these: it applies parcels when it comes to their step.
+const ROUNDS_TO_SETTLE: u32 = 20;
 
 impl Node {
     pub(super) fn on_stop(&mut self) {
@@ -25,21 +33,26 @@ impl Node {
         }
         // Rounds in which a node neither sends nor absorbs are in no record yet, nor is what it trained in them.
         self.commits.soil();
-        self.phase = Phase::Draining { give_up_at: self.now + self.config.drain_deadline };
+        let give_up_at = self.now + self.config.drain_deadline;
+        let longer = self.config.drain_deadline.saturating_mul(DEADLINES_TO_SETTLE);
+        let rounds = self.clock.usual().unwrap_or_default().saturating_mul(ROUNDS_TO_SETTLE);
+        self.phase = Phase::Draining { give_up_at, end_at: self.now + longer + rounds };
         self.report(Event::Draining { steps: self.step });
         self.absorb_on_arrival();
         true
     }
 
-    /// Ends draining once every link is closed and settled. Unreachable neighbours are given up at the deadline.
-    pub(super) fn try_finish_draining(&mut self, give_up_at: Time) -> bool {
+    /// Ends draining once every link is closed and settled. Unreachable neighbours are given up at `give_up_at`, those
+    /// that answer at `end_at`.
+    pub(super) fn try_finish_draining(&mut self, give_up_at: Time, end_at: Time) -> bool {
         let gives_up = self.now >= give_up_at;
+        let ends = self.now >= end_at;
         if self.quitting && !gives_up && !self.try_depart() {
             return false;
         }
         let has_left = self.has_left();
         let blocks = |peer: &&Peer| {
-            peer.identity.is_some() && !peer.is_drained() && !has_left && (peer.is_active() || !gives_up)
+            peer.identity.is_some() && !peer.is_drained() && !has_left && !ends && (peer.is_active() || !gives_up)
         };
         if self.peers.values().any(|peer| blocks(&peer)) || !self.commits.is_settled() {
             return false;

@@ -28,7 +28,7 @@ pub(super) enum Phase {
     Training { give_up_at: Option<Time> },
     AwaitingRoom(Wait),
     AwaitingParcels(Wait),
-    Draining { give_up_at: Time },
+    Draining { give_up_at: Time, end_at: Time },
     Drained,
 }
 

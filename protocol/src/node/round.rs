@@ -40,7 +40,7 @@ impl Node {
             Phase::Drained => false,
             Phase::AwaitingRoom(wait) => self.try_split(wait),
             Phase::AwaitingParcels(wait) => self.try_finish_step(wait),
-            Phase::Draining { give_up_at } => self.try_finish_draining(give_up_at),
+            Phase::Draining { give_up_at, end_at } => self.try_finish_draining(give_up_at, end_at),
         } {}
     }
 

@@ -2,6 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 mod contradictions;
+mod draining;
 mod generations;
 mod lives;
 mod made_up_mass;

@@ -21,7 +21,7 @@ fn node_of(nodes: u32, policy: WaitPolicy, rounds: u64) -> Node {
     Node::new(config).unwrap()
 }
 
-fn greet(node: &mut Node, peer: NodeId) {
+pub(super) fn greet(node: &mut Node, peer: NodeId) {
     let generation = node.config().generation;
     node.handle(AT, Input::LinkUp { peer });
     let hello = Hello {
@@ -37,7 +37,7 @@ fn greet(node: &mut Node, peer: NodeId) {
     node.handle(AT, Input::Received { from: peer, message: Message::Hello(Box::new(hello)) });
 }
 
-fn says(node: &Node, peer: NodeId, passed: u64) -> Input {
+pub(super) fn says(node: &Node, peer: NodeId, passed: u64) -> Input {
     let ack = Ack {
         generation: node.config().generation,
         identity: Identity { incarnation: 1, boot_nonce: u64::from(peer.0) },
