@@ -10,3 +10,4 @@ mod hostile;
 mod lost_keys;
 mod made_up_progress;
 mod strangers;
+mod within_bounds;
