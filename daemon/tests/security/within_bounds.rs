@@ -214,7 +214,7 @@ fn a_member_whose_models_are_barely_within_the_largest_norm_ends_no_other_and_is
 }
 
 #[test]
-fn two_of_five_that_claim_to_be_at_the_end_end_no_other_and_are_named() {
+fn two_of_five_that_claim_to_be_at_the_end_end_no_other_and_do_not_make_them_skip_nearly_all_rounds() {
     let attacked = Attacked::new(3, 2);
     let mut peers = attacked.start(&[]);
     let _liars = [(3, u64::MAX), (4, ROUNDS)]
@@ -228,6 +228,8 @@ fn two_of_five_that_claim_to_be_at_the_end_end_no_other_and_are_named() {
         let state = attacked.status(node);
         let round = state["round"].as_u64().unwrap();
         println!("node {node}: {skipped} of {round} rounds skipped");
+        // Half in the long run, and more while deadlines pass: time explains claims.
+        assert!(10 * skipped < 9 * round, "node {node}: {skipped} of {round} rounds skipped");
         assert!(["training", "waiting_for_neighbours"].iter().any(|going_on| state["state"] == *going_on), "{state}");
         assert!(!attacked.swarm.home(node).join("records/ending.json").exists(), "the run is not over");
     }

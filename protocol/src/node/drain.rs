@@ -12,8 +12,9 @@ use crate::time::Time;
 
 /// Drain deadlines that a neighbour has which answers.
 const DEADLINES_TO_SETTLE: u32 = 3;
-/// Usual rounds that such a neighbour has beyond these: it applies parcels when it comes to their step.
-const ROUNDS_TO_SETTLE: u32 = 20;
+/// Usual rounds that such a neighbour has beyond these. It applies parcels when it comes to their step: one that is ten
+/// times slower and five rounds behind needs fifty.
+const ROUNDS_TO_SETTLE: u32 = 100;
 
 impl Node {
     pub(super) fn on_stop(&mut self) {

@@ -6,7 +6,7 @@
 //!
 //! - two thirds of the neighbours that are there claim as much, itself among them, or this node is there itself, or
 //! - time explains it: [`FASTER`] times the usual pace of this node's rounds, from the step last believed, and [`LEAD`]
-//!   rounds beyond that, which are not granted anew with every message.
+//!   rounds beyond that, which are not granted anew with every message, nor when others have followed.
 //!
 //! A minority of liars can thus make others skip about as many rounds as they do, not all of them, whether or not they
 //! agree. A node that has only one neighbour in its plan cannot ask another: when it starts it believes that one, but
@@ -39,6 +39,8 @@ const SHORTEST_ROUND: Duration = Duration::from_micros(1);
 pub(crate) struct Belief {
     /// The step last believed, and the time of that claim.
     anchor: Option<(u64, Time)>,
+    /// Steps beyond what time explains that are believed too, at most [`LEAD`] rounds.
+    lead: u64,
     doubted_since: Option<Time>,
     doubt_is_told: bool,
 }
@@ -99,31 +101,41 @@ impl Node {
         self.peers.values().map(|peer| self.credible(peer, witnessed)).max().unwrap_or(0)
     }
 
-    /// The furthest step that a neighbour can have reached in the time since its last believed claim.
-    fn explained(&self, peer: &Peer) -> u64 {
+    /// The furthest step that a neighbour can have reached in the time since its last believed claim, and the part of
+    /// that time which makes whole rounds, as an instant: the rest counts after a new anchor.
+    fn explained(&self, peer: &Peer) -> (u64, Time) {
         let Some((step, at)) = peer.belief.anchor else {
-            return 0;
+            return (0, self.now);
         };
-        let usual = self.clock.usual().map(|usual| usual.max(SHORTEST_ROUND).as_micros());
-        let rounds = usual.map_or(0, |usual| u128::from(FASTER) * self.now.since(at).as_micros() / usual);
+        let Some(usual) = self.clock.usual().map(|usual| usual.max(SHORTEST_ROUND)) else {
+            return (step, self.now);
+        };
+        let rounds = u128::from(FASTER) * self.now.since(at).as_micros() / usual.as_micros();
         let rounds = u64::try_from(rounds).unwrap_or(u64::MAX);
-        step.saturating_add(rounds.saturating_mul(self.config.schedule.round_length()))
+        let whole = u128::from(rounds) * usual.as_micros() / u128::from(FASTER);
+        let whole = Duration::from_micros(u64::try_from(whole).unwrap_or(u64::MAX));
+        (step.saturating_add(rounds.saturating_mul(self.config.schedule.round_length())), at + whole)
     }
 
     /// The furthest step at which a neighbour's claim counts without a witness.
     fn reach(&self, peer: &Peer) -> u64 {
-        let lead = LEAD.saturating_mul(self.config.schedule.round_length());
-        if peer.belief.anchor.is_some() { self.explained(peer).saturating_add(lead) } else { 0 }
+        if peer.belief.anchor.is_some() { self.explained(peer).0.saturating_add(peer.belief.lead) } else { 0 }
+    }
+
+    /// [`LEAD`] in steps.
+    fn longest_lead(&self) -> u64 {
+        LEAD.saturating_mul(self.config.schedule.round_length())
     }
 
     /// Starts measuring from now on how far time explains others' claims. Returns the step to begin with.
     pub(super) fn anchor_beliefs(&mut self) -> u64 {
         let (now, own) = (self.now, self.passed());
+        let lead = self.longest_lead();
         let last_round = self.last_step.saturating_sub(self.config.schedule.round_length());
         let is_only_one = self.peers.values().filter(|peer| !peer.left).count() == 1;
         for peer in self.peers.values_mut() {
             let step = if is_only_one { peer.passed.min(last_round).max(own) } else { own };
-            peer.belief.anchor = Some((step, now));
+            (peer.belief.anchor, peer.belief.lead) = (Some((step, now)), lead);
         }
         self.furthest()
     }
@@ -131,24 +143,29 @@ impl Node {
     /// Handles a neighbour's claim of progress: moves the anchor of belief, or reports a lasting doubt.
     pub(super) fn weigh_claim(&mut self, from: NodeId) {
         let (now, heartbeat) = (self.now, self.config.heartbeat);
-        let lead = LEAD.saturating_mul(self.config.schedule.round_length());
+        let lead = self.longest_lead();
         let witnessed = self.witnessed();
         let Some(peer) = self.peers.get(&from) else {
             return;
         };
         let (claimed, credible) = (peer.passed, self.credible(peer, witnessed));
-        let (explained, reach) = (self.explained(peer), self.reach(peer));
+        let (explained, counted) = self.explained(peer);
+        let reach = self.reach(peer);
         let witnessed = claimed.min(witnessed.by_neighbours);
         let Some(peer) = self.peers.get_mut(&from) else {
             return;
         };
         let belief = &mut peer.belief;
-        // A neighbour ahead of what time explains gains that lead once, not with every message, nor from this node's
-        // having followed it.
-        if claimed <= explained.max(witnessed) {
-            belief.anchor = belief.anchor.map(|_| (claimed, now));
-        } else if claimed > reach && witnessed.saturating_add(lead) > reach {
-            belief.anchor = Some((witnessed, now));
+        // A neighbour ahead of what time explains gains that lead once, not with every message, nor from this node's or
+        // others' having followed it: a new anchor leaves the end of what is believed where it was, unless neighbours
+        // are beyond that together.
+        let anchor = if claimed <= explained.max(witnessed) {
+            belief.anchor.map(|_| claimed)
+        } else {
+            Some(witnessed).filter(|step| claimed > reach && step.saturating_add(lead) > reach)
+        };
+        if let Some(step) = anchor {
+            (belief.anchor, belief.lead) = (Some((step, counted)), reach.saturating_sub(step).min(lead));
         }
         if claimed <= credible.saturating_add(lead) {
             (belief.doubted_since, belief.doubt_is_told) = (None, false);

@@ -90,3 +90,34 @@ fn a_neighbour_gains_one_lead_and_not_one_with_every_message() {
         assert!(node.round() >= LEAP * 2_000, "{policy:?}: round {}", node.round());
     }
 }
+
+#[test]
+fn two_of_four_neighbours_gain_no_lead_anew_where_the_sound_ones_follow() {
+    const LEAD: u64 = 36;
+    let (liars, sound) = ([NodeId(3), NodeId(4)], [PEER, NodeId(2)]);
+    for (policy, beyond) in [WaitPolicy::Sync, WaitPolicy::Bounded { staleness: 4 }]
+        .into_iter()
+        .flat_map(|policy| [u64::MAX, LEAD].map(|beyond| (policy, beyond)))
+    {
+        let mut node = node_of(5, policy, 1_000_000);
+        node.handle(AT, Input::Start);
+        liars.into_iter().chain(sound).for_each(|peer| greet(&mut node, peer));
+        let mut own = 0;
+        for tick in 0..4_000 {
+            let now = AT + Duration::from_millis(100 * tick);
+            // Sound neighbours are where this node is, by whatever way it came there.
+            let here = node.step() + 1;
+            let claims = liars.map(|peer| (peer, here.saturating_add(beyond)));
+            let inputs = claims.into_iter().chain(sound.map(|peer| (peer, here)));
+            let inputs: Vec<Input> = inputs.map(|(peer, passed)| says(&node, peer, passed)).collect();
+            for input in inputs.into_iter().chain([Input::Tick]) {
+                let events = reports(&node.handle(now, input));
+                own += events.iter().filter(|event| matches!(event, Event::RoundFinished(_))).count() as u64;
+            }
+        }
+        let round = node.round();
+        assert!(own > 30, "{policy:?}: {own} rounds of its own");
+        // A lead with each round would be 36 times as many; time explains some where deadlines pass.
+        assert!(round <= 8 * own + 2 * LEAD, "{policy:?}, {beyond}: round {round} after {own} of its own");
+    }
+}
