@@ -95,7 +95,8 @@ pub struct Schedule {
     out_union: Vec<Vec<NodeId>>,
     /// `[step][node]`.
     stationary: Vec<Vec<f64>>,
-    rounds_to_agree: Computed<u64>,
+    /// By the place of the last round in the period.
+    rounds_to_agree: Vec<Computed<u64>>,
     is_reversible: Computed<bool>,
 }
 
@@ -145,7 +146,7 @@ impl Schedule {
             in_union,
             out_union,
             stationary,
-            rounds_to_agree: Computed::default(),
+            rounds_to_agree: vec![Computed::default()],
             is_reversible: Computed::default(),
         })
     }
@@ -160,7 +161,7 @@ impl Schedule {
             return Err(ScheduleError::RoundLength { steps, period });
         }
         self.round_length = steps as u64;
-        self.rounds_to_agree = Computed::default();
+        self.rounds_to_agree = vec![Computed::default(); period / steps];
         Ok(self)
     }
 
@@ -180,6 +181,11 @@ impl Schedule {
         self.round_length
     }
 
+    /// The number of rounds in a period.
+    fn rounds_in_period(&self) -> u64 {
+        self.period() / self.round_length
+    }
+
     /// Gradient steps each node takes at the start of every round; 0 = none.
     pub fn local_steps(&self) -> u32 {
         self.local_steps
@@ -192,7 +198,8 @@ impl Schedule {
         if self.local_steps == 0 || self.nodes == 1 {
             return 0;
         }
-        let wanted = self.rounds_to_agree.get_or(|| agreement::rounds_to_agree(self));
+        let end = rounds % self.rounds_in_period();
+        let wanted = self.rounds_to_agree[end as usize].get_or(|| agreement::rounds_to_agree(self, end));
         // The last round that trains mixes too.
         wanted.saturating_sub(1).min(rounds / MOST_OF_ALL_ROUNDS)
     }

@@ -317,7 +317,7 @@ pub(crate) fn play(
         let first = first(&liar);
         runtime.spawn(async move {
             liar.say(first).await;
-            liar.play(conduct).await;
+            Box::pin(liar.play(conduct)).await;
         });
     }
     runtime

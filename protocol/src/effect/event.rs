@@ -91,7 +91,7 @@ pub enum Event {
         /// The norm it was given.
         bound: f64,
     },
-    /// The node has had less than half of the weight it should have for many rounds: a member keeps all it gets, or
+    /// The node has had less than 0.6 of the weight it should have for many rounds: a member keeps all it gets, or
     /// mass has died with members. Training goes on, in smaller steps; a new generation puts it right.
     MassLow {
         /// Mean of w / w* over the last rounds.
