@@ -3,7 +3,7 @@
 
 use crate::support::liar::{Conduct, DIMENSION, Liar, Part, play};
 use crate::support::planned_swarm::{ONE, PlannedSwarm};
-use crate::support::played_peers::PATIENCE;
+use crate::support::played_peers::{PATIENCE, assert_ended_in_good_order};
 use crate::support::{RunningPeer, audit, run, status, stderr};
 use mingle_protocol::{Ack, LinkState, Message, NORM_TOLERANCE, Payload};
 use serde_json::Value;
@@ -111,8 +111,8 @@ impl Attacked {
         for (node, mut peer) in peers.into_iter().enumerate() {
             let stopped = run(&["stop", "--home", self.swarm.home(node).to_str().unwrap()]);
             assert!(stopped.status.success(), "{}", stderr(&stopped));
-            peer.wait_through_rounds_for("done");
-            assert_eq!(peer.exit_code(), Some(0), "node {node}");
+            let done = peer.wait_through_rounds_for("done");
+            assert_ended_in_good_order(&mut peer, &done);
         }
     }
 }

@@ -3,6 +3,7 @@
 use std::net::TcpListener;
 use std::path::{Path, PathBuf};
 use std::process::Command;
+use std::sync::atomic::{AtomicU32, Ordering};
 
 use serde_json::Value;
 
@@ -16,6 +17,24 @@ pub(crate) struct PlannedSwarm {
     folder: tempfile::TempDir,
     addresses: Vec<String>,
     pub(crate) rounds: u64,
+}
+
+/// Lowest of the ports that peers are given.
+const FIRST_PORT: u32 = 10_000;
+/// Number of these ports. All lie below those that systems give to connections, which could take a port before its peer.
+const PORTS: u32 = 20_000;
+
+/// A port that no other peer of this process is given, and that nothing listens on.
+fn free_port() -> u16 {
+    static GIVEN: AtomicU32 = AtomicU32::new(0);
+    loop {
+        let given = GIVEN.fetch_add(1, Ordering::Relaxed);
+        let port = FIRST_PORT + std::process::id().wrapping_mul(97).wrapping_add(given) % PORTS;
+        let port = u16::try_from(port).unwrap();
+        if TcpListener::bind(("127.0.0.1", port)).is_ok() {
+            return port;
+        }
+    }
 }
 
 impl PlannedSwarm {
@@ -41,10 +60,8 @@ impl PlannedSwarm {
 
     fn planned(design: &[&str], nodes: usize, rounds: u64) -> Self {
         let folder = tempfile::tempdir().unwrap();
-        // All are held until all are known, so that they differ.
-        let ports: Vec<TcpListener> = (0..nodes).map(|_| TcpListener::bind("127.0.0.1:0").unwrap()).collect();
-        let address = |port: &TcpListener| format!("/ip4/127.0.0.1/tcp/{}", port.local_addr().unwrap().port());
-        let swarm = Self { addresses: ports.iter().map(address).collect(), folder, rounds };
+        let addresses = (0..nodes).map(|_| format!("/ip4/127.0.0.1/tcp/{}", free_port())).collect();
+        let swarm = Self { addresses, folder, rounds };
         for node in 0..nodes {
             let made = run(&["init", "--home", text(&swarm.home(node))]);
             assert!(made.status.success(), "{}", stderr(&made));
