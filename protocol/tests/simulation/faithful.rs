@@ -3,10 +3,11 @@
 
 use std::cell::RefCell;
 use std::rc::Rc;
+use std::sync::Arc;
 use std::time::Duration;
 
 use mingle_protocol::sim::{Swarm, SwarmConfig, Trainer};
-use mingle_protocol::{NodeId, WaitPolicy};
+use mingle_protocol::{NodeId, Schedule, WaitPolicy};
 
 use crate::support::*;
 use crate::training::least_squares;
@@ -125,5 +126,41 @@ fn the_last_rounds_leave_less_than_a_tenth_of_the_disagreement_of_those_that_tra
         let (training, last) = (worst(ROUNDS - closing - 1), worst(ROUNDS - 1));
         println!("{policy:?}: {training:.2e} with training, {last:.2e} in the last of {closing} rounds without");
         assert!(last <= 0.1 * training, "{policy:?}: {last} at the end, {training} before");
+    }
+}
+
+/// The largest number of rounds that a node has finished more than one that it sends to.
+fn largest_lead(swarm: &Swarm, schedule: &Schedule) -> u64 {
+    let mut finished = vec![0; schedule.nodes()];
+    let mut largest = 0;
+    for (id, report) in rounds_of(swarm) {
+        finished[id.index()] = report.round + 1;
+        let leads =
+            schedule.all_out_neighbours(id).iter().map(|to| (report.round + 1).saturating_sub(finished[to.index()]));
+        largest = leads.fold(largest, u64::max);
+    }
+    largest
+}
+
+#[test]
+fn nodes_are_at_most_k_rounds_ahead_of_those_that_they_send_to() {
+    for staleness in [2, 4, 8, 16] {
+        for seed in 0..3 {
+            let config = SwarmConfig {
+                policy: WaitPolicy::Bounded { staleness },
+                seed,
+                schedule: random_plan(NODES, 4, 1),
+                slowness: [(NodeId(2), 8)].into(),
+                keeps_up: false,
+                ..least_squares(NODES, 400, 0.02)
+            };
+            let schedule = Arc::clone(&config.schedule);
+            let mut swarm = Swarm::new(config).unwrap();
+            swarm.run_until_drained(HOUR).unwrap();
+            let lead = largest_lead(&swarm, &schedule);
+            println!("bounded:{staleness}, seed {seed}: {lead} rounds ahead at most");
+            // One round is under way, and one is over before its acknowledgement arrives.
+            assert!(lead <= staleness + 2, "bounded:{staleness}, seed {seed}: {lead} rounds ahead");
+        }
     }
 }
