@@ -6,7 +6,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use libp2p::{Multiaddr, PeerId};
-use serde::{Deserialize, Serialize};
 use tempfile::TempDir;
 
 use crate::error::{Context, Error, ErrorKind, Result};
@@ -296,41 +295,6 @@ impl Home {
         }
     }
 
-    /// Rounds that this peer has skipped in its run so far, over all its processes.
-    ///
-    /// # Errors
-    /// The file cannot be read, or is damaged.
-    pub fn skipped_rounds(&self) -> Result<SkippedRounds> {
-        let path = self.skipped_file();
-        match fs::read(&path) {
-            Ok(text) => {
-                serde_json::from_slice(&text).context(ErrorKind::Integrity, format!("{} is damaged", path.display()))
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(SkippedRounds::default()),
-            Err(error) => Err(Error::new(ErrorKind::BadInput, format!("cannot read {}: {error}", path.display()))),
-        }
-    }
-
-    /// Keeps the rounds that this peer has skipped in its run, for a later process.
-    pub fn keep_skipped_rounds(&self, skipped: SkippedRounds) -> Result {
-        write_file(&self.skipped_file(), format!("{}\n", serde_json::json!(skipped)).as_bytes())
-    }
-
-    /// Forgets the skipped rounds, for a new run.
-    pub fn forget_skipped_rounds(&self) -> Result {
-        let path = self.skipped_file();
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(Error::new(ErrorKind::BadInput, format!("cannot remove {}: {error}", path.display())))
-            }
-            _ => Ok(()),
-        }
-    }
-
-    fn skipped_file(&self) -> PathBuf {
-        self.root.join("skipped.json")
-    }
-
     fn incarnation_file(&self, plan_hash: &str) -> PathBuf {
         self.root.join("incarnations").join(plan_hash)
     }
@@ -358,43 +322,10 @@ fn default_root() -> Result<PathBuf> {
     Ok(state.join("mingle"))
 }
 
-/// Rounds that a peer skipped in its run, since its neighbours were too far ahead.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct SkippedRounds {
-    /// Their number.
-    pub total: u64,
-    /// The end of the last ones. A process that goes on from an older record may skip the same rounds again.
-    until: u64,
-}
-
-impl SkippedRounds {
-    /// Counts the rounds `from..to`, less those that are counted already.
-    pub fn note(&mut self, from: u64, to: u64) {
-        self.total = self.total.saturating_add(to.saturating_sub(from.max(self.until)));
-        self.until = self.until.max(to);
-    }
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-
-    #[test]
-    fn rounds_that_are_skipped_again_after_a_restart_count_once() {
-        let folder = tempfile::tempdir().unwrap();
-        let home = Home::create(Some(folder.path())).unwrap();
-        let mut skipped = home.skipped_rounds().unwrap();
-        skipped.note(10, 50);
-        home.keep_skipped_rounds(skipped).unwrap();
-        let mut again = home.skipped_rounds().unwrap();
-        for (from, to, total) in [(12, 40, 40), (12, 60, 50), (70, 80, 60)] {
-            again.note(from, to);
-            assert_eq!(again.total, total, "{from} to {to}");
-        }
-        home.forget_skipped_rounds().unwrap();
-        assert_eq!(home.skipped_rounds().unwrap().total, 0);
-    }
 
     #[test]
     fn a_home_without_locks_is_said_to_need_another_file_system() {

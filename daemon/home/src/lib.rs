@@ -5,6 +5,7 @@
 //! | [`home`] | the folder of one peer: where each file lies, who may use it |
 //! | [`identity`] | the private key |
 //! | [`records`] | the peer's durable side of the mass ledger |
+//! | [`skipped_rounds`] | the rounds that the peer skipped in its run |
 //! | [`timeline`] | what the peer did when |
 //! | [`audit`] | whether the weights on the disks of stopped peers add up |
 //! | [`owner_only`] | folders and files for their owner alone, never written through links |
@@ -19,6 +20,7 @@ pub mod identity;
 pub mod output_file;
 pub mod owner_only;
 pub mod records;
+pub mod skipped_rounds;
 pub mod timeline;
 pub mod units;
 

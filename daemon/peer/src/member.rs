@@ -5,6 +5,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use libp2p::PeerId;
+use mingle_home::skipped_rounds::SkippedRounds;
 use mingle_net::traffic::Traffic;
 use mingle_net::transport::{DialAttempt, Network};
 use mingle_protocol::NodeId;
@@ -15,7 +16,7 @@ use crate::connections::{Connections, Raised};
 use crate::error::Result;
 use crate::event_loop::EventReceivers;
 use crate::events::{Event, EventLog};
-use crate::home::{Home, SkippedRounds};
+use crate::home::Home;
 use crate::membership::{self, CheckedPlan, MembershipService, RoundCosts, Verdict, Wanted};
 use crate::objections::Objection;
 use crate::place::Place;
