@@ -18,12 +18,11 @@ const MOST_WORK: u64 = 200_000_000;
 /// step, under which a probe shrinks as the ratios do: the two have the same norm.
 ///
 /// # Complexity
-/// O(rounds * links of a round), within [`MOST_WORK`].
+/// O(rounds * links of a mean round), within [`MOST_WORK`].
 pub(super) fn rounds_to_agree(schedule: &Schedule, end: u64) -> u64 {
-    let links: usize = (0..schedule.round_length())
-        .map(|step| ids(schedule.nodes()).map(|node| schedule.out_links(node, step).len() + 1).sum::<usize>())
-        .sum();
-    let affordable = MOST_WORK / (links * PROBES).max(1) as u64;
+    let work_of = |step| ids(schedule.nodes()).map(|node| schedule.out_links(node, step).len() + 1).sum::<usize>();
+    let work: usize = (0..schedule.period()).map(work_of).sum::<usize>() * PROBES;
+    let affordable = MOST_WORK * schedule.rounds_in_period() / work.max(1) as u64;
     let most = MOST_ROUNDS.min(affordable.max(1));
     // The same place in the period, with enough rounds before it.
     let end = end + MOST_ROUNDS * schedule.rounds_in_period();
