@@ -41,6 +41,15 @@ fn a_member_that_keeps_all_it_gets_makes_every_other_one_raise_the_alarm() {
     }
 }
 
+/// Pairs of a node and a neighbour that it reports to give nothing.
+fn named_as_keepers(swarm: &Swarm) -> BTreeSet<(NodeId, NodeId)> {
+    let named = |(_, id, event): &(Time, NodeId, Event)| match event {
+        Event::NeighbourKeeps { peer, .. } => Some((*id, *peer)),
+        _ => None,
+    };
+    swarm.events().iter().filter_map(named).collect()
+}
+
 /// One step in which every node sends an equal share to all others, and keeps one.
 fn complete(nodes: u32, local_steps: u32) -> Arc<Schedule> {
     let share = 1.0 / f64::from(nodes);
@@ -72,11 +81,7 @@ fn where_links_go_both_ways_a_member_that_only_takes_leaves_the_others_half_of_t
         let least_share = reports.map(|(_, report)| report.mass_share).fold(1.0, f64::min);
         println!("{nodes} nodes, {policy:?}: {least_share} of the usual weight at least");
         assert!(least_share >= least, "{nodes} nodes, {policy:?}: {least_share}");
-        let named = |(_, id, event): &(Time, NodeId, Event)| match event {
-            Event::NeighbourKeeps { peer, .. } => Some((*id, *peer)),
-            _ => None,
-        };
-        let named: BTreeSet<(NodeId, NodeId)> = swarm.events().iter().filter_map(named).collect();
+        let named = named_as_keepers(&swarm);
         let pairs = others.iter().flat_map(|id| keeping.iter().map(|peer| (*id, *peer)));
         assert_eq!(named, pairs.collect(), "{nodes} nodes, {policy:?}");
         // The others go on mixing.
@@ -147,11 +152,7 @@ fn where_links_go_one_way_a_member_that_only_takes_leaves_the_others_almost_half
             let floor = if part < 0.4 { 0.35 } else { 0.25 };
             assert!(least > floor, "{name}, {policy:?}: {id} has {least} of its weight");
         }
-        let named = |(_, id, event): &(Time, NodeId, Event)| match event {
-            Event::NeighbourKeeps { peer, .. } => Some((*id, *peer)),
-            _ => None,
-        };
-        let named: BTreeSet<(NodeId, NodeId)> = swarm.events().iter().filter_map(named).collect();
+        let named = named_as_keepers(&swarm);
         let receivers = schedule.all_out_neighbours(hoarder).iter().map(|id| (*id, hoarder));
         assert_eq!(named, receivers.collect(), "{name}, {policy:?}");
         let alarmed = nodes_that_report(&swarm, is_alarm);
@@ -218,11 +219,7 @@ fn wrongly_named(schedule: Arc<Schedule>, policy: WaitPolicy, drop: f64, seed: u
     swarm.at(seconds(20), Fault::Stop(NodeId(2)));
     swarm.run_until_drained(HOUR).unwrap();
     assert!(swarm.audit().is_complete(), "{policy:?}, {drop} lost, seed {seed}");
-    let named = |(_, id, event): &(Time, NodeId, Event)| match event {
-        Event::NeighbourKeeps { peer, .. } => Some((*id, *peer)),
-        _ => None,
-    };
-    swarm.events().iter().filter_map(named).collect()
+    named_as_keepers(&swarm)
 }
 
 #[test]
