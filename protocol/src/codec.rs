@@ -5,19 +5,20 @@
 //! into its next parcel, and the sum of all x is conserved as well under `int8` as under `f32`.
 //!
 //! The encoded vector is the ratio u = x / w, never the numerator: a small w would push a 16-bit float into its
-//! subnormals. All codecs here are stateless (each parcel can be read alone) and work on blocks of [`BLOCK`]
-//! coordinates:
+//! subnormals. All codecs here are stateless and work on blocks of [`BLOCK`] coordinates:
 //!
-//! | codec | bytes per coordinate | largest error of a coordinate | rounding |
-//! | --- | --- | --- | --- |
-//! | [`F32`](Codec::F32) | 4 | none | |
-//! | [`F16`](Codec::F16) | 2 | 2^-11 of itself, 2^-25 below 2^-14 | to nearest, ties to even |
-//! | [`Bf16`](Codec::Bf16) | 2 | 2^-8 of itself | to nearest, ties to even |
-//! | [`Int8`](Codec::Int8) | 1 and 4 per block | 1/127 of the block's largest | stochastic: right on average |
+//! | codec | bits per coordinate | per block | largest error of a coordinate | rounding |
+//! | --- | --- | --- | --- | --- |
+//! | [`F32`](Codec::F32) | 32 | | none | |
+//! | [`F16`](Codec::F16) | 16 | | 2^-11 of itself, 2^-25 below 2^-14 | to nearest, ties to even |
+//! | [`Bf16`](Codec::Bf16) | 16 | | 2^-8 of itself | to nearest, ties to even |
+//! | [`Int8`](Codec::Int8) | 8 | 32 bits | 1/127 of the block's largest | stochastic: right on average |
+//! | [`Int4`](Codec::Int4) | 4 | 32 bits | 1/14 of the block's largest | to nearest |
+//! | [`Int3`](Codec::Int3) | 3 | 32 bits | 1/6 of the block's largest | to nearest |
 //!
-//! The length of an encoding follows from the dimension alone, so a receiver knows it before it allocates. A codec that
-//! sends differences to a public copy (Taheri, Mokhtari, Hassani, Pedarsani, ICML 2020) differs in that its parcels
-//! must be decoded in order: it would be another [`Codec`], whose kernels are given the link's copy beside the bytes.
+//! What is encoded is the ratio, or its difference to a vector that sender and receiver both have (see `reference`).
+//! Four and three bits are for differences alone. The length of an encoding follows from the dimension, so a receiver
+//! knows it before it allocates.
 
 mod bfloat16;
 mod buffer_pool;
@@ -28,6 +29,7 @@ mod float32;
 mod format;
 mod int8;
 mod kernel;
+mod packed;
 
 use std::fmt;
 use std::str::FromStr;
@@ -41,7 +43,18 @@ pub(crate) use buffer_pool::BufferPool;
 pub(crate) use distance::{Distance, distance};
 pub(crate) use dither::Dither;
 pub(crate) use format::BLOCK;
-pub(crate) use kernel::{Absorbed, Extent, absorb, add, decode, emit, extent_of, first_flaw, largest_of, square_of};
+pub(crate) use kernel::{
+    Absorbed, Extent, Unwritten, absorb, add, decode, emit, extent_of, first_flaw, largest_of, square_of,
+};
+
+/// An encoded vector: bytes, and the vector that they are a difference to.
+#[derive(Clone, Copy, Debug)]
+pub(crate) struct Encoded<'a> {
+    pub(crate) codec: Codec,
+    pub(crate) bytes: &'a [u8],
+    /// As long as the vector; empty for zeros.
+    pub(crate) base: &'a [f32],
+}
 
 /// The largest error of the ratio that remains with a sender, relative to the vector. See [`Codec::suited_to`].
 const LARGEST_LEFTOVER: f64 = 1.0 / 16.0;
@@ -68,11 +81,15 @@ pub enum Codec {
     /// Blocks of 256 coordinates: a little-endian f32 scale, then one signed byte per coordinate, in units of the
     /// scale.
     Int8,
+    /// Blocks of 256 coordinates: a little-endian f32 scale, then four bits per coordinate.
+    Int4,
+    /// Blocks of 256 coordinates: a little-endian f32 scale, then three bits per coordinate.
+    Int3,
 }
 
 impl Codec {
     /// Every codec. A receiver accepts them all, whatever it sends itself.
-    pub const ALL: [Self; 4] = [Self::F32, Self::F16, Self::Bf16, Self::Int8];
+    pub const ALL: [Self; 6] = [Self::F32, Self::F16, Self::Bf16, Self::Int8, Self::Int4, Self::Int3];
 
     /// The codec's name on command lines and in files.
     pub const fn name(self) -> &'static str {
@@ -81,6 +98,8 @@ impl Codec {
             Self::F16 => "f16",
             Self::Bf16 => "bf16",
             Self::Int8 => "int8",
+            Self::Int4 => "int4",
+            Self::Int3 => "int3",
         }
     }
 
@@ -91,24 +110,37 @@ impl Codec {
 
     /// The exact number of bytes that `dimension` coordinates take, whatever their values.
     pub const fn encoded_len(self, dimension: usize) -> usize {
-        let (head, width) = self.layout();
-        dimension * width + dimension.div_ceil(BLOCK) * head
-    }
-
-    /// Bytes in front of every block, and per coordinate.
-    const fn layout(self) -> (usize, usize) {
+        let blocks = dimension.div_ceil(BLOCK);
         match self {
-            Self::F32 => (0, 4),
-            Self::F16 | Self::Bf16 => (0, 2),
-            Self::Int8 => (4, 1),
+            Self::F32 => 4 * dimension,
+            Self::F16 | Self::Bf16 => 2 * dimension,
+            Self::Int8 => dimension + 4 * blocks,
+            Self::Int4 | Self::Int3 => blocks * self.unit().0,
         }
     }
 
     /// The fewest bytes that can be checked by themselves, and the coordinates they hold.
     pub(crate) const fn unit(self) -> (usize, usize) {
-        match self.layout() {
-            (0, width) => (width, 1),
-            (head, width) => (head + BLOCK * width, BLOCK),
+        match self {
+            Self::F32 => (4, 1),
+            Self::F16 | Self::Bf16 => (2, 1),
+            Self::Int8 => (4 + BLOCK, BLOCK),
+            Self::Int4 => (4 + BLOCK / 2, BLOCK),
+            Self::Int3 => (4 + BLOCK * 3 / 8, BLOCK),
+        }
+    }
+
+    /// Returns `true` for the codecs in which differences to a reference are sent where there is one.
+    pub const fn sends_differences(self) -> bool {
+        matches!(self, Self::Int8 | Self::Int4 | Self::Int3)
+    }
+
+    /// The codec of whole ratios of a node that sends differences in this one: four and three bits are too coarse.
+    #[must_use]
+    pub const fn of_wholes(self) -> Self {
+        match self {
+            Self::Int4 | Self::Int3 => Self::Int8,
+            _ => self,
         }
     }
 
@@ -119,6 +151,8 @@ impl Codec {
             Self::F16 => 1.0 / 2048.0,
             Self::Bf16 => 1.0 / 256.0,
             Self::Int8 => 1.0 / 127.0,
+            Self::Int4 => 1.0 / 14.0,
+            Self::Int3 => 1.0 / 6.0,
         }
     }
 
@@ -154,6 +188,7 @@ impl Codec {
             Self::Bf16 | Self::Int8 if largest <= float16::LARGEST => Self::F16,
             Self::Bf16 => Self::F32,
             Self::Int8 => Self::Bf16,
+            Self::Int4 | Self::Int3 => Self::Int8,
         };
         let is_in_range = self != Self::F16 || largest <= float16::LARGEST;
         if is_in_range && sent * self.relative_error() <= kept * LARGEST_LEFTOVER {
@@ -180,7 +215,7 @@ impl FromStr for Codec {
 
 /// A name that no codec has.
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
-#[error("{name:?} is no codec; there are f32, f16, bf16 and int8")]
+#[error("{name:?} is no codec; there are f32, f16, bf16, int8, int4 and int3")]
 pub struct UnknownCodec {
     /// The name given.
     pub name: String,

@@ -40,6 +40,7 @@ mod payload;
 mod peer;
 mod push_sum;
 pub mod record;
+mod reference;
 mod round_clock;
 mod schedule;
 #[cfg(feature = "sim")]
@@ -70,6 +71,7 @@ pub use push_sum::SMALLEST_WORKING_MASS;
 #[cfg(feature = "kernels")]
 pub use push_sum::bench;
 pub use record::{Books, Chain, InBooks, OutBooks, Owed, Record};
+pub use reference::ReferenceId;
 pub use schedule::{
     COLUMN_TOLERANCE, Encodings, MAX_NODES, MAX_PERIOD, NodeId, OutShare, Schedule, ScheduleError, Step,
 };

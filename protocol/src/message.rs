@@ -10,11 +10,12 @@ use crate::link::Rejections;
 use crate::mass::Mass;
 use crate::payload::Payload;
 use crate::record::Chain;
+use crate::reference::ReferenceId;
 use crate::schedule::NodeId;
 use crate::statement::{ProcessStatement, Signature, SignedIdentity};
 
 /// Version of the protocol; peers that differ refuse each other.
-pub const PROTOCOL_VERSION: u16 = 8;
+pub const PROTOCOL_VERSION: u16 = 9;
 /// Longest task description in bytes.
 pub const MAX_DESCRIPTION: usize = 256;
 
@@ -174,6 +175,9 @@ pub struct LinkState {
     pub left: u64,
     /// A digest of the newest [process statements](ProcessStatement) of all nodes that the sender has.
     pub processes: u64,
+    /// The newest references of the sender, newest first, all zeros for one that is absent. `None` if it keeps none:
+    /// then it can decode no differences.
+    pub references: Option<[ReferenceId; 2]>,
 }
 
 /// A node's last statement in a generation: the ends of its links from others.

@@ -15,6 +15,7 @@
 //!   `parcels`, `liveness` (links and timers);
 //! - training: `training` (ordered and awaited), `own_pace` (its time limit), `step_guard` (the part of a local step that
 //!   is applied), `held_back` (the part that waits for weight), `norm_guard` (the largest norm);
+//! - coding: `references` (differences to vectors that neighbours have too);
 //! - defence: `robust_receiving` (clipped ratios), `credit` (the weight a neighbour may hold), `weight_floor` (the weight
 //!   that a node keeps), `mass_watch` (alarms about mass), `processes` (one process per key), `contradiction` (neighbours
 //!   whose books differ);
@@ -39,6 +40,7 @@ mod patience;
 mod phase;
 mod processes;
 mod progress;
+mod references;
 mod refusals;
 mod robust_receiving;
 mod round;
@@ -175,7 +177,7 @@ impl Node {
         let initial = std::mem::take(&mut config.initial);
         let last_step = config.rounds * config.schedule.round_length();
         let peers = neighbours(&config);
-        Ok(Self {
+        let mut node = Self {
             push_sum: PushSum::new(initial, brought),
             credit: Credit::default(),
             weight_floor: WeightFloor::default(),
@@ -207,7 +209,12 @@ impl Node {
             now: Time::default(),
             effects: Vec::new(),
             config,
-        })
+        };
+        if node.keeps_references() {
+            // Members of one task mostly begin with one model.
+            node.push_sum.refer_to_ratio();
+        }
+        Ok(node)
     }
 
     /// Handles one input at `now` and returns the effects to carry out, in order.

@@ -6,7 +6,8 @@ use std::sync::{Arc, OnceLock};
 
 use thiserror::Error;
 
-use crate::codec::{self, Codec, Dither};
+use crate::codec::{self, Codec, Dither, Encoded, Unwritten};
+use crate::reference::{Reference, ReferenceId, References};
 
 /// Largest dimension of a payload: 2^28 coordinates, one gibibyte.
 pub const MAX_DIMENSION: usize = 1 << 28;
@@ -17,7 +18,8 @@ pub const MAX_MAGNITUDE: f32 = 1e30;
 #[cfg(target_endian = "big")]
 compile_error!("payloads travel as little-endian f32 and are sent without conversion: big-endian hosts need one");
 
-/// A finite vector as a [`Codec`] wrote it. Cloning shares the bytes, and their hash once it was asked for.
+/// A finite vector as a [`Codec`] wrote it, or its difference to a reference. Cloning shares the bytes, and their hash
+/// once it was asked for.
 ///
 /// Every copy in an outbox, every retransmission and every out-link of a step refers to the same allocation. The bytes
 /// are decoded where they are used, so a node keeps 16-bit parcels in 16 bits.
@@ -35,12 +37,23 @@ pub struct Payload {
     codec: Codec,
     dimension: usize,
     bytes: Arc<[u8]>,
+    base: Base,
     hash: Arc<OnceLock<[u8; 32]>>,
+}
+
+/// The vector that the bytes of a payload are a difference to.
+#[derive(Clone, Debug)]
+enum Base {
+    Zero,
+    /// A reference that has not been looked up.
+    Named(ReferenceId),
+    Known(Reference),
 }
 
 impl PartialEq for Payload {
     fn eq(&self, other: &Self) -> bool {
-        (self.codec, self.dimension) == (other.codec, other.dimension) && self.bytes == other.bytes
+        (self.codec, self.dimension, self.reference()) == (other.codec, other.dimension, other.reference())
+            && self.bytes == other.bytes
     }
 }
 
@@ -67,7 +80,8 @@ impl Payload {
         }
         let codec = codec.suited_to(codec::largest_of(values), 0.0, 1.0);
         let mut bytes = vec![0; codec.encoded_len(values.len())];
-        codec::emit(codec, &mut values.to_vec(), &mut bytes, (1.0, 1.0), &mut Dither::seeded(seed), |_| ());
+        let unwritten = Unwritten { codec, bytes: &mut bytes, base: &[] };
+        codec::emit(&mut values.to_vec(), unwritten, (1.0, 1.0), &mut Dither::seeded(seed), |_| ());
         Ok(Self::of(codec, values.len(), bytes.into()))
     }
 
@@ -92,12 +106,58 @@ impl Payload {
 
     /// A payload whose bytes are known to be sound.
     pub(crate) fn of(codec: Codec, dimension: usize, bytes: Arc<[u8]>) -> Self {
-        Self { codec, dimension, bytes, hash: Arc::default() }
+        Self { codec, dimension, bytes, base: Base::Zero, hash: Arc::default() }
     }
 
-    /// A payload whose bytes were checked and hashed on the way in.
+    /// A payload whose bytes were checked and hashed on the way in; the hash covers the name of its reference.
     pub(crate) fn from_verified(codec: Codec, dimension: usize, bytes: Arc<[u8]>, hash: [u8; 32]) -> Self {
-        Self { codec, dimension, bytes, hash: Arc::new(hash.into()) }
+        Self { codec, dimension, bytes, base: Base::Zero, hash: Arc::new(hash.into()) }
+    }
+
+    /// The same bytes as a difference to a reference.
+    pub(crate) fn against(self, reference: &Reference) -> Self {
+        Self { base: Base::Known(reference.clone()), hash: Arc::default(), ..self }
+    }
+
+    /// The same bytes as a difference to a reference of which only the name is known, which their hash covers.
+    pub(crate) fn against_named(self, reference: Option<ReferenceId>) -> Self {
+        Self { base: reference.map_or(Base::Zero, Base::Named), ..self }
+    }
+
+    /// Looks the reference up by its name. Does nothing if there is none to look up, or it is not there.
+    pub(crate) fn resolve(&mut self, references: &References) {
+        if let Base::Named(id) = self.base
+            && let Some(reference) = references.find(id)
+        {
+            self.base = Base::Known(reference.clone());
+        }
+    }
+
+    /// Returns `true` unless the vector cannot be decoded, for want of its reference.
+    pub fn is_resolved(&self) -> bool {
+        !matches!(self.base, Base::Named(_))
+    }
+
+    /// The name of the reference that the bytes are a difference to, if any.
+    pub fn reference(&self) -> Option<ReferenceId> {
+        match &self.base {
+            Base::Zero => None,
+            Base::Named(id) => Some(*id),
+            Base::Known(reference) => Some(reference.id()),
+        }
+    }
+
+    /// The vector that the bytes are a difference to; `None` where they are the whole ratio, or it is not known.
+    pub(crate) fn base(&self) -> Option<&Arc<[f32]>> {
+        match &self.base {
+            Base::Known(reference) => Some(reference.values()),
+            Base::Zero | Base::Named(_) => None,
+        }
+    }
+
+    /// The encoded vector, for kernels.
+    pub(crate) fn encoded_vector(&self) -> Encoded<'_> {
+        Encoded { codec: self.codec, bytes: &self.bytes, base: self.base().map_or(&[], |base| base) }
     }
 
     /// The encoding of the coordinates.
@@ -110,15 +170,17 @@ impl Payload {
         self.dimension
     }
 
-    /// The coordinates, decoded: a copy unless they are encoded as what they are in memory.
+    /// The coordinates, decoded: a copy unless they are encoded as what they are in memory. Where the payload is not
+    /// [resolved](Self::is_resolved), those of the difference.
     pub fn values(&self) -> Cow<'_, [f32]> {
         if self.codec == Codec::F32
+            && self.base().is_none()
             && let Ok(values) = bytemuck::try_cast_slice(&self.bytes)
         {
             return Cow::Borrowed(values);
         }
         let mut values = vec![0.0; self.dimension];
-        codec::decode(self.codec, &self.bytes, &mut values);
+        codec::decode(self.encoded_vector(), &mut values);
         Cow::Owned(values)
     }
 
@@ -130,7 +192,7 @@ impl Payload {
     /// # Ok::<(), mingle_protocol::PayloadError>(())
     /// ```
     pub fn norm(&self) -> f64 {
-        codec::square_of(self.codec, &self.bytes).sqrt()
+        codec::square_of(self.encoded_vector()).sqrt()
     }
 
     /// The coordinates as they travel.
@@ -143,10 +205,10 @@ impl Payload {
         &self.bytes
     }
 
-    /// BLAKE3 of the bytes followed by the [number](Codec::id) of the codec: the same bytes mean something else in
-    /// another one. Computed when it is first asked for.
+    /// BLAKE3 of the bytes followed by the [number](Codec::id) of the codec and the name of the reference, if any: the
+    /// same bytes mean something else with another one. Computed when it is first asked for.
     pub fn hash(&self) -> &[u8; 32] {
-        self.hash.get_or_init(|| PayloadHasher::default().seal(&self.bytes, self.codec))
+        self.hash.get_or_init(|| PayloadHasher::default().seal(&self.bytes, self.codec, self.reference()))
     }
 }
 
@@ -173,16 +235,20 @@ impl PayloadHasher {
         }
     }
 
-    /// Hashes the rest of the whole buffer, and the number of the codec.
-    pub(crate) fn seal(mut self, bytes: &[u8], codec: Codec) -> [u8; 32] {
-        self.hasher.update(&bytes[self.hashed..]);
-        *self.hasher.update(&[codec.id()]).finalize().as_bytes()
+    /// Hashes the rest of the whole buffer, the number of the codec and the name of the reference.
+    pub(crate) fn seal(mut self, bytes: &[u8], codec: Codec, reference: Option<ReferenceId>) -> [u8; 32] {
+        self.hasher.update(&bytes[self.hashed..]).update(&[codec.id()]);
+        reference.iter().for_each(|id| {
+            self.hasher.update(&id.0);
+        });
+        *self.hasher.finalize().as_bytes()
     }
 }
 
 impl fmt::Debug for Payload {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "Payload({} coordinates in {})", self.dimension, self.codec)
+        let against = if self.reference().is_some() { " against a reference" } else { "" };
+        write!(f, "Payload({} coordinates in {}{against})", self.dimension, self.codec)
     }
 }
 
@@ -263,14 +329,14 @@ mod tests {
     #[test]
     fn a_buffer_that_fills_up_in_any_pieces_has_one_hash() {
         let bytes: Vec<u8> = (0..300_000_u32).map(|i| (i.wrapping_mul(i) >> 7) as u8).collect();
-        let whole = PayloadHasher::default().seal(&bytes, Codec::F32);
+        let whole = PayloadHasher::default().seal(&bytes, Codec::F32, None);
         assert_eq!(whole, *blake3::Hasher::new().update(&bytes).update(&[0]).finalize().as_bytes());
         for piece in [1_000, 16_640, 65_536, 100_000, 131_072] {
             let mut hasher = PayloadHasher::default();
             for end in (0..bytes.len()).step_by(piece) {
                 hasher.advance(&bytes[..end]);
             }
-            assert_eq!(hasher.seal(&bytes, Codec::F32), whole, "pieces of {piece}");
+            assert_eq!(hasher.seal(&bytes, Codec::F32, None), whole, "pieces of {piece}");
         }
     }
 

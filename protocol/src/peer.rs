@@ -11,6 +11,7 @@ use crate::link::{InLink, OutLink};
 use crate::message::{Identity, LinkState};
 use crate::node::{Account, Belief, Flows, InDistances, Patience, Renewal, ToldProcesses};
 use crate::offences::Offences;
+use crate::reference::KnownReferences;
 use crate::schedule::NodeId;
 use crate::statement::{Signature, SignedIdentity};
 use crate::time::Time;
@@ -76,6 +77,8 @@ pub(crate) struct Peer {
     pub(crate) distances: InDistances,
     /// The weight that it received and gave, for its credit.
     pub(crate) account: Account,
+    /// The references that differences to it may refer to.
+    pub(crate) references: KnownReferences,
 }
 
 impl Peer {
@@ -113,6 +116,7 @@ impl Peer {
             arrivals: Arrivals::default(),
             distances: InDistances::default(),
             account: Account::default(),
+            references: KnownReferences::default(),
         }
     }
 

@@ -12,6 +12,10 @@
 //!
 //! A parcel's mass is *defined* as (w_m, w_m payload), and the sender debits exactly that, so whatever rounding the
 //! ratio suffers stays with the sender and x is conserved along with w. Every operation is one pass over the vectors.
+//!
+//! Where a ratio is handed down to nodes without weight (see `reference`), all of them take over the payload's: z is
+//! then that vector to the bit, although x / w differs from it by what rounding left in x. The next step or absorption
+//! ends that, and the remainder is part of z again.
 
 #[doc(hidden)]
 #[cfg(feature = "kernels")]
@@ -19,10 +23,11 @@ pub mod bench;
 
 use std::sync::Arc;
 
-use crate::codec::{self, Absorbed, BufferPool, Codec, Distance, Dither};
+use crate::codec::{self, Absorbed, BufferPool, Codec, Distance, Dither, Encoded, Unwritten};
 use crate::link::WINDOW;
 use crate::mass::{Mass, UNITS_PER_ONE};
 use crate::payload::{MAX_MAGNITUDE, Payload};
+use crate::reference::{Reference, References};
 
 /// Below this weight (2^-20) the rounding left over in x by earlier splits could outweigh the mass itself, so the
 /// ratio is not formed: the node keeps reporting its last one, neither trains nor sends, and waits for mass.
@@ -47,6 +52,20 @@ pub(crate) struct PushSum {
     ratios: BufferPool<f32>,
     /// A parcel's ratio while it is clipped; empty before the first one that was.
     clipped: Vec<f32>,
+    /// The payload whose vector the ratio is, to the bit, while it is.
+    taken_over: Option<Payload>,
+    references: References,
+}
+
+/// The form in which a split sends the ratio.
+#[derive(Clone, Debug)]
+pub(crate) enum Form {
+    /// The ratio, in a codec that suits the share of the weight that stays.
+    Whole(Codec),
+    /// The difference to a reference.
+    Difference(Codec, Reference),
+    /// The ratio in 16 bits, whatever stays: a receiver has no reference in common with the sender.
+    Keyframe,
 }
 
 impl PushSum {
@@ -68,7 +87,15 @@ impl PushSum {
             snapshots: BufferPool::new(2),
             ratios: BufferPool::new(2),
             clipped: Vec::new(),
+            taken_over: None,
+            references: References::default(),
         }
+    }
+
+    /// The pair of a node that begins anew with the ratio `initial`. The references stay.
+    pub(crate) fn begin_anew(&mut self, initial: Vec<f32>, mass: Mass) {
+        let references = std::mem::take(&mut self.references);
+        *self = Self { references, ..Self::new(initial, mass) };
     }
 
     /// The pair as a record has it; `ratio` is the last one formed where the numerator is not enough to form it.
@@ -82,9 +109,21 @@ impl PushSum {
         pair
     }
 
+    /// The vectors that differences may refer to.
+    pub(crate) fn references(&self) -> &References {
+        &self.references
+    }
+
+    /// Makes the present ratio a reference.
+    pub(crate) fn refer_to_ratio(&mut self) {
+        let ratio = self.ratio();
+        Reference::new(ratio).into_iter().for_each(|reference| self.references.add(reference));
+    }
+
     /// Gives up all mass; the last ratio stays what it is.
     pub(crate) fn discard(&mut self) {
         self.ratio();
+        self.taken_over = None;
         self.numerator.fill(0.0);
         self.largest = 0.0;
         self.mass = Mass::ZERO;
@@ -132,7 +171,7 @@ impl PushSum {
         f64::from(self.largest) / self.mass.to_f64() * (self.dimension() as f64).sqrt()
     }
 
-    /// Takes `outgoing` out of the pair and returns the ratio it is worth, in `codec` or a finer one; `None`, with
+    /// Takes `outgoing` out of the pair and returns the ratio it is worth, in the given form or a finer one; `None`, with
     /// nothing changed, when there is too little mass or the ratio is not finite.
     ///
     /// One pass: the ratio is formed, encoded and debited while it is in the cache, and what is left of the
@@ -140,7 +179,7 @@ impl PushSum {
     pub(crate) fn split(
         &mut self,
         outgoing: Mass,
-        codec: Codec,
+        form: &Form,
         dither: &mut Dither,
         is_recorded: bool,
     ) -> Option<Payload> {
@@ -154,7 +193,11 @@ impl PushSum {
             // No ratio will be formed of what is left: keep the present one.
             self.ratio();
         }
-        let codec = codec.suited_to(largest, outgoing.to_f64(), rest.to_f64());
+        let (codec, reference) = match form {
+            Form::Difference(codec, reference) if Reference::can_have(largest) => (*codec, Some(reference)),
+            Form::Difference(..) | Form::Keyframe => (Codec::F16.suited_to(largest, 0.0, 1.0), None),
+            Form::Whole(codec) => (codec.suited_to(largest, outgoing.to_f64(), rest.to_f64()), None),
+        };
         let mut buffer = self.payloads.take(codec.encoded_len(self.dimension()));
         let bytes = Arc::get_mut(&mut buffer)?;
         let mut snapshot = is_recorded.then(|| self.snapshots.take(self.numerator.len()));
@@ -164,19 +207,58 @@ impl PushSum {
                 copy.copy_from_slice(left);
             }
         };
-        self.largest = codec::emit(codec, &mut self.numerator, bytes, (weight(outgoing), inverse), dither, seen);
+        let base = reference.map_or(&[][..], |reference| reference.values());
+        let unwritten = Unwritten { codec, bytes, base };
+        self.largest = codec::emit(&mut self.numerator, unwritten, (weight(outgoing), inverse), dither, seen);
         self.mass = rest;
         // Rounding stays here and changes the ratio; without any it is what it was.
         self.last_ratio_is_current &= codec == Codec::F32;
+        self.taken_over = None;
         self.snapshot = snapshot;
         self.payloads.put(Arc::clone(&buffer));
-        Some(Payload::of(codec, self.dimension(), buffer))
+        let payload = Payload::of(codec, self.dimension(), buffer);
+        Some(reference.map_or(payload.clone(), |reference| payload.against(reference)))
     }
 
-    /// Takes all mass out, however little; a pair with too little mass to form a ratio sends its last one.
-    pub(crate) fn split_all(&mut self, codec: Codec, dither: &mut Dither, is_recorded: bool) -> Option<Payload> {
+    /// As [`split`](Self::split), for receivers without weight, which take the ratio over to the bit: so does this node.
+    /// Where it has taken a ratio over itself it sends the same payload again, if all receivers can decode it, or else
+    /// the same vector.
+    pub(crate) fn hand_down(
+        &mut self,
+        outgoing: Mass,
+        form: &Form,
+        can_decode: impl Fn(&Payload) -> bool,
+        dither: &mut Dither,
+        is_recorded: bool,
+    ) -> Option<Payload> {
+        let Some(payload) = self.taken_over.take().filter(|_| self.last_ratio_is_current) else {
+            let payload = self.split(outgoing, form, dither, is_recorded)?;
+            self.take_over(&payload);
+            return Some(payload);
+        };
+        let sent = if can_decode(&payload) { payload.clone() } else { Payload::new(&self.last_ratio).ok()? };
+        self.mass = self.mass.checked_sub(outgoing)?;
+        self.largest = codec::add(&mut self.numerator, -weight(outgoing), &self.last_ratio);
+        self.snapshot = None;
+        self.taken_over = Some(payload);
+        Some(sent)
+    }
+
+    /// Makes the vector of a payload the ratio, to the bit, and a reference.
+    fn take_over(&mut self, payload: &Payload) {
+        let mut ratio = self.ratios.take(self.dimension());
+        codec::decode(payload.encoded_vector(), Arc::get_mut(&mut ratio).unwrap_or_default());
+        self.ratios.put(std::mem::replace(&mut self.last_ratio, ratio));
+        self.last_ratio_is_current = true;
+        self.taken_over = Some(payload.clone());
+        self.refer_to_ratio();
+    }
+
+    /// Takes all mass out, however little, in full precision; a pair with too little mass to form a ratio sends its last
+    /// one.
+    pub(crate) fn split_all(&mut self, dither: &mut Dither, is_recorded: bool) -> Option<Payload> {
         if self.has_working_mass() {
-            return self.split(self.mass, codec, dither, is_recorded);
+            return self.split(self.mass, &Form::Whole(Codec::F32), dither, is_recorded);
         }
         let payload = Payload::new(&self.last_ratio).ok()?;
         self.discard();
@@ -197,17 +279,32 @@ impl PushSum {
     /// Adds a parcel of `mass` at `payload`; returns its distance from this node's own ratio, `None` when there was no
     /// own ratio to compare with. `Err` when the weights would exceed 2^64 units, with nothing changed.
     pub(crate) fn absorb(&mut self, mass: Mass, payload: &Payload) -> Result<Option<Distance>, MassOverflow> {
-        self.absorb_bytes(mass, payload.codec(), payload.bytes())
+        self.absorb_vector(mass, payload.encoded_vector())
     }
 
-    fn absorb_bytes(&mut self, mass: Mass, codec: Codec, bytes: &[u8]) -> Result<Option<Distance>, MassOverflow> {
+    /// As [`absorb`](Self::absorb), of a parcel that was handed down: a node without weight takes its ratio over.
+    pub(crate) fn absorb_handed_down(
+        &mut self,
+        mass: Mass,
+        payload: &Payload,
+    ) -> Result<Option<Distance>, MassOverflow> {
+        let had_none = self.mass.is_zero();
+        let distance = self.absorb(mass, payload)?;
+        if had_none && self.has_working_mass() {
+            self.take_over(payload);
+        }
+        Ok(distance)
+    }
+
+    fn absorb_vector(&mut self, mass: Mass, encoded: Encoded<'_>) -> Result<Option<Distance>, MassOverflow> {
         let total = self.mass.checked_add(mass).ok_or(MassOverflow)?;
         let has_ratio = self.has_working_mass();
         let inverse = if has_ratio { 1.0 / weight(self.mass) } else { 0.0 };
-        let Absorbed { apart, own, largest } = codec::absorb(codec, &mut self.numerator, bytes, weight(mass), inverse);
+        let Absorbed { apart, own, largest } = codec::absorb(&mut self.numerator, encoded, weight(mass), inverse);
         self.mass = total;
         self.largest = largest;
         self.snapshot = None;
+        self.taken_over = None;
         self.last_ratio_is_current = false;
         Ok(has_ratio.then_some(Distance { apart, own }))
     }
@@ -216,7 +313,7 @@ impl PushSum {
     /// speak of.
     pub(crate) fn distance_of(&self, payload: &Payload) -> Distance {
         let (center, inverse) = self.center();
-        codec::distance(payload.codec(), center, payload.bytes(), inverse)
+        codec::distance(center, payload.encoded_vector(), inverse)
     }
 
     /// Absorbs a parcel as if its ratio were `z + scale (payload - z)`, where z is this node's own: self-centred
@@ -230,13 +327,14 @@ impl PushSum {
     ) -> Result<Option<Distance>, MassOverflow> {
         let mut values = std::mem::take(&mut self.clipped);
         values.resize(self.dimension(), 0.0);
-        codec::decode(payload.codec(), payload.bytes(), &mut values);
+        codec::decode(payload.encoded_vector(), &mut values);
         let ((center, inverse), scale) = (self.center(), scale as f32);
         for (value, x) in values.iter_mut().zip(center) {
             let ratio = x * inverse;
             *value = ratio + scale * (*value - ratio);
         }
-        let absorbed = self.absorb_bytes(mass, Codec::F32, bytemuck::cast_slice(&values));
+        let bytes = bytemuck::cast_slice(&values);
+        let absorbed = self.absorb_vector(mass, Encoded { codec: Codec::F32, bytes, base: &[] });
         self.clipped = values;
         absorbed
     }
@@ -250,6 +348,7 @@ impl PushSum {
     pub(crate) fn step(&mut self, scale: f32, delta: &[f32]) {
         self.largest = codec::add(&mut self.numerator, scale, delta);
         self.snapshot = None;
+        self.taken_over = None;
         self.last_ratio_is_current = false;
     }
 }

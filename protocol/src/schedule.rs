@@ -98,7 +98,11 @@ pub struct Schedule {
     /// By the place of the last round in the period.
     rounds_to_agree: Vec<Computed<u64>>,
     is_reversible: Computed<bool>,
+    hands_ratios_down: Computed<bool>,
 }
+
+/// A stationary weight below this one is rounding.
+const NO_WEIGHT: f64 = 1e-9;
 
 /// The part of all rounds that may mix without training at the end: one of so many.
 const MOST_OF_ALL_ROUNDS: u64 = 3;
@@ -148,6 +152,7 @@ impl Schedule {
             stationary,
             rounds_to_agree: vec![Computed::default()],
             is_reversible: Computed::default(),
+            hands_ratios_down: Computed::default(),
         })
     }
 
@@ -235,6 +240,20 @@ impl Schedule {
     /// plan leaves the node empty at that point.
     pub fn stationary_weight(&self, node: NodeId, step: u64) -> f64 {
         self.stationary[self.slot(step)][node.index()]
+    }
+
+    /// Returns `true` if `node`, in global step `step`, sends only to nodes that hold nothing in a settled swarm, such as
+    /// the root of an exact average once it has all: they take its ratio over.
+    pub fn hands_down(&self, node: NodeId, step: u64) -> bool {
+        let links = self.out_links(node, step);
+        let is_empty = |link: &OutShare| self.stationary_weight(link.to, step) < NO_WEIGHT;
+        !links.is_empty() && self.stationary_weight(node, step) > NO_WEIGHT && links.iter().all(is_empty)
+    }
+
+    /// Returns `true` if nodes [hand ratios down](Self::hands_down) in some step of the period.
+    pub fn hands_ratios_down(&self) -> bool {
+        let hands_down_in = |step| (0..self.nodes).any(|node| self.hands_down(NodeId(node as u32), step));
+        self.hands_ratios_down.get_or(|| (0..self.period()).any(hands_down_in))
     }
 
     /// The heaviest parcel on the link `from -> to` in global step `step`: the share of that link in four times the

@@ -7,8 +7,7 @@ use crate::payload::MAX_MAGNITUDE;
 pub(super) enum Bfloat16 {}
 
 impl Format for Bfloat16 {
-    const HEAD: usize = 0;
-    const WIDTH: usize = 2;
+    const BLOCK_BYTES: usize = 2 * BLOCK;
 
     #[inline(always)]
     fn encode(values: &mut [f32; BLOCK], bytes: &mut [u8], _: &mut Dither) {

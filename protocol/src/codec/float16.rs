@@ -20,8 +20,7 @@ const SIGN: u32 = 1 << 31;
 pub(super) enum Float16 {}
 
 impl Format for Float16 {
-    const HEAD: usize = 0;
-    const WIDTH: usize = 2;
+    const BLOCK_BYTES: usize = 2 * BLOCK;
 
     #[inline(always)]
     fn encode(values: &mut [f32; BLOCK], bytes: &mut [u8], _: &mut Dither) {

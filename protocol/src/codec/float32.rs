@@ -7,8 +7,7 @@ use crate::payload::MAX_MAGNITUDE;
 pub(super) enum Float32 {}
 
 impl Format for Float32 {
-    const HEAD: usize = 0;
-    const WIDTH: usize = 4;
+    const BLOCK_BYTES: usize = 4 * BLOCK;
 
     #[inline(always)]
     fn encode(values: &mut [f32; BLOCK], bytes: &mut [u8], _: &mut Dither) {

@@ -8,34 +8,24 @@
 //! Tomioka, Vojnovic, NeurIPS 2017), so that the error of a mean shrinks with the number of parcels in it.
 
 use super::dither::{Dither, advance};
-use super::format::{BLOCK, Format};
-use super::kernel::largest_of_block;
-use crate::payload::MAX_MAGNITUDE;
+use super::format::{BLOCK, Format, ROUND_TO_INTEGER, SCALE_BYTES, is_scale, scale_of};
 
 /// Units on either side of zero.
 const STEPS: f32 = 127.0;
 /// Keeps u / scale so far inside of ±127 that rounding, of the quotient or at random, never reaches ±128.
 const MARGIN: f32 = 1.0 / 65536.0;
-/// A block with a smaller scale is sent as zeros: the inverse would leave the range of f32.
-const SMALLEST_SCALE: f32 = 1e-37;
-/// The largest scale whose multiples are all acceptable coordinates.
-const LARGEST_SCALE: f32 = MAX_MAGNITUDE / 128.0;
-/// 1.5 * 2^23: added to a small number, its sum is rounded to an integer, which is then in the low bits.
-const ROUND_TO_INTEGER: f32 = 12_582_912.0;
 
 pub(super) enum Int8 {}
 
 impl Format for Int8 {
-    const HEAD: usize = 4;
-    const WIDTH: usize = 1;
+    const BLOCK_BYTES: usize = SCALE_BYTES + BLOCK;
 
     #[inline(always)]
     fn encode(values: &mut [f32; BLOCK], bytes: &mut [u8], dither: &mut Dither) {
         let Some((head, codes)) = bytes.split_first_chunk_mut() else {
             return;
         };
-        let scale = largest_of_block(values) * ((1.0 + MARGIN) / STEPS);
-        let (scale, inverse) = if scale >= SMALLEST_SCALE { (scale, 1.0 / scale) } else { (0.0, 0.0) };
+        let (scale, inverse) = scale_of(values, (1.0 + MARGIN) / STEPS);
         *head = scale.to_le_bytes();
         for (value, state) in values.iter_mut().zip(dither.places()) {
             *value = (*value * inverse + advance(state)) + ROUND_TO_INTEGER;
@@ -61,11 +51,6 @@ impl Format for Int8 {
 
     #[inline(always)]
     fn is_sound(bytes: &[u8]) -> bool {
-        let Some((head, codes)) = bytes.split_first_chunk() else {
-            return false;
-        };
-        let scale = f32::from_le_bytes(*head);
-        // False for NaN and for -0.0 as well: one value, one encoding.
-        scale.is_sign_positive() && scale <= LARGEST_SCALE && !codes.is_empty()
+        bytes.len() > SCALE_BYTES && is_scale(bytes)
     }
 }

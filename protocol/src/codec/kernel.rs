@@ -13,7 +13,8 @@ use super::float16::Float16;
 use super::float32::Float32;
 use super::format::{BLOCK, Format, MOST_BLOCK_BYTES};
 use super::int8::Int8;
-use super::{Codec, Dither};
+use super::packed::{Int3, Int4};
+use super::{Codec, Dither, Encoded};
 
 /// Coordinates between two points at which partial sums move to f64: a multiple of [`BLOCK`], and few enough that each
 /// of its [`BLOCK`] partial sums has only 64 terms.
@@ -27,6 +28,8 @@ macro_rules! with_format {
             Codec::F16 => $kernel::<Float16>($($argument),*),
             Codec::Bf16 => $kernel::<Bfloat16>($($argument),*),
             Codec::Int8 => $kernel::<Int8>($($argument),*),
+            Codec::Int4 => $kernel::<Int4>($($argument),*),
+            Codec::Int3 => $kernel::<Int3>($($argument),*),
         }
     };
 }
@@ -43,23 +46,29 @@ pub(crate) struct Absorbed {
     pub(crate) largest: f32,
 }
 
-/// `numerator += weight * decode(bytes)`, measuring the distance from `numerator * inverse` as it was before.
-pub(crate) fn absorb(codec: Codec, numerator: &mut [f32], bytes: &[u8], weight: f32, inverse: f32) -> Absorbed {
-    with_format!(codec, absorb_as(numerator, bytes, weight, inverse))
+/// `numerator += weight * decoded`, measuring the distance from `numerator * inverse` as it was before.
+pub(crate) fn absorb(numerator: &mut [f32], encoded: Encoded<'_>, weight: f32, inverse: f32) -> Absorbed {
+    with_format!(encoded.codec, absorb_as(numerator, encoded, weight, inverse))
 }
 
-/// Writes `numerator * inverse` to `bytes` and subtracts `weight` times the decoded bytes from the numerator. Returns
-/// the largest magnitude left in it. `seen` is called with what is left, stretch by stretch and while it is in the
-/// cache.
+/// A vector to be encoded: its bytes are to be written, and its base is there already.
+pub(crate) struct Unwritten<'a> {
+    pub(crate) codec: Codec,
+    pub(crate) bytes: &'a mut [u8],
+    /// The vector that the bytes are to be a difference to; empty for none.
+    pub(crate) base: &'a [f32],
+}
+
+/// Encodes `numerator * inverse` and subtracts `weight` times the decoded vector from the numerator. Returns the
+/// largest magnitude left in it. `seen` is called with what is left, stretch by stretch and while it is in the cache.
 pub(crate) fn emit(
-    codec: Codec,
     numerator: &mut [f32],
-    bytes: &mut [u8],
+    unwritten: Unwritten<'_>,
     (weight, inverse): (f32, f32),
     dither: &mut Dither,
     seen: impl FnMut(&[f32]),
 ) -> f32 {
-    with_format!(codec, emit_as(numerator, bytes, (weight, inverse), dither, seen))
+    with_format!(unwritten.codec, emit_as(numerator, unwritten, (weight, inverse), dither, seen))
 }
 
 /// `numerator += scale * delta`. Returns the largest magnitude in the numerator.
@@ -133,14 +142,14 @@ impl WithSimd for Measure<'_> {
     }
 }
 
-/// Decodes `bytes` to `values`.
-pub(crate) fn decode(codec: Codec, bytes: &[u8], values: &mut [f32]) {
-    with_format!(codec, decode_as(bytes, values));
+/// Decodes to `values`.
+pub(crate) fn decode(encoded: Encoded<'_>, values: &mut [f32]) {
+    with_format!(encoded.codec, decode_as(encoded, values));
 }
 
-/// The sum of the squares of the vector that `bytes` encode.
-pub(crate) fn square_of(codec: Codec, bytes: &[u8]) -> f64 {
-    with_format!(codec, square_as(bytes))
+/// The sum of the squares of an encoded vector.
+pub(crate) fn square_of(encoded: Encoded<'_>) -> f64 {
+    with_format!(encoded.codec, square_as(encoded))
 }
 
 /// The first coordinate of the first unit of `bytes` that is not finite or too large, if any. `bytes` are whole units.
@@ -171,14 +180,14 @@ pub(super) fn largest_of_block(values: &[f32; BLOCK]) -> f32 {
 /// more coordinates at a time, none of them fused, so the result is the same to the bit.
 struct Absorb<'a, F> {
     numerator: &'a mut [f32],
-    bytes: &'a [u8],
+    encoded: Encoded<'a>,
     weight: f32,
     inverse: f32,
     format: PhantomData<F>,
 }
 
-fn absorb_as<F: Format>(numerator: &mut [f32], bytes: &[u8], weight: f32, inverse: f32) -> Absorbed {
-    Arch::new().dispatch(Absorb::<F> { numerator, bytes, weight, inverse, format: PhantomData })
+fn absorb_as<F: Format>(numerator: &mut [f32], encoded: Encoded<'_>, weight: f32, inverse: f32) -> Absorbed {
+    Arch::new().dispatch(Absorb::<F> { numerator, encoded, weight, inverse, format: PhantomData })
 }
 
 impl<F: Format> WithSimd for Absorb<'_, F> {
@@ -189,16 +198,21 @@ impl<F: Format> WithSimd for Absorb<'_, F> {
         let mut found = Absorbed::default();
         let mut sums = Sums { apart: [0.0; BLOCK], own: [0.0; BLOCK], largest: [0; BLOCK] };
         let mut values = [0.0; BLOCK];
-        for (x, bytes) in self.numerator.chunks_mut(STRETCH).zip(self.bytes.chunks(stretch_bytes::<F>())) {
+        let Encoded { bytes, mut base, .. } = self.encoded;
+        for (x, bytes) in self.numerator.chunks_mut(STRETCH).zip(bytes.chunks(stretch_bytes::<F>())) {
             let (blocks, rest) = x.as_chunks_mut();
             let mut encoded = bytes.chunks(F::BLOCK_BYTES);
             for (x, bytes) in blocks.iter_mut().zip(&mut encoded) {
                 F::decode(bytes, &mut values);
+                add_base(&mut values, &mut base);
                 sums.absorb(x, &values, self.weight, self.inverse);
             }
             if let Some(bytes) = encoded.next() {
                 values = [0.0; BLOCK];
                 F::decode(bytes, &mut values);
+                add_base(&mut values, &mut base);
+                // A sender can write anything behind the end of the vector.
+                values[rest.len()..].fill(0.0);
                 let mut x = padded(rest);
                 sums.absorb(&mut x, &values, self.weight, self.inverse);
                 rest.copy_from_slice(&x[..rest.len()]);
@@ -235,7 +249,7 @@ impl Sums {
 /// An emission, as work that is compiled once for every kind of vector unit.
 struct Emit<'a, F, Seen> {
     numerator: &'a mut [f32],
-    bytes: &'a mut [u8],
+    unwritten: Unwritten<'a>,
     weight: f32,
     inverse: f32,
     dither: &'a mut Dither,
@@ -245,12 +259,12 @@ struct Emit<'a, F, Seen> {
 
 fn emit_as<F: Format>(
     numerator: &mut [f32],
-    bytes: &mut [u8],
+    unwritten: Unwritten<'_>,
     (weight, inverse): (f32, f32),
     dither: &mut Dither,
     seen: impl FnMut(&[f32]),
 ) -> f32 {
-    Arch::new().dispatch(Emit::<F, _> { numerator, bytes, weight, inverse, dither, seen, format: PhantomData })
+    Arch::new().dispatch(Emit::<F, _> { numerator, unwritten, weight, inverse, dither, seen, format: PhantomData })
 }
 
 impl<F: Format, Seen: FnMut(&[f32])> WithSimd for Emit<'_, F, Seen> {
@@ -260,17 +274,18 @@ impl<F: Format, Seen: FnMut(&[f32])> WithSimd for Emit<'_, F, Seen> {
     fn with_simd<S: Simd>(mut self, _: S) -> f32 {
         let scales = (self.weight, self.inverse);
         let mut largest = [0; BLOCK];
+        let Unwritten { bytes, mut base, .. } = self.unwritten;
         let mut written = 0;
         for x in self.numerator.chunks_mut(STRETCH) {
-            let end = (written + stretch_bytes::<F>()).min(self.bytes.len());
+            let end = (written + stretch_bytes::<F>()).min(bytes.len());
             let (blocks, rest) = x.as_chunks_mut();
-            let mut encoded = self.bytes[written..end].chunks_mut(F::BLOCK_BYTES);
+            let mut encoded = bytes[written..end].chunks_mut(F::BLOCK_BYTES);
             for (x, bytes) in blocks.iter_mut().zip(&mut encoded) {
-                emit_block::<F>(x, bytes, scales, self.dither, &mut largest);
+                emit_block::<F>(x, bytes, &mut base, scales, self.dither, &mut largest);
             }
             if let Some(bytes) = encoded.next() {
                 let (mut x, mut whole) = (padded(rest), [0; MOST_BLOCK_BYTES]);
-                emit_block::<F>(&mut x, &mut whole[..F::BLOCK_BYTES], scales, self.dither, &mut largest);
+                emit_block::<F>(&mut x, &mut whole[..F::BLOCK_BYTES], &mut base, scales, self.dither, &mut largest);
                 rest.copy_from_slice(&x[..rest.len()]);
                 bytes.copy_from_slice(&whole[..bytes.len()]);
             }
@@ -285,6 +300,7 @@ impl<F: Format, Seen: FnMut(&[f32])> WithSimd for Emit<'_, F, Seen> {
 fn emit_block<F: Format>(
     x: &mut [f32; BLOCK],
     bytes: &mut [u8],
+    base: &mut &[f32],
     (weight, inverse): (f32, f32),
     dither: &mut Dither,
     largest: &mut [i32; BLOCK],
@@ -293,22 +309,28 @@ fn emit_block<F: Format>(
     for (value, x) in values.iter_mut().zip(&*x) {
         *value = x * inverse;
     }
+    let mut subtracted = *base;
+    for (value, base) in values.iter_mut().zip(take_block(&mut subtracted)) {
+        *value -= base;
+    }
     F::encode(&mut values, bytes, dither);
+    add_base(&mut values, base);
     for i in 0..BLOCK {
         x[i] -= weight * values[i];
         largest[i] = largest[i].max(magnitude_bits(x[i]));
     }
 }
 
-fn decode_as<F: Format>(bytes: &[u8], values: &mut [f32]) {
+fn decode_as<F: Format>(Encoded { bytes, mut base, .. }: Encoded<'_>, values: &mut [f32]) {
     for (values, bytes) in values.chunks_mut(BLOCK).zip(bytes.chunks(F::BLOCK_BYTES)) {
         let mut block = [0.0; BLOCK];
         F::decode(bytes, &mut block);
+        add_base(&mut block, &mut base);
         values.copy_from_slice(&block[..values.len()]);
     }
 }
 
-fn square_as<F: Format>(bytes: &[u8]) -> f64 {
+fn square_as<F: Format>(Encoded { bytes, mut base, .. }: Encoded<'_>) -> f64 {
     let (mut sums, mut values) = ([0.0; BLOCK], [0.0; BLOCK]);
     let mut square = 0.0;
     for stretch in bytes.chunks(stretch_bytes::<F>()) {
@@ -317,6 +339,7 @@ fn square_as<F: Format>(bytes: &[u8]) -> f64 {
                 values = [0.0; BLOCK];
             }
             F::decode(bytes, &mut values);
+            add_base(&mut values, &mut base);
             for (sum, value) in sums.iter_mut().zip(&values) {
                 *sum += value * value;
             }
@@ -324,6 +347,22 @@ fn square_as<F: Format>(bytes: &[u8]) -> f64 {
         square += take_sum(&mut sums);
     }
     square
+}
+
+/// The next block of a base, which may be short or empty.
+#[inline(always)]
+fn take_block<'a>(base: &mut &'a [f32]) -> &'a [f32] {
+    let (block, rest) = base.split_at(base.len().min(BLOCK));
+    *base = rest;
+    block
+}
+
+/// Adds the next block of a base, where there is one, to what was decoded.
+#[inline(always)]
+pub(super) fn add_base(values: &mut [f32; BLOCK], base: &mut &[f32]) {
+    for (value, base) in values.iter_mut().zip(take_block(base)) {
+        *value += base;
+    }
 }
 
 fn first_flaw_as<F: Format>(bytes: &[u8], (unit_bytes, unit): (usize, usize)) -> Option<usize> {

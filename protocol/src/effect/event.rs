@@ -162,6 +162,14 @@ pub enum Event {
         /// Its mass.
         mass: Mass,
     },
+    /// A parcel is a difference to a reference that this node does not have, after a restart or a missed exact average:
+    /// its mass goes back to the sender.
+    ReferenceMissing {
+        /// The sender.
+        peer: NodeId,
+        /// Its mass.
+        mass: Mass,
+    },
     /// The node detected that it was rolled back: a neighbour has shown a statement that only the node itself can have
     /// made, and that it does not remember. So it was started from an old copy of its records, or without them. It goes
     /// on as a new incarnation without mass.

@@ -249,6 +249,11 @@ impl InLink {
         self.queue.front().map(|parcel| parcel.step)
     }
 
+    /// The oldest parcel that waits.
+    pub(crate) fn front_mut(&mut self) -> Option<&mut QueuedParcel> {
+        self.queue.front_mut()
+    }
+
     /// Takes the oldest parcel that waits, to be absorbed now.
     pub(crate) fn pop(&mut self) -> Option<QueuedParcel> {
         let parcel = self.queue.pop_front()?;

@@ -26,6 +26,7 @@ use crate::injected_bug::InjectedBug;
 use crate::link::{InLink, OutLink, Returned};
 use crate::message::{Identity, LeaveCertificate, LinkEnd, Message};
 use crate::peer::Peer;
+use crate::push_sum::Form;
 use crate::schedule::NodeId;
 use crate::statement::{Signature, SignedIdentity};
 
@@ -153,13 +154,13 @@ impl Node {
 
     /// Gives all mass, or as much as a parcel may weigh, to one neighbour in a later step.
     fn hand_over(&mut self, heir: NodeId, step: u64) {
-        let (codec, is_durable) = (self.config.codec, self.is_durable());
+        let (codec, is_durable) = (self.config.codec.of_wholes(), self.is_durable());
         let mass = self.mass().min(self.config.schedule.heaviest_parcel(self.config.id, heir, step));
         let mut dither = Dither::of(self.config.id, step);
         let payload = if mass == self.mass() {
-            self.push_sum.split_all(codec, &mut dither, is_durable)
+            self.push_sum.split_all(&mut dither, is_durable)
         } else {
-            self.push_sum.split(mass, codec, &mut dither, is_durable)
+            self.push_sum.split(mass, &Form::Whole(codec), &mut dither, is_durable)
         };
         let Some(payload) = payload else {
             return;
@@ -288,6 +289,7 @@ impl Node {
             let _ = self.push_sum.absorb(*mass, payload);
         }
         self.note_taken_back(from, returned.mass());
+        self.note_undecoded(from, returned);
         self.commits.soil();
         self.report(Event::MassReturned { peer: from, mass: returned.mass(), parcels: returned.parcels.len() });
     }

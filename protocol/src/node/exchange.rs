@@ -9,6 +9,7 @@ use crate::injected_bug::InjectedBug;
 use crate::link::{InLink, Returned};
 use crate::message::{Ack, Hello, Identity, LinkState, Message, PROTOCOL_VERSION};
 use crate::peer::Peer;
+use crate::reference::KnownReferences;
 use crate::schedule::NodeId;
 use crate::statement::SignedIdentity;
 
@@ -171,6 +172,7 @@ impl Node {
         if known == Some(identity) {
             return;
         }
+        peer.references = KnownReferences::default();
         peer.mutual = false;
         peer.greeted = false;
         (peer.leaving, peer.passed) = (false, 0);
@@ -247,6 +249,7 @@ impl Node {
         }
         self.compare_departures(from, state.left);
         self.compare_processes(from, state.processes);
+        self.note_references(from, state.references);
         if !self.uses_links_with(from) {
             return Ok(());
         }
@@ -324,7 +327,15 @@ impl Node {
     /// The part of the link state that is the same for every neighbour.
     pub(super) fn own_state(&self) -> LinkState {
         let (left, processes) = (self.departures.durable(), self.processes.digest());
-        LinkState { passed: self.passed(), leaving: self.is_leaving(), left, processes, ..LinkState::default() }
+        let references = self.stated_references();
+        LinkState {
+            passed: self.passed(),
+            leaving: self.is_leaving(),
+            left,
+            processes,
+            references,
+            ..LinkState::default()
+        }
     }
 
     pub(super) fn send_hello(&mut self, to: NodeId) {

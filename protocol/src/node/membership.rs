@@ -14,7 +14,6 @@ use crate::input::NewGeneration;
 use crate::mass::Mass;
 use crate::message::{Ack, Generation, Identity, LinkState, Message};
 use crate::peer::neighbours;
-use crate::push_sum::PushSum;
 use crate::round_clock::RoundClock;
 use crate::schedule::NodeId;
 use crate::time::Time;
@@ -99,7 +98,7 @@ impl Node {
         }
         self.carry_training_over(ratio.is_none());
         let ratio = ratio.unwrap_or_else(|| self.push_sum.ratio().to_vec());
-        self.push_sum = PushSum::new(ratio, Mass::ONE);
+        self.push_sum.begin_anew(ratio, Mass::ONE);
         self.brought = Mass::ONE;
         // Lives are counted within a generation. A node may lose its records of this one and begin it again from older
         // ones. With a higher number it would pass for a life that knows that its weight is gone.

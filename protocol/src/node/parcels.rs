@@ -57,10 +57,14 @@ impl Node {
         let copy = applies_twice.then(|| parcel.payload.clone());
         let mut is_offence = false;
         let refuses = |payload: &Payload| {
+            // Where the reference is not known yet, the norm is checked when it is.
+            let bound = bound.filter(|_| payload.is_resolved());
             is_offence = is_too_heavy || bound.is_some_and(|bound| payload.norm() > bound);
             is_offence || has_no_room
         };
-        let acceptance = link.accept(&header, parcel.payload, refuses)?;
+        let mut payload = parcel.payload;
+        payload.resolve(self.push_sum.references());
+        let acceptance = link.accept(&header, payload, refuses)?;
         peer.offences.note(is_offence, acceptance == Acceptance::Queued);
         self.on_heard(from);
         if let Some(payload) = copy.filter(|_| acceptance == Acceptance::Duplicate) {

@@ -82,15 +82,24 @@ impl InDistances {
 
 impl Node {
     /// Absorbs a parcel as configured. Returns the distance of the absorbed ratio from this node's own.
-    pub(super) fn absorb_parcel(&mut self, from: NodeId, mass: Mass, payload: &Payload) -> Option<Distance> {
+    pub(super) fn absorb_parcel(&mut self, from: NodeId, step: u64, mass: Mass, payload: &Payload) -> Option<Distance> {
         // The sum of weights cannot overflow: parcels that would exceed the swarm's whole mass are never queued.
         match self.config.robust {
-            Robust::Off => self.push_sum.absorb(mass, payload).ok().flatten(),
-            Robust::Clip => self.absorb_clipped(from, mass, payload),
+            Robust::Off => self.absorb_whole(from, step, mass, payload),
+            Robust::Clip => self.absorb_clipped(from, step, mass, payload),
         }
     }
 
-    fn absorb_clipped(&mut self, from: NodeId, mass: Mass, payload: &Payload) -> Option<Distance> {
+    fn absorb_whole(&mut self, from: NodeId, step: u64, mass: Mass, payload: &Payload) -> Option<Distance> {
+        let absorbed = if self.is_handed_down(from, step) {
+            self.push_sum.absorb_handed_down(mass, payload)
+        } else {
+            self.push_sum.absorb(mass, payload)
+        };
+        absorbed.ok().flatten()
+    }
+
+    fn absorb_clipped(&mut self, from: NodeId, step: u64, mass: Mass, payload: &Payload) -> Option<Distance> {
         let Distance { apart, own } = self.push_sum.distance_of(payload);
         let (distance, own) = (apart.sqrt(), own.sqrt());
         // While no distance is known, a parcel counts for no more than the node's own ratio.
@@ -106,7 +115,7 @@ impl Node {
             }
         }
         if is_near {
-            return self.push_sum.absorb(mass, payload).ok().flatten();
+            return self.absorb_whole(from, step, mass, payload);
         }
         self.push_sum.absorb_scaled(mass, payload, radius / distance).ok().flatten()
     }

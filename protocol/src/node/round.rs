@@ -4,7 +4,6 @@ use std::time::Duration;
 
 use super::mass_watch::Held;
 use super::{Node, Phase, Wait};
-use crate::codec::Dither;
 use crate::config::WaitPolicy;
 use crate::effect::{Clipped, Event, RoundReport, Suspension};
 use crate::injected_bug::InjectedBug;
@@ -144,10 +143,9 @@ impl Node {
         // Where records have no room a share is kept, as where a window is full.
         let cuts = if skips || !self.has_record_room() { Vec::new() } else { self.cut(links, keeps) };
         let outgoing = Mass::from_units(cuts.iter().map(|(_, mass)| mass.units()).sum());
-        let mut dither = Dither::of(self.config.id, self.step);
         if cuts.is_empty() {
             self.send_gate.skip();
-        } else if let Some(payload) = self.push_sum.split(outgoing, self.config.codec, &mut dither, self.is_durable()) {
+        } else if let Some(payload) = self.split_off(outgoing, &cuts) {
             self.send_gate.send();
             self.weight_floor.end_split();
             let record = self.next_record();
@@ -300,7 +298,7 @@ impl Node {
             } else {
                 parcel.payload
             };
-            if let Some(distance) = self.absorb_parcel(from, parcel.mass, &payload) {
+            if let Some(distance) = self.absorb_parcel(from, parcel.step, parcel.mass, &payload) {
                 self.tally.apart += distance.apart;
                 self.tally.own += distance.own;
             }
@@ -309,6 +307,7 @@ impl Node {
 
     /// Takes the next parcel of `step` or before from the queue of a link.
     fn next_parcel(&mut self, from: NodeId, step: u64) -> Option<QueuedParcel> {
+        self.resolve_next(from);
         let peer = self.peers.get_mut(&from)?;
         let link = peer.incoming.as_mut().filter(|link| link.oldest_step().is_some_and(|oldest| oldest <= step))?;
         let parcel = link.pop()?;

@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Codec, Dither, Mass, Payload, PushSum, codec};
+use super::{Codec, Dither, Encoded, Form, Mass, Payload, PushSum, Unwritten, codec};
 
 /// A push-sum pair to run the kernels on.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ impl Pair {
 
     /// Sends `outgoing` away.
     pub fn split(&mut self, outgoing: Mass, codec: Codec, seed: u64) -> Option<Payload> {
-        self.0.split(outgoing, codec, &mut Dither::seeded(seed), false)
+        self.0.split(outgoing, &Form::Whole(codec), &mut Dither::seeded(seed), false)
     }
 
     /// Absorbs a parcel.
@@ -37,10 +37,11 @@ impl Pair {
 
 /// The pass of a split, without hashing: writes `numerator` to `bytes` and subtracts `weight` times the decoded bytes.
 pub fn emit(codec: Codec, numerator: &mut [f32], bytes: &mut [u8], weight: f32) -> f32 {
-    codec::emit(codec, numerator, bytes, (weight, 1.0), &mut Dither::seeded(0), |_| ())
+    let unwritten = Unwritten { codec, bytes, base: &[] };
+    codec::emit(numerator, unwritten, (weight, 1.0), &mut Dither::seeded(0), |_| ())
 }
 
 /// The pass of an absorption: adds `weight` times the decoded bytes to `numerator`.
 pub fn absorb(codec: Codec, numerator: &mut [f32], bytes: &[u8], weight: f32) -> f64 {
-    codec::absorb(codec, numerator, bytes, weight, 1.0).apart
+    codec::absorb(numerator, Encoded { codec, bytes, base: &[] }, weight, 1.0).apart
 }

@@ -22,7 +22,7 @@ pub enum RecordError {
     NotARecord,
     /// A record of another version of the format.
     #[error(
-        "this is a record in format {found}; this version writes format {FORMAT_VERSION}, and reads the one before too"
+        "this is a record in format {found}; this version writes format {FORMAT_VERSION}, and reads the two before too"
     )]
     Version {
         /// The version found.
@@ -47,6 +47,9 @@ pub enum RecordError {
         /// Its value.
         value: u32,
     },
+    /// The payload is a difference to a vector that no sender uses as a reference, or that is not there.
+    #[error("the payload is a difference to a vector that cannot be a reference")]
+    UnfitBase,
     /// Books longer than they may be.
     #[error("the books take {bytes} bytes; at most {MAX_BOOKS_BYTES}, and the state of the host, can be stored")]
     BooksTooLong {

@@ -6,11 +6,12 @@
 //!   x         d f32                    the numerator
 //!   z         d f32                    the ratio, if bit 0 of `vectors` is set
 //!   h         d f32                    changes that were held back, if bit 1 is
+//!   r         d f32                    the reference that the payload is a difference to, if bit 2 is
 //!   payload   bytes of d coordinates   unless the head's codec is 255
 //!   checksum  BLAKE3 of all of the above
 //! ```
 //!
-//! Version 3 differs in its books alone, and is read too.
+//! Versions 3 and 4 are read too. Neither has r, and version 3 has other books.
 //!
 //! Everything is little-endian. Bytes after the checksum are none of the record's: a file keeps its size, and what an
 //! earlier, longer record left there is ignored. The length of a record follows from its head. Nothing of it is used,
@@ -30,13 +31,18 @@ use super::{Books, Record};
 use crate::codec::{self, Codec};
 use crate::link::WINDOW;
 use crate::payload::{MAX_DIMENSION, Payload, PayloadError};
+use crate::reference::Reference;
 use head::Head;
 use version_3::Books3;
 
 /// Version of the format that is written. Unknown ones are refused: there is no guessing about mass.
-pub const FORMAT_VERSION: u32 = 4;
-/// The one before it, which is read.
-const READ_VERSION: u32 = 3;
+pub const FORMAT_VERSION: u32 = 5;
+/// The first format whose payloads may be differences to a vector in the record.
+const WITH_BASES: u32 = 5;
+/// The first format whose books have the statements of neighbours.
+const WITH_EVIDENCE: u32 = 4;
+/// The oldest format that is read.
+const OLDEST_VERSION: u32 = 3;
 /// Most bytes that books may take without a large state of the host: those of more than 100,000 links.
 pub const MAX_BOOKS_BYTES: usize = 96 << 20;
 /// Most bytes that a host may keep in a record for which it announced nothing.
@@ -58,6 +64,7 @@ const NO_PAYLOAD: u8 = u8::MAX;
 /// Bits of the byte that marks which vectors there are.
 const RATIO: u8 = 1;
 const HELD_BACK: u8 = 2;
+const BASE: u8 = 4;
 
 /// The longest a postcard integer of 32, 64 and 128 bits can be.
 const VARINT_U32: usize = 5;
@@ -87,7 +94,7 @@ pub struct Outline {
 pub struct EncodedRecord<'a> {
     /// Head and books.
     front: Vec<u8>,
-    vectors: [&'a [u8]; 4],
+    vectors: [&'a [u8]; 5],
     checksum: [u8; CHECKSUM_BYTES],
 }
 
@@ -125,8 +132,10 @@ impl Record {
         front.extend_from_slice(&MAGIC);
         front.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
         front.push(self.payload.as_ref().map_or(NO_PAYLOAD, |payload| payload.codec().id()));
-        let (ratio, held_back) = (u8::from(self.ratio.is_some()), u8::from(self.held_back.is_some()));
-        front.push((ratio * RATIO) | (held_back * HELD_BACK));
+        let base = self.payload.as_ref().and_then(Payload::base);
+        let marks = [(&self.ratio, RATIO), (&self.held_back, HELD_BACK)];
+        let marks = marks.iter().filter(|(vector, _)| vector.is_some()).map(|(_, mark)| mark);
+        front.push(marks.sum::<u8>() | if base.is_some() { BASE } else { 0 });
         front.extend_from_slice(&[0, 0]);
         // Both are far below 2^32: they were checked.
         front.extend_from_slice(&(books.len() as u32).to_le_bytes());
@@ -136,6 +145,7 @@ impl Record {
             bytemuck::cast_slice(&self.numerator),
             self.ratio.as_deref().map_or(&[][..], bytemuck::cast_slice),
             self.held_back.as_deref().map_or(&[][..], bytemuck::cast_slice),
+            base.map_or(&[][..], |base| bytemuck::cast_slice(base)),
             self.payload.as_ref().map_or(&[][..], Payload::bytes),
         ];
         let mut hasher = blake3::Hasher::new();
@@ -181,9 +191,16 @@ impl Record {
     /// # Errors
     /// [`RecordError`] for bytes that are not a sound record.
     pub fn decode(bytes: &[u8]) -> Result<Self, RecordError> {
-        let Parts { outline, numerator, ratio, held_back, payload } = Parts::of(bytes)?;
+        let Parts { outline, numerator, ratio, held_back, base, payload } = Parts::of(bytes)?;
         let payload =
             outline.payload.map(|codec| Payload::from_bytes(codec, outline.dimension, payload.into())).transpose()?;
+        let payload = match (payload, base) {
+            (Some(payload), Some(base)) => {
+                let reference = Reference::new(floats(base));
+                Some(payload.against(&reference.ok_or(RecordError::UnfitBase)?))
+            }
+            (payload, _) => payload,
+        };
         let ratio = outline.has_ratio.then(|| floats(ratio));
         let held_back = outline.has_held_back.then(|| floats(held_back));
         Ok(Self { books: outline.books, numerator: floats(numerator), ratio, held_back, payload })
@@ -226,6 +243,9 @@ impl Record {
         same_length("ratio", self.ratio.as_ref().map_or(dimension, |ratio| ratio.len()))?;
         same_length("held-back changes", self.held_back.as_ref().map_or(dimension, |held_back| held_back.len()))?;
         same_length("payload", self.payload.as_ref().map_or(dimension, Payload::dimension))?;
+        if self.payload.as_ref().is_some_and(|payload| !payload.is_resolved()) {
+            return Err(RecordError::UnfitBase);
+        }
         check_finite("numerator", bytemuck::cast_slice(&self.numerator))?;
         check_finite("ratio", self.ratio.as_deref().map_or(&[], bytemuck::cast_slice))?;
         check_finite("held-back changes", self.held_back.as_deref().map_or(&[], bytemuck::cast_slice))?;
@@ -253,6 +273,7 @@ struct Parts<'a> {
     numerator: &'a [u8],
     ratio: &'a [u8],
     held_back: &'a [u8],
+    base: Option<&'a [u8]>,
     payload: &'a [u8],
 }
 
@@ -269,15 +290,18 @@ impl<'a> Parts<'a> {
         let (books, vectors) = content[HEAD_BYTES..].split_at(head.books_bytes);
         let (numerator, rest) = vectors.split_at(4 * head.dimension);
         let (ratio, rest) = rest.split_at(if head.has_ratio { 4 * head.dimension } else { 0 });
-        let (held_back, payload) = rest.split_at(if head.has_held_back { 4 * head.dimension } else { 0 });
+        let (held_back, rest) = rest.split_at(if head.has_held_back { 4 * head.dimension } else { 0 });
+        let (base, payload) = rest.split_at(if head.has_base { 4 * head.dimension } else { 0 });
         check_finite("numerator", numerator)?;
         check_finite("ratio", ratio)?;
         check_finite("held-back changes", held_back)?;
+        let base = head.has_base.then_some(base);
+        base.map_or(Ok(()), check_base)?;
         let books = head.read_books(books)?;
         rules::check(&books, head.payload.is_some(), head.dimension)?;
         let Head { dimension, has_ratio, has_held_back, payload: codec, .. } = head;
         let outline = Outline { books, dimension, has_ratio, has_held_back, payload: codec };
-        Ok(Self { outline, numerator, ratio, held_back, payload })
+        Ok(Self { outline, numerator, ratio, held_back, base, payload })
     }
 }
 
@@ -327,6 +351,12 @@ fn largest_books(in_links: u64, out_links: u64) -> Option<u64> {
 /// Little-endian f32 as numbers, in one allocation.
 fn floats(bytes: &[u8]) -> Arc<[f32]> {
     bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
+}
+
+/// Checks that a vector can be a reference.
+fn check_base(bytes: &[u8]) -> Result<(), RecordError> {
+    let is_fit = |all: bool, &bytes: &[u8; 4]| all & Reference::can_have(f32::from_le_bytes(bytes));
+    if bytes.as_chunks().0.iter().fold(true, is_fit) { Ok(()) } else { Err(RecordError::UnfitBase) }
 }
 
 /// One vectorised pass when all coordinates are finite.

@@ -42,6 +42,15 @@ impl Schedule {
         Mass::from_units(Share::WHOLE.units().saturating_sub(sent)).to_f64()
     }
 
+    /// The codec in which `node` sends in global step `step` when it is configured for `codec`, once references are in
+    /// common.
+    fn codec_of(&self, node: NodeId, step: u64, codec: Codec) -> Codec {
+        if codec.sends_differences() && self.hands_ratios_down() {
+            return codec;
+        }
+        codec.of_wholes().with_share_kept(self.share_kept(node, step))
+    }
+
     /// The parcels of `node` in a period when it is configured for `codec`.
     ///
     /// ```
@@ -58,7 +67,7 @@ impl Schedule {
         for step in 0..self.period() {
             let parcels = self.out_links(node, step).len() as u64;
             if parcels > 0 {
-                *encodings.parcels.entry(codec.with_share_kept(self.share_kept(node, step))).or_default() += parcels;
+                *encodings.parcels.entry(self.codec_of(node, step, codec)).or_default() += parcels;
             }
         }
         encodings

@@ -54,6 +54,8 @@ pub struct Swarm {
     paused_until: BTreeMap<NodeId, Time>,
     /// Messages sent so far.
     sendings: u64,
+    /// Their bytes.
+    sent_bytes: u64,
     disks: BTreeMap<NodeId, Disk>,
     durable_ledger: DurableLedger,
     disk_checks: u64,
@@ -102,6 +104,7 @@ impl Swarm {
             processes: BTreeMap::new(),
             paused_until: BTreeMap::new(),
             sendings: 0,
+            sent_bytes: 0,
             disks: BTreeMap::new(),
             durable_ledger: DurableLedger::default(),
             disk_checks: 0,

@@ -66,6 +66,9 @@ fn describe(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Event::ParcelRefused { peer, mass } => {
             write!(f, "returns weight {mass} to node {peer}: the parcel cannot be believed")
         }
+        Event::ReferenceMissing { peer, mass } => {
+            write!(f, "returns weight {mass} to node {peer}: it lacks the reference to decode the parcel")
+        }
         Event::RollbackDetected { incarnation, discarded } => {
             write!(f, "was rolled back: it discards weight {discarded} and begins its life {incarnation} with none")
         }

@@ -7,6 +7,7 @@ use super::writer::ParcelFrame;
 use crate::codec::{self, BufferPool, Codec};
 use crate::message::{Parcel, ParcelHeader};
 use crate::payload::{Payload, PayloadHasher};
+use crate::reference::ReferenceId;
 
 /// A parcel whose chunks are still arriving.
 ///
@@ -18,6 +19,7 @@ pub(super) struct ParcelAssembler {
     header: ParcelHeader,
     hash: [u8; 32],
     codec: Codec,
+    reference: Option<ReferenceId>,
     dimension: usize,
     buffer: Arc<[u8]>,
     filled: usize,
@@ -36,6 +38,7 @@ impl ParcelAssembler {
             header: frame.header,
             hash: frame.hash,
             codec: frame.codec,
+            reference: frame.reference,
             dimension,
             buffer: Arc::from([]),
             filled: 0,
@@ -93,11 +96,11 @@ impl ParcelAssembler {
     /// # Errors
     /// [`WireError::HashMismatch`] when the bytes are not those the header announced.
     pub(super) fn finish(self, pool: &mut BufferPool<u8>) -> Result<Parcel, WireError> {
-        if self.missing() > 0 || self.hasher.seal(&self.buffer, self.codec) != self.hash {
+        if self.missing() > 0 || self.hasher.seal(&self.buffer, self.codec, self.reference) != self.hash {
             return Err(WireError::HashMismatch { seq: self.header.seq });
         }
         pool.put(Arc::clone(&self.buffer));
         let payload = Payload::from_verified(self.codec, self.dimension, self.buffer, self.hash);
-        Ok(Parcel { header: self.header, payload })
+        Ok(Parcel { header: self.header, payload: payload.against_named(self.reference) })
     }
 }

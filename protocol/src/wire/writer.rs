@@ -6,12 +6,15 @@ use super::frame::{FRAME_HEAD_BYTES, Head, Kind, MAX_CHUNK_BYTES};
 use crate::codec::Codec;
 use crate::message::{Message, ParcelHeader};
 use crate::payload::Payload;
+use crate::reference::ReferenceId;
 
 /// A parcel header in the form in which it travels.
 #[derive(Debug, Serialize, Deserialize)]
 pub(super) struct ParcelFrame {
     pub(super) header: ParcelHeader,
     pub(super) codec: Codec,
+    /// The reference that the payload is a difference to.
+    pub(super) reference: Option<ReferenceId>,
     pub(super) payload_bytes: u64,
     pub(super) hash: [u8; 32],
 }
@@ -44,6 +47,7 @@ pub fn encode(message: Message) -> EncodedMessage {
             let frame = ParcelFrame {
                 header: parcel.header,
                 codec: parcel.payload.codec(),
+                reference: parcel.payload.reference(),
                 payload_bytes: parcel.payload.bytes().len() as u64,
                 hash: *parcel.payload.hash(),
             };

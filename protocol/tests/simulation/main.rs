@@ -5,6 +5,7 @@ mod averaging;
 mod codecs;
 mod crashes;
 mod determinism;
+mod differences;
 mod durable;
 mod faithful;
 mod faults;

@@ -8,6 +8,7 @@ pub(super) struct Head {
     pub(super) payload: Option<Codec>,
     pub(super) has_ratio: bool,
     pub(super) has_held_back: bool,
+    pub(super) has_base: bool,
     pub(super) books_bytes: usize,
     pub(super) dimension: usize,
 }
@@ -28,7 +29,7 @@ impl Head {
         }
         let number = |at: usize| u32::from_le_bytes([head[at], head[at + 1], head[at + 2], head[at + 3]]);
         let version = number(8);
-        if version != FORMAT_VERSION && version != READ_VERSION {
+        if !(OLDEST_VERSION..=FORMAT_VERSION).contains(&version) {
             return Err(RecordError::Version { found: version });
         }
         let [codec, vectors] = [head[12], head[13]];
@@ -39,7 +40,8 @@ impl Head {
                 Some(known.ok_or(RecordError::Head { field: "codec", value: u32::from(id) })?)
             }
         };
-        if vectors > (RATIO | HELD_BACK) {
+        let known = RATIO | HELD_BACK | if version < WITH_BASES { 0 } else { BASE };
+        if vectors & !known != 0 || (payload.is_none() && vectors & BASE != 0) {
             return Err(RecordError::Head { field: "vectors", value: u32::from(vectors) });
         }
         let reserved = u16::from_le_bytes([head[14], head[15]]);
@@ -53,19 +55,19 @@ impl Head {
         if books_bytes > most_books_bytes(dimension) {
             return Err(RecordError::BooksTooLong { bytes: books_bytes as u64 });
         }
-        let [has_ratio, has_held_back] = [RATIO, HELD_BACK].map(|bit| vectors & bit != 0);
-        Ok(Self { version, payload, has_ratio, has_held_back, books_bytes, dimension })
+        let [has_ratio, has_held_back, has_base] = [RATIO, HELD_BACK, BASE].map(|bit| vectors & bit != 0);
+        Ok(Self { version, payload, has_ratio, has_held_back, has_base, books_bytes, dimension })
     }
 
     /// The length of the whole record. At most 4 GiB of vectors and some: no overflow.
     pub(super) fn record_bytes(&self) -> u64 {
         let vector = 4 * self.dimension as u64;
-        let vectors = 1 + u64::from(self.has_ratio) + u64::from(self.has_held_back);
+        let vectors = 1 + [self.has_ratio, self.has_held_back, self.has_base].map(u64::from).iter().sum::<u64>();
         let payload = self.payload.map_or(0, |codec| codec.encoded_len(self.dimension) as u64);
         (HEAD_BYTES + self.books_bytes + CHECKSUM_BYTES) as u64 + vectors * vector + payload
     }
 
     pub(super) fn read_books(&self, bytes: &[u8]) -> Result<Books, RecordError> {
-        if self.version == READ_VERSION { read_books::<Books3>(bytes).map(Books::from) } else { read_books(bytes) }
+        if self.version < WITH_EVIDENCE { read_books::<Books3>(bytes).map(Books::from) } else { read_books(bytes) }
     }
 }

@@ -113,6 +113,7 @@ impl Swarm {
     fn put_on_the_way(&mut self, from: NodeId, to: NodeId, bytes: Vec<u8>) {
         let bytes: Arc<[u8]> = bytes.into();
         self.sendings += 1;
+        self.sent_bytes += bytes.len() as u64;
         let sending = self.sendings;
         self.trace.record(self.now, from, Entry::Sent, &bytes);
         let connection = self.network.connection(from, to);

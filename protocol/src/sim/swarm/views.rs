@@ -138,6 +138,11 @@ impl Swarm {
         self.conservation.outstanding()
     }
 
+    /// Bytes of all messages sent.
+    pub fn sent_bytes(&self) -> u64 {
+        self.sent_bytes
+    }
+
     /// A hash of all events; equal for equal runs.
     pub fn digest(&self) -> [u8; 32] {
         self.trace.digest()
