@@ -59,6 +59,10 @@ fn check_content(message: &Message, dimension: usize) {
             let payload = &parcel.payload;
             assert_eq!(payload.dimension(), dimension);
             let again = Payload::from_bytes(payload.codec(), dimension, payload.shared().clone());
+            let again = again.map(|again| match payload.reference() {
+                Some(reference) => again.against_named(reference),
+                None => again,
+            });
             assert_eq!(again.as_ref(), Ok(payload));
         }
         Message::Ack(_) | Message::Left(_) | Message::Process(_) | Message::Collective(_) => {}
@@ -94,7 +98,7 @@ fn seal_bulk(stream: &mut [u8]) {
         }
         match (kind, &mut announced) {
             (PARCEL, _) if end - body >= HASH_BYTES => {
-                let suffix = codec_before(&stream[body..end - HASH_BYTES]);
+                let suffix = hashed_before(&stream[body..end - HASH_BYTES]);
                 announced = Some((end, blake3::Hasher::new(), suffix));
             }
             (CHUNK, Some((header_end, hasher, suffix))) => {
@@ -109,11 +113,21 @@ fn seal_bulk(stream: &mut [u8]) {
     }
 }
 
-/// The codec of a parcel, which is hashed after its chunks. In the header it precedes the length of the payload, whose
-/// bytes but the last have their highest bit set.
-fn codec_before(header: &[u8]) -> Option<u8> {
-    let length_end = header.len().checked_sub(1)?;
-    header[..length_end].iter().rev().find(|byte| **byte < 0x80).copied()
+/// The part of a parcel's header that is hashed after its chunks: the codec, and the name of the reference if there is
+/// one. It ends before the length of the payload, whose bytes but the last have their highest bit set.
+fn hashed_before(header: &[u8]) -> Vec<u8> {
+    const NAME_BYTES: usize = 16;
+    let Some(end) = header.len().checked_sub(1) else { return Vec::new() };
+    let end = header[..end].iter().rposition(|byte| *byte < 0x80).map_or(0, |last| last + 1);
+    let at = |back: usize| end.checked_sub(back).and_then(|at| header.get(at));
+    // Codec and a mark: 0 before nothing, 1 before a name.
+    match (at(NAME_BYTES + 2), at(NAME_BYTES + 1), at(2), at(1)) {
+        (Some(&codec), Some(1), ..) if usize::from(codec) < Codec::ALL.len() => {
+            [&[codec][..], &header[end - NAME_BYTES..end]].concat()
+        }
+        (.., Some(&codec), Some(0)) => vec![codec],
+        _ => Vec::new(),
+    }
 }
 
 #[cfg(test)]

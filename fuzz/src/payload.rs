@@ -27,7 +27,8 @@ pub fn check(input: &[u8]) {
     let values = payload.values();
     assert_eq!(values.len(), dimension);
     assert!(values.iter().all(|value| value.abs() <= MAX_MAGNITUDE));
-    if codec != Codec::Int8 {
+    // Integers round at random, or have a code that no sender writes.
+    if !codec.sends_differences() {
         let again = Payload::encoded(codec, &values, 0).expect("the values are usable");
         // Numbers so large that rounding could leave the range are sent as f32.
         assert!(again.codec() != codec || again.bytes() == bytes);

@@ -70,8 +70,9 @@ fn seal_record(slot: &mut [u8]) {
     };
     let dimension = u32::from_le_bytes([slot[20], slot[21], slot[22], slot[23]]) as usize;
     let payload = Codec::ALL.into_iter().find(|codec| codec.id() == slot[12]);
-    let ratio = if slot[13] == 1 { 4 * dimension } else { 0 };
-    let vectors = 4 * dimension + ratio + payload.map_or(0, |codec| codec.encoded_len(dimension));
+    // A bit for each vector beside the numerator.
+    let marked = (slot[13] & 7).count_ones() as usize;
+    let vectors = 4 * dimension * (1 + marked) + payload.map_or(0, |codec| codec.encoded_len(dimension));
     let Some(books) = (content - HEAD_BYTES).checked_sub(vectors).and_then(|books| u32::try_from(books).ok()) else {
         return;
     };

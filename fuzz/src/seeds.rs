@@ -11,7 +11,7 @@ use mingle_protocol::collective::{
 use mingle_protocol::wire::encode;
 use mingle_protocol::{
     Ack, Applied, Books, Chain, Codec, Envelope, Evidence, Fate, Generation, Hello, Identity, InBooks, LinkState, Mac,
-    Mass, Message, NodeId, OtherProcess, OutBooks, Owed, PROTOCOL_VERSION, Parcel, ParcelHeader, Payload,
+    Mass, Message, NodeId, OtherProcess, OutBooks, Owed, PROTOCOL_VERSION, Parcel, ParcelHeader, ReferenceId, Payload,
     ProcessStatement, Record, Sent, Signature, SignedIdentity, TaskCard,
 };
 
@@ -51,6 +51,7 @@ pub fn message_reader() -> Vec<Seed<Vec<u8>>> {
         ("parcel", input(bytes_of(&parcel(1)))),
         ("parcel_f16", input(bytes_of(&parcel_in(Codec::F16, 1)))),
         ("parcel_int8", input(bytes_of(&parcel_in(Codec::Int8, 1)))),
+        ("difference", input(bytes_of(&difference(1)))),
         ("envelope", input(bytes_of(&envelope()))),
         ("process", input(bytes_of(&process()))),
         ("everything", input(everything.iter().flat_map(bytes_of).collect())),
@@ -71,6 +72,8 @@ pub fn payload() -> Vec<Seed<Vec<u8>>> {
         ("bf16", input(Codec::Bf16, 20)),
         ("int8", input(Codec::Int8, 40)),
         ("int8_two_blocks", input(Codec::Int8, 260)),
+        ("int4", input(Codec::Int4, 40)),
+        ("int3_two_blocks", input(Codec::Int3, 260)),
     ]
 }
 
@@ -273,6 +276,12 @@ fn parcel_in(codec: Codec, seq: u64) -> Message {
     let values: Vec<f32> = (0..DIMENSION).map(|at| f32::from(at) - 0.5).collect();
     let payload = Payload::encoded(codec, &values, seq).expect("the numbers are small");
     Message::Parcel(Parcel { header, payload })
+}
+
+/// A parcel whose payload is a difference to a reference.
+fn difference(seq: u64) -> Message {
+    let Message::Parcel(Parcel { header, payload }) = parcel_in(Codec::Int4, seq) else { unreachable!() };
+    Message::Parcel(Parcel { header, payload: payload.against_named(ReferenceId([6; 16])) })
 }
 
 fn envelope() -> Message {

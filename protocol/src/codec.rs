@@ -22,6 +22,7 @@
 
 mod bfloat16;
 mod buffer_pool;
+mod decoding;
 mod distance;
 mod dither;
 mod float16;
@@ -40,12 +41,11 @@ use thiserror::Error;
 use crate::payload::MAX_MAGNITUDE;
 
 pub(crate) use buffer_pool::BufferPool;
+pub(crate) use decoding::{decode, first_flaw, square_of};
 pub(crate) use distance::{Distance, distance};
 pub(crate) use dither::Dither;
 pub(crate) use format::BLOCK;
-pub(crate) use kernel::{
-    Absorbed, Extent, Unwritten, absorb, add, decode, emit, extent_of, first_flaw, largest_of, square_of,
-};
+pub(crate) use kernel::{Absorbed, Extent, Unwritten, absorb, add, emit, extent_of, largest_of};
 
 /// An encoded vector: bytes, and the vector that they are a difference to.
 #[derive(Clone, Copy, Debug)]

@@ -7,6 +7,7 @@ use std::sync::{Arc, OnceLock};
 use thiserror::Error;
 
 use crate::codec::{self, Codec, Dither, Encoded, Unwritten};
+use crate::node::NORM_TOLERANCE;
 use crate::reference::{Reference, ReferenceId, References};
 
 /// Largest dimension of a payload: 2^28 coordinates, one gibibyte.
@@ -110,8 +111,15 @@ impl Payload {
     }
 
     /// A payload whose bytes were checked and hashed on the way in; the hash covers the name of its reference.
-    pub(crate) fn from_verified(codec: Codec, dimension: usize, bytes: Arc<[u8]>, hash: [u8; 32]) -> Self {
-        Self { codec, dimension, bytes, base: Base::Zero, hash: Arc::new(hash.into()) }
+    pub(crate) fn from_verified(
+        codec: Codec,
+        reference: Option<ReferenceId>,
+        dimension: usize,
+        bytes: Arc<[u8]>,
+        hash: [u8; 32],
+    ) -> Self {
+        let base = reference.map_or(Base::Zero, Base::Named);
+        Self { codec, dimension, bytes, base, hash: Arc::new(hash.into()) }
     }
 
     /// The same bytes as a difference to a reference.
@@ -119,9 +127,10 @@ impl Payload {
         Self { base: Base::Known(reference.clone()), hash: Arc::default(), ..self }
     }
 
-    /// The same bytes as a difference to a reference of which only the name is known, which their hash covers.
-    pub(crate) fn against_named(self, reference: Option<ReferenceId>) -> Self {
-        Self { base: reference.map_or(Base::Zero, Base::Named), ..self }
+    /// The same bytes as a difference to a reference of which only the name is known.
+    #[must_use]
+    pub fn against_named(self, reference: ReferenceId) -> Self {
+        Self { base: Base::Named(reference), hash: Arc::default(), ..self }
     }
 
     /// Looks the reference up by its name. Does nothing if there is none to look up, or it is not there.
@@ -193,6 +202,12 @@ impl Payload {
     /// ```
     pub fn norm(&self) -> f64 {
         codec::square_of(self.encoded_vector()).sqrt()
+    }
+
+    /// Returns `true` if the norm is above a bound by more than rounding. `false` while the reference is not known: the
+    /// norm is checked when it is.
+    pub(crate) fn exceeds(&self, bound: f64) -> bool {
+        self.is_resolved() && self.norm() > NORM_TOLERANCE * bound
     }
 
     /// The coordinates as they travel.

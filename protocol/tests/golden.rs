@@ -74,6 +74,7 @@ fn link_state() -> LinkState {
         leaving: true,
         left: 9,
         processes: u64::MAX,
+        references: Some([ReferenceId([15; 16]), ReferenceId::default()]),
     }
 }
 
@@ -129,7 +130,12 @@ fn samples() -> Vec<(String, Message)> {
         evidence: Evidence { sent: Some(sent), applied: Some(Applied { seq: 200, mac: Mac::from([14; 16]) }) },
     };
     let (identity, seen) = (signed(2).identity, signed(1).identity);
-    let ack = Ack { generation: GENERATION, identity, seen, link: LinkState { final_seq: None, ..link_state() } };
+    let ack = Ack {
+        generation: GENERATION,
+        identity,
+        seen,
+        link: LinkState { final_seq: None, references: None, ..link_state() },
+    };
     let envelope = Envelope { task: [4; 32], attempt: 3, frame: vec![0, 1, 255] };
     let mut all = vec![
         ("hello".to_owned(), Message::Hello(Box::new(hello))),
@@ -139,6 +145,10 @@ fn samples() -> Vec<(String, Message)> {
         ("collective".to_owned(), Message::Collective(envelope)),
     ];
     all.extend(Codec::ALL.into_iter().map(|codec| (format!("parcel-{codec}"), parcel(codec))));
+    if let Message::Parcel(Parcel { header, payload }) = parcel(Codec::Int4) {
+        let payload = payload.against_named(ReferenceId([15; 16]));
+        all.push(("difference".to_owned(), Message::Parcel(Parcel { header, payload })));
+    }
     all
 }
 

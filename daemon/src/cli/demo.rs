@@ -119,7 +119,7 @@ pub(crate) struct DemoArgs {
     /// The neighbours to wait for in each round: sync, bounded:STALENESS or async
     #[arg(long, default_value = "sync", value_name = "POLICY")]
     pub(crate) wait: String,
-    /// Encoding of the models that peers send: f32, bf16, f16 or int8
+    /// Encoding of the models that peers send: f32, bf16, f16, int8, or int4 and int3 for plans with exact averages
     #[arg(long, default_value_t = Codec::F32, value_name = "CODEC")]
     pub(crate) codec: Codec,
     /// Treatment of models that are far from a peer's own: off, or clip

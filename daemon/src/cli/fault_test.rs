@@ -11,7 +11,7 @@ use mingle_protocol::{InjectedBug, Robust};
 /// Arguments of `fault-test`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct FaultTestArgs {
-    /// The faults: kill, loss, partition, churn, mixed, rollback, lossy-disk, hostile or all; may be given more than
+    /// The faults: kill, loss, partition, churn, mixed, rollback, lossy-disk, exact-average, hostile or all; may be given more than
     /// once
     #[arg(long = "profile", value_name = "PROFILE", default_value = "kill")]
     pub(crate) profiles: Vec<Profiles>,

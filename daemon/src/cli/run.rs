@@ -89,7 +89,8 @@ pub(crate) struct RunArgs {
     /// The neighbours to wait for in each round: sync, bounded:STALENESS or async
     #[arg(long, default_value = "bounded:4", value_name = "POLICY")]
     pub(crate) wait: String,
-    /// Encoding of the models that this peer sends: f32, bf16, f16 or int8; each peer reads all of them
+    /// Encoding of the models that this peer sends: f32, bf16, f16, int8, or int4 and int3 for plans with exact averages;
+    /// each peer reads all of them
     #[arg(long, default_value_t = Codec::F32, value_name = "CODEC")]
     pub(crate) codec: Codec,
     /// Go on without a late neighbour after at least so long; the deadline adapts upwards to the pace of the rounds

@@ -79,7 +79,7 @@ pub(crate) struct SimulateArgs {
     /// The neighbours to wait for in each round: sync, bounded:STALENESS or async [default: bounded:4, as run does]
     #[arg(long, value_name = "POLICY")]
     pub(crate) wait: Option<String>,
-    /// Encoding of the models that nodes send: f32, bf16, f16 or int8
+    /// Encoding of the models that nodes send: f32, bf16, f16, int8, or int4 and int3 for plans with exact averages
     #[arg(long, default_value_t = Codec::F32, value_name = "CODEC")]
     pub(crate) codec: Codec,
     /// Treatment of a model that is far from a node's own: off, or clip, as in `mingle run`

@@ -18,6 +18,12 @@ pub fn describe(encodings: &Encodings, codec: Codec, dimension: usize) -> String
 pub fn objection(encodings: &Encodings, codec: Codec) -> Option<String> {
     let (parcels, coarse) = encodings.share_in(codec);
     let finer = finer(encodings, codec)?;
+    if codec.of_wholes() != codec {
+        return Some(format!(
+            "{codec} is for differences to a model that all peers had in common, which this plan never gives them: it sends \
+             {finer}; a plan with exact averages does (mingle plan make --method exact-average)"
+        ));
+    }
     Some(format!(
         "this plan leaves {coarse} of {parcels} parcels a period to {codec}; {finer}, since their senders keep so little \
          weight that what {codec} rounds off would outweigh it"

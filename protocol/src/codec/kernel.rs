@@ -142,21 +142,6 @@ impl WithSimd for Measure<'_> {
     }
 }
 
-/// Decodes to `values`.
-pub(crate) fn decode(encoded: Encoded<'_>, values: &mut [f32]) {
-    with_format!(encoded.codec, decode_as(encoded, values));
-}
-
-/// The sum of the squares of an encoded vector.
-pub(crate) fn square_of(encoded: Encoded<'_>) -> f64 {
-    with_format!(encoded.codec, square_as(encoded))
-}
-
-/// The first coordinate of the first unit of `bytes` that is not finite or too large, if any. `bytes` are whole units.
-pub(crate) fn first_flaw(codec: Codec, bytes: &[u8]) -> Option<usize> {
-    with_format!(codec, first_flaw_as(bytes, codec.unit()))
-}
-
 /// The largest magnitude; not finite when a value is not.
 pub(crate) fn largest_of(values: &[f32]) -> f32 {
     let (blocks, rest) = values.as_chunks();
@@ -321,34 +306,6 @@ fn emit_block<F: Format>(
     }
 }
 
-fn decode_as<F: Format>(Encoded { bytes, mut base, .. }: Encoded<'_>, values: &mut [f32]) {
-    for (values, bytes) in values.chunks_mut(BLOCK).zip(bytes.chunks(F::BLOCK_BYTES)) {
-        let mut block = [0.0; BLOCK];
-        F::decode(bytes, &mut block);
-        add_base(&mut block, &mut base);
-        values.copy_from_slice(&block[..values.len()]);
-    }
-}
-
-fn square_as<F: Format>(Encoded { bytes, mut base, .. }: Encoded<'_>) -> f64 {
-    let (mut sums, mut values) = ([0.0; BLOCK], [0.0; BLOCK]);
-    let mut square = 0.0;
-    for stretch in bytes.chunks(stretch_bytes::<F>()) {
-        for bytes in stretch.chunks(F::BLOCK_BYTES) {
-            if bytes.len() < F::BLOCK_BYTES {
-                values = [0.0; BLOCK];
-            }
-            F::decode(bytes, &mut values);
-            add_base(&mut values, &mut base);
-            for (sum, value) in sums.iter_mut().zip(&values) {
-                *sum += value * value;
-            }
-        }
-        square += take_sum(&mut sums);
-    }
-    square
-}
-
 /// The next block of a base, which may be short or empty.
 #[inline(always)]
 fn take_block<'a>(base: &mut &'a [f32]) -> &'a [f32] {
@@ -362,28 +319,6 @@ fn take_block<'a>(base: &mut &'a [f32]) -> &'a [f32] {
 pub(super) fn add_base(values: &mut [f32; BLOCK], base: &mut &[f32]) {
     for (value, base) in values.iter_mut().zip(take_block(base)) {
         *value += base;
-    }
-}
-
-fn first_flaw_as<F: Format>(bytes: &[u8], (unit_bytes, unit): (usize, usize)) -> Option<usize> {
-    let block = Arch::new().dispatch(FirstUnsound::<F> { bytes, format: PhantomData })?;
-    let flawed = bytes.chunks(F::BLOCK_BYTES).nth(block)?;
-    let offset = flawed.chunks(unit_bytes).position(|bytes| !F::is_sound(bytes))?;
-    Some(block * BLOCK + offset * unit)
-}
-
-/// The number of the first block that is not sound, if any.
-struct FirstUnsound<'a, F> {
-    bytes: &'a [u8],
-    format: PhantomData<F>,
-}
-
-impl<F: Format> WithSimd for FirstUnsound<'_, F> {
-    type Output = Option<usize>;
-
-    #[inline(always)]
-    fn with_simd<S: Simd>(self, _: S) -> Option<usize> {
-        self.bytes.chunks(F::BLOCK_BYTES).position(|bytes| !F::is_sound(bytes))
     }
 }
 

@@ -26,6 +26,8 @@ fn error_bounds(codec: Codec, values: &[f32]) -> Vec<f32> {
         Codec::F16 => (value.abs() / 2048.0).max(2.0_f32.powi(-25)),
         Codec::Bf16 => (value.abs() / 256.0).max(f32::MIN_POSITIVE / 128.0),
         Codec::Int8 => largest_of(block) * (1.0001 / 127.0),
+        Codec::Int4 => largest_of(block) * (1.0001 / 14.0),
+        Codec::Int3 => largest_of(block) * (1.0001 / 6.0),
     };
     values.chunks(BLOCK).flat_map(|block| block.iter().map(move |value| of(value, block))).collect()
 }
@@ -50,7 +52,14 @@ fn what_a_codec_can_express_comes_back_to_the_bit() {
         let values = round_trip(codec, &wave(1000), 0);
         assert_eq!(round_trip(codec, &values, 0), values, "{codec}");
     }
-    assert_eq!(round_trip(Codec::Int8, &[0.0, -0.0, 1e-40], 0), [0.0; 3]);
+    for codec in [Codec::Int8, Codec::Int4, Codec::Int3] {
+        assert_eq!(round_trip(codec, &[0.0, -0.0, 1e-40], 0), [0.0; 3], "{codec}");
+    }
+    // Whole multiples of the scale, the largest of them on either side of zero.
+    for (codec, steps) in [(Codec::Int4, 7), (Codec::Int3, 3)] {
+        let values: Vec<f32> = (0..700).map(|i| ((i % (2 * steps + 1)) - steps) as f32).collect();
+        assert_eq!(round_trip(codec, &values, 0), values, "{codec}");
+    }
 }
 
 #[test]
@@ -99,6 +108,8 @@ fn the_bytes_of_every_codec_are_what_they_were() {
         (Codec::F16, "24cfe7b5d72a8f3d"),
         (Codec::Bf16, "ff8c3794da0522cb"),
         (Codec::Int8, "eb410e8a26754b80"),
+        (Codec::Int4, "a0815a0117f4ec4a"),
+        (Codec::Int3, "97632d76c2888915"),
     ] {
         // Products and sums alone: a sine differs from one mathematical library to the next.
         let values: Vec<f32> = (0..1000).map(|i| ((i * i * 37) % 1009) as f32 / 1009.0 - 0.5).collect();
@@ -109,7 +120,7 @@ fn the_bytes_of_every_codec_are_what_they_were() {
 
 #[test]
 fn bytes_that_are_no_finite_vector_are_refused_at_the_coordinate() {
-    let cases: [(Codec, usize, &[u8]); 11] = [
+    let cases: [(Codec, usize, &[u8]); 13] = [
         (Codec::F32, 5, &f32::NAN.to_le_bytes()),
         (Codec::F32, 1023, &f32::INFINITY.to_le_bytes()),
         (Codec::F32, 0, &(-2e30_f32).to_le_bytes()),
@@ -121,6 +132,8 @@ fn bytes_that_are_no_finite_vector_are_refused_at_the_coordinate() {
         (Codec::Int8, 256, &f32::NAN.to_le_bytes()),
         (Codec::Int8, 0, &(-0.0_f32).to_le_bytes()),
         (Codec::Int8, 768, &1e29_f32.to_le_bytes()),
+        (Codec::Int4, 512, &f32::INFINITY.to_le_bytes()),
+        (Codec::Int3, 256, &(-1.0_f32).to_le_bytes()),
     ];
     for (codec, index, bad) in cases {
         let mut bytes = Payload::encoded(codec, &[1.0; 1024], 0).unwrap().bytes().to_vec();
@@ -149,7 +162,9 @@ fn bytes_of_another_length_are_refused() {
 #[test]
 fn a_codec_gives_way_to_a_finer_one_where_it_is_too_coarse() {
     let even = |codec: Codec, largest| codec.suited_to(largest, 0.5, 0.5);
-    assert_eq!(Codec::ALL.map(|codec| even(codec, 1.0)), Codec::ALL);
+    let wholes = [Codec::F32, Codec::F16, Codec::Bf16, Codec::Int8];
+    assert_eq!(wholes.map(|codec| even(codec, 1.0)), wholes);
+    assert_eq!([Codec::Int4, Codec::Int3].map(|codec| even(codec, 1.0)), [Codec::Int8; 2]);
     assert_eq!(even(Codec::F16, 65504.0), Codec::F16);
     assert_eq!(even(Codec::F16, 65505.0), Codec::Bf16, "out of range for a binary16");
     assert_eq!(even(Codec::Int8, 1e20), Codec::Int8, "a scale has the range of a binary32");
@@ -157,10 +172,10 @@ fn a_codec_gives_way_to_a_finer_one_where_it_is_too_coarse() {
     // What is kept of 1/100 would be off by 100 errors of the codec.
     assert_eq!(
         Codec::ALL.map(|codec| codec.suited_to(1.0, 0.99, 0.01)),
-        [Codec::F32, Codec::F16, Codec::F16, Codec::F16]
+        [Codec::F32, Codec::F16, Codec::F16, Codec::F16, Codec::F16, Codec::F16]
     );
     assert_eq!(Codec::F16.suited_to(1e6, 0.99, 0.01), Codec::F32);
-    assert_eq!(Codec::ALL.map(|codec| codec.suited_to(1.0, 1.0, 0.0)), [Codec::F32; 4]);
+    assert_eq!(Codec::ALL.map(|codec| codec.suited_to(1.0, 1.0, 0.0)), [Codec::F32; 6]);
 }
 
 #[test]
@@ -176,12 +191,13 @@ fn names_and_numbers_are_one_to_one() {
 }
 
 /// A sender's pass: the bytes, the numerator that is left, and its largest magnitude.
-fn emitted(codec: Codec, numerator: &[f32], weight: f32, inverse: f32) -> (Vec<u8>, Vec<f32>, f32) {
+fn emitted(codec: Codec, numerator: &[f32], base: &[f32], weight: f32, inverse: f32) -> (Vec<u8>, Vec<f32>, f32) {
     let mut left = numerator.to_vec();
     let mut bytes = vec![0; codec.encoded_len(numerator.len())];
     let mut seen_left = Vec::new();
     let mut dither = Dither::seeded(3);
-    let largest = emit(codec, &mut left, &mut bytes, (weight, inverse), &mut dither, |left| {
+    let unwritten = Unwritten { codec, bytes: &mut bytes, base };
+    let largest = emit(&mut left, unwritten, (weight, inverse), &mut dither, |left| {
         seen_left.extend_from_slice(left);
     });
     assert_eq!(seen_left, left, "all that is left is seen once and in order");
@@ -195,12 +211,13 @@ fn any_codec() -> impl Strategy<Value = Codec> {
 proptest! {
     #[test]
     fn the_sender_debits_to_the_bit_what_the_receiver_decodes(
-        codec in any_codec(), numerator in prop::collection::vec(-100.0_f32..100.0, 1..700), weight in 0.01_f32..0.9,
+        codec in any_codec(), has_base: bool, numerator in prop::collection::vec(-100.0_f32..100.0, 1..700), weight in 0.01_f32..0.9,
     ) {
         let inverse = 1.0 / 0.9;
-        let (bytes, left, largest) = emitted(codec, &numerator, weight, inverse);
+        let base: Vec<f32> = if has_base { numerator.iter().map(|x| 0.9 * x + 1.0).collect() } else { Vec::new() };
+        let (bytes, left, largest) = emitted(codec, &numerator, &base, weight, inverse);
         let mut decoded = vec![f32::NAN; numerator.len()];
-        decode(codec, &bytes, &mut decoded);
+        decode(Encoded { codec, bytes: &bytes, base: &base }, &mut decoded);
         let expected: Vec<f32> = numerator.iter().zip(&decoded).map(|(x, u)| x - weight * u).collect();
         prop_assert_eq!(&left, &expected);
         prop_assert_eq!(largest, left.iter().fold(0.0_f32, |largest, x| largest.max(x.abs())));
@@ -208,10 +225,11 @@ proptest! {
 
     #[test]
     fn what_is_emitted_and_absorbed_adds_up_whatever_the_codec(
-        codec in any_codec(), numerator in prop::collection::vec(-100.0_f32..100.0, 1..700), weight in 0.01_f32..0.9,
+        codec in any_codec(), has_base: bool, numerator in prop::collection::vec(-100.0_f32..100.0, 1..700), weight in 0.01_f32..0.9,
     ) {
-        let (bytes, mut left, _) = emitted(codec, &numerator, weight, 1.0);
-        absorb(codec, &mut left, &bytes, weight, 1.0);
+        let base: Vec<f32> = if has_base { vec![7.0; numerator.len()] } else { Vec::new() };
+        let (bytes, mut left, _) = emitted(codec, &numerator, &base, weight, 1.0);
+        absorb(&mut left, Encoded { codec, bytes: &bytes, base: &base }, weight, 1.0);
         for (x, before) in left.iter().zip(&numerator) {
             // Two roundings of f32, nothing of the codec's error.
             prop_assert!((x - before).abs() <= 200.0 * f32::EPSILON, "{} became {}", before, x);
@@ -225,7 +243,7 @@ proptest! {
         let other: Vec<f32> = own.iter().map(|value| value * by - 0.5).collect();
         let payload = Payload::encoded(codec, &other, 9).unwrap();
         let mut numerator = own.clone();
-        let found = absorb(codec, &mut numerator, payload.bytes(), weight, 1.0);
+        let found = absorb(&mut numerator, payload.encoded_vector(), weight, 1.0);
         let expected: Vec<f32> = own.iter().zip(&*payload.values()).map(|(x, u)| x + weight * u).collect();
         let apart: f64 = own.iter().zip(&*payload.values()).map(|(x, u)| f64::from(x - u).powi(2)).sum();
         prop_assert_eq!(&numerator, &expected);

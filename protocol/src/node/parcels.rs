@@ -8,24 +8,26 @@ use crate::injected_bug::InjectedBug;
 use crate::link::Acceptance;
 use crate::mass::{Mass, UNITS_PER_ONE};
 use crate::message::{Message, Parcel, ParcelHeader};
-use crate::node::NORM_TOLERANCE;
 use crate::payload::Payload;
 use crate::peer::Peer;
 use crate::schedule::NodeId;
 
 impl Node {
     pub(super) fn on_parcel(&mut self, from: NodeId, parcel: Parcel) -> Result<(), Fault> {
-        let mut header = parcel.header;
-        self.check_parcel(from, &header, parcel.payload.dimension())?;
-        let (ignores_ack_echoes, applies_twice) =
-            (self.has(InjectedBug::IgnoresAckEchoes), self.has(InjectedBug::AppliesTwice));
-        let (ignores_chains, ignores_lives) =
-            (self.has(InjectedBug::IgnoresChains), self.has(InjectedBug::IgnoresLives));
+        let Parcel { mut header, mut payload } = parcel;
+        self.check_parcel(from, &header, payload.dimension())?;
+        payload.resolve(self.push_sum.references());
+        let [ignores_ack_echoes, applies_twice, ignores_chains, ignores_lives] = [
+            InjectedBug::IgnoresAckEchoes,
+            InjectedBug::AppliesTwice,
+            InjectedBug::IgnoresChains,
+            InjectedBug::IgnoresLives,
+        ]
+        .map(|bug| self.has(bug));
         let me = self.config.identity.incarnation;
         let has_left = self.has_left();
-        let bound = self.config.largest_norm.map(|bound| NORM_TOLERANCE * bound);
         let is_too_heavy = self.is_too_heavy(from, &header);
-        let has_no_room = self.has_no_room_for(header.mass);
+        let (has_no_room, bound) = (self.has_no_room_for(header.mass), self.config.largest_norm);
         let Some(peer) = self.peers.get_mut(&from) else {
             return Err(Fault::NotANeighbour);
         };
@@ -38,9 +40,7 @@ impl Node {
         // A parcel does not name the process of a life that sent it. A process that has not greeted this one may be
         // another than the known one, and would seem to have lost what it gave and took.
         if peer.incarnation() != header.sender_incarnation || !is_for_me {
-            self.note_refusal(Fault::OtherLife);
-            self.send_hello(from);
-            self.note_in_vain(from);
+            self.on_other_life(from);
             return Ok(());
         }
         peer.renewal.succeed();
@@ -54,16 +54,12 @@ impl Node {
             header.previous = link.received_chain();
         }
         peer.ack_owed = true;
-        let copy = applies_twice.then(|| parcel.payload.clone());
+        let copy = applies_twice.then(|| payload.clone());
         let mut is_offence = false;
         let refuses = |payload: &Payload| {
-            // Where the reference is not known yet, the norm is checked when it is.
-            let bound = bound.filter(|_| payload.is_resolved());
-            is_offence = is_too_heavy || bound.is_some_and(|bound| payload.norm() > bound);
+            is_offence = is_too_heavy || bound.is_some_and(|bound| payload.exceeds(bound));
             is_offence || has_no_room
         };
-        let mut payload = parcel.payload;
-        payload.resolve(self.push_sum.references());
         let acceptance = link.accept(&header, payload, refuses)?;
         peer.offences.note(is_offence, acceptance == Acceptance::Queued);
         self.on_heard(from);
@@ -77,6 +73,13 @@ impl Node {
             Acceptance::Fork => self.note_refusal(Fault::Forked),
         }
         Ok(())
+    }
+
+    /// Answers a parcel of or for another life with a greeting.
+    fn on_other_life(&mut self, from: NodeId) {
+        self.note_refusal(Fault::OtherLife);
+        self.send_hello(from);
+        self.note_in_vain(from);
     }
 
     /// Handles the next parcel of a link, queued or refused, and keeps its code as evidence against its sender.

@@ -10,7 +10,6 @@ use crate::codec::Dither;
 use crate::effect::Event;
 use crate::link::{QueuedParcel, Returned};
 use crate::mass::Mass;
-use crate::node::NORM_TOLERANCE;
 use crate::payload::Payload;
 use crate::push_sum::Form;
 use crate::reference::{Reference, ReferenceId};
@@ -78,7 +77,7 @@ impl Node {
     /// Looks up the reference of the next parcel of a link, which may have become known since the parcel came. A parcel
     /// that cannot be decoded, or that shows its excessive norm only now, goes back to its sender.
     pub(super) fn resolve_next(&mut self, from: NodeId) {
-        let bound = self.config.largest_norm.map(|bound| NORM_TOLERANCE * bound);
+        let bound = self.config.largest_norm;
         let references = self.push_sum.references();
         let Some(peer) = self.peers.get_mut(&from) else {
             return;
@@ -88,7 +87,7 @@ impl Node {
             return;
         };
         parcel.payload.resolve(references);
-        let is_offence = bound.is_some_and(|bound| parcel.payload.is_resolved() && parcel.payload.norm() > bound);
+        let is_offence = bound.is_some_and(|bound| parcel.payload.exceeds(bound));
         if parcel.payload.is_resolved() && !is_offence {
             return;
         }

@@ -13,6 +13,7 @@ use crate::mass::{Mass, UNITS_PER_ONE};
 use crate::message::{Ack, Generation, Identity, LeaveCertificate, LinkEnd, LinkState, Message, Parcel};
 use crate::payload::{MAX_MAGNITUDE, Payload};
 use crate::record::Chain;
+use crate::reference::ReferenceId;
 use crate::schedule::NodeId;
 use crate::statement::{Fate, OtherProcess, ProcessStatement, Signature, SignedIdentity};
 
@@ -84,6 +85,11 @@ pub(super) fn garbled(bytes: &mut [u8], rng: &mut ChaCha8Rng) {
 }
 
 fn tampered_parcel(mut parcel: Parcel, rng: &mut ChaCha8Rng) -> Parcel {
+    if parcel.payload.reference().is_some() && rng.random_bool(0.3) {
+        // The difference to a reference that nobody has.
+        parcel.payload = parcel.payload.against_named(ReferenceId(rng.random()));
+        return parcel;
+    }
     let header = &mut parcel.header;
     match rng.random_range(0..10) {
         0 => header.generation.counter = anything(header.generation.counter, rng),
@@ -115,6 +121,10 @@ fn replace_identity(identity: &mut Identity, rng: &mut ChaCha8Rng) {
 }
 
 fn replace_state(state: &mut LinkState, rng: &mut ChaCha8Rng) {
+    if state.references.is_some() && rng.random_bool(0.3) {
+        state.references = [None, Some([ReferenceId(rng.random()), ReferenceId::default()])][rng.random_range(0..2)];
+        return;
+    }
     match rng.random_range(0..11) {
         0 => state.received = anything(state.received, rng),
         1 => state.applied = anything(state.applied, rng),

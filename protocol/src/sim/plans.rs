@@ -74,6 +74,35 @@ impl Plans {
     }
 }
 
+/// An exact average over a random tree of all nodes: all weight goes up to node 0, level by level, and the average down
+/// again.
+pub(super) fn exact_average(nodes: usize, rng: &mut ChaCha8Rng) -> Vec<Step> {
+    let parents: Vec<usize> = (0..nodes).map(|node| rng.random_range(0..node.max(1))).collect();
+    let (mut depths, mut sizes) = (vec![0; nodes], vec![1; nodes]);
+    for node in 1..nodes {
+        depths[node] = depths[parents[node]] + 1;
+    }
+    for node in (1..nodes).rev() {
+        sizes[parents[node]] += sizes[node];
+    }
+    let deepest = depths.iter().copied().max().unwrap_or(0);
+    let id = |node: usize| NodeId(node as u32);
+    let on_level = |depth: usize| (1..nodes).filter(|&node| depths[node] == depth).collect::<Vec<_>>();
+    let up = (1..=deepest).rev().map(|depth| {
+        let senders = on_level(depth);
+        let keep = (0..nodes).map(|node| f64::from(!senders.contains(&node))).collect();
+        Step { keep, links: senders.iter().map(|&node| (id(node), id(parents[node]), 1.0)).collect() }
+    });
+    let down = (1..=deepest).map(|depth| {
+        let receivers = on_level(depth);
+        let share = |node: usize| f64::from(sizes[node]) / f64::from(sizes[parents[node]]);
+        let mut keep = vec![1.0; nodes];
+        receivers.iter().for_each(|&node| keep[parents[node]] = 1.0 / f64::from(sizes[parents[node]]));
+        Step { keep, links: receivers.iter().map(|&node| (id(parents[node]), id(node), share(node))).collect() }
+    });
+    up.chain(down).collect()
+}
+
 fn links(
     nodes: usize,
     members: &[NodeId],

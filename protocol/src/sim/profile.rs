@@ -32,13 +32,16 @@ pub enum Profile {
     /// Disks come back empty, as an older copy, or with flipped bits, files cut off and sectors that were never
     /// written.
     LossyDisk,
+    /// The plan averages exactly over a tree, and nodes send differences to what they had in common, while processes are
+    /// killed, streams break and members come and go.
+    ExactAverage,
     /// A member sends arbitrary messages, until a plan without it begins a new generation.
     Hostile,
 }
 
 impl Profile {
     /// All profiles.
-    pub const ALL: [Self; 8] = [
+    pub const ALL: [Self; 9] = [
         Self::Kill,
         Self::Loss,
         Self::Partition,
@@ -46,6 +49,7 @@ impl Profile {
         Self::Mixed,
         Self::Rollback,
         Self::LossyDisk,
+        Self::ExactAverage,
         Self::Hostile,
     ];
 
@@ -59,6 +63,7 @@ impl Profile {
             Self::Mixed => "mixed",
             Self::Rollback => "rollback",
             Self::LossyDisk => "lossy-disk",
+            Self::ExactAverage => "exact-average",
             Self::Hostile => "hostile",
         }
     }
@@ -70,7 +75,7 @@ impl Profile {
 
     fn most_nodes(self) -> u32 {
         match self {
-            Self::Kill => 8,
+            Self::Kill | Self::ExactAverage => 8,
             Self::Partition | Self::Churn | Self::Rollback | Self::LossyDisk | Self::Hostile => 16,
             Self::Loss | Self::Mixed => 64,
         }
@@ -100,6 +105,9 @@ impl Profile {
             Self::Rollback => Mix { kills: 5, breaks: 5, rollbacks: 1, ..Mix::default() },
             Self::LossyDisk => {
                 Mix { kills: 15, breaks: 5, rollbacks: 4, wipes: 4, damages: 6, replans: 4, ..Mix::default() }
+            }
+            Self::ExactAverage => {
+                Mix { kills: 25, breaks: 10, pauses: 4, replans: 1, leaves: 1, mutes: 3, ..Mix::default() }
             }
             Self::Hostile => Mix { kills: 10, breaks: 5, mutes: 3, hostile: 1, ..Mix::default() },
         }

@@ -44,6 +44,10 @@ fn describe(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Event::DeadlineMissed { step, missing, .. } => {
             write!(f, "waited in step {step} in vain for {}", Nodes(missing))
         }
+        Event::MassWrittenOff { .. }
+        | Event::MassReturned { .. }
+        | Event::ParcelRefused { .. }
+        | Event::ReferenceMissing { .. } => describe_parcels(event, f),
         Event::DeltaSkipped { .. }
         | Event::FarSlower { .. }
         | Event::TrainingLate { .. }
@@ -54,20 +58,8 @@ fn describe(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         }
         Event::MassHigh { share } => write!(f, "has held {share:.2} times its usual weight for many rounds"),
         Event::MassRecovered { share } => write!(f, "holds {share:.2} of its usual weight again"),
-        Event::MassWrittenOff { peer, mass, parcels } => {
-            write!(f, "gives up {parcels} parcels of weight {mass} to an earlier life of node {peer}")
-        }
         Event::NobodyToGiveTo { mass } => {
             write!(f, "keeps weight {mass} instead of leaving: all its neighbours have stopped or left")
-        }
-        Event::MassReturned { peer, mass, parcels } => {
-            write!(f, "takes back {parcels} parcels of weight {mass} that node {peer} did not apply")
-        }
-        Event::ParcelRefused { peer, mass } => {
-            write!(f, "returns weight {mass} to node {peer}: the parcel cannot be believed")
-        }
-        Event::ReferenceMissing { peer, mass } => {
-            write!(f, "returns weight {mass} to node {peer}: it lacks the reference to decode the parcel")
         }
         Event::RollbackDetected { incarnation, discarded } => {
             write!(f, "was rolled back: it discards weight {discarded} and begins its life {incarnation} with none")
@@ -89,6 +81,25 @@ fn describe(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         Event::OwnRatioUnusable { step } => write!(f, "keeps everything in step {step}: its ratio is not finite"),
         Event::Draining { steps } => write!(f, "has taken its last step, {steps}, and settles"),
         Event::DrainGaveUp { undelivered } => write!(f, "gives up waiting for {} to settle", Nodes(&ids(undelivered))),
+    }
+}
+
+/// Describes the events of parcels that were not applied.
+fn describe_parcels(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+    match event {
+        Event::MassWrittenOff { peer, mass, parcels } => {
+            write!(f, "gives up {parcels} parcels of weight {mass} to an earlier life of node {peer}")
+        }
+        Event::MassReturned { peer, mass, parcels } => {
+            write!(f, "takes back {parcels} parcels of weight {mass} that node {peer} did not apply")
+        }
+        Event::ParcelRefused { peer, mass } => {
+            write!(f, "returns weight {mass} to node {peer}: the parcel cannot be believed")
+        }
+        Event::ReferenceMissing { peer, mass } => {
+            write!(f, "returns weight {mass} to node {peer}: it lacks the reference to decode the parcel")
+        }
+        _ => Ok(()),
     }
 }
 

@@ -100,7 +100,7 @@ impl ParcelAssembler {
             return Err(WireError::HashMismatch { seq: self.header.seq });
         }
         pool.put(Arc::clone(&self.buffer));
-        let payload = Payload::from_verified(self.codec, self.dimension, self.buffer, self.hash);
-        Ok(Parcel { header: self.header, payload: payload.against_named(self.reference) })
+        let payload = Payload::from_verified(self.codec, self.reference, self.dimension, self.buffer, self.hash);
+        Ok(Parcel { header: self.header, payload })
     }
 }

@@ -256,7 +256,7 @@ fn an_acknowledgement_of_parcels_never_sent_is_refused() {
 fn a_hello_that_does_not_fit_is_refused_once_with_the_difference() {
     type Change = fn(&mut Hello);
     let cases: [(Change, &str); 3] = [
-        (|hello| hello.version = 9, "protocol version 9"),
+        (|hello| hello.version = 99, "protocol version 99"),
         (|hello| hello.generation.plan_hash = [9; 32], "another plan"),
         (|hello| hello.task = TaskCard { hash: [9; 32], description: "letters".into() }, "trains \"letters\""),
     ];

@@ -35,6 +35,13 @@ fn mass_survives_kill_dash_nine() {
 }
 
 #[test]
+fn mass_survives_in_exact_averages_of_differences() {
+    let outcomes = survive(Profile::ExactAverage, 30);
+    let (kills, checks) = (sum(&outcomes, |outcome| outcome.kills), sum(&outcomes, |outcome| outcome.disk_checks));
+    assert!(kills > 300 && checks > 3_000, "{kills} kills, {checks} checks");
+}
+
+#[test]
 fn mass_survives_the_loss_of_most_messages() {
     let outcomes = survive(Profile::Loss, 4);
     assert!(sum(&outcomes, Outcome::checks) > 1_000);

@@ -5,6 +5,7 @@ use crate::mass::Mass;
 use crate::message::{Generation, Identity};
 use crate::record::tests::{books, full_record, owing, record};
 use crate::record::{InBooks, OutBooks, Owed};
+use crate::reference::ReferenceId;
 use crate::schedule::{MAX_NODES, MAX_PERIOD, NodeId};
 use crate::statement::SignedIdentity;
 
@@ -119,11 +120,11 @@ fn heads_of_other_versions_and_with_unknown_fields_are_refused() {
         Record::decode(&sealed(bytes)).unwrap_err()
     };
     assert_eq!(with(0, b'M'), RecordError::NotARecord);
-    for found in [1, 2, 5] {
+    for found in [1, 2, 6] {
         assert_eq!(with(8, found), RecordError::Version { found: u32::from(found) });
     }
     assert_eq!(with(12, 9), RecordError::Head { field: "codec", value: 9 });
-    assert_eq!(with(13, 4), RecordError::Head { field: "vectors", value: 4 });
+    assert_eq!(with(13, 8), RecordError::Head { field: "vectors", value: 8 });
     assert_eq!(with(15, 1), RecordError::Head { field: "reserved", value: 256 });
     assert_eq!(
         with(19, 0xff),
@@ -184,6 +185,53 @@ fn vectors_must_be_finite_and_of_one_length() {
     assert_eq!(error, RecordError::Dimension { vector: "ratio", found: 1, dimension: 3 });
     let error = written(&|record| record.payload = Some(Payload::new(&[0.0; 4]).unwrap()));
     assert_eq!(error, RecordError::Dimension { vector: "payload", found: 4, dimension: 3 });
+}
+
+/// The full record with a payload that is a difference to a reference.
+fn record_with_base() -> Record {
+    let record = full_record();
+    let base = Reference::new([2.0, -3.0, 0.0].into()).unwrap();
+    let payload = record.payload.clone().map(|payload| payload.against(&base));
+    Record { payload, ..record }
+}
+
+#[test]
+fn a_payload_is_read_with_the_reference_that_it_is_a_difference_to() {
+    let record = record_with_base();
+    let read = Record::decode(&encoded(&record)).unwrap();
+    assert_eq!(read, record);
+    let (payload, plain) = (read.payload.unwrap(), full_record().payload.unwrap());
+    assert_eq!(payload.values()[0], plain.values()[0] + 2.0);
+    assert_eq!(payload.hash(), record.payload.as_ref().unwrap().hash());
+    assert_ne!(payload.hash(), plain.hash());
+    assert_eq!(Outline::read(&encoded(&record)).unwrap(), record.outline());
+}
+
+#[test]
+fn a_reference_that_no_node_has_is_refused() {
+    let bytes = encoded(&record_with_base());
+    let base = bytes.len() - CHECKSUM_BYTES - Codec::F16.encoded_len(3) - 12;
+    for value in [f32::NAN, f32::INFINITY, 1e29] {
+        let mut bytes = bytes.clone();
+        bytes[base..base + 4].copy_from_slice(&value.to_le_bytes());
+        let bytes = sealed(bytes);
+        assert_eq!(Record::decode(&bytes), Err(RecordError::UnfitBase));
+        assert_eq!(Outline::read(&bytes), Err(RecordError::UnfitBase));
+    }
+    // Format 4 has none, and without a payload there is nothing that it could be the reference of.
+    for (at, value) in [(8, 4), (12, NO_PAYLOAD)] {
+        let mut bytes = bytes.clone();
+        bytes[at] = value;
+        let marks = u32::from(bytes[13]);
+        assert_eq!(Record::decode(&sealed(bytes)), Err(RecordError::Head { field: "vectors", value: marks }));
+    }
+}
+
+#[test]
+fn a_difference_whose_reference_is_not_known_is_not_written() {
+    let record = full_record();
+    let payload = record.payload.clone().map(|payload| payload.against_named(ReferenceId([1; 16])));
+    assert_eq!(Record { payload, ..record }.check(), Err(RecordError::UnfitBase));
 }
 
 #[test]

@@ -14,8 +14,13 @@ use crate::schedule::{NodeId, Schedule, ScheduleError, Step};
 use crate::sim::config::SwarmConfig;
 use crate::sim::fault::Fault;
 use crate::sim::network::NetworkModel;
-use crate::sim::plans::random_step;
+use crate::sim::plans::{exact_average, random_step};
 use crate::time::Time;
+
+/// The codecs of swarms that gossip.
+const WHOLE: [Codec; 4] = [Codec::F32, Codec::F16, Codec::Bf16, Codec::Int8];
+/// The codecs of swarms whose plan hands ratios down.
+const CODED: [Codec; 3] = [Codec::Int8, Codec::Int4, Codec::Int3];
 
 /// A swarm and its faults.
 #[derive(Debug)]
@@ -79,14 +84,19 @@ fn small_change(id: NodeId, round: u64, dimension: usize) -> Vec<f32> {
 
 fn swarm(profile: Profile, nodes: u32, seed: u64, rng: &mut ChaCha8Rng) -> Result<SwarmConfig, ScheduleError> {
     let members: Vec<NodeId> = (0..nodes).map(NodeId).collect();
-    let steps: Vec<Step> = (0..rng.random_range(1..=2)).map(|_| random_step(nodes as usize, &members, rng)).collect();
+    let steps: Vec<Step> = if profile == Profile::ExactAverage {
+        exact_average(nodes as usize, rng)
+    } else {
+        (0..rng.random_range(1..=2)).map(|_| random_step(nodes as usize, &members, rng)).collect()
+    };
+    let codecs = if profile == Profile::ExactAverage { &CODED[..] } else { &WHOLE };
     let schedule = Arc::new(Schedule::new(nodes as usize, &steps, u32::from(rng.random_bool(0.7)))?);
     let initial = (0..nodes).map(|node| vec![node as f32, 1.0]).collect();
     let policies = [WaitPolicy::Sync, WaitPolicy::Bounded { staleness: 4 }, WaitPolicy::Async];
     let pace = pace(profile);
     let config = SwarmConfig {
         durability: Durability::On,
-        codec: Codec::ALL[rng.random_range(0..Codec::ALL.len())],
+        codec: codecs[rng.random_range(0..codecs.len())],
         largest_norm: (profile == Profile::Hostile).then_some(1e6),
         policy: policies[rng.random_range(0..3)],
         seed,
