@@ -50,9 +50,7 @@ impl Node {
         if link.check_ack_echo(header.base, header.acked).is_err() && !ignores_ack_echoes {
             return self.on_contradiction(from, Said::Elsewhere);
         }
-        if ignores_chains {
-            header.previous = link.received_chain();
-        }
+        header.previous = if ignores_chains { link.received_chain() } else { header.previous };
         peer.ack_owed = true;
         let copy = applies_twice.then(|| payload.clone());
         let mut is_offence = false;
