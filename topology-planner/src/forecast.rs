@@ -190,8 +190,17 @@ impl Forecast {
     /// ```
     #[must_use]
     pub fn to_json(&self) -> String {
-        let fields = self.fields().map(|(name, value)| format!("  \"{name}\": {}", value.json()));
-        format!("{{\n  \"schema\": \"{SCHEMA}\",\n{}\n}}\n", fields.join(",\n"))
+        document(&self.fields())
+    }
+
+    /// The same document with the largest momentum across rounds, which plan files do not store.
+    pub(crate) fn to_json_with(&self, largest_momentum: &Result<f64, spectrum::Unresolved>) -> String {
+        let (momentum, note) = match largest_momentum {
+            Ok(momentum) => (Some(*momentum), None),
+            Err(unresolved) => (None, Some(unresolved.reason.as_str())),
+        };
+        let momentum = [("largest_momentum", Value::Real(momentum)), ("largest_momentum_note", Value::Note(note))];
+        document(&[&self.fields()[..], &momentum[..]].concat())
     }
 
     /// The fields in which this stored forecast differs from the recomputed one. Whole numbers must be equal; real
@@ -242,6 +251,12 @@ impl Forecast {
             ("bytes_per_node_per_period", Value::Count(self.bytes_per_node_per_period)),
         ]
     }
+}
+
+/// A JSON document of these fields, with its schema.
+fn document(fields: &[(&str, Value<'_>)]) -> String {
+    let fields: Vec<String> = fields.iter().map(|(name, value)| format!("  \"{name}\": {}", value.json())).collect();
+    format!("{{\n  \"schema\": \"{SCHEMA}\",\n{}\n}}\n", fields.join(",\n"))
 }
 
 /// Slots until disagreement has shrunk by a factor e, at `slots` per period and a second modulus of `lambda_2`.

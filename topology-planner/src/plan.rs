@@ -306,6 +306,24 @@ impl Plan {
         Ok(self.forecast.differences(&self.recompute_forecast()?))
     }
 
+    /// The largest momentum across rounds that the plan bears, in hundredths from 0 to 0.99: see
+    /// [`crate::spectrum::largest_momentum`]. It is computed from the steps each time, whatever the author of the plan
+    /// forecasts.
+    ///
+    /// # Errors
+    ///
+    /// It cannot be computed for a plan of this size.
+    pub fn largest_momentum(&self) -> Result<f64, crate::spectrum::Unresolved> {
+        crate::spectrum::largest_momentum(self.node_count(), &self.steps, self.round_length)
+    }
+
+    /// The forecast as a JSON document of its own: [`Forecast::to_json`], and `largest_momentum` with the reason where
+    /// it is not known.
+    #[must_use]
+    pub fn forecast_to_json(&self) -> String {
+        self.forecast.to_json_with(&self.largest_momentum())
+    }
+
     /// `n pi`: the push-sum weight each node has at the start of a period in the long run.
     ///
     /// # Errors

@@ -15,6 +15,9 @@ use crate::plan::Step;
 
 mod dense;
 mod iterative;
+mod momentum;
+
+pub use momentum::largest_momentum;
 
 /// Up to this many nodes the product is formed and solved directly, O(n^3).
 pub const MAX_DENSE_NODES: usize = 1024;
@@ -62,8 +65,13 @@ pub fn perron_weights(node_count: usize, steps: &[Step], recurrent: &[usize]) ->
     }
 }
 
-/// The moduli of all eigenvalues, largest first. Uses one thread: the same bits however many cores there are.
+/// The moduli of all eigenvalues, largest first.
 fn moduli(matrix: &Mat<f64>) -> Result<Vec<f64>, Unresolved> {
+    Ok(descending(eigenvalues(matrix)?.into_iter().map(|(re, im)| re.hypot(im)).collect()))
+}
+
+/// The real and imaginary parts of all eigenvalues. Uses one thread: the same bits however many cores there are.
+fn eigenvalues(matrix: &Mat<f64>) -> Result<Vec<(f64, f64)>, Unresolved> {
     let n = matrix.nrows();
     let (mut re, mut im) = (Diag::zeros(n), Diag::zeros(n));
     let no = ComputeEigenvectors::No;
@@ -73,7 +81,7 @@ fn moduli(matrix: &Mat<f64>) -> Result<Vec<f64>, Unresolved> {
         evd::evd_real(matrix.as_ref(), re.as_mut(), im.as_mut(), None, None, Par::Seq, stack, Default::default());
     solved.map_err(|error| Unresolved { reason: format!("the eigenvalue solver failed: {error:?}") })?;
     let parts = re.column_vector().iter().zip(im.column_vector().iter());
-    Ok(descending(parts.map(|(re, im)| re.hypot(*im)).collect()))
+    Ok(parts.map(|(re, im)| (*re, *im)).collect())
 }
 
 /// The eigenvalues of a symmetric matrix, ascending, and the eigenvectors as columns. O(n^3).

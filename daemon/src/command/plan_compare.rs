@@ -82,7 +82,7 @@ fn progress(methods: u64) -> ProgressBar {
 /// A column: its heading, and its value for a plan.
 type Column = (&'static str, fn(&Plan, &Forecast) -> String);
 
-const COLUMNS: [Column; 15] = [
+const COLUMNS: [Column; 16] = [
     ("design", |plan, _| plan.method().to_owned()),
     ("steps", |plan, _| plan.steps().len().to_string()),
     ("slots", |plan, forecast| match plan.medium() {
@@ -105,6 +105,7 @@ const COLUMNS: [Column; 15] = [
     ("to 1e-2", |_, forecast| {
         forecast.slots_to_1e_2.or(forecast.periods_to_1e_2).map_or_else(unknown, |count| count.to_string())
     }),
+    ("momentum", |plan, _| plan.largest_momentum().map_or_else(|_| unknown(), |largest| format!("{largest:.2}"))),
     ("min n*pi", |_, forecast| forecast.perron_min.map_or_else(unknown, |value| format!("{value:.3}"))),
     ("payloads", |_, forecast| forecast.payloads_per_period.to_string()),
     ("s/period", |_, forecast| forecast.seconds_per_period.map_or_else(unknown, |value| format!("{value:.3}"))),
@@ -185,7 +186,7 @@ fn document(
             "round_length": plan.round_length(),
             "parameters": plan.parameters().iter().map(|(name, value)| (name.clone(), value.to_string().into())).collect::<serde_json::Map<_, _>>(),
             "bytes_per_round": traffic.to_json(plan),
-            "forecast": serde_json::from_str::<serde_json::Value>(&plan.forecast().to_json()).unwrap_or_default(),
+            "forecast": serde_json::from_str::<serde_json::Value>(&plan.forecast_to_json()).unwrap_or_default(),
         }),
         Err(error) => serde_json::json!({ "method": candidate.method.name(), "refused": error.to_string() }),
     };

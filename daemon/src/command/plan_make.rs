@@ -34,7 +34,7 @@ pub(super) fn execute(arguments: &PlanMakeArgs, json: bool) -> Result {
         output.write(made.to_json().as_bytes())?;
     }
     match (json, &arguments.output) {
-        (true, _) => out::line(made.forecast().to_json()),
+        (true, _) => out::line(made.forecast_to_json()),
         (false, Some(path)) => {
             out::line(describe(&made));
             remark!("wrote      {}", path.display());

@@ -19,7 +19,7 @@ const LISTED_STEPS: usize = 12;
 pub(super) fn execute(arguments: &PlanFileArgs, json: bool) -> Result {
     let plan = plan::read(&arguments.plan)?;
     if json {
-        out::line(plan.forecast().to_json());
+        out::line(plan.forecast_to_json());
     } else {
         out::line(describe(&plan));
     }
@@ -62,6 +62,7 @@ pub(super) fn describe(plan: &Plan) -> String {
             number(forecast.slots_per_neper)
         ),
         format!("consensus  {}", consensus(plan)),
+        format!("momentum   {}", momentum(plan)),
         format!("weights    n * pi from {} to {}", number(forecast.perron_min), number(forecast.perron_max)),
         losses(plan),
     ];
@@ -89,6 +90,14 @@ fn consensus(plan: &Plan) -> String {
     let why = || forecast.periods_to_1e_2_note.clone().unwrap_or_else(|| "unknown".to_owned());
     let periods = forecast.periods_to_1e_2.map_or_else(why, |periods| format!("{} to 1e-2", count(periods, "period")));
     forecast.slots_to_1e_2.map_or(periods.clone(), |slots| format!("{slots} slots to 1e-2, {periods}"))
+}
+
+/// The largest momentum across rounds.
+fn momentum(plan: &Plan) -> String {
+    match plan.largest_momentum() {
+        Ok(largest) => format!("across rounds up to {largest}"),
+        Err(unresolved) => format!("unknown ({unresolved})"),
+    }
 }
 
 /// The nodes and links whose loss would disconnect the others.
