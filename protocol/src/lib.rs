@@ -34,6 +34,7 @@ mod ledger;
 mod link;
 mod mass;
 mod message;
+mod momentum;
 mod node;
 mod offences;
 mod payload;
@@ -64,7 +65,10 @@ pub use message::{
     Ack, Envelope, Generation, Hello, Identity, LeaveCertificate, LinkEnd, LinkState, MAX_DESCRIPTION, Message,
     PROTOCOL_VERSION, Parcel, ParcelHeader, TaskCard,
 };
-pub use node::{IncomingView, NORM_TOLERANCE, NeighbourView, Node, OutgoingView, STALEST_ROUNDS, State};
+pub use momentum::{
+    MomentumAcrossRounds, MomentumError, MomentumState, MomentumStep, TrainedRound, USUAL_MOMENTUM, UnknownMomentum,
+};
+pub use node::{IncomingView, NORM_TOLERANCE, NeighbourView, Node, OutgoingView, STALEST_ROUNDS, State, pace_factor};
 pub use payload::{MAX_DIMENSION, MAX_MAGNITUDE, Payload, PayloadError};
 pub use push_sum::SMALLEST_WORKING_MASS;
 #[doc(hidden)]

@@ -87,6 +87,7 @@ pub(crate) use robust_receiving::InDistances;
 use round::RoundTally;
 use send_gate::SendGate;
 use step_guard::UsualSteps;
+pub use step_guard::pace_factor;
 use training::{Change, Training};
 use weight_floor::WeightFloor;
 

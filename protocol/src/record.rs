@@ -36,7 +36,9 @@ pub use chains::{LinkBreak, compare_links};
 pub use error::RecordError;
 #[cfg(feature = "sim")]
 pub(crate) use format::forge_checksum;
-pub use format::{EncodedRecord, FORMAT_VERSION, MAX_BOOKS_BYTES, MAX_HOST_BYTES, Outline, most_host_bytes};
+pub use format::{
+    EncodedRecord, FORMAT_VERSION, MAX_BOOKS_BYTES, MAX_HOST_BYTES, Outline, most_host_bytes, most_training_bytes,
+};
 pub use host_state::HostState;
 pub use recovery::{LostParcel, Recovered, RecoveryError, SlotContent, Survey, recover, survey};
 pub use slots::{SlotError, SlotMap};

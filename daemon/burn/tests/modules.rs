@@ -11,7 +11,7 @@ use burn::optim::momentum::MomentumConfig;
 use burn::optim::{ModuleOptimizer, SgdConfig};
 use burn::tensor::{Device, TensorData};
 use mingle_burn::{BurnError, BurnTrainer};
-use mingle_peer::training::{Budget, Patience};
+use mingle_peer::training::{Budget, MomentumStep, Patience};
 use mingle_peer::{Home, LocalTraining, Outcome, Peer};
 use mingle_planner::{DesignOptions, Method, Topology, design};
 
@@ -64,7 +64,14 @@ fn trainer(net: Net) -> BurnTrainer<Net, Batch> {
 }
 
 fn budget(local_steps: u32) -> Budget {
-    Budget { round: 0, local_steps, rounds_left: 1, last_factor: 1.0, patience: Patience::default() }
+    Budget {
+        round: 0,
+        local_steps,
+        rounds_left: 1,
+        last_factor: 1.0,
+        momentum: MomentumStep::default(),
+        patience: Patience::default(),
+    }
 }
 
 #[test]

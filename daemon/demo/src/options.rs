@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use mingle_builtin::options::TrainingOptions;
 use mingle_peer::{Error, ErrorKind, Result};
-use mingle_protocol::{Codec, Robust};
+use mingle_protocol::{Codec, MomentumAcrossRounds, Robust};
 
 /// The most peers of a demo: with more processes, a machine measures itself.
 pub const MAX_PEERS: usize = 256;
@@ -34,6 +34,8 @@ pub struct DemoOptions {
     pub codec: Codec,
     /// The treatment of models that are far from a peer's own.
     pub robust: Robust,
+    /// Momentum across rounds.
+    pub momentum_across_rounds: MomentumAcrossRounds,
     /// `true` to train the baselines afterwards: each peer alone, and all data in one place.
     pub comparison: bool,
     /// The folder of the demo. Files of an earlier one are replaced.

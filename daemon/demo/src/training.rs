@@ -64,6 +64,7 @@ impl TrainingDemo {
         training.privacy.settings()?;
         parse_policy(&options.wait)?;
         let mut plan = make_plan(&options)?;
+        mingle_peer::plan::momentum(options.momentum_across_rounds, &plan)?;
         let output = Output::create(&options.output)?;
         let homes = bind_to_new_homes(&mut plan, &output)?;
         mingle_peer::plan::write(&plan, &output.plan())?;

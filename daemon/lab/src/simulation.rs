@@ -48,6 +48,8 @@ pub struct Conditions {
     pub codec: Codec,
     /// The treatment of ratios that are far from a node's own.
     pub robust: Robust,
+    /// Momentum across rounds, which the plan must bear; 0 for none.
+    pub momentum: f64,
     /// Members that send false models, if any.
     pub attack: Option<Attack>,
     /// The seed of the losses, and of the choice of attackers.

@@ -5,12 +5,14 @@ mod encodings;
 mod ending;
 mod missing;
 mod neighbours;
+mod ordering;
 mod replanning;
 mod reports;
 mod steering;
 mod watching;
 
 pub(crate) use ending::before_the_model;
+pub(crate) use ordering::Momentum;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -33,7 +35,7 @@ use crate::place::Place;
 use crate::records::{Ending, RecordWriter, Room, Written};
 use crate::task::Advice;
 use crate::timeline::{IdleTime, Timeline};
-use crate::training::thread::{Answer, TrainingOrder, TrainingOrders, TrainingThread};
+use crate::training::thread::{Answer, TrainingOrders, TrainingThread};
 use crate::training::{BestModel, Evaluation, PrivacySpending, Trained};
 use divergence::Divergence;
 use ending::FINAL;
@@ -80,6 +82,8 @@ pub(crate) struct DriverParts {
     /// Rounds of the task. A plan may begin after the first round, and end at another number of rounds.
     pub rounds: u64,
     pub training: TrainingThread,
+    /// The momentum across rounds.
+    pub momentum: Momentum,
     /// The largest training state in a record, in bytes.
     pub largest_state: usize,
     /// `None` without records.
@@ -263,12 +267,7 @@ impl<'a> Driver<'a> {
                     return Ok(link_input(to, self.member.connections.links.drop_streams(to)));
                 }
             }
-            Effect::Train { round, from, local_steps, rounds_left, time_box, last_factor } => {
-                let rounds_before = self.first_round;
-                let order =
-                    TrainingOrder { round, rounds_before, from, local_steps, rounds_left, time_box, last_factor };
-                self.training.order(order, &self.parts.training)?;
-            }
+            order @ Effect::Train { .. } => self.order_training(order)?,
             Effect::Persist(record) => {
                 self.last_record = record.books.number;
                 if let Some(records) = &self.parts.records {

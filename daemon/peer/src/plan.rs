@@ -6,7 +6,7 @@ use std::path::{Path, PathBuf};
 
 use libp2p::PeerId;
 use mingle_planner::Plan;
-use mingle_protocol::{NodeId, Schedule};
+use mingle_protocol::{MomentumAcrossRounds, NodeId, Schedule};
 
 use crate::audit::{self, PlanNodes, Report};
 use crate::error::{Context, Error, ErrorKind, Result};
@@ -83,6 +83,20 @@ pub fn peers(plan: &Plan) -> Result<BTreeMap<NodeId, PeerId>> {
         peers.insert(NodeId(index_to_u32(index)), peer);
     }
     Ok(peers)
+}
+
+/// The momentum across rounds of this choice under this plan.
+///
+/// # Errors
+/// The plan does not bear it; the hint says what to do.
+pub fn momentum(choice: MomentumAcrossRounds, plan: &Plan) -> Result<f64> {
+    let doing = format!("--momentum-across-rounds {choice}");
+    choice.under(|| plan.largest_momentum()).context(ErrorKind::BadInput, doing).map_err(|failure| {
+        failure.hint(
+            "give less, or auto, or take a plan that bears more: `mingle plan compare` shows what each bears, in the \
+             column `momentum`",
+        )
+    })
 }
 
 /// The schedule that the protocol runs for this plan.

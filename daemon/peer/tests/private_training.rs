@@ -8,8 +8,8 @@ use std::sync::atomic::{AtomicU64, Ordering};
 
 use mingle_peer::Home;
 use mingle_peer::training::{
-    Budget, Evaluation, Layout, LocalTraining, NoiseSource, Patience, PrivacySettings, PrivateTraining, Trained,
-    TrainingError,
+    Budget, Evaluation, Layout, LocalTraining, MomentumStep, NoiseSource, Patience, PrivacySettings, PrivateTraining,
+    Trained, TrainingError,
 };
 
 /// Enough coordinates to estimate noise from.
@@ -77,7 +77,14 @@ impl Case {
 }
 
 fn train(training: &mut PrivateTraining) -> Trained {
-    let budget = Budget { round: 0, local_steps: 4, rounds_left: 1, last_factor: 0.5, patience: Patience::default() };
+    let budget = Budget {
+        round: 0,
+        local_steps: 4,
+        rounds_left: 1,
+        last_factor: 0.5,
+        momentum: MomentumStep::default(),
+        patience: Patience::default(),
+    };
     training.train(&vec![0.0; DIMENSION], &budget).unwrap()
 }
 

@@ -7,7 +7,7 @@ use clap::builder::ArgPredicate;
 use mingle_builtin::options::{TrainingOptions, WeightChoice};
 use mingle_demo::{DemoOptions, ProblemOptions};
 use mingle_models::ObjectiveKind;
-use mingle_protocol::{Codec, Robust};
+use mingle_protocol::{Codec, MomentumAcrossRounds, Robust};
 
 use super::{ADAMW_LEARNING_RATE, DurabilityName, OptimizerArgs, PrivacyArgs, ProblemKind, Switch};
 
@@ -43,6 +43,7 @@ const OF_TRAINING: &[&str] = &[
     "wait",
     "codec",
     "robust",
+    "momentum_across_rounds",
     "no_comparison",
 ];
 
@@ -125,6 +126,9 @@ pub(crate) struct DemoArgs {
     /// Treatment of models that are far from a peer's own: off, or clip
     #[arg(long, default_value_t = Robust::Off, value_name = "off|clip")]
     pub(crate) robust: Robust,
+    /// Momentum over the mixed model from round to round: off, auto, or a number, at most what the plan bears
+    #[arg(long, default_value_t = MomentumAcrossRounds::Off, value_name = "off|auto|G")]
+    pub(crate) momentum_across_rounds: MomentumAcrossRounds,
     #[command(flatten)]
     pub(crate) privacy: PrivacyArgs,
     /// Do not train each peer alone and all data in one place afterwards, to compare with
@@ -166,6 +170,7 @@ impl DemoArgs {
             wait: self.wait.clone(),
             codec: self.codec,
             robust: self.robust,
+            momentum_across_rounds: self.momentum_across_rounds,
             comparison: !self.no_comparison,
             output: self.output.clone(),
         }

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use mingle_builtin::options::{TrainingOptions, WeightChoice};
 use mingle_models::ObjectiveKind;
 use mingle_peer::training::Criterion;
-use mingle_protocol::{Codec, Durability, Robust};
+use mingle_protocol::{Codec, Durability, MomentumAcrossRounds, Robust};
 
 use super::address::{PeerAddress, listen_address, peer_address, socket_address};
 use super::config::CONFIG_ENV;
@@ -118,6 +118,10 @@ pub(crate) struct RunArgs {
     /// distance that is usual (docs/robust.md)
     #[arg(long, default_value_t = Robust::Off, value_name = "off|clip")]
     pub(crate) robust: Robust,
+    /// Momentum over the mixed model from round to round, the same for all peers: off, auto, or a number, at most what the
+    /// plan bears (docs/communication.md)
+    #[arg(long, default_value_t = MomentumAcrossRounds::Off, value_name = "off|auto|G")]
+    pub(crate) momentum_across_rounds: MomentumAcrossRounds,
     /// Write what is measured to an event file in this folder, for TensorBoard
     #[arg(long, value_name = "DIR")]
     pub(crate) tensorboard: Option<PathBuf>,
@@ -184,6 +188,7 @@ const OF_ANY_TRAINING: &[&str] = &[
     "shutdown_timeout",
     "max_norm",
     "robust",
+    "momentum_across_rounds",
     "keep_best",
     "tensorboard",
     "durability",

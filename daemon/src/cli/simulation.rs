@@ -9,7 +9,7 @@ use mingle_lab::simulation::{Lie, Target};
 use mingle_models::ObjectiveKind;
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Result};
-use mingle_protocol::{Codec, Robust};
+use mingle_protocol::{Codec, MomentumAcrossRounds, Robust};
 
 use super::{ADAMW_LEARNING_RATE, OptimizerArgs, Switch};
 
@@ -85,6 +85,9 @@ pub(crate) struct SimulateArgs {
     /// Treatment of a model that is far from a node's own: off, or clip, as in `mingle run`
     #[arg(long, default_value_t = Robust::Off, value_name = "off|clip")]
     pub(crate) robust: Robust,
+    /// Momentum over the mixed model from round to round: off, auto, or a number that the plan bears, as in `mingle run`
+    #[arg(long, default_value_t = MomentumAcrossRounds::Off, value_name = "off|auto|G")]
+    pub(crate) momentum_across_rounds: MomentumAcrossRounds,
     /// A measurement: some members send false models, keeping their weight books honestly, and accuracy is that of the others. sign-flip,
     /// scale:FACTOR, or `little[:Z]`: the mean of the honest models less Z (1.5) standard deviations
     #[arg(long, value_name = "ATTACK", requires = "attackers")]

@@ -220,6 +220,7 @@ fn options(arguments: &RunArgs) -> Result<PeerOptions> {
         shutdown_timeout: arguments.shutdown_timeout,
         max_norm: arguments.max_norm,
         robust: arguments.robust,
+        momentum_across_rounds: arguments.momentum_across_rounds,
         keep_best: arguments.keep_best.clone(),
         durability: arguments.durability.into(),
         fresh: arguments.fresh,

@@ -34,6 +34,7 @@ struct Report<'a> {
     nodes: usize,
     parameters: usize,
     codec: Codec,
+    momentum_across_rounds: f64,
     stop: Stop,
     #[serde(flatten)]
     end: &'a Progress,
@@ -55,9 +56,10 @@ struct Report<'a> {
 /// Trains until the goal is reached; prints every evaluation.
 pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Result {
     let began = Instant::now();
-    let conditions = conditions(arguments)?;
+    let mut conditions = conditions(arguments)?;
     let rounds = rounds(arguments)?;
     let plan = plan_of(arguments)?;
+    conditions.momentum = plan::momentum(arguments.momentum_across_rounds, &plan)?;
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let threads = arguments.threads.map_or_else(cores, std::num::NonZero::get);
     let test_samples = arguments.test_samples.map(std::num::NonZero::get);
@@ -68,6 +70,9 @@ pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Result {
     let goal = goal(arguments, rounds, learners.task())?;
     if !json {
         introduce(&plan, &learners, arguments.codec)?;
+        if conditions.momentum > 0.0 {
+            out::line(format!("momentum {} across rounds", conditions.momentum));
+        }
     }
     let (curve, stop) = goal
         .pursue(&mut *swarm, &mut learners, |progress| tell(progress, tokens, json))
@@ -81,6 +86,7 @@ pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Result {
         nodes: plan.node_count(),
         parameters: initial.len(),
         codec: arguments.codec,
+        momentum_across_rounds: conditions.momentum,
         stop,
         end,
         parcels: tally.parcels,
@@ -123,6 +129,8 @@ fn conditions(arguments: &SimulateArgs) -> Result<Conditions> {
         loss: arguments.loss,
         codec: arguments.codec,
         robust: arguments.robust,
+        // Once the plan is known.
+        momentum: 0.0,
         attack: arguments
             .attack
             .zip(arguments.attackers)

@@ -108,6 +108,7 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("http", "MINGLE_HTTP", Form::Text, r#""127.0.0.1:7717""#),
     setting("max_norm", "MINGLE_MAX_NORM", Form::Number, "10000.0"),
     setting("robust", "MINGLE_ROBUST", Form::Text, r#""clip""#),
+    setting("momentum_across_rounds", "MINGLE_MOMENTUM_ACROSS_ROUNDS", Form::Text, r#""auto""#),
     setting("keep_best", "MINGLE_KEEP_BEST", Form::Text, r#""accuracy""#),
     setting("tensorboard", "MINGLE_TENSORBOARD", Form::Text, r#""runs/site-a""#),
     setting("compare_alone", "MINGLE_COMPARE_ALONE", Form::Text, r#""on""#),

@@ -12,6 +12,7 @@ mod documents;
 mod evaluate;
 mod fault_test;
 mod model_files;
+mod momentum;
 mod output_files;
 mod plan_commands;
 mod plan_comparison;

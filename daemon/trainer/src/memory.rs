@@ -6,7 +6,7 @@ use mingle_peer::error::Context;
 use mingle_peer::home::write_file;
 use mingle_peer::training::Layout;
 use mingle_peer::{Error, ErrorKind, Home, Result};
-use mingle_protocol::record::{MAX_HOST_BYTES, most_host_bytes};
+use mingle_protocol::record::{MAX_HOST_BYTES, most_training_bytes};
 use serde::{Deserialize, Serialize};
 
 use crate::error::{Reason, Refusal};
@@ -54,7 +54,7 @@ impl TrainedTask {
                 "the layout has {dimension} numbers, and a peer holds {MAX_DIMENSION} at most"
             )));
         }
-        let most = most_host_bytes(dimension) - RECORDED_PACE_BYTES;
+        let most = most_training_bytes(dimension) - RECORDED_PACE_BYTES;
         if attach.state_bytes > most {
             let message = format!("the trainer would keep {} bytes, and a record holds {most}", attach.state_bytes);
             return Err(Refusal::bad(message).hint("keep what is larger beside the peer, in a file of the trainer"));

@@ -9,6 +9,7 @@ mod criterion;
 mod layout;
 mod metrics;
 pub mod model_file;
+mod momentum;
 mod personal;
 pub mod priority;
 mod private;
@@ -24,6 +25,8 @@ pub use criterion::{Criterion, Direction};
 pub use layout::{Layout, Tensor};
 pub use metrics::Metrics;
 pub use mingle_privacy::{DEFAULT_DELTA, NoiseSource, PrivacySettings, PrivacySpending, SettingsError};
+pub use mingle_protocol::MomentumStep;
+pub use momentum::TrainingWithMomentum;
 pub use personal::{PersonalError, PersonalLayers};
 pub use private::PrivateTraining;
 
@@ -80,7 +83,7 @@ pub trait LocalTraining: Send {
     }
 
     /// Most bytes that [`state`](Self::state) returns, for which the records on disk have room: at most
-    /// [`most_host_bytes`](mingle_protocol::record::most_host_bytes) of the dimension, which is two more vectors.
+    /// [`most_training_bytes`](mingle_protocol::record::most_training_bytes) of the dimension, which is two more vectors.
     fn largest_state(&self) -> usize {
         MAX_HOST_BYTES
     }
@@ -130,6 +133,8 @@ pub struct Budget {
     /// held less weight than in a settled swarm or the change was clipped, more if a time box cut its steps short, and
     /// 0 if it was not used. A trainer that carries state over, such as momentum, can account for it.
     pub last_factor: f64,
+    /// Momentum across rounds, which [`TrainingWithMomentum`] adds to the change.
+    pub momentum: MomentumStep,
     /// Time limit and stop flag: no step begins once it is over.
     pub patience: Patience,
 }

@@ -361,7 +361,14 @@ mod tests {
     }
 
     fn budget() -> Budget {
-        Budget { round: 0, local_steps: 1, rounds_left: 1, last_factor: 1.0, patience: Patience::default() }
+        Budget {
+            round: 0,
+            local_steps: 1,
+            rounds_left: 1,
+            last_factor: 1.0,
+            momentum: crate::MomentumStep::default(),
+            patience: Patience::default(),
+        }
     }
 
     fn file_of(training: &PersonalLayers, shared: &[f32]) -> Vec<f32> {

@@ -117,8 +117,7 @@ impl Node {
 
     /// The factor of a change of `steps` local steps where `of` were ordered.
     fn pace_of(&self, steps: u32, of: u32) -> f64 {
-        let whole = f64::from(of) / f64::from(steps.max(1));
-        if self.config.time_box.is_some() { whole } else { whole.min(MOST_MADE_UP) }
+        pace_factor(steps, of, self.config.time_box.is_some())
     }
 
     /// The factor that brings a step of this norm within the bound.
@@ -132,6 +131,13 @@ impl Node {
         self.usual_steps.remember(bound);
         bound / norm
     }
+}
+
+/// The factor by which a node multiplies a change of `steps` local steps where `of` were ordered: as if it had been all of
+/// them, and at most four times as much unless the host set a time box.
+pub fn pace_factor(steps: u32, of: u32, has_time_box: bool) -> f64 {
+    let whole = f64::from(of) / f64::from(steps.max(1));
+    if has_time_box { whole } else { whole.min(MOST_MADE_UP) }
 }
 
 #[cfg(test)]

@@ -138,6 +138,7 @@ impl Run {
             loss,
             codec: Codec::F32,
             robust: Robust::Off,
+            momentum: 0.0,
             attack: None,
             seed: self.seed,
         };

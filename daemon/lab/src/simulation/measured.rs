@@ -3,6 +3,7 @@
 //! ```text
 //!   mean_accuracy, worst_accuracy      or mean_r2, worst_r2: the score, of which the larger is the better and 1 the most
 //!   loss, rmse, mse, bits_per_byte     means over nodes; the smaller the better
+//!   worst_loss                         that of the worst node
 //! ```
 
 use std::collections::BTreeMap;
@@ -12,6 +13,9 @@ use serde::{Deserialize, Serialize};
 
 /// The metrics for which the worst node's value is kept beside the mean.
 const SCORES: [&str; 2] = ["accuracy", "r2"];
+
+/// The metric of which the worst node's value is the largest.
+const LOSS: &str = "loss";
 
 /// Means over nodes; none where one of them is not finite.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -34,6 +38,9 @@ impl Measured {
                 // If one value is not finite, there is neither a mean nor a worst.
                 all.insert(format!("worst_{name}"), mean.and_then(|_| finite(values().fold(f64::INFINITY, f64::min))));
             } else {
+                if name == LOSS {
+                    all.insert(format!("worst_{name}"), mean.and_then(|_| finite(values().fold(0.0, f64::max))));
+                }
                 all.insert(name.to_owned(), mean);
             }
         }
@@ -84,7 +91,7 @@ mod tests {
         let diverged = Measured::of(&[judged(0.5, 4.0), judged(f64::NAN, f64::INFINITY)]);
         assert_eq!((diverged.mean_score(), diverged.worst_score(), diverged.mean("rmse")), (None, None, None));
         let text = serde_json::to_string(&measured).unwrap();
-        assert_eq!(text, r#"{"loss":1.5,"mean_r2":-0.5,"mse":10.0,"rmse":3.0,"worst_r2":-1.5}"#);
+        assert_eq!(text, r#"{"loss":1.5,"mean_r2":-0.5,"mse":10.0,"rmse":3.0,"worst_loss":2.5,"worst_r2":-1.5}"#);
         assert_eq!(serde_json::from_str::<Measured>(&text).unwrap(), measured);
     }
 }

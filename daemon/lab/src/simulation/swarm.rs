@@ -7,7 +7,10 @@ use std::time::Duration;
 use mingle_planner::Plan;
 use mingle_protocol::record::HostState;
 use mingle_protocol::sim::Agenda;
-use mingle_protocol::{Effect, Input, Message, Node, NodeConfig, NodeId, Payload, Schedule, State, Time};
+use mingle_protocol::{
+    Effect, Input, Message, MomentumState, MomentumStep, Node, NodeConfig, NodeId, Payload, Schedule, State, Time,
+    TrainedRound,
+};
 
 use super::attack::{self, Lie};
 use super::courier::Courier;
@@ -37,6 +40,7 @@ struct Order {
     round: u64,
     ends: Time,
     job: Job,
+    momentum: MomentumStep,
     delta: Option<Vec<f32>>,
 }
 
@@ -46,6 +50,9 @@ pub(crate) struct VirtualSwarm {
     lengths: RoundLengths,
     now: Time,
     agenda: Agenda<Happening>,
+    /// The momentum across rounds, and its state on each node.
+    momentum: f64,
+    movements: Vec<MomentumState>,
     orders: BTreeMap<NodeId, Order>,
     courier: Courier,
     attackers: BTreeSet<NodeId>,
@@ -75,6 +82,8 @@ impl VirtualSwarm {
             lengths,
             now: Time::default(),
             agenda: Agenda::default(),
+            momentum: conditions.momentum,
+            movements: vec![MomentumState::default(); schedule.nodes()],
             orders: BTreeMap::new(),
             courier: Courier::new(conditions.loss, conditions.seed),
         };
@@ -124,7 +133,9 @@ impl VirtualSwarm {
             self.compute(learners)?;
         }
         Ok(match self.orders.remove(&id) {
-            Some(Order { round, job, delta: Some(delta), .. }) => {
+            Some(Order { round, job, momentum, delta: Some(mut delta), .. }) => {
+                let trained = TrainedRound { number: round, pace: 1.0 };
+                self.movements[id.index()].add_to(&mut delta, &job.from, trained, momentum);
                 Some(Input::Trained { round, delta, steps: job.steps, state: HostState::default() })
             }
             _ => None,
@@ -231,7 +242,10 @@ impl VirtualSwarm {
             Effect::Train { round, from, local_steps, .. } => {
                 let ends = self.now + SLOT * u32::try_from(self.lengths.of_round(round)).unwrap_or(u32::MAX);
                 let job = Job { node: id.index(), round, from, steps: local_steps };
-                self.orders.insert(id, Order { round, ends, job, delta: None });
+                let node = &self.nodes[id.index()];
+                let weight = node.config().schedule.stationary_weight(id, node.step());
+                let momentum = MomentumStep { momentum: self.momentum, weight, restarts: false };
+                self.orders.insert(id, Order { round, ends, job, momentum, delta: None });
                 self.agenda.add(ends, Happening::TrainingEnds(id));
             }
             // There are no records, and reports are not read.

@@ -7,6 +7,7 @@
 use std::sync::Arc;
 
 use mingle_planner::{Plan, Step};
+use mingle_protocol::{MomentumState, MomentumStep, TrainedRound};
 
 use super::courier::Courier;
 use super::learners::{Job, Learners};
@@ -20,6 +21,9 @@ pub(crate) struct Textbook {
     lengths: RoundLengths,
     numerators: Vec<Vec<f32>>,
     weights: Vec<f64>,
+    /// The momentum across rounds, and its state on each node.
+    momentum: f64,
+    movements: Vec<MomentumState>,
     rounds: u64,
     slots: u64,
     courier: Courier,
@@ -36,6 +40,8 @@ impl Textbook {
             lengths: RoundLengths::of(plan),
             numerators: vec![initial.to_vec(); nodes],
             weights: vec![1.0; nodes],
+            momentum: conditions.momentum,
+            movements: vec![MomentumState::default(); nodes],
             rounds: 0,
             slots: 0,
             courier: Courier::new(conditions.loss, conditions.seed),
@@ -51,7 +57,10 @@ impl Textbook {
         let holds = |node: &usize| self.weights[*node] > 0.0;
         let job = |node| Job { node, round: self.rounds, from: self.ratio(node), steps: self.local_steps };
         let jobs: Vec<Job> = (0..self.weights.len()).filter(holds).map(job).collect();
-        for (job, delta) in jobs.iter().zip(learners.train(&jobs)?) {
+        for (job, mut delta) in jobs.iter().zip(learners.train(&jobs)?) {
+            let trained = TrainedRound { number: self.rounds, pace: 1.0 };
+            let step = MomentumStep { momentum: self.momentum, weight: self.weights[job.node], restarts: false };
+            self.movements[job.node].add_to(&mut delta, &job.from, trained, step);
             self.numerators[job.node].iter_mut().zip(&delta).for_each(|(x, delta)| *x += delta);
         }
         let first = self.rounds as usize * self.round_length % self.steps.len();

@@ -142,6 +142,7 @@ impl Driver<'_> {
             self.member.home.spend_incarnation(&place.hash, 1)?;
         }
         self.watching.follow(&place.peers);
+        self.renew_momentum(new.ratio.is_some());
         self.tell_encodings();
         self.feed(Input::Enter(Box::new(new)))
     }

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use libp2p::Multiaddr;
 use mingle_planner::Plan;
-use mingle_protocol::{Codec, Durability, Robust, WaitPolicy};
+use mingle_protocol::{Codec, Durability, MomentumAcrossRounds, Robust, WaitPolicy};
 
 use crate::membership::AutomaticPlanning;
 use crate::priority::Priority;
@@ -45,6 +45,8 @@ pub struct PeerOptions {
     pub max_norm: Option<f64>,
     /// Treatment of models that are far from this peer's own; other peers may have another setting.
     pub robust: Robust,
+    /// Momentum across rounds, over the mixed model; all peers need the same.
+    pub momentum_across_rounds: MomentumAcrossRounds,
     /// `On` if the weight of this peer outlives its process.
     pub durability: Durability,
     /// `true` to discard what the home has kept of an earlier run.
@@ -94,6 +96,7 @@ impl Default for PeerOptions {
             shutdown_timeout: Duration::from_secs(10),
             max_norm: None,
             robust: Robust::Off,
+            momentum_across_rounds: MomentumAcrossRounds::Off,
             durability: Durability::On,
             fresh: false,
             continues: false,

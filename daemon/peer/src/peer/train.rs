@@ -12,7 +12,7 @@ use tokio::sync::mpsc;
 use super::finish::{ModelForm, RunWanted};
 use super::lenders::Lenders;
 use super::{Access, Incoming, Outcome, Peer, Streams, boot_nonce};
-use crate::driver::{Driver, DriverParts};
+use crate::driver::{Driver, DriverParts, Momentum};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::events::Event;
 use crate::member_keys::MemberKeys;
@@ -35,7 +35,9 @@ impl Peer {
     ) -> Result<Outcome> {
         let (rounds, follows_founder) = (task.rounds(), task.begins_with_the_founder());
         let card = agreed_card(&*task)?;
-        let mut training = task.build(place.node.index(), place.peers.len())?;
+        let training = task.build(place.node.index(), place.peers.len())?;
+        let (momentum, mut training) =
+            Momentum::begin(self.options.momentum_across_rounds, &place.plan.plan, training)?;
         self.introduce_training(&*card, &*training);
         let mut config = self.configure(&place, rounds, &mut *training, &*card)?;
         let Some(mut start) = self.begin(&place, &mut config, &*card)? else {
@@ -70,6 +72,7 @@ impl Peer {
             leaves: self.options.leaves,
             rounds,
             training,
+            momentum,
             largest_state,
             records,
             evaluate_every: self.options.evaluate_every,

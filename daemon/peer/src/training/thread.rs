@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-use super::{Budget, Evaluation, LocalTraining, Patience, PrivacySpending, Trained, TrainingError};
+use super::{Budget, Evaluation, LocalTraining, MomentumStep, Patience, PrivacySpending, Trained, TrainingError};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::priority::{self, Priority};
 use crate::timeline::{SpanKind, Timeline};
@@ -35,6 +35,8 @@ pub(crate) struct TrainingOrder {
     pub time_box: Option<Duration>,
     /// Factor by which the previous change was multiplied.
     pub last_factor: f64,
+    /// Momentum across rounds.
+    pub momentum: MomentumStep,
 }
 
 /// Orders for the thread, one at a time. A plan that changes while a round is trained makes that work void, and the
@@ -204,12 +206,13 @@ impl Worker {
     }
 
     fn train(&mut self, order: &TrainingOrder) -> Result<Answer> {
-        let TrainingOrder { round, rounds_before, ref from, local_steps, rounds_left, time_box, last_factor } = *order;
+        let TrainingOrder { round, rounds_before, ref from, local_steps, rounds_left, time_box, last_factor, momentum } =
+            *order;
         let began = Instant::now();
         let until = time_box.and_then(|time_box| Instant::now().checked_add(time_box));
         let patience = self.patience().until(until);
         let round_of_run = rounds_before.saturating_add(round);
-        let budget = Budget { round: round_of_run, local_steps, rounds_left, last_factor, patience };
+        let budget = Budget { round: round_of_run, local_steps, rounds_left, last_factor, momentum, patience };
         let doing = format!("training in round {round} failed");
         let trained = self.training.train(from, &budget).map_err(|failure| with_hint(failure, &doing))?;
         if trained.steps == 0 && self.training.is_absent() {
@@ -295,6 +298,7 @@ mod tests {
             rounds_left: 7,
             time_box: None,
             last_factor: 1.0,
+            momentum: MomentumStep::default(),
         };
         let Answer::Trained { round, trained, .. } = worker.run(Job::Train(order)) else { panic!("it failed") };
         assert_eq!((round, trained.change), (3, vec![43.0]));

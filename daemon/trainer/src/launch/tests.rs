@@ -1,7 +1,7 @@
 #![allow(clippy::unwrap_used)]
 use mingle_peer::Home;
 use mingle_peer::api::Caller;
-use mingle_peer::training::{Budget, LocalTraining, Patience};
+use mingle_peer::training::{Budget, LocalTraining, MomentumStep, Patience};
 
 use super::*;
 use crate::host::HostOptions;
@@ -33,7 +33,17 @@ async fn a_program_that_crashes_again_and_again_ends_the_training_with_what_it_w
     let mut training = ExternalTraining::new(host.clone(), (*task).clone());
     let trained = tokio::task::spawn_blocking(move || {
         let patience = Patience::default();
-        training.train(&[0.0; 2], &Budget { round: 0, local_steps: 1, rounds_left: 1, last_factor: 1.0, patience })
+        training.train(
+            &[0.0; 2],
+            &Budget {
+                round: 0,
+                local_steps: 1,
+                rounds_left: 1,
+                last_factor: 1.0,
+                momentum: MomentumStep::default(),
+                patience,
+            },
+        )
     });
     let failure = trained.await.unwrap().unwrap_err();
     let failure = failure.downcast_ref::<Error>().unwrap();

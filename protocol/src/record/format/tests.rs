@@ -266,7 +266,8 @@ fn nodes_links_and_masses_that_no_plan_has_are_refused() {
 #[cfg_attr(miri, ignore = "64 KiB are a lot of hashing there")]
 fn more_of_the_hosts_bytes_than_fit_are_refused() {
     let most = most_host_bytes(3);
-    assert_eq!(most, (64 << 10) + 2 * 4 * 3, "two vectors, and some");
+    assert_eq!(most, (64 << 10) + 3 * 4 * 3 + 32, "three vectors, and some");
+    assert_eq!(most_training_bytes(3), (64 << 10) + 2 * 4 * 3, "two of them for the training");
     let bytes = most + 1;
     assert_eq!(refusal(|record| record.books.host = vec![0; bytes].into()), RecordError::HostTooLong { bytes, most });
 }
