@@ -40,7 +40,7 @@ const STARTS: usize = 3;
 const WORK_LIMIT: usize = 40_000_000;
 
 /// The most periods followed under one momentum, and the fewest that tell anything.
-const MOST_PERIODS: usize = 20_000;
+const MOST_PERIODS: usize = 2_000;
 const FEWEST_PERIODS: usize = 16;
 
 /// The logarithm of the factor by which starts have to shrink in the second half of the periods followed.
