@@ -12,7 +12,6 @@ mod steering;
 mod watching;
 
 pub(crate) use ending::before_the_model;
-pub(crate) use ordering::Momentum;
 
 use std::collections::VecDeque;
 use std::sync::Arc;
@@ -36,7 +35,7 @@ use crate::records::{Ending, RecordWriter, Room, Written};
 use crate::task::Advice;
 use crate::timeline::{IdleTime, Timeline};
 use crate::training::thread::{Answer, TrainingOrders, TrainingThread};
-use crate::training::{BestModel, Evaluation, PrivacySpending, Trained};
+use crate::training::{BestModel, Evaluation, MomentumOfPeer, PrivacySpending, Trained};
 use divergence::Divergence;
 use ending::FINAL;
 use missing::Missing;
@@ -83,7 +82,7 @@ pub(crate) struct DriverParts {
     pub rounds: u64,
     pub training: TrainingThread,
     /// The momentum across rounds.
-    pub momentum: Momentum,
+    pub momentum: MomentumOfPeer,
     /// The largest training state in a record, in bytes.
     pub largest_state: usize,
     /// `None` without records.

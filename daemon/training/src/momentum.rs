@@ -1,6 +1,8 @@
 //! Momentum across rounds for any training: added to each change, and kept with the state of the training.
 
-use mingle_protocol::{MomentumState, TrainedRound, pace_factor};
+use std::fmt;
+
+use mingle_protocol::{MomentumAcrossRounds, MomentumState, MomentumStep, TrainedRound, pace_factor};
 
 use crate::{
     Budget, Evaluation, Facts, Layout, LocalTraining, ModelEncoder, Patience, PrivacySpending, Trained, TrainingError,
@@ -112,11 +114,49 @@ impl LocalTraining for TrainingWithMomentum {
     }
 }
 
+/// The momentum across rounds of a peer, from plan to plan.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct MomentumOfPeer {
+    choice: MomentumAcrossRounds,
+    /// The momentum under the present plan.
+    now: f64,
+    /// Set when this peer went on with a model of others: the next round begins anew.
+    restarts: bool,
+}
+
+impl MomentumOfPeer {
+    /// The momentum of this choice, which is `now` under the present plan.
+    pub fn new(choice: MomentumAcrossRounds, now: f64) -> Self {
+        Self { choice, now, restarts: false }
+    }
+
+    /// `training` with momentum.
+    pub fn add_to(&self, training: Box<dyn LocalTraining>) -> Box<dyn LocalTraining> {
+        Box::new(TrainingWithMomentum::new(training, self.choice != MomentumAcrossRounds::Off))
+    }
+
+    /// The momentum of the next round of a node with this weight in a settled swarm.
+    pub fn of_round(&mut self, weight: f64) -> MomentumStep {
+        MomentumStep { momentum: self.now, weight, restarts: std::mem::take(&mut self.restarts) }
+    }
+
+    /// Goes on under another plan with this limit, with the own model or that of others. Returns a warning if that plan
+    /// does not bear the momentum that was chosen.
+    pub fn renew<E: fmt::Display>(
+        &mut self,
+        is_other_model: bool,
+        limit: impl Fn() -> Result<f64, E>,
+    ) -> Option<String> {
+        self.restarts |= is_other_model;
+        let refused = self.choice.under(&limit).err();
+        self.now = self.choice.lowered_to(&limit);
+        refused.map(|refused| format!("the new plan: {refused}; this peer goes on with {}", self.now))
+    }
+}
+
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
-    use mingle_protocol::MomentumStep;
-
     use super::*;
 
     /// Changes the model by 1 a step, and counts its trainings.
@@ -196,6 +236,21 @@ mod tests {
         assert_eq!(with.state(), [1]);
         let cut = [&MARK[..3], MARK].concat();
         assert!(with.restore(&cut).unwrap_err().to_string().contains("too short"));
+    }
+
+    #[test]
+    fn a_plan_that_bears_less_lowers_the_momentum_until_another_bears_more() {
+        let choice = MomentumAcrossRounds::Factor(0.8);
+        let mut momentum = MomentumOfPeer::new(choice, 0.8);
+        let limit = |limit: f64| move || Ok::<_, String>(limit);
+        let warning = momentum.renew(false, limit(0.61)).unwrap();
+        assert!(warning.contains("above 0.61") && warning.ends_with("goes on with 0.61"), "{warning}");
+        assert_eq!(momentum.of_round(1.5), MomentumStep { momentum: 0.61, weight: 1.5, restarts: false });
+        assert_eq!(momentum.renew(true, limit(0.99)), None);
+        assert_eq!(momentum.of_round(1.0), MomentumStep { momentum: 0.8, weight: 1.0, restarts: true });
+        assert!(!momentum.of_round(1.0).restarts, "one round alone begins anew");
+        let unknown = momentum.renew(false, || Err("too many nodes")).unwrap();
+        assert!(unknown.contains("too many nodes") && unknown.ends_with("goes on with 0"), "{unknown}");
     }
 
     #[test]

@@ -12,17 +12,18 @@ use tokio::sync::mpsc;
 use super::finish::{ModelForm, RunWanted};
 use super::lenders::Lenders;
 use super::{Access, Incoming, Outcome, Peer, Streams, boot_nonce};
-use crate::driver::{Driver, DriverParts, Momentum};
+use crate::driver::{Driver, DriverParts};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::events::Event;
 use crate::member_keys::MemberKeys;
 use crate::place::Place;
+use crate::plan;
 use crate::records::{self, Found, Past, RecordStore, RecordWriter, Room, Written};
 use crate::status::State;
 use crate::task::{Assignment, TaskCard};
 use crate::timeline::Timeline;
 use crate::training::thread::TrainingThread;
-use crate::training::{BestFile, BestModel, LocalTraining, TrainingTask};
+use crate::training::{BestFile, BestModel, LocalTraining, MomentumOfPeer, TrainingTask};
 
 impl Peer {
     pub(super) async fn train(
@@ -35,17 +36,14 @@ impl Peer {
     ) -> Result<Outcome> {
         let (rounds, follows_founder) = (task.rounds(), task.begins_with_the_founder());
         let card = agreed_card(&*task)?;
-        let training = task.build(place.node.index(), place.peers.len())?;
-        let (momentum, mut training) =
-            Momentum::begin(self.options.momentum_across_rounds, &place.plan.plan, training)?;
+        let momentum = self.momentum(&place)?;
+        let mut training = momentum.add_to(task.build(place.node.index(), place.peers.len())?);
         self.introduce_training(&*card, &*training);
         let mut config = self.configure(&place, rounds, &mut *training, &*card)?;
         let Some(mut start) = self.begin(&place, &mut config, &*card)? else {
             return Ok(Outcome::WasOver);
         };
-        if !self.options.leaves {
-            (self.remember)(&Assignment::Train(card.encode()))?;
-        }
+        self.remember_task(&*card)?;
         let lenders = Lenders {
             service: Arc::clone(&access.service),
             streams: network.streams.clone(),
@@ -86,6 +84,17 @@ impl Peer {
         (receivers.answers, receivers.written) = (Some(answers), written);
         let finished = Box::pin(Driver::new(member, parts, recovered)?.run(&mut receivers)).await?;
         self.finish(finished, RunWanted { rounds, card: &*card, form }, &mut receivers.stop).await
+    }
+
+    /// The momentum across rounds under the first plan.
+    fn momentum(&self, place: &Place) -> Result<MomentumOfPeer> {
+        let choice = self.options.momentum_across_rounds;
+        Ok(MomentumOfPeer::new(choice, plan::momentum(choice, &place.plan.plan)?))
+    }
+
+    /// Records the task for later starts, unless this peer is to leave.
+    fn remember_task(&mut self, card: &dyn TaskCard) -> Result {
+        if self.options.leaves { Ok(()) } else { (self.remember)(&Assignment::Train(card.encode())) }
     }
 
     /// Obtains the initial model: the peer's own, or, where it needs one, another member's. Returns `true` for another
