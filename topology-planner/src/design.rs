@@ -11,6 +11,7 @@ mod matcha;
 mod method;
 mod nguyen_he;
 mod options;
+mod periodic_average;
 mod problem;
 mod sampled;
 mod semidefinite;
@@ -23,7 +24,7 @@ use rand_chacha::ChaCha8Rng;
 
 pub use self::{
     auto::{Candidate, compare, cost},
-    method::{Method, UnknownMethod},
+    method::{Method, PeriodicAverage, UnknownMethod},
     nguyen_he::{Sweep, SweepPoint, sweep},
     options::{DesignOptions, ExtraEdges, FaultTolerance, Objective, UnknownChoice},
     problem::DesignError,
@@ -80,22 +81,10 @@ pub fn design(topology: &Topology, method: Method, options: &DesignOptions) -> R
     let order = if is_large { breadth_first(topology, options.seed) } else { shuffled(nodes, options.seed) };
     let renumbered = if options.seed == 0 && !is_large { None } else { Some(topology.renumbered(&order)?) };
     let request = Request { topology: renumbered.as_ref().unwrap_or(topology), order: &order, method, options };
-    let mut design = match method {
-        Method::Auto => return auto::choose(topology, options),
-        Method::NguyenHe => nguyen_he::design(&request)?,
-        Method::Tuned => tuned::design(&request)?,
-        Method::ExactAverage => exact_average::design(&request)?,
-        Method::BassHeuristic | Method::BassOptimised => bass::design(&request)?,
-        Method::Matcha => matcha::design(&request)?,
-        Method::DPsgd => d_psgd::design(&request),
-        Method::SgpUniform => sgp_uniform::design(&request),
-        Method::Exponential | Method::OnePeerExponential => exponential::design(&request)?,
-        Method::CliquePhi
-        | Method::EdgePhi
-        | Method::LazyMetropolis
-        | Method::LazyLaplacian
-        | Method::ScaledLaplacian => semidefinite::design(&request)?,
-    };
+    if method == Method::Auto {
+        return auto::choose(topology, options);
+    }
+    let mut design = design_steps(&request)?;
     if renumbered.is_some() {
         design.steps = design.steps.into_iter().map(|step| step.renumbered(&order)).collect();
     }
@@ -114,6 +103,27 @@ pub fn design(topology: &Topology, method: Method, options: &DesignOptions) -> R
     let plan = Plan::checked(draft, design.steps, None)?;
     check_limits(&plan, method, options)?;
     Ok(plan)
+}
+
+/// The period of a method other than `auto`.
+fn design_steps(request: &Request<'_>) -> Result<Design, DesignError> {
+    match request.method {
+        Method::Auto => Err(DesignError::NoDesign { refusals: "auto is a choice among designs".to_owned() }),
+        Method::NguyenHe => nguyen_he::design(request),
+        Method::Tuned => tuned::design(request),
+        Method::ExactAverage => exact_average::design(request),
+        Method::PeriodicAverage(wanted) => periodic_average::design(request, wanted),
+        Method::BassHeuristic | Method::BassOptimised => bass::design(request),
+        Method::Matcha => matcha::design(request),
+        Method::DPsgd => Ok(d_psgd::design(request)),
+        Method::SgpUniform => Ok(sgp_uniform::design(request)),
+        Method::Exponential | Method::OnePeerExponential => exponential::design(request),
+        Method::CliquePhi
+        | Method::EdgePhi
+        | Method::LazyMetropolis
+        | Method::LazyLaplacian
+        | Method::ScaledLaplacian => semidefinite::design(request),
+    }
 }
 
 /// Checks that the plan keeps the promises of the options (survived losses, slots, bytes and receivers), however it was

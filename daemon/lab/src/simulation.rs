@@ -140,7 +140,10 @@ pub(crate) struct RoundLengths {
 impl RoundLengths {
     /// The lengths of a plan's rounds.
     pub(crate) fn of(plan: &Plan) -> Self {
-        let length = |steps: &[mingle_planner::Step]| steps.iter().map(|step| step.slots().len().max(1) as u64).sum();
+        // A step in which nobody sends takes no time; a round takes some.
+        let step =
+            |step: &mingle_planner::Step| if step.links().is_empty() { 0 } else { step.slots().len().max(1) as u64 };
+        let length = |steps: &[mingle_planner::Step]| steps.iter().map(step).sum::<u64>().max(1);
         Self { period: plan.steps().chunks(plan.round_length()).map(length).collect() }
     }
 

@@ -14,6 +14,7 @@ mod fault_test;
 mod model_files;
 mod momentum;
 mod output_files;
+mod periodic_average;
 mod plan_commands;
 mod plan_comparison;
 mod predict;

@@ -76,11 +76,15 @@ pub fn cost(plan: &Plan, objective: Objective, heterogeneity: f64) -> Option<f64
         Objective::Training => {
             let per_round = per_period * plan.round_length() as f64 / plan.steps().len() as f64;
             forecast.lambda_2.filter(|&modulus| modulus < 1.0)?;
-            let steps = f64::from(plan.local_steps().max(1));
             let drift = drift::response(plan.node_count(), plan.steps(), plan.round_length());
-            Some(per_round * (1.0 / steps + DRIFT_SENSITIVITY * heterogeneity * drift))
+            Some(per_round * rounds_for_a_gradient_step(plan.local_steps(), heterogeneity, drift))
         }
     }
+}
+
+/// The rounds for a gradient step, `1 / H + 0.25 h r`: see [`cost`].
+pub(super) fn rounds_for_a_gradient_step(local_steps: u32, heterogeneity: f64, drift: f64) -> f64 {
+    1.0 / f64::from(local_steps.max(1)) + DRIFT_SENSITIVITY * heterogeneity * drift
 }
 
 /// The plan with the least cost among all methods. Its method is the chosen one; its parameters give the reason.
@@ -158,7 +162,20 @@ fn reason(cost: f64, best: &Plan, next: Option<(f64, Plan)>, objective: Objectiv
     format!("{} {unit} {what}{next}", digits(cost))
 }
 
-/// Checks that the period's graph stays strongly connected after the losses that it has to survive.
+/// A node that holds more than half of the weight of all after some step of a period, which begins with equal weights:
+/// the root of an exact average.
+fn holder_of_most(plan: &Plan) -> Option<usize> {
+    let nodes = plan.node_count();
+    let mut weights = vec![1.0; nodes];
+    let mut scratch = vec![0.0; nodes];
+    plan.steps().iter().find_map(|step| {
+        step.mix(&mut weights, &mut scratch);
+        weights.iter().position(|&weight| weight > 0.5 * nodes as f64 + 1e-9)
+    })
+}
+
+/// Checks that the period's graph stays strongly connected after the losses that it has to survive, and that most of the
+/// weight is never lost with one node.
 pub(super) fn survives(plan: &Plan, tolerance: FaultTolerance) -> Result<(), DesignError> {
     if tolerance == FaultTolerance::None {
         return Ok(());
@@ -167,7 +184,11 @@ pub(super) fn survives(plan: &Plan, tolerance: FaultTolerance) -> Result<(), Des
     let resilience = Resilience::of(&Digraph::new(plan.node_count(), links));
     let name = |node: usize| plan.base().names()[node].clone();
     let critical = match tolerance {
-        FaultTolerance::AnyNode => resilience.critical_nodes.first().map(|&node| format!("node {}", name(node))),
+        FaultTolerance::AnyNode => {
+            let cut = resilience.critical_nodes.first().map(|&node| format!("node {}", name(node)));
+            let holds = |node| format!("node {}, which holds most of the weight of all at times", name(node));
+            cut.or_else(|| holder_of_most(plan).map(holds))
+        }
         _ => {
             let named = |link: &crate::Link| format!("the link from {} to {}", name(link.from), name(link.to));
             resilience.critical_links.first().map(named)

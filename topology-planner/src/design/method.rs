@@ -1,6 +1,6 @@
 //! The names of the designs.
 
-use std::{fmt, str::FromStr};
+use std::{fmt, num::NonZeroU32, str::FromStr};
 
 /// A design: a way to choose links, weights and slots.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord)]
@@ -14,6 +14,8 @@ pub enum Method {
     Tuned,
     /// Gather to a root and scatter from it: the exact average in one period.
     ExactAverage,
+    /// Rounds of gossip, then a round with an exact average.
+    PeriodicAverage(PeriodicAverage),
     /// BASS: collision-free broadcast subsets, sampled with heuristic probabilities.
     BassHeuristic,
     /// BASS with optimised probabilities.
@@ -41,13 +43,39 @@ pub enum Method {
     ScaledLaplacian,
 }
 
+/// The choices of [`Method::PeriodicAverage`]; the planner makes those that are left open.
+#[derive(Debug, Clone, Copy, PartialEq, Eq, PartialOrd, Ord, Default)]
+pub struct PeriodicAverage {
+    /// The design of the gossip, one of those that `auto` tries.
+    pub inner: Option<&'static Method>,
+    /// The rounds of gossip before each exact average.
+    pub gossip_rounds: Option<NonZeroU32>,
+}
+
+/// The most rounds of gossip before an exact average.
+const MAX_GOSSIP_ROUNDS: u32 = 1_000;
+
+/// The methods that can be the gossip of a periodic average.
+static GOSSIP: [Method; 9] = [
+    Method::NguyenHe,
+    Method::Tuned,
+    Method::BassHeuristic,
+    Method::BassOptimised,
+    Method::Matcha,
+    Method::DPsgd,
+    Method::SgpUniform,
+    Method::Exponential,
+    Method::OnePeerExponential,
+];
+
 impl Method {
     /// All methods, in the order of the documentation.
-    pub const ALL: [Self; 16] = [
+    pub const ALL: [Self; 17] = [
         Self::Auto,
         Self::NguyenHe,
         Self::Tuned,
         Self::ExactAverage,
+        Self::PeriodicAverage(PeriodicAverage { inner: None, gossip_rounds: None }),
         Self::BassHeuristic,
         Self::BassOptimised,
         Self::Matcha,
@@ -87,6 +115,7 @@ impl Method {
             Self::NguyenHe => "nguyen-he",
             Self::Tuned => "tuned",
             Self::ExactAverage => "exact-average",
+            Self::PeriodicAverage(_) => "periodic-average",
             Self::BassHeuristic => "bass-heuristic",
             Self::BassOptimised => "bass-optimised",
             Self::Matcha => "matcha",
@@ -111,19 +140,88 @@ impl fmt::Display for Method {
 
 /// A text that names no method.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
-#[error("there is no method {text:?}: use one of {}", Method::ALL.map(Method::name).join(", "))]
-pub struct UnknownMethod {
-    /// The text.
-    pub text: String,
+pub enum UnknownMethod {
+    /// There is no method of this name.
+    #[error("there is no method {text:?}: use one of {}", Method::ALL.map(Method::name).join(", "))]
+    Name {
+        /// The text.
+        text: String,
+    },
+    /// A method has no choices.
+    #[error(
+        "method {method} takes nothing behind its name; periodic-average does: periodic-average:inner=METHOD,k=ROUNDS"
+    )]
+    NoChoices {
+        /// The method.
+        method: Method,
+    },
+    /// No choice of a periodic average.
+    #[error(
+        "{text:?} is no choice of periodic-average: write inner=METHOD, k=ROUNDS, or both with a comma between them"
+    )]
+    Choice {
+        /// The text.
+        text: String,
+    },
+    /// A number of rounds of gossip that a periodic average cannot have.
+    #[error(
+        "k={text}: a periodic average has 1 to {} rounds of gossip before each exact average; without any it is \
+         exact-average",
+        MAX_GOSSIP_ROUNDS
+    )]
+    GossipRounds {
+        /// The number, as it was written.
+        text: String,
+    },
+    /// A method that is no gossip.
+    #[error("inner={text}: the gossip of a periodic average is one of {}", GOSSIP.map(Method::name).join(", "))]
+    Inner {
+        /// The name.
+        text: String,
+    },
 }
 
 impl FromStr for Method {
     type Err = UnknownMethod;
 
+    /// Reads a name; that of a periodic average may have choices behind it.
+    ///
+    /// ```
+    /// use mingle_planner::Method;
+    /// assert_eq!("d-psgd".parse(), Ok(Method::DPsgd));
+    /// assert!("periodic-average:inner=one-peer-exponential,k=3".parse::<Method>().is_ok());
+    /// assert!("periodic-average:k=0".parse::<Method>().is_err());
+    /// ```
     fn from_str(text: &str) -> Result<Self, Self::Err> {
-        Self::ALL
-            .into_iter()
-            .find(|method| method.name() == text)
-            .ok_or_else(|| UnknownMethod { text: text.to_owned() })
+        let (name, choices) = text.split_once(':').map_or((text, None), |(name, choices)| (name, Some(choices)));
+        let method = Self::ALL.into_iter().find(|method| method.name() == name);
+        match (method.ok_or_else(|| UnknownMethod::Name { text: text.to_owned() })?, choices) {
+            (method, None) => Ok(method),
+            (Self::PeriodicAverage(_), Some(choices)) => choices.parse().map(Self::PeriodicAverage),
+            (method, Some(_)) => Err(UnknownMethod::NoChoices { method }),
+        }
+    }
+}
+
+impl FromStr for PeriodicAverage {
+    type Err = UnknownMethod;
+
+    fn from_str(text: &str) -> Result<Self, Self::Err> {
+        let mut chosen = Self::default();
+        for choice in text.split(',') {
+            match choice.split_once('=') {
+                Some(("k", rounds)) => {
+                    let rounds = rounds.parse().ok().filter(|rounds: &NonZeroU32| rounds.get() <= MAX_GOSSIP_ROUNDS);
+                    let refused = || UnknownMethod::GossipRounds { text: choice[2..].to_owned() };
+                    chosen.gossip_rounds = Some(rounds.ok_or_else(refused)?);
+                }
+                Some(("inner", name)) => {
+                    let inner = GOSSIP.iter().find(|method| method.name() == name);
+                    chosen.inner = Some(inner.ok_or_else(|| UnknownMethod::Inner { text: name.to_owned() })?);
+                }
+                _ => return Err(UnknownMethod::Choice { text: choice.to_owned() }),
+            }
+        }
+        Ok(chosen)
     }
 }

@@ -4,7 +4,7 @@
 //! or draw: the properties of all their results are checked, and those that cannot be checked without the search are
 //! named.
 
-use super::{Plan, Step};
+use super::{Parameter, Plan, Step};
 use crate::{
     cliques::Cliques,
     design::{Method, exponential_offsets, exponential_step, laplacian_weight, scaled_laplacian_weight},
@@ -118,7 +118,8 @@ impl Plan {
                 Ok(MethodCheck { verified: None, not_verified })
             }
             Method::NguyenHe => self.uniform_columns(method),
-            Method::ExactAverage => self.averages_exactly(),
+            Method::ExactAverage => self.averages_exactly(&self.steps),
+            Method::PeriodicAverage(_) => self.averages_in_the_last_round(method),
             Method::BassHeuristic | Method::BassOptimised | Method::Matcha => self.symmetric_steps(method),
             Method::Exponential | Method::OnePeerExponential => self.exponential(method).map(|()| formula),
             Method::ScaledLaplacian if self.node_count() > MAX_DENSE_NODES => {
@@ -213,14 +214,28 @@ impl Plan {
         })
     }
 
-    /// Checks that a period brings all nodes to the mean of their values, tried with values of which no two are equal.
-    fn averages_exactly(&self) -> Result<MethodCheck, MethodMismatch> {
+    /// Checks that a period has as many rounds as its parameters say, and that the last one averages exactly.
+    fn averages_in_the_last_round(&self, method: Method) -> Result<MethodCheck, MethodMismatch> {
+        let gossip_rounds = match self.parameters.get("gossip_rounds") {
+            Some(Parameter::Whole(rounds)) => usize::try_from(*rounds).unwrap_or(usize::MAX),
+            _ => 1,
+        };
+        self.has_steps(method, gossip_rounds.saturating_add(1).saturating_mul(self.round_length))?;
+        self.averages_exactly(&self.steps[self.steps.len() - self.round_length..])?;
+        Ok(MethodCheck {
+            verified: Some("the last round of a period brings every node to the mean"),
+            not_verified: Some("that the rounds before are those of the gossip that the plan names"),
+        })
+    }
+
+    /// Checks that these steps bring all nodes to the mean of their values, tried with values of which no two are equal.
+    fn averages_exactly(&self, steps: &[Step]) -> Result<MethodCheck, MethodMismatch> {
         let nodes = self.node_count();
         let (mut weights, mut scratch) = (vec![1.0; nodes], vec![0.0; nodes]);
         // Multiples of the golden ratio modulo 1.
         let mut values: Vec<f64> = (0..nodes).map(|node| (node as f64 * 0.618_033_988_749_894_9).fract()).collect();
         let mean = values.iter().sum::<f64>() / nodes as f64;
-        for step in &self.steps {
+        for step in steps {
             step.mix(&mut weights, &mut scratch);
             step.mix(&mut values, &mut scratch);
         }

@@ -1,0 +1,116 @@
+//! Some rounds of gossip, then a round in which all nodes get the exact average.
+//!
+//! Gossip with periodic global averaging (Chen, Yuan, Zhang, Pan, Xu and Yin, "Accelerating Gossip SGD with Periodic
+//! Global Averaging", ICML 2021, arXiv:2105.09080). Differences between nodes end with each exact average, and cost the
+//! slots or payloads of one only once in a period.
+//!
+//! Rounds of a plan have the same number of steps. Those of gossip have fewer than an exact average, and end with steps
+//! in which nobody sends.
+
+use super::{
+    Design, DesignError, DesignOptions, MAX_ALGORITHM_1_NODES, Method, PeriodicAverage, Request, auto, design_steps,
+};
+use crate::{
+    drift,
+    plan::{Medium, Parameter, Step, StepDraft},
+};
+
+/// Numbers of rounds of gossip that are compared where none is asked for.
+const GOSSIP_ROUNDS: [u32; 3] = [1, 3, 7];
+
+/// Above this many nodes only one-peer exponential graphs are tried for gossip.
+const MAX_SEARCHED_NODES: usize = 400;
+
+/// The requested gossip, or else the best that is found for training.
+pub(super) fn design(request: &Request<'_>, wanted: PeriodicAverage) -> Result<Design, DesignError> {
+    let PeriodicAverage { inner, gossip_rounds } = wanted;
+    let exact = of_method(request, Method::ExactAverage)?;
+    let choices: Vec<u32> = gossip_rounds.map_or_else(|| GOSSIP_ROUNDS.to_vec(), |rounds| vec![rounds.get()]);
+    let mut best: Option<(f64, Design)> = None;
+    let mut refusal = None;
+    for inner in inner.map_or_else(|| inner_methods(request), |inner| vec![*inner]) {
+        let gossip = match of_method(request, inner) {
+            Ok(gossip) => gossip,
+            Err(error) => {
+                refusal.get_or_insert(error);
+                continue;
+            }
+        };
+        for &rounds in &choices {
+            let design = joined(request, inner, &gossip, rounds, &exact);
+            let price = price(request, &design);
+            if best.as_ref().is_none_or(|(least, _)| price < *least) {
+                best = Some((price, design));
+            }
+        }
+    }
+    match (best, refusal) {
+        (Some((_, design)), _) => within_budget(request, design),
+        (None, Some(refusal)) => Err(refusal),
+        (None, None) => Err(DesignError::NoDesign { refusals: "there is no design for gossip".to_owned() }),
+    }
+}
+
+/// The designs for gossip that are tried where none is asked for.
+fn inner_methods(request: &Request<'_>) -> Vec<Method> {
+    let any = if request.topology.node_count() <= MAX_SEARCHED_NODES { Method::NguyenHe } else { Method::DPsgd };
+    vec![Method::OnePeerExponential, any]
+}
+
+/// The design of another method for the same request.
+fn of_method(request: &Request<'_>, method: Method) -> Result<Design, DesignError> {
+    let nodes = request.topology.node_count();
+    if nodes > MAX_ALGORITHM_1_NODES && matches!(method, Method::NguyenHe | Method::Tuned) {
+        return Err(DesignError::TooManyNodes { nodes, method, limit: MAX_ALGORITHM_1_NODES });
+    }
+    // The budget holds for the whole.
+    let options = DesignOptions { budget_slots: None, ..request.options.clone() };
+    design_steps(&Request { topology: request.topology, order: request.order, method, options: &options })
+}
+
+/// A period of so many rounds of gossip and an exact average.
+fn joined(request: &Request<'_>, inner: Method, gossip: &Design, rounds: u32, exact: &Design) -> Design {
+    let gossip_length = gossip.round_length.unwrap_or(gossip.steps.len());
+    let round_length = gossip_length.max(exact.steps.len());
+    let nodes = request.topology.node_count();
+    let idle = Step::sorted(StepDraft { keep: vec![1.0; nodes], ..StepDraft::default() });
+    let padded = |steps: &[Step]| {
+        let rest = round_length - steps.len();
+        steps.iter().cloned().chain(std::iter::repeat_n(idle.clone(), rest)).collect::<Vec<Step>>()
+    };
+    let gossip_rounds = gossip.steps.chunks(gossip_length).cycle().take(rounds as usize);
+    let steps = gossip_rounds.chain([&exact.steps[..]]).flat_map(padded).collect();
+    let mut parameters =
+        vec![("gossip_rounds", Parameter::Whole(rounds.into())), ("inner", Parameter::Text(inner.name().to_owned()))];
+    for (name, value) in exact.parameters.iter().chain(&gossip.parameters) {
+        if parameters.iter().all(|(known, _)| known != name) {
+            parameters.push((name, value.clone()));
+        }
+    }
+    Design { steps, round_length: Some(round_length), parameters }
+}
+
+/// The cost of a gradient step, as [`auto::cost`] defines it for training.
+fn price(request: &Request<'_>, design: &Design) -> f64 {
+    let round_length = design.round_length.unwrap_or(design.steps.len());
+    let rounds = design.steps.len() as f64 / round_length as f64;
+    let nodes = request.topology.node_count();
+    let cost: usize = match request.options.medium {
+        Medium::Broadcast => design.steps.iter().map(|step| step.slots().len()).sum(),
+        Medium::PointToPoint => design.steps.iter().map(|step| step.links().len()).sum(),
+    };
+    let DesignOptions { local_steps, heterogeneity, .. } = *request.options;
+    let response = drift::response(nodes, &design.steps, round_length);
+    cost as f64 / rounds * auto::rounds_for_a_gradient_step(local_steps, heterogeneity, response)
+}
+
+/// Refuses a design in which a round takes more slots than the budget has.
+fn within_budget(request: &Request<'_>, design: Design) -> Result<Design, DesignError> {
+    let round_length = design.round_length.unwrap_or(design.steps.len());
+    let slots = |round: &[Step]| round.iter().map(|step| step.slots().len()).sum::<usize>();
+    let needed = design.steps.chunks(round_length).map(slots).max().unwrap_or(0);
+    match request.options.budget_slots {
+        Some(budget) if budget < needed => Err(DesignError::BudgetSlots { method: request.method, budget, needed }),
+        _ => Ok(design),
+    }
+}
