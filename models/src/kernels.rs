@@ -5,6 +5,8 @@
 //! gradient, so that the backward pass needs a quarter of the arithmetic at most. [`pooled_convolution`] computes a
 //! block at once; other devices compute the same from burn's operations.
 //!
+//! A residual network spends it in convolutions and group norms: [`bottleneck`] and [`stem`] compute a block at once.
+//!
 //! A language model spends its time in matrix products, attention, layer norms and GELUs. Each of the last three is one
 //! pass over memory here and several in burn.
 
@@ -18,6 +20,8 @@ mod layer_norm;
 mod linear;
 mod operation;
 mod pair_scores;
+mod recycled;
+mod residual;
 mod rms_prop;
 mod sparse;
 mod tall;
@@ -35,6 +39,7 @@ pub(crate) use layer_norm::layer_norm;
 pub(crate) use linear::{linear, product};
 pub(crate) use operation::pooled_convolution;
 pub use pair_scores::{Pairs, pair_scores};
+pub(crate) use residual::{Normed, bottleneck, stem};
 pub use rms_prop::{RmsProp, rms_prop};
 pub use tall::{tall_product, transposed_product};
 pub use tanh::tanh;

@@ -18,6 +18,11 @@ pub(super) trait Operation<const N: usize>: Clone + std::fmt::Debug + Send + 'st
     /// Returns the output, and the values that the backward pass needs.
     fn forward(&self, inputs: [FlexTensor; N]) -> (FlexTensor, Self::Seen);
 
+    /// The output alone, where no backward pass follows.
+    fn infer(&self, inputs: [FlexTensor; N]) -> FlexTensor {
+        self.forward(inputs).0
+    }
+
     /// The gradients of the inputs marked in `wanted`, given that of the output.
     fn backward(&self, seen: &Self::Seen, gradient: &FlexTensor, wanted: [bool; N]) -> [Option<FlexTensor>; N];
 }
@@ -102,7 +107,7 @@ fn plain_part<const D: usize>(tensor: Tensor<D>) -> Option<FlexTensor> {
 }
 
 fn plain<O: Operation<N>, const N: usize, const D: usize>(operation: &O, inputs: [FlexTensor; N]) -> Option<Tensor<D>> {
-    Some(Tensor::from_primitive::<Flex>(operation.forward(inputs).0))
+    Some(Tensor::from_primitive::<Flex>(operation.infer(inputs)))
 }
 
 /// A tensor on the autodiff tape.

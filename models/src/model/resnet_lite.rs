@@ -24,7 +24,7 @@ use burn::nn::{GroupNorm, GroupNormConfig, Linear, LinearConfig, PaddingConfig2d
 use burn::tensor::Device;
 use burn::tensor::activation::relu;
 
-use crate::kernels::linear;
+use crate::kernels::{Normed, bottleneck, linear, stem};
 
 const STEM: usize = 32;
 /// Channels, blocks and the step of the first block of each stage.
@@ -72,11 +72,29 @@ impl ResnetLite {
         let [batch, _] = features.dims();
         let [channels, height, width] = self.image;
         let images = features.reshape([batch, channels, height, width]);
+        let seen = self.seen_on_processor(images.clone()).unwrap_or_else(|| self.seen(images));
+        linear(&self.fc, seen)
+    }
+
+    /// The means over the pixels of the last block's output, `[batch, 512]`.
+    fn seen(&self, images: Tensor<4>) -> Tensor<2> {
         let mut seen = relu(self.norm1.forward(self.conv1.forward(images)));
         for block in &self.blocks {
             seen = block.forward(seen);
         }
-        linear(&self.fc, seen.flatten::<3>(2, 3).mean_dim(2).flatten(1, 2))
+        seen.flatten::<3>(2, 3).mean_dim(2).flatten(1, 2)
+    }
+
+    /// The same by the faster kernels, if the images are on burn's flex device.
+    fn seen_on_processor(&self, images: Tensor<4>) -> Option<Tensor<2>> {
+        let [_, _, mut height, mut width] = images.dims();
+        let mut seen = stem(images, Normed { convolution: &self.conv1, norm: &self.norm1 })?;
+        for block in &self.blocks {
+            seen = bottleneck(seen, [height, width], block.layers(), block.shortcut.as_ref().map(Shortcut::layer))?;
+            let [rows, columns] = block.conv2.stride;
+            (height, width) = (height / rows, width / columns);
+        }
+        Some(seen.mean_dim(2).flatten(1, 3))
     }
 }
 
@@ -118,6 +136,11 @@ impl Bottleneck {
         };
         relu(seen + input)
     }
+
+    fn layers(&self) -> [Normed<'_>; 3] {
+        let layers = [(&self.conv1, &self.norm1), (&self.conv2, &self.norm2), (&self.conv3, &self.norm3)];
+        layers.map(|(convolution, norm)| Normed { convolution, norm })
+    }
 }
 
 /// Brings the input of a block to the shape of its output.
@@ -125,6 +148,12 @@ impl Bottleneck {
 struct Shortcut {
     conv: Conv2d,
     norm: GroupNorm,
+}
+
+impl Shortcut {
+    fn layer(&self) -> Normed<'_> {
+        Normed { convolution: &self.conv, norm: &self.norm }
+    }
 }
 
 /// A convolution without a bias, which the norm that follows would remove.
@@ -139,4 +168,44 @@ fn convolution(from: usize, to: usize, side: usize, step: usize, device: &Device
 
 fn norm(channels: usize, device: &Device) -> GroupNorm {
     GroupNormConfig::new(channels / CHANNELS_PER_GROUP, channels).init(device)
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+
+    use burn::optim::GradientsParams;
+    use burn::tensor::TensorData;
+
+    use super::*;
+    use crate::flatten::{number_parameters, unflatten};
+    use crate::initialization::initial_parameters;
+
+    #[test]
+    fn the_kernels_compute_what_burn_does_and_all_gradients() {
+        let device = Device::flex().autodiff();
+        let blank = number_parameters(ResnetLite::blank([3, 8, 12], 10, &Device::flex()));
+        let network = unflatten(blank.clone(), &initial_parameters(&blank, 1), &device);
+        let pixels: Vec<f32> = (0..2 * 3 * 8 * 12).map(|at| ((at * 37) % 101) as f32 / 50.0 - 1.0).collect();
+        let images = Tensor::<4>::from_data(TensorData::new(pixels, [2, 3, 8, 12]), &device);
+        let run = |seen: Tensor<2>| {
+            let factors = Tensor::<2>::from_data(
+                TensorData::new((0..1024).map(|at| ((at * 29) % 67) as f32 / 33.0 - 1.0).collect(), [2, 512]),
+                &device,
+            );
+            let gradients = (seen.clone() * factors).sum().backward();
+            let gradients = GradientsParams::from_grads(gradients, &network);
+            let [conv1, last] = [&network.conv1, &network.blocks[0].conv2]
+                .map(|layer| gradients.get::<4>(layer.weight.id).unwrap().into_data().try_into_vec::<f32>().unwrap());
+            [seen.into_data().try_into_vec::<f32>().unwrap(), conv1, last]
+        };
+        let found = run(network.seen_on_processor(images.clone()).unwrap());
+        let expected = run(network.seen(images));
+        for (found, expected) in found.iter().zip(&expected) {
+            let most = expected.iter().fold(0.0f32, |most, value| most.max(value.abs()));
+            assert!(most > 0.0);
+            let apart = found.iter().zip(expected).map(|(one, other)| (one - other).abs()).fold(0.0, f32::max);
+            assert!(apart < 1e-4 * most, "{apart} of {most}");
+        }
+    }
 }
