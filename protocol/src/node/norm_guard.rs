@@ -17,11 +17,22 @@ const OUTWARD: f64 = 0.125;
 /// Tolerance for rounding when the norm of a parcel or model is compared with the bound.
 pub const NORM_TOLERANCE: f64 = 1.0 + 1.0 / 64.0;
 
+/// Own steps that are remembered, by an exponentially weighted sum.
+const REMEMBERED_STEPS: f64 = 256.0;
+
 /// The effect of own steps on a large model.
 #[derive(Clone, Copy, Debug, Default)]
 pub(super) struct NormGuard {
-    /// The sum of all increases of the model's norm by own steps.
+    /// The growth of the model's norm by the newest own steps, less what they took from it.
     outward: f64,
+}
+
+impl NormGuard {
+    /// Notes a step by which the norm grew so much, or shrank. Steps at right angles to a large model lift its norm a
+    /// little each: without forgetting, they would add up to a divergence in every long run.
+    fn note(&mut self, growth: f64) {
+        self.outward = (self.outward * (1.0 - 1.0 / REMEMBERED_STEPS) + growth).max(0.0);
+    }
 }
 
 impl Node {
@@ -36,7 +47,7 @@ impl Node {
         let before = self.norm();
         self.push_sum.step(scale as f32, delta);
         let after = self.norm();
-        self.norm_guard.outward += (after - before).max(0.0);
+        self.norm_guard.note(after - before);
         if after > bound {
             let numerator = self.push_sum.numerator().to_vec();
             self.push_sum.step((bound / after - 1.0) as f32, &numerator);
@@ -54,5 +65,42 @@ impl Node {
     /// The norm of the ratio.
     fn norm(&mut self) -> f64 {
         extent_of(&self.push_sum.ratio()).norm
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    const BOUND: f64 = 1_000.0;
+
+    #[test]
+    fn steps_at_right_angles_to_a_model_at_the_bound_never_count_as_divergence() {
+        let mut guard = NormGuard::default();
+        for _ in 0..1_000_000 {
+            // A step of a hundredth of the norm.
+            guard.note(BOUND.hypot(0.01 * BOUND) - BOUND);
+            assert!(guard.outward < OUTWARD * BOUND, "{guard:?}");
+        }
+    }
+
+    #[test]
+    fn a_model_that_grows_by_a_hundredth_with_each_step_has_diverged_when_it_reaches_the_bound() {
+        let (mut guard, mut norm) = (NormGuard::default(), NEAR * BOUND);
+        while norm < BOUND {
+            guard.note(0.01 * norm);
+            norm *= 1.01;
+        }
+        assert!(guard.outward > OUTWARD * BOUND, "{guard:?}");
+    }
+
+    #[test]
+    fn steps_that_lead_back_as_far_as_others_led_out_count_for_nothing() {
+        let mut guard = NormGuard::default();
+        for _ in 0..1_000 {
+            guard.note(0.1 * BOUND);
+            guard.note(-0.1 * BOUND);
+        }
+        assert!(guard.outward < 0.01 * BOUND, "{guard:?}");
     }
 }
