@@ -339,7 +339,7 @@ fn auto_says_what_was_too_slow_to_try_and_names_every_refusal() {
     let plan = design(&large, Method::Auto, &quick()).unwrap();
     assert_eq!(plan.method(), "exact-average");
     let text = |name: &str| plan.parameters()[name].to_string();
-    assert_eq!(text("too_slow_to_try"), "nguyen-he tuned bass-heuristic bass-optimised matcha");
+    assert_eq!(text("too_slow_to_try"), "nguyen-he tuned periodic-average bass-heuristic bass-optimised matcha");
     assert!(text("reason").contains(" slots for a gradient step, next best "), "{}", text("reason"));
     let impossible = DesignOptions { budget_slots: Some(1), ..quick() };
     let refused = design(&large, Method::Auto, &impossible).unwrap_err().to_string();
