@@ -9,6 +9,7 @@ use crate::statement::Keys;
 
 /// One thing that happened, handed to [`Node::handle`](crate::Node::handle).
 #[derive(Clone, Debug)]
+#[allow(clippy::large_enum_variant, reason = "messages are most of all inputs, and none is kept")]
 pub enum Input {
     /// The host is ready. Before this a node greets its neighbours but does not begin.
     Start,

@@ -46,6 +46,7 @@ pub enum Direction {
 
 /// An event on one of the streams.
 #[derive(Debug)]
+#[allow(clippy::large_enum_variant, reason = "messages are most of all events, and none is kept")]
 pub enum EdgeEvent {
     /// A stream is ready to carry messages.
     Up {

@@ -31,6 +31,7 @@ pub(crate) struct Connections {
 }
 
 /// The consequence of an event on a stream, once the neighbour table is updated.
+#[allow(clippy::large_enum_variant, reason = "messages are most of all events, and none is kept")]
 pub(crate) enum News {
     /// A change of a link's state, if any.
     Link(NodeId, LinkChange),

@@ -189,8 +189,8 @@ impl Patches {
 /// they do, counted from that of the same number in the margin. In order of these places.
 fn met(geometry: &Geometry, class: usize) -> Vec<(usize, usize)> {
     let (margin, step) = (geometry.margin(), geometry.step);
-    let entries =
-        (0..geometry.side).rev().filter(|entry| (class + margin + geometry.step * geometry.side - entry) % step == 0);
+    let meets = |entry: &usize| (class + margin + step * geometry.side - entry).is_multiple_of(step);
+    let entries = (0..geometry.side).rev().filter(meets);
     // An input at `step i + class` meets entry `e` of the output at `i + (class + margin - e) / step`.
     entries.map(|entry| (entry, (class + margin + step * margin - entry) / step)).collect()
 }
