@@ -1,7 +1,7 @@
 //! Bytes of a stream, through `MessageReader`.
 
 use mingle_protocol::wire::{FRAME_HEAD_BYTES, MessageReader, WireError, encode};
-use mingle_protocol::{MAX_DESCRIPTION, Message, Payload};
+use mingle_protocol::{Codec, MAX_DESCRIPTION, Message, Payload};
 
 const PARCEL: u8 = 3;
 const CHUNK: u8 = 4;

@@ -11,8 +11,8 @@ use mingle_protocol::collective::{
 use mingle_protocol::wire::encode;
 use mingle_protocol::{
     Ack, Applied, Books, Chain, Codec, Envelope, Evidence, Fate, Generation, Hello, Identity, InBooks, LinkState, Mac,
-    Mass, Message, NodeId, OtherProcess, OutBooks, Owed, PROTOCOL_VERSION, Parcel, ParcelHeader, ReferenceId, Payload,
-    ProcessStatement, Record, Sent, Signature, SignedIdentity, TaskCard,
+    Mass, Message, NodeId, OtherProcess, OutBooks, Owed, PROTOCOL_VERSION, Parcel, ParcelHeader, Payload,
+    ProcessStatement, Record, ReferenceId, Sent, Signature, SignedIdentity, TaskCard,
 };
 
 use crate::message_reader::bytes_of;
@@ -225,6 +225,7 @@ fn link() -> LinkState {
         leaving: true,
         left: 0,
         processes: 0,
+        references: Some([ReferenceId([6; 16]), ReferenceId::default()]),
     }
 }
 
