@@ -16,7 +16,7 @@
 //! | [`Int4`](Codec::Int4) | 4 | 32 bits | 1/14 of the block's largest | to nearest |
 //! | [`Int3`](Codec::Int3) | 3 | 32 bits | 1/6 of the block's largest | to nearest |
 //!
-//! What is encoded is the ratio, or its difference to a vector that sender and receiver both have (see `reference`).
+//! The encoded vector is the ratio, or its difference to a vector that sender and receiver both have (see `reference`).
 //! Four and three bits are for differences alone. The length of an encoding follows from the dimension, so a receiver
 //! knows it before it allocates.
 

@@ -13,8 +13,8 @@
 //! A parcel's mass is *defined* as (w_m, w_m payload), and the sender debits exactly that, so whatever rounding the
 //! ratio suffers stays with the sender and x is conserved along with w. Every operation is one pass over the vectors.
 //!
-//! Where a ratio is handed down to nodes without weight (see `reference`), all of them take over the payload's: z is
-//! then that vector to the bit, although x / w differs from it by what rounding left in x. The next step or absorption
+//! A ratio that is handed down to nodes without weight (see `reference`) is taken over by all of them: z is then the
+//! payload's vector to the bit, although x / w differs from it by what rounding left in x. The next step or absorption
 //! ends that, and the remainder is part of z again.
 
 #[doc(hidden)]
@@ -98,13 +98,15 @@ impl PushSum {
         *self = Self { references, ..Self::new(initial, mass) };
     }
 
-    /// The pair as a record has it; `ratio` is the last one formed where the numerator is not enough to form it.
+    /// The pair as a record has it; `ratio` is the last one where the numerator is not enough to form it, or where it was
+    /// taken over.
     pub(crate) fn restored(numerator: &[f32], mass: Mass, ratio: Option<Arc<[f32]>>) -> Self {
         let mut pair = Self::new(numerator.to_vec(), Mass::ONE);
         pair.mass = mass;
         pair.last_ratio_is_current = false;
         if let Some(ratio) = ratio.filter(|ratio| ratio.len() == numerator.len()) {
             pair.last_ratio = ratio;
+            pair.last_ratio_is_current = pair.has_working_mass();
         }
         pair
     }
@@ -140,6 +142,11 @@ impl PushSum {
 
     pub(crate) fn numerator(&self) -> &[f32] {
         &self.numerator
+    }
+
+    /// Returns `true` if the ratio follows from numerator and mass.
+    pub(crate) fn forms_its_ratio(&self) -> bool {
+        self.has_working_mass() && self.taken_over.is_none()
     }
 
     /// Returns `true` if there is enough mass to form a ratio.
@@ -217,11 +224,14 @@ impl PushSum {
         self.snapshot = snapshot;
         self.payloads.put(Arc::clone(&buffer));
         let payload = Payload::of(codec, self.dimension(), buffer);
-        Some(reference.map_or(payload.clone(), |reference| payload.against(reference)))
+        Some(match reference {
+            Some(reference) => payload.against(reference),
+            None => payload,
+        })
     }
 
     /// As [`split`](Self::split), for receivers without weight, which take the ratio over to the bit: so does this node.
-    /// Where it has taken a ratio over itself it sends the same payload again, if all receivers can decode it, or else
+    /// A node that has taken a ratio over itself sends the same payload again, if all receivers can decode it, or else
     /// the same vector.
     pub(crate) fn hand_down(
         &mut self,

@@ -50,7 +50,8 @@ pub struct Record {
     pub books: Books,
     /// The numerator x, `[dimension]`.
     pub numerator: Arc<[f32]>,
-    /// The ratio last formed, `[dimension]`, where the node holds too little mass to form it from the numerator.
+    /// The ratio, `[dimension]`, where it does not follow from numerator and mass: the last one formed, by a node that
+    /// holds too little mass, or one that was taken over from a parcel.
     pub ratio: Option<Arc<[f32]>>,
     /// The sum of the node's own changes that wait until it holds enough weight to carry them, `[dimension]`; usually
     /// `None`.
@@ -163,7 +164,7 @@ pub struct Owed {
 }
 
 impl Record {
-    /// The node's ratio z = x / w, `[dimension]`, or the one it last formed where it held too little mass to form
+    /// The node's ratio z = x / w, `[dimension]`, or the one it last formed or took over where it held too little mass to form
     /// another. A node that goes on from this record begins with it.
     ///
     /// ```

@@ -147,11 +147,11 @@ impl Node {
         }
         self.commits.last += 1;
         self.commits.dirty = false;
-        let has_ratio = self.push_sum.has_working_mass();
+        let forms_its_ratio = self.push_sum.forms_its_ratio();
         let record = Arc::new(Record {
             books: self.books(),
             numerator: self.push_sum.snapshot(),
-            ratio: (!has_ratio).then(|| self.push_sum.ratio()),
+            ratio: (!forms_its_ratio).then(|| self.push_sum.ratio()),
             held_back: self.held_back.snapshot(),
             payload,
         });

@@ -213,11 +213,6 @@ impl Node {
         self.peers.entry(from).and_modify(|peer| peer.account.receive(mass.to_f64()));
     }
 
-    /// Takes a note of a received parcel back: it was refused after all.
-    pub(super) fn note_not_taken(&mut self, from: NodeId, mass: Mass) {
-        self.peers.entry(from).and_modify(|peer| peer.account.receive(-mass.to_f64()));
-    }
-
     /// Ends a round: reports neighbours that have had no credit for long and gave nothing to earn any.
     pub(super) fn report_keepers(&mut self, fraction: f64) {
         let limit = self.credit.limit.unwrap_or(f64::INFINITY);

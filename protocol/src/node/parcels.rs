@@ -28,6 +28,7 @@ impl Node {
         let has_left = self.has_left();
         let is_too_heavy = self.is_too_heavy(from, &header);
         let (has_no_room, bound) = (self.has_no_room_for(header.mass), self.config.largest_norm);
+        let is_decodable = payload.is_resolved();
         let Some(peer) = self.peers.get_mut(&from) else {
             return Err(Fault::NotANeighbour);
         };
@@ -59,13 +60,13 @@ impl Node {
             is_offence || has_no_room
         };
         let acceptance = link.accept(&header, payload, refuses)?;
-        peer.offences.note(is_offence, acceptance == Acceptance::Queued);
+        peer.offences.note(is_offence, acceptance == Acceptance::Queued && is_decodable);
         self.on_heard(from);
         if let Some(payload) = copy.filter(|_| acceptance == Acceptance::Duplicate) {
             let _ = self.push_sum.absorb(header.mass, &payload);
         }
         match acceptance {
-            Acceptance::Queued | Acceptance::Refused => self.on_taken(from, &header, acceptance),
+            Acceptance::Queued | Acceptance::Refused => self.on_taken(from, &header, acceptance, is_decodable),
             Acceptance::Duplicate => self.note_refusal(Fault::Repeated),
             Acceptance::Gap => self.note_refusal(Fault::OutOfOrder),
             Acceptance::Fork => self.note_refusal(Fault::Forked),
@@ -80,8 +81,9 @@ impl Node {
         self.note_in_vain(from);
     }
 
-    /// Handles the next parcel of a link, queued or refused, and keeps its code as evidence against its sender.
-    fn on_taken(&mut self, from: NodeId, header: &ParcelHeader, acceptance: Acceptance) {
+    /// Handles the next parcel of a link, queued or refused, and keeps its code as evidence against its sender. A parcel
+    /// that cannot be decoded yet counts as received once it can.
+    fn on_taken(&mut self, from: NodeId, header: &ParcelHeader, acceptance: Acceptance, is_decodable: bool) {
         let now = self.now;
         if let Some(peer) = self.peers.get_mut(&from) {
             peer.arrivals.note(header.step, now);
@@ -89,7 +91,8 @@ impl Node {
         }
         match acceptance {
             Acceptance::Refused => self.on_refusal(from, header.mass),
-            _ => self.note_received(from, header.mass),
+            _ if is_decodable => self.note_received(from, header.mass),
+            _ => {}
         }
         self.on_progress(from);
         self.send_gate.hear();

@@ -87,16 +87,15 @@ impl Node {
             return;
         };
         parcel.payload.resolve(references);
+        let is_decodable = parcel.payload.is_resolved();
         let is_offence = bound.is_some_and(|bound| parcel.payload.exceeds(bound));
-        if parcel.payload.is_resolved() && !is_offence {
-            return;
-        }
-        parcel.is_refused = true;
+        parcel.is_refused = is_offence || !is_decodable;
         let mass = parcel.mass;
-        peer.offences.note(is_offence, true);
-        self.note_not_taken(from, mass);
+        peer.offences.note(is_offence, is_decodable);
         if is_offence {
             self.on_refusal(from, mass);
+        } else if is_decodable {
+            self.note_received(from, mass);
         } else {
             self.report(Event::ReferenceMissing { peer: from, mass });
         }

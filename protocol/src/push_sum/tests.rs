@@ -255,3 +255,41 @@ fn a_pair_without_weight_clips_around_the_last_ratio_it_had() {
     assert_eq!(pair.absorb_scaled(half(), &far, 0.01), Ok(None));
     assert_eq!((pair.mass(), &*pair.ratio()), (half(), &[3.0, 1.0][..]));
 }
+
+/// A founder with two coordinates a thousandth beside its reference, after it has handed half of its weight down in four
+/// bits.
+fn handed_down() -> (PushSum, Payload) {
+    let mut pair = PushSum::new(vec![0.25, -3.0], Mass::ONE);
+    pair.refer_to_ratio();
+    let reference = pair.references().newest().unwrap().clone();
+    pair.step(1.0, &[0.001, 0.0003]);
+    let form = Form::Difference(Codec::Int4, reference);
+    let payload = pair.hand_down(half(), &form, |_| true, &mut Dither::seeded(0), false).unwrap();
+    (pair, payload)
+}
+
+#[test]
+fn sender_and_receivers_of_a_ratio_that_is_handed_down_hold_its_bits() {
+    let (mut sender, payload) = handed_down();
+    let mut receiver = PushSum::new(vec![7.0, 7.0], Mass::ZERO);
+    receiver.absorb_handed_down(half(), &payload).unwrap();
+    assert_eq!(*sender.ratio(), *payload.values());
+    assert_eq!(*receiver.ratio(), *payload.values());
+    assert_eq!(sender.references().ids()[0], receiver.references().ids()[0]);
+    // The receiver sends on what it got, and not what its numerator has after rounding.
+    let quarter = Mass::from_units(UNITS_PER_ONE / 4);
+    let again = receiver.hand_down(quarter, &Form::Keyframe, |_| true, &mut Dither::seeded(1), false).unwrap();
+    assert_eq!(again, payload);
+    let whole = receiver.hand_down(Mass::from_units(1), &Form::Keyframe, |_| false, &mut Dither::seeded(2), false);
+    assert_eq!((whole.as_ref().unwrap().codec(), &*whole.unwrap().values()), (Codec::F32, &*payload.values()));
+}
+
+#[test]
+fn a_pair_goes_on_from_a_record_with_the_ratio_that_it_took_over() {
+    let (mut pair, _) = handed_down();
+    assert!(!pair.forms_its_ratio());
+    let ratio = pair.ratio();
+    let restored = |ratio| PushSum::restored(pair.numerator(), pair.mass(), ratio).ratio();
+    assert_eq!(restored(Some(ratio.clone())), ratio);
+    assert_ne!(restored(None), ratio, "rounding is left in the numerator");
+}

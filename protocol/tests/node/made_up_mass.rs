@@ -1,4 +1,4 @@
-//! Weight that a member claims in its parcels and never had.
+//! Weight that a member claims in its parcels and never had, and weight that nobody can take from it.
 
 use std::collections::BTreeSet;
 
@@ -15,7 +15,8 @@ fn all_to_all() -> Arc<Schedule> {
     Arc::new(Schedule::new(NODES as usize, &[step], 1).unwrap())
 }
 
-/// Nodes that train for a second a round, wired without delay. Parcels of node 0 claim `factor` times their weight.
+/// Nodes that train for a second a round, wired without delay. Parcels of node 0 claim `factor` times their weight, or
+/// cannot be decoded.
 struct Swarm {
     nodes: Vec<Node>,
     factor: u64,
@@ -23,6 +24,8 @@ struct Swarm {
     is_claiming: fn(u64) -> bool,
     /// Set when it never claims more than a sound node may put into a parcel.
     is_careful: bool,
+    /// Set when its parcels are differences to a reference that nobody has.
+    is_undecodable: bool,
     events: Vec<(usize, Event)>,
     trainings: Vec<(usize, u64)>,
 }
@@ -36,7 +39,15 @@ impl Swarm {
             Node::new(config).unwrap()
         };
         let (nodes, is_claiming) = ((0..NODES).map(node).collect(), |_| true);
-        Self { nodes, factor, is_claiming, is_careful, events: Vec::new(), trainings: Vec::new() }
+        Self {
+            nodes,
+            factor,
+            is_claiming,
+            is_careful,
+            is_undecodable: false,
+            events: Vec::new(),
+            trainings: Vec::new(),
+        }
     }
 
     fn settle(&mut self, now: Time, inputs: Vec<(usize, Input)>) {
@@ -51,6 +62,9 @@ impl Swarm {
                             let made_up = Mass::from_units(self.factor * parcel.header.mass.units());
                             let heaviest = all_to_all().heaviest_parcel(NodeId(0), receiver, parcel.header.step);
                             parcel.header.mass = if self.is_careful { made_up.min(heaviest) } else { made_up };
+                            if self.is_undecodable {
+                                parcel.payload = parcel.payload.clone().against_named(ReferenceId([7; 16]));
+                            }
                         }
                         let from = NodeId(to as u32);
                         inbox.push_back((receiver.index(), Input::Received { from, message }));
@@ -186,5 +200,22 @@ fn weight_made_up_within_the_bound_for_long_makes_no_sound_node_refuse_another_f
     for node in &swarm.nodes[1..] {
         assert!(node.round() >= 990, "node {} is in round {}", node.id(), node.round());
         assert!(node.w() <= f64::from(NODES), "{}", node.w());
+    }
+}
+
+#[test]
+fn a_member_whose_parcels_nobody_can_decode_gives_nothing_and_is_named_as_one_that_keeps() {
+    let mut swarm = Swarm::new(1, false);
+    swarm.is_undecodable = true;
+    swarm.run(200);
+    let others: BTreeSet<usize> = (1..NODES as usize).collect();
+    let is_missing = |event: &Event| matches!(event, Event::ReferenceMissing { peer: NodeId(0), .. });
+    assert_eq!(swarm.who_reports(is_missing), others);
+    let is_keeping = |event: &Event| matches!(event, Event::NeighbourKeeps { peer: NodeId(0), .. });
+    assert_eq!(swarm.who_reports(is_keeping), others);
+    for node in swarm.nodes.iter().skip(1) {
+        let from_liar = &node.ledger().incoming[&NodeId(0)];
+        assert_eq!(from_liar.applied_in_all(), 0, "node {}", node.id());
+        assert!(node.w() > 0.5, "node {} keeps {}", node.id(), node.w());
     }
 }
