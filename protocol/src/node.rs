@@ -74,7 +74,7 @@ pub use neighbour_view::{IncomingView, NeighbourView, OutgoingView};
 pub use norm_guard::NORM_TOLERANCE;
 use norm_guard::NormGuard;
 use own_pace::OthersPace;
-pub(crate) use patience::{Patience, Renewal};
+pub(crate) use patience::{Grace, Patience, Renewal};
 pub use phase::State;
 use phase::{Phase, Wait};
 use processes::Processes;

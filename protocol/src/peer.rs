@@ -9,7 +9,7 @@ use crate::effect::{Mismatch, Suspension};
 use crate::evidence::Evidence;
 use crate::link::{InLink, OutLink};
 use crate::message::{Identity, LinkState};
-use crate::node::{Account, Belief, Flows, InDistances, Patience, Renewal, ToldProcesses};
+use crate::node::{Account, Belief, Flows, Grace, InDistances, Patience, Renewal, ToldProcesses};
 use crate::offences::Offences;
 use crate::schedule::NodeId;
 use crate::statement::{Signature, SignedIdentity};
@@ -44,6 +44,8 @@ pub(crate) struct Peer {
     pub(crate) belief: Belief,
     /// Decides whether, and from when on, it is waited for.
     pub(crate) patience: Patience,
+    /// Decides whether its parcel of a step is waited for where it may lag.
+    pub(crate) grace: Grace,
     /// Counts greetings and parcels in vain on the present streams.
     pub(crate) renewal: Renewal,
     /// Set when this process has dealt with it.
@@ -95,6 +97,7 @@ impl Peer {
             passed: 0,
             belief: Belief::default(),
             patience: Patience::default(),
+            grace: Grace::default(),
             renewal: Renewal::default(),
             was_met: false,
             leaving: false,

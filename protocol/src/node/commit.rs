@@ -94,7 +94,8 @@ impl Node {
         }
         let mut node = Self::new(config)?;
         node.push_sum = PushSum::restored(&numerator, books.mass, ratio);
-        node.held_back = HeldBack::restored(held_back.as_ref());
+        let held_back = held_back.as_ref().filter(|_| !node.has(InjectedBug::ForgetsHeldBack));
+        node.held_back = HeldBack::restored(held_back);
         for (&from, link) in &books.incoming {
             let planned = node.peers.get_mut(&from).and_then(|peer| peer.incoming.as_mut());
             *planned.ok_or(NodeError::ForeignRecord)? = InLink::restored(link);

@@ -4,6 +4,11 @@
 //! with a bad link would cost all others a deadline each time. So it still gets and sends parcels, but is not waited
 //! for, twice as long after each further miss. One that keeps up for as long begins anew.
 //!
+//! A neighbour that may lag under the policy is given some usual rounds of grace in each step all the same. One that lets
+//! two of them pass in a row gets none for some rounds, and none for twice as many after each further miss. Where
+//! parcels go up a tree and back within a round, a slow leaf would else cost all others the whole grace, and could not
+//! see from their parcels how fast they are.
+//!
 //! A parcel is refused if its sender and receiver do not know each other's present lives, and the greeting in answer
 //! corrects that. If it does not, a stream is half dead: parcels pass and greetings do not, and the link would stay so
 //! for ever. After `MOST_IN_VAIN` such messages the host is asked for new streams.
@@ -21,6 +26,8 @@ const FIRST_PENALTY: u32 = 4;
 const LONGEST_PENALTY: Duration = Duration::from_secs(600);
 /// A miss counts as another one in a row within this multiple of the wait, beyond twice the last penalty.
 const ROW: u32 = 4;
+/// Largest power of two to which the rounds without grace grow.
+const MOST_GRACELESS_DOUBLINGS: u32 = 5;
 /// Refused parcels or greetings without effect before the streams are renewed.
 const MOST_IN_VAIN: u32 = 16;
 /// Largest power of two to which the heartbeats between two renewals grow.
@@ -49,6 +56,35 @@ impl Patience {
     /// Returns `true` if the neighbour is waited for.
     pub(super) fn is_over(&self, now: Time) -> bool {
         now >= self.until
+    }
+}
+
+/// Steps in a row at whose end a neighbour's parcel was missing after the grace, and the step from which it is given
+/// grace again.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Grace {
+    missed: u32,
+    from: u64,
+}
+
+impl Grace {
+    /// Returns `true` if the neighbour's parcel of this step is waited for.
+    pub(super) fn is_given(&self, step: u64) -> bool {
+        step >= self.from
+    }
+
+    /// Counts a parcel that was missing at the end of the grace.
+    fn miss(&mut self, step: u64, round_length: u64) {
+        self.missed = self.missed.saturating_add(1);
+        if let Some(doublings) = self.missed.checked_sub(2) {
+            let rounds = 1 << doublings.min(MOST_GRACELESS_DOUBLINGS);
+            self.from = step.saturating_add(round_length.saturating_mul(1 + rounds));
+        }
+    }
+
+    /// Resets the count: the parcel was there in time.
+    fn keep(&mut self) {
+        *self = Self::default();
     }
 }
 
@@ -92,6 +128,25 @@ impl Node {
         }
         let now = self.now;
         self.peers.entry(with).and_modify(|peer| peer.patience.lose(now, waited));
+    }
+
+    /// Counts, at the end of a step, the neighbours whose parcel of it is missing after the grace, and those that were in
+    /// time. Has no effect where messages are lost: there every neighbour's parcels are late now and then.
+    pub(super) fn note_graces(&mut self, is_over: bool) {
+        if self.config.retransmit_after.is_some() {
+            return;
+        }
+        let (step, round_length) = (self.step, self.config.schedule.round_length());
+        for from in self.config.schedule.in_neighbours(self.config.id, step) {
+            let Some(peer) = self.peers.get_mut(from).filter(|peer| peer.is_active()) else {
+                continue;
+            };
+            if peer.incoming.as_ref().is_none_or(|link| link.is_settled_for(step)) {
+                peer.grace.keep();
+            } else if is_over && peer.grace.is_given(step) {
+                peer.grace.miss(step, round_length);
+            }
+        }
     }
 
     /// Counts a message that the streams should have made needless: on streams without losses that cannot last long.
@@ -143,6 +198,18 @@ mod tests {
         now = now + Duration::from_secs(100);
         patience.lose(now, wait);
         assert!(patience.is_over(now), "the last one was long ago");
+    }
+
+    #[test]
+    fn one_late_parcel_costs_a_neighbour_nothing_and_one_that_never_comes_is_waited_for_ever_more_seldom() {
+        let mut grace = Grace::default();
+        let waits: Vec<u64> =
+            (0..200).filter(|step| grace.is_given(*step).then(|| grace.miss(*step, 1)).is_some()).collect();
+        assert_eq!(waits, [0, 1, 3, 6, 11, 20, 37, 70, 103, 136, 169]);
+        grace.keep();
+        assert!(grace.is_given(0));
+        grace.miss(0, 4);
+        assert!(grace.is_given(4), "one miss is forgiven");
     }
 
     #[test]

@@ -217,9 +217,11 @@ impl Node {
         if self.now < self.pace_of_the_others().min(wait.deadline) {
             return false;
         }
-        if self.now < self.grace_ends(wait) && self.expects_parcels() {
+        let is_grace_over = self.now >= self.grace_ends(wait);
+        if !is_grace_over && self.expects_parcels() {
             return false;
         }
+        self.note_graces(is_grace_over);
         if missing.is_empty() && self.now >= wait.deadline {
             self.clock.discount(self.now.since(wait.since));
         }

@@ -6,6 +6,7 @@ mod codecs;
 mod crashes;
 mod determinism;
 mod durable;
+mod endings;
 mod faithful;
 mod faults;
 mod growing;
