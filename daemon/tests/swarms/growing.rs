@@ -67,10 +67,49 @@ fn goes_on_among(peer: &mut RunningPeer, members: usize) {
     trains_on(peer);
 }
 
-fn trains_on(peer: &mut RunningPeer) {
+/// Waits until the peer has trained for forty rounds more, and returns the number of its rounds then.
+fn trains_on(peer: &mut RunningPeer) -> u64 {
     let first = peer.wait_for("evaluated");
     let round = first["round"].as_u64().unwrap_or_else(|| panic!("it ended: {first}"));
-    while peer.wait_for("evaluated")["round"].as_u64().unwrap() < round + 40 {}
+    loop {
+        let now = peer.wait_for("evaluated")["round"].as_u64().unwrap();
+        if now >= round + 40 {
+            return now;
+        }
+    }
+}
+
+#[test]
+fn a_peer_that_joined_shows_the_settings_of_its_swarm_and_exports_its_rounds_under_all_plans() {
+    let swarm = Swarm::found();
+    let mut first = swarm.start(0, &PLANS_ITSELF[..]);
+    first.address();
+    let invited = run(&["invite", "--home", text(&swarm.home(0))]);
+    let home = swarm.home(1);
+    let mut second = RunningPeer::join(stdout(&invited).trim(), &["--home", text(&home), "--evaluate-every", "20"]);
+    let under_the_first_plan = trains_on(&mut second);
+    let mut third = swarm.join(2, &[]);
+    goes_on_among(&mut second, 3);
+    let rounds = trains_on(&mut second);
+    assert!(rounds > under_the_first_plan + 40, "{rounds}");
+    second.kill();
+    let json = |arguments: &[&str]| {
+        let output = run(&[arguments, &["--json", "--home", text(&home)]].concat());
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)))
+    };
+    let exported = json(&["export", "-o", text(&swarm.folder.path().join("out.safetensors"))]);
+    // A round that was evaluated is in a record soon after.
+    assert!(exported["round"].as_u64().unwrap() + 10 > rounds, "{exported}, after {rounds} rounds");
+    let listed = json(&["ckpt", "list"]).to_string();
+    assert!(listed.contains(&format!("\"round\":{}", exported["round"])), "{exported}, {listed}");
+    let settings = &json(&["config", "show"])["settings"];
+    for (key, value) in [("model", "softmax".into()), ("rounds", serde_json::Value::from(10_000_000))] {
+        assert_eq!(settings[key], serde_json::json!({ "value": value, "origin": "swarm" }), "{key}");
+    }
+    assert_eq!(settings["evaluate_every"]["origin"], "last-run");
+    assert_eq!(settings["wait"]["origin"], "default");
+    third.kill();
+    first.kill();
 }
 
 #[test]

@@ -123,6 +123,13 @@ impl Node {
         Ok(node)
     }
 
+    /// The same node with a state of the host from an earlier run, which its first record keeps.
+    #[must_use]
+    pub fn with_host_state(mut self, state: HostState) -> Self {
+        self.keep_host_state(state);
+        self
+    }
+
     /// Sets the host's state, which every later record keeps.
     pub(super) fn keep_host_state(&mut self, state: HostState) {
         self.commits.host = state;

@@ -260,6 +260,9 @@ impl Node {
     /// Returns `true` if a neighbour has done all rounds, and every other one too, or it has left or is out of reach: no
     /// node would mix what is learnt now.
     pub(super) fn others_are_through(&self) -> bool {
+        if self.others_have_gone() {
+            return true;
+        }
         let is_last_period = self.step.saturating_add(self.config.schedule.period()) >= self.last_step;
         if self.config.policy == WaitPolicy::Sync && is_last_period {
             // The neighbours have sent their last parcels, and wait for those of this node.
@@ -271,11 +274,12 @@ impl Node {
         self.peers.values().any(is_through) && self.peers.values().all(|peer| is_gone(peer) || is_through(peer))
     }
 
-    /// Returns `true` if the [others are through](Self::others_are_through), and none waits for a last parcel: each has
-    /// stopped, left or is out of reach.
+    /// Returns `true` if a neighbour has ended after its last round, and every other one too, or it has left or is out of
+    /// reach: none waits for a last parcel. A neighbour's own word that it takes part no more needs no witness.
     pub(super) fn others_have_gone(&self) -> bool {
-        let is_gone = |peer: &Peer| peer.leaving || peer.left || self.is_out_of_reach(peer);
-        self.peers.values().all(is_gone) && self.others_are_through()
+        let has_ended = |peer: &Peer| peer.leaving && peer.passed >= self.last_step;
+        let is_gone = |peer: &Peer| peer.left || self.is_out_of_reach(peer);
+        self.peers.values().any(has_ended) && self.peers.values().all(|peer| is_gone(peer) || has_ended(peer))
     }
 
     /// Returns `true` if a neighbour has sent its parcels of the present step, and so waits for this node, or soon

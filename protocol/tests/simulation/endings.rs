@@ -165,6 +165,17 @@ fn nobody_trains_into_a_swarm_that_has_gone_and_the_final_models_are_mixed() {
     }
 }
 
+/// By this plan most nodes hear of few others. When a process dies for good, some of them never hear that the swarm is
+/// through, and one of them is so slow that the others go on without it.
+#[test]
+fn a_node_that_a_dead_neighbour_has_left_alone_with_those_that_are_through_trains_no_more() {
+    for (seed, dies) in [(1, 0.85), (1, 0.93), (2, 0.93), (2, 0.98)] {
+        let schedule = random_plan(NODES, NODES as usize, LOCAL_STEPS);
+        let run = Run { schedule, seed, dies: Some(dies), ..Run::new(WaitPolicy::Sync, 100) };
+        assert_eq!(run.end().in_vain, [], "seed {seed}, {dies}");
+    }
+}
+
 /// The change of a training that was under way when the last neighbour finished is not a part of the final model: no
 /// other node would mix it.
 #[test]

@@ -41,9 +41,6 @@ impl Peer {
         let Some(mut start) = self.begin(&place, &mut config, &*card)? else {
             return Ok(Outcome::WasOver);
         };
-        if !self.options.leaves {
-            (self.remember)(&Assignment::Train(card.encode()))?;
-        }
         let lenders = Lenders {
             service: Arc::clone(&access.service),
             streams: network.streams.clone(),
@@ -58,8 +55,11 @@ impl Peer {
         }
         let largest_state = training.largest_state();
         self.open_records(&mut start, &place, &mut config, largest_state)?;
+        if !self.options.leaves {
+            (self.remember)(&Assignment::Train(card.encode()))?;
+        }
         let best = self.best_model(&place, &*card, &*training, !start.is_the_first())?;
-        let Start { records, written, recovered, timeline, .. } = start;
+        let Start { records, written, recovered, state_taken_along, timeline, .. } = start;
         let (form, privacy) = (ModelForm::of(&*training), training.privacy());
         let (training, answers) =
             TrainingThread::start(training, records.is_some(), self.options.priority, timeline.clone())?;
@@ -70,6 +70,7 @@ impl Peer {
             leaves: self.options.leaves,
             rounds,
             training,
+            taken_along: state_taken_along.unwrap_or_default(),
             largest_state,
             records,
             evaluate_every: self.options.evaluate_every,
@@ -175,7 +176,6 @@ impl Peer {
                 return Ok(None);
             }
             Past::None => {
-                self.home.forget_skipped_rounds()?;
                 let incarnation = config.identity.incarnation;
                 if incarnation > 1 {
                     self.log.tell(Event::Rejoining { incarnation });
@@ -192,9 +192,6 @@ impl Peer {
                 Some(*recovered)
             }
             Past::Replaced { belief, host } => {
-                if self.options.continues {
-                    self.home.forget_skipped_rounds()?;
-                }
                 config.initial = belief;
                 state_taken_along = Some(host);
                 None
@@ -216,11 +213,16 @@ impl Peer {
         Past::find(&self.home, config, |rounds| card.hash_for(rounds), self.options.continues)
     }
 
-    /// Prepares the records, once there is an initial model: a failed start leaves those of the run before.
+    /// Prepares the records, once there is an initial model: a failed start leaves those of the run before, and the
+    /// first record replaces them.
     fn open_records(&self, start: &mut Start, place: &Place, config: &mut NodeConfig, largest_state: usize) -> Result {
         let Some((mut store, is_superseded)) = start.store.take() else { return Ok(()) };
+        if start.is_the_first() || (is_superseded && self.options.continues) {
+            self.home.forget_skipped_rounds()?;
+        }
         if config.durability == Durability::Off {
-            return if is_superseded { records::discard(&self.home) } else { Ok(()) };
+            // Records of a run that is over, or was given up, stay until this one has begun.
+            return Ok(());
         }
         let room = Room::new(config.initial.len(), RecordRoom::of(&place.schedule, place.node))?;
         let room = room.with_state(largest_state);
@@ -244,10 +246,8 @@ impl Peer {
         card: &dyn TaskCard,
     ) -> Result<NodeConfig> {
         let boot_nonce = boot_nonce()?;
-        if self.options.fresh {
-            self.home.forget_incarnations(&place.hash)?;
-        }
-        let incarnation = self.home.next_incarnation(&place.hash)?;
+        // The number is stored when the node takes part.
+        let incarnation = if self.options.fresh { 1 } else { self.home.next_incarnation(&place.hash)? };
         check_sizes(training)?;
         // The founder's model comes later, from the founder, or from this training if the founder is this peer.
         let initial = match training.begins_with_the_founder() {
@@ -352,13 +352,16 @@ impl Start {
 
     /// Restores the training from its state in the records, which is empty if it has not trained yet. A state that was
     /// taken along may be of another optimizer: then it is left out, and a warning about that is returned.
-    fn restore(&self, training: &mut dyn LocalTraining) -> Result<Option<String>> {
+    fn restore(&mut self, training: &mut dyn LocalTraining) -> Result<Option<String>> {
         let mut restore = |state: &HostState| if state.is_empty() { Ok(()) } else { training.restore(state) };
         if let Some(Recovered { record, .. }) = &self.recovered {
             let doing = "the training cannot go on from the state in this peer's records";
             restore(&record.books.host).context(ErrorKind::Training, doing)?;
         }
         let unfit = self.state_taken_along.as_ref().and_then(|state| restore(state).err());
+        if unfit.is_some() {
+            self.state_taken_along = Some(HostState::default());
+        }
         Ok(unfit.map(|failure| {
             format!("the model is taken along, but not the state of its optimizer, which does not fit this training: {failure}")
         }))
