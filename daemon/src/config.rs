@@ -25,7 +25,10 @@ use std::path::{Path, PathBuf};
 
 use clap::parser::ValueSource;
 use clap::{ArgMatches, Command, CommandFactory, FromArgMatches};
+use mingle_builtin::task_card::settings_of;
+use mingle_builtin::task_file::TaskFile;
 use mingle_peer::error::Context;
+use mingle_peer::membership::Membership;
 use mingle_peer::{ErrorKind, Home, Result};
 
 use crate::cli::{ADAMW_LEARNING_RATE, CONFIG_ENV, Cli, Command as Asked, Given, RunArgs};
@@ -146,13 +149,30 @@ pub(crate) enum Origin {
     Default,
     /// The configuration file, in this line.
     File(PathBuf, usize),
-    /// The options of the last run in this home.
+    /// The options or the task of the last run in this home.
     LastRun,
+    /// The task of the swarm that this peer has joined.
+    Swarm,
     /// A variable of the environment.
     Environment,
 }
 
-/// All settings as `run` would have them without flags.
+/// All settings as `run` would have them in this home without flags.
+pub(crate) fn in_force(home: &Home, file: Option<&ConfigFile>) -> Result<Vec<Effective>> {
+    let mut settings = effective(file, &Remembered::of(home)?)?;
+    let Some(card) = TaskFile::last(home)? else { return Ok(settings) };
+    let is_invited = Membership::of(home)?.is_some_and(|membership| membership.invite.is_some());
+    let origin = if is_invited { Origin::Swarm } else { Origin::LastRun };
+    for (key, values) in settings_of(&card) {
+        let unset = |it: &&mut Effective| it.setting.key == key && it.origin == Origin::Default;
+        if let Some(setting) = settings.iter_mut().find(unset) {
+            (setting.values, setting.origin) = (values, origin.clone());
+        }
+    }
+    Ok(settings)
+}
+
+/// All settings as `run` would have them without flags, from a file and the options of the last run.
 pub(crate) fn effective(file: Option<&ConfigFile>, last: &Remembered) -> Result<Vec<Effective>> {
     let matches = with_defaults(file, last)
         .try_get_matches_from(["mingle", "run"])

@@ -48,6 +48,12 @@ pub enum InjectedBug {
     IgnoresWindow,
     /// A node that leaves does not wait until it has handed everything over.
     LeavesWithMass,
+    /// A node that leaves hands its weight over, and keeps the changes that it held back.
+    LeavesWithLearning,
+    /// The part of a change for which a node has no weight is dropped.
+    DropsUncarried,
+    /// A node that starts again does not remember the changes that it held back.
+    ForgetsHeldBack,
     /// A node that leaves does not wait until its neighbours have received its acknowledgements.
     LeavesUnheard,
     /// Only parcels announce a newer generation, so that idle nodes never learn of it.
@@ -75,7 +81,7 @@ impl InjectedBug {
     pub const BUILT_IN: bool = cfg!(feature = "injected-bugs");
 
     /// All bugs, whether or not they are built in.
-    pub const ALL: [Self; 24] = [
+    pub const ALL: [Self; 27] = [
         Self::SendsBeforeWriting,
         Self::ConfirmsBeforeWriting,
         Self::AppliesTwice,
@@ -90,6 +96,9 @@ impl InjectedBug {
         Self::ForgetsOutboxes,
         Self::IgnoresWindow,
         Self::LeavesWithMass,
+        Self::LeavesWithLearning,
+        Self::DropsUncarried,
+        Self::ForgetsHeldBack,
         Self::LeavesUnheard,
         Self::HearsParcelsOnly,
         Self::LeavesOldGenerationsAlone,
@@ -127,6 +136,9 @@ impl InjectedBug {
             Self::ForgetsOutboxes => "forgets-outboxes",
             Self::IgnoresWindow => "ignores-window",
             Self::LeavesWithMass => "leaves-with-mass",
+            Self::LeavesWithLearning => "leaves-with-learning",
+            Self::DropsUncarried => "drops-uncarried",
+            Self::ForgetsHeldBack => "forgets-held-back",
             Self::LeavesUnheard => "leaves-unheard",
             Self::HearsParcelsOnly => "hears-parcels-only",
             Self::LeavesOldGenerationsAlone => "leaves-old-generations-alone",

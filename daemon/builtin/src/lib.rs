@@ -17,6 +17,7 @@ pub mod listing;
 pub mod meaning;
 pub mod model_files;
 pub mod options;
+pub mod round_count;
 pub mod task;
 pub mod task_card;
 pub mod task_file;

@@ -4,10 +4,10 @@ use std::fs;
 use std::path::PathBuf;
 
 use mingle_peer::records::{self, Condition, RecordFile};
-use mingle_peer::{Home, Result, plan};
-use mingle_protocol::Schedule;
+use mingle_peer::{Home, Result};
 
 use crate::model_files;
+use crate::round_count::RoundCount;
 
 /// A file with a model or a record.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -32,9 +32,10 @@ pub struct Listed {
 /// The folder of the records cannot be read.
 pub fn files_in(home: &Home) -> Result<Vec<Listed>> {
     let mut files: Vec<Listed> = model_in(home).into_iter().collect();
-    if home.records().is_dir() {
-        let schedule = schedule_in(home);
-        files.extend(records::list(&home.records())?.into_iter().map(|file| listed(home, file, schedule.as_ref())));
+    let folder = records::folder_of(home);
+    if folder.is_dir() {
+        let count = RoundCount::of(home);
+        files.extend(records::list(&folder)?.into_iter().map(|file| listed(home, file, count.as_ref())));
     }
     Ok(files)
 }
@@ -50,19 +51,10 @@ fn model_in(home: &Home) -> Option<Listed> {
     Some(Listed { file, record: None, round, weight_units: None, bytes: Some(bytes), state })
 }
 
-/// The plan of a home, by its hash, as a schedule.
-fn schedule_in(home: &Home) -> Option<([u8; 32], Schedule)> {
-    let plan = plan::read(&home.plan()).ok()?;
-    Some((*plan.hash().as_bytes(), plan::schedule(&plan).ok()?))
-}
-
-fn listed(home: &Home, record: RecordFile, schedule: Option<&([u8; 32], Schedule)>) -> Listed {
+fn listed(home: &Home, record: RecordFile, count: Option<&RoundCount>) -> Listed {
     let RecordFile { path, bytes, condition, outline } = record;
     let books = outline.map(|outline| outline.books);
-    let round = books.as_ref().and_then(|books| {
-        let (hash, schedule) = schedule?;
-        (*hash == books.generation.plan_hash).then(|| books.step / schedule.round_length())
-    });
+    let round = books.as_ref().and_then(|books| count?.rounds_at(books));
     Listed {
         file: path.strip_prefix(home.root()).unwrap_or(&path).to_path_buf(),
         record: books.as_ref().map(|books| books.number),

@@ -295,6 +295,23 @@ pub fn overwrite(training: &mut TrainingOptions, card: &Card) {
     (training.learning_rate, training.optimizer) = (recipe.learning_rate, recipe.optimizer());
 }
 
+/// The settings of the command line that a task determines: their keys, and their values as they are written there; no
+/// value where a setting is off.
+pub fn settings_of(card: &Card) -> Vec<(&'static str, Vec<String>)> {
+    let mut training = TrainingOptions::default();
+    overwrite(&mut training, card);
+    let TrainingOptions { model, task, augment, rounds, seed, batch_size, learning_rate, weight, .. } = training;
+    let words = [("model", model), ("task", task.to_string()), ("augment", augment), ("weight", weight.to_string())];
+    let counts = [("rounds", rounds), ("seed", seed), ("batch_size", batch_size as u64)];
+    let counts = counts.map(|(key, value)| (key, value.to_string()));
+    let optimizer = training.optimizer.entries().into_iter().chain([("learning_rate", learning_rate.to_string())]);
+    let optimizer = optimizer.map(|(key, value)| (key, Some(value).filter(|value| value != "none")));
+    let privacy = training.privacy.entries().map(|(key, value)| (key, value.map(|value| value.to_string())));
+    let set = words.into_iter().chain(counts).map(|(key, value)| (key, vec![value]));
+    let may_be_off = optimizer.chain(privacy).map(|(key, value)| (key, value.into_iter().collect()));
+    set.chain(may_be_off).chain([("personal", training.personal)]).collect()
+}
+
 /// The layout of the flat parameters of a task. Each tensor is a row: burn keeps its own shapes, and the model file has
 /// those of PyTorch.
 pub fn layout_of(task: &Task) -> Layout {

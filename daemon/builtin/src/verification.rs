@@ -47,8 +47,9 @@ fn verify_home(home: &Home) -> Result<Vec<Verdict>> {
         let result = written.and_then(|written| verify_model(&home.model(), written, task.as_ref()));
         verdicts.push(Verdict { path: home.model(), result: judged(result)? });
     }
-    if home.records().is_dir() {
-        verdicts.push(Verdict { path: home.records(), result: judged(verify_records(home))? });
+    let folder = records::folder_of(home);
+    if folder.is_dir() {
+        verdicts.push(Verdict { result: judged(verify_records(&folder))?, path: folder });
     }
     if verdicts.is_empty() {
         let message = format!("there is neither a model nor a record in {}", home.root().display());
@@ -98,8 +99,8 @@ fn verify_record(path: &Path) -> Result<String> {
     Ok(format!("record {}, {} parameters, checksum right", outline.books.number, outline.dimension))
 }
 
-fn verify_records(home: &Home) -> Result<String> {
-    Ok(match records::verify(&home.records())? {
+fn verify_records(folder: &Path) -> Result<String> {
+    Ok(match records::verify(folder)? {
         None => "records, none was ever written".to_owned(),
         Some(Sound { newest, owed_payloads }) => {
             format!("records, the newest is {newest}, with all {owed_payloads} payloads that it owes")

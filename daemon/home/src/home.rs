@@ -195,6 +195,11 @@ impl Home {
         self.root.join("trainer-tcp.json")
     }
 
+    /// The crashes of the trainer that this peer starts.
+    pub fn trainer_crashes(&self) -> PathBuf {
+        self.root.join("trainer-crashes.json")
+    }
+
     /// Output of the trainer that this peer started.
     pub fn trainer_log(&self) -> PathBuf {
         self.root.join("trainer.log")
@@ -205,9 +210,19 @@ impl Home {
         self.root.join("records")
     }
 
-    /// Records that were given up, until they are removed.
+    /// Records of a run whose first record is not on the disk yet.
+    pub fn next_records(&self) -> PathBuf {
+        self.root.join("records.next")
+    }
+
+    /// Records of the run before, while those of the next one are put in their place, and until they are removed.
     pub fn discarded_records(&self) -> PathBuf {
         self.root.join("records.discarded")
+    }
+
+    /// Records that were given up, until they are removed.
+    pub fn removed_records(&self) -> PathBuf {
+        self.root.join("records.removed")
     }
 
     /// Returns `true` if the home holds a model, or the records of a run.

@@ -1,7 +1,7 @@
 //! The key pair of this peer: created at the first start, readable by its owner only, never replaced silently.
 
 use std::fs;
-use std::io::Write;
+use std::io::{self, Write};
 use std::path::Path;
 
 use libp2p::PeerId;
@@ -67,12 +67,18 @@ impl Identity {
     }
 
     fn create(path: &Path) -> Result<Self> {
+        // A temporary file is created with mode 0600, and is never visible half-written.
+        Self::create_by(path, |folder| tempfile::NamedTempFile::new_in(folder))
+    }
+
+    fn create_by(path: &Path, make: impl FnOnce(&Path) -> io::Result<tempfile::NamedTempFile>) -> Result<Self> {
         let doing = format!("cannot write the key {}", path.display());
         let keypair = Keypair::generate_ed25519();
         let bytes = keypair.to_protobuf_encoding().context(ErrorKind::Unexpected, &doing)?;
         let folder = folder_of(path);
-        // A temporary file is created with mode 0600, and is never visible half-written.
-        let mut file = tempfile::NamedTempFile::new_in(folder).context(ErrorKind::BadInput, &doing)?;
+        let mut file = make(folder).context(ErrorKind::BadInput, &doing)?;
+        // Before the key is in it: where files have no modes, others could read it from now on.
+        refuse_if_new_files_are_open(file.path(), path)?;
         file.write_all(&bytes).context(ErrorKind::BadInput, &doing)?;
         file.as_file().sync_all().context(ErrorKind::BadInput, &doing)?;
         file.persist_noclobber(path).context(ErrorKind::BadInput, &doing)?;
@@ -89,38 +95,45 @@ fn unreadable(path: &Path, error: &std::io::Error) -> Error {
         .hint("`mingle init` creates a key, with --home DIR where you want it")
 }
 
+/// Advice for a file system on which every file is open to others.
+const NO_OWNERS: &str =
+    "the file system knows no owners (vfat, exFAT, some network drives): --home DIR names a home on another";
+
 /// Refuses a key that others than its owner can read.
 ///
 /// # Errors
 /// Others can read it, or its permissions are unknown.
-#[cfg(unix)]
 pub fn refuse_if_others_can_read(path: &Path) -> Result {
-    use std::os::unix::fs::PermissionsExt;
-    let mode = fs::metadata(path)
-        .context(ErrorKind::BadInput, format!("cannot read the key {}", path.display()))?
-        .permissions()
-        .mode();
-    if mode & 0o077 != 0 {
-        return Err(Error::new(
-            ErrorKind::BadInput,
-            format!("the key {} can be read by others (mode {:04o})", path.display(), mode & 0o7777),
-        )
-        .hint(format!(
-            "chmod 600 {}; where that changes nothing, the file system knows no owners (vfat, exFAT, some network drives): \
-             --home DIR names a home on another",
-            path.display()
-        )));
-    }
-    Ok(())
+    let Some(mode) = open_mode_of(path)? else { return Ok(()) };
+    let key = path.display();
+    Err(Error::new(ErrorKind::BadInput, format!("the key {key} can be read by others (mode {mode:04o})"))
+        .hint(format!("chmod 600 {key}; where that changes nothing, {NO_OWNERS}")))
 }
 
-/// Accepts any key: this system has no permissions that show whether others can read it.
+/// Refuses to make the key at `key`, where the file that was just made for it can be read by others.
 ///
 /// # Errors
-/// None on this system.
+/// Others can read the file, or its permissions are unknown.
+pub fn refuse_if_new_files_are_open(file: &Path, key: &Path) -> Result {
+    let Some(mode) = open_mode_of(file)? else { return Ok(()) };
+    let message =
+        format!("no key is made at {}: others could read it, as a new file has mode {mode:04o}", key.display());
+    Err(Error::new(ErrorKind::BadInput, message).hint(NO_OWNERS))
+}
+
+/// The mode of a file that others than its owner can read; `None` if they cannot.
+#[cfg(unix)]
+fn open_mode_of(path: &Path) -> Result<Option<u32>> {
+    use std::os::unix::fs::PermissionsExt;
+    let found = fs::metadata(path).context(ErrorKind::BadInput, format!("cannot read the key {}", path.display()))?;
+    let mode = found.permissions().mode() & 0o7777;
+    Ok(Some(mode).filter(|mode| mode & 0o077 != 0))
+}
+
+/// No mode: this system has no permissions that show whether others can read a file.
 #[cfg(not(unix))]
-pub fn refuse_if_others_can_read(_path: &Path) -> Result {
-    Ok(())
+fn open_mode_of(_path: &Path) -> Result<Option<u32>> {
+    Ok(None)
 }
 
 /// The public key in a PeerId: ed25519 keys are short enough to be contained in it. `None` for other keys.
@@ -157,6 +170,23 @@ mod tests {
         fs::set_permissions(&path, fs::Permissions::from_mode(0o644)).unwrap();
         let error = Identity::load(&path).err().unwrap();
         assert!(error.to_string().contains("can be read by others"), "{error}");
+    }
+
+    #[cfg(unix)]
+    #[test]
+    fn no_key_is_written_where_new_files_are_open_to_others() {
+        use std::os::unix::fs::PermissionsExt;
+        let folder = tempfile::tempdir().unwrap();
+        let path = folder.path().join("identity.key");
+        let without_modes = |folder: &Path| -> io::Result<tempfile::NamedTempFile> {
+            let file = tempfile::NamedTempFile::new_in(folder)?;
+            fs::set_permissions(file.path(), fs::Permissions::from_mode(0o755))?;
+            Ok(file)
+        };
+        let refusal = Identity::create_by(&path, without_modes).err().unwrap();
+        assert!(refusal.to_string().contains("mode 0755") && refusal.to_string().contains("identity.key"), "{refusal}");
+        assert!(refusal.next_step().unwrap().contains("vfat"), "{refusal:#}");
+        assert_eq!(fs::read_dir(folder.path()).unwrap().count(), 0, "nothing stays");
     }
 
     #[test]

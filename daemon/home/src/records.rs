@@ -6,6 +6,7 @@
 //!
 //! ```text
 //!   a start    Past::find:    nothing, a run to go on with, or one that is finished
+//!              begin_anew:    room for the records of another run, beside those of the one before
 //!   a run      RecordWriter:  a thread that brings one record after the other to the disk
 //!   the end    Ending:        says that the run needs this peer no more; the records stay, for an audit
 //! ```
@@ -14,12 +15,14 @@ mod ending;
 mod folder;
 mod listing;
 mod past;
+mod replacement;
 mod store;
 mod writer;
 
 pub use ending::Ending;
 pub use folder::{Contents, RecordFolder, read_outline};
 pub use listing::{Condition, RecordFile, Sound, list, verify};
-pub use past::{Found, Past, begin_anew, discard};
+pub use past::{Found, Past};
+pub use replacement::{begin_anew, discard, folder_of};
 pub use store::{RecordStore, Room, StoreError};
 pub use writer::{RecordWriter, Written};

@@ -29,6 +29,7 @@ use crate::invite::Claim;
 use crate::offer::PlanNews;
 use crate::swarm::{Permission, Swarm};
 use crate::task::Assignment;
+use crate::times::with_own_clock;
 use crate::words::{Answer, MAX_BYTES, PROTOCOL, Progress, Request, Verdict};
 
 /// Time after which a peer that does not support this protocol is considered to run another program.
@@ -92,7 +93,8 @@ pub async fn fetch_task(
             Err(Error::new(ErrorKind::Refused, format!("peer {peer} says that this peer is not in its plan")))
         }
         Some(Answer::No(why)) => {
-            Err(Error::new(ErrorKind::Refused, format!("peer {peer} does not let us in: {}", quoted(&why))))
+            let why = with_own_clock(&quoted(&why));
+            Err(Error::new(ErrorKind::Refused, format!("peer {peer} does not let us in: {why}")))
         }
         Some(_) => Err(nonsense(peer)),
     }

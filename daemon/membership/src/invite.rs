@@ -13,7 +13,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::authority::Authority;
 use crate::swarm::{NotSigned, Signer, Swarm};
-use crate::times::now_unix_s;
+use crate::times::{beside_now, now_unix_s};
 
 /// The public half of an invitation to a swarm, signed by the operator.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -132,8 +132,10 @@ impl Invite {
             }
         }
         if now_unix_s() > self.expires_unix_s {
-            return Err(Error::new(ErrorKind::Refused, "this invitation has expired")
-                .hint("ask the operator of the swarm for another: mingle invite"));
+            let message = format!("this invitation expired {}", beside_now(self.expires_unix_s));
+            return Err(Error::new(ErrorKind::Refused, message).hint(
+                "where that clock is wrong, set it, best by NTP; else ask the operator of the swarm for another: mingle invite",
+            ));
         }
         Ok(())
     }
@@ -181,7 +183,9 @@ mod tests {
         assert!(forged.check(&swarm).is_err());
         let mut past = Invite { expires_unix_s: 1, ..invite };
         past.signature = operator.sign(&past.words(&swarm)).unwrap();
-        assert!(past.check(&swarm).unwrap_err().to_string().contains("expired"));
+        let refusal = past.check(&swarm).unwrap_err();
+        assert!(refusal.to_string().contains("expired 1970-01-01T00:00:01Z by a clock that shows 2"), "{refusal}");
+        assert!(refusal.next_step().unwrap().contains("where that clock is wrong"), "{refusal:#}");
     }
 
     #[test]

@@ -7,7 +7,7 @@ use mingle_net::probe::{Measured, ProbeToken, ProbedLink};
 use crate::exchange;
 use crate::service::MembershipService;
 use crate::swarm::Swarm;
-use crate::times::now_unix_s;
+use crate::times::{beside_now, now_unix_s};
 use crate::words::Answer;
 
 impl MembershipService {
@@ -93,8 +93,14 @@ impl MembershipService {
             (Some(swarm), Some(token)) => self.permits(&swarm, token, peer, self.local),
             _ => false,
         };
-        let may = self.is_member(&peer) || has_token();
-        (!may).then(|| "it is not in our plan, and has no permission from the operator".to_owned())
+        if self.is_member(&peer) || has_token() {
+            return None;
+        }
+        let permission = token.map_or_else(
+            || "has no permission from the operator".to_owned(),
+            |token| format!("its permission does not hold, which ends {}", beside_now(token.expires_unix_s())),
+        );
+        Some(format!("it is not in our plan, and {permission}"))
     }
 
     /// Returns `true` if the swarm permits these two to measure their link now, for the first time with this token.

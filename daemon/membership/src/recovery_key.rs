@@ -10,7 +10,7 @@ use std::path::Path;
 use libp2p::PeerId;
 use libp2p::identity::Keypair;
 use mingle_home::error::{Context, Error, ErrorKind, Result};
-use mingle_home::identity::refuse_if_others_can_read;
+use mingle_home::identity::{refuse_if_new_files_are_open, refuse_if_others_can_read};
 use serde::{Deserialize, Serialize};
 
 use crate::authority::Authority;
@@ -58,7 +58,10 @@ impl RecoveryKey {
     pub fn load(path: &Path) -> Result<Self> {
         let doing = format!("cannot read the recovery key {}", path.display());
         let metadata = fs::metadata(path).context(ErrorKind::BadInput, &doing)?;
-        refuse_if_others_can_read(path)?;
+        refuse_if_others_can_read(path).map_err(|failure| {
+            let copy = "chmod 600 it; where that changes nothing, as on a stick with vfat, copy it to a local disk and chmod 600 the copy";
+            failure.hint(copy)
+        })?;
         if metadata.len() > MAX_BYTES {
             return Err(Error::new(ErrorKind::Integrity, format!("{doing}: it is too long")));
         }
@@ -110,6 +113,9 @@ fn write_new(path: &Path, bytes: &[u8]) -> Result {
     let doing = format!("cannot write the recovery key {}", path.display());
     let folder = path.parent().filter(|folder| !folder.as_os_str().is_empty()).unwrap_or(Path::new("."));
     let mut file = tempfile::NamedTempFile::new_in(folder).context(ErrorKind::BadInput, &doing)?;
+    refuse_if_new_files_are_open(file.path(), path).map_err(|failure| {
+        failure.hint("write it to a local disk, and move it from there to a medium that is kept in a safe place: there the place alone protects it")
+    })?;
     file.write_all(bytes).context(ErrorKind::BadInput, &doing)?;
     file.as_file().sync_all().context(ErrorKind::BadInput, &doing)?;
     file.persist_noclobber(path).context(ErrorKind::BadInput, &doing)?;

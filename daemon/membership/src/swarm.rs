@@ -11,7 +11,7 @@ use mingle_net::printable::is_unseen;
 use serde::{Deserialize, Serialize};
 
 use crate::authority::{Authority, Key, Role, key_of, public_key};
-use crate::times::{date, now_unix_s};
+use crate::times::{beside_now, date, now_unix_s};
 
 /// Most characters of a name.
 const MAX_NAME: usize = 64;
@@ -56,7 +56,7 @@ impl fmt::Display for NotSigned {
             Self::ByAnybody => f.write_str("is not signed by the operator"),
             Self::ByFormer => f.write_str("is signed by a key that was replaced since, and not by the operator"),
             Self::InTime(until) => {
-                write!(f, "is signed by a delegate whose time ended {}, not by the operator", date(*until))
+                write!(f, "is signed by a delegate whose time ended {}, not by the operator", beside_now(*until))
             }
         }
     }
@@ -294,7 +294,7 @@ impl Signer {
     pub fn check_time(&self) -> Result {
         match self.role {
             Role::Delegate(until) if now_unix_s() > until => {
-                let message = format!("the delegation to this peer ended {}", date(until));
+                let message = format!("the delegation to this peer ended {}", beside_now(until));
                 Err(Error::new(ErrorKind::Refused, message)
                     .hint("ask the operator for another: mingle operator delegate --to PEER --until 90d"))
             }

@@ -20,7 +20,7 @@ use std::time::{Duration, Instant};
 use libp2p::identity::Keypair;
 use mingle_net::neighbour_table::LinkChange;
 use mingle_net::traffic::Traffic;
-use mingle_protocol::record::Recovered;
+use mingle_protocol::record::{HostState, Recovered};
 use mingle_protocol::{
     Effect, Event as NodeEvent, Generation, Input, Node, NodeConfig, NodeId, RoundReport, State as NodeState, Time,
 };
@@ -83,6 +83,8 @@ pub(crate) struct DriverParts {
     pub training: TrainingThread,
     /// The momentum across rounds.
     pub momentum: MomentumOfPeer,
+    /// The training's state of an earlier run; empty if it begins without one.
+    pub taken_along: HostState,
     /// The largest training state in a record, in bytes.
     pub largest_state: usize,
     /// `None` without records.
@@ -145,7 +147,7 @@ impl<'a> Driver<'a> {
     pub(crate) fn new(member: Member<'a>, parts: DriverParts, recovered: Option<Recovered>) -> Result<Self> {
         let last_record = recovered.as_ref().map_or(0, |recovered| recovered.record.books.number);
         let node = match recovered {
-            None => build(&parts.config)?,
+            None => build(&parts.config)?.with_host_state(parts.taken_along.clone()),
             Some(Recovered { record, payloads, .. }) => Node::resume(parts.config.clone(), record, &payloads)
                 .context(ErrorKind::Refused, "this peer cannot go on from its records")?,
         };

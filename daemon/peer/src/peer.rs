@@ -8,6 +8,7 @@ mod finish;
 mod lenders;
 mod options;
 mod solve;
+mod start;
 mod train;
 
 use std::path::PathBuf;

@@ -6,7 +6,7 @@ use mingle_peer::{Home, Result};
 use serde_json::Value;
 
 use crate::cli::{ConfigCheckArgs, ConfigCommand, ConfigPathArgs, ConfigShowArgs};
-use crate::config::{self, ConfigFile, Effective, Origin, Remembered};
+use crate::config::{self, ConfigFile, Effective, Origin};
 use crate::out;
 
 /// Executes the subcommand.
@@ -21,7 +21,7 @@ pub(super) fn execute(command: &ConfigCommand, json: bool) -> Result {
 fn show(arguments: &ConfigShowArgs, json: bool) -> Result {
     let ConfigPathArgs { home, config } = &arguments.path;
     let file = config::find(home.home.as_deref(), config.as_deref())?;
-    let settings = config::effective(file.as_ref(), &Remembered::of(&Home::at(home.home.as_deref())?)?)?;
+    let settings = config::in_force(&Home::at(home.home.as_deref())?, file.as_ref())?;
     if json {
         let settings: BTreeMap<&str, Value> = settings.iter().map(|it| (it.setting.key, to_json(it))).collect();
         out::line(serde_json::json!({
@@ -50,6 +50,7 @@ fn describe(effective: &Effective, with_origin: bool) -> String {
     let origin = match origin {
         Origin::Default => "default".to_owned(),
         Origin::LastRun => "the last run".to_owned(),
+        Origin::Swarm => "the swarm".to_owned(),
         Origin::File(path, number) => format!("{}:{number}", path.display()),
         Origin::Environment => format!("${}", setting.env),
     };
@@ -62,6 +63,7 @@ fn to_json(effective: &Effective) -> Value {
     match origin {
         Origin::Default => serde_json::json!({ "value": value, "origin": "default" }),
         Origin::LastRun => serde_json::json!({ "value": value, "origin": "last-run" }),
+        Origin::Swarm => serde_json::json!({ "value": value, "origin": "swarm" }),
         Origin::File(_, line) => serde_json::json!({ "value": value, "origin": "file", "line": line }),
         Origin::Environment => {
             serde_json::json!({ "value": value, "origin": "environment", "variable": setting.env })

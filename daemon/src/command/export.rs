@@ -6,14 +6,15 @@
 use std::collections::BTreeMap;
 
 use mingle_builtin::meaning;
+use mingle_builtin::round_count::RoundCount;
 use mingle_builtin::task_card::{Card, layout_of};
 use mingle_builtin::task_file::TaskFile;
 use mingle_models::{Checkpoint, Task};
 use mingle_peer::error::Context;
 use mingle_peer::output_file::OutputFile;
-use mingle_peer::records::{Ending, RecordStore};
+use mingle_peer::records::{self, Ending, RecordStore};
 use mingle_peer::training::PersonalLayers;
-use mingle_peer::{Error, ErrorKind, Home, Result, plan, units};
+use mingle_peer::{Error, ErrorKind, Home, Result, units};
 use mingle_protocol::Record;
 
 use crate::cli::ExportArgs;
@@ -37,7 +38,7 @@ pub(super) fn execute(arguments: &ExportArgs, json: bool) -> Result {
     let output = OutputFile::at(&arguments.output)?;
     let home = Home::at(arguments.home.home.as_deref())?;
     let _still = home.hold_still()?;
-    let recovered = RecordStore::look(&home.records())?.load()?;
+    let recovered = RecordStore::look(&records::folder_of(&home))?.load()?;
     let exported = match recovered {
         Some(recovered) if Ending::find(&home, recovered.record.books.number)?.is_none() => {
             export_record(&home, &recovered.record)?
@@ -73,7 +74,7 @@ fn export_record(home: &Home, record: &Record) -> Result<Exported> {
     let card = TaskFile::find(home, &books.task)?;
     let task = card.task()?;
     let parameters = whole_model(&card, &task, record)?;
-    let round = round_of(home, record);
+    let round = RoundCount::of(home).and_then(|count| count.rounds_at(books));
     let mut metadata = BTreeMap::from([
         ("plan".to_owned(), hex::encode(books.generation.plan_hash)),
         ("record".to_owned(), books.number.to_string()),
@@ -106,14 +107,6 @@ fn check_length(task: &Task, record: &Record) -> Result {
         return Ok(());
     }
     Err(Error::new(ErrorKind::Integrity, format!("the record has {found} parameters, its task {wanted}")))
-}
-
-/// Rounds done, if the plan in the home is the one that the record follows.
-fn round_of(home: &Home, record: &Record) -> Option<u64> {
-    let plan = plan::read(&home.plan()).ok()?;
-    let follows = *plan.hash().as_bytes() == record.books.generation.plan_hash;
-    let schedule = plan::schedule(&plan).ok()?;
-    follows.then(|| record.books.step / schedule.round_length())
 }
 
 /// Exports the model file that the run left.

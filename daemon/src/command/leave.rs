@@ -1,7 +1,7 @@
 //! `mingle leave`: hands over all weight, and leaves for good.
 
 use mingle_peer::api::client::{self, Client};
-use mingle_peer::records::{Ending, RecordStore};
+use mingle_peer::records::{self, Ending, RecordStore};
 use mingle_peer::status::Status;
 use mingle_peer::{Error, ErrorKind, Home, Result, units};
 use serde_json::json;
@@ -64,7 +64,7 @@ fn what_is_left(home: &Home, solves: bool) -> Result<Left> {
             .hint("name its folder with --home DIR"));
     }
     let _still = home.hold_still()?;
-    if let Some(recovered) = RecordStore::look(&home.records())?.load()? {
+    if let Some(recovered) = RecordStore::look(&records::folder_of(&home))?.load()? {
         return Ok(match Ending::find(home, recovered.record.books.number)? {
             None => Left::Weight,
             Some(Ending { rounds, left: true, .. }) => {

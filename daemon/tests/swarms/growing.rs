@@ -67,10 +67,53 @@ fn goes_on_among(peer: &mut RunningPeer, members: usize) {
     trains_on(peer);
 }
 
-fn trains_on(peer: &mut RunningPeer) {
+/// Waits until the peer has trained for forty rounds more, and returns the number of its rounds then.
+fn trains_on(peer: &mut RunningPeer) -> u64 {
     let first = peer.wait_for("evaluated");
     let round = first["round"].as_u64().unwrap_or_else(|| panic!("it ended: {first}"));
-    while peer.wait_for("evaluated")["round"].as_u64().unwrap() < round + 40 {}
+    loop {
+        let now = peer.wait_for("evaluated")["round"].as_u64().unwrap();
+        if now >= round + 40 {
+            return now;
+        }
+    }
+}
+
+fn goes_on_training(peer: &mut RunningPeer) {
+    trains_on(peer);
+}
+
+#[test]
+fn a_peer_that_joined_shows_the_settings_of_its_swarm_and_exports_its_rounds_under_all_plans() {
+    let swarm = Swarm::found();
+    let mut first = swarm.start(0, &PLANS_ITSELF[..]);
+    first.address();
+    let invited = run(&["invite", "--home", text(&swarm.home(0))]);
+    let home = swarm.home(1);
+    let mut second = RunningPeer::join(stdout(&invited).trim(), &["--home", text(&home), "--evaluate-every", "20"]);
+    let under_the_first_plan = trains_on(&mut second);
+    let mut third = swarm.join(2, &[]);
+    goes_on_among(&mut second, 3);
+    let rounds = trains_on(&mut second);
+    assert!(rounds > under_the_first_plan + 40, "{rounds}");
+    second.kill();
+    let json = |arguments: &[&str]| {
+        let output = run(&[arguments, &["--json", "--home", text(&home)]].concat());
+        serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap_or_else(|_| panic!("{}", stderr(&output)))
+    };
+    let exported = json(&["export", "-o", text(&swarm.folder.path().join("out.safetensors"))]);
+    // A round that was evaluated is in a record soon after.
+    assert!(exported["round"].as_u64().unwrap() + 10 > rounds, "{exported}, after {rounds} rounds");
+    let listed = json(&["ckpt", "list"]).to_string();
+    assert!(listed.contains(&format!("\"round\":{}", exported["round"])), "{exported}, {listed}");
+    let settings = &json(&["config", "show"])["settings"];
+    for (key, value) in [("model", "softmax".into()), ("rounds", serde_json::Value::from(10_000_000))] {
+        assert_eq!(settings[key], serde_json::json!({ "value": value, "origin": "swarm" }), "{key}");
+    }
+    assert_eq!(settings["evaluate_every"]["origin"], "last-run");
+    assert_eq!(settings["wait"]["origin"], "default");
+    third.kill();
+    first.kill();
 }
 
 #[test]
@@ -144,11 +187,11 @@ fn members_that_get_more_receivers_while_a_neighbour_stands_still_go_on_and_give
     };
     let applied = apply("complete:n=3", &[0, 1, 2]);
     assert!(applied.status.success(), "{}", stderr(&applied));
-    peers[..3].iter_mut().for_each(trains_on);
+    peers[..3].iter_mut().for_each(goes_on_training);
     assert_eq!([0, 1, 2].map(|peer| swarm.slots(peer)), [10; 3]);
     let applied = apply("complete:n=5", &[0, 1, 2, 3, 4]);
     assert!(applied.status.success(), "{}", stderr(&applied));
-    peers.iter_mut().for_each(trains_on);
+    peers.iter_mut().for_each(goes_on_training);
     assert_eq!([0, 1, 2, 3, 4].map(|peer| swarm.slots(peer)), [18; 5]);
     // Parcels to it are owed for as long as it stands still, each in a record of its own.
     peers[..4].iter_mut().for_each(RunningPeer::forget_what_it_said);
@@ -158,7 +201,7 @@ fn members_that_get_more_receivers_while_a_neighbour_stands_still_go_on_and_give
         trains_on(peer);
     }
     peers[4].signal("CONT");
-    peers.iter_mut().for_each(trains_on);
+    peers.iter_mut().for_each(goes_on_training);
     // With two receivers less, their slots are removed.
     let applied = apply("complete:n=3", &[0, 1, 2]);
     assert!(applied.status.success(), "{}", stderr(&applied));

@@ -38,6 +38,16 @@ fn a_trainer_that_crashes_every_twenty_rounds_ends_its_peer_with_an_error_and_th
     }
     let report = audit(&pair.homes());
     assert_eq!((&report["verdict"], &report["sum_units"]), (&"exact".into(), &(2 * ONE).into()), "{report:#}");
+    // Started again by a supervisor, with nothing mended, each has one start left and then ends for good.
+    let mut peers = pair.start(&[]);
+    for (peer, home) in peers.iter_mut().zip(pair.homes()) {
+        let end = peer.wait_through_rounds_for("done");
+        let message = end["error"]["message"].as_str().unwrap_or_else(|| panic!("{end}")).to_owned();
+        assert!(message.contains("given up before") && message.contains("out of memory"), "{message}");
+        assert_eq!(peer.exit_code(), Some(4));
+        let events = fs::read_to_string(home.join("events.jsonl")).unwrap();
+        assert_eq!(events.matches("\"trainer_started\"").count(), 4, "{events}");
+    }
     // Started again with a program that is mended, both go on where they were.
     fs::write(pair.file("crashing.sh"), SHELL_TRAINER).unwrap();
     let mut peers = pair.start(&[]);

@@ -16,7 +16,7 @@ use tokio::process::{Child, Command};
 
 use crate::host::TrainerHost;
 use crate::output::{Output, OutputEvent};
-use restarts::{Progress, Restarts};
+use restarts::{Next, Progress, Restarts};
 
 /// Failures in a row after which a program is given up while the peer still waits for a task. A run in which the
 /// program attached counts as the first one.
@@ -54,10 +54,10 @@ pub struct Launcher {
 
 impl Launcher {
     /// A launcher of `command`, which the shell runs. The trainer is given up at `most_crashes` crashes that its
-    /// training has not made good: 100 rounds of training or 12 hours make good for one. The run of the peer then
-    /// fails, and its records are kept.
+    /// training has not made good: 100 rounds of training or 12 hours make good for one. Those in earlier processes of
+    /// the peer count too. The run of the peer then fails, and its records are kept.
     pub fn new(command: &str, most_crashes: NonZeroU32) -> Self {
-        Self { command: command.to_owned(), restarts: Restarts::new(most_crashes) }
+        Self { command: command.to_owned(), restarts: Restarts::new(command, most_crashes) }
     }
 
     /// Starts the command within the present tokio runtime, and supervises it until the run of the peer is over.
@@ -89,6 +89,9 @@ impl Supervisor {
     async fn run(mut self) {
         let mut fruitless = 0;
         self.host.peer_is_up().await;
+        if let Err(error) = self.restarts.recall(&self.host.options().home) {
+            return self.host.fail(error);
+        }
         loop {
             let began = Instant::now();
             let (before, trained_before) = {
@@ -96,7 +99,11 @@ impl Supervisor {
                 (state.attachments, state.trained)
             };
             let status = match self.run_once().await {
-                Ok(Ended::WithThePeer) => return,
+                Ok(Ended::WithThePeer) => {
+                    let rounds = self.host.state().trained - trained_before;
+                    self.restarts.make_good(Progress { rounds, ran: began.elapsed() });
+                    return self.remember();
+                }
                 Ok(Ended::Exit(status)) => status,
                 Err(error) => return self.host.fail(error),
             };
@@ -115,16 +122,17 @@ impl Supervisor {
             if status.success() {
                 return self.on_success(has_attached);
             }
+            let rounds = self.host.state().trained - trained_before;
+            let next = self.restarts.after(Progress { rounds, ran: began.elapsed() });
+            self.remember();
+            let Next::Restart(pause) = next else {
+                return self.host.give_up(self.given_up(next, status));
+            };
             if fruitless >= FRUITLESS_STARTS && !self.host.state().is_ready() {
                 return self
                     .host
                     .fail(self.failure(&format!("failed {fruitless} times before it attached, last with {status}")));
             }
-            let rounds = self.host.state().trained - trained_before;
-            let Some(pause) = self.restarts.after(Progress { rounds, ran: began.elapsed() }) else {
-                let what = format!("is given up: {}, last with {status}", self.restarts.in_words());
-                return self.host.give_up(self.failure(&what));
-            };
             let message = format!("the trainer has ended with {status}; it is started again in {} s", pause.as_secs());
             self.host.tell(Event::Warning { message });
             let mut changes = self.host.changes();
@@ -137,6 +145,26 @@ impl Supervisor {
                 return;
             }
         }
+    }
+
+    /// Keeps the count of crashes in the home.
+    fn remember(&self) {
+        if let Err(error) = self.restarts.remember(&self.host.options().home) {
+            let message = format!("the crashes of the trainer are counted anew at the next start: {error:#}");
+            self.host.tell(Event::Warning { message });
+        }
+    }
+
+    /// The error of a peer whose trainer is given up. Where that happened before, it is one after which a supervisor
+    /// does not start the peer again.
+    fn given_up(&self, next: Next, status: ExitStatus) -> Error {
+        let failure = self.failure(&format!("is given up: {}, last with {status}", self.restarts.in_words()));
+        if next != Next::GivenUpAgain {
+            return failure;
+        }
+        let hint = failure.next_step().unwrap_or_default().to_owned();
+        Error::new(ErrorKind::BadInput, format!("{failure}; it was given up before, and has not been mended"))
+            .hint(hint)
     }
 
     /// Handles a trainer that ended without an error: it is not started again.

@@ -315,6 +315,12 @@ pub enum SkippedDelta {
     /// The step is longer than the largest norm of any model.
     #[error("the change is longer than the norm of any sound model")]
     TooLong,
+    /// All neighbours have ended after their last round, or are gone: no node would mix the change.
+    #[error("all neighbours have ended after their last round or are gone, and none would mix the change")]
+    OthersHaveGone,
+    /// The node has left and had no weight to hand the change over with: it was held back until then.
+    #[error("the node left before it had weight to hand the change over with")]
+    LeftWithoutWeight,
     /// A new plan began with the model of another member while the host trained.
     #[error("the node goes on with the model of another member")]
     OtherModel,

@@ -94,7 +94,8 @@ impl Node {
         }
         let mut node = Self::new(config)?;
         node.push_sum = PushSum::restored(&numerator, books.mass, ratio);
-        node.held_back = HeldBack::restored(held_back.as_ref());
+        let held_back = held_back.as_ref().filter(|_| !node.has(InjectedBug::ForgetsHeldBack));
+        node.held_back = HeldBack::restored(held_back);
         for (&from, link) in &books.incoming {
             let planned = node.peers.get_mut(&from).and_then(|peer| peer.incoming.as_mut());
             *planned.ok_or(NodeError::ForeignRecord)? = InLink::restored(link);
@@ -120,6 +121,13 @@ impl Node {
         (node.commits.last, node.commits.durable) = (books.number, books.number);
         node.commits.host = books.host;
         Ok(node)
+    }
+
+    /// The same node with a state of the host from an earlier run, which its first record keeps.
+    #[must_use]
+    pub fn with_host_state(mut self, state: HostState) -> Self {
+        self.keep_host_state(state);
+        self
     }
 
     /// Sets the host's state, which every later record keeps.

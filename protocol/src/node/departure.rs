@@ -126,7 +126,9 @@ impl Node {
             return false;
         }
         if !self.mass().is_zero() && !self.has(InjectedBug::LeavesWithMass) {
-            self.take_up_all_held_back();
+            if self.push_sum.has_working_mass() && !self.has(InjectedBug::LeavesWithLearning) {
+                self.take_up_all_held_back();
+            }
             if !self.has_record_room() {
                 // The node goes on when some of what it owes is acknowledged.
             } else if let Some((heir, step)) = self.heir() {
@@ -186,6 +188,7 @@ impl Node {
 
     /// Certifies finally which parcels of every link were applied. No parcel is applied after this.
     fn certify(&mut self) {
+        self.give_up_held_back();
         let end = |peer: &Peer| peer.incoming.as_ref()?.end(peer.id, peer.incarnation());
         let sent = |peer: &Peer| Some((peer.id, peer.evidence.sent?));
         let certificate = LeaveCertificate {

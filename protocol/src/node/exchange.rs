@@ -268,6 +268,10 @@ impl Node {
         let passed = state.passed.min(self.last_step);
         let mut progress = passed > peer.passed;
         peer.passed = peer.passed.max(passed);
+        if progress && self.config.schedule.in_neighbours(self.config.id, passed - 1).is_empty() {
+            // No parcel shows when it came to that step.
+            peer.arrivals.note(passed - 1, now);
+        }
         peer.was_met = true;
         if let Some(link) = &mut peer.incoming
             && link.on_state(state)?

@@ -5,12 +5,14 @@
 //! numerator; otherwise its ratio would move by several times the change. The rest waits here and follows at the start
 //! of later rounds, at most [`MOST_USUAL_STEPS`] usual changes at a time, since it was learnt on an older model. So the
 //! sum of all changes is conserved as the weights are: it is in numerators, in parcels, or here. Records keep it; a
-//! node that leaves gives it away with its weight; a new plan begins with it.
+//! node that leaves gives it away with its weight, and reports it where it has none; a new plan begins with it.
 
 use std::sync::Arc;
 
 use super::Node;
 use crate::codec::extent_of;
+use crate::effect::{Event, SkippedDelta};
+use crate::injected_bug::InjectedBug;
 
 /// Largest part that is taken up at once, in usual changes.
 const MOST_USUAL_STEPS: f64 = 4.0;
@@ -73,7 +75,9 @@ impl Node {
     pub(super) fn add_change(&mut self, scale: f64, delta: &[f32], norm: f64) {
         let carried = self.carried();
         self.step_within_bound(scale * carried, delta, norm);
-        self.held_back.add(scale * (1.0 - carried), delta);
+        if !self.has(InjectedBug::DropsUncarried) {
+            self.held_back.add(scale * (1.0 - carried), delta);
+        }
     }
 
     /// Adds to the numerator, at the start of a round, as much of the held-back sum as the present weight can carry.
@@ -89,9 +93,17 @@ impl Node {
         self.take_up((self.carried() * most.min(norm) / norm.max(f64::MIN_POSITIVE)).min(1.0));
     }
 
-    /// Adds all of the held-back sum to the numerator, whatever the weight: the node gives both away.
+    /// Adds all of the held-back sum to the numerator, however little weight there is: the node gives both away.
     pub(super) fn take_up_all_held_back(&mut self) {
         self.take_up(1.0);
+    }
+
+    /// Reports a held-back sum that a node cannot hand over, since it leaves without weight, and discards it.
+    pub(super) fn give_up_held_back(&mut self) {
+        if self.has(InjectedBug::LeavesWithLearning) || self.held_back.sum.take().is_none() {
+            return;
+        }
+        self.report(Event::DeltaSkipped { round: self.round(), reason: SkippedDelta::LeftWithoutWeight });
     }
 
     fn take_up(&mut self, part: f64) {

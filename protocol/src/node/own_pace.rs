@@ -14,6 +14,9 @@
 //! A round that takes far longer than those before, or than the first ones of the others, ends after [`HELD_UP`] as
 //! long in the same way: an interruption of one site does not hold up others.
 //!
+//! Where a node sends before it receives, as at the end of a tree, its receivers wait for it. They report by an Ack that
+//! they have come to the step, which counts like a parcel.
+//!
 //! The upper median over the neighbours of a step is used, so that one false claim to be fast does not cut the training
 //! of a node that receives from two others. A synchronous swarm, whose runs are the same to the bit, has no such limit.
 
@@ -24,6 +27,7 @@ use crate::config::WaitPolicy;
 use crate::effect::Event;
 use crate::latest::Latest;
 use crate::peer::Peer;
+use crate::schedule::NodeId;
 use crate::time::Time;
 
 /// Ratio of a site's training time to the others' above which it is cut; machines differ by less from round to round.
@@ -141,12 +145,40 @@ impl Node {
         self.config.keeps_up && self.config.policy != WaitPolicy::Sync
     }
 
-    /// The first step of the present round in which the node has an in-neighbour.
+    /// The first step of the present round in which the node has a neighbour.
     fn listening_step(&self) -> u64 {
         let schedule = &self.config.schedule;
         let first = self.round() * schedule.round_length();
         let mut steps = first..first + schedule.round_length();
-        steps.find(|step| !schedule.in_neighbours(self.config.id, *step).is_empty()).unwrap_or(first)
+        steps.find(|step| self.heard_in(*step).next().is_some()).unwrap_or(first)
+    }
+
+    /// The neighbours that send in a step, or, where none does, those that receive: at the end of a tree they wait for
+    /// this node before they send anything, and report that by an Ack.
+    fn heard_in(&self, step: u64) -> impl Iterator<Item = NodeId> {
+        let schedule = &self.config.schedule;
+        let senders = schedule.in_neighbours(self.config.id, step);
+        let receivers = if senders.is_empty() { schedule.out_links(self.config.id, step) } else { &[] };
+        senders.iter().copied().chain(receivers.iter().map(|link| link.to))
+    }
+
+    /// Owes an Ack to each in-neighbour that receives nothing in this step, and whose parcel of it is missing: it learns
+    /// that this node has come to the step, and waits for it.
+    pub(super) fn tell_those_waited_for(&mut self) {
+        if self.config.policy == WaitPolicy::Sync {
+            return;
+        }
+        let (schedule, step) = (&self.config.schedule, self.step);
+        let is_missing = |peer: &&mut Peer| {
+            peer.is_active() && peer.incoming.as_ref().is_some_and(|link| !link.is_settled_for(step))
+        };
+        for from in schedule.in_neighbours(self.config.id, step) {
+            if schedule.in_neighbours(*from, step).is_empty()
+                && let Some(peer) = self.peers.get_mut(from).filter(is_missing)
+            {
+                peer.ack_owed = true;
+            }
+        }
     }
 
     /// The time at which the parcels of the [listening step](Self::listening_step) had come from most of the neighbours
@@ -158,8 +190,8 @@ impl Node {
 
     /// The upper median of the neighbours' times; a neighbour without one counts as later than all.
     fn others(&self, moment: impl Fn(&Peer) -> Option<Time>) -> Option<Option<Time>> {
-        let due = self.config.schedule.in_neighbours(self.config.id, self.listening_step());
-        let active = due.iter().filter_map(|from| self.peers.get(from)).filter(|peer| peer.is_active());
+        let due = self.heard_in(self.listening_step());
+        let active = due.filter_map(|from| self.peers.get(&from)).filter(|peer| peer.is_active());
         let mut moments: Vec<Option<Time>> = active.map(moment).collect();
         moments.sort_unstable_by_key(|at| at.unwrap_or(Time(u64::MAX)));
         moments.get(moments.len() / 2).copied()

@@ -164,8 +164,6 @@ impl Node {
     /// Returns `true` if an in-neighbour is missing: this process has met it, it has rounds left, and it is out of
     /// reach, has stopped for now, or is backed off. One that has let a deadline pass only now is not missed yet.
     pub(super) fn misses_someone(&self) -> bool {
-        // Where messages are lost a neighbour falls silent often, and returns by itself.
-        let loses_messages = self.config.retransmit_after.is_some();
         let is_missed = |peer: &Peer| {
             if peer.left || !peer.was_met {
                 return false;
@@ -174,15 +172,19 @@ impl Node {
                 // A neighbour that stops in good order before the end goes on when it is started again.
                 return peer.passed < self.last_step;
             }
-            let is_silent = peer.suspended >= Some(Suspension::Silent) && !loses_messages;
-            let is_out_of_reach = !peer.link_up || is_silent;
             let is_not_waited_for = peer.suspended.is_none() && !self.is_waited_for(peer);
             let has_more_to_send = peer.incoming.as_ref().is_some_and(|link| !link.is_complete());
-            has_more_to_send && (is_out_of_reach || is_not_waited_for)
+            has_more_to_send && (self.is_out_of_reach(peer) || is_not_waited_for)
         };
         let senders = self.config.schedule.all_in_neighbours(self.config.id);
         self.config.policy != WaitPolicy::Async
             && senders.iter().any(|from| self.peers.get(from).is_some_and(is_missed))
+    }
+
+    fn is_out_of_reach(&self, peer: &Peer) -> bool {
+        // Where messages are lost a neighbour falls silent often, and returns by itself.
+        let loses_messages = self.config.retransmit_after.is_some();
+        !peer.link_up || (peer.suspended >= Some(Suspension::Silent) && !loses_messages)
     }
 
     /// Returns `true` if the round that ends now measures the swarm's pace: none is missing, and this node has not
@@ -253,9 +255,12 @@ impl Node {
             && !self.peers.values().any(|peer| peer.is_active() && !is_done(&peer))
     }
 
-    /// Returns `true` if every neighbour has done all rounds, or left for good after others have: no node would mix
-    /// what is learnt now.
+    /// Returns `true` if a neighbour has done all rounds, and every other one too, or it has left or is out of reach: no
+    /// node would mix what is learnt now.
     pub(super) fn others_are_through(&self) -> bool {
+        if self.others_have_gone() {
+            return true;
+        }
         let is_last_period = self.step.saturating_add(self.config.schedule.period()) >= self.last_step;
         if self.config.policy == WaitPolicy::Sync && is_last_period {
             // The neighbours have sent their last parcels, and wait for those of this node.
@@ -263,7 +268,16 @@ impl Node {
         }
         let witnessed = self.witnessed();
         let is_through = |peer: &Peer| self.credible(peer, witnessed) >= self.last_step;
-        self.peers.values().any(is_through) && self.peers.values().all(|peer| peer.left || is_through(peer))
+        let is_gone = |peer: &Peer| peer.left || self.is_out_of_reach(peer);
+        self.peers.values().any(is_through) && self.peers.values().all(|peer| is_gone(peer) || is_through(peer))
+    }
+
+    /// Returns `true` if a neighbour has ended after its last round, and every other one too, or it has left or is out of
+    /// reach: none waits for a last parcel. A neighbour's own word that it takes part no more needs no witness.
+    pub(super) fn others_have_gone(&self) -> bool {
+        let has_ended = |peer: &Peer| peer.leaving && peer.passed >= self.last_step;
+        let is_gone = |peer: &Peer| peer.left || self.is_out_of_reach(peer);
+        self.peers.values().any(has_ended) && self.peers.values().all(|peer| is_gone(peer) || has_ended(peer))
     }
 
     /// Returns `true` if a neighbour has sent its parcels of the present step, and so waits for this node, or soon

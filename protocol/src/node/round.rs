@@ -133,6 +133,7 @@ impl Node {
         let links = schedule.out_links(self.config.id, self.step);
         let keeps = schedule.keeps(self.config.id, self.step);
         self.split_done = true;
+        self.tell_those_waited_for();
         if links.is_empty() {
             return;
         }

@@ -88,6 +88,10 @@ impl Node {
             return;
         };
         self.note_own_pace(ordered.at, change.steps);
+        if self.others_have_gone() {
+            self.report(Event::DeltaSkipped { round, reason: SkippedDelta::OthersHaveGone });
+            return self.go_on_without();
+        }
         let is_waited_for = matches!(self.phase, Phase::Training { .. });
         let Change { delta, steps, state } = change;
         self.training.last_factor =
@@ -118,6 +122,11 @@ impl Node {
         if self.take_ordered(round).is_none() {
             return;
         }
+        self.go_on_without();
+    }
+
+    /// Goes on without a change that was awaited: with another training, unless neighbours wait for this node.
+    fn go_on_without(&mut self) {
         if !matches!(self.phase, Phase::Training { .. }) {
             return;
         }

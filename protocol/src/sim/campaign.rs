@@ -158,7 +158,7 @@ fn run(swarm: &mut Swarm, profile: Profile, end: Time, limit: Time) -> Result<()
     if held != expected {
         return Err(SimError::TotalMass { now, total: held, expected });
     }
-    if swarm.was_replanned() || !swarm.conserves_numerators() {
+    if !swarm.is_exact() || !swarm.conserves_numerators() {
         return Ok(());
     }
     let (numerators, expected) = swarm.numerators();

@@ -1,45 +1,77 @@
 //! The auditor of learning: every change that nodes learnt is in a numerator, in a parcel, or held back, and counts
 //! once.
 //!
-//! It adds up the changes that nodes were given and accepted. A process that is killed starts again from a record: the
-//! changes after that record are subtracted here too. As with weights, there is no guarantee where a disk lost a
-//! record.
+//! For each node it adds up the model with which the node began its generation, what it held back then, and the changes
+//! that it was given and accepted since. A process that is killed starts again from a record: the changes after that
+//! record are subtracted here too. A node that leaves stays in the sum, since it hands over all that it has learnt. As
+//! with weights, there is no guarantee where a disk lost a record.
 
 use std::collections::{BTreeMap, VecDeque};
 
 use crate::effect::{Effect, Event, Fault, SkippedDelta};
+use crate::message::Generation;
+use crate::node::Node;
 use crate::schedule::NodeId;
 
 /// Sums of changes of all nodes.
 #[derive(Debug, Default)]
 pub(super) struct Learning {
-    nodes: BTreeMap<NodeId, Learnt>,
+    nodes: BTreeMap<NodeId, Account>,
 }
 
-/// The changes of one node.
+/// The books of one node.
 #[derive(Debug, Default)]
+struct Account {
+    present: Learnt,
+    /// The state at the records from which the node may start again, by record number.
+    records: VecDeque<(u64, Learnt)>,
+}
+
+/// All that a node has put into a generation.
+#[derive(Clone, Debug, Default)]
 struct Learnt {
-    /// The sum of the changes, `[dimension]`; empty before the first one.
+    /// `None` before the node has begun.
+    generation: Option<Generation>,
+    /// The numerator that it began with, what it held back then, and the changes since, `[dimension]`.
     sum: Vec<f64>,
-    /// Sums at the records from which the node may start again, by record number.
-    records: VecDeque<(u64, Vec<f64>)>,
 }
 
 impl Learning {
-    /// Adds a change that a node was given, unless the effects show that it was refused.
-    pub(super) fn handed_in(&mut self, id: NodeId, delta: &[f32], effects: &[Effect]) {
-        if effects.iter().any(is_refusal) {
-            return;
+    /// Notes that a node begins a generation with these vectors: its numerator, and what it holds back from before.
+    pub(super) fn began(&mut self, id: NodeId, generation: Generation, numerator: &[f32], held_back: Option<&[f32]>) {
+        let mut sum: Vec<f64> = numerator.iter().copied().map(f64::from).collect();
+        add(&mut sum, held_back.unwrap_or_default(), 1.0);
+        self.nodes.entry(id).or_default().present = Learnt { generation: Some(generation), sum };
+    }
+
+    /// Notes the effects of an input on a node: of a change that it was given, and of what it held back before.
+    pub(super) fn watch(&mut self, node: &Node, change: Option<&[f32]>, held_back: Option<&[f32]>, effects: &[Effect]) {
+        let id = node.id();
+        if effects.iter().any(|effect| matches!(effect, Effect::Report(Event::Entered { .. }))) {
+            self.began(id, node.config().generation, node.numerator(), held_back);
         }
-        let sum = &mut self.nodes.entry(id).or_default().sum;
-        sum.resize(delta.len(), 0.0);
-        sum.iter_mut().zip(delta).for_each(|(sum, change)| *sum += f64::from(*change));
+        change.into_iter().for_each(|delta| self.handed_in(id, delta, effects));
+        self.left(id, held_back, effects);
+    }
+
+    /// Adds a change that a node was given, unless the effects show that it was refused.
+    fn handed_in(&mut self, id: NodeId, delta: &[f32], effects: &[Effect]) {
+        if !effects.iter().any(is_refusal) {
+            add(&mut self.nodes.entry(id).or_default().present.sum, delta, 1.0);
+        }
+    }
+
+    /// Subtracts what a node held back when it left without weight, if the effects show that it reported that.
+    fn left(&mut self, id: NodeId, held_back: Option<&[f32]>, effects: &[Effect]) {
+        if effects.iter().any(|effect| skipped(effect) == Some(SkippedDelta::LeftWithoutWeight)) {
+            add(&mut self.nodes.entry(id).or_default().present.sum, held_back.unwrap_or_default(), -1.0);
+        }
     }
 
     /// Keeps the present sum for a record that a node handed to its host.
     pub(super) fn recorded(&mut self, id: NodeId, number: u64) {
-        let learnt = self.nodes.entry(id).or_default();
-        learnt.records.push_back((number, learnt.sum.clone()));
+        let account = self.nodes.entry(id).or_default();
+        account.records.push_back((number, account.present.clone()));
     }
 
     /// Notes that a record is on the disk of a node, which will never start again from an earlier one.
@@ -49,30 +81,41 @@ impl Learning {
 
     /// Resets a node's sum to that of the record from which it starts again, or to nothing.
     pub(super) fn resumed(&mut self, id: NodeId, number: Option<u64>) {
-        let learnt = self.nodes.entry(id).or_default();
-        learnt.records.retain(|(known, _)| Some(*known) <= number);
-        learnt.sum = learnt.records.back().map(|(_, sum)| sum.clone()).unwrap_or_default();
+        let account = self.nodes.entry(id).or_default();
+        account.records.retain(|(known, _)| Some(*known) <= number);
+        account.present = account.records.back().map(|(_, learnt)| learnt.clone()).unwrap_or_default();
     }
 
-    /// The sum over all nodes, `[dimension]`.
-    pub(super) fn total(&self, dimension: usize) -> Vec<f64> {
+    /// The sum over all nodes that have begun this generation, `[dimension]`.
+    pub(super) fn total(&self, generation: Option<Generation>, dimension: usize) -> Vec<f64> {
         let mut total = vec![0.0; dimension];
-        for learnt in self.nodes.values() {
+        let accounts = self.nodes.values().map(|account| &account.present);
+        for learnt in accounts.filter(|learnt| learnt.generation == generation) {
             total.iter_mut().zip(&learnt.sum).for_each(|(total, sum)| *total += sum);
         }
         total
     }
 }
 
+/// Adds `sign` times a vector.
+fn add(sum: &mut [f64], vector: &[f32], sign: f64) {
+    sum.iter_mut().zip(vector).for_each(|(sum, value)| *sum += sign * f64::from(*value));
+}
+
 /// Returns `true` if this effect reports that a change was refused, whenever it was ordered.
 fn is_refusal(effect: &Effect) -> bool {
-    let Effect::Report(event) = effect else {
-        return false;
+    // Without weight the next training is not ordered; the one before counts.
+    let is_refused = |reason| !matches!(reason, SkippedDelta::NoMass | SkippedDelta::LeftWithoutWeight);
+    let Effect::Report(Event::Ignored { fault, .. }) = effect else {
+        return skipped(effect).is_some_and(is_refused);
     };
-    match event {
-        Event::Ignored { fault, .. } => *fault == Fault::UnexpectedTraining,
-        // Without weight the next training is not ordered; the one before counts.
-        Event::DeltaSkipped { reason, .. } => *reason != SkippedDelta::NoMass,
-        _ => false,
+    *fault == Fault::UnexpectedTraining
+}
+
+/// The reason of a change that was not taken.
+fn skipped(effect: &Effect) -> Option<SkippedDelta> {
+    match effect {
+        Effect::Report(Event::DeltaSkipped { reason, .. }) => Some(*reason),
+        _ => None,
     }
 }

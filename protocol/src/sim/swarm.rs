@@ -70,7 +70,6 @@ pub struct Swarm {
     leavers: BTreeSet<NodeId>,
     /// Nodes that left, or were left out of a plan.
     gone: BTreeSet<NodeId>,
-    replanned: bool,
     drained: BTreeMap<NodeId, bool>,
     agenda: Agenda<Happening>,
     network: Network,
@@ -115,7 +114,6 @@ impl Swarm {
             plans: Plans::new(Arc::clone(&config.schedule)),
             leavers: BTreeSet::new(),
             gone: BTreeSet::new(),
-            replanned: false,
             drained: BTreeMap::new(),
             agenda: Agenda::default(),
             network: Network::new(config.network.clone(), config.seed),

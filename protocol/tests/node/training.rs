@@ -245,6 +245,25 @@ fn a_change_that_came_late_is_part_of_the_next_plan() {
 }
 
 #[test]
+fn a_node_that_leaves_hands_over_a_change_that_it_still_holds_back() {
+    let deadline = Duration::from_millis(100);
+    let (mut pair, began) = impatient(deadline);
+    let sum = |pair: &Pair| pair.nodes.iter().map(|node| node.numerator()[0]).sum::<f32>();
+    let before = sum(&pair);
+    let now = began + deadline;
+    pair.settle(now, 0, Input::Tick);
+    pair.settle(now, 0, trained(0, 3.0, b""));
+    assert_eq!(pair.nodes[0].held_back(), Some([3.0; 3].as_slice()));
+    pair.settle(now, 0, Input::Leave);
+    // The neighbour takes what it is handed in the steps of the plan.
+    for round in 0..4 {
+        pair.settle(now, 1, trained(round, 0.0, b""));
+    }
+    assert!(pair.nodes[0].has_left() && pair.nodes[0].mass().is_zero(), "{:?}", pair.nodes[0].state());
+    assert_eq!((pair.nodes[0].held_back(), sum(&pair)), (None, before + 3.0));
+}
+
+#[test]
 fn a_node_that_begins_a_plan_with_the_model_of_another_reports_the_training_that_it_gives_up() {
     let mut pair = Pair::new([ME, PEER].map(|id| config(id, 2)));
     pair.meet(AT);

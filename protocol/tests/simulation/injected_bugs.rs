@@ -28,27 +28,30 @@ enum Ground {
 }
 
 /// Every bug with the ground it is found on and a seed that is likely to show it, which is tried first.
-const HUNTS: [(InjectedBug, Ground, u64, Harm); 20] = [
+const HUNTS: [(InjectedBug, Ground, u64, Harm); 23] = [
     (InjectedBug::SendsBeforeWriting, Ground::Of(Profile::Kill), 5, Harm::Ledger),
     (InjectedBug::ConfirmsBeforeWriting, Ground::Of(Profile::Kill), 0, Harm::Ledger),
     (InjectedBug::AppliesTwice, Ground::Of(Profile::Kill), 0, Harm::Ledger),
     (InjectedBug::IgnoresLives, Ground::NewLife, 0, Harm::Ledger),
-    (InjectedBug::IgnoresGenerations, Ground::Of(Profile::LossyDisk), 2, Harm::Ledger),
+    (InjectedBug::IgnoresGenerations, Ground::Of(Profile::LossyDisk), 17, Harm::Ledger),
     (InjectedBug::DropsNumerators, Ground::Of(Profile::Kill), 0, Harm::Ledger),
     (InjectedBug::NeverDiscards, Ground::Of(Profile::Rollback), 1, Harm::Standstill),
     (InjectedBug::KeepsMassAfterRollback, Ground::Of(Profile::Rollback), 1, Harm::Ledger),
-    (InjectedBug::IgnoresAckEchoes, Ground::MomentBack, 15, Harm::Standstill),
+    (InjectedBug::IgnoresAckEchoes, Ground::MomentBack, 17, Harm::Standstill),
     (InjectedBug::RenumbersForNewLives, Ground::NewLife, 0, Harm::Ledger),
     (InjectedBug::ForgetsOutboxes, Ground::Of(Profile::Kill), 0, Harm::Ledger),
-    (InjectedBug::IgnoresWindow, Ground::Of(Profile::Kill), 0, Harm::Ledger),
+    (InjectedBug::IgnoresWindow, Ground::Of(Profile::Kill), 1, Harm::Ledger),
     (InjectedBug::LeavesWithMass, Ground::Of(Profile::Churn), 0, Harm::Ledger),
-    (InjectedBug::LeavesUnheard, Ground::Of(Profile::Churn), 12, Harm::Standstill),
-    (InjectedBug::NeverReserves, Ground::Of(Profile::Churn), 0, Harm::Ledger),
-    (InjectedBug::BelievesAnyone, Ground::Of(Profile::Hostile), 0, Harm::Ledger),
+    (InjectedBug::LeavesWithLearning, Ground::Of(Profile::Churn), 14, Harm::Ledger),
+    (InjectedBug::DropsUncarried, Ground::Of(Profile::Loss), 0, Harm::Ledger),
+    (InjectedBug::ForgetsHeldBack, Ground::Of(Profile::Loss), 0, Harm::Ledger),
+    (InjectedBug::LeavesUnheard, Ground::Of(Profile::Churn), 31, Harm::Standstill),
+    (InjectedBug::NeverReserves, Ground::Of(Profile::Churn), 2, Harm::Ledger),
+    (InjectedBug::BelievesAnyone, Ground::Of(Profile::Hostile), 5, Harm::Ledger),
     (InjectedBug::HearsParcelsOnly, Ground::Of(Profile::LossyDisk), 0, Harm::Standstill),
-    (InjectedBug::BelievesTornRecords, Ground::Of(Profile::Kill), 0, Harm::Ledger),
+    (InjectedBug::BelievesTornRecords, Ground::Of(Profile::Kill), 3, Harm::Ledger),
     (InjectedBug::OverlooksNewestRecord, Ground::Of(Profile::Kill), 0, Harm::Ledger),
-    (InjectedBug::TrustsUnsyncedRecords, Ground::Of(Profile::Kill), 0, Harm::Ledger),
+    (InjectedBug::TrustsUnsyncedRecords, Ground::Of(Profile::Kill), 5, Harm::Ledger),
 ];
 
 fn failure_of(ground: Ground, seed: u64, injected_bug: Option<InjectedBug>) -> Option<SimError> {

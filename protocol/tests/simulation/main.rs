@@ -7,6 +7,7 @@ mod crashes;
 mod determinism;
 mod differences;
 mod durable;
+mod endings;
 mod faithful;
 mod faults;
 mod growing;

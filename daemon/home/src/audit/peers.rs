@@ -9,7 +9,7 @@ use mingle_protocol::record::{RecoveryError, SlotContent, Survey, survey};
 
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::home::{Home, HomeLock};
-use crate::records::{Contents, RecordFolder};
+use crate::records::{Contents, RecordFolder, folder_of};
 
 /// The records of one stopped peer.
 #[derive(Debug)]
@@ -115,7 +115,7 @@ fn locate(folder: &Path) -> Result<Vec<Location>> {
 
 fn in_home(folder: &Path) -> Result<Location> {
     let home = Home::at(Some(folder))?;
-    let records = home.records();
+    let records = folder_of(&home);
     Ok(Location { home: Some(home), records })
 }
 

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::replacement::folder_of;
 use crate::error::{Context, ErrorKind, Result};
 use crate::home::{Home, write_file};
 use crate::owner_only::open_to_read;
@@ -73,7 +74,7 @@ impl Ending {
 }
 
 fn path(home: &Home) -> PathBuf {
-    home.records().join("ending.json")
+    folder_of(home).join("ending.json")
 }
 
 #[cfg(test)]

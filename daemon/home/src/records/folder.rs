@@ -47,6 +47,11 @@ impl RecordFolder {
         &self.path
     }
 
+    /// Follows the folder to another path.
+    pub(super) fn moved_to(&mut self, path: &Path) {
+        self.path = path.to_path_buf();
+    }
+
     /// The file of a slot.
     pub fn file(&self, slot: usize) -> PathBuf {
         self.path.join(format!("{slot:04}.{EXTENSION}"))

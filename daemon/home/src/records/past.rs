@@ -1,15 +1,12 @@
 //! Recovery at a start: the state that an earlier process left in the home, and whether the node may resume from it.
 
-use std::fs::{self, File};
-use std::io;
-use std::path::Path;
-
 use mingle_protocol::record::{HostState, Recovered};
 use mingle_protocol::{Durability, NodeConfig, Record};
 
 use super::ending::Ending;
-use super::store::{RecordStore, Room, StoreError};
-use crate::error::{Context, Error, ErrorKind, Result};
+use super::replacement::put_back;
+use super::store::RecordStore;
+use crate::error::{Error, ErrorKind, Result};
 use crate::home::Home;
 
 /// The meaning of a home's records for a node that is about to start.
@@ -38,12 +35,13 @@ pub struct Found {
     pub past: Past,
     /// The records.
     pub store: RecordStore,
-    /// Set when the records are to be replaced by [`begin_anew`], once there is an initial model.
+    /// Set when the records are to be replaced by [`begin_anew`](super::begin_anew), once there is an initial model.
     pub is_superseded: bool,
 }
 
 impl Past {
-    /// Reads the home without changing it. `task_of` returns the hash of the task with another number of rounds: a run
+    /// Reads the home without changing it, except that records are put back which an interrupted start has set aside.
+    /// `task_of` returns the hash of the task with another number of rounds: a run
     /// that ended in good order resumes if only that has changed. With `continues`, a run of another plan or task, or
     /// of another number of rounds, begins with the model of the earlier run.
     ///
@@ -51,6 +49,7 @@ impl Past {
     /// The records are unreliable, they hold the weight of another unfinished run, or the model to be continued is
     /// missing or has another number of parameters.
     pub fn find(home: &Home, config: &NodeConfig, task_of: impl Fn(u64) -> [u8; 32], continues: bool) -> Result<Found> {
+        put_back(home)?;
         let store = RecordStore::look(&home.records())?;
         let Some(mut recovered) = store.load()? else {
             if continues {
@@ -79,7 +78,7 @@ impl Past {
         if continues || (ending.is_none() && is_replaced(&recovered.record, config)) {
             let Record { books, .. } = &recovered.record;
             let past = Self::Replaced { belief: recovered.record.believed_ratio().to_vec(), host: books.host.clone() };
-            // A crash before the first record of the new plan leaves a newcomer, which brings the same weight.
+            // A crash before the first record of the new plan leaves these records.
             return Ok(Found { past, store, is_superseded: true });
         }
         let (past, is_superseded) = match (ending, difference(&recovered.record, config)) {
@@ -91,73 +90,6 @@ impl Past {
         };
         Ok(Found { past, store, is_superseded })
     }
-}
-
-/// Makes room for the records of a new run in place of the existing ones. These are removed once that is done, and
-/// restored if it fails.
-///
-/// # Errors
-/// Those of [`RecordStore::make_room`].
-pub fn begin_anew(home: &Home, room: Room) -> Result<RecordStore> {
-    begin_anew_by(home, |store| store.make_room(room))
-}
-
-fn begin_anew_by(
-    home: &Home,
-    make_room: impl FnOnce(&mut RecordStore) -> std::result::Result<(), StoreError>,
-) -> Result<RecordStore> {
-    let (records, discarded) = (home.records(), home.discarded_records());
-    remove_discarded(home)?;
-    let is_aside = set_aside(home)?;
-    let made = RecordStore::look(&records).and_then(|mut store| make_room(&mut store).map(|()| store));
-    match made {
-        Ok(store) => remove_discarded(home).map(|()| store),
-        Err(error) => {
-            if is_aside {
-                // The new slots hold nothing yet.
-                let removed = match fs::remove_dir_all(&records) {
-                    Err(error) if error.kind() != io::ErrorKind::NotFound => Err(error),
-                    _ => Ok(()),
-                };
-                let back = removed.and_then(|()| fs::rename(&discarded, &records));
-                let told = format!("cannot put the records back that are in {}", discarded.display());
-                back.context(ErrorKind::BadInput, told)?;
-            }
-            Err(error.into())
-        }
-    }
-}
-
-/// Discards all records in a home, and with them the weight they hold. A crash leaves all of them or none.
-pub fn discard(home: &Home) -> Result {
-    remove_discarded(home)?;
-    set_aside(home)?;
-    remove_discarded(home)
-}
-
-/// Renames the folder of records; returns `false` if there is none.
-fn set_aside(home: &Home) -> Result<bool> {
-    let records = home.records();
-    match fs::rename(&records, home.discarded_records()) {
-        Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(false),
-        renamed => renamed.and_then(|()| sync(home.root())),
-    }
-    .context(ErrorKind::BadInput, format!("cannot give up the records in {}", records.display()))?;
-    Ok(true)
-}
-
-fn remove_discarded(home: &Home) -> Result {
-    let discarded = home.discarded_records();
-    match fs::remove_dir_all(&discarded) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(error).context(ErrorKind::BadInput, format!("cannot remove {}", discarded.display()))
-        }
-        _ => Ok(()),
-    }
-}
-
-fn sync(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
 }
 
 /// Returns `true` if the record belongs to the same training, under a plan that the present one replaces.

@@ -29,6 +29,7 @@ use mingle_protocol::record::{
 use mingle_protocol::{Record, RecordRoom};
 
 use super::folder::{Contents, MAX_SLOTS, RecordFolder};
+use super::replacement::Replacement;
 use crate::error::is_full_disk;
 use crate::owner_only::create_private;
 pub use error::StoreError;
@@ -44,6 +45,8 @@ pub struct RecordStore {
     wanted_slots: usize,
     /// Set when a sync has failed.
     is_spoiled: bool,
+    /// The replacement that the first record completes, if these are to take the place of other records.
+    replacement: Option<Replacement>,
 }
 
 impl RecordStore {
@@ -61,7 +64,12 @@ impl RecordStore {
         };
         let found = survey(&contents.slots);
         let map = SlotMap::found(&contents.slots, found.as_ref().ok().and_then(Option::as_ref));
-        Ok(Self { folder, contents, found, map, wanted_slots: usize::MAX, is_spoiled: false })
+        Ok(Self { folder, contents, found, map, wanted_slots: usize::MAX, is_spoiled: false, replacement: None })
+    }
+
+    /// Makes the first record of the store put all of it in the place of other records.
+    pub(super) fn in_place_of(self, replacement: Replacement) -> Self {
+        Self { replacement: Some(replacement), ..self }
     }
 
     /// Makes the store write through symbolic links: tests put devices of a failing disk in the place of slots.
@@ -156,6 +164,23 @@ impl RecordStore {
     /// After [`StoreError::Sync`] the process has to end. After any other error the record before this one is still the
     /// durable one.
     pub fn write(&mut self, record: &Record) -> Result<(), StoreError> {
+        self.put(record)?;
+        self.take_their_place()
+    }
+
+    /// Puts the store in the place of the records that it replaces, if that is still to be done.
+    fn take_their_place(&mut self) -> Result<(), StoreError> {
+        let Some(replacement) = self.replacement.take() else { return Ok(()) };
+        if let Err(error) = replacement.complete() {
+            self.is_spoiled = true;
+            return Err(StoreError::Sync { path: replacement.records().to_path_buf(), error });
+        }
+        self.folder.moved_to(replacement.records());
+        Ok(())
+    }
+
+    /// Writes a record where the store lies now.
+    pub(super) fn put(&mut self, record: &Record) -> Result<(), StoreError> {
         if self.is_spoiled {
             return Err(StoreError::Spoiled);
         }

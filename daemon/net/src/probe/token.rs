@@ -61,6 +61,11 @@ impl ProbeToken {
         (now_unix_s..=latest).contains(&self.expires_unix_s) && operator.verify(&self.words(link), &self.signature)
     }
 
+    /// The time at which it ends, in seconds since 1970.
+    pub fn expires_unix_s(&self) -> u64 {
+        self.expires_unix_s
+    }
+
     /// Returns `true` if these are the addresses that the operator named.
     pub fn names(&self, addresses: &[Multiaddr]) -> bool {
         self.addresses == hash_of(addresses)

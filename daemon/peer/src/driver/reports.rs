@@ -11,6 +11,7 @@ use super::{Driver, UnderEvaluation};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
 use crate::objections::{ONE_PROCESS_A_KEY, Objection};
+use crate::records;
 use crate::timeline::SpanKind;
 use crate::training::thread::Haste;
 use crate::training::{Evaluation, PrivacySpending};
@@ -21,6 +22,7 @@ impl Driver<'_> {
         match event {
             NodeEvent::Started { .. } => {
                 if self.parts.config.durability == Durability::Off {
+                    records::discard(&self.member.home)?;
                     // On disk before the first weight moves: a crash from here on must not begin with weight again.
                     let incarnation = self.parts.config.identity.incarnation;
                     self.member.home.spend_incarnation(&self.member.connections.place.hash, incarnation)?;

@@ -131,7 +131,7 @@ impl Peer {
     /// [`remember_work`](Self::remember_work), unless the home has records that may refuse this start.
     pub(super) fn remember_new_work(&mut self) -> Result {
         let trains = matches!(self.work(), Some(Work::Train(_)));
-        if trains && self.home.records().is_dir() && !self.options.fresh {
+        if trains && self.home.records().is_dir() {
             return Ok(());
         }
         self.remember_work()

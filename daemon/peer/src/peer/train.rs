@@ -3,14 +3,14 @@
 use std::sync::Arc;
 
 use mingle_net::transport::Network;
-use mingle_protocol::record::{HostState, Record, Recovered, most_host_bytes};
+use mingle_protocol::record::most_host_bytes;
 use mingle_protocol::{
     Durability, Identity as NodeIdentity, MAX_DESCRIPTION, NodeConfig, RecordRoom, TaskCard as NodeTask,
 };
-use tokio::sync::mpsc;
 
 use super::finish::{ModelForm, RunWanted};
 use super::lenders::Lenders;
+use super::start::{Start, norm};
 use super::{Access, Incoming, Outcome, Peer, Streams, boot_nonce};
 use crate::driver::{Driver, DriverParts};
 use crate::error::{Context, Error, ErrorKind, Result};
@@ -18,7 +18,7 @@ use crate::events::Event;
 use crate::member_keys::MemberKeys;
 use crate::place::Place;
 use crate::plan;
-use crate::records::{self, Found, Past, RecordStore, RecordWriter, Room, Written};
+use crate::records::{self, Found, Past, RecordStore, RecordWriter, Room};
 use crate::status::State;
 use crate::task::{Assignment, TaskCard};
 use crate::timeline::Timeline;
@@ -43,7 +43,6 @@ impl Peer {
         let Some(mut start) = self.begin(&place, &mut config, &*card)? else {
             return Ok(Outcome::WasOver);
         };
-        self.remember_task(&*card)?;
         let lenders = Lenders {
             service: Arc::clone(&access.service),
             streams: network.streams.clone(),
@@ -58,8 +57,9 @@ impl Peer {
         }
         let largest_state = training.largest_state();
         self.open_records(&mut start, &place, &mut config, largest_state)?;
+        self.remember_task(&*card)?;
         let best = self.best_model(&place, &*card, &*training, !start.is_the_first())?;
-        let Start { records, written, recovered, timeline, .. } = start;
+        let Start { records, written, recovered, state_taken_along, timeline, .. } = start;
         let (form, privacy) = (ModelForm::of(&*training), training.privacy());
         let (training, answers) =
             TrainingThread::start(training, records.is_some(), self.options.priority, timeline.clone())?;
@@ -71,6 +71,7 @@ impl Peer {
             rounds,
             training,
             momentum,
+            taken_along: state_taken_along.unwrap_or_default(),
             largest_state,
             records,
             evaluate_every: self.options.evaluate_every,
@@ -187,7 +188,6 @@ impl Peer {
                 return Ok(None);
             }
             Past::None => {
-                self.home.forget_skipped_rounds()?;
                 let incarnation = config.identity.incarnation;
                 if incarnation > 1 {
                     self.log.tell(Event::Rejoining { incarnation });
@@ -204,9 +204,6 @@ impl Peer {
                 Some(*recovered)
             }
             Past::Replaced { belief, host } => {
-                if self.options.continues {
-                    self.home.forget_skipped_rounds()?;
-                }
                 config.initial = belief;
                 state_taken_along = Some(host);
                 None
@@ -228,11 +225,16 @@ impl Peer {
         Past::find(&self.home, config, |rounds| card.hash_for(rounds), self.options.continues)
     }
 
-    /// Prepares the records, once there is an initial model: a failed start leaves those of the run before.
+    /// Prepares the records, once there is an initial model: a failed start leaves those of the run before, and the
+    /// first record replaces them.
     fn open_records(&self, start: &mut Start, place: &Place, config: &mut NodeConfig, largest_state: usize) -> Result {
         let Some((mut store, is_superseded)) = start.store.take() else { return Ok(()) };
+        if start.is_the_first() || (is_superseded && self.options.continues) {
+            self.home.forget_skipped_rounds()?;
+        }
         if config.durability == Durability::Off {
-            return if is_superseded { records::discard(&self.home) } else { Ok(()) };
+            // Records of a run that is over, or was given up, stay until this one has begun.
+            return Ok(());
         }
         let room = Room::new(config.initial.len(), RecordRoom::of(&place.schedule, place.node))?;
         let room = room.with_state(largest_state);
@@ -256,10 +258,8 @@ impl Peer {
         card: &dyn TaskCard,
     ) -> Result<NodeConfig> {
         let boot_nonce = boot_nonce()?;
-        if self.options.fresh {
-            self.home.forget_incarnations(&place.hash)?;
-        }
-        let incarnation = self.home.next_incarnation(&place.hash)?;
+        // The number is stored when the node takes part.
+        let incarnation = if self.options.fresh { 1 } else { self.home.next_incarnation(&place.hash)? };
         check_sizes(training)?;
         // The founder's model comes later, from the founder, or from this training if the founder is this peer.
         let initial = match training.begins_with_the_founder() {
@@ -332,68 +332,9 @@ fn initial(training: &mut dyn LocalTraining) -> Result<Vec<f32>> {
     }
 }
 
-/// The state that the run begins with, besides the configuration.
-struct Start {
-    /// The records that were found, until they are prepared, and whether new ones replace them.
-    store: Option<(RecordStore, bool)>,
-    records: Option<RecordWriter>,
-    written: Option<mpsc::Receiver<Written>>,
-    recovered: Option<Recovered>,
-    /// The training's state of a run whose model the node takes along: of a replaced plan, or of the run that this one
-    /// continues.
-    state_taken_along: Option<HostState>,
-    /// The timeline of this process.
-    timeline: Timeline,
-}
-
-impl Start {
-    /// Returns `true` if the others are further than the model that all begin with.
-    fn needs_a_model(&self, place: &Place) -> bool {
-        self.is_the_first() && place.plan.first_round() > 0
-    }
-
-    /// Returns `true` if this home has no state of this training.
-    fn is_the_first(&self) -> bool {
-        self.recovered.is_none() && self.state_taken_along.is_none()
-    }
-
-    /// The norm of the model that this start begins or goes on with.
-    fn norm(&self, config: &NodeConfig) -> f64 {
-        self.recovered.as_ref().map_or_else(|| norm(&config.initial), |past| norm_of(&past.record))
-    }
-
-    /// Restores the training from its state in the records, which is empty if it has not trained yet. A state that was
-    /// taken along may be of another optimizer: then it is left out, and a warning about that is returned.
-    fn restore(&self, training: &mut dyn LocalTraining) -> Result<Option<String>> {
-        let mut restore = |state: &HostState| if state.is_empty() { Ok(()) } else { training.restore(state) };
-        if let Some(Recovered { record, .. }) = &self.recovered {
-            let doing = "the training cannot go on from the state in this peer's records";
-            restore(&record.books.host).context(ErrorKind::Training, doing)?;
-        }
-        let unfit = self.state_taken_along.as_ref().and_then(|state| restore(state).err());
-        Ok(unfit.map(|failure| {
-            format!("the model is taken along, but not the state of its optimizer, which does not fit this training: {failure}")
-        }))
-    }
-}
-
 /// The largest norm of a sound model of a training whose first model has this norm.
 fn usual_bound(norm: f64) -> f64 {
     1000.0 * norm.max(1.0)
-}
-
-fn norm(vector: &[f32]) -> f64 {
-    vector.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt()
-}
-
-/// The norm of the ratio in a record.
-fn norm_of(record: &Record) -> f64 {
-    let mass = record.books.mass.to_f64();
-    match &record.ratio {
-        Some(ratio) => norm(ratio),
-        None if mass > 0.0 => norm(&record.numerator) / mass,
-        None => norm(&record.numerator),
-    }
 }
 
 #[cfg(test)]

@@ -242,17 +242,24 @@ impl Host<'_, '_> {
 
     /// Neighbours that have never been connected.
     fn missing(&self) -> Vec<usize> {
-        let (out, inward) = self.member.connections.place.neighbours();
-        let all: BTreeSet<NodeId> = out.into_keys().chain(inward.into_keys()).collect();
-        all.difference(&self.met).map(|node| node.index()).collect()
+        self.neighbours_except(&self.met)
     }
 
+    /// Names neighbours without a link to the user, those that were connected before too: none can be gone for good
+    /// while the problem is unsolved.
     fn notice_waiting(&mut self) {
-        let missing = self.missing();
+        let up = self.member.connections.links.up().into_iter().collect();
+        let missing = self.neighbours_except(&up);
         if !missing.is_empty() {
             let waited_s = self.member.started.elapsed().as_secs();
             self.member.log.tell(Event::Waiting { missing, waited_s });
         }
+    }
+
+    fn neighbours_except(&self, some: &BTreeSet<NodeId>) -> Vec<usize> {
+        let (out, inward) = self.member.connections.place.neighbours();
+        let all: BTreeSet<NodeId> = out.into_keys().chain(inward.into_keys()).collect();
+        all.difference(some).map(|node| node.index()).collect()
     }
 
     fn on_link_up(&mut self, node: NodeId) {

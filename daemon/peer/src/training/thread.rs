@@ -240,8 +240,9 @@ impl Worker {
 
 /// The failure of a training, with the hint that it gives if it is an error of a peer.
 fn with_hint(failure: TrainingError, doing: &str) -> Error {
-    let hint = failure.downcast_ref::<Error>().and_then(Error::next_step).map(str::to_owned);
-    let error = Error::new(ErrorKind::Training, doing).caused_by(failure);
+    let known = failure.downcast_ref::<Error>();
+    let hint = known.and_then(Error::next_step).map(str::to_owned);
+    let error = Error::new(known.map_or(ErrorKind::Training, Error::kind), doing).caused_by(failure);
     hint.into_iter().fold(error, Error::hint)
 }
 

@@ -21,7 +21,8 @@ fn host(home: &std::path::Path) -> TrainerHost {
 /// A launcher of `command` that starts it again without a pause.
 fn launcher(command: &str, most_crashes: u32) -> Launcher {
     let command = command.to_owned();
-    Launcher { command, restarts: Restarts::new(NonZeroU32::new(most_crashes).unwrap()).at_once() }
+    let restarts = Restarts::new(&command, NonZeroU32::new(most_crashes).unwrap()).at_once();
+    Launcher { command, restarts }
 }
 
 #[tokio::test(flavor = "multi_thread")]

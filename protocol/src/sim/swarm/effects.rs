@@ -30,13 +30,13 @@ impl Swarm {
             return Ok(());
         };
         let change = if let Input::Trained { delta, .. } = &input { Some(delta.clone()) } else { None };
+        let held_back = node.held_back().map(<[f32]>::to_vec);
         let effects = node.handle(self.now, input);
-        change.into_iter().for_each(|delta| self.learning.handed_in(id, &delta, &effects));
+        self.learning.watch(node, change.as_deref(), held_back.as_deref(), &effects);
         let (generation, books) = (node.config().generation, node.ledger());
         let has_left = node.has_left();
         self.set_alarm(id);
-        let mut sent: Vec<(NodeId, ParcelHeader)> = Vec::new();
-        let (mut ended, mut renewed) = (false, Vec::new());
+        let (mut sent, mut renewed, mut ended) = (Vec::<(NodeId, ParcelHeader)>::new(), Vec::new(), false);
         for effect in effects {
             match effect {
                 Effect::Send { to, message } => {

@@ -17,7 +17,6 @@ const MOST_STEPS_PER_MICROSECOND: u64 = 4_096;
 
 impl Swarm {
     pub(super) fn replan(&mut self, change: Change) -> Result<(), SimError> {
-        self.replanned = true;
         // A planner that made a plan no node can follow is not what is tested here.
         if self.plans.replan(change).is_err() {
             return Ok(());
@@ -101,7 +100,6 @@ impl Swarm {
     }
 
     pub(super) fn leave(&mut self, id: NodeId) -> Result<(), SimError> {
-        self.replanned = true;
         self.leavers.insert(id);
         self.input(id, Input::Leave, Entry::Faulted, &[])
     }

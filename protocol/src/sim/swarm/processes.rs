@@ -68,6 +68,7 @@ impl Swarm {
                 let node = Node::new(node_config)?;
                 self.conservation.born(id, generation, node.ledger());
                 self.learning.resumed(id, None);
+                self.learning.began(id, generation, node.numerator(), None);
                 node
             }
         };

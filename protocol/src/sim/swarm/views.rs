@@ -7,6 +7,7 @@ use crate::audit::{AuditReport, audit};
 use crate::config::Robust;
 use crate::effect::Event;
 use crate::ledger::LedgerSummary;
+use crate::message::Generation;
 use crate::node::Node;
 use crate::schedule::NodeId;
 use crate::time::Time;
@@ -50,32 +51,26 @@ impl Swarm {
         self.disks.get(&id).map_or(0, crate::sim::disk::Disk::slots)
     }
 
-    /// Returns `true` if the ledger was begun anew, or members came or went.
-    pub fn was_replanned(&self) -> bool {
-        self.replanned
-    }
-
     /// Returns `true` if every numerator that a node gives up is taken by another: not where parcels are clipped.
     pub(in crate::sim) fn conserves_numerators(&self) -> bool {
         self.config.robust == Robust::Off
     }
 
-    /// The sums of the numerators of all living nodes with what they hold back, and of the initial ratios with all that was
-    /// learnt: equal up to rounding where every change was taken whole, no node died and nothing is under way.
+    /// Two sums over the newest generation: of the numerators of all living nodes with what they hold back, and of the
+    /// models that nodes began it with and all that was learnt since. They are equal up to rounding where every change
+    /// was taken whole, no node lost its records and nothing is under way. A node that has left is in the second sum.
     pub fn numerators(&self) -> (Vec<f64>, Vec<f64>) {
         let dimension = self.config.initial.first().map_or(0, Vec::len);
-        let sum = |vectors: &mut dyn Iterator<Item = &[f32]>| {
-            vectors.fold(vec![0.0; dimension], |mut sum, vector| {
-                sum.iter_mut().zip(vector).for_each(|(sum, x)| *sum += f64::from(*x));
-                sum
-            })
-        };
-        let held_back = self.nodes.values().filter_map(Node::held_back);
-        let numerators = sum(&mut self.nodes.values().map(Node::numerator).chain(held_back));
-        let mut initial = self.config.initial.iter().map(Vec::as_slice);
-        let learnt = self.learning.total(dimension);
-        let expected = sum(&mut initial).iter().zip(&learnt).map(|(initial, learnt)| initial + learnt).collect();
-        (numerators, expected)
+        let of = |node: &Node| node.config().generation;
+        let newest = |a: Generation, b: Generation| if b.replaces(&a) { b } else { a };
+        let generation = self.nodes.values().map(of).reduce(newest);
+        let mut numerators = vec![0.0; dimension];
+        for node in self.nodes.values().filter(|node| Some(of(node)) == generation) {
+            for vector in [Some(node.numerator()), node.held_back()].into_iter().flatten() {
+                numerators.iter_mut().zip(vector).for_each(|(sum, x)| *sum += f64::from(*x));
+            }
+        }
+        (numerators, self.learning.total(generation, dimension))
     }
 
     /// The number of processes that were killed.

@@ -3,8 +3,11 @@ use std::sync::Arc;
 
 use mingle_protocol::{Effect, Input, Node, NodeId, RecordRoom, Schedule, Step, Time};
 
+use std::fs;
+
 use super::*;
-use crate::records::StoreError;
+use crate::records::replacement::{begin_anew, begin_anew_by, discard, put_back};
+use crate::records::{Room, StoreError};
 
 const DIMENSION: usize = 3;
 
@@ -82,7 +85,7 @@ fn a_run_that_is_over_is_not_begun_again_and_makes_room_for_another() {
     assert!(matches!(find(&home, &config(1)).unwrap().0, Past::Finished(_)), "looking has changed something");
     let room = Room::new(DIMENSION, RecordRoom::for_links(1, 1)).unwrap();
     assert!(begin_anew(&home, room).unwrap().load().unwrap().is_none());
-    assert!(!home.discarded_records().exists());
+    assert!(matches!(find(&home, &config(1)).unwrap().0, Past::Finished(_)), "there is no record yet of the new run");
 }
 
 #[test]
@@ -150,12 +153,13 @@ fn the_mark_of_an_earlier_record_does_not_count() {
 }
 
 #[test]
-fn records_that_were_being_discarded_when_the_process_ended_are_gone_with_the_next_beginning() {
+fn records_that_were_given_up_when_the_process_ended_stay_so() {
     let (_folder, home) = home_with_record();
-    fs::rename(home.records(), home.discarded_records()).unwrap();
+    fs::rename(home.records(), home.removed_records()).unwrap();
+    put_back(&home).unwrap();
     assert!(matches!(find(&home, &config(1)).unwrap(), (Past::None, _)));
     discard(&home).unwrap();
-    assert!(!home.discarded_records().exists());
+    assert!(!home.removed_records().exists());
 }
 
 #[test]

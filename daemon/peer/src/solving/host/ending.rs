@@ -22,26 +22,45 @@ const LINGER: Duration = Duration::from_millis(1500);
 
 impl Host<'_, '_> {
     /// Stays until the neighbours have all messages of this peer, then closes its streams and answers until they have
-    /// closed theirs. Returns `false` if a new attempt begins instead.
+    /// closed theirs. A peer that has failed waits for no answers: its messages show the neighbours why.
+    /// Returns `false` if a new attempt begins instead.
+    ///
+    /// # Errors
+    /// The first failure that a neighbour caused meanwhile, after the others have what they need.
     pub(super) async fn linger(&mut self, receivers: &mut EventReceivers) -> Result<bool> {
+        let has_outcome = self.peer.outcome().is_some();
+        let mut failure = None;
         let until = Instant::now() + DRAIN;
         let mut patience = tokio::time::interval(PATIENCE);
-        while (self.peer.is_owed() || !self.backlog.is_empty()) && self.member.connections.links.any_open() {
-            self.send();
+        self.send();
+        while ((has_outcome && self.peer.is_owed()) || !self.backlog.is_empty())
+            && self.member.connections.links.any_open()
+        {
             tokio::select! {
                 event = receivers.next() => match event? {
                     LoopEvent::Stop(_) => break,
-                    event => drop(self.on_event(event)?),
+                    event => failure = failure.or(self.on_event(event).err()),
                 },
                 () = tokio::time::sleep(ROOM_PAUSE), if !self.backlog.is_empty() => {}
                 _ = patience.tick() => self.be_patient(),
                 () = tokio::time::sleep_until(until.into()) => break,
             }
-            if self.peer.outcome().is_none() {
+            if has_outcome && self.peer.outcome().is_none() {
                 return Ok(false);
             }
+            self.send();
         }
-        self.send();
+        let closed = self.close(receivers, has_outcome, &mut failure).await?;
+        failure.map_or(Ok(closed), Err)
+    }
+
+    /// Closes this peer's streams, and answers until the neighbours have closed theirs.
+    async fn close(
+        &mut self,
+        receivers: &mut EventReceivers,
+        has_outcome: bool,
+        failure: &mut Option<Error>,
+    ) -> Result<bool> {
         let until = Instant::now() + LINGER;
         let closing = join_all(self.member.connections.links.take_outgoing().into_iter().map(EdgeHandle::finish));
         tokio::pin!(closing);
@@ -51,12 +70,12 @@ impl Host<'_, '_> {
                 _ = &mut closing, if !closed => closed = true,
                 event = receivers.next() => match event? {
                     LoopEvent::Stop(_) => break,
-                    event => drop(self.on_event(event)?),
+                    event => *failure = failure.take().or(self.on_event(event).err()),
                 },
                 () = tokio::time::sleep_until(until.into()) => break,
             }
             self.send();
-            if self.peer.outcome().is_none() {
+            if has_outcome && self.peer.outcome().is_none() {
                 return Ok(false);
             }
         }

@@ -1,0 +1,156 @@
+//! The replacement of a home's records by those of another run. The records of the run before count until the first one
+//! of the new run is on the disk, and a process that ends in between leaves the ones or the others whole.
+//!
+//! ```text
+//!                                            records.next/     records/     records.discarded/
+//!   begin           slots are made           empty slots       old
+//!   complete        first record is written  new               old
+//!                   `records` is renamed     new                            old
+//!                   the other is renamed                       new          old
+//!                   the old one is removed                     new
+//! ```
+//!
+//! In the middle line no records are in their place. Nothing of the new run has left the process there, so a start goes
+//! back to the old ones.
+
+use std::fs::{self, File};
+use std::io;
+use std::path::{Path, PathBuf};
+
+use super::store::{RecordStore, Room, StoreError};
+use crate::error::{Context, ErrorKind, Result};
+use crate::home::Home;
+
+/// The folders of a replacement.
+#[derive(Clone, Debug)]
+pub(super) struct Replacement {
+    root: PathBuf,
+    records: PathBuf,
+    next: PathBuf,
+    discarded: PathBuf,
+}
+
+/// The parts of a replacement once the first record is on the disk. A process can end between any two, and within the
+/// last one.
+const STEPS: [fn(&Replacement) -> io::Result<()>; 5] = [
+    Replacement::set_aside,
+    Replacement::sync,
+    Replacement::put_in_place,
+    Replacement::sync,
+    Replacement::remove_discarded,
+];
+
+impl Replacement {
+    fn of(home: &Home) -> Self {
+        let (root, records) = (home.root().to_path_buf(), home.records());
+        Self { root, records, next: home.next_records(), discarded: home.discarded_records() }
+    }
+
+    /// The folder that the new records come to.
+    pub(super) fn records(&self) -> &Path {
+        &self.records
+    }
+
+    /// Puts the new records in the place of the old ones, of which there may be none.
+    pub(super) fn complete(&self) -> io::Result<()> {
+        STEPS.iter().try_for_each(|step| step(self))
+    }
+
+    fn set_aside(&self) -> io::Result<()> {
+        self.remove_discarded()?;
+        or_missing(fs::rename(&self.records, &self.discarded))
+    }
+
+    fn put_in_place(&self) -> io::Result<()> {
+        fs::rename(&self.next, &self.records)
+    }
+
+    fn remove_discarded(&self) -> io::Result<()> {
+        or_missing(fs::remove_dir_all(&self.discarded))
+    }
+
+    fn sync(&self) -> io::Result<()> {
+        File::open(&self.root)?.sync_all()
+    }
+
+    /// Puts records back that were set aside, where none are in their place.
+    fn go_back(&self) -> io::Result<()> {
+        if self.records.exists() || !self.discarded.exists() {
+            return Ok(());
+        }
+        or_missing(fs::rename(&self.discarded, &self.records))?;
+        self.sync()
+    }
+}
+
+/// Puts the records of a home back that a process had set aside when it ended, before those of its own run were in
+/// their place.
+///
+/// # Errors
+/// The folder cannot be renamed.
+pub(super) fn put_back(home: &Home) -> Result {
+    let replacement = Replacement::of(home);
+    let doing = format!("cannot put the records back that are in {}", replacement.discarded.display());
+    replacement.go_back().context(ErrorKind::BadInput, doing)
+}
+
+/// The folder of the records that count: that of records which a process had set aside when it ended, until a start puts
+/// them back.
+pub fn folder_of(home: &Home) -> PathBuf {
+    let Replacement { records, discarded, .. } = Replacement::of(home);
+    if !records.exists() && discarded.exists() { discarded } else { records }
+}
+
+/// Makes room for the records of a new run beside the existing ones. These are replaced once the first record of the
+/// new run is on the disk, and stay if it comes to none.
+///
+/// # Errors
+/// Those of [`RecordStore::make_room`].
+pub fn begin_anew(home: &Home, room: Room) -> Result<RecordStore> {
+    begin_anew_by(home, |store| store.make_room(room))
+}
+
+pub(super) fn begin_anew_by(
+    home: &Home,
+    make_room: impl FnOnce(&mut RecordStore) -> std::result::Result<(), StoreError>,
+) -> Result<RecordStore> {
+    put_back(home)?;
+    let replacement = Replacement::of(home);
+    let next = &replacement.next;
+    let doing = format!("cannot remove {}", next.display());
+    // Slots of a process that ended before its first record.
+    or_missing(fs::remove_dir_all(next)).context(ErrorKind::BadInput, &doing)?;
+    let made = RecordStore::look(next).and_then(|mut store| make_room(&mut store).map(|()| store));
+    match made {
+        Ok(store) => Ok(store.in_place_of(replacement)),
+        Err(error) => {
+            or_missing(fs::remove_dir_all(next)).context(ErrorKind::BadInput, &doing)?;
+            Err(error.into())
+        }
+    }
+}
+
+/// Discards all records in a home, and with them the weight they hold. A crash leaves all of them or none.
+///
+/// # Errors
+/// A folder cannot be renamed or removed.
+pub fn discard(home: &Home) -> Result {
+    put_back(home)?;
+    let replacement = Replacement::of(home);
+    let doing = format!("cannot give up the records in {}", replacement.records.display());
+    // Another name than that of records that a start puts back.
+    let removed = home.removed_records();
+    let gone = or_missing(fs::remove_dir_all(&removed))
+        .and_then(|()| or_missing(fs::rename(&replacement.records, &removed)))
+        .and_then(|()| replacement.sync())
+        .and_then(|()| or_missing(fs::remove_dir_all(&removed)));
+    gone.context(ErrorKind::BadInput, doing)
+}
+
+/// Takes a folder that is not there for one that has been dealt with.
+fn or_missing(done: io::Result<()>) -> io::Result<()> {
+    done.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
+}
+
+#[cfg(test)]
+mod tests;
