@@ -117,6 +117,29 @@ fn a_peer_that_joined_shows_the_settings_of_its_swarm_and_exports_its_rounds_und
 }
 
 #[test]
+fn a_peer_that_joined_by_ticket_is_started_again_with_the_same_ticket_or_without() {
+    let swarm = Swarm::found();
+    let mut first = swarm.start(0, &PLANS_ITSELF[..]);
+    first.address();
+    let ticket = stdout(&run(&["invite", "--home", text(&swarm.home(0))]));
+    let home = swarm.home(1);
+    let join = || RunningPeer::join(ticket.trim(), &["--home", text(&home), "--evaluate-every", "20"]);
+    let go_on = || RunningPeer::start(&["--home", text(&home)]);
+    let starts: [&dyn Fn() -> RunningPeer; 3] = [&join, &join, &go_on];
+    for (number, start) in starts.into_iter().enumerate() {
+        let mut second = start();
+        if number > 0 {
+            assert_eq!(second.wait_for("recovered")["event"], "recovered");
+        }
+        trains_on(&mut second);
+        second.signal("TERM");
+        second.wait_for("done");
+        assert_eq!(second.exit_code(), Some(0));
+    }
+    first.kill();
+}
+
+#[test]
 fn a_swarm_that_plans_itself_grows_from_one_to_five_while_it_trains() {
     let swarm = Swarm::found();
     let mut peers = vec![swarm.start(0, &PLANS_ITSELF[..])];
