@@ -12,6 +12,7 @@ mod paths;
 mod report;
 mod source;
 
+use std::io::Write as _;
 use std::path::Path;
 use std::process::ExitCode;
 
@@ -47,7 +48,12 @@ fn main() -> ExitCode {
     };
     let measures = report::measures(&crates);
     if with_places {
-        measures.iter().flat_map(|measure| &measure.places).for_each(|place| println!("{place}"));
+        let mut output = std::io::stdout().lock();
+        for place in measures.iter().flat_map(|measure| &measure.places) {
+            if writeln!(output, "{place}").is_err() {
+                break; // the reader has enough
+            }
+        }
         return ExitCode::SUCCESS;
     }
     print!("{}", report::table(&measures));
