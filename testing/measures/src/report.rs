@@ -146,7 +146,7 @@ mod tests {
             [("public", 1.0), ("shared", 100.0), ("circle", 2.0), ("tokens", 6.0), ("let", 1.0), ("assignment", 1.0)];
         assert_eq!(values, expected);
         assert_eq!(found[0].places.len(), 2);
-        assert!(found[0].places[0].ends_with("lib.rs:2: Row"), "{:?}", found[0].places);
+        assert!(found[0].places[1].ends_with("lib.rs:2: Row"), "{:?}", found[0].places);
         assert!(found[4].places[0].contains("lib.rs:3: "), "{:?}", found[4].places);
     }
 
