@@ -5,14 +5,24 @@ mod robust;
 
 use std::path::Path;
 
+use mingle_lab::solving::Solved;
 use mingle_peer::error::Context;
-use mingle_peer::{ErrorKind, Result, output_file};
+use mingle_peer::{ErrorKind, Result, output_file, units};
 use mingle_solving::{Answer, Coefficient, Paid, Problem, Solution, Task, solution_files};
 
 use crate::out;
 
 /// Largest magnitude of a coefficient that counts as zero, set so by the penalty.
 const ZERO: f64 = 1e-12;
+
+/// Prints what the solution cost.
+pub(crate) fn conclude(solved: &Solved, seconds: f64) {
+    let lost = match solved.lost {
+        0 => String::new(),
+        lost => format!(", {:.1} % of them lost", 100.0 * lost as f64 / solved.messages as f64),
+    };
+    out::line(format!("{} messages, {:.1} MB{lost}; {seconds:.1} s", solved.messages, units::megabytes(solved.bytes)));
+}
 
 /// Prints the solutions of all nodes, for people.
 pub(crate) fn print_solutions(problem: &Problem, solutions: &[Solution]) {

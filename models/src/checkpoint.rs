@@ -11,19 +11,17 @@
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::{self, Read, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use burn_store::{BurnToPyTorchAdapter, ModuleSnapshot, PyTorchToBurnAdapter, SafetensorsStore};
 use safetensors::SafeTensors;
 use serde_json::{Map, Value};
 
+use crate::checkpoint_error::{CheckpointError, HEADER_MAX, TensorDifference};
 use crate::flatten::{flatten, unflatten};
-use crate::model_file::{ModelFile, TensorDifference};
+use crate::model_file::ModelFile;
 use crate::regular_file;
-use crate::task::{Task, TaskError};
-
-/// Room for names, shapes and metadata in a file.
-pub(crate) const HEADER_MAX: u64 = 1 << 20;
+use crate::task::Task;
 
 /// The length of a word. The header starts after its length, a little-endian 64-bit number, and tensors start at
 /// multiples of it.
@@ -174,56 +172,32 @@ fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     Ok(())
 }
 
-/// Errors of writing or reading a checkpoint.
-#[derive(Debug, thiserror::Error)]
-pub enum CheckpointError {
-    /// The parameters are not the task's.
-    #[error(transparent)]
-    Task(#[from] TaskError),
-    /// The parameters cannot be expressed in the format.
-    #[error("cannot encode the model: {reason}")]
-    Encode {
-        /// The reason.
-        reason: String,
-    },
-    /// The file cannot be written.
-    #[error("cannot write checkpoint {}: {error}", path.display())]
-    Write {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        error: io::Error,
-    },
-    /// The file cannot be read.
-    #[error("cannot read checkpoint {}: {error}", path.display())]
-    Read {
-        /// The file.
-        path: PathBuf,
-        /// The error of the system.
-        error: io::Error,
-    },
-    /// The file is larger than a checkpoint of the task can be.
-    #[error("{} is no checkpoint of this model: it is larger than {limit} bytes", path.display())]
-    Size {
-        /// The file.
-        path: PathBuf,
-        /// The most bytes a checkpoint of the task can have.
-        limit: u64,
-    },
-    /// The file is of another model.
-    #[error("{} is no checkpoint of this model: {difference}", path.display())]
-    Tensor {
-        /// The file.
-        path: PathBuf,
-        /// The first tensor that differs.
-        difference: TensorDifference,
-    },
-    /// The file is damaged, or is no safetensors file.
-    #[error("{} is no checkpoint of this model: {reason}", path.display())]
-    Format {
-        /// The file.
-        path: PathBuf,
-        /// The reason.
-        reason: String,
-    },
+impl ModelFile {
+    /// The first tensor that differs from those of the `task`; `None` if the file is a model of the task.
+    pub fn difference(&self, task: &Task) -> Option<TensorDifference> {
+        let wanted = tensors(task);
+        for (name, shape) in &wanted {
+            let Some(found) = self.tensor(name) else {
+                return Some(TensorDifference::Missing { name: name.clone() });
+            };
+            if found.shape != *shape {
+                let (found, wanted) = (found.shape.clone(), shape.clone());
+                return Some(TensorDifference::Shape { name: name.clone(), found, wanted });
+            }
+            if found.dtype != "F32" {
+                return Some(TensorDifference::Type { name: name.clone(), found: found.dtype.clone() });
+            }
+        }
+        let unknown = self.tensors.iter().find(|tensor| !wanted.contains_key(&tensor.name));
+        unknown.map(|tensor| TensorDifference::Unknown { name: tensor.name.clone() })
+    }
+}
+
+/// The tensors of a model file by name, with their shapes there.
+///
+/// They are read from the encoded file of a blank, so they are those that are written, whatever the model.
+fn tensors(task: &Task) -> BTreeMap<String, Vec<usize>> {
+    let blank = Checkpoint { parameters: vec![0.0; task.parameter_count()], metadata: BTreeMap::new() };
+    let file = blank.encode(task).and_then(|bytes| ModelFile::of(&bytes));
+    file.map(|file| file.tensors.into_iter().map(|tensor| (tensor.name, tensor.shape)).collect()).unwrap_or_default()
 }

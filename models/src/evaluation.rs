@@ -10,7 +10,8 @@ use crate::device::{Device, DeviceName};
 use crate::flatten::unflatten;
 use crate::model::{GptSize, ModelKind, Network};
 use crate::task::Task;
-use crate::trainer::{TrainError, check_samples};
+use crate::train_error::TrainError;
+use crate::trainer::check_samples;
 use mingle_datasets::{SampleShape, Samples, Tokens};
 
 /// Rows evaluated at once, which bounds the memory for activations.

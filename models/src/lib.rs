@@ -45,6 +45,7 @@ mod asked_weight;
 mod augmentation;
 mod batches;
 mod checkpoint;
+mod checkpoint_error;
 mod device;
 mod evaluation;
 mod flatten;
@@ -64,11 +65,13 @@ mod schedule;
 mod site_weight;
 mod task;
 mod threads;
+mod train_error;
 mod trainer;
 
 pub use asked_weight::{AskedWeight, AskedWeightError};
 pub use augmentation::Augmentation;
-pub use checkpoint::{Checkpoint, CheckpointError};
+pub use checkpoint::Checkpoint;
+pub use checkpoint_error::{CheckpointError, TensorDifference};
 pub use device::{Adapter, Device, DeviceError, DeviceName};
 pub use evaluation::{Evaluation, Evaluator, Quality};
 pub use flatten::{flatten, number_parameters, unflatten};
@@ -79,7 +82,7 @@ pub use mingle_datasets::{
     TextSource, Tokens, UnknownCharacter, UnknownObjective, Vocabulary,
 };
 pub use model::{GptSize, ModelKind};
-pub use model_file::{ModelFile, TensorDifference, TensorOutline};
+pub use model_file::{ModelFile, TensorOutline};
 pub use optimizer::{OptimizerKind, OptimizerOptions, UnknownOptimizer};
 pub use partition::{PartitionError, Split};
 pub use prediction::{Prediction, Predictor};
@@ -88,7 +91,8 @@ pub use schedule::{Decay, LearningRateSchedule, ScheduleError};
 pub use site_weight::SiteWeight;
 pub use task::{Task, TaskError};
 pub use threads::{ThreadsError, start_threads};
-pub use trainer::{TrainError, TrainOutcome, Trainer, TrainerOptions};
+pub use train_error::TrainError;
+pub use trainer::{TrainOutcome, Trainer, TrainerOptions};
 
 /// Operations on burn's tensors, with gradients, for networks outside of this crate. On the processor they are kernels
 /// of this crate; on other devices they are burn's own.

@@ -4,13 +4,12 @@
 //! another machine or another release, or be truncated.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::io::Read;
 use std::path::Path;
 
 use safetensors::{Dtype, SafeTensors};
 
-use crate::checkpoint::{CheckpointError, HEADER_MAX};
+use crate::checkpoint_error::{CheckpointError, HEADER_MAX};
 use crate::model::ModelKind;
 use crate::regular_file;
 use crate::task::Task;
@@ -116,76 +115,13 @@ impl ModelFile {
         self.tensor("linear.weight").map(|_| ModelKind::Softmax)
     }
 
-    /// The first tensor that differs from those of the `task`; `None` if the file is a model of the task.
-    pub fn difference(&self, task: &Task) -> Option<TensorDifference> {
-        let wanted = task.tensors();
-        for (name, shape) in &wanted {
-            let Some(found) = self.tensor(name) else {
-                return Some(TensorDifference::Missing { name: name.clone() });
-            };
-            if found.shape != *shape {
-                let (found, wanted) = (found.shape.clone(), shape.clone());
-                return Some(TensorDifference::Shape { name: name.clone(), found, wanted });
-            }
-            if found.dtype != "F32" {
-                return Some(TensorDifference::Type { name: name.clone(), found: found.dtype.clone() });
-            }
-        }
-        let unknown = self.tensors.iter().find(|tensor| !wanted.contains_key(&tensor.name));
-        unknown.map(|tensor| TensorDifference::Unknown { name: tensor.name.clone() })
-    }
-
     /// The first tensor with numbers that are infinite or not a number.
     pub fn first_not_finite(&self) -> Option<&TensorOutline> {
         self.tensors.iter().find(|tensor| tensor.not_finite > 0)
     }
 
-    fn tensor(&self, name: &str) -> Option<&TensorOutline> {
+    pub(crate) fn tensor(&self, name: &str) -> Option<&TensorOutline> {
         self.tensors.iter().find(|tensor| tensor.name == name)
-    }
-}
-
-/// A difference between the tensors of a file and those of a task.
-#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
-pub enum TensorDifference {
-    /// A tensor of the model is not in the file.
-    #[error("the model has a tensor {name}, which the file has not")]
-    Missing {
-        /// The tensor.
-        name: String,
-    },
-    /// A tensor of the file is not in the model.
-    #[error("the file has a tensor {name}, which the model has not")]
-    Unknown {
-        /// The tensor.
-        name: String,
-    },
-    /// A tensor has other sides.
-    #[error("tensor {name} is {} in the file and {} in the model", Shape(found), Shape(wanted))]
-    Shape {
-        /// The tensor.
-        name: String,
-        /// Its sides in the file.
-        found: Vec<usize>,
-        /// Its sides in the model.
-        wanted: Vec<usize>,
-    },
-    /// A tensor has numbers of another type.
-    #[error("tensor {name} holds {found} in the file; models here hold F32")]
-    Type {
-        /// The tensor.
-        name: String,
-        /// Its type in the file.
-        found: String,
-    },
-}
-
-/// Sides written as `[64, 784]`.
-struct Shape<'a>(&'a [usize]);
-
-impl fmt::Display for Shape<'_> {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{:?}", self.0)
     }
 }
 

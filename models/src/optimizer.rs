@@ -28,7 +28,7 @@ use burn::optim::{AdamWConfig, ModuleOptimizer, OptimizerRecord, SgdConfig};
 use burn::tensor::Bytes;
 use serde::{Deserialize, Serialize};
 
-use crate::trainer::TrainError;
+use crate::train_error::TrainError;
 
 /// Decay rate of AdamW's first moment: the first of PyTorch's `betas`.
 const BETA1: f32 = 0.9;

@@ -7,7 +7,7 @@ use crate::device::Device;
 use crate::flatten::unflatten;
 use crate::model::Network;
 use crate::task::Task;
-use crate::trainer::TrainError;
+use crate::train_error::TrainError;
 use mingle_datasets::DataCard;
 
 /// A model with its parameters, ready to predict.

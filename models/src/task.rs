@@ -3,14 +3,10 @@
 //! The shapes of a [`Task`] agree, so its model can be built. It fixes the length and order of the flat parameter
 //! vector, so two peers with equal tasks can mix their parameters.
 
-use std::collections::BTreeMap;
-
 use serde::Serialize;
 
 use crate::augmentation::Augmentation;
-use crate::checkpoint::Checkpoint;
 use crate::model::{Architecture, GptSize, ModelKind, Network};
-use crate::model_file::ModelFile;
 use crate::{flatten, initialization};
 use mingle_datasets::Objective;
 use mingle_datasets::SampleShape;
@@ -121,18 +117,8 @@ impl Task {
         self.gpt().map_or(0, |size| size.activations(windows, self.objective.outputs()))
     }
 
-    /// The tensors of a model file by name, with their shapes there.
-    ///
-    /// They are read from the encoded file of a blank, so they are those that are written, whatever the model.
-    pub(crate) fn tensors(&self) -> BTreeMap<String, Vec<usize>> {
-        let blank = Checkpoint { parameters: vec![0.0; self.parameter_count], metadata: BTreeMap::new() };
-        let file = blank.encode(self).and_then(|bytes| ModelFile::of(&bytes));
-        file.map(|file| file.tensors.into_iter().map(|tensor| (tensor.name, tensor.shape)).collect())
-            .unwrap_or_default()
-    }
-
     /// The name and length of each tensor in the order of the flat parameters, such as `[("linear.weight", 640), ("linear.bias", 10)]`: the
-    /// names are those of a [`Checkpoint`].
+    /// names are those of a [`Checkpoint`](crate::Checkpoint).
     pub fn flat_tensors(&self) -> Vec<(String, usize)> {
         flatten::tensor_names(&self.blank())
     }

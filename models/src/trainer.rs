@@ -14,9 +14,9 @@ use crate::memory;
 use crate::model::Network;
 use crate::optimizer::OptimizerOptions;
 use crate::site_weight::SiteWeight;
-use crate::task::{Task, TaskError};
-use mingle_datasets::Objective;
-use mingle_datasets::{SampleShape, Samples};
+use crate::task::Task;
+use crate::train_error::TrainError;
+use mingle_datasets::Samples;
 
 /// The options of a trainer.
 #[derive(Clone, Debug)]
@@ -324,71 +324,4 @@ pub(crate) fn check_samples(task: &Task, samples: &Samples) -> Result<(), TrainE
         found: samples.shape(),
         found_objective: samples.objective(),
     })
-}
-
-/// Errors of training.
-#[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum TrainError {
-    /// There is nothing to train on.
-    #[error("this peer has no samples to train on: give it data or fewer peers to share with")]
-    NoSamples,
-    /// There are more samples than can be counted.
-    #[error("{0} samples are too many for one peer: 4294967295 are possible")]
-    TooManySamples(usize),
-    /// A text is too short for one window.
-    #[error(
-        "this peer has {tokens} tokens of text: windows of {context} need at least one more than that. Give it more, or the model a smaller context"
-    )]
-    ShortText {
-        /// The tokens there are.
-        tokens: usize,
-        /// The tokens of a window.
-        context: usize,
-    },
-    /// A step would not fit in memory.
-    #[error(
-        "a step on {batch_size} windows of {context} tokens keeps {activations} numbers, more than {}: take a smaller batch",
-        Task::ACTIVATIONS_MAX
-    )]
-    Memory {
-        /// Windows in a step.
-        batch_size: usize,
-        /// Tokens in a window.
-        context: usize,
-        /// The numbers it would keep.
-        activations: usize,
-    },
-    /// The samples are not the ones the task is for.
-    #[error(
-        "the task is for samples of shape {expected} and {expected_objective}, but these have shape {found} and {found_objective}"
-    )]
-    Mismatch {
-        /// The shape the task is for.
-        expected: SampleShape,
-        /// The objective of the task.
-        expected_objective: Objective,
-        /// The shape of the samples.
-        found: SampleShape,
-        /// The objective of the samples.
-        found_objective: Objective,
-    },
-    /// A setting is out of bounds.
-    #[error("{option} = {value} must be {bounds}")]
-    Option {
-        /// The setting.
-        option: &'static str,
-        /// Its value.
-        value: f64,
-        /// The bounds, in words.
-        bounds: &'static str,
-    },
-    /// The parameters are not the task's.
-    #[error(transparent)]
-    Task(#[from] TaskError),
-    /// The bytes are no state of a trainer.
-    #[error("the training cannot go on from this state: {0}")]
-    State(String),
-    /// The device failed.
-    #[error("the device failed while training: {0}")]
-    Device(String),
 }

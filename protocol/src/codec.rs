@@ -30,6 +30,7 @@ mod float32;
 mod format;
 mod int8;
 mod kernel;
+mod magnitude;
 mod packed;
 
 use std::fmt;
@@ -38,14 +39,18 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::payload::MAX_MAGNITUDE;
-
 pub(crate) use buffer_pool::BufferPool;
 pub(crate) use decoding::{decode, first_flaw, square_of};
 pub(crate) use distance::{Distance, distance};
 pub(crate) use dither::Dither;
-pub(crate) use format::BLOCK;
 pub(crate) use kernel::{Absorbed, Extent, Unwritten, absorb, add, emit, extent_of, largest_of};
+
+/// Coordinates that are encoded together. A multiple of every vector width, and small enough that a block and all that
+/// is kept beside it stay in the innermost cache.
+pub(crate) const BLOCK: usize = 256;
+/// Largest magnitude of a coordinate. Far beyond any model, far enough from `f32::MAX` that sums of masses times
+/// coordinates cannot overflow.
+pub const MAX_MAGNITUDE: f32 = 1e30;
 
 /// An encoded vector: bytes, and the vector that they are a difference to.
 #[derive(Clone, Copy, Debug)]

@@ -66,16 +66,16 @@ pub use all_reduce::{AllReduce, Partial, Reduction, Trees};
 pub use average::Average;
 pub use exchange::{Exchange, ExchangeMessage};
 pub use extremum::{Direction, Extremum, FloodValue};
-pub use fault::{CollectiveError, CollectiveFault};
+pub use fault::{CollectiveError, CollectiveFault, MAX_ROW_BYTES};
 pub use mixing::Share;
 pub use pull::{Pull, PullMessage, PullRoutes};
 pub use reliable_channel::{Frame, ReliableChannel};
 pub use replicated::Replicated;
 pub use rounds::{TRACKING_CONTRACTION, diameter, rounds_to_contract, tracking_rounds};
 pub use sequence::{CollectiveSequence, OperationMessage, SequenceMessage};
-pub use table::{MAX_ROW_BYTES, Row, Rows, Table};
+pub use table::{MAX_ROWS_BYTES, Row, Rows, Table};
 pub use tracking_average::TrackingAverage;
-pub use wire::{Encoding, MAX_ROWS_BYTES, MessageError, SizeLimits};
+pub use wire::{Encoding, MessageError, SizeLimits};
 
 use crate::schedule::NodeId;
 

@@ -233,6 +233,14 @@ impl NodeConfig {
     }
 }
 
+#[cfg(feature = "injected-bugs")]
+impl NodeConfig {
+    /// Gives a node a bug.
+    pub fn inject(&mut self, bug: crate::injected_bug::InjectedBug) {
+        self.injected = Injected::new(Some(bug));
+    }
+}
+
 /// A reason why a node cannot be made.
 #[derive(Clone, Debug, PartialEq, Error)]
 #[non_exhaustive]

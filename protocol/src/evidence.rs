@@ -17,27 +17,10 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::message::Generation;
-use crate::record::Chain;
+use crate::chain::Chain;
+use crate::identity::Generation;
 use crate::schedule::NodeId;
-use crate::statement::{Keys, encode};
-
-/// 128 bits of a message authentication code that one node makes and checks.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Mac([u8; 16]);
-
-impl From<[u8; 16]> for Mac {
-    fn from(bytes: [u8; 16]) -> Self {
-        Self(bytes)
-    }
-}
-
-impl Mac {
-    /// Compares in constant time, so that a code cannot be found byte by byte.
-    fn is(&self, other: &Self) -> bool {
-        self.0.iter().zip(&other.0).fold(0, |differences, (a, b)| differences | (a ^ b)) == 0
-    }
-}
+use crate::statement::{Keys, Mac, encode};
 
 /// The sender's statement: "I have sent you the parcels up to this one."
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -140,7 +123,7 @@ mod tests {
 
         fn mac(&self, statement: &[u8]) -> Mac {
             let hash = blake3::keyed_hash(&self.0, statement);
-            hash.as_bytes().first_chunk::<16>().copied().map_or_else(Mac::default, Mac)
+            hash.as_bytes().first_chunk::<16>().copied().map_or_else(Mac::default, Mac::from)
         }
     }
 
@@ -177,9 +160,9 @@ mod tests {
     fn the_newest_acknowledgement_is_kept() {
         let mut evidence = Evidence::default();
         for seq in [3, 7, 5] {
-            evidence.note_applied(Applied { seq, mac: Mac([seq as u8; 16]) });
+            evidence.note_applied(Applied { seq, mac: Mac::from([seq as u8; 16]) });
         }
-        assert_eq!(evidence.applied, Some(Applied { seq: 7, mac: Mac([7; 16]) }));
+        assert_eq!(evidence.applied, Some(Applied { seq: 7, mac: Mac::from([7; 16]) }));
         assert!(!evidence.is_empty());
     }
 }

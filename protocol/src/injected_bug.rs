@@ -13,9 +13,6 @@ use std::str::FromStr;
 
 use serde::{Deserialize, Serialize};
 
-#[cfg(feature = "injected-bugs")]
-use crate::config::NodeConfig;
-
 /// A rule that a node breaks on purpose.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -219,14 +216,6 @@ impl Injected {
 
     pub(crate) const fn is(self, _bug: InjectedBug) -> bool {
         false
-    }
-}
-
-#[cfg(feature = "injected-bugs")]
-impl NodeConfig {
-    /// Gives a node a bug.
-    pub fn inject(&mut self, bug: InjectedBug) {
-        self.injected = Injected::new(Some(bug));
     }
 }
 

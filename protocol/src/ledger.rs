@@ -5,9 +5,9 @@
 use serde::{Deserialize, Serialize};
 use std::collections::BTreeMap;
 
-use crate::link::Rejections;
 use crate::mass::Mass;
 use crate::schedule::NodeId;
+use crate::window::Rejections;
 
 /// A node's books at one instant.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

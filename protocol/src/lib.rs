@@ -22,11 +22,13 @@
 
 mod arrivals;
 mod audit;
+mod chain;
 mod codec;
 pub mod collective;
 mod config;
 mod effect;
 mod evidence;
+mod identity;
 mod injected_bug;
 mod input;
 mod latest;
@@ -36,9 +38,9 @@ mod mass;
 mod message;
 mod momentum;
 mod node;
+mod node_id;
 mod offences;
 mod payload;
-mod peer;
 mod push_sum;
 pub mod record;
 mod reference;
@@ -48,13 +50,14 @@ mod schedule;
 pub mod sim;
 mod statement;
 mod time;
+mod window;
 pub mod wire;
 
 pub use audit::{AbsentPeer, AuditReport, EdgeDispute, audit};
 pub use codec::{Codec, UnknownCodec};
 pub use config::{Durability, NodeConfig, NodeError, Robust, UnknownRobust, WaitPolicy};
 pub use effect::{Clipped, Effect, Event, Fault, Mismatch, RecordRoom, RoundReport, SkippedDelta, Suspension};
-pub use evidence::{Applied, Evidence, Mac, Sent};
+pub use evidence::{Applied, Evidence, Sent};
 #[cfg(feature = "sim")]
 pub use injected_bug::{InjectedBug, InjectionError};
 pub use input::{Input, NewGeneration};
@@ -68,8 +71,8 @@ pub use message::{
 pub use momentum::{
     MomentumAcrossRounds, MomentumError, MomentumState, MomentumStep, TrainedRound, USUAL_MOMENTUM, UnknownMomentum,
 };
-pub use node::{IncomingView, NORM_TOLERANCE, NeighbourView, Node, OutgoingView, STALEST_ROUNDS, State, pace_factor};
-pub use payload::{MAX_DIMENSION, MAX_MAGNITUDE, Payload, PayloadError};
+pub use node::{IncomingView, NeighbourView, Node, OutgoingView, STALEST_ROUNDS, State, pace_factor};
+pub use payload::{MAX_DIMENSION, MAX_MAGNITUDE, NORM_TOLERANCE, Payload, PayloadError};
 pub use push_sum::SMALLEST_WORKING_MASS;
 #[doc(hidden)]
 #[cfg(feature = "kernels")]
@@ -79,5 +82,5 @@ pub use reference::ReferenceId;
 pub use schedule::{
     COLUMN_TOLERANCE, Encodings, MAX_NODES, MAX_PERIOD, NodeId, OutShare, Schedule, ScheduleError, Step,
 };
-pub use statement::{Fate, Keys, NoKeys, OtherProcess, ProcessStatement, Signature, SignedIdentity};
+pub use statement::{Fate, Keys, Mac, NoKeys, OtherProcess, ProcessStatement, Signature, SignedIdentity};
 pub use time::Time;

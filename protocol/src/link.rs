@@ -7,19 +7,14 @@
 //! In a durable swarm both ends can be rolled back to a record. An end that is shown a later state of its own than it
 //! remembers was rolled back further than the record it confirmed: the link reports it by a [`RolledBack`].
 
-mod chain;
 mod inbound;
 mod outbound;
-mod rejections;
 #[cfg(test)]
 mod tests;
 
+pub use crate::window::{Rejections, WINDOW};
 pub(crate) use inbound::{Acceptance, InLink, QueuedParcel};
 pub(crate) use outbound::{OutLink, Returned};
-pub use rejections::Rejections;
-
-/// Most parcels a sender may have outstanding on one link, and so the most a receiver ever queues.
-pub const WINDOW: usize = 4;
 
 /// This end was rolled back: the other end remembers a later state of it, so its present one is from an old record or
 /// none.

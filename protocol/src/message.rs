@@ -5,14 +5,16 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::evidence::{Evidence, Mac, Sent};
-use crate::link::Rejections;
+use crate::chain::Chain;
+use crate::evidence::{Evidence, Sent};
 use crate::mass::Mass;
 use crate::payload::Payload;
-use crate::record::Chain;
 use crate::reference::ReferenceId;
 use crate::schedule::NodeId;
-use crate::statement::{ProcessStatement, Signature, SignedIdentity};
+use crate::statement::{Keys, Mac, ProcessStatement, Signature, SignedIdentity, encode};
+use crate::window::Rejections;
+
+pub use crate::identity::{Generation, Identity};
 
 /// Version of the protocol; peers that differ refuse each other.
 pub const PROTOCOL_VERSION: u16 = 9;
@@ -63,17 +65,6 @@ pub struct Envelope {
     pub frame: Vec<u8>,
 }
 
-/// The ledger that mass belongs to: a counter, and the plan it was started with.
-///
-/// Counter and hash together, so that a counter used twice after a rollback is not mistaken for the same generation.
-#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Generation {
-    /// Counts the generations of a swarm from 0.
-    pub counter: u64,
-    /// BLAKE3 of the plan.
-    pub plan_hash: [u8; 32],
-}
-
 /// The task of a swarm: a hash that must match, and a line for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct TaskCard {
@@ -81,15 +72,6 @@ pub struct TaskCard {
     pub hash: [u8; 32],
     /// One line for error messages, at most [`MAX_DESCRIPTION`] bytes.
     pub description: String,
-}
-
-/// One life of a node.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
-    /// 1 for a founder, larger after every restart that may have lost state.
-    pub incarnation: u64,
-    /// Differs between any two processes, so that two of them with the same incarnation can be distinguished.
-    pub boot_nonce: u64,
 }
 
 /// The first message on a connection.
@@ -215,6 +197,29 @@ pub struct LinkEnd {
 }
 
 impl LeaveCertificate {
+    /// Adds the leaver's signature; the keys are those of the leaver.
+    #[must_use]
+    pub fn signed(mut self, keys: &dyn Keys) -> Self {
+        self.signature = keys.sign(&self.statement());
+        self
+    }
+
+    /// Returns `true` if the leaver signed it.
+    pub fn is_signed(&self, keys: &dyn Keys) -> bool {
+        keys.is_signed(self.leaver, &self.statement(), &self.signature)
+    }
+
+    /// The bytes that are signed.
+    pub(crate) fn statement(&self) -> Vec<u8> {
+        let Self { generation, leaver, incarnation, ends, evidence, signature: _ } = self;
+        let mut statement = encode(b"mingle 2026 leave certificate\0", &(generation, leaver, incarnation, ends));
+        // Certificates in records of earlier releases had none.
+        if !evidence.is_empty() {
+            statement.extend(encode(b"evidence\0", evidence));
+        }
+        statement
+    }
+
     /// Eight bytes that stand for the certificate. Those of several are combined by exclusive or.
     pub fn digest(&self) -> u64 {
         let bytes = postcard::to_stdvec(self).unwrap_or_default();

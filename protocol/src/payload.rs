@@ -7,14 +7,14 @@ use std::sync::{Arc, OnceLock};
 use thiserror::Error;
 
 use crate::codec::{self, Codec, Dither, Encoded, Unwritten};
-use crate::node::NORM_TOLERANCE;
 use crate::reference::{Reference, ReferenceId, References};
+
+pub use crate::codec::MAX_MAGNITUDE;
 
 /// Largest dimension of a payload: 2^28 coordinates, one gibibyte.
 pub const MAX_DIMENSION: usize = 1 << 28;
-/// Largest magnitude of a coordinate. Far beyond any model, far enough from `f32::MAX` that sums of masses times
-/// coordinates cannot overflow.
-pub const MAX_MAGNITUDE: f32 = 1e30;
+/// Tolerance for rounding when the norm of a parcel or model is compared with the bound.
+pub const NORM_TOLERANCE: f64 = 1.0 + 1.0 / 64.0;
 
 #[cfg(target_endian = "big")]
 compile_error!("payloads travel as little-endian f32 and are sent without conversion: big-endian hosts need one");

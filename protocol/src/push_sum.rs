@@ -24,10 +24,10 @@ pub mod bench;
 use std::sync::Arc;
 
 use crate::codec::{self, Absorbed, BufferPool, Codec, Distance, Dither, Encoded, Unwritten};
-use crate::link::WINDOW;
 use crate::mass::{Mass, UNITS_PER_ONE};
 use crate::payload::{MAX_MAGNITUDE, Payload};
 use crate::reference::{Reference, References};
+use crate::window::WINDOW;
 
 /// Below this weight (2^-20) the rounding left over in x by earlier splits could outweigh the mass itself, so the
 /// ratio is not formed: the node keeps reporting its last one, neither trains nor sends, and waits for mass.

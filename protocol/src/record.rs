@@ -11,6 +11,7 @@ mod chains;
 mod error;
 mod format;
 mod host_state;
+mod limits;
 mod recovery;
 mod rules;
 mod slots;
@@ -24,22 +25,22 @@ use serde::{Deserialize, Serialize};
 
 use crate::evidence::Evidence;
 use crate::ledger::{InLinkLedger, LedgerSummary, OutLinkLedger};
-use crate::link::Rejections;
 use crate::mass::Mass;
 use crate::message::{Generation, LeaveCertificate};
 use crate::payload::Payload;
 use crate::push_sum::PushSum;
 use crate::schedule::NodeId;
 use crate::statement::SignedIdentity;
+use crate::window::Rejections;
 
+pub use crate::chain::Chain;
 pub use chains::{LinkBreak, compare_links};
 pub use error::RecordError;
 #[cfg(feature = "sim")]
 pub(crate) use format::forge_checksum;
-pub use format::{
-    EncodedRecord, FORMAT_VERSION, MAX_BOOKS_BYTES, MAX_HOST_BYTES, Outline, most_host_bytes, most_training_bytes,
-};
+pub use format::{EncodedRecord, Outline};
 pub use host_state::HostState;
+pub use limits::{FORMAT_VERSION, MAX_BOOKS_BYTES, MAX_HOST_BYTES, most_host_bytes, most_training_bytes};
 pub use recovery::{LostParcel, Recovered, RecoveryError, SlotContent, Survey, recover, survey};
 pub use slots::{SlotError, SlotMap};
 
@@ -95,10 +96,6 @@ pub struct Books {
     /// The state that the host wants to find again; the protocol does not look inside.
     pub host: HostState,
 }
-
-/// Identifies all parcels of a link up to one of them: equal chains mean equal contents.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Chain(pub [u8; 32]);
 
 /// The receiver's durable side of a link.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]

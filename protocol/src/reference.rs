@@ -14,8 +14,7 @@ use std::sync::Arc;
 
 use serde::{Deserialize, Serialize};
 
-use crate::codec;
-use crate::payload::MAX_MAGNITUDE;
+use crate::codec::{self, MAX_MAGNITUDE};
 
 /// Largest magnitude of a coordinate of a reference. Far enough from [`MAX_MAGNITUDE`] that no sum of a reference and
 /// a difference to it exceeds that.

@@ -14,13 +14,10 @@ mod error;
 mod reversible;
 mod stationary;
 
-use std::fmt;
-
-use serde::{Deserialize, Serialize};
-
 use crate::mass::{Mass, Share, UNITS_PER_ONE};
 use computed::Computed;
 
+pub use crate::node_id::NodeId;
 pub use encodings::Encodings;
 pub use error::ScheduleError;
 
@@ -34,23 +31,6 @@ pub const COLUMN_TOLERANCE: f64 = 1e-9;
 /// The heaviest that a parcel may be, as a multiple of a settled swarm's: mass that piled up at a sender whose links
 /// were down goes out in several.
 const MOST_TIMES_USUAL: f64 = 4.0;
-
-/// A node's index in the plan.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, PartialOrd, Ord, Hash, Serialize, Deserialize)]
-pub struct NodeId(pub u32);
-
-impl NodeId {
-    /// The index as a position in a slice.
-    pub const fn index(self) -> usize {
-        self.0 as usize
-    }
-}
-
-impl fmt::Display for NodeId {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{}", self.0)
-    }
-}
 
 /// One step of a plan as the host hands it over: raw numbers, checked by [`Schedule::new`].
 #[derive(Clone, Debug, Default, PartialEq)]

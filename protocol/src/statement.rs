@@ -8,8 +8,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::evidence::Mac;
-use crate::message::{Generation, Identity, LeaveCertificate};
+use crate::identity::{Generation, Identity};
 use crate::schedule::NodeId;
 
 /// 64 bytes of a signature, as ed25519 makes them.
@@ -28,6 +27,23 @@ impl From<[u8; 64]> for Signature {
 impl AsRef<[u8]> for Signature {
     fn as_ref(&self) -> &[u8] {
         self.0.as_flattened()
+    }
+}
+
+/// 128 bits of a message authentication code that one node makes and checks.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Mac([u8; 16]);
+
+impl From<[u8; 16]> for Mac {
+    fn from(bytes: [u8; 16]) -> Self {
+        Self(bytes)
+    }
+}
+
+impl Mac {
+    /// Compares in constant time, so that a code cannot be found byte by byte.
+    pub(crate) fn is(&self, other: &Self) -> bool {
+        self.0.iter().zip(&other.0).fold(0, |differences, (a, b)| differences | (a ^ b)) == 0
     }
 }
 
@@ -156,30 +172,6 @@ fn life(node: NodeId, generation: &Generation, identity: Identity) -> Vec<u8> {
     encode(b"mingle 2026 life of a node\0", &(node, generation, identity))
 }
 
-impl LeaveCertificate {
-    /// Adds the leaver's signature; the keys are those of the leaver.
-    #[must_use]
-    pub fn signed(mut self, keys: &dyn Keys) -> Self {
-        self.signature = keys.sign(&self.statement());
-        self
-    }
-
-    /// Returns `true` if the leaver signed it.
-    pub fn is_signed(&self, keys: &dyn Keys) -> bool {
-        keys.is_signed(self.leaver, &self.statement(), &self.signature)
-    }
-
-    fn statement(&self) -> Vec<u8> {
-        let Self { generation, leaver, incarnation, ends, evidence, signature: _ } = self;
-        let mut statement = encode(b"mingle 2026 leave certificate\0", &(generation, leaver, incarnation, ends));
-        // Certificates in records of earlier releases had none.
-        if !evidence.is_empty() {
-            statement.extend(encode(b"evidence\0", evidence));
-        }
-        statement
-    }
-}
-
 /// The bytes that are signed: the kind of the statement, and its content.
 pub(crate) fn encode(kind: &[u8], content: &impl Serialize) -> Vec<u8> {
     // Numbers, hashes and lists of them: postcard can write all of them.
@@ -191,6 +183,7 @@ pub(crate) fn encode(kind: &[u8], content: &impl Serialize) -> Vec<u8> {
 mod tests {
     use super::*;
     use crate::evidence::Sent;
+    use crate::message::LeaveCertificate;
 
     /// Keys that anybody can make: enough to test what is signed.
     #[derive(Debug)]

@@ -3,26 +3,10 @@
 mod read;
 
 use std::collections::BTreeMap;
-use std::path::Path;
 
 use mingle_spectra::{Graph, SpectrumError};
 
 pub use read::{Form, UnknownForm, read_interactions};
-
-use crate::error::RecommendError;
-use crate::generator::Planted;
-
-/// The interactions that a text names: `planted`, or `planted:` and its parameters (see [`Planted`]), else a file in
-/// this folder.
-///
-/// # Errors
-/// As [`read_interactions`], and [`RecommendError::Planted`].
-pub fn interactions_of(text: &str, folder: &Path, form: Form) -> Result<Interactions, RecommendError> {
-    match Planted::named(text)? {
-        Some(planted) => Ok(planted.draw()),
-        None => read_interactions(&folder.join(text), form),
-    }
-}
 
 /// A bipartite graph of users and items. Each of them has an interaction; repeated interactions count once.
 #[derive(Clone, Debug, PartialEq, Eq)]

@@ -48,6 +48,7 @@ mod partition;
 mod popularity;
 mod recommender;
 mod similarity;
+mod source;
 mod split;
 
 pub use client::{Client, ClientOptions, Filtering, LossKind};
@@ -55,7 +56,7 @@ pub use error::RecommendError;
 pub use federation::{Personalization, aggregates, federate, similarities};
 pub use filter::{LowPass, SpectrumCache};
 pub use generator::Planted;
-pub use interactions::{Form, Interactions, UnknownForm, bipartite_graph, interactions_of, read_interactions};
+pub use interactions::{Form, Interactions, UnknownForm, bipartite_graph, read_interactions};
 pub use loss::{Loss, MarginRule, angle, shifted_cosine};
 pub use metrics::{K, METRICS, Quality, ndcg, recall, top};
 pub use partition::{DealOptions, MOST_PARTS, Parts, SLACK, co_cluster};
@@ -64,4 +65,5 @@ pub use recommender::{Recommendation, Recommender};
 pub use similarity::{
     EPSILON, Kernel, Size, compared_eigenvalues, divergence, reference_graph, reference_shares, shares, similarity,
 };
+pub use source::interactions_of;
 pub use split::UserSplit;

@@ -2,7 +2,8 @@
 
 use thiserror::Error;
 
-use crate::samples::Outside;
+/// The number of failed subproblems of one site in a row that ends the method.
+pub const MOST_FAILURES: u32 = 3;
 
 /// Errors of checking and solving a robust problem.
 #[derive(Clone, Debug, PartialEq, Error)]
@@ -67,7 +68,7 @@ pub enum RobustError {
     #[error(transparent)]
     Outside(#[from] Outside),
     /// Subproblems of a site failed too many times in a row.
-    #[error("the subproblem of site {site} failed {times} times in a row: scale its columns, or try another penalty", times = crate::MOST_FAILURES)]
+    #[error("the subproblem of site {site} failed {times} times in a row: scale its columns, or try another penalty", times = MOST_FAILURES)]
     Subproblem {
         /// The site, from 0.
         site: usize,
@@ -79,5 +80,34 @@ pub enum RobustError {
     Solver {
         /// The status of the solver.
         status: String,
+    },
+}
+
+/// A sample outside the support. Rows and columns count from 0.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum Outside {
+    /// A value is outside the box.
+    #[error("row {row}, column {column}: {value} is outside the support [{lower}, {upper}]")]
+    Box {
+        /// The row.
+        row: usize,
+        /// The column.
+        column: usize,
+        /// The value.
+        value: f64,
+        /// The least value allowed.
+        lower: f64,
+        /// The largest value allowed.
+        upper: f64,
+    },
+    /// A sample is outside a half-space.
+    #[error("row {row} exceeds bound {half_space} of the support by {by}")]
+    HalfSpace {
+        /// The row.
+        row: usize,
+        /// The half-space.
+        half_space: usize,
+        /// The excess over the bound.
+        by: f64,
     },
 }

@@ -60,11 +60,11 @@ mod weights;
 mod worst_case;
 
 pub use direct::{DirectSolution, aggregate_then_robustify, solve_directly};
-pub use error::RobustError;
+pub use error::{MOST_FAILURES, Outside, RobustError};
 pub use loss::{Loss, RobustLoss};
-pub use lpmm::{Limits, Linearisation, LpmmSolution, MOST_FAILURES, Penalty, Residuals, SharedState, solve_by_lpmm};
+pub use lpmm::{Limits, Linearisation, LpmmSolution, Penalty, Residuals, SharedState, solve_by_lpmm};
 pub use problem::{RobustProblem, SiteSamples};
 pub use projection::project_on_ball;
-pub use samples::{HalfSpace, Outside, Samples, Support};
+pub use samples::{HalfSpace, Samples, Support};
 pub use site::{Progress, Site};
 pub use weights::{SiteWeights, WeightNorm};

@@ -10,7 +10,7 @@
 
 use serde::Serialize;
 
-use crate::error::RobustError;
+use crate::error::{MOST_FAILURES, RobustError};
 use crate::problem::RobustProblem;
 use crate::projection::project_on_ball;
 use crate::site::Site;
@@ -235,9 +235,6 @@ pub struct LpmmSolution {
     /// The number of subproblems that failed.
     pub failures: u32,
 }
-
-/// The number of failed subproblems of one site in a row that ends the method.
-pub const MOST_FAILURES: u32 = 3;
 
 /// Runs the method with all sites in one place.
 ///

@@ -1,9 +1,8 @@
 //! The samples of one site, and the support of samples.
 
 use serde::Serialize;
-use thiserror::Error;
 
-use crate::error::RobustError;
+use crate::error::{Outside, RobustError};
 
 /// Tolerance of the support: scaling to a box rounds, and a sample that is outside by less counts as on its edge.
 const ROUNDING: f64 = 1e-12;
@@ -180,33 +179,4 @@ impl Support {
             _ => Ok(()),
         }
     }
-}
-
-/// A sample outside the support. Rows and columns count from 0.
-#[derive(Clone, Debug, PartialEq, Error)]
-pub enum Outside {
-    /// A value is outside the box.
-    #[error("row {row}, column {column}: {value} is outside the support [{lower}, {upper}]")]
-    Box {
-        /// The row.
-        row: usize,
-        /// The column.
-        column: usize,
-        /// The value.
-        value: f64,
-        /// The least value allowed.
-        lower: f64,
-        /// The largest value allowed.
-        upper: f64,
-    },
-    /// A sample is outside a half-space.
-    #[error("row {row} exceeds bound {half_space} of the support by {by}")]
-    HalfSpace {
-        /// The row.
-        row: usize,
-        /// The half-space.
-        half_space: usize,
-        /// The excess over the bound.
-        by: f64,
-    },
 }

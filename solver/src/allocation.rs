@@ -8,6 +8,8 @@
 //!
 //! A resource of several kinds is a separate problem for each kind: they are not coupled.
 
+mod feasibility;
+
 use std::collections::BTreeSet;
 
 use thiserror::Error;
@@ -240,7 +242,7 @@ impl Budgets {
             let bounds = clique.members.iter().map(|&node| (preferences[node].lower, preferences[node].upper));
             self.check_budget(at, bounds)?;
         }
-        crate::feasibility::check(&self.cliques, &self.names, preferences)
+        feasibility::check(&self.cliques, &self.names, preferences)
     }
 }
 

@@ -45,7 +45,6 @@ mod clique;
 mod diffusion;
 pub mod example;
 pub mod experiments;
-mod feasibility;
 mod local;
 mod mixing;
 mod nids;

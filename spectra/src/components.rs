@@ -2,8 +2,6 @@
 
 use std::collections::VecDeque;
 
-use crate::graph::Graph;
-
 /// The connected components of a graph, numbered in the order of their lowest nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Components {
@@ -12,12 +10,13 @@ pub struct Components {
 }
 
 impl Components {
-    pub(crate) fn of(graph: &Graph) -> Self {
+    /// The components of a graph of `nodes` nodes, given the neighbours of each.
+    pub(crate) fn of<N: Iterator<Item = u32>>(nodes: usize, neighbours: impl Fn(usize) -> N) -> Self {
         const NONE: u32 = u32::MAX;
-        let mut of = vec![NONE; graph.node_count()];
+        let mut of = vec![NONE; nodes];
         let mut sizes = Vec::new();
         let mut queue = VecDeque::new();
-        for start in 0..graph.node_count() {
+        for start in 0..nodes {
             if of[start] != NONE {
                 continue;
             }
@@ -27,7 +26,7 @@ impl Components {
             let mut size = 0;
             while let Some(node) = queue.pop_front() {
                 size += 1;
-                for (next, _) in graph.neighbours(node) {
+                for next in neighbours(node) {
                     let next = next as usize;
                     if of[next] == NONE {
                         of[next] = component;

@@ -78,7 +78,7 @@ impl Graph {
     /// # Complexity
     /// O(n + e).
     pub fn components(&self) -> Components {
-        Components::of(self)
+        Components::of(self.node_count(), |node| self.neighbours(node).map(|(next, _)| next))
     }
 
     /// The adjacency matrix `A`.

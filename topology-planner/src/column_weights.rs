@@ -18,7 +18,7 @@
 use crate::{
     digraph::{Digraph, Link},
     mixing_matrix::MixingMatrix,
-    plan::WeightedLink,
+    step::WeightedLink,
 };
 
 /// Periods over which contraction is measured at first: `k = 2^4`.

@@ -3,7 +3,7 @@
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::plan::Step;
+use crate::step::Step;
 
 /// Seed of the starting values: part of the forecast's definition, so that every machine computes the same one.
 const SEED: u64 = 0x006d_696e_676c_6531;

@@ -9,6 +9,7 @@ mod exact_average;
 mod exponential;
 mod matcha;
 mod method;
+mod method_check;
 mod nguyen_he;
 mod options;
 mod periodic_average;
@@ -25,6 +26,7 @@ use rand_chacha::ChaCha8Rng;
 pub use self::{
     auto::{Candidate, compare, cost},
     method::{Method, PeriodicAverage, UnknownMethod},
+    method_check::{MethodCheck, MethodMismatch},
     nguyen_he::{Sweep, SweepPoint, sweep},
     options::{DesignOptions, ExtraEdges, FaultTolerance, Objective, UnknownChoice},
     problem::DesignError,

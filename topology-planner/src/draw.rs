@@ -19,9 +19,7 @@ mod shape;
 mod small_multiples;
 mod union;
 
-pub(crate) use self::dot::quoted;
 pub use self::{dot::dot, graphml::graphml, picture::svg};
-pub(crate) use mingle_plot::document::escaped;
 
 /// The most nodes an SVG shows.
 pub const MAX_DRAWN_NODES: usize = 2_000;

@@ -10,7 +10,7 @@
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::plan::Step;
+use crate::step::Step;
 
 /// Independent draws of the changes on small graphs; large ones average over their nodes.
 const MAX_DRAWS: usize = 16;

@@ -10,12 +10,13 @@ use crate::{
     consensus::steps_to_accuracy,
     digraph::{Digraph, Link},
     distance::{self, Diameter},
+    medium::Medium,
     network::Network,
     objective::{ln_objective_16, ln_objective_19},
-    plan::{Medium, Step},
     recurrence::{RecurrenceError, recurrent_nodes},
     resilience::Resilience,
     spectrum,
+    step::Step,
     topology::Topology,
 };
 

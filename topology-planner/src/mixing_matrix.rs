@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use crate::{
     cliques::Cliques,
     digraph::{Digraph, Link},
-    plan::WeightedLink,
+    step::WeightedLink,
     topology::Topology,
 };
 

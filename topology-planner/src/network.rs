@@ -9,7 +9,8 @@
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    plan::{Medium, Step, WeightedLink},
+    medium::Medium,
+    step::{Step, WeightedLink},
     topology::Topology,
 };
 

@@ -9,21 +9,19 @@ mod difference;
 mod draft;
 mod hash;
 mod json;
-mod method_check;
 mod problem;
-mod step;
 mod wire;
 
 use std::collections::BTreeMap;
 
 pub use self::{
     difference::{Change, NamedLink, PlanDifference, Rekept, Reweighted, Sets, StepDifference},
-    draft::{Medium, NodeRef, Parameter, PlanDraft},
+    draft::{NodeRef, Parameter, PlanDraft},
     hash::{ParseHashError, PlanHash},
-    method_check::{MethodCheck, MethodMismatch},
     problem::PlanError,
-    step::{Step, StepDraft, WeightedLink},
 };
+pub use crate::medium::Medium;
+pub use crate::step::{Step, StepDraft, WeightedLink};
 use crate::{
     forecast::{Forecast, ForecastDifference},
     network::Network,

@@ -14,7 +14,7 @@
 mod sendings;
 
 use self::sendings::Sendings;
-use crate::plan::Step;
+use crate::step::Step;
 
 /// The reason why repeating a period does not bring all nodes to one value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]

@@ -11,7 +11,7 @@ use faer::{
     linalg::evd::{self, ComputeEigenvectors},
 };
 
-use crate::plan::Step;
+use crate::step::Step;
 
 mod dense;
 mod iterative;

@@ -12,6 +12,7 @@ mod graphml;
 mod json;
 mod node_details;
 mod problem;
+mod read;
 mod reading;
 mod summary;
 mod write;

@@ -18,7 +18,7 @@
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::plan::Step;
+use crate::step::Step;
 
 /// Seed of the vector that the power iteration starts from.
 const SEED: u64 = 0x7472_616e_7369;

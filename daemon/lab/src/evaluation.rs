@@ -15,8 +15,9 @@ mod suite;
 mod summary;
 mod tables;
 
-pub(crate) use page::{STYLE, escaped};
+pub(crate) use page::STYLE;
 pub use page::{page, summary};
 pub use records::{Keyed, Record, Records, RecordsError};
 pub use runs::{Run, all_runs};
 pub use suite::{DesignEntry, SplitEntry, Suite, SuiteError, TopologyEntry, Training};
+pub(crate) use tables::escaped;

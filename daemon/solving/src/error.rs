@@ -1,6 +1,6 @@
 //! Errors of plans that solvers cannot use, and of nodes on the way to a solution.
 
-use mingle_planner::plan::MethodMismatch;
+use mingle_planner::design::MethodMismatch;
 use mingle_protocol::NodeId;
 use mingle_protocol::collective::CollectiveError;
 use mingle_robust::RobustError;

@@ -2,15 +2,19 @@
 
 mod error;
 mod file;
+mod file_error;
+mod kinds;
 #[cfg(test)]
 mod mutated_inputs;
+mod node_name;
 mod robust;
 mod words;
 
-pub use error::{ProblemError, TableFileError};
-pub use file::{CONVEX_KINDS, FileError};
+pub use error::{ProblemError, SampleError, TableFileError};
+pub use file_error::FileError;
+pub use kinds::CONVEX_KINDS;
 pub(crate) use robust::ROW;
-pub use robust::{ColumnScaling, NominalWeights, RobustTask, SampleError};
+pub use robust::{ColumnScaling, NominalWeights, RobustTask};
 
 use std::collections::BTreeMap;
 use std::fs::{self, File};

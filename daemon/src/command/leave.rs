@@ -64,7 +64,7 @@ fn what_is_left(home: &Home, solves: bool) -> Result<Left> {
             .hint("name its folder with --home DIR"));
     }
     let _still = home.hold_still()?;
-    if let Some(recovered) = RecordStore::look(&records::folder_of(&home))?.load()? {
+    if let Some(recovered) = RecordStore::look(&records::folder_of(home))?.load()? {
         return Ok(match Ending::find(home, recovered.record.books.number)? {
             None => Left::Weight,
             Some(Ending { rounds, left: true, .. }) => {

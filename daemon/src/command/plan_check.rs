@@ -5,7 +5,7 @@ use libp2p::PeerId;
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result, plan};
 use mingle_planner::Plan;
-use mingle_planner::plan::MethodCheck;
+use mingle_planner::design::MethodCheck;
 
 use crate::cli::PlanFileArgs;
 use crate::out;

@@ -9,12 +9,12 @@ use mingle_builtin::errors;
 use mingle_lab::comparison::{self, Comparison};
 use mingle_lab::solving::{Conditions, Solved, solve_here};
 use mingle_peer::solving::Explain;
-use mingle_peer::{Error, ErrorKind, Result, output_file, plan, units};
+use mingle_peer::{Error, ErrorKind, Result, output_file, plan};
 use mingle_solving::{Problem, Solution};
 
 use super::solve_rounds;
 use crate::cli::SolveArgs;
-use crate::solving_report::{comparison as comparison_report, print_solutions, write_files};
+use crate::solving_report::{comparison as comparison_report, conclude, print_solutions, write_files};
 use crate::{out, rounds};
 
 /// Solves the problem.
@@ -110,12 +110,4 @@ fn summary(solved: &Solved, comparison: Option<&Comparison>) -> serde_json::Valu
         summary["comparison"] = serde_json::json!(comparison);
     }
     summary
-}
-
-pub(super) fn conclude(solved: &Solved, seconds: f64) {
-    let lost = match solved.lost {
-        0 => String::new(),
-        lost => format!(", {:.1} % of them lost", 100.0 * lost as f64 / solved.messages as f64),
-    };
-    out::line(format!("{} messages, {:.1} MB{lost}; {seconds:.1} s", solved.messages, units::megabytes(solved.bytes)));
 }

@@ -12,8 +12,8 @@ use mingle_planner::Plan;
 use mingle_problems::{learned_table, round_line};
 use mingle_solving::{Problem, RoundRecord, RoundTask};
 
-use super::solve::conclude;
 use crate::cli::SolveArgs;
+use crate::solving_report::conclude;
 use crate::{out, rounds};
 
 /// Most rounds reported: the first, and then evenly spaced ones.

@@ -2,9 +2,6 @@
 
 use std::collections::BTreeSet;
 use std::fmt::Write;
-use std::sync::Arc;
-
-use crate::{ModelEncoder, model_file};
 
 /// The tensors of a model, in the order in which a flat vector holds them, each in row-major order.
 ///
@@ -62,20 +59,6 @@ impl Layout {
     /// Number of coordinates of all tensors; saturates at `usize::MAX`.
     pub fn dimension(&self) -> usize {
         self.tensors.iter().fold(0, |sum: usize, tensor| sum.saturating_add(tensor.len()))
-    }
-
-    /// An encoder of models as safetensors files with these tensors in `f32`.
-    ///
-    /// ```
-    /// use mingle_training::Layout;
-    ///
-    /// let encode = Layout::new([("bias", vec![2])]).encoder();
-    /// let file = encode(&[0.5, -1.0])?;
-    /// assert_eq!(file[file.len() - 8..], [0, 0, 0, 63, 0, 0, 128, 191]);
-    /// # Ok::<(), mingle_training::TrainingError>(())
-    /// ```
-    pub fn encoder(self) -> ModelEncoder {
-        Arc::new(move |parameters| model_file::encode(&self, parameters))
     }
 
     /// The first difference to another layout, in a sentence with "here" and "there"; `None` if they are equal.

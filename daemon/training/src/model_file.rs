@@ -4,12 +4,13 @@ use std::collections::{BTreeMap, BTreeSet, HashMap};
 use std::fs::File;
 use std::io::Read;
 use std::path::Path;
+use std::sync::Arc;
 
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use serde_json::{Map, Value};
 
-use crate::{Layout, TrainingError};
+use crate::{Layout, ModelEncoder, TrainingError};
 
 /// Metadata key of the BLAKE3 hash of a model's numbers, by which the file alone can be checked.
 pub const MODEL_CHECKSUM: &str = "data_blake3";
@@ -18,6 +19,22 @@ pub const MODEL_CHECKSUM: &str = "data_blake3";
 const WORD: usize = 8;
 /// Longest header that the format allows.
 const MAX_HEADER_BYTES: u64 = 100_000_000;
+
+impl Layout {
+    /// An encoder of models as safetensors files with these tensors in `f32`.
+    ///
+    /// ```
+    /// use mingle_training::Layout;
+    ///
+    /// let encode = Layout::new([("bias", vec![2])]).encoder();
+    /// let file = encode(&[0.5, -1.0])?;
+    /// assert_eq!(file[file.len() - 8..], [0, 0, 0, 63, 0, 0, 128, 191]);
+    /// # Ok::<(), mingle_training::TrainingError>(())
+    /// ```
+    pub fn encoder(self) -> ModelEncoder {
+        Arc::new(move |parameters| encode(&self, parameters))
+    }
+}
 
 /// Encodes a model: tensors in the names and shapes of the layout. Equal models give equal bytes.
 ///

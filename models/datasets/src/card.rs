@@ -16,10 +16,8 @@ use serde::{Deserialize, Serialize};
 
 use crate::decimal::Decimal;
 use crate::objective::Objective;
+use crate::target::NAME_MAX;
 use crate::{CardDifference, CardError, SampleShape, Target, Vocabulary};
-
-/// The most bytes in the name of a column or a class.
-pub(crate) const NAME_MAX: usize = 256;
 
 /// Columns, classes and scaling of a data set.
 ///
@@ -354,6 +352,15 @@ fn check_names(kind: &'static str, names: &[String]) -> Result<(), CardError> {
         }
     }
     Ok(())
+}
+
+impl Vocabulary {
+    /// The tokens named by the classes of a card; `None` for a card that is not of text, or whose classes name no
+    /// tokens.
+    pub fn of_card(card: &DataCard) -> Option<Self> {
+        let SampleShape::Text { tokens } = card.shape() else { return None };
+        Self::of_names(tokens, card.classes())
+    }
 }
 
 #[cfg(test)]

@@ -3,6 +3,11 @@
 use csv::StringRecord;
 use mingle_plaintext::{number, truth};
 
+/// The line of a record, from 1.
+pub(crate) fn line(record: &StringRecord) -> u64 {
+    record.position().map_or(0, csv::Position::line)
+}
+
 /// The feature that a cell holds: a finite number, or 1 and 0 for true and false.
 pub(crate) fn feature(cell: &str) -> Option<f64> {
     number(cell).or_else(|| truth(cell).map(f64::from))

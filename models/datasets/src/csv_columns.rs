@@ -1,17 +1,22 @@
 //! Matching of the columns of a table to those of a card.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
-use crate::csv_table::Table;
 use crate::{DataCard, DataError};
 
-/// For each column of the card, the column of the table that has its name.
+/// For each column of the card, the column of the table that has its name. `here` are the names of the table at `path`;
+/// they are from its first line if it `has_header`.
 ///
 /// # Errors
 ///
 /// [`DataError::ForeignColumns`] with the first difference.
-pub(crate) fn match_to(table: &Table, card: &DataCard) -> Result<Vec<usize>, DataError> {
-    let here = table.columns();
+pub(crate) fn match_to(
+    path: &Path,
+    here: &[String],
+    has_header: bool,
+    card: &DataCard,
+) -> Result<Vec<usize>, DataError> {
     let places: BTreeMap<&str, usize> = here.iter().enumerate().map(|(place, name)| (name.as_str(), place)).collect();
     let wanted: BTreeMap<&str, usize> =
         card.columns().iter().enumerate().map(|(place, name)| (name.as_str(), place)).collect();
@@ -37,6 +42,5 @@ pub(crate) fn match_to(table: &Table, card: &DataCard) -> Result<Vec<usize>, Dat
             }
         }
     };
-    let path = table.path().to_path_buf();
-    Err(DataError::ForeignColumns { path, difference, has_header: table.has_header() })
+    Err(DataError::ForeignColumns { path: path.to_path_buf(), difference, has_header })
 }

@@ -7,9 +7,9 @@ use std::path::{Path, PathBuf};
 
 use csv::StringRecord;
 
-use crate::csv_cells::{BlankRows, count_up, feature};
+use crate::csv_cells::{BlankRows, count_up, feature, line};
 use crate::csv_header::{row, two_columns};
-use crate::csv_table::{line, read_error, read_record, reader};
+use crate::csv_table::{read_error, read_record, reader};
 use crate::{DataCard, DataError};
 
 /// A reader of a table row by row; only the returned rows are held in memory.

@@ -16,8 +16,8 @@ use csv::StringRecord;
 use mingle_plaintext::class_name;
 
 use crate::DataError;
-use crate::csv_cells::{are_different_whole_numbers, count_up, feature, is_missing};
-use crate::csv_table::{CsvSource, LabelColumn, line};
+use crate::csv_cells::{are_different_whole_numbers, count_up, feature, is_missing, line};
+use crate::csv_source::{CsvSource, LabelColumn};
 
 /// Usual names of a label, in lower case.
 const LABEL_NAMES: [&str; 6] = ["label", "labels", "target", "targets", "class", "y"];
@@ -217,7 +217,7 @@ fn check_names(header: &StringRecord, label: usize) -> Result<(), String> {
             let by_pandas = if column == 0 { " (pandas writes its index so; index=False leaves it out)" } else { "" };
             return Err(format!("the header has a column without a name, column {}{by_pandas}", column + 1));
         }
-        if name.len() > crate::card::NAME_MAX || name.chars().any(char::is_control) {
+        if name.len() > crate::target::NAME_MAX || name.chars().any(char::is_control) {
             return Err("the header has a name of more than 256 bytes, or with characters that do not print".to_owned());
         }
         if !seen.insert(name) {

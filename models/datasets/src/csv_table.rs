@@ -4,53 +4,21 @@
 //! that of other peers, whose columns and classes are then matched by name.
 
 use std::collections::BTreeMap;
-use std::fmt;
 use std::fs::File;
 use std::io::{BufRead, ErrorKind, Read};
-use std::num::NonZeroUsize;
 use std::path::{Path, PathBuf};
 
 use csv::{ReaderBuilder, StringRecord};
 use mingle_plaintext::{class_name, number};
 
-use crate::csv_cells::{BlankRows, feature, is_missing};
+use crate::csv_cells::{BlankRows, feature, is_missing, line};
 use crate::csv_header::{FirstLine, Layout, row};
+use crate::csv_source::CsvSource;
 use crate::objective::ObjectiveKind;
 use crate::{DataCard, DataError, Samples, TableSums, csv_classes, csv_columns};
 
 /// The most numbers in a table: 2 GiB of them.
 const CELLS_MAX: usize = 1 << 28;
-
-/// A table and its label column.
-#[derive(Clone, Debug, PartialEq, Eq)]
-pub struct CsvSource {
-    /// The file.
-    pub path: PathBuf,
-    /// The label column.
-    pub label: LabelColumn,
-}
-
-/// The choice of the label column.
-#[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum LabelColumn {
-    /// The last one.
-    #[default]
-    Last,
-    /// The one with this name in the header.
-    Named(String),
-    /// The one at this place, counted from 1.
-    Numbered(NonZeroUsize),
-}
-
-impl fmt::Display for LabelColumn {
-    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        match self {
-            Self::Last => f.write_str("at the end"),
-            Self::Named(name) => write!(f, "named {name:?}"),
-            Self::Numbered(number) => write!(f, "number {number}"),
-        }
-    }
-}
 
 /// A table in memory, with the raw values of its file.
 #[derive(Debug)]
@@ -204,7 +172,7 @@ impl Table {
 
     /// The samples in the columns, classes and scaling of the card.
     pub(crate) fn samples(self, card: &DataCard) -> Result<Samples, DataError> {
-        let order = csv_columns::match_to(&self, card)?;
+        let order = csv_columns::match_to(&self.path, self.columns(), self.has_header(), card)?;
         let features = self.features(card, &order);
         if let Some(target) = card.target() {
             let targets = self.quantities()?.into_iter().map(|raw| target.standardised(raw)).collect();
@@ -332,11 +300,6 @@ pub(crate) fn reader<'a>(
     let mut builder = ReaderBuilder::new();
     builder.has_headers(false).flexible(true).delimiter(table.separator).trim(csv::Trim::All);
     Ok(builder.from_reader(table.text))
-}
-
-/// The line of a record, from 1.
-pub(crate) fn line(record: &StringRecord) -> u64 {
-    record.position().map_or(0, csv::Position::line)
 }
 
 pub(crate) fn read_record(

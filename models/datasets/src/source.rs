@@ -10,10 +10,13 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::csv_table::{CsvSource, LabelColumn, Table};
+use crate::csv_source::{CsvSource, LabelColumn};
+use crate::csv_table::Table;
 use crate::objective::ObjectiveKind;
 use crate::text::{Text, TextSource};
-use crate::{CardDifference, DataCard, DataError, SampleShape, Samples, TableSums, Tokens, cifar10, digits, idx};
+use crate::{
+    CardDifference, DataCard, DataError, DataSet, SampleShape, Samples, TableSums, Tokens, cifar10, digits, idx,
+};
 
 /// The samples held out of the 1,797 digits, about a fifth.
 const DIGITS_TEST: usize = 360;
@@ -52,17 +55,6 @@ pub enum DataSource {
     Csv(CsvSource),
     /// A text.
     Text(TextSource),
-}
-
-/// Samples to train on and samples to evaluate on, of one shape and the same classes.
-#[derive(Clone, Debug, PartialEq)]
-pub struct DataSet {
-    /// The samples that peers partition and train on.
-    pub train: Samples,
-    /// The held-out samples, on which no peer trains.
-    pub test: Samples,
-    /// The meaning of features and labels. Peers with different files compare their cards.
-    pub card: DataCard,
 }
 
 /// The content of a source, before a card gives it meaning.

@@ -4,9 +4,11 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::card::NAME_MAX;
 use crate::decimal::Decimal;
 use crate::{CardDifference, CardError};
+
+/// The most bytes in the name of a column, a class or a quantity.
+pub(crate) const NAME_MAX: usize = 256;
 
 /// A quantity, which a model predicts as `(raw - mean) / deviation`.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]

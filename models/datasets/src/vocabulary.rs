@@ -5,9 +5,6 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::DataCard;
-use crate::samples::SampleShape;
-
 /// The kind of token of a text.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
@@ -89,13 +86,6 @@ impl Vocabulary {
     /// All bytes.
     pub fn of_bytes() -> Self {
         Self { tokens: Tokens::Bytes, characters: Vec::new(), numbers: BTreeMap::new() }
-    }
-
-    /// The tokens named by the classes of a card; `None` for a card that is not of text, or whose classes name no
-    /// tokens.
-    pub fn of_card(card: &DataCard) -> Option<Self> {
-        let SampleShape::Text { tokens } = card.shape() else { return None };
-        Self::of_names(tokens, card.classes())
     }
 
     /// The tokens with these names.

@@ -1,8 +1,8 @@
 //! bfloat16, little-endian: the sign, the exponent and the first 7 bits behind the point of a binary32.
 
 use super::Dither;
+use super::MAX_MAGNITUDE;
 use super::format::{BLOCK, Format};
-use crate::payload::MAX_MAGNITUDE;
 
 pub(super) enum Bfloat16 {}
 

@@ -1,7 +1,7 @@
 //! The random shifts of stochastic rounding: seeded, and the same on every machine.
 
-use super::format::BLOCK;
-use crate::schedule::NodeId;
+use super::BLOCK;
+use crate::node_id::NodeId;
 
 /// Uniform numbers in [-1/2, 1/2), one per coordinate of a block.
 ///

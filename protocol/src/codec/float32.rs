@@ -1,8 +1,8 @@
 //! IEEE 754 binary32, little-endian: nothing is lost.
 
 use super::Dither;
+use super::MAX_MAGNITUDE;
 use super::format::{BLOCK, Format};
-use crate::payload::MAX_MAGNITUDE;
 
 pub(super) enum Float32 {}
 

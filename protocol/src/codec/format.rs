@@ -1,12 +1,11 @@
 //! The interface between codecs and kernels: encoding and decoding of one block.
 
 use super::Dither;
-use super::kernel::largest_of_block;
-use crate::payload::MAX_MAGNITUDE;
+use super::MAX_MAGNITUDE;
+use super::magnitude::largest_of_block;
 
-/// Coordinates that are encoded together. A multiple of every vector width, and small enough that a block and all that
-/// is kept beside it stay in the innermost cache.
-pub(crate) const BLOCK: usize = 256;
+pub(super) use super::BLOCK;
+
 /// Bytes of the longest block.
 pub(super) const MOST_BLOCK_BYTES: usize = 4 * BLOCK;
 

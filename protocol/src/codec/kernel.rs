@@ -13,6 +13,7 @@ use super::float16::Float16;
 use super::float32::Float32;
 use super::format::{BLOCK, Format, MOST_BLOCK_BYTES};
 use super::int8::Int8;
+use super::magnitude::{larger, largest_of_block, magnitude, magnitude_bits};
 use super::packed::{Int3, Int4};
 use super::{Codec, Dither, Encoded};
 
@@ -146,19 +147,6 @@ impl WithSimd for Measure<'_> {
 pub(crate) fn largest_of(values: &[f32]) -> f32 {
     let (blocks, rest) = values.as_chunks();
     blocks.iter().map(largest_of_block).fold(largest_of_block(&padded(rest)), larger)
-}
-
-/// The largest magnitude; not finite when a value is not.
-#[inline(always)]
-pub(super) fn largest_of_block(values: &[f32; BLOCK]) -> f32 {
-    const LANES: usize = 32;
-    let mut largest = [0; LANES];
-    for row in values.as_chunks::<LANES>().0 {
-        for lane in 0..LANES {
-            largest[lane] = largest[lane].max(magnitude_bits(row[lane]));
-        }
-    }
-    magnitude(&largest)
 }
 
 /// An absorption, as work that is compiled once for every kind of vector unit. Wider vectors do the same operations on
@@ -335,21 +323,6 @@ pub(super) fn padded(rest: &[f32]) -> [f32; BLOCK] {
     let mut block = [0.0; BLOCK];
     block[..rest.len()].copy_from_slice(rest);
     block
-}
-
-/// The bits of |value|: as integers they are in the order of the magnitudes, with NaN above infinity.
-#[inline(always)]
-fn magnitude_bits(value: f32) -> i32 {
-    value.abs().to_bits().cast_signed()
-}
-
-#[inline(always)]
-fn magnitude(bits: &[i32]) -> f32 {
-    f32::from_bits(bits.iter().fold(0, |largest, &bits| largest.max(bits)).cast_unsigned())
-}
-
-fn larger(a: f32, b: f32) -> f32 {
-    magnitude(&[magnitude_bits(a), magnitude_bits(b)])
 }
 
 /// Bytes that a stretch takes.

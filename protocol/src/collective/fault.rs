@@ -2,10 +2,13 @@
 
 use thiserror::Error;
 
-use super::mixing::LARGEST_INPUT;
-use super::table::MAX_ROW_BYTES;
 use crate::payload::MAX_DIMENSION;
 use crate::schedule::NodeId;
+
+/// Largest magnitude of an input. With as many nodes as a plan can have, sums stay far from the end of f64.
+pub(super) const LARGEST_INPUT: f64 = 1e290;
+/// Longest payload of a row. Rows are for statistics and coupling variables, not for models.
+pub const MAX_ROW_BYTES: usize = 32 * 1024;
 
 /// A reason why a collective cannot be made or go on as asked.
 #[derive(Clone, Debug, PartialEq, Error)]

@@ -10,13 +10,12 @@
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
+use super::fault::LARGEST_INPUT;
 use super::{CollectiveError, CollectiveFault};
 use crate::mass::Mass;
 use crate::payload::MAX_DIMENSION;
 use crate::schedule::{NodeId, Schedule};
 
-/// Largest magnitude of an input. With as many nodes as a plan can have, sums stay far from the end of f64.
-pub(super) const LARGEST_INPUT: f64 = 1e290;
 /// Largest magnitude in a share: more than all inputs together.
 const LARGEST_SHARE: f64 = 1e300;
 

@@ -11,12 +11,12 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
-use super::wire::MAX_ROWS_BYTES;
+use super::fault::MAX_ROW_BYTES;
 use super::{Collective, CollectiveError, CollectiveFault};
 use crate::schedule::{NodeId, Schedule};
 
-/// Longest payload of a row. Rows are for statistics and coupling variables, not for models.
-pub const MAX_ROW_BYTES: usize = 32 * 1024;
+/// Longest encoding of a message of rows.
+pub const MAX_ROWS_BYTES: usize = 48 * 1024;
 /// Versions of a row that are kept.
 const HISTORY: usize = 2;
 /// The most bytes of a row on the wire besides its payload.

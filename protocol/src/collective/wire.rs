@@ -21,16 +21,15 @@ use thiserror::Error;
 use super::all_reduce::Partial;
 use super::exchange::ExchangeMessage;
 use super::extremum::FloodValue;
+use super::fault::MAX_ROW_BYTES;
 use super::mixing::Share;
 use super::pull::PullMessage;
 use super::reliable_channel::Frame;
 use super::sequence::{OperationMessage, SequenceMessage};
-use super::table::{MAX_ROW_BYTES, Row, Rows};
+use super::table::{MAX_ROWS_BYTES, Row, Rows};
 use crate::mass::Mass;
 use crate::schedule::NodeId;
 
-/// Longest encoding of a message of rows.
-pub const MAX_ROWS_BYTES: usize = 48 * 1024;
 const OWNED_BYTES: usize = 12;
 
 /// The sizes that a receiver expects.

@@ -3,12 +3,13 @@
 use std::collections::VecDeque;
 
 use super::{Rejections, RolledBack, WINDOW};
+use crate::chain::Chain;
 use crate::effect::Fault;
 use crate::ledger::InLinkLedger;
 use crate::mass::{Mass, UNITS_PER_ONE};
 use crate::message::{LinkEnd, LinkState, ParcelHeader};
 use crate::payload::Payload;
-use crate::record::{Chain, InBooks};
+use crate::record::InBooks;
 use crate::schedule::NodeId;
 
 /// A parcel that has arrived and waits for its step.

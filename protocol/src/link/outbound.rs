@@ -4,11 +4,12 @@ use std::collections::VecDeque;
 use std::time::Duration;
 
 use super::{RolledBack, WINDOW};
+use crate::chain::Chain;
 use crate::ledger::OutLinkLedger;
 use crate::mass::{Mass, UNITS_PER_ONE};
 use crate::message::{LinkEnd, LinkState};
 use crate::payload::Payload;
-use crate::record::{Chain, OutBooks, Owed};
+use crate::record::{OutBooks, Owed};
 use crate::time::Time;
 
 /// Retransmission timeouts double up to this power of two.

@@ -15,6 +15,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::held_back::HeldBack;
+use super::peer::Peer;
 use super::{Node, Phase};
 use crate::config::{Durability, NodeConfig, NodeError};
 use crate::effect::{Effect, Event, RecordRoom, Suspension};
@@ -24,7 +25,6 @@ use crate::link::{InLink, OutLink};
 use crate::mass::Mass;
 use crate::message::Identity;
 use crate::payload::Payload;
-use crate::peer::Peer;
 use crate::push_sum::PushSum;
 use crate::record::{Books, HostState, Record};
 

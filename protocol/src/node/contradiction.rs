@@ -9,14 +9,14 @@
 //! A sound neighbour always has evidence ([`Evidence`]): all that it knows of this node came with this node's code.
 
 use super::Node;
+use super::peer::Peer;
+use crate::chain::Chain;
 use crate::config::Durability;
 use crate::effect::{Fault, Suspension};
 use crate::evidence::{Evidence, Lives, Sent};
 use crate::injected_bug::InjectedBug;
 use crate::link::OutLink;
 use crate::message::{LeaveCertificate, LinkState};
-use crate::peer::Peer;
-use crate::record::Chain;
 use crate::schedule::NodeId;
 
 /// The message in which a neighbour contradicts the books of this node. A greeting shows all the evidence that the

@@ -14,7 +14,7 @@
 //! step. Sound neighbours go on mixing however short they are: what one of two received the other gave, so one of them
 //! always has credit.
 //!
-//! This needs a plan that is a [reversible](Schedule::is_reversible) chain: every link carries as much one way as the
+//! This needs a plan that is a [reversible](crate::Schedule::is_reversible) chain: every link carries as much one way as the
 //! other, also after members stop. In other plans a neighbour may have given what it keeps to others, which cannot be
 //! observed: there `weight_floor` bounds what a node gives in all. Neither is of use in steps in which the plan lets a
 //! node keep nothing. In these cases only the alarm of `mass_watch` remains.
@@ -22,11 +22,12 @@
 //! A neighbour that should give and gives nothing for many rounds is reported, in any plan.
 
 use super::Node;
+use super::account::Account;
+use super::peer::Peer;
 use crate::config::WaitPolicy;
 use crate::effect::Event;
 use crate::mass::{Mass, UNITS_PER_ONE};
-use crate::peer::Peer;
-use crate::schedule::{NodeId, Schedule};
+use crate::schedule::NodeId;
 
 /// Part of the usual weight above which a node gives without limit.
 const ENOUGH: f64 = 0.8;
@@ -37,8 +38,6 @@ const NEWEST: f64 = 1.0 / 8.0;
 /// Credit in periods at [`ENOUGH`] and at [`SHORT`].
 const MOST_CREDIT: f64 = 1.5;
 const LEAST_CREDIT: f64 = 0.25;
-/// The largest balance that is remembered, in either direction: older flows are no evidence.
-const MOST_BALANCE: f64 = 4.0;
 /// Periods of unacknowledged parcels to one neighbour that count as the node's own weight.
 const MOST_UNDER_WAY: f64 = 2.0;
 /// Smallest usual weight to compare with; below it, credit is unlimited.
@@ -47,84 +46,6 @@ const LEAST_USUAL: f64 = 0.25;
 const PATIENCE: f64 = 20.0;
 /// The same where links go one way. There a sound neighbour that gets nothing itself sends once in 17 splits.
 const PATIENCE_ONE_WAY: f64 = 80.0;
-
-/// The weight that passes between two nodes in a period of a settled swarm.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Flows {
-    to: f64,
-    from: f64,
-}
-
-impl Flows {
-    /// The flows of `node` to and from a neighbour.
-    pub(crate) fn planned(schedule: &Schedule, node: NodeId, neighbour: NodeId) -> Self {
-        Self { to: schedule.flow(node, neighbour), from: schedule.flow(neighbour, node) }
-    }
-}
-
-/// The account of a neighbour: the balance of weight that it received and gave.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Account {
-    flows: Flows,
-    /// In periods; positive if the neighbour received more.
-    balance: f64,
-    /// Usual rounds in a row in which the neighbour should have given something, and gave nothing.
-    withheld: f64,
-    has_given: bool,
-    is_reported: bool,
-}
-
-impl Account {
-    pub(crate) fn of(flows: Flows) -> Self {
-        Self { flows, ..Self::default() }
-    }
-
-    /// Forgets the balance: this node's own life is over. A new life of the neighbour owes what the last one did, or it
-    /// would get new credit with each.
-    pub(super) fn begin_anew(&mut self) {
-        *self = Self::of(self.flows);
-    }
-
-    /// Goes on from the totals of a record.
-    fn restore(&mut self, given: f64, received: f64) {
-        let periods = |weight: f64, flow: f64| if flow > 0.0 { weight / flow } else { 0.0 };
-        let balance = periods(given, self.flows.to) - periods(received, self.flows.from);
-        self.balance = balance.clamp(-MOST_BALANCE, MOST_BALANCE);
-    }
-
-    fn give(&mut self, weight: f64) {
-        self.add(weight, self.flows.to);
-    }
-
-    fn take_back(&mut self, weight: f64) {
-        self.add(-weight, self.flows.to);
-    }
-
-    fn receive(&mut self, weight: f64) {
-        self.add(-weight, self.flows.from);
-        self.has_given = true;
-    }
-
-    fn add(&mut self, weight: f64, flow: f64) {
-        if flow > 0.0 {
-            self.balance = (self.balance + weight / flow).clamp(-MOST_BALANCE, MOST_BALANCE);
-        }
-    }
-
-    /// Ends a round that took this `fraction` of a usual one, in which the neighbour could keep what it had or was to give
-    /// some. Returns `true` if it is time to report the neighbour.
-    fn end_round(&mut self, fraction: f64, may_keep: bool, patience: f64) -> bool {
-        let has_given = std::mem::take(&mut self.has_given);
-        // A neighbour that gives a little now and then is not reported repeatedly.
-        self.is_reported &= self.balance > 0.0 || !has_given;
-        if may_keep || has_given {
-            self.withheld = 0.0;
-            return false;
-        }
-        self.withheld += fraction;
-        self.withheld >= patience && !std::mem::replace(&mut self.is_reported, true)
-    }
-}
 
 /// The credit that a node gives to each of its neighbours.
 #[derive(Clone, Copy, Debug)]
@@ -248,6 +169,7 @@ fn counted_under_way(peer: &Peer) -> f64 {
 
 #[cfg(test)]
 mod tests {
+    use super::super::account::Flows;
     use super::*;
 
     fn account(to: f64, from: f64) -> Account {

@@ -18,14 +18,14 @@
 use std::collections::BTreeMap;
 
 use super::Node;
-use super::exchange::MOST_LIVES;
+use super::peer::Peer;
+use super::processes::MOST_LIVES;
 use crate::codec::Dither;
 use crate::config::Durability;
 use crate::effect::{Event, Fault};
 use crate::injected_bug::InjectedBug;
 use crate::link::{InLink, OutLink, Returned};
 use crate::message::{Identity, LeaveCertificate, LinkEnd, Message};
-use crate::peer::Peer;
 use crate::push_sum::Form;
 use crate::schedule::NodeId;
 use crate::statement::{Signature, SignedIdentity};

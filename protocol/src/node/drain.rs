@@ -4,9 +4,9 @@
 //! A neighbour that answers is given longer than one that does not, but not for ever: a member that never closes its
 //! links would else keep all others from ending.
 
+use super::peer::Peer;
 use super::{Node, Phase};
 use crate::effect::{Effect, Event};
-use crate::peer::Peer;
 use crate::schedule::NodeId;
 use crate::time::Time;
 

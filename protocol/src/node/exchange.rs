@@ -2,20 +2,17 @@
 
 use super::Node;
 use super::contradiction::Said;
+use super::peer::Peer;
+use super::processes::MOST_LIVES;
 use crate::config::{Durability, NodeConfig};
 use crate::effect::{Event, Fault, Mismatch, Suspension};
 use crate::evidence::{Applied, Evidence};
 use crate::injected_bug::InjectedBug;
 use crate::link::{InLink, Returned};
 use crate::message::{Ack, Hello, Identity, LinkState, Message, PROTOCOL_VERSION};
-use crate::peer::Peer;
 use crate::reference::KnownReferences;
 use crate::schedule::NodeId;
 use crate::statement::SignedIdentity;
-
-/// The largest number of a life. Lives begin one after the other, each with a process of its own: no node reaches this
-/// number, so a message that names a later life is false. Beyond it there is always room for another.
-pub(super) const MOST_LIVES: u64 = 1 << 32;
 
 impl Node {
     pub(super) fn on_message(&mut self, from: NodeId, message: Message) {

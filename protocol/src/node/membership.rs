@@ -7,13 +7,13 @@
 //! the plan; a message of an older one is answered with the node's own.
 
 use super::departure::Departures;
+use super::peer::neighbours;
 use super::{Node, Phase};
 use crate::effect::{Event, Fault};
 use crate::injected_bug::InjectedBug;
 use crate::input::NewGeneration;
 use crate::mass::Mass;
 use crate::message::{Ack, Generation, Identity, LinkState, Message};
-use crate::peer::neighbours;
 use crate::round_clock::RoundClock;
 use crate::schedule::NodeId;
 use crate::time::Time;

@@ -1,8 +1,8 @@
 //! A read-only view of a neighbour, for people and metrics.
 
+use super::peer::Peer;
 use crate::effect::{Clipped, Suspension};
 use crate::mass::Mass;
-use crate::peer::Peer;
 use crate::schedule::NodeId;
 
 use super::Node;

@@ -14,9 +14,6 @@ const NEAR: f64 = 0.25;
 /// The part of the bound by which own steps have to lead outwards for a model to count as diverged.
 const OUTWARD: f64 = 0.125;
 
-/// Tolerance for rounding when the norm of a parcel or model is compared with the bound.
-pub const NORM_TOLERANCE: f64 = 1.0 + 1.0 / 64.0;
-
 /// Own steps that are remembered, by an exponentially weighted sum.
 const REMEMBERED_STEPS: f64 = 256.0;
 

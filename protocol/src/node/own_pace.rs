@@ -23,11 +23,11 @@
 use std::time::Duration;
 
 use super::Node;
+use super::peer::Peer;
 use crate::config::WaitPolicy;
 use crate::effect::Event;
 use crate::latest::Latest;
-use crate::peer::Peer;
-use crate::schedule::NodeId;
+use crate::node_id::NodeId;
 use crate::time::Time;
 
 /// Ratio of a site's training time to the others' above which it is cut; machines differ by less from round to round.

@@ -1,11 +1,11 @@
 //! The neighbours that a step waits for, when a node lets time pass, and when it gives up its place and catches up.
 
+use super::peer::Peer;
 use super::{Node, Wait};
 use crate::config::WaitPolicy;
 use crate::effect::Suspension;
 use crate::injected_bug::InjectedBug;
 use crate::link::{InLink, WINDOW};
-use crate::peer::Peer;
 use crate::schedule::NodeId;
 use crate::time::Time;
 

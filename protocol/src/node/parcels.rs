@@ -2,6 +2,7 @@
 
 use super::Node;
 use super::contradiction::Said;
+use super::peer::Peer;
 use crate::effect::{Event, Fault, Suspension};
 use crate::evidence::Sent;
 use crate::injected_bug::InjectedBug;
@@ -9,7 +10,6 @@ use crate::link::Acceptance;
 use crate::mass::{Mass, UNITS_PER_ONE};
 use crate::message::{Message, Parcel, ParcelHeader};
 use crate::payload::Payload;
-use crate::peer::Peer;
 use crate::schedule::NodeId;
 
 impl Node {

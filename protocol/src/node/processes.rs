@@ -18,13 +18,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::Node;
-use super::exchange::MOST_LIVES;
 use crate::effect::{Effect, Event, Fault};
 use crate::message::Message;
 use crate::schedule::NodeId;
 use crate::statement::{Fate, OtherProcess, ProcessStatement, Signature};
 use crate::time::Time;
 
+/// The largest number of a life. Lives begin one after the other, each with a process of its own: no node reaches this
+/// number, so a message that names a later life is false. Beyond it there is always room for another.
+pub(super) const MOST_LIVES: u64 = 1 << 32;
 /// Statements sent to a neighbour per heartbeat: a queue to a slow link takes them beside everything else.
 const MOST_IN_A_HEARTBEAT: u32 = 16;
 /// Statements of one node that are accepted at once, and the heartbeats that make room for another one.

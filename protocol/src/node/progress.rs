@@ -15,9 +15,9 @@
 use std::time::Duration;
 
 use super::Node;
+use super::peer::Peer;
 use crate::effect::Event;
 use crate::injected_bug::InjectedBug;
-use crate::peer::Peer;
 use crate::schedule::NodeId;
 use crate::time::Time;
 
@@ -33,17 +33,6 @@ const HEARTBEATS_OF_A_WITNESS: u32 = 12;
 
 /// The shortest usual round that claims are measured by.
 const SHORTEST_ROUND: Duration = Duration::from_micros(1);
-
-/// The believed part of a neighbour's claims of progress.
-#[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Belief {
-    /// The step last believed, and the time of that claim.
-    anchor: Option<(u64, Time)>,
-    /// Steps beyond what time explains that are believed too, at most [`LEAD`] rounds.
-    lead: u64,
-    doubted_since: Option<Time>,
-    doubt_is_told: bool,
-}
 
 /// Steps that are supported by more than one claim.
 #[derive(Clone, Copy, Debug)]

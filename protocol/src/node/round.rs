@@ -3,6 +3,7 @@
 use std::time::Duration;
 
 use super::mass_watch::Held;
+use super::peer::Peer;
 use super::{Node, Phase, Wait};
 use crate::config::WaitPolicy;
 use crate::effect::{Clipped, Event, RoundReport, Suspension};
@@ -10,7 +11,6 @@ use crate::injected_bug::InjectedBug;
 use crate::link::QueuedParcel;
 use crate::mass::Mass;
 use crate::payload::Payload;
-use crate::peer::Peer;
 use crate::schedule::{NodeId, OutShare};
 
 /// Statistics of the present round.

@@ -2,10 +2,10 @@
 
 use thiserror::Error;
 
-use super::format::{FORMAT_VERSION, MAX_BOOKS_BYTES};
-use crate::link::WINDOW;
+use super::limits::{FORMAT_VERSION, MAX_BOOKS_BYTES};
 use crate::payload::{MAX_DIMENSION, PayloadError};
 use crate::schedule::{MAX_NODES, NodeId};
+use crate::window::WINDOW;
 
 /// A reason why bytes are not a record, or a record cannot be written.
 ///

@@ -6,11 +6,11 @@
 //! is wrong.
 
 use super::error::RecordError;
-use super::format::most_host_bytes;
+use super::limits::most_host_bytes;
 use super::{Books, InBooks, OutBooks, Owed};
-use crate::link::WINDOW;
 use crate::mass::{Mass, UNITS_PER_ONE};
 use crate::schedule::{MAX_NODES, MAX_PERIOD, NodeId};
+use crate::window::WINDOW;
 
 /// Returns the first broken rule, in books of a record of so many coordinates that has a payload or none.
 pub(super) fn check(books: &Books, has_payload: bool, dimension: usize) -> Result<(), RecordError> {

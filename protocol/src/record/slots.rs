@@ -11,7 +11,7 @@ use thiserror::Error;
 
 use super::Books;
 use super::recovery::{SlotContent, Survey};
-use crate::link::WINDOW;
+use crate::window::WINDOW;
 
 /// The contents of a node's slots: pure bookkeeping, which writes nothing itself.
 ///

@@ -3,7 +3,7 @@
 
 use super::*;
 use crate::codec::Codec;
-use crate::link::Rejections;
+use crate::window::Rejections;
 
 /// Books of node 0 without links.
 pub(crate) fn books(number: u64) -> Books {

@@ -7,15 +7,16 @@
 use rand::RngExt;
 use rand_chacha::ChaCha8Rng;
 
-use crate::evidence::{Applied, Evidence, Mac, Sent};
-use crate::link::Rejections;
+use crate::chain::Chain;
+use crate::evidence::{Applied, Evidence, Sent};
 use crate::mass::{Mass, UNITS_PER_ONE};
 use crate::message::{Ack, Generation, Identity, LeaveCertificate, LinkEnd, LinkState, Message, Parcel};
 use crate::payload::{MAX_MAGNITUDE, Payload};
-use crate::record::Chain;
 use crate::reference::ReferenceId;
 use crate::schedule::NodeId;
+use crate::statement::Mac;
 use crate::statement::{Fate, OtherProcess, ProcessStatement, Signature, SignedIdentity};
+use crate::window::Rejections;
 
 use super::keys::SimulatedKeys;
 

@@ -1,8 +1,8 @@
 //! Keys of simulated nodes: hashes of the node and a statement, which every node could make, and none makes for
 //! another.
 
-use crate::evidence::Mac;
 use crate::schedule::NodeId;
+use crate::statement::Mac;
 use crate::statement::{Keys, Signature};
 
 /// The keys of one node.

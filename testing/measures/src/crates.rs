@@ -154,6 +154,8 @@ fn file_of(declared_in: &Path, item: &Item<'_>) -> PathBuf {
 
 #[cfg(test)]
 pub(crate) mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     /// A crate of files in a folder of its own: names below `src` with their texts, `lib.rs` first.

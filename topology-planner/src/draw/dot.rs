@@ -3,6 +3,7 @@
 use std::fmt::Write as _;
 
 use super::{Layout, union::Union};
+use crate::dot_text::quoted;
 use crate::plan::Plan;
 
 /// Writes a plan as a directed graph in DOT: one edge for each link of each step, with its step, slot and weight, in
@@ -56,19 +57,4 @@ pub(super) fn slots_of(step: &crate::plan::Step) -> Vec<Option<usize>> {
         links.iter().filter_map(|&link| step.position(link)).for_each(|position| slots[position] = Some(slot));
     }
     slots
-}
-
-/// A quoted identifier: quotes and backslashes are escaped, line ends become blanks.
-pub(crate) fn quoted(text: &str) -> String {
-    let mut safe = String::with_capacity(text.len() + 2);
-    safe.push('"');
-    for character in text.chars() {
-        match character {
-            '"' | '\\' => safe.extend(['\\', character]),
-            _ if character.is_control() => safe.push(' '),
-            _ => safe.push(character),
-        }
-    }
-    safe.push('"');
-    safe
 }

@@ -1,8 +1,7 @@
 //! All the checks that make a draft a plan.
 
 use super::{
-    MAX_LINKS, MAX_PARAMETERS, MAX_STEPS, MAX_TEXT_BYTES, Medium, Parameter, PlanDraft, PlanError,
-    step::{Step, WeightedLink},
+    MAX_LINKS, MAX_PARAMETERS, MAX_STEPS, MAX_TEXT_BYTES, Medium, Parameter, PlanDraft, PlanError, Step, WeightedLink,
 };
 use crate::{
     digraph::{Digraph, Link},

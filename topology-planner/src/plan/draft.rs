@@ -4,8 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 
-use super::StepDraft;
-use crate::{network::Network, topology::Topology};
+use crate::{medium::Medium, network::Network, step::StepDraft, topology::Topology};
 
 /// A plan before it is checked. Positions of the topology are not part of a plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -27,16 +26,6 @@ pub struct PlanDraft {
     /// Mixing steps in a round, from one training to the next; divides the period. `None` if the whole period is a
     /// round.
     pub round_length: Option<usize>,
-}
-
-/// The kind of medium: how links share the network.
-#[derive(Debug, Clone, Copy, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(rename_all = "kebab-case")]
-pub enum Medium {
-    /// One channel for all: links are active in slots, and interfere.
-    Broadcast,
-    /// A connection for each link: no slots.
-    PointToPoint,
 }
 
 /// The value of a design parameter.

@@ -4,11 +4,12 @@ use std::{collections::BTreeMap, fmt::Write as _};
 
 use serde::Deserialize;
 
-use super::{FORMAT, Medium, Parameter, Plan, PlanDraft, PlanError, check, step};
+use super::{FORMAT, Medium, Parameter, Plan, PlanDraft, PlanError, check};
 use crate::{
     digraph::Link,
     forecast::Forecast,
     network::{MeasuredLink, Network},
+    step,
     topology::{MAX_EDGES, MAX_NODES, Topology, TopologyError},
 };
 

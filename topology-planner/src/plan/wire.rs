@@ -7,8 +7,8 @@ use std::collections::BTreeMap;
 
 use serde::{Deserialize, Serialize};
 
-use super::{FORMAT, MAX_WIRE_BYTES, Medium, Parameter, Plan, PlanDraft, PlanError, json, step};
-use crate::{digraph::Link, forecast::Forecast, network::Network};
+use super::{FORMAT, MAX_WIRE_BYTES, Medium, Parameter, Plan, PlanDraft, PlanError, json};
+use crate::{digraph::Link, forecast::Forecast, network::Network, step};
 
 #[derive(Serialize, Deserialize)]
 struct WirePlan<S> {

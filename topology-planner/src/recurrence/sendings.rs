@@ -1,7 +1,7 @@
 //! The graph of the pairs (step, node) in which a node sends.
 
 use super::greatest_common_divisor;
-use crate::plan::Step;
+use crate::step::Step;
 
 /// A graph of sendings. Vertices are the pairs (step, node) with a link from the node, in that order, and after them
 /// the nodes that never send. Mass that is at a node when a step begins has an arc to each vertex at which it is next

@@ -3,7 +3,7 @@
 use faer::Mat;
 
 use super::{Unresolved, moduli, symmetric_moduli};
-use crate::plan::Step;
+use crate::step::Step;
 
 /// The product of the steps, column by column: the distribution of a unit of mass that starts at each node.
 pub(super) fn product(node_count: usize, steps: &[Step]) -> Mat<f64> {

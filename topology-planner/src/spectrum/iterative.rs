@@ -5,7 +5,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::Unresolved;
-use crate::plan::Step;
+use crate::step::Step;
 
 /// Vectors iterated together: convergence depends on the gap to the modulus after these.
 const BLOCK: usize = 8;

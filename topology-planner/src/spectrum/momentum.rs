@@ -22,8 +22,8 @@ use rand_chacha::ChaCha8Rng;
 
 use super::{MAX_DENSE_NODES, Unresolved, dense, eigenvalues, moduli};
 use crate::{
-    plan::Step,
     recurrence::{RecurrenceError, recurrent_nodes},
+    step::Step,
 };
 
 /// The largest momentum in hundredths: at 1, the average of all nodes would never stop.

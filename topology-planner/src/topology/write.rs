@@ -4,7 +4,8 @@
 use std::fmt::Write as _;
 
 use super::Topology;
-use crate::draw::{escaped, quoted};
+use crate::dot_text::quoted;
+use mingle_plot::document::escaped;
 
 impl Topology {
     /// JSON with `nodes`, `edges` and, where known, `interference` and `positions`; one item a line.

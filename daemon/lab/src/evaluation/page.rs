@@ -10,6 +10,7 @@ use mingle_planner::draw::{self, Layout};
 use super::records::Record;
 use super::suite::Suite;
 use super::summary::{Comparison, comparisons};
+use super::tables::escaped;
 use super::{figures, tables};
 
 /// The style sheet of reports.
@@ -99,9 +100,4 @@ fn plans(records: &[&Record], plans: &Path) -> String {
         );
     }
     figures
-}
-
-/// Text with its special characters escaped for HTML.
-pub(crate) fn escaped(text: &str) -> String {
-    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -5,20 +5,19 @@ use std::fs::{File, OpenOptions};
 use std::io::{self, BufRead, BufReader, Write};
 use std::path::{Path, PathBuf};
 
-use mingle_planner::Plan;
 use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::runs::Run;
 use crate::simulation::Progress;
 
-const SCHEMA: &str = "mingle.evaluation-run/1";
+/// The form of a record.
+pub(super) const SCHEMA: &str = "mingle.evaluation-run/1";
 
 /// The result of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Record {
-    schema: String,
+    pub(super) schema: String,
     /// A hash of everything that determines the result.
     pub key: String,
     /// The topology, by its name in the suite.
@@ -44,24 +43,6 @@ pub struct Record {
 }
 
 impl Record {
-    /// The record of a finished run.
-    pub(super) fn new(run: &Run, plan: &Plan, curve: Vec<Progress>, reached: bool) -> Self {
-        Self {
-            schema: SCHEMA.to_owned(),
-            key: run.key(),
-            topology: run.topology.clone(),
-            split: run.split.split.clone(),
-            design: run.design.name.clone(),
-            seed: run.seed,
-            plan: plan.hash().to_string(),
-            method: plan.method().to_owned(),
-            slots_per_period: plan.forecast().slots_per_period,
-            rounds_per_period: plan.steps().len() / plan.round_length(),
-            reached,
-            curve,
-        }
-    }
-
     /// The file that holds its plan, in this folder.
     pub fn plan_file(&self, folder: &Path) -> PathBuf {
         folder.join(format!("{}.json", self.plan))

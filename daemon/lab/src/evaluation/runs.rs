@@ -7,7 +7,7 @@ use mingle_planner::{DesignError, DesignOptions, Method, Plan, Topology};
 use mingle_protocol::{Codec, Robust};
 use serde::Serialize;
 
-use super::records::Record;
+use super::records::{Record, SCHEMA};
 use super::suite::{DesignEntry, SplitEntry, Suite, Training};
 use crate::simulation::{self, Conditions, Goal, Learners, Progress, SimulationError, Stop, Target};
 
@@ -151,7 +151,25 @@ impl Run {
             evaluate_every: self.evaluate_every,
         };
         let (curve, stop) = goal.pursue(&mut *swarm, &mut learners, tell)?;
-        Ok(Record::new(self, plan, curve, stop == Stop::Target))
+        Ok(self.record(plan, curve, stop == Stop::Target))
+    }
+
+    /// The record of this run when it has finished.
+    fn record(&self, plan: &Plan, curve: Vec<Progress>, reached: bool) -> Record {
+        Record {
+            schema: SCHEMA.to_owned(),
+            key: self.key(),
+            topology: self.topology.clone(),
+            split: self.split.split.clone(),
+            design: self.design.name.clone(),
+            seed: self.seed,
+            plan: plan.hash().to_string(),
+            method: plan.method().to_owned(),
+            slots_per_period: plan.forecast().slots_per_period,
+            rounds_per_period: plan.steps().len() / plan.round_length(),
+            reached,
+            curve,
+        }
     }
 
     /// The plan of its design for its topology.

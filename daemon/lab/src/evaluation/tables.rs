@@ -2,7 +2,6 @@
 
 use std::fmt::Write as _;
 
-use super::page::escaped;
 use super::summary::{Comparison, Outcomes};
 
 /// A row of cells; the first is the name of the design.
@@ -62,4 +61,9 @@ fn row(outcomes: &Outcomes<'_>, comparison: &Comparison<'_>, baselines: &[String
     row.push(number(last(|end| end.epochs), 1));
     row.push(number(last(|end| end.link_bytes as f64 / 1e6), 1));
     row
+}
+
+/// Text with its special characters escaped for HTML.
+pub(crate) fn escaped(text: &str) -> String {
+    text.replace('&', "&amp;").replace('<', "&lt;").replace('>', "&gt;").replace('"', "&quot;")
 }

@@ -22,7 +22,7 @@ impl Driver<'_> {
         match event {
             NodeEvent::Started { .. } => {
                 if self.parts.config.durability == Durability::Off {
-                    records::discard(&self.member.home)?;
+                    records::discard(self.member.home)?;
                     // On disk before the first weight moves: a crash from here on must not begin with weight again.
                     let incarnation = self.parts.config.identity.incarnation;
                     self.member.home.spend_incarnation(&self.member.connections.place.hash, incarnation)?;

@@ -6,7 +6,7 @@ use std::path::PathBuf;
 use mingle_solver::{AllocationError, RegressionError, TableError};
 use thiserror::Error;
 
-use super::{FileError, SampleError};
+use super::file_error::FileError;
 use crate::learning::LearningError;
 
 /// A problem that cannot be solved as its file and its tables have it.
@@ -128,4 +128,36 @@ pub enum TableFileError {
     /// Its columns do not fit the regression.
     #[error(transparent)]
     Regression(#[from] RegressionError),
+}
+
+/// A table that does not fit the robust model.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum SampleError {
+    /// A sample is outside the box.
+    #[error("row {row}, column `{column}`: {value} is outside the support, {lower} to {upper}")]
+    OutsideBox {
+        /// The row, counted from 1 below the names of the columns.
+        row: usize,
+        /// The column.
+        column: String,
+        /// The value there.
+        value: f64,
+        /// The lower bound.
+        lower: f64,
+        /// The upper bound.
+        upper: f64,
+    },
+    /// A sample is beyond a half-space.
+    #[error("row {row} exceeds bound {half_space} of the support by {by:.3e}")]
+    OutsideHalfSpace {
+        /// The row, counted from 1.
+        row: usize,
+        /// The half-space, counted from 1 in the order of the file.
+        half_space: usize,
+        /// The excess.
+        by: f64,
+    },
+    /// A half-space names a column that the model does not use.
+    #[error("a half-space names the column `{0}`, which the model does not use")]
+    NoColumn(String),
 }

@@ -4,110 +4,14 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mingle_planner::Plan;
-use mingle_solver::{
-    AllocationError, Budgets, Metric, Preference, Regression, RegressionError, Selection, SharingClique,
-};
+use mingle_solver::{Budgets, Metric, Preference, Regression, Selection, SharingClique};
 use serde::Deserialize;
-use thiserror::Error;
 
-use super::robust::{ROBUST_CLASSIFICATION, ROBUST_REGRESSION, RobustFile};
+use super::file_error::{FINEST_TOLERANCE, FileError};
+use super::kinds::{ALLOCATION, REGRESSION, ROBUST_CLASSIFICATION, ROBUST_REGRESSION};
+use super::node_name::NodeName;
+use super::robust::RobustFile;
 use super::{AllocationTask, Limits, NODE, RegressionTask, TableSource, Task};
-use mingle_robust::RobustError;
-
-const REGRESSION: &str = "sparse-regression";
-const ALLOCATION: &str = "resource-allocation";
-
-/// The kinds of convex problems, as their files name them.
-pub const CONVEX_KINDS: [&str; 4] = [REGRESSION, ALLOCATION, ROBUST_CLASSIFICATION, ROBUST_REGRESSION];
-/// The finest tolerance: near the rounding error of an f64.
-const FINEST_TOLERANCE: f64 = 1e-15;
-
-/// Faults of the text of a problem file.
-#[derive(Debug, Error)]
-pub enum FileError {
-    /// It is not TOML, or has unknown entries.
-    #[error(transparent)]
-    Toml(#[from] toml::de::Error),
-    /// A kind of problem that is not known.
-    #[error("kind = \"{0}\" is no convex problem: choose one of {known}", known = CONVEX_KINDS.join(", "))]
-    Kind(String),
-    /// `deal` is set, and `data` names a table for each node.
-    #[error("deal = true deals out one table: data = \"{0}\" names one for each node")]
-    DealtTwice(String),
-    /// One table for all nodes, and `deal` is not set.
-    #[error("data = \"{0}\" is the same table at each node: put {NODE} in its name, or deal = true to deal it out")]
-    SameTable(String),
-    /// A weight makes the problem non-convex.
-    #[error(transparent)]
-    Regression(#[from] RegressionError),
-    /// Budgets or weights are invalid.
-    #[error(transparent)]
-    Allocation(#[from] AllocationError),
-    /// No node has this number.
-    #[error("{place}: there is no node {number}: those of the plan are 0 to {last}")]
-    NodeNumber {
-        /// The entry that has it.
-        place: String,
-        /// The number.
-        number: usize,
-        /// The largest number of a node.
-        last: usize,
-    },
-    /// No node has this name.
-    #[error("{place}: the plan has no node called `{name}`")]
-    NodeName {
-        /// The entry that has it.
-        place: String,
-        /// The name.
-        name: String,
-    },
-    /// A clique names a node twice.
-    #[error("clique {0} names a node twice")]
-    MemberTwice(String),
-    /// Two cliques have one name.
-    #[error("two cliques are called {0}")]
-    CliqueTwice(String),
-    /// Two entries are for one node.
-    #[error("there are two [[node]] for {0}")]
-    NodeTwice(String),
-    /// The tolerance is too fine, or not a number below 1.
-    #[error("tolerance = {0}: give a number that is at least {FINEST_TOLERANCE:e} and below 1")]
-    Tolerance(f64),
-    /// A number of a robust model is invalid.
-    #[error(transparent)]
-    Robust(#[from] RobustError),
-    /// The loss is not known, or not for this kind of problem.
-    #[error("loss = \"{name}\": choose one of {known}")]
-    Loss {
-        /// The name.
-        name: String,
-        /// The losses of the kind.
-        known: String,
-    },
-    /// A classification lacks two different labels.
-    #[error(
-        "labels = [\"absent\", \"present\"] has to name the two different labels of the target, as the tables have them"
-    )]
-    Labels,
-    /// A regression has labels.
-    #[error("labels are for kind = \"robust-classification\"")]
-    LabelsOfTargets,
-    /// There are half-spaces, and the support is not made of them.
-    #[error("[[half-space]] needs support = \"half-spaces\"")]
-    HalfSpaces,
-    /// A half-space bounds the labels of a classification.
-    #[error("a [[half-space]] of a classification has no target: labels are not bounded")]
-    TargetOfLabels,
-    /// A box as support is combined with a scaling that moves samples out of it.
-    #[error("scaling = \"standard\" takes samples out of a box: choose range or none")]
-    ScalingOfBox,
-    /// Two entries are for one site.
-    #[error("there are two [[site]] for {0}")]
-    SiteTwice(String),
-    /// The number of iterations is 0.
-    #[error("iterations = 0 solves nothing: give at least 1")]
-    NoIterations,
-}
 
 /// The task, its limits, and the JSON that the peers have to agree on.
 type Resolved = (Task, Limits, serde_json::Value);
@@ -177,29 +81,6 @@ struct CliqueEntry {
     weight: f64,
     #[serde(default)]
     target: f64,
-}
-
-/// A node by its number or its name.
-#[derive(Clone, Deserialize)]
-#[serde(untagged)]
-pub(super) enum NodeName {
-    Number(usize),
-    Name(String),
-}
-
-impl NodeName {
-    /// The node of this number or name.
-    pub(super) fn find(&self, plan: &Plan, names: &[String], place: &dyn Fn() -> String) -> Result<usize, FileError> {
-        match self {
-            Self::Number(number) if *number < names.len() => Ok(*number),
-            Self::Number(number) => {
-                Err(FileError::NodeNumber { place: place(), number: *number, last: names.len() - 1 })
-            }
-            Self::Name(name) => {
-                plan.node_named(name).ok_or_else(|| FileError::NodeName { place: place(), name: name.clone() })
-            }
-        }
-    }
 }
 
 #[derive(Deserialize)]

@@ -3,8 +3,7 @@
 mod file;
 mod support;
 
-pub(super) use file::{ROBUST_CLASSIFICATION, ROBUST_REGRESSION, RobustFile};
-pub use support::SampleError;
+pub(super) use file::RobustFile;
 
 use std::path::PathBuf;
 
@@ -12,7 +11,8 @@ use mingle_robust::{HalfSpace, Loss, Penalty, RobustError, RobustLoss, Support, 
 use mingle_solver::{Scaling, Table};
 use serde::{Deserialize, Serialize};
 
-use super::file::FileError;
+use super::error::{SampleError, TableFileError};
+use super::file_error::FileError;
 use super::{Limits, TableSource};
 use crate::communication_plan::Averaging;
 use support::{HalfSpaceEntry, SupportEntry, check_box, check_half_spaces};
@@ -170,7 +170,7 @@ impl RobustTask {
     }
 
     /// Reads a site's table.
-    pub(super) fn read(&self, path: &PathBuf) -> Result<Table, super::TableFileError> {
+    pub(super) fn read(&self, path: &PathBuf) -> Result<Table, TableFileError> {
         let file = std::io::BufReader::new(std::fs::File::open(path)?);
         Ok(match &self.labels {
             Some(labels) => Table::read_labelled(file, &self.source.selection, labels)?,

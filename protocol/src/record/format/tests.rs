@@ -4,7 +4,7 @@ use crate::evidence::{Applied, Evidence, Sent};
 use crate::mass::Mass;
 use crate::message::{Generation, Identity};
 use crate::record::tests::{books, full_record, owing, record};
-use crate::record::{InBooks, OutBooks, Owed};
+use crate::record::{InBooks, OutBooks, Owed, most_host_bytes, most_training_bytes};
 use crate::reference::ReferenceId;
 use crate::schedule::{MAX_NODES, MAX_PERIOD, NodeId};
 use crate::statement::SignedIdentity;

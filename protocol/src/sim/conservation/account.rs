@@ -2,7 +2,7 @@
 
 use std::collections::VecDeque;
 
-use super::parcels::{ParcelId, Where};
+use super::parcels::{Move, Where};
 use super::{Conservation, units};
 use crate::ledger::LedgerSummary;
 use crate::mass::Mass;
@@ -31,21 +31,6 @@ pub(super) struct HandedIn {
     pub(super) moves: u64,
     pub(super) ledger: usize,
     pub(super) mass: Mass,
-}
-
-/// A move of a node, of which its next process may have no record.
-#[derive(Clone, Copy, Debug)]
-pub(super) enum Move {
-    /// It gave a parcel away.
-    Gave(ParcelId),
-    /// It made a parcel part of what it holds.
-    Applied(ParcelId, Mass),
-    /// It refused a parcel.
-    Refused(ParcelId, Mass),
-    /// It took a parcel of its own back, which the receiver had refused or not applied.
-    TookBack(ParcelId, Mass, Where),
-    /// It entered another ledger; the one that it left, and the mass it held there.
-    Entered { from: usize, left: Mass, brought: Mass },
 }
 
 impl Conservation {

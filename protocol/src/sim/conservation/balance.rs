@@ -2,8 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::account::Move;
-use super::parcels::{Lives, ParcelId, Where};
+use super::parcels::{Lives, Move, ParcelId, Where};
 use super::{Conservation, units};
 use crate::ledger::{InLinkLedger, LedgerSummary, OutLinkLedger};
 use crate::mass::Mass;

@@ -1,6 +1,5 @@
 //! The parcels that are under way between two lives, and those that were refused.
 
-use super::account::Move;
 use super::{Conservation, units};
 use crate::mass::Mass;
 use crate::schedule::NodeId;
@@ -30,6 +29,21 @@ pub(super) struct ParcelId {
 pub(super) enum Where {
     UnderWay,
     Refused,
+}
+
+/// A move of a node, of which its next process may have no record.
+#[derive(Clone, Copy, Debug)]
+pub(super) enum Move {
+    /// It gave a parcel away.
+    Gave(ParcelId),
+    /// It made a parcel part of what it holds.
+    Applied(ParcelId, Mass),
+    /// It refused a parcel.
+    Refused(ParcelId, Mass),
+    /// It took a parcel of its own back, which the receiver had refused or not applied.
+    TookBack(ParcelId, Mass, Where),
+    /// It entered another ledger; the one that it left, and the mass it held there.
+    Entered { from: usize, left: Mass, brought: Mass },
 }
 
 impl Conservation {

@@ -1,9 +1,9 @@
 #![allow(clippy::unwrap_used)]
 use super::*;
-use crate::evidence::Mac;
 use crate::mass::UNITS_PER_ONE;
 use crate::record::tests::books;
 use crate::record::{Chain, InBooks, OutBooks, Owed};
+use crate::statement::Mac;
 
 const NOW: Time = Time::from_millis(1);
 const A: NodeId = NodeId(1);

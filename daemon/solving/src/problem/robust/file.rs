@@ -9,7 +9,9 @@ use serde::Deserialize;
 use super::support::{HalfSpaceEntry, SupportEntry};
 use super::{ColumnScaling, NominalWeights, RobustTask};
 use crate::communication_plan::Averaging;
-use crate::problem::file::{FileError, NodeName};
+use crate::problem::file_error::FileError;
+use crate::problem::kinds::ROBUST_CLASSIFICATION;
+use crate::problem::node_name::NodeName;
 use crate::problem::{Limits, TableSource};
 
 /// The file of a robust model.
@@ -121,10 +123,6 @@ fn usual_tolerance() -> f64 {
 fn usual_iterations() -> u64 {
     2_000
 }
-
-/// The kinds of problems that are robust models.
-pub(in crate::problem) const ROBUST_CLASSIFICATION: &str = "robust-classification";
-pub(in crate::problem) const ROBUST_REGRESSION: &str = "robust-regression";
 
 impl RobustFile {
     /// The task, its limits, and the JSON that the peers have to agree on.

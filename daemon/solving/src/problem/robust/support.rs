@@ -5,7 +5,8 @@ use std::collections::BTreeMap;
 use mingle_robust::HalfSpace;
 use mingle_solver::{Scaling, Table};
 use serde::{Deserialize, Serialize};
-use thiserror::Error;
+
+use crate::problem::SampleError;
 
 /// The excess over a bound that counts as a rounding error.
 const ROUNDING: f64 = 1e-12;
@@ -27,38 +28,6 @@ pub(in crate::problem) struct HalfSpaceEntry {
     #[serde(default)]
     pub(super) target: f64,
     pub(super) bound: f64,
-}
-
-/// A table that does not fit the robust model.
-#[derive(Clone, Debug, PartialEq, Error)]
-pub enum SampleError {
-    /// A sample is outside the box.
-    #[error("row {row}, column `{column}`: {value} is outside the support, {lower} to {upper}")]
-    OutsideBox {
-        /// The row, counted from 1 below the names of the columns.
-        row: usize,
-        /// The column.
-        column: String,
-        /// The value there.
-        value: f64,
-        /// The lower bound.
-        lower: f64,
-        /// The upper bound.
-        upper: f64,
-    },
-    /// A sample is beyond a half-space.
-    #[error("row {row} exceeds bound {half_space} of the support by {by:.3e}")]
-    OutsideHalfSpace {
-        /// The row, counted from 1.
-        row: usize,
-        /// The half-space, counted from 1 in the order of the file.
-        half_space: usize,
-        /// The excess.
-        by: f64,
-    },
-    /// A half-space names a column that the model does not use.
-    #[error("a half-space names the column `{0}`, which the model does not use")]
-    NoColumn(String),
 }
 
 pub(super) fn check_box(table: &Table, lower: f64, upper: f64) -> Result<(), SampleError> {

@@ -2,7 +2,7 @@
 
 use microlp::{ComparisonOp, Error, OptimizationDirection, Problem, Variable};
 
-use crate::allocation::{AllocationError, Preference, SharingClique};
+use super::{AllocationError, Preference, SharingClique};
 
 /// The largest movement along a direction that counts as none.
 const STILL: f64 = 1e-7;

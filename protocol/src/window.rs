@@ -1,8 +1,9 @@
-//! Marks of those of the latest parcels of a link that were refused.
+//! The window of a link: how many parcels may be outstanding, and which of the latest were refused.
 
 use serde::{Deserialize, Serialize};
 
-use super::WINDOW;
+/// Most parcels a sender may have outstanding on one link, and so the most a receiver ever queues.
+pub const WINDOW: usize = 4;
 
 /// Marks those of the last [`WINDOW`] parcels up to a number that the receiver did not add to its pair: they count as
 /// taken, so that nothing is applied twice, and their mass goes back to the sender.

@@ -4,13 +4,14 @@
 //! or draw: the properties of all their results are checked, and those that cannot be checked without the search are
 //! named.
 
-use super::{Parameter, Plan, Step};
+use super::{Method, exponential_offsets, exponential_step, laplacian_weight, scaled_laplacian_weight};
 use crate::{
     cliques::Cliques,
-    design::{Method, exponential_offsets, exponential_step, laplacian_weight, scaled_laplacian_weight},
     digraph::{Digraph, Link},
     mixing_matrix::MixingMatrix,
+    plan::{Parameter, Plan},
     spectrum::MAX_DENSE_NODES,
+    step::Step,
 };
 
 /// The largest difference between equal weights: eigenvalue solvers and orders of summation differ in their last bits.
@@ -118,7 +119,7 @@ impl Plan {
                 Ok(MethodCheck { verified: None, not_verified })
             }
             Method::NguyenHe => self.uniform_columns(method),
-            Method::ExactAverage => self.averages_exactly(&self.steps),
+            Method::ExactAverage => self.averages_exactly(self.steps()),
             Method::PeriodicAverage(_) => self.averages_in_the_last_round(method),
             Method::BassHeuristic | Method::BassOptimised | Method::Matcha => self.symmetric_steps(method),
             Method::Exponential | Method::OnePeerExponential => self.exponential(method).map(|()| formula),
@@ -132,14 +133,14 @@ impl Plan {
             _ => {
                 self.has_steps(method, 1)?;
                 let Some(expected) = self.formula(method) else { return Ok(formula) };
-                compare(method, 0, &self.steps[0], expected).map(|()| formula)
+                compare(method, 0, &self.steps()[0], expected).map(|()| formula)
             }
         }
     }
 
     /// The matrix of a method that is a formula of the topology.
     fn formula(&self, method: Method) -> Option<MixingMatrix> {
-        let base = &self.base;
+        let base = self.base();
         Some(match method {
             Method::DPsgd => MixingMatrix::metropolis_hastings(base),
             Method::SgpUniform => {
@@ -156,14 +157,14 @@ impl Plan {
     }
 
     fn has_steps(&self, method: Method, expected: usize) -> Result<(), MethodMismatch> {
-        let steps = self.steps.len();
+        let steps = self.steps().len();
         if steps == expected { Ok(()) } else { Err(MethodMismatch::Period { method, steps, expected }) }
     }
 
     /// Checks that each column has equal weights, as Algorithm 1 gives them.
     fn uniform_columns(&self, method: Method) -> Result<MethodCheck, MethodMismatch> {
         self.has_steps(method, 1)?;
-        let step = &self.steps[0];
+        let step = &self.steps()[0];
         let graph = Digraph::new(self.node_count(), step.links().iter().map(|link| link.link()));
         compare(method, 0, step, MixingMatrix::uniform_columns(&graph))?;
         Ok(MethodCheck {
@@ -180,7 +181,7 @@ impl Plan {
             offsets.iter().map(std::slice::from_ref).collect()
         };
         self.has_steps(method, groups.len())?;
-        for (number, (step, group)) in self.steps.iter().zip(groups).enumerate() {
+        for (number, (step, group)) in self.steps().iter().zip(groups).enumerate() {
             compare(method, number, step, exponential_step(self.node_count(), group))?;
         }
         Ok(())
@@ -190,7 +191,7 @@ impl Plan {
     /// weight for all.
     fn symmetric_steps(&self, method: Method) -> Result<MethodCheck, MethodMismatch> {
         let mut common = None;
-        for (number, step) in self.steps.iter().enumerate() {
+        for (number, step) in self.steps().iter().enumerate() {
             for link in step.links() {
                 let (from, to) = (link.from, link.to);
                 let Some(back) = step.position(Link::new(to, from)) else {
@@ -216,12 +217,12 @@ impl Plan {
 
     /// Checks that a period has as many rounds as its parameters say, and that the last one averages exactly.
     fn averages_in_the_last_round(&self, method: Method) -> Result<MethodCheck, MethodMismatch> {
-        let gossip_rounds = match self.parameters.get("gossip_rounds") {
+        let gossip_rounds = match self.parameters().get("gossip_rounds") {
             Some(Parameter::Whole(rounds)) => usize::try_from(*rounds).unwrap_or(usize::MAX),
             _ => 1,
         };
-        self.has_steps(method, gossip_rounds.saturating_add(1).saturating_mul(self.round_length))?;
-        self.averages_exactly(&self.steps[self.steps.len() - self.round_length..])?;
+        self.has_steps(method, gossip_rounds.saturating_add(1).saturating_mul(self.round_length()))?;
+        self.averages_exactly(&self.steps()[self.steps().len() - self.round_length()..])?;
         Ok(MethodCheck {
             verified: Some("the last round of a period brings every node to the mean"),
             not_verified: Some("that the rounds before are those of the gossip that the plan names"),
@@ -328,9 +329,10 @@ mod tests {
 
     /// The plan under the name of another method, all else unchanged.
     fn renamed(plan: &Plan, method: Method) -> Plan {
-        let mut plan = plan.clone();
-        plan.method = method.name().to_owned();
-        plan
+        let named = |name: &str| format!("\"method\": \"{name}\"");
+        let text = plan.to_json();
+        assert!(text.contains(&named(plan.method())));
+        Plan::from_json(&text.replace(&named(plan.method()), &named(method.name()))).unwrap()
     }
 
     #[test]
@@ -346,7 +348,7 @@ mod tests {
                     honest.method() == method.name()
                         && honest.base() == plan.base()
                         && honest.steps().len() == plan.steps().len()
-                        && is_close(&honest.steps[0], &plan.steps[0])
+                        && is_close(&honest.steps()[0], &plan.steps()[0])
                 });
                 assert_eq!(forged.check_method().is_ok(), same_matrix, "{} called {method}", plan.method());
             }

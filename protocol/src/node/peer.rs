@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
+use super::{Account, Belief, Flows, InDistances, Patience, Renewal, ToldProcesses};
 use crate::arrivals::Arrivals;
 use crate::config::NodeConfig;
 use crate::effect::{Mismatch, Suspension};
 use crate::evidence::Evidence;
 use crate::link::{InLink, OutLink};
 use crate::message::{Identity, LinkState};
-use crate::node::{Account, Belief, Flows, InDistances, Patience, Renewal, ToldProcesses};
 use crate::offences::Offences;
 use crate::reference::KnownReferences;
 use crate::schedule::NodeId;

@@ -4,8 +4,13 @@
 //! look at what is in the parcels: within one process no number of a link is used twice, and processes differ in their
 //! nonce.
 
+use serde::{Deserialize, Serialize};
+
 use crate::mass::Mass;
-use crate::record::Chain;
+
+/// Identifies all parcels of a link up to one of them: equal chains mean equal contents.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct Chain(pub [u8; 32]);
 
 impl Chain {
     /// The chain with one more parcel, which the process with this nonce splits off.

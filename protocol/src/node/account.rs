@@ -1,0 +1,84 @@
+//! The account of a neighbour: the weight that it received and gave.
+
+use crate::schedule::{NodeId, Schedule};
+
+/// The largest balance that is remembered, in either direction: older flows are no evidence.
+const MOST_BALANCE: f64 = 4.0;
+
+/// The weight that passes between two nodes in a period of a settled swarm.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Flows {
+    pub(super) to: f64,
+    pub(super) from: f64,
+}
+
+impl Flows {
+    /// The flows of `node` to and from a neighbour.
+    pub(crate) fn planned(schedule: &Schedule, node: NodeId, neighbour: NodeId) -> Self {
+        Self { to: schedule.flow(node, neighbour), from: schedule.flow(neighbour, node) }
+    }
+}
+
+/// The account of a neighbour: the balance of weight that it received and gave.
+#[derive(Clone, Copy, Debug, Default)]
+pub(crate) struct Account {
+    pub(super) flows: Flows,
+    /// In periods; positive if the neighbour received more.
+    pub(super) balance: f64,
+    /// Usual rounds in a row in which the neighbour should have given something, and gave nothing.
+    pub(super) withheld: f64,
+    pub(super) has_given: bool,
+    pub(super) is_reported: bool,
+}
+
+impl Account {
+    pub(crate) fn of(flows: Flows) -> Self {
+        Self { flows, ..Self::default() }
+    }
+
+    /// Forgets the balance: this node's own life is over. A new life of the neighbour owes what the last one did, or it
+    /// would get new credit with each.
+    pub(super) fn begin_anew(&mut self) {
+        *self = Self::of(self.flows);
+    }
+
+    /// Goes on from the totals of a record.
+    pub(super) fn restore(&mut self, given: f64, received: f64) {
+        let periods = |weight: f64, flow: f64| if flow > 0.0 { weight / flow } else { 0.0 };
+        let balance = periods(given, self.flows.to) - periods(received, self.flows.from);
+        self.balance = balance.clamp(-MOST_BALANCE, MOST_BALANCE);
+    }
+
+    pub(super) fn give(&mut self, weight: f64) {
+        self.add(weight, self.flows.to);
+    }
+
+    pub(super) fn take_back(&mut self, weight: f64) {
+        self.add(-weight, self.flows.to);
+    }
+
+    pub(super) fn receive(&mut self, weight: f64) {
+        self.add(-weight, self.flows.from);
+        self.has_given = true;
+    }
+
+    pub(super) fn add(&mut self, weight: f64, flow: f64) {
+        if flow > 0.0 {
+            self.balance = (self.balance + weight / flow).clamp(-MOST_BALANCE, MOST_BALANCE);
+        }
+    }
+
+    /// Ends a round that took this `fraction` of a usual one, in which the neighbour could keep what it had or was to give
+    /// some. Returns `true` if it is time to report the neighbour.
+    pub(super) fn end_round(&mut self, fraction: f64, may_keep: bool, patience: f64) -> bool {
+        let has_given = std::mem::take(&mut self.has_given);
+        // A neighbour that gives a little now and then is not reported repeatedly.
+        self.is_reported &= self.balance > 0.0 || !has_given;
+        if may_keep || has_given {
+            self.withheld = 0.0;
+            return false;
+        }
+        self.withheld += fraction;
+        self.withheld >= patience && !std::mem::replace(&mut self.is_reported, true)
+    }
+}
