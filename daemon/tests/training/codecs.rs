@@ -165,7 +165,12 @@ fn peers_without_options_take_four_bits_under_exact_averages_and_f32_under_gossi
             let summary: Value = serde_json::from_str(&fs::read_to_string(home.join("summary.json")).unwrap()).unwrap();
             let encoding = &summary["encoding"];
             assert_eq!((&encoding["codec"], &encoding["reason"]), (&codec.into(), &reason.into()), "{summary}");
-            assert_eq!(encoding["parcels"].as_object().unwrap().keys().collect::<Vec<_>>(), [codec], "{summary}");
+            // The first parcels may be keyframes, to neighbours that have not stated their references yet.
+            let parcels = encoding["parcels"].as_object().unwrap();
+            let count = |codec: &str| parcels.get(codec).and_then(Value::as_u64).unwrap_or_default();
+            let all: u64 = parcels.values().flat_map(Value::as_u64).sum();
+            assert!(count(codec) >= 20 && count(codec) + count("f16") == all, "{summary}");
+            assert_eq!(encoding["saved_bytes"] == 0, codec == "f32", "{summary}");
             assert_eq!(summary["momentum_across_rounds"], serde_json::json!({ "choice": "auto", "momentum": 0.8 }));
         }
     }

@@ -159,7 +159,7 @@ mod tests {
         let mixing = Step { keep: vec![0.5; 2], links: vec![(A, B, 0.5), (B, A, 0.5)] };
         let up = Step { keep: vec![1.0, 0.0], links: vec![(B, A, 1.0)] };
         let down = Step { keep: vec![0.5, 1.0], links: vec![(A, B, 0.5)] };
-        let mut steps = [mixing.clone(), idle.clone()].repeat(gossip);
+        let mut steps: Vec<Step> = (0..gossip).flat_map(|_| [mixing.clone(), idle.clone()]).collect();
         steps.extend(if is_exact { [up, down] } else { [mixing, idle] });
         Schedule::new(2, &steps, local_steps).unwrap().with_round_length(2).unwrap()
     }
