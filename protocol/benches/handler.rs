@@ -45,7 +45,7 @@ impl Bench {
         let schedule = Schedule::new(3, &[Step { keep: vec![0.5, 0.25, 0.5], links }], 1).expect("sound");
         let values: Vec<f32> = (0..DIMENSION).map(|i| (i as f32 * 0.1).sin()).collect();
         let mut config = NodeConfig::new(ME, Arc::new(schedule), values.clone(), 1 << 40);
-        (config.codec, config.durability) = (codec, durability);
+        (config.codec, config.durability) = (codec.into(), durability);
         config.policy = WaitPolicy::Bounded { staleness: 0 };
         let node = Node::new(config).expect("sound");
         let payload = Payload::encoded(codec, &values, 0).expect("finite");

@@ -22,6 +22,7 @@
 
 mod bfloat16;
 mod buffer_pool;
+mod choice;
 mod decoding;
 mod distance;
 mod dither;
@@ -40,6 +41,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub(crate) use buffer_pool::BufferPool;
+pub use choice::{ChosenCodec, CodecChoice, CodecReason, LONGEST_CODED_PERIOD, UnknownCodecChoice};
 pub(crate) use decoding::{decode, first_flaw, square_of};
 pub(crate) use distance::{Distance, distance};
 pub(crate) use dither::Dither;
@@ -146,6 +148,17 @@ impl Codec {
         match self {
             Self::Int4 | Self::Int3 => Self::Int8,
             _ => self,
+        }
+    }
+
+    /// The most rounds from one exact average to the next under which nodes with momentum across rounds stay together;
+    /// `None` if they do over any. Differences grow over the period, the error of few bits with them, and momentum
+    /// carries it on. Measured, see `docs/communication.md`.
+    pub const fn longest_period_with_momentum(self) -> Option<u64> {
+        match self {
+            Self::Int4 => Some(16),
+            Self::Int3 => Some(8),
+            _ => None,
         }
     }
 

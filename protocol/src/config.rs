@@ -8,7 +8,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::codec::Codec;
+use crate::codec::{ChosenCodec, Codec, CodecChoice};
 use crate::injected_bug::Injected;
 use crate::message::{Generation, Identity, MAX_DESCRIPTION, TaskCard};
 use crate::payload::{MAX_DIMENSION, MAX_MAGNITUDE, first_unusable};
@@ -123,7 +123,7 @@ pub struct NodeConfig {
     /// Sign the node's statements about itself, and check those of others.
     pub keys: Arc<dyn Keys>,
     /// The encoding of parcels. Every receiver takes every codec, so members of a swarm may differ in it.
-    pub codec: Codec,
+    pub codec: CodecChoice,
     /// The durability of its mass: with `On`, the host keeps records.
     pub durability: Durability,
     /// The number of slots that the host has for records ([`SlotMap`](crate::record::SlotMap)); the node asks for more
@@ -182,7 +182,7 @@ impl NodeConfig {
             task: TaskCard::default(),
             identity: Identity { incarnation: 1, boot_nonce: 0 },
             keys: Arc::new(NoKeys),
-            codec: Codec::default(),
+            codec: Codec::F32.into(),
             durability: Durability::default(),
             record_slots: None,
             largest_norm: None,
@@ -200,6 +200,11 @@ impl NodeConfig {
             injected: Injected::default(),
             retransmit_after: None,
         }
+    }
+
+    /// The codec under the present plan, for models of `dimension` parameters.
+    pub fn chosen_codec(&self, dimension: usize) -> ChosenCodec {
+        self.codec.under(&self.schedule, dimension)
     }
 
     pub(crate) fn check(&self) -> Result<(), NodeError> {

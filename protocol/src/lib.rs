@@ -54,7 +54,7 @@ mod window;
 pub mod wire;
 
 pub use audit::{AbsentPeer, AuditReport, EdgeDispute, audit};
-pub use codec::{Codec, UnknownCodec};
+pub use codec::{ChosenCodec, Codec, CodecChoice, CodecReason, LONGEST_CODED_PERIOD, UnknownCodec, UnknownCodecChoice};
 pub use config::{Durability, NodeConfig, NodeError, Robust, UnknownRobust, WaitPolicy};
 pub use effect::{Clipped, Effect, Event, Fault, Mismatch, RecordRoom, RoundReport, SkippedDelta, Suspension};
 pub use evidence::{Applied, Evidence, Sent};

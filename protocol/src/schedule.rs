@@ -79,6 +79,7 @@ pub struct Schedule {
     rounds_to_agree: Vec<Computed<u64>>,
     is_reversible: Computed<bool>,
     hands_ratios_down: Computed<bool>,
+    rounds_between_exact_averages: Computed<Option<u64>>,
 }
 
 /// A stationary weight below this one is rounding.
@@ -133,6 +134,7 @@ impl Schedule {
             rounds_to_agree: vec![Computed::default()],
             is_reversible: Computed::default(),
             hands_ratios_down: Computed::default(),
+            rounds_between_exact_averages: Computed::default(),
         })
     }
 
@@ -147,6 +149,7 @@ impl Schedule {
         }
         self.round_length = steps as u64;
         self.rounds_to_agree = vec![Computed::default(); period / steps];
+        self.rounds_between_exact_averages = Computed::default();
         Ok(self)
     }
 

@@ -29,7 +29,7 @@ fn config(id: NodeId, dimension: usize, codec: Codec, durability: Durability) ->
     let mut config = NodeConfig::new(id, complete_plan(), initial, 1 << 40);
     config.identity = Identity { incarnation: 1, boot_nonce: u64::from(id.0) };
     config.generation.counter = 5;
-    (config.codec, config.durability) = (codec, durability);
+    (config.codec, config.durability) = (codec.into(), durability);
     config
 }
 

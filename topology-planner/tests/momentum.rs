@@ -11,7 +11,8 @@ use mingle_planner::{
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-/// Number of random plans, unless `MINGLE_RANDOM_PLANS` is another.
+/// Number of random plans, unless `MINGLE_RANDOM_PLANS` is another. Their seeds begin at `MINGLE_FIRST_RANDOM_PLAN`, or 0, so
+/// that many plans can be divided among processes.
 const PLANS: u64 = 60;
 
 /// Rounds of a training.
@@ -108,9 +109,10 @@ fn difference_after_training(plan: &Plan, momentum: f64, rng: &mut ChaCha8Rng) -
 
 #[test]
 fn no_random_plan_diverges_under_its_largest_momentum_and_nearly_all_do_a_tenth_above() {
-    let plans = std::env::var("MINGLE_RANDOM_PLANS").ok().map_or(PLANS, |count| count.parse().unwrap());
+    let number = |variable: &str, otherwise| std::env::var(variable).map_or(otherwise, |text| text.parse().unwrap());
+    let (plans, first) = (number("MINGLE_RANDOM_PLANS", PLANS), number("MINGLE_FIRST_RANDOM_PLAN", 0));
     let (mut bounded, mut diverged_above) = (0, 0);
-    for seed in 0..plans {
+    for seed in first..first + plans {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
         let plan = random_plan(&mut rng);
         let largest = plan.largest_momentum().unwrap();

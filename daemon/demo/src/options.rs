@@ -4,7 +4,7 @@ use std::path::PathBuf;
 
 use mingle_builtin::options::TrainingOptions;
 use mingle_peer::{Error, ErrorKind, Result};
-use mingle_protocol::{Codec, MomentumAcrossRounds, Robust};
+use mingle_protocol::{CodecChoice, MomentumAcrossRounds, Robust};
 
 /// The most peers of a demo: with more processes, a machine measures itself.
 pub const MAX_PEERS: usize = 256;
@@ -31,7 +31,7 @@ pub struct DemoOptions {
     /// The neighbours to wait for in each round: sync, bounded:STALENESS or async.
     pub wait: String,
     /// The encoding of models in parcels.
-    pub codec: Codec,
+    pub codec: CodecChoice,
     /// The treatment of models that are far from a peer's own.
     pub robust: Robust,
     /// Momentum across rounds.

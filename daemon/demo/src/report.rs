@@ -139,7 +139,8 @@ impl Report {
         let summaries = survivors.iter().map(|&node| Ok((node, Summary::read(&homes[node].summary())?)));
         let summaries = summaries.collect::<Result<Vec<(usize, Summary)>>>()?;
         let bits_per_token = BitsPerToken::of(task, &summaries);
-        let mut encoding = Encoding::of(options.codec);
+        let used = summaries.first().map(|(_, summary)| &summary.encoding);
+        let mut encoding = used.map_or_else(Encoding::default, Encoding::without_counts);
         summaries.iter().for_each(|(_, summary)| encoding.add(&summary.encoding));
         let spendings = summaries.iter().filter_map(|(_, summary)| summary.privacy);
         let privacy = spendings.max_by(|one, other| one.epsilon.total_cmp(&other.epsilon));

@@ -30,7 +30,7 @@ use std::sync::Arc;
 
 use mingle_models::Split;
 use mingle_planner::Plan;
-use mingle_protocol::{Codec, Robust, WaitPolicy};
+use mingle_protocol::{Codec, CodecChoice, Robust, WaitPolicy};
 
 use swarm::VirtualSwarm;
 use textbook::Textbook;
@@ -45,7 +45,7 @@ pub struct Conditions {
     /// The share of messages that is lost, from 0 to below 1.
     pub loss: f64,
     /// The encoding of parameters in parcels.
-    pub codec: Codec,
+    pub codec: CodecChoice,
     /// The treatment of ratios that are far from a node's own.
     pub robust: Robust,
     /// Momentum across rounds, which the plan must bear; 0 for none.
@@ -82,8 +82,11 @@ pub fn found(plan: &Plan, initial: &[f32], conditions: Conditions) -> Result<Box
     if plan.local_steps() == 0 {
         return Err(SimulationError::NothingToTrain);
     }
-    if !conditions.ledger && conditions.codec != Codec::F32 {
-        return Err(SimulationError::CodecWithoutLedger { codec: conditions.codec });
+    if let CodecChoice::Fixed(codec) = conditions.codec
+        && !conditions.ledger
+        && codec != Codec::F32
+    {
+        return Err(SimulationError::CodecWithoutLedger { codec });
     }
     if !conditions.ledger && (conditions.robust != Robust::Off || conditions.attack.is_some()) {
         return Err(SimulationError::ReceivingWithoutLedger);

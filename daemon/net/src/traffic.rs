@@ -5,7 +5,7 @@ use std::ops::{Add, AddAssign};
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::Duration;
 
-use mingle_protocol::{Codec, Payload};
+use mingle_protocol::{ChosenCodec, Codec, Payload};
 use serde::{Deserialize, Serialize};
 
 /// Bytes of a parameter in [`Codec::F32`].
@@ -35,13 +35,13 @@ impl Traffic {
         self.sent_parcels.iter().sum()
     }
 
-    /// The encoding of the parcels sent, where `codec` is the configured one.
-    pub fn encoding(&self, codec: Codec) -> Encoding {
+    /// The encoding of the parcels sent, where `chosen` is the codec under the present plan.
+    pub fn encoding(&self, chosen: ChosenCodec) -> Encoding {
         let parcels = Codec::ALL.into_iter().zip(self.sent_parcels).filter(|(_, count)| *count > 0);
         Encoding {
-            codec: codec.name().to_owned(),
             parcels: parcels.map(|(codec, count)| (codec.name().to_owned(), count)).collect(),
             saved_bytes: self.saved_bytes,
+            ..Encoding::of(chosen)
         }
     }
 }
@@ -69,8 +69,11 @@ impl AddAssign for Traffic {
 /// Encoding of parameters on the links of a peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Encoding {
-    /// The codec that was asked for.
+    /// The codec under the present plan: the one that was asked for, or what `auto` takes.
     pub codec: String,
+    /// The reason for it, where `auto` took it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
     /// Parcels sent, by the codec that they were sent in.
     pub parcels: BTreeMap<String, u64>,
     /// Bytes that f32 would have added.
@@ -79,8 +82,14 @@ pub struct Encoding {
 
 impl Encoding {
     /// The encoding before anything was sent.
-    pub fn of(codec: Codec) -> Self {
-        Self { codec: codec.name().to_owned(), ..Self::default() }
+    pub fn of(chosen: ChosenCodec) -> Self {
+        Self { codec: chosen.codec.name().to_owned(), reason: chosen.reason(), ..Self::default() }
+    }
+
+    /// The codec and its reason, with nothing counted.
+    #[must_use]
+    pub fn without_counts(&self) -> Self {
+        Self { codec: self.codec.clone(), reason: self.reason.clone(), ..Self::default() }
     }
 
     /// Adds the counts of another peer.
@@ -97,7 +106,7 @@ impl Encoding {
         (whole > 0).then(|| sent_bytes as f64 / whole as f64)
     }
 
-    /// A short description for people; `None` if only f32 was asked for, or nothing was sent yet.
+    /// A short description for people; `None` if f32 is sent, or nothing was sent yet.
     pub fn words(&self, sent_bytes: u64) -> Option<String> {
         let is_plain = self.codec == Codec::F32.name() || self.codec.is_empty();
         let share = self.share_of_f32(sent_bytes).filter(|_| !is_plain)?;
@@ -177,9 +186,9 @@ mod tests {
         let traffic = counters.read() + Traffic { received_bytes: 7, received_parcels: 1, ..Traffic::default() };
         assert_eq!((traffic.sent_bytes, traffic.saved_bytes, traffic.received_bytes), (520 + 2048, 2048 - 520, 7));
         assert_eq!((traffic.sent_parcels(), traffic.received_parcels), (2, 1));
-        let encoding = traffic.encoding(Codec::Int8);
+        let encoding = traffic.encoding(ChosenCodec::asked(Codec::Int8));
         assert_eq!(encoding.words(traffic.sent_bytes).unwrap(), "int8: 63 % of f32 (1 parcels in f32)");
-        assert_eq!(traffic.encoding(Codec::F32).words(traffic.sent_bytes), None);
-        assert_eq!(Traffic::default().encoding(Codec::Int8).words(0), None, "nothing was sent yet");
+        assert_eq!(traffic.encoding(ChosenCodec::asked(Codec::F32)).words(traffic.sent_bytes), None);
+        assert_eq!(Traffic::default().encoding(ChosenCodec::asked(Codec::Int8)).words(0), None, "nothing was sent yet");
     }
 }

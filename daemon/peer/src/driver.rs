@@ -58,6 +58,8 @@ pub(crate) struct Finished {
     pub best: Option<BestModel>,
     /// Privacy spent so far, where changes are private.
     pub privacy: Option<PrivacySpending>,
+    /// The momentum across rounds.
+    pub momentum: MomentumOfPeer,
     /// Rounds completed.
     pub rounds: u64,
     /// Rounds of these that this peer skipped.
@@ -201,8 +203,9 @@ impl<'a> Driver<'a> {
         let traffic = self.member.traffic();
         let skipped = self.member.skipped_rounds.total;
         let Member { connections, timeline, .. } = self.member;
-        let (node, rounds, place, privacy) = (self.node, self.rounds, connections.place, self.parts.privacy);
-        Ok(Finished { node, place, evaluation, best, privacy, rounds, skipped, traffic, ending, timeline })
+        let (node, rounds, place) = (self.node, self.rounds, connections.place);
+        let (privacy, momentum) = (self.parts.privacy, self.parts.momentum);
+        Ok(Finished { node, place, evaluation, best, privacy, momentum, rounds, skipped, traffic, ending, timeline })
     }
 
     /// Number of rounds at which training is done.

@@ -7,7 +7,7 @@ use clap::builder::ArgPredicate;
 use mingle_builtin::options::{TrainingOptions, WeightChoice};
 use mingle_demo::{DemoOptions, ProblemOptions};
 use mingle_models::ObjectiveKind;
-use mingle_protocol::{Codec, MomentumAcrossRounds, Robust};
+use mingle_protocol::{CodecChoice, MomentumAcrossRounds, Robust};
 
 use super::{ADAMW_LEARNING_RATE, DurabilityName, OptimizerArgs, PrivacyArgs, ProblemKind, Switch};
 
@@ -120,9 +120,10 @@ pub(crate) struct DemoArgs {
     /// The neighbours to wait for in each round: sync, bounded:STALENESS or async
     #[arg(long, default_value = "sync", value_name = "POLICY")]
     pub(crate) wait: String,
-    /// Encoding of the models that peers send: f32, bf16, f16, int8, or int4 and int3 for plans with exact averages
-    #[arg(long, default_value_t = Codec::F32, value_name = "CODEC")]
-    pub(crate) codec: Codec,
+    /// Encoding of the models that peers send: auto, which is int4 in plans with exact averages and f32 in all others,
+    /// or f32, bf16, f16, int8, int4, int3
+    #[arg(long, default_value_t = CodecChoice::Auto, value_name = "CODEC")]
+    pub(crate) codec: CodecChoice,
     /// Treatment of models that are far from a peer's own: off, or clip
     #[arg(long, default_value_t = Robust::Off, value_name = "off|clip")]
     pub(crate) robust: Robust,

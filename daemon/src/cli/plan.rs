@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
-use mingle_protocol::Codec;
+use mingle_protocol::CodecChoice;
 
 use super::HomeArgs;
 use super::address::{PeerAddress, peer_address};
@@ -107,9 +107,9 @@ pub(crate) struct PlanCompareArgs {
     /// The designs to compare [default: all]
     #[arg(long, value_delimiter = ',', value_name = "METHOD,...")]
     pub(crate) methods: Vec<String>,
-    /// Also show the bytes of a round in these codecs, over all links, for a model of --payload-bytes in f32
+    /// Also show the bytes of a round in these codecs (auto for what each plan takes by default), over all links, for a model of --payload-bytes in f32
     #[arg(long, value_delimiter = ',', value_name = "CODEC,...")]
-    pub(crate) codec: Vec<Codec>,
+    pub(crate) codec: Vec<CodecChoice>,
 }
 
 /// A plan file.

@@ -10,7 +10,7 @@ use clap::{Args, ValueEnum};
 use mingle_builtin::options::{TrainingOptions, WeightChoice};
 use mingle_models::ObjectiveKind;
 use mingle_peer::training::Criterion;
-use mingle_protocol::{Codec, Durability, MomentumAcrossRounds, Robust};
+use mingle_protocol::{CodecChoice, Durability, MomentumAcrossRounds, Robust};
 
 use super::address::{PeerAddress, listen_address, peer_address, socket_address};
 use super::config::CONFIG_ENV;
@@ -89,10 +89,10 @@ pub(crate) struct RunArgs {
     /// The neighbours to wait for in each round: sync, bounded:STALENESS or async
     #[arg(long, default_value = "bounded:4", value_name = "POLICY")]
     pub(crate) wait: String,
-    /// Encoding of the models that this peer sends: f32, bf16, f16, int8, or int4 and int3 for plans with exact averages;
-    /// each peer reads all of them
-    #[arg(long, default_value_t = Codec::F32, value_name = "CODEC")]
-    pub(crate) codec: Codec,
+    /// Encoding of the models that this peer sends: auto, which is int4 in plans with exact averages and f32 in all
+    /// others, or f32, bf16, f16, int8, int4, int3; each peer reads all of them
+    #[arg(long, default_value_t = CodecChoice::Auto, value_name = "CODEC")]
+    pub(crate) codec: CodecChoice,
     /// Go on without a late neighbour after at least so long; the deadline adapts upwards to the pace of the rounds
     #[arg(long, default_value = "2s", value_name = "DURATION", value_parser = duration)]
     pub(crate) deadline: Duration,

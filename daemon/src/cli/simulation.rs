@@ -9,7 +9,7 @@ use mingle_lab::simulation::{Lie, Target};
 use mingle_models::ObjectiveKind;
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Result};
-use mingle_protocol::{Codec, MomentumAcrossRounds, Robust};
+use mingle_protocol::{CodecChoice, MomentumAcrossRounds, Robust};
 
 use super::{ADAMW_LEARNING_RATE, OptimizerArgs, Switch};
 
@@ -79,9 +79,10 @@ pub(crate) struct SimulateArgs {
     /// The neighbours to wait for in each round: sync, bounded:STALENESS or async [default: bounded:4, as run does]
     #[arg(long, value_name = "POLICY")]
     pub(crate) wait: Option<String>,
-    /// Encoding of the models that nodes send: f32, bf16, f16, int8, or int4 and int3 for plans with exact averages
-    #[arg(long, default_value_t = Codec::F32, value_name = "CODEC")]
-    pub(crate) codec: Codec,
+    /// Encoding of the models that nodes send: auto, which is int4 in plans with exact averages and f32 in all others,
+    /// or f32, bf16, f16, int8, int4, int3
+    #[arg(long, default_value_t = CodecChoice::Auto, value_name = "CODEC")]
+    pub(crate) codec: CodecChoice,
     /// Treatment of a model that is far from a node's own: off, or clip, as in `mingle run`
     #[arg(long, default_value_t = Robust::Off, value_name = "off|clip")]
     pub(crate) robust: Robust,

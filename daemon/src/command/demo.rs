@@ -9,7 +9,7 @@ use std::sync::Arc;
 use mingle_demo::{PeerProgram, TrainingDemo};
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result, encodings, plan};
-use mingle_protocol::Codec;
+use mingle_protocol::{Codec, CodecChoice};
 
 use crate::cli::DemoArgs;
 use crate::{config, event_loop, signals};
@@ -19,7 +19,7 @@ use progress::Progress;
 pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Result {
     mingle_demo::check_peers(arguments.peers)?;
     if let Some(kind) = arguments.problem {
-        if arguments.codec != Codec::F32 {
+        if !matches!(arguments.codec, CodecChoice::Auto | CodecChoice::Fixed(Codec::F32)) {
             let message = "--codec is for models: what peers that solve a problem say is exact";
             return Err(Error::new(ErrorKind::BadInput, message).hint("leave --codec or --problem away"));
         }
@@ -29,11 +29,9 @@ pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Result {
     let demo = TrainingDemo::prepare(options.clone())?;
     let program = this_program()?;
     let progress = Arc::new(Progress::start(&options, demo.plan(), json));
-    if options.codec != Codec::F32 {
-        let encodings = plan::schedule(demo.plan())?.encodings(options.codec);
-        let described = encodings::describe(&encodings, options.codec, demo.parameter_count()?);
-        progress.note(&format!("codec    {described}"));
-    }
+    let momentum = plan::momentum(options.momentum_across_rounds, demo.plan())?;
+    let codec = encodings::introduce(&plan::schedule(demo.plan())?, options.codec, demo.parameter_count()?, momentum);
+    codec.iter().for_each(|line| progress.note(line));
     let report = event_loop::run(async { demo.run(program, progress.clone(), &mut signals::forward()?).await })?;
     progress.clear();
     report::print(&report, json);

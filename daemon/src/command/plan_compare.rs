@@ -9,7 +9,7 @@ use mingle_planner::{
     Forecast, Medium, Method, Objective, Plan,
     design::{Candidate, cost},
 };
-use mingle_protocol::Codec;
+use mingle_protocol::CodecChoice;
 
 use super::design_request;
 use crate::cli::PlanCompareArgs;
@@ -113,7 +113,7 @@ const COLUMNS: [Column; 16] = [
 
 /// The columns requested by `--codec`: bytes of a round over all links, by codec.
 struct Traffic<'a> {
-    codecs: &'a [Codec],
+    codecs: &'a [CodecChoice],
     /// The size of the model in f32.
     payload_bytes: u64,
 }
@@ -124,24 +124,29 @@ impl Traffic<'_> {
     }
 
     /// Bytes of parameters that all nodes send in a round of `plan`, by codec.
-    fn bytes_per_round(&self, plan: &Plan) -> Vec<(Codec, Option<f64>)> {
+    fn bytes_per_round(&self, plan: &Plan) -> Vec<(CodecChoice, Option<f64>)> {
         let dimension = usize::try_from(self.payload_bytes / 4).unwrap_or(usize::MAX);
         let rounds = plan.steps().len() as f64 / plan.round_length() as f64;
         // Without requested codecs nothing is computed.
         let schedule = if self.codecs.is_empty() { None } else { plan::schedule(plan).ok() };
-        let bytes = |codec: Codec| schedule.as_ref().map(|it| it.encodings(codec).bytes(dimension) as f64 / rounds);
+        let bytes = |codec: CodecChoice| {
+            let schedule = schedule.as_ref()?;
+            let codec = codec.under(schedule, dimension).codec;
+            Some(schedule.encodings(codec).bytes(dimension) as f64 / rounds)
+        };
         self.codecs.iter().map(|codec| (*codec, bytes(*codec))).collect()
     }
 
     fn cells(&self, plan: &Plan) -> Vec<String> {
-        let cell = |(_, bytes): (Codec, Option<f64>)| bytes.map_or_else(unknown, |bytes| format!("{:.2}", bytes / 1e6));
+        let cell =
+            |(_, bytes): (CodecChoice, Option<f64>)| bytes.map_or_else(unknown, |bytes| format!("{:.2}", bytes / 1e6));
         self.bytes_per_round(plan).into_iter().map(cell).collect()
     }
 
     fn to_json(&self, plan: &Plan) -> serde_json::Value {
         self.bytes_per_round(plan)
             .into_iter()
-            .map(|(codec, bytes)| (codec.name().to_owned(), bytes.into()))
+            .map(|(codec, bytes)| (codec.to_string(), bytes.into()))
             .collect::<serde_json::Map<_, _>>()
             .into()
     }

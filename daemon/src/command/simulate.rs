@@ -13,7 +13,7 @@ use mingle_models::{Decay, SampleShape, Split, Task, Tokens};
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result, encodings, plan, units};
 use mingle_planner::{DesignOptions, ExtraEdges, Method, Plan};
-use mingle_protocol::{Codec, Robust};
+use mingle_protocol::{ChosenCodec, Codec, CodecChoice, Robust};
 use serde::Serialize;
 
 use super::plan_make::parse_extra_edges;
@@ -34,6 +34,8 @@ struct Report<'a> {
     nodes: usize,
     parameters: usize,
     codec: Codec,
+    #[serde(skip_serializing_if = "Option::is_none")]
+    codec_reason: Option<String>,
     momentum_across_rounds: f64,
     stop: Stop,
     #[serde(flatten)]
@@ -68,8 +70,9 @@ pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Result {
     let mut swarm = simulation::found(&plan, &initial, conditions).map_err(errors::simulation_error)?;
     let tokens = tokens(&learners);
     let goal = goal(arguments, rounds, learners.task())?;
+    let chosen = codec(&plan, conditions, initial.len())?;
     if !json {
-        introduce(&plan, &learners, arguments.codec)?;
+        introduce(&plan, &learners, conditions)?;
         if conditions.momentum > 0.0 {
             out::line(format!("momentum {} across rounds", conditions.momentum));
         }
@@ -85,7 +88,8 @@ pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Result {
         method: plan.method(),
         nodes: plan.node_count(),
         parameters: initial.len(),
-        codec: arguments.codec,
+        codec: chosen.codec,
+        codec_reason: chosen.reason(),
         momentum_across_rounds: conditions.momentum,
         stop,
         end,
@@ -196,7 +200,7 @@ fn heterogeneity_of(split: &str) -> Result<f64> {
     Ok(simulation::heterogeneity(split))
 }
 
-fn introduce(plan: &Plan, learners: &Learners, codec: Codec) -> Result {
+fn introduce(plan: &Plan, learners: &Learners, conditions: Conditions) -> Result {
     let task = learners.task();
     out::line(format!(
         "plan     {}, {} nodes, {}  blake3:{}",
@@ -206,11 +210,20 @@ fn introduce(plan: &Plan, learners: &Learners, codec: Codec) -> Result {
         plan.hash().short()
     ));
     out::line(format!("task     {} for {}, {} parameters", task.model(), task.shape(), task.parameter_count()));
-    if codec != Codec::F32 {
-        let encodings = plan::schedule(plan)?.encodings(codec);
-        out::line(format!("codec    {}", encodings::describe(&encodings, codec, task.parameter_count())));
+    if conditions.ledger {
+        let (schedule, momentum) = (plan::schedule(plan)?, conditions.momentum);
+        let lines = encodings::introduce(&schedule, conditions.codec, task.parameter_count(), momentum);
+        lines.iter().for_each(out::line);
     }
     Ok(())
+}
+
+/// The codec of the nodes. Textbook push-sum sends f32.
+fn codec(plan: &Plan, conditions: Conditions, parameters: usize) -> Result<ChosenCodec> {
+    match (conditions.codec, conditions.ledger) {
+        (CodecChoice::Auto, false) => Ok(ChosenCodec::asked(Codec::F32)),
+        (choice, _) => Ok(choice.under(&plan::schedule(plan)?, parameters)),
+    }
 }
 
 fn rounds_of(plan: &Plan) -> String {

@@ -6,7 +6,7 @@ use std::path::Path;
 use mingle_net::traffic::Encoding;
 use mingle_privacy::PrivacySpending;
 use mingle_protocol::LedgerSummary;
-use mingle_training::{Best, Metrics};
+use mingle_training::{Best, Metrics, MomentumTaken};
 use serde::{Deserialize, Serialize};
 
 pub use mingle_training::model_file::MODEL_CHECKSUM;
@@ -59,6 +59,9 @@ pub struct Summary {
     /// The encoding of parameters on the links.
     #[serde(default)]
     pub encoding: Encoding,
+    /// The momentum across rounds under the last plan.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub momentum_across_rounds: Option<MomentumTaken>,
     /// The largest resident memory of the process, where the system reports it.
     pub peak_resident_bytes: Option<u64>,
     /// BLAKE3 of the model file.

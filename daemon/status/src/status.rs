@@ -9,7 +9,7 @@ use std::fmt;
 
 use mingle_net::traffic::Encoding;
 use mingle_privacy::PrivacySpending;
-use mingle_training::{Direction, Metrics};
+use mingle_training::{Direction, Metrics, MomentumTaken};
 use serde::{Deserialize, Serialize};
 
 pub use board::{StatusBoard, StatusView};
@@ -89,6 +89,9 @@ pub struct Status {
     /// The encoding of parameters on the links, where a model is trained.
     #[serde(default)]
     pub encoding: Option<Encoding>,
+    /// The momentum across rounds, where a model is trained.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub momentum_across_rounds: Option<MomentumTaken>,
     /// `true` if its weight outlives its process.
     pub durable: bool,
     /// The incarnation of the peer.
@@ -228,6 +231,7 @@ impl Status {
             sent_bytes: 0,
             received_bytes: 0,
             encoding: None,
+            momentum_across_rounds: None,
             durable: false,
             incarnation: 0,
             refusals: BTreeMap::new(),

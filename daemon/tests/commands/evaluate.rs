@@ -174,6 +174,7 @@ fn a_suite_lets_sites_count_by_their_samples_as_simulate_does() {
         let record = found.iter().find(|record| record["design"] == design).unwrap();
         let options = ["--topology", "complete:n=3", "--method", "exact-average", "--split", "dirichlet:0.1"];
         let more = ["--batch-size", "2000", "--max-slots", "60", "--target", "accuracy=0.99", "--weight", weight];
+        let more = [&more[..], &["--codec", "f32"]].concat();
         let output = run(&[&["simulate", "--json"], &options[..], &more].concat());
         assert!(output.status.success(), "{}", stderr(&output));
         let simulated: Vec<Value> = stdout(&output).lines().map(|line| serde_json::from_str(line).unwrap()).collect();

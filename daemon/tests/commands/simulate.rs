@@ -22,7 +22,8 @@ fn number(object: &Value, key: &str) -> f64 {
 fn production_nodes_and_the_textbook_come_to_the_same_models() {
     // Symmetric, one directed graph, and a period that moves everything up a tree and down again.
     for method in ["d-psgd", "sgp-uniform", "exact-average"] {
-        let arguments = [&["--topology", "grid:rows=3,cols=3", "--method", method][..], &TASK].concat();
+        let plan = ["--topology", "grid:rows=3,cols=3", "--method", method, "--codec", "f32"];
+        let arguments = [&plan[..], &TASK].concat();
         let [nodes, book] = ["on", "off"].map(|ledger| simulate(&[&arguments[..], &["--ledger", ledger]].concat()));
         assert_eq!(nodes.len(), book.len(), "{method}");
         for (node, book) in nodes.iter().zip(&book) {

@@ -126,12 +126,15 @@ fn a_plan_that_cannot_use_a_coarse_codec_says_so() {
 }
 
 #[test]
-fn exact_averages_in_four_bits_move_an_eighth_of_the_bytes_and_end_with_one_model() {
+fn exact_averages_go_in_four_bits_by_default_and_move_an_eighth_of_the_bytes_and_end_with_one_model() {
     let folder = tempfile::tempdir().unwrap();
     let exact = ["--method", "exact-average", "--rounds", "60", "--local-steps", "10"];
     let [whole, coded] = ["f32", "int4"].map(|codec| {
         let root = folder.path().join(codec);
-        let report = demo(&root, &[&exact[..], &["--codec", codec]].concat());
+        // Four bits are what auto takes here, and auto is the default.
+        let asked = if codec == "f32" { &["--codec", "f32"][..] } else { &[] };
+        let report = demo(&root, &[&exact[..], asked].concat());
+        assert_eq!(report["encoding"]["codec"], codec);
         assert_eq!(report["audit"]["disputes"], serde_json::json!([]), "{codec}");
         assert_eq!(report["audit"]["held"].as_u64(), Some(6 << 40), "{codec}");
         report
@@ -141,26 +144,90 @@ fn exact_averages_in_four_bits_move_an_eighth_of_the_bytes_and_end_with_one_mode
     assert!(bytes[1] < bytes[0] / 5.0, "parcels of 2,410 parameters, with headers and acknowledgements: {bytes:?}");
     assert!(accuracy[1] > accuracy[0] - 0.01 && accuracy[0] > 0.9, "accuracies {accuracy:?}");
     assert_eq!(coded["encoding"]["parcels"].as_object().unwrap().keys().collect::<Vec<_>>(), ["int4"]);
+    assert_eq!(coded["encoding"]["reason"], "auto, since the plan has exact averages");
+    assert_eq!(whole["encoding"]["reason"], Value::Null, "it was asked for");
     let model = |node: usize| fs::read(folder.path().join(format!("int4/peers/{node}/model.safetensors"))).unwrap();
     assert!((1..6).all(|node| model(node) == model(0)), "all peers end with the same bits");
 }
 
 #[test]
+fn peers_without_options_take_four_bits_under_exact_averages_and_f32_under_gossip() {
+    for (method, codec, reason) in [
+        ("exact-average", "int4", "auto, since the plan has exact averages"),
+        ("d-psgd", "f32", "auto, since the plan has no exact averages"),
+    ] {
+        let swarm = PlannedSwarm::with_design("ring:n=3", method, 3, 60);
+        let mut peers: Vec<_> =
+            (0..3).map(|node| swarm.start_with(node, &["--momentum-across-rounds", "auto"])).collect();
+        swarm.finish(&mut peers, method);
+        for node in 0..3 {
+            let home = swarm.home(node);
+            let summary: Value = serde_json::from_str(&fs::read_to_string(home.join("summary.json")).unwrap()).unwrap();
+            let encoding = &summary["encoding"];
+            assert_eq!((&encoding["codec"], &encoding["reason"]), (&codec.into(), &reason.into()), "{summary}");
+            // The first parcels may be keyframes, to neighbours that have not stated their references yet.
+            let parcels = encoding["parcels"].as_object().unwrap();
+            let count = |codec: &str| parcels.get(codec).and_then(Value::as_u64).unwrap_or_default();
+            let all: u64 = parcels.values().flat_map(Value::as_u64).sum();
+            assert!(count(codec) >= 20 && count(codec) + count("f16") == all, "{summary}");
+            assert_eq!(encoding["saved_bytes"] == 0, codec == "f32", "{summary}");
+            assert_eq!(summary["momentum_across_rounds"], serde_json::json!({ "choice": "auto", "momentum": 0.8 }));
+        }
+    }
+}
+
+#[test]
+fn a_running_peer_shows_the_codec_and_the_momentum_that_auto_took() {
+    let swarm = PlannedSwarm::with_design("ring:n=3", "exact-average", 3, 1_000_000);
+    let mut peers: Vec<_> = (0..3).map(|node| swarm.start_with(node, &["--momentum-across-rounds", "auto"])).collect();
+    peers[0].wait_for("round");
+    let home = swarm.home(0);
+    let status = json(&["status", "--json", "--home", text(&home)]);
+    assert_eq!(status["encoding"]["codec"], "int4", "{status}");
+    assert_eq!(status["momentum_across_rounds"]["momentum"], 0.8, "{status}");
+    let shown = stdout(&run(&["status", "--home", text(&home)]));
+    for words in [
+        "codec int4: auto, since the plan has exact averages",
+        "momentum across rounds 0.80: auto, by what the plan bears",
+    ] {
+        assert!(shown.contains(words), "{shown}");
+    }
+}
+
+#[test]
+fn few_bits_over_long_periods_with_momentum_are_warned_of() {
+    let told = |codec: &str, k: u32, momentum: &str| {
+        let method = format!("periodic-average:inner=one-peer-exponential,k={k}");
+        let arguments = ["--method", &method, "--rounds", "1", "--codec", codec, "--momentum-across-rounds", momentum];
+        stdout(&run(&[&["simulate", "--topology", "complete:n=8"], &arguments[..]].concat()))
+    };
+    let warning = "int3 with momentum across rounds, and exact averages 16 rounds apart: models may drift apart";
+    let drifting = told("int3", 15, "0.8");
+    assert!(drifting.contains(&format!("warning  {warning}")), "{drifting}");
+    for (codec, k, momentum) in [("int3", 7, "0.8"), ("int3", 15, "off"), ("int4", 15, "0.8"), ("auto", 15, "0.8")] {
+        let safe = told(codec, k, momentum);
+        assert!(!safe.contains("warning") && safe.contains("weights of all nodes"), "{codec}, k={k}: {safe}");
+    }
+    let auto = told("auto", 7, "0.8");
+    assert!(auto.contains("of the bytes of f32 (auto, since the plan has exact averages)"), "{auto}");
+}
+
+#[test]
 fn a_comparison_shows_the_bytes_of_a_round_by_codec() {
     let arguments = ["plan", "compare", "--topology", "ring:n=6", "--methods", "d-psgd,exact-average"];
-    let codecs = ["--codec", "f32,int8", "--payload-bytes", "4096000"];
+    let codecs = ["--codec", "f32,int8,auto", "--payload-bytes", "4096000"];
     let table = stdout(&run(&[&arguments[..], &codecs].concat()));
     let heading = table.lines().nth(1).unwrap();
-    assert!(heading.trim_end().ends_with("f32 MB  int8 MB"), "{table}");
+    assert!(heading.trim_end().ends_with("f32 MB  int8 MB  auto MB"), "{table}");
     let row = |name: &str| -> Vec<f64> {
         let line = table.lines().find(|line| line.starts_with(name)).unwrap();
         let cells: Vec<&str> = line.split_whitespace().collect();
-        cells[cells.len() - 2..].iter().map(|cell| cell.parse().unwrap()).collect()
+        cells[cells.len() - 3..].iter().map(|cell| cell.parse().unwrap()).collect()
     };
     // Twelve links, 1,024,000 parameters: four bytes each, or one and a scale for 256 of them.
-    assert_eq!(row("d-psgd"), [49.15, 12.48]);
+    assert_eq!(row("d-psgd"), [49.15, 12.48, 49.15]);
     // Ten parcels up and down a tree.
-    assert_eq!(row("exact-average"), [40.96, 10.4]);
+    assert_eq!(row("exact-average"), [40.96, 10.4, 5.28]);
     let document = json(&[&arguments[..], &codecs, &["--json"]].concat());
     assert_eq!(document["designs"][0]["bytes_per_round"]["f32"], 12.0 * 4_096_000.0);
     assert_eq!(document["designs"][0]["bytes_per_round"]["int8"], 12.0 * (1_024_000.0 + 4.0 * 4_000.0));
@@ -170,7 +237,7 @@ fn a_comparison_shows_the_bytes_of_a_round_by_codec() {
 
 #[test]
 fn what_cannot_go_together_is_refused() {
-    assert_fails(&run(&["run", "--codec", "int2"]), 2, &["int2", "f32, f16, bf16, int8, int4 and int3"]);
+    assert_fails(&run(&["run", "--codec", "int2"]), 2, &["int2", "f32, f16, bf16, int8, int4 and int3, and auto"]);
     let problem = concat!(env!("CARGO_MANIFEST_DIR"), "/../examples/problems/heart.toml");
     assert_fails(
         &run(&["run", "--problem", problem, "--codec", "int8"]),

@@ -13,7 +13,7 @@ use serde_json::Value;
 
 const ROUNDS: u64 = 40;
 /// Sites with very different numbers of the digits, each of which takes its steps on all it has.
-const UNEQUAL: [&str; 6] = ["--split", "dirichlet:0.1", "--batch-size", "2000", "--wait", "sync"];
+const UNEQUAL: [&str; 8] = ["--split", "dirichlet:0.1", "--batch-size", "2000", "--wait", "sync", "--codec", "f32"];
 
 /// The last object that a simulation printed.
 fn simulate(arguments: &[&str]) -> Value {

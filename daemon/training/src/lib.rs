@@ -26,7 +26,7 @@ pub use layout::{Layout, Tensor};
 pub use metrics::Metrics;
 pub use mingle_privacy::{DEFAULT_DELTA, NoiseSource, PrivacySettings, PrivacySpending, SettingsError};
 pub use mingle_protocol::MomentumStep;
-pub use momentum::{MomentumOfPeer, TrainingWithMomentum};
+pub use momentum::{MomentumOfPeer, MomentumTaken, TrainingWithMomentum};
 pub use personal::{PersonalError, PersonalLayers};
 pub use private::PrivateTraining;
 

@@ -3,6 +3,7 @@
 use std::fmt;
 
 use mingle_protocol::{MomentumAcrossRounds, MomentumState, MomentumStep, TrainedRound, pace_factor};
+use serde::{Deserialize, Serialize};
 
 use crate::{
     Budget, Evaluation, Facts, Layout, LocalTraining, ModelEncoder, Patience, PrivacySpending, Trained, TrainingError,
@@ -114,6 +115,15 @@ impl LocalTraining for TrainingWithMomentum {
     }
 }
 
+/// The momentum across rounds under the present plan, beside the choice that led to it.
+#[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
+pub struct MomentumTaken {
+    /// `off`, `auto`, or the number that was asked for.
+    pub choice: String,
+    /// The momentum; 0 for none.
+    pub momentum: f64,
+}
+
 /// The momentum across rounds of a peer, from plan to plan.
 #[derive(Clone, Copy, Debug, PartialEq)]
 pub struct MomentumOfPeer {
@@ -133,6 +143,11 @@ impl MomentumOfPeer {
     /// `training` with momentum.
     pub fn add_to(&self, training: Box<dyn LocalTraining>) -> Box<dyn LocalTraining> {
         Box::new(TrainingWithMomentum::new(training, self.choice != MomentumAcrossRounds::Off))
+    }
+
+    /// The momentum under the present plan.
+    pub fn taken(&self) -> MomentumTaken {
+        MomentumTaken { choice: self.choice.to_string(), momentum: self.now }
     }
 
     /// The momentum of the next round of a node with this weight in a settled swarm.

@@ -1,7 +1,7 @@
 //! One snapshot of a peer in lines of text.
 
 use mingle_peer::status::{Neighbour, RobustReceiving, State, Status, TrainerStatus};
-use mingle_peer::training::PrivacySpending;
+use mingle_peer::training::{MomentumTaken, PrivacySpending};
 use mingle_peer::units;
 
 /// A summary of the peer in a few lines.
@@ -46,10 +46,24 @@ pub fn summary(status: &Status) -> Vec<String> {
     let mut lines = vec![head, learning(status)];
     lines.extend(round_costs(status));
     lines.extend([mixing(status), ledger(status)]);
+    lines.extend(taken_by_auto(status));
     lines.extend(status.privacy.as_ref().map(privacy));
     lines.extend(status.trainer.as_ref().map(trainer));
     lines.extend(status.robust.as_ref().map(|robust| receiving(robust, &status.neighbours)));
     lines
+}
+
+/// The codec and the momentum across rounds, where `auto` took them.
+fn taken_by_auto(status: &Status) -> Option<String> {
+    let encoding = status.encoding.as_ref();
+    let codec = encoding.and_then(|sent| Some(format!("codec {}: {}", sent.codec, sent.reason.as_ref()?)));
+    let taken = status.momentum_across_rounds.as_ref().filter(|taken| taken.choice != "off");
+    let momentum = taken.map(|MomentumTaken { choice, momentum }| match choice.as_str() {
+        "auto" => format!("momentum across rounds {momentum:.2}: auto, by what the plan bears"),
+        _ => format!("momentum across rounds {momentum:.2}"),
+    });
+    let words: Vec<String> = codec.into_iter().chain(momentum).collect();
+    (!words.is_empty()).then(|| words.join("  "))
 }
 
 /// The attached trainer, or a note that there is none.

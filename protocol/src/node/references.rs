@@ -6,7 +6,7 @@
 //! that it has caught up. So no mass depends on a guess.
 
 use super::Node;
-use crate::codec::Dither;
+use crate::codec::{ChosenCodec, Dither};
 use crate::effect::Event;
 use crate::link::{QueuedParcel, Returned};
 use crate::mass::Mass;
@@ -16,9 +16,14 @@ use crate::reference::{Reference, ReferenceId};
 use crate::schedule::NodeId;
 
 impl Node {
+    /// The codec of this node under its present plan.
+    pub fn codec(&self) -> ChosenCodec {
+        self.config.chosen_codec(self.dimension())
+    }
+
     /// Returns `true` if the node sends and decodes differences: it is configured to, and the plan hands ratios down.
     pub(super) fn keeps_references(&self) -> bool {
-        self.config.codec.sends_differences() && self.config.schedule.hands_ratios_down()
+        self.codec().codec.sends_differences() && self.config.schedule.hands_ratios_down()
     }
 
     /// This node's statement of the references that it has.
@@ -64,7 +69,7 @@ impl Node {
 
     /// The form in which all of these receivers can decode the ratio.
     fn form_for(&self, receivers: &[(NodeId, Mass)]) -> Form {
-        let codec = self.config.codec;
+        let codec = self.codec().codec;
         if !self.keeps_references() {
             return Form::Whole(codec.of_wholes());
         }

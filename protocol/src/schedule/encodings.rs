@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use super::{NodeId, Schedule};
+use super::{NO_WEIGHT, NodeId, Schedule};
 use crate::codec::Codec;
 use crate::mass::{Mass, Share};
 
@@ -33,6 +33,28 @@ impl Encodings {
 }
 
 impl Schedule {
+    /// The most rounds from one exact average to the next, 1 where every round has one; `None` in plans without. A node
+    /// that has the weight of all then hands its ratio down.
+    pub fn rounds_between_exact_averages(&self) -> Option<u64> {
+        self.rounds_between_exact_averages.get_or(|| {
+            let rounds = self.period() / self.round_length();
+            let averages: Vec<u64> = (0..rounds).filter(|round| self.averages_exactly(*round)).collect();
+            let (first, last) = (averages.first()?, averages.last()?);
+            let gaps = averages.windows(2).map(|pair| pair[1] - pair[0]);
+            gaps.chain([first + rounds - last]).max()
+        })
+    }
+
+    /// Returns `true` if a node hands the ratio of all down in this round of the period.
+    fn averages_exactly(&self, round: u64) -> bool {
+        let all = self.nodes as f64 * (1.0 - NO_WEIGHT);
+        let mut steps = round * self.round_length()..(round + 1) * self.round_length();
+        steps.any(|step| {
+            let root = self.stationary[self.slot(step)].iter().position(|weight| *weight >= all);
+            root.is_some_and(|root| self.hands_down(NodeId(root as u32), step))
+        })
+    }
+
     /// The share of its weight that `node` keeps in global step `step`.
     pub fn share_kept(&self, node: NodeId, step: u64) -> f64 {
         if !self.keeps(node, step) {

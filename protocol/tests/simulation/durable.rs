@@ -39,6 +39,8 @@ fn mass_survives_in_exact_averages_of_differences() {
     let outcomes = survive(Profile::ExactAverage, 30);
     let (kills, checks) = (sum(&outcomes, |outcome| outcome.kills), sum(&outcomes, |outcome| outcome.disk_checks));
     assert!(kills > 300 && checks > 3_000, "{kills} kills, {checks} checks");
+    // A deep tree, whose rounds have more than eight steps.
+    assert_eq!(run(Profile::ExactAverage, 5_146).failure, None);
 }
 
 #[test]

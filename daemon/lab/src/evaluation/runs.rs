@@ -136,7 +136,7 @@ impl Run {
             ledger,
             policy: None,
             loss,
-            codec: Codec::F32,
+            codec: Codec::F32.into(),
             robust: Robust::Off,
             momentum: 0.0,
             attack: None,

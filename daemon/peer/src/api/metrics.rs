@@ -298,7 +298,7 @@ mod tests {
                 clipped: BTreeMap::new(),
             }),
             contraction: Contraction { observed: known(), forecast: known() },
-            encoding: Some(Encoding { codec: "int8".to_owned(), parcels, saved_bytes: 7 }),
+            encoding: Some(Encoding { codec: "int8".to_owned(), parcels, saved_bytes: 7, reason: None }),
             refusals: BTreeMap::from([("other_life".to_owned(), 1)]),
             neighbours: vec![neighbour],
             ..Status::starting("12D3KooWMine".to_owned())

@@ -188,7 +188,8 @@ impl Driver<'_> {
             status.robust = RobustReceiving::of(node);
             status.contraction.observed = contraction(&watching.disagreements);
             (status.sent_bytes, status.received_bytes) = (traffic.sent_bytes, traffic.received_bytes);
-            status.encoding = Some(traffic.encoding(config.codec));
+            status.encoding = Some(traffic.encoding(node.codec()));
+            status.momentum_across_rounds = Some(self.parts.momentum.taken());
             status.incarnation = config.identity.incarnation;
             status.refusals = node.refusals().map(|(fault, count)| (name(fault), count)).collect();
             status.neighbours = node.neighbour_views().map(|view| watching.neighbour(&view, node, links)).collect();

@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use libp2p::Multiaddr;
 use mingle_planner::Plan;
-use mingle_protocol::{Codec, Durability, MomentumAcrossRounds, Robust, WaitPolicy};
+use mingle_protocol::{CodecChoice, Durability, MomentumAcrossRounds, Robust, WaitPolicy};
 
 use crate::membership::AutomaticPlanning;
 use crate::priority::Priority;
@@ -32,7 +32,7 @@ pub struct PeerOptions {
     /// Policy of waiting for neighbours in each round.
     pub wait: WaitPolicy,
     /// Codec of the models that this peer sends.
-    pub codec: Codec,
+    pub codec: CodecChoice,
     /// Shortest time after which it goes on without a late neighbour.
     pub deadline: Duration,
     /// Time limit of a round's training: no local step begins later.
@@ -89,7 +89,7 @@ impl Default for PeerOptions {
             automatic_planning: None,
             join_timeout: Duration::from_secs(60),
             wait: WaitPolicy::default(),
-            codec: Codec::F32,
+            codec: CodecChoice::Auto,
             deadline: Duration::from_secs(2),
             time_box: None,
             training_deadline: Duration::from_secs(60),

@@ -94,6 +94,8 @@ fn swarm(profile: Profile, nodes: u32, seed: u64, rng: &mut ChaCha8Rng) -> Resul
     let initial = (0..nodes).map(|node| vec![node as f32, 1.0]).collect();
     let policies = [WaitPolicy::Sync, WaitPolicy::Bounded { staleness: 4 }, WaitPolicy::Async];
     let pace = pace(profile);
+    // More than a run has. Steps are counted in 64 bits.
+    let rounds = u64::MAX / schedule.round_length().max(8);
     let config = SwarmConfig {
         durability: Durability::On,
         codec: codecs[rng.random_range(0..codecs.len())],
@@ -105,7 +107,7 @@ fn swarm(profile: Profile, nodes: u32, seed: u64, rng: &mut ChaCha8Rng) -> Resul
         heartbeat: Duration::from_secs(2) * pace,
         drain_deadline: Duration::from_secs(3_600) * pace,
         trainer: Box::new(|id, round, from, _| small_change(id, round, from.len())),
-        ..SwarmConfig::averaging(schedule, initial, u64::MAX / 8)
+        ..SwarmConfig::averaging(schedule, initial, rounds)
     };
     let (drop, duplicate) = match profile {
         Profile::Loss => (rng.random_range(0.6..0.7), rng.random_range(0.0..0.2)),

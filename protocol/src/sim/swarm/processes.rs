@@ -36,7 +36,7 @@ impl Swarm {
         node_config.identity = Identity { incarnation, boot_nonce: process };
         node_config.generation = plan.generation;
         node_config.keys = Arc::new(SimulatedKeys::of(id));
-        node_config.codec = config.codec;
+        node_config.codec = config.codec.into();
         node_config.largest_norm = config.largest_norm;
         node_config.robust = config.robust;
         node_config.durability = config.durability;

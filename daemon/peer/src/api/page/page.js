@@ -142,11 +142,16 @@ function privacy(next) {
   return "epsilon " + number(epsilon, 3) + " of " + most + " at delta " + delta + ", " + changes + " changes" + (isSpent ? ": spent, it trains no more" : "");
 }
 
+function momentum({ choice, momentum }) {
+  return choice === "auto" ? number(momentum, 2) + " (auto, by what the plan bears)" : choice === "off" ? "off" : number(momentum, 2);
+}
+
 function showFacts(next) {
   const refused = Object.entries(next.refusals).map(([reason, count]) => reason.replaceAll("_", " ") + " " + count);
   const facts = {
     "MB out / in": megabytes(next.sent_bytes) + " / " + megabytes(next.received_bytes),
     "Sent as": encoded(next),
+    ...(next.momentum_across_rounds && { "Momentum across rounds": momentum(next.momentum_across_rounds) }),
     "Weight on disk": next.durable ? "yes" : "no",
     "Incarnation": String(next.incarnation),
     "Privacy": privacy(next),

@@ -7,14 +7,15 @@ const SUPERSCRIPTS = { "-": "⁻", 0: "⁰", 1: "¹", 2: "²", 3: "³", 4: "⁴"
 const isKnown = value => value !== null && value !== undefined;
 const number = (value, digits) => isKnown(value) ? Number(value).toFixed(digits) : "–";
 const megabytes = bytes => (bytes / 1e6).toFixed(1);
-// The codec of what a peer sends, and how that compares with f32.
+// The codec of what a peer sends, how that compares with f32, and why auto took it.
 function encoded({ encoding, sent_bytes }) {
   if (!encoding) return "f64";
   const others = Object.entries(encoding.parcels).filter(([codec]) => codec !== encoding.codec);
   const also = others.map(([codec, count]) => ", " + count + " parcels in " + codec).join("");
   const whole = sent_bytes + encoding.saved_bytes;
-  if (encoding.codec === "f32" || whole === 0) return encoding.codec + also;
-  return encoding.codec + ": " + Math.round(100 * sent_bytes / whole) + " % of f32" + also;
+  const why = encoding.reason ? " (" + encoding.reason + ")" : "";
+  if (encoding.codec === "f32" || whole === 0) return encoding.codec + also + why;
+  return encoding.codec + ": " + Math.round(100 * sent_bytes / whole) + " % of f32" + also + why;
 }
 
 const powerOfTen = exponent => "10" + [...String(exponent)].map(letter => SUPERSCRIPTS[letter]).join("");
