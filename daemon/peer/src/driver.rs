@@ -34,10 +34,9 @@ use crate::place::Place;
 use crate::records::{Ending, RecordWriter, Room, Written};
 use crate::task::Advice;
 use crate::timeline::{IdleTime, Timeline};
-use crate::training::thread::{Answer, TrainingOrders, TrainingThread};
-use crate::training::{BestModel, Evaluation, MomentumOfPeer, PrivacySpending, Trained};
+use crate::training::thread::{TrainingOrders, TrainingThread};
+use crate::training::{BestModel, Evaluation, MomentumOfPeer, PrivacySpending};
 use divergence::Divergence;
-use ending::FINAL;
 use missing::Missing;
 use watching::Watching;
 
@@ -296,47 +295,6 @@ impl<'a> Driver<'a> {
             Effect::Drained => self.drained = true,
         }
         Ok(None)
-    }
-
-    fn on_answer(&mut self, answer: Answer) -> Result {
-        match answer {
-            Answer::Untrained { round } => {
-                let counts = self.training.end(&self.parts.training)?;
-                if counts { self.feed(Input::Untrained { round }) } else { Ok(()) }
-            }
-            Answer::Trained { round, trained, took, state, privacy } => {
-                let counts = self.training.end(&self.parts.training)?;
-                let Trained { change: delta, steps, loss } = trained;
-                if steps > 0 {
-                    self.train_loss = loss;
-                    self.watching.note_local_steps(steps, took);
-                }
-                self.note_privacy(privacy);
-                let state = state.into();
-                if counts { self.feed(Input::Trained { round, delta, steps, state }) } else { Ok(()) }
-            }
-            Answer::Evaluated { round: FINAL, evaluation } => {
-                self.check_divergence(&evaluation, true)?;
-                if let Some(best) = self.parts.best.as_mut().filter(|_| evaluation.is_whole) {
-                    best.consider(self.rounds, &evaluation.metrics, self.node.ratio());
-                }
-                self.final_evaluation =
-                    Some(if evaluation.is_whole { evaluation } else { self.best_known(evaluation) });
-                Ok(())
-            }
-            Answer::Evaluated { evaluation, .. } => {
-                let evaluated = self.evaluating.take().filter(|_| evaluation.is_whole);
-                if let Some(UnderEvaluation { rounds, report, model }) = evaluated {
-                    self.tell_evaluation(rounds, &report, &evaluation);
-                    if let Some(best) = &mut self.parts.best {
-                        best.consider(rounds, &evaluation.metrics, model);
-                    }
-                    self.last_evaluation = Some((rounds, evaluation.clone()));
-                }
-                self.check_divergence(&evaluation, false)
-            }
-            Answer::Failed(failure) => Err(failure),
-        }
     }
 
     fn on_written(&mut self, written: Written) -> Result {

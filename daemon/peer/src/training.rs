@@ -1,7 +1,6 @@
-//! Local training: the trait that a user implements, the agreement on its task, and the thread that it runs on.
+//! Local training: the trait that a user implements, and the agreement on its task.
 
 mod task;
-pub(crate) mod thread;
 
 pub use mingle_training::*;
 pub use task::{Adoption, FixedTask, TrainingTask};

@@ -13,6 +13,7 @@ mod momentum;
 mod personal;
 pub mod priority;
 mod private;
+pub mod thread;
 
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};

@@ -1,11 +1,13 @@
-//! Orders of local training, with the momentum across rounds that the present plan bears.
+//! Orders of local training, with the momentum across rounds that the present plan bears, and the answers to them.
 
-use mingle_protocol::Effect;
+use mingle_protocol::{Effect, Input};
 
-use super::Driver;
+use super::ending::FINAL;
+use super::{Driver, UnderEvaluation};
 use crate::error::Result;
 use crate::events::Event;
-use crate::training::thread::TrainingOrder;
+use crate::training::Trained;
+use crate::training::thread::{Answer, TrainingOrder};
 
 impl Driver<'_> {
     /// Orders the local steps of a round. Other effects are no orders.
@@ -25,6 +27,48 @@ impl Driver<'_> {
         let plan = &self.member.connections.place.plan.plan;
         if let Some(message) = self.parts.momentum.renew(is_other_model, || plan.largest_momentum()) {
             self.member.log.tell(Event::Warning { message });
+        }
+    }
+
+    /// Handles the result of a training or of an evaluation.
+    pub(super) fn on_answer(&mut self, answer: Answer) -> Result {
+        match answer {
+            Answer::Untrained { round } => {
+                let counts = self.training.end(&self.parts.training)?;
+                if counts { self.feed(Input::Untrained { round }) } else { Ok(()) }
+            }
+            Answer::Trained { round, trained, took, state, privacy } => {
+                let counts = self.training.end(&self.parts.training)?;
+                let Trained { change: delta, steps, loss } = trained;
+                if steps > 0 {
+                    self.train_loss = loss;
+                    self.watching.note_local_steps(steps, took);
+                }
+                self.note_privacy(privacy);
+                let state = state.into();
+                if counts { self.feed(Input::Trained { round, delta, steps, state }) } else { Ok(()) }
+            }
+            Answer::Evaluated { round: FINAL, evaluation } => {
+                self.check_divergence(&evaluation, true)?;
+                if let Some(best) = self.parts.best.as_mut().filter(|_| evaluation.is_whole) {
+                    best.consider(self.rounds, &evaluation.metrics, self.node.ratio());
+                }
+                self.final_evaluation =
+                    Some(if evaluation.is_whole { evaluation } else { self.best_known(evaluation) });
+                Ok(())
+            }
+            Answer::Evaluated { evaluation, .. } => {
+                let evaluated = self.evaluating.take().filter(|_| evaluation.is_whole);
+                if let Some(UnderEvaluation { rounds, report, model }) = evaluated {
+                    self.tell_evaluation(rounds, &report, &evaluation);
+                    if let Some(best) = &mut self.parts.best {
+                        best.consider(rounds, &evaluation.metrics, model);
+                    }
+                    self.last_evaluation = Some((rounds, evaluation.clone()));
+                }
+                self.check_divergence(&evaluation, false)
+            }
+            Answer::Failed(failure) => Err(failure),
         }
     }
 }

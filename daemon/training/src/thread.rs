@@ -10,17 +10,18 @@ use std::time::{Duration, Instant};
 
 use tokio::sync::mpsc;
 
-use super::{Budget, Evaluation, LocalTraining, MomentumStep, Patience, PrivacySpending, Trained, TrainingError};
-use crate::error::{Context, Error, ErrorKind, Result};
+use mingle_home::error::{Context, Error, ErrorKind, Result};
+use mingle_home::timeline::{SpanKind, Timeline};
+
 use crate::priority::{self, Priority};
-use crate::timeline::{SpanKind, Timeline};
+use crate::{Budget, Evaluation, LocalTraining, MomentumStep, Patience, PrivacySpending, Trained, TrainingError};
 
 /// Largest number of jobs that wait for the thread; a round's training and an evaluation is the most that occurs.
 const JOB_QUEUE: usize = 4;
 
 /// The local steps of a round: initial parameters, number, and time limit.
 #[derive(Clone, Debug)]
-pub(crate) struct TrainingOrder {
+pub struct TrainingOrder {
     /// The round, from 0 in each plan of the swarm's operator.
     pub round: u64,
     /// Rounds of the earlier plans.
@@ -42,7 +43,7 @@ pub(crate) struct TrainingOrder {
 /// Orders for the thread, one at a time. A plan that changes while a round is trained makes that work void, and the
 /// next order waits for its end.
 #[derive(Debug, Default)]
-pub(crate) struct TrainingOrders {
+pub struct TrainingOrders {
     under_way: bool,
     is_void: bool,
     next: Option<TrainingOrder>,
@@ -50,7 +51,7 @@ pub(crate) struct TrainingOrders {
 
 impl TrainingOrders {
     /// Orders a round's local steps.
-    pub(crate) fn order(&mut self, order: TrainingOrder, thread: &TrainingThread) -> Result {
+    pub fn order(&mut self, order: TrainingOrder, thread: &TrainingThread) -> Result {
         if self.under_way {
             self.next = Some(order);
             return Ok(());
@@ -60,17 +61,17 @@ impl TrainingOrders {
     }
 
     /// Returns `true` while the thread has not answered.
-    pub(crate) fn is_under_way(&self) -> bool {
+    pub fn is_under_way(&self) -> bool {
         self.under_way
     }
 
     /// Makes the order under way void: its result is no longer needed.
-    pub(crate) fn forget(&mut self) {
+    pub fn forget(&mut self) {
         (self.is_void, self.next) = (self.under_way, None);
     }
 
     /// Ends an order, and starts the next. Returns `true` if its result counts.
-    pub(crate) fn end(&mut self, thread: &TrainingThread) -> Result<bool> {
+    pub fn end(&mut self, thread: &TrainingThread) -> Result<bool> {
         let counts = !self.is_void;
         (self.under_way, self.is_void) = (false, false);
         self.next.take().map_or(Ok(()), |next| self.order(next, thread))?;
@@ -86,7 +87,7 @@ enum Job {
 
 /// Time for an evaluation once the peer is to stop.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Haste {
+pub enum Haste {
     /// The evaluation ends with the rows under way.
     GiveUp,
     /// The evaluation still has a moment, since this is the last model.
@@ -104,7 +105,7 @@ impl Job {
 
 /// The result of a job.
 #[derive(Debug)]
-pub(crate) enum Answer {
+pub enum Answer {
     /// A round's local steps are done.
     Trained {
         /// The round.
@@ -138,14 +139,14 @@ pub(crate) enum Answer {
 const LAST_EVALUATION: Duration = Duration::from_millis(500);
 
 /// A handle on the training thread; the thread ends when the handle is dropped and its last job is done.
-pub(crate) struct TrainingThread {
+pub struct TrainingThread {
     jobs: SyncSender<Job>,
     is_interrupted: Arc<AtomicBool>,
 }
 
 impl TrainingThread {
     /// Starts the thread. The state of the training is requested only if `keeps_state`.
-    pub(crate) fn start(
+    pub fn start(
         training: Box<dyn LocalTraining>,
         keeps_state: bool,
         priority: Priority,
@@ -175,12 +176,12 @@ impl TrainingThread {
 
     /// Sets whether to hurry: then no further step of the round under way begins, and no evaluation goes on for long.
     /// Each is answered with the partial result.
-    pub(crate) fn interrupt(&self, is_interrupted: bool) {
+    pub fn interrupt(&self, is_interrupted: bool) {
         self.is_interrupted.store(is_interrupted, Ordering::Relaxed);
     }
 
     /// Orders an evaluation on the held-out samples; it is made before any training that is ordered later.
-    pub(crate) fn evaluate(&self, round: u64, parameters: Arc<[f32]>, haste: Haste) -> Result {
+    pub fn evaluate(&self, round: u64, parameters: Arc<[f32]>, haste: Haste) -> Result {
         self.order(Job::Evaluate { round, parameters, haste })
     }
 
@@ -263,7 +264,7 @@ fn check_length(found: usize, wanted: usize) -> Result<(), String> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::training::Layout;
+    use crate::Layout;
 
     /// Changes the model by the number of the round.
     struct Counting(Layout);
