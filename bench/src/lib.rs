@@ -4,11 +4,11 @@
 //! ratio of a turn is taken before the median, so that other load on the machine affects both alike.
 //!
 //! ```
-//! use mingle_bench::{Row, in_turns};
+//! use mingle_bench::{ComparisonRow, in_turns};
 //!
 //! let numbers: Vec<u64> = (0..10_000).collect();
 //! let turns = in_turns(11, || numbers.iter().sum::<u64>(), || numbers.iter().fold(0, |sum, number| sum ^ number));
-//! Row::of_times("arithmetic", "sum", "exclusive or", &turns).print();
+//! ComparisonRow::of_times("arithmetic", "sum", "exclusive or", &turns).print();
 //! ```
 
 use std::fs::OpenOptions;
@@ -79,7 +79,7 @@ impl Turns {
 
 /// One comparison, as a row of the report.
 #[derive(Clone, Debug, Serialize)]
-pub struct Row {
+pub struct ComparisonRow {
     /// The section of the report.
     pub section: &'static str,
     /// The operation that was timed.
@@ -98,7 +98,7 @@ pub struct Row {
     pub spread: [f64; 2],
 }
 
-impl Row {
+impl ComparisonRow {
     /// A comparison by time, for sides that do the same.
     pub fn of_times(section: &'static str, what: impl Into<String>, rival: impl Into<String>, turns: &Turns) -> Self {
         let (ours, theirs) = turns.medians();
@@ -156,7 +156,7 @@ impl Row {
     }
 }
 
-/// Prints the heads of the columns of [`Row::print`].
+/// Prints the heads of the columns of [`ComparisonRow::print`].
 pub fn print_head(title: &str) {
     println!("\n{title:<56} {:>10} {:>10} {:<5} {:>6}  quartiles     rival", "mingle", "rival", "", "ratio");
 }
@@ -181,9 +181,15 @@ mod tests {
 
     #[test]
     fn bytes_a_second_are_compared_where_one_side_moves_more() {
-        let row = Row::of_bytes("mixing", "absorb", "copy", &turns(&[(3, 2), (3, 2), (3, 2)]), (3_000_000, 2_000_000));
+        let row = ComparisonRow::of_bytes(
+            "mixing",
+            "absorb",
+            "copy",
+            &turns(&[(3, 2), (3, 2), (3, 2)]),
+            (3_000_000, 2_000_000),
+        );
         assert!((row.ratio - 1.0).abs() < 1e-9 && (row.ours - 1.0).abs() < 1e-9, "{row:?}");
-        let row = Row::of_times("training", "step", "PyTorch", &turns(&[(3, 6)]));
+        let row = ComparisonRow::of_times("training", "step", "PyTorch", &turns(&[(3, 6)]));
         assert!((row.ratio - 2.0).abs() < 1e-9 && row.unit == "ms", "{row:?}");
     }
 }

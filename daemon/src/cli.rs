@@ -35,7 +35,8 @@ pub(crate) use documents::{CompletionsArgs, ManArgs};
 pub(crate) use fault_test::{FaultTestArgs, Profiles, ReplayArgs};
 pub(crate) use graph::{GraphCommand, GraphShowArgs};
 pub(crate) use model_files::{
-    CkptCommand, CkptInspectArgs, CkptVerifyArgs, EvalArgs, ExportArgs, GenerateArgs, ModelArgs, PredictArgs, Samples,
+    CkptCommand, CkptInspectArgs, CkptVerifyArgs, EvalArgs, ExportArgs, GenerateArgs, ModelArgs, PredictArgs,
+    SampleSource,
 };
 pub(crate) use operator::{AcceptArgs, DelegateArgs, OperatorCommand, RecoverArgs, Until};
 pub(crate) use optimizer::{ADAMW_LEARNING_RATE, OptimizerArgs};
@@ -48,7 +49,7 @@ pub(crate) use run::{DurabilityName, Given, JoinArgs, OF_BUILT_IN_MODELS, Planni
 pub(crate) use simulation::{EvaluateArgs, SimulateArgs};
 pub(crate) use solving::{ProblemKind, RecommendArgs, SolveArgs};
 pub(crate) use topology::{TopologyCommand, TopologyConvertArgs, TopologyGenerateArgs, TopologyShowArgs};
-pub(crate) use watching::{Condition, PingArgs, ProbeArgs, StopArgs, TimelineArgs, WaitArgs};
+pub(crate) use watching::{PingArgs, ProbeArgs, StopArgs, TimelineArgs, WaitArgs, WaitCondition};
 
 /// The meaning of the exit codes, for `--help` and the manual pages.
 pub(crate) const EXIT_CODES: &str = "\

@@ -35,7 +35,7 @@ use crate::cli::{ADAMW_LEARNING_RATE, CONFIG_ENV, Cli, Command as Asked, Given, 
 
 pub(crate) use file::ConfigFile;
 pub(crate) use remembered::Remembered;
-pub(crate) use settings::{Form, SETTINGS, Setting};
+pub(crate) use settings::{SETTINGS, Setting, ValueForm};
 pub(crate) use template::template;
 
 /// The commands that start a peer, and so take settings.

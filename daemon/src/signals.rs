@@ -10,7 +10,7 @@ use tokio::sync::oneshot;
 pub(crate) const STDIN_ENDED: &str = "standard input has ended";
 
 /// Receives requests to stop, from its creation on.
-pub(crate) struct StopRequests {
+pub(crate) struct StopSignals {
     #[cfg(unix)]
     interrupt: tokio::signal::unix::Signal,
     #[cfg(unix)]
@@ -20,7 +20,7 @@ pub(crate) struct StopRequests {
     stdin_end: Option<oneshot::Receiver<()>>,
 }
 
-impl StopRequests {
+impl StopSignals {
     /// Starts to listen; for the end of standard input only `with_stdin`.
     pub(crate) fn listen(with_stdin: bool) -> Result<Self> {
         #[cfg(unix)]
@@ -75,7 +75,7 @@ impl StopRequests {
 
 /// Forwards the requests to stop to the library, except the end of standard input.
 pub(crate) fn forward() -> Result<stop::StopRequests> {
-    let mut signals = StopRequests::listen(false)?;
+    let mut signals = StopSignals::listen(false)?;
     let (handle, requests) = stop::channel();
     tokio::spawn(async move { while handle.stop(signals.next().await) {} });
     Ok(requests)

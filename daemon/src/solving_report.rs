@@ -8,7 +8,7 @@ use std::path::Path;
 use mingle_lab::solving::Solved;
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Result, output_file, units};
-use mingle_solving::{Answer, Coefficient, Paid, Problem, Solution, Task, solution_files};
+use mingle_solving::{Answer, Coefficient, Paid, Problem, ProblemTask, Solution, solution_files};
 
 use crate::out;
 
@@ -86,7 +86,7 @@ fn print_paid(paid: &Paid) {
 }
 
 fn in_file_order(problem: &Problem, mut cliques: Vec<Paid>) -> Vec<Paid> {
-    if let Task::Allocation(task) = &problem.task {
+    if let ProblemTask::Allocation(task) = &problem.task {
         let place = |paid: &Paid| task.budgets.all().iter().position(|clique| clique.name == paid.clique);
         cliques.sort_by_key(place);
     }

@@ -5,7 +5,7 @@ use std::error::Error;
 use std::sync::Arc;
 
 use mingle_planner::{DesignOptions, Method, Topology, design};
-use mingle_protocol::sim::{Swarm, SwarmConfig};
+use mingle_protocol::sim::{SimulatedSwarm, SwarmConfig};
 use mingle_protocol::{NodeId, Schedule, Step, Time};
 
 fn main() -> Result<(), Box<dyn Error>> {
@@ -26,7 +26,7 @@ fn main() -> Result<(), Box<dyn Error>> {
 
     let mut config = SwarmConfig::averaging(Arc::new(schedule), numbers, 60).over_datagrams(0.33, 0.05);
     config.seed = 7;
-    let mut swarm = Swarm::new(config)?;
+    let mut swarm = SimulatedSwarm::new(config)?;
     swarm.run_until_drained(Time::from_millis(3_600_000))?;
 
     for node in (0_u32..).take(nodes).map(NodeId) {

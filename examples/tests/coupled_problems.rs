@@ -55,7 +55,7 @@ fn phi_of_the_maximal_cliques_needs_the_fewest_iterations_on_geometric_graphs() 
 /// The steps of the planner in the form of the protocol.
 fn schedule(plan: &Plan) -> Arc<Schedule> {
     let id = |node: usize| NodeId(node as u32);
-    let step = |step: &mingle_planner::Step| Step {
+    let step = |step: &mingle_planner::MixingStep| Step {
         keep: step.keep(),
         links: step.links().iter().map(|link| (id(link.from), id(link.to), link.weight)).collect(),
     };

@@ -4,7 +4,7 @@ use std::fmt::Debug;
 use std::sync::Arc;
 
 use mingle_protocol::collective::{
-    Average, Collective, CollectiveSequence, Direction, Encoding, Extremum, Frame, ReliableChannel, SizeLimits, Table,
+    Average, Collective, CollectiveSequence, Extreme, MessageEncoding, Extremum, Frame, ReliableChannel, SizeLimits, ReplicatedTable,
 };
 use mingle_protocol::{Mass, NodeId, Schedule, Step};
 
@@ -33,7 +33,7 @@ pub fn check(input: &[u8]) {
             assert!(node.mass() <= Mass::from_units(u64::from(NODES) * Mass::ONE.units()));
         }
         1 => {
-            let node = Extremum::new(&plan, me, Direction::Max, &values, 2).expect("a node");
+            let node = Extremum::new(&plan, me, Extreme::Max, &values, 2).expect("a node");
             deliver(node, bytes);
         }
         2 => {
@@ -42,7 +42,7 @@ pub fn check(input: &[u8]) {
             deliver(node, bytes);
         }
         _ => {
-            let mut node = Table::new(&plan, me).expect("a node");
+            let mut node = ReplicatedTable::new(&plan, me).expect("a node");
             node.publish(1, b"mine").expect("a short row");
             let node = deliver(node, bytes);
             assert_eq!(node.latest(me), Some((1, &b"mine"[..])));
@@ -53,7 +53,7 @@ pub fn check(input: &[u8]) {
 /// Delivers to a node the frame that `bytes` encode, if they encode one, and takes all its replies.
 fn deliver<C>(node: C, bytes: &[u8]) -> C
 where
-    C: Collective<Message: Encoding + PartialEq + Debug> + Clone,
+    C: Collective<Message: MessageEncoding + PartialEq + Debug> + Clone,
 {
     let frame = match Frame::<C::Message>::decode(bytes, &LIMITS) {
         Ok(frame) => frame,
@@ -77,7 +77,7 @@ where
 mod tests {
     use super::*;
     use crate::seeds;
-    use mingle_protocol::collective::{FloodValue, Rows, SequenceMessage, Share};
+    use mingle_protocol::collective::{FloodValue, NewRows, SequenceMessage, Share};
 
     #[test]
     fn every_seed_is_a_frame_that_its_node_takes() {
@@ -87,7 +87,7 @@ mod tests {
                 0 => Frame::<Share>::decode(bytes, &LIMITS).is_ok(),
                 1 => Frame::<FloodValue>::decode(bytes, &LIMITS).is_ok(),
                 2 => Frame::<SequenceMessage>::decode(bytes, &LIMITS).is_ok(),
-                _ => Frame::<Rows>::decode(bytes, &LIMITS).is_ok(),
+                _ => Frame::<NewRows>::decode(bytes, &LIMITS).is_ok(),
             };
             assert!(is_frame, "{name}");
             check(&seed);

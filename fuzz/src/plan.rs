@@ -52,7 +52,7 @@ fn check_sound(plan: &Plan) {
 /// The steps of a plan in the form of the protocol.
 fn steps_of(plan: &Plan) -> Vec<Step> {
     let node = |number: usize| NodeId(u32::try_from(number).expect("plans have fewer nodes"));
-    let step = |step: &mingle_planner::Step| Step {
+    let step = |step: &mingle_planner::MixingStep| Step {
         keep: step.keep(),
         links: step.links().iter().map(|link| (node(link.from), node(link.to), link.weight)).collect(),
     };

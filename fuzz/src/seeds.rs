@@ -6,13 +6,13 @@ use std::collections::BTreeMap;
 use mingle_planner::plan::{PlanDraft, StepDraft};
 use mingle_planner::{DesignOptions, Medium, Method, Parameter, Plan, Topology, WeightedLink, design};
 use mingle_protocol::collective::{
-    Encoding, ExchangeMessage, FloodValue, Frame, OperationMessage, Row, Rows, SequenceMessage, Share,
+    MessageEncoding, ExchangeMessage, FloodValue, Frame, OperationMessage, TableRow, NewRows, SequenceMessage, Share,
 };
 use mingle_protocol::wire::encode;
 use mingle_protocol::{
-    Ack, Applied, Books, Chain, Codec, Envelope, Evidence, Fate, Generation, Hello, Identity, InBooks, LinkState, Mac,
+    Ack, Applied, Books, Chain, Codec, Envelope, Evidence, Fate, Generation, Hello, Incarnation, InBooks, LinkPositions, Mac,
     Mass, Message, NodeId, OtherProcess, OutBooks, Owed, PROTOCOL_VERSION, Parcel, ParcelHeader, Payload,
-    ProcessStatement, Record, ReferenceId, Sent, Signature, SignedIdentity, TaskCard,
+    ProcessStatement, Record, ReferenceId, Sent, Signature, SignedIdentity, TaskDigest,
 };
 
 use crate::message_reader::bytes_of;
@@ -169,15 +169,15 @@ pub fn collective() -> Vec<Seed<Vec<u8>>> {
         operation: 2,
         payload: OperationMessage::Exchange(ExchangeMessage { values: [1.0, 4.0].into() }),
     };
-    let row = |id, payload: &[u8]| Row { id: NodeId(id), version: 300, payload: payload.into() };
-    let rows = Rows(vec![row(0, b"three"), row(2, b"")]);
+    let row = |id, payload: &[u8]| TableRow { id: NodeId(id), version: 300, payload: payload.into() };
+    let rows = NewRows(vec![row(0, b"three"), row(2, b"")]);
     vec![
         ("share", input(0, Frame { acknowledged: 0, message: Some((1, share)) }.encode())),
         ("best", input(1, Frame { acknowledged: 0, message: Some((1, best)) }.encode())),
         ("rows", input(3, Frame { acknowledged: 0, message: Some((1, rows)) }.encode())),
         ("turn", input(2, Frame { acknowledged: 0, message: Some((1, shared)) }.encode())),
         ("later turn", input(2, Frame { acknowledged: 0, message: Some((1, exchanged)) }.encode())),
-        ("acknowledgement", input(3, Frame::<Rows> { acknowledged: 0, message: None }.encode())),
+        ("acknowledgement", input(3, Frame::<NewRows> { acknowledged: 0, message: None }.encode())),
     ]
 }
 
@@ -202,16 +202,16 @@ fn generation() -> Generation {
     Generation { counter: 1, plan_hash: [7; 32] }
 }
 
-fn identity() -> Identity {
-    Identity { incarnation: 2, boot_nonce: 0x0123_4567_89ab_cdef }
+fn identity() -> Incarnation {
+    Incarnation { incarnation: 2, boot_nonce: 0x0123_4567_89ab_cdef }
 }
 
 fn signed_identity() -> SignedIdentity {
     SignedIdentity { identity: identity(), signature: Signature::from([9; 64]) }
 }
 
-fn link() -> LinkState {
-    LinkState {
+fn link() -> LinkPositions {
+    LinkPositions {
         received: 300,
         applied: 200,
         rejected: Default::default(),
@@ -230,7 +230,7 @@ fn link() -> LinkState {
 }
 
 fn hello() -> Message {
-    let task = TaskCard { hash: [8; 32], description: "digits, é".to_owned() };
+    let task = TaskDigest { hash: [8; 32], description: "digits, é".to_owned() };
     let (version, generation, identity, link) = (PROTOCOL_VERSION, generation(), signed_identity(), link());
     Message::Hello(Box::new(Hello {
         version,
@@ -249,7 +249,7 @@ fn ack() -> Message {
 }
 
 fn process() -> Message {
-    let Identity { boot_nonce, .. } = identity();
+    let Incarnation { boot_nonce, .. } = identity();
     let other = Some(OtherProcess { boot_nonce: 77, fate: Fate::Unknown });
     let (node, number, age_ms, signature) = (NodeId(2), 3, 60_000, Signature::from([9; 64]));
     let generation = generation();

@@ -12,7 +12,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::bases::Bases;
 use crate::error::ClientError;
 use crate::homophily::estimated_homophily;
-use crate::network::{Masks, Network, NetworkShape};
+use crate::network::{BasisNetwork, Masks, NetworkShape};
 use crate::node_data::NodeData;
 use crate::options::NodeOptions;
 use crate::scores::{NodeScores, Score};
@@ -28,14 +28,14 @@ pub struct NodeClient {
     shape: NetworkShape,
     device: Device,
     /// Bases of the training nodes, `[orders + 1, nodes, features]` order by order, and their classes.
-    training: Rows,
-    validation: Rows,
-    test: Rows,
+    training: BasisRows,
+    validation: BasisRows,
+    test: BasisRows,
     signatures: Signatures,
     /// Remarks on these data for the user.
     notes: Vec<String>,
     estimated_homophily: f64,
-    blank: Network,
+    blank: BasisNetwork,
     filter: ModuleOptimizer,
     perceptron: ModuleOptimizer,
     /// The number of epochs done.
@@ -43,7 +43,7 @@ pub struct NodeClient {
 }
 
 /// Bases of some nodes, and their classes.
-struct Rows {
+struct BasisRows {
     bases: Vec<f32>,
     labels: Vec<u16>,
 }
@@ -71,7 +71,7 @@ impl NodeClient {
         let signatures = Signatures::of(&bases, options.directions, options.seed)?;
         let shape = options.shape(data.feature_count(), data.classes());
         let mixed: Vec<Vec<f32>> = (0..=options.orders).map(|order| bases.mixed(order, options.tau)).collect();
-        let rows = |nodes: &[u32]| Rows::of(&mixed, data, nodes);
+        let rows = |nodes: &[u32]| BasisRows::of(&mixed, data, nodes);
         Ok(Self {
             training: rows(&split.training),
             validation: rows(&split.validation),
@@ -79,7 +79,7 @@ impl NodeClient {
             notes: notes(data, &bases, &signatures),
             signatures,
             estimated_homophily: homophily,
-            blank: number_parameters(Network::blank(&shape, &device.training())),
+            blank: number_parameters(BasisNetwork::blank(&shape, &device.training())),
             filter: adam(options.filter_decay),
             perceptron: adam(options.weight_decay),
             options,
@@ -149,7 +149,7 @@ impl NodeClient {
         self.check(parameters)?;
         let device = self.device.inference();
         let network = unflatten(self.blank.clone(), parameters, &device);
-        let score = |rows: &Rows| -> Result<Score, ClientError> {
+        let score = |rows: &BasisRows| -> Result<Score, ClientError> {
             if rows.labels.is_empty() {
                 return Ok(Score::default());
             }
@@ -256,7 +256,7 @@ impl NodeClient {
     }
 }
 
-impl Rows {
+impl BasisRows {
     fn of(mixed: &[Vec<f32>], data: &NodeData, nodes: &[u32]) -> Self {
         let columns = data.feature_count();
         let row = |basis: &Vec<f32>, node: u32| basis[node as usize * columns..][..columns].to_vec();

@@ -61,7 +61,7 @@ impl NetworkShape {
 
 /// `logits = perceptron(sum_k a_k * B_k)`.
 #[derive(Module, Debug)]
-pub(crate) struct Network {
+pub(crate) struct BasisNetwork {
     /// `[orders + 1, features]`
     coefficients: Param<Tensor<2>>,
     layers: Vec<Linear>,
@@ -76,7 +76,7 @@ pub(crate) struct Masks {
     pub(crate) layers: Vec<Option<Tensor<2>>>,
 }
 
-impl Network {
+impl BasisNetwork {
     /// A blank network; its tensors exist only once parameters are loaded.
     pub(crate) fn blank(shape: &NetworkShape, device: &Device) -> Self {
         Self {

@@ -8,7 +8,7 @@ use serde::Serialize;
 
 use crate::device::{Device, DeviceName};
 use crate::flatten::unflatten;
-use crate::model::{GptSize, ModelKind, Network};
+use crate::model::{BuiltinNetwork, GptSize, ModelKind};
 use crate::task::Task;
 use crate::train_error::TrainError;
 use crate::trainer::check_samples;
@@ -26,12 +26,12 @@ const ACTIVATIONS: usize = 1 << 25;
 pub struct Evaluator {
     task: Task,
     device: Device,
-    blank: Network,
+    blank: BuiltinNetwork,
 }
 
 /// The quality and loss of parameters on some samples.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Evaluation {
+pub struct ModelEvaluation {
     /// The quality of the predictions.
     #[serde(flatten)]
     pub quality: Quality,
@@ -73,7 +73,7 @@ pub enum Quality {
     },
 }
 
-impl Evaluation {
+impl ModelEvaluation {
     /// Accuracy or r2: the larger the better, 1 at most.
     pub fn score(&self) -> f64 {
         match self.quality {
@@ -106,7 +106,7 @@ impl Evaluator {
     ///
     /// [`TrainError::Task`] when the parameters have the wrong length, [`TrainError::Mismatch`]
     /// when the samples are not the task's, [`TrainError::Device`] when the device fails.
-    pub fn evaluate(&self, parameters: &[f32], samples: &Samples) -> Result<Evaluation, TrainError> {
+    pub fn evaluate(&self, parameters: &[f32], samples: &Samples) -> Result<ModelEvaluation, TrainError> {
         self.evaluate_while(parameters, samples, || true)
     }
 
@@ -121,14 +121,14 @@ impl Evaluator {
         parameters: &[f32],
         samples: &Samples,
         mut goes_on: impl FnMut() -> bool,
-    ) -> Result<Evaluation, TrainError> {
+    ) -> Result<ModelEvaluation, TrainError> {
         self.task.check(parameters)?;
         check_samples(&self.task, samples)?;
         let network = unflatten(self.blank.clone(), parameters, &self.device.inference());
         if let Some(size) = self.task.gpt() {
             return self.evaluate_text(&network, samples, size, goes_on);
         }
-        let mut tally = Tally::default();
+        let mut tally = PredictionTally::default();
         let mut errors = Errors::default();
         let mut judged = 0;
         let rows = match (self.task.model(), self.device.name()) {
@@ -162,14 +162,14 @@ impl Evaluator {
     /// in its window.
     fn evaluate_text(
         &self,
-        network: &Network,
+        network: &BuiltinNetwork,
         samples: &Samples,
         size: GptSize,
         mut goes_on: impl FnMut() -> bool,
-    ) -> Result<Evaluation, TrainError> {
+    ) -> Result<ModelEvaluation, TrainError> {
         let (context, wanted) = (size.context(), samples.predictable());
         let windows = (ACTIVATIONS / self.task.activations(1)).max(1);
-        let mut tally = Tally::default();
+        let mut tally = PredictionTally::default();
         let mut judged = 0;
         while judged < wanted && (judged == 0 || goes_on()) {
             // The last window is shorter, and evaluated alone.
@@ -183,17 +183,17 @@ impl Evaluator {
             }
             judged += rows * length;
         }
-        let Evaluation { quality, loss, samples } = tally.evaluation(judged);
+        let ModelEvaluation { quality, loss, samples } = tally.evaluation(judged);
         let quality = match (quality, self.task.shape()) {
             (Quality::Classification { accuracy }, SampleShape::Text { tokens }) => {
                 Quality::NextToken { accuracy, bits: loss / LN_2, tokens }
             }
             (quality, _) => quality,
         };
-        Ok(Evaluation { quality, loss, samples })
+        Ok(ModelEvaluation { quality, loss, samples })
     }
 
-    fn logits(&self, network: &Network, features: Vec<f32>, shape: [usize; 2]) -> Result<Vec<f32>, TrainError> {
+    fn logits(&self, network: &BuiltinNetwork, features: Vec<f32>, shape: [usize; 2]) -> Result<Vec<f32>, TrainError> {
         let features = TensorData::new(features, shape);
         let features = Tensor::from_data(features, &self.device.inference());
         let failed = |error: String| TrainError::Device(error);
@@ -203,12 +203,12 @@ impl Evaluator {
 }
 
 #[derive(Default)]
-struct Tally {
+struct PredictionTally {
     correct: usize,
     loss: f64,
 }
 
-impl Tally {
+impl PredictionTally {
     fn add(&mut self, logits: &[f32], label: usize) {
         let mut best = 0;
         for (class, logit) in logits.iter().enumerate() {
@@ -223,10 +223,10 @@ impl Tally {
         self.loss += largest + sum.ln() - f64::from(logits[label]);
     }
 
-    fn evaluation(&self, samples: usize) -> Evaluation {
+    fn evaluation(&self, samples: usize) -> ModelEvaluation {
         let count = samples.max(1) as f64;
         let quality = Quality::Classification { accuracy: self.correct as f64 / count };
-        Evaluation { quality, loss: self.loss / count, samples }
+        ModelEvaluation { quality, loss: self.loss / count, samples }
     }
 }
 
@@ -246,7 +246,7 @@ impl Errors {
         self.wanted_squared += wanted * wanted;
     }
 
-    fn evaluation(&self, samples: usize, deviation: f64) -> Evaluation {
+    fn evaluation(&self, samples: usize, deviation: f64) -> ModelEvaluation {
         let count = samples.max(1) as f64;
         let loss = self.squared / count;
         let variance = self.wanted_squared / count - (self.wanted / count).powi(2);
@@ -264,7 +264,7 @@ impl Errors {
             }
         };
         let mse = loss * deviation * deviation;
-        Evaluation { quality: Quality::Regression { mse, rmse: mse.sqrt(), r2 }, loss, samples }
+        ModelEvaluation { quality: Quality::Regression { mse, rmse: mse.sqrt(), r2 }, loss, samples }
     }
 }
 
@@ -274,14 +274,14 @@ mod tests {
 
     #[test]
     fn accuracy_counts_the_lowest_largest_logit_and_loss_survives_large_logits() {
-        let mut tally = Tally::default();
+        let mut tally = PredictionTally::default();
         tally.add(&[1.0, 3.0, 3.0], 1);
         tally.add(&[1000.0, 0.0, 0.0], 2);
         let evaluation = tally.evaluation(2);
         assert_eq!(evaluation.score(), 0.5);
         let first = (1.0 + 1.0 + (-2.0f64).exp()).ln();
         assert!((evaluation.loss - (first + 1000.0) / 2.0).abs() < 1e-9);
-        let nothing = Tally::default().evaluation(0);
+        let nothing = PredictionTally::default().evaluation(0);
         assert_eq!((nothing.score(), nothing.loss, nothing.samples), (0.0, 0.0, 0));
     }
 

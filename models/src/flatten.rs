@@ -38,14 +38,14 @@ pub fn flatten<M: Module>(module: M, flat: &mut Vec<f32>) -> Result<(), String> 
 
 /// The number of values in the flat parameters of `module`, without touching a tensor.
 pub(crate) fn parameter_count<M: Module>(module: &M) -> usize {
-    let mut counter = Counter { count: 0 };
+    let mut counter = ParameterCounter { count: 0 };
     module.visit(&mut counter);
     counter.count
 }
 
 /// The name and length of each tensor, in the order of the flat parameters: the names are those of a model file.
 pub(crate) fn tensor_names<M: Module>(module: &M) -> Vec<(String, usize)> {
-    let mut names = Names::default();
+    let mut names = TensorNames::default();
     module.visit(&mut names);
     names.tensors
 }
@@ -106,23 +106,23 @@ impl ModuleMapper for Numbering {
     }
 }
 
-struct Counter {
+struct ParameterCounter {
     count: usize,
 }
 
-impl ModuleVisitor for Counter {
+impl ModuleVisitor for ParameterCounter {
     fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
         self.count += param.lazy_shape().num_elements();
     }
 }
 
 #[derive(Default)]
-struct Names {
+struct TensorNames {
     path: Vec<String>,
     tensors: Vec<(String, usize)>,
 }
 
-impl ModuleVisitor for Names {
+impl ModuleVisitor for TensorNames {
     fn enter_module(&mut self, name: &str, _container: &str) {
         self.path.push(name.to_owned());
     }

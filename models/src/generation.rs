@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 
 use crate::device::Device;
 use crate::flatten::unflatten;
-use crate::model::Network;
+use crate::model::BuiltinNetwork;
 use crate::task::{Task, TaskError};
 use mingle_datasets::Vocabulary;
 
@@ -51,7 +51,7 @@ impl Default for GenerationOptions {
 /// ```
 #[derive(Debug)]
 pub struct TextGenerator {
-    network: Network,
+    network: BuiltinNetwork,
     vocabulary: Vocabulary,
     device: Device,
     options: GenerationOptions,

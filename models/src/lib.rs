@@ -73,13 +73,13 @@ pub use augmentation::Augmentation;
 pub use checkpoint::Checkpoint;
 pub use checkpoint_error::{CheckpointError, TensorDifference};
 pub use device::{Adapter, Device, DeviceError, DeviceName};
-pub use evaluation::{Evaluation, Evaluator, Quality};
+pub use evaluation::{Evaluator, ModelEvaluation, Quality};
 pub use flatten::{flatten, number_parameters, unflatten};
 pub use generation::{GenerationError, GenerationOptions, TextGenerator, Utf8Stream};
 pub use mingle_datasets::{
-    CardDifference, CardError, CsvFeatures, CsvSource, DataCard, DataError, DataSet, DataSource, Decimal, LabelColumn,
-    NotExact, Objective, ObjectiveKind, RawData, SampleShape, Samples, Scaling, Sites, SumsError, TableSums, Target,
-    TextSource, Tokens, UnknownCharacter, UnknownObjective, Vocabulary,
+    CardDifference, CardError, CsvFeatures, CsvSource, DataCard, DataError, DataSet, DataSource, Decimal,
+    FeatureScaling, LabelColumn, NotExact, Objective, ObjectiveKind, RawData, SampleShape, Samples, Sites, SumsError,
+    TableSums, Target, TextSource, Tokens, UnknownCharacter, UnknownObjective, Vocabulary,
 };
 pub use model::{GptSize, ModelKind};
 pub use model_file::{ModelFile, TensorOutline};
@@ -87,7 +87,7 @@ pub use optimizer::{OptimizerKind, OptimizerOptions, UnknownOptimizer};
 pub use partition::{PartitionError, Split};
 pub use prediction::{Prediction, Predictor};
 pub use prediction_table::PredictionTable;
-pub use schedule::{Decay, LearningRateSchedule, ScheduleError};
+pub use schedule::{Decay, LearningRateSchedule, RateScheduleError};
 pub use site_weight::SiteWeight;
 pub use task::{Task, TaskError};
 pub use threads::{ThreadsError, start_threads};

@@ -31,7 +31,7 @@ pub(crate) use softmax::Softmax;
 // There is one network at a time: the size of the small variants does not matter.
 #[allow(clippy::large_enum_variant)]
 #[derive(Module, Debug)]
-pub(crate) enum Network {
+pub(crate) enum BuiltinNetwork {
     /// Multinomial logistic regression.
     Softmax(Softmax),
     /// One hidden layer.
@@ -44,7 +44,7 @@ pub(crate) enum Network {
     Gpt(Gpt),
 }
 
-impl Network {
+impl BuiltinNetwork {
     /// Logits `[batch, classes]` of a batch of feature rows `[batch, features]`; those of text as the module describes.
     pub(crate) fn forward(&self, features: Tensor<2>) -> Tensor<2> {
         match self {

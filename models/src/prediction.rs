@@ -5,7 +5,7 @@ use burn::tensor::TensorData;
 
 use crate::device::Device;
 use crate::flatten::unflatten;
-use crate::model::Network;
+use crate::model::BuiltinNetwork;
 use crate::task::Task;
 use crate::train_error::TrainError;
 use mingle_datasets::DataCard;
@@ -27,7 +27,7 @@ use mingle_datasets::DataCard;
 pub struct Predictor {
     task: Task,
     device: Device,
-    network: Network,
+    network: BuiltinNetwork,
 }
 
 /// The prediction for one sample.

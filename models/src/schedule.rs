@@ -28,7 +28,7 @@ use serde::{Deserialize, Serialize};
 ///
 /// assert_eq!("step:100,0.5".parse::<Decay>()?, Decay::Step { every: 100, factor: 0.5 });
 /// assert!("linear".parse::<Decay>().is_err());
-/// # Ok::<(), mingle_models::ScheduleError>(())
+/// # Ok::<(), mingle_models::RateScheduleError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -61,7 +61,7 @@ pub struct LearningRateSchedule {
 
 /// Errors of parsing or making a schedule.
 #[derive(Clone, Debug, PartialEq, thiserror::Error)]
-pub enum ScheduleError {
+pub enum RateScheduleError {
     /// The text names no schedule.
     #[error(
         "unknown schedule {0:?}: write constant, cosine, cosine:FLOOR such as cosine:0.1, or step:EVERY,FACTOR, such as step:100,0.5"
@@ -96,10 +96,10 @@ impl LearningRateSchedule {
     ///
     /// # Errors
     ///
-    /// [`ScheduleError::Warmup`] where the warm-up does not end before the run.
-    pub fn new(learning_rate: f64, decay: Decay, warmup: u64, rounds: u64) -> Result<Self, ScheduleError> {
+    /// [`RateScheduleError::Warmup`] where the warm-up does not end before the run.
+    pub fn new(learning_rate: f64, decay: Decay, warmup: u64, rounds: u64) -> Result<Self, RateScheduleError> {
         if warmup > 0 && warmup >= rounds {
-            return Err(ScheduleError::Warmup { warmup, rounds });
+            return Err(RateScheduleError::Warmup { warmup, rounds });
         }
         Ok(Self { learning_rate, decay, warmup, rounds })
     }
@@ -133,10 +133,10 @@ impl LearningRateSchedule {
 }
 
 impl FromStr for Decay {
-    type Err = ScheduleError;
+    type Err = RateScheduleError;
 
-    fn from_str(text: &str) -> Result<Self, ScheduleError> {
-        let unknown = || ScheduleError::Unknown(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, RateScheduleError> {
+        let unknown = || RateScheduleError::Unknown(text.to_owned());
         match text {
             "constant" => Ok(Self::Constant),
             "cosine" => Ok(Self::Cosine { floor: 0.0 }),
@@ -145,7 +145,7 @@ impl FromStr for Decay {
                 if (0.0..1.0).contains(&floor) {
                     Ok(Self::Cosine { floor })
                 } else {
-                    Err(ScheduleError::Floor { floor })
+                    Err(RateScheduleError::Floor { floor })
                 }
             }
             _ => {
@@ -154,7 +154,7 @@ impl FromStr for Decay {
                 let every: u64 = every.parse().map_err(|_| unknown())?;
                 let factor: f64 = factor.parse().map_err(|_| unknown())?;
                 if every == 0 || !(factor > 0.0 && factor < 1.0) {
-                    return Err(ScheduleError::Step { every, factor });
+                    return Err(RateScheduleError::Step { every, factor });
                 }
                 Ok(Self::Step { every, factor })
             }
@@ -163,9 +163,9 @@ impl FromStr for Decay {
 }
 
 impl TryFrom<String> for Decay {
-    type Error = ScheduleError;
+    type Error = RateScheduleError;
 
-    fn try_from(text: String) -> Result<Self, ScheduleError> {
+    fn try_from(text: String) -> Result<Self, RateScheduleError> {
         text.parse()
     }
 }
@@ -230,13 +230,13 @@ mod tests {
             assert_eq!(text.parse::<Decay>().unwrap().to_string(), text);
         }
         for text in ["", "Cosine", "cosine:", "step", "step:", "step:3", "step:-1,0.5", "step:3,x", "linear"] {
-            assert_eq!(text.parse::<Decay>(), Err(ScheduleError::Unknown(text.to_owned())), "{text}");
+            assert_eq!(text.parse::<Decay>(), Err(RateScheduleError::Unknown(text.to_owned())), "{text}");
         }
         for text in ["step:0,0.5", "step:3,0", "step:3,1", "step:3,1.5", "step:3,-0.5", "step:3,NaN", "step:3,inf"] {
-            assert!(matches!(text.parse::<Decay>(), Err(ScheduleError::Step { .. })), "{text}");
+            assert!(matches!(text.parse::<Decay>(), Err(RateScheduleError::Step { .. })), "{text}");
         }
         for text in ["cosine:1", "cosine:-0.1", "cosine:NaN", "cosine:inf"] {
-            assert!(matches!(text.parse::<Decay>(), Err(ScheduleError::Floor { .. })), "{text}");
+            assert!(matches!(text.parse::<Decay>(), Err(RateScheduleError::Floor { .. })), "{text}");
         }
         let refused = LearningRateSchedule::new(0.1, Decay::Constant, 10, 10).unwrap_err();
         assert_eq!(refused.to_string(), "10 rounds of warm-up leave none of 10 rounds at the full rate");

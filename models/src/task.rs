@@ -6,7 +6,7 @@
 use serde::Serialize;
 
 use crate::augmentation::Augmentation;
-use crate::model::{Architecture, GptSize, ModelKind, Network};
+use crate::model::{Architecture, BuiltinNetwork, GptSize, ModelKind};
 use crate::{flatten, initialization};
 use mingle_datasets::Objective;
 use mingle_datasets::SampleShape;
@@ -125,7 +125,7 @@ impl Task {
 
     /// A network without values. Two blanks have different parameter identities: optimizer state
     /// follows the clones of one.
-    pub(crate) fn blank(&self) -> Network {
+    pub(crate) fn blank(&self) -> BuiltinNetwork {
         blank(self.architecture, self.objective.outputs())
     }
 
@@ -139,7 +139,7 @@ impl Task {
 }
 
 /// A network without values. It costs nothing and touches no device, so it can always be the processor's.
-fn blank(architecture: Architecture, outputs: usize) -> Network {
+fn blank(architecture: Architecture, outputs: usize) -> BuiltinNetwork {
     architecture.blank(outputs, &burn::tensor::Device::flex())
 }
 

@@ -11,7 +11,7 @@ use crate::device::Device;
 use crate::flatten::{flatten, number_parameters, unflatten};
 use crate::gradient_clipping;
 use crate::memory;
-use crate::model::Network;
+use crate::model::BuiltinNetwork;
 use crate::optimizer::OptimizerOptions;
 use crate::site_weight::SiteWeight;
 use crate::task::Task;
@@ -51,7 +51,7 @@ pub struct Trainer {
     data_seed: u64,
     weight: SiteWeight,
     /// Never filled. Its clones are, and they share its parameter identities with the optimizer.
-    blank: Network,
+    blank: BuiltinNetwork,
     optimizer: ModuleOptimizer,
     options: OptimizerOptions,
     /// The learning rate of the next step.
@@ -240,14 +240,14 @@ impl Trainer {
     }
 
     /// One step on the next batch; the loss `[1]` is the one before the step.
-    fn step_from(&mut self, network: Network) -> (Network, Tensor<1>) {
+    fn step_from(&mut self, network: BuiltinNetwork) -> (BuiltinNetwork, Tensor<1>) {
         let (features, wanted) = self.next_batch();
         let outputs = network.forward(features);
         let loss = match wanted {
-            Wanted::Classes(labels) => {
+            WantedOutputs::Classes(labels) => {
                 CrossEntropyLossConfig::new().init(&self.device.training()).forward(outputs, labels)
             }
-            Wanted::Quantities(targets) => (outputs - targets).square().mean(),
+            WantedOutputs::Quantities(targets) => (outputs - targets).square().mean(),
         };
         let mut gradients = GradientsParams::from_grads(loss.backward(), &network);
         if let Some(norm) = self.options.clip_gradients {
@@ -258,7 +258,7 @@ impl Trainer {
     }
 
     /// The next batch: feature rows `[batch, features]` and the wanted outputs.
-    fn next_batch(&mut self) -> (Tensor<2>, Wanted) {
+    fn next_batch(&mut self) -> (Tensor<2>, WantedOutputs) {
         let device = self.device.training();
         let step = self.batches.step();
         let batch = self.batches.next();
@@ -275,16 +275,16 @@ impl Trainer {
         if let Some((targets, _)) = self.samples.targets() {
             let targets: Vec<f32> = batch.iter().map(|&index| targets[index as usize]).collect();
             let targets = TensorData::new(targets, [batch.len(), 1]);
-            return (features, Wanted::Quantities(Tensor::from_data(targets, &device)));
+            return (features, WantedOutputs::Quantities(Tensor::from_data(targets, &device)));
         }
         let of_batch: Vec<u16> = batch.iter().map(|&index| self.samples.labels()[index as usize]).collect();
         (features, labels(&of_batch, &device))
     }
 }
 
-fn labels(labels: &[u16], device: &burn::tensor::Device) -> Wanted {
+fn labels(labels: &[u16], device: &burn::tensor::Device) -> WantedOutputs {
     let numbers: Vec<i32> = labels.iter().copied().map(i32::from).collect();
-    Wanted::Classes(Tensor::from_data(TensorData::new(numbers, [labels.len()]), device))
+    WantedOutputs::Classes(Tensor::from_data(TensorData::new(numbers, [labels.len()]), device))
 }
 
 /// The sequence of batches for the samples of a task.
@@ -306,7 +306,7 @@ fn batches(task: &Task, samples: &Samples, batch_size: usize, seed: u64) -> Resu
 }
 
 /// The wanted outputs of a batch.
-enum Wanted {
+enum WantedOutputs {
     /// Classes, `[batch]`; for a text `[batch * context]`.
     Classes(Tensor<1, Int>),
     /// Standardised quantities, `[batch, 1]`.

@@ -15,8 +15,8 @@ use std::io::{self, BufRead, BufReader, Error, ErrorKind, Read};
 use flate2::bufread::MultiGzDecoder;
 
 pub use cell::{class_name, number, truth};
-pub use separator::{Table, open_table};
-use utf16::{Order, Utf16};
+pub use separator::{CellTable, open_table};
+use utf16::{ByteOrder, Utf16};
 
 /// The most bytes of a text, decompressed.
 pub const TEXT_MAX: u64 = 16 << 30;
@@ -68,15 +68,15 @@ fn decoded<'a>(start: &[u8], mut text: impl Read + Send + 'a) -> io::Result<Box<
         [0xef, 0xbb, 0xbf, ..] => mark(3, &mut text)?,
         [0xff, 0xfe, ..] => {
             mark(2, &mut text)?;
-            return Ok(bounded(Utf16::new(text, Order::Little)));
+            return Ok(bounded(Utf16::new(text, ByteOrder::Little)));
         }
         [0xfe, 0xff, ..] => {
             mark(2, &mut text)?;
-            return Ok(bounded(Utf16::new(text, Order::Big)));
+            return Ok(bounded(Utf16::new(text, ByteOrder::Big)));
         }
         // UTF-16 without a mark begins with ASCII characters in two bytes each.
-        [a, 0, b, 0, ..] if *a != 0 && *b != 0 => return Ok(bounded(Utf16::new(text, Order::Little))),
-        [0, a, 0, b, ..] if *a != 0 && *b != 0 => return Ok(bounded(Utf16::new(text, Order::Big))),
+        [a, 0, b, 0, ..] if *a != 0 && *b != 0 => return Ok(bounded(Utf16::new(text, ByteOrder::Little))),
+        [0, a, 0, b, ..] if *a != 0 && *b != 0 => return Ok(bounded(Utf16::new(text, ByteOrder::Big))),
         _ => {}
     }
     Ok(bounded(text))

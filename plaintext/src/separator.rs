@@ -9,7 +9,7 @@ const LOOKED_AT: u64 = 1 << 16;
 const LINES_LOOKED_AT: usize = 50;
 
 /// A table of cells.
-pub struct Table<'a> {
+pub struct CellTable<'a> {
     /// The separator between cells.
     pub separator: u8,
     /// Its lines, in UTF-8. A first line `sep=;`, which Excel understands, is empty here.
@@ -24,7 +24,7 @@ pub struct Table<'a> {
 /// # Errors
 ///
 /// As [`open`](crate::open).
-pub fn open_table<'a>(file: impl Read + Send + 'a) -> io::Result<Table<'a>> {
+pub fn open_table<'a>(file: impl Read + Send + 'a) -> io::Result<CellTable<'a>> {
     let mut text = crate::open(file)?;
     let mut start = Vec::new();
     let read = text.by_ref().take(LOOKED_AT).read_to_end(&mut start)?;
@@ -33,7 +33,7 @@ pub fn open_table<'a>(file: impl Read + Send + 'a) -> io::Result<Table<'a>> {
         Some(separator) => separator,
         None => found(&start, is_whole),
     };
-    Ok(Table { separator, text: Box::new(io::BufReader::new(Cursor::new(start).chain(text))) })
+    Ok(CellTable { separator, text: Box::new(io::BufReader::new(Cursor::new(start).chain(text))) })
 }
 
 /// The separator that a first line `sep=;` names; the line is emptied.

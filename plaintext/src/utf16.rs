@@ -4,7 +4,7 @@ use std::io::{self, Read};
 
 /// The byte order of a unit.
 #[derive(Clone, Copy)]
-pub(crate) enum Order {
+pub(crate) enum ByteOrder {
     Little,
     Big,
 }
@@ -12,7 +12,7 @@ pub(crate) enum Order {
 /// A decoder in which invalid units become U+FFFD.
 pub(crate) struct Utf16<R> {
     units: R,
-    order: Order,
+    order: ByteOrder,
     /// The first byte of a unit whose second has not arrived yet.
     half: Option<u8>,
     /// The first unit of a pair whose second has not arrived yet.
@@ -23,7 +23,7 @@ pub(crate) struct Utf16<R> {
 }
 
 impl<R: Read> Utf16<R> {
-    pub(crate) fn new(units: R, order: Order) -> Self {
+    pub(crate) fn new(units: R, order: ByteOrder) -> Self {
         Self { units, order, half: None, high: None, ready: Vec::new(), taken: 0 }
     }
 
@@ -44,8 +44,8 @@ impl<R: Read> Utf16<R> {
             for &byte in &bytes[..length] {
                 match (self.half.take(), self.order) {
                     (None, _) => self.half = Some(byte),
-                    (Some(first), Order::Little) => self.unit(u16::from_le_bytes([first, byte])),
-                    (Some(first), Order::Big) => self.unit(u16::from_be_bytes([first, byte])),
+                    (Some(first), ByteOrder::Little) => self.unit(u16::from_le_bytes([first, byte])),
+                    (Some(first), ByteOrder::Big) => self.unit(u16::from_be_bytes([first, byte])),
                 }
             }
         }

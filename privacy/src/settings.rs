@@ -14,7 +14,7 @@ const SMALLEST: f64 = 1e-6;
 
 /// The clipping and noise of changes, and the privacy that may be spent. All peers of a swarm have the same.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-#[serde(try_from = "Unchecked")]
+#[serde(try_from = "UncheckedSettings")]
 pub struct PrivacySettings {
     clip: f64,
     noise: f64,
@@ -54,17 +54,19 @@ pub enum SettingsError {
 }
 
 #[derive(Deserialize)]
-struct Unchecked {
+struct UncheckedSettings {
     clip: f64,
     noise: f64,
     epsilon_max: f64,
     delta: f64,
 }
 
-impl TryFrom<Unchecked> for PrivacySettings {
+impl TryFrom<UncheckedSettings> for PrivacySettings {
     type Error = SettingsError;
 
-    fn try_from(Unchecked { clip, noise, epsilon_max, delta }: Unchecked) -> Result<Self, SettingsError> {
+    fn try_from(
+        UncheckedSettings { clip, noise, epsilon_max, delta }: UncheckedSettings,
+    ) -> Result<Self, SettingsError> {
         Self::new(clip, noise, epsilon_max, delta)
     }
 }

@@ -9,7 +9,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, Throughput, criterion_group, criterion_main};
-use mingle_bench::{Row, Turns, in_turns, print_head};
+use mingle_bench::{ComparisonRow, Turns, in_turns, print_head};
 use mingle_protocol::bench::{Pair, absorb, emit};
 use mingle_protocol::{Codec, Mass};
 
@@ -58,7 +58,7 @@ fn ratios(_: &mut Criterion) {
     let mut beside_triad =
         |pass: &mut dyn FnMut()| in_turns(TURNS, pass, || triad(black_box(&mut a), black_box(&b), black_box(&c)));
     let row = |what: String, turns: &Turns, bytes| {
-        Row::of_bytes("mixing", what, "triad", turns, (bytes, 3 * VECTOR_BYTES)).print();
+        ComparisonRow::of_bytes("mixing", what, "triad", turns, (bytes, 3 * VECTOR_BYTES)).print();
     };
     print_head("mixing, bytes moved");
     let mut pair = Pair::new(vector());

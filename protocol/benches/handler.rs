@@ -14,12 +14,12 @@ use std::sync::Arc;
 use std::time::{Duration, Instant};
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use mingle_bench::{Row, Turns, print_head, time};
+use mingle_bench::{ComparisonRow, Turns, print_head, time};
 use mingle_protocol::record::HostState;
 use mingle_protocol::{
-    Ack, Chain, Codec, Durability, Effect, Evidence, Hello, Identity, Input, LinkState, Mac, Mass, Message, Node,
-    NodeConfig, NodeId, PROTOCOL_VERSION, Parcel, ParcelHeader, Payload, Schedule, SignedIdentity, State, Step, Time,
-    WaitPolicy,
+    Ack, Chain, Codec, Durability, Effect, Evidence, Hello, Incarnation, Input, LinkPositions, Mac, Mass, Message,
+    Node, NodeConfig, NodeId, NodeState, PROTOCOL_VERSION, Parcel, ParcelHeader, Payload, Schedule, SignedIdentity,
+    Step, Time, WaitPolicy,
 };
 
 const DIMENSION: usize = 1_663_370;
@@ -56,7 +56,7 @@ impl Bench {
             let hello = bench.hello();
             bench.receive(peer, hello);
         }
-        assert_eq!(bench.node.state(), State::Training);
+        assert_eq!(bench.node.state(), NodeState::Training);
         bench
     }
 
@@ -86,8 +86,8 @@ impl Bench {
         self.take(Input::Received { from, message })
     }
 
-    fn identity() -> Identity {
-        Identity { incarnation: 1, boot_nonce: 7 }
+    fn identity() -> Incarnation {
+        Incarnation { incarnation: 1, boot_nonce: 7 }
     }
 
     fn hello(&self) -> Message {
@@ -99,7 +99,7 @@ impl Bench {
             identity: SignedIdentity::unsigned(Self::identity()),
             seen: Some(SignedIdentity::unsigned(config.identity)),
             resumed: false,
-            link: LinkState { next_seq: 1, ..LinkState::default() },
+            link: LinkPositions { next_seq: 1, ..LinkPositions::default() },
             evidence: Evidence::default(),
         }))
     }
@@ -127,7 +127,8 @@ impl Bench {
     /// Hands in the neighbour's acknowledgement of a parcel that the node sent.
     fn acknowledge(&mut self, sent: &Parcel) {
         let ParcelHeader { seq, chain: applied_chain, .. } = sent.header;
-        let link = LinkState { received: seq, applied: seq, applied_chain, next_seq: seq, ..LinkState::default() };
+        let link =
+            LinkPositions { received: seq, applied: seq, applied_chain, next_seq: seq, ..LinkPositions::default() };
         let config = self.node.config();
         let (generation, seen) = (config.generation, config.identity);
         let ack = Ack { generation, identity: Self::identity(), seen, link };
@@ -145,11 +146,11 @@ impl Bench {
         });
         let sent = self.sent.take().expect("a parcel leaves in every round");
         self.acknowledge(&sent);
-        assert_eq!(self.node.state(), State::AwaitingParcels);
+        assert_eq!(self.node.state(), NodeState::AwaitingParcels);
         let absorb = self.parcel(RETURNER, sent.header.mass, sent.payload);
-        assert_eq!(self.node.state(), State::AwaitingParcels);
+        assert_eq!(self.node.state(), NodeState::AwaitingParcels);
         let round = self.parcel(GIVER, Mass::from_units(1), self.payload.clone());
-        assert_eq!(self.node.state(), State::Training);
+        assert_eq!(self.node.state(), NodeState::Training);
         [absorb, split, round]
     }
 }
@@ -171,7 +172,7 @@ fn ratios(_: &mut Criterion) {
             let passes = [("absorb", pass), ("split", pass + record), ("round", pass + VECTOR_BYTES)];
             for ((name, moved), turns) in passes.into_iter().zip(turns) {
                 let what = format!("{name} {codec}, in the node{records}");
-                Row::of_bytes("mixing", what, "copy_from_slice", &turns, (moved, 2 * VECTOR_BYTES)).print();
+                ComparisonRow::of_bytes("mixing", what, "copy_from_slice", &turns, (moved, 2 * VECTOR_BYTES)).print();
             }
         }
     }

@@ -7,12 +7,12 @@
 //! | --- | --- | --- |
 //! | one mean of vectors | [`Average`] | within an error that shrinks with the rounds |
 //! | means inside an algorithm that converges | [`TrackingAverage`] | exact in the limit, for any number of rounds |
-//! | a small row from every node | [`Table`] | the same bits everywhere |
+//! | a small row from every node | [`ReplicatedTable`] | the same bits everywhere |
 //! | the largest or smallest number, and whose | [`Extremum`] | the same bits everywhere |
 //! | the sum or largest of vectors, exactly | [`AllReduce`] | the same bits everywhere |
 //! | a vector from each neighbour | [`Exchange`] | as each sent it |
 //! | vectors of chosen nodes, near or far | `Pull` | as each sent it |
-//! | a state that all compute alike | [`Replicated`] on a [`Table`] | the same bits everywhere |
+//! | a state that all compute alike | [`Replicated`] on a [`ReplicatedTable`] | the same bits everywhere |
 //!
 //! A [`CollectiveSequence`] runs one after the other over the same links, as a distributed algorithm needs them.
 //!
@@ -25,7 +25,7 @@
 //! messages arrive: contributions are put in the order of the nodes' ids before they are added.
 //!
 //! **Never decide by an average.** Two nodes' averages differ in their last bits. A decision or a seed that all must
-//! share comes from a [`Table`], from which each computes it alone.
+//! share comes from a [`ReplicatedTable`], from which each computes it alone.
 //!
 //! ```
 //! use std::sync::Arc;
@@ -65,7 +65,7 @@ mod wire;
 pub use all_reduce::{AllReduce, Partial, Reduction, Trees};
 pub use average::Average;
 pub use exchange::{Exchange, ExchangeMessage};
-pub use extremum::{Direction, Extremum, FloodValue};
+pub use extremum::{Extreme, Extremum, FloodValue};
 pub use fault::{CollectiveError, CollectiveFault, MAX_ROW_BYTES};
 pub use mixing::Share;
 pub use pull::{Pull, PullMessage, PullRoutes};
@@ -73,9 +73,9 @@ pub use reliable_channel::{Frame, ReliableChannel};
 pub use replicated::Replicated;
 pub use rounds::{TRACKING_CONTRACTION, diameter, rounds_to_contract, tracking_rounds};
 pub use sequence::{CollectiveSequence, OperationMessage, SequenceMessage};
-pub use table::{MAX_ROWS_BYTES, Row, Rows, Table};
+pub use table::{MAX_ROWS_BYTES, NewRows, ReplicatedTable, TableRow};
 pub use tracking_average::TrackingAverage;
-pub use wire::{Encoding, MessageError, SizeLimits};
+pub use wire::{MessageEncoding, MessageError, SizeLimits};
 
 use crate::schedule::NodeId;
 

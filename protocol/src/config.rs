@@ -10,7 +10,7 @@ use thiserror::Error;
 
 use crate::codec::{ChosenCodec, Codec, CodecChoice};
 use crate::injected_bug::Injected;
-use crate::message::{Generation, Identity, MAX_DESCRIPTION, TaskCard};
+use crate::message::{Generation, Incarnation, MAX_DESCRIPTION, TaskDigest};
 use crate::payload::{MAX_DIMENSION, MAX_MAGNITUDE, first_unusable};
 use crate::schedule::{NodeId, Schedule};
 use crate::statement::{Keys, NoKeys};
@@ -115,11 +115,11 @@ pub struct NodeConfig {
     /// The ledger this run belongs to, with the plan's hash.
     pub generation: Generation,
     /// The task that is trained.
-    pub task: TaskCard,
+    pub task: TaskDigest,
     /// This life of the node. Incarnation 1 is a founder and starts with mass 1; any later one lost its state and
     /// starts with none. A host must move to a larger incarnation before it restarts a node that has reported
-    /// [`Event::Started`](crate::Event::Started), and may keep it before that.
-    pub identity: Identity,
+    /// [`NodeEvent::Started`](crate::NodeEvent::Started), and may keep it before that.
+    pub identity: Incarnation,
     /// Sign the node's statements about itself, and check those of others.
     pub keys: Arc<dyn Keys>,
     /// The encoding of parcels. Every receiver takes every codec, so members of a swarm may differ in it.
@@ -179,8 +179,8 @@ impl NodeConfig {
             initial,
             rounds,
             generation: Generation { counter: 0, plan_hash: [0; 32] },
-            task: TaskCard::default(),
-            identity: Identity { incarnation: 1, boot_nonce: 0 },
+            task: TaskDigest::default(),
+            identity: Incarnation { incarnation: 1, boot_nonce: 0 },
             keys: Arc::new(NoKeys),
             codec: Codec::F32.into(),
             durability: Durability::default(),

@@ -7,8 +7,8 @@ mod mismatch;
 use std::sync::Arc;
 use std::time::Duration;
 
-pub use event::{Clipped, Event, RoundReport, SkippedDelta, Suspension};
-pub use fault::Fault;
+pub use event::{Clipped, NodeEvent, RoundReport, SkippedDelta, Suspension};
+pub use fault::InputFault;
 pub use mismatch::Mismatch;
 
 use crate::message::Message;
@@ -60,7 +60,7 @@ pub enum Effect {
         peer: NodeId,
     },
     /// Report an event, for people or metrics.
-    Report(Event),
+    Report(NodeEvent),
     /// All mass this node owed has arrived. The host may drop it now; until then it goes on answering others.
     Drained,
 }

@@ -15,7 +15,7 @@ pub struct Generation {
 
 /// One life of a node.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Identity {
+pub struct Incarnation {
     /// 1 for a founder, larger after every restart that may have lost state.
     pub incarnation: u64,
     /// Differs between any two processes, so that two of them with the same incarnation can be distinguished.

@@ -14,7 +14,7 @@
 //! | --- | --- |
 //! | [`Schedule`] | a plan, checked |
 //! | [`NodeConfig`], [`Node`] | the state machine |
-//! | [`Input`], [`Effect`], [`Event`] | its interface |
+//! | [`Input`], [`Effect`], [`NodeEvent`] | its interface |
 //! | [`wire`] | messages as bytes |
 //! | [`collective`] | averages, tables and extrema for other algorithms |
 //! | [`LedgerSummary`], [`audit`] | the books |
@@ -56,7 +56,7 @@ pub mod wire;
 pub use audit::{AbsentPeer, AuditReport, EdgeDispute, audit};
 pub use codec::{ChosenCodec, Codec, CodecChoice, CodecReason, LONGEST_CODED_PERIOD, UnknownCodec, UnknownCodecChoice};
 pub use config::{Durability, NodeConfig, NodeError, Robust, UnknownRobust, WaitPolicy};
-pub use effect::{Clipped, Effect, Event, Fault, Mismatch, RecordRoom, RoundReport, SkippedDelta, Suspension};
+pub use effect::{Clipped, Effect, InputFault, Mismatch, NodeEvent, RecordRoom, RoundReport, SkippedDelta, Suspension};
 pub use evidence::{Applied, Evidence, Sent};
 #[cfg(feature = "sim")]
 pub use injected_bug::{InjectedBug, InjectionError};
@@ -65,13 +65,13 @@ pub use ledger::{InLinkLedger, LedgerSummary, OutLinkLedger};
 pub use link::{Rejections, WINDOW};
 pub use mass::{Mass, Share, UNITS_PER_ONE};
 pub use message::{
-    Ack, Envelope, Generation, Hello, Identity, LeaveCertificate, LinkEnd, LinkState, MAX_DESCRIPTION, Message,
-    PROTOCOL_VERSION, Parcel, ParcelHeader, TaskCard,
+    Ack, Envelope, Generation, Hello, Incarnation, LeaveCertificate, LinkEnd, LinkPositions, MAX_DESCRIPTION, Message,
+    PROTOCOL_VERSION, Parcel, ParcelHeader, TaskDigest,
 };
 pub use momentum::{
     MomentumAcrossRounds, MomentumError, MomentumState, MomentumStep, TrainedRound, USUAL_MOMENTUM, UnknownMomentum,
 };
-pub use node::{IncomingView, NeighbourView, Node, OutgoingView, STALEST_ROUNDS, State, pace_factor};
+pub use node::{IncomingView, NeighbourView, Node, NodeState, OutgoingView, STALEST_ROUNDS, pace_factor};
 pub use payload::{MAX_DIMENSION, MAX_MAGNITUDE, NORM_TOLERANCE, Payload, PayloadError};
 pub use push_sum::SMALLEST_WORKING_MASS;
 #[doc(hidden)]

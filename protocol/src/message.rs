@@ -14,7 +14,7 @@ use crate::schedule::NodeId;
 use crate::statement::{Keys, Mac, ProcessStatement, Signature, SignedIdentity, encode};
 use crate::window::Rejections;
 
-pub use crate::identity::{Generation, Identity};
+pub use crate::identity::{Generation, Incarnation};
 
 /// Version of the protocol; peers that differ refuse each other.
 pub const PROTOCOL_VERSION: u16 = 9;
@@ -67,7 +67,7 @@ pub struct Envelope {
 
 /// The task of a swarm: a hash that must match, and a line for people.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct TaskCard {
+pub struct TaskDigest {
     /// Hash of everything the members must agree on. Opaque to the protocol.
     pub hash: [u8; 32],
     /// One line for error messages, at most [`MAX_DESCRIPTION`] bytes.
@@ -82,7 +82,7 @@ pub struct Hello {
     /// The sender's generation.
     pub generation: Generation,
     /// The task of the sender.
-    pub task: TaskCard,
+    pub task: TaskDigest,
     /// The sender's identity, signed by it.
     pub identity: SignedIdentity,
     /// The receiver as the sender knows it, if it does, by the receiver's own signature.
@@ -90,7 +90,7 @@ pub struct Hello {
     /// Set when the sender goes on from a record of this incarnation, which an earlier process wrote.
     pub resumed: bool,
     /// The state of the links between the two.
-    pub link: LinkState,
+    pub link: LinkPositions,
     /// The receiver's statements about its ends of these links: if it does not remember them, it was rolled back.
     pub evidence: Evidence,
 }
@@ -101,11 +101,11 @@ impl Hello {
         Self {
             version,
             generation: Generation { counter: 0, plan_hash: [0; 32] },
-            task: TaskCard::default(),
+            task: TaskDigest::default(),
             identity: SignedIdentity::default(),
             seen: None,
             resumed: false,
-            link: LinkState::default(),
+            link: LinkPositions::default(),
             evidence: Evidence::default(),
         }
     }
@@ -117,17 +117,17 @@ pub struct Ack {
     /// The sender's generation.
     pub generation: Generation,
     /// The sender's identity.
-    pub identity: Identity,
+    pub identity: Incarnation,
     /// The identity of the peer that it believes to be sending to.
-    pub seen: Identity,
+    pub seen: Incarnation,
     /// The state of the links between the two.
-    pub link: LinkState,
+    pub link: LinkPositions,
 }
 
 /// Both directed links between two peers, as the one that sends this sees them. Numbers of a link that the plan does
 /// not have are 0.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct LinkState {
+pub struct LinkPositions {
     /// The receiver's parcels up to this number have arrived. Volatile.
     pub received: u64,
     /// The receiver's parcels up to this number are part of the sender's (x, w), on disk where the swarm is durable:

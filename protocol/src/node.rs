@@ -57,7 +57,7 @@ use std::collections::BTreeMap;
 use std::sync::Arc;
 
 use crate::config::{NodeConfig, NodeError};
-use crate::effect::{Effect, Event};
+use crate::effect::{Effect, NodeEvent};
 use crate::injected_bug::InjectedBug;
 use crate::input::Input;
 use crate::ledger::LedgerSummary;
@@ -80,9 +80,9 @@ pub use membership::STALEST_ROUNDS;
 pub use neighbour_view::{IncomingView, NeighbourView, OutgoingView};
 use norm_guard::NormGuard;
 use own_pace::OthersPace;
-use patience::{Patience, Renewal};
-use peer::{Peer, neighbours};
-pub use phase::State;
+use patience::{NeighbourPatience, Renewal};
+use peer::{Neighbour, neighbours};
+pub use phase::NodeState;
 use phase::{Phase, Wait};
 use processes::{Processes, ToldProcesses};
 use refusals::Refusals;
@@ -90,7 +90,7 @@ use round::RoundTally;
 use send_gate::SendGate;
 use step_guard::UsualSteps;
 pub use step_guard::pace_factor;
-use training::{Change, Training};
+use training::{TrainedChange, TrainingState};
 use weight_floor::WeightFloor;
 
 /// One node of a swarm: a function from inputs to effects.
@@ -130,7 +130,7 @@ use weight_floor::WeightFloor;
 pub struct Node {
     config: NodeConfig,
     push_sum: PushSum,
-    peers: BTreeMap<NodeId, Peer>,
+    peers: BTreeMap<NodeId, Neighbour>,
     phase: Phase,
     /// Steps completed, which is the global number of the present one.
     step: u64,
@@ -143,7 +143,7 @@ pub struct Node {
     stopping: bool,
     clock: RoundClock,
     tally: RoundTally,
-    training: Training,
+    training: TrainingState,
     send_gate: SendGate,
     usual_steps: UsualSteps,
     held_back: HeldBack,
@@ -194,7 +194,7 @@ impl Node {
             stopping: false,
             clock: RoundClock::new(config.deadline_floor),
             tally: RoundTally::default(),
-            training: Training::default(),
+            training: TrainingState::default(),
             send_gate: SendGate::default(),
             usual_steps: UsualSteps::default(),
             held_back: HeldBack::default(),
@@ -231,7 +231,9 @@ impl Node {
             Input::LinkDown { peer } => self.on_link_down(peer),
             Input::Gone { peer } => self.on_gone(peer),
             Input::Received { from, message } => self.on_message(from, message),
-            Input::Trained { round, delta, steps, state } => self.on_trained(round, Change { delta, steps, state }),
+            Input::Trained { round, delta, steps, state } => {
+                self.on_trained(round, TrainedChange { delta, steps, state });
+            }
             Input::Untrained { round } => self.on_untrained(round),
             Input::Persisted { number } => self.on_persisted(number),
             Input::Reserved { slots } => self.on_reserved(slots),
@@ -312,7 +314,7 @@ impl Node {
     }
 
     /// The stage of the node's life.
-    pub fn state(&self) -> State {
+    pub fn state(&self) -> NodeState {
         self.phase.state()
     }
 
@@ -329,8 +331,8 @@ impl Node {
     /// The mass ledger: initial and present mass, and the totals of each link.
     pub fn ledger(&self) -> LedgerSummary {
         let incarnation = self.config.identity.incarnation;
-        let incoming = |peer: &Peer| Some((peer.id, peer.incoming.as_ref()?.ledger(peer.incarnation())));
-        let outgoing = |peer: &Peer| Some((peer.id, peer.outgoing.as_ref()?.ledger(peer.incarnation())));
+        let incoming = |peer: &Neighbour| Some((peer.id, peer.incoming.as_ref()?.ledger(peer.incarnation())));
+        let outgoing = |peer: &Neighbour| Some((peer.id, peer.outgoing.as_ref()?.ledger(peer.incarnation())));
         LedgerSummary {
             incarnation,
             initial: self.brought,
@@ -340,7 +342,7 @@ impl Node {
         }
     }
 
-    fn report(&mut self, event: Event) {
+    fn report(&mut self, event: NodeEvent) {
         self.effects.push(Effect::Report(event));
     }
 

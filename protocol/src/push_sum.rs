@@ -59,7 +59,7 @@ pub(crate) struct PushSum {
 
 /// The form in which a split sends the ratio.
 #[derive(Clone, Debug)]
-pub(crate) enum Form {
+pub(crate) enum RatioForm {
     /// The ratio, in a codec that suits the share of the weight that stays.
     Whole(Codec),
     /// The difference to a reference.
@@ -186,7 +186,7 @@ impl PushSum {
     pub(crate) fn split(
         &mut self,
         outgoing: Mass,
-        form: &Form,
+        form: &RatioForm,
         dither: &mut Dither,
         is_recorded: bool,
     ) -> Option<Payload> {
@@ -201,9 +201,9 @@ impl PushSum {
             self.ratio();
         }
         let (codec, reference) = match form {
-            Form::Difference(codec, reference) if Reference::can_have(largest) => (*codec, Some(reference)),
-            Form::Difference(..) | Form::Keyframe => (Codec::F16.suited_to(largest, 0.0, 1.0), None),
-            Form::Whole(codec) => (codec.suited_to(largest, outgoing.to_f64(), rest.to_f64()), None),
+            RatioForm::Difference(codec, reference) if Reference::can_have(largest) => (*codec, Some(reference)),
+            RatioForm::Difference(..) | RatioForm::Keyframe => (Codec::F16.suited_to(largest, 0.0, 1.0), None),
+            RatioForm::Whole(codec) => (codec.suited_to(largest, outgoing.to_f64(), rest.to_f64()), None),
         };
         let mut buffer = self.payloads.take(codec.encoded_len(self.dimension()));
         let bytes = Arc::get_mut(&mut buffer)?;
@@ -236,7 +236,7 @@ impl PushSum {
     pub(crate) fn hand_down(
         &mut self,
         outgoing: Mass,
-        form: &Form,
+        form: &RatioForm,
         can_decode: impl Fn(&Payload) -> bool,
         dither: &mut Dither,
         is_recorded: bool,
@@ -268,7 +268,7 @@ impl PushSum {
     /// one.
     pub(crate) fn split_all(&mut self, dither: &mut Dither, is_recorded: bool) -> Option<Payload> {
         if self.has_working_mass() {
-            return self.split(self.mass, &Form::Whole(Codec::F32), dither, is_recorded);
+            return self.split(self.mass, &RatioForm::Whole(Codec::F32), dither, is_recorded);
         }
         let payload = Payload::new(&self.last_ratio).ok()?;
         self.discard();

@@ -8,7 +8,7 @@ use std::fmt;
 
 use serde::{Deserialize, Serialize};
 
-use crate::identity::{Generation, Identity};
+use crate::identity::{Generation, Incarnation};
 use crate::schedule::NodeId;
 
 /// 64 bytes of a signature, as ed25519 makes them.
@@ -82,19 +82,19 @@ impl Keys for NoKeys {
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct SignedIdentity {
     /// The life.
-    pub identity: Identity,
+    pub identity: Incarnation,
     /// The node's signature.
     pub signature: Signature,
 }
 
 impl SignedIdentity {
     /// The statement of `node` about itself in this generation.
-    pub fn sign(node: NodeId, generation: &Generation, identity: Identity, keys: &dyn Keys) -> Self {
+    pub fn sign(node: NodeId, generation: &Generation, identity: Incarnation, keys: &dyn Keys) -> Self {
         Self { identity, signature: keys.sign(&life(node, generation, identity)) }
     }
 
     /// A life without a signature: enough among nodes with [`NoKeys`].
-    pub fn unsigned(identity: Identity) -> Self {
+    pub fn unsigned(identity: Incarnation) -> Self {
         Self { identity, signature: Signature::default() }
     }
 
@@ -116,7 +116,7 @@ pub struct ProcessStatement {
     pub generation: Generation,
     /// The node.
     pub node: NodeId,
-    /// The process: [`Identity::boot_nonce`].
+    /// The process: [`Incarnation::boot_nonce`].
     pub boot_nonce: u64,
     /// Of two statements of a node the one with the larger number is newer, and of the same number the one of the
     /// larger nonce.
@@ -168,7 +168,7 @@ impl ProcessStatement {
     }
 }
 
-fn life(node: NodeId, generation: &Generation, identity: Identity) -> Vec<u8> {
+fn life(node: NodeId, generation: &Generation, identity: Incarnation) -> Vec<u8> {
     encode(b"mingle 2026 life of a node\0", &(node, generation, identity))
 }
 
@@ -213,12 +213,12 @@ mod tests {
     #[test]
     fn a_life_is_signed_with_its_node_its_generation_and_its_numbers() {
         let (node, keys) = (NodeId(2), Hashes(NodeId(2)));
-        let identity = Identity { incarnation: 4, boot_nonce: 5 };
+        let identity = Incarnation { incarnation: 4, boot_nonce: 5 };
         let life = SignedIdentity::sign(node, &GENERATION, identity, &keys);
         assert!(life.is_of(node, &GENERATION, &keys));
         assert!(!life.is_of(NodeId(1), &GENERATION, &keys));
         assert!(!life.is_of(node, &Generation { counter: 4, ..GENERATION }, &keys));
-        for other in [Identity { incarnation: 5, ..identity }, Identity { boot_nonce: 6, ..identity }] {
+        for other in [Incarnation { incarnation: 5, ..identity }, Incarnation { boot_nonce: 6, ..identity }] {
             assert!(!SignedIdentity { identity: other, ..life }.is_of(node, &GENERATION, &keys));
         }
     }

@@ -55,12 +55,12 @@ fn bytes_of(message: &Message) -> Vec<u8> {
 const GENERATION: Generation = Generation { counter: 300, plan_hash: [1; 32] };
 
 fn signed(incarnation: u64) -> SignedIdentity {
-    let identity = Identity { incarnation, boot_nonce: u64::MAX };
+    let identity = Incarnation { incarnation, boot_nonce: u64::MAX };
     SignedIdentity { identity, signature: Signature::from([6; 64]) }
 }
 
-fn link_state() -> LinkState {
-    LinkState {
+fn link_state() -> LinkPositions {
+    LinkPositions {
         received: 5,
         applied: 4,
         applied_chain: Chain([3; 32]),
@@ -118,7 +118,7 @@ fn samples() -> Vec<(String, Message)> {
         other: Some(OtherProcess { boot_nonce: 78, fate: Fate::OtherEnds }),
         signature,
     };
-    let task = TaskCard { hash: [2; 32], description: "digits, é".to_owned() };
+    let task = TaskDigest { hash: [2; 32], description: "digits, é".to_owned() };
     let hello = Hello {
         version: PROTOCOL_VERSION,
         generation: GENERATION,
@@ -134,7 +134,7 @@ fn samples() -> Vec<(String, Message)> {
         generation: GENERATION,
         identity,
         seen,
-        link: LinkState { final_seq: None, references: None, ..link_state() },
+        link: LinkPositions { final_seq: None, references: None, ..link_state() },
     };
     let envelope = Envelope { task: [4; 32], attempt: 3, frame: vec![0, 1, 255] };
     let mut all = vec![
@@ -187,8 +187,8 @@ impl Speaker {
         let mut config = NodeConfig::new(NodeId(id), Arc::new(schedule), initial, 4);
         config.policy = WaitPolicy::Sync;
         config.generation = GENERATION;
-        config.identity = Identity { incarnation: 1, boot_nonce: 100 + u64::from(id) };
-        config.task = TaskCard { hash: [3; 32], description: "digits".to_owned() };
+        config.identity = Incarnation { incarnation: 1, boot_nonce: 100 + u64::from(id) };
+        config.task = TaskDigest { hash: [3; 32], description: "digits".to_owned() };
         config.keys = Arc::new(TestKeys(NodeId(id)));
         Self { node: Node::new(config).unwrap(), reader: MessageReader::new(DIMENSION) }
     }
@@ -259,6 +259,6 @@ fn a_node_of_this_release_answers_a_recorded_one_as_it_did() {
             }
         }
         assert!(said.is_empty(), "node {id} says more than it did");
-        assert_eq!(speaker.node.state(), State::Drained);
+        assert_eq!(speaker.node.state(), NodeState::Drained);
     }
 }

@@ -22,7 +22,7 @@ fn plan(counter: u64) -> Arc<Schedule> {
 
 fn config(id: NodeId, durability: Durability, policy: WaitPolicy) -> NodeConfig {
     let mut config = NodeConfig::new(id, plan(0), vec![id.0 as f32; DIMENSION], 12);
-    config.identity = Identity { incarnation: 1, boot_nonce: u64::from(id.0) };
+    config.identity = Incarnation { incarnation: 1, boot_nonce: u64::from(id.0) };
     (config.durability, config.policy) = (durability, policy);
     config
 }
@@ -121,7 +121,7 @@ fn changed(message: &Message, change: u8, number: u64) -> Message {
                 2 => hello.generation.counter = number,
                 3 => hello.seen = None,
                 4 => hello.resumed = !hello.resumed,
-                5 => hello.seen = Some(SignedIdentity::unsigned(Identity { incarnation: number, boot_nonce: 0 })),
+                5 => hello.seen = Some(SignedIdentity::unsigned(Incarnation { incarnation: number, boot_nonce: 0 })),
                 _ => {}
             }
             &mut hello.link

@@ -27,7 +27,7 @@ fn complete_plan() -> Arc<Schedule> {
 fn config(id: NodeId, dimension: usize, codec: Codec, durability: Durability) -> NodeConfig {
     let initial = (0..dimension).map(|i| (i as f32 + id.0 as f32).sin()).collect();
     let mut config = NodeConfig::new(id, complete_plan(), initial, 1 << 40);
-    config.identity = Identity { incarnation: 1, boot_nonce: u64::from(id.0) };
+    config.identity = Incarnation { incarnation: 1, boot_nonce: u64::from(id.0) };
     config.generation.counter = 5;
     (config.codec, config.durability) = (codec.into(), durability);
     config
@@ -108,8 +108,8 @@ const ME: NodeId = NodeId(0);
 const PEER: NodeId = NodeId(1);
 const SMALL: usize = 64;
 
-fn identity_of(id: NodeId) -> Identity {
-    Identity { incarnation: 1, boot_nonce: u64::from(id.0) }
+fn identity_of(id: NodeId) -> Incarnation {
+    Incarnation { incarnation: 1, boot_nonce: u64::from(id.0) }
 }
 
 fn hello_from(id: NodeId) -> Hello {
@@ -121,7 +121,7 @@ fn hello_from(id: NodeId) -> Hello {
         identity: SignedIdentity::unsigned(config.identity),
         seen: Some(SignedIdentity::unsigned(identity_of(ME))),
         resumed: false,
-        link: LinkState { next_seq: 1, ..LinkState::default() },
+        link: LinkPositions { next_seq: 1, ..LinkPositions::default() },
         evidence: Evidence::default(),
     }
 }
@@ -153,12 +153,12 @@ fn node_under_attack(durability: Durability) -> Node {
     }
     node.handle(NOW, Input::Received { from: PEER, message: Message::Parcel(parcel_from_peer(1, SMALL)) });
     // The parcel waits for the end of its step.
-    assert_eq!((node.state(), node.w()), (State::Training, 1.0));
+    assert_eq!((node.state(), node.w()), (NodeState::Training, 1.0));
     node
 }
 
 /// A message that is not to be taken, its sender, and the fault.
-fn hostile(rng: &mut ChaCha8Rng) -> (NodeId, Message, Fault) {
+fn hostile(rng: &mut ChaCha8Rng) -> (NodeId, Message, InputFault) {
     let number = (rng.random::<u64>() >> rng.random_range(0..62)).max(2);
     let stranger = NodeId(rng.random_range(NODES..u32::MAX));
     let mut parcel = parcel_from_peer(2, SMALL);
@@ -168,76 +168,77 @@ fn hostile(rng: &mut ChaCha8Rng) -> (NodeId, Message, Fault) {
     let mut fault = match rng.random_range(0..15) {
         0 => {
             parcel.header.seq = number.max(3);
-            Fault::OutOfOrder
+            InputFault::OutOfOrder
         }
         1 => {
             parcel = parcel_from_peer(1, SMALL);
-            Fault::Repeated
+            InputFault::Repeated
         }
-        2 => Fault::Forked,
+        2 => InputFault::Forked,
         3 => {
             parcel.header.generation = Generation { counter: 5 + number, plan_hash: [9; 32] };
-            Fault::NewerGeneration
+            InputFault::NewerGeneration
         }
         4 => {
             parcel.header.generation = Generation { counter: number % 5, plan_hash: [9; 32] };
-            Fault::OlderGeneration
+            InputFault::OlderGeneration
         }
         5 => {
             parcel.payload = Payload::new(&vec![1.0; rng.random_range(0..4 * SMALL)]).unwrap();
-            if parcel.payload.dimension() == SMALL { Fault::Forked } else { Fault::WrongDimension }
+            if parcel.payload.dimension() == SMALL { InputFault::Forked } else { InputFault::WrongDimension }
         }
         6 => {
             parcel.header.mass = [Mass::ZERO, Mass::from_units(u64::MAX)][usize::from(rng.random::<bool>())];
-            Fault::ImpossibleMass
+            InputFault::ImpossibleMass
         }
         7 => {
             parcel.header.step = u64::MAX - number % 100;
-            Fault::ImpossibleStep
+            InputFault::ImpossibleStep
         }
         8 => {
             parcel.header.base = number.max(2);
-            Fault::NoSuchLink
+            InputFault::NoSuchLink
         }
         9 => {
             parcel.header.sender_incarnation = number;
-            Fault::OtherLife
+            InputFault::OtherLife
         }
         10 => {
-            hello.task = TaskCard { hash: [7; 32], description: format!("{number}") };
-            Fault::UnfitHello
+            hello.task = TaskDigest { hash: [7; 32], description: format!("{number}") };
+            InputFault::UnfitHello
         }
         11 => {
             hello.version = (number as u16).saturating_add(PROTOCOL_VERSION) | 0x100;
-            Fault::UnfitHello
+            InputFault::UnfitHello
         }
         12 => {
             hello.identity.identity.boot_nonce = number;
             // Without records it is another process that claims to be this one.
-            Fault::UnfitHello
+            InputFault::UnfitHello
         }
         13 => {
             let ack = Ack {
                 generation: hello.generation,
-                identity: Identity { incarnation: 1, boot_nonce: number },
+                identity: Incarnation { incarnation: 1, boot_nonce: number },
                 seen: identity_of(ME),
-                link: LinkState { received: number, applied: number, ..LinkState::default() },
+                link: LinkPositions { received: number, applied: number, ..LinkPositions::default() },
             };
-            return (PEER, Message::Ack(ack), Fault::OtherLife);
+            return (PEER, Message::Ack(ack), InputFault::OtherLife);
         }
         _ => {
             return (
                 stranger,
                 Message::Collective(Envelope { task: [0; 32], attempt: 0, frame: Vec::new() }),
-                Fault::NotANeighbour,
+                InputFault::NotANeighbour,
             );
         }
     };
-    let message = if fault == Fault::UnfitHello { Message::Hello(Box::new(hello)) } else { Message::Parcel(parcel) };
-    let is_known = rng.random_bool(0.8) || matches!(fault, Fault::NewerGeneration | Fault::OlderGeneration);
+    let message =
+        if fault == InputFault::UnfitHello { Message::Hello(Box::new(hello)) } else { Message::Parcel(parcel) };
+    let is_known = rng.random_bool(0.8) || matches!(fault, InputFault::NewerGeneration | InputFault::OlderGeneration);
     let from = if is_known { PEER } else { stranger };
     if !is_known {
-        fault = Fault::NotANeighbour;
+        fault = InputFault::NotANeighbour;
     }
     (from, message, fault)
 }
@@ -252,7 +253,7 @@ fn no_stream_of_messages_makes_a_node_grow_or_changes_what_it_holds(durability: 
     let mut rng = ChaCha8Rng::seed_from_u64(0);
     let mut node = node_under_attack(durability);
     let (books, numerator) = (node.ledger(), node.numerator().to_vec());
-    let mut expected = std::collections::BTreeMap::<Fault, u64>::new();
+    let mut expected = std::collections::BTreeMap::<InputFault, u64>::new();
     let mut after_a_while = 0;
     for number in 0..MESSAGES {
         let (from, message, fault) = hostile(&mut rng);
@@ -266,7 +267,7 @@ fn no_stream_of_messages_makes_a_node_grow_or_changes_what_it_holds(durability: 
         }
     }
     assert!(live_bytes() - after_a_while < 4 * 1024, "{} bytes more", live_bytes() - after_a_while);
-    assert_eq!((node.ledger(), node.numerator(), node.state()), (books, &numerator[..], State::Training));
+    assert_eq!((node.ledger(), node.numerator(), node.state()), (books, &numerator[..], NodeState::Training));
     assert_eq!(node.neighbours().collect::<Vec<_>>(), [PEER, NodeId(2)]);
     assert!(node.refusals().eq(expected.clone()), "{:?} should be {expected:?}", node.refusals().collect::<Vec<_>>());
 }
@@ -278,12 +279,12 @@ fn no_claim_of_newer_generations_makes_a_node_grow() {
     let (books, ours) = (node.ledger(), node.config().generation);
     let mut after_a_while = 0;
     for number in 0..20_000 {
-        let link = LinkState { next_seq: 2, ..LinkState::default() };
+        let link = LinkPositions { next_seq: 2, ..LinkPositions::default() };
         let counter = ours.counter + rng.random_range(1..1 << 60);
         let generation = Generation { counter, plan_hash: rng.random() };
         let ack = Ack { generation, identity: identity_of(PEER), seen: identity_of(ME), link };
         let effects = node.handle(NOW, Input::Received { from: PEER, message: Message::Ack(ack) });
-        assert_eq!(effects, [Effect::Report(Event::NewerPlan { peer: PEER, generation })]);
+        assert_eq!(effects, [Effect::Report(NodeEvent::NewerPlan { peer: PEER, generation })]);
         if number == 2_000 {
             after_a_while = live_bytes();
         }

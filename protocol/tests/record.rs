@@ -189,7 +189,7 @@ fn sample() -> Record {
     let owed = Owed { seq: 2, step: 5, mass: Mass::ONE, chain: Chain([4; 32]), record: 7 };
     let outgoing = OutBooks { next_seq: 3, acked: 1, outbox: vec![owed], sent_total: 9, ..OutBooks::default() };
     let signature = Signature::from([6; 64]);
-    let life = SignedIdentity { identity: Identity { incarnation: 1, boot_nonce: 9 }, signature };
+    let life = SignedIdentity { identity: Incarnation { incarnation: 1, boot_nonce: 9 }, signature };
     let books = Books {
         number: 7,
         generation: Generation { counter: 1, plan_hash: [1; 32] },

@@ -18,18 +18,18 @@ fn lone_node(change: impl FnOnce(&mut NodeConfig)) -> Node {
     change(&mut config);
     let mut node = Node::new(config).unwrap();
     node.handle(Time::default(), Input::Start);
-    assert_eq!(node.state(), State::Training);
+    assert_eq!(node.state(), NodeState::Training);
     node
 }
 
-fn events(effects: Vec<Effect>) -> Vec<Event> {
+fn events(effects: Vec<Effect>) -> Vec<NodeEvent> {
     let event = |effect| if let Effect::Report(event) = effect { Some(event) } else { None };
-    let is_guard = |event: &Event| !matches!(event, Event::RoundFinished(_));
+    let is_guard = |event: &NodeEvent| !matches!(event, NodeEvent::RoundFinished(_));
     effects.into_iter().filter_map(event).filter(is_guard).collect()
 }
 
 /// Hands in a step along the first axis, and returns the change of the ratio and the events reported.
-fn train(node: &mut Node, length: f32, steps: u32) -> (f32, Vec<Event>) {
+fn train(node: &mut Node, length: f32, steps: u32) -> (f32, Vec<NodeEvent>) {
     let before = node.ratio()[0];
     let mut delta = vec![0.0; DIMENSION];
     delta[0] = length;
@@ -46,7 +46,7 @@ fn a_step_far_longer_than_usual_is_cut_to_ten_medians_and_reported() {
         assert_eq!(train(&mut node, 2.0, LOCAL_STEPS), (2.0, vec![]));
     }
     assert_eq!(train(&mut node, 20.0, LOCAL_STEPS), (20.0, vec![]), "ten medians are allowed");
-    let clipped = Event::DeltaClipped { round: 9, norm: 5000.0, bound: 20.0 };
+    let clipped = NodeEvent::DeltaClipped { round: 9, norm: 5000.0, bound: 20.0 };
     assert_eq!(train(&mut node, -5000.0, LOCAL_STEPS), (-20.0, vec![clipped]));
 }
 
@@ -98,7 +98,7 @@ fn the_norm_that_is_clipped_is_that_of_the_scaled_step() {
         assert_eq!(train(&mut node, 12.0, LOCAL_STEPS), (12.0, vec![]));
         assert_eq!(train(&mut node, 3.0, LOCAL_STEPS / 4), (12.0, vec![]));
     }
-    let clipped = Event::DeltaClipped { round: 8, norm: 240.0, bound: 120.0 };
+    let clipped = NodeEvent::DeltaClipped { round: 8, norm: 240.0, bound: 120.0 };
     assert_eq!(train(&mut node, 60.0, LOCAL_STEPS / 4), (120.0, vec![clipped]));
 }
 
@@ -113,7 +113,7 @@ fn without_a_time_box_of_the_host_a_step_counts_for_four_at_most() {
 #[test]
 fn a_host_that_took_no_step_adds_nothing() {
     let mut node = lone_node(|_| ());
-    let skipped = Event::DeltaSkipped { round: 0, reason: SkippedDelta::NoSteps };
+    let skipped = NodeEvent::DeltaSkipped { round: 0, reason: SkippedDelta::NoSteps };
     assert_eq!(train(&mut node, 3.0, 0), (0.0, vec![skipped]));
 }
 
@@ -123,7 +123,7 @@ fn a_step_with_a_number_that_is_none_is_not_taken_and_is_not_remembered() {
     for bad in [f32::NAN, f32::INFINITY, -2e30] {
         for _ in 0..20 {
             let round = node.round();
-            let skipped = Event::DeltaSkipped { round, reason: SkippedDelta::NotFinite };
+            let skipped = NodeEvent::DeltaSkipped { round, reason: SkippedDelta::NotFinite };
             assert_eq!(train(&mut node, bad, LOCAL_STEPS), (0.0, vec![skipped]));
         }
     }
@@ -139,7 +139,7 @@ fn own_steps_lead_as_far_as_the_largest_norm_and_not_beyond_it() {
     let norm = node.ratio()[0];
     assert!((norm - 100.0).abs() < 0.01, "{norm}");
     assert!(!node.is_pulled(), "its own steps led there");
-    let skipped = Event::DeltaSkipped { round: node.round(), reason: SkippedDelta::TooLong };
+    let skipped = NodeEvent::DeltaSkipped { round: node.round(), reason: SkippedDelta::TooLong };
     assert_eq!(train(&mut node, -101.0, LOCAL_STEPS), (0.0, vec![skipped]));
     assert_eq!(train(&mut node, -50.0, LOCAL_STEPS).1, [], "a way back is open");
 }

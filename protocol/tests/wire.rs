@@ -20,8 +20,8 @@ fn generations() -> impl Strategy<Value = Generation> {
     (any::<u64>(), any::<[u8; 32]>()).prop_map(|(counter, plan_hash)| Generation { counter, plan_hash })
 }
 
-fn identities() -> impl Strategy<Value = Identity> {
-    (any::<u64>(), any::<u64>()).prop_map(|(incarnation, boot_nonce)| Identity { incarnation, boot_nonce })
+fn identities() -> impl Strategy<Value = Incarnation> {
+    (any::<u64>(), any::<u64>()).prop_map(|(incarnation, boot_nonce)| Incarnation { incarnation, boot_nonce })
 }
 
 fn signatures() -> impl Strategy<Value = Signature> {
@@ -41,9 +41,9 @@ fn sent() -> impl Strategy<Value = Sent> {
     (any::<u64>(), any::<[u8; 32]>(), macs()).prop_map(|(seq, chain, mac)| Sent { seq, chain: Chain(chain), mac })
 }
 
-fn link_states() -> impl Strategy<Value = LinkState> {
+fn link_states() -> impl Strategy<Value = LinkPositions> {
     (any::<[u64; 8]>(), any::<Option<u64>>(), any::<bool>(), macs()).prop_map(|(n, final_seq, leaving, applied_mac)| {
-        LinkState {
+        LinkPositions {
             received: n[0],
             applied: n[1],
             applied_chain: Chain([n[5] as u8; 32]),
@@ -68,7 +68,7 @@ fn hellos() -> impl Strategy<Value = Message> {
     let parts = (any::<bool>(), generations(), any::<[u8; 32]>(), "[a-z é]{0,60}", signed());
     (parts, proptest::option::of(signed()), link_states(), shown()).prop_map(
         |((resumed, generation, hash, description, identity), seen, link, evidence)| {
-            let task = TaskCard { hash, description };
+            let task = TaskDigest { hash, description };
             Message::Hello(Box::new(Hello {
                 version: PROTOCOL_VERSION,
                 generation,
@@ -232,12 +232,12 @@ fn parcel_header_bytes(dimension: usize) -> Vec<u8> {
 }
 
 fn heartbeat() -> Message {
-    let identity = Identity { incarnation: 1, boot_nonce: 1 };
+    let identity = Incarnation { incarnation: 1, boot_nonce: 1 };
     Message::Ack(Ack {
         generation: Generation { counter: 0, plan_hash: [0; 32] },
         identity,
         seen: identity,
-        link: LinkState::default(),
+        link: LinkPositions::default(),
     })
 }
 
@@ -369,11 +369,11 @@ fn bytes_after_a_control_message_and_long_descriptions_are_refused() {
     let hello = Hello {
         version: PROTOCOL_VERSION,
         generation: Generation { counter: 0, plan_hash: [0; 32] },
-        task: TaskCard { hash: [0; 32], description: "x".repeat(MAX_DESCRIPTION + 1) },
-        identity: SignedIdentity::unsigned(Identity { incarnation: 1, boot_nonce: 1 }),
+        task: TaskDigest { hash: [0; 32], description: "x".repeat(MAX_DESCRIPTION + 1) },
+        identity: SignedIdentity::unsigned(Incarnation { incarnation: 1, boot_nonce: 1 }),
         resumed: false,
         seen: None,
-        link: LinkState::default(),
+        link: LinkPositions::default(),
         evidence: Evidence::default(),
     };
     let bytes = bytes_of(&Message::Hello(Box::new(hello)));

@@ -21,8 +21,8 @@ use std::time::Instant;
 
 use mingle_models::DeviceName;
 use mingle_recommend::{
-    Client, ClientOptions, DealOptions, Form, Interactions, LossKind, METRICS, SpectrumCache, UserSplit, co_cluster,
-    interactions_of,
+    ClientOptions, DealOptions, Form, Interactions, LossKind, METRICS, RecommenderClient, SpectrumCache, UserSplit,
+    co_cluster, interactions_of,
 };
 
 type Options = BTreeMap<String, String>;
@@ -68,7 +68,7 @@ fn learn(
             write_split(&Path::new(folder).join(at.to_string()), &part, options.seed)?;
         }
         let (began, count) = (Instant::now(), part.count());
-        clients.push(Client::new(part, options, at as u64 + 1, &device, cache)?);
+        clients.push(RecommenderClient::new(part, options, at as u64 + 1, &device, cache)?);
         tell("opened", began, &format!(r#""client":{at},"interactions":{count}"#));
     }
     let (epochs, every): (u32, u32) = (get(given, "epochs", 2)?, get(given, "evaluate_every", 0)?);
@@ -86,10 +86,10 @@ fn learn(
     Ok(())
 }
 
-fn evaluate(clients: &[Client], epoch: u32) -> Result<(), Box<dyn Error>> {
+fn evaluate(clients: &[RecommenderClient], epoch: u32) -> Result<(), Box<dyn Error>> {
     let began = Instant::now();
     let mut text = format!(r#""epoch":{epoch}"#);
-    let found = clients.iter().map(Client::evaluate).collect::<Result<Vec<_>, _>>()?;
+    let found = clients.iter().map(RecommenderClient::evaluate).collect::<Result<Vec<_>, _>>()?;
     for (at, name) in METRICS.iter().enumerate() {
         let values: Vec<f64> = found.iter().filter_map(|quality| quality.values()[at]).collect();
         write!(text, r#","{name}":{}"#, values.iter().sum::<f64>() / values.len().max(1) as f64)?;

@@ -13,10 +13,10 @@ use crate::error::RecommendError;
 use crate::filter::{LowPass, SpectrumCache};
 use crate::generator::below;
 use crate::interactions::{Interactions, bipartite_graph};
-use crate::loss::{Loss, MarginRule};
-use crate::metrics::{K, Mean, Quality, ndcg, recall, top};
-use crate::model::{Network, Shape, read_scores};
-use crate::optimizer::RmsProp;
+use crate::loss::{MarginRule, RankingLoss};
+use crate::metrics::{K, Mean, RankingQuality, ndcg, recall, top};
+use crate::model::{RecommenderNetwork, RecommenderShape, read_scores};
+use crate::optimizer::RmsPropParameters;
 use crate::popularity::{BUCKETS, Example, Popularity, bucket};
 use crate::recommender::Recommender;
 use crate::similarity::{Kernel, Size, compared_eigenvalues, divergence, shares};
@@ -35,7 +35,7 @@ const POPULAR_SHARE: usize = 5;
 ///
 /// Its shared vector is `[pooling and prediction weights, mean margin]`; embeddings, kernels, popularity tables and all interactions
 /// are its own. Equal options, interactions and calls give equal bits on the same kind of machine.
-pub struct Client {
+pub struct RecommenderClient {
     options: ClientOptions,
     interactions: Interactions,
     split: UserSplit,
@@ -43,9 +43,9 @@ pub struct Client {
     user_buckets: Vec<usize>,
     item_buckets: Vec<usize>,
     is_popular: Vec<bool>,
-    shape: Shape,
+    shape: RecommenderShape,
     eigenvalues: Vec<f64>,
-    network: Network,
+    network: RecommenderNetwork,
     popularity: Popularity,
     /// The mean margin of the last epoch; `margin_of_all` is that of the last aggregation, mixed with this client's
     /// own.
@@ -54,7 +54,7 @@ pub struct Client {
     epochs: u64,
 }
 
-impl Client {
+impl RecommenderClient {
     /// A client that has learned nothing. `own_seed` is the seed of all draws that differ from client to client.
     ///
     /// # Errors
@@ -79,7 +79,7 @@ impl Client {
             Kernel::Paper => low_pass.eigenvalues.clone(),
             Kernel::Connected => compared_eigenvalues(&graph, options.kernel, options.frequencies)?,
         };
-        let shape = Shape {
+        let shape = RecommenderShape {
             nodes: users + items,
             width: options.width,
             hidden: options.hidden,
@@ -88,7 +88,7 @@ impl Client {
         };
         let filter = (options.filter == Filtering::LowPass).then_some(&low_pass);
         let values = shape.initial(own_seed, options.seed);
-        let network = Network::new(shape, filter, device, &values, &vec![0.0; values.len()]);
+        let network = RecommenderNetwork::new(shape, filter, device, &values, &vec![0.0; values.len()]);
         let mut dice = ChaCha8Rng::seed_from_u64(own_seed);
         dice.set_stream(1);
         let item_degrees: Vec<usize> = (users..users + items).map(|node| graph.degree(node) as usize).collect();
@@ -230,15 +230,15 @@ impl Client {
         self.network.step(scores, &slopes, learning_rate);
         if self.options.loss == LossKind::Contrastive {
             let (_, gradients) = self.popularity.loss(&self.examples(&users, &items, each), self.options.temperature);
-            self.popularity.step(&gradients, RmsProp { learning_rate });
+            self.popularity.step(&gradients, RmsPropParameters { learning_rate });
         }
         Ok(())
     }
 
-    fn loss(&self) -> Loss {
+    fn loss(&self) -> RankingLoss {
         match self.options.loss {
-            LossKind::Contrastive => Loss::Contrastive { temperature: self.options.temperature },
-            LossKind::Bpr => Loss::Bpr,
+            LossKind::Contrastive => RankingLoss::Contrastive { temperature: self.options.temperature },
+            LossKind::Bpr => RankingLoss::Bpr,
         }
     }
 
@@ -268,7 +268,7 @@ impl Client {
     ///
     /// # Errors
     /// [`RecommendError::Device`].
-    pub fn evaluate(&self) -> Result<Quality, RecommendError> {
+    pub fn evaluate(&self) -> Result<RankingQuality, RecommendError> {
         let pooled = self.network.pooled();
         let users = self.evaluated_users();
         let mut counted = Counted::new(self.interactions.items().len());
@@ -369,10 +369,10 @@ impl Counted {
         ranking.iter().for_each(|item| self.is_recommended[*item as usize] = true);
     }
 
-    fn quality(&self) -> Quality {
+    fn quality(&self) -> RankingQuality {
         let covered = self.is_recommended.iter().filter(|is| **is).count();
         let has_any = self.recall.value().is_some();
-        Quality {
+        RankingQuality {
             validation_ndcg: self.validation.value(),
             recall: self.recall.value(),
             ndcg: self.ndcg.value(),

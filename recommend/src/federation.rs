@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use crate::client::Client;
+use crate::client::RecommenderClient;
 use crate::error::RecommendError;
 use crate::similarity::{Kernel, Size, reference_shares, similarity};
 
@@ -49,13 +49,13 @@ impl Personalization {
 /// # Errors
 /// [`RecommendError::FewNodes`] where the reference is too small, [`RecommendError::Spectrum`].
 pub fn similarities(
-    clients: &[Client],
+    clients: &[RecommenderClient],
     personalization: Personalization,
     kernel: Kernel,
     frequencies: usize,
     seed: u64,
 ) -> Result<Vec<f64>, RecommendError> {
-    let sizes: Vec<Size> = clients.iter().map(Client::size).collect();
+    let sizes: Vec<Size> = clients.iter().map(RecommenderClient::size).collect();
     let reference = reference_shares(Size::mean(&sizes), kernel, frequencies, seed)?;
     let all: Vec<f64> = clients.iter().map(|client| client.divergence(&reference)).collect();
     Ok(all.iter().map(|own| personalization.share(*own, &all)).collect())
@@ -65,7 +65,12 @@ pub fn similarities(
 ///
 /// # Errors
 /// [`RecommendError::Device`].
-pub fn federate(clients: &mut [Client], shares: &[f64], epochs: u32, aggregates: bool) -> Result<(), RecommendError> {
+pub fn federate(
+    clients: &mut [RecommenderClient],
+    shares: &[f64],
+    epochs: u32,
+    aggregates: bool,
+) -> Result<(), RecommendError> {
     let mut sum: Vec<f64> = Vec::new();
     for client in clients.iter_mut() {
         client.train(epochs)?;

@@ -4,7 +4,7 @@ mod cache;
 
 use burn::Tensor;
 use burn::tensor::{Device, TensorData};
-use mingle_spectra::{Graph, LanczosOptions, smallest_of_laplacian};
+use mingle_spectra::{LanczosOptions, WeightedGraph, smallest_of_laplacian};
 use serde::{Deserialize, Serialize};
 
 use crate::error::RecommendError;
@@ -27,7 +27,7 @@ impl LowPass {
     ///
     /// # Errors
     /// [`RecommendError::FewNodes`] for a graph with no more nodes than frequencies, [`RecommendError::Spectrum`].
-    pub fn of(graph: &Graph, frequencies: usize) -> Result<Self, RecommendError> {
+    pub fn of(graph: &WeightedGraph, frequencies: usize) -> Result<Self, RecommendError> {
         let nodes = graph.node_count();
         if frequencies >= nodes {
             return Err(RecommendError::FewNodes { nodes, filters: frequencies });

@@ -4,7 +4,7 @@ mod read;
 
 use std::collections::BTreeMap;
 
-use mingle_spectra::{Graph, SpectrumError};
+use mingle_spectra::{SpectrumError, WeightedGraph};
 
 pub use read::{Form, UnknownForm, read_interactions};
 
@@ -96,12 +96,12 @@ impl Interactions {
 ///
 /// # Errors
 /// `SpectrumError::TooManyNodes` for more users and items than nodes can be counted.
-pub fn bipartite_graph(users: usize, items: usize, of_user: &[Vec<u32>]) -> Result<Graph, SpectrumError> {
+pub fn bipartite_graph(users: usize, items: usize, of_user: &[Vec<u32>]) -> Result<WeightedGraph, SpectrumError> {
     let nodes = users + items;
     let Ok(first) = u32::try_from(users) else { return Err(SpectrumError::TooManyNodes { nodes }) };
     let edges =
         of_user.iter().zip(0..).flat_map(|(items, user)| items.iter().map(move |item| (user, first + item, 1.0)));
-    Graph::new(nodes, edges)
+    WeightedGraph::new(nodes, edges)
 }
 
 /// Sorted names, and the number of each.

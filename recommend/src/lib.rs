@@ -12,7 +12,7 @@
 //! | [`UserSplit`], [`co_cluster`] | training, validation and test of each user; one graph dealt to clients |
 //! | [`LowPass`], [`SpectrumCache`] | the low frequencies of a graph, kept on disk |
 //! | [`reference_shares`], [`divergence`], [`similarity`] | similarity of a client to the reference |
-//! | [`Client`], [`ClientOptions`] | one client: training, its shared vector, mixing with the mean, evaluation |
+//! | [`RecommenderClient`], [`ClientOptions`] | one client: training, its shared vector, mixing with the mean, evaluation |
 //! | [`Recommender`] | recommendation after training |
 //! | [`federate`] | all clients in one place, with exact means: the reference for the serverless form |
 //!
@@ -20,12 +20,12 @@
 //!
 //! ```
 //! use mingle_models::DeviceName;
-//! use mingle_recommend::{Client, ClientOptions, Planted};
+//! use mingle_recommend::{RecommenderClient, ClientOptions, Planted};
 //!
 //! let interactions = Planted { communities: 1, users: 30, items: 25, ..Planted::default() }.draw();
 //! let options = ClientOptions { frequencies: 16, batch_size: 256, ..ClientOptions::default() };
 //! let device = DeviceName::Cpu.open()?;
-//! let mut client = Client::new(interactions, options, 1, &device, None)?;
+//! let mut client = RecommenderClient::new(interactions, options, 1, &device, None)?;
 //! let first = client.train(1)?;
 //! assert!(client.train(5)? < first);
 //! let user = client.recommender()?.users()[0].clone();
@@ -51,15 +51,15 @@ mod similarity;
 mod source;
 mod split;
 
-pub use client::{Client, ClientOptions, Filtering, LossKind};
+pub use client::{ClientOptions, Filtering, LossKind, RecommenderClient};
 pub use error::RecommendError;
 pub use federation::{Personalization, aggregates, federate, similarities};
 pub use filter::{LowPass, SpectrumCache};
 pub use generator::Planted;
 pub use interactions::{Form, Interactions, UnknownForm, bipartite_graph, read_interactions};
-pub use loss::{Loss, MarginRule, angle, shifted_cosine};
-pub use metrics::{K, METRICS, Quality, ndcg, recall, top};
-pub use partition::{DealOptions, MOST_PARTS, Parts, SLACK, co_cluster};
+pub use loss::{MarginRule, RankingLoss, angle, shifted_cosine};
+pub use metrics::{K, METRICS, RankingQuality, ndcg, recall, top};
+pub use partition::{DealOptions, GraphParts, MOST_PARTS, SLACK, co_cluster};
 pub use popularity::{BUCKETS, Example, Popularity, bucket};
 pub use recommender::{Recommendation, Recommender};
 pub use similarity::{

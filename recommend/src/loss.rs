@@ -13,7 +13,7 @@ use std::f64::consts::PI;
 
 /// The loss.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Loss {
+pub enum RankingLoss {
     /// The contrastive loss, at a temperature.
     Contrastive {
         /// `tau`.
@@ -23,7 +23,7 @@ pub enum Loss {
     Bpr,
 }
 
-impl Loss {
+impl RankingLoss {
     /// The loss of a positive with margin `margin` and its negatives, and its derivatives by their scores, the positive's first.
     pub fn of(self, positive: f64, margin: f64, negatives: &[f64]) -> (f64, Vec<f64>) {
         match self {

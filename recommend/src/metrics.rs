@@ -33,7 +33,7 @@ pub fn top(scores: &[f32], left_out: &[&[u32]], k: usize) -> Vec<u32> {
 
 /// The measures of a client; `None` where there are no held-out items to measure.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Serialize, Deserialize)]
-pub struct Quality {
+pub struct RankingQuality {
     /// NDCG of the items held out for validation.
     pub validation_ndcg: Option<f64>,
     /// Recall of the test items.
@@ -48,13 +48,13 @@ pub struct Quality {
     pub recall_rare: Option<f64>,
 }
 
-/// The names of the measures, in the order of [`Quality::values`].
+/// The names of the measures, in the order of [`RankingQuality::values`].
 pub const METRICS: [&str; 6] =
     ["validation_ndcg@20", "recall@20", "ndcg@20", "coverage@20", "recall@20_popular", "recall@20_rare"];
 /// The number of ranks evaluated.
 pub const K: usize = 20;
 
-impl Quality {
+impl RankingQuality {
     /// The values in the order of [`METRICS`].
     pub fn values(&self) -> [Option<f64>; 6] {
         [self.validation_ndcg, self.recall, self.ndcg, self.coverage, self.recall_popular, self.recall_rare]

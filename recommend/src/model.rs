@@ -26,7 +26,7 @@ const KERNEL_DEVIATION: f64 = 0.02;
 
 /// The sizes of the network.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) struct Shape {
+pub(crate) struct RecommenderShape {
     pub(crate) nodes: usize,
     pub(crate) width: usize,
     pub(crate) hidden: usize,
@@ -37,7 +37,7 @@ pub(crate) struct Shape {
 /// The private blocks come first: embeddings, kernels.
 pub(crate) const PRIVATE: usize = 2;
 
-impl Shape {
+impl RecommenderShape {
     /// Rows and columns of every block of parameters, in order.
     pub(crate) fn blocks(&self) -> Vec<[usize; 2]> {
         let Self { nodes, width, hidden, layers, frequencies } = *self;
@@ -91,8 +91,8 @@ pub(crate) fn normal(dice: &mut ChaCha8Rng) -> f64 {
 
 /// Parameters on a device, with RMSProp's means of squares, and the filter.
 #[derive(Clone, Debug)]
-pub(crate) struct Network {
-    shape: Shape,
+pub(crate) struct RecommenderNetwork {
+    shape: RecommenderShape,
     device: Device,
     blocks: Vec<Tensor<2>>,
     squares: Vec<Tensor<2>>,
@@ -100,10 +100,10 @@ pub(crate) struct Network {
     filter: Option<Tensor<2>>,
 }
 
-impl Network {
+impl RecommenderNetwork {
     /// A network with these values and RMSProp's means of squares.
     pub(crate) fn new(
-        shape: Shape,
+        shape: RecommenderShape,
         filter: Option<&LowPass>,
         device: &mingle_models::Device,
         values: &[f32],
@@ -169,7 +169,7 @@ impl Network {
     }
 
     fn pooled_rows(&self, nodes: Option<&Tensor<1, Int>>) -> Tensor<2> {
-        let Shape { layers, frequencies, .. } = self.shape;
+        let RecommenderShape { layers, frequencies, .. } = self.shape;
         let rows = |of: Tensor<2>| match nodes {
             Some(nodes) => of.select(0, nodes.clone()),
             None => of,
@@ -256,7 +256,7 @@ impl Network {
         users: &[u32],
         user_count: usize,
     ) -> Result<Vec<Vec<f32>>, RecommendError> {
-        let Shape { nodes, width, hidden, .. } = self.shape;
+        let RecommenderShape { nodes, width, hidden, .. } = self.shape;
         let (items, chunk) = (nodes - user_count, users.len());
         let first = PRIVATE + self.shape.layers + 4;
         let inner = |at: usize| self.blocks[first + at].clone().inner();

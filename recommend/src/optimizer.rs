@@ -2,7 +2,7 @@
 
 /// The parameters of RMSProp.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct RmsProp {
+pub(crate) struct RmsPropParameters {
     /// Step size.
     pub(crate) learning_rate: f64,
 }
@@ -11,7 +11,7 @@ pub(crate) struct RmsProp {
 pub(crate) const KEPT: f64 = 0.99;
 pub(crate) const EPSILON: f64 = 1e-8;
 
-impl RmsProp {
+impl RmsPropParameters {
     pub(crate) fn step(self, values: &mut [f64], squares: &mut [f64], gradient: &[f64]) {
         for ((value, square), slope) in values.iter_mut().zip(squares).zip(gradient) {
             *square = KEPT * *square + (1.0 - KEPT) * slope * slope;

@@ -12,7 +12,7 @@
 
 mod balanced;
 
-use mingle_spectra::{Graph, LanczosOptions, smallest_of_laplacian};
+use mingle_spectra::{LanczosOptions, WeightedGraph, smallest_of_laplacian};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use serde::{Deserialize, Serialize};
@@ -41,7 +41,7 @@ pub struct DealOptions {
 
 /// The parts of a graph, one for each client.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Parts {
+pub struct GraphParts {
     /// The interactions of each client.
     pub parts: Vec<Interactions>,
     /// Interactions between users and items of different parts, which no client has.
@@ -56,7 +56,11 @@ pub struct Parts {
 ///
 /// # Errors
 /// [`RecommendError::Option`] for no or too many parts, [`RecommendError::EmptyPart`], [`RecommendError::Spectrum`].
-pub fn co_cluster(interactions: &Interactions, clients: usize, options: DealOptions) -> Result<Parts, RecommendError> {
+pub fn co_cluster(
+    interactions: &Interactions,
+    clients: usize,
+    options: DealOptions,
+) -> Result<GraphParts, RecommendError> {
     let labels = co_cluster_labels(interactions, clients, options)?;
     parts_of(interactions, clients, &labels)
 }
@@ -86,9 +90,13 @@ pub(crate) fn co_cluster_labels(
 ///
 /// # Errors
 /// [`RecommendError::EmptyPart`].
-pub(crate) fn parts_of(interactions: &Interactions, clients: usize, labels: &[u32]) -> Result<Parts, RecommendError> {
+pub(crate) fn parts_of(
+    interactions: &Interactions,
+    clients: usize,
+    labels: &[u32],
+) -> Result<GraphParts, RecommendError> {
     if clients == 1 {
-        return Ok(Parts { parts: vec![interactions.clone()], dropped: 0 });
+        return Ok(GraphParts { parts: vec![interactions.clone()], dropped: 0 });
     }
     let (user_part, item_part) = labels.split_at(interactions.users().len());
     let parts: Vec<Interactions> =
@@ -97,11 +105,11 @@ pub(crate) fn parts_of(interactions: &Interactions, clients: usize, labels: &[u3
         return Err(RecommendError::EmptyPart { part, parts: clients });
     }
     let kept: usize = parts.iter().map(Interactions::count).sum();
-    Ok(Parts { parts, dropped: interactions.count() - kept })
+    Ok(GraphParts { parts, dropped: interactions.count() - kept })
 }
 
 /// The position of each node: a direction in the space of the lowest eigenvectors.
-fn points(graph: &Graph, clients: usize, seed: u64) -> Result<Vec<Vec<f64>>, RecommendError> {
+fn points(graph: &WeightedGraph, clients: usize, seed: u64) -> Result<Vec<Vec<f64>>, RecommendError> {
     let wanted = clients.min(graph.node_count());
     let pairs = smallest_of_laplacian(graph, wanted, &LanczosOptions { seed, tolerance: 1e-6, ..Default::default() })?;
     let place = |node: usize| -> Vec<f64> {

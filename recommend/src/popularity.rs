@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::loss::log_sum_exp;
 use crate::model::normal;
-use crate::optimizer::RmsProp;
+use crate::optimizer::RmsPropParameters;
 
 /// The least degrees of the buckets after the first.
 const THRESHOLDS: [usize; 10] = [10, 20, 30, 40, 50, 100, 200, 300, 400, 500];
@@ -98,7 +98,7 @@ impl Popularity {
     }
 
     /// One step of gradient descent.
-    pub(crate) fn step(&mut self, gradients: &[Vec<f64>; 2], rule: RmsProp) {
+    pub(crate) fn step(&mut self, gradients: &[Vec<f64>; 2], rule: RmsPropParameters) {
         let tables = [&mut self.users, &mut self.items];
         for ((table, squares), gradient) in tables.into_iter().zip(&mut self.optimizer).zip(gradients) {
             rule.step(table, squares, gradient);

@@ -10,7 +10,7 @@
 //! `K_R(i) log(K_R(i) / eps)`, so with the paper's kernel the divergence depends mostly on the number of components.
 //! [`Kernel::Connected`] takes the largest component.
 
-use mingle_spectra::{Graph, LanczosOptions, SpectrumError, smallest_of_laplacian};
+use mingle_spectra::{LanczosOptions, SpectrumError, WeightedGraph, smallest_of_laplacian};
 use rand_chacha::ChaCha8Rng;
 use rand_chacha::rand_core::SeedableRng;
 use serde::{Deserialize, Serialize};
@@ -80,7 +80,7 @@ impl Size {
 ///
 /// # Errors
 /// A graph with more nodes than can be counted.
-pub fn reference_graph(size: Size, seed: u64) -> Result<Graph, SpectrumError> {
+pub fn reference_graph(size: Size, seed: u64) -> Result<WeightedGraph, SpectrumError> {
     let (users, items) = (size.users.max(1), size.items.max(1));
     let pairs = users.saturating_mul(items);
     let mut dice = ChaCha8Rng::seed_from_u64(seed);
@@ -93,7 +93,7 @@ pub fn reference_graph(size: Size, seed: u64) -> Result<Graph, SpectrumError> {
         }
     }
     let edge = |pair: usize| ((pair / items) as u32, (users + pair % items) as u32, 1.0);
-    Graph::new(users + items, chosen.into_iter().map(edge))
+    WeightedGraph::new(users + items, chosen.into_iter().map(edge))
 }
 
 /// The share of each eigenvalue in their sum; all are 0 if the sum is 0.
@@ -107,12 +107,16 @@ pub fn shares(eigenvalues: &[f64]) -> Vec<f64> {
 ///
 /// # Errors
 /// [`RecommendError::FewNodes`], [`RecommendError::Spectrum`].
-pub fn compared_eigenvalues(graph: &Graph, kernel: Kernel, frequencies: usize) -> Result<Vec<f64>, RecommendError> {
+pub fn compared_eigenvalues(
+    graph: &WeightedGraph,
+    kernel: Kernel,
+    frequencies: usize,
+) -> Result<Vec<f64>, RecommendError> {
     let nodes = graph.node_count();
     if frequencies >= nodes {
         return Err(RecommendError::FewNodes { nodes, filters: frequencies });
     }
-    let of = |graph: &Graph, wanted| smallest_of_laplacian(graph, wanted, &LanczosOptions::default());
+    let of = |graph: &WeightedGraph, wanted| smallest_of_laplacian(graph, wanted, &LanczosOptions::default());
     if kernel == Kernel::Paper {
         return Ok(of(graph, frequencies)?.values);
     }
@@ -123,7 +127,7 @@ pub fn compared_eigenvalues(graph: &Graph, kernel: Kernel, frequencies: usize) -
 }
 
 /// The component of a graph with the most nodes.
-fn largest_component(graph: &Graph) -> Result<Graph, SpectrumError> {
+fn largest_component(graph: &WeightedGraph) -> Result<WeightedGraph, SpectrumError> {
     let components = graph.components();
     let largest = components.largest().unwrap_or(0);
     let mut number = vec![0_u32; graph.node_count()];
@@ -139,7 +143,7 @@ fn largest_component(graph: &Graph) -> Result<Graph, SpectrumError> {
         let up = graph.neighbours(node).filter(move |(other, _)| *other as usize >= node);
         up.map(move |(other, weight)| (node, other, weight))
     });
-    Graph::new(nodes as usize, edges.map(|(a, b, weight)| (number[a], number[b as usize], weight)))
+    WeightedGraph::new(nodes as usize, edges.map(|(a, b, weight)| (number[a], number[b as usize], weight)))
 }
 
 /// The reference's frequencies, rounded so that every peer computes the same values.

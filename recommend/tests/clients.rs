@@ -3,8 +3,8 @@
 
 use mingle_models::{Device, DeviceName};
 use mingle_recommend::{
-    Client, ClientOptions, Filtering, Interactions, Kernel, LossKind, Personalization, Planted, RecommendError,
-    Recommender, SpectrumCache, federate, similarities,
+    ClientOptions, Filtering, Interactions, Kernel, LossKind, Personalization, Planted, RecommendError, Recommender,
+    RecommenderClient, SpectrumCache, federate, similarities,
 };
 
 fn device() -> Device {
@@ -15,10 +15,10 @@ fn options() -> ClientOptions {
     ClientOptions { frequencies: 12, batch_size: 256, learning_rate: 5e-3, ..ClientOptions::default() }
 }
 
-fn clients(count: usize, options: ClientOptions) -> Vec<Client> {
+fn clients(count: usize, options: ClientOptions) -> Vec<RecommenderClient> {
     let client = |at: usize| {
         let planted = Planted { communities: 1, users: 30 + 4 * at, items: 24, seed: at as u64, ..Planted::default() };
-        Client::new(planted.draw(), options, at as u64, &device(), None).unwrap()
+        RecommenderClient::new(planted.draw(), options, at as u64, &device(), None).unwrap()
     };
     (0..count).map(client).collect()
 }
@@ -35,7 +35,8 @@ fn blocks() -> Interactions {
 #[test]
 fn two_blocks_are_learned_by_heart() {
     for loss in [LossKind::Contrastive, LossKind::Bpr] {
-        let mut client = Client::new(blocks(), ClientOptions { loss, ..options() }, 1, &device(), None).unwrap();
+        let mut client =
+            RecommenderClient::new(blocks(), ClientOptions { loss, ..options() }, 1, &device(), None).unwrap();
         client.train(60).unwrap();
         let recall = client.training_recall(20).unwrap();
         assert!(recall > 0.9, "{loss:?}: {recall}");
@@ -101,7 +102,7 @@ fn clients_learn_together_and_each_keeps_what_is_its_own() {
 
 #[test]
 fn what_is_written_down_recommends_what_the_client_would() {
-    let mut client = Client::new(blocks(), options(), 1, &device(), None).unwrap();
+    let mut client = RecommenderClient::new(blocks(), options(), 1, &device(), None).unwrap();
     // Longer training would memorize which items of the block the user has not had, since they are among its negatives.
     client.train(10).unwrap();
     let recommender = client.recommender().unwrap();
@@ -127,12 +128,12 @@ fn what_is_written_down_recommends_what_the_client_would() {
 fn a_spectrum_is_computed_once_and_anew_when_its_file_is_damaged() {
     let folder = tempfile::tempdir().unwrap();
     let cache = SpectrumCache::at(folder.path());
-    let first = Client::new(blocks(), options(), 1, &device(), Some(&cache)).unwrap();
+    let first = RecommenderClient::new(blocks(), options(), 1, &device(), Some(&cache)).unwrap();
     let file = std::fs::read_dir(folder.path()).unwrap().next().unwrap().unwrap().path();
     let (bytes, state) = (std::fs::read(&file).unwrap(), first.state().unwrap());
     for damage in [&bytes[..bytes.len() / 2], b"nothing", &[bytes.clone(), vec![1]].concat()] {
         std::fs::write(&file, damage).unwrap();
-        let again = Client::new(blocks(), options(), 1, &device(), Some(&cache)).unwrap();
+        let again = RecommenderClient::new(blocks(), options(), 1, &device(), Some(&cache)).unwrap();
         assert_eq!(again.state().unwrap(), state);
         assert_eq!(std::fs::read(&file).unwrap(), bytes);
     }
@@ -140,7 +141,9 @@ fn a_spectrum_is_computed_once_and_anew_when_its_file_is_damaged() {
 
 #[test]
 fn what_cannot_be_learned_from_is_refused_with_what_to_do() {
-    let new = |interactions, options| Client::new(interactions, options, 0, &device(), None).err().unwrap().to_string();
+    let new = |interactions, options| {
+        RecommenderClient::new(interactions, options, 0, &device(), None).err().unwrap().to_string()
+    };
     let few = Interactions::from_pairs([("a", "x"), ("b", "x")]);
     let told = new(few, options());
     assert!(

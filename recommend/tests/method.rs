@@ -4,9 +4,9 @@
 use std::f64::consts::PI;
 
 use mingle_recommend::{
-    DealOptions, EPSILON, K, Kernel, Loss, LowPass, MarginRule, Planted, Size, UserSplit, angle, bipartite_graph,
-    co_cluster, compared_eigenvalues, divergence, ndcg, recall, reference_graph, reference_shares, shares,
-    shifted_cosine, similarity, top,
+    DealOptions, EPSILON, K, Kernel, LowPass, MarginRule, Planted, RankingLoss, Size, UserSplit, angle,
+    bipartite_graph, co_cluster, compared_eigenvalues, divergence, ndcg, recall, reference_graph, reference_shares,
+    shares, shifted_cosine, similarity, top,
 };
 use proptest::prelude::*;
 
@@ -18,7 +18,7 @@ fn seeded(seed: u64) -> DealOptions {
     DealOptions { seed, ..DealOptions::default() }
 }
 
-fn graph(communities: usize) -> mingle_spectra::Graph {
+fn graph(communities: usize) -> mingle_spectra::WeightedGraph {
     let interactions = planted(communities);
     let split = UserSplit::of(&interactions, 0);
     bipartite_graph(interactions.users().len(), interactions.items().len(), &split.train).unwrap()
@@ -63,7 +63,7 @@ fn divergences_are_zero_of_equals_and_not_negative_and_finite_with_a_zero_eigenv
     assert!(divergence(&own, &other).is_finite() && divergence(&other, &own) >= 0.0);
     // Two more components are two more zeros, each of which costs a term with `eps`.
     let zeros = compared_eigenvalues(
-        &mingle_spectra::Graph::new(40, (0..20).map(|i| (i, i + 20, 1.0))).unwrap(),
+        &mingle_spectra::WeightedGraph::new(40, (0..20).map(|i| (i, i + 20, 1.0))).unwrap(),
         Kernel::Paper,
         8,
     );
@@ -127,7 +127,7 @@ proptest! {
     fn derivatives_of_both_losses_are_those_of_finite_differences(
         positive in -6.0_f64..6.0, negatives in proptest::collection::vec(-6.0_f64..6.0, 1..6), margin in 0.0_f64..1.5,
     ) {
-        for loss in [Loss::Contrastive { temperature: 0.1 }, Loss::Bpr] {
+        for loss in [RankingLoss::Contrastive { temperature: 0.1 }, RankingLoss::Bpr] {
             let (_, gradient) = loss.of(positive, margin, &negatives);
             let at = |place: usize, shift: f64| {
                 let (mut positive, mut negatives) = (positive, negatives.clone());
@@ -145,7 +145,7 @@ proptest! {
 #[test]
 fn scores_that_saturate_give_losses_and_slopes_that_are_numbers_in_f32_too() {
     for positive in [-50.0, -10.0, 0.0, 10.0, 50.0] {
-        for loss in [Loss::Contrastive { temperature: 0.1 }, Loss::Bpr] {
+        for loss in [RankingLoss::Contrastive { temperature: 0.1 }, RankingLoss::Bpr] {
             let (value, slopes) = loss.of(positive, 1.2, &[50.0, -50.0, 9.5]);
             assert!(value.is_finite() && slopes.iter().all(|slope| (*slope as f32).is_finite()), "{positive}");
         }
@@ -154,7 +154,7 @@ fn scores_that_saturate_give_losses_and_slopes_that_are_numbers_in_f32_too() {
     let rule = MarginRule { gamma: 0.0, omega: 0.0 };
     let margin = rule.refined(0.3, rule.own(0.3, 2.0), Some(0.7));
     assert_eq!(margin, 0.0);
-    let (loss, _) = Loss::Contrastive { temperature: 0.1 }.of(0.3, margin, &[0.1, -0.4]);
+    let (loss, _) = RankingLoss::Contrastive { temperature: 0.1 }.of(0.3, margin, &[0.1, -0.4]);
     let terms: Vec<f64> = [0.3_f64, 0.1, -0.4].iter().map(|f| (f.tanh() / 0.1).exp()).collect();
     assert!((loss + (terms[0] / terms.iter().sum::<f64>()).ln()).abs() < 1e-12);
 }

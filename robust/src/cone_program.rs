@@ -93,7 +93,7 @@ impl ConeProgram {
         self.zero.push(expression);
     }
 
-    /// Requires `expression >= 0`; returns the row, for [`Solved::price`].
+    /// Requires `expression >= 0`; returns the row, for [`ConeSolution::price`].
     pub(crate) fn nonnegative(&mut self, expression: Affine) -> usize {
         self.nonnegative.push(expression);
         self.nonnegative.len() - 1
@@ -194,7 +194,7 @@ pub(crate) struct PreparedProgram {
 }
 
 /// A solution.
-pub(crate) struct Solved<'a> {
+pub(crate) struct ConeSolution<'a> {
     pub(crate) x: &'a [f64],
     /// The least cost.
     pub(crate) cost: f64,
@@ -202,7 +202,7 @@ pub(crate) struct Solved<'a> {
     zero_rows: usize,
 }
 
-impl Solved<'_> {
+impl ConeSolution<'_> {
     /// The multiplier of a row of [`ConeProgram::nonnegative`].
     pub(crate) fn price(&self, row: usize) -> f64 {
         self.dual[self.zero_rows + row]
@@ -214,13 +214,16 @@ impl PreparedProgram {
     ///
     /// # Errors
     /// The solver found no solution to the tolerance.
-    pub(crate) fn solve(&mut self) -> Result<Solved<'_>, RobustError> {
+    pub(crate) fn solve(&mut self) -> Result<ConeSolution<'_>, RobustError> {
         self.solver.solve();
         let solution = &self.solver.solution;
         match solution.status {
-            SolverStatus::Solved | SolverStatus::AlmostSolved => {
-                Ok(Solved { x: &solution.x, cost: solution.obj_val, dual: &solution.z, zero_rows: self.zero_rows })
-            }
+            SolverStatus::Solved | SolverStatus::AlmostSolved => Ok(ConeSolution {
+                x: &solution.x,
+                cost: solution.obj_val,
+                dual: &solution.z,
+                zero_rows: self.zero_rows,
+            }),
             status => Err(RobustError::Solver { status: format!("{status:?}") }),
         }
     }
@@ -229,7 +232,10 @@ impl PreparedProgram {
     ///
     /// # Errors
     /// As [`solve`](Self::solve).
-    pub(crate) fn solve_for(&mut self, costs: impl Iterator<Item = (usize, f64)>) -> Result<Solved<'_>, RobustError> {
+    pub(crate) fn solve_for(
+        &mut self,
+        costs: impl Iterator<Item = (usize, f64)>,
+    ) -> Result<ConeSolution<'_>, RobustError> {
         costs.for_each(|(variable, cost)| self.linear[variable] = cost);
         self.solver.update_q(&self.linear).map_err(|error| RobustError::Solver { status: error.to_string() })?;
         self.solve()

@@ -12,7 +12,7 @@
 
 use crate::cone_program::{Affine, ConeProgram};
 use crate::loss::{Loss, Piece, RobustLoss};
-use crate::samples::{HalfSpace, Samples, Support};
+use crate::samples::{HalfSpace, LinearSamples, Support};
 
 /// The mean of `alpha` over the samples of a site, with all rows that it needs. Without `lam` samples are not moved:
 /// the mean is that of their losses as they are.
@@ -21,7 +21,7 @@ pub(crate) fn mean_loss(
     model: &[usize],
     lam: Option<usize>,
     robust: &RobustLoss,
-    samples: &Samples,
+    samples: &LinearSamples,
 ) -> Affine {
     let mut epigraph = Epigraph { program, model, lam, robust, samples, slacks: Vec::new() };
     let share = 1.0 / samples.count() as f64;
@@ -39,7 +39,7 @@ struct Epigraph<'a> {
     model: &'a [usize],
     lam: Option<usize>,
     robust: &'a RobustLoss,
-    samples: &'a Samples,
+    samples: &'a LinearSamples,
     /// The slacks of each column for moves up and down, by the absolute slope of a piece.
     slacks: Vec<(f64, Vec<[usize; 2]>)>,
 }

@@ -13,8 +13,8 @@
 //! - hinge, epsilon-insensitive and pinball losses on a box need two slacks for each column instead of the paper's multipliers
 //!   for each sample and column (the supremum separates by column; `epigraph`);
 //! - the cost `kappa` of moving a target bounds the dual norm by `1 / kappa`, which the paper drops for the Huber loss;
-//! - samples outside the support are refused: the value would not be that of any distribution ([`Samples::check`]);
-//! - columns at the end may be exempt from the adversary, such as the constant one of an intercept ([`Samples::movable`]).
+//! - samples outside the support are refused: the value would not be that of any distribution ([`LinearSamples::check`]);
+//! - columns at the end may be exempt from the adversary, such as the constant one of an intercept ([`LinearSamples::movable`]).
 //!
 //! | | contents |
 //! | --- | --- |
@@ -28,12 +28,12 @@
 //!
 //! ```
 //! use mingle_robust::{
-//!     Limits, Loss, Penalty, RobustLoss, RobustProblem, Samples, SiteSamples, SiteWeights, Support, WeightNorm, solve_by_lpmm,
+//!     LpmmLimits, Loss, Penalty, RobustLoss, RobustProblem, LinearSamples, SiteSamples, SiteWeights, Support, WeightNorm, solve_by_lpmm,
 //! };
 //!
 //! // Two sites whose first column tells the label.
 //! let site = |values: &[f64]| -> Result<_, mingle_robust::RobustError> {
-//!     let samples = Samples::new(2, 2, values.to_vec(), vec![1.0, -1.0])?;
+//!     let samples = LinearSamples::new(2, 2, values.to_vec(), vec![1.0, -1.0])?;
 //!     Ok(SiteSamples { samples, radius: 0.05 })
 //! };
 //! let problem = RobustProblem {
@@ -41,7 +41,7 @@
 //!     sites: vec![site(&[0.9, 0.1, -0.8, 0.2])?, site(&[0.7, -0.3, -0.9, -0.1])?],
 //!     weights: SiteWeights::new(vec![0.5, 0.5], 0.1, WeightNorm::Two)?,
 //! };
-//! let found = solve_by_lpmm(&problem, Penalty::default(), Limits { tolerance: 1e-6, iterations: 2000 })?;
+//! let found = solve_by_lpmm(&problem, Penalty::default(), LpmmLimits { tolerance: 1e-6, iterations: 2000 })?;
 //! assert!(found.converged && found.model[0] > 0.5);
 //! # Ok::<(), mingle_robust::RobustError>(())
 //! ```
@@ -62,9 +62,9 @@ mod worst_case;
 pub use direct::{DirectSolution, aggregate_then_robustify, solve_directly};
 pub use error::{MOST_FAILURES, Outside, RobustError};
 pub use loss::{Loss, RobustLoss};
-pub use lpmm::{Limits, Linearisation, LpmmSolution, Penalty, Residuals, SharedState, solve_by_lpmm};
+pub use lpmm::{Linearisation, LpmmLimits, LpmmSolution, Penalty, Residuals, SharedState, solve_by_lpmm};
 pub use problem::{RobustProblem, SiteSamples};
 pub use projection::project_on_ball;
-pub use samples::{HalfSpace, Samples, Support};
-pub use site::{Progress, Site};
+pub use samples::{HalfSpace, LinearSamples, Support};
+pub use site::{Site, SiteIteration};
 pub use weights::{SiteWeights, WeightNorm};

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 use crate::error::RobustError;
-use crate::samples::{Samples, Support};
+use crate::samples::{LinearSamples, Support};
 
 /// A convex loss: of labels 1 and -1 with `m = y <w, x>`, or of targets with `r = <w, x> - y`.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
@@ -149,7 +149,7 @@ impl RobustLoss {
     ///
     /// # Errors
     /// The first violation found.
-    pub fn check_samples(&self, samples: &Samples) -> Result<(), RobustError> {
+    pub fn check_samples(&self, samples: &LinearSamples) -> Result<(), RobustError> {
         self.check(samples.movable())?;
         if self.loss.is_classification() {
             samples.check_labels()?;
@@ -159,7 +159,7 @@ impl RobustLoss {
 
     /// The mean loss of a model over the samples as they are.
     #[must_use]
-    pub fn nominal(&self, model: &[f64], samples: &Samples) -> f64 {
+    pub fn nominal(&self, model: &[f64], samples: &LinearSamples) -> f64 {
         let losses = samples.rows().map(|(sample, target)| self.loss.value(dot(model, sample), target));
         losses.sum::<f64>() / samples.count() as f64
     }

@@ -44,7 +44,7 @@ pub enum Linearisation {
 
 /// The stopping criteria.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Limits {
+pub struct LpmmLimits {
     /// The largest primal and dual residual accepted, and ten times the largest relative change of the value.
     pub tolerance: f64,
     /// The most iterations.
@@ -240,7 +240,11 @@ pub struct LpmmSolution {
 ///
 /// # Errors
 /// The problem is not valid, or subproblems of a site failed three times in a row.
-pub fn solve_by_lpmm(problem: &RobustProblem, penalty: Penalty, limits: Limits) -> Result<LpmmSolution, RobustError> {
+pub fn solve_by_lpmm(
+    problem: &RobustProblem,
+    penalty: Penalty,
+    limits: LpmmLimits,
+) -> Result<LpmmSolution, RobustError> {
     problem.check()?;
     let columns = problem.sites[0].samples.columns();
     let new = |site: &crate::SiteSamples| Site::new(&problem.robust, site.clone(), penalty.c, vec![0.0; columns]);

@@ -2,14 +2,14 @@
 
 use crate::error::RobustError;
 use crate::loss::RobustLoss;
-use crate::samples::Samples;
+use crate::samples::LinearSamples;
 use crate::weights::SiteWeights;
 
 /// The part of one site.
 #[derive(Clone, Debug, PartialEq)]
 pub struct SiteSamples {
     /// The samples.
-    pub samples: Samples,
+    pub samples: LinearSamples,
     /// The largest Wasserstein distance of the worst distribution from the samples.
     pub radius: f64,
 }
@@ -37,7 +37,7 @@ impl RobustProblem {
         let first = self.sites.first().ok_or(RobustError::Shape("there is no site"))?;
         for site in &self.sites {
             check_radius(site.radius)?;
-            let shape = |samples: &Samples| (samples.columns(), samples.movable());
+            let shape = |samples: &LinearSamples| (samples.columns(), samples.movable());
             if shape(&site.samples) != shape(&first.samples) {
                 return Err(RobustError::Shape("all sites need the same columns"));
             }

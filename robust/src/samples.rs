@@ -9,14 +9,14 @@ const ROUNDING: f64 = 1e-12;
 
 /// Samples with their labels (1 and -1) or targets.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Samples {
+pub struct LinearSamples {
     columns: usize,
     movable: usize,
     values: Vec<f64>,
     targets: Vec<f64>,
 }
 
-impl Samples {
+impl LinearSamples {
     /// `values` row by row, `[rows][columns]`; `targets`, `[rows]`. The adversary moves the first `movable` columns only.
     ///
     /// # Errors

@@ -35,7 +35,7 @@ pub struct Site {
 
 /// The result of an iteration at a site.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub struct Progress {
+pub struct SiteIteration {
     /// `pi`, at least the worst loss of the site's model.
     pub worst: f64,
     /// The largest difference between a coefficient of the site's model and of the consensus model.
@@ -90,7 +90,7 @@ impl Site {
 
     /// Steps 4 and 5: takes the consensus model, `[columns]`, and this site's entries of `z` and `zeta`. A subproblem
     /// that fails is counted and leaves the site's model and `pi` as they were.
-    pub fn advance(&mut self, model: &[f64], z: f64, zeta: f64) -> Progress {
+    pub fn advance(&mut self, model: &[f64], z: f64, zeta: f64) -> SiteIteration {
         let c = self.penalty;
         let wanted: Vec<f64> = model.iter().zip(&self.multipliers).map(|(model, psi)| model + psi / c).collect();
         let allowed = z - zeta / c;
@@ -113,7 +113,7 @@ impl Site {
             *psi += c * (all - own);
             apart = apart.max((all - own).abs());
         }
-        Progress { worst: self.worst, apart, dual: c * moved }
+        SiteIteration { worst: self.worst, apart, dual: c * moved }
     }
 
     fn subproblem(&mut self, wanted: Vec<f64>, allowed: f64) -> Result<(Vec<f64>, f64), RobustError> {

@@ -4,7 +4,7 @@ use crate::cone_program::{Affine, ConeProgram};
 use crate::epigraph::mean_loss;
 use crate::error::RobustError;
 use crate::loss::{Loss, RobustLoss, dot};
-use crate::samples::{Samples, Support};
+use crate::samples::{LinearSamples, Support};
 
 /// The steps of the search for `lam`: they reduce the range to 1e-19 of it.
 const STEPS: usize = 90;
@@ -17,11 +17,11 @@ impl RobustLoss {
     ///
     /// # Errors
     /// The linear program was not solved.
-    pub fn worst_loss(&self, model: &[f64], samples: &Samples, radius: f64) -> Result<f64, RobustError> {
+    pub fn worst_loss(&self, model: &[f64], samples: &LinearSamples, radius: f64) -> Result<f64, RobustError> {
         if radius == 0.0 {
             return Ok(self.nominal(model, samples));
         }
-        match Search::new(self, model, samples, radius) {
+        match DualFunction::new(self, model, samples, radius) {
             Some(search) => Ok(search.least(f64::NEG_INFINITY)),
             None => self.worst_by_program(model, samples, radius),
         }
@@ -29,14 +29,14 @@ impl RobustLoss {
 
     /// Returns `true` if the worst loss is at most `bound`; `false` also where no search is possible, near samples in a
     /// polyhedron.
-    pub(crate) fn is_worst_within(&self, bound: f64, model: &[f64], samples: &Samples, radius: f64) -> bool {
+    pub(crate) fn is_worst_within(&self, bound: f64, model: &[f64], samples: &LinearSamples, radius: f64) -> bool {
         if radius == 0.0 {
             return self.nominal(model, samples) <= bound;
         }
-        Search::new(self, model, samples, radius).is_some_and(|search| search.least(bound) <= bound)
+        DualFunction::new(self, model, samples, radius).is_some_and(|search| search.least(bound) <= bound)
     }
 
-    fn worst_by_program(&self, model: &[f64], samples: &Samples, radius: f64) -> Result<f64, RobustError> {
+    fn worst_by_program(&self, model: &[f64], samples: &LinearSamples, radius: f64) -> Result<f64, RobustError> {
         let mut program = ConeProgram::default();
         let columns = program.variables(model.len());
         for (&column, value) in columns.iter().zip(model) {
@@ -52,18 +52,18 @@ impl RobustLoss {
 }
 
 /// `radius lam + mean of the suprema`, a convex function of `lam`.
-struct Search<'a> {
+struct DualFunction<'a> {
     robust: &'a RobustLoss,
     model: &'a [f64],
-    samples: &'a Samples,
+    samples: &'a LinearSamples,
     radius: f64,
     predictions: Vec<f64>,
     range: [f64; 2],
 }
 
-impl<'a> Search<'a> {
+impl<'a> DualFunction<'a> {
     /// A search; `None` where the suprema have no closed form.
-    fn new(robust: &'a RobustLoss, model: &'a [f64], samples: &'a Samples, radius: f64) -> Option<Self> {
+    fn new(robust: &'a RobustLoss, model: &'a [f64], samples: &'a LinearSamples, radius: f64) -> Option<Self> {
         if matches!(robust.support, Support::Polyhedron(_)) {
             return None;
         }

@@ -5,9 +5,9 @@ mod instances;
 
 use instances::{BOX, UNIT, distance, hinge, instance, regression};
 use mingle_robust::{
-    HalfSpace, Limits, Linearisation, Loss, Outside, Penalty, RobustError, RobustLoss, RobustProblem, Samples,
-    SharedState, Site, SiteWeights, Support, WeightNorm, aggregate_then_robustify, project_on_ball, solve_by_lpmm,
-    solve_directly,
+    HalfSpace, LinearSamples, Linearisation, Loss, LpmmLimits, Outside, Penalty, RobustError, RobustLoss,
+    RobustProblem, SharedState, Site, SiteWeights, Support, WeightNorm, aggregate_then_robustify, project_on_ball,
+    solve_by_lpmm, solve_directly,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -25,7 +25,7 @@ fn run_with(
     iterations: u64,
 ) -> mingle_robust::LpmmSolution {
     // The tolerance cannot be reached, so all iterations are done.
-    solve_by_lpmm(problem, Penalty { c, linearisation }, Limits { tolerance: 1e-15, iterations }).unwrap()
+    solve_by_lpmm(problem, Penalty { c, linearisation }, LpmmLimits { tolerance: 1e-15, iterations }).unwrap()
 }
 
 /// The same problem with the box as half-spaces, which take the paper's multipliers.
@@ -134,7 +134,7 @@ fn the_method_finds_the_value_and_the_model_of_the_cone_program() {
 fn it_stops_by_its_residuals_near_the_solution() {
     let problem = hinge(1);
     let judge = solve_directly(&problem).unwrap();
-    let limits = Limits { tolerance: 1e-5, iterations: 5000 };
+    let limits = LpmmLimits { tolerance: 1e-5, iterations: 5000 };
     let found = solve_by_lpmm(&problem, Penalty::default(), limits).unwrap();
     assert!(found.converged && found.iterations < 1000, "{}", found.iterations);
     assert!((found.state.value() - judge.value).abs() < 1e-4);
@@ -203,7 +203,7 @@ fn no_distribution_in_reach_is_worse_than_the_worst_loss() {
     let (columns, rows) = (site.samples.columns(), site.samples.rows().collect::<Vec<_>>());
     let loss_of = |changed: &[(Vec<f64>, f64)]| {
         let (values, labels): (Vec<Vec<f64>>, Vec<f64>) = changed.iter().cloned().unzip();
-        problem.robust.nominal(&model, &Samples::new(columns, columns, values.concat(), labels).unwrap())
+        problem.robust.nominal(&model, &LinearSamples::new(columns, columns, values.concat(), labels).unwrap())
     };
     // Candidates with the most gain for each unit of cost: moving the column with the largest coefficient the adverse
     // way, or changing the label.
@@ -323,7 +323,7 @@ fn the_huber_loss_converges_and_counts_the_cost_of_moving_targets() {
 #[test]
 fn a_column_that_nobody_moves_costs_nothing() {
     // All labels 1: a constant column explains them at no risk, as long as labels are certain.
-    let samples = Samples::new(2, 1, vec![0.5, 1.0, -0.5, 1.0], vec![1.0, 1.0]).unwrap();
+    let samples = LinearSamples::new(2, 1, vec![0.5, 1.0, -0.5, 1.0], vec![1.0, 1.0]).unwrap();
     let robust = RobustLoss { loss: Loss::Hinge, support: BOX, kappa: f64::INFINITY };
     let weights = SiteWeights::new(vec![1.0], 0.0, WeightNorm::Two).unwrap();
     let problem = RobustProblem { robust, sites: vec![mingle_robust::SiteSamples { samples, radius: 0.5 }], weights };
@@ -334,7 +334,7 @@ fn a_column_that_nobody_moves_costs_nothing() {
 #[test]
 fn samples_outside_the_support_are_refused_or_clipped() {
     let robust = RobustLoss { loss: Loss::Hinge, support: BOX, kappa: 1.0 };
-    let mut samples = Samples::new(2, 2, vec![0.0, 0.5, -1.5, 0.0, 0.2, 1.25], vec![1.0, -1.0, 1.0]).unwrap();
+    let mut samples = LinearSamples::new(2, 2, vec![0.0, 0.5, -1.5, 0.0, 0.2, 1.25], vec![1.0, -1.0, 1.0]).unwrap();
     let refused = robust.check_samples(&samples);
     let expected = Outside::Box { row: 1, column: 0, value: -1.5, lower: -1.0, upper: 1.0 };
     assert_eq!(refused, Err(RobustError::Outside(expected)));
@@ -361,8 +361,8 @@ fn what_is_no_problem_is_refused_with_its_reason() {
     assert!(matches!(wrong.check(), Err(RobustError::Epsilon { .. })));
     assert_eq!(SiteWeights::new(vec![0.5, 0.5], -1.0, WeightNorm::Two).err(), Some(RobustError::Theta(-1.0)));
     assert!(matches!(SiteWeights::new(vec![0.5, 0.6], 0.0, WeightNorm::Two), Err(RobustError::Weights { .. })));
-    assert!(matches!(Samples::new(1, 1, vec![f64::NAN], vec![1.0]), Err(RobustError::NotFinite { row: 0, .. })));
-    let labels = Samples::new(1, 1, vec![0.0, 0.0], vec![1.0, 0.0]).unwrap();
+    assert!(matches!(LinearSamples::new(1, 1, vec![f64::NAN], vec![1.0]), Err(RobustError::NotFinite { row: 0, .. })));
+    let labels = LinearSamples::new(1, 1, vec![0.0, 0.0], vec![1.0, 0.0]).unwrap();
     assert_eq!(problem.robust.check_samples(&labels), Err(RobustError::Label { row: 1, value: 0.0 }));
 }
 
@@ -421,8 +421,8 @@ fn a_site_whose_subproblems_fail_three_times_in_a_row_is_named() {
     problem.robust.support = Support::Unbounded;
     let columns = problem.sites[1].samples.columns();
     let absurd = (0..columns).map(|column| if column == 0 { 1e200 } else { -1e200 }).collect();
-    problem.sites[1].samples = Samples::new(columns, columns, absurd, vec![1.0]).unwrap();
-    let limits = Limits { tolerance: 1e-5, iterations: 10 };
+    problem.sites[1].samples = LinearSamples::new(columns, columns, absurd, vec![1.0]).unwrap();
+    let limits = LpmmLimits { tolerance: 1e-5, iterations: 10 };
     let failure = solve_by_lpmm(&problem, Penalty::default(), limits).unwrap_err();
     assert!(matches!(failure, RobustError::Subproblem { site: 1, .. }), "{failure:?}");
     let told = failure.to_string();

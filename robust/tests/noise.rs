@@ -6,7 +6,7 @@ use std::fs;
 use std::path::Path;
 
 use mingle_robust::{
-    Loss, RobustLoss, RobustProblem, Samples, SiteSamples, SiteWeights, Support, WeightNorm, solve_directly,
+    LinearSamples, Loss, RobustLoss, RobustProblem, SiteSamples, SiteWeights, Support, WeightNorm, solve_directly,
 };
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
@@ -50,7 +50,7 @@ fn instance(seed: u64, radius: f64, theta: f64) -> (RobustProblem, Patients) {
         if site == 0 {
             values.iter_mut().flatten().for_each(|value| *value += noise.sample(&mut dice));
         }
-        let mut samples = Samples::new(COLUMNS, COLUMNS, values.concat(), labels).unwrap();
+        let mut samples = LinearSamples::new(COLUMNS, COLUMNS, values.concat(), labels).unwrap();
         samples.clip(-1.0, 1.0);
         SiteSamples { samples, radius }
     });

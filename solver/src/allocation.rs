@@ -162,9 +162,9 @@ impl Budgets {
                 return Err(AllocationError::Nobody { clique: clique.name.clone() });
             }
             assert!(clique.members.iter().all(|member| *member < names.len()), "{} has a member without a name", of());
-            number(of, "budget", clique.budget.unwrap_or(0.0), Wanted::Finite)?;
-            number(of, "weight", clique.weight, Wanted::NotNegative)?;
-            number(of, "target", clique.target, Wanted::Finite)?;
+            number(of, "budget", clique.budget.unwrap_or(0.0), WantedRange::Finite)?;
+            number(of, "weight", clique.weight, WantedRange::NotNegative)?;
+            number(of, "target", clique.target, WantedRange::Finite)?;
         }
         let is_alone = |node: &usize| !cliques.iter().any(|clique| clique.members.contains(node));
         if let Some(node) = (0..names.len()).find(is_alone) {
@@ -203,11 +203,11 @@ impl Budgets {
     pub fn check_one(&self, node: usize, preference: &Preference) -> Result<(), AllocationError> {
         let Preference { weight, wish, price, lower, upper } = *preference;
         let of = || format!("node {}", self.names[node]);
-        number(of, "weight", weight, Wanted::NotNegative)?;
-        number(of, "wish", wish, Wanted::Finite)?;
-        number(of, "price", price, Wanted::Finite)?;
-        number(of, "lower", lower, Wanted::Bound)?;
-        number(of, "upper", upper, Wanted::Bound)?;
+        number(of, "weight", weight, WantedRange::NotNegative)?;
+        number(of, "wish", wish, WantedRange::Finite)?;
+        number(of, "price", price, WantedRange::Finite)?;
+        number(of, "lower", lower, WantedRange::Bound)?;
+        number(of, "upper", upper, WantedRange::Bound)?;
         if lower > upper || lower == f64::INFINITY || upper == f64::NEG_INFINITY {
             return Err(AllocationError::Bounds { node: self.names[node].clone(), lower, upper });
         }
@@ -247,19 +247,19 @@ impl Budgets {
 }
 
 #[derive(Clone, Copy)]
-enum Wanted {
+enum WantedRange {
     Finite,
     NotNegative,
     Bound,
 }
 
-fn number(of: impl Fn() -> String, what: &'static str, value: f64, wanted: Wanted) -> Result<(), AllocationError> {
+fn number(of: impl Fn() -> String, what: &'static str, value: f64, wanted: WantedRange) -> Result<(), AllocationError> {
     let (is_good, wanted) = match wanted {
-        Wanted::Finite => (value.abs() <= LARGEST, "a number up to 1e100 in magnitude"),
-        Wanted::NotNegative => {
+        WantedRange::Finite => (value.abs() <= LARGEST, "a number up to 1e100 in magnitude"),
+        WantedRange::NotNegative => {
             ((0.0..=LARGEST).contains(&value), "zero or a positive number up to 1e100, or nothing is least")
         }
-        Wanted::Bound => {
+        WantedRange::Bound => {
             (value.abs() <= LARGEST || value.is_infinite(), "a number up to 1e100 in magnitude, or infinite")
         }
     };

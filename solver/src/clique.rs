@@ -25,7 +25,7 @@ use crate::{ConsensusTerms, Local, SolverNode};
 
 /// The metric of distances.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Metric {
+pub enum DistanceMetric {
     /// The Euclidean metric.
     Identity,
     /// The metric weighted by one over the number of cliques that a node is in: the step on a node's own terms does not
@@ -33,7 +33,7 @@ pub enum Metric {
     Memberships,
 }
 
-impl Metric {
+impl DistanceMetric {
     /// A Lipschitz constant of the own terms of a node in so many cliques, as it bounds the step in this metric.
     #[must_use]
     pub fn own_smoothness(self, smoothness: f64, memberships: usize) -> f64 {
@@ -165,7 +165,7 @@ pub struct CliqueNode {
     id: usize,
     local: Local,
     step: f64,
-    metric: Metric,
+    metric: DistanceMetric,
     cliques: Vec<CliqueCopy>,
 }
 
@@ -183,7 +183,7 @@ impl CliqueNode {
     ///
     /// When it is in no clique.
     #[must_use]
-    pub fn new(id: usize, terms: ConsensusTerms, cliques: Vec<CliqueTerm>, step: f64, metric: Metric) -> Self {
+    pub fn new(id: usize, terms: ConsensusTerms, cliques: Vec<CliqueTerm>, step: f64, metric: DistanceMetric) -> Self {
         assert!(!cliques.is_empty(), "node {id} is in no clique");
         let local = Local::new(terms);
         let copy = |term: CliqueTerm| CliqueCopy { z: vec![local.x().to_vec(); term.members.len()], term };
@@ -211,8 +211,8 @@ impl CliqueNode {
         }
         x.iter_mut().for_each(|x| *x /= memberships);
         let step = match self.metric {
-            Metric::Identity => self.step / memberships,
-            Metric::Memberships => self.step,
+            DistanceMetric::Identity => self.step / memberships,
+            DistanceMetric::Memberships => self.step,
         };
         self.local.go_to_prox(step, x);
         let x = self.local.x();
@@ -267,11 +267,11 @@ impl SolverNode for CliqueNode {
 
 impl CliqueCopy {
     /// The divisors of squared distances, and the divisors of the members' gradients.
-    fn scales(&self, metric: Metric) -> (Vec<f64>, Vec<f64>) {
+    fn scales(&self, metric: DistanceMetric) -> (Vec<f64>, Vec<f64>) {
         let q: Vec<f64> = self.term.memberships.iter().map(|&count| count as f64).collect();
         match metric {
-            Metric::Identity => (vec![1.0; q.len()], q),
-            Metric::Memberships => (q.clone(), vec![1.0; q.len()]),
+            DistanceMetric::Identity => (vec![1.0; q.len()], q),
+            DistanceMetric::Memberships => (q.clone(), vec![1.0; q.len()]),
         }
     }
 
@@ -280,7 +280,7 @@ impl CliqueCopy {
     }
 
     /// Updates the copy; returns the length of its move.
-    fn advance(&mut self, step: f64, metric: Metric, messages: &BTreeMap<usize, CliqueMessage>) -> f64 {
+    fn advance(&mut self, step: f64, metric: DistanceMetric, messages: &BTreeMap<usize, CliqueMessage>) -> f64 {
         let (weights, divisors) = self.scales(metric);
         let said = self.said(messages);
         let Self { term, z } = self;

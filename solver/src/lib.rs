@@ -18,7 +18,7 @@
 //! | [`AverageNode`] | all variables equal, over any way to average (one clique of all) | one vector, to the averaging |
 //! | [`ProjectedNode`] | constraints of cliques, approximately at a fixed step (CPGD) | one vector, to the members of its cliques |
 //!
-//! Two kinds of problems come with readers of their files and checks: [`Regression`] over [`Table`]s, and [`Budgets`]
+//! Two kinds of problems come with readers of their files and checks: [`Regression`] over [`RegressionTable`]s, and [`Budgets`]
 //! that cliques of nodes share.
 //!
 //! Each is a state machine without network, threads or randomness: [`message`](MixedNode::message) returns the message
@@ -60,17 +60,17 @@ mod vector;
 
 pub use allocation::{AllocationError, Budgets, Preference, SharingClique};
 pub use average::AverageNode;
-pub use clique::{CliqueCost, CliqueMessage, CliqueNode, CliqueOptimality, CliqueTerm, Constraint, Metric};
+pub use clique::{CliqueCost, CliqueMessage, CliqueNode, CliqueOptimality, CliqueTerm, Constraint, DistanceMetric};
 pub use diffusion::{DiffusionNode, ExactDiffusionNode};
 pub use local::{Local, MixedNode, SolverNode, optimality};
 pub use mixing::{Mixing, MixingError};
 pub use nids::NidsNode;
 pub use nonsmooth::{Bounds, GroupLasso, L1, Nonnegative, NonnegativeL1, Nonsmooth, Nothing, SparseGroups, Total};
 pub use projected::{Descent, ProjectedNode};
-pub use regression::{Alone, Regression, RegressionError};
-pub use scaling::Scaling;
+pub use regression::{CentralSolution, Regression, RegressionError};
+pub use scaling::Standardization;
 pub use smooth::{LeastSquares, PricedQuadratic, Quadratic, Smooth};
-pub use table::{MAX_COLUMNS, Selection, Table, TableError};
+pub use table::{MAX_COLUMNS, RegressionTable, Selection, TableError};
 
 /// A node's terms in a problem whose variables all nodes share.
 pub struct ConsensusTerms {

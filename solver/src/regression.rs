@@ -9,7 +9,7 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{ConsensusTerms, L1, NonnegativeL1, Nonsmooth, Scaling, SparseGroups, Table};
+use crate::{ConsensusTerms, L1, NonnegativeL1, Nonsmooth, RegressionTable, SparseGroups, Standardization};
 
 /// The largest weight accepted.
 const LARGEST: f64 = 1e100;
@@ -107,7 +107,7 @@ impl Regression {
 
     /// One node's terms: its rows, out of `rows_per_node` on average.
     #[must_use]
-    pub fn terms(&self, table: &Table, scaling: &Scaling, rows_per_node: f64) -> ConsensusTerms {
+    pub fn terms(&self, table: &RegressionTable, scaling: &Standardization, rows_per_node: f64) -> ConsensusTerms {
         let smooth = table.least_squares(scaling, 1.0 / rows_per_node).with_ridge(self.ridge);
         ConsensusTerms { smooth: Box::new(smooth), nonsmooth: self.penalty(table.columns()) }
     }
@@ -115,20 +115,26 @@ impl Regression {
     /// The solution for a table in one place, with its objective and number of steps: accelerated proximal gradient
     /// descent until the optimality conditions hold to `tolerance`, for `most` steps at most.
     #[must_use]
-    pub fn solve(&self, table: &Table, scaling: &Scaling, tolerance: f64, most: usize) -> Alone {
+    pub fn solve(
+        &self,
+        table: &RegressionTable,
+        scaling: &Standardization,
+        tolerance: f64,
+        most: usize,
+    ) -> CentralSolution {
         let terms = self.terms(table, scaling, table.row_count() as f64);
         let (x, steps) = crate::solve::alone(&*terms.smooth, &*terms.nonsmooth, tolerance, most);
         let objective = terms.smooth.value(&x) + terms.nonsmooth.value(&x);
         let mut gradient = vec![0.0; x.len()];
         terms.smooth.gradient(&x, &mut gradient);
         let optimality = crate::optimality(&*terms.nonsmooth, &x, &gradient, 1.0 / terms.smooth.smoothness());
-        Alone { x, objective, optimality, steps }
+        CentralSolution { x, objective, optimality, steps }
     }
 }
 
 /// A solution computed in one place.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Alone {
+pub struct CentralSolution {
     /// The scaled coefficients.
     pub x: Vec<f64>,
     /// The objective at `x`.
@@ -145,7 +151,7 @@ mod tests {
     use super::*;
     use crate::Selection;
 
-    fn table() -> Table {
+    fn table() -> RegressionTable {
         let rows: Vec<String> = (0..40)
             .map(|row| {
                 let [a, b, c] = [7, 11, 13].map(|step| f64::from(row * step % 17) / 8.0 - 1.0);
@@ -153,11 +159,11 @@ mod tests {
             })
             .collect();
         let text = format!("a,b,c,y\n{}\n", rows.join("\n"));
-        Table::read(text.as_bytes(), &Selection { target: "y".to_owned(), columns: Vec::new() }).unwrap()
+        RegressionTable::read(text.as_bytes(), &Selection { target: "y".to_owned(), columns: Vec::new() }).unwrap()
     }
 
-    fn scaled(table: &Table) -> Scaling {
-        let centered = Scaling::centering(&table.sums());
+    fn scaled(table: &RegressionTable) -> Standardization {
+        let centered = Standardization::centering(&table.sums());
         centered.clone().with_deviations(&table.squares(&centered), table.row_count() as f64)
     }
 

@@ -6,20 +6,20 @@ const CONSTANT: f64 = 1e-9;
 /// The scaling of numbers before a problem is solved: each column to mean 0 and deviation 1 over all nodes, the target
 /// to mean 0.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Scaling {
+pub struct Standardization {
     means: Vec<f64>,
     deviations: Vec<f64>,
     target: f64,
 }
 
-impl Scaling {
+impl Standardization {
     /// The identity.
     #[must_use]
     pub fn none(columns: usize) -> Self {
         Self { means: vec![0.0; columns], deviations: vec![1.0; columns], target: 0.0 }
     }
 
-    /// Centring by the means that follow from the [sums](crate::Table::sums) over all nodes, or from those divided by
+    /// Centring by the means that follow from the [sums](crate::RegressionTable::sums) over all nodes, or from those divided by
     /// any number.
     #[must_use]
     pub fn centering(sums: &[f64]) -> Self {
@@ -28,7 +28,7 @@ impl Scaling {
         Self { means, deviations: vec![1.0; columns], target: sums[columns + 1] / sums[0] }
     }
 
-    /// Adds the deviations that follow from the [squares](crate::Table::squares) over all nodes and the number of all
+    /// Adds the deviations that follow from the [squares](crate::RegressionTable::squares) over all nodes and the number of all
     /// rows, or from those divided by any number. A column that does not vary is not divided: it is zero after
     /// centring.
     #[must_use]

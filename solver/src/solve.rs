@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    CliqueMessage, CliqueNode, CliqueOptimality, CliqueTerm, ConsensusTerms, Descent, Metric, MixedNode, Mixing,
-    NidsNode, Nonsmooth, ProjectedNode, Smooth, SolverNode, optimality,
+    CliqueMessage, CliqueNode, CliqueOptimality, CliqueTerm, ConsensusTerms, Descent, DistanceMetric, MixedNode,
+    Mixing, NidsNode, Nonsmooth, ProjectedNode, Smooth, SolverNode, optimality,
 };
 
 /// Solves a problem in one place: minimises `smooth + nonsmooth` by proximal gradient descent with momentum (Beck and
@@ -59,7 +59,12 @@ pub fn iteration(nodes: &mut [impl MixedNode], mix: impl FnOnce(Vec<Vec<f64>>) -
 ///
 /// When a node is in no clique.
 #[must_use]
-pub fn clique_nodes(terms: Vec<ConsensusTerms>, cliques: &[CliqueTerm], step: f64, metric: Metric) -> Vec<CliqueNode> {
+pub fn clique_nodes(
+    terms: Vec<ConsensusTerms>,
+    cliques: &[CliqueTerm],
+    step: f64,
+    metric: DistanceMetric,
+) -> Vec<CliqueNode> {
     let of = |node: usize| cliques.iter().filter(|clique| clique.members.contains(&node)).cloned().collect();
     let nodes = terms.into_iter().enumerate();
     nodes.map(|(node, terms)| CliqueNode::new(node, terms, of(node), step, metric)).collect()
@@ -129,7 +134,7 @@ pub fn projected_iteration(nodes: &mut [ProjectedNode], step: f64) -> Result<(),
 /// The bound below which steps of CD-DYS converge: `2 / (max L_l + max Lh_i / q_i)`, or in the metric of memberships
 /// `2 / (max q_j L_l + max Lh_i)`. `smoothness` are the constants of the nodes.
 #[must_use]
-pub fn largest_clique_step(smoothness: &[f64], cliques: &[CliqueTerm], metric: Metric) -> f64 {
+pub fn largest_clique_step(smoothness: &[f64], cliques: &[CliqueTerm], metric: DistanceMetric) -> f64 {
     let memberships = |node: usize| cliques.iter().filter(|clique| clique.members.contains(&node)).count();
     let own = smoothness.iter().enumerate().map(|(node, own)| metric.own_smoothness(*own, memberships(node)));
     let coupled = cliques.iter().map(|clique| metric.coupled_smoothness(clique));

@@ -9,7 +9,7 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 use thiserror::Error;
 
-use crate::{LeastSquares, Scaling};
+use crate::{LeastSquares, Standardization};
 
 /// The most columns that are used of a table.
 pub const MAX_COLUMNS: usize = 50_000;
@@ -24,7 +24,7 @@ const MAX_VALUES: usize = 1 << 27;
 
 /// One node's rows: the explanatory columns, and the target.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Table {
+pub struct RegressionTable {
     columns: Vec<String>,
     /// Row by row.
     values: Vec<f64>,
@@ -111,7 +111,7 @@ fn listed(names: &[String]) -> String {
     shown.join(", ")
 }
 
-impl Table {
+impl RegressionTable {
     /// Reads a table with the names of the columns in its first line. [`mingle_plaintext::open_table`] handles
     /// compressed texts, encodings and separators.
     ///
@@ -263,7 +263,7 @@ impl Table {
 
     /// The sum of the squared distances of each column from a mean: `[columns]`.
     #[must_use]
-    pub fn squares(&self, scaling: &Scaling) -> Vec<f64> {
+    pub fn squares(&self, scaling: &Standardization) -> Vec<f64> {
         let mut squares = vec![0.0; self.columns.len()];
         for (row, _) in self.rows() {
             for ((square, value), mean) in squares.iter_mut().zip(row).zip(scaling.columns().0) {
@@ -288,7 +288,7 @@ impl Table {
 
     /// `factor / 2 || A x - b ||^2`, where `A` and `b` are the scaled columns.
     #[must_use]
-    pub fn least_squares(&self, scaling: &Scaling, factor: f64) -> LeastSquares {
+    pub fn least_squares(&self, scaling: &Standardization, factor: f64) -> LeastSquares {
         let root = factor.sqrt();
         let scale = |(value, (mean, deviation)): (&f64, (&f64, &f64))| root * ((value - mean) / deviation);
         let (means, deviations) = scaling.columns();
@@ -347,8 +347,8 @@ mod tests {
         Selection { target: target.to_owned(), columns: columns.iter().map(|&name| name.to_owned()).collect() }
     }
 
-    fn read(text: &str, target: &str, columns: &[&str]) -> Result<Table, TableError> {
-        Table::read(text.as_bytes(), &selection(target, columns))
+    fn read(text: &str, target: &str, columns: &[&str]) -> Result<RegressionTable, TableError> {
+        RegressionTable::read(text.as_bytes(), &selection(target, columns))
     }
 
     #[test]
@@ -392,16 +392,17 @@ mod tests {
             semicolons.clone().into_bytes(),
             format!("sep=;\n{semicolons}").into_bytes(),
         ] {
-            assert_eq!(Table::read(&bytes[..], &selection("answer", &[])).as_ref(), Ok(&wanted), "{bytes:?}");
+            assert_eq!(RegressionTable::read(&bytes[..], &selection("answer", &[])).as_ref(), Ok(&wanted), "{bytes:?}");
         }
-        let workbook = Table::read(&b"PK\x03\x04 and so on"[..], &selection("answer", &[])).unwrap_err();
+        let workbook = RegressionTable::read(&b"PK\x03\x04 and so on"[..], &selection("answer", &[])).unwrap_err();
         assert!(matches!(workbook, TableError::Csv(_)), "{workbook}");
     }
 
     #[test]
     fn labels_of_one_value_are_one_label() {
         let labelled = |labels: [&str; 2], text: &str| {
-            let table = Table::read_labelled(text.as_bytes(), &selection("y", &[]), &labels.map(str::to_owned));
+            let table =
+                RegressionTable::read_labelled(text.as_bytes(), &selection("y", &[]), &labels.map(str::to_owned));
             table.map(|table| table.rows().map(|(_, target)| target).collect::<Vec<f64>>())
         };
         let text = "a,y\n1,0\n2,1\n3,1.0\n4,0e0\n5,01\n";
@@ -414,7 +415,7 @@ mod tests {
     #[test]
     fn scaled_columns_have_mean_0_and_deviation_1_and_solutions_go_back() {
         let table = read(CSV, "answer", &[]).unwrap();
-        let centered = Scaling::centering(&table.sums());
+        let centered = Standardization::centering(&table.sums());
         let scaling = centered.clone().with_deviations(&table.squares(&centered), 3.0);
         // answer = 4 + 2 dose, exactly, without age.
         let function = table.least_squares(&scaling, 1.0);
@@ -429,7 +430,7 @@ mod tests {
     #[test]
     fn a_column_that_does_not_vary_does_no_harm() {
         let table = read("a,b,y\n0.1,1,1\n0.1,2,3\n0.1,3,2\n", "y", &[]).unwrap();
-        let centered = Scaling::centering(&table.sums());
+        let centered = Standardization::centering(&table.sums());
         let scaling = centered.clone().with_deviations(&table.squares(&centered), 3.0);
         assert_eq!(scaling.columns().1[0], 1.0);
         assert!(table.least_squares(&scaling, 1.0).smoothness() < 4.0);
@@ -463,15 +464,15 @@ mod tests {
         let selections = [selection("answer", &[]), selection("age", &["answer", "dose"]), selection("ill", &["age"])];
         let seeds =
             [CSV, "\"age\",ill\r\n-5e1,no\r\n.5,yes\r\n", "dose,answer\n1,2\n"].map(|text| text.as_bytes().to_vec());
-        assert!(Table::read(&seeds[0][..], &selections[1]).is_ok());
-        assert!(Table::read_labelled(&seeds[1][..], &selections[2], &labels).is_ok());
+        assert!(RegressionTable::read(&seeds[0][..], &selections[1]).is_ok());
+        assert!(RegressionTable::read_labelled(&seeds[1][..], &selections[2], &labels).is_ok());
         let mut turn = 0;
         mingle_mutations::for_each_input("solver_table", &seeds, |input| {
             turn += 1;
             let selection = &selections[turn % 3];
             let table = match turn % 3 {
-                2 => Table::read_labelled(input, selection, &labels),
-                _ => Table::read(input, selection),
+                2 => RegressionTable::read_labelled(input, selection, &labels),
+                _ => RegressionTable::read(input, selection),
             };
             match table {
                 Ok(table) => {

@@ -2,8 +2,8 @@
 #![allow(missing_docs, clippy::unwrap_used)]
 
 use mingle_solver::{
-    AverageNode, CliqueCost, CliqueTerm, ConsensusTerms, Constraint, DiffusionNode, ExactDiffusionNode, L1,
-    LeastSquares, Metric, Mixing, NidsNode, Nothing, Smooth, SolverNode, solve,
+    AverageNode, CliqueCost, CliqueTerm, ConsensusTerms, Constraint, DiffusionNode, DistanceMetric, ExactDiffusionNode,
+    L1, LeastSquares, Mixing, NidsNode, Nothing, Smooth, SolverNode, solve,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -97,7 +97,7 @@ fn nids_over_phi_is_the_splitting_over_cliques_that_have_to_agree() {
         smooth[node].gradient(&[0.0; VARIABLES], &mut gradient);
         gradient.iter().map(|gradient| -step * gradient).collect::<Vec<f64>>()
     };
-    let split = solve::clique_nodes(sparse(&smooth), &coupled, step, Metric::Memberships);
+    let split = solve::clique_nodes(sparse(&smooth), &coupled, step, DistanceMetric::Memberships);
     let mut split: Vec<_> = split.into_iter().map(|node| node.starting_at(start)).collect();
     let mut nids: Vec<_> = sparse(&smooth).into_iter().map(|terms| NidsNode::new(terms, step)).collect();
     for iteration in 0..200 {

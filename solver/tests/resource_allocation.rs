@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 
 use mingle_solver::experiments::{BUDGETS, SharedBudgets};
 use mingle_solver::{
-    CliqueCost, CliqueMessage, CliqueNode, Constraint, Descent, Metric, Quadratic, Smooth, SolverNode, solve,
+    CliqueCost, CliqueMessage, CliqueNode, Constraint, Descent, DistanceMetric, Quadratic, Smooth, SolverNode, solve,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -54,7 +54,7 @@ impl Instance {
     }
 
     /// The prices of the budgets, less the contributions of the cliques' costs.
-    fn found_prices(&self, metric: Metric) -> [f64; 4] {
+    fn found_prices(&self, metric: DistanceMetric) -> [f64; 4] {
         let mut nodes = solve::clique_nodes(self.0.terms(), &self.0.cliques, 0.6, metric);
         (0..400).for_each(|_| solve::clique_iteration(&mut nodes).unwrap());
         let messages = said(&mut nodes);
@@ -78,7 +78,7 @@ impl Instance {
 
     /// The number of iterations until the objective is within this share of the reference, and the error of the
     /// solution much later.
-    fn iterations(&self, step: f64, metric: Metric, share: f64) -> (usize, f64) {
+    fn iterations(&self, step: f64, metric: DistanceMetric, share: f64) -> (usize, f64) {
         let (reference, _) = self.reference();
         let least = self.0.objective(&reference);
         let mut nodes = solve::clique_nodes(self.0.terms(), &self.0.cliques, step, metric);
@@ -114,7 +114,11 @@ fn budgets_are_shared_as_the_dual_says_in_both_metrics() {
     let mut counts = [const { Vec::new() }; 3];
     for seed in 0..10 {
         let instance = Instance::random(seed);
-        let settings = [(0.5, Metric::Identity), (1.0 / 1.2, Metric::Identity), (0.625, Metric::Memberships)];
+        let settings = [
+            (0.5, DistanceMetric::Identity),
+            (1.0 / 1.2, DistanceMetric::Identity),
+            (0.625, DistanceMetric::Memberships),
+        ];
         for ((step, metric), counts) in settings.into_iter().zip(&mut counts) {
             assert!(step < solve::largest_clique_step(&[1.0; 20], &instance.0.cliques, metric));
             let (iterations, off) = instance.iterations(step, metric, 1e-8);
@@ -182,7 +186,7 @@ fn the_prices_of_budgets_are_those_of_the_dual() {
     for seed in 0..4 {
         let instance = Instance::random(seed);
         let (_, expected) = instance.reference();
-        for metric in [Metric::Identity, Metric::Memberships] {
+        for metric in [DistanceMetric::Identity, DistanceMetric::Memberships] {
             let found = instance.found_prices(metric);
             let off = found.iter().zip(expected).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
             assert!(off < 1e-8, "seed {seed}, {metric:?}: {found:?} {expected:?}");
@@ -247,7 +251,7 @@ fn the_certificate_is_within_a_factor_of_the_true_residual_at_every_iteration() 
     const FACTOR: f64 = 4.0;
     for seed in 0..4 {
         let instance = Instance::random(seed);
-        for (metric, step) in [(Metric::Identity, 1.0 / 1.2), (Metric::Memberships, 0.625)] {
+        for (metric, step) in [(DistanceMetric::Identity, 1.0 / 1.2), (DistanceMetric::Memberships, 0.625)] {
             let mut nodes = solve::clique_nodes(instance.0.terms(), &instance.0.cliques, step, metric);
             for iteration in 1..=20 {
                 solve::clique_iteration(&mut nodes).unwrap();
@@ -275,7 +279,7 @@ fn the_certificate_is_within_a_factor_of_the_true_residual_at_every_iteration() 
 #[test]
 fn a_solution_that_was_tampered_with_is_caught_though_it_keeps_the_budgets() {
     let instance = Instance::random(1);
-    for metric in [Metric::Identity, Metric::Memberships] {
+    for metric in [DistanceMetric::Identity, DistanceMetric::Memberships] {
         let mut nodes = solve::clique_nodes(instance.0.terms(), &instance.0.cliques, 0.6, metric);
         (0..400).for_each(|_| solve::clique_iteration(&mut nodes).unwrap());
         let honest = said(&mut nodes);

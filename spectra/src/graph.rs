@@ -8,13 +8,13 @@ use crate::operator::SparseSymmetric;
 ///
 /// An edge that is given twice has the sum of both weights. A loop counts once in the degree of its node.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Graph {
+pub struct WeightedGraph {
     adjacency: SparseSymmetric,
     degrees: Vec<f64>,
     edges: usize,
 }
 
-impl Graph {
+impl WeightedGraph {
     /// The graph of `nodes` nodes with these edges: two ends and a weight each.
     ///
     /// # Errors

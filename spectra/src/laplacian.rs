@@ -7,7 +7,7 @@
 //! and is excluded from the iteration too.
 
 use crate::error::SpectrumError;
-use crate::graph::Graph;
+use crate::graph::WeightedGraph;
 use crate::lanczos::{Eigenpairs, LanczosOptions, largest};
 use crate::operator::{SparseSymmetric, SymmetricOperator};
 
@@ -20,7 +20,7 @@ use crate::operator::{SparseSymmetric, SymmetricOperator};
 /// A restart costs `O((e + n wanted) wanted)`; graphs without a gap above the wanted eigenvalues need some tens of
 /// them.
 pub fn smallest_of_laplacian(
-    graph: &Graph,
+    graph: &WeightedGraph,
     wanted: usize,
     options: &LanczosOptions,
 ) -> Result<Eigenpairs, SpectrumError> {
@@ -35,17 +35,17 @@ pub fn smallest_of_laplacian(
     let iterated = (wanted - zeros.len()).min(free);
     let found = largest(&operator, iterated, options)?;
 
-    let mut pairs: Vec<(f64, Source)> = (0..zeros.len()).map(|at| (0.0, Source::Zero(at))).collect();
-    pairs.extend(found.values.iter().enumerate().map(|(at, value)| ((2.0 - value).max(0.0), Source::Found(at))));
-    pairs.extend(isolated.iter().map(|node| (1.0, Source::Isolated(*node))));
+    let mut pairs: Vec<(f64, PairSource)> = (0..zeros.len()).map(|at| (0.0, PairSource::Zero(at))).collect();
+    pairs.extend(found.values.iter().enumerate().map(|(at, value)| ((2.0 - value).max(0.0), PairSource::Found(at))));
+    pairs.extend(isolated.iter().map(|node| (1.0, PairSource::Isolated(*node))));
     pairs.sort_by(|a, b| a.0.total_cmp(&b.0));
     pairs.truncate(wanted);
     let mut vectors = vec![0.0; n * pairs.len()];
     for ((_, source), vector) in pairs.iter().zip(vectors.chunks_exact_mut(n)) {
         match *source {
-            Source::Zero(at) => vector.copy_from_slice(&zeros[at]),
-            Source::Found(at) => vector.copy_from_slice(found.vector(at)),
-            Source::Isolated(node) => vector[node] = 1.0,
+            PairSource::Zero(at) => vector.copy_from_slice(&zeros[at]),
+            PairSource::Found(at) => vector.copy_from_slice(found.vector(at)),
+            PairSource::Isolated(node) => vector[node] = 1.0,
         }
     }
     let values = pairs.into_iter().map(|pair| pair.0).collect();
@@ -53,7 +53,7 @@ pub fn smallest_of_laplacian(
 }
 
 /// The origin of an eigenpair.
-enum Source {
+enum PairSource {
     Zero(usize),
     Found(usize),
     Isolated(usize),
@@ -71,7 +71,7 @@ struct Shifted {
 }
 
 impl Shifted {
-    fn of(graph: &Graph) -> Self {
+    fn of(graph: &WeightedGraph) -> Self {
         let n = graph.node_count();
         let all = graph.components();
         let mut number: Vec<Option<u32>> = vec![None; all.count()];

@@ -2,20 +2,21 @@
 #![allow(clippy::unwrap_used)]
 
 use mingle_spectra::{
-    Graph, LanczosOptions, SparseSymmetric, SpectrumError, SymmetricOperator, largest, smallest_of_laplacian,
+    LanczosOptions, SparseSymmetric, SpectrumError, SymmetricOperator, WeightedGraph, largest, smallest_of_laplacian,
 };
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-fn random_graph(nodes: u32, edges: usize, seed: u64) -> Graph {
+fn random_graph(nodes: u32, edges: usize, seed: u64) -> WeightedGraph {
     let mut dice = ChaCha8Rng::seed_from_u64(seed);
     let mut draw = || (dice.next_u64() % u64::from(nodes)) as u32;
-    Graph::new(nodes as usize, (0..edges).map(|_| (draw(), draw(), 1.0)).filter(|edge| edge.0 != edge.1)).unwrap()
+    WeightedGraph::new(nodes as usize, (0..edges).map(|_| (draw(), draw(), 1.0)).filter(|edge| edge.0 != edge.1))
+        .unwrap()
 }
 
 /// All eigenvalues of the normalised Laplacian by cyclic Jacobi rotations, a method that the crate does not use.
-fn dense_spectrum(graph: &Graph) -> Vec<f64> {
+fn dense_spectrum(graph: &WeightedGraph) -> Vec<f64> {
     let n = graph.node_count();
     let mut a = vec![vec![0.0; n]; n];
     for (i, row) in a.iter_mut().enumerate() {
@@ -54,7 +55,7 @@ fn dense_spectrum(graph: &Graph) -> Vec<f64> {
     values
 }
 
-fn check(graph: &Graph, wanted: usize, options: &LanczosOptions) {
+fn check(graph: &WeightedGraph, wanted: usize, options: &LanczosOptions) {
     let pairs = smallest_of_laplacian(graph, wanted, options).unwrap();
     let exact = dense_spectrum(graph);
     for (at, (found, exact)) in pairs.values.iter().zip(&exact).enumerate() {
@@ -87,7 +88,7 @@ fn eigenpairs_are_those_of_the_dense_matrix() {
 fn forty_components_have_forty_zeros_and_what_comes_after_them_is_found_with_its_multiplicity() {
     // Forty rings of five: every other eigenvalue has a multiplicity of eighty.
     let ring = |c: u32| (0..5).map(move |i| (5 * c + i, 5 * c + (i + 1) % 5, 1.0));
-    let graph = Graph::new(200, (0..40).flat_map(ring)).unwrap();
+    let graph = WeightedGraph::new(200, (0..40).flat_map(ring)).unwrap();
     let pairs = smallest_of_laplacian(&graph, 64, &LanczosOptions::default()).unwrap();
     assert_eq!(pairs.values.iter().filter(|value| **value == 0.0).count(), 40);
     let next = 1.0 - (2.0 * std::f64::consts::PI / 5.0).cos();
@@ -97,11 +98,11 @@ fn forty_components_have_forty_zeros_and_what_comes_after_them_is_found_with_its
 
 #[test]
 fn thousands_of_components_and_isolated_nodes_take_no_iteration() {
-    let graph = Graph::new(9_000, (0..4_000).map(|pair| (2 * pair, 2 * pair + 1, 1.0))).unwrap();
+    let graph = WeightedGraph::new(9_000, (0..4_000).map(|pair| (2 * pair, 2 * pair + 1, 1.0))).unwrap();
     let pairs = smallest_of_laplacian(&graph, 100, &LanczosOptions::default()).unwrap();
     assert!(pairs.values.iter().all(|value| *value == 0.0));
     assert_eq!(pairs.restarts, 0);
-    let few = Graph::new(5, [(0, 1, 2.0)]).unwrap();
+    let few = WeightedGraph::new(5, [(0, 1, 2.0)]).unwrap();
     let pairs = smallest_of_laplacian(&few, 5, &LanczosOptions::default()).unwrap();
     assert!(
         pairs.values.iter().zip([0.0, 1.0, 1.0, 1.0, 2.0]).all(|(a, b)| (a - b).abs() < 1e-12),
@@ -122,10 +123,10 @@ fn the_same_seed_gives_the_same_bits_and_another_the_same_values() {
 fn what_cannot_be_is_refused_with_what_is_wrong() {
     let told = |error: SpectrumError| error.to_string();
     assert_eq!(
-        told(Graph::new(3, [(0, 1, 1.0), (0, 3, 1.0)]).unwrap_err()),
+        told(WeightedGraph::new(3, [(0, 1, 1.0), (0, 3, 1.0)]).unwrap_err()),
         "edge 1 joins 0 and 3, but the nodes are 0..3"
     );
-    assert!(told(Graph::new(3, [(0, 1, f64::NAN)]).unwrap_err()).contains("edge 0 has weight NaN"));
+    assert!(told(WeightedGraph::new(3, [(0, 1, f64::NAN)]).unwrap_err()).contains("edge 0 has weight NaN"));
     let graph = random_graph(400, 1200, 7);
     let wanted = smallest_of_laplacian(&graph, 401, &LanczosOptions::default()).unwrap_err();
     assert_eq!(told(wanted), "401 eigenpairs are wanted of a space of 400 dimensions");
@@ -154,7 +155,7 @@ proptest! {
     fn of_any_graph_components_cover_it_and_rows_are_symmetric(
         edges in proptest::collection::vec((0_u32..30, 0_u32..30, 0.1_f64..4.0), 0..60),
     ) {
-        let graph = Graph::new(30, edges).unwrap();
+        let graph = WeightedGraph::new(30, edges).unwrap();
         let components = graph.components();
         prop_assert_eq!(components.sizes().iter().sum::<usize>(), 30);
         let adjacency: &SparseSymmetric = graph.adjacency();

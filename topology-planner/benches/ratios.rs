@@ -8,7 +8,7 @@
 use std::hint::black_box;
 
 use criterion::{Criterion, criterion_group, criterion_main};
-use mingle_bench::{Row, in_turns, print_head};
+use mingle_bench::{ComparisonRow, in_turns, print_head};
 use mingle_planner::{
     Link, Topology, coloring,
     conflict_graph::ConflictGraph,
@@ -107,7 +107,7 @@ fn both_ways(topology: &Topology) -> Vec<Link> {
 
 fn print<A, B>(what: &str, graph: &str, rival: &str, ours: impl FnMut() -> A, theirs: impl FnMut() -> B) {
     let turns = in_turns(TURNS, ours, theirs);
-    Row::of_times("planner", format!("{what}, {graph}"), rival, &turns).print();
+    ComparisonRow::of_times("planner", format!("{what}, {graph}"), rival, &turns).print();
 }
 
 criterion_group!(benches, ratios);

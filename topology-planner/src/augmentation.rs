@@ -38,7 +38,7 @@ const KEPT_PAIRS: usize = 256;
 /// ```
 #[must_use]
 pub fn augment(topology: &Topology, slots: Vec<Vec<Link>>) -> Vec<Vec<Link>> {
-    let mut state = Augmentation::new(topology, slots);
+    let mut state = LinkAugmentation::new(topology, slots);
     let limit = state.factor_now() + TOLERANCE;
     while let Some(best) = state.best_candidate() {
         if best.ln_factor > limit {
@@ -50,7 +50,7 @@ pub fn augment(topology: &Topology, slots: Vec<Vec<Link>>) -> Vec<Vec<Link>> {
     state.slots
 }
 
-struct Augmentation {
+struct LinkAugmentation {
     hears: Vec<BitSet>,
     slots: Vec<Vec<Link>>,
     occupancy: Vec<SlotOccupancy>,
@@ -65,12 +65,12 @@ struct Augmentation {
     candidates: Vec<(Link, usize)>,
 }
 
-struct Best {
+struct BestCandidate {
     candidate: usize,
     ln_factor: f64,
 }
 
-impl Augmentation {
+impl LinkAugmentation {
     fn new(topology: &Topology, slots: Vec<Vec<Link>>) -> Self {
         let node_count = topology.node_count();
         let graph = Digraph::new(node_count, slots.iter().flatten().copied());
@@ -100,11 +100,11 @@ impl Augmentation {
     }
 
     /// The candidate with the least factor, the lowest link among equals.
-    fn best_candidate(&self) -> Option<Best> {
+    fn best_candidate(&self) -> Option<BestCandidate> {
         let max_out_degree = self.graph.max_out_degree();
         // Hardly any link shortens the diameter, so two factors suffice for nearly all candidates.
         let factors = [0, 1].map(|more| ln_iteration_factor(self.diameter.into(), max_out_degree + more));
-        let mut best: Option<Best> = None;
+        let mut best: Option<BestCandidate> = None;
         for (candidate, &(link, _)) in self.candidates.iter().enumerate() {
             let more = usize::from(self.graph.successors(link.from).len() == max_out_degree);
             let ln_factor = match self.shorter_diameter(link) {
@@ -112,7 +112,7 @@ impl Augmentation {
                 Some(diameter) => ln_iteration_factor(diameter, max_out_degree + more),
             };
             if best.as_ref().is_none_or(|best| ln_factor < best.ln_factor) {
-                best = Some(Best { candidate, ln_factor });
+                best = Some(BestCandidate { candidate, ln_factor });
             }
         }
         best

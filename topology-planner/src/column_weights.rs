@@ -62,7 +62,7 @@ pub struct ColumnWeights {
     first_moments: Vec<f64>,
     second_moments: Vec<f64>,
     decay: (f64, f64),
-    best: Option<Best>,
+    best: Option<BestColumns>,
     directions: Vec<f64>,
     width: usize,
     /// Set when a step starts from the mass that the last one ended with, not from all ones.
@@ -70,7 +70,7 @@ pub struct ColumnWeights {
 }
 
 #[derive(Debug, Clone)]
-struct Best {
+struct BestColumns {
     contraction: f64,
     roots: Vec<f64>,
 }
@@ -282,7 +282,7 @@ impl ColumnWeights {
     fn remember(&mut self, shrunk: f64, least_mass: f64) {
         let contraction = (0..self.doublings).fold(shrunk, |root, _| root.sqrt());
         if least_mass >= self.floor && contraction < self.contraction() {
-            self.best = Some(Best { contraction, roots: self.roots.clone() });
+            self.best = Some(BestColumns { contraction, roots: self.roots.clone() });
         }
     }
 

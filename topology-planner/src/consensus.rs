@@ -3,7 +3,7 @@
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::step::Step;
+use crate::step::MixingStep;
 
 /// Seed of the starting values: part of the forecast's definition, so that every machine computes the same one.
 const SEED: u64 = 0x006d_696e_676c_6531;
@@ -35,9 +35,9 @@ const ALL_WORK: usize = 2 * AFFORDABLE_WORK;
 ///
 /// O(n + links) for each step and start, up to the start in the middle.
 #[must_use]
-pub fn steps_to_accuracy(node_count: usize, steps: &[Step], accuracy: f64) -> Option<usize> {
+pub fn steps_to_accuracy(node_count: usize, steps: &[MixingStep], accuracy: f64) -> Option<usize> {
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
-    let first = Start::draw(&mut rng, node_count, accuracy);
+    let first = RandomStart::draw(&mut rng, node_count, accuracy);
     let count = passage(node_count, steps, vec![first], 1, FIRST_WORK)?;
     let per_period: usize = steps.iter().map(|step| work(node_count, step)).sum();
     let each = count.div_ceil(steps.len()) * per_period;
@@ -48,19 +48,19 @@ pub fn steps_to_accuracy(node_count: usize, steps: &[Step], accuracy: f64) -> Op
         return Some(count);
     }
     let mut rng = ChaCha8Rng::seed_from_u64(SEED);
-    let drawn = (0..starts).map(|_| Start::draw(&mut rng, node_count, accuracy)).collect();
+    let drawn = (0..starts).map(|_| RandomStart::draw(&mut rng, node_count, accuracy)).collect();
     passage(node_count, steps, drawn, starts / 2 + 1, ALL_WORK)
 }
 
 /// The values of the nodes, evolving from a random start.
-struct Start {
+struct RandomStart {
     x: Vec<f64>,
     average: f64,
     /// The error at which the start has arrived.
     target: f64,
 }
 
-impl Start {
+impl RandomStart {
     fn draw(rng: &mut ChaCha8Rng, node_count: usize, accuracy: f64) -> Self {
         let x: Vec<f64> = (0..node_count).map(|_| (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64).collect();
         let average = x.iter().sum::<f64>() / node_count as f64;
@@ -76,8 +76,8 @@ impl Start {
 /// The number of steps until `wanted` of the starts have arrived; `None` beyond `most_work` multiplications.
 fn passage(
     node_count: usize,
-    steps: &[Step],
-    mut starts: Vec<Start>,
+    steps: &[MixingStep],
+    mut starts: Vec<RandomStart>,
     wanted: usize,
     most_work: usize,
 ) -> Option<usize> {
@@ -110,12 +110,12 @@ fn passage(
 }
 
 /// Multiplications of one step of one start and its error.
-fn work(node_count: usize, step: &Step) -> usize {
+fn work(node_count: usize, step: &MixingStep) -> usize {
     node_count + step.links().len()
 }
 
 /// The number of nodes without mass among those that a step can change.
-fn empty_of_changed(step: &Step, w: &[f64]) -> usize {
+fn empty_of_changed(step: &MixingStep, w: &[f64]) -> usize {
     let mut nodes: Vec<usize> = step.changed().filter(|&node| w[node] <= 0.0).collect();
     nodes.sort_unstable();
     nodes.dedup();
@@ -137,9 +137,9 @@ mod tests {
     use crate::{DesignOptions, Method, Topology, design};
 
     /// The number of steps after which each start arrives on its own, in the order in which they are drawn.
-    fn passages(node_count: usize, steps: &[Step]) -> Vec<usize> {
+    fn passages(node_count: usize, steps: &[MixingStep]) -> Vec<usize> {
         let mut rng = ChaCha8Rng::seed_from_u64(SEED);
-        let drawn = (0..MOST_STARTS).map(|_| Start::draw(&mut rng, node_count, 1e-2));
+        let drawn = (0..MOST_STARTS).map(|_| RandomStart::draw(&mut rng, node_count, 1e-2));
         drawn.map(|start| passage(node_count, steps, vec![start], 1, FIRST_WORK).unwrap()).collect()
     }
 

@@ -28,7 +28,7 @@ pub use self::{
     method::{Method, PeriodicAverage, UnknownMethod},
     method_check::{MethodCheck, MethodMismatch},
     nguyen_he::{Sweep, SweepPoint, sweep},
-    options::{DesignOptions, ExtraEdges, FaultTolerance, Objective, UnknownChoice},
+    options::{DesignObjective, DesignOptions, ExtraEdges, FaultTolerance, UnknownChoice},
     problem::DesignError,
 };
 pub(crate) use self::{
@@ -39,7 +39,7 @@ use crate::{
     coloring,
     conflict_graph::ConflictGraph,
     mixing_matrix::MixingMatrix,
-    plan::{Medium, Parameter, Plan, PlanDraft, Step, StepDraft},
+    plan::{Medium, MixingStep, Parameter, Plan, PlanDraft, StepDraft},
     topology::Topology,
 };
 
@@ -82,7 +82,7 @@ pub fn design(topology: &Topology, method: Method, options: &DesignOptions) -> R
     let is_large = nodes > MAX_SHUFFLED_NODES && method == Method::ExactAverage;
     let order = if is_large { breadth_first(topology, options.seed) } else { shuffled(nodes, options.seed) };
     let renumbered = if options.seed == 0 && !is_large { None } else { Some(topology.renumbered(&order)?) };
-    let request = Request { topology: renumbered.as_ref().unwrap_or(topology), order: &order, method, options };
+    let request = DesignRequest { topology: renumbered.as_ref().unwrap_or(topology), order: &order, method, options };
     if method == Method::Auto {
         return auto::choose(topology, options);
     }
@@ -108,7 +108,7 @@ pub fn design(topology: &Topology, method: Method, options: &DesignOptions) -> R
 }
 
 /// The period of a method other than `auto`.
-fn design_steps(request: &Request<'_>) -> Result<Design, DesignError> {
+fn design_steps(request: &DesignRequest<'_>) -> Result<Design, DesignError> {
     match request.method {
         Method::Auto => Err(DesignError::NoDesign { refusals: "auto is a choice among designs".to_owned() }),
         Method::NguyenHe => nguyen_he::design(request),
@@ -158,7 +158,7 @@ fn check_upload(plan: &Plan, method: Method, options: &DesignOptions) -> Result<
 }
 
 /// A request to a design: the topology, its nodes shuffled by the seed, and the options.
-struct Request<'r> {
+struct DesignRequest<'r> {
     topology: &'r Topology,
     /// For each node, its number in the topology that was given.
     order: &'r [usize],
@@ -169,7 +169,7 @@ struct Request<'r> {
 
 /// The result of a design file: a period, and the parameters that chose it.
 struct Design {
-    steps: Vec<Step>,
+    steps: Vec<MixingStep>,
     /// Mixing steps from one training to the next, or `None` for the whole period.
     round_length: Option<usize>,
     parameters: Vec<(&'static str, Parameter)>,
@@ -178,11 +178,11 @@ struct Design {
 impl Design {
     /// A period of one step.
     fn fixed(step: StepDraft) -> Self {
-        Self { steps: vec![Step::sorted(step)], round_length: None, parameters: Vec::new() }
+        Self { steps: vec![MixingStep::sorted(step)], round_length: None, parameters: Vec::new() }
     }
 }
 
-impl Request<'_> {
+impl DesignRequest<'_> {
     /// The number of a node in the topology that was given.
     fn original(&self, node: usize) -> usize {
         self.order[node]

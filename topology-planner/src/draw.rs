@@ -29,7 +29,7 @@ pub const MAX_DRAWN_LINKS: usize = 20_000;
 
 /// The places of the nodes in a picture.
 #[derive(Debug, Clone, Copy, PartialEq, Default)]
-pub enum Layout<'p> {
+pub enum NodePlacement<'p> {
     /// On a circle, in an order with few crossings.
     #[default]
     Circle,
@@ -68,7 +68,7 @@ pub enum DrawError {
     },
 }
 
-impl Layout<'_> {
+impl NodePlacement<'_> {
     /// Checks the places.
     fn check(&self, nodes: usize) -> Result<(), DrawError> {
         let Self::Positions(places) = self else {

@@ -10,7 +10,7 @@
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::step::Step;
+use crate::step::MixingStep;
 
 /// Independent draws of the changes on small graphs; large ones average over their nodes.
 const MAX_DRAWS: usize = 16;
@@ -46,7 +46,7 @@ const SETTLED: f64 = 2e-3;
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use]
-pub fn response(node_count: usize, steps: &[Step], round_length: usize) -> f64 {
+pub fn response(node_count: usize, steps: &[MixingStep], round_length: usize) -> f64 {
     let draws = (SAMPLES / node_count.max(1)).clamp(1, MAX_DRAWS);
     let changes = changes(node_count, draws);
     let mut states = vec![vec![0.0; node_count]; draws];
@@ -54,7 +54,7 @@ pub fn response(node_count: usize, steps: &[Step], round_length: usize) -> f64 {
     let mut scratch = vec![0.0; node_count];
     let rounds_per_period = (steps.len() / round_length.max(1)).max(1);
     let rounds_per_look = LOOK_EVERY.next_multiple_of(rounds_per_period);
-    let work_per_period: usize = (1 + draws) * steps.iter().map(Step::work).sum::<usize>().max(node_count);
+    let work_per_period: usize = (1 + draws) * steps.iter().map(MixingStep::work).sum::<usize>().max(node_count);
     let looks = (WORK_LIMIT / (work_per_period * rounds_per_look / rounds_per_period).max(1)).max(1);
     let mut before = 0.0;
     for _ in 0..looks {

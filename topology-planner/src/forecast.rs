@@ -11,12 +11,12 @@ use crate::{
     digraph::{Digraph, Link},
     distance::{self, Diameter},
     medium::Medium,
-    network::Network,
+    network::NetworkCapacity,
     objective::{ln_objective_16, ln_objective_19},
     recurrence::{RecurrenceError, recurrent_nodes},
     resilience::Resilience,
     spectrum,
-    step::Step,
+    step::MixingStep,
     topology::Topology,
 };
 
@@ -124,16 +124,16 @@ impl Forecast {
     pub(crate) fn of_period(
         base: &Topology,
         medium: Medium,
-        network: Option<&Network>,
-        steps: &[Step],
+        network: Option<&NetworkCapacity>,
+        steps: &[MixingStep],
     ) -> Result<(Self, bool), RecurrenceError> {
         let node_count = base.node_count();
-        let graph = Digraph::new(node_count, steps.iter().flat_map(Step::links).map(|link| link.link()));
+        let graph = Digraph::new(node_count, steps.iter().flat_map(MixingStep::links).map(|link| link.link()));
         let modulus = spectrum::second_modulus(node_count, steps);
         let is_dense = node_count <= spectrum::MAX_DENSE_NODES;
         let recurrent = if is_dense { recurrent_nodes(node_count, steps)? } else { Vec::new() };
         let perron = spectrum::perron_weights(node_count, steps, &recurrent).ok();
-        let slots_of = |steps: &[Step]| steps.iter().map(|step| step.slots().len()).sum::<usize>();
+        let slots_of = |steps: &[MixingStep]| steps.iter().map(|step| step.slots().len()).sum::<usize>();
         let slots = slots_of(steps);
         let has_slots = medium == Medium::Broadcast;
         // Plans are checked to be strongly connected before.
@@ -147,7 +147,7 @@ impl Forecast {
         // Whole periods, and the first steps of another.
         let parts = to_1e_2.map(|count| (count / steps.len(), &steps[..count % steps.len()]));
         let resilience = Resilience::of(&graph);
-        let seconds_of = |steps: &[Step]| network.map(|network| network.seconds_per_period(steps, medium));
+        let seconds_of = |steps: &[MixingStep]| network.map(|network| network.seconds_per_period(steps, medium));
         let seconds = seconds_of(steps);
         let affordable = if node_count * steps.len() > MAX_BOUNDED { 0 } else { BOUND_BRANCHES / steps.len() };
         let forecast = Self {
@@ -300,7 +300,7 @@ impl Value<'_> {
 }
 
 /// A lower bound on the slots of the links of one step.
-fn least_slots(base: &Topology, step: &Step, branches: usize) -> usize {
+fn least_slots(base: &Topology, step: &MixingStep, branches: usize) -> usize {
     if step.slots().len() <= 1 {
         return step.slots().len();
     }
@@ -316,21 +316,21 @@ fn least_slots(base: &Topology, step: &Step, branches: usize) -> usize {
 }
 
 /// The number of payloads of a step.
-fn payloads(step: &Step, medium: Medium) -> usize {
+fn payloads(step: &MixingStep, medium: Medium) -> usize {
     let mut count = 0;
     for_each_payload(step, medium, |_| count += 1);
     count
 }
 
 /// The most payloads that one node sends in a period.
-pub(crate) fn most_sent(node_count: usize, steps: &[Step], medium: Medium) -> usize {
+pub(crate) fn most_sent(node_count: usize, steps: &[MixingStep], medium: Medium) -> usize {
     let mut sent = vec![0; node_count];
     steps.iter().for_each(|step| for_each_payload(step, medium, |node| sent[node] += 1));
     sent.into_iter().max().unwrap_or(0)
 }
 
 /// Calls `visit` with the sender of every payload: a broadcast counts once, however many receive it.
-fn for_each_payload(step: &Step, medium: Medium, mut visit: impl FnMut(usize)) {
+fn for_each_payload(step: &MixingStep, medium: Medium, mut visit: impl FnMut(usize)) {
     if medium == Medium::PointToPoint {
         return step.links().iter().for_each(|link| visit(link.from));
     }

@@ -61,8 +61,8 @@ mod step;
 pub mod topology;
 pub mod transient;
 
-pub use design::{DesignError, DesignOptions, ExtraEdges, FaultTolerance, Method, Objective, design};
+pub use design::{DesignError, DesignObjective, DesignOptions, ExtraEdges, FaultTolerance, Method, design};
 pub use digraph::Link;
 pub use forecast::{Forecast, ForecastDifference};
-pub use plan::{Medium, Parameter, Plan, PlanError, PlanHash, Step, WeightedLink};
+pub use plan::{Medium, MixingStep, Parameter, Plan, PlanError, PlanHash, WeightedLink};
 pub use topology::{Topology, TopologyError};

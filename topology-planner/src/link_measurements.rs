@@ -18,7 +18,7 @@ use std::collections::BTreeMap;
 use serde::Deserialize;
 
 use crate::{
-    network::{MeasuredLink, Network, NetworkError, check_rate},
+    network::{MeasuredLink, NetworkCapacity, NetworkCapacityError, check_rate},
     topology::{MAX_EDGES, Topology, TopologyError},
 };
 
@@ -115,7 +115,7 @@ pub enum LinkMeasurementsError {
     },
     /// A number out of range.
     #[error(transparent)]
-    Number(#[from] NetworkError),
+    Number(#[from] NetworkCapacityError),
     /// The links measured in both directions do not make a topology.
     #[error("the links that are measured in both directions make no topology: {0}")]
     Topology(#[from] TopologyError),
@@ -189,7 +189,7 @@ impl LinkMeasurements {
     /// # Errors
     ///
     /// A measured node that the topology does not have, or an edge that was not measured in both directions.
-    pub fn network(&self, topology: &Topology, payload_bytes: u64) -> Result<Network, LinkMeasurementsError> {
+    pub fn network(&self, topology: &Topology, payload_bytes: u64) -> Result<NetworkCapacity, LinkMeasurementsError> {
         let names = topology.names();
         let known: BTreeMap<&str, usize> = names.iter().enumerate().map(|(node, name)| (name.as_str(), node)).collect();
         let measured = self.links.keys().flat_map(|(from, to)| [from, to]).chain(self.nodes.keys());
@@ -206,7 +206,7 @@ impl LinkMeasurements {
         };
         let limits =
             |pick: fn(&NodeLimits) -> Option<f64>| names.iter().map(|name| pick(self.nodes.get(name)?)).collect();
-        Ok(Network {
+        Ok(NetworkCapacity {
             payload_bytes,
             links: pairs.map(link).collect::<Result<_, _>>()?,
             upload_mbit_s: limits(|limits| limits.upload_mbit_s),

@@ -56,14 +56,14 @@ struct Search {
     degree: usize,
     blocking: Vec<bool>,
     released_by: Vec<Option<(usize, usize)>>,
-    parts: Parts,
+    parts: UnionFind,
 }
 
 impl Search {
     fn new(tree: &Tree, degree: usize) -> Self {
         let node_count = tree.adjacency.len();
         let blocking: Vec<bool> = (0..node_count).map(|node| tree.degree(node) + 1 >= degree).collect();
-        let mut parts = Parts::new(node_count);
+        let mut parts = UnionFind::new(node_count);
         for (u, v) in tree.edges() {
             if !blocking[u] && !blocking[v] {
                 parts.join(u, v);
@@ -193,11 +193,11 @@ impl Tree {
 }
 
 /// Disjoint sets of nodes (union-find with path halving).
-struct Parts {
+struct UnionFind {
     parent: Vec<usize>,
 }
 
-impl Parts {
+impl UnionFind {
     fn new(node_count: usize) -> Self {
         Self { parent: (0..node_count).collect() }
     }

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::{
     medium::Medium,
-    step::{Step, WeightedLink},
+    step::{MixingStep, WeightedLink},
     topology::Topology,
 };
 
@@ -33,7 +33,7 @@ pub struct MeasuredLink {
 /// The capacities of a network, and the size of its payloads.
 #[derive(Debug, Clone, PartialEq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct Network {
+pub struct NetworkCapacity {
     /// The size of one payload.
     pub payload_bytes: u64,
     /// Both directions of every edge of the base graph, ordered by sender, then receiver.
@@ -58,7 +58,7 @@ pub struct SlowLink {
 /// The reason why a network does not fit a base graph.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[non_exhaustive]
-pub enum NetworkError {
+pub enum NetworkCapacityError {
     /// A link out of order, twice, missing, or not of the base graph.
     #[error(
         "network.links: entry {index} should be the link from {from} to {to}: one for each direction of each edge, ascending"
@@ -95,25 +95,25 @@ pub enum NetworkError {
     },
 }
 
-impl Network {
+impl NetworkCapacity {
     /// Checks that the network is that of a base graph, and its numbers are in range.
-    pub(crate) fn check(&self, base: &Topology) -> Result<(), NetworkError> {
+    pub(crate) fn check(&self, base: &Topology) -> Result<(), NetworkCapacityError> {
         let nodes = base.node_count();
         for (field, found) in
             [("upload_mbit_s", self.upload_mbit_s.len()), ("download_mbit_s", self.download_mbit_s.len())]
         {
             if found != nodes {
-                return Err(NetworkError::Length { field, found, expected: nodes });
+                return Err(NetworkCapacityError::Length { field, found, expected: nodes });
             }
         }
         let expected = 2 * base.edges().len();
         if self.links.len() != expected {
-            return Err(NetworkError::Length { field: "links", found: self.links.len(), expected });
+            return Err(NetworkCapacityError::Length { field: "links", found: self.links.len(), expected });
         }
         let pairs = (0..nodes).flat_map(|from| base.neighbors(from).iter().map(move |&to| (from, to)));
         for (index, ((from, to), link)) in pairs.zip(&self.links).enumerate() {
             if (link.from as usize, link.to as usize) != (from, to) {
-                return Err(NetworkError::Links { index, from, to });
+                return Err(NetworkCapacityError::Links { index, from, to });
             }
             link.check(|| format!("the link from {} to {}", base.names()[from], base.names()[to]))?;
         }
@@ -134,7 +134,7 @@ impl Network {
     ///
     /// O(links) times the number of different bottlenecks.
     #[must_use]
-    pub fn arrivals(&self, step: &Step, medium: Medium) -> Vec<SlowLink> {
+    pub fn arrivals(&self, step: &MixingStep, medium: Medium) -> Vec<SlowLink> {
         let links = step.links();
         let caps: Vec<f64> =
             links.iter().map(|link| self.link(link.from, link.to).map_or(0.0, |link| link.mbit_s)).collect();
@@ -157,10 +157,10 @@ impl Network {
 
     /// The seconds that a period takes: its steps one after the other, on a broadcast medium slot by slot.
     #[must_use]
-    pub fn seconds_per_period(&self, steps: &[Step], medium: Medium) -> f64 {
+    pub fn seconds_per_period(&self, steps: &[MixingStep], medium: Medium) -> f64 {
         let latest =
             |arrivals: &mut dyn Iterator<Item = &SlowLink>| arrivals.map(|link| link.seconds).fold(0.0, f64::max);
-        let of_step = |step: &Step| {
+        let of_step = |step: &MixingStep| {
             let arrivals = self.arrivals(step, medium);
             match medium {
                 Medium::PointToPoint => latest(&mut arrivals.iter()),
@@ -177,7 +177,7 @@ impl Network {
 
     /// The link whose payload takes longest in a period, the first among equals.
     #[must_use]
-    pub fn slowest_link(&self, steps: &[Step], medium: Medium) -> Option<SlowLink> {
+    pub fn slowest_link(&self, steps: &[MixingStep], medium: Medium) -> Option<SlowLink> {
         let arrivals = steps.iter().flat_map(|step| self.arrivals(step, medium));
         arrivals.reduce(|slowest, link| if link.seconds > slowest.seconds { link } else { slowest })
     }
@@ -214,9 +214,9 @@ impl Network {
 
 impl MeasuredLink {
     /// Checks the numbers; `of` names the link.
-    pub(crate) fn check(&self, of: impl Fn() -> String) -> Result<(), NetworkError> {
+    pub(crate) fn check(&self, of: impl Fn() -> String) -> Result<(), NetworkCapacityError> {
         let number = |what, value: f64, must, fits: bool| {
-            let wrong = || NetworkError::Number { what, of: of(), value: value.to_string(), must };
+            let wrong = || NetworkCapacityError::Number { what, of: of(), value: value.to_string(), must };
             if fits { Ok(()) } else { Err(wrong()) }
         };
         let (rtt_ms, loss) = (self.rtt_ms, self.loss);
@@ -227,9 +227,9 @@ impl MeasuredLink {
 }
 
 /// Checks a rate in 10^6 bits per second.
-pub(crate) fn check_rate(what: &'static str, rate: f64, of: impl Fn() -> String) -> Result<(), NetworkError> {
+pub(crate) fn check_rate(what: &'static str, rate: f64, of: impl Fn() -> String) -> Result<(), NetworkCapacityError> {
     if (1e-6..=1e9).contains(&rate) {
         return Ok(());
     }
-    Err(NetworkError::Number { what, of: of(), value: rate.to_string(), must: "Mbit/s from 10^-6 to 10^9" })
+    Err(NetworkCapacityError::Number { what, of: of(), value: rate.to_string(), must: "Mbit/s from 10^-6 to 10^9" })
 }

@@ -21,10 +21,10 @@ pub use self::{
     problem::PlanError,
 };
 pub use crate::medium::Medium;
-pub use crate::step::{Step, StepDraft, WeightedLink};
+pub use crate::step::{MixingStep, StepDraft, WeightedLink};
 use crate::{
     forecast::{Forecast, ForecastDifference},
-    network::Network,
+    network::NetworkCapacity,
     topology::Topology,
 };
 
@@ -59,8 +59,8 @@ pub struct Plan {
     method: String,
     parameters: BTreeMap<String, Parameter>,
     medium: Medium,
-    network: Option<Network>,
-    steps: Vec<Step>,
+    network: Option<NetworkCapacity>,
+    steps: Vec<MixingStep>,
     local_steps: u32,
     round_length: usize,
     forecast: Forecast,
@@ -73,14 +73,14 @@ impl Plan {
     ///
     /// The first error in the draft, with the step, node, link or slot.
     pub fn new(mut draft: PlanDraft) -> Result<Self, PlanError> {
-        let steps = std::mem::take(&mut draft.steps).into_iter().map(Step::sorted).collect();
+        let steps = std::mem::take(&mut draft.steps).into_iter().map(MixingStep::sorted).collect();
         Self::checked(draft, steps, None)
     }
 
     /// Checks everything; `steps` are those of the draft. Keeps the given forecast or computes one.
     pub(crate) fn checked(
         mut draft: PlanDraft,
-        steps: Vec<Step>,
+        steps: Vec<MixingStep>,
         forecast: Option<Forecast>,
     ) -> Result<Self, PlanError> {
         check::check(&draft, &steps)?;
@@ -258,13 +258,13 @@ impl Plan {
 
     /// The capacities of the links, where they are known.
     #[must_use]
-    pub const fn network(&self) -> Option<&Network> {
+    pub const fn network(&self) -> Option<&NetworkCapacity> {
         self.network.as_ref()
     }
 
     /// The period, at least one step.
     #[must_use]
-    pub fn steps(&self) -> &[Step] {
+    pub fn steps(&self) -> &[MixingStep] {
         &self.steps
     }
 

@@ -14,7 +14,7 @@
 mod sendings;
 
 use self::sendings::Sendings;
-use crate::step::Step;
+use crate::step::MixingStep;
 
 /// The reason why repeating a period does not bring all nodes to one value.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
@@ -44,7 +44,7 @@ pub enum RecurrenceError {
 /// The product of the steps has more than one eigenvalue of modulus 1.
 ///
 /// O(n + links), and memory of 24 bytes for each link.
-pub fn recurrent_nodes(node_count: usize, steps: &[Step]) -> Result<Vec<usize>, RecurrenceError> {
+pub fn recurrent_nodes(node_count: usize, steps: &[MixingStep]) -> Result<Vec<usize>, RecurrenceError> {
     let sendings = Sendings::new(node_count, steps);
     let classes = sendings.closed_classes();
     let [class] = &classes[..] else {
@@ -75,7 +75,7 @@ mod tests {
     use crate::plan::{StepDraft, WeightedLink};
 
     /// A step on `n` nodes in which mass moves exactly along the given `(from, to)` pairs; columns need not sum to 1.
-    fn pattern(n: usize, moves: &[(usize, usize)]) -> Step {
+    fn pattern(n: usize, moves: &[(usize, usize)]) -> MixingStep {
         let mut draft = StepDraft { keep: vec![0.0; n], ..StepDraft::default() };
         for &(from, to) in moves {
             if from == to {
@@ -84,11 +84,11 @@ mod tests {
                 draft.links.push(WeightedLink { from, to, weight: 0.5 });
             }
         }
-        Step::sorted(draft)
+        MixingStep::sorted(draft)
     }
 
     /// Steps in which every node passes its mass on to at least one node, perhaps itself.
-    fn periods() -> impl Strategy<Value = (usize, Vec<Step>)> {
+    fn periods() -> impl Strategy<Value = (usize, Vec<MixingStep>)> {
         (2_usize..6, 1_usize..4).prop_flat_map(|(n, steps)| {
             let columns = prop::collection::vec(prop::collection::btree_set(0..n, 1..=2), n);
             prop::collection::vec(columns, steps).prop_map(move |steps| {
@@ -104,7 +104,7 @@ mod tests {
     }
 
     /// The nodes that can hold mass that was at `source`, after many periods: row sets of a high Boolean power.
-    fn reached_after(n: usize, steps: &[Step], periods: usize, source: usize) -> Vec<bool> {
+    fn reached_after(n: usize, steps: &[MixingStep], periods: usize, source: usize) -> Vec<bool> {
         let mut here = vec![false; n];
         here[source] = true;
         for step in (0..periods).flat_map(|_| steps) {

@@ -11,7 +11,7 @@ use faer::{
     linalg::evd::{self, ComputeEigenvectors},
 };
 
-use crate::step::Step;
+use crate::step::MixingStep;
 
 mod dense;
 mod iterative;
@@ -39,7 +39,7 @@ pub struct Unresolved {
 /// # Errors
 ///
 /// The solver or the iteration did not converge.
-pub fn second_modulus(node_count: usize, steps: &[Step]) -> Result<f64, Unresolved> {
+pub fn second_modulus(node_count: usize, steps: &[MixingStep]) -> Result<f64, Unresolved> {
     if node_count > MAX_DENSE_NODES {
         return iterative::second_modulus(node_count, steps);
     }
@@ -57,7 +57,7 @@ pub fn second_modulus(node_count: usize, steps: &[Step]) -> Result<f64, Unresolv
 /// # Errors
 ///
 /// The iteration did not converge.
-pub fn perron_weights(node_count: usize, steps: &[Step], recurrent: &[usize]) -> Result<Vec<f64>, Unresolved> {
+pub fn perron_weights(node_count: usize, steps: &[MixingStep], recurrent: &[usize]) -> Result<Vec<f64>, Unresolved> {
     if node_count <= MAX_DENSE_NODES {
         Ok(dense::perron(&dense::product(node_count, steps), recurrent))
     } else {
@@ -127,14 +127,14 @@ mod tests {
     use super::*;
     use crate::{DesignOptions, ExtraEdges, Method, Topology, design, recurrence::recurrent_nodes};
 
-    fn steps_of(expression: &str, method: Method) -> (usize, Vec<Step>) {
+    fn steps_of(expression: &str, method: Method) -> (usize, Vec<MixingStep>) {
         let topology = Topology::generate(expression).unwrap();
         let plan = design(&topology, method, &DesignOptions::default()).unwrap();
         (plan.node_count(), plan.steps().to_vec())
     }
 
     /// The directed ring, whose second eigenvalues are a complex pair.
-    fn directed_ring(n: usize) -> (usize, Vec<Step>) {
+    fn directed_ring(n: usize) -> (usize, Vec<MixingStep>) {
         let ring = Topology::generate(&format!("ring:n={n}")).unwrap();
         let options = DesignOptions { extra_edges: ExtraEdges::Exactly(1), ..DesignOptions::default() };
         let plan = design(&ring, Method::NguyenHe, &options).unwrap();
@@ -183,7 +183,7 @@ mod tests {
         let (n, steps) = steps_of("rg:n=20,r=0.5,seed=3", Method::NguyenHe);
         let one = second_modulus(n, &steps).unwrap();
         for times in [2_usize, 8, 64, 300] {
-            let period: Vec<Step> = (0..times).map(|_| steps[0].clone()).collect();
+            let period: Vec<MixingStep> = (0..times).map(|_| steps[0].clone()).collect();
             let modulus = second_modulus(n, &period).unwrap();
             let ratio = modulus.ln() / (times as f64 * one.ln());
             assert!((ratio - 1.0).abs() < 1e-8, "{times}: {modulus:e} of {one}");

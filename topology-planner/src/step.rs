@@ -40,7 +40,7 @@ pub struct StepDraft {
 
 /// A mixing step of a plan. Takes memory for its links only: a node that sends nothing keeps all.
 #[derive(Debug, Clone, PartialEq)]
-pub struct Step {
+pub struct MixingStep {
     node_count: usize,
     /// The nodes that do not keep all they have, ascending, and the share that each keeps.
     kept: Vec<(usize, f64)>,
@@ -48,7 +48,7 @@ pub struct Step {
     slots: Vec<Vec<Link>>,
 }
 
-impl Step {
+impl MixingStep {
     /// Brings a draft into canonical order: links and the links of each slot ascending, slots as they are.
     pub(crate) fn sorted(mut draft: StepDraft) -> Self {
         let kept = draft.keep.iter().copied().enumerate().filter(|&(_, share)| share != 1.0).collect();
@@ -94,7 +94,7 @@ impl Step {
         self.node_count
     }
 
-    /// `W_ii`: the share that each node keeps, a list as long as there are nodes. O(n): [`Step::kept`] is the short
+    /// `W_ii`: the share that each node keeps, a list as long as there are nodes. O(n): [`MixingStep::kept`] is the short
     /// form.
     #[must_use]
     pub fn keep(&self) -> Vec<f64> {
@@ -140,7 +140,7 @@ impl Step {
         &self.links[start..end]
     }
 
-    /// The position of a link in [`Step::links`].
+    /// The position of a link in [`MixingStep::links`].
     #[must_use]
     pub fn position(&self, link: Link) -> Option<usize> {
         self.links.binary_search_by_key(&link, |known| known.link()).ok()
@@ -155,7 +155,7 @@ impl Step {
         self.mix_along(x, scratch, |link| (link.from, link.to));
     }
 
-    /// Mixes with the transpose of the matrix of [`Step::mix`]: `x <- W' x`. O(links).
+    /// Mixes with the transpose of the matrix of [`MixingStep::mix`]: `x <- W' x`. O(links).
     pub(crate) fn mix_transposed(&self, x: &mut [f64], scratch: &mut [f64]) {
         self.mix_along(x, scratch, |link| (link.to, link.from));
     }

@@ -18,7 +18,7 @@ mod summary;
 mod write;
 
 pub use self::{
-    problem::{Components, TopologyError},
+    problem::{NamedComponents, TopologyError},
     reading::{EdgeAttributes, TopologyFormat, TopologyReading},
     summary::TopologySummary,
     write::UnwritableName,
@@ -75,7 +75,9 @@ impl Topology {
         let components = hearing.components();
         if components.len() > 1 {
             let named = |nodes: &Vec<usize>| nodes.iter().map(|&node| names[node].clone()).collect();
-            return Err(TopologyError::Disconnected { components: Components(components.iter().map(named).collect()) });
+            return Err(TopologyError::Disconnected {
+                components: NamedComponents(components.iter().map(named).collect()),
+            });
         }
         Ok(Self { names, hearing, interference: None, positions: None })
     }

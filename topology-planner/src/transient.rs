@@ -18,7 +18,7 @@
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::step::Step;
+use crate::step::MixingStep;
 
 /// Seed of the vector that the power iteration starts from.
 const SEED: u64 = 0x7472_616e_7369;
@@ -50,7 +50,7 @@ const SETTLED: f64 = 1e-9;
 ///
 /// O(R links) for each of O(R) periods tried while they are few, and of O(log R) where they are many.
 #[must_use]
-pub fn periods_to_gain(node_count: usize, steps: &[Step], least: usize, gain: f64) -> Option<usize> {
+pub fn periods_to_gain(node_count: usize, steps: &[MixingStep], least: usize, gain: f64) -> Option<usize> {
     let mut left = WORK_LIMIT;
     let reading = Reading::settled(node_count, steps, &mut left)?;
     let mut periods = least.max(1);
@@ -66,14 +66,14 @@ pub fn periods_to_gain(node_count: usize, steps: &[Step], least: usize, gain: f6
 
 /// `|| diag(1/w) P^R - J ||_2` for `R` periods. `None` where that takes more than 2e9 multiplications.
 #[must_use]
-pub fn gain(node_count: usize, steps: &[Step], periods: usize) -> Option<f64> {
+pub fn gain(node_count: usize, steps: &[MixingStep], periods: usize) -> Option<f64> {
     let mut left = WORK_LIMIT;
     let reading = Reading::settled(node_count, steps, &mut left)?;
     let work = periods.checked_mul(2 * POWER_STEPS)?.checked_mul(work_of_period(node_count, steps))?;
     left.checked_sub(work).map(|_| reading.gain(steps, periods))
 }
 
-fn work_of_period(node_count: usize, steps: &[Step]) -> usize {
+fn work_of_period(node_count: usize, steps: &[MixingStep]) -> usize {
     steps.iter().map(|step| node_count + step.links().len()).sum()
 }
 
@@ -87,7 +87,7 @@ struct Reading {
 
 impl Reading {
     /// Mixes equal weights until they move no more.
-    fn settled(node_count: usize, steps: &[Step], left: &mut usize) -> Option<Self> {
+    fn settled(node_count: usize, steps: &[MixingStep], left: &mut usize) -> Option<Self> {
         let (mut weights, mut scratch) = (vec![1.0; node_count], vec![0.0; node_count]);
         loop {
             *left = left.checked_sub(work_of_period(node_count, steps))?;
@@ -109,7 +109,7 @@ impl Reading {
     }
 
     /// `|| diag(1/w) P^R - J ||_2` by power iteration on the product of the operator's transpose and the operator.
-    fn gain(&self, steps: &[Step], periods: usize) -> f64 {
+    fn gain(&self, steps: &[MixingStep], periods: usize) -> f64 {
         let mut rng = ChaCha8Rng::seed_from_u64(SEED);
         let draw = |_| (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64 - 0.5;
         let mut direction: Vec<f64> = (0..self.node_count).map(draw).collect();
@@ -128,7 +128,7 @@ impl Reading {
     }
 
     /// `diag(1/w) P^R v - mean(v) 1`.
-    fn disagreement(&self, steps: &[Step], periods: usize, inputs: &[f64]) -> Vec<f64> {
+    fn disagreement(&self, steps: &[MixingStep], periods: usize, inputs: &[f64]) -> Vec<f64> {
         let (mut sums, mut scratch) = (inputs.to_vec(), vec![0.0; self.node_count]);
         for _ in 1..periods {
             steps.iter().for_each(|step| step.mix(&mut sums, &mut scratch));
@@ -142,7 +142,7 @@ impl Reading {
     }
 
     /// `(P')^R diag(1/w) u - mean(u) 1`.
-    fn transposed(&self, steps: &[Step], periods: usize, read: &[f64]) -> Vec<f64> {
+    fn transposed(&self, steps: &[MixingStep], periods: usize, read: &[f64]) -> Vec<f64> {
         let (mut sums, mut scratch) = (vec![0.0; self.node_count], vec![0.0; self.node_count]);
         for (step, readers) in steps.iter().zip(&self.after).rev() {
             readers.iter().for_each(|&(node, inverse)| sums[node] += read[node] * inverse);
@@ -179,14 +179,14 @@ mod tests {
         spectrum::symmetric_eigen,
     };
 
-    fn steps_of(expression: &str, method: Method) -> (usize, Vec<Step>) {
+    fn steps_of(expression: &str, method: Method) -> (usize, Vec<MixingStep>) {
         let options = DesignOptions { medium: Medium::PointToPoint, effort: 1, ..DesignOptions::default() };
         let plan = design(&Topology::generate(expression).unwrap(), method, &options).unwrap();
         (plan.node_count(), plan.steps().to_vec())
     }
 
     /// The norm from its definition, for periods at whose end every node has weight: the matrix, and an eigenvalue.
-    fn norm_by_definition(node_count: usize, steps: &[Step], periods: usize) -> f64 {
+    fn norm_by_definition(node_count: usize, steps: &[MixingStep], periods: usize) -> f64 {
         let mut scratch = vec![0.0; node_count];
         let mut apply = |mut x: Vec<f64>, times: usize| {
             (0..times).for_each(|_| steps.iter().for_each(|step| step.mix(&mut x, &mut scratch)));
@@ -258,7 +258,7 @@ mod tests {
     fn large_graphs_are_within_the_limit_and_what_would_take_too_long_is_not_begun() {
         let matrix = exponential_step(4096, &exponential_offsets(4096));
         let (keep, links) = matrix.into_parts();
-        let steps = [Step::sorted(StepDraft { keep, links, slots: Vec::new() })];
+        let steps = [MixingStep::sorted(StepDraft { keep, links, slots: Vec::new() })];
         assert_eq!(periods_to_gain(4096, &steps, 1, 0.9), Some(1));
         assert_eq!(periods_to_gain(4096, &steps, 1_000, 0.9), None);
         assert_eq!(periods_to_gain(4096, &steps, usize::MAX, 0.9), None);

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use mingle_planner::{
-    DesignError, DesignOptions, FaultTolerance, Link, Method, Objective, Plan, Topology,
+    DesignError, DesignObjective, DesignOptions, FaultTolerance, Link, Method, Plan, Topology,
     betweenness::betweenness,
     coloring,
     column_weights::ColumnWeights,
@@ -281,7 +281,7 @@ fn betweenness_counts_the_paths_through_a_node() {
 #[test]
 fn auto_takes_the_cheapest_and_says_why() {
     let topology = generate("rg:n=24,r=0.4,seed=3");
-    for objective in [Objective::Training, Objective::Agreement] {
+    for objective in [DesignObjective::Training, DesignObjective::Agreement] {
         let options = DesignOptions { objective, ..quick() };
         let chosen = design(&topology, Method::Auto, &options).unwrap();
         let methods: Vec<Method> = Method::ALL.into_iter().filter(|&method| method != Method::Auto).collect();

@@ -7,7 +7,7 @@ use std::sync::LazyLock;
 
 use mingle_planner::{
     DesignOptions, Link, Medium, Method, Plan, Topology, design,
-    draw::{self, DrawError, Layout},
+    draw::{self, DrawError, NodePlacement},
 };
 use quick_xml::{
     Reader, XmlVersion,
@@ -129,7 +129,7 @@ fn coordinates(elements: &[Element]) -> Vec<(f64, f64)> {
     found
 }
 
-fn check_svg(plan: &Plan, layout: &Layout<'_>) {
+fn check_svg(plan: &Plan, layout: &NodePlacement<'_>) {
     let svg = draw::svg(plan, layout).unwrap();
     let context = format!("{} on {} nodes", plan.method(), plan.node_count());
     let all = elements(&svg);
@@ -155,7 +155,7 @@ fn check_svg(plan: &Plan, layout: &Layout<'_>) {
 #[test]
 fn every_plan_is_drawn_whole_on_a_circle() {
     for plan in PLANS.iter() {
-        check_svg(plan, &Layout::Circle);
+        check_svg(plan, &NodePlacement::Circle);
     }
 }
 
@@ -164,26 +164,26 @@ fn every_plan_is_drawn_whole_at_given_places_whatever_they_are() {
     for plan in PLANS.iter() {
         let nodes = plan.node_count();
         let spread: Vec<[f64; 2]> = (0..nodes).map(|node| [node as f64 * 7.3 % 5.0, node as f64 * 3.1 % 4.0]).collect();
-        check_svg(plan, &Layout::Positions(&spread));
-        check_svg(plan, &Layout::Positions(&vec![[1.0, 1.0]; nodes]));
+        check_svg(plan, &NodePlacement::Positions(&spread));
+        check_svg(plan, &NodePlacement::Positions(&vec![[1.0, 1.0]; nodes]));
         let line: Vec<[f64; 2]> = (0..nodes).map(|node| [0.0, node as f64 * 1e300]).collect();
-        check_svg(plan, &Layout::Positions(&line));
+        check_svg(plan, &NodePlacement::Positions(&line));
     }
 }
 
 #[test]
 fn names_that_are_markup_are_drawn_as_names() {
     let plan = hostile_plan();
-    check_svg(&plan, &Layout::Circle);
-    check_svg(&plan, &Layout::Positions(&[[0.0, 0.0]; HOSTILE.len()]));
-    let svg = draw::svg(&plan, &Layout::Circle).unwrap();
+    check_svg(&plan, &NodePlacement::Circle);
+    check_svg(&plan, &NodePlacement::Positions(&[[0.0, 0.0]; HOSTILE.len()]));
+    let svg = draw::svg(&plan, &NodePlacement::Circle).unwrap();
     assert!(elements(&svg).iter().all(|(name, ..)| name != "script"));
 }
 
 #[test]
 fn the_legend_counts_every_link_once() {
     let plan = plan("rg:n=20,r=0.4,seed=1", Method::NguyenHe, Medium::Broadcast).unwrap();
-    let svg = draw::svg(&plan, &Layout::Circle).unwrap();
+    let svg = draw::svg(&plan, &NodePlacement::Circle).unwrap();
     let texts = |rows: &str| -> Vec<usize> {
         let all = elements(rows);
         let numbers = all.iter().filter(|(name, ..)| name == "text").filter_map(|(.., text)| text.parse().ok());
@@ -200,7 +200,7 @@ fn the_legend_counts_every_link_once() {
 #[test]
 fn a_period_that_repeats_its_links_shows_how_often() {
     let plan = plan("rg:n=12,r=0.5,seed=3", Method::BassHeuristic, Medium::Broadcast).unwrap();
-    let svg = draw::svg(&plan, &Layout::Circle).unwrap();
+    let svg = draw::svg(&plan, &NodePlacement::Circle).unwrap();
     assert!(svg.contains("Share of steps") && svg.contains(" %</text>"));
     assert!(svg.contains(&format!("The first 12 of {} steps", plan.steps().len())));
 }
@@ -214,10 +214,10 @@ fn thousands_of_links_are_refused_with_what_is_possible() {
         &DesignOptions { medium: Medium::PointToPoint, ..DesignOptions::default() },
     )
     .unwrap();
-    let error = draw::svg(&plan, &Layout::Circle).unwrap_err();
+    let error = draw::svg(&plan, &NodePlacement::Circle).unwrap_err();
     assert_eq!(error, DrawError::TooLarge { nodes: 150, links: 150 * 149 });
     assert!(error.to_string().contains("GraphML"));
-    assert_eq!(draw::dot(&plan, &Layout::Circle).matches(" -> ").count(), 150 * 149);
+    assert_eq!(draw::dot(&plan, &NodePlacement::Circle).matches(" -> ").count(), 150 * 149);
 }
 
 #[test]
@@ -226,16 +226,16 @@ fn places_that_do_not_fit_are_refused() {
     let too_few = [[0.0, 0.0]; 3];
     let broken = [[0.0, 0.0], [1.0, f64::NAN], [2.0, 0.0], [3.0, 0.0]];
     assert_eq!(
-        draw::svg(&plan, &Layout::Positions(&too_few)),
+        draw::svg(&plan, &NodePlacement::Positions(&too_few)),
         Err(DrawError::PositionCount { positions: 3, nodes: 4 })
     );
-    assert_eq!(draw::svg(&plan, &Layout::Positions(&broken)), Err(DrawError::PositionNotFinite { node: 1 }));
+    assert_eq!(draw::svg(&plan, &NodePlacement::Positions(&broken)), Err(DrawError::PositionNotFinite { node: 1 }));
 }
 
 #[test]
 fn graphml_holds_every_link_of_every_step_with_its_weight_to_the_bit() {
     for plan in PLANS.iter().chain([&hostile_plan()]) {
-        let all = elements(&draw::graphml(plan, &Layout::Circle));
+        let all = elements(&draw::graphml(plan, &NodePlacement::Circle));
         let mut labels = Vec::new();
         let mut edges: Vec<[String; 2]> = Vec::new();
         let mut data: Vec<BTreeMap<String, String>> = Vec::new();
@@ -282,7 +282,7 @@ fn graphml_holds_every_link_of_every_step_with_its_weight_to_the_bit() {
 #[test]
 fn dot_quotes_names_and_has_one_edge_for_each_link_of_each_step() {
     for plan in PLANS.iter().chain([&hostile_plan()]) {
-        let dot = draw::dot(plan, &Layout::Circle);
+        let dot = draw::dot(plan, &NodePlacement::Circle);
         let edges = dot.lines().filter(|line| line.contains(" -> ") && line.contains("weight=")).count();
         assert_eq!(edges, plan.steps().iter().map(|step| step.links().len()).sum::<usize>());
         for (node, (name, _)) in plan.nodes().enumerate() {

@@ -3,7 +3,7 @@
 #![allow(clippy::unwrap_used)]
 
 use mingle_planner::{
-    DesignError, DesignOptions, FaultTolerance, Medium, Method, Parameter, Plan, Step, Topology, design,
+    DesignError, DesignOptions, FaultTolerance, Medium, Method, MixingStep, Parameter, Plan, Topology, design,
     design::{PeriodicAverage, cost},
 };
 
@@ -16,7 +16,7 @@ fn on_wires(local_steps: u32) -> DesignOptions {
 }
 
 /// The largest difference that these steps leave of the values 0, 1, 2, ... of the nodes.
-fn left_by(nodes: usize, steps: &[Step]) -> f64 {
+fn left_by(nodes: usize, steps: &[MixingStep]) -> f64 {
     let mut values: Vec<f64> = (0..nodes).map(|node| node as f64).collect();
     let mut scratch = vec![0.0; nodes];
     steps.iter().for_each(|step| step.mix(&mut values, &mut scratch));
@@ -24,7 +24,7 @@ fn left_by(nodes: usize, steps: &[Step]) -> f64 {
     values.iter().map(|value| (value - mean).abs()).fold(0.0, f64::max)
 }
 
-fn rounds(plan: &Plan) -> Vec<&[Step]> {
+fn rounds(plan: &Plan) -> Vec<&[MixingStep]> {
     plan.steps().chunks(plan.round_length()).collect()
 }
 

@@ -5,7 +5,7 @@
 use std::{fs, path::PathBuf};
 
 use mingle_planner::{
-    DesignError, DesignOptions, Link, Method, Parameter, Plan, Step, Topology, conflict_graph::conflict, design,
+    DesignError, DesignOptions, Link, Method, MixingStep, Parameter, Plan, Topology, conflict_graph::conflict, design,
     digraph::Digraph, plan::Medium,
 };
 use proptest::prelude::*;
@@ -44,7 +44,7 @@ fn mean_slots(plan: &Plan) -> f64 {
 }
 
 /// The edges of a step, each of which must be used both ways with one weight.
-fn edges(step: &Step) -> Vec<(usize, usize)> {
+fn edges(step: &MixingStep) -> Vec<(usize, usize)> {
     let links = step.links();
     assert!(links.iter().all(|link| {
         let back = step.position(link.link().reversed()).map(|at| links[at].weight);
@@ -213,7 +213,7 @@ fn steps_of_matcha_have_one_weight_and_its_probabilities_are_near_the_best() {
     for expression in ["rg:n=24,r=0.4,seed=3", "grid:rows=4,cols=5", "windmill:cliques=3,size=6"] {
         let plan = design(&generate(expression), Method::Matcha, &DesignOptions::default()).unwrap();
         let weight = real(&plan, "weight");
-        assert!(plan.steps().iter().flat_map(Step::links).all(|link| link.weight == weight), "{expression}");
+        assert!(plan.steps().iter().flat_map(MixingStep::links).all(|link| link.weight == weight), "{expression}");
         let (connectivity, bound) = (real(&plan, "connectivity"), real(&plan, "connectivity_bound"));
         assert!(connectivity <= bound + 1e-6 && connectivity >= 0.99 * bound, "{expression}: {connectivity}, {bound}");
         assert!(real(&plan, "probability_max") <= 1.0 && real(&plan, "probability_min") >= 0.0);

@@ -5,14 +5,14 @@ use std::sync::{Arc, OnceLock};
 
 use mingle_models::{Checkpoint, Evaluator};
 use mingle_peer::error::Context;
-use mingle_peer::results::Alone;
+use mingle_peer::results::LocalBaseline;
 use mingle_peer::training::Metrics;
 use mingle_peer::{Error, ErrorKind, Home, Result, plan};
 
 use crate::alone::train_alone;
 use crate::beginning::Beginning;
 use crate::options::TrainingOptions;
-use crate::task::{self, LocalTask, Parts};
+use crate::task::{self, LocalTask, TaskSamples};
 use crate::task_card::overwrite;
 use crate::task_file::TaskFile;
 
@@ -25,7 +25,7 @@ pub struct Compared {
     /// The model of the swarm.
     pub swarm: Metrics,
     /// The model of the peer alone.
-    pub alone: Alone,
+    pub alone: LocalBaseline,
 }
 
 /// After the run in `home`: trains the same model again for `rounds` rounds, on the samples of this peer alone, and
@@ -47,7 +47,7 @@ pub fn compare_alone(
     training.rounds = rounds;
     let data = format!("--data {}", training.data);
     let raw = task::read(&training.data)?;
-    let mut parts = Parts::held_to(raw, &card.data, card.seed).context(ErrorKind::BadInput, data)?;
+    let mut parts = TaskSamples::held_to(raw, &card.data, card.seed).context(ErrorKind::BadInput, data)?;
     if let Some(split) = &training.split {
         parts.deal(split, nodes, training.seed)?;
     }
@@ -74,5 +74,5 @@ pub fn compare_alone(
     // From the file, which has the personal layers too.
     let swarm = Checkpoint::load(&home.model(), &task).context(ErrorKind::BadInput, "cannot compare")?;
     let (swarm, metrics) = (judge(&swarm.parameters)?, judge(&alone)?);
-    Ok(Compared { swarm, alone: Alone { rounds, local_steps, held_out_samples: test.len(), metrics } })
+    Ok(Compared { swarm, alone: LocalBaseline { rounds, local_steps, held_out_samples: test.len(), metrics } })
 }

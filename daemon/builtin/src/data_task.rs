@@ -26,10 +26,10 @@ use crate::beginning::Beginning;
 use crate::card_file::read_card;
 use crate::compare_alone::TrainedAs;
 use crate::options::{TrainingOptions, WeightChoice, settled_weight};
-use crate::task::{self, LocalTask, Parts};
+use crate::task::{self, LocalTask, TaskSamples};
 use crate::task_card::{Card, overwrite};
 use crate::task_file::TaskFile;
-use crate::training::{BuiltInTraining, FirstModel, Learner};
+use crate::training::{BuiltInTraining, BuiltinLearner, FirstModel};
 use chosen::{adopt, conflict};
 
 /// Options of the task.
@@ -61,7 +61,7 @@ pub struct DataTask {
     device: Device,
     /// The data before a card is applied to them.
     raw: Option<RawData>,
-    settled: Option<(Arc<Card>, Parts)>,
+    settled: Option<(Arc<Card>, TaskSamples)>,
     trained_as: TrainedAs,
 }
 
@@ -234,7 +234,7 @@ impl DataTask {
         overwrite(training, &card);
         let told = raw.remarks().into_iter().chain(constant_columns(&card.data));
         let told: Vec<Event> = told.map(|message| Event::Warning { message }).collect();
-        let parts = Parts::held_to(raw, &card.data, card.seed).map_err(|error| {
+        let parts = TaskSamples::held_to(raw, &card.data, card.seed).map_err(|error| {
             Error::new(ErrorKind::Refused, error).hint(format!(
                 "--data {} must have the columns and classes of the swarm; `mingle data card` says which it has",
                 training.data
@@ -272,7 +272,7 @@ impl DataTask {
         let task = local.task;
         let rates = training.optimizer.rates(training.learning_rate, training.rounds)?;
         let (trainer, evaluator, test) = local.build(&training, node)?;
-        let learner = Learner { trainer, rates, evaluator, test };
+        let learner = BuiltinLearner { trainer, rates, evaluator, test };
         Ok(BuiltInTraining::new(Arc::unwrap_or_clone(card), task, learner, facts, first))
     }
 }

@@ -6,7 +6,7 @@ use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Result};
 
 use crate::options::TrainingOptions;
-use crate::task::{self, Parts};
+use crate::task::{self, TaskSamples};
 
 /// Deals the data to `nodes` nodes of a simulated swarm; models are evaluated on the first `test_samples` of the
 /// held-out data.
@@ -21,7 +21,7 @@ pub fn learners(
 ) -> Result<Learners> {
     task::check_options(training)?;
     let device = task::open_device(&training.device)?;
-    let mut parts = Parts::load(&training.data, training.task, training.seed)?;
+    let mut parts = TaskSamples::load(&training.data, training.task, training.seed)?;
     let split = training.split.clone().unwrap_or_else(|| Split::Iid.to_string());
     parts.deal(&split, nodes, training.seed)?;
     let training = &TrainingOptions { weight: parts.weight(training.weight, nodes)?, ..training.clone() };

@@ -24,7 +24,7 @@ pub struct LocalTask {
 
 impl LocalTask {
     /// Checks that the model fits the data and takes the part of `node`.
-    pub fn new(options: &TrainingOptions, parts: &Parts, node: usize, device: Device) -> Result<Self> {
+    pub fn new(options: &TrainingOptions, parts: &TaskSamples, node: usize, device: Device) -> Result<Self> {
         let task = parts.task(&options.model)?;
         Ok(Self { task, device, train: parts.part(node), test: parts.test.clone() })
     }
@@ -38,7 +38,7 @@ impl LocalTask {
 }
 
 /// All data of a run, with the samples of each node.
-pub struct Parts {
+pub struct TaskSamples {
     train: Samples,
     /// The held-out samples.
     pub test: Samples,
@@ -46,7 +46,7 @@ pub struct Parts {
     parts: Option<Vec<Vec<usize>>>,
 }
 
-impl Parts {
+impl TaskSamples {
     /// Reads `data`, with its own columns, classes and scaling; every node has all of it.
     pub fn load(data: &str, objective: ObjectiveKind, seed: u64) -> Result<Self> {
         let raw = read(data)?;

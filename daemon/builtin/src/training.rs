@@ -15,7 +15,7 @@ pub(crate) struct BuiltInTraining {
     card: Card,
     task: Task,
     layout: Layout,
-    learner: Learner,
+    learner: BuiltinLearner,
     facts: Facts,
     first: FirstModel,
 }
@@ -31,7 +31,7 @@ pub(crate) enum FirstModel {
 }
 
 /// Trainer and evaluator of a model.
-pub(crate) struct Learner {
+pub(crate) struct BuiltinLearner {
     pub(crate) trainer: Trainer,
     /// The learning rate of each round of the run.
     pub(crate) rates: LearningRateSchedule,
@@ -42,7 +42,7 @@ pub(crate) struct Learner {
 
 impl BuiltInTraining {
     /// The training of `card`.
-    pub(crate) fn new(card: Card, task: Task, learner: Learner, facts: Facts, first: FirstModel) -> Self {
+    pub(crate) fn new(card: Card, task: Task, learner: BuiltinLearner, facts: Facts, first: FirstModel) -> Self {
         let layout = layout_of(&task);
         Self { card, task, layout, learner, facts, first }
     }
@@ -69,7 +69,7 @@ impl LocalTraining for BuiltInTraining {
     }
 
     fn train(&mut self, from: &[f32], budget: &Budget) -> Result<Trained, TrainingError> {
-        let Learner { trainer, rates, .. } = &mut self.learner;
+        let BuiltinLearner { trainer, rates, .. } = &mut self.learner;
         trainer.set_learning_rate(rates.rate(budget.round))?;
         let mut timer = budget.patience.steps();
         let outcome = trainer.train_while(from, budget.local_steps, || timer.has_time_for_another())?;
@@ -77,7 +77,7 @@ impl LocalTraining for BuiltInTraining {
     }
 
     fn evaluate(&mut self, parameters: &[f32], patience: &Patience) -> Result<Evaluation, TrainingError> {
-        let Learner { evaluator, test, .. } = &self.learner;
+        let BuiltinLearner { evaluator, test, .. } = &self.learner;
         let evaluation = evaluator.evaluate_while(parameters, test, || !patience.is_over())?;
         let metrics: Metrics = evaluation.metrics().into_iter().collect();
         Ok(Evaluation { metrics, samples: evaluation.samples, is_whole: evaluation.samples == test.predictable() })

@@ -13,7 +13,7 @@ use crate::{meaning, model_files};
 
 /// A verified file or folder, with the result.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Verdict {
+pub struct VerifiedModel {
     /// The verified path.
     pub path: PathBuf,
     /// A description of what holds, or else the fault.
@@ -24,12 +24,12 @@ pub struct Verdict {
 ///
 /// # Errors
 /// The path cannot be read, or the home is empty. A fault is no error but a verdict.
-pub fn verify(path: &Path) -> Result<Vec<Verdict>> {
+pub fn verify(path: &Path) -> Result<Vec<VerifiedModel>> {
     if path.is_dir() {
         return verify_home(&Home::at(Some(path))?);
     }
     let result = if is_record(path) { verify_record(path) } else { verify_model(path, None, None) };
-    Ok(vec![Verdict { path: path.to_path_buf(), result: judged(result)? }])
+    Ok(vec![VerifiedModel { path: path.to_path_buf(), result: judged(result)? }])
 }
 
 /// Returns `true` if a file is a record by its name: the contents of a damaged one may not show it.
@@ -37,7 +37,7 @@ pub fn is_record(path: &Path) -> bool {
     path.extension().is_some_and(|extension| extension == "record")
 }
 
-fn verify_home(home: &Home) -> Result<Vec<Verdict>> {
+fn verify_home(home: &Home) -> Result<Vec<VerifiedModel>> {
     let _still = home.hold_still()?;
     let mut verdicts = Vec::new();
     if home.model().exists() {
@@ -45,11 +45,11 @@ fn verify_home(home: &Home) -> Result<Vec<Verdict>> {
         let task = TaskFile::last(home)?.map(|card| card.task()).transpose()?;
         let written = summary.map(|summary| summary.and_then(|it| it.model_blake3));
         let result = written.and_then(|written| verify_model(&home.model(), written, task.as_ref()));
-        verdicts.push(Verdict { path: home.model(), result: judged(result)? });
+        verdicts.push(VerifiedModel { path: home.model(), result: judged(result)? });
     }
     let folder = records::folder_of(home);
     if folder.is_dir() {
-        verdicts.push(Verdict { result: judged(verify_records(&folder))?, path: folder });
+        verdicts.push(VerifiedModel { result: judged(verify_records(&folder))?, path: folder });
     }
     if verdicts.is_empty() {
         let message = format!("there is neither a model nor a record in {}", home.root().display());

@@ -10,7 +10,7 @@ pub(crate) type Filter = Box<dyn Fn(&str) -> bool + Send>;
 
 /// The layout of the exchanged tensors of `module`, in the order of its fields.
 pub(crate) fn layout_of<M: Module>(module: &M, filter: &Filter) -> Layout {
-    let mut names = Names { path: Vec::new(), filter, tensors: Vec::new() };
+    let mut names = ModuleNames { path: Vec::new(), filter, tensors: Vec::new() };
     module.visit(&mut names);
     Layout::new(names.tensors)
 }
@@ -28,22 +28,22 @@ pub(crate) fn flatten<M: Module>(module: &M, filter: &Filter, dimension: usize) 
 /// The module with its exchanged tensors replaced by these values. Tensors that require gradients still do; identities,
 /// to which optimizers tie their states, are kept.
 pub(crate) fn fill<M: Module>(module: M, filter: &Filter, flat: &[f32]) -> M {
-    module.map(&mut Filler { path: Vec::new(), filter, rest: flat })
+    module.map(&mut ModuleFiller { path: Vec::new(), filter, rest: flat })
 }
 
 /// The module with parameters numbered by their place, from 1, so that another process can match the optimizer's state
 /// to them.
 pub(crate) fn number<M: Module>(module: M) -> M {
-    module.map(&mut Numbering { last: 0 })
+    module.map(&mut ModuleNumbering { last: 0 })
 }
 
-struct Names<'a> {
+struct ModuleNames<'a> {
     path: Vec<String>,
     filter: &'a Filter,
     tensors: Vec<(String, Vec<usize>)>,
 }
 
-impl ModuleVisitor for Names<'_> {
+impl ModuleVisitor for ModuleNames<'_> {
     fn enter_module(&mut self, name: &str, _container: &str) {
         self.path.push(name.to_owned());
     }
@@ -90,13 +90,13 @@ impl ModuleVisitor for Reader<'_> {
     }
 }
 
-struct Filler<'a> {
+struct ModuleFiller<'a> {
     path: Vec<String>,
     filter: &'a Filter,
     rest: &'a [f32],
 }
 
-impl ModuleMapper for Filler<'_> {
+impl ModuleMapper for ModuleFiller<'_> {
     fn enter_module(&mut self, name: &str, _container: &str) {
         self.path.push(name.to_owned());
     }
@@ -119,11 +119,11 @@ impl ModuleMapper for Filler<'_> {
     }
 }
 
-struct Numbering {
+struct ModuleNumbering {
     last: u64,
 }
 
-impl ModuleMapper for Numbering {
+impl ModuleMapper for ModuleNumbering {
     fn map_float<const D: usize>(&mut self, mut param: Param<Tensor<D>>) -> Param<Tensor<D>> {
         self.last += 1;
         param.id = ParamId::from(self.last);

@@ -14,7 +14,7 @@ use crate::flat::{self, Filter};
 const RECORD_HEAD: usize = 48 << 10;
 
 /// The loss of a batch, `[1]`.
-type Loss<M, B> = Box<dyn FnMut(&M, B) -> Tensor<1> + Send>;
+type BatchLoss<M, B> = Box<dyn FnMut(&M, B) -> Tensor<1> + Send>;
 
 /// An evaluation of a module on held-out samples.
 type Evaluate<M> = Box<dyn FnMut(&M, &Patience) -> Evaluation + Send>;
@@ -32,7 +32,7 @@ pub struct BurnTrainer<M, B> {
     optimizer: ModuleOptimizer,
     learning_rate: Box<dyn FnMut(u64) -> f64 + Send>,
     batches: Box<dyn Iterator<Item = B> + Send>,
-    loss: Loss<M, B>,
+    loss: BatchLoss<M, B>,
     evaluate: Option<Evaluate<M>>,
     /// The number of vectors in the optimizer's state, which is kept over restarts; 0 to keep none.
     kept_vectors: usize,

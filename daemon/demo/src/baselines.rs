@@ -3,7 +3,7 @@
 use std::sync::Arc;
 
 use mingle_builtin::alone::train_alone;
-use mingle_builtin::task::{self, Parts};
+use mingle_builtin::task::{self, TaskSamples};
 use mingle_models::{Device, Evaluator, Samples, Task, TrainerOptions};
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Result};
@@ -40,17 +40,21 @@ impl Baselines {
     }
 
     /// Trains all baselines on a thread of their own, which ends with the process if its result is no longer awaited.
-    pub(crate) async fn train_aside(options: DemoOptions, parts: Parts, watcher: Arc<dyn Watcher>) -> Result<Self> {
+    pub(crate) async fn train_aside(
+        options: DemoOptions,
+        parts: TaskSamples,
+        watcher: Arc<dyn Watcher>,
+    ) -> Result<Self> {
         let (sender, receiver) = oneshot::channel();
         std::thread::spawn(move || sender.send(Self::train(&options, &parts, &*watcher)));
         receiver.await.context(ErrorKind::Training, "the comparison broke off")?
     }
 
-    fn train(options: &DemoOptions, parts: &Parts, watcher: &dyn Watcher) -> Result<Self> {
+    fn train(options: &DemoOptions, parts: &TaskSamples, watcher: &dyn Watcher) -> Result<Self> {
         let training = &options.training;
         let task = parts.task(&training.model)?;
         let device = task::open_device(&training.device)?;
-        let bench = Bench { options, task, device, test: &parts.test };
+        let bench = BaselineSetup { options, task, device, test: &parts.test };
         let mut alone = Vec::new();
         for node in 0..options.peers {
             watcher.see(&DemoEvent::Trains(Unaided::Peer { node, peers: options.peers }));
@@ -66,14 +70,14 @@ impl Baselines {
 }
 
 /// The options, task, device and test samples that all baselines share.
-struct Bench<'a> {
+struct BaselineSetup<'a> {
     options: &'a DemoOptions,
     task: Task,
     device: Device,
     test: &'a Samples,
 }
 
-impl Bench<'_> {
+impl BaselineSetup<'_> {
     /// Trains from the swarm's initial model on `train`, and returns the test score.
     fn score(&self, train: Samples, batch_size: usize, data_seed: u64) -> Result<f64> {
         let training = &self.options.training;

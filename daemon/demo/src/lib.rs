@@ -29,10 +29,10 @@ pub use joining::Joined;
 pub use options::{DemoOptions, MAX_PEERS, PeerProgram, ProblemOptions, check_peers};
 pub use output::Output;
 pub use problem::{
-    Client, ConvexDemo, ConvexKind, ConvexReport, JUDGED, NodesDemo, NodesReport, OnePlace, ProblemEvent,
+    ClientScores, ConvexDemo, ConvexKind, ConvexReport, JUDGED, NodesDemo, NodesReport, OnePlace, ProblemEvent,
     RecommendationDemo, RoundsReport, WEIGHTS, Way,
 };
-pub use report::{BitsPerToken, Report, SwarmResult};
-pub use tally::Row;
+pub use report::{BitsPerToken, DemoReport, SwarmResult};
+pub use tally::SwarmRow;
 pub use training::TrainingDemo;
 pub use watcher::{DemoEvent, Unaided, Watcher};

@@ -11,7 +11,7 @@ use mingle_peer::{Error, ErrorKind, Result, output_file};
 use serde::Serialize;
 
 use crate::metric;
-use crate::tally::Row;
+use crate::tally::SwarmRow;
 
 /// The file that marks a demo's folder.
 const MARKER: &str = ".mingle-demo";
@@ -64,12 +64,12 @@ impl Output {
     }
 
     /// Appends the swarm's state after a round to `events.jsonl`.
-    pub(crate) fn append_row(&self, row: &Row, objective: ObjectiveKind) -> Result {
+    pub(crate) fn append_row(&self, row: &SwarmRow, objective: ObjectiveKind) -> Result {
         #[derive(Serialize)]
         struct Line<'a> {
             schema: &'static str,
             #[serde(flatten)]
-            row: &'a Row,
+            row: &'a SwarmRow,
         }
         let line = Line { schema: "mingle.demo.round/1", row };
         let text = metric::to_json(&line, objective)?;

@@ -19,7 +19,7 @@ use crate::output::Output;
 use crate::processes::{PeerEvent, PeerProcesses, STOP_TIMEOUT};
 pub use convex::{ConvexDemo, ConvexReport, OnePlace};
 pub use given::ConvexKind;
-pub use nodes::{Client, JUDGED, NodesDemo, NodesReport, WEIGHTS};
+pub use nodes::{ClientScores, JUDGED, NodesDemo, NodesReport, WEIGHTS};
 pub use recommendation::RecommendationDemo;
 pub use rounds::{RoundsReport, Way};
 
@@ -60,7 +60,7 @@ struct ProgressReport<'a> {
 }
 
 /// The cost of peers that are done.
-struct Ended {
+struct FinishedPeers {
     /// Time from the start of the first process to the end of the last.
     took: Duration,
     /// The largest resident memory of any peer, where the system reports it.
@@ -86,7 +86,7 @@ impl<'a> Swarm<'a> {
         homes: &[Home],
         program: PeerProgram,
         stop: &mut StopRequests,
-    ) -> Result<Ended> {
+    ) -> Result<FinishedPeers> {
         let (processes, events) = PeerProcesses::new(program);
         let mut swarm = Self { output, progress, started: Instant::now(), processes, events, peak_bytes: None };
         let ended = tokio::select! {
@@ -94,7 +94,7 @@ impl<'a> Swarm<'a> {
             reason = stop.next() => Err(Error::new(ErrorKind::Forced, format!("{reason}; all peers are stopped"))),
         };
         match ended {
-            Ok(()) => Ok(Ended { took: swarm.started.elapsed(), peak_bytes: swarm.peak_bytes }),
+            Ok(()) => Ok(FinishedPeers { took: swarm.started.elapsed(), peak_bytes: swarm.peak_bytes }),
             Err(failure) => {
                 swarm.stop_all().await;
                 Err(failure)

@@ -4,13 +4,13 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use mingle_models::{Checkpoint, ObjectiveKind, SampleShape, Task};
-use mingle_net::traffic::Encoding;
-use mingle_peer::audit::Report as DiskReport;
+use mingle_net::traffic::ParameterEncoding;
+use mingle_peer::audit::AuditOutcome;
 use mingle_peer::error::Context;
 use mingle_peer::results::Summary;
 use mingle_peer::training::PrivacySpending;
 use mingle_peer::{Error, ErrorKind, Home, Result, plan};
-use mingle_plot::{Horizontal, Mark, Panel, Reference, Scale, Series, Weight};
+use mingle_plot::{Horizontal, LineWeight, Mark, Panel, ReferenceLine, Scale, Series};
 use mingle_protocol::{AuditReport, NodeId};
 use serde::Serialize;
 
@@ -19,7 +19,7 @@ use crate::joining::Joined;
 use crate::metric;
 use crate::options::DemoOptions;
 use crate::output::Output;
-use crate::tally::Row;
+use crate::tally::SwarmRow;
 
 /// The result of one peer.
 #[derive(Clone, Copy, Debug)]
@@ -39,13 +39,13 @@ pub(crate) struct Course<'a> {
     /// The kills that were made, with the round.
     pub(crate) killed_at: Vec<(usize, u64)>,
     pub(crate) joined: Option<Joined>,
-    pub(crate) rows: Vec<Row>,
+    pub(crate) rows: Vec<SwarmRow>,
     pub(crate) seconds: f64,
 }
 
 /// The whole report of a demo.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct DemoReport {
     /// The version of the JSON.
     pub schema: &'static str,
     /// Peer processes.
@@ -69,19 +69,19 @@ pub struct Report {
     #[serde(skip_serializing_if = "Option::is_none")]
     pub privacy: Option<PrivacySpending>,
     /// The encoding of models, and the bytes that it saved.
-    pub encoding: Encoding,
+    pub encoding: ParameterEncoding,
     /// The largest resident memory of any peer, where the system reports it.
     pub peak_resident_bytes_per_peer: Option<u64>,
     /// The mass ledger of the survivors.
     pub audit: AuditReport,
     /// The audit of the disks of all peers, killed ones included, where the peers kept records.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub disks: Option<DiskReport>,
+    pub disks: Option<AuditOutcome>,
     /// The share of the time in which parcels moved that was spent training, where timelines were kept.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub communication_hidden: Option<f64>,
     #[serde(skip)]
-    rows: Vec<Row>,
+    rows: Vec<SwarmRow>,
     #[serde(skip)]
     kill_marks: Vec<(usize, u64)>,
     /// The folder of the demo.
@@ -127,7 +127,7 @@ pub struct SwarmResult {
     pub disagreement: f64,
 }
 
-impl Report {
+impl DemoReport {
     /// Gathers the results in the peers' homes.
     pub(crate) fn new(
         course: Course<'_>,
@@ -140,7 +140,7 @@ impl Report {
         let summaries = summaries.collect::<Result<Vec<(usize, Summary)>>>()?;
         let bits_per_token = BitsPerToken::of(task, &summaries);
         let used = summaries.first().map(|(_, summary)| &summary.encoding);
-        let mut encoding = used.map_or_else(Encoding::default, Encoding::without_counts);
+        let mut encoding = used.map_or_else(ParameterEncoding::default, ParameterEncoding::without_counts);
         summaries.iter().for_each(|(_, summary)| encoding.add(&summary.encoding));
         let spendings = summaries.iter().filter_map(|(_, summary)| summary.privacy);
         let privacy = spendings.max_by(|one, other| one.epsilon.total_cmp(&other.epsilon));
@@ -197,7 +197,7 @@ impl Report {
     /// # Errors
     /// They do not. That is a fault of this program, and must be visible.
     pub fn check(&self) -> Result {
-        if let Some(failure) = self.disks.as_ref().and_then(DiskReport::failure) {
+        if let Some(failure) = self.disks.as_ref().and_then(AuditOutcome::failure) {
             return Err(failure);
         }
         if self.audit.is_exact() {
@@ -214,7 +214,7 @@ impl Report {
     }
 
     fn plot(&self) -> String {
-        let points = |value: &dyn Fn(&Row) -> Option<f64>| -> Vec<(f64, f64)> {
+        let points = |value: &dyn Fn(&SwarmRow) -> Option<f64>| -> Vec<(f64, f64)> {
             self.rows.iter().filter_map(|row| Some((round(row.round), value(row)?))).collect()
         };
         let series = |name: &str, weight, points| Series { name: name.to_owned(), points, weight };
@@ -223,8 +223,8 @@ impl Report {
             scale: Scale::Linear,
             bands: Vec::new(),
             series: vec![
-                series("mean over the peers", Weight::Bold, points(&|row| Some(row.mean_accuracy))),
-                series("worst peer", Weight::Thin, points(&|row| Some(row.worst_accuracy))),
+                series("mean over the peers", LineWeight::Bold, points(&|row| Some(row.mean_accuracy))),
+                series("worst peer", LineWeight::Thin, points(&|row| Some(row.worst_accuracy))),
             ],
             references: self.without_swarm.iter().flat_map(references).collect(),
         };
@@ -232,7 +232,7 @@ impl Report {
             y_label: "disagreement".to_owned(),
             scale: Scale::Log,
             bands: Vec::new(),
-            series: vec![series("mean over the peers", Weight::Bold, points(&|row| row.disagreement))],
+            series: vec![series("mean over the peers", LineWeight::Bold, points(&|row| row.disagreement))],
             references: Vec::new(),
         };
         let marks: Vec<Mark> = self
@@ -247,10 +247,10 @@ impl Report {
 }
 
 /// The baselines that are drawn beside the swarm's accuracy.
-fn references(without_swarm: &Baselines) -> [Reference; 2] {
+fn references(without_swarm: &Baselines) -> [ReferenceLine; 2] {
     [
-        Reference { value: without_swarm.central, label: "all data in one place".to_owned() },
-        Reference { value: without_swarm.best_alone(), label: "best peer alone".to_owned() },
+        ReferenceLine { value: without_swarm.central, label: "all data in one place".to_owned() },
+        ReferenceLine { value: without_swarm.best_alone(), label: "best peer alone".to_owned() },
     ]
 }
 

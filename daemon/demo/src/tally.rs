@@ -6,7 +6,7 @@ use serde::Serialize;
 
 /// One peer's evaluation after a round.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub(crate) struct Report {
+pub(crate) struct RoundEvaluation {
     pub(crate) accuracy: f64,
     pub(crate) weight_units: u64,
     pub(crate) disagreement: Option<f64>,
@@ -14,7 +14,7 @@ pub(crate) struct Report {
 
 /// The state of the whole swarm after a round.
 #[derive(Clone, Debug, PartialEq, Serialize)]
-pub struct Row {
+pub struct SwarmRow {
     /// The round.
     pub round: u64,
     /// Mean test accuracy over the living peers.
@@ -33,22 +33,22 @@ pub struct Row {
 
 /// All reports so far.
 #[derive(Debug)]
-pub(crate) struct Tally {
+pub(crate) struct ReportTally {
     living: BTreeSet<usize>,
     /// The last round that each peer has reported.
     latest: BTreeMap<usize, u64>,
-    reports: BTreeMap<u64, BTreeMap<usize, Report>>,
-    rows: Vec<Row>,
+    reports: BTreeMap<u64, BTreeMap<usize, RoundEvaluation>>,
+    rows: Vec<SwarmRow>,
 }
 
-impl Tally {
+impl ReportTally {
     /// A tally of `peers` living peers without any report.
     pub(crate) fn new(peers: usize) -> Self {
         Self { living: (0..peers).collect(), latest: BTreeMap::new(), reports: BTreeMap::new(), rows: Vec::new() }
     }
 
     /// Takes a report; returns the rows that it completes, oldest first.
-    pub(crate) fn report(&mut self, node: usize, round: u64, report: Report, seconds: f64) -> Vec<Row> {
+    pub(crate) fn report(&mut self, node: usize, round: u64, report: RoundEvaluation, seconds: f64) -> Vec<SwarmRow> {
         // A report of a lost peer means that it is back.
         self.living.insert(node);
         self.latest.insert(node, round);
@@ -59,17 +59,17 @@ impl Tally {
     }
 
     /// Stops waiting for a peer that is gone; returns the rows that this completes.
-    pub(crate) fn lose(&mut self, node: usize, seconds: f64) -> Vec<Row> {
+    pub(crate) fn lose(&mut self, node: usize, seconds: f64) -> Vec<SwarmRow> {
         self.living.remove(&node);
         self.complete(seconds)
     }
 
     /// The rows so far, by round.
-    pub(crate) fn rows(&self) -> &[Row] {
+    pub(crate) fn rows(&self) -> &[SwarmRow] {
         &self.rows
     }
 
-    fn complete(&mut self, seconds: f64) -> Vec<Row> {
+    fn complete(&mut self, seconds: f64) -> Vec<SwarmRow> {
         let mut completed = Vec::new();
         while let Some(entry) = self.reports.first_entry() {
             let (&round, reports) = (entry.key(), entry.get());
@@ -90,11 +90,11 @@ impl Tally {
 }
 
 #[allow(clippy::cast_precision_loss)] // a handful of peers
-fn row(round: u64, reports: &BTreeMap<usize, Report>, seconds: f64) -> Row {
+fn row(round: u64, reports: &BTreeMap<usize, RoundEvaluation>, seconds: f64) -> SwarmRow {
     let mean = |values: &[f64]| values.iter().sum::<f64>() / values.len() as f64;
     let accuracies: Vec<f64> = reports.values().map(|report| report.accuracy).collect();
     let distances: Vec<f64> = reports.values().filter_map(|report| report.disagreement).collect();
-    Row {
+    SwarmRow {
         round,
         mean_accuracy: mean(&accuracies),
         worst_accuracy: accuracies.iter().copied().fold(f64::INFINITY, f64::min),
@@ -109,13 +109,13 @@ fn row(round: u64, reports: &BTreeMap<usize, Report>, seconds: f64) -> Row {
 mod tests {
     use super::*;
 
-    fn report(accuracy: f64) -> Report {
-        Report { accuracy, weight_units: 1 << 40, disagreement: Some(0.5) }
+    fn report(accuracy: f64) -> RoundEvaluation {
+        RoundEvaluation { accuracy, weight_units: 1 << 40, disagreement: Some(0.5) }
     }
 
     #[test]
     fn a_row_is_complete_when_every_living_peer_has_reported_it() {
-        let mut tally = Tally::new(3);
+        let mut tally = ReportTally::new(3);
         assert!(tally.report(0, 10, report(0.5), 1.0).is_empty());
         assert!(tally.report(1, 10, report(0.7), 1.0).is_empty());
         let rows = tally.report(2, 10, report(0.9), 1.0);
@@ -127,7 +127,7 @@ mod tests {
 
     #[test]
     fn a_peer_that_skips_a_round_does_not_hold_up_the_others() {
-        let mut tally = Tally::new(2);
+        let mut tally = ReportTally::new(2);
         tally.report(0, 10, report(0.5), 1.0);
         tally.report(0, 20, report(0.6), 2.0);
         let rows = tally.report(1, 20, report(0.8), 2.0);
@@ -136,7 +136,7 @@ mod tests {
 
     #[test]
     fn a_peer_that_comes_back_counts_again_from_the_first_round_that_is_not_complete() {
-        let mut tally = Tally::new(2);
+        let mut tally = ReportTally::new(2);
         tally.lose(1, 1.0);
         tally.report(0, 10, report(0.5), 1.0);
         assert!(tally.report(1, 10, report(0.1), 2.0).is_empty(), "that row is complete");
@@ -147,7 +147,7 @@ mod tests {
 
     #[test]
     fn a_lost_peer_is_not_waited_for_and_not_counted() {
-        let mut tally = Tally::new(3);
+        let mut tally = ReportTally::new(3);
         tally.report(0, 10, report(0.5), 1.0);
         tally.report(1, 10, report(0.7), 1.0);
         tally.report(0, 20, report(0.6), 1.0);

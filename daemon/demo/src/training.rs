@@ -8,7 +8,7 @@ use std::time::Instant;
 
 use mingle_builtin::limits;
 use mingle_builtin::options::parse_policy;
-use mingle_builtin::task::{self, Parts};
+use mingle_builtin::task::{self, TaskSamples};
 use mingle_peer::events::Event;
 use mingle_peer::stop::StopRequests;
 use mingle_peer::timeline::Picture;
@@ -26,14 +26,14 @@ use crate::output::Output;
 use crate::peer_options::peer_arguments;
 use crate::plan::{bind_to_new_homes, design, method_of, topology};
 use crate::processes::{PeerEvent, PeerProcesses, STOP_TIMEOUT};
-use crate::report::{Course, PeerResult, Report};
-use crate::tally::{self, Tally};
+use crate::report::{Course, DemoReport, PeerResult};
+use crate::tally::{self, ReportTally};
 use crate::watcher::{DemoEvent, Watcher};
 
 /// A training demo that is ready to run.
 pub struct TrainingDemo {
     options: DemoOptions,
-    parts: Parts,
+    parts: TaskSamples,
     plan: Plan,
     homes: Vec<Home>,
     output: Output,
@@ -72,9 +72,9 @@ impl TrainingDemo {
     }
 
     /// Reads the data before anything is started, so that an error is reported once, not by every peer.
-    fn read_data(options: &mut DemoOptions) -> Result<Parts> {
+    fn read_data(options: &mut DemoOptions) -> Result<TaskSamples> {
         let training = &mut options.training;
-        let mut parts = Parts::load(&training.data, training.task, training.seed)?;
+        let mut parts = TaskSamples::load(&training.data, training.task, training.seed)?;
         if let Some(split) = &training.split {
             parts.deal(split, options.peers, training.seed)?;
         }
@@ -101,7 +101,12 @@ impl TrainingDemo {
     ///
     /// # Errors
     /// Any error of a peer; a request to stop.
-    pub async fn run(self, program: PeerProgram, watcher: Arc<dyn Watcher>, stop: &mut StopRequests) -> Result<Report> {
+    pub async fn run(
+        self,
+        program: PeerProgram,
+        watcher: Arc<dyn Watcher>,
+        stop: &mut StopRequests,
+    ) -> Result<DemoReport> {
         let Self { options, parts, plan, homes, output, kills } = self;
         let mut swarm = Swarm::new(&options, &output, &plan, program, watcher.clone(), kills)?;
         let trained = tokio::select! {
@@ -125,7 +130,7 @@ impl TrainingDemo {
             baselines = compared => baselines?,
             reason = stop.next() => return Err(Error::new(ErrorKind::Forced, format!("{reason} during the comparison"))),
         };
-        let mut report = Report::new(swarm.course(seconds), &task, &homes, baselines)?;
+        let mut report = DemoReport::new(swarm.course(seconds), &task, &homes, baselines)?;
         if options.timeline {
             let picture = Picture::of(&homes)?;
             output.write("timeline.svg", picture.svg.as_bytes())?;
@@ -151,7 +156,7 @@ struct Swarm<'a> {
     started: Instant,
     processes: PeerProcesses,
     events: mpsc::Receiver<(usize, PeerEvent)>,
-    tally: Tally,
+    tally: ReportTally,
     kills: Kills,
     /// The kills that were made, with the round.
     killed_at: Vec<(usize, u64)>,
@@ -180,7 +185,7 @@ impl<'a> Swarm<'a> {
             started: Instant::now(),
             processes,
             events,
-            tally: Tally::new(options.peers),
+            tally: ReportTally::new(options.peers),
             kills,
             killed_at: Vec::new(),
             addresses: vec![None; options.peers],
@@ -284,7 +289,7 @@ impl<'a> Swarm<'a> {
                 }
             }
             Event::Evaluated { round, metrics, weight_units, disagreement, .. } => {
-                let report = tally::Report {
+                let report = tally::RoundEvaluation {
                     accuracy: score(metrics, self.options),
                     weight_units: *weight_units,
                     disagreement: *disagreement,
@@ -321,7 +326,7 @@ impl<'a> Swarm<'a> {
         self.processes.restart(node, &arguments, &home.root().join("log.txt")).await
     }
 
-    fn show(&mut self, rows: &[tally::Row]) -> Result {
+    fn show(&mut self, rows: &[tally::SwarmRow]) -> Result {
         for row in rows {
             self.output.append_row(row, self.options.training.task)?;
             self.see(&DemoEvent::Row(row));

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use crate::tally::Row;
+use crate::tally::SwarmRow;
 
 /// An event of a demo that trains a model.
 #[derive(Debug)]
@@ -15,7 +15,7 @@ pub enum DemoEvent<'a> {
     /// Some peer has done so many rounds.
     Round(u64),
     /// All living peers have reported a round.
-    Row(&'a Row),
+    Row(&'a SwarmRow),
     /// A peer's process was killed.
     Killed {
         /// The peer.

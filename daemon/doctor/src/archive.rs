@@ -8,12 +8,12 @@ use tar::{Builder, Header};
 pub struct Archive {
     folder: &'static str,
     builder: Builder<Vec<u8>>,
-    entries: Vec<Entry>,
+    entries: Vec<ArchiveEntry>,
 }
 
 /// A file in an archive.
 #[derive(Debug, PartialEq, Eq)]
-pub struct Entry {
+pub struct ArchiveEntry {
     /// Its path, the folder included.
     pub name: String,
     /// Its length.
@@ -36,7 +36,7 @@ impl Archive {
         header.set_size(content.len() as u64);
         header.set_mode(0o600);
         self.builder.append_data(&mut header, &name, content)?;
-        self.entries.push(Entry { name, bytes: content.len() });
+        self.entries.push(ArchiveEntry { name, bytes: content.len() });
         Ok(())
     }
 
@@ -44,7 +44,7 @@ impl Archive {
     ///
     /// # Errors
     /// None that a buffer in memory has.
-    pub fn finish(self) -> io::Result<(Vec<u8>, Vec<Entry>)> {
+    pub fn finish(self) -> io::Result<(Vec<u8>, Vec<ArchiveEntry>)> {
         Ok((self.builder.into_inner()?, self.entries))
     }
 }
@@ -56,7 +56,7 @@ mod tests {
 
     use super::*;
 
-    fn report(contents: &[(&str, &[u8])]) -> (Vec<u8>, Vec<Entry>) {
+    fn report(contents: &[(&str, &[u8])]) -> (Vec<u8>, Vec<ArchiveEntry>) {
         let mut archive = Archive::new("report");
         contents.iter().for_each(|(name, content)| archive.add(name, content).unwrap());
         archive.finish().unwrap()

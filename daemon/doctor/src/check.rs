@@ -8,7 +8,7 @@ pub struct Check {
     /// The subject, in one word.
     pub subject: &'static str,
     /// The verdict.
-    pub verdict: Verdict,
+    pub verdict: CheckVerdict,
     /// The finding; may have several lines.
     pub finding: String,
     /// The advice; none where nothing has to be done.
@@ -17,7 +17,7 @@ pub struct Check {
 
 /// The verdict of a check.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Verdict {
+pub enum CheckVerdict {
     /// All is well.
     Ok,
     /// A peer runs, though not as well as it could.
@@ -26,7 +26,7 @@ pub enum Verdict {
     Fail,
 }
 
-impl Verdict {
+impl CheckVerdict {
     fn name(self) -> &'static str {
         match self {
             Self::Ok => "ok",
@@ -39,17 +39,17 @@ impl Verdict {
 impl Check {
     /// A check without fault.
     pub fn ok(subject: &'static str, finding: impl Into<String>) -> Self {
-        Self { subject, verdict: Verdict::Ok, finding: finding.into(), advice: None }
+        Self { subject, verdict: CheckVerdict::Ok, finding: finding.into(), advice: None }
     }
 
     /// A check that found room for improvement, with the advice.
     pub fn warn(subject: &'static str, finding: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { subject, verdict: Verdict::Warn, finding: finding.into(), advice: Some(advice.into()) }
+        Self { subject, verdict: CheckVerdict::Warn, finding: finding.into(), advice: Some(advice.into()) }
     }
 
     /// A check that found what keeps a peer from running, with the advice.
     pub fn fail(subject: &'static str, finding: impl Into<String>, advice: impl Into<String>) -> Self {
-        Self { subject, verdict: Verdict::Fail, finding: finding.into(), advice: Some(advice.into()) }
+        Self { subject, verdict: CheckVerdict::Fail, finding: finding.into(), advice: Some(advice.into()) }
     }
 
     /// The check as an object with `subject`, `verdict`, `finding` and `advice`.

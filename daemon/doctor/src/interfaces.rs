@@ -18,7 +18,7 @@ pub(crate) struct Interfaces {
 
 /// The reach of an address.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) enum Reach {
+pub(crate) enum AddressReach {
     /// It can be used by other machines.
     Outside,
     /// It can be used within this machine.
@@ -50,7 +50,7 @@ impl Interfaces {
     }
 
     /// The reach of this address.
-    pub(crate) fn reach(&self, address: IpAddr) -> Reach {
+    pub(crate) fn reach(&self, address: IpAddr) -> AddressReach {
         let is_link_local = match address {
             IpAddr::V4(address) => address.is_link_local(),
             IpAddr::V6(address) => address.is_unicast_link_local(),
@@ -58,10 +58,10 @@ impl Interfaces {
         let name = self.name_of(address);
         let bridge = name.filter(|name| LOCAL_BRIDGES.iter().any(|bridge| name.starts_with(bridge)));
         match bridge {
-            _ if address.is_loopback() => Reach::Loopback,
-            Some(bridge) => Reach::Bridge(bridge.to_owned()),
-            None if is_link_local => Reach::LinkLocal,
-            None => Reach::Outside,
+            _ if address.is_loopback() => AddressReach::Loopback,
+            Some(bridge) => AddressReach::Bridge(bridge.to_owned()),
+            None if is_link_local => AddressReach::LinkLocal,
+            None => AddressReach::Outside,
         }
     }
 }
@@ -113,16 +113,16 @@ nonsense
     fn addresses_of_container_bridges_are_told_from_those_that_others_can_use() {
         let interfaces = Interfaces { networks: parse_routes(ROUTES), addresses: parse_inet6(INET6) };
         let reach = |address: &str| interfaces.reach(address.parse().unwrap());
-        assert_eq!(reach("10.0.1.5"), Reach::Outside);
+        assert_eq!(reach("10.0.1.5"), AddressReach::Outside);
         assert_eq!(interfaces.name_of("10.0.1.5".parse().unwrap()), Some("eth0"));
-        assert_eq!(reach("172.17.0.1"), Reach::Bridge("docker0".to_owned()));
-        assert_eq!(reach("127.0.0.1"), Reach::Loopback);
-        assert_eq!(reach("169.254.3.4"), Reach::LinkLocal);
-        assert_eq!(reach("203.0.113.9"), Reach::Outside, "an interface that is not known is not ignored");
-        assert_eq!(reach("2001:db8::2"), Reach::Outside);
-        assert_eq!(reach("::1"), Reach::Loopback);
-        assert_eq!(reach("fe80::fc:ff:fe00:1"), Reach::LinkLocal);
-        assert_eq!(reach("fd00::1"), Reach::Bridge("br-3f2a".to_owned()));
+        assert_eq!(reach("172.17.0.1"), AddressReach::Bridge("docker0".to_owned()));
+        assert_eq!(reach("127.0.0.1"), AddressReach::Loopback);
+        assert_eq!(reach("169.254.3.4"), AddressReach::LinkLocal);
+        assert_eq!(reach("203.0.113.9"), AddressReach::Outside, "an interface that is not known is not ignored");
+        assert_eq!(reach("2001:db8::2"), AddressReach::Outside);
+        assert_eq!(reach("::1"), AddressReach::Loopback);
+        assert_eq!(reach("fe80::fc:ff:fe00:1"), AddressReach::LinkLocal);
+        assert_eq!(reach("fd00::1"), AddressReach::Bridge("br-3f2a".to_owned()));
     }
 
     #[test]

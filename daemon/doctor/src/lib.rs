@@ -21,6 +21,6 @@ pub mod machine;
 pub mod network;
 mod redaction;
 
-pub use archive::{Archive, Entry};
-pub use check::{Check, Verdict};
+pub use archive::{Archive, ArchiveEntry};
+pub use check::{Check, CheckVerdict};
 pub use redaction::Redaction;

@@ -11,7 +11,7 @@ use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Home, Result};
 
 use crate::check::Check;
-use crate::interfaces::{Interfaces, Reach};
+use crate::interfaces::{AddressReach, Interfaces};
 
 /// Binds each address to listen on, one after the other, and releases it; checks which of the resulting addresses other
 /// machines could use. Blocks, on a runtime of its own.
@@ -63,13 +63,13 @@ fn reachable(interfaces: &Interfaces, addresses: &[IpAddr]) -> Check {
     let mut ignored = Vec::new();
     for &address in addresses {
         match interfaces.reach(address) {
-            Reach::Outside => {
+            AddressReach::Outside => {
                 let name = interfaces.name_of(address).map_or_else(String::new, |name| format!(" ({name})"));
                 useful.push(format!("{address}{name}"));
             }
-            Reach::Loopback => ignored.push(format!("{address} (loopback)")),
-            Reach::Bridge(name) => ignored.push(format!("{address} ({name}, containers)")),
-            Reach::LinkLocal => ignored.push(format!("{address} (link-local)")),
+            AddressReach::Loopback => ignored.push(format!("{address} (loopback)")),
+            AddressReach::Bridge(name) => ignored.push(format!("{address} ({name}, containers)")),
+            AddressReach::LinkLocal => ignored.push(format!("{address} (link-local)")),
         }
     }
     let ignored = if ignored.is_empty() { String::new() } else { format!("; ignored: {}", ignored.join(", ")) };

@@ -15,7 +15,7 @@ use std::path::{Path, PathBuf};
 use crate::error::Result;
 use ledger::Ledger;
 use peers::PeerRecords;
-pub use report::{Damage, Missing, Report, Row, Verdict, weight_or_unknown};
+pub use report::{AuditOutcome, AuditRow, AuditVerdict, Damage, Missing, weight_or_unknown};
 
 /// The part of a plan that an audit needs.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -34,13 +34,13 @@ pub struct PlanNodes {
 /// # Errors
 /// Folders without peers, a running peer, records that cannot be read, that belong to several swarms or generations or
 /// to another plan than `plan`, and two records of one node. Books that do not hold are no error but a
-/// [`failure`](Report::failure) of the report.
+/// [`failure`](AuditOutcome::failure) of the report.
 pub fn examine(
     folders: &[PathBuf],
     plan: Option<PlanNodes>,
     read_plan: impl Fn(&Path) -> Option<PlanNodes>,
-) -> Result<Report> {
+) -> Result<AuditOutcome> {
     let peers = PeerRecords::read_all(folders)?;
     let ledger = Ledger::of(&peers, plan, read_plan)?;
-    Ok(Report::new(&peers, &ledger))
+    Ok(AuditOutcome::new(&peers, &ledger))
 }

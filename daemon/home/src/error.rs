@@ -79,12 +79,12 @@ pub struct Error {
     kind: ErrorKind,
     message: String,
     hint: Option<String>,
-    source: Option<Source>,
+    source: Option<ErrorSource>,
 }
 
 /// The cause of an error.
 #[derive(Clone, Debug)]
-enum Source {
+enum ErrorSource {
     Cause(Arc<dyn StdError + Send + Sync>),
     /// The cause already printed as this error's message: only its own source is shown.
     Itself(Arc<dyn StdError + Send + Sync>),
@@ -102,7 +102,7 @@ impl Error {
     /// An error of `kind` with the message of `error`.
     pub fn of(kind: ErrorKind, error: impl StdError + Send + Sync + 'static) -> Self {
         let message = error.to_string();
-        Self { kind, message, hint: None, source: Some(Source::Itself(Arc::new(error))) }
+        Self { kind, message, hint: None, source: Some(ErrorSource::Itself(Arc::new(error))) }
     }
 
     /// Adds a hint on what to try next.
@@ -115,7 +115,7 @@ impl Error {
     /// Adds the cause.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
-        self.source = Some(Source::Cause(Arc::from(source.into())));
+        self.source = Some(ErrorSource::Cause(Arc::from(source.into())));
         self
     }
 
@@ -164,8 +164,8 @@ impl fmt::Display for Error {
 impl StdError for Error {
     fn source(&self) -> Option<&(dyn StdError + 'static)> {
         match self.source.as_ref()? {
-            Source::Cause(cause) => Some(&**cause),
-            Source::Itself(error) => error.source(),
+            ErrorSource::Cause(cause) => Some(&**cause),
+            ErrorSource::Itself(error) => error.source(),
         }
     }
 }

@@ -19,12 +19,12 @@ const MOST_LINKS: usize = 40;
 pub struct OutputFile {
     /// The path as the user wrote it, for messages.
     named: PathBuf,
-    target: Target,
+    target: OutputKind,
 }
 
 /// The kind of file at a name.
 #[derive(Debug, PartialEq, Eq)]
-enum Target {
+enum OutputKind {
     /// No file yet; the path behind all symbolic links.
     Absent(PathBuf),
     /// A regular file; the path behind all symbolic links.
@@ -51,10 +51,10 @@ impl OutputFile {
     /// The file cannot be written.
     pub fn write(&self, bytes: &[u8]) -> Result {
         let written = match &self.target {
-            Target::Absent(path) => replace(path, None, bytes),
-            Target::File(path) => rewrite(path, bytes),
-            Target::Stream(path) => OpenOptions::new().write(true).open(path).and_then(|file| pour(file, bytes)),
-            Target::StandardOutput => pour(io::stdout().lock(), bytes),
+            OutputKind::Absent(path) => replace(path, None, bytes),
+            OutputKind::File(path) => rewrite(path, bytes),
+            OutputKind::Stream(path) => OpenOptions::new().write(true).open(path).and_then(|file| pour(file, bytes)),
+            OutputKind::StandardOutput => pour(io::stdout().lock(), bytes),
         };
         written.map_err(|error| Error::cannot_write(&self.named, &error))
     }
@@ -65,9 +65,9 @@ impl OutputFile {
     /// The file exists, or cannot be written.
     pub fn write_private(&self, bytes: &[u8]) -> Result {
         let path = match &self.target {
-            Target::Absent(path) => path,
-            Target::File(_) => return Err(cannot_use(&self.named, "it exists already")),
-            Target::Stream(_) | Target::StandardOutput => return self.write(bytes),
+            OutputKind::Absent(path) => path,
+            OutputKind::File(_) => return Err(cannot_use(&self.named, "it exists already")),
+            OutputKind::Stream(_) | OutputKind::StandardOutput => return self.write(bytes),
         };
         let written = private().open(path).and_then(|mut file| {
             file.write_all(bytes)?;
@@ -110,33 +110,33 @@ fn cannot_use(path: &Path, reason: &str) -> Error {
     Error::new(ErrorKind::BadInput, format!("cannot write {}: {reason}", path.display()))
 }
 
-fn find(path: &Path) -> Result<Target, String> {
+fn find(path: &Path) -> Result<OutputKind, String> {
     match fs::metadata(path) {
         Ok(found) if found.is_dir() => Err("it is a folder".to_owned()),
         Ok(found) if is_socket(&found) => Err("it is a socket".to_owned()),
-        Ok(found) if is_standard_output(path, &found) => Ok(Target::StandardOutput),
+        Ok(found) if is_standard_output(path, &found) => Ok(OutputKind::StandardOutput),
         Ok(found) if found.is_file() => existing(path),
-        Ok(_) => Ok(Target::Stream(path.to_path_buf())),
+        Ok(_) => Ok(OutputKind::Stream(path.to_path_buf())),
         Err(error) if error.kind() == io::ErrorKind::NotFound => absent(path),
         Err(error) => Err(error.to_string()),
     }
 }
 
-fn existing(path: &Path) -> Result<Target, String> {
+fn existing(path: &Path) -> Result<OutputKind, String> {
     // A file that was removed while it is open has no path, but can be opened.
-    let Ok(real) = fs::canonicalize(path) else { return Ok(Target::Stream(path.to_path_buf())) };
+    let Ok(real) = fs::canonicalize(path) else { return Ok(OutputKind::Stream(path.to_path_buf())) };
     if may_write(folder_of(&real)) || may_write(&real) {
-        return Ok(Target::File(real));
+        return Ok(OutputKind::File(real));
     }
     Err("this user may not write it".to_owned())
 }
 
 /// The target of a file to be created: behind all links, in a folder that exists.
-fn absent(path: &Path) -> Result<Target, String> {
+fn absent(path: &Path) -> Result<OutputKind, String> {
     let mut real = path.to_path_buf();
     for _ in 0..MOST_LINKS {
         let Ok(next) = fs::read_link(&real) else {
-            return absent_in(folder_of(&real)).map(|()| Target::Absent(real.clone()));
+            return absent_in(folder_of(&real)).map(|()| OutputKind::Absent(real.clone()));
         };
         real = folder_of(&real).join(next);
     }

@@ -75,14 +75,14 @@ impl Span {
 
 /// The first line of a file.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-struct Head {
+struct TimelineHead {
     schema: String,
     node: u32,
     /// Time at which the timeline began, in microseconds since 1970.
     began_unix_us: u64,
 }
 
-impl Head {
+impl TimelineHead {
     const SCHEMA: &'static str = "mingle.timeline/1";
 }
 
@@ -110,7 +110,7 @@ impl Timeline {
         let opened = owner_only::open(&path, options.write(true).create(true).truncate(true));
         let file = opened.map_err(|error| Error::cannot_write(&path, &error))?;
         let since_1970 = SystemTime::now().duration_since(UNIX_EPOCH).unwrap_or_default();
-        let head = Head { schema: Head::SCHEMA.to_owned(), node, began_unix_us: micros(since_1970) };
+        let head = TimelineHead { schema: TimelineHead::SCHEMA.to_owned(), node, began_unix_us: micros(since_1970) };
         let mut pages = Pages { file: BufWriter::new(file), left: MOST_SPANS };
         pages.write(&head).map_err(|error| Error::cannot_write(&path, &error))?;
         Ok(Self(Some(Arc::new(Recorder { began: Instant::now(), pages: Mutex::new(pages) }))))

@@ -1,7 +1,7 @@
 //! Fault tests over many seeds: swarms of production nodes on virtual time, killed, cut off and rolled back.
 //!
 //! Every seed is a swarm, its plan and its faults. The ledger is summed after every single write to a disk. A sum that
-//! is off, or a swarm that does not finish, is a failure. [`Report`] sums up the outcomes and lists the seeds that
+//! is off, or a swarm that does not finish, is a failure. [`ProfileReport`] sums up the outcomes and lists the seeds that
 //! failed; [`FailingSeed::shorten`] reduces the run of one to few faults with which it still fails. [`Days`] is one
 //! swarm for many virtual days.
 
@@ -15,11 +15,11 @@ use std::ops::Range;
 use std::sync::{Condvar, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::Duration;
 
-use mingle_protocol::sim::{Outcome, Profile, Variant, run_scenario};
+use mingle_protocol::sim::{Profile, SeedOutcome, Variant, run_scenario};
 
 pub use days::{Days, DaysReport, Moment};
-pub use failures::{FailingSeed, ShortRun, Shrunk};
-pub use report::Report;
+pub use failures::{FailingSeed, ShortRun, ShrunkRun};
+pub use report::ProfileReport;
 
 /// The most outcomes that may wait for that of an earlier seed.
 const MOST_AHEAD: u64 = 1_024;
@@ -49,7 +49,7 @@ pub struct Campaign {
 
 impl Campaign {
     /// Runs all seeds, and passes the outcome of each to `take`, in their order.
-    pub fn run(&self, mut take: impl FnMut(&Outcome)) {
+    pub fn run(&self, mut take: impl FnMut(&SeedOutcome)) {
         let queue = Queue { state: Mutex::new((self.seeds.start, self.seeds.start)), moved: Condvar::new() };
         let (sender, receiver) = mpsc::channel();
         std::thread::scope(|scope| {
@@ -77,7 +77,7 @@ impl Campaign {
         });
     }
 
-    fn run_one(&self, seed: u64) -> Outcome {
+    fn run_one(&self, seed: u64) -> SeedOutcome {
         run_scenario(self.profile, seed, self.variant.scenario(self.profile, seed))
     }
 }

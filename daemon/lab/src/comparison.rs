@@ -11,10 +11,10 @@
 //! | WAFL | the worst mean loss within one ball around the mixture of all sites, with the mean of their radii |
 //! | robust | the solution that the sites found together: worst-case weights and worst-case distributions |
 
-use mingle_plot::{Horizontal, Panel, Scale, Series, Weight, line_chart};
+use mingle_plot::{Horizontal, LineWeight, Panel, Scale, Series, line_chart};
 use mingle_robust::{RobustError, RobustProblem, aggregate_then_robustify, solve_directly};
-use mingle_solver::{Scaling, Table};
-use mingle_solving::{Answer, Part, Problem, ProblemError, Solution, SolveError, Task, in_one_place};
+use mingle_solver::{RegressionTable, Standardization};
+use mingle_solving::{Answer, Part, Problem, ProblemError, ProblemTask, Solution, SolveError, in_one_place};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Normal};
@@ -94,7 +94,7 @@ pub struct Scores {
 /// # Errors
 /// The problem is not a robust model, the test data cannot be used, or a competitor's program was not solved.
 pub fn compare(problem: &Problem, solution: &Solution, test: &str, seed: u64) -> Result<Comparison, ComparisonError> {
-    let (Task::Robust(task), Answer::Robust { scaling, coefficients, intercept, .. }) =
+    let (ProblemTask::Robust(task), Answer::Robust { scaling, coefficients, intercept, .. }) =
         (&problem.task, &solution.answer)
     else {
         return Err(ComparisonError::NotRobust);
@@ -103,8 +103,8 @@ pub fn compare(problem: &Problem, solution: &Solution, test: &str, seed: u64) ->
     let mut found: Vec<f64> = coefficients.iter().map(|coefficient| coefficient.scaled).collect();
     let shift: f64 = coefficients.iter().zip(&means).map(|(coefficient, mean)| coefficient.value * mean).sum();
     found.extend(task.intercept.then_some(intercept + shift));
-    let scaling = Scaling::of(means, divisors);
-    let tables: Vec<Table> = problem.parts()?.into_iter().filter_map(table).collect();
+    let scaling = Standardization::of(means, divisors);
+    let tables: Vec<RegressionTable> = problem.parts()?.into_iter().filter_map(table).collect();
     let one_place = in_one_place(task, &tables, &scaling)?;
     let mut models = competitors(&one_place)?;
     models.push(("robust", found));
@@ -132,11 +132,11 @@ pub fn compare(problem: &Problem, solution: &Solution, test: &str, seed: u64) ->
     })
 }
 
-fn table(part: Part) -> Option<Table> {
+fn table(part: Part) -> Option<RegressionTable> {
     if let Part::Robust { table, .. } = part { Some(table) } else { None }
 }
 
-fn scaled(table: &Table, scaling: &Scaling) -> Vec<(Vec<f64>, f64)> {
+fn scaled(table: &RegressionTable, scaling: &Standardization) -> Vec<(Vec<f64>, f64)> {
     table.rows().map(|(row, target)| (scaling.scaled(row).collect(), target)).collect()
 }
 
@@ -207,7 +207,7 @@ impl Comparison {
 
     fn series(&self, model: &Scores, scores: &[f64]) -> Series {
         let points = self.noises.iter().zip(scores).filter(|(noise, _)| noise.mean == 0.0);
-        let weight = if model.name == "robust" { Weight::Bold } else { Weight::Thin };
+        let weight = if model.name == "robust" { LineWeight::Bold } else { LineWeight::Thin };
         let points = points.map(|(noise, score)| (noise.deviation, *score)).collect();
         Series { name: model.name.to_owned(), points, weight }
     }

@@ -17,7 +17,7 @@ mod tables;
 
 pub(crate) use page::STYLE;
 pub use page::{page, summary};
-pub use records::{Keyed, Record, Records, RecordsError};
+pub use records::{Keyed, Records, RecordsError, RunRecord};
 pub use runs::{Run, all_runs};
 pub use suite::{DesignEntry, SplitEntry, Suite, SuiteError, TopologyEntry, Training};
 pub(crate) use tables::escaped;

@@ -22,9 +22,9 @@ mod textbook;
 pub use attack::{Attack, Lie, Received, UnknownLie};
 pub use error::SimulationError;
 pub use learners::{Learners, Subject};
-pub use measured::Measured;
-pub use progress::{Goal, Progress, Stop, recent_score};
-pub use target::{Target, TargetError};
+pub use measured::SwarmMeans;
+pub use progress::{Goal, Stop, SwarmProgress, recent_score};
+pub use target::{MetricTarget, TargetError};
 
 use std::sync::Arc;
 
@@ -144,9 +144,10 @@ impl RoundLengths {
     /// The lengths of a plan's rounds.
     pub(crate) fn of(plan: &Plan) -> Self {
         // A step in which nobody sends takes no time; a round takes some.
-        let step =
-            |step: &mingle_planner::Step| if step.links().is_empty() { 0 } else { step.slots().len().max(1) as u64 };
-        let length = |steps: &[mingle_planner::Step]| steps.iter().map(step).sum::<u64>().max(1);
+        let step = |step: &mingle_planner::MixingStep| {
+            if step.links().is_empty() { 0 } else { step.slots().len().max(1) as u64 }
+        };
+        let length = |steps: &[mingle_planner::MixingStep]| steps.iter().map(step).sum::<u64>().max(1);
         Self { period: plan.steps().chunks(plan.round_length()).map(length).collect() }
     }
 

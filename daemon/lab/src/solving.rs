@@ -6,7 +6,7 @@ use std::time::Duration;
 use mingle_protocol::sim::Agenda;
 use mingle_protocol::{Envelope, NodeId, ScheduleError, Time};
 use mingle_solving::{
-    CommunicationPlan, CommunicationPlanError, Fault, Finding, Learned, LearningError, Problem, ProblemError,
+    CommunicationPlan, CommunicationPlanError, EnvelopeFault, Finding, Learned, LearningError, Problem, ProblemError,
     RoundRecord, Solution, SolveError, SolverPeer,
 };
 use rand::{Rng, SeedableRng};
@@ -47,7 +47,7 @@ pub enum SwarmError {
         /// The sender.
         from: NodeId,
         /// The fault.
-        source: Fault,
+        source: EnvelopeFault,
     },
     /// No message is under way, and a node has no outcome.
     #[error("a node has not come to an end")]
@@ -92,7 +92,7 @@ pub fn solve_here(
     conditions: Conditions,
     mut watch: impl FnMut(u64, f64),
 ) -> Result<Solved, SwarmError> {
-    let mut swarm = Swarm::new(peers(problem, communication)?, conditions);
+    let mut swarm = SolvingSwarm::new(peers(problem, communication)?, conditions);
     let mut checked = None;
     while swarm.step()? {
         let now = swarm.peers[0].journal().read().checked;
@@ -114,7 +114,7 @@ pub fn learn_here(
     conditions: Conditions,
     mut watch: impl FnMut(&RoundRecord),
 ) -> Result<Solved, SwarmError> {
-    let mut swarm = Swarm::new(peers(problem, communication)?, conditions);
+    let mut swarm = SolvingSwarm::new(peers(problem, communication)?, conditions);
     let mut told = 0;
     while swarm.step()? {
         let round = swarm.peers[0].journal().read().round.clone();
@@ -131,9 +131,9 @@ fn peers(problem: &Problem, communication: &Arc<CommunicationPlan>) -> Result<Ve
     Ok(parts.map(|(me, part)| SolverPeer::new(me, problem, part, Arc::clone(communication), 0)).collect())
 }
 
-struct Swarm {
+struct SolvingSwarm {
     peers: Vec<SolverPeer>,
-    agenda: Agenda<Event>,
+    agenda: Agenda<SolvingEvent>,
     now: Time,
     dice: ChaCha8Rng,
     loss: f64,
@@ -144,12 +144,12 @@ struct Swarm {
     sent: [u64; 3],
 }
 
-enum Event {
+enum SolvingEvent {
     Arrival { from: NodeId, to: NodeId, envelope: Envelope },
     Look { node: usize },
 }
 
-impl Swarm {
+impl SolvingSwarm {
     fn new(peers: Vec<SolverPeer>, conditions: Conditions) -> Self {
         let mut swarm = Self {
             turns: vec![0; peers.len()],
@@ -165,7 +165,7 @@ impl Swarm {
             swarm.work(node);
             swarm.send(node);
             if swarm.loss > 0.0 {
-                swarm.agenda.add(swarm.now + PATIENCE, Event::Look { node });
+                swarm.agenda.add(swarm.now + PATIENCE, SolvingEvent::Look { node });
             }
         }
         swarm
@@ -177,7 +177,7 @@ impl Swarm {
         let Some(event) = self.agenda.pop(at) else { return Ok(false) };
         self.now = at;
         match event {
-            Event::Arrival { from, to, envelope } => {
+            SolvingEvent::Arrival { from, to, envelope } => {
                 let to = to.index();
                 let had_ended = self.peers[to].outcome().is_some();
                 self.peers[to].handle(from, &envelope).map_err(|source| SwarmError::Message { from, source })?;
@@ -187,14 +187,14 @@ impl Swarm {
                 }
                 self.send(to);
             }
-            Event::Look { node } => {
+            SolvingEvent::Look { node } => {
                 let turns = self.peers[node].turns();
                 if turns == self.turns[node] && self.peers[node].is_owed() {
                     self.peers[node].resend();
                     self.send(node);
                 }
                 self.turns[node] = turns;
-                self.agenda.add(self.now + PATIENCE, Event::Look { node });
+                self.agenda.add(self.now + PATIENCE, SolvingEvent::Look { node });
             }
         }
         // Without losses there are no checks for retransmission, and events run out.
@@ -220,7 +220,7 @@ impl Swarm {
                 continue;
             }
             let delay = Duration::from_micros(DELAY_US + self.dice.next_u64() % DELAY_US);
-            self.agenda.add(self.now + delay, Event::Arrival { from: sender, to, envelope });
+            self.agenda.add(self.now + delay, SolvingEvent::Arrival { from: sender, to, envelope });
         }
     }
 

@@ -7,8 +7,8 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mingle_planner::{DesignOptions, Medium, Method, Topology};
-use mingle_protocol::sim::{NetworkModel, Swarm, SwarmConfig};
-use mingle_protocol::{Event, NodeId, Schedule, Time, WaitPolicy};
+use mingle_protocol::sim::{NetworkModel, SimulatedSwarm, SwarmConfig};
+use mingle_protocol::{NodeEvent, NodeId, Schedule, Time, WaitPolicy};
 use mingle_solving::schedule;
 
 const LOCAL_STEPS: u32 = 10;
@@ -47,7 +47,7 @@ fn time_of_the_others(schedule: &Arc<Schedule>, slow: NodeId, slowness: u32) -> 
         slowness: BTreeMap::from([(slow, slowness)]),
         ..SwarmConfig::averaging(Arc::clone(schedule), vec![vec![0.0; 4]; nodes], 100 * ROUNDS)
     };
-    let mut swarm = Swarm::new(config).unwrap();
+    let mut swarm = SimulatedSwarm::new(config).unwrap();
     let others = || (0..nodes as u32).map(NodeId).filter(|node| *node != slow);
     while others().any(|node| swarm.node(node).unwrap().round() <= 2 * ROUNDS) {
         let until = swarm.now() + Duration::from_secs(1);
@@ -56,7 +56,7 @@ fn time_of_the_others(schedule: &Arc<Schedule>, slow: NodeId, slowness: u32) -> 
     }
     let end_of = |node: NodeId, round: u64| {
         let ends = swarm.events().iter().filter_map(|(at, id, event)| match event {
-            Event::RoundFinished(report) if *id == node && report.round >= round => Some(*at),
+            NodeEvent::RoundFinished(report) if *id == node && report.round >= round => Some(*at),
             _ => None,
         });
         ends.min().unwrap()

@@ -9,18 +9,18 @@ use mingle_home::error::{Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::authority::Authority;
-use crate::swarm::Swarm;
+use crate::swarm::SwarmIdentity;
 use crate::word;
 
 pub(crate) const PREFIX: &str = "mingleoperator1";
 
 /// A swarm, with the certificate of the keys that may sign for it.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Appointment(pub Swarm);
+pub struct Appointment(pub SwarmIdentity);
 
 #[derive(Serialize, Deserialize)]
 struct Content {
-    swarm: Swarm,
+    swarm: SwarmIdentity,
     authority: Authority,
 }
 
@@ -66,7 +66,7 @@ mod tests {
     fn an_appointment_is_one_word_that_reads_back_and_cannot_be_changed() {
         let [operator, delegate, thief] = [(); 3].map(|()| Keypair::generate_ed25519());
         let id = |key: &Keypair| -> PeerId { key.public().to_peer_id() };
-        let swarm = Swarm::found("ward7", id(&operator)).unwrap().recoverable_by(&id(&thief)).unwrap();
+        let swarm = SwarmIdentity::found("ward7", id(&operator)).unwrap().recoverable_by(&id(&thief)).unwrap();
         let mut signer = Signer::new(swarm.clone(), operator).unwrap();
         signer.delegate(Some(&id(&delegate)), 1_900_000_000).unwrap();
         let appointment = Appointment(signer.swarm().clone());

@@ -205,18 +205,18 @@ pub(crate) fn public_key(key: &Key) -> Option<PublicKey> {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::swarm::{NotSigned, Swarm};
+    use crate::swarm::{NotSigned, SwarmIdentity};
     use crate::times::now_unix_s;
 
     struct World {
         founder: Keypair,
         recovery: Keypair,
-        swarm: Swarm,
+        swarm: SwarmIdentity,
     }
 
     fn world() -> World {
         let (founder, recovery) = (Keypair::generate_ed25519(), Keypair::generate_ed25519());
-        let swarm = Swarm::found("ward7", founder.public().to_peer_id()).unwrap();
+        let swarm = SwarmIdentity::found("ward7", founder.public().to_peer_id()).unwrap();
         let swarm = swarm.recoverable_by(&recovery.public().to_peer_id()).unwrap();
         World { founder, recovery, swarm }
     }
@@ -314,7 +314,7 @@ mod tests {
     fn words_for_another_swarm_and_changed_words_are_not_believed() {
         let World { founder, recovery, mut swarm } = world();
         let [delegate, thief] = keys();
-        let mut other = Swarm::found("ward7", id(&founder)).unwrap();
+        let mut other = SwarmIdentity::found("ward7", id(&founder)).unwrap();
         let elsewhere = other.authority().delegate(&other.id(), Some(&id(&delegate)), u64::MAX, &founder).unwrap();
         assert!(!swarm.learn(&elsewhere));
         let no_recovery = Authority::default().succeed(&other.id(), 1, &id(&thief), &recovery).unwrap();

@@ -29,7 +29,7 @@ use crate::offer::{PlanNews, PlanOffer, PlannedBy};
 use crate::revocations::Revocations;
 use crate::service::{MembershipService, Standing, Wanted};
 use crate::swarm::Signer;
-use crate::words::{Progress, Verdict};
+use crate::words::{PeerProgress, PlanVerdict};
 
 /// Interval between checks whether a new plan is due.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -58,7 +58,7 @@ pub struct AutoPlanner {
     /// Members that the next plan should have, as last reported to a person whose own plan stays.
     told: Vec<PeerId>,
     began: Instant,
-    questions: JoinSet<(PeerId, Option<Progress>)>,
+    questions: JoinSet<(PeerId, Option<PeerProgress>)>,
     asked: BTreeSet<PeerId>,
     asked_at: Option<Instant>,
     /// `true` if this peer could sign when that was last checked.
@@ -143,7 +143,7 @@ impl AutoPlanner {
         }
     }
 
-    fn on_answer(&mut self, member: PeerId, progress: Option<Progress>) {
+    fn on_answer(&mut self, member: PeerId, progress: Option<PeerProgress>) {
         self.asked.remove(&member);
         if let Some(progress) = progress {
             let left = progress.left.iter().filter_map(|peer| peer.parse().ok());
@@ -189,9 +189,9 @@ impl AutoPlanner {
         let offer = PlanOffer::sign(&signer, last.as_ref(), first_round, &plan, revoked, PlannedBy::Peer)?;
         let news = self.service.news(offer);
         match self.service.judge(news.clone()).await {
-            Verdict::Refused(why) => Err(Error::new(ErrorKind::Refused, why)),
-            Verdict::Older(_) => Ok(()),
-            Verdict::Taken | Verdict::Known => {
+            PlanVerdict::Refused(why) => Err(Error::new(ErrorKind::Refused, why)),
+            PlanVerdict::Older(_) => Ok(()),
+            PlanVerdict::Taken | PlanVerdict::Known => {
                 self.spread(&news, &members);
                 self.service.keep_revocations(news.offer.revoked())
             }

@@ -9,44 +9,51 @@ use mingle_protocol::PROTOCOL_VERSION;
 
 use crate::invite::Claim;
 use crate::service::{MembershipService, Wanted, other_swarm};
-use crate::swarm::Swarm;
+use crate::swarm::SwarmIdentity;
 use crate::task::Assignment;
-use crate::words::Answer;
+use crate::words::MemberAnswer;
 
 impl MembershipService {
     /// Sends the task of the swarm to a member, or to a peer whose invitation would still admit it.
-    pub(crate) fn tell_task(&self, peer: PeerId, claim: Option<&Claim>) -> Answer {
+    pub(crate) fn tell_task(&self, peer: PeerId, claim: Option<&Claim>) -> MemberAnswer {
         self.read_authority();
         if let (Some(swarm), Some(claim)) = (self.swarm(), claim) {
             if let Err(failure) = self.check_claim(&swarm, &peer, claim) {
-                return Answer::No(format!("{failure:#}"));
+                return MemberAnswer::No(format!("{failure:#}"));
             }
         } else if !self.is_member(&peer) {
             // A peer without a plan knows no members: it answers that it runs, and nothing else.
-            return if self.state().plan.is_some() { Answer::NotAMember } else { Answer::NotYet };
+            return if self.state().plan.is_some() { MemberAnswer::NotAMember } else { MemberAnswer::NotYet };
         }
-        self.state().work.as_ref().map_or(Answer::NotYet, |work| Answer::Task(work.assignment()))
+        self.state().work.as_ref().map_or(MemberAnswer::NotYet, |work| MemberAnswer::Task(work.assignment()))
     }
 
     /// Admits a peer with a valid invitation and the task of the swarm: it is pending from now on.
-    pub(crate) fn admit(&self, peer: PeerId, wire: u16, swarm: [u8; 32], claim: &Claim, work: &Assignment) -> Answer {
+    pub(crate) fn admit(
+        &self,
+        peer: PeerId,
+        wire: u16,
+        swarm: [u8; 32],
+        claim: &Claim,
+        work: &Assignment,
+    ) -> MemberAnswer {
         self.read_authority();
         let Some(ours) = self.swarm().filter(|ours| ours.id() == swarm) else { return other_swarm() };
         if wire != PROTOCOL_VERSION {
-            return Answer::No(format!(
+            return MemberAnswer::No(format!(
                 "it speaks protocol version {wire}, and this swarm {PROTOCOL_VERSION}: run the release of the swarm's members"
             ));
         }
         // Before the tasks are compared: their difference reveals the task of the swarm.
         if let Err(failure) = self.check_claim(&ours, &peer, claim) {
-            return Answer::No(format!("{failure:#}"));
+            return MemberAnswer::No(format!("{failure:#}"));
         }
         // Before an invitation is used up, and before a plan names a peer that does not fit.
         if let Some(answer) = self.refuse_work(work) {
             return answer;
         }
         if self.is_member(&peer) {
-            return Answer::Wait;
+            return MemberAnswer::Wait;
         }
         let admitted = self.state().pending_peers.admit(peer, claim, &ours);
         match admitted {
@@ -57,9 +64,9 @@ impl MembershipService {
                     // Only news for a person: without a reader it is dropped.
                     let _ = self.wanted.try_send(Wanted::JoinRequested(peer));
                 }
-                Answer::Wait
+                MemberAnswer::Wait
             }
-            Err(failure) => Answer::No(format!("{failure:#}")),
+            Err(failure) => MemberAnswer::No(format!("{failure:#}")),
         }
     }
 
@@ -68,7 +75,7 @@ impl MembershipService {
     ///
     /// # Errors
     /// The invitation is not valid, another peer's, revoked or used up, or the peer was expelled.
-    fn check_claim(&self, swarm: &Swarm, peer: &PeerId, claim: &Claim) -> Result {
+    fn check_claim(&self, swarm: &SwarmIdentity, peer: &PeerId, claim: &Claim) -> Result {
         let is_member = self.is_member(peer);
         if !is_member {
             claim.check(swarm, peer)?;

@@ -21,16 +21,16 @@ use libp2p::{Multiaddr, PeerId};
 use mingle_home::error::{Error, ErrorKind, Result};
 use mingle_net::framed;
 use mingle_net::printable::quoted;
-use mingle_net::probe::{Measured, ProbeToken};
+use mingle_net::probe::{LinkMeasurement, ProbeToken};
 use mingle_net::transport::open_stream;
 use mingle_protocol::PROTOCOL_VERSION;
 
 use crate::invite::Claim;
 use crate::offer::PlanNews;
-use crate::swarm::{Permission, Swarm};
+use crate::swarm::{Permission, SwarmIdentity};
 use crate::task::Assignment;
 use crate::times::with_own_clock;
-use crate::words::{Answer, MAX_BYTES, PROTOCOL, Progress, Request, Verdict};
+use crate::words::{MAX_BYTES, MemberAnswer, MemberRequest, PROTOCOL, PeerProgress, PlanVerdict};
 
 /// Time after which a peer that does not support this protocol is considered to run another program.
 const SPEAKS_AFTER: Duration = Duration::from_secs(3);
@@ -52,14 +52,14 @@ pub async fn fetch_plan(
     peer: PeerId,
     permission: Option<&Permission>,
 ) -> Result<Option<PlanNews>> {
-    let request = Request::Plan { permission: permission.cloned() };
+    let request = MemberRequest::Plan { permission: permission.cloned() };
     match ask(streams, peer, &request, MAX_BYTES, ANSWER_TIMEOUT).await? {
-        None | Some(Answer::NotYet) => Ok(None),
-        Some(Answer::NotAMember) => {
+        None | Some(MemberAnswer::NotYet) => Ok(None),
+        Some(MemberAnswer::NotAMember) => {
             Err(Error::new(ErrorKind::Refused, format!("peer {peer} says that {local}, this peer, is not in the plan"))
                 .hint(format!("ask whoever made the plan to run: mingle plan bind PLAN --peer NODE={local}")))
         }
-        Some(Answer::Plan(news)) => Ok(Some(*news)),
+        Some(MemberAnswer::Plan(news)) => Ok(Some(*news)),
         Some(_) => Err(nonsense(peer)),
     }
 }
@@ -84,15 +84,15 @@ pub async fn fetch_task(
     peer: PeerId,
     claim: Option<&Claim>,
 ) -> Result<TaskAnswer> {
-    let request = Request::Task { claim: claim.cloned() };
+    let request = MemberRequest::Task { claim: claim.cloned() };
     match ask(streams, peer, &request, MAX_BYTES, ANSWER_TIMEOUT).await? {
         None => Ok(TaskAnswer::Away),
-        Some(Answer::NotYet) => Ok(TaskAnswer::NotYet),
-        Some(Answer::Task(assignment)) => Ok(TaskAnswer::Task(assignment)),
-        Some(Answer::NotAMember) => {
+        Some(MemberAnswer::NotYet) => Ok(TaskAnswer::NotYet),
+        Some(MemberAnswer::Task(assignment)) => Ok(TaskAnswer::Task(assignment)),
+        Some(MemberAnswer::NotAMember) => {
             Err(Error::new(ErrorKind::Refused, format!("peer {peer} says that this peer is not in its plan")))
         }
-        Some(Answer::No(why)) => {
+        Some(MemberAnswer::No(why)) => {
             let why = with_own_clock(&quoted(&why));
             Err(Error::new(ErrorKind::Refused, format!("peer {peer} does not let us in: {why}")))
         }
@@ -108,16 +108,16 @@ pub async fn fetch_task(
 pub async fn request_admission(
     streams: &mut libp2p_stream::Control,
     peer: PeerId,
-    swarm: &Swarm,
+    swarm: &SwarmIdentity,
     claim: &Claim,
     work: &Assignment,
 ) -> Result<Option<()>> {
     let (swarm, claim, work) = (swarm.id(), claim.clone(), work.clone());
-    let request = Request::Join { wire: PROTOCOL_VERSION, swarm, claim, work };
+    let request = MemberRequest::Join { wire: PROTOCOL_VERSION, swarm, claim, work };
     match ask(streams, peer, &request, MAX_BYTES, ANSWER_TIMEOUT).await? {
-        None | Some(Answer::NotYet) => Ok(None),
-        Some(Answer::Wait) => Ok(Some(())),
-        Some(Answer::No(why)) => {
+        None | Some(MemberAnswer::NotYet) => Ok(None),
+        Some(MemberAnswer::Wait) => Ok(Some(())),
+        Some(MemberAnswer::No(why)) => {
             Err(Error::new(ErrorKind::Refused, format!("peer {peer} does not let us in: {}", quoted(&why))))
         }
         Some(_) => Err(nonsense(peer)),
@@ -131,8 +131,8 @@ pub(crate) async fn fetch_model(
     dimension: usize,
 ) -> Option<Vec<f32>> {
     let most = dimension.checked_mul(4)?.checked_add(64)?;
-    let answer = ask(streams, peer, &Request::Model, most, MODEL_TIMEOUT).await;
-    let Ok(Some(Answer::Model(bytes))) = answer else { return None };
+    let answer = ask(streams, peer, &MemberRequest::Model, most, MODEL_TIMEOUT).await;
+    let Ok(Some(MemberAnswer::Model(bytes))) = answer else { return None };
     let (values, rest) = bytes.as_chunks::<4>();
     let model: Vec<f32> = values.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
     let is_sound = rest.is_empty() && model.len() == dimension && model.iter().all(|value| value.is_finite());
@@ -140,10 +140,14 @@ pub(crate) async fn fetch_model(
 }
 
 /// Announces a plan to `peer`. Returns `None` if it went away.
-pub async fn announce(streams: &mut libp2p_stream::Control, peer: PeerId, news: &PlanNews) -> Result<Option<Verdict>> {
-    match ask(streams, peer, &Request::Announce(news.clone()), MAX_BYTES, ANSWER_TIMEOUT).await? {
+pub async fn announce(
+    streams: &mut libp2p_stream::Control,
+    peer: PeerId,
+    news: &PlanNews,
+) -> Result<Option<PlanVerdict>> {
+    match ask(streams, peer, &MemberRequest::Announce(news.clone()), MAX_BYTES, ANSWER_TIMEOUT).await? {
         None => Ok(None),
-        Some(Answer::Verdict(verdict)) => Ok(Some(verdict)),
+        Some(MemberAnswer::Verdict(verdict)) => Ok(Some(verdict)),
         Some(_) => Err(nonsense(peer)),
     }
 }
@@ -153,19 +157,19 @@ pub async fn announce(streams: &mut libp2p_stream::Control, peer: PeerId, news: 
 pub async fn ask_progress(
     streams: &mut libp2p_stream::Control,
     peer: PeerId,
-    swarm: &Swarm,
+    swarm: &SwarmIdentity,
     permission: Option<&Permission>,
-) -> Result<Option<Progress>> {
-    let request = Request::Progress { swarm: swarm.id(), permission: permission.cloned() };
+) -> Result<Option<PeerProgress>> {
+    let request = MemberRequest::Progress { swarm: swarm.id(), permission: permission.cloned() };
     match ask(streams, peer, &request, MAX_BYTES, ANSWER_TIMEOUT).await? {
         None => Ok(None),
-        Some(Answer::Progress(progress)) => Ok(Some(progress)),
-        Some(Answer::NotAMember) => {
+        Some(MemberAnswer::Progress(progress)) => Ok(Some(progress)),
+        Some(MemberAnswer::NotAMember) => {
             let message = format!("peer {peer} tells where it stands to members and to the operator alone");
             Err(Error::new(ErrorKind::Refused, message)
                 .hint("if this home signed for the swarm before, another key may sign by now: mingle operator show, at a member"))
         }
-        Some(Answer::No(why)) => Err(Error::new(ErrorKind::Refused, format!("peer {peer}: {}", quoted(&why)))),
+        Some(MemberAnswer::No(why)) => Err(Error::new(ErrorKind::Refused, format!("peer {peer}: {}", quoted(&why)))),
         Some(_) => Err(nonsense(peer)),
     }
 }
@@ -179,9 +183,9 @@ pub(crate) async fn meet(
     wanted: &[PeerId],
 ) -> Option<Vec<(PeerId, Vec<Multiaddr>)>> {
     let wanted = wanted.iter().map(|peer| peer.to_bytes()).collect();
-    let request = Request::Meet { addresses: addresses.to_vec(), wanted };
+    let request = MemberRequest::Meet { addresses: addresses.to_vec(), wanted };
     match ask(streams, peer, &request, MAX_BYTES, ANSWER_TIMEOUT).await {
-        Ok(Some(Answer::Met(found))) => {
+        Ok(Some(MemberAnswer::Met(found))) => {
             let named = found.into_iter().map(|(peer, addresses)| Some((PeerId::from_bytes(&peer).ok()?, addresses)));
             Some(named.flatten().collect())
         }
@@ -196,11 +200,11 @@ pub(crate) async fn order_measurement(
     to: PeerId,
     addresses: &[Multiaddr],
     token: Option<ProbeToken>,
-) -> Result<Measured> {
-    let request = Request::Measure { to: to.to_bytes(), addresses: addresses.to_vec(), token };
+) -> Result<LinkMeasurement> {
+    let request = MemberRequest::Measure { to: to.to_bytes(), addresses: addresses.to_vec(), token };
     match ask(streams, from, &request, MAX_BYTES, MEASURE_TIMEOUT).await? {
-        Some(Answer::Measured(measured)) if measured.is_sound() => Ok(measured),
-        Some(Answer::No(why)) => Err(Error::new(ErrorKind::Refused, format!("{from} says: {}", quoted(&why)))),
+        Some(MemberAnswer::Measured(measured)) if measured.is_sound() => Ok(measured),
+        Some(MemberAnswer::No(why)) => Err(Error::new(ErrorKind::Refused, format!("{from} says: {}", quoted(&why)))),
         Some(_) => Err(nonsense(from)),
         None => Err(Error::new(ErrorKind::Unreachable, format!("peer {from} went away before it had measured"))),
     }
@@ -213,10 +217,10 @@ fn nonsense(peer: PeerId) -> Error {
 async fn ask(
     streams: &mut libp2p_stream::Control,
     peer: PeerId,
-    request: &Request,
+    request: &MemberRequest,
     most_bytes: usize,
     patience: Duration,
-) -> Result<Option<Answer>> {
+) -> Result<Option<MemberAnswer>> {
     let asking = async {
         let mut stream = open(streams, peer).await?;
         framed::write(&mut stream, request).await?;

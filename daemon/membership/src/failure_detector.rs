@@ -23,11 +23,11 @@ pub(crate) struct FailureDetector {
     said_to_have_left: BTreeSet<PeerId>,
     /// Left out, whatever they answer.
     expelled: BTreeSet<PeerId>,
-    change: Option<Change>,
+    change: Option<MembershipChange>,
 }
 
 /// The members of a next plan that differ from those of the present one.
-struct Change {
+struct MembershipChange {
     members: Vec<PeerId>,
     began: Duration,
     altered: Duration,
@@ -73,7 +73,7 @@ impl FailureDetector {
         let began = self.change.as_ref().map_or(now, |change| change.began);
         let change = match self.change.take() {
             Some(change) if change.members == next => change,
-            _ => Change { members: next, began, altered: now },
+            _ => MembershipChange { members: next, began, altered: now },
         };
         let is_settled = now.saturating_sub(change.altered) >= SETTLE || now.saturating_sub(began) >= MAX_WAIT;
         if is_settled {

@@ -17,10 +17,10 @@ use crate::authority::Authority;
 use crate::invite::SecretInvite;
 use crate::offer::{CheckedPlan, PlanNews, PlanNumber, PlanOffer, PlannedBy};
 use crate::revocations::Revocations;
-use crate::swarm::{Signer, Swarm};
+use crate::swarm::{Signer, SwarmIdentity};
 use crate::task::Assignment;
 use crate::times::now_unix_s;
-use crate::words::{Answer, PROTOCOL, Progress, Request, RoundCosts, Verdict, Waiting};
+use crate::words::{MemberAnswer, MemberRequest, PROTOCOL, PeerProgress, PlanVerdict, RoundCosts, Waiting};
 use crate::{Appointment, Membership, Ticket};
 
 /// Until the year 5138.
@@ -53,7 +53,7 @@ fn operator() -> PeerId {
 }
 
 /// The delegate of the operator that the recovery key of this swarm has named.
-fn delegate_of(mut swarm: Swarm) -> Signer {
+fn delegate_of(mut swarm: SwarmIdentity) -> Signer {
     let (recovery, delegate) = (key(10), key(12));
     let until = now_unix_s() + FOR_EVER.as_secs();
     swarm.learn(&Authority::default().succeed(&swarm.id(), 1, &operator(), &recovery).unwrap());
@@ -66,7 +66,7 @@ fn delegate_of(mut swarm: Swarm) -> Signer {
 fn ticket() -> Ticket {
     let text = golden("ticket-2.txt", || {
         let recovery = key(10).public().to_peer_id();
-        let swarm = Swarm::found("ward7", founder()).unwrap().recoverable_by(&recovery).unwrap();
+        let swarm = SwarmIdentity::found("ward7", founder()).unwrap().recoverable_by(&recovery).unwrap();
         let signer = delegate_of(swarm);
         let invite = SecretInvite::sign(&signer, 2, FOR_EVER).unwrap();
         let address = "/ip4/10.0.1.5/udp/4717/quic-v1".parse().unwrap();
@@ -93,7 +93,7 @@ fn offers(signer: &Signer) -> [PlanOffer; 2] {
 }
 
 /// The delegate that the ticket names.
-fn delegate(swarm: &Swarm) -> Signer {
+fn delegate(swarm: &SwarmIdentity) -> Signer {
     Signer::new(swarm.clone(), key(12)).unwrap()
 }
 
@@ -197,17 +197,17 @@ fn requests_and_answers_between_members_have_the_bytes_that_they_had() {
     let permission = || Some(signer.permit_to_ask(&newcomer()).unwrap());
     let (id, to) = (swarm.id(), newcomer().to_bytes());
     let requests = [
-        Request::Plan { permission: None },
-        Request::Plan { permission: permission() },
-        Request::Join { wire: 7, swarm: id, claim: claim.clone(), work: Assignment::Train(vec![1, 2]) },
-        Request::Model,
-        Request::Announce(news.clone()),
-        Request::Progress { permission: permission(), swarm: id },
-        Request::Measure { to: to.clone(), addresses: bootstrap.clone(), token: None },
-        Request::Meet { addresses: bootstrap.clone(), wanted: vec![to.clone()] },
-        Request::Task { claim: Some(claim.clone()) },
+        MemberRequest::Plan { permission: None },
+        MemberRequest::Plan { permission: permission() },
+        MemberRequest::Join { wire: 7, swarm: id, claim: claim.clone(), work: Assignment::Train(vec![1, 2]) },
+        MemberRequest::Model,
+        MemberRequest::Announce(news.clone()),
+        MemberRequest::Progress { permission: permission(), swarm: id },
+        MemberRequest::Measure { to: to.clone(), addresses: bootstrap.clone(), token: None },
+        MemberRequest::Meet { addresses: bootstrap.clone(), wanted: vec![to.clone()] },
+        MemberRequest::Task { claim: Some(claim.clone()) },
     ];
-    let progress = Progress {
+    let progress = PeerProgress {
         counter: 2,
         round: 40,
         waiting: vec![Waiting::new(newcomer(), claim)],
@@ -216,16 +216,16 @@ fn requests_and_answers_between_members_have_the_bytes_that_they_had() {
         costs: Some(RoundCosts { local_step_s: 0.25, exchange_s: 1.5 }),
     };
     let answers = [
-        Answer::Plan(Box::new(news.clone())),
-        Answer::NotYet,
-        Answer::NotAMember,
-        Answer::Wait,
-        Answer::Model(vec![0, 0, 128, 63]),
-        Answer::Verdict(Verdict::Older(Box::new(news))),
-        Answer::Progress(progress),
-        Answer::No("it has expired".to_owned()),
-        Answer::Met(vec![(to, bootstrap)]),
-        Answer::Task(Assignment::Solve),
+        MemberAnswer::Plan(Box::new(news.clone())),
+        MemberAnswer::NotYet,
+        MemberAnswer::NotAMember,
+        MemberAnswer::Wait,
+        MemberAnswer::Model(vec![0, 0, 128, 63]),
+        MemberAnswer::Verdict(PlanVerdict::Older(Box::new(news))),
+        MemberAnswer::Progress(progress),
+        MemberAnswer::No("it has expired".to_owned()),
+        MemberAnswer::Met(vec![(to, bootstrap)]),
+        MemberAnswer::Task(Assignment::Solve),
     ];
     let said: Vec<Vec<u8>> = requests.iter().map(|request| postcard::to_stdvec(request).unwrap()).collect();
     let answered: Vec<Vec<u8>> = answers.iter().map(|answer| postcard::to_stdvec(answer).unwrap()).collect();
@@ -237,9 +237,9 @@ fn requests_and_answers_between_members_have_the_bytes_that_they_had() {
     for (number, line) in then.lines().enumerate() {
         let bytes = hex::decode(line).unwrap();
         let again = if number < said.len() {
-            postcard::to_stdvec(&postcard::from_bytes::<Request>(&bytes).unwrap())
+            postcard::to_stdvec(&postcard::from_bytes::<MemberRequest>(&bytes).unwrap())
         } else {
-            postcard::to_stdvec(&postcard::from_bytes::<Answer>(&bytes).unwrap())
+            postcard::to_stdvec(&postcard::from_bytes::<MemberAnswer>(&bytes).unwrap())
         };
         assert_eq!(again.unwrap(), bytes, "line {}", number + 1);
     }

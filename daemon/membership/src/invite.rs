@@ -12,7 +12,7 @@ use mingle_home::error::{Context, Error, ErrorKind, Result};
 use serde::{Deserialize, Serialize};
 
 use crate::authority::Authority;
-use crate::swarm::{NotSigned, Signer, Swarm};
+use crate::swarm::{NotSigned, Signer, SwarmIdentity};
 use crate::times::{beside_now, now_unix_s};
 
 /// The public half of an invitation to a swarm, signed by the operator.
@@ -67,7 +67,7 @@ impl SecretInvite {
     ///
     /// # Errors
     /// It is not an invitation to this swarm, or no longer, or its two halves do not belong together.
-    pub fn check(&self, swarm: &Swarm) -> Result {
+    pub fn check(&self, swarm: &SwarmIdentity) -> Result {
         self.invite.check(swarm)?;
         if public_half(self.secret)? != self.invite.key {
             return Err(Error::new(ErrorKind::Refused, "the key of this invitation is another one's"));
@@ -79,7 +79,7 @@ impl SecretInvite {
     ///
     /// # Errors
     /// The key cannot sign.
-    pub fn claim(&self, swarm: &Swarm, peer: &PeerId) -> Result<Claim> {
+    pub fn claim(&self, swarm: &SwarmIdentity, peer: &PeerId) -> Result<Claim> {
         let doing = "cannot use the invitation";
         let key = Keypair::ed25519_from_bytes(self.secret).context(ErrorKind::Integrity, doing)?;
         let signature = key.sign(&claim_words(swarm, peer)).context(ErrorKind::Unexpected, doing)?;
@@ -98,7 +98,7 @@ impl Claim {
     ///
     /// # Errors
     /// The invitation is not valid, or another peer uses it.
-    pub fn check(&self, swarm: &Swarm, peer: &PeerId) -> Result {
+    pub fn check(&self, swarm: &SwarmIdentity, peer: &PeerId) -> Result {
         self.invite.check(swarm)?;
         let key = ed25519::PublicKey::try_from_bytes(&self.invite.key);
         if !key.is_ok_and(|key| key.verify(&claim_words(swarm, peer), &self.signature)) {
@@ -118,7 +118,7 @@ impl Invite {
     ///
     /// # Errors
     /// It is not to this swarm, or no longer.
-    fn check(&self, swarm: &Swarm) -> Result {
+    fn check(&self, swarm: &SwarmIdentity) -> Result {
         match swarm.check_signature(&self.words(swarm), &self.signature, &self.authority) {
             Ok(()) => {}
             Err(NotSigned::ByAnybody) => {
@@ -140,7 +140,7 @@ impl Invite {
         Ok(())
     }
 
-    fn words(&self, swarm: &Swarm) -> Vec<u8> {
+    fn words(&self, swarm: &SwarmIdentity) -> Vec<u8> {
         let mut words = b"mingle invite 2\0".to_vec();
         words.extend(swarm.id());
         words.extend(self.key);
@@ -155,7 +155,7 @@ fn public_half(secret: [u8; 32]) -> Result<[u8; 32]> {
     Ok(ed25519::Keypair::from(secret).public().to_bytes())
 }
 
-fn claim_words(swarm: &Swarm, peer: &PeerId) -> Vec<u8> {
+fn claim_words(swarm: &SwarmIdentity, peer: &PeerId) -> Vec<u8> {
     [b"mingle claim 1\0".as_slice(), &swarm.id(), &peer.to_bytes()].concat()
 }
 
@@ -169,14 +169,14 @@ mod tests {
     #[test]
     fn an_invitation_holds_for_its_swarm_and_its_time_and_cannot_be_changed() {
         let operator = Keypair::generate_ed25519();
-        let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
+        let swarm = SwarmIdentity::found("ward7", operator.public().to_peer_id()).unwrap();
         let signer = Signer::new(swarm.clone(), operator.clone()).unwrap();
         let secret = SecretInvite::sign(&signer, 2, HOUR).unwrap();
         secret.check(&swarm).unwrap();
         let invite = secret.invite;
         assert!(Invite { uses: 3, ..invite.clone() }.check(&swarm).is_err());
         assert!(Invite { expires_unix_s: invite.expires_unix_s + 1, ..invite.clone() }.check(&swarm).is_err());
-        let other = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
+        let other = SwarmIdentity::found("ward7", operator.public().to_peer_id()).unwrap();
         assert!(invite.check(&other).unwrap_err().to_string().contains("not to the swarm"));
         let stranger = Keypair::generate_ed25519();
         let forged = Invite { signature: stranger.sign(&invite.words(&swarm)).unwrap(), ..invite.clone() };
@@ -191,7 +191,7 @@ mod tests {
     #[test]
     fn who_is_shown_an_invitation_cannot_use_it() {
         let operator = Keypair::generate_ed25519();
-        let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
+        let swarm = SwarmIdentity::found("ward7", operator.public().to_peer_id()).unwrap();
         let (ben, eve) = (PeerId::random(), PeerId::random());
         let signer = Signer::new(swarm.clone(), operator).unwrap();
         let secret = SecretInvite::sign(&signer, 2, HOUR).unwrap();
@@ -200,7 +200,7 @@ mod tests {
         assert!(claim.check(&swarm, &eve).unwrap_err().to_string().contains("somebody else"));
         // With a key of its own under the operator's signature, or under one of its own.
         let own = Keypair::generate_ed25519();
-        let of_own = Swarm::found("ward7", own.public().to_peer_id()).unwrap();
+        let of_own = SwarmIdentity::found("ward7", own.public().to_peer_id()).unwrap();
         let own = SecretInvite::sign(&Signer::new(of_own, own).unwrap(), 2, HOUR).unwrap();
         let own_claim = own.claim(&swarm, &eve).unwrap();
         assert!(own_claim.check(&swarm, &eve).is_err());
@@ -213,7 +213,7 @@ mod tests {
     #[test]
     fn an_invitation_of_a_delegate_is_its_own_proof_until_the_operator_takes_the_delegation_back() {
         let [operator, delegate] = [(); 2].map(|()| Keypair::generate_ed25519());
-        let told_nothing = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
+        let told_nothing = SwarmIdentity::found("ward7", operator.public().to_peer_id()).unwrap();
         let mut owner = Signer::new(told_nothing.clone(), operator).unwrap();
         owner.delegate(Some(&delegate.public().to_peer_id()), now_unix_s() + 60).unwrap();
         let signer = Signer::new(owner.swarm().clone(), delegate).unwrap();

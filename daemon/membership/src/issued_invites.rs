@@ -90,14 +90,14 @@ mod tests {
 
     use super::*;
     use crate::invite::SecretInvite;
-    use crate::swarm::{Signer, Swarm};
+    use crate::swarm::{Signer, SwarmIdentity};
 
     #[test]
     fn invitations_are_remembered_until_they_expire() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::create(Some(folder.path())).unwrap();
         let operator = Keypair::generate_ed25519();
-        let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
+        let swarm = SwarmIdentity::found("ward7", operator.public().to_peer_id()).unwrap();
         let lasting = |hours: u64| Duration::from_secs(3600 * hours);
         let signer = Signer::new(swarm, operator).unwrap();
         let invite = |hours: u64| SecretInvite::sign(&signer, 2, lasting(hours)).unwrap().invite;

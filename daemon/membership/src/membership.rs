@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::authority::Authority;
 use crate::invite::SecretInvite;
-use crate::swarm::Swarm;
+use crate::swarm::SwarmIdentity;
 
 const SCHEMA: &str = "mingle.swarm/3";
 /// The former schema: the same without recovery keys and delegates.
@@ -21,7 +21,7 @@ const FORMER_SCHEMA: &str = "mingle.swarm/2";
 #[derive(Clone, Debug)]
 pub struct Membership {
     /// The swarm, with its newest authority certificate.
-    pub swarm: Swarm,
+    pub swarm: SwarmIdentity,
     /// The invitation of this peer, unless it may sign for the swarm.
     pub invite: Option<SecretInvite>,
     /// Addresses of members that were up when this peer was invited.
@@ -32,7 +32,7 @@ pub struct Membership {
 #[derive(Serialize, Deserialize)]
 struct File {
     schema: String,
-    swarm: Swarm,
+    swarm: SwarmIdentity,
     #[serde(default)]
     authority: Authority,
     invite: Option<SecretInvite>,
@@ -41,12 +41,12 @@ struct File {
 
 impl Membership {
     /// The membership of the operator, or of its delegate.
-    pub fn founder(swarm: Swarm) -> Self {
+    pub fn founder(swarm: SwarmIdentity) -> Self {
         Self { swarm, invite: None, bootstrap: Vec::new() }
     }
 
     /// The membership of a newcomer.
-    pub fn invited(swarm: Swarm, invite: SecretInvite, bootstrap: Vec<Multiaddr>) -> Self {
+    pub fn invited(swarm: SwarmIdentity, invite: SecretInvite, bootstrap: Vec<Multiaddr>) -> Self {
         Self { swarm, invite: Some(invite), bootstrap }
     }
 
@@ -81,7 +81,7 @@ impl Membership {
     ///
     /// # Errors
     /// The home cannot be read or written.
-    pub fn remember(home: &Home, swarm: &Swarm) -> Result<bool> {
+    pub fn remember(home: &Home, swarm: &SwarmIdentity) -> Result<bool> {
         let Some(mut known) = Self::of(home)?.filter(|known| known.swarm.is(swarm)) else { return Ok(false) };
         let is_news = known.swarm.learn(swarm.authority());
         if is_news {
@@ -142,7 +142,7 @@ mod tests {
         let home = Home::create(Some(folder.path())).unwrap();
         assert!(Membership::of(&home).unwrap().is_none());
         let operator = Keypair::generate_ed25519().public().to_peer_id();
-        let swarm = Swarm::found("ward7", operator).unwrap();
+        let swarm = SwarmIdentity::found("ward7", operator).unwrap();
         Membership::founder(swarm.clone()).write(&home).unwrap();
         assert_eq!(Membership::of(&home).unwrap().unwrap().swarm, swarm);
         #[cfg(unix)]
@@ -150,7 +150,7 @@ mod tests {
             use std::os::unix::fs::PermissionsExt;
             assert_eq!(fs::metadata(path(&home)).unwrap().permissions().mode() & 0o777, 0o600);
         }
-        let other = Membership::founder(Swarm::found("ward8", operator).unwrap());
+        let other = Membership::founder(SwarmIdentity::found("ward8", operator).unwrap());
         assert!(other.write(&home).unwrap_err().to_string().contains("ward7"));
         fs::write(path(&home), "{}").unwrap();
         assert!(Membership::of(&home).unwrap_err().is(ErrorKind::Integrity));
@@ -161,7 +161,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::create(Some(folder.path())).unwrap();
         let [operator, delegate] = [(); 2].map(|()| Keypair::generate_ed25519());
-        let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
+        let swarm = SwarmIdentity::found("ward7", operator.public().to_peer_id()).unwrap();
         let mut signer = Signer::new(swarm.clone(), operator).unwrap();
         signer.delegate(Some(&delegate.public().to_peer_id()), 7).unwrap();
         assert!(!Membership::remember(&home, signer.swarm()).unwrap(), "the home belongs to no swarm");

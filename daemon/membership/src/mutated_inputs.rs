@@ -23,16 +23,16 @@ use crate::offer::file::{FILE_HEAD, FOURTH_FILE_HEAD, THIRD_FILE_HEAD};
 use crate::offer::{PlanNews, PlanOffer, PlannedBy};
 use crate::recovery_key::RecoveryKey;
 use crate::revocations::Revocations;
-use crate::swarm::{Signer, Swarm};
+use crate::swarm::{Signer, SwarmIdentity};
 use crate::task::Assignment;
 use crate::times::now_unix_s;
-use crate::words::{Answer, MAX_BYTES, Progress, Request, Verdict, Waiting};
+use crate::words::{MAX_BYTES, MemberAnswer, MemberRequest, PeerProgress, PlanVerdict, Waiting};
 use crate::{CheckedPlan, Membership, Ticket, word};
 
 struct World {
     /// A delegate, so that every message carries a certificate of the recovery key and one of the operator.
     signer: Signer,
-    swarm: Swarm,
+    swarm: SwarmIdentity,
     secret: SecretInvite,
     address: Multiaddr,
 }
@@ -41,7 +41,7 @@ impl World {
     fn new() -> Self {
         let [founder, recovery, operator, delegate] = [(); 4].map(|()| Keypair::generate_ed25519());
         let id = |key: &Keypair| key.public().to_peer_id();
-        let mut swarm = Swarm::found("ward7", id(&founder)).unwrap().recoverable_by(&id(&recovery)).unwrap();
+        let mut swarm = SwarmIdentity::found("ward7", id(&founder)).unwrap().recoverable_by(&id(&recovery)).unwrap();
         swarm.learn(&Authority::default().succeed(&swarm.id(), 1, &id(&operator), &recovery).unwrap());
         let mut owner = Signer::new(swarm, operator).unwrap();
         owner.delegate(Some(&id(&delegate)), now_unix_s() + 3600).unwrap();
@@ -107,30 +107,31 @@ fn mutated_requests_are_refused_or_make_sense() {
     let claim = world.secret.claim(&world.swarm, &peer).unwrap();
     let swarm = world.swarm.id();
     let requests = [
-        Request::Plan { permission: Some(world.signer.permit_to_ask(&peer).unwrap()) },
-        Request::Join { wire: 7, swarm, claim: claim.clone(), work: Assignment::Solve },
-        Request::Announce(world.news()),
-        Request::Progress { permission: Some(world.signer.permit_to_ask(&peer).unwrap()), swarm },
-        Request::Measure {
+        MemberRequest::Plan { permission: Some(world.signer.permit_to_ask(&peer).unwrap()) },
+        MemberRequest::Join { wire: 7, swarm, claim: claim.clone(), work: Assignment::Solve },
+        MemberRequest::Announce(world.news()),
+        MemberRequest::Progress { permission: Some(world.signer.permit_to_ask(&peer).unwrap()), swarm },
+        MemberRequest::Measure {
             to: peer.to_bytes(),
             addresses: vec![world.address.clone()],
             token: Some(world.token(peer)),
         },
-        Request::Meet { addresses: vec![world.address.clone()], wanted: vec![peer.to_bytes()] },
-        Request::Task { claim: Some(claim) },
+        MemberRequest::Meet { addresses: vec![world.address.clone()], wanted: vec![peer.to_bytes()] },
+        MemberRequest::Task { claim: Some(claim) },
     ];
     let seeds: Vec<Vec<u8>> = requests.iter().map(bytes).collect();
-    for_each_input("request", &seeds, |input| match read::<Request>(input) {
-        Some(Request::Join { claim, .. } | Request::Task { claim: Some(claim) }) => {
+    for_each_input("request", &seeds, |input| match read::<MemberRequest>(input) {
+        Some(MemberRequest::Join { claim, .. } | MemberRequest::Task { claim: Some(claim) }) => {
             let _ = claim.check(&world.swarm, &peer);
         }
-        Some(Request::Announce(news)) => {
+        Some(MemberRequest::Announce(news)) => {
             // A certificate without the right signature is never accepted.
             assert!(!world.swarm.clone().learn(&news.authority) && !world.swarm.clone().learn(news.offer.authority()));
             drop(news.offer.check(Some(&world.swarm)));
         }
         Some(
-            Request::Plan { permission: Some(permission) } | Request::Progress { permission: Some(permission), .. },
+            MemberRequest::Plan { permission: Some(permission) }
+            | MemberRequest::Progress { permission: Some(permission), .. },
         ) => {
             let _ = world.swarm.permits_to_ask(&peer, &permission);
         }
@@ -143,7 +144,7 @@ fn mutated_answers_are_refused_or_make_sense() {
     let (world, peer) = (World::new(), PeerId::random());
     let waiting = Waiting::new(peer, world.secret.claim(&world.swarm, &peer).unwrap());
     let addresses = [(peer.to_string(), vec![world.address.to_string()])].into();
-    let progress = Progress {
+    let progress = PeerProgress {
         counter: 3,
         round: 40,
         waiting: vec![waiting],
@@ -152,17 +153,17 @@ fn mutated_answers_are_refused_or_make_sense() {
         costs: None,
     };
     let answers = [
-        Answer::Plan(Box::new(world.news())),
-        Answer::Model(vec![0; 64]),
-        Answer::Verdict(Verdict::Older(Box::new(world.news()))),
-        Answer::Progress(progress),
-        Answer::No("no".to_owned()),
-        Answer::Met(vec![(peer.to_bytes(), vec![world.address.clone()])]),
-        Answer::Task(Assignment::Solve),
+        MemberAnswer::Plan(Box::new(world.news())),
+        MemberAnswer::Model(vec![0; 64]),
+        MemberAnswer::Verdict(PlanVerdict::Older(Box::new(world.news()))),
+        MemberAnswer::Progress(progress),
+        MemberAnswer::No("no".to_owned()),
+        MemberAnswer::Met(vec![(peer.to_bytes(), vec![world.address.clone()])]),
+        MemberAnswer::Task(Assignment::Solve),
     ];
     let seeds: Vec<Vec<u8>> = answers.iter().map(bytes).collect();
     for_each_input("answer", &seeds, |input| {
-        if let Some(Answer::Progress(progress)) = read::<Answer>(input) {
+        if let Some(MemberAnswer::Progress(progress)) = read::<MemberAnswer>(input) {
             let sound = progress.waiting.iter().filter_map(|waiting| waiting.checked(&world.swarm));
             assert!(sound.into_iter().all(|(found, _)| found == peer));
         }

@@ -14,11 +14,11 @@ use mingle_planner::Plan;
 use mingle_protocol::Generation;
 use serde::{Deserialize, Serialize};
 
-pub(crate) use length::Length;
+pub(crate) use length::TrainingLength;
 
 use crate::authority::Authority;
 use crate::revocations::Revocations;
-use crate::swarm::{NotSigned, Signer, Swarm};
+use crate::swarm::{NotSigned, Signer, SwarmIdentity};
 
 /// Largest kept offer: the largest plan, the longest list of revocations, and room for its envelope.
 pub(crate) const MAX_OFFER_BYTES: usize = (2 << 20) + 768;
@@ -45,7 +45,7 @@ pub struct PlanOffer {
     previous: [u8; 32],
     signature: Vec<u8>,
     /// Length of the training in local steps; `None` if each round counts for one, whatever its local steps.
-    length: Option<Length>,
+    length: Option<TrainingLength>,
     /// The author of the plan.
     planner: PlannedBy,
     /// Authority certificate at the time of signing.
@@ -142,7 +142,7 @@ impl PlanOffer {
         let authority = signer.swarm().authority().clone();
         let counter = number_after(previous.map_or(0, |previous| previous.counter), authority.term())?;
         let before = previous.map_or([0; 32], Self::hash);
-        let length = Length::from_round(first_round, plan, previous);
+        let length = TrainingLength::from_round(first_round, plan, previous);
         let unsigned = Self::unsigned(plan)?;
         let mut offer =
             Self { counter, first_round, revoked, previous: before, authority, length, planner, ..unsigned };
@@ -154,7 +154,7 @@ impl PlanOffer {
     ///
     /// # Errors
     /// The first condition that does not hold, in one sentence.
-    pub fn check(mut self, swarm: Option<&Swarm>) -> Result<CheckedPlan> {
+    pub fn check(mut self, swarm: Option<&SwarmIdentity>) -> Result<CheckedPlan> {
         if let Some(swarm) = swarm {
             self.check_signature(swarm).map_err(|why| {
                 let message = format!("this plan of the swarm {} {why}", swarm.name);
@@ -174,7 +174,7 @@ impl PlanOffer {
     ///
     /// # Errors
     /// The condition that does not hold, in one sentence.
-    pub fn check_past(self, swarm: &Swarm) -> Result<CheckedPlan> {
+    pub fn check_past(self, swarm: &SwarmIdentity) -> Result<CheckedPlan> {
         if !self.was_signed(swarm) {
             let message = format!("this plan of the swarm {} {}", swarm.name, NotSigned::ByAnybody);
             return Err(Error::new(ErrorKind::Integrity, message));
@@ -193,7 +193,7 @@ impl PlanOffer {
 
     /// Checks that a key that may sign for this swarm now, by the certificates known here or sent with the plan, signed
     /// it in a term that has begun.
-    pub(crate) fn check_signature(&self, swarm: &Swarm) -> Result<(), NotSigned> {
+    pub(crate) fn check_signature(&self, swarm: &SwarmIdentity) -> Result<(), NotSigned> {
         let newest = swarm.newest(&self.authority);
         swarm.check_signature(&self.words(swarm), &self.signature, &self.authority)?;
         match self.place_in(newest) {
@@ -204,7 +204,7 @@ impl PlanOffer {
     }
 
     /// Returns `true` if the key that signed it could do so at some time.
-    pub(crate) fn was_signed(&self, swarm: &Swarm) -> bool {
+    pub(crate) fn was_signed(&self, swarm: &SwarmIdentity) -> bool {
         self.signed_by(swarm).is_some()
     }
 
@@ -219,7 +219,7 @@ impl PlanOffer {
     }
 
     /// The key that signed it, of those that could in its term, by the certificates known here or sent with it.
-    pub fn signed_by(&self, swarm: &Swarm) -> Option<PeerId> {
+    pub fn signed_by(&self, swarm: &SwarmIdentity) -> Option<PeerId> {
         let words = self.words(swarm);
         let of_its_term = [&self.authority, swarm.authority()].into_iter();
         let mut of_its_term = of_its_term.filter(|authority| self.place_in(authority) == Some(Ordering::Equal));
@@ -255,7 +255,7 @@ impl PlanOffer {
         hasher.update(&self.revoked.hash());
         hasher.update(&self.previous);
         // Offers of the former form have neither field, and were signed without them.
-        if let Some(Length { steps_per_round, steps_before }) = self.length {
+        if let Some(TrainingLength { steps_per_round, steps_before }) = self.length {
             hasher.update(&steps_per_round.to_le_bytes());
             hasher.update(&steps_before.to_le_bytes());
         }
@@ -295,7 +295,7 @@ impl PlanOffer {
         (is_fork && older.counter > 0).then_some(older.counter)
     }
 
-    fn words(&self, swarm: &Swarm) -> Vec<u8> {
+    fn words(&self, swarm: &SwarmIdentity) -> Vec<u8> {
         [b"mingle plan 3\0".as_slice(), &swarm.id(), &self.hash()].concat()
     }
 }
@@ -368,11 +368,11 @@ mod tests {
         mingle_planner::design(&topology, Method::DPsgd, &DesignOptions::default()).unwrap()
     }
 
-    fn swarm(operator: &Keypair) -> Swarm {
-        Swarm::found("ward7", operator.public().to_peer_id()).unwrap()
+    fn swarm(operator: &Keypair) -> SwarmIdentity {
+        SwarmIdentity::found("ward7", operator.public().to_peer_id()).unwrap()
     }
 
-    fn signer(swarm: &Swarm, key: &Keypair) -> Signer {
+    fn signer(swarm: &SwarmIdentity, key: &Keypair) -> Signer {
         Signer::new(swarm.clone(), key.clone()).unwrap()
     }
 
@@ -381,7 +381,7 @@ mod tests {
     }
 
     /// A plan of that number, under any key.
-    fn made_up(swarm: &Swarm, counter: u64, key: &Keypair) -> PlanOffer {
+    fn made_up(swarm: &SwarmIdentity, counter: u64, key: &Keypair) -> PlanOffer {
         let mut offer = PlanOffer { counter, ..PlanOffer::unsigned(&plan()).unwrap() };
         offer.authority = swarm.authority().clone();
         offer.signature = key.sign(&offer.words(swarm)).unwrap();
@@ -404,7 +404,10 @@ mod tests {
             PlanOffer { previous: [1; 32], ..offer.clone() },
             PlanOffer { signature: Vec::new(), ..offer.clone() },
             PlanOffer { length: None, ..offer.clone() },
-            PlanOffer { length: offer.length.map(|length| Length { steps_before: 1, ..length }), ..offer.clone() },
+            PlanOffer {
+                length: offer.length.map(|length| TrainingLength { steps_before: 1, ..length }),
+                ..offer.clone()
+            },
             PlanOffer { planner: PlannedBy::Peer, ..offer.clone() },
             made_up(&swarm, 1, &stranger),
             sign(&signer(&self::swarm(&operator), &operator), None, 40),

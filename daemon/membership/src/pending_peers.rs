@@ -12,7 +12,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::invite::{Claim, Invite};
 use crate::revocations::Revocations;
-use crate::swarm::Swarm;
+use crate::swarm::SwarmIdentity;
 use crate::words::Waiting;
 
 /// Most pending peers at a time.
@@ -47,7 +47,7 @@ impl PendingPeers {
     ///
     /// # Errors
     /// The invitation is not valid, another peer's, or used up, or the queue is full.
-    pub(crate) fn admit(&mut self, peer: PeerId, claim: &Claim, swarm: &Swarm) -> Result<bool> {
+    pub(crate) fn admit(&mut self, peer: PeerId, claim: &Claim, swarm: &SwarmIdentity) -> Result<bool> {
         claim.check(swarm, &peer)?;
         let mut used = Uses::read(&self.path)?;
         if used.count(&peer, &claim.invite)? {
@@ -98,7 +98,7 @@ impl PendingPeers {
 ///
 /// # Errors
 /// The count cannot be read or written.
-pub fn entitled(home: &Home, swarm: &Swarm, revoked: &Revocations, told: &[Waiting]) -> Result<Vec<PeerId>> {
+pub fn entitled(home: &Home, swarm: &SwarmIdentity, revoked: &Revocations, told: &[Waiting]) -> Result<Vec<PeerId>> {
     let path = Uses::path(home);
     let mut used = Uses::read(&path)?;
     let mut found = Vec::new();
@@ -167,7 +167,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::create(Some(folder.path())).unwrap();
         let operator = Keypair::generate_ed25519();
-        let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
+        let swarm = SwarmIdentity::found("ward7", operator.public().to_peer_id()).unwrap();
         let signer = Signer::new(swarm.clone(), operator).unwrap();
         let invite = SecretInvite::sign(&signer, 2, Duration::from_secs(60)).unwrap();
         let claim = |peer: &PeerId| invite.claim(&swarm, peer).unwrap();
@@ -193,7 +193,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::create(Some(folder.path())).unwrap();
         let operator = Keypair::generate_ed25519();
-        let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
+        let swarm = SwarmIdentity::found("ward7", operator.public().to_peer_id()).unwrap();
         let signer = Signer::new(swarm.clone(), operator).unwrap();
         let invite = || SecretInvite::sign(&signer, 2, Duration::from_secs(60)).unwrap();
         let (kept, revoked) = (invite(), invite());
@@ -215,7 +215,7 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::create(Some(folder.path())).unwrap();
         let operator = Keypair::generate_ed25519();
-        let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
+        let swarm = SwarmIdentity::found("ward7", operator.public().to_peer_id()).unwrap();
         let signer = Signer::new(swarm.clone(), operator).unwrap();
         let invite = |uses| SecretInvite::sign(&signer, uses, Duration::from_secs(60)).unwrap();
         let (two, one, revoked) = (invite(2), invite(1), invite(5));
@@ -226,7 +226,7 @@ mod tests {
         list.expel(&dov);
         let stolen = Waiting::new(eve, two.claim(&swarm, &ana).unwrap());
         let other = Keypair::generate_ed25519();
-        let of_other = Swarm::found("ward7", other.public().to_peer_id()).unwrap();
+        let of_other = SwarmIdentity::found("ward7", other.public().to_peer_id()).unwrap();
         let made_up = SecretInvite::sign(&Signer::new(of_other, other).unwrap(), 9, Duration::from_secs(60)).unwrap();
         let told = [
             waiting(&two, ana),

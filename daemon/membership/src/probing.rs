@@ -2,13 +2,13 @@
 
 use libp2p::{Multiaddr, PeerId};
 use mingle_home::error::{Context, Error, ErrorKind, Result};
-use mingle_net::probe::{Measured, ProbeToken, ProbedLink};
+use mingle_net::probe::{LinkMeasurement, ProbeToken, ProbedLink};
 
 use crate::exchange;
 use crate::service::MembershipService;
-use crate::swarm::Swarm;
+use crate::swarm::SwarmIdentity;
 use crate::times::{beside_now, now_unix_s};
-use crate::words::Answer;
+use crate::words::MemberAnswer;
 
 impl MembershipService {
     /// The peers that this one knows, itself first: the members of its plan, and the pending peers.
@@ -43,7 +43,7 @@ impl MembershipService {
     ///
     /// # Errors
     /// A peer cannot be reached or refuses, or this one has no right to order it.
-    pub async fn measure(&self, from: PeerId, to: PeerId) -> Result<Measured> {
+    pub async fn measure(&self, from: PeerId, to: PeerId) -> Result<LinkMeasurement> {
         if from == self.local {
             return Ok(self.prober.measure(to, Vec::new(), self.token(from, to, &[])?).await?);
         }
@@ -71,19 +71,19 @@ impl MembershipService {
         to: &[u8],
         addresses: Vec<Multiaddr>,
         token: Option<ProbeToken>,
-    ) -> Answer {
-        let Ok(to) = PeerId::from_bytes(to) else { return Answer::No("that is no peer".to_owned()) };
+    ) -> MemberAnswer {
+        let Ok(to) = PeerId::from_bytes(to) else { return MemberAnswer::No("that is no peer".to_owned()) };
         let may_order = match (self.swarm(), &token) {
             (Some(swarm), Some(token)) => token.names(&addresses) && self.permits(&swarm, token, self.local, to),
             (None, _) => self.is_member(&asker) && self.is_member(&to),
             (Some(_), None) => false,
         };
         if !may_order {
-            return Answer::No("it does not let you order measurements".to_owned());
+            return MemberAnswer::No("it does not let you order measurements".to_owned());
         }
         match self.prober.measure(to, addresses, token).await {
-            Ok(measured) => Answer::Measured(measured),
-            Err(failure) => Answer::No(format!("{failure:#}")),
+            Ok(measured) => MemberAnswer::Measured(measured),
+            Err(failure) => MemberAnswer::No(format!("{failure:#}")),
         }
     }
 
@@ -104,7 +104,7 @@ impl MembershipService {
     }
 
     /// Returns `true` if the swarm permits these two to measure their link now, for the first time with this token.
-    fn permits(&self, swarm: &Swarm, token: &ProbeToken, from: PeerId, to: PeerId) -> bool {
+    fn permits(&self, swarm: &SwarmIdentity, token: &ProbeToken, from: PeerId, to: PeerId) -> bool {
         let (now, link) = (now_unix_s(), ProbedLink { swarm: &swarm.id(), from, to });
         let is_signed = swarm.signing_keys().iter().any(|key| token.holds(&link, key, now));
         is_signed && self.state().spent.spend(token, now)

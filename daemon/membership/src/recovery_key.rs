@@ -14,7 +14,7 @@ use mingle_home::identity::{refuse_if_new_files_are_open, refuse_if_others_can_r
 use serde::{Deserialize, Serialize};
 
 use crate::authority::Authority;
-use crate::swarm::Swarm;
+use crate::swarm::SwarmIdentity;
 
 const SCHEMA: &str = "mingle.recovery-key/1";
 /// Largest size of such a file.
@@ -22,14 +22,14 @@ const MAX_BYTES: u64 = 64 << 10;
 
 /// The recovery key, with its swarm.
 pub struct RecoveryKey {
-    swarm: Swarm,
+    swarm: SwarmIdentity,
     key: Keypair,
 }
 
 #[derive(Serialize, Deserialize)]
 struct File {
     schema: String,
-    swarm: Swarm,
+    swarm: SwarmIdentity,
     /// In hexadecimal.
     secret: String,
 }
@@ -39,12 +39,12 @@ impl RecoveryKey {
     ///
     /// # Errors
     /// The name is not valid, the system gives no random numbers, or the file exists or cannot be written.
-    pub fn found(name: &str, operator: PeerId, path: &Path) -> Result<Swarm> {
+    pub fn found(name: &str, operator: PeerId, path: &Path) -> Result<SwarmIdentity> {
         let mut secret = [0; 32];
         getrandom::fill(&mut secret).context(ErrorKind::Unexpected, "the operating system gives no random numbers")?;
         let text = hex::encode(secret);
         let key = Keypair::ed25519_from_bytes(secret).context(ErrorKind::Unexpected, "cannot make a recovery key")?;
-        let swarm = Swarm::found(name, operator)?.recoverable_by(&key.public().to_peer_id())?;
+        let swarm = SwarmIdentity::found(name, operator)?.recoverable_by(&key.public().to_peer_id())?;
         let file = File { schema: SCHEMA.to_owned(), swarm: swarm.clone(), secret: text };
         let text = serde_json::to_string_pretty(&file).context(ErrorKind::Unexpected, "cannot encode the key")?;
         write_new(path, format!("{text}\n").as_bytes())?;
@@ -87,7 +87,7 @@ impl RecoveryKey {
     }
 
     /// The swarm; of its signing keys only the founder's is known here.
-    pub fn swarm(&self) -> &Swarm {
+    pub fn swarm(&self) -> &SwarmIdentity {
         &self.swarm
     }
 

@@ -12,7 +12,7 @@ use mingle_home::home::Home;
 use mingle_home::identity::Identity;
 use mingle_net::framed;
 use mingle_net::known_peers::KnownPeers;
-use mingle_net::places::{Limits, Place, Places};
+use mingle_net::places::{AdmissionLimits, AdmissionPermit, Places};
 use mingle_net::probe::{Prober, SpentTokens};
 use mingle_protocol::NodeId;
 use tokio::sync::{mpsc, oneshot};
@@ -21,14 +21,14 @@ use crate::donors::Borrowed;
 use crate::exchange::{ANSWER_TIMEOUT, MODEL_TIMEOUT, TaskAnswer};
 use crate::offer::{CheckedPlan, PlanNews, PlanOffer};
 use crate::pending_peers::PendingPeers;
-use crate::swarm::{Permission, Swarm};
+use crate::swarm::{Permission, SwarmIdentity};
 use crate::task::Work;
-use crate::words::{Answer, MAX_BYTES, PROTOCOL, Progress, Request, RoundCosts, Verdict};
+use crate::words::{MAX_BYTES, MemberAnswer, MemberRequest, PROTOCOL, PeerProgress, PlanVerdict, RoundCosts};
 
 /// Limits on requests answered at the same time.
-const ANSWERS: Limits = Limits { known: 64, strangers: 32, per_peer: 4 };
+const ANSWERS: AdmissionLimits = AdmissionLimits { known: 64, strangers: 32, per_peer: 4 };
 /// Limits on models sent at the same time, each with two copies in memory.
-const MODELS: Limits = Limits { known: 4, strangers: 0, per_peer: 1 };
+const MODELS: AdmissionLimits = AdmissionLimits { known: 4, strangers: 0, per_peer: 1 };
 /// Peers and addresses that fit into an answer with room to spare; further ones are found in the Kademlia table.
 const MAX_PEERS_TOLD: usize = 1024;
 const MAX_ADDRESSES_TOLD: usize = 6;
@@ -41,7 +41,7 @@ pub enum Wanted {
     /// Requests the ratio; answered by `None` while there is no sound one.
     Model(oneshot::Sender<Option<Arc<[f32]>>>),
     /// A newer plan of the operator arrived.
-    Plan(Box<CheckedPlan>, oneshot::Sender<Verdict>),
+    Plan(Box<CheckedPlan>, oneshot::Sender<PlanVerdict>),
     /// A newer plan of the operator arrived, with an initial model for it.
     PlanWithModel(Box<CheckedPlan>, Borrowed),
     /// Requests the progress of training.
@@ -79,13 +79,13 @@ pub struct MembershipService {
     pub(crate) prober: Prober,
     known_peers: KnownPeers,
     models: Places,
-    state: Mutex<State>,
+    state: Mutex<ServiceState>,
     pub(crate) wanted: mpsc::Sender<Wanted>,
 }
 
-pub(crate) struct State {
+pub(crate) struct ServiceState {
     /// The swarm, if it has an operator, with its newest authority certificate.
-    pub(crate) swarm: Option<Swarm>,
+    pub(crate) swarm: Option<SwarmIdentity>,
     /// The plan, with the PeerIds of its members.
     pub(crate) plan: Option<(PlanOffer, BTreeSet<String>)>,
     pub(crate) pending_peers: PendingPeers,
@@ -100,7 +100,7 @@ pub(crate) struct State {
     pub(crate) oddities: BTreeSet<[[u8; 32]; 2]>,
 }
 
-impl State {
+impl ServiceState {
     fn counter(&self) -> u64 {
         self.plan.as_ref().map_or(0, |(offer, _)| offer.generation().counter)
     }
@@ -111,12 +111,12 @@ impl MembershipService {
     pub fn open(
         home: &Home,
         identity: &Identity,
-        swarm: Option<Swarm>,
+        swarm: Option<SwarmIdentity>,
         prober: Prober,
         known_peers: KnownPeers,
     ) -> Result<(Arc<Self>, mpsc::Receiver<Wanted>)> {
         let (wanted, receiver) = mpsc::channel(WANTED_QUEUE);
-        let state = Mutex::new(State {
+        let state = Mutex::new(ServiceState {
             swarm,
             plan: None,
             pending_peers: PendingPeers::open(home)?,
@@ -193,7 +193,7 @@ impl MembershipService {
         let _ = self.wanted.send(wanted).await;
     }
 
-    pub(crate) fn state(&self) -> std::sync::MutexGuard<'_, State> {
+    pub(crate) fn state(&self) -> std::sync::MutexGuard<'_, ServiceState> {
         self.state.lock().unwrap_or_else(PoisonError::into_inner)
     }
 
@@ -213,37 +213,39 @@ impl MembershipService {
     }
 
     /// The plan that this peer follows, for a member of it and for the operator.
-    fn tell_plan(&self, peer: &PeerId, permission: Option<&Permission>) -> Answer {
+    fn tell_plan(&self, peer: &PeerId, permission: Option<&Permission>) -> MemberAnswer {
         let plan = self.state().plan.clone();
         match plan {
-            None => Answer::NotYet,
-            Some((offer, members)) if members.contains(&peer.to_string()) => Answer::Plan(Box::new(self.news(offer))),
-            Some((offer, _)) if self.may_operate(peer, permission) => Answer::Plan(Box::new(self.news(offer))),
-            Some(_) => Answer::NotAMember,
+            None => MemberAnswer::NotYet,
+            Some((offer, members)) if members.contains(&peer.to_string()) => {
+                MemberAnswer::Plan(Box::new(self.news(offer)))
+            }
+            Some((offer, _)) if self.may_operate(peer, permission) => MemberAnswer::Plan(Box::new(self.news(offer))),
+            Some(_) => MemberAnswer::NotAMember,
         }
     }
 
-    async fn answer(&self, peer: PeerId, request: Request) -> Answer {
+    async fn answer(&self, peer: PeerId, request: MemberRequest) -> MemberAnswer {
         match request {
-            Request::Plan { permission } => self.tell_plan(&peer, permission.as_ref()),
-            Request::Join { wire, swarm, claim, work } => self.admit(peer, wire, swarm, &claim, &work),
-            Request::Task { claim } => self.tell_task(peer, claim.as_ref()),
-            Request::Model if !self.is_member(&peer) => Answer::NotAMember,
-            Request::Model if !self.state().gives_models => Answer::NotYet,
-            Request::Model => match self.ask(Wanted::Model).await.flatten() {
-                Some(ratio) => Answer::Model(ratio.iter().flat_map(|value| value.to_le_bytes()).collect()),
-                None => Answer::NotYet,
+            MemberRequest::Plan { permission } => self.tell_plan(&peer, permission.as_ref()),
+            MemberRequest::Join { wire, swarm, claim, work } => self.admit(peer, wire, swarm, &claim, &work),
+            MemberRequest::Task { claim } => self.tell_task(peer, claim.as_ref()),
+            MemberRequest::Model if !self.is_member(&peer) => MemberAnswer::NotAMember,
+            MemberRequest::Model if !self.state().gives_models => MemberAnswer::NotYet,
+            MemberRequest::Model => match self.ask(Wanted::Model).await.flatten() {
+                Some(ratio) => MemberAnswer::Model(ratio.iter().flat_map(|value| value.to_le_bytes()).collect()),
+                None => MemberAnswer::NotYet,
             },
-            Request::Measure { to, addresses, token } => self.measure_for(peer, &to, addresses, token).await,
-            Request::Meet { addresses, wanted } => self.introduce(peer, addresses, &wanted).await,
-            Request::Announce(news) => Answer::Verdict(self.judge(news).await),
-            Request::Progress { swarm, .. } if !self.is_ours(swarm) => other_swarm(),
-            Request::Progress { permission, .. }
+            MemberRequest::Measure { to, addresses, token } => self.measure_for(peer, &to, addresses, token).await,
+            MemberRequest::Meet { addresses, wanted } => self.introduce(peer, addresses, &wanted).await,
+            MemberRequest::Announce(news) => MemberAnswer::Verdict(self.judge(news).await),
+            MemberRequest::Progress { swarm, .. } if !self.is_ours(swarm) => other_swarm(),
+            MemberRequest::Progress { permission, .. }
                 if !self.may_operate(&peer, permission.as_ref()) && !self.known_peers.contains(&peer) =>
             {
-                Answer::NotAMember
+                MemberAnswer::NotAMember
             }
-            Request::Progress { .. } => {
+            MemberRequest::Progress { .. } => {
                 let standing = self.standing().await.unwrap_or_default();
                 let addresses = self.addresses_of_known().await;
                 let state = self.state();
@@ -251,21 +253,21 @@ impl MembershipService {
                 let waiting = state.pending_peers.entries().cloned().collect();
                 let left = standing.left.iter().map(PeerId::to_string).collect();
                 let Standing { round, costs, .. } = standing;
-                Answer::Progress(Progress { counter, round, waiting, left, addresses, costs })
+                MemberAnswer::Progress(PeerProgress { counter, round, waiting, left, addresses, costs })
             }
         }
     }
 
     /// Sends a member the addresses of other members, and stores its own.
-    async fn introduce(&self, peer: PeerId, addresses: Vec<Multiaddr>, wanted: &[Vec<u8>]) -> Answer {
+    async fn introduce(&self, peer: PeerId, addresses: Vec<Multiaddr>, wanted: &[Vec<u8>]) -> MemberAnswer {
         let known: BTreeSet<PeerId> = self.known().into_iter().collect();
         if !known.contains(&peer) {
-            return Answer::NotAMember;
+            return MemberAnswer::NotAMember;
         }
         let wanted = wanted.iter().filter_map(|peer| PeerId::from_bytes(peer).ok());
         let wanted = wanted.filter(|peer| known.contains(peer)).take(MAX_PEERS_TOLD).collect();
         let found = self.prober.introduce(peer, addresses, wanted).await;
-        Answer::Met(found.into_iter().map(|(peer, addresses)| (peer.to_bytes(), addresses)).collect())
+        MemberAnswer::Met(found.into_iter().map(|(peer, addresses)| (peer.to_bytes(), addresses)).collect())
     }
 
     /// Addresses of the known peers, as Kademlia does not answer strangers.
@@ -283,32 +285,32 @@ impl MembershipService {
     }
 
     /// Hands a newer plan to the event loop.
-    pub(crate) async fn judge(&self, news: PlanNews) -> Verdict {
+    pub(crate) async fn judge(&self, news: PlanNews) -> PlanVerdict {
         if self.swarm().is_none() {
-            return Verdict::Refused("the plan of this swarm does not change: it has no operator".to_owned());
+            return PlanVerdict::Refused("the plan of this swarm does not change: it has no operator".to_owned());
         }
         self.learn(&news.authority);
         let offer = news.offer;
         let Some(swarm) = self.swarm().filter(|swarm| offer.was_signed(swarm)) else {
-            return Verdict::Refused("the operator of the swarm did not sign this plan".to_owned());
+            return PlanVerdict::Refused("the operator of the swarm did not sign this plan".to_owned());
         };
         self.note_fork(&offer);
         let current = self.state().plan.as_ref().map(|(offer, _)| offer.clone());
         let theirs = offer.generation();
         match current {
-            Some(current) if current.hash() == offer.hash() => return Verdict::Known,
+            Some(current) if current.hash() == offer.hash() => return PlanVerdict::Known,
             // A peer with an older plan was a member once, and may be none any more: the newer plan is the proof.
             Some(current) if !theirs.replaces(&current.generation()) => {
-                return Verdict::Older(Box::new(self.news(current)));
+                return PlanVerdict::Older(Box::new(self.news(current)));
             }
             _ => {}
         }
         self.learn(offer.authority());
         match offer.check(Some(&swarm)) {
-            Err(failure) => Verdict::Refused(format!("{failure:#}")),
+            Err(failure) => PlanVerdict::Refused(format!("{failure:#}")),
             Ok(plan) => {
                 let answer = self.ask(|sender| Wanted::Plan(Box::new(plan), sender)).await;
-                answer.unwrap_or_else(|| Verdict::Refused("this peer is just ending".to_owned()))
+                answer.unwrap_or_else(|| PlanVerdict::Refused("this peer is just ending".to_owned()))
             }
         }
     }
@@ -320,8 +322,8 @@ impl MembershipService {
     }
 }
 
-pub(crate) fn other_swarm() -> Answer {
-    Answer::No("this peer belongs to another swarm".to_owned())
+pub(crate) fn other_swarm() -> MemberAnswer {
+    MemberAnswer::No("this peer belongs to another swarm".to_owned())
 }
 
 /// Answers requests for as long as the process runs.
@@ -349,15 +351,15 @@ async fn answer_one(
     peer: PeerId,
     mut stream: Stream,
     service: &MembershipService,
-    place: &Place,
+    place: &AdmissionPermit,
 ) -> std::io::Result<()> {
     let patience = place.patience(ANSWER_TIMEOUT);
     let request = tokio::time::timeout(patience, framed::read(&mut stream, MAX_BYTES)).await??;
     // Held until the model is written.
-    let asks_for_model = matches!(request, Request::Model) && service.is_member(&peer);
+    let asks_for_model = matches!(request, MemberRequest::Model) && service.is_member(&peer);
     let model_place = asks_for_model.then(|| service.models.take(peer));
     let answer = match model_place {
-        Some(None) => Answer::NotYet,
+        Some(None) => MemberAnswer::NotYet,
         _ => service.answer(peer, request).await,
     };
     framed::write(&mut stream, &answer).await?;

@@ -8,12 +8,12 @@ use crate::membership::Membership;
 use crate::offer::{CheckedPlan, PlanNews, PlanNumber, PlanOffer};
 use crate::revocations::Revocations;
 use crate::service::{MembershipService, Wanted};
-use crate::swarm::{Signer, Swarm};
+use crate::swarm::{Signer, SwarmIdentity};
 use crate::turned_away::turned_away;
 
 impl MembershipService {
     /// The swarm, if it has an operator, with its newest authority certificate.
-    pub fn swarm(&self) -> Option<Swarm> {
+    pub fn swarm(&self) -> Option<SwarmIdentity> {
         self.state().swarm.clone()
     }
 

@@ -18,7 +18,7 @@ const MAX_NAME: usize = 64;
 
 /// The swarm that a home belongs to.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Swarm {
+pub struct SwarmIdentity {
     /// Name for people.
     pub name: String,
     nonce: [u8; 16],
@@ -65,12 +65,12 @@ impl fmt::Display for NotSigned {
 /// A key that may sign for a swarm, with its role.
 #[derive(Clone)]
 pub struct Signer {
-    swarm: Swarm,
+    swarm: SwarmIdentity,
     key: Keypair,
     role: Role,
 }
 
-impl Swarm {
+impl SwarmIdentity {
     /// A new swarm.
     ///
     /// # Errors
@@ -241,7 +241,7 @@ impl Signer {
     ///
     /// # Errors
     /// The key is neither the operator's nor its delegate's.
-    pub fn new(swarm: Swarm, key: Keypair) -> Result<Self> {
+    pub fn new(swarm: SwarmIdentity, key: Keypair) -> Result<Self> {
         if let Some(role) = swarm.role_of(&key.public().to_peer_id()) {
             return Ok(Self { swarm, key, role });
         }
@@ -257,7 +257,7 @@ impl Signer {
     }
 
     /// The swarm.
-    pub fn swarm(&self) -> &Swarm {
+    pub fn swarm(&self) -> &SwarmIdentity {
         &self.swarm
     }
 
@@ -353,7 +353,7 @@ mod tests {
     #[test]
     fn a_swarm_knows_the_signature_of_its_operator_and_no_other() {
         let (operator, other) = (Keypair::generate_ed25519(), Keypair::generate_ed25519());
-        let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
+        let swarm = SwarmIdentity::found("ward7", operator.public().to_peer_id()).unwrap();
         assert_eq!(swarm.operator().unwrap(), operator.public().to_peer_id());
         let is_signed =
             |words: &[u8], signature: &[u8]| swarm.check_signature(words, signature, &Authority::default()).is_ok();
@@ -366,7 +366,7 @@ mod tests {
     #[test]
     fn who_may_not_sign_is_told_who_may_and_a_delegate_does_not_delegate() {
         let [operator, delegate, other] = [(); 3].map(|()| Keypair::generate_ed25519());
-        let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
+        let swarm = SwarmIdentity::found("ward7", operator.public().to_peer_id()).unwrap();
         let mut signer = Signer::new(swarm, operator.clone()).unwrap();
         assert!(signer.delegate(Some(&operator.public().to_peer_id()), u64::MAX).is_err());
         signer.delegate(Some(&delegate.public().to_peer_id()), now_unix_s() + 60).unwrap();
@@ -386,10 +386,11 @@ mod tests {
     #[test]
     fn two_swarms_of_one_name_are_two_swarms() {
         let operator = Keypair::generate_ed25519().public().to_peer_id();
-        let (first, second) = (Swarm::found("ward7", operator).unwrap(), Swarm::found("ward7", operator).unwrap());
+        let (first, second) =
+            (SwarmIdentity::found("ward7", operator).unwrap(), SwarmIdentity::found("ward7", operator).unwrap());
         assert_ne!(first.id(), second.id());
         assert_ne!(first.clone().recoverable_by(&operator).unwrap().id(), first.id());
-        assert!(Swarm::found("", operator).is_err() && Swarm::found("a\nb", operator).is_err());
+        assert!(SwarmIdentity::found("", operator).is_err() && SwarmIdentity::found("a\nb", operator).is_err());
     }
 
     #[test]

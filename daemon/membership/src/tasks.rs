@@ -5,7 +5,7 @@ use libp2p::PeerId;
 use crate::exchange::{TaskAnswer, fetch_task};
 use crate::service::{MembershipService, Wanted};
 use crate::task::{Assignment, Work};
-use crate::words::Answer;
+use crate::words::MemberAnswer;
 use mingle_protocol::NodeId;
 
 impl MembershipService {
@@ -15,12 +15,12 @@ impl MembershipService {
     }
 
     /// The answer for a newcomer whose work does not fit; none if it does.
-    pub(crate) fn refuse_work(&self, theirs: &Assignment) -> Option<Answer> {
+    pub(crate) fn refuse_work(&self, theirs: &Assignment) -> Option<MemberAnswer> {
         let ours = self.state().work.clone();
-        let Some(ours) = ours else { return Some(Answer::NotYet) };
+        let Some(ours) = ours else { return Some(MemberAnswer::NotYet) };
         // The newcomer reads it, so its own task is "here".
         let difference = ours.difference(theirs, &ours.assignment())?;
-        Some(Answer::No(format!("it does not fit the task of the swarm: {difference}")))
+        Some(MemberAnswer::No(format!("it does not fit the task of the swarm: {difference}")))
     }
 
     /// Requests the task of a neighbour whose task has another hash, and reports the first difference, or else

@@ -14,7 +14,7 @@ use serde::{Deserialize, Serialize};
 use crate::authority::Authority;
 use crate::invite::{Invite, SecretInvite};
 use crate::membership::Membership;
-use crate::swarm::Swarm;
+use crate::swarm::SwarmIdentity;
 use crate::word;
 
 const PREFIX: &str = "mingle2";
@@ -26,7 +26,7 @@ const MAX_ADDRESSES: usize = 16;
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub struct Ticket {
     /// The swarm to join.
-    pub swarm: Swarm,
+    pub swarm: SwarmIdentity,
     /// The invitation with its secret.
     pub invite: SecretInvite,
     /// Addresses of members that are up.
@@ -35,7 +35,7 @@ pub struct Ticket {
 
 impl Ticket {
     /// A ticket with as many of these addresses as fit.
-    pub fn new(swarm: Swarm, invite: SecretInvite, mut bootstrap: Vec<Multiaddr>) -> Self {
+    pub fn new(swarm: SwarmIdentity, invite: SecretInvite, mut bootstrap: Vec<Multiaddr>) -> Self {
         bootstrap.truncate(MAX_ADDRESSES);
         Self { swarm, invite, bootstrap }
     }
@@ -105,7 +105,7 @@ impl FirstTicket {
     fn ticket(self) -> Ticket {
         let Self { name, nonce, operator, key, expires_unix_s, uses, signature, secret, bootstrap } = self;
         let invite = Invite { key, expires_unix_s, uses, signature, authority: Authority::default() };
-        let swarm = Swarm::of_card(name, nonce, operator, None);
+        let swarm = SwarmIdentity::of_card(name, nonce, operator, None);
         Ticket { swarm, invite: SecretInvite { invite, secret }, bootstrap }
     }
 }
@@ -120,7 +120,7 @@ mod tests {
 
     fn ticket() -> Ticket {
         let operator = Keypair::generate_ed25519();
-        let swarm = Swarm::found("ward7", operator.public().to_peer_id()).unwrap();
+        let swarm = SwarmIdentity::found("ward7", operator.public().to_peer_id()).unwrap();
         let signer = Signer::new(swarm.clone(), operator).unwrap();
         let invite = SecretInvite::sign(&signer, 2, Duration::from_secs(3600)).unwrap();
         Ticket::new(swarm, invite, vec!["/ip4/10.0.1.5/udp/4717/quic-v1".parse().unwrap()])

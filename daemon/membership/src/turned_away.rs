@@ -41,7 +41,7 @@ mod tests {
 
     use super::*;
     use crate::offer::PlannedBy;
-    use crate::swarm::Swarm;
+    use crate::swarm::SwarmIdentity;
     use crate::times::now_unix_s;
 
     #[test]
@@ -49,7 +49,8 @@ mod tests {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::create(Some(folder.path())).unwrap();
         let [operator, delegate] = [(); 2].map(|()| Keypair::generate_ed25519());
-        let mut owner = Signer::new(Swarm::found("ward7", operator.public().into()).unwrap(), operator).unwrap();
+        let mut owner =
+            Signer::new(SwarmIdentity::found("ward7", operator.public().into()).unwrap(), operator).unwrap();
         owner.delegate(Some(&delegate.public().into()), now_unix_s() + 60).unwrap();
         let delegated = Signer::new(owner.swarm().clone(), delegate).unwrap();
         let [ours, theirs] = [(); 2].map(|()| PeerId::random());

@@ -3,12 +3,12 @@
 use std::collections::BTreeMap;
 
 use libp2p::{Multiaddr, PeerId, StreamProtocol};
-use mingle_net::probe::{Measured, ProbeToken};
+use mingle_net::probe::{LinkMeasurement, ProbeToken};
 use serde::{Deserialize, Serialize};
 
 use crate::invite::{Claim, Invite};
 use crate::offer::{MAX_OFFER_BYTES, PlanNews};
-use crate::swarm::{Permission, Swarm};
+use crate::swarm::{Permission, SwarmIdentity};
 use crate::task::Assignment;
 
 pub(crate) const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/swarm/5");
@@ -16,7 +16,7 @@ pub(crate) const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/swarm/5
 pub(crate) const MAX_BYTES: usize = MAX_OFFER_BYTES + 768;
 
 #[derive(Serialize, Deserialize)]
-pub(crate) enum Request {
+pub(crate) enum MemberRequest {
     Plan {
         /// The operator's permission, if the asker is not a member.
         permission: Option<Permission>,
@@ -53,7 +53,7 @@ pub(crate) enum Request {
 }
 
 #[derive(Serialize, Deserialize)]
-pub(crate) enum Answer {
+pub(crate) enum MemberAnswer {
     /// The plan that this process follows.
     Plan(Box<PlanNews>),
     /// The answer does not exist yet.
@@ -64,11 +64,11 @@ pub(crate) enum Answer {
     Wait,
     /// The ratio, as little-endian f32.
     Model(Vec<u8>),
-    Verdict(Verdict),
-    Progress(Progress),
+    Verdict(PlanVerdict),
+    Progress(PeerProgress),
     /// A refusal, with its reason.
     No(String),
-    Measured(Measured),
+    Measured(LinkMeasurement),
     /// The known addresses of the wanted peers.
     Met(Vec<(Vec<u8>, Vec<Multiaddr>)>),
     /// The task of this process.
@@ -77,7 +77,7 @@ pub(crate) enum Answer {
 
 /// A peer's decision on a plan announced to it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Verdict {
+pub enum PlanVerdict {
     /// The peer follows the plan from now on.
     Taken,
     /// The peer follows the plan already.
@@ -107,7 +107,7 @@ impl Waiting {
     }
 
     /// The peer and its invitation, if that is one to this swarm, and is its own.
-    pub(crate) fn checked(&self, swarm: &Swarm) -> Option<(PeerId, &Invite)> {
+    pub(crate) fn checked(&self, swarm: &SwarmIdentity) -> Option<(PeerId, &Invite)> {
         let peer = PeerId::from_bytes(&self.peer).ok()?;
         self.claim.check(swarm, &peer).ok()?;
         Some((peer, &self.claim.invite))
@@ -116,7 +116,7 @@ impl Waiting {
 
 /// Progress of a peer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Progress {
+pub struct PeerProgress {
     /// The counter of its plan; 0: none.
     pub counter: u64,
     /// Rounds over, in all.

@@ -20,9 +20,9 @@ use tokio::task::JoinSet;
 
 use crate::error::NetworkError;
 use crate::known_peers::KnownPeers;
-use crate::places::{Limits, Place, Places};
+use crate::places::{AdmissionLimits, AdmissionPermit, Places};
 use crate::transport::{accept, open_stream};
-pub use preamble::{Greeting, Refusal};
+pub use preamble::{Greeting, StreamRefusal};
 pub use stream::EdgeHandle;
 
 const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/edge/1");
@@ -33,11 +33,11 @@ const LONGEST_PAUSE: Duration = Duration::from_secs(1);
 /// Events that wait for the driver; streams are not read while it is full.
 const EVENT_QUEUE: usize = 16;
 /// Streams in the preamble or in use; an in-neighbour has several while one is being replaced.
-const INCOMING: Limits = Limits { known: usize::MAX, strangers: 64, per_peer: 8 };
+const INCOMING: AdmissionLimits = AdmissionLimits { known: usize::MAX, strangers: 64, per_peer: 8 };
 
 /// Direction of the plan's edge, seen from this peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord)]
-pub enum Direction {
+pub enum LinkDirection {
     /// This peer sends parcels, acknowledgements come back.
     Out,
     /// This peer receives parcels and acknowledges them.
@@ -53,7 +53,7 @@ pub enum EdgeEvent {
         /// The neighbour.
         node: NodeId,
         /// Direction of its parcels.
-        direction: Direction,
+        direction: LinkDirection,
         /// Queue of the messages to be written to the stream.
         handle: EdgeHandle,
     },
@@ -69,7 +69,7 @@ pub enum EdgeEvent {
         /// The neighbour.
         node: NodeId,
         /// Direction of its parcels.
-        direction: Direction,
+        direction: LinkDirection,
         /// The number of the stream, as in its handle.
         stream: u64,
         /// The error; `None` if the other side closed the stream in good order.
@@ -80,7 +80,7 @@ pub enum EdgeEvent {
         /// The neighbour.
         node: NodeId,
         /// The reason.
-        refusal: Refusal,
+        refusal: StreamRefusal,
     },
 }
 
@@ -99,7 +99,7 @@ pub struct Edges {
 
 /// State shared by all stream tasks.
 #[derive(Clone)]
-struct Shared {
+struct SharedStreams {
     greeting: Greeting,
     /// Parameters in a parcel; no other size is accepted.
     dimension: usize,
@@ -142,7 +142,7 @@ impl Edges {
         let (events, receiver) = mpsc::channel(EVENT_QUEUE);
         let (close_timeout, look_every) = (stream::CLOSE_TIMEOUT, stream::LOOK_EVERY);
         let pace_window = pace::WINDOW;
-        let shared = Shared { greeting, dimension, close_timeout, look_every, pace_window, events, observer };
+        let shared = SharedStreams { greeting, dimension, close_timeout, look_every, pace_window, events, observer };
         let mut tasks = JoinSet::new();
         for (&node, &peer) in out {
             tasks.spawn(keep_open(control.clone(), shared.clone(), node, peer));
@@ -160,14 +160,14 @@ impl Edges {
 }
 
 /// Opens a stream to `peer`, carries messages until it breaks, and opens it again.
-async fn keep_open(mut control: libp2p_stream::Control, shared: Shared, node: NodeId, peer: PeerId) {
+async fn keep_open(mut control: libp2p_stream::Control, shared: SharedStreams, node: NodeId, peer: PeerId) {
     let mut pause = FIRST_PAUSE;
     loop {
         match open(&mut control, &shared, peer).await {
             Ok(stream) => {
                 pause = FIRST_PAUSE;
                 tracing::debug!(%peer, node = node.0, "opened the stream to this neighbour");
-                let ended = stream::carry(stream, node, Direction::Out, &shared).await;
+                let ended = stream::carry(stream, node, LinkDirection::Out, &shared).await;
                 if ended.is_err() {
                     return; // the driver is gone
                 }
@@ -189,11 +189,11 @@ async fn keep_open(mut control: libp2p_stream::Control, shared: Shared, node: No
 }
 
 enum OpenError {
-    Refused(Refusal),
+    Refused(StreamRefusal),
     Unreachable(String),
 }
 
-async fn open(control: &mut libp2p_stream::Control, shared: &Shared, peer: PeerId) -> Result<Stream, OpenError> {
+async fn open(control: &mut libp2p_stream::Control, shared: &SharedStreams, peer: PeerId) -> Result<Stream, OpenError> {
     let unreachable = |error: &dyn std::fmt::Display| OpenError::Unreachable(error.to_string());
     let mut stream = open_stream(control, peer, PROTOCOL).await.map_err(|error| unreachable(&error))?;
     let answer = tokio::time::timeout(PREAMBLE_TIMEOUT, preamble::introduce(&mut stream, &shared.greeting))
@@ -207,7 +207,11 @@ async fn open(control: &mut libp2p_stream::Control, shared: &Shared, peer: PeerI
 }
 
 /// Accepts the streams of in-neighbours, and refuses those of other peers.
-async fn accept_all(mut incoming: libp2p_stream::IncomingStreams, shared: Shared, nodes: BTreeMap<PeerId, NodeId>) {
+async fn accept_all(
+    mut incoming: libp2p_stream::IncomingStreams,
+    shared: SharedStreams,
+    nodes: BTreeMap<PeerId, NodeId>,
+) {
     let open = Open::default();
     let neighbours = KnownPeers::default();
     neighbours.replace(nodes.keys().copied().collect());
@@ -229,7 +233,7 @@ async fn accept_all(mut incoming: libp2p_stream::IncomingStreams, shared: Shared
 }
 
 /// Answers the greeting of an incoming stream, then carries it until it ends.
-async fn receive(mut stream: Stream, node: Option<NodeId>, place: Place, shared: Shared, open: Open) {
+async fn receive(mut stream: Stream, node: Option<NodeId>, place: AdmissionPermit, shared: SharedStreams, open: Open) {
     let patience = place.patience(PREAMBLE_TIMEOUT);
     let answer = |stream: Stream, refusal| async move {
         let mut stream = stream;
@@ -240,7 +244,7 @@ async fn receive(mut stream: Stream, node: Option<NodeId>, place: Place, shared:
     let greeting = tokio::time::timeout(patience, preamble::listen(&mut stream)).await;
     let Ok(Ok(theirs)) = greeting else { return };
     let Some(node) = node else {
-        answer(stream, Some(Refusal::NotANeighbour)).await;
+        answer(stream, Some(StreamRefusal::NotANeighbour)).await;
         return;
     };
     let holder = match admit(&shared.greeting, &theirs, node, &open) {
@@ -256,7 +260,7 @@ async fn receive(mut stream: Stream, node: Option<NodeId>, place: Place, shared:
     if let Some(stream) = answer(stream, None).await {
         tokio::select! {
             // An error means that the driver is gone: no event can be delivered.
-            _ = stream::carry(stream, node, Direction::In, &shared) => {}
+            _ = stream::carry(stream, node, LinkDirection::In, &shared) => {}
             () = holder.replaced.notified() => {}
         }
     }
@@ -264,9 +268,9 @@ async fn receive(mut stream: Stream, node: Option<NodeId>, place: Place, shared:
 }
 
 /// Admits a stream with this greeting as that of `node`, and registers its holder.
-fn admit(ours: &Greeting, theirs: &Greeting, node: NodeId, open: &Open) -> Result<Holder, Refusal> {
+fn admit(ours: &Greeting, theirs: &Greeting, node: NodeId, open: &Open) -> Result<Holder, StreamRefusal> {
     if theirs.plan_hash != ours.plan_hash {
-        return Err(Refusal::OtherPlan { ours: ours.plan_hash });
+        return Err(StreamRefusal::OtherPlan { ours: ours.plan_hash });
     }
     let mut open = open.lock().unwrap_or_else(PoisonError::into_inner);
     match open.get(&node) {
@@ -274,7 +278,7 @@ fn admit(ours: &Greeting, theirs: &Greeting, node: NodeId, open: &Open) -> Resul
         // The same process reopens its stream before the end of the old one was noticed.
         Some(holder) if holder.boot_nonce == theirs.boot_nonce => holder.replaced.notify_one(),
         // The first process with this identity is still connected: a second one is refused, not the first one lost.
-        Some(_) => return Err(Refusal::IdentityInUse),
+        Some(_) => return Err(StreamRefusal::IdentityInUse),
     }
     let holder = Holder { boot_nonce: theirs.boot_nonce, replaced: Arc::default() };
     open.insert(node, holder.clone());
@@ -302,7 +306,7 @@ mod tests {
         let open = Open::default();
         let ours = greeting(1, 0);
         let first = admit(&ours, &greeting(10, 0), NodeId(3), &open).unwrap();
-        assert_eq!(admit(&ours, &greeting(11, 0), NodeId(3), &open).err(), Some(Refusal::IdentityInUse));
+        assert_eq!(admit(&ours, &greeting(11, 0), NodeId(3), &open).err(), Some(StreamRefusal::IdentityInUse));
         release(&open, NodeId(3), &first);
         assert!(admit(&ours, &greeting(11, 0), NodeId(3), &open).is_ok());
     }
@@ -314,7 +318,7 @@ mod tests {
         let old = admit(&ours, &greeting(10, 0), NodeId(3), &open).unwrap();
         let new = admit(&ours, &greeting(10, 0), NodeId(3), &open).unwrap();
         release(&open, NodeId(3), &old);
-        assert_eq!(admit(&ours, &greeting(11, 0), NodeId(3), &open).err(), Some(Refusal::IdentityInUse));
+        assert_eq!(admit(&ours, &greeting(11, 0), NodeId(3), &open).err(), Some(StreamRefusal::IdentityInUse));
         release(&open, NodeId(3), &new);
         assert!(admit(&ours, &greeting(11, 0), NodeId(3), &open).is_ok());
     }
@@ -323,6 +327,6 @@ mod tests {
     fn a_peer_with_another_plan_is_told_so() {
         let open = Open::default();
         let refusal = admit(&greeting(1, 7), &greeting(2, 8), NodeId(0), &open);
-        assert_eq!(refusal.err(), Some(Refusal::OtherPlan { ours: [7; 32] }));
+        assert_eq!(refusal.err(), Some(StreamRefusal::OtherPlan { ours: [7; 32] }));
     }
 }

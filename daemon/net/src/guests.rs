@@ -13,7 +13,7 @@ use tokio::sync::Notify;
 
 /// Limits on the connections that a listener has at a time.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct ConnectionLimits {
     /// All connections, except those for probes.
     pub connections: usize,
     /// Connections of one address, or one /64 network of IPv6, except those for probes.
@@ -25,7 +25,7 @@ pub struct Limits {
 /// The connections of one listener.
 #[derive(Clone, Debug)]
 pub struct Guests {
-    limits: Limits,
+    limits: ConnectionLimits,
     present: Arc<Mutex<Present>>,
 }
 
@@ -55,7 +55,7 @@ pub struct Seat {
 
 impl Guests {
     /// A listener without connections.
-    pub fn new(limits: Limits) -> Self {
+    pub fn new(limits: ConnectionLimits) -> Self {
         Self { limits, present: Arc::default() }
     }
 
@@ -63,7 +63,7 @@ impl Guests {
     pub fn seat(&self, address: Option<IpAddr>) -> Option<Arc<Seat>> {
         let address = address.map(network_of);
         let mut present = self.present.lock().unwrap_or_else(PoisonError::into_inner);
-        let Limits { connections, per_address, probes } = self.limits;
+        let ConnectionLimits { connections, per_address, probes } = self.limits;
         let has_room = present.make_room(per_address, |guest| !guest.is_for_probes && guest.address == address)
             && present.make_room(connections, |guest| !guest.is_for_probes);
         if !has_room && !present.make_room(probes, |guest| guest.is_for_probes) {
@@ -130,7 +130,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    const LIMITS: Limits = Limits { connections: 3, per_address: 2, probes: 1 };
+    const LIMITS: ConnectionLimits = ConnectionLimits { connections: 3, per_address: 2, probes: 1 };
     const ANA: Option<IpAddr> = address(1);
     const BEN: Option<IpAddr> = address(2);
     const CHO: Option<IpAddr> = address(3);

@@ -6,11 +6,11 @@ use std::ops::Add;
 
 use mingle_protocol::{Message, NodeId};
 
-use crate::edge::{Direction, EdgeHandle};
+use crate::edge::{EdgeHandle, LinkDirection};
 use crate::traffic::Traffic;
 
 /// The two directions of a link.
-const BOTH: [Direction; 2] = [Direction::Out, Direction::In];
+const BOTH: [LinkDirection; 2] = [LinkDirection::Out, LinkDirection::In];
 
 /// The effect of an opened or ended stream on its link.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
@@ -25,13 +25,13 @@ pub enum LinkChange {
 
 /// The streams to all neighbours.
 pub struct NeighbourTable {
-    links: BTreeMap<NodeId, Link>,
+    links: BTreeMap<NodeId, NeighbourLink>,
 }
 
 #[derive(Default)]
-struct Link {
-    wants: BTreeSet<Direction>,
-    streams: BTreeMap<Direction, EdgeHandle>,
+struct NeighbourLink {
+    wants: BTreeSet<LinkDirection>,
+    streams: BTreeMap<LinkDirection, EdgeHandle>,
     /// Set when the neighbour announced its last parcel: the end of its stream is then not a loss.
     sends_no_more: bool,
     up: bool,
@@ -39,14 +39,14 @@ struct Link {
     past: Traffic,
 }
 
-impl Link {
+impl NeighbourLink {
     /// Adds the counts of a stream that has ended.
     fn count(&mut self, ended: &EdgeHandle) {
         self.past += ended.traffic();
     }
 
     /// Removes the streams in these directions and returns them.
-    fn take(&mut self, directions: &[Direction]) -> Vec<EdgeHandle> {
+    fn take(&mut self, directions: &[LinkDirection]) -> Vec<EdgeHandle> {
         let taken: Vec<_> = directions.iter().filter_map(|direction| self.streams.remove(direction)).collect();
         taken.iter().for_each(|handle| self.count(handle));
         taken
@@ -60,8 +60,9 @@ impl Link {
 impl NeighbourTable {
     /// A table without streams, for a plan with these out- and in-neighbours.
     pub fn new(out: impl Iterator<Item = NodeId>, inward: impl Iterator<Item = NodeId>) -> Self {
-        let mut links: BTreeMap<NodeId, Link> = BTreeMap::new();
-        for (node, direction) in out.map(|node| (node, Direction::Out)).chain(inward.map(|node| (node, Direction::In)))
+        let mut links: BTreeMap<NodeId, NeighbourLink> = BTreeMap::new();
+        for (node, direction) in
+            out.map(|node| (node, LinkDirection::Out)).chain(inward.map(|node| (node, LinkDirection::In)))
         {
             links.entry(node).or_default().wants.insert(direction);
         }
@@ -74,9 +75,9 @@ impl NeighbourTable {
     }
 
     /// Adds an open stream, which replaces an older one in the same direction.
-    pub fn attach(&mut self, node: NodeId, direction: Direction, handle: EdgeHandle) -> LinkChange {
+    pub fn attach(&mut self, node: NodeId, direction: LinkDirection, handle: EdgeHandle) -> LinkChange {
         let Some(link) = self.links.get_mut(&node) else { return LinkChange::None };
-        if direction == Direction::In {
+        if direction == LinkDirection::In {
             link.wants.insert(direction);
             link.sends_no_more = false;
         }
@@ -91,7 +92,7 @@ impl NeighbourTable {
 
     /// Removes a stream that has ended, `in_order` or broken. The end of a stream that was already replaced changes
     /// nothing.
-    pub fn detach(&mut self, node: NodeId, direction: Direction, stream: u64, in_order: bool) -> LinkChange {
+    pub fn detach(&mut self, node: NodeId, direction: LinkDirection, stream: u64, in_order: bool) -> LinkChange {
         let Some(link) = self.links.get_mut(&node) else { return LinkChange::None };
         if link.streams.get(&direction).is_none_or(|handle| handle.stream != stream) {
             return LinkChange::None;
@@ -99,7 +100,7 @@ impl NeighbourTable {
         if let Some(handle) = link.streams.remove(&direction) {
             link.count(&handle);
         }
-        if direction == Direction::In && in_order && link.sends_no_more {
+        if direction == LinkDirection::In && in_order && link.sends_no_more {
             // A regular end: the messages that this peer still sends go over the other stream.
             link.wants.remove(&direction);
             return LinkChange::None;
@@ -126,8 +127,8 @@ impl NeighbourTable {
     pub fn send(&self, node: NodeId, message: Message) -> bool {
         let Some(link) = self.links.get(&node) else { return true };
         let order = match message {
-            Message::Parcel(_) => [Direction::Out, Direction::Out],
-            _ => [Direction::In, Direction::Out],
+            Message::Parcel(_) => [LinkDirection::Out, LinkDirection::Out],
+            _ => [LinkDirection::In, LinkDirection::Out],
         };
         let stream = order.iter().find_map(|direction| link.streams.get(direction));
         // Without a stream the node is notified that the link is down, and resends everything once it is up.
@@ -138,15 +139,15 @@ impl NeighbourTable {
     /// lost anyway.
     pub fn has_room(&self, node: NodeId) -> bool {
         let Some(link) = self.links.get(&node) else { return true };
-        let order = [Direction::In, Direction::Out];
+        let order = [LinkDirection::In, LinkDirection::Out];
         order.iter().find_map(|direction| link.streams.get(direction)).is_none_or(EdgeHandle::has_room)
     }
 
     /// Takes the streams on which this peer sends parcels, to finish them.
     pub fn take_outgoing(&mut self) -> Vec<EdgeHandle> {
-        let take = |link: &mut Link| {
-            link.wants.remove(&Direction::Out);
-            link.take(&[Direction::Out])
+        let take = |link: &mut NeighbourLink| {
+            link.wants.remove(&LinkDirection::Out);
+            link.take(&[LinkDirection::Out])
         };
         self.links.values_mut().flat_map(take).collect()
     }
@@ -158,7 +159,7 @@ impl NeighbourTable {
 
     /// Returns `true` if a neighbour still holds open a stream on which it sends parcels.
     pub fn any_incoming(&self) -> bool {
-        self.links.values().any(|link| link.streams.contains_key(&Direction::In))
+        self.links.values().any(|link| link.streams.contains_key(&LinkDirection::In))
     }
 
     /// Returns `true` if any stream is open.
@@ -168,12 +169,12 @@ impl NeighbourTable {
 
     /// Traffic over all streams so far.
     pub fn traffic(&self) -> Traffic {
-        self.links.values().map(Link::traffic).fold(Traffic::default(), Traffic::add)
+        self.links.values().map(NeighbourLink::traffic).fold(Traffic::default(), Traffic::add)
     }
 
     /// Traffic over the streams with `node` so far.
     pub fn traffic_with(&self, node: NodeId) -> Traffic {
-        self.links.get(&node).map(Link::traffic).unwrap_or_default()
+        self.links.get(&node).map(NeighbourLink::traffic).unwrap_or_default()
     }
 
     fn take_down(&mut self, node: NodeId) -> LinkChange {

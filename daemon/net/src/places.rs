@@ -10,7 +10,7 @@ use crate::known_peers::KnownPeers;
 
 /// Limits on requests served at the same time.
 #[derive(Clone, Copy, Debug)]
-pub struct Limits {
+pub struct AdmissionLimits {
     /// Requests of all known peers together.
     pub known: usize,
     /// Requests of all strangers together.
@@ -26,7 +26,7 @@ pub const STRANGER_TIMEOUT: Duration = Duration::from_secs(2);
 #[derive(Clone, Debug)]
 pub struct Places {
     peers: KnownPeers,
-    limits: Limits,
+    limits: AdmissionLimits,
     taken: Arc<Mutex<Taken>>,
 }
 
@@ -39,7 +39,7 @@ struct Taken {
 
 /// A permit to be served; dropping it releases it.
 #[derive(Debug)]
-pub struct Place {
+pub struct AdmissionPermit {
     peer: PeerId,
     is_known: bool,
     taken: Arc<Mutex<Taken>>,
@@ -50,22 +50,22 @@ impl Places {
     ///
     /// ```
     /// use mingle_net::known_peers::KnownPeers;
-    /// use mingle_net::places::{Limits, Places};
+    /// use mingle_net::places::{AdmissionLimits, Places};
     /// use libp2p::PeerId;
     ///
     /// let (peers, ana) = (KnownPeers::default(), PeerId::random());
     /// peers.replace([ana].into());
-    /// let places = Places::new(peers, Limits { known: 1, strangers: 1, per_peer: 1 });
+    /// let places = Places::new(peers, AdmissionLimits { known: 1, strangers: 1, per_peer: 1 });
     /// let _strangers = places.take(PeerId::random()).unwrap();
     /// assert!(places.take(PeerId::random()).is_none(), "the only place of strangers is taken");
     /// assert!(places.take(ana).is_some());
     /// ```
-    pub fn new(peers: KnownPeers, limits: Limits) -> Self {
+    pub fn new(peers: KnownPeers, limits: AdmissionLimits) -> Self {
         Self { peers, limits, taken: Arc::default() }
     }
 
     /// Takes a permit for `peer`; `None` if its share or its own limit is used up.
-    pub fn take(&self, peer: PeerId) -> Option<Place> {
+    pub fn take(&self, peer: PeerId) -> Option<AdmissionPermit> {
         let is_known = self.peers.contains(&peer);
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         let most = if is_known { self.limits.known } else { self.limits.strangers };
@@ -74,7 +74,7 @@ impl Places {
         }
         *taken.of(is_known) += 1;
         *taken.by_peer.entry(peer).or_default() += 1;
-        Some(Place { peer, is_known, taken: Arc::clone(&self.taken) })
+        Some(AdmissionPermit { peer, is_known, taken: Arc::clone(&self.taken) })
     }
 }
 
@@ -84,7 +84,7 @@ impl Taken {
     }
 }
 
-impl Place {
+impl AdmissionPermit {
     /// Returns `true` if the permit counts against the share of known peers.
     pub fn is_known(&self) -> bool {
         self.is_known
@@ -96,7 +96,7 @@ impl Place {
     }
 }
 
-impl Drop for Place {
+impl Drop for AdmissionPermit {
     fn drop(&mut self) {
         let mut taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
         *taken.of(self.is_known) -= 1;
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn a_place_is_free_again_also_where_its_holder_became_known_meanwhile() {
         let (peers, peer) = (KnownPeers::default(), PeerId::random());
-        let places = Places::new(peers.clone(), Limits { known: 1, strangers: 1, per_peer: 2 });
+        let places = Places::new(peers.clone(), AdmissionLimits { known: 1, strangers: 1, per_peer: 2 });
         let first = places.take(peer).unwrap();
         assert!(places.take(peer).is_none(), "strangers have one place");
         peers.replace([peer].into());
@@ -136,7 +136,7 @@ mod tests {
     fn nobody_takes_more_places_than_one_peer_may() {
         let (peers, peer) = (KnownPeers::default(), PeerId::random());
         peers.replace([peer].into());
-        let places = Places::new(peers, Limits { known: 8, strangers: 8, per_peer: 2 });
+        let places = Places::new(peers, AdmissionLimits { known: 8, strangers: 8, per_peer: 2 });
         let held: Vec<_> = (0..3).map_while(|_| places.take(peer)).collect();
         assert_eq!(held.len(), 2);
     }

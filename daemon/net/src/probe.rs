@@ -9,6 +9,6 @@ mod conversation;
 mod prober;
 mod token;
 
-pub use conversation::Measured;
+pub use conversation::LinkMeasurement;
 pub use prober::{Prober, serve};
 pub use token::{ProbeToken, ProbedLink, SpentTokens};

@@ -36,12 +36,12 @@ impl Traffic {
     }
 
     /// The encoding of the parcels sent, where `chosen` is the codec under the present plan.
-    pub fn encoding(&self, chosen: ChosenCodec) -> Encoding {
+    pub fn encoding(&self, chosen: ChosenCodec) -> ParameterEncoding {
         let parcels = Codec::ALL.into_iter().zip(self.sent_parcels).filter(|(_, count)| *count > 0);
-        Encoding {
+        ParameterEncoding {
             parcels: parcels.map(|(codec, count)| (codec.name().to_owned(), count)).collect(),
             saved_bytes: self.saved_bytes,
-            ..Encoding::of(chosen)
+            ..ParameterEncoding::of(chosen)
         }
     }
 }
@@ -68,7 +68,7 @@ impl AddAssign for Traffic {
 
 /// Encoding of parameters on the links of a peer.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
-pub struct Encoding {
+pub struct ParameterEncoding {
     /// The codec under the present plan: the one that was asked for, or what `auto` takes.
     pub codec: String,
     /// The reason for it, where `auto` took it.
@@ -80,7 +80,7 @@ pub struct Encoding {
     pub saved_bytes: u64,
 }
 
-impl Encoding {
+impl ParameterEncoding {
     /// The encoding before anything was sent.
     pub fn of(chosen: ChosenCodec) -> Self {
         Self { codec: chosen.codec.name().to_owned(), reason: chosen.reason(), ..Self::default() }

@@ -91,7 +91,7 @@ pub enum NetworkEvent {
 
 /// A command of the daemon to the network task.
 #[derive(Debug)]
-enum Command {
+enum NetworkCommand {
     Bootstrap(Vec<Multiaddr>),
     Seek(BTreeSet<PeerId>),
     Connect(PeerId, Vec<Multiaddr>, oneshot::Sender<()>),
@@ -132,7 +132,7 @@ pub struct Network {
     /// The neighbours that are missing.
     pub outlook: watch::Receiver<Outlook>,
     counter: Counter,
-    commands: mpsc::Sender<Command>,
+    commands: mpsc::Sender<NetworkCommand>,
     task: tokio::task::JoinHandle<()>,
 }
 
@@ -178,17 +178,17 @@ impl Network {
     /// Keeps dialling these addresses until each has answered once.
     pub async fn bootstrap(&self, addresses: Vec<Multiaddr>) {
         // The task outlives every sender except at shutdown, when no answer is needed.
-        let _ = self.commands.send(Command::Bootstrap(addresses)).await;
+        let _ = self.commands.send(NetworkCommand::Bootstrap(addresses)).await;
     }
 
     /// Stores earlier addresses of peers, to be tried as well when these are sought.
     pub async fn remember(&self, known: Vec<(PeerId, Vec<Multiaddr>)>) {
-        let _ = self.commands.send(Command::Remember(known)).await;
+        let _ = self.commands.send(NetworkCommand::Remember(known)).await;
     }
 
     /// Keeps searching for these peers, now and whenever one of them is lost.
     pub async fn seek(&self, peers: BTreeSet<PeerId>) {
-        let _ = self.commands.send(Command::Seek(peers)).await;
+        let _ = self.commands.send(NetworkCommand::Seek(peers)).await;
     }
 
     /// Closes all connections, so that the other ends are notified at once, which a QUIC connection does not do by
@@ -197,7 +197,7 @@ impl Network {
     pub async fn close(&self) {
         let closing = async {
             let (closed, when_closed) = oneshot::channel();
-            if self.commands.send(Command::Close(closed)).await.is_ok() {
+            if self.commands.send(NetworkCommand::Close(closed)).await.is_ok() {
                 // If it does not answer, the task has ended.
                 let _ = when_closed.await;
             }
@@ -241,7 +241,7 @@ async fn run(
     mut swarm: Swarm<Behaviour>,
     mut discovery: Discovery,
     metrics: Metrics,
-    mut commands: mpsc::Receiver<Command>,
+    mut commands: mpsc::Receiver<NetworkCommand>,
     events: mpsc::Sender<NetworkEvent>,
 ) {
     loop {
@@ -299,21 +299,25 @@ async fn serve_while(swarm: &mut Swarm<Behaviour>, longest: Duration, goes_on: i
 
 /// Executes a command. The receiver of an answer may be gone. Returns the sender to notify of the end, if that is the
 /// command.
-fn carry_out(command: Command, discovery: &mut Discovery, swarm: &mut Swarm<Behaviour>) -> Option<oneshot::Sender<()>> {
+fn carry_out(
+    command: NetworkCommand,
+    discovery: &mut Discovery,
+    swarm: &mut Swarm<Behaviour>,
+) -> Option<oneshot::Sender<()>> {
     match command {
-        Command::Bootstrap(addresses) => discovery.bootstrap(swarm, addresses),
-        Command::Seek(peers) => discovery.seek(swarm, peers),
-        Command::Connect(peer, addresses, connected) => discovery.connect(swarm, peer, &addresses, connected),
-        Command::Learn(found) => discovery.learn(swarm, &found),
-        Command::Introduce { peer, addresses, wanted, answer } => {
+        NetworkCommand::Bootstrap(addresses) => discovery.bootstrap(swarm, addresses),
+        NetworkCommand::Seek(peers) => discovery.seek(swarm, peers),
+        NetworkCommand::Connect(peer, addresses, connected) => discovery.connect(swarm, peer, &addresses, connected),
+        NetworkCommand::Learn(found) => discovery.learn(swarm, &found),
+        NetworkCommand::Introduce { peer, addresses, wanted, answer } => {
             drop(answer.send(discovery.introduce(swarm, peer, &addresses, &wanted)));
         }
-        Command::Remember(known) => discovery.remember(&known),
-        Command::Whereabouts(wanted, answer) => drop(answer.send(discovery.whereabouts(wanted.iter()))),
-        Command::Neighbours(answer) => drop(answer.send(discovery.neighbours())),
-        Command::Addresses(peer, answer) => drop(answer.send(discovery.addresses(&peer))),
-        Command::Attempts(peer, answer) => drop(answer.send(discovery.attempts(&peer))),
-        Command::Close(closed) => return Some(closed),
+        NetworkCommand::Remember(known) => discovery.remember(&known),
+        NetworkCommand::Whereabouts(wanted, answer) => drop(answer.send(discovery.whereabouts(wanted.iter()))),
+        NetworkCommand::Neighbours(answer) => drop(answer.send(discovery.neighbours())),
+        NetworkCommand::Addresses(peer, answer) => drop(answer.send(discovery.addresses(&peer))),
+        NetworkCommand::Attempts(peer, answer) => drop(answer.send(discovery.attempts(&peer))),
+        NetworkCommand::Close(closed) => return Some(closed),
     }
     None
 }
@@ -340,10 +344,10 @@ mod tests {
     const GRACE: Duration = Duration::from_secs(2);
 
     /// A network whose task never reads a command, with so many in its queue.
-    fn hanging(queued: usize) -> (Network, mpsc::Receiver<Command>) {
+    fn hanging(queued: usize) -> (Network, mpsc::Receiver<NetworkCommand>) {
         let (commands, never_read) = mpsc::channel(COMMAND_QUEUE);
         for _ in 0..queued {
-            commands.try_send(Command::Bootstrap(Vec::new())).unwrap();
+            commands.try_send(NetworkCommand::Bootstrap(Vec::new())).unwrap();
         }
         let network = Network {
             streams: libp2p_stream::Behaviour::new().new_control(),

@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use libp2p::PeerId;
-use mingle_net::edge::{EdgeEvent, Edges, Greeting, Refusal};
+use mingle_net::edge::{EdgeEvent, Edges, Greeting, StreamRefusal};
 use mingle_net::neighbour_table::{LinkChange, NeighbourTable};
 use mingle_net::questions::Questions;
 use mingle_net::traffic::Traffic;
@@ -38,7 +38,7 @@ pub(crate) enum News {
     /// A message from a neighbour.
     Message(NodeId, Message),
     /// A stream that a neighbour refused.
-    Refused(NodeId, Refusal),
+    Refused(NodeId, StreamRefusal),
 }
 
 /// The consequence of an objection.

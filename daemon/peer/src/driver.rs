@@ -21,9 +21,7 @@ use libp2p::identity::Keypair;
 use mingle_net::neighbour_table::LinkChange;
 use mingle_net::traffic::Traffic;
 use mingle_protocol::record::{HostState, Recovered};
-use mingle_protocol::{
-    Effect, Event as NodeEvent, Generation, Input, Node, NodeConfig, NodeId, RoundReport, State as NodeState, Time,
-};
+use mingle_protocol::{Effect, Generation, Input, Node, NodeConfig, NodeEvent, NodeId, NodeState, RoundReport, Time};
 use mingle_status::warnings::Source;
 
 use crate::error::{Context, ErrorKind, Result};
@@ -37,7 +35,7 @@ use crate::timeline::{IdleTime, Timeline};
 use crate::training::thread::{TrainingOrders, TrainingThread};
 use crate::training::{BestModel, Evaluation, MomentumOfPeer, PrivacySpending};
 use divergence::Divergence;
-use missing::Missing;
+use missing::MissingNeighbours;
 use watching::Watching;
 
 /// Interval between checks for missing neighbours.
@@ -130,7 +128,7 @@ pub(crate) struct Driver<'a> {
     waits: IdleTime,
     divergence: Divergence,
     joined: bool,
-    missing: Missing,
+    missing: MissingNeighbours,
     stopping: bool,
     drained: bool,
     /// The generation of the plan for which a model is being fetched.
@@ -167,7 +165,7 @@ impl<'a> Driver<'a> {
             final_evaluation: None,
             last_evaluation: None,
             joined: false,
-            missing: Missing::default(),
+            missing: MissingNeighbours::default(),
             stopping: false,
             drained: false,
             fetching: None,

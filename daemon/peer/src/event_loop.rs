@@ -11,7 +11,7 @@ use crate::events::Watchdog;
 use crate::membership::Wanted;
 use crate::records::Written;
 use crate::stop::StopRequests;
-use crate::training::thread::Answer;
+use crate::training::thread::JobResult;
 
 /// Sources of events.
 pub(crate) struct EventReceivers {
@@ -24,7 +24,7 @@ pub(crate) struct EventReceivers {
     /// Requests through the local interface.
     pub requests: mpsc::Receiver<Request>,
     /// `None` where nothing is trained.
-    pub answers: Option<mpsc::Receiver<Answer>>,
+    pub answers: Option<mpsc::Receiver<JobResult>>,
     /// `None` without records.
     pub written: Option<mpsc::Receiver<Written>>,
     /// Notifies the service manager that the loop runs.
@@ -39,7 +39,7 @@ pub(crate) enum LoopEvent {
     /// A request to stop, with its reason.
     Stop(String),
     Request(Request),
-    Answer(Answer),
+    Answer(JobResult),
     Written(Written),
 }
 
@@ -78,7 +78,7 @@ impl EventReceivers {
 async fn next_local(
     stop: &mut StopRequests,
     requests: &mut mpsc::Receiver<Request>,
-    answers: &mut Option<mpsc::Receiver<Answer>>,
+    answers: &mut Option<mpsc::Receiver<JobResult>>,
 ) -> Result<LoopEvent> {
     tokio::select! {
         reason = stop.next() => Ok(LoopEvent::Stop(reason)),

@@ -17,7 +17,7 @@ use crate::error::Result;
 use crate::event_loop::EventReceivers;
 use crate::events::{Event, EventLog};
 use crate::home::Home;
-use crate::membership::{self, CheckedPlan, MembershipService, RoundCosts, Verdict, Wanted};
+use crate::membership::{self, CheckedPlan, MembershipService, PlanVerdict, RoundCosts, Wanted};
 use crate::objections::Objection;
 use crate::place::Place;
 use crate::plan;
@@ -116,12 +116,13 @@ impl Member<'_> {
     }
 
     /// The verdict on a plan that replaces nothing; `None` if it is newer than this peer's.
-    pub(crate) fn verdict_on(&self, plan: &CheckedPlan) -> Option<Verdict> {
+    pub(crate) fn verdict_on(&self, plan: &CheckedPlan) -> Option<PlanVerdict> {
         let (ours, theirs) = (&self.connections.place.plan, plan.generation());
         if theirs == ours.generation() {
-            return Some(Verdict::Known);
+            return Some(PlanVerdict::Known);
         }
-        (!theirs.replaces(&ours.generation())).then(|| Verdict::Older(Box::new(self.service.news(ours.offer.clone()))))
+        (!theirs.replaces(&ours.generation()))
+            .then(|| PlanVerdict::Older(Box::new(self.service.news(ours.offer.clone()))))
     }
 
     /// Returns `true` if the plan still names this peer; reports it otherwise.
@@ -178,7 +179,7 @@ impl Member<'_> {
         let mut streams = self.network.streams.clone();
         tokio::spawn(async move {
             let _question = question;
-            if let Ok(Some(Verdict::Older(newer))) = membership::announce(&mut streams, peer, &news).await
+            if let Ok(Some(PlanVerdict::Older(newer))) = membership::announce(&mut streams, peer, &news).await
                 && let Some(plan) = service.check_news_of(peer, *newer)
             {
                 service.note_fork(&plan.offer);
@@ -192,7 +193,7 @@ impl Member<'_> {
 async fn tell_of(service: &MembershipService, plan: CheckedPlan) {
     let (answer, verdict) = tokio::sync::oneshot::channel();
     service.hand_in(Wanted::Plan(Box::new(plan), answer)).await;
-    if let Ok(Verdict::Refused(why)) = verdict.await {
+    if let Ok(PlanVerdict::Refused(why)) = verdict.await {
         tracing::warn!(why, "a newer plan cannot be followed");
     }
 }

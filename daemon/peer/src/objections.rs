@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use mingle_net::edge::Refusal;
+use mingle_net::edge::StreamRefusal;
 use mingle_net::printable::one_line;
 use mingle_protocol::{Mismatch, NodeId};
 
@@ -36,18 +36,18 @@ pub(crate) struct Objection {
 /// The present objections.
 #[derive(Debug, Default)]
 pub(crate) struct Objections {
-    standing: BTreeMap<NodeId, Standing>,
+    standing: BTreeMap<NodeId, PresentObjection>,
 }
 
 /// A present objection.
 #[derive(Debug)]
-struct Standing {
+struct PresentObjection {
     since: Instant,
     objection: Objection,
     was_told: bool,
 }
 
-impl Standing {
+impl PresentObjection {
     fn has_lasted(&self, now: Instant) -> bool {
         now.saturating_duration_since(self.since) >= self.objection.patience
     }
@@ -55,11 +55,11 @@ impl Standing {
 
 impl Objection {
     /// A neighbour refused this peer's stream.
-    pub(crate) fn refusal(refusal: &Refusal) -> Self {
-        let is_about_identity = *refusal == Refusal::IdentityInUse;
+    pub(crate) fn refusal(refusal: &StreamRefusal) -> Self {
+        let is_about_identity = *refusal == StreamRefusal::IdentityInUse;
         let (patience, hint) = match refusal {
-            Refusal::IdentityInUse => (IDENTITY_PATIENCE, ONE_PROCESS_A_KEY),
-            Refusal::OtherPlan { .. } | Refusal::NotANeighbour => {
+            StreamRefusal::IdentityInUse => (IDENTITY_PATIENCE, ONE_PROCESS_A_KEY),
+            StreamRefusal::OtherPlan { .. } | StreamRefusal::NotANeighbour => {
                 (Duration::ZERO, "give all peers the same plan file, or let them fetch it with --bootstrap")
             }
         };
@@ -128,7 +128,7 @@ impl Objections {
     /// Records an objection of `node`, which is raised repeatedly for as long as it lasts. Returns `true` if a person
     /// should be notified now.
     pub(crate) fn raise(&mut self, node: NodeId, objection: Objection, now: Instant) -> bool {
-        let standing = self.standing.entry(node).or_insert(Standing { since: now, objection, was_told: false });
+        let standing = self.standing.entry(node).or_insert(PresentObjection { since: now, objection, was_told: false });
         let is_news = standing.has_lasted(now) && !standing.was_told;
         standing.was_told |= is_news;
         is_news
@@ -158,7 +158,7 @@ mod tests {
     fn one_odd_neighbour_is_not_final_and_all_of_them_are() {
         let (mut objections, now) = (Objections::default(), Instant::now());
         let receivers = [NodeId(1), NodeId(2)];
-        let objection = Objection::refusal(&Refusal::NotANeighbour);
+        let objection = Objection::refusal(&StreamRefusal::NotANeighbour);
         assert!(objections.raise(NodeId(1), objection.clone(), now));
         assert!(!objections.raise(NodeId(1), objection.clone(), now), "told once");
         assert!(!objections.are_final(&receivers, now));
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn an_identity_in_use_may_be_a_ghost_and_is_given_time() {
         let (mut objections, now) = (Objections::default(), Instant::now());
-        assert!(!objections.raise(NodeId(1), Objection::refusal(&Refusal::IdentityInUse), now));
+        assert!(!objections.raise(NodeId(1), Objection::refusal(&StreamRefusal::IdentityInUse), now));
         assert!(!objections.are_final(&[NodeId(1)], now));
         assert!(objections.are_final(&[NodeId(1)], now + IDENTITY_PATIENCE));
     }
@@ -189,7 +189,7 @@ mod tests {
     fn of_many_neighbours_two_are_enough_that_speak_to_another_process_with_the_same_key() {
         let (mut objections, now) = (Objections::default(), Instant::now());
         let receivers = [1, 2, 3, 4].map(NodeId);
-        let in_use = || Objection::refusal(&Refusal::IdentityInUse);
+        let in_use = || Objection::refusal(&StreamRefusal::IdentityInUse);
         let later = now + IDENTITY_PATIENCE;
         objections.raise(NodeId(1), in_use(), now);
         assert!(objections.raise(NodeId(1), in_use(), later), "a person hears of it");

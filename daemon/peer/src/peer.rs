@@ -34,7 +34,7 @@ use crate::member::{Member, Notices};
 use crate::membership::{self, AutoPlanner, Introductions, Membership, MembershipService, Wanted};
 use crate::place::Place;
 use crate::results::Summary;
-use crate::status::{State, Status, StatusBoard, StatusView};
+use crate::status::{PeerState, Status, StatusBoard, StatusView};
 use crate::stop::StopRequests;
 use crate::task::{Assignment, Work};
 use crate::timeline::Timeline;
@@ -43,7 +43,7 @@ pub use builder::{PeerBuilder, RunningPeer};
 pub use extension::{Announcer, Extension, Farewell};
 use find_place::PlanReceivers;
 pub use options::{GivenPlan, PeerOptions};
-use solve::Subject;
+use solve::CommonWork;
 
 /// A peer's work in the swarm.
 pub enum Purpose {
@@ -193,7 +193,7 @@ impl Peer {
         let outcome = self.take_part(&network, &interface, Incoming { events, stop, asked }).await;
         if let Err(failure) = &outcome {
             self.log.tell_failure(failure);
-            self.board.update(|status| status.state = State::Failed);
+            self.board.update(|status| status.state = PeerState::Failed);
         }
         if let Some(farewell) = farewell {
             farewell(&outcome).await;
@@ -267,8 +267,12 @@ impl Peer {
         let access = Access { service, wanted, interface };
         // The futures are too large for the stack of their callers.
         match std::mem::replace(&mut self.purpose, Purpose::Solve(PathBuf::new())) {
-            Purpose::Solve(path) => Box::pin(self.solve(Subject::File(path), place, network, access, incoming)).await,
-            Purpose::Learn(task) => Box::pin(self.solve(Subject::Rounds(task), place, network, access, incoming)).await,
+            Purpose::Solve(path) => {
+                Box::pin(self.solve(CommonWork::File(path), place, network, access, incoming)).await
+            }
+            Purpose::Learn(task) => {
+                Box::pin(self.solve(CommonWork::Rounds(task), place, network, access, incoming)).await
+            }
             Purpose::Train(task) => Box::pin(self.train(task, place, network, access, incoming)).await,
         }
     }

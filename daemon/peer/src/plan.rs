@@ -8,7 +8,7 @@ use libp2p::PeerId;
 use mingle_planner::Plan;
 use mingle_protocol::{MomentumAcrossRounds, NodeId, Schedule};
 
-use crate::audit::{self, PlanNodes, Report};
+use crate::audit::{self, AuditOutcome, PlanNodes};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::home;
 use crate::identity::public_key;
@@ -42,7 +42,7 @@ pub fn read_text(path: &Path, what: &str) -> Result<String> {
 ///
 /// # Errors
 /// There are no records, they cannot be read, or they are of several plans.
-pub fn audit_records(folders: &[PathBuf], plan: Option<&Plan>) -> Result<Report> {
+pub fn audit_records(folders: &[PathBuf], plan: Option<&Plan>) -> Result<AuditOutcome> {
     let nodes = |plan: &Plan| PlanNodes {
         plan_hash: *plan.hash().as_bytes(),
         names: plan.nodes().map(|(name, _)| name.to_owned()).collect(),

@@ -14,8 +14,8 @@ use mingle_protocol::STALEST_ROUNDS;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::home::Home;
 use crate::membership::{
-    self, CheckedPlan, Membership, PlanNumber, PlanOffer, PlannedBy, Progress, Revocations, Role, Signer, Verdict,
-    Waiting,
+    self, CheckedPlan, Membership, PeerProgress, PlanNumber, PlanOffer, PlanVerdict, PlannedBy, Revocations, Role,
+    Signer, Waiting,
 };
 use crate::plan;
 use publisher::Publisher;
@@ -74,14 +74,14 @@ pub struct AppliedPlan {
     /// The plan.
     pub plan: CheckedPlan,
     /// The verdicts; `None` for members that were not reached.
-    pub verdicts: BTreeMap<PeerId, Option<Verdict>>,
+    pub verdicts: BTreeMap<PeerId, Option<PlanVerdict>>,
     signer: Signer,
 }
 
 impl AppliedPlan {
     /// Number of members that follow the plan.
     pub fn accepted(&self) -> usize {
-        let is_accepted = |verdict: &&Verdict| matches!(verdict, Verdict::Taken | Verdict::Known);
+        let is_accepted = |verdict: &&PlanVerdict| matches!(verdict, PlanVerdict::Taken | PlanVerdict::Known);
         self.verdicts.values().flatten().filter(is_accepted).count()
     }
 
@@ -162,7 +162,7 @@ fn list_with(home: &Home, signer: &Signer, newest_signed: Option<&CheckedPlan>) 
 /// too small makes the swarm repeat some rounds; one too large would skip rounds that it has not trained.
 fn first_round(
     newest_signed: Option<&CheckedPlan>,
-    answers: &BTreeMap<PeerId, Progress>,
+    answers: &BTreeMap<PeerId, PeerProgress>,
     warn: &dyn Fn(PlanWarning),
 ) -> u64 {
     let Some(newest) = newest_signed else { return 0 };

@@ -7,7 +7,7 @@ pub type Point = [f64; 2];
 
 /// A document that grows one element a line.
 #[derive(Debug, Default)]
-pub struct Document(String);
+pub struct SvgDocument(String);
 
 /// The part of a text that is placed at its coordinates.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
@@ -22,9 +22,9 @@ pub enum Anchor {
 
 /// A coordinate with one decimal and without a sign on zero. Coordinates are finite: others are written as 0.
 #[derive(Debug, Clone, Copy)]
-pub struct Length(pub f64);
+pub struct Coordinate(pub f64);
 
-impl Length {
+impl Coordinate {
     /// The length in tenths of a unit, as it is written. Decisions about order may use it.
     pub fn tenths(self) -> i64 {
         let tenths = (self.0 * 10.0).round();
@@ -32,7 +32,7 @@ impl Length {
     }
 }
 
-impl fmt::Display for Length {
+impl fmt::Display for Coordinate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tenths = self.tenths();
         let sign = if tenths < 0 { "-" } else { "" };
@@ -47,11 +47,11 @@ pub struct At(pub Point);
 
 impl fmt::Display for At {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        write!(f, "{},{}", Length(self.0[0]), Length(self.0[1]))
+        write!(f, "{},{}", Coordinate(self.0[0]), Coordinate(self.0[1]))
     }
 }
 
-impl Document {
+impl SvgDocument {
     /// Appends one line. Writing to a `String` cannot fail.
     pub fn put(&mut self, line: Arguments<'_>) {
         let _ = self.0.write_fmt(line);
@@ -63,8 +63,8 @@ impl Document {
         let (anchor, label) = (anchor.attribute(), escaped(label));
         self.put(format_args!(
             "<text class=\"{class}\" x=\"{}\" y=\"{}\"{anchor}>{label}</text>",
-            Length(x),
-            Length(y)
+            Coordinate(x),
+            Coordinate(y)
         ));
     }
 
@@ -123,7 +123,7 @@ mod tests {
 
     #[test]
     fn lengths_have_no_sign_on_zero_and_one_decimal_at_most() {
-        let written = [-0.04, 0.0, -1.25, 3.0, 2.96, f64::NAN, f64::INFINITY].map(|x| Length(x).to_string());
+        let written = [-0.04, 0.0, -1.25, 3.0, 2.96, f64::NAN, f64::INFINITY].map(|x| Coordinate(x).to_string());
         assert_eq!(written, ["0", "0", "-1.3", "3", "3", "0", "0"]);
     }
 

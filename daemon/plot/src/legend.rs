@@ -3,7 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 
 use super::svg::text_width;
-use super::{Panel, Series, Weight};
+use super::{LineWeight, Panel, Series};
 
 /// With more thin lines than this, colours no longer distinguish them: they share one that stays in the background.
 const TOLD_APART: usize = 8;
@@ -23,15 +23,15 @@ const GAP: f64 = 18.0;
 #[derive(Debug)]
 pub(super) struct Legend<'a> {
     colours: BTreeMap<&'a str, &'static str>,
-    pub(super) entries: Vec<Entry>,
+    pub(super) entries: Vec<LegendEntry>,
 }
 
 /// A name and its place in the legend.
 #[derive(Debug)]
-pub(super) struct Entry {
+pub(super) struct LegendEntry {
     pub(super) label: String,
     pub(super) colour: &'static str,
-    pub(super) weight: Weight,
+    pub(super) weight: LineWeight,
     pub(super) x: f64,
     /// The row, counted from the top.
     pub(super) row: usize,
@@ -41,8 +41,8 @@ impl<'a> Legend<'a> {
     /// Lays out the legend. Bold lines come first. A crowd of thin ones is one entry, named after its first and last.
     /// Thin lines with the name of a bold one have no entry.
     pub(super) fn new(panels: &'a [Panel], left: f64, right: f64) -> Self {
-        let bold = named_once(panels, Weight::Bold);
-        let mut thin = named_once(panels, Weight::Thin);
+        let bold = named_once(panels, LineWeight::Bold);
+        let mut thin = named_once(panels, LineWeight::Thin);
         thin.retain(|series| bold.iter().all(|bold| bold.name != series.name));
         let crowded = thin.len() > TOLD_APART;
         let mut legend = Self { colours: colours(&bold, &thin), entries: Vec::new() };
@@ -63,7 +63,7 @@ impl<'a> Legend<'a> {
                 (x, row) = (left, row + 1);
             }
             let colour = legend.colour(&series.name);
-            legend.entries.push(Entry { label, colour, weight: series.weight, x, row });
+            legend.entries.push(LegendEntry { label, colour, weight: series.weight, x, row });
             x += width;
         }
         legend
@@ -81,7 +81,7 @@ impl<'a> Legend<'a> {
 }
 
 /// The first series of each name among those of `weight`, in the order they appear.
-fn named_once(panels: &[Panel], weight: Weight) -> Vec<&Series> {
+fn named_once(panels: &[Panel], weight: LineWeight) -> Vec<&Series> {
     let mut seen = BTreeSet::new();
     let all = panels.iter().flat_map(|panel| &panel.series);
     all.filter(|series| series.weight == weight && seen.insert(&*series.name)).collect()

@@ -49,7 +49,7 @@ pub struct Panel {
     /// The lines, thin ones behind.
     pub series: Vec<Series>,
     /// Horizontal lines to compare with.
-    pub references: Vec<Reference>,
+    pub references: Vec<ReferenceLine>,
 }
 
 /// One line of a panel. The same name has the same colour in every panel of the chart.
@@ -61,7 +61,7 @@ pub struct Series {
     /// scale) leaves a gap.
     pub points: Vec<(f64, f64)>,
     /// The prominence of the line.
-    pub weight: Weight,
+    pub weight: LineWeight,
 }
 
 /// The area between two lines, in the colour of the series of its name.
@@ -75,7 +75,7 @@ pub struct Band {
 
 /// The prominence of a line.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Weight {
+pub enum LineWeight {
     /// A main line of the chart: a mean, a total.
     Bold,
     /// One line of many: a peer.
@@ -84,7 +84,7 @@ pub enum Weight {
 
 /// A horizontal line with a label in the right margin.
 #[derive(Clone, Debug)]
-pub struct Reference {
+pub struct ReferenceLine {
     /// Position on the vertical axis.
     pub value: f64,
     /// Label next to the line, so it should contain the value where that matters.
@@ -231,7 +231,7 @@ impl<'a> Chart<'a> {
         for band in &panel.bands {
             self.band(svg, band, y);
         }
-        for weight in [Weight::Thin, Weight::Bold] {
+        for weight in [LineWeight::Thin, LineWeight::Bold] {
             for series in panel.series.iter().filter(|series| series.weight == weight) {
                 self.series(svg, series, y);
             }
@@ -325,9 +325,9 @@ impl<'a> Chart<'a> {
     }
 }
 
-fn line_class(weight: Weight) -> &'static str {
+fn line_class(weight: LineWeight) -> &'static str {
     match weight {
-        Weight::Bold => "line bold",
-        Weight::Thin => "line thin",
+        LineWeight::Bold => "line bold",
+        LineWeight::Thin => "line thin",
     }
 }

@@ -3,20 +3,20 @@
 use std::fmt::Arguments;
 
 pub(super) use crate::document::Anchor;
-use crate::document::{self, Document, Length, escaped};
+use crate::document::{self, Coordinate, SvgDocument, escaped};
 
 /// Labels longer than this are cut.
 const LONGEST_LABEL: usize = 36;
 
 /// A page that grows one element a line. Coordinates are user units (CSS pixels at natural size).
 #[derive(Debug)]
-pub(super) struct Svg(Document);
+pub(super) struct Svg(SvgDocument);
 
 impl Svg {
     /// An empty white page.
     pub(super) fn page(width: f64, height: f64, title: &str, style: &str) -> Self {
         let title = escaped(title);
-        let mut page = Document::default();
+        let mut page = SvgDocument::default();
         page.put(format_args!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width:.0}\" height=\"{height:.0}\" \
              viewBox=\"0 0 {width:.0} {height:.0}\" role=\"img\">\n\
@@ -49,8 +49,8 @@ impl Svg {
         let label = escaped(&shortened(label));
         self.0.put(format_args!(
             "<text class=\"{class}\" transform=\"translate({},{}) rotate(-90)\" text-anchor=\"middle\">{label}</text>",
-            Length(x),
-            Length(y)
+            Coordinate(x),
+            Coordinate(y)
         ));
     }
 

@@ -8,7 +8,7 @@ fn line_chart(title: &str, x_label: &str, panels: &[Panel], marks: &[Mark]) -> S
     super::line_chart(title, Horizontal { label: x_label, scale: Scale::Linear }, panels, marks)
 }
 
-fn series(name: &str, weight: Weight, points: &[(f64, f64)]) -> Series {
+fn series(name: &str, weight: LineWeight, points: &[(f64, f64)]) -> Series {
     Series { name: name.to_owned(), weight, points: points.to_vec() }
 }
 
@@ -55,7 +55,7 @@ fn attributes<'a>(svg: &'a str, name: &str) -> Vec<&'a str> {
 }
 
 /// The `d` of every line of `weight`, legend samples left out.
-fn lines(svg: &str, weight: Weight) -> Vec<&str> {
+fn lines(svg: &str, weight: LineWeight) -> Vec<&str> {
     let class = format!("<path class=\"{}\"", line_class(weight));
     let drawn = svg.lines().filter(|line| line.starts_with(&class) && !line.contains("h22"));
     drawn.filter_map(|line| attributes(line, "d").pop()).collect()
@@ -75,9 +75,9 @@ fn points(path: &str) -> Vec<(f64, f64)> {
 #[test]
 fn hostile_names_are_escaped_and_the_document_stays_well_formed() {
     let hostile = "</text><script>alert('&\"')</script>\u{0}\u{b}]]>";
-    let mut first = panel(Scale::Linear, vec![series(hostile, Weight::Bold, &[(0.0, 1.0), (1.0, 2.0)])]);
+    let mut first = panel(Scale::Linear, vec![series(hostile, LineWeight::Bold, &[(0.0, 1.0), (1.0, 2.0)])]);
     hostile.clone_into(&mut first.y_label);
-    first.references.push(Reference { value: 1.5, label: hostile.to_owned() });
+    first.references.push(ReferenceLine { value: 1.5, label: hostile.to_owned() });
     let svg = line_chart(hostile, hostile, &[first], &[mark(0.5, hostile)]);
 
     let tags = tags(&svg).expect("well formed");
@@ -89,7 +89,8 @@ fn hostile_names_are_escaped_and_the_document_stays_well_formed() {
 
 #[test]
 fn charts_of_nothing_are_well_formed_too() {
-    let empty = panel(Scale::Log, vec![series("a", Weight::Thin, &[]), series("b", Weight::Bold, &[(f64::NAN, 1.0)])]);
+    let empty =
+        panel(Scale::Log, vec![series("a", LineWeight::Thin, &[]), series("b", LineWeight::Bold, &[(f64::NAN, 1.0)])]);
     for panels in [&[][..], &[panel(Scale::Linear, Vec::new())], &[empty.clone(), empty]] {
         let svg = line_chart("", "", panels, &[mark(f64::INFINITY, "never")]);
         tags(&svg).expect("well formed");
@@ -105,12 +106,12 @@ fn every_point_of_every_line_lies_inside_its_panel() {
         "wild",
         "round",
         &[
-            panel(Scale::Linear, vec![series("a", Weight::Bold, &wild)]),
-            panel(Scale::Log, vec![series("a", Weight::Bold, &wild)]),
+            panel(Scale::Linear, vec![series("a", LineWeight::Bold, &wild)]),
+            panel(Scale::Log, vec![series("a", LineWeight::Bold, &wild)]),
         ],
         &[mark(-50.0, "before"), mark(2e6, "after")],
     );
-    let drawn = lines(&svg, Weight::Bold);
+    let drawn = lines(&svg, LineWeight::Bold);
     assert_eq!(drawn.len(), 2);
     let first_top = points(drawn[0]).iter().map(|point| point.1).fold(f64::INFINITY, f64::min);
     for (index, path) in drawn.into_iter().enumerate() {
@@ -130,8 +131,8 @@ fn every_point_of_every_line_lies_inside_its_panel() {
 #[test]
 fn points_without_a_place_leave_a_gap_and_lonely_points_become_dots() {
     let gaps = [(0.0, 1.0), (1.0, 2.0), (2.0, f64::NAN), (3.0, 3.0), (4.0, f64::INFINITY), (5.0, 2.0), (6.0, 1.0)];
-    let svg = line_chart("gaps", "round", &[panel(Scale::Linear, vec![series("a", Weight::Bold, &gaps)])], &[]);
-    let path = lines(&svg, Weight::Bold)[0];
+    let svg = line_chart("gaps", "round", &[panel(Scale::Linear, vec![series("a", LineWeight::Bold, &gaps)])], &[]);
+    let path = lines(&svg, LineWeight::Bold)[0];
     assert_eq!(path.matches('M').count(), 3);
     assert_eq!(path.matches("h0").count(), 1);
     assert_eq!(points(path).len(), 5);
@@ -140,8 +141,8 @@ fn points_without_a_place_leave_a_gap_and_lonely_points_become_dots() {
 #[test]
 fn higher_values_are_drawn_higher_and_later_ones_further_right() {
     let rising = [(0.0, 1e-3), (10.0, 1e-2), (20.0, 1e-1)];
-    let svg = line_chart("", "", &[panel(Scale::Log, vec![series("a", Weight::Bold, &rising)])], &[]);
-    let drawn = points(lines(&svg, Weight::Bold)[0]);
+    let svg = line_chart("", "", &[panel(Scale::Log, vec![series("a", LineWeight::Bold, &rising)])], &[]);
+    let drawn = points(lines(&svg, LineWeight::Bold)[0]);
     assert_eq!(
         drawn.iter().map(|point| point.0).collect::<Vec<_>>(),
         [LEFT, f64::midpoint(LEFT, WIDTH - RIGHT), WIDTH - RIGHT]
@@ -153,8 +154,9 @@ fn higher_values_are_drawn_higher_and_later_ones_further_right() {
 #[test]
 fn a_name_keeps_its_colour_in_every_panel() {
     let names = ["node-0", "node-1", "mean"];
-    let lines =
-        |order: [usize; 3]| order.map(|index| series(names[index], Weight::Thin, &[(0.0, 1.0), (1.0, 2.0)])).to_vec();
+    let lines = |order: [usize; 3]| {
+        order.map(|index| series(names[index], LineWeight::Thin, &[(0.0, 1.0), (1.0, 2.0)])).to_vec()
+    };
     let svg = line_chart("", "", &[panel(Scale::Linear, lines([0, 1, 2])), panel(Scale::Log, lines([2, 0, 1]))], &[]);
     let colours: Vec<&str> = svg
         .lines()
@@ -168,8 +170,8 @@ fn a_name_keeps_its_colour_in_every_panel() {
 
 #[test]
 fn a_crowd_of_thin_lines_is_one_entry_of_the_legend() {
-    let crowd = (0..33).map(|index| series(&format!("node-{index}"), Weight::Thin, &[(0.0, 1.0)]));
-    let mean = series("mean", Weight::Bold, &[(0.0, 1.0)]);
+    let crowd = (0..33).map(|index| series(&format!("node-{index}"), LineWeight::Thin, &[(0.0, 1.0)]));
+    let mean = series("mean", LineWeight::Bold, &[(0.0, 1.0)]);
     let svg = line_chart("", "", &[panel(Scale::Linear, crowd.chain([mean]).collect())], &[]);
     assert_eq!(svg.matches("class=\"legend\"").count(), 2);
     assert!(svg.contains("node-0 … node-32") && !svg.contains("node-7"));
@@ -178,7 +180,7 @@ fn a_crowd_of_thin_lines_is_one_entry_of_the_legend() {
 #[test]
 fn legend_entries_follow_each_other_without_overlap_and_stay_on_the_canvas() {
     let many: Vec<Series> =
-        (0..14).map(|index| series(&"long name ".repeat(index), Weight::Bold, &[(0.0, 1.0)])).collect();
+        (0..14).map(|index| series(&"long name ".repeat(index), LineWeight::Bold, &[(0.0, 1.0)])).collect();
     let panels = [panel(Scale::Linear, many)];
     let legend = Legend::new(&panels, LEFT, WIDTH - RIGHT);
     assert!(legend.rows() > 1);
@@ -204,7 +206,7 @@ fn labels_of_marks_cover_neither_each_other_nor_a_line() {
         mark(98.0, "node-2 killed for good"),
         mark(100.0, "end"),
     ];
-    let panels = [panel(Scale::Linear, vec![series("a", Weight::Bold, &[(0.0, 0.0), (100.0, 1.0)])])];
+    let panels = [panel(Scale::Linear, vec![series("a", LineWeight::Bold, &[(0.0, 0.0), (100.0, 1.0)])])];
     let chart = Chart::new(Scale::Linear, &panels, &marks);
     assert_eq!(chart.marks.len(), marks.len());
     assert!(chart.marks.iter().any(|mark| mark.left));
@@ -226,9 +228,9 @@ fn labels_of_marks_cover_neither_each_other_nor_a_line() {
 
 #[test]
 fn labels_of_close_references_keep_their_order_and_their_distance() {
-    let mut close = panel(Scale::Linear, vec![series("a", Weight::Bold, &[(0.0, 0.0), (1.0, 1.0)])]);
+    let mut close = panel(Scale::Linear, vec![series("a", LineWeight::Bold, &[(0.0, 0.0), (1.0, 1.0)])]);
     for (value, label) in [(0.0, "floor"), (0.001, "alone"), (0.953, "swarm"), (0.95, "again"), (0.96, "central")] {
-        close.references.push(Reference { value, label: label.to_owned() });
+        close.references.push(ReferenceLine { value, label: label.to_owned() });
     }
     let panels = [close];
     let top = Chart::new(Scale::Linear, &panels, &[]).top;
@@ -249,8 +251,8 @@ fn a_long_series_is_thinned_to_what_can_be_seen_and_keeps_its_extremes() {
     let mut long: Vec<(f64, f64)> =
         (0..200_000).map(|index| (f64::from(index), f64::from(index % 7) / 100.0)).collect();
     long[123_456].1 = 1.0;
-    let svg = line_chart("", "", &[panel(Scale::Linear, vec![series("a", Weight::Bold, &long)])], &[]);
-    let drawn = points(lines(&svg, Weight::Bold)[0]);
+    let svg = line_chart("", "", &[panel(Scale::Linear, vec![series("a", LineWeight::Bold, &long)])], &[]);
+    let drawn = points(lines(&svg, LineWeight::Bold)[0]);
     assert!(drawn.len() <= 4 * (WIDTH as usize), "{} points", drawn.len());
     let heights = drawn.iter().map(|point| point.1);
     let (top, bottom) = (heights.clone().fold(f64::INFINITY, f64::min), heights.fold(0.0, f64::max));
@@ -260,7 +262,7 @@ fn a_long_series_is_thinned_to_what_can_be_seen_and_keeps_its_extremes() {
 #[test]
 fn the_same_chart_gives_the_same_text() {
     let draw = || {
-        let panels = [panel(Scale::Linear, vec![series("a", Weight::Thin, &[(0.0, 0.1), (1.0, 0.2)])])];
+        let panels = [panel(Scale::Linear, vec![series("a", LineWeight::Thin, &[(0.0, 0.1), (1.0, 0.2)])])];
         line_chart("title", "round", &panels, &[mark(1.0, "end")])
     };
     assert_eq!(draw(), draw());
@@ -268,7 +270,8 @@ fn the_same_chart_gives_the_same_text() {
 
 #[test]
 fn the_seeds_of_a_mean_are_in_its_colour_and_not_named_again() {
-    let lines = [series("a", Weight::Thin, &[(1.0, 1.0), (2.0, 2.0)]), series("a", Weight::Bold, &[(1.0, 2.0)])];
+    let lines =
+        [series("a", LineWeight::Thin, &[(1.0, 1.0), (2.0, 2.0)]), series("a", LineWeight::Bold, &[(1.0, 2.0)])];
     let svg = line_chart("", "", &[panel(Scale::Linear, lines.to_vec())], &[]);
     assert_eq!(svg.matches(">a<").count(), 1);
     assert_eq!(svg.matches("#14304f").count(), 3, "its sample, its mean, its seed: {svg}");
@@ -277,7 +280,7 @@ fn the_seeds_of_a_mean_are_in_its_colour_and_not_named_again() {
 #[test]
 fn a_logarithmic_axis_gives_equal_ratios_equal_distances() {
     let points = [(10.0, 1.0), (100.0, 1.0), (1000.0, 1.0)];
-    let panels = [panel(Scale::Linear, vec![series("a", Weight::Bold, &points)])];
+    let panels = [panel(Scale::Linear, vec![series("a", LineWeight::Bold, &points)])];
     let svg = super::line_chart("", Horizontal { label: "slots", scale: Scale::Log }, &panels, &[]);
     let line = svg.lines().find(|line| line.contains("bold") && line.contains('L')).unwrap_or_default();
     let path = line.split("d=\"").nth(1).unwrap_or_default();
@@ -290,7 +293,7 @@ fn a_logarithmic_axis_gives_equal_ratios_equal_distances() {
 
 #[test]
 fn a_band_goes_there_along_its_lowest_and_back_along_its_highest_and_ends_at_gaps() {
-    let mut panel = panel(Scale::Linear, vec![series("mean", Weight::Bold, &[(0.0, 1.0), (4.0, 1.0)])]);
+    let mut panel = panel(Scale::Linear, vec![series("mean", LineWeight::Bold, &[(0.0, 1.0), (4.0, 1.0)])]);
     let points = vec![(0.0, 0.0, 2.0), (1.0, 0.5, 1.5), (2.0, f64::NAN, 1.0), (3.0, 0.0, 1.0), (4.0, 0.0, 2.0)];
     panel.bands.push(Band { name: "mean".to_owned(), points });
     let svg = line_chart("title", "x", &[panel], &[]);

@@ -4,7 +4,7 @@
 //!
 //! | `kind` | what is learned | from |
 //! | --- | --- | --- |
-//! | `recommendation` | a recommender for each peer ([`Recommendation`]) | `mingle-recommend` |
+//! | `recommendation` | a recommender for each peer ([`RecommendationProblem`]) | `mingle-recommend` |
 //! | `node-classification` | a personal classifier of nodes for each peer ([`NodesTask`]) | `mingle-graphs` |
 //!
 //! A new kind is a module here: its file, which implements [`RoundFile`], and its [`RoundTask`], whose learner is a
@@ -40,7 +40,7 @@ pub use error::ProblemFileError;
 pub use file::{RoundFile, open_device, parse, read_file};
 pub use learned::{learned_files, learned_table, round_line};
 pub use nodes::{NodesFile, NodesTask, SharingName, read_graph};
-pub use recommendation::{Method, RECOMMENDER, Recommendation, RecommendationFile};
+pub use recommendation::{AggregationMethod, RECOMMENDER, RecommendationFile, RecommendationProblem};
 
 /// Reads the task of learning in rounds from a problem file. None if its `kind` is one of [`CONVEX_KINDS`], or it has
 /// no `kind`. Spectra of recommenders are cached in `spectra`, unless the file names a folder.
@@ -75,7 +75,7 @@ type ReadTask = fn(&str, &Path, Option<PathBuf>) -> Result<Arc<dyn RoundTask>, P
 /// The kinds of learning in rounds, as their files name them, with their tasks.
 const LEARNED_KINDS: [(&str, ReadTask); 2] = [
     (RecommendationFile::KIND, |text, path, spectra| {
-        Ok(Arc::new(Recommendation::new(parse(text, path)?, file::folder_of(path)?, spectra)?))
+        Ok(Arc::new(RecommendationProblem::new(parse(text, path)?, file::folder_of(path)?, spectra)?))
     }),
     (NodesFile::KIND, |text, path, _| Ok(Arc::new(NodesTask::new(parse(text, path)?, file::folder_of(path)?)?))),
 ];

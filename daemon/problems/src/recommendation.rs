@@ -14,8 +14,8 @@ use mingle_solving::{LearningError, RoundLearning, RoundRules, RoundTask};
 use crate::ProblemFileError;
 use crate::dealt::{Dealt, own_data, told};
 use crate::file::{RoundFile, open_device, shared_hash};
-pub use file::{Method, RecommendationFile};
-use learner::Learner;
+pub use file::{AggregationMethod, RecommendationFile};
+use learner::RecommendationLearner;
 
 /// The name of the file with a client's learned recommender.
 pub const RECOMMENDER: &str = "recommender.bin";
@@ -33,7 +33,7 @@ impl RoundFile for RecommendationFile {
 
 /// Recommenders: the task of all peers, and the source of this one's interactions.
 #[derive(Debug)]
-pub struct Recommendation {
+pub struct RecommendationProblem {
     file: RecommendationFile,
     rules: RoundRules,
     hash: [u8; 32],
@@ -43,7 +43,7 @@ pub struct Recommendation {
     dealt: Dealt<Interactions>,
 }
 
-impl Recommendation {
+impl RecommendationProblem {
     /// The task of a file in this folder. Spectra are cached in `spectra`, unless the file names a folder.
     ///
     /// # Errors
@@ -78,7 +78,7 @@ impl Recommendation {
     }
 }
 
-impl RoundTask for Recommendation {
+impl RoundTask for RecommendationProblem {
     fn hash(&self) -> [u8; 32] {
         self.hash
     }
@@ -97,7 +97,7 @@ impl RoundTask for Recommendation {
 
     fn open(&self, node: usize, names: &[String]) -> Result<Box<dyn RoundLearning>, LearningError> {
         let interactions = self.interactions(node, names)?;
-        let learner = Learner::new(&self.file, interactions, node, &self.device, self.cache.as_ref());
+        let learner = RecommendationLearner::new(&self.file, interactions, node, &self.device, self.cache.as_ref());
         Ok(Box::new(learner.map_err(|error| told(&error))?))
     }
 }
@@ -111,7 +111,7 @@ mod tests {
 
     use mingle_lab::solving::{Conditions, learn_here};
     use mingle_planner::{DesignOptions, Method, Topology};
-    use mingle_recommend::{Client, Personalization, Planted, Recommender, federate, similarities};
+    use mingle_recommend::{Personalization, Planted, Recommender, RecommenderClient, federate, similarities};
     use mingle_solving::{Aggregation, Problem, StatisticsTable};
 
     use super::*;
@@ -122,7 +122,7 @@ mod tests {
     /// Recommenders that record the means they take.
     #[derive(Debug)]
     struct Observed {
-        task: Recommendation,
+        task: RecommendationProblem,
         taken: Taken,
     }
 
@@ -213,10 +213,10 @@ mod tests {
                 .collect();
             fs::write(folder.path().join(format!("{name}.csv")), format!("user,item\n{lines}")).unwrap();
         }
-        let task = Recommendation::new(file.clone(), folder.path().to_owned(), None).unwrap();
-        let mut clients: Vec<Client> = (0..4)
+        let task = RecommendationProblem::new(file.clone(), folder.path().to_owned(), None).unwrap();
+        let mut clients: Vec<RecommenderClient> = (0..4)
             .map(|node| {
-                Learner::new(&file, task.interactions(node, &names).unwrap(), node, &task.device, None)
+                RecommendationLearner::new(&file, task.interactions(node, &names).unwrap(), node, &task.device, None)
                     .unwrap()
                     .into_client()
             })

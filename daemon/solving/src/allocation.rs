@@ -4,12 +4,12 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mingle_protocol::NodeId;
-use mingle_solver::{CliqueMessage, CliqueNode, CliqueTerm, Metric, Preference, SolverNode};
+use mingle_solver::{CliqueMessage, CliqueNode, CliqueTerm, DistanceMetric, Preference, SolverNode};
 
 use crate::collectives::Collectives;
 use crate::error::SolveError;
-use crate::journal::Journal;
-use crate::problem::{AllocationTask, Limits};
+use crate::journal::ProgressJournal;
+use crate::problem::{AllocationTask, StoppingCriteria};
 use crate::schedule::node;
 use crate::solution::{Answer, Certificate, Paid};
 use crate::stopping_rule::{NodeOutcome, StoppingRule};
@@ -24,9 +24,9 @@ const REMEDY: &str = "numbers of very different size do that: budgets and weight
 pub(crate) async fn solve(
     task: Arc<AllocationTask>,
     preference: Preference,
-    limits: Limits,
+    limits: StoppingCriteria,
     collectives: Collectives,
-    journal: Journal,
+    journal: ProgressJournal,
     start: Option<Vec<f64>>,
 ) -> Result<NodeOutcome, SolveError> {
     let mine = Mine::new(&task, collectives.me);
@@ -176,7 +176,7 @@ async fn check_budgets(
 /// Agrees on half of the largest step at which the splitting converges.
 async fn agree_on_step(
     collectives: &Collectives,
-    metric: Metric,
+    metric: DistanceMetric,
     cliques: &[CliqueTerm],
     smoothness: f64,
 ) -> Result<f64, SolveError> {

@@ -7,7 +7,7 @@ use std::task::Poll;
 
 use mingle_protocol::NodeId;
 use mingle_protocol::collective::{
-    Collective, CollectiveError, CollectiveSequence, Direction, PullRoutes, Reduction, ReliableChannel,
+    Collective, CollectiveError, CollectiveSequence, Extreme, PullRoutes, Reduction, ReliableChannel,
 };
 
 use crate::communication_plan::{AveragingScheme, CommunicationPlan};
@@ -41,7 +41,7 @@ impl Collectives {
     /// The largest value of all nodes, place by place, and the node that has it. The same at all nodes.
     pub(crate) async fn largest(&self, values: &[f64]) -> Result<Vec<(f64, NodeId)>, SolveError> {
         let rounds = self.communication.diameter;
-        self.begin(|sequence| sequence.begin_extremum(Direction::Max, values, rounds))?;
+        self.begin(|sequence| sequence.begin_extremum(Extreme::Max, values, rounds))?;
         self.result(|sequence| sequence.extremum().map(<[_]>::to_vec)).await
     }
 

@@ -1,6 +1,6 @@
 //! The files of a solution: numbers, and the residuals as a picture.
 
-use mingle_plot::{Horizontal, Panel, Scale, Series, Weight, line_chart};
+use mingle_plot::{Horizontal, LineWeight, Panel, Scale, Series, line_chart};
 
 use crate::solution::Solution;
 
@@ -33,7 +33,7 @@ fn picture(title: &str, residuals: &[f64]) -> String {
         y_label: "residual".to_owned(),
         scale: Scale::Log,
         bands: Vec::new(),
-        series: vec![Series { name: "worst node".to_owned(), points, weight: Weight::Bold }],
+        series: vec![Series { name: "worst node".to_owned(), points, weight: LineWeight::Bold }],
         references: Vec::new(),
     };
     line_chart(title, Horizontal { label: "iteration", scale: Scale::Linear }, &[panel], &[])

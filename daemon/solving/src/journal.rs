@@ -24,9 +24,9 @@ pub struct Entries {
 
 /// A shared handle on the entries.
 #[derive(Clone, Debug, Default)]
-pub struct Journal(Arc<Mutex<Entries>>);
+pub struct ProgressJournal(Arc<Mutex<Entries>>);
 
-impl Journal {
+impl ProgressJournal {
     /// Locks the entries. Nothing that holds the lock panics.
     pub fn read(&self) -> MutexGuard<'_, Entries> {
         self.0.lock().unwrap_or_else(PoisonError::into_inner)

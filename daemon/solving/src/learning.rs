@@ -33,7 +33,7 @@ use thiserror::Error;
 pub use kept::MOST_STATE_BYTES;
 pub(crate) use kept::{About, Kept};
 pub use local_work::LocalWork;
-pub(crate) use local_work::{Bench, Learner};
+pub(crate) use local_work::{Learner, Workbench};
 pub use rules::{RoundRules, RulesError};
 
 /// Most numbers in a message: longer vectors are summed in pieces of this length.
@@ -246,13 +246,13 @@ impl Learned {
 #[derive(Clone, Debug)]
 pub struct RoundPart {
     pub(crate) task: Arc<dyn RoundTask>,
-    pub(crate) bench: Bench,
+    pub(crate) bench: Workbench,
 }
 
 impl RoundPart {
     /// The part of a node that keeps its rounds in this store.
     pub fn new(task: Arc<dyn RoundTask>, learning: Box<dyn RoundLearning>, store: Box<dyn RoundStore>) -> Self {
         let beginning = learning.state();
-        Self { task, bench: Bench::new(Learner { learning, store, beginning }) }
+        Self { task, bench: Workbench::new(Learner { learning, store, beginning }) }
     }
 }

@@ -28,15 +28,15 @@ mod stopping_rule;
 pub use communication_plan::{Averaging, AveragingScheme, CommunicationPlan, symmetric_rows};
 pub use curves::files as solution_files;
 pub use error::{CommunicationPlanError, SolveError};
-pub use journal::{Entries, Journal};
+pub use journal::{Entries, ProgressJournal};
 pub use learning::{
     Aggregation, Learned, LearningError, LocalWork, MOST_STATE_BYTES, MemoryStore, RoundLearning, RoundPart,
     RoundRecord, RoundRules, RoundStore, RoundTask, RulesError, StatisticsTable,
 };
-pub use peer::{Fault, Reception, SolverPeer};
+pub use peer::{EnvelopeFault, Reception, SolverPeer};
 pub use problem::{
-    AllocationTask, CONVEX_KINDS, ColumnScaling, FileError, Limits, NominalWeights, Part, Problem, ProblemError,
-    RegressionTask, RobustTask, SampleError, TableFileError, Task,
+    AllocationTask, CONVEX_KINDS, ColumnScaling, FileError, NominalWeights, Part, Problem, ProblemError, ProblemTask,
+    RegressionTask, RobustTask, SampleError, StoppingCriteria, TableFileError,
 };
 pub use robust::in_one_place;
 pub use schedule::schedule;

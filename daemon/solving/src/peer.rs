@@ -10,16 +10,16 @@ use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{self, Poll, Waker};
 
-use mingle_protocol::collective::{CollectiveFault, Encoding, Frame, MessageError, SequenceMessage, SizeLimits};
+use mingle_protocol::collective::{CollectiveFault, Frame, MessageEncoding, MessageError, SequenceMessage, SizeLimits};
 use mingle_protocol::{Envelope, NodeId};
 use thiserror::Error;
 
 use crate::collectives::{Collectives, SharedChannel, lock};
 use crate::communication_plan::CommunicationPlan;
 use crate::error::SolveError;
-use crate::journal::Journal;
+use crate::journal::ProgressJournal;
 use crate::learning::{Learned, LocalWork};
-use crate::problem::{Limits, Part, Problem};
+use crate::problem::{Part, Problem, StoppingCriteria};
 use crate::rounds::learn;
 use crate::solution::{Finding, Solution};
 use crate::stopping_rule::NodeOutcome;
@@ -28,7 +28,7 @@ use crate::{allocation, regression, robust};
 /// The most attempts that a received number may be ahead: a damaged or malicious number must not use all of them up.
 const FURTHEST_ATTEMPT: u64 = 1 << 20;
 
-type Work = Pin<Box<dyn Future<Output = Result<Done, SolveError>> + Send>>;
+type NodeFuture = Pin<Box<dyn Future<Output = Result<Done, SolveError>> + Send>>;
 
 /// The outcome of a node's work, before it is put into a `Finding`.
 enum Done {
@@ -41,12 +41,12 @@ pub struct SolverPeer {
     me: usize,
     problem: [u8; 32],
     part: Part,
-    limits: Limits,
+    limits: StoppingCriteria,
     communication: Arc<CommunicationPlan>,
     attempt: u64,
     channel: SharedChannel,
-    work: Option<Work>,
-    journal: Journal,
+    work: Option<NodeFuture>,
+    journal: ProgressJournal,
     outcome: Option<Result<Finding, SolveError>>,
     /// Nodes in an earlier attempt, which are to be sent the number of this one.
     behind: VecDeque<NodeId>,
@@ -65,7 +65,7 @@ pub enum Reception {
 
 /// A fault that no correct neighbour's envelope has.
 #[derive(Clone, Debug, PartialEq, Error)]
-pub enum Fault {
+pub enum EnvelopeFault {
     /// Its bytes are no message.
     #[error(transparent)]
     Message(MessageError),
@@ -80,7 +80,7 @@ pub enum Fault {
 impl SolverPeer {
     /// The part of node `me`, which begins this attempt.
     pub fn new(me: usize, problem: &Problem, part: Part, communication: Arc<CommunicationPlan>, attempt: u64) -> Self {
-        let journal = Journal::default();
+        let journal = ProgressJournal::default();
         let limits = problem.limits;
         let (channel, work) = begin(me, &part, limits, &communication, &journal, None);
         let mut peer = Self {
@@ -101,7 +101,7 @@ impl SolverPeer {
     }
 
     /// The progress of its work.
-    pub fn journal(&self) -> &Journal {
+    pub fn journal(&self) -> &ProgressJournal {
         &self.journal
     }
 
@@ -145,12 +145,12 @@ impl SolverPeer {
     ///
     /// # Errors
     /// The fault of the envelope.
-    pub fn handle(&mut self, from: NodeId, envelope: &Envelope) -> Result<Reception, Fault> {
+    pub fn handle(&mut self, from: NodeId, envelope: &Envelope) -> Result<Reception, EnvelopeFault> {
         if envelope.task != self.problem {
             return Ok(Reception::OtherProblem);
         }
         if envelope.attempt > self.attempt.saturating_add(FURTHEST_ATTEMPT) {
-            return Err(Fault::Attempt(envelope.attempt));
+            return Err(EnvelopeFault::Attempt(envelope.attempt));
         }
         if envelope.attempt < self.attempt {
             if !self.behind.contains(&from) {
@@ -158,7 +158,7 @@ impl SolverPeer {
             }
             return Ok(Reception::Taken);
         }
-        let frame = Frame::<SequenceMessage>::decode(&envelope.frame, &self.sizes()).map_err(Fault::Message)?;
+        let frame = Frame::<SequenceMessage>::decode(&envelope.frame, &self.sizes()).map_err(EnvelopeFault::Message)?;
         let is_new = envelope.attempt > self.attempt;
         if is_new {
             self.begin_anew(envelope.attempt);
@@ -170,7 +170,7 @@ impl SolverPeer {
             // it again.
             return Ok(Reception::NewAttempt(self.attempt));
         }
-        taken.map(|()| Reception::Taken).map_err(Fault::Collective)
+        taken.map(|()| Reception::Taken).map_err(EnvelopeFault::Collective)
     }
 
     /// The next envelope to send, if any. Call it until there is none, at the start and after every other call.
@@ -242,14 +242,14 @@ impl SolverPeer {
 fn begin(
     me: usize,
     part: &Part,
-    limits: Limits,
+    limits: StoppingCriteria,
     communication: &Arc<CommunicationPlan>,
-    journal: &Journal,
+    journal: &ProgressJournal,
     start: Option<Vec<f64>>,
-) -> (SharedChannel, Work) {
+) -> (SharedChannel, NodeFuture) {
     let (collectives, channel) = Collectives::new(me, Arc::clone(communication));
     let journal = journal.clone();
-    let work: Work = match part.clone() {
+    let work: NodeFuture = match part.clone() {
         Part::Regression { task, table } => {
             Box::pin(found(regression::solve(task, table, limits, collectives, journal, start)))
         }

@@ -24,7 +24,7 @@ use std::sync::Arc;
 
 use mingle_planner::Plan;
 use mingle_protocol::Schedule;
-use mingle_solver::{Budgets, Metric, Preference, Regression, Selection, Table};
+use mingle_solver::{Budgets, DistanceMetric, Preference, Regression, RegressionTable, Selection};
 use serde::Serialize;
 
 use crate::communication_plan::{Averaging, CommunicationPlan};
@@ -41,9 +41,9 @@ const MOST_BYTES: u64 = 64 << 20;
 #[derive(Clone, Debug)]
 pub struct Problem {
     /// The task.
-    pub task: Task,
+    pub task: ProblemTask,
     /// The conditions for stopping.
-    pub limits: Limits,
+    pub limits: StoppingCriteria,
     /// BLAKE3 of all that the peers have to agree on.
     pub hash: [u8; 32],
     /// The names of the nodes.
@@ -53,7 +53,7 @@ pub struct Problem {
 
 /// The task of a problem, as all nodes share it.
 #[derive(Clone, Debug)]
-pub enum Task {
+pub enum ProblemTask {
     /// Sparse regression of a column on others.
     Regression(Arc<RegressionTask>),
     /// Budgets that cliques share out.
@@ -66,7 +66,7 @@ pub enum Task {
 
 /// The conditions for stopping.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize)]
-pub struct Limits {
+pub struct StoppingCriteria {
     /// The largest share of its solution by which a node may still move.
     pub tolerance: f64,
     /// The most iterations.
@@ -97,7 +97,7 @@ pub struct AllocationTask {
     /// The cliques and their budgets.
     pub budgets: Budgets,
     /// The metric in which distances are measured.
-    pub metric: Metric,
+    pub metric: DistanceMetric,
     /// Preferences of the nodes that have an entry in the file.
     preferences: BTreeMap<usize, Preference>,
 }
@@ -122,7 +122,7 @@ pub enum Part {
         /// The task of all nodes.
         task: Arc<RegressionTask>,
         /// The rows.
-        table: Table,
+        table: RegressionTable,
     },
     /// A node's preference in an allocation.
     Allocation {
@@ -136,7 +136,7 @@ pub enum Part {
         /// The task of all sites.
         task: Arc<RobustTask>,
         /// The samples.
-        table: Table,
+        table: RegressionTable,
     },
     /// A node's part in learning in rounds.
     Rounds(RoundPart),
@@ -175,13 +175,13 @@ impl Problem {
 
     /// Learning in rounds by nodes of these names.
     pub fn of_rounds(task: Arc<dyn RoundTask>, names: Arc<Vec<String>>) -> Self {
-        let limits = Limits { tolerance: 0.0, iterations: task.rules().rounds() };
-        Self { limits, hash: task.hash(), names, file: PathBuf::new(), task: Task::Rounds(task) }
+        let limits = StoppingCriteria { tolerance: 0.0, iterations: task.rules().rounds() };
+        Self { limits, hash: task.hash(), names, file: PathBuf::new(), task: ProblemTask::Rounds(task) }
     }
 
     /// The names of nodes with shared budgets that have no `[[node]]` entry and take the defaults.
     pub fn defaulted(&self) -> Vec<&str> {
-        let Task::Allocation(task) = &self.task else { return Vec::new() };
+        let ProblemTask::Allocation(task) = &self.task else { return Vec::new() };
         let names = self.names.iter().enumerate();
         names.filter(|(node, _)| !task.preferences.contains_key(node)).map(|(_, name)| name.as_str()).collect()
     }
@@ -196,9 +196,9 @@ impl Problem {
         schedule: Arc<Schedule>,
     ) -> Result<CommunicationPlan, CommunicationPlanError> {
         match &self.task {
-            Task::Regression(_) | Task::Allocation(_) => CommunicationPlan::of(plan, schedule),
-            Task::Robust(task) => CommunicationPlan::averaging(plan, schedule, task.averaging),
-            Task::Rounds(_) => CommunicationPlan::averaging(plan, schedule, Averaging::Exact),
+            ProblemTask::Regression(_) | ProblemTask::Allocation(_) => CommunicationPlan::of(plan, schedule),
+            ProblemTask::Robust(task) => CommunicationPlan::averaging(plan, schedule, task.averaging),
+            ProblemTask::Rounds(_) => CommunicationPlan::averaging(plan, schedule, Averaging::Exact),
         }
     }
 
@@ -207,7 +207,7 @@ impl Problem {
     /// # Errors
     /// A clique and two of its nodes that are not linked both ways.
     pub fn check_links(&self, communication: &CommunicationPlan) -> Result<(), ProblemError> {
-        let Task::Allocation(task) = &self.task else { return Ok(()) };
+        let ProblemTask::Allocation(task) = &self.task else { return Ok(()) };
         for clique in task.budgets.all() {
             let members: Vec<usize> = clique.members.iter().copied().collect();
             for (at, &a) in members.iter().enumerate() {
@@ -230,18 +230,18 @@ impl Problem {
     /// A table cannot be used, something is missing, budgets contradict each other, or the costs have no least value.
     pub fn parts(&self) -> Result<Vec<Part>, ProblemError> {
         match &self.task {
-            Task::Regression(task) => {
+            ProblemTask::Regression(task) => {
                 let tables = self.tables(&task.source, &|path| read_table(path, task))?;
                 let part = |table| Part::Regression { task: Arc::clone(task), table };
                 Ok(tables.into_iter().map(part).collect())
             }
-            Task::Robust(task) => {
+            ProblemTask::Robust(task) => {
                 let tables = self.tables(&task.source, &|path| task.read(path))?;
                 let part = |(node, table)| self.robust_part(task, node, table);
                 tables.into_iter().enumerate().map(part).collect()
             }
-            Task::Rounds(_) => (0..self.names.len()).map(|node| self.part(node)).collect(),
-            Task::Allocation(task) => {
+            ProblemTask::Rounds(_) => (0..self.names.len()).map(|node| self.part(node)).collect(),
+            ProblemTask::Allocation(task) => {
                 let parts = (0..self.names.len()).map(|node| self.part(node)).collect::<Result<Vec<Part>, _>>()?;
                 let preferences: Vec<Preference> = (0..self.names.len()).map(|node| task.preference(node)).collect();
                 task.budgets
@@ -258,16 +258,16 @@ impl Problem {
     /// Its table cannot be used, or its preference is not convex or has contradictory bounds.
     pub fn part(&self, node: usize) -> Result<Part, ProblemError> {
         match &self.task {
-            Task::Regression(task) => {
+            ProblemTask::Regression(task) => {
                 let table = self.table_of(&task.source, node, &|path| read_table(path, task))?;
                 Ok(Part::Regression { task: Arc::clone(task), table })
             }
-            Task::Robust(task) => {
+            ProblemTask::Robust(task) => {
                 let table = self.table_of(&task.source, node, &|path| task.read(path))?;
                 self.robust_part(task, node, table)
             }
-            Task::Rounds(_) => self.round_part(node, Box::<MemoryStore>::default()),
-            Task::Allocation(task) => {
+            ProblemTask::Rounds(_) => self.round_part(node, Box::<MemoryStore>::default()),
+            ProblemTask::Allocation(task) => {
                 let preference = task.preference(node);
                 task.budgets
                     .check_one(node, &preference)
@@ -284,33 +284,34 @@ impl Problem {
     /// As of `part`.
     pub fn part_that_keeps(&self, node: usize, store: Box<dyn RoundStore>) -> Result<Part, ProblemError> {
         match &self.task {
-            Task::Rounds(_) => self.round_part(node, store),
+            ProblemTask::Rounds(_) => self.round_part(node, store),
             _ => self.part(node),
         }
     }
 
     fn round_part(&self, node: usize, store: Box<dyn RoundStore>) -> Result<Part, ProblemError> {
-        let Task::Rounds(task) = &self.task else { return self.part(node) };
+        let ProblemTask::Rounds(task) = &self.task else { return self.part(node) };
         let learning = task
             .open(node, &self.names)
             .map_err(|source| ProblemError::Learning { node: self.names[node].clone(), source })?;
         Ok(Part::Rounds(RoundPart::new(Arc::clone(task), learning, store)))
     }
 
-    fn robust_part(&self, task: &Arc<RobustTask>, node: usize, table: Table) -> Result<Part, ProblemError> {
+    fn robust_part(&self, task: &Arc<RobustTask>, node: usize, table: RegressionTable) -> Result<Part, ProblemError> {
         let named = |source| ProblemError::Samples { node: self.names[node].clone(), source: Box::new(source) };
         task.check(&table).map_err(named)?;
         Ok(Part::Robust { task: Arc::clone(task), table })
     }
 
     /// The tables of all nodes.
-    fn tables(&self, source: &TableSource, read: &ReadTable<'_>) -> Result<Vec<Table>, ProblemError> {
+    fn tables(&self, source: &TableSource, read: &ReadTable<'_>) -> Result<Vec<RegressionTable>, ProblemError> {
         let nodes = self.names.len();
         if source.deal {
             let whole = self.table(source, 0, read)?;
             return (0..nodes).map(|node| dealt(&whole, node, &self.names)).collect();
         }
-        let tables = (0..nodes).map(|node| self.table(source, node, read)).collect::<Result<Vec<Table>, _>>()?;
+        let tables =
+            (0..nodes).map(|node| self.table(source, node, read)).collect::<Result<Vec<RegressionTable>, _>>()?;
         for (node, table) in tables.iter().enumerate() {
             if table.columns() != tables[0].columns() {
                 return Err(ProblemError::Columns {
@@ -329,8 +330,8 @@ impl Problem {
     ///
     /// # Errors
     /// A table cannot be used, or its columns differ from those of `like`.
-    pub fn tables_like(&self, data: &str, like: &[Table]) -> Result<Vec<Table>, ProblemError> {
-        let Task::Robust(task) = &self.task else { return Ok(Vec::new()) };
+    pub fn tables_like(&self, data: &str, like: &[RegressionTable]) -> Result<Vec<RegressionTable>, ProblemError> {
+        let ProblemTask::Robust(task) = &self.task else { return Ok(Vec::new()) };
         let unreadable = |source| ProblemError::Unreadable { path: data.into(), source };
         let data = std::path::absolute(data).map_err(unreadable)?.to_string_lossy().into_owned();
         let source = TableSource { deal: !data.contains(NODE), data, selection: task.source.selection.clone() };
@@ -349,14 +350,19 @@ impl Problem {
     }
 
     /// The table of one node.
-    fn table_of(&self, source: &TableSource, node: usize, read: &ReadTable<'_>) -> Result<Table, ProblemError> {
+    fn table_of(
+        &self,
+        source: &TableSource,
+        node: usize,
+        read: &ReadTable<'_>,
+    ) -> Result<RegressionTable, ProblemError> {
         match source.deal {
             true => dealt(&self.table(source, 0, read)?, node, &self.names),
             false => self.table(source, node, read),
         }
     }
 
-    fn table(&self, source: &TableSource, node: usize, read: &ReadTable<'_>) -> Result<Table, ProblemError> {
+    fn table(&self, source: &TableSource, node: usize, read: &ReadTable<'_>) -> Result<RegressionTable, ProblemError> {
         let name = &self.names[node];
         if source.data.contains(NODE) && Path::new(name).components().count() != 1 {
             return Err(ProblemError::FileName { name: name.clone() });
@@ -368,9 +374,9 @@ impl Problem {
 }
 
 /// A reader of tables for one kind of problem.
-type ReadTable<'a> = dyn Fn(&PathBuf) -> Result<Table, TableFileError> + 'a;
+type ReadTable<'a> = dyn Fn(&PathBuf) -> Result<RegressionTable, TableFileError> + 'a;
 
-fn dealt(whole: &Table, node: usize, names: &[String]) -> Result<Table, ProblemError> {
+fn dealt(whole: &RegressionTable, node: usize, names: &[String]) -> Result<RegressionTable, ProblemError> {
     let table = whole.dealt(node, names.len());
     if table.row_count() == 0 {
         return Err(ProblemError::TooFewRows { rows: whole.row_count(), nodes: names.len() });
@@ -378,8 +384,8 @@ fn dealt(whole: &Table, node: usize, names: &[String]) -> Result<Table, ProblemE
     Ok(table)
 }
 
-fn read_table(path: &Path, task: &RegressionTask) -> Result<Table, TableFileError> {
-    let table = Table::read(BufReader::new(File::open(path)?), &task.source.selection)?;
+fn read_table(path: &Path, task: &RegressionTask) -> Result<RegressionTable, TableFileError> {
+    let table = RegressionTable::read(BufReader::new(File::open(path)?), &task.source.selection)?;
     task.regression.check(table.columns())?;
     Ok(table)
 }

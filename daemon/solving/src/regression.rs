@@ -2,23 +2,23 @@
 
 use std::sync::Arc;
 
-use mingle_solver::{AverageNode, MixedNode, NidsNode, Nonsmooth, Scaling, Smooth, Table};
+use mingle_solver::{AverageNode, MixedNode, NidsNode, Nonsmooth, RegressionTable, Smooth, Standardization};
 
 use crate::collectives::Collectives;
 use crate::communication_plan::AveragingScheme;
 use crate::error::SolveError;
-use crate::journal::Journal;
-use crate::problem::{Limits, RegressionTask};
+use crate::journal::ProgressJournal;
+use crate::problem::{RegressionTask, StoppingCriteria};
 use crate::solution::{Answer, Certificate, Coefficient};
 use crate::stopping_rule::{NodeOutcome, StoppingRule};
 
 /// One node's work, from its table to the coefficients. It begins at `start`, else at zero.
 pub(crate) async fn solve(
     task: Arc<RegressionTask>,
-    table: Table,
-    limits: Limits,
+    table: RegressionTable,
+    limits: StoppingCriteria,
     collectives: Collectives,
-    journal: Journal,
+    journal: ProgressJournal,
     start: Option<Vec<f64>>,
 ) -> Result<NodeOutcome, SolveError> {
     agree_on_columns(&collectives, &table).await?;
@@ -65,7 +65,7 @@ fn whole(rows: f64) -> u64 {
 }
 
 /// Checks that all tables have the same columns; the error names two nodes whose columns differ.
-pub(crate) async fn agree_on_columns(collectives: &Collectives, table: &Table) -> Result<(), SolveError> {
+pub(crate) async fn agree_on_columns(collectives: &Collectives, table: &RegressionTable) -> Result<(), SolveError> {
     let mark = column_mark(table.columns());
     let marks = collectives.largest(&[mark, -mark]).await?;
     let [(largest, one), (negated_least, other)] = marks[..] else { return Ok(()) };
@@ -87,27 +87,34 @@ fn column_mark(columns: &[String]) -> f64 {
 }
 
 /// Agrees on the scaling of the columns; returns it with the number of rows of all nodes.
-async fn scale(task: &RegressionTask, collectives: &Collectives, table: &Table) -> Result<(Scaling, f64), SolveError> {
+async fn scale(
+    task: &RegressionTask,
+    collectives: &Collectives,
+    table: &RegressionTable,
+) -> Result<(Standardization, f64), SolveError> {
     let (centered, rows) = column_means(collectives, table).await?;
     if !task.standardize {
-        return Ok((Scaling::none(table.columns().len()), rows));
+        return Ok((Standardization::none(table.columns().len()), rows));
     }
     Ok((deviations(collectives, table, centered, rows).await?, rows))
 }
 
 /// The means of all columns over all nodes, and the number of all rows.
-pub(crate) async fn column_means(collectives: &Collectives, table: &Table) -> Result<(Scaling, f64), SolveError> {
+pub(crate) async fn column_means(
+    collectives: &Collectives,
+    table: &RegressionTable,
+) -> Result<(Standardization, f64), SolveError> {
     let sums = collectives.total(&table.sums()).await?;
-    Ok((Scaling::centering(&sums), sums[0]))
+    Ok((Standardization::centering(&sums), sums[0]))
 }
 
 /// The scaling by these means and by the deviations from them over all nodes.
 pub(crate) async fn deviations(
     collectives: &Collectives,
-    table: &Table,
-    centered: Scaling,
+    table: &RegressionTable,
+    centered: Standardization,
     rows: f64,
-) -> Result<Scaling, SolveError> {
+) -> Result<Standardization, SolveError> {
     let squares = collectives.total(&table.squares(&centered)).await?;
     Ok(centered.with_deviations(&squares, rows))
 }

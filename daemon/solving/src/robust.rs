@@ -8,15 +8,15 @@ use std::sync::Arc;
 
 use mingle_protocol::NodeId;
 use mingle_robust::{
-    MOST_FAILURES, Residuals, RobustError, RobustProblem, Samples, SharedState, Site, SiteSamples, SiteWeights,
+    LinearSamples, MOST_FAILURES, Residuals, RobustError, RobustProblem, SharedState, Site, SiteSamples, SiteWeights,
 };
-use mingle_solver::{Scaling, Table};
+use mingle_solver::{RegressionTable, Standardization};
 
 use crate::collectives::Collectives;
 use crate::communication_plan::AveragingScheme;
 use crate::error::SolveError;
-use crate::journal::Journal;
-use crate::problem::{ColumnScaling, Limits, NominalWeights, ROW, RobustTask, SampleError};
+use crate::journal::ProgressJournal;
+use crate::problem::{ColumnScaling, NominalWeights, ROW, RobustTask, SampleError, StoppingCriteria};
 use crate::regression::{agree_on_columns, column_means, deviations};
 use crate::schedule::node;
 use crate::solution::{Answer, Certificate, Coefficient, RobustSite};
@@ -34,17 +34,18 @@ const NOTHING: f64 = 1e-4;
 /// One site's work, from its table to the model. Its model begins at `start`, else at zero.
 pub(crate) async fn solve(
     task: Arc<RobustTask>,
-    table: Table,
-    limits: Limits,
+    table: RegressionTable,
+    limits: StoppingCriteria,
     mut collectives: Collectives,
-    journal: Journal,
+    journal: ProgressJournal,
     start: Option<Vec<f64>>,
 ) -> Result<NodeOutcome, SolveError> {
     agree_on_columns(&collectives, &table).await?;
-    let facts = Facts::of(&task, &collectives, &table).await?;
+    let facts = SiteFacts::of(&task, &collectives, &table).await?;
     let mut site = facts.site(&task, &collectives, &table, start).await?;
     let mut state = SharedState::new(facts.weights(&task)?, task.penalty);
-    let mut run = Run { limits, iterations: 0, least: f64::INFINITY, began: 0, restarts: 0, failures: Vec::new() };
+    let mut run =
+        IterationRun { limits, iterations: 0, least: f64::INFINITY, began: 0, restarts: 0, failures: Vec::new() };
     while run.goes_on(&state) {
         let model = collectives.mix(&site.message()).await?;
         state.begin_iteration();
@@ -71,8 +72,8 @@ fn unfit(error: &SampleError) -> SolveError {
 }
 
 /// The facts about all sites that every site knows before the iterations.
-struct Facts {
-    scaling: Scaling,
+struct SiteFacts {
+    scaling: Standardization,
     /// Columns with the same value at all sites, by name.
     constant: Vec<String>,
     /// For each site: its samples, those with the second label, and the values that were clipped to the box.
@@ -80,17 +81,17 @@ struct Facts {
     clipped: usize,
 }
 
-impl Facts {
-    async fn of(task: &RobustTask, collectives: &Collectives, table: &Table) -> Result<Self, SolveError> {
+impl SiteFacts {
+    async fn of(task: &RobustTask, collectives: &Collectives, table: &RegressionTable) -> Result<Self, SolveError> {
         let (least, largest) = extrema(collectives, table).await?;
         let pairs = table.columns().iter().zip(least.iter().zip(&largest));
-        let constant = pairs.filter(|(_, (least, largest))| !Scaling::varies(**least, **largest));
+        let constant = pairs.filter(|(_, (least, largest))| !Standardization::varies(**least, **largest));
         let constant = constant.map(|(column, _)| column.clone()).collect();
         let scaling = match task.scaling {
-            ColumnScaling::None => Scaling::none(table.columns().len()),
+            ColumnScaling::None => Standardization::none(table.columns().len()),
             ColumnScaling::Range => {
                 let (lower, upper) = task.bounds().unwrap_or((-1.0, 1.0));
-                Scaling::to_range(&least, &largest, lower, upper)
+                Standardization::to_range(&least, &largest, lower, upper)
             }
             ColumnScaling::Standard => {
                 let (means, rows) = column_means(collectives, table).await?;
@@ -115,7 +116,7 @@ impl Facts {
         &self,
         task: &RobustTask,
         collectives: &Collectives,
-        table: &Table,
+        table: &RegressionTable,
         start: Option<Vec<f64>>,
     ) -> Result<Site, SolveError> {
         let lay_out = || {
@@ -161,7 +162,7 @@ impl Facts {
     }
 }
 
-async fn extrema(collectives: &Collectives, table: &Table) -> Result<(Vec<f64>, Vec<f64>), SolveError> {
+async fn extrema(collectives: &Collectives, table: &RegressionTable) -> Result<(Vec<f64>, Vec<f64>), SolveError> {
     let (least, largest) = table.extrema();
     let columns = largest.len();
     let both: Vec<f64> = largest.into_iter().chain(least.into_iter().map(|least| -least)).collect();
@@ -171,7 +172,7 @@ async fn extrema(collectives: &Collectives, table: &Table) -> Result<(Vec<f64>, 
 }
 
 /// A site's rows, scaled, with a column of ones behind them for an intercept.
-fn samples(task: &RobustTask, table: &Table, scaling: &Scaling) -> Result<Samples, SolveError> {
+fn samples(task: &RobustTask, table: &RegressionTable, scaling: &Standardization) -> Result<LinearSamples, SolveError> {
     let movable = table.columns().len();
     let (mut values, mut targets) = (Vec::new(), Vec::new());
     for (row, target) in table.rows() {
@@ -179,16 +180,20 @@ fn samples(task: &RobustTask, table: &Table, scaling: &Scaling) -> Result<Sample
         values.extend(task.intercept.then_some(1.0));
         targets.push(target);
     }
-    Samples::new(movable + usize::from(task.intercept), movable, values, targets).map_err(SolveError::Robust)
+    LinearSamples::new(movable + usize::from(task.intercept), movable, values, targets).map_err(SolveError::Robust)
 }
 
 /// The problem of all sites with all of their tables in one place, with columns scaled by `scaling`.
 ///
 /// # Errors
 /// The samples do not fit the problem.
-pub fn in_one_place(task: &RobustTask, tables: &[Table], scaling: &Scaling) -> Result<RobustProblem, SolveError> {
-    let columns = tables.first().map_or(&[][..], Table::columns);
-    let site = |(table, radius): (&Table, &f64)| {
+pub fn in_one_place(
+    task: &RobustTask,
+    tables: &[RegressionTable],
+    scaling: &Standardization,
+) -> Result<RobustProblem, SolveError> {
+    let columns = tables.first().map_or(&[][..], RegressionTable::columns);
+    let site = |(table, radius): (&RegressionTable, &f64)| {
         let mut samples = samples(task, table, scaling)?;
         if let (Some((lower, upper)), true) = (task.bounds(), task.clip) {
             samples.clip(lower, upper);
@@ -223,8 +228,8 @@ fn hash(state: &SharedState) -> f64 {
 }
 
 /// The progress of the iterations, the same at all sites.
-struct Run {
-    limits: Limits,
+struct IterationRun {
+    limits: StoppingCriteria,
     iterations: u64,
     /// The least primal residual since the last beginning.
     least: f64,
@@ -235,7 +240,7 @@ struct Run {
     failures: Vec<f64>,
 }
 
-impl Run {
+impl IterationRun {
     fn goes_on(&self, state: &SharedState) -> bool {
         self.iterations < self.limits.iterations && !state.residuals().are_within(self.limits.tolerance)
     }
@@ -267,7 +272,7 @@ impl Run {
     fn note(
         &mut self,
         collectives: &mut Collectives,
-        journal: &Journal,
+        journal: &ProgressJournal,
         state: &SharedState,
         model: &[f64],
     ) -> Result<bool, SolveError> {
@@ -292,11 +297,11 @@ impl Run {
 /// Computes the exact mean of all sites' models, which is the final model, and its certificate.
 async fn conclude(
     task: &RobustTask,
-    table: &Table,
-    facts: &Facts,
+    table: &RegressionTable,
+    facts: &SiteFacts,
     collectives: &Collectives,
     state: &SharedState,
-    run: &Run,
+    run: &IterationRun,
     site: &Site,
 ) -> Result<NodeOutcome, SolveError> {
     let sites = facts.rows.len() as f64;
@@ -367,8 +372,8 @@ mod tests {
 
     #[test]
     fn failed_subproblems_are_counted_by_site_and_too_many_in_a_row_end_it_with_what_to_do() {
-        let limits = Limits { tolerance: 1e-5, iterations: 10 };
-        let mut run = Run { limits, iterations: 0, least: 0.0, began: 0, restarts: 0, failures: Vec::new() };
+        let limits = StoppingCriteria { tolerance: 1e-5, iterations: 10 };
+        let mut run = IterationRun { limits, iterations: 0, least: 0.0, began: 0, restarts: 0, failures: Vec::new() };
         run.check(&rows(0.0, 0.0), None).unwrap();
         assert_eq!(run.warnings().count(), 0);
         run.check(&rows(2.0, 5.0), None).unwrap();

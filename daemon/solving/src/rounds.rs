@@ -8,7 +8,7 @@ use mingle_protocol::collective::PullRoutes;
 
 use crate::collectives::Collectives;
 use crate::error::SolveError;
-use crate::journal::Journal;
+use crate::journal::ProgressJournal;
 use crate::learning::{
     About, Aggregation, CHUNK, Kept, Learned, LearningError, RoundPart, RoundRecord, RoundStore, StatisticsTable,
 };
@@ -23,10 +23,14 @@ const OFFERED: usize = 2;
 const NOTHING: f64 = -1.0;
 
 /// One node's work.
-pub(crate) async fn learn(part: RoundPart, collectives: Collectives, journal: Journal) -> Result<Learned, SolveError> {
+pub(crate) async fn learn(
+    part: RoundPart,
+    collectives: Collectives,
+    journal: ProgressJournal,
+) -> Result<Learned, SolveError> {
     let data = part.bench.run(|learner| learner.learning.identity()).await;
     let about = About { task: part.task.hash(), data };
-    let mut node = Node { part, collectives, journal, about, history: Vec::new() };
+    let mut node = RoundsNode { part, collectives, journal, about, history: Vec::new() };
     node.tell_statistics().await?;
     node.go_back().await?;
     while node.part.task.rules().goes_on(&node.history) {
@@ -35,15 +39,15 @@ pub(crate) async fn learn(part: RoundPart, collectives: Collectives, journal: Jo
     node.conclude().await
 }
 
-struct Node {
+struct RoundsNode {
     part: RoundPart,
     collectives: Collectives,
-    journal: Journal,
+    journal: ProgressJournal,
     about: About,
     history: Vec<RoundRecord>,
 }
 
-impl Node {
+impl RoundsNode {
     /// Shares its statistics and receives those of all, stage after stage.
     async fn tell_statistics(&mut self) -> Result<(), SolveError> {
         let mut tables: Vec<StatisticsTable> = Vec::new();

@@ -2,8 +2,8 @@
 
 use crate::collectives::Collectives;
 use crate::error::SolveError;
-use crate::journal::Journal;
-use crate::problem::Limits;
+use crate::journal::ProgressJournal;
+use crate::problem::StoppingCriteria;
 use crate::solution::{Answer, Certificate};
 
 /// The outcome of a node's work.
@@ -18,7 +18,7 @@ pub(crate) struct NodeOutcome {
 
 /// Counts iterations and makes all nodes stop after the same one.
 pub(crate) struct StoppingRule {
-    limits: Limits,
+    limits: StoppingCriteria,
     /// Iterations between two checks.
     interval: u64,
     pub(crate) iterations: u64,
@@ -33,7 +33,7 @@ pub(crate) struct StoppingRule {
 const SHORTEST_INTERVAL: u64 = 10;
 
 impl StoppingRule {
-    pub(crate) fn new(collectives: &Collectives, limits: Limits, remedy: &'static str) -> Self {
+    pub(crate) fn new(collectives: &Collectives, limits: StoppingCriteria, remedy: &'static str) -> Self {
         let interval = collectives.communication.diameter.max(SHORTEST_INTERVAL);
         let growth = Growth { nodes: collectives.communication.schedule.nodes(), least: (0, f64::INFINITY), remedy };
         Self { limits, interval, iterations: 0, converged: false, worst: f64::INFINITY, growth }
@@ -50,7 +50,7 @@ impl StoppingRule {
     /// The residual has grown by so much that the iteration diverges; all nodes find out after the same iteration.
     pub(crate) async fn note(
         &mut self,
-        journal: &Journal,
+        journal: &ProgressJournal,
         collectives: &Collectives,
         residual: f64,
         x: &[f64],

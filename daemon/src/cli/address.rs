@@ -44,9 +44,9 @@ pub(super) fn listen_address(text: &str) -> Result<PeerAddress, String> {
 /// Parses an address of this machine for a page or a trainer: an IP address or `localhost`, and a port.
 pub(super) fn socket_address(text: &str) -> Result<SocketAddr, String> {
     match host_and_port(text)? {
-        (Host::Ip(ip), port) => Ok(SocketAddr::new(ip, port)),
-        (Host::ThisMachine, port) => Ok(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port)),
-        (Host::Name(_), port) => {
+        (AddressHost::Ip(ip), port) => Ok(SocketAddr::new(ip, port)),
+        (AddressHost::ThisMachine, port) => Ok(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port)),
+        (AddressHost::Name(_), port) => {
             Err(format!("write the IP address of this machine in place of a name, such as 127.0.0.1:{port}"))
         }
     }
@@ -65,13 +65,13 @@ fn both_transports(host: &Protocol<'_>, port: u16) -> PeerAddress {
 
 /// The part of an address before its port.
 #[derive(Debug)]
-enum Host<'a> {
+enum AddressHost<'a> {
     Ip(IpAddr),
     ThisMachine,
     Name(&'a str),
 }
 
-impl Host<'_> {
+impl AddressHost<'_> {
     fn to_dial(&self) -> Protocol<'_> {
         match self {
             Self::Ip(ip) => (*ip).into(),
@@ -92,9 +92,9 @@ impl Host<'_> {
     }
 }
 
-fn host_and_port(text: &str) -> Result<(Host<'_>, u16), String> {
+fn host_and_port(text: &str) -> Result<(AddressHost<'_>, u16), String> {
     if let Ok(address) = text.parse::<SocketAddr>() {
-        return Ok((Host::Ip(address.ip()), address.port()));
+        return Ok((AddressHost::Ip(address.ip()), address.port()));
     }
     if let Some((scheme, rest)) = text.split_once("://") {
         let rest = rest.trim_end_matches('/');
@@ -110,7 +110,7 @@ fn host_and_port(text: &str) -> Result<(Host<'_>, u16), String> {
     };
     let port = port.parse().map_err(|_| format!("the port is no number up to {}: write it as {EXAMPLE}", u16::MAX))?;
     if host.eq_ignore_ascii_case("localhost") {
-        return Ok((Host::ThisMachine, port));
+        return Ok((AddressHost::ThisMachine, port));
     }
     // A last part without a letter belongs to a malformed IPv4 address, not to a domain.
     let has_letter = host.rsplit('.').next().is_some_and(|last| last.contains(|c: char| c.is_ascii_alphabetic()));
@@ -118,7 +118,7 @@ fn host_and_port(text: &str) -> Result<(Host<'_>, u16), String> {
     if !has_letter || host.len() > HOST_NAME_MAX || !host.chars().all(is_of_names) {
         return Err(format!("it names no host: write it as {EXAMPLE}"));
     }
-    Ok((Host::Name(host), port))
+    Ok((AddressHost::Name(host), port))
 }
 
 #[cfg(test)]

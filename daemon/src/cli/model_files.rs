@@ -18,8 +18,8 @@ pub(crate) struct EvalArgs {
     #[arg(long)]
     pub(crate) model: Option<String>,
     /// The samples to evaluate it on
-    #[arg(long, value_enum, default_value_t = Samples::Test)]
-    pub(crate) on: Samples,
+    #[arg(long, value_enum, default_value_t = SampleSource::Test)]
+    pub(crate) on: SampleSource,
     /// Seed of the run: where data come without a test set, it decides which samples were held out
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
@@ -58,14 +58,14 @@ pub(crate) struct PredictArgs {
 
 /// Samples of a data set.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Samples {
+pub(crate) enum SampleSource {
     /// The held-out samples, on which no peer trains
     Test,
     /// The samples on which all peers together train
     Train,
 }
 
-impl Samples {
+impl SampleSource {
     /// The word for the samples.
     pub(crate) fn name(self) -> &'static str {
         match self {

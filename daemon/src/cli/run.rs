@@ -106,8 +106,8 @@ pub(crate) struct RunArgs {
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u16).range(1..=1024))]
     pub(crate) threads: Option<u16>,
     /// Priority of the training: at a low one it takes what other programs leave (Linux)
-    #[arg(long, value_enum, default_value_t = Priority::Normal, value_name = "PRIORITY")]
-    pub(crate) priority: Priority,
+    #[arg(long, value_enum, default_value_t = PriorityArgument::Normal, value_name = "PRIORITY")]
+    pub(crate) priority: PriorityArgument,
     /// When all rounds are done, wait this long at most for neighbours that do not answer
     #[arg(long, default_value = "10s", value_name = "DURATION", value_parser = duration)]
     pub(crate) shutdown_timeout: Duration,
@@ -313,18 +313,18 @@ pub(crate) enum Planning {
 
 /// Priority of the training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
-pub(crate) enum Priority {
+pub(crate) enum PriorityArgument {
     /// As urgent as everything else on this machine.
     Normal,
     /// Other programs, and what this peer has to say to others, come first (Linux).
     Low,
 }
 
-impl From<Priority> for mingle_peer::priority::Priority {
-    fn from(priority: Priority) -> Self {
+impl From<PriorityArgument> for mingle_peer::priority::Priority {
+    fn from(priority: PriorityArgument) -> Self {
         match priority {
-            Priority::Normal => Self::Normal,
-            Priority::Low => Self::Low,
+            PriorityArgument::Normal => Self::Normal,
+            PriorityArgument::Low => Self::Low,
         }
     }
 }

@@ -5,7 +5,7 @@ use std::path::PathBuf;
 
 use clap::Args;
 use mingle_builtin::options::{PrivacyOptions, TrainingOptions, WeightChoice};
-use mingle_lab::simulation::{Lie, Target};
+use mingle_lab::simulation::{Lie, MetricTarget};
 use mingle_models::ObjectiveKind;
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Result};
@@ -60,7 +60,7 @@ pub(crate) struct SimulateArgs {
     pub(crate) test_samples: Option<NonZero<usize>>,
     /// Stop once the mean of the last three evaluations, each the mean over peers, is there: accuracy=0.93, loss=0.2, of texts bits_per_character=2.8, of a regression r2=0.9 or rmse=12
     #[arg(long, value_name = "METRIC=VALUE", conflicts_with = "target_accuracy")]
-    target: Option<Target>,
+    target: Option<MetricTarget>,
     /// Short for --target accuracy=ACCURACY
     #[arg(long, value_name = "ACCURACY")]
     target_accuracy: Option<f64>,
@@ -152,11 +152,11 @@ impl SimulateArgs {
     ///
     /// # Errors
     /// The accuracy is not between 0 and 1.
-    pub(crate) fn target(&self) -> Result<Option<Target>> {
+    pub(crate) fn target(&self) -> Result<Option<MetricTarget>> {
         match (self.target, self.target_accuracy) {
             (None, Some(accuracy)) => {
                 let doing = format!("--target accuracy {accuracy} cannot be");
-                Target::accuracy(accuracy).context(ErrorKind::BadInput, doing).map(Some)
+                MetricTarget::accuracy(accuracy).context(ErrorKind::BadInput, doing).map(Some)
             }
             (target, _) => Ok(target),
         }

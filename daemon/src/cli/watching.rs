@@ -17,7 +17,7 @@ pub(crate) struct WaitArgs {
     /// The condition: waiting=N (so many invited peers wait for a plan), plan, peers=N (so many neighbours are up),
     /// joined, round=N or done
     #[arg(long = "for", value_name = "CONDITION")]
-    pub(crate) condition: Condition,
+    pub(crate) condition: WaitCondition,
     /// Give up after so long (exit code 5; 3 if no peer runs there then)
     #[arg(long, default_value = "5m", value_name = "DURATION", value_parser = duration)]
     pub(crate) timeout: Duration,
@@ -49,7 +49,7 @@ pub(crate) struct TimelineArgs {
 
 /// A condition on the state of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Condition {
+pub(crate) enum WaitCondition {
     /// At least this many neighbours are up.
     Peers(usize),
     /// At least this many peers with an invitation wait here for a plan that names them.
@@ -64,7 +64,7 @@ pub(crate) enum Condition {
     Done,
 }
 
-impl FromStr for Condition {
+impl FromStr for WaitCondition {
     type Err = String;
 
     fn from_str(text: &str) -> Result<Self, String> {
@@ -81,7 +81,7 @@ impl FromStr for Condition {
     }
 }
 
-impl std::fmt::Display for Condition {
+impl std::fmt::Display for WaitCondition {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
         match self {
             Self::Peers(count) => write!(f, "peers={count}"),
@@ -135,10 +135,10 @@ mod tests {
     #[test]
     fn conditions_read_back_as_they_are_written() {
         for text in ["peers=3", "waiting=2", "plan", "joined", "round=40", "done"] {
-            assert_eq!(text.parse::<Condition>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<WaitCondition>().unwrap().to_string(), text);
         }
         for text in ["", "peers", "peers=", "peers=-1", "round=x", "plan=1", "finished"] {
-            assert!(text.parse::<Condition>().unwrap_err().contains("peers=N"), "{text}");
+            assert!(text.parse::<WaitCondition>().unwrap_err().contains("peers=N"), "{text}");
         }
     }
 }

@@ -9,7 +9,7 @@ use std::io::{self, Read, Seek, SeekFrom};
 use std::path::Path;
 
 use mingle_builtin::task_file::TaskFile;
-use mingle_doctor::{Archive, Entry, Redaction};
+use mingle_doctor::{Archive, ArchiveEntry, Redaction};
 use mingle_peer::error::Context;
 use mingle_peer::output_file::OutputFile;
 use mingle_peer::{ErrorKind, Home, Result};
@@ -84,7 +84,7 @@ fn contents(home: &Home, arguments: &BugreportArgs, redaction: &mut Redaction) -
     Ok(contents)
 }
 
-fn tell(output: &Path, entries: &[Entry], json: bool) {
+fn tell(output: &Path, entries: &[ArchiveEntry], json: bool) {
     if json {
         let entries: Vec<_> =
             entries.iter().map(|entry| serde_json::json!({ "name": entry.name, "bytes": entry.bytes })).collect();

@@ -38,7 +38,7 @@ fn show(arguments: &ConfigShowArgs, json: bool) -> Result {
 /// One line of a configuration file; a setting without a value is commented out.
 fn describe(effective: &Effective, with_origin: bool) -> String {
     let Effective { setting, values, origin } = effective;
-    let is_list = setting.form == config::Form::Texts;
+    let is_list = setting.form == config::ValueForm::Texts;
     let line = if values.is_empty() && !is_list {
         format!("# {} is not set", setting.key)
     } else {

@@ -4,7 +4,7 @@ use std::path::{Path, PathBuf};
 
 use mingle_builtin::card_file::{CARD_SCHEMA, SUMS_SCHEMA, document, read_sums};
 use mingle_builtin::task;
-use mingle_models::{DataCard, Scaling, TableSums};
+use mingle_models::{DataCard, FeatureScaling, TableSums};
 use mingle_peer::error::Context;
 use mingle_peer::output_file::OutputFile;
 use mingle_peer::{Error, ErrorKind, Result};
@@ -36,9 +36,9 @@ fn write_card(arguments: &DataCardArgs, json: bool) -> Result {
         |sites| format!("the {} training rows of {} sites", sites.samples, sites.sites),
     );
     let what = match card.scaling() {
-        Scaling::Columns { .. } => format!("the names, and the mean and deviation of each column over {whose}"),
-        Scaling::Pixels { .. } => "the names of the classes and the scaling of pixels".to_owned(),
-        Scaling::Tokens => "the tokens of the text".to_owned(),
+        FeatureScaling::Columns { .. } => format!("the names, and the mean and deviation of each column over {whose}"),
+        FeatureScaling::Pixels { .. } => "the names of the classes and the scaling of pixels".to_owned(),
+        FeatureScaling::Tokens => "the tokens of the text".to_owned(),
     };
     let (columns, classes) = (card.columns().len(), card.classes().len());
     if json {

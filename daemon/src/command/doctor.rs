@@ -7,7 +7,7 @@ mod training;
 
 use std::process::ExitCode;
 
-use mingle_doctor::{Check, Verdict, disk, identity, machine, network};
+use mingle_doctor::{Check, CheckVerdict, disk, identity, machine, network};
 use mingle_models::Task;
 use mingle_peer::{ErrorKind, Home, Result};
 use serde_json::Value;
@@ -19,7 +19,7 @@ use crate::out;
 /// Runs all checks and prints a line for each. The exit code is 4 if something has to be changed before a peer can run.
 pub(super) fn execute(arguments: &DoctorArgs, json: bool) -> Result<ExitCode> {
     let checks = examine(&arguments.peer, arguments.data.as_deref(), arguments.model.as_deref())?;
-    let failed = checks.iter().filter(|check| check.verdict == Verdict::Fail).count();
+    let failed = checks.iter().filter(|check| check.verdict == CheckVerdict::Fail).count();
     if json {
         out::line(to_json(&checks));
     } else {
@@ -34,7 +34,7 @@ pub(super) fn report(arguments: &ConfigPathArgs) -> Result<Value> {
 }
 
 fn to_json(checks: &[Check]) -> Value {
-    let failed = checks.iter().filter(|check| check.verdict == Verdict::Fail).count();
+    let failed = checks.iter().filter(|check| check.verdict == CheckVerdict::Fail).count();
     let checks: Vec<Value> = checks.iter().map(Check::to_json).collect();
     serde_json::json!({ "schema": "mingle.doctor/1", "failed": failed, "checks": checks })
 }

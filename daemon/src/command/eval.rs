@@ -1,12 +1,12 @@
 //! `mingle eval`: evaluates a saved model on a data set.
 
 use mingle_builtin::meaning;
-use mingle_builtin::task::{self, Parts};
-use mingle_models::{Checkpoint, Evaluation, Evaluator, ModelFile, ObjectiveKind, Task};
+use mingle_builtin::task::{self, TaskSamples};
+use mingle_models::{Checkpoint, Evaluator, ModelEvaluation, ModelFile, ObjectiveKind, Task};
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result};
 
-use crate::cli::{EvalArgs, Samples};
+use crate::cli::{EvalArgs, SampleSource};
 use crate::{model_files, out};
 
 /// Loads model and data, evaluates the model, and prints its metrics.
@@ -17,8 +17,8 @@ pub(super) fn execute(arguments: &EvalArgs, json: bool) -> Result {
     let parts = held_to_the_model(&file, arguments)?;
     let task = match_task(&file, &parts, arguments)?;
     let samples = match arguments.on {
-        Samples::Test => parts.test,
-        Samples::Train => parts.all(),
+        SampleSource::Test => parts.test,
+        SampleSource::Train => parts.all(),
     };
     let checkpoint = Checkpoint::load(path, &task).context(ErrorKind::Integrity, "cannot load the model")?;
     let evaluation = Evaluator::new(task, &device)
@@ -38,17 +38,17 @@ pub(super) fn execute(arguments: &EvalArgs, json: bool) -> Result {
 }
 
 /// The data with the columns, classes and scaling of the model's training.
-fn held_to_the_model(file: &ModelFile, arguments: &EvalArgs) -> Result<Parts> {
+fn held_to_the_model(file: &ModelFile, arguments: &EvalArgs) -> Result<TaskSamples> {
     let Some(card) = meaning::read(file, &arguments.file)? else {
         out::remark(format_args!(
             "note: {} does not say what its columns, classes and scaling are: those of the data are taken",
             arguments.file.display()
         ));
-        return Parts::load(&arguments.data, ObjectiveKind::Classification, arguments.seed);
+        return TaskSamples::load(&arguments.data, ObjectiveKind::Classification, arguments.seed);
     };
     let raw = task::read(&arguments.data)?;
     let path = arguments.file.display();
-    Parts::held_to(raw, &card, arguments.seed)
+    TaskSamples::held_to(raw, &card, arguments.seed)
         .context(ErrorKind::BadInput, format!("{path} was not trained on such data"))
         .map_err(|failure| {
             failure.hint(format!(
@@ -58,7 +58,7 @@ fn held_to_the_model(file: &ModelFile, arguments: &EvalArgs) -> Result<Parts> {
 }
 
 /// The model of the file, for samples of these data. All tensors must agree.
-fn match_task(file: &ModelFile, parts: &Parts, arguments: &EvalArgs) -> Result<Task> {
+fn match_task(file: &ModelFile, parts: &TaskSamples, arguments: &EvalArgs) -> Result<Task> {
     let named = arguments.model.clone().or_else(|| file.model().map(|model| model.to_string()));
     let path = arguments.file.display();
     let Some(name) = named else {
@@ -79,7 +79,7 @@ fn match_task(file: &ModelFile, parts: &Parts, arguments: &EvalArgs) -> Result<T
     .hint(format!("name the data that it was trained on with --data; `mingle ckpt inspect {path}` lists its tensors")))
 }
 
-fn document(arguments: &EvalArgs, file: &ModelFile, task: &Task, evaluation: &Evaluation) -> serde_json::Value {
+fn document(arguments: &EvalArgs, file: &ModelFile, task: &Task, evaluation: &ModelEvaluation) -> serde_json::Value {
     let mut document = serde_json::json!({
         "schema": "mingle.eval/1",
         "file": arguments.file,

@@ -9,9 +9,9 @@ use std::path::Path;
 use mingle_builtin::errors;
 use mingle_builtin::learners::learners;
 use mingle_builtin::options::{GradientOptions, PrivacyOptions, TrainingOptions};
-use mingle_lab::evaluation::{Record, Records, Run, Suite, Training, all_runs, page, summary};
+use mingle_lab::evaluation::{Records, Run, RunRecord, Suite, Training, all_runs, page, summary};
 use mingle_lab::methods::MethodSuite;
-use mingle_lab::simulation::Progress;
+use mingle_lab::simulation::SwarmProgress;
 use mingle_peer::Result;
 use mingle_peer::output_file;
 
@@ -43,12 +43,12 @@ fn designs(arguments: &EvaluateArgs, json: bool) -> Result {
     let plans = folder.join("plans");
     output_file::make_folder(&plans)?;
     let names: Vec<String> = missing.iter().map(|run| run.name()).collect();
-    let simulate = |at: usize, tell: &mut dyn FnMut(String)| -> Result<(Record, String)> {
+    let simulate = |at: usize, tell: &mut dyn FnMut(String)| -> Result<(RunRecord, String)> {
         let record = execute_run(missing[at], |progress| tell(standing(progress)))?;
         let ended = record.curve.last().map(standing).unwrap_or_default();
         Ok((record, ended))
     };
-    parallel::run_all(&names, threads(arguments), simulate, |at, record: Record| {
+    parallel::run_all(&names, threads(arguments), simulate, |at, record: RunRecord| {
         let (run, path) = (missing[at], record.plan_file(&plans));
         if !path.exists() {
             let plan = run.plan().map_err(errors::simulation_error)?;
@@ -56,7 +56,7 @@ fn designs(arguments: &EvaluateArgs, json: bool) -> Result {
         }
         records.add(record).map_err(errors::records_error)
     })?;
-    let done: Vec<&Record> = runs.iter().filter_map(|run| records.get(&run.key())).collect();
+    let done: Vec<&RunRecord> = runs.iter().filter_map(|run| records.get(&run.key())).collect();
     let report = folder.join("report.html");
     let html = page(&suite, &done, &plans, &command(&arguments.suite));
     output_file::write(&report, html.as_bytes())?;
@@ -79,7 +79,7 @@ fn command(suite: &Path) -> String {
 }
 
 /// Simulates a run, on one thread.
-fn execute_run(run: &Run, tell: impl FnMut(&Progress)) -> Result<Record> {
+fn execute_run(run: &Run, tell: impl FnMut(&SwarmProgress)) -> Result<RunRecord> {
     let nodes = run.plan().map_err(errors::simulation_error)?.node_count();
     let test_samples = run.training.test_samples.map(NonZero::get);
     let learners = learners(&training_of(run), nodes, test_samples, 1)?;
@@ -109,7 +109,7 @@ fn training_of(run: &Run) -> TrainingOptions {
     }
 }
 
-fn standing(progress: &Progress) -> String {
-    let Progress { round, slots, measured, .. } = progress;
+fn standing(progress: &SwarmProgress) -> String {
+    let SwarmProgress { round, slots, measured, .. } = progress;
     format!("round {round}, {slots} slots, {} {:.3}", measured.score(), measured.mean_score().unwrap_or(f64::NAN))
 }

@@ -10,7 +10,7 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use mingle_lab::campaign::{Campaign, Cost, FailingSeed, Report};
+use mingle_lab::campaign::{Campaign, Cost, FailingSeed, ProfileReport};
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result, output_file, results};
 use mingle_protocol::sim::{Profile, Variant};
@@ -56,13 +56,13 @@ pub(super) fn execute(arguments: &FaultTestArgs, json: bool) -> Result<ExitCode>
     }
 }
 
-fn run(arguments: &FaultTestArgs, profile: Profile) -> Result<Report> {
+fn run(arguments: &FaultTestArgs, profile: Profile) -> Result<ProfileReport> {
     let seeds = arguments.first..arguments.first + arguments.seeds;
     let variant = Variant { injected_bug: arguments.inject, robust: arguments.robust };
     let campaign = Campaign { profile, seeds, variant, threads: threads(arguments) };
     let progress = progress(profile, arguments.seeds);
     let began = Instant::now();
-    let mut found = Report::new(&campaign);
+    let mut found = ProfileReport::new(&campaign);
     campaign.run(|outcome| {
         found.add(outcome);
         progress.set_message(report::progress(&found));

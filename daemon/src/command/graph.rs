@@ -19,11 +19,13 @@ pub(super) fn show(arguments: &GraphShowArgs, json: bool) -> Result {
         None => Vec::new(),
     };
     if json {
-        let parts: Vec<Summary> = parts.iter().map(Summary::of).collect();
-        out::line(serde_json::json!({ "schema": "mingle.graph/1", "graph": Summary::of(&data), "clients": parts }));
+        let parts: Vec<GraphSummary> = parts.iter().map(GraphSummary::of).collect();
+        out::line(
+            serde_json::json!({ "schema": "mingle.graph/1", "graph": GraphSummary::of(&data), "clients": parts }),
+        );
         return Ok(());
     }
-    let summary = Summary::of(&data);
+    let summary = GraphSummary::of(&data);
     out::line(format!("nodes      {}", summary.nodes));
     out::line(format!("edges      {}", summary.edges));
     out::line(format!("features   {}", summary.features));
@@ -37,7 +39,7 @@ pub(super) fn show(arguments: &GraphShowArgs, json: bool) -> Result {
         out::line(format!("\n{} clients keep {share:.1} % of the edges", parts.len()));
     }
     for (at, part) in parts.iter().enumerate() {
-        let summary = Summary::of(part);
+        let summary = GraphSummary::of(part);
         out::line(format!("{at:>4}  {:>6} nodes {:>7} edges  {}", summary.nodes, summary.edges, measures(&summary)));
     }
     Ok(())
@@ -55,7 +57,7 @@ fn dealt(data: &NodeData, clients: usize, seed: u64) -> Result<Vec<NodeData>> {
 }
 
 #[derive(Serialize)]
-struct Summary {
+struct GraphSummary {
     nodes: usize,
     edges: usize,
     features: usize,
@@ -67,7 +69,7 @@ struct Summary {
     notes: Vec<String>,
 }
 
-impl Summary {
+impl GraphSummary {
     fn of(data: &NodeData) -> Self {
         let measured = homophily(data.graph(), data.labels());
         Self {
@@ -83,7 +85,7 @@ impl Summary {
     }
 }
 
-fn measures(summary: &Summary) -> String {
+fn measures(summary: &GraphSummary) -> String {
     let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.4}"));
     let [edge, node, adjusted] =
         [summary.edge_homophily, summary.node_homophily, summary.adjusted_homophily].map(number);

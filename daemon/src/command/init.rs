@@ -5,7 +5,7 @@ use std::io::{self, Write};
 use std::path::Path;
 
 use mingle_peer::error::Context;
-use mingle_peer::membership::{Membership, RecoveryKey, Swarm};
+use mingle_peer::membership::{Membership, RecoveryKey, SwarmIdentity};
 use mingle_peer::{Error, ErrorKind, Home, Identity, Result, owner_only};
 
 use crate::cli::InitArgs;
@@ -72,7 +72,7 @@ fn found(home: &Home, name: &str, identity: &Identity, recovery_key: Option<&Pat
         .as_ref()
         .is_some_and(|known| known.swarm.name == name && known.swarm.founder().ok() == Some(identity.peer_id()));
     let Some(path) = recovery_key else {
-        let found = || Membership::founder(Swarm::found(name, identity.peer_id())?).write(home);
+        let found = || Membership::founder(SwarmIdentity::found(name, identity.peer_id())?).write(home);
         return if is_founded { Ok(()) } else { found() };
     };
     if let Some(known) = known {

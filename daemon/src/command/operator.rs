@@ -4,7 +4,7 @@ use std::io::{BufRead, Read};
 use std::time::Duration;
 
 use mingle_peer::error::Context;
-use mingle_peer::membership::{Appointment, Membership, RecoveryKey, Role, Signer, Swarm, date, now_unix_s};
+use mingle_peer::membership::{Appointment, Membership, RecoveryKey, Role, Signer, SwarmIdentity, date, now_unix_s};
 use mingle_peer::{Error, ErrorKind, Home, Identity, Result};
 
 use crate::cli::{AcceptArgs, DelegateArgs, HomeArgs, OperatorCommand, RecoverArgs, Until};
@@ -34,7 +34,7 @@ pub(super) fn signer_of(home: &Home) -> Result<Signer> {
     Signer::new(swarm_of(home)?, identity.keypair().clone())
 }
 
-fn swarm_of(home: &Home) -> Result<Swarm> {
+fn swarm_of(home: &Home) -> Result<SwarmIdentity> {
     let membership = Membership::of(home)?.ok_or_else(|| {
         Error::new(ErrorKind::BadInput, format!("{} belongs to no swarm with an operator", home.root().display()))
             .hint("found one with: mingle init --swarm NAME")
@@ -72,7 +72,7 @@ fn show(home: &HomeArgs, json: bool) -> Result {
     Ok(())
 }
 
-fn describe(swarm: &Swarm) -> Result<serde_json::Value> {
+fn describe(swarm: &SwarmIdentity) -> Result<serde_json::Value> {
     let authority = swarm.authority();
     let delegate = authority.delegate_until();
     Ok(serde_json::json!({
@@ -126,7 +126,7 @@ fn revoke(home: &HomeArgs, json: bool) -> Result {
 }
 
 /// Prints the appointment, and nothing else, on stdout.
-fn give(swarm: &Swarm, json: bool) -> Result {
+fn give(swarm: &SwarmIdentity, json: bool) -> Result {
     let appointment = Appointment(swarm.clone()).to_string();
     if json {
         let mut described = describe(swarm)?;

@@ -21,7 +21,7 @@ use crate::out;
 const KNOCKING: Duration = Duration::from_secs(1);
 
 /// The answer of a peer at an address.
-struct Answer {
+struct PingAnswer {
     address: Multiaddr,
     peer: PeerId,
     connected_after: Duration,
@@ -83,7 +83,7 @@ fn ping_member(arguments: &PingArgs, peer: PeerId, json: bool) -> Result {
 }
 
 /// Connects with a new key, to the address that answers first: an answer needs no membership.
-async fn dial(addresses: &[Multiaddr], patience: Duration) -> Result<Answer> {
+async fn dial(addresses: &[Multiaddr], patience: Duration) -> Result<PingAnswer> {
     let began = Instant::now();
     let mut uncounted = Registry::default();
     let (network, mut events) =
@@ -99,7 +99,7 @@ async fn dial(addresses: &[Multiaddr], patience: Duration) -> Result<Answer> {
                 }
                 NetworkEvent::RoundTrip { peer, time } => {
                     if let Some((connected_after, address)) = connected.take() {
-                        return Some(Answer { address, peer, connected_after, round_trip: time });
+                        return Some(PingAnswer { address, peer, connected_after, round_trip: time });
                     }
                 }
                 NetworkEvent::DialFailed { attempts, .. } => {
@@ -123,9 +123,9 @@ async fn dial(addresses: &[Multiaddr], patience: Duration) -> Result<Answer> {
     };
     let address = address.or_else(|| addresses.first().cloned()).unwrap_or_else(Multiaddr::empty);
     let seen = match is_connected {
-        true => Seen::Peer,
-        false if takes_connections(&address) => Seen::Listener,
-        false => Seen::Nobody,
+        true => AddressFinding::Peer,
+        false if takes_connections(&address) => AddressFinding::Listener,
+        false => AddressFinding::Nobody,
     };
     let hint = hint(&address, &why, seen);
     Err(Error::new(ErrorKind::Unreachable, format!("{address} cannot be reached: {why}")).hint(hint))
@@ -133,7 +133,7 @@ async fn dial(addresses: &[Multiaddr], patience: Duration) -> Result<Answer> {
 
 /// Finding at an address where no peer answers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-enum Seen {
+enum AddressFinding {
     /// A peer that does not answer a ping.
     Peer,
     /// Something that takes connections: no firewall is in the way.
@@ -155,11 +155,11 @@ fn takes_connections(address: &Multiaddr) -> bool {
 }
 
 /// Advice for an address at which no peer answers, by the reason and the finding.
-fn hint(address: &Multiaddr, why: &str, seen: Seen) -> &'static str {
+fn hint(address: &Multiaddr, why: &str, seen: AddressFinding) -> &'static str {
     let has = |is_it: fn(&Protocol<'_>) -> bool| address.iter().any(|part| is_it(&part));
     let is_tcp = has(|part| matches!(part, Protocol::Tcp(_)));
     let is_quic = has(|part| matches!(part, Protocol::QuicV1)) && has(|part| matches!(part, Protocol::Udp(_)));
-    if seen == Seen::Peer {
+    if seen == AddressFinding::Peer {
         return "a peer is there, but too busy or too far away to answer in time: give it longer with --timeout";
     }
     if !is_tcp && !is_quic {
@@ -179,7 +179,7 @@ fn hint(address: &Multiaddr, why: &str, seen: Seen) -> &'static str {
     }
     let was_closed =
         ["reset", "closed", "end of file", "broken pipe"].iter().any(|word| why.to_lowercase().contains(word));
-    if seen == Seen::Listener || was_closed {
+    if seen == AddressFinding::Listener || was_closed {
         return "something takes connections there, so that no firewall is in the way: it is another program, or a peer with too many \
                 connections to answer, as in a flood; `mingle status` beside it says which, and --timeout gives it longer";
     }
@@ -207,22 +207,42 @@ mod tests {
             (
                 "/ip4/10.0.1.5/tcp/4717",
                 "Connection refused (os error 111)",
-                Seen::Nobody,
+                AddressFinding::Nobody,
                 "nothing listens on this port",
             ),
-            ("/ip4/10.0.1.5/tcp/4717", "nobody answered in 10 s", Seen::Nobody, "firewall let this TCP port"),
-            ("/ip4/10.0.1.5/udp/4717/quic-v1", "Handshake with the remote timed out.", Seen::Nobody, "this UDP port"),
-            ("/ip4/10.0.1.5", "Multiaddr is not supported", Seen::Nobody, "/udp/PORT/quic-v1"),
-            ("/ip4/10.0.1.5/udp/4717", "Multiaddr is not supported", Seen::Nobody, "/udp/PORT/quic-v1"),
-            ("/ip4/10.0.1.5/tcp/4717/ws", "Multiaddr is not supported", Seen::Nobody, "web sockets"),
-            ("/dns4/ana.example/tcp/4717", "no record found", Seen::Nobody, "does that name exist"),
-            ("/ip4/10.0.1.5/tcp/4717", "answered by another peer, 12D3KooW...", Seen::Nobody, "leave /p2p/... away"),
-            ("/ip4/10.0.1.5/tcp/4717", "it was connected, and did not answer a ping", Seen::Peer, "--timeout"),
-            ("/ip4/10.0.1.5/tcp/4717", "nobody answered in 10 s", Seen::Listener, "no firewall is in the way"),
+            ("/ip4/10.0.1.5/tcp/4717", "nobody answered in 10 s", AddressFinding::Nobody, "firewall let this TCP port"),
+            (
+                "/ip4/10.0.1.5/udp/4717/quic-v1",
+                "Handshake with the remote timed out.",
+                AddressFinding::Nobody,
+                "this UDP port",
+            ),
+            ("/ip4/10.0.1.5", "Multiaddr is not supported", AddressFinding::Nobody, "/udp/PORT/quic-v1"),
+            ("/ip4/10.0.1.5/udp/4717", "Multiaddr is not supported", AddressFinding::Nobody, "/udp/PORT/quic-v1"),
+            ("/ip4/10.0.1.5/tcp/4717/ws", "Multiaddr is not supported", AddressFinding::Nobody, "web sockets"),
+            ("/dns4/ana.example/tcp/4717", "no record found", AddressFinding::Nobody, "does that name exist"),
+            (
+                "/ip4/10.0.1.5/tcp/4717",
+                "answered by another peer, 12D3KooW...",
+                AddressFinding::Nobody,
+                "leave /p2p/... away",
+            ),
+            (
+                "/ip4/10.0.1.5/tcp/4717",
+                "it was connected, and did not answer a ping",
+                AddressFinding::Peer,
+                "--timeout",
+            ),
+            (
+                "/ip4/10.0.1.5/tcp/4717",
+                "nobody answered in 10 s",
+                AddressFinding::Listener,
+                "no firewall is in the way",
+            ),
             (
                 "/ip4/10.0.1.5/tcp/4717",
                 "Connection reset by peer (os error 104)",
-                Seen::Nobody,
+                AddressFinding::Nobody,
                 "no firewall is in the way",
             ),
         ] {

@@ -4,7 +4,7 @@ use std::collections::BTreeMap;
 
 use mingle_net::printable::quoted;
 use mingle_peer::error::Context;
-use mingle_peer::membership::{PlanNumber, PlannedBy, Verdict};
+use mingle_peer::membership::{PlanNumber, PlanVerdict, PlannedBy};
 use mingle_peer::plan_apply::{AppliedPlan, ApplyOptions, PlanWarning, apply};
 use mingle_peer::{Error, ErrorKind, Home, Result, plan};
 use mingle_planner::Plan;
@@ -47,11 +47,13 @@ fn check_expected(plan: &Plan, expected: Option<&str>) -> Result {
 
 fn report(applied: &AppliedPlan, json: bool) {
     let AppliedPlan { plan, verdicts, .. } = applied;
-    let words = |verdict: &Option<Verdict>| match verdict {
-        Some(Verdict::Taken) => "accepted".to_owned(),
-        Some(Verdict::Known) => "follows it already".to_owned(),
-        Some(Verdict::Older(newer)) => format!("follows plan {}, which is newer", PlanNumber(newer.offer.counter())),
-        Some(Verdict::Refused(why)) => format!("refused: {}", quoted(why)),
+    let words = |verdict: &Option<PlanVerdict>| match verdict {
+        Some(PlanVerdict::Taken) => "accepted".to_owned(),
+        Some(PlanVerdict::Known) => "follows it already".to_owned(),
+        Some(PlanVerdict::Older(newer)) => {
+            format!("follows plan {}, which is newer", PlanNumber(newer.offer.counter()))
+        }
+        Some(PlanVerdict::Refused(why)) => format!("refused: {}", quoted(why)),
         None => "not reached: it hears of the plan from its neighbours".to_owned(),
     };
     if json {

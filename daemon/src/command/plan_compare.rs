@@ -6,7 +6,7 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Result, plan};
 use mingle_planner::{
-    Forecast, Medium, Method, Objective, Plan,
+    DesignObjective, Forecast, Medium, Method, Plan,
     design::{Candidate, cost},
 };
 use mingle_protocol::CodecChoice;
@@ -28,7 +28,7 @@ pub(super) fn execute(arguments: &PlanCompareArgs, json: bool) -> Result {
     }
     progress.finish_and_clear();
     let best = cheapest(&candidates, options.objective, options.heterogeneity);
-    let traffic = Traffic { codecs: &arguments.codec, payload_bytes: arguments.design.payload_bytes };
+    let traffic = TrafficColumns { codecs: &arguments.codec, payload_bytes: arguments.design.payload_bytes };
     if json {
         out::line(document(&candidates, best, &traffic));
         return Ok(());
@@ -54,13 +54,17 @@ fn methods(words: &[String]) -> Result<Vec<Method>> {
 }
 
 /// The design that `auto` would choose among these, its cost, and the unit of the cost.
-fn cheapest(candidates: &[Candidate], objective: Objective, heterogeneity: f64) -> Option<(Method, f64, &'static str)> {
+fn cheapest(
+    candidates: &[Candidate],
+    objective: DesignObjective,
+    heterogeneity: f64,
+) -> Option<(Method, f64, &'static str)> {
     let priced = candidates.iter().filter_map(|candidate| {
         let plan = candidate.outcome.as_ref().ok()?;
         let unit = match (plan.medium(), objective) {
-            (Medium::Broadcast, Objective::Agreement) => "slots until all agree to 1e-2",
+            (Medium::Broadcast, DesignObjective::Agreement) => "slots until all agree to 1e-2",
             (Medium::Broadcast, _) => "slots for a gradient step",
-            (Medium::PointToPoint, Objective::Agreement) => "payloads a node until all agree to 1e-2",
+            (Medium::PointToPoint, DesignObjective::Agreement) => "payloads a node until all agree to 1e-2",
             (Medium::PointToPoint, _) => "payloads a node for a gradient step",
         };
         Some((candidate.method, cost(plan, objective, heterogeneity)?, unit))
@@ -112,13 +116,13 @@ const COLUMNS: [Column; 16] = [
 ];
 
 /// The columns requested by `--codec`: bytes of a round over all links, by codec.
-struct Traffic<'a> {
+struct TrafficColumns<'a> {
     codecs: &'a [CodecChoice],
     /// The size of the model in f32.
     payload_bytes: u64,
 }
 
-impl Traffic<'_> {
+impl TrafficColumns<'_> {
     fn headings(&self) -> Vec<String> {
         self.codecs.iter().map(|codec| format!("{codec} MB")).collect()
     }
@@ -160,7 +164,7 @@ fn slots(number: f64) -> String {
     if number.fract() == 0.0 { format!("{number:.0}") } else { format!("{number:.1}") }
 }
 
-fn table(candidates: &[Candidate], traffic: &Traffic<'_>) -> String {
+fn table(candidates: &[Candidate], traffic: &TrafficColumns<'_>) -> String {
     let plans = candidates.iter().filter_map(|candidate| candidate.outcome.as_ref().ok());
     let plans: Vec<&Plan> = plans.collect();
     // Seconds are known for all plans or for none.
@@ -182,7 +186,7 @@ fn table(candidates: &[Candidate], traffic: &Traffic<'_>) -> String {
 fn document(
     candidates: &[Candidate],
     best: Option<(Method, f64, &'static str)>,
-    traffic: &Traffic<'_>,
+    traffic: &TrafficColumns<'_>,
 ) -> serde_json::Value {
     let entry = |candidate: &Candidate| match &candidate.outcome {
         Ok(plan) => serde_json::json!({

@@ -3,7 +3,7 @@
 use mingle_peer::error::Context;
 use mingle_peer::output_file::OutputFile;
 use mingle_peer::{Error, ErrorKind, Result, plan};
-use mingle_planner::draw::{self, Layout};
+use mingle_planner::draw::{self, NodePlacement};
 use mingle_planner::{Plan, Topology};
 
 use crate::cli::{LayoutName, PlanDrawArgs};
@@ -19,7 +19,7 @@ pub(super) fn execute(arguments: &PlanDrawArgs, json: bool) -> Result {
     let output = OutputFile::at(path)?;
     let plan = plan::read(&arguments.plan)?;
     let places = places(arguments, &plan)?;
-    let layout = places.as_deref().map_or(Layout::Circle, Layout::Positions);
+    let layout = places.as_deref().map_or(NodePlacement::Circle, NodePlacement::Positions);
     let text = match format {
         "dot" | "gv" => draw::dot(&plan, &layout),
         "graphml" => draw::graphml(&plan, &layout),

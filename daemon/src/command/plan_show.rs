@@ -1,7 +1,7 @@
 //! `mingle plan show`: describes a plan for people, and prints its forecast for programs.
 
 use mingle_peer::{Result, plan};
-use mingle_planner::{Medium, Parameter, Plan, Step, digraph::Digraph, resilience::Resilience};
+use mingle_planner::{Medium, MixingStep, Parameter, Plan, digraph::Digraph, resilience::Resilience};
 
 use crate::cli::PlanFileArgs;
 use crate::out;
@@ -106,7 +106,7 @@ fn losses(plan: &Plan) -> String {
     if forecast.critical_nodes + forecast.critical_links == 0 {
         return "losses     any one node or link may fail: the others still reach each other".to_owned();
     }
-    let links = plan.steps().iter().flat_map(Step::links).map(|link| link.link());
+    let links = plan.steps().iter().flat_map(MixingStep::links).map(|link| link.link());
     let resilience = Resilience::of(&Digraph::new(plan.node_count(), links));
     let name = |node: usize| plan.base().names()[node].clone();
     let nodes = listed(resilience.critical_nodes.iter().map(|&node| name(node)));
@@ -134,7 +134,7 @@ fn steps(plan: &Plan) -> Vec<String> {
     if steps.len() == 1 {
         return Vec::new();
     }
-    let line = |(number, step): (usize, &Step)| {
+    let line = |(number, step): (usize, &MixingStep)| {
         let slots = match plan.medium() {
             Medium::Broadcast => format!(" in {}", count(step.slots().len(), "slot")),
             Medium::PointToPoint => String::new(),

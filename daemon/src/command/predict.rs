@@ -4,7 +4,7 @@ use std::io::Write;
 use std::path::Path;
 
 use mingle_builtin::meaning;
-use mingle_builtin::task::{self, Parts};
+use mingle_builtin::task::{self, TaskSamples};
 use mingle_models::{
     Checkpoint, CsvFeatures, DataCard, DataSource, ModelFile, Prediction, PredictionTable, Predictor, SampleShape,
     Samples, Task,
@@ -35,8 +35,8 @@ pub(super) fn execute(arguments: &PredictArgs, json: bool) -> Result {
     let checkpoint = Checkpoint::load(&path, &task).context(ErrorKind::Integrity, "cannot load the model")?;
     let predictor =
         Predictor::new(task, &device, &checkpoint.parameters).context(ErrorKind::Integrity, "cannot use the model")?;
-    let mut features = Features::open(&arguments.data, &card)?;
-    let mut sheet = Sheet::begin(&card, arguments.probabilities, json, output.is_some())?;
+    let mut features = FeatureSource::open(&arguments.data, &card)?;
+    let mut sheet = PredictionSheet::begin(&card, arguments.probabilities, json, output.is_some())?;
     loop {
         let rows = features.next()?;
         if rows.is_empty() {
@@ -74,13 +74,13 @@ fn task_of(file: &ModelFile, card: &DataCard, path: &Path) -> Result<Task> {
 }
 
 /// The source of the features.
-enum Features {
+enum FeatureSource {
     Table(Box<CsvFeatures>),
     /// The test part of a set of images, with the index of the next sample.
     Images(Samples, usize),
 }
 
-impl Features {
+impl FeatureSource {
     fn open(data: &str, card: &DataCard) -> Result<Self> {
         let doing = || format!("--data {data}");
         let source: DataSource = data.parse().context(ErrorKind::BadInput, doing())?;
@@ -92,7 +92,7 @@ impl Features {
             return Ok(Self::Table(Box::new(table)));
         }
         let raw = source.read().context(ErrorKind::BadInput, doing())?;
-        let parts = Parts::held_to(raw, card, 0).context(ErrorKind::BadInput, doing())?;
+        let parts = TaskSamples::held_to(raw, card, 0).context(ErrorKind::BadInput, doing())?;
         Ok(Self::Images(parts.test, 0))
     }
 
@@ -108,7 +108,7 @@ impl Features {
 }
 
 /// Predictions as lines: comma-separated values below a line of names, or JSON.
-struct Sheet<'a> {
+struct PredictionSheet<'a> {
     card: &'a DataCard,
     with_probabilities: bool,
     json: bool,
@@ -118,7 +118,7 @@ struct Sheet<'a> {
     rows: usize,
 }
 
-impl<'a> Sheet<'a> {
+impl<'a> PredictionSheet<'a> {
     fn begin(card: &'a DataCard, with_probabilities: bool, json: bool, keeps: bool) -> Result<Self> {
         let mut sheet = Self { card, with_probabilities, json, keeps, kept: Vec::new(), rows: 0 };
         if !json {

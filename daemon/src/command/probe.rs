@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use mingle_peer::api::client::{self, Client};
-use mingle_peer::api::{Known, MeasuredLink};
+use mingle_peer::api::{Known, LinkSpeed};
 use mingle_peer::output_file::OutputFile;
 use mingle_peer::{Error, ErrorKind, Home, Result};
 use serde_json::json;
@@ -19,7 +19,7 @@ const PATIENCE: Duration = Duration::from_secs(60);
 /// The results of all measurements.
 #[derive(Default)]
 struct Findings {
-    links: Vec<MeasuredLink>,
+    links: Vec<LinkSpeed>,
     failures: Vec<(String, String, Error)>,
 }
 
@@ -83,7 +83,7 @@ async fn measure_all(home: &Home, one_at_a_time: bool, json: bool) -> Result<Fin
 }
 
 /// Requests the measurement of one link.
-pub(super) async fn measure(client: Client, from: &str, to: &str) -> Result<MeasuredLink> {
+pub(super) async fn measure(client: Client, from: &str, to: &str) -> Result<LinkSpeed> {
     client.with_patience(PATIENCE).post(&format!("/v1/measure?from={from}&to={to}")).await
 }
 
@@ -113,7 +113,7 @@ fn progress_bar(peers: usize, json: bool) -> ProgressBar {
 }
 
 /// The measurements in the form that the planner reads.
-fn links_file(links: &[MeasuredLink]) -> String {
+fn links_file(links: &[LinkSpeed]) -> String {
     let mut text =
         "# Measured by mingle probe. Losses are not measured: add `loss = 0.01` where you know them.\n".to_owned();
     for link in links {
@@ -128,8 +128,8 @@ fn links_file(links: &[MeasuredLink]) -> String {
 }
 
 /// A summary of all links, in one line.
-fn summary(links: &[MeasuredLink]) -> String {
-    let span = |number: fn(&MeasuredLink) -> f64| {
+fn summary(links: &[LinkSpeed]) -> String {
+    let span = |number: fn(&LinkSpeed) -> f64| {
         let (least, most) = links
             .iter()
             .map(number)
@@ -178,8 +178,7 @@ mod tests {
 
     #[test]
     fn the_planner_reads_what_is_written() {
-        let link =
-            |from: &str, to: &str| MeasuredLink { from: from.into(), to: to.into(), rtt_ms: 11.25, mbit_s: 94.5 };
+        let link = |from: &str, to: &str| LinkSpeed { from: from.into(), to: to.into(), rtt_ms: 11.25, mbit_s: 94.5 };
         let text = links_file(&[link("ana", "ben"), link("ben", "ana")]);
         let read = LinkMeasurements::parse(&text).unwrap();
         let topology = read.topology().unwrap();

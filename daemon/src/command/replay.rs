@@ -6,7 +6,7 @@ use std::path::Path;
 
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result};
-use mingle_protocol::sim::{Journal, Outcome as RunOutcome, TraceEntry, Variant};
+use mingle_protocol::sim::{Journal, SeedOutcome, TraceEntry, Variant};
 use mingle_protocol::{Robust, Time};
 
 use crate::cli::ReplayArgs;
@@ -54,7 +54,7 @@ fn read(path: &Path) -> Result<Journal> {
     serde_json::from_str(&text).context(ErrorKind::BadInput, doing())
 }
 
-fn print(journal: &Journal, outcome: &RunOutcome, log: &[(Time, TraceEntry)]) {
+fn print(journal: &Journal, outcome: &SeedOutcome, log: &[(Time, TraceEntry)]) {
     let Variant { injected_bug, robust } = journal.variant();
     let injected = injected_bug.map_or_else(String::new, |bug| format!(", with {bug} injected"));
     let clipping = if robust == Robust::Off { String::new() } else { format!(", receiving with {robust}") };
@@ -84,7 +84,7 @@ fn print(journal: &Journal, outcome: &RunOutcome, log: &[(Time, TraceEntry)]) {
     }
 }
 
-fn document(journal: &Journal, outcome: &RunOutcome, log: &[(Time, TraceEntry)], agrees: bool) -> serde_json::Value {
+fn document(journal: &Journal, outcome: &SeedOutcome, log: &[(Time, TraceEntry)], agrees: bool) -> serde_json::Value {
     let entry =
         |(at, entry): &(Time, TraceEntry)| serde_json::json!({ "at_us": at, "entry": entry.to_string().trim_start() });
     serde_json::json!({

@@ -23,16 +23,16 @@ use mingle_peer::task::Assignment;
 use mingle_peer::{Error, ErrorKind, Home, Identity, Result, plan, priority, stop};
 
 use mingle_trainer::{HostOptions, Launcher, TrainerHost, TrainerTask};
-use mingle_watch::tensorboard::EventFile;
+use mingle_watch::tensorboard::TensorBoardFile;
 use tokio::sync::watch;
 
 use crate::arguments;
 use crate::cli::{Planning, RunArgs, Switch, multiaddrs};
 use crate::config::Remembered;
 use crate::rounds::{self, SPECTRA};
-use crate::signals::{STDIN_ENDED, StopRequests};
+use crate::signals::{STDIN_ENDED, StopSignals};
 use crate::{event_loop, out};
-use compare_alone::Comparison;
+use compare_alone::RequestedComparison;
 
 /// The value of `--trainer` for a trainer that is not started, but connects by itself.
 const ATTACH: &str = "attach";
@@ -69,7 +69,7 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
         (Some(mut task), _) => {
             let is_invited = membership.as_ref().is_some_and(|membership| membership.invite.is_some());
             told = task.settle_by_itself(last, is_invited)?;
-            comparison = Comparison::of(arguments, &home, task.trained_as());
+            comparison = RequestedComparison::of(arguments, &home, task.trained_as());
             Purpose::Train(Box::new(task))
         }
         (None, Some(_)) => {
@@ -93,7 +93,7 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
             launch(arguments, host);
         }
         let (handle, requests) = stop::channel();
-        let mut asked = pass_on(StopRequests::listen(with_stdin)?, handle, trainer);
+        let mut asked = pass_on(StopSignals::listen(with_stdin)?, handle, trainer);
         let Outcome::Trained { summary, .. } = peer.run(requests).await? else { return Ok(()) };
         let whole = if leaves { Ok(()) } else { check_whole(&summary) };
         if let Some(comparison) = comparison {
@@ -131,7 +131,7 @@ fn purpose_of_problem(arguments: &RunArgs, home: &Home) -> Result<Purpose> {
 }
 
 /// Notifies the peer and its trainer of requests to stop; returns their count. To be called in the event loop.
-fn pass_on(mut signals: StopRequests, peer: StopHandle, trainer: Option<TrainerHost>) -> watch::Receiver<u32> {
+fn pass_on(mut signals: StopSignals, peer: StopHandle, trainer: Option<TrainerHost>) -> watch::Receiver<u32> {
     let (asked_to_stop, asked) = watch::channel(0);
     tokio::spawn(async move {
         // The first request stops in good order, the second at once. After the run one is enough, except that the end
@@ -240,13 +240,13 @@ fn evaluate_every(arguments: &RunArgs) -> u64 {
 }
 
 /// The event file for TensorBoard, if requested.
-fn board(arguments: &RunArgs) -> Result<Option<EventFile>> {
-    arguments.tensorboard.as_deref().filter(|_| !arguments.leaves).map(EventFile::create).transpose()
+fn board(arguments: &RunArgs) -> Result<Option<TensorBoardFile>> {
+    arguments.tensorboard.as_deref().filter(|_| !arguments.leaves).map(TensorBoardFile::create).transpose()
 }
 
 /// The output of events beside the file in the home: with `json` standard output, else sentences on standard error. The
 /// first failure of standard output goes into `unwritten`, unless its reader has gone.
-fn sink(json: bool, mut board: Option<EventFile>, unwritten: Arc<OnceLock<io::Error>>) -> EventSink {
+fn sink(json: bool, mut board: Option<TensorBoardFile>, unwritten: Arc<OnceLock<io::Error>>) -> EventSink {
     Box::new(move |event, line| {
         if let Some(Err(error)) = board.as_mut().map(|board| board.note(event)) {
             out::remark(format_args!("warning    nothing more is written for TensorBoard: {error}"));

@@ -7,7 +7,7 @@ use mingle_builtin::errors;
 use mingle_builtin::learners::learners;
 use mingle_builtin::options::parse_policy;
 use mingle_lab::simulation::{
-    self, Attack, Conditions, Goal, Learners, Progress, Received, Stop, Target, recent_score,
+    self, Attack, Conditions, Goal, Learners, MetricTarget, Received, Stop, SwarmProgress, recent_score,
 };
 use mingle_models::{Decay, SampleShape, Split, Task, Tokens};
 use mingle_peer::error::Context;
@@ -39,7 +39,7 @@ struct Report<'a> {
     momentum_across_rounds: f64,
     stop: Stop,
     #[serde(flatten)]
-    end: &'a Progress,
+    end: &'a SwarmProgress,
     parcels: u64,
     lost_parcels: u64,
     /// Sum of the weights of all nodes.
@@ -161,7 +161,7 @@ fn rounds(arguments: &SimulateArgs) -> Result<u64> {
 fn goal(arguments: &SimulateArgs, rounds: u64, task: &Task) -> Result<Goal> {
     let SimulateArgs { epochs, max_slots, evaluate_every, .. } = *arguments;
     let doing = |target| format!("--target {target} cannot be");
-    let check = |target: Target| target.check(task).context(ErrorKind::BadInput, doing(target));
+    let check = |target: MetricTarget| target.check(task).context(ErrorKind::BadInput, doing(target));
     let target = arguments.target()?.map(check).transpose()?;
     Ok(Goal { target, epochs, max_slots, rounds, evaluate_every })
 }
@@ -243,7 +243,7 @@ fn tokens(learners: &Learners) -> Option<Tokens> {
     }
 }
 
-fn tell(progress: &Progress, tokens: Option<Tokens>, json: bool) {
+fn tell(progress: &SwarmProgress, tokens: Option<Tokens>, json: bool) {
     if json {
         let mut object = serde_json::json!(progress);
         object["schema"] = "mingle.simulation-progress/1".into();
@@ -279,7 +279,12 @@ fn receiving(report: &Report<'_>) -> String {
     line
 }
 
-fn conclude(report: &Report<'_>, target: Option<Target>, tokens: Option<Tokens>, (took, learnt): (Duration, Duration)) {
+fn conclude(
+    report: &Report<'_>,
+    target: Option<MetricTarget>,
+    tokens: Option<Tokens>,
+    (took, learnt): (Duration, Duration),
+) {
     if stderr().is_terminal() {
         remark!();
     }

@@ -4,10 +4,10 @@ use std::time::Duration;
 
 use mingle_peer::api::client::{self, Client};
 use mingle_peer::results::Summary;
-use mingle_peer::status::{State, Status};
+use mingle_peer::status::{PeerState, Status};
 use mingle_peer::{Error, ErrorKind, Home, Result};
 
-use crate::cli::{Condition, WaitArgs};
+use crate::cli::{WaitArgs, WaitCondition};
 use crate::out;
 
 /// Pause between two attempts to reach a peer that is not there yet.
@@ -44,13 +44,13 @@ pub(super) fn execute(arguments: &WaitArgs, json: bool) -> Result {
 
 /// The state of a peer.
 #[derive(Clone, Copy, Debug)]
-struct Reached {
-    state: State,
+struct ReachedState {
+    state: PeerState,
     round: u64,
     neighbours_up: usize,
 }
 
-impl Reached {
+impl ReachedState {
     fn of(status: &Status) -> Self {
         Self { state: status.state, round: status.round, neighbours_up: status.neighbours_up() }
     }
@@ -58,12 +58,12 @@ impl Reached {
 
 /// Follows the snapshots until the condition holds; `seen` is the last one. A peer that is not there may still come,
 /// and one that has gone may come back.
-async fn watch(home: &Home, condition: Condition, seen: &mut Option<Reached>) -> Reached {
+async fn watch(home: &Home, condition: WaitCondition, seen: &mut Option<ReachedState>) -> ReachedState {
     loop {
         if let Ok(mut snapshots) = Client::new(home).follow("/v1/status/follow").await {
             while let Some(text) = snapshots.next().await {
                 let Ok(status) = serde_json::from_str::<Status>(&text) else { continue };
-                let reached = Reached::of(&status);
+                let reached = ReachedState::of(&status);
                 *seen = Some(reached);
                 if holds(condition, &status) {
                     return reached;
@@ -71,7 +71,7 @@ async fn watch(home: &Home, condition: Condition, seen: &mut Option<Reached>) ->
             }
         }
         *seen = None;
-        if condition == Condition::Done
+        if condition == WaitCondition::Done
             && let Some(reached) = finished(home)
         {
             return reached;
@@ -80,26 +80,26 @@ async fn watch(home: &Home, condition: Condition, seen: &mut Option<Reached>) ->
     }
 }
 
-fn holds(condition: Condition, status: &Status) -> bool {
+fn holds(condition: WaitCondition, status: &Status) -> bool {
     match condition {
-        Condition::Peers(count) => status.neighbours_up() >= count,
-        Condition::Waiting(count) => status.waiting >= count,
-        Condition::Plan => status.plan.is_some(),
-        Condition::Joined => status.joined,
-        Condition::Round(round) => status.round >= round,
-        Condition::Done => status.state == State::Done,
+        WaitCondition::Peers(count) => status.neighbours_up() >= count,
+        WaitCondition::Waiting(count) => status.waiting >= count,
+        WaitCondition::Plan => status.plan.is_some(),
+        WaitCondition::Joined => status.joined,
+        WaitCondition::Round(round) => status.round >= round,
+        WaitCondition::Done => status.state == PeerState::Done,
     }
 }
 
 /// The finished run in this home, if it did all its rounds and no process runs there any more.
-fn finished(home: &Home) -> Option<Reached> {
+fn finished(home: &Home) -> Option<ReachedState> {
     let _still = home.hold_still().ok()??;
     let summary = Summary::read(&home.summary()).ok()?;
     let is_done = summary.rounds >= summary.rounds_wanted;
-    is_done.then_some(Reached { state: State::Done, round: summary.rounds, neighbours_up: 0 })
+    is_done.then_some(ReachedState { state: PeerState::Done, round: summary.rounds, neighbours_up: 0 })
 }
 
-async fn too_late(home: &Home, arguments: &WaitArgs, seen: Option<Reached>) -> Error {
+async fn too_late(home: &Home, arguments: &WaitArgs, seen: Option<ReachedState>) -> Error {
     let (condition, span) = (arguments.condition, mingle_peer::units::time_span(arguments.timeout.as_secs_f64()));
     let Some(seen) = seen else {
         // The error explains why no peer answers.

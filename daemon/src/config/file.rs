@@ -14,7 +14,7 @@ use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
 use super::former;
-use super::settings::{self, Form, SETTINGS, Setting};
+use super::settings::{self, SETTINGS, Setting, ValueForm};
 use crate::arguments;
 use crate::cli::{Cli, DurabilityName};
 
@@ -27,12 +27,12 @@ const MAX_LIST: usize = 1024;
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(crate) struct ConfigFile {
     path: PathBuf,
-    entries: BTreeMap<&'static str, Entry>,
+    entries: BTreeMap<&'static str, SettingEntry>,
 }
 
 /// An entry of a file for one setting.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct Entry {
+pub(crate) struct SettingEntry {
     /// The line of its key, from 1.
     pub(crate) line: usize,
     /// The value, or the values of a list, as the command line writes them.
@@ -57,9 +57,9 @@ impl ConfigFile {
 
     /// Reads and checks the text of the file at `path`.
     pub(super) fn parse(path: &Path, text: &str) -> Result<Self> {
-        let mut reader = Reader { text, faults: Vec::new(), entries: BTreeMap::new() };
+        let mut reader = SettingsReader { text, faults: Vec::new(), entries: BTreeMap::new() };
         reader.read();
-        let Reader { mut faults, entries, .. } = reader;
+        let SettingsReader { mut faults, entries, .. } = reader;
         if faults.is_empty() {
             return Ok(Self { path: path.to_path_buf(), entries });
         }
@@ -75,24 +75,24 @@ impl ConfigFile {
     }
 
     /// The entry for a setting.
-    pub(crate) fn entry(&self, key: &str) -> Option<&Entry> {
+    pub(crate) fn entry(&self, key: &str) -> Option<&SettingEntry> {
         self.entries.get(key)
     }
 
     /// All entries.
-    pub(crate) fn entries(&self) -> impl Iterator<Item = (&'static str, &Entry)> {
+    pub(crate) fn entries(&self) -> impl Iterator<Item = (&'static str, &SettingEntry)> {
         self.entries.iter().map(|(key, entry)| (*key, entry))
     }
 }
 
-struct Reader<'a> {
+struct SettingsReader<'a> {
     text: &'a str,
     /// Faults with their lines.
     faults: Vec<(usize, String)>,
-    entries: BTreeMap<&'static str, Entry>,
+    entries: BTreeMap<&'static str, SettingEntry>,
 }
 
-impl Reader<'_> {
+impl SettingsReader<'_> {
     fn read(&mut self) {
         let (table, errors) = DeTable::parse_recoverable(self.text);
         for error in errors {
@@ -118,7 +118,7 @@ impl Reader<'_> {
             Ok(values)
         });
         match read {
-            Ok(values) => drop(self.entries.insert(setting.key, Entry { line, values })),
+            Ok(values) => drop(self.entries.insert(setting.key, SettingEntry { line, values })),
             Err(fault) => self.faults.push((line, fault)),
         }
     }
@@ -144,17 +144,17 @@ fn unknown(name: &str) -> String {
 /// The value as the command line writes it, or the fault with the expected form.
 fn read_value(setting: Setting, value: &DeValue<'_>, written: &str) -> Result<Vec<String>, String> {
     let read = match (setting.form, value) {
-        (Form::Text, DeValue::String(text)) => Some(vec![text.to_string()]),
-        (Form::Texts, DeValue::Array(items)) if items.len() <= MAX_LIST => {
+        (ValueForm::Text, DeValue::String(text)) => Some(vec![text.to_string()]),
+        (ValueForm::Texts, DeValue::Array(items)) if items.len() <= MAX_LIST => {
             items.iter().map(|item| item.get_ref().as_str().map(str::to_owned)).collect()
         }
-        (Form::Whole, DeValue::Integer(number)) => {
+        (ValueForm::Whole, DeValue::Integer(number)) => {
             u64::from_str_radix(number.as_str(), number.radix()).ok().map(|number| vec![number.to_string()])
         }
-        (Form::Number, DeValue::Integer(number)) => {
+        (ValueForm::Number, DeValue::Integer(number)) => {
             i64::from_str_radix(number.as_str(), number.radix()).ok().map(|number| vec![number.to_string()])
         }
-        (Form::Number, DeValue::Float(number)) => Some(vec![number.as_str().to_owned()]),
+        (ValueForm::Number, DeValue::Float(number)) => Some(vec![number.as_str().to_owned()]),
         _ => None,
     };
     read.ok_or_else(|| {

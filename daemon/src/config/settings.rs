@@ -12,14 +12,14 @@ pub(crate) struct Setting {
     /// The variable of the environment.
     pub(crate) env: &'static str,
     /// Form of its value in TOML.
-    pub(crate) form: Form,
+    pub(crate) form: ValueForm,
     /// An example of its value, as TOML.
     pub(crate) example: &'static str,
 }
 
 /// The form of a setting's value in TOML.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Form {
+pub(crate) enum ValueForm {
     /// Text in quotes.
     Text,
     /// Texts in quotes, between brackets.
@@ -30,7 +30,7 @@ pub(crate) enum Form {
     Number,
 }
 
-impl Form {
+impl ValueForm {
     /// The form in words.
     pub(crate) fn describe(self) -> &'static str {
         match self {
@@ -53,67 +53,72 @@ impl Form {
     }
 }
 
-const fn setting(key: &'static str, env: &'static str, form: Form, example: &'static str) -> Setting {
+const fn setting(key: &'static str, env: &'static str, form: ValueForm, example: &'static str) -> Setting {
     Setting { key, env, form, example }
 }
 
 /// All settings, in the order of the file.
 pub(crate) const SETTINGS: &[Setting] = &[
-    setting("listen", "MINGLE_LISTEN", Form::Texts, r#"["/ip4/0.0.0.0/udp/4717/quic-v1", "/ip4/0.0.0.0/tcp/4717"]"#),
-    setting("bootstrap", "MINGLE_BOOTSTRAP", Form::Texts, r#"["/ip4/10.0.1.5/udp/4717/quic-v1"]"#),
-    setting("bootstrap_timeout", "MINGLE_BOOTSTRAP_TIMEOUT", Form::Text, r#""30s""#),
-    setting("join_timeout", "MINGLE_JOIN_TIMEOUT", Form::Text, r#""60s""#),
-    setting("mdns", "MINGLE_MDNS", Form::Text, r#""off""#),
-    setting("planning", "MINGLE_PLANNING", Form::Text, r#""operator""#),
-    setting("evict_after", "MINGLE_EVICT_AFTER", Form::Text, r#""24h""#),
-    setting("local_steps", "MINGLE_LOCAL_STEPS", Form::Whole, "20"),
-    setting("plan", "MINGLE_PLAN", Form::Text, r#""plan.json""#),
-    setting("card", "MINGLE_CARD", Form::Text, r#""card.json""#),
-    setting("problem", "MINGLE_PROBLEM", Form::Text, r#""problem.toml""#),
-    setting("trainer", "MINGLE_TRAINER", Form::Text, r#""python train.py""#),
-    setting("trainer_tcp", "MINGLE_TRAINER_TCP", Form::Text, r#""127.0.0.1:7718""#),
-    setting("trainer_crashes", "MINGLE_TRAINER_CRASHES", Form::Whole, "10"),
-    setting("data", "MINGLE_DATA", Form::Text, r#""csv:train.csv""#),
-    setting("task", "MINGLE_TASK", Form::Text, r#""regression""#),
-    setting("model", "MINGLE_MODEL", Form::Text, r#""mlp:hidden=128""#),
-    setting("split", "MINGLE_SPLIT", Form::Text, r#""dirichlet:0.3""#),
-    setting("weight", "MINGLE_WEIGHT", Form::Text, r#""samples:1000""#),
-    setting("personal", "MINGLE_PERSONAL", Form::Texts, r#"["fc2.*"]"#),
-    setting("rounds", "MINGLE_ROUNDS", Form::Whole, "200"),
-    setting("batch_size", "MINGLE_BATCH_SIZE", Form::Whole, "32"),
-    setting("augment", "MINGLE_AUGMENT", Form::Text, r#""flip,crop:4""#),
-    setting("optimizer", "MINGLE_OPTIMIZER", Form::Text, r#""adamw""#),
-    setting("learning_rate", "MINGLE_LEARNING_RATE", Form::Number, "0.1"),
-    setting("momentum", "MINGLE_MOMENTUM", Form::Number, "0.9"),
-    setting("beta2", "MINGLE_BETA2", Form::Number, "0.99"),
-    setting("weight_decay", "MINGLE_WEIGHT_DECAY", Form::Number, "0.0001"),
-    setting("schedule", "MINGLE_SCHEDULE", Form::Text, r#""cosine""#),
-    setting("warmup", "MINGLE_WARMUP", Form::Whole, "10"),
-    setting("clip_gradients", "MINGLE_CLIP_GRADIENTS", Form::Number, "1.0"),
-    setting("seed", "MINGLE_SEED", Form::Whole, "0"),
-    setting("device", "MINGLE_DEVICE", Form::Text, r#""cpu""#),
-    setting("evaluate_every", "MINGLE_EVALUATE_EVERY", Form::Whole, "10"),
-    setting("dp_clip", "MINGLE_DP_CLIP", Form::Number, "1.0"),
-    setting("dp_noise", "MINGLE_DP_NOISE", Form::Number, "4.0"),
-    setting("dp_epsilon_max", "MINGLE_DP_EPSILON_MAX", Form::Number, "8.0"),
-    setting("dp_delta", "MINGLE_DP_DELTA", Form::Number, "0.00001"),
-    setting("wait", "MINGLE_WAIT", Form::Text, r#""bounded:4""#),
-    setting("codec", "MINGLE_CODEC", Form::Text, r#""int8""#),
-    setting("deadline", "MINGLE_DEADLINE", Form::Text, r#""2s""#),
-    setting("time_box", "MINGLE_TIME_BOX", Form::Text, r#""500ms""#),
-    setting("training_deadline", "MINGLE_TRAINING_DEADLINE", Form::Text, r#""60s""#),
-    setting("threads", "MINGLE_THREADS", Form::Whole, "2"),
-    setting("priority", "MINGLE_PRIORITY", Form::Text, r#""low""#),
-    setting("shutdown_timeout", "MINGLE_SHUTDOWN_TIMEOUT", Form::Text, r#""10s""#),
-    setting("http", "MINGLE_HTTP", Form::Text, r#""127.0.0.1:7717""#),
-    setting("max_norm", "MINGLE_MAX_NORM", Form::Number, "10000.0"),
-    setting("robust", "MINGLE_ROBUST", Form::Text, r#""clip""#),
-    setting("momentum_across_rounds", "MINGLE_MOMENTUM_ACROSS_ROUNDS", Form::Text, r#""auto""#),
-    setting("keep_best", "MINGLE_KEEP_BEST", Form::Text, r#""accuracy""#),
-    setting("tensorboard", "MINGLE_TENSORBOARD", Form::Text, r#""runs/site-a""#),
-    setting("compare_alone", "MINGLE_COMPARE_ALONE", Form::Text, r#""on""#),
-    setting("timeline", "MINGLE_TIMELINE", Form::Text, r#""off""#),
-    setting("durability", "MINGLE_DURABILITY", Form::Text, r#""on""#),
+    setting(
+        "listen",
+        "MINGLE_LISTEN",
+        ValueForm::Texts,
+        r#"["/ip4/0.0.0.0/udp/4717/quic-v1", "/ip4/0.0.0.0/tcp/4717"]"#,
+    ),
+    setting("bootstrap", "MINGLE_BOOTSTRAP", ValueForm::Texts, r#"["/ip4/10.0.1.5/udp/4717/quic-v1"]"#),
+    setting("bootstrap_timeout", "MINGLE_BOOTSTRAP_TIMEOUT", ValueForm::Text, r#""30s""#),
+    setting("join_timeout", "MINGLE_JOIN_TIMEOUT", ValueForm::Text, r#""60s""#),
+    setting("mdns", "MINGLE_MDNS", ValueForm::Text, r#""off""#),
+    setting("planning", "MINGLE_PLANNING", ValueForm::Text, r#""operator""#),
+    setting("evict_after", "MINGLE_EVICT_AFTER", ValueForm::Text, r#""24h""#),
+    setting("local_steps", "MINGLE_LOCAL_STEPS", ValueForm::Whole, "20"),
+    setting("plan", "MINGLE_PLAN", ValueForm::Text, r#""plan.json""#),
+    setting("card", "MINGLE_CARD", ValueForm::Text, r#""card.json""#),
+    setting("problem", "MINGLE_PROBLEM", ValueForm::Text, r#""problem.toml""#),
+    setting("trainer", "MINGLE_TRAINER", ValueForm::Text, r#""python train.py""#),
+    setting("trainer_tcp", "MINGLE_TRAINER_TCP", ValueForm::Text, r#""127.0.0.1:7718""#),
+    setting("trainer_crashes", "MINGLE_TRAINER_CRASHES", ValueForm::Whole, "10"),
+    setting("data", "MINGLE_DATA", ValueForm::Text, r#""csv:train.csv""#),
+    setting("task", "MINGLE_TASK", ValueForm::Text, r#""regression""#),
+    setting("model", "MINGLE_MODEL", ValueForm::Text, r#""mlp:hidden=128""#),
+    setting("split", "MINGLE_SPLIT", ValueForm::Text, r#""dirichlet:0.3""#),
+    setting("weight", "MINGLE_WEIGHT", ValueForm::Text, r#""samples:1000""#),
+    setting("personal", "MINGLE_PERSONAL", ValueForm::Texts, r#"["fc2.*"]"#),
+    setting("rounds", "MINGLE_ROUNDS", ValueForm::Whole, "200"),
+    setting("batch_size", "MINGLE_BATCH_SIZE", ValueForm::Whole, "32"),
+    setting("augment", "MINGLE_AUGMENT", ValueForm::Text, r#""flip,crop:4""#),
+    setting("optimizer", "MINGLE_OPTIMIZER", ValueForm::Text, r#""adamw""#),
+    setting("learning_rate", "MINGLE_LEARNING_RATE", ValueForm::Number, "0.1"),
+    setting("momentum", "MINGLE_MOMENTUM", ValueForm::Number, "0.9"),
+    setting("beta2", "MINGLE_BETA2", ValueForm::Number, "0.99"),
+    setting("weight_decay", "MINGLE_WEIGHT_DECAY", ValueForm::Number, "0.0001"),
+    setting("schedule", "MINGLE_SCHEDULE", ValueForm::Text, r#""cosine""#),
+    setting("warmup", "MINGLE_WARMUP", ValueForm::Whole, "10"),
+    setting("clip_gradients", "MINGLE_CLIP_GRADIENTS", ValueForm::Number, "1.0"),
+    setting("seed", "MINGLE_SEED", ValueForm::Whole, "0"),
+    setting("device", "MINGLE_DEVICE", ValueForm::Text, r#""cpu""#),
+    setting("evaluate_every", "MINGLE_EVALUATE_EVERY", ValueForm::Whole, "10"),
+    setting("dp_clip", "MINGLE_DP_CLIP", ValueForm::Number, "1.0"),
+    setting("dp_noise", "MINGLE_DP_NOISE", ValueForm::Number, "4.0"),
+    setting("dp_epsilon_max", "MINGLE_DP_EPSILON_MAX", ValueForm::Number, "8.0"),
+    setting("dp_delta", "MINGLE_DP_DELTA", ValueForm::Number, "0.00001"),
+    setting("wait", "MINGLE_WAIT", ValueForm::Text, r#""bounded:4""#),
+    setting("codec", "MINGLE_CODEC", ValueForm::Text, r#""int8""#),
+    setting("deadline", "MINGLE_DEADLINE", ValueForm::Text, r#""2s""#),
+    setting("time_box", "MINGLE_TIME_BOX", ValueForm::Text, r#""500ms""#),
+    setting("training_deadline", "MINGLE_TRAINING_DEADLINE", ValueForm::Text, r#""60s""#),
+    setting("threads", "MINGLE_THREADS", ValueForm::Whole, "2"),
+    setting("priority", "MINGLE_PRIORITY", ValueForm::Text, r#""low""#),
+    setting("shutdown_timeout", "MINGLE_SHUTDOWN_TIMEOUT", ValueForm::Text, r#""10s""#),
+    setting("http", "MINGLE_HTTP", ValueForm::Text, r#""127.0.0.1:7717""#),
+    setting("max_norm", "MINGLE_MAX_NORM", ValueForm::Number, "10000.0"),
+    setting("robust", "MINGLE_ROBUST", ValueForm::Text, r#""clip""#),
+    setting("momentum_across_rounds", "MINGLE_MOMENTUM_ACROSS_ROUNDS", ValueForm::Text, r#""auto""#),
+    setting("keep_best", "MINGLE_KEEP_BEST", ValueForm::Text, r#""accuracy""#),
+    setting("tensorboard", "MINGLE_TENSORBOARD", ValueForm::Text, r#""runs/site-a""#),
+    setting("compare_alone", "MINGLE_COMPARE_ALONE", ValueForm::Text, r#""on""#),
+    setting("timeline", "MINGLE_TIMELINE", ValueForm::Text, r#""off""#),
+    setting("durability", "MINGLE_DURABILITY", ValueForm::Text, r#""on""#),
 ];
 
 /// Options of `run` that are not settings: they locate the settings, or apply to one start only.

@@ -1,7 +1,7 @@
 //! Warnings about the events of a node, in words for a person, with their sources.
 
 use crate::warnings::Source;
-use mingle_protocol::{Event as NodeEvent, Suspension};
+use mingle_protocol::{NodeEvent, Suspension};
 
 /// The way back to exact weights after a member has taken some.
 const REMEDY: &str = "a plan without that member makes all weights whole again (`mingle plan make --topology PLAN --without NODE`, \

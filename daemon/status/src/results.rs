@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use mingle_net::traffic::Encoding;
+use mingle_net::traffic::ParameterEncoding;
 use mingle_privacy::PrivacySpending;
 use mingle_protocol::LedgerSummary;
 use mingle_training::{Best, Metrics, MomentumTaken};
@@ -58,7 +58,7 @@ pub struct Summary {
     pub received_bytes: u64,
     /// The encoding of parameters on the links.
     #[serde(default)]
-    pub encoding: Encoding,
+    pub encoding: ParameterEncoding,
     /// The momentum across rounds under the last plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub momentum_across_rounds: Option<MomentumTaken>,
@@ -71,12 +71,12 @@ pub struct Summary {
     pub ledger: LedgerSummary,
     /// The result of training on its own data alone, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
-    pub alone: Option<Alone>,
+    pub alone: Option<LocalBaseline>,
 }
 
 /// A model that a peer trained on its own data alone, to compare the swarm's with.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Alone {
+pub struct LocalBaseline {
     /// Rounds of training.
     pub rounds: u64,
     /// Gradient steps in each.

@@ -7,13 +7,13 @@ mod receiving;
 use std::collections::BTreeMap;
 use std::fmt;
 
-use mingle_net::traffic::Encoding;
+use mingle_net::traffic::ParameterEncoding;
 use mingle_privacy::PrivacySpending;
-use mingle_training::{Direction, Metrics, MomentumTaken};
+use mingle_training::{MetricDirection, Metrics, MomentumTaken};
 use serde::{Deserialize, Serialize};
 
 pub use board::{StatusBoard, StatusView};
-pub use neighbour::{Incoming, LinkState, Neighbour, Outgoing};
+pub use neighbour::{IncomingLink, LinkState, NeighbourStatus, OutgoingLink};
 pub use receiving::RobustReceiving;
 
 /// The version of the snapshot.
@@ -27,7 +27,7 @@ pub struct Status {
     /// The release of the program.
     pub version: String,
     /// The state of the peer.
-    pub state: State,
+    pub state: PeerState,
     /// Milliseconds since the process started, when this was taken.
     pub at_ms: u64,
     /// Its PeerId.
@@ -88,7 +88,7 @@ pub struct Status {
     pub received_bytes: u64,
     /// The encoding of parameters on the links, where a model is trained.
     #[serde(default)]
-    pub encoding: Option<Encoding>,
+    pub encoding: Option<ParameterEncoding>,
     /// The momentum across rounds, where a model is trained.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub momentum_across_rounds: Option<MomentumTaken>,
@@ -99,13 +99,13 @@ pub struct Status {
     /// Inputs refused since the process began, by reason. Sound neighbours send some too.
     pub refusals: BTreeMap<String, u64>,
     /// The neighbours of this peer, by node.
-    pub neighbours: Vec<Neighbour>,
+    pub neighbours: Vec<NeighbourStatus>,
 }
 
 /// The state of a peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum PeerState {
     /// It looks for its plan and reads its data.
     Starting,
     /// It waits for the program that trains for it.
@@ -177,13 +177,13 @@ pub struct Evaluated {
     pub metrics: Metrics,
     /// The better direction of those metrics whose name determines it.
     #[serde(default)]
-    pub directions: BTreeMap<String, Direction>,
+    pub directions: BTreeMap<String, MetricDirection>,
 }
 
 impl Evaluated {
     /// An evaluation with these metrics after a round.
     pub fn new(round: u64, metrics: Metrics) -> Self {
-        let direction = |(name, _): (&str, f64)| Some((name.to_owned(), Direction::of(name)?));
+        let direction = |(name, _): (&str, f64)| Some((name.to_owned(), MetricDirection::of(name)?));
         let directions = metrics.iter().filter_map(direction).collect();
         Self { round, metrics, directions }
     }
@@ -204,7 +204,7 @@ impl Status {
         Self {
             schema: SCHEMA.to_owned(),
             version: env!("CARGO_PKG_VERSION").to_owned(),
-            state: State::Starting,
+            state: PeerState::Starting,
             at_ms: 0,
             peer,
             addresses: Vec::new(),
@@ -245,7 +245,7 @@ impl Status {
     }
 }
 
-impl State {
+impl PeerState {
     /// Every state.
     pub const ALL: [Self; 12] = [
         Self::Starting,
@@ -286,7 +286,7 @@ impl State {
     }
 }
 
-impl fmt::Display for State {
+impl fmt::Display for PeerState {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::WaitingForNeighbours => "waiting for neighbours",
@@ -305,7 +305,7 @@ mod tests {
 
     #[test]
     fn the_names_of_states_are_those_in_json() {
-        for state in State::ALL {
+        for state in PeerState::ALL {
             assert_eq!(serde_json::to_value(state).unwrap(), state.name());
         }
         for state in LinkState::ALL {

@@ -6,8 +6,8 @@ use futures::{AsyncReadExt, AsyncWriteExt};
 use libp2p::Multiaddr;
 use libp2p::identity::Keypair;
 use mingle_protocol::{
-    Ack, Applied, Chain, Evidence, Fate, Hello, LinkState, Mac, Message, NodeId, OtherProcess, ProcessStatement, Sent,
-    Signature,
+    Ack, Applied, Chain, Evidence, Fate, Hello, LinkPositions, Mac, Message, NodeId, OtherProcess, ProcessStatement,
+    Sent, Signature,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -135,8 +135,8 @@ fn a_member_that_contradicts_a_neighbours_books_takes_no_weight_and_is_named() {
     let _connection = lie(&swarm, address, async |liar| {
         // It claims to have received what was not sent, and the other side to have received what never came.
         let (of_theirs, of_its_own) = (
-            LinkState { received: 1_000_000, applied: 1_000_000, next_seq: 1, ..LinkState::default() },
-            LinkState { acked: 8, next_seq: 9, ..LinkState::default() },
+            LinkPositions { received: 1_000_000, applied: 1_000_000, next_seq: 1, ..LinkPositions::default() },
+            LinkPositions { acked: 8, next_seq: 9, ..LinkPositions::default() },
         );
         let code = Mac::from([7; 16]);
         let forged = Evidence {

@@ -5,7 +5,7 @@ use crate::support::liar::{Conduct, DIMENSION, Liar, Part, play};
 use crate::support::planned_swarm::{ONE, PlannedSwarm};
 use crate::support::played_peers::{PATIENCE, assert_ended_in_good_order};
 use crate::support::{RunningPeer, audit, run, status, stderr};
-use mingle_protocol::{Ack, LinkState, Message, NORM_TOLERANCE, Payload};
+use mingle_protocol::{Ack, LinkPositions, Message, NORM_TOLERANCE, Payload};
 use serde_json::Value;
 use std::time::Instant;
 use tokio::runtime::Runtime;
@@ -177,7 +177,7 @@ fn a_thousand_cheap_warnings_hide_no_alarm_about_the_member_that_causes_them() {
     let _liar = attacked.attack(2, &Conduct::Takes, |liar| {
         let Message::Ack(ack) = liar.ack(0, 0) else { unreachable!() };
         // It claims to have applied what it has not received.
-        let impossible = Message::Ack(Ack { link: LinkState { applied: 1, ..ack.link }, ..ack });
+        let impossible = Message::Ack(Ack { link: LinkPositions { applied: 1, ..ack.link }, ..ack });
         std::iter::once(liar.hello(0)).chain(std::iter::repeat_n(impossible, CHEAP)).collect()
     });
     for (node, peer) in peers.iter_mut().enumerate() {

@@ -8,8 +8,8 @@ use libp2p::identity::Keypair;
 use libp2p::{Multiaddr, Stream};
 use mingle_protocol::wire::{MessageReader, encode};
 use mingle_protocol::{
-    Ack, Chain, Evidence, Hello, Identity, Keys, LeaveCertificate, LinkState, Mac, Message, NodeId, PROTOCOL_VERSION,
-    Parcel, ParcelHeader, Payload, Signature, SignedIdentity,
+    Ack, Chain, Evidence, Hello, Incarnation, Keys, LeaveCertificate, LinkPositions, Mac, Message, NodeId,
+    PROTOCOL_VERSION, Parcel, ParcelHeader, Payload, Signature, SignedIdentity,
 };
 use tokio::runtime::Runtime;
 
@@ -91,7 +91,7 @@ async fn hear<T>(stream: &mut Stream, reader: &mut MessageReader, wanted: impl F
 }
 
 impl Liar {
-    pub(crate) const ME: Identity = Identity { incarnation: 1, boot_nonce: 7 };
+    pub(crate) const ME: Incarnation = Incarnation { incarnation: 1, boot_nonce: 7 };
 
     pub(crate) async fn meet(part: &Part, address: Multiaddr) -> Self {
         let mut connection = Connection::open(part.key.clone(), address).await;
@@ -136,7 +136,7 @@ impl Liar {
             identity: SignedIdentity::sign(self.node, &self.greeting.generation, Self::ME, &self.keys),
             seen: Some(seen),
             resumed: false,
-            link: LinkState { next_seq: 1, passed, ..LinkState::default() },
+            link: LinkPositions { next_seq: 1, passed, ..LinkPositions::default() },
             evidence: Evidence::default(),
         }
     }
@@ -158,13 +158,13 @@ impl Liar {
     }
 
     pub(crate) fn ack(&self, later_lives: u64, passed: u64) -> Message {
-        let Identity { incarnation, boot_nonce } = self.greeting.identity.identity;
-        let seen = Identity { incarnation: incarnation + later_lives, boot_nonce };
-        let link = LinkState { next_seq: 1, passed, ..LinkState::default() };
+        let Incarnation { incarnation, boot_nonce } = self.greeting.identity.identity;
+        let seen = Incarnation { incarnation: incarnation + later_lives, boot_nonce };
+        let link = LinkPositions { next_seq: 1, passed, ..LinkPositions::default() };
         self.acks(seen, link)
     }
 
-    fn acks(&self, seen: Identity, link: LinkState) -> Message {
+    fn acks(&self, seen: Incarnation, link: LinkPositions) -> Message {
         Message::Ack(Ack { generation: self.greeting.generation, identity: Self::ME, seen, link })
     }
 
@@ -206,7 +206,7 @@ impl Liar {
                 }
             }
             if books.state != before {
-                let link = LinkState { passed: conduct.claim(books.state.passed), ..books.state };
+                let link = LinkPositions { passed: conduct.claim(books.state.passed), ..books.state };
                 words.push(self.acks(seen, link));
             }
             if !words.is_empty() {
@@ -237,7 +237,7 @@ impl Conduct {
 /// The played end of both links with a sound peer.
 #[derive(Default)]
 struct LinkBooks {
-    state: LinkState,
+    state: LinkPositions,
     chain: Chain,
 }
 
@@ -270,7 +270,7 @@ impl LinkBooks {
 
     /// Claims to know of the others what the sound peer knows. Without parcels of its own it passes the steps that the
     /// sound peer has passed.
-    fn note(&mut self, theirs: &LinkState, conduct: &Conduct) {
+    fn note(&mut self, theirs: &LinkPositions, conduct: &Conduct) {
         if !matches!(conduct, Conduct::Returns(_)) {
             self.state.passed = self.state.passed.max(theirs.passed);
         }

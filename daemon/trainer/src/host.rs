@@ -11,16 +11,16 @@ use mingle_peer::api::Caller;
 use mingle_peer::error::Context;
 use mingle_peer::events::Event;
 use mingle_peer::peer::Announcer;
-use mingle_peer::status::{State as PeerState, StatusView};
+use mingle_peer::status::{PeerState, StatusView};
 use mingle_peer::training::{Metrics, Patience};
 use mingle_peer::{Error, ErrorKind, Home, Outcome, Peer, Result};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::memory::TrainedTask;
-use crate::order::Work;
-use crate::state::{Answer, End, State};
-use crate::tcp::Access;
+use crate::order::OrderKind;
+use crate::state::{RunEnd, State, TrainerAnswer};
+use crate::tcp::TcpAccess;
 use crate::wire::{Attach, Attached, Need, PROTOCOL};
 
 /// Interval at which the training thread checks that its trainer is there and the peer has patience.
@@ -47,9 +47,9 @@ pub struct HostOptions {
 
 /// The peer's side of the trainer protocol. Clones are the same host.
 #[derive(Clone)]
-pub struct TrainerHost(Arc<Shared>);
+pub struct TrainerHost(Arc<SharedHost>);
 
-struct Shared {
+struct SharedHost {
     state: Mutex<State>,
     /// Notified of each change of the state; the training thread waits for it.
     answered: Condvar,
@@ -57,7 +57,7 @@ struct Shared {
     changed: watch::Sender<()>,
     options: HostOptions,
     peer: OnceLock<(Announcer, StatusView)>,
-    access: OnceLock<Access>,
+    access: OnceLock<TcpAccess>,
     launched: Mutex<Option<JoinHandle<()>>>,
 }
 
@@ -74,7 +74,7 @@ impl TrainerHost {
             return Err(unknown_work(&options.home));
         }
         let state = State::new(task, goes_on);
-        Ok(Self(Arc::new(Shared {
+        Ok(Self(Arc::new(SharedHost {
             state: Mutex::new(state),
             answered: Condvar::new(),
             changed: watch::Sender::new(()),
@@ -101,13 +101,13 @@ impl TrainerHost {
     }
 
     /// Records that trainers are served over TCP from now on.
-    pub(crate) fn serve_over_tcp(&self, access: Access) {
+    pub(crate) fn serve_over_tcp(&self, access: TcpAccess) {
         // A peer opens one address.
         let _ = self.0.access.set(access);
     }
 
     /// The URL and token of the TCP address, if one is open.
-    pub(crate) fn access(&self) -> Option<&Access> {
+    pub(crate) fn access(&self) -> Option<&TcpAccess> {
         self.0.access.get()
     }
 
@@ -214,7 +214,13 @@ impl TrainerHost {
 
     /// Opens an order on `vector`, `[dimension]`, and waits for the answer; none where it does not come in time, or the
     /// trainer is given up.
-    pub(crate) fn ask(&self, work: Work, round: u64, vector: &[f32], patience: &Patience) -> Option<Answer> {
+    pub(crate) fn ask(
+        &self,
+        work: OrderKind,
+        round: u64,
+        vector: &[f32],
+        patience: &Patience,
+    ) -> Option<TrainerAnswer> {
         self.change(|state| state.open(work, round, vector, Instant::now()));
         let began = Instant::now();
         loop {
@@ -291,16 +297,16 @@ impl TrainerHost {
     pub(crate) fn end(&self, outcome: &Result<Outcome>) -> BoxFuture<'static, ()> {
         let end = match outcome {
             Ok(Outcome::Trained { summary, parameters }) => {
-                End::Model { vector: Arc::clone(parameters), rounds: summary.rounds }
+                RunEnd::Model { vector: Arc::clone(parameters), rounds: summary.rounds }
             }
-            Ok(_) => End::Failure {
+            Ok(_) => RunEnd::Failure {
                 kind: ErrorKind::Refused,
                 message: "the run in this home was over before".to_owned(),
                 hint: Some(
                     "`mingle run --fresh` begins a new one; its last model is model.safetensors in the home".to_owned(),
                 ),
             },
-            Err(error) => End::Failure {
+            Err(error) => RunEnd::Failure {
                 kind: error.kind(),
                 message: format!("the peer has failed: {error:#}"),
                 hint: error.next_step().map(str::to_owned),

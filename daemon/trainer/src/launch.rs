@@ -15,8 +15,8 @@ use tokio::io::AsyncWriteExt;
 use tokio::process::{Child, Command};
 
 use crate::host::TrainerHost;
-use crate::output::{Output, OutputEvent};
-use restarts::{Next, Progress, Restarts};
+use crate::output::{OutputEvent, TrainerOutput};
+use restarts::{Next, Restarts, WorkSinceStart};
 
 /// Failures in a row after which a program is given up while the peer still waits for a task. A run in which the
 /// program attached counts as the first one.
@@ -78,7 +78,7 @@ struct Supervisor {
 }
 
 /// The end of a trainer's process.
-enum Ended {
+enum ProcessEnd {
     /// It ended by itself.
     Exit(ExitStatus),
     /// The peer ended it with its own run.
@@ -99,12 +99,12 @@ impl Supervisor {
                 (state.attachments, state.trained)
             };
             let status = match self.run_once().await {
-                Ok(Ended::WithThePeer) => {
+                Ok(ProcessEnd::WithThePeer) => {
                     let rounds = self.host.state().trained - trained_before;
-                    self.restarts.make_good(Progress { rounds, ran: began.elapsed() });
+                    self.restarts.make_good(WorkSinceStart { rounds, ran: began.elapsed() });
                     return self.remember();
                 }
-                Ok(Ended::Exit(status)) => status,
+                Ok(ProcessEnd::Exit(status)) => status,
                 Err(error) => return self.host.fail(error),
             };
             let (is_attached, attachments) = {
@@ -123,7 +123,7 @@ impl Supervisor {
                 return self.on_success(has_attached);
             }
             let rounds = self.host.state().trained - trained_before;
-            let next = self.restarts.after(Progress { rounds, ran: began.elapsed() });
+            let next = self.restarts.after(WorkSinceStart { rounds, ran: began.elapsed() });
             self.remember();
             let Next::Restart(pause) = next else {
                 return self.host.give_up(self.given_up(next, status));
@@ -192,7 +192,7 @@ impl Supervisor {
     }
 
     /// Starts the program, and publishes its output until it ends by itself or with the peer.
-    async fn run_once(&mut self) -> Result<Ended> {
+    async fn run_once(&mut self) -> Result<ProcessEnd> {
         let doing = format!("cannot start the trainer `{}`", self.command);
         let home = &self.host.options().home;
         let root = std::path::absolute(home.root()).unwrap_or_else(|_| home.root().to_path_buf());
@@ -201,16 +201,16 @@ impl Supervisor {
         self.host.change(|state| state.is_watched = true);
         self.host.tell(Event::TrainerStarted { command: self.command.clone(), process });
         let watch = child.stdin.take();
-        let mut output = Output::read(child.stdout.take(), child.stderr.take(), home.trainer_log()).await;
+        let mut output = TrainerOutput::read(child.stdout.take(), child.stderr.take(), home.trainer_log()).await;
         let mut changes = self.host.changes();
         let ended = loop {
             if self.host.state().end.is_some() {
                 self.end_with_the_peer(&mut child).await;
-                break Ended::WithThePeer;
+                break ProcessEnd::WithThePeer;
             }
             tokio::select! {
                 status = child.wait() => {
-                    break Ended::Exit(status.context(ErrorKind::Unexpected, "the system does not tell how the trainer ended")?);
+                    break ProcessEnd::Exit(status.context(ErrorKind::Unexpected, "the system does not tell how the trainer ended")?);
                 }
                 Some(told) = output.next() => self.tell(told),
                 _ = changes.changed() => {}
@@ -263,7 +263,7 @@ impl Supervisor {
 
     /// Waits for the trainer to end after the run, unless the user stops waiting. Then ends its whole process group.
     async fn end_with_the_peer(&self, child: &mut Child) {
-        let has_failed = matches!(self.host.state().end, Some(crate::state::End::Failure { .. }));
+        let has_failed = matches!(self.host.state().end, Some(crate::state::RunEnd::Failure { .. }));
         let patience = if has_failed { AFTER_A_FAILURE } else { AFTER_THE_END };
         let mut changes = self.host.changes();
         let hurry = async {

@@ -8,7 +8,7 @@ use std::time::Instant;
 pub(crate) struct Order {
     /// Number of the order, from 1, ascending within a process of the peer.
     pub(crate) number: u64,
-    pub(crate) work: Work,
+    pub(crate) work: OrderKind,
     /// The round, from 0.
     pub(crate) round: u64,
     /// The vector to train from or to evaluate, `[dimension]`.
@@ -37,7 +37,7 @@ impl Order {
 
 /// Kinds of orders.
 #[derive(Clone, Debug, PartialEq)]
-pub(crate) enum Work {
+pub(crate) enum OrderKind {
     Train { steps: u32, rounds_left: u64, seconds: Option<f64>, last_factor: f64 },
     Evaluate,
 }

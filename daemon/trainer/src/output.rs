@@ -35,13 +35,13 @@ pub(crate) enum OutputEvent {
 }
 
 /// The output of a trainer while it is read.
-pub(crate) struct Output {
+pub(crate) struct TrainerOutput {
     lines: mpsc::Receiver<String>,
     reader: JoinHandle<()>,
     digest: Digest,
 }
 
-impl Output {
+impl TrainerOutput {
     /// Begins to read both outputs and to append them to the log.
     pub(crate) async fn read(out: Option<ChildStdout>, error: Option<ChildStderr>, log: PathBuf) -> Self {
         let log = Mutex::new(Log::open(log).await);
@@ -72,7 +72,7 @@ impl Output {
     }
 }
 
-impl Drop for Output {
+impl Drop for TrainerOutput {
     fn drop(&mut self) {
         self.reader.abort();
     }

@@ -16,8 +16,8 @@ use serde_json::json;
 
 use crate::error::Refusal;
 use crate::host::TrainerHost;
-use crate::order::{Order, Work};
-use crate::state::{Answer, End, Next, State};
+use crate::order::{Order, OrderKind};
+use crate::state::{NextOrder, RunEnd, State, TrainerAnswer};
 use crate::tcp;
 use crate::vectors::{VectorBody, read_bytes, read_vector};
 use crate::wire::{Attach, EvaluationBody, MAX_ATTACH_BYTES, MAX_METRICS_BYTES, check_metrics, metrics};
@@ -29,7 +29,7 @@ const LONGEST_WAIT: f64 = 60.0;
 /// Default wait of a call, in seconds.
 const USUAL_WAIT: f64 = 25.0;
 
-type Answered = Result<Response, Refusal>;
+type HandlerResult = Result<Response, Refusal>;
 
 impl TrainerHost {
     /// The extension of the peer's interface for trainers: the calls on its socket, and over TCP where that is wanted,
@@ -64,13 +64,13 @@ fn routes(host: &TrainerHost) -> Router {
 /// The query of a call.
 #[derive(Debug, Default, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Asked {
+struct CallQuery {
     order: Option<u64>,
     steps: Option<u32>,
     wait: Option<f64>,
 }
 
-impl<S: Sync> FromRequestParts<S> for Asked {
+impl<S: Sync> FromRequestParts<S> for CallQuery {
     type Rejection = Refusal;
 
     async fn from_request_parts(parts: &mut Parts, _state: &S) -> Result<Self, Refusal> {
@@ -78,7 +78,7 @@ impl<S: Sync> FromRequestParts<S> for Asked {
     }
 }
 
-impl Asked {
+impl CallQuery {
     fn wait(&self) -> Duration {
         let seconds = self.wait.filter(|seconds| seconds.is_finite()).unwrap_or(USUAL_WAIT);
         Duration::from_secs_f64(seconds.clamp(0.0, LONGEST_WAIT))
@@ -90,7 +90,7 @@ impl Asked {
 }
 
 /// Returns the attached trainer, the task and what is waited for. A call with a session also renews its lease.
-async fn show(Served(host): Served<TrainerHost>, headers: HeaderMap) -> Answered {
+async fn show(Served(host): Served<TrainerHost>, headers: HeaderMap) -> HandlerResult {
     if headers.contains_key(SESSION) {
         check_session(&host, &headers)?;
     }
@@ -101,12 +101,12 @@ async fn show(Served(host): Served<TrainerHost>, headers: HeaderMap) -> Answered
     Ok(Json(json!({ "protocol": 1, "trainer": trainer, "task": task, "waiting_for": waiting_for })).into_response())
 }
 
-async fn attach(Served(host): Served<TrainerHost>, caller: Extension<Caller>, body: Body) -> Answered {
+async fn attach(Served(host): Served<TrainerHost>, caller: Extension<Caller>, body: Body) -> HandlerResult {
     let attach = Attach::parse(&read_bytes(body, MAX_ATTACH_BYTES).await?)?;
     Ok(Json(host.attach(&attach, *caller)?).into_response())
 }
 
-async fn initial(Served(host): Served<TrainerHost>, headers: HeaderMap, body: Body) -> Answered {
+async fn initial(Served(host): Served<TrainerHost>, headers: HeaderMap, body: Body) -> HandlerResult {
     let task = check_session(&host, &headers)?;
     let vector = read_vector(body, &task.layout).await?;
     check_session(&host, &headers)?;
@@ -114,12 +114,17 @@ async fn initial(Served(host): Served<TrainerHost>, headers: HeaderMap, body: Bo
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn order(Served(host): Served<TrainerHost>, asked: Asked, headers: HeaderMap) -> Answered {
+async fn order(Served(host): Served<TrainerHost>, asked: CallQuery, headers: HeaderMap) -> HandlerResult {
     check_session(&host, &headers)?;
     next_order(&host, &headers, asked.wait()).await
 }
 
-async fn exchange(Served(host): Served<TrainerHost>, asked: Asked, headers: HeaderMap, body: Body) -> Answered {
+async fn exchange(
+    Served(host): Served<TrainerHost>,
+    asked: CallQuery,
+    headers: HeaderMap,
+    body: Body,
+) -> HandlerResult {
     let (number, steps) = (asked.order()?, asked.steps);
     let task = check_session(&host, &headers)?;
     host.state().check_order(number, true)?;
@@ -132,13 +137,18 @@ async fn exchange(Served(host): Served<TrainerHost>, asked: Asked, headers: Head
         // Another answer may have come while this one was being read.
         state.check_order(number, true)?;
         state.report(metrics);
-        state.take(Answer::Change { vector, steps, loss }, Instant::now());
+        state.take(TrainerAnswer::Change { vector, steps, loss }, Instant::now());
         Ok::<_, Refusal>(())
     })?;
     next_order(&host, &headers, asked.wait()).await
 }
 
-async fn evaluation(Served(host): Served<TrainerHost>, asked: Asked, headers: HeaderMap, body: Body) -> Answered {
+async fn evaluation(
+    Served(host): Served<TrainerHost>,
+    asked: CallQuery,
+    headers: HeaderMap,
+    body: Body,
+) -> HandlerResult {
     let number = asked.order()?;
     check_session(&host, &headers)?;
     host.state().check_order(number, false)?;
@@ -149,13 +159,18 @@ async fn evaluation(Served(host): Served<TrainerHost>, asked: Asked, headers: He
     let metrics = check_metrics(body.metrics)?;
     host.change(|state| {
         state.check_order(number, false)?;
-        state.take(Answer::Evaluation(metrics), Instant::now());
+        state.take(TrainerAnswer::Evaluation(metrics), Instant::now());
         Ok::<_, Refusal>(())
     })?;
     next_order(&host, &headers, asked.wait()).await
 }
 
-async fn put_state(Served(host): Served<TrainerHost>, asked: Asked, headers: HeaderMap, body: Body) -> Answered {
+async fn put_state(
+    Served(host): Served<TrainerHost>,
+    asked: CallQuery,
+    headers: HeaderMap,
+    body: Body,
+) -> HandlerResult {
     let number = asked.order()?;
     let task = check_session(&host, &headers)?;
     host.state().check_order(number, true)?;
@@ -164,7 +179,7 @@ async fn put_state(Served(host): Served<TrainerHost>, asked: Asked, headers: Hea
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn state(Served(host): Served<TrainerHost>, headers: HeaderMap) -> Answered {
+async fn state(Served(host): Served<TrainerHost>, headers: HeaderMap) -> HandlerResult {
     check_session(&host, &headers)?;
     let bytes = host.state().kept_state().to_vec();
     if bytes.is_empty() {
@@ -173,7 +188,7 @@ async fn state(Served(host): Served<TrainerHost>, headers: HeaderMap) -> Answere
     Ok(([(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response())
 }
 
-async fn detach(Served(host): Served<TrainerHost>, headers: HeaderMap) -> Answered {
+async fn detach(Served(host): Served<TrainerHost>, headers: HeaderMap) -> HandlerResult {
     check_session(&host, &headers)?;
     let who = host.state().session.as_ref().map(|session| session.description.clone()).unwrap_or_default();
     host.change(State::note_farewell);
@@ -209,15 +224,15 @@ fn measured(headers: &HeaderMap) -> Result<(Option<f64>, crate::wire::WeightedMe
 }
 
 /// Waits for the next order or the end; answers `202` where neither comes within `wait`.
-async fn next_order(host: &TrainerHost, headers: &HeaderMap, wait: Duration) -> Answered {
+async fn next_order(host: &TrainerHost, headers: &HeaderMap, wait: Duration) -> HandlerResult {
     let until = tokio::time::Instant::now() + wait;
     let mut changes = host.changes();
     loop {
         changes.mark_unchanged();
         let next = host.state().next();
         match next {
-            Next::Order(order) => return Ok(in_vector(&order)),
-            Next::End(End::Model { vector, rounds }) => {
+            NextOrder::Order(order) => return Ok(in_vector(&order)),
+            NextOrder::End(RunEnd::Model { vector, rounds }) => {
                 let headers = [
                     (header::CONTENT_TYPE, word("application/octet-stream")),
                     (name("mingle-kind"), word("end")),
@@ -227,11 +242,11 @@ async fn next_order(host: &TrainerHost, headers: &HeaderMap, wait: Duration) -> 
                 let body = VectorBody::new(vector).on_end(move || told.change(State::note_end_told));
                 return Ok((headers, Body::new(body)).into_response());
             }
-            Next::End(failure @ End::Failure { .. }) => {
+            NextOrder::End(failure @ RunEnd::Failure { .. }) => {
                 host.change(State::note_end_told);
                 return Err(failure.refusal());
             }
-            Next::Nothing => {}
+            NextOrder::Nothing => {}
         }
         check_session(host, headers)?;
         if tokio::time::timeout_at(until, changes.changed()).await.is_err() {
@@ -249,8 +264,8 @@ fn in_vector(order: &Order) -> Response {
     headers.insert("mingle-order", order.number.into());
     headers.insert("mingle-round", order.round.into());
     match order.work {
-        Work::Evaluate => drop(headers.insert("mingle-kind", word("evaluate"))),
-        Work::Train { steps, rounds_left, seconds, last_factor } => {
+        OrderKind::Evaluate => drop(headers.insert("mingle-kind", word("evaluate"))),
+        OrderKind::Train { steps, rounds_left, seconds, last_factor } => {
             headers.insert("mingle-kind", word("train"));
             headers.insert("mingle-steps", steps.into());
             headers.insert("mingle-rounds-left", rounds_left.into());

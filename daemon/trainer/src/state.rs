@@ -9,7 +9,7 @@ use mingle_peer::{Error, ErrorKind};
 
 use crate::error::{Reason, Refusal};
 use crate::memory::TrainedTask;
-use crate::order::{Lateness, Order, Work};
+use crate::order::{Lateness, Order, OrderKind};
 use crate::pace::Pace;
 use crate::session::Session;
 use crate::wire::{Attach, Initial, Need, WeightedMetrics};
@@ -22,7 +22,7 @@ const LONGEST_LAST_CALL: Duration = Duration::from_secs(60);
 
 /// An answer of the trainer to the open order.
 #[derive(Debug, PartialEq)]
-pub(crate) enum Answer {
+pub(crate) enum TrainerAnswer {
     /// A change, `[dimension]`; no vector where nothing was trained.
     Change {
         vector: Option<Vec<f32>>,
@@ -34,7 +34,7 @@ pub(crate) enum Answer {
 
 /// The end of the peer's run.
 #[derive(Clone, Debug)]
-pub(crate) enum End {
+pub(crate) enum RunEnd {
     /// The final model, `[dimension]`, after so many rounds.
     Model {
         vector: Arc<[f32]>,
@@ -47,7 +47,7 @@ pub(crate) enum End {
     },
 }
 
-impl End {
+impl RunEnd {
     /// The refusal for a call after the end that does not fetch the final model.
     pub(crate) fn refusal(&self) -> Refusal {
         match self {
@@ -67,11 +67,11 @@ impl End {
 
 /// The answer to a trainer that asks for its next order.
 #[derive(Debug)]
-pub(crate) enum Next {
+pub(crate) enum NextOrder {
     Order(Order),
     /// No order is open, or the open one is answered.
     Nothing,
-    End(End),
+    End(RunEnd),
 }
 
 /// All that the training thread and the trainer share.
@@ -94,14 +94,14 @@ pub(crate) struct State {
     pub(crate) session: Option<Session>,
     order: Option<Order>,
     last_number: u64,
-    answer: Option<Answer>,
+    answer: Option<TrainerAnswer>,
     /// The state of the trainer that records keep, for the time after a restart.
     kept: Vec<u8>,
     /// State of the trainer sent for the order of this number; it becomes `kept` with the answer to that order.
     put: Option<(u64, Vec<u8>)>,
     /// The latest metrics that the trainer reported with its changes.
     reported: WeightedMetrics,
-    pub(crate) end: Option<End>,
+    pub(crate) end: Option<RunEnd>,
     end_is_told: bool,
     /// Set when the peer has adopted the task, which no longer changes.
     pub(crate) is_settled: bool,
@@ -205,13 +205,13 @@ impl State {
     }
 
     /// The end, or else the open order unless it is answered.
-    pub(crate) fn next(&mut self) -> Next {
+    pub(crate) fn next(&mut self) -> NextOrder {
         if let Some(end) = &self.end {
-            return Next::End(end.clone());
+            return NextOrder::End(end.clone());
         }
         match &self.order {
-            Some(order) if self.answer.is_none() => Next::Order(order.clone()),
-            _ => Next::Nothing,
+            Some(order) if self.answer.is_none() => NextOrder::Order(order.clone()),
+            _ => NextOrder::Nothing,
         }
     }
 
@@ -241,7 +241,7 @@ impl State {
             let why = if number > self.last_number { "was never given" } else { "is answered or withdrawn" };
             return Err(Refusal::conflict(Reason::Order, format!("order {number} {why}")).hint(again));
         }
-        if order.is_some_and(|order| (order.work != Work::Evaluate) != is_training) {
+        if order.is_some_and(|order| (order.work != OrderKind::Evaluate) != is_training) {
             let wanted = if is_training { "to evaluate, not to train" } else { "to train, not to evaluate" };
             return Err(Refusal::bad(format!("order {number} was {wanted}")));
         }
@@ -250,11 +250,11 @@ impl State {
 
     /// Accepts the answer to the open order, after `check_order`. The state sent for that order is kept, and its
     /// duration counts for the pace unless it was late.
-    pub(crate) fn take(&mut self, answer: Answer, now: Instant) {
-        if let Some(order) = self.order.as_ref().filter(|order| order.work != Work::Evaluate && !order.is_late()) {
+    pub(crate) fn take(&mut self, answer: TrainerAnswer, now: Instant) {
+        if let Some(order) = self.order.as_ref().filter(|order| order.work != OrderKind::Evaluate && !order.is_late()) {
             self.pace.note(now.saturating_duration_since(order.opened));
         }
-        self.trained += u64::from(matches!(answer, Answer::Change { steps: 1.., .. }));
+        self.trained += u64::from(matches!(answer, TrainerAnswer::Change { steps: 1.., .. }));
         if let Some((number, state)) = self.put.take()
             && self.order.as_ref().is_some_and(|order| order.number == number)
         {
@@ -298,7 +298,7 @@ impl State {
     }
 
     /// Opens an order, unless a late one is still open: the peer has gone on, and the trainer still works on it.
-    pub(crate) fn open(&mut self, work: Work, round: u64, vector: &[f32], now: Instant) {
+    pub(crate) fn open(&mut self, work: OrderKind, round: u64, vector: &[f32], now: Instant) {
         self.pace.open(now);
         if self.order.as_ref().is_some_and(Order::is_late) {
             return;
@@ -311,7 +311,7 @@ impl State {
     }
 
     /// Takes the answer, if there is one, and closes its order.
-    pub(crate) fn take_answer(&mut self) -> Option<Answer> {
+    pub(crate) fn take_answer(&mut self) -> Option<TrainerAnswer> {
         let answer = self.answer.take()?;
         self.order = None;
         Some(answer)
@@ -322,7 +322,7 @@ impl State {
     pub(crate) fn go_on(&mut self, now: Instant) -> Option<String> {
         self.pace.go_on(now);
         match (&self.session, &mut self.order) {
-            (Some(session), Some(order)) if order.work != Work::Evaluate => {
+            (Some(session), Some(order)) if order.work != OrderKind::Evaluate => {
                 let is_very_late = now.saturating_duration_since(order.opened) >= self.pace.late();
                 if is_very_late && order.lateness != Lateness::Told {
                     order.lateness = Lateness::Told;
@@ -369,7 +369,7 @@ impl State {
     /// Timeout of the training thread for the answer to an order; none: as long as the peer has patience.
     pub(crate) fn limit(&self) -> Option<Duration> {
         match &self.order {
-            Some(order) if order.work == Work::Evaluate => Some(LONGEST_EVALUATION),
+            Some(order) if order.work == OrderKind::Evaluate => Some(LONGEST_EVALUATION),
             Some(order) if self.session.is_some() && !order.is_late() => self.pace.at_work(),
             _ => self.pace.without_trainer(),
         }
@@ -403,7 +403,7 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
-    const TRAIN: Work = Work::Train { steps: 10, rounds_left: 5, seconds: None, last_factor: 1.0 };
+    const TRAIN: OrderKind = OrderKind::Train { steps: 10, rounds_left: 5, seconds: None, last_factor: 1.0 };
 
     fn introduction() -> Attach {
         let text = r#"{"protocol": 1, "name": "x", "layout": [["w", [2]]], "initial": "offer", "evaluates": true}"#;
@@ -420,13 +420,13 @@ mod tests {
         state
     }
 
-    fn change(value: f32) -> Answer {
-        Answer::Change { vector: Some(vec![value; 2]), steps: 10, loss: None }
+    fn change(value: f32) -> TrainerAnswer {
+        TrainerAnswer::Change { vector: Some(vec![value; 2]), steps: 10, loss: None }
     }
 
     fn number_of(state: &mut State) -> Option<u64> {
         match state.next() {
-            Next::Order(order) => Some(order.number),
+            NextOrder::Order(order) => Some(order.number),
             _ => None,
         }
     }
@@ -517,11 +517,11 @@ mod tests {
         let mut state = attached(now);
         state.open(TRAIN, 0, &[0.0; 2], now);
         state.withdraw();
-        state.end = Some(End::Model { vector: Arc::new([3.0, 4.0]), rounds: 9 });
+        state.end = Some(RunEnd::Model { vector: Arc::new([3.0, 4.0]), rounds: 9 });
         assert!(!state.is_told_of_the_end(now));
         assert!(state.is_told_of_the_end(now + Duration::from_secs(120)), "who is gone will not hear it");
         assert_eq!(state.check_order(1, true).unwrap_err().status(), 409);
-        let Next::End(End::Model { vector, rounds: 9 }) = state.next() else { panic!("it is over") };
+        let NextOrder::End(RunEnd::Model { vector, rounds: 9 }) = state.next() else { panic!("it is over") };
         assert_eq!(*vector, [3.0, 4.0]);
         assert!(!state.is_told_of_the_end(now), "it is still on its way");
         state.note_end_told();
@@ -534,9 +534,9 @@ mod tests {
         let now = Instant::now();
         let mut state = attached(now);
         assert!(state.can_evaluate());
-        state.open(Work::Evaluate, 0, &[0.0; 2], now);
+        state.open(OrderKind::Evaluate, 0, &[0.0; 2], now);
         assert_eq!(state.limit(), Some(LONGEST_EVALUATION));
-        state.take(Answer::Evaluation([("f1".to_owned(), (0.5, 20.0))].into()), now + Duration::from_secs(9));
+        state.take(TrainerAnswer::Evaluation([("f1".to_owned(), (0.5, 20.0))].into()), now + Duration::from_secs(9));
         state.take_answer();
         assert_eq!(state.limit(), None, "an evaluation says nothing of how long training takes");
         state.report([("loss".to_owned(), (2.0, 7.0)), ("f1".to_owned(), (0.25, 3.0))].into());

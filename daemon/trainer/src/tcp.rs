@@ -20,12 +20,12 @@ const MAX_BYTES: u64 = 4096;
 
 /// The URL of the peer for trainers over TCP, and the token to show there.
 #[derive(Clone, Debug)]
-pub(crate) struct Access {
+pub(crate) struct TcpAccess {
     pub(crate) url: String,
     pub(crate) token: AccessToken,
 }
 
-/// An `Access` as JSON in the home.
+/// An `TcpAccess` as JSON in the home.
 #[derive(Serialize, Deserialize)]
 struct AccessFile {
     schema: String,
@@ -41,7 +41,7 @@ struct AccessFile {
 pub(crate) fn opening(
     home: &Home,
     address: SocketAddr,
-    opened: impl FnOnce(Access) + Send + 'static,
+    opened: impl FnOnce(TcpAccess) + Send + 'static,
 ) -> Result<TcpOpening> {
     let path = home.trainer_tcp();
     let token = match kept(&path) {
@@ -50,7 +50,7 @@ pub(crate) fn opening(
     };
     let shown = token.clone();
     let tell = move |address| {
-        let access = Access { url: url(address), token: shown };
+        let access = TcpAccess { url: url(address), token: shown };
         write(&path, &access)?;
         opened(access);
         Ok(())
@@ -99,7 +99,7 @@ fn is_private(_file: &File) -> bool {
     true
 }
 
-fn write(path: &Path, access: &Access) -> Result {
+fn write(path: &Path, access: &TcpAccess) -> Result {
     let file =
         AccessFile { schema: SCHEMA.to_owned(), url: access.url.clone(), token: access.token.as_str().to_owned() };
     let text = serde_json::to_string(&file).context(ErrorKind::Unexpected, "cannot encode the address for trainers")?;
@@ -122,7 +122,7 @@ mod tests {
     use super::*;
 
     fn written(path: &Path) -> String {
-        let access = Access { url: "http://127.0.0.1:1".to_owned(), token: AccessToken::random().unwrap() };
+        let access = TcpAccess { url: "http://127.0.0.1:1".to_owned(), token: AccessToken::random().unwrap() };
         write(path, &access).unwrap();
         access.token.as_str().to_owned()
     }

@@ -5,9 +5,9 @@ use mingle_peer::training::{Budget, Evaluation, Facts, Layout, LocalTraining, Pa
 
 use crate::host::TrainerHost;
 use crate::memory::TrainedTask;
-use crate::order::Work;
+use crate::order::OrderKind;
 use crate::pace::RECORDED_PACE_BYTES;
-use crate::state::{Answer, means};
+use crate::state::{TrainerAnswer, means};
 
 /// The local training of a peer by the trainer attached to its host.
 pub(crate) struct ExternalTraining {
@@ -48,7 +48,7 @@ impl LocalTraining for ExternalTraining {
         }
         let seconds = budget.patience.time_left().map(|left| left.as_secs_f64());
         let Budget { local_steps: steps, rounds_left, last_factor, .. } = *budget;
-        let work = Work::Train { steps, rounds_left, seconds, last_factor };
+        let work = OrderKind::Train { steps, rounds_left, seconds, last_factor };
         let answer = self.host.ask(work, budget.round, from, &budget.patience);
         if let Some(given_up) = self.host.state().given_up.clone() {
             return Err(given_up.into());
@@ -56,15 +56,15 @@ impl LocalTraining for ExternalTraining {
         self.is_absent = answer.is_none() && !budget.patience.is_stopped() && !self.host.state().is_deserted;
         let nothing = || Trained { change: vec![0.0; from.len()], steps: 0, loss: None };
         Ok(match answer {
-            Some(Answer::Change { vector: Some(change), steps, loss }) => Trained { change, steps, loss },
+            Some(TrainerAnswer::Change { vector: Some(change), steps, loss }) => Trained { change, steps, loss },
             _ => nothing(),
         })
     }
 
     fn evaluate(&mut self, parameters: &[f32], patience: &Patience) -> Result<Evaluation, TrainingError> {
         let can_evaluate = self.host.state().can_evaluate();
-        let measured = match can_evaluate.then(|| self.host.ask(Work::Evaluate, 0, parameters, patience)) {
-            Some(Some(Answer::Evaluation(metrics))) => means(&metrics),
+        let measured = match can_evaluate.then(|| self.host.ask(OrderKind::Evaluate, 0, parameters, patience)) {
+            Some(Some(TrainerAnswer::Evaluation(metrics))) => means(&metrics),
             _ => self.host.reported(),
         };
         let (metrics, samples) = measured;

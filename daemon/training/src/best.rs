@@ -50,24 +50,24 @@ pub struct BestFile {
 pub struct BestModel {
     criterion: Criterion,
     best: Option<Best>,
-    waiting: Arc<Waiting>,
+    waiting: Arc<PendingWrites>,
     writer: Option<JoinHandle<()>>,
 }
 
 /// Pending work of the writer.
 #[derive(Default)]
-struct Waiting {
+struct PendingWrites {
     state: Mutex<Next>,
     changed: Condvar,
 }
 
 #[derive(Default)]
 struct Next {
-    candidate: Option<Candidate>,
+    candidate: Option<CandidateModel>,
     is_over: bool,
 }
 
-struct Candidate {
+struct CandidateModel {
     best: Best,
     metrics: Metrics,
     model: Arc<[f32]>,
@@ -89,7 +89,7 @@ impl BestModel {
         if best.is_none() {
             remove(&file.path)?;
         }
-        let (waiting, words) = (Arc::<Waiting>::default(), criterion.to_string());
+        let (waiting, words) = (Arc::<PendingWrites>::default(), criterion.to_string());
         let candidates = Arc::clone(&waiting);
         let writer = std::thread::Builder::new()
             .name("best-model".to_owned())
@@ -106,7 +106,7 @@ impl BestModel {
         }
         let best = Best { metric: self.criterion.metric.clone(), value, round };
         self.best = Some(best.clone());
-        self.waiting.change(|next| next.candidate = Some(Candidate { best, metrics: metrics.clone(), model }));
+        self.waiting.change(|next| next.candidate = Some(CandidateModel { best, metrics: metrics.clone(), model }));
     }
 
     /// Waits until the file is written, and returns which model is in it.
@@ -127,14 +127,14 @@ impl Drop for BestModel {
     }
 }
 
-impl Waiting {
+impl PendingWrites {
     fn change(&self, change: impl FnOnce(&mut Next)) {
         change(&mut self.lock());
         self.changed.notify_one();
     }
 
     /// Waits for a model; `None` once there will be no more.
-    fn next(&self) -> Option<Candidate> {
+    fn next(&self) -> Option<CandidateModel> {
         let is_idle = |next: &mut Next| next.candidate.is_none() && !next.is_over;
         let mut next = self.changed.wait_while(self.lock(), is_idle).unwrap_or_else(PoisonError::into_inner);
         next.candidate.take()
@@ -145,8 +145,8 @@ impl Waiting {
     }
 }
 
-fn write_all(waiting: &Waiting, file: &BestFile, criterion: &str, tell: impl Fn(Result<Best>)) {
-    while let Some(Candidate { best, metrics, model }) = waiting.next() {
+fn write_all(waiting: &PendingWrites, file: &BestFile, criterion: &str, tell: impl Fn(Result<Best>)) {
+    while let Some(CandidateModel { best, metrics, model }) = waiting.next() {
         tell(write(file, criterion, &best, &metrics, &model).map(|()| best));
     }
 }

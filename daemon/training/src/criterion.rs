@@ -11,7 +11,7 @@ use crate::Metrics;
 /// The better direction of a metric; `max` and `min` in JSON.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Direction {
+pub enum MetricDirection {
     /// The larger the better, such as an accuracy.
     Max,
     /// The smaller the better, such as a loss.
@@ -25,14 +25,14 @@ const LARGER_IS_BETTER: [&str; 13] =
 const SMALLER_IS_BETTER: [&str; 11] =
     ["loss", "mse", "rmse", "mae", "mape", "error", "perplexity", "nll", "wer", "bits_per_character", "bits_per_byte"];
 
-impl Direction {
+impl MetricDirection {
     /// The direction of a metric with a usual name, such as `loss` or `val_accuracy`; `None` for others.
     ///
     /// ```
-    /// use mingle_training::Direction;
+    /// use mingle_training::MetricDirection;
     ///
-    /// assert_eq!(Direction::of("val_loss"), Some(Direction::Min));
-    /// assert_eq!(Direction::of("kappa"), None);
+    /// assert_eq!(MetricDirection::of("val_loss"), Some(MetricDirection::Min));
+    /// assert_eq!(MetricDirection::of("kappa"), None);
     /// ```
     pub fn of(name: &str) -> Option<Self> {
         let name = name.to_lowercase();
@@ -67,7 +67,7 @@ pub struct Criterion {
     /// The name of the metric.
     pub metric: String,
     /// Its better direction.
-    pub direction: Direction,
+    pub direction: MetricDirection,
 }
 
 impl Criterion {
@@ -82,9 +82,9 @@ impl FromStr for Criterion {
 
     fn from_str(text: &str) -> Result<Self, Error> {
         let (metric, direction) = match text.rsplit_once(':') {
-            Some((metric, "max")) => (metric, Some(Direction::Max)),
-            Some((metric, "min")) => (metric, Some(Direction::Min)),
-            _ => (text, Direction::of(text)),
+            Some((metric, "max")) => (metric, Some(MetricDirection::Max)),
+            Some((metric, "min")) => (metric, Some(MetricDirection::Min)),
+            _ => (text, MetricDirection::of(text)),
         };
         if metric.is_empty() || metric.chars().any(char::is_control) {
             return Err(Error::new(ErrorKind::BadInput, "a metric needs a name, such as accuracy or loss"));
@@ -100,8 +100,8 @@ impl FromStr for Criterion {
 impl fmt::Display for Criterion {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let direction = match self.direction {
-            Direction::Max => "max",
-            Direction::Min => "min",
+            MetricDirection::Max => "max",
+            MetricDirection::Min => "min",
         };
         write!(f, "{}:{direction}", self.metric)
     }
@@ -114,9 +114,9 @@ mod tests {
 
     #[test]
     fn usual_names_have_a_direction_and_others_must_say_theirs() {
-        assert_eq!(Direction::of("accuracy"), Some(Direction::Max));
-        assert_eq!(Direction::of("eval_RMSE"), Some(Direction::Min));
-        assert_eq!(Direction::of("glossary"), None, "not everything that ends in the letters of one");
+        assert_eq!(MetricDirection::of("accuracy"), Some(MetricDirection::Max));
+        assert_eq!(MetricDirection::of("eval_RMSE"), Some(MetricDirection::Min));
+        assert_eq!(MetricDirection::of("glossary"), None, "not everything that ends in the letters of one");
         let of = |text: &str| text.parse::<Criterion>().map(|criterion| criterion.to_string());
         assert_eq!(of("loss").unwrap(), "loss:min");
         assert_eq!(of("loss:max").unwrap(), "loss:max");

@@ -22,7 +22,7 @@ use std::time::{Duration, Instant};
 use mingle_protocol::record::MAX_HOST_BYTES;
 
 pub use best::{Best, BestFile, BestModel};
-pub use criterion::{Criterion, Direction};
+pub use criterion::{Criterion, MetricDirection};
 pub use layout::{Layout, Tensor};
 pub use metrics::Metrics;
 pub use mingle_privacy::{DEFAULT_DELTA, NoiseSource, PrivacySettings, PrivacySpending, SettingsError};

@@ -46,7 +46,7 @@ pub struct PersonalLayers {
     training: Box<dyn LocalTraining>,
     /// Layout of the shared tensors.
     layout: Layout,
-    parts: Arc<Parts>,
+    parts: Arc<OwnedRanges>,
     /// `None` until they are known.
     personal: Arc<Mutex<Option<Personal>>>,
 }
@@ -86,7 +86,7 @@ pub enum PersonalError {
 }
 
 /// The ranges of the whole vector with their owners, in order.
-struct Parts {
+struct OwnedRanges {
     ranges: Vec<(Range<usize>, Owner)>,
     personal: usize,
 }
@@ -112,7 +112,7 @@ impl PersonalLayers {
     pub fn new<G: AsRef<str>>(training: Box<dyn LocalTraining>, globs: &[G]) -> Result<Self, PersonalError> {
         let layout = Self::shared_layout(training.layout(), globs)?;
         let tensors = training.layout().tensors();
-        let parts = Arc::new(Parts::new(tensors, &chosen(tensors, globs)?));
+        let parts = Arc::new(OwnedRanges::new(tensors, &chosen(tensors, globs)?));
         Ok(Self { training, layout, parts, personal: Arc::default() })
     }
 
@@ -138,7 +138,7 @@ impl PersonalLayers {
         shared: &[f32],
         state: &[u8],
     ) -> Result<Vec<f32>, PersonalError> {
-        let parts = Parts::new(layout.tensors(), &chosen(layout.tensors(), globs)?);
+        let parts = OwnedRanges::new(layout.tensors(), &chosen(layout.tensors(), globs)?);
         let length = |what, expected, found| {
             if found == expected { Ok(()) } else { Err(PersonalError::Length { what, expected, found }) }
         };
@@ -236,7 +236,7 @@ impl LocalTraining for PersonalLayers {
     }
 }
 
-impl Parts {
+impl OwnedRanges {
     fn new(tensors: &[Tensor], is_personal: &[bool]) -> Self {
         let (mut ranges, mut at, mut personal) = (Vec::with_capacity(tensors.len()), 0, 0);
         for (tensor, &is_personal) in tensors.iter().zip(is_personal) {

@@ -105,7 +105,7 @@ impl Job {
 
 /// The result of a job.
 #[derive(Debug)]
-pub enum Answer {
+pub enum JobResult {
     /// A round's local steps are done.
     Trained {
         /// The round.
@@ -151,7 +151,7 @@ impl TrainingThread {
         keeps_state: bool,
         priority: Priority,
         timeline: Timeline,
-    ) -> Result<(Self, mpsc::Receiver<Answer>)> {
+    ) -> Result<(Self, mpsc::Receiver<JobResult>)> {
         let (jobs, job_receiver) = sync_channel::<Job>(JOB_QUEUE);
         let (answer_sender, answers) = mpsc::channel(JOB_QUEUE);
         let is_interrupted = Arc::<AtomicBool>::default();
@@ -198,15 +198,15 @@ struct Worker {
 }
 
 impl Worker {
-    fn run(&mut self, job: Job) -> Answer {
+    fn run(&mut self, job: Job) -> JobResult {
         let result = match job {
             Job::Train(order) => self.train(&order),
             Job::Evaluate { round, parameters, haste } => self.evaluate(round, &parameters, haste),
         };
-        result.unwrap_or_else(Answer::Failed)
+        result.unwrap_or_else(JobResult::Failed)
     }
 
-    fn train(&mut self, order: &TrainingOrder) -> Result<Answer> {
+    fn train(&mut self, order: &TrainingOrder) -> Result<JobResult> {
         let TrainingOrder { round, rounds_before, ref from, local_steps, rounds_left, time_box, last_factor, momentum } =
             *order;
         let began = Instant::now();
@@ -217,21 +217,21 @@ impl Worker {
         let doing = format!("training in round {round} failed");
         let trained = self.training.train(from, &budget).map_err(|failure| with_hint(failure, &doing))?;
         if trained.steps == 0 && self.training.is_absent() {
-            return Ok(Answer::Untrained { round });
+            return Ok(JobResult::Untrained { round });
         }
         check_length(trained.change.len(), from.len()).context(ErrorKind::Training, &doing)?;
         let state = if self.keeps_state { self.training.state() } else { Vec::new() };
         check_state(&state, self.training.largest_state()).context(ErrorKind::Training, doing)?;
         let (took, privacy) = (began.elapsed(), self.training.privacy());
-        Ok(Answer::Trained { round, trained, took, state, privacy })
+        Ok(JobResult::Trained { round, trained, took, state, privacy })
     }
 
-    fn evaluate(&mut self, round: u64, parameters: &[f32], haste: Haste) -> Result<Answer> {
+    fn evaluate(&mut self, round: u64, parameters: &[f32], haste: Haste) -> Result<JobResult> {
         let last = Instant::now().checked_add(LAST_EVALUATION).filter(|_| haste == Haste::Last);
         let patience = self.patience().at_least_until(last);
         let evaluation = self.training.evaluate(parameters, &patience);
         let evaluation = evaluation.context(ErrorKind::Training, format!("evaluation after round {round} failed"))?;
-        Ok(Answer::Evaluated { round, evaluation })
+        Ok(JobResult::Evaluated { round, evaluation })
     }
 
     fn patience(&self) -> Patience {
@@ -302,7 +302,7 @@ mod tests {
             last_factor: 1.0,
             momentum: MomentumStep::default(),
         };
-        let Answer::Trained { round, trained, .. } = worker.run(Job::Train(order)) else { panic!("it failed") };
+        let JobResult::Trained { round, trained, .. } = worker.run(Job::Train(order)) else { panic!("it failed") };
         assert_eq!((round, trained.change), (3, vec![43.0]));
     }
 }

@@ -6,7 +6,7 @@
 
 use std::time::Duration;
 
-use mingle_peer::api::client::{Client, Lines};
+use mingle_peer::api::client::{Client, JsonLines};
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Home, Result};
 use ratatui::DefaultTerminal;
@@ -59,8 +59,8 @@ impl Drop for Screen {
 
 /// The streams of a peer.
 struct Feed {
-    snapshots: Lines,
-    events: Lines,
+    snapshots: JsonLines,
+    events: JsonLines,
 }
 
 /// One item of these streams.
@@ -87,7 +87,7 @@ impl Feed {
 }
 
 /// An action of the user.
-enum Key {
+enum KeyAction {
     Quit,
     Redraw,
 }
@@ -107,17 +107,17 @@ async fn follow(client: &Client, feed: Feed, screen: &mut Screen) -> Result {
                 continue;
             }
             key = keys.recv() => match key {
-                Some(Key::Redraw) => {}
-                Some(Key::Quit) | None => return Ok(()),
+                Some(KeyAction::Redraw) => {}
+                Some(KeyAction::Quit) | None => return Ok(()),
             },
             update = next(&mut feed, client) => match update {
-                Next::Update(Update::Snapshot(text)) => view.on_snapshot(&text),
-                Next::Update(Update::Event(text)) => view.on_event(&text),
-                Next::Update(Update::Ended) => {
+                NextUpdate::Update(Update::Snapshot(text)) => view.on_snapshot(&text),
+                NextUpdate::Update(Update::Event(text)) => view.on_event(&text),
+                NextUpdate::Update(Update::Ended) => {
                     view.has_ended = true;
                     feed = None;
                 }
-                Next::Back(again) => {
+                NextUpdate::Back(again) => {
                     view = View::default();
                     feed = Some(again);
                 }
@@ -127,26 +127,26 @@ async fn follow(client: &Client, feed: Feed, screen: &mut Screen) -> Result {
     }
 }
 
-enum Next {
+enum NextUpdate {
     Update(Update),
     Back(Feed),
 }
 
 /// The next update of the peer; without a peer, the feed of the restarted one.
-async fn next(feed: &mut Option<Feed>, client: &Client) -> Next {
+async fn next(feed: &mut Option<Feed>, client: &Client) -> NextUpdate {
     if let Some(feed) = feed {
-        return Next::Update(feed.next().await);
+        return NextUpdate::Update(feed.next().await);
     }
     loop {
         tokio::time::sleep(RETRY).await;
         if let Ok(feed) = Feed::open(client).await {
-            return Next::Back(feed);
+            return NextUpdate::Back(feed);
         }
     }
 }
 
 /// Reads the keyboard on a thread of its own; it ends when the receiver is closed, or the terminal is gone.
-fn keys() -> mpsc::Receiver<Key> {
+fn keys() -> mpsc::Receiver<KeyAction> {
     let (sender, receiver) = mpsc::channel(8);
     std::thread::spawn(move || {
         while !sender.is_closed() {
@@ -166,13 +166,13 @@ fn keys() -> mpsc::Receiver<Key> {
     receiver
 }
 
-fn meaning(event: &TerminalEvent) -> Option<Key> {
+fn meaning(event: &TerminalEvent) -> Option<KeyAction> {
     match event {
-        TerminalEvent::Resize(..) => Some(Key::Redraw),
+        TerminalEvent::Resize(..) => Some(KeyAction::Redraw),
         TerminalEvent::Key(key) if key.kind == KeyEventKind::Press => match key.code {
-            KeyCode::Char('q') | KeyCode::Esc => Some(Key::Quit),
+            KeyCode::Char('q') | KeyCode::Esc => Some(KeyAction::Quit),
             // The terminal is in raw mode: it sends no signal.
-            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Some(Key::Quit),
+            KeyCode::Char('c') if key.modifiers.contains(KeyModifiers::CONTROL) => Some(KeyAction::Quit),
             _ => None,
         },
         _ => None,
@@ -186,10 +186,11 @@ mod tests {
 
     #[test]
     fn q_escape_and_an_interrupt_quit_and_nothing_else_does() {
-        let quits =
-            |code, modifiers| matches!(meaning(&TerminalEvent::Key(KeyEvent::new(code, modifiers))), Some(Key::Quit));
+        let quits = |code, modifiers| {
+            matches!(meaning(&TerminalEvent::Key(KeyEvent::new(code, modifiers))), Some(KeyAction::Quit))
+        };
         assert!(quits(KeyCode::Char('q'), KeyModifiers::NONE) && quits(KeyCode::Esc, KeyModifiers::NONE));
         assert!(quits(KeyCode::Char('c'), KeyModifiers::CONTROL) && !quits(KeyCode::Char('c'), KeyModifiers::NONE));
-        assert!(matches!(meaning(&TerminalEvent::Resize(80, 24)), Some(Key::Redraw)));
+        assert!(matches!(meaning(&TerminalEvent::Resize(80, 24)), Some(KeyAction::Redraw)));
     }
 }

@@ -1,7 +1,7 @@
 //! The layout of the dashboard: a header, two charts, the neighbours, the last events.
 
 use mingle_peer::status::{LinkState, Status};
-use mingle_peer::training::Direction;
+use mingle_peer::training::MetricDirection;
 use ratatui::Frame;
 use ratatui::layout::{Constraint, Layout, Rect};
 use ratatui::style::{Color, Modifier, Style};
@@ -88,9 +88,9 @@ fn draw_learning(frame: &mut Frame<'_>, area: Rect, view: &View) {
 
 /// A curve scaled to at most 1 and its name, with an arrow in the better direction, such as `loss ↓ / 2.30`.
 fn to_one(name: &str, values: &Curve) -> (String, Curve) {
-    let better = match Direction::of(name) {
-        Some(Direction::Max) => " ↑",
-        Some(Direction::Min) => " ↓",
+    let better = match MetricDirection::of(name) {
+        Some(MetricDirection::Max) => " ↑",
+        Some(MetricDirection::Min) => " ↓",
         None => "",
     };
     let name = format!("{name}{better}");
@@ -195,7 +195,7 @@ fn draw_events(frame: &mut Frame<'_>, area: Rect, view: &View) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use mingle_peer::status::{Contraction, Evaluated, Neighbour, Outgoing, PlanFacts, State};
+    use mingle_peer::status::{Contraction, Evaluated, NeighbourStatus, OutgoingLink, PeerState, PlanFacts};
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
@@ -209,7 +209,7 @@ mod tests {
 
     fn view() -> View {
         let mut status = Status::starting("12D3KooWMine".to_owned());
-        (status.state, status.round, status.rounds) = (State::WaitingForNeighbours, 40, 200);
+        (status.state, status.round, status.rounds) = (PeerState::WaitingForNeighbours, 40, 200);
         status.plan = Some(PlanFacts {
             hash: "9f2e41c7aa".to_owned(),
             method: "nguyen-he".to_owned(),
@@ -219,13 +219,13 @@ mod tests {
         });
         status.evaluation = Some(Evaluated::new(40, [("accuracy", 0.912), ("loss", 0.3)].into_iter().collect()));
         status.contraction = Contraction { observed: Some(0.987), forecast: Some(0.5) };
-        status.neighbours = vec![Neighbour {
+        status.neighbours = vec![NeighbourStatus {
             node: 7,
             peer: "12D3KooWTheirs".to_owned(),
             state: LinkState::Suspended,
             reason: Some("it let a deadline pass".to_owned()),
             incarnation: 1,
-            outgoing: Some(Outgoing {
+            outgoing: Some(OutgoingLink {
                 parcels: 40,
                 unacknowledged_parcels: 1,
                 unacknowledged_units: 1 << 39,
@@ -278,7 +278,7 @@ mod tests {
         let mut small = view();
         if let Some(status) = &mut small.status {
             let neighbour = status.neighbours[0].clone();
-            status.neighbours = (0..30).map(|node| Neighbour { node, ..neighbour.clone() }).collect();
+            status.neighbours = (0..30).map(|node| NeighbourStatus { node, ..neighbour.clone() }).collect();
         }
         let picture = text(&small, 80, 24);
         for words in ["w/w* -", "incarnation 0", "neighbours: 4 of 30", "held-out samples", "it let a deadline pass"] {

@@ -1,12 +1,12 @@
 //! One snapshot of a peer in lines of text.
 
-use mingle_peer::status::{Neighbour, RobustReceiving, State, Status, TrainerStatus};
+use mingle_peer::status::{NeighbourStatus, PeerState, RobustReceiving, Status, TrainerStatus};
 use mingle_peer::training::{MomentumTaken, PrivacySpending};
 use mingle_peer::units;
 
 /// A summary of the peer in a few lines.
 pub fn summary(status: &Status) -> Vec<String> {
-    let is_solving = status.state == State::Solving || status.residual.is_some();
+    let is_solving = status.state == PeerState::Solving || status.residual.is_some();
     let unit = if is_solving && status.evaluation.is_none() { "iteration" } else { "round" };
     let mut head = format!("{}  {unit} {}/{}", status.state, status.round, status.rounds);
     if let Some(seconds) = status.eta_s {
@@ -18,16 +18,16 @@ pub fn summary(status: &Status) -> Vec<String> {
     if let Some(node) = status.node {
         head += &format!("  node {node}");
     }
-    if status.state == State::WaitingForTrainer {
+    if status.state == PeerState::WaitingForTrainer {
         return vec![
             head,
             "a program that trains attaches to mingle.sock in the home: docs/trainer-protocol.md".to_owned(),
         ];
     }
-    if status.state == State::WaitingForPlan {
+    if status.state == PeerState::WaitingForPlan {
         return vec![head, waiting_for_plan(status.waiting)];
     }
-    if status.state == State::WaitingForModel {
+    if status.state == PeerState::WaitingForModel {
         return vec![head, "it begins as soon as a member of the plan answers with its model".to_owned()];
     }
     if is_solving {
@@ -110,8 +110,8 @@ fn privacy(spending: &PrivacySpending) -> String {
 }
 
 /// The clipped parcels of each neighbour.
-fn receiving(robust: &RobustReceiving, neighbours: &[Neighbour]) -> String {
-    let share = |neighbour: &Neighbour| {
+fn receiving(robust: &RobustReceiving, neighbours: &[NeighbourStatus]) -> String {
+    let share = |neighbour: &NeighbourStatus| {
         let link = neighbour.incoming?;
         let clipped = link.clipped.filter(|clipped| clipped.parcels > 0)?;
         Some(format!("node {} {} of {}", neighbour.node, clipped.parcels, link.parcels))
@@ -156,7 +156,7 @@ fn ledger(status: &Status) -> String {
 }
 
 /// A table of the neighbours: a heading, and a line for each.
-pub fn table(neighbours: &[Neighbour]) -> Vec<String> {
+pub fn table(neighbours: &[NeighbourStatus]) -> Vec<String> {
     let mut lines = vec![format!(
         "{:<5} {:<10} {:<7} {:>8} {:>7} {:>15} {:>17} {:>9}  {}",
         "NODE", "STATE", "LINK", "RTT MS", "BEHIND", "PARCELS OUT/IN", "MB OUT/IN", "UNACKED", "PEER"
@@ -198,9 +198,9 @@ mod tests {
     #[test]
     fn a_peer_that_has_not_begun_says_what_it_waits_for() {
         for (state, words, what) in [
-            (State::WaitingForPlan, "waiting for a plan", "mingle invite"),
-            (State::WaitingForModel, "waiting for a model", "a member of the plan answers"),
-            (State::WaitingForTrainer, "waiting for its trainer", "attaches to mingle.sock"),
+            (PeerState::WaitingForPlan, "waiting for a plan", "mingle invite"),
+            (PeerState::WaitingForModel, "waiting for a model", "a member of the plan answers"),
+            (PeerState::WaitingForTrainer, "waiting for its trainer", "attaches to mingle.sock"),
         ] {
             let lines = summary(&Status { state, ..Status::starting("12D3KooWExample".to_owned()) });
             assert!(lines[0].starts_with(words) && lines[1].contains(what), "{lines:?}");

@@ -24,9 +24,9 @@ const FILE_VERSION: &str = "brain.Event:2";
 const CRC_MASK: u32 = 0xa282_ead8;
 
 /// An event file that is written while a peer runs.
-pub struct EventFile(File);
+pub struct TensorBoardFile(File);
 
-impl EventFile {
+impl TensorBoardFile {
     /// Creates a file in `folder`, and the folder if it is missing. TensorBoard shows each folder as a run, and all
     /// files in it as one.
     ///
@@ -153,7 +153,7 @@ mod tests {
     #[test]
     fn an_evaluation_is_a_record_of_scalars_at_its_round() {
         let folder = tempfile::tempdir().unwrap();
-        let mut file = EventFile::create(&folder.path().join("run")).unwrap();
+        let mut file = TensorBoardFile::create(&folder.path().join("run")).unwrap();
         file.note(&Event::Round { round: 7, weight_units: 1, clipped: None }).unwrap();
         file.note(&Event::Evaluated {
             round: 300,

@@ -4,7 +4,7 @@ use mingle_home::error::Context;
 use mingle_home::{ErrorKind, Result};
 use mingle_planner::{DesignOptions, Medium, Method, Topology};
 use mingle_solver::experiments::{SharedBudgets, SharedModel};
-use mingle_solver::{Constraint, Metric, Mixing, NidsNode, SolverNode, solve};
+use mingle_solver::{Constraint, DistanceMetric, Mixing, NidsNode, SolverNode, solve};
 use mingle_solving::symmetric_rows;
 
 /// Nodes, variables, disturbance and weight of the second experiment.
@@ -43,16 +43,17 @@ impl Curve {
 /// The first experiment.
 pub(super) fn shared_budgets(seed: u64) -> Vec<Curve> {
     let problem = SharedBudgets::random(seed);
-    let least = problem.objective(&budgets_after(&problem, 0.625, Metric::Memberships, MOST_ITERATIONS, |_| {}));
-    let splitting = |step: f64, metric: Metric| {
+    let least =
+        problem.objective(&budgets_after(&problem, 0.625, DistanceMetric::Memberships, MOST_ITERATIONS, |_| {}));
+    let splitting = |step: f64, metric: DistanceMetric| {
         let mut curve = Vec::new();
         budgets_after(&problem, step, metric, DRAWN, |x| curve.push(distance(problem.objective(x), least)));
         curve
     };
     let mut curves = vec![
-        Curve::of_budgets("weighted splitting, step 0.625", splitting(0.625, Metric::Memberships)),
-        Curve::of_budgets("splitting, step 0.83", splitting(1.0 / 1.2, Metric::Identity)),
-        Curve::of_budgets("splitting, step 0.5 (the paper's)", splitting(0.5, Metric::Identity)),
+        Curve::of_budgets("weighted splitting, step 0.625", splitting(0.625, DistanceMetric::Memberships)),
+        Curve::of_budgets("splitting, step 0.83", splitting(1.0 / 1.2, DistanceMetric::Identity)),
+        Curve::of_budgets("splitting, step 0.5 (the paper's)", splitting(0.5, DistanceMetric::Identity)),
     ];
     for step in [0.09, 0.1] {
         curves
@@ -65,7 +66,7 @@ pub(super) fn shared_budgets(seed: u64) -> Vec<Curve> {
 fn budgets_after(
     problem: &SharedBudgets,
     step: f64,
-    metric: Metric,
+    metric: DistanceMetric,
     iterations: usize,
     mut watch: impl FnMut(&[f64]),
 ) -> Vec<f64> {

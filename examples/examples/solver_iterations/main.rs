@@ -13,7 +13,7 @@ use std::process::ExitCode;
 use clap::Parser;
 use mingle_home::error::Context;
 use mingle_home::{ErrorKind, Result};
-use mingle_plot::{Horizontal, Panel, Scale, Series, Weight, line_chart};
+use mingle_plot::{Horizontal, LineWeight, Panel, Scale, Series, line_chart};
 
 use experiments::{Curve, DRAWN, TARGETS, shared_budgets, shared_model};
 
@@ -131,7 +131,7 @@ fn draw(path: &Path, title: &str, runs: &[Vec<Curve>]) -> Result {
     let line = |(method, name): (usize, &str)| Series {
         name: name.to_owned(),
         points: (0..DRAWN).map(|at| ((at + 1) as f64, mean(method, at))).collect(),
-        weight: if method == 0 { Weight::Bold } else { Weight::Thin },
+        weight: if method == 0 { LineWeight::Bold } else { LineWeight::Thin },
     };
     let panel = Panel {
         y_label: "objective above the least, relative".to_owned(),

@@ -10,7 +10,7 @@ use libp2p_metrics::Registry;
 use mingle_home::error::Context;
 use mingle_home::timeline::Timeline;
 use mingle_home::{Error, ErrorKind, Result};
-use mingle_net::edge::{Direction, EdgeEvent, EdgeHandle, Edges, Greeting};
+use mingle_net::edge::{EdgeEvent, EdgeHandle, Edges, Greeting, LinkDirection};
 use mingle_net::transport::{Network, NetworkEvent, NetworkOptions};
 use mingle_protocol::{Chain, Envelope, Generation, Mass, Message, NodeId, Parcel, ParcelHeader, Payload};
 use tokio::sync::mpsc;
@@ -57,7 +57,7 @@ impl EdgePair {
         let (near_edges, mut events) = start(&near, greeting(1), &to_far, &nobody)?;
         let edge = loop {
             match events.recv().await {
-                Some(EdgeEvent::Up { direction: Direction::Out, handle, .. }) => break handle,
+                Some(EdgeEvent::Up { direction: LinkDirection::Out, handle, .. }) => break handle,
                 Some(_) => {}
                 None => return Err(Error::new(ErrorKind::Unexpected, "the edges ended before one was open")),
             }

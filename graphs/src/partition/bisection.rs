@@ -69,9 +69,9 @@ fn along_fiedler_vector(graph: &Graph, seed: u64) -> Vec<usize> {
     order
 }
 
-fn spectral(graph: &Graph) -> Option<mingle_spectra::Graph> {
+fn spectral(graph: &Graph) -> Option<mingle_spectra::WeightedGraph> {
     let edges = graph.edges().map(|(one, other)| (one as u32, other as u32, 1.0));
-    mingle_spectra::Graph::new(graph.node_count(), edges).ok()
+    mingle_spectra::WeightedGraph::new(graph.node_count(), edges).ok()
 }
 
 fn in_breadth(graph: &Graph) -> Vec<usize> {

@@ -10,14 +10,14 @@ use super::ReadError;
 const LONGEST_LINE: u64 = 16 << 20;
 
 /// An open text file.
-pub(super) struct Lines {
+pub(super) struct LineReader {
     pub(super) path: PathBuf,
     bytes: Box<dyn BufRead + Send>,
     line: usize,
     text: String,
 }
 
-impl Lines {
+impl LineReader {
     /// Opens `path` or else `path.gz`; `None` where neither exists.
     pub(super) fn open(path: &Path) -> Result<Option<Self>, ReadError> {
         let mut gzipped = path.as_os_str().to_owned();

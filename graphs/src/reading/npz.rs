@@ -132,7 +132,7 @@ impl Array {
 
 /// The type of an array's numbers.
 #[derive(Clone, Copy, Debug, PartialEq)]
-struct Kind {
+struct NumberKind {
     family: Family,
     bytes: usize,
     is_big_endian: bool,
@@ -146,7 +146,7 @@ enum Family {
     Unsigned,
 }
 
-impl Kind {
+impl NumberKind {
     /// Parses a description such as `<f4`.
     fn parse(text: &str) -> Option<Self> {
         let (order, rest) = text.split_at_checked(1)?;
@@ -202,7 +202,7 @@ fn half(bits: u16) -> f64 {
 
 #[derive(Debug, PartialEq)]
 struct Header {
-    kind: Kind,
+    kind: NumberKind,
     /// `true` if the array is in column-major order.
     by_columns: bool,
     shape: Vec<usize>,
@@ -218,7 +218,7 @@ impl Header {
         };
         let described = after("'descr'").and_then(|rest| rest.strip_prefix('\'')?.split_once('\''));
         let (described, _) = described.ok_or_else(unreadable)?;
-        let kind = Kind::parse(described).ok_or_else(|| {
+        let kind = NumberKind::parse(described).ok_or_else(|| {
             let shown: String = described.chars().take(20).collect();
             format!("it holds {shown}, and no plain numbers: save it as numbers, as with array.astype(\"float32\")")
         })?;

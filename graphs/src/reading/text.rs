@@ -2,13 +2,13 @@
 
 use std::path::{Path, PathBuf};
 
-use super::lines::Lines;
+use super::lines::LineReader;
 use super::{MOST_EDGES, MOST_FEATURES, ReadError};
 use crate::graph::Graph;
 use crate::node_data::NodeData;
 
 /// Features of nodes, row by row, and their labels.
-struct Nodes {
+struct NodeFeatures {
     features: Vec<f32>,
     columns: usize,
     labels: Vec<Option<u16>>,
@@ -25,7 +25,7 @@ pub(super) fn read(path: &Path) -> Result<NodeData, ReadError> {
         PathBuf::from(prefixed)
     };
     let edges = first_of(&[named("edges.txt"), named("edges.csv")])?;
-    let nodes = match Lines::open(&named("features.svm"))? {
+    let nodes = match LineReader::open(&named("features.svm"))? {
         Some(lines) => sparse(lines)?,
         None => dense(first_of(&[named("features.csv")])?, first_of(&[named("labels.csv")])?)?,
     };
@@ -33,19 +33,19 @@ pub(super) fn read(path: &Path) -> Result<NodeData, ReadError> {
 }
 
 /// The graph of some edges between nodes.
-fn joined(edges: Lines, nodes: Nodes, path: &Path) -> Result<NodeData, ReadError> {
+fn joined(edges: LineReader, nodes: NodeFeatures, path: &Path) -> Result<NodeData, ReadError> {
     let file = edges.path.clone();
     let edges = read_edges(edges, nodes.labels.len())?;
     let graph =
         Graph::from_edges(nodes.labels.len(), edges).map_err(|source| ReadError::Graph { path: file, source })?;
-    let Nodes { features, columns, labels } = nodes;
+    let NodeFeatures { features, columns, labels } = nodes;
     NodeData::new(graph, features, columns, labels, None)
         .map_err(|source| ReadError::Data { path: path.to_owned(), source })
 }
 
-fn first_of(paths: &[PathBuf]) -> Result<Lines, ReadError> {
+fn first_of(paths: &[PathBuf]) -> Result<LineReader, ReadError> {
     for path in paths {
-        if let Some(lines) = Lines::open(path)? {
+        if let Some(lines) = LineReader::open(path)? {
             return Ok(lines);
         }
     }
@@ -58,7 +58,7 @@ fn is_empty(line: &str) -> bool {
 
 /// Reads edges: two nodes a line, in quotes or not, separated by a comma, a semicolon, spaces or a tab; networkx writes
 /// `{}` after them. A first line of words alone is a header.
-fn read_edges(mut lines: Lines, nodes: usize) -> Result<Vec<(u32, u32)>, ReadError> {
+fn read_edges(mut lines: LineReader, nodes: usize) -> Result<Vec<(u32, u32)>, ReadError> {
     let (mut edges, mut may_be_header) = (Vec::new(), true);
     while let Some(line) = lines.next()? {
         if is_empty(line) {
@@ -113,7 +113,7 @@ fn unquoted(cell: &str) -> &str {
 }
 
 /// Reads a label, then `feature:value`, for each node in order. Features count from 0 if feature 0 occurs, else from 1.
-fn sparse(mut lines: Lines) -> Result<Nodes, ReadError> {
+fn sparse(mut lines: LineReader) -> Result<NodeFeatures, ReadError> {
     let (mut labels, mut entries, mut columns) = (Vec::new(), Vec::new(), 0);
     while let Some(line) = lines.next()? {
         if is_empty(line) {
@@ -138,7 +138,7 @@ fn sparse(mut lines: Lines) -> Result<Nodes, ReadError> {
     let mut features = vec![0.0; labels.len() * columns];
     let entries = entries.into_iter().map(|(row, column, value)| (row * columns + column - first, value));
     entries.for_each(|(place, value)| features[place] = value);
-    Ok(Nodes { features, columns, labels })
+    Ok(NodeFeatures { features, columns, labels })
 }
 
 fn too_many(nodes: usize, columns: usize) -> String {
@@ -183,7 +183,7 @@ impl Matrix {
 
 /// Reads a row of numbers for each node, separated by commas, semicolons or tabs, and a label for each in another file.
 /// First lines of words are headers.
-fn dense(mut features: Lines, mut labels: Lines) -> Result<Nodes, ReadError> {
+fn dense(mut features: LineReader, mut labels: LineReader) -> Result<NodeFeatures, ReadError> {
     let mut matrix = read_matrix(&mut features)?;
     let known = read_labels(&mut labels)?;
     if matrix.begins_with_numbers_of_columns() {
@@ -207,10 +207,10 @@ fn dense(mut features: Lines, mut labels: Lines) -> Result<Nodes, ReadError> {
     if known.len() < nodes {
         return Err(labels.fault(format!("{} labels, and features of {nodes} nodes", known.len())));
     }
-    Ok(Nodes { features: matrix.values, columns: matrix.columns, labels: known })
+    Ok(NodeFeatures { features: matrix.values, columns: matrix.columns, labels: known })
 }
 
-fn read_matrix(lines: &mut Lines) -> Result<Matrix, ReadError> {
+fn read_matrix(lines: &mut LineReader) -> Result<Matrix, ReadError> {
     let (mut matrix, mut may_be_header) = (Matrix::default(), true);
     while let Some(line) = lines.next()? {
         if is_empty(line) {
@@ -256,7 +256,7 @@ fn feature(cell: &str) -> Option<f32> {
 }
 
 /// Reads one label a line; empty lines at the end are ignored.
-fn read_labels(lines: &mut Lines) -> Result<Vec<Option<u16>>, ReadError> {
+fn read_labels(lines: &mut LineReader) -> Result<Vec<Option<u16>>, ReadError> {
     let (mut known, mut gap) = (Vec::new(), 0);
     while let Some(line) = lines.next()? {
         let (is_gap, is_word) = (line.trim().is_empty(), line.parse::<f64>().is_err());
@@ -290,11 +290,11 @@ mod tests {
     const LABELS: &str = "label\n0\n-1\n2\n";
     const SPARSE: &str = "0 1:0.5 3:1\n-1\n2 2:-3e1\n";
 
-    fn lines(bytes: &[u8]) -> Lines {
-        Lines::of("lines".into(), Cursor::new(bytes.to_vec())).unwrap()
+    fn lines(bytes: &[u8]) -> LineReader {
+        LineReader::of("lines".into(), Cursor::new(bytes.to_vec())).unwrap()
     }
 
-    fn graph(edges: &[u8], nodes: Result<Nodes, ReadError>) -> Result<NodeData, ReadError> {
+    fn graph(edges: &[u8], nodes: Result<NodeFeatures, ReadError>) -> Result<NodeData, ReadError> {
         joined(lines(edges), nodes?, Path::new("graph"))
     }
 
@@ -350,7 +350,7 @@ mod tests {
         for_each_input("graph_dense", &seeds, |input| {
             for (features, labels) in [(input, LABELS.as_bytes()), (FEATURES.as_bytes(), input)] {
                 let nodes = dense(lines(features), lines(labels));
-                if let Ok(Nodes { features, columns, labels }) = &nodes {
+                if let Ok(NodeFeatures { features, columns, labels }) = &nodes {
                     assert_eq!(features.len(), columns * labels.len());
                 }
                 let _ = graph(b"0,1\n", nodes);
@@ -364,7 +364,7 @@ mod tests {
         assert!(graph(EDGES.as_bytes(), sparse(lines(&seeds[0]))).is_ok() && sparse(lines(&seeds[1])).is_ok());
         for_each_input("graph_svm", &seeds, |input| {
             let nodes = sparse(lines(input));
-            if let Ok(Nodes { features, columns, labels }) = &nodes {
+            if let Ok(NodeFeatures { features, columns, labels }) = &nodes {
                 assert_eq!(features.len(), columns * labels.len());
             }
             let _ = graph(b"0,1\n", nodes);

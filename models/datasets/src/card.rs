@@ -35,7 +35,7 @@ pub struct DataCard {
     shape: SampleShape,
     classes: Vec<String>,
     columns: Vec<String>,
-    scaling: Scaling,
+    scaling: FeatureScaling,
     target: Option<Target>,
     sites: Option<Sites>,
 }
@@ -53,7 +53,7 @@ pub struct Sites {
 /// The map from a raw value to a feature.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case", deny_unknown_fields)]
-pub enum Scaling {
+pub enum FeatureScaling {
     /// `pixel * scale + offset`.
     Pixels {
         /// The factor of a pixel.
@@ -79,7 +79,7 @@ struct Unchecked {
     shape: SampleShape,
     classes: Vec<String>,
     columns: Vec<String>,
-    scaling: Scaling,
+    scaling: FeatureScaling,
     #[serde(default)]
     target: Option<Target>,
     #[serde(default)]
@@ -93,7 +93,7 @@ impl DataCard {
             shape,
             classes,
             columns: Vec::new(),
-            scaling: Scaling::Pixels { scale, offset },
+            scaling: FeatureScaling::Pixels { scale, offset },
             target: None,
             sites: None,
         }
@@ -106,7 +106,7 @@ impl DataCard {
     /// A [`CardError`] where there are fewer than two.
     pub fn of_text(vocabulary: &Vocabulary) -> Result<Self, CardError> {
         let shape = SampleShape::Text { tokens: vocabulary.tokens() };
-        let (columns, scaling) = (Vec::new(), Scaling::Tokens);
+        let (columns, scaling) = (Vec::new(), FeatureScaling::Tokens);
         Unchecked { shape, classes: vocabulary.names(), columns, scaling, target: None, sites: None }.try_into()
     }
 
@@ -185,7 +185,7 @@ impl DataCard {
     }
 
     /// The map from raw values to features.
-    pub fn scaling(&self) -> &Scaling {
+    pub fn scaling(&self) -> &FeatureScaling {
         &self.scaling
     }
 
@@ -196,9 +196,9 @@ impl DataCard {
     /// When a table has no such column.
     pub fn scale(&self, column: usize, raw: f64) -> f32 {
         match &self.scaling {
-            Scaling::Pixels { scale, offset } => raw as f32 * scale + offset,
-            Scaling::Tokens => raw as f32,
-            Scaling::Columns { means, deviations } => {
+            FeatureScaling::Pixels { scale, offset } => raw as f32 * scale + offset,
+            FeatureScaling::Tokens => raw as f32,
+            FeatureScaling::Columns { means, deviations } => {
                 let (mean, deviation) = (means[column].value(), deviations[column].value());
                 if deviation > 0.0 { ((raw - mean) / deviation) as f32 } else { 0.0 }
             }
@@ -207,7 +207,7 @@ impl DataCard {
 
     /// The columns that are 0 in every sample, because they never varied in the data of the scaling.
     pub fn constant_columns(&self) -> Vec<&str> {
-        let Scaling::Columns { deviations, .. } = &self.scaling else { return Vec::new() };
+        let FeatureScaling::Columns { deviations, .. } = &self.scaling else { return Vec::new() };
         let constant = self.columns.iter().zip(deviations).filter(|(_, deviation)| deviation.value() == 0.0);
         constant.map(|(name, _)| name.as_str()).collect()
     }
@@ -255,7 +255,10 @@ impl DataCard {
         };
         match (&self.scaling, &there.scaling) {
             (here, there) if here == there => None,
-            (Scaling::Columns { means, deviations }, Scaling::Columns { means: means_there, deviations: there }) => {
+            (
+                FeatureScaling::Columns { means, deviations },
+                FeatureScaling::Columns { means: means_there, deviations: there },
+            ) => {
                 let name = |index: usize| format!("column {} (`{}`)", index + 1, self.columns[index]);
                 let first = |here: &[Decimal], there: &[Decimal], what: &str| {
                     let index = here.iter().zip(there).position(|(here, there)| here != there)?;
@@ -283,16 +286,16 @@ impl TryFrom<Unchecked> for DataCard {
         check_names("class", &classes)?;
         check_names("column", &columns)?;
         let is_finite = match (&scaling, shape) {
-            (Scaling::Pixels { scale, offset }, SampleShape::Image { .. }) if columns.is_empty() => {
+            (FeatureScaling::Pixels { scale, offset }, SampleShape::Image { .. }) if columns.is_empty() => {
                 scale.is_finite() && offset.is_finite()
             }
-            (Scaling::Columns { means, deviations }, SampleShape::Flat { features })
+            (FeatureScaling::Columns { means, deviations }, SampleShape::Flat { features })
                 if [means.len(), deviations.len(), columns.len()] == [features; 3] =>
             {
                 means.iter().all(|mean| mean.value().is_finite())
                     && deviations.iter().all(|it| it.value().is_finite() && it.value() >= 0.0)
             }
-            (Scaling::Tokens, SampleShape::Text { tokens }) if columns.is_empty() && target.is_none() => {
+            (FeatureScaling::Tokens, SampleShape::Text { tokens }) if columns.is_empty() && target.is_none() => {
                 Vocabulary::of_names(tokens, &classes).ok_or(CardError::Tokens { tokens })?;
                 true
             }
@@ -305,7 +308,7 @@ impl TryFrom<Unchecked> for DataCard {
     }
 }
 
-impl fmt::Display for Scaling {
+impl fmt::Display for FeatureScaling {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::Pixels { scale, offset } => write!(f, "pixel * {scale} + {offset}"),
@@ -315,8 +318,8 @@ impl fmt::Display for Scaling {
     }
 }
 
-fn by_column(means: &[f64], deviations: &[f64]) -> Scaling {
-    Scaling::Columns {
+fn by_column(means: &[f64], deviations: &[f64]) -> FeatureScaling {
+    FeatureScaling::Columns {
         means: means.iter().map(|mean| Decimal::rounded(*mean)).collect(),
         deviations: deviations.iter().map(|deviation| Decimal::rounded(*deviation)).collect(),
     }

@@ -24,7 +24,7 @@ const LABEL_NAMES: [&str; 6] = ["label", "labels", "target", "targets", "class",
 
 /// The columns of a table.
 #[derive(Debug, Default)]
-pub(crate) struct Layout {
+pub(crate) struct ColumnLayout {
     /// The index of the label column, from 0.
     pub(crate) label: usize,
     /// The number of columns, the label among them.
@@ -42,11 +42,11 @@ pub(crate) struct Layout {
 /// The kind of the first line.
 pub(crate) enum FirstLine {
     /// The names of the columns.
-    Names(Layout),
+    Names(ColumnLayout),
     /// A sample.
-    Sample(Layout),
+    Sample(ColumnLayout),
     /// Numbers, and a word as the label: a header or a sample, by the labels below.
-    Unclear(Layout),
+    Unclear(ColumnLayout),
 }
 
 impl FirstLine {
@@ -63,7 +63,7 @@ impl FirstLine {
         }
         let numbers = beside(first, label).filter(|cell| feature(cell).is_some()).count();
         if numbers == 0 {
-            return Layout::named(source, first, label).map(Self::Names);
+            return ColumnLayout::named(source, first, label).map(Self::Names);
         }
         if numbers < first.len() - 1 {
             let word = beside(first, label).find(|cell| feature(cell).is_none()).unwrap_or_default();
@@ -81,7 +81,7 @@ impl FirstLine {
             )));
         }
         let names = (1..first.len()).map(|column| format!("x{column}")).collect();
-        let layout = Layout {
+        let layout = ColumnLayout {
             label,
             width: first.len(),
             names,
@@ -95,7 +95,7 @@ impl FirstLine {
     }
 }
 
-impl Layout {
+impl ColumnLayout {
     /// The layout of a table with a header.
     fn named(source: &CsvSource, first: &StringRecord, label: usize) -> Result<Self, DataError> {
         let reject = |reason: String| row(&source.path, first, reason);

@@ -12,7 +12,7 @@ use csv::{ReaderBuilder, StringRecord};
 use mingle_plaintext::{class_name, number};
 
 use crate::csv_cells::{BlankRows, feature, is_missing, line};
-use crate::csv_header::{FirstLine, Layout, row};
+use crate::csv_header::{ColumnLayout, FirstLine, row};
 use crate::csv_source::CsvSource;
 use crate::objective::ObjectiveKind;
 use crate::{DataCard, DataError, Samples, TableSums, csv_classes, csv_columns};
@@ -24,7 +24,7 @@ const CELLS_MAX: usize = 1 << 28;
 #[derive(Debug)]
 pub(crate) struct Table {
     path: PathBuf,
-    layout: Layout,
+    layout: ColumnLayout,
     /// Row after row, without the label.
     raw: Vec<f64>,
     /// The label of each row, an index into `label_names`.
@@ -57,7 +57,7 @@ impl Table {
             FirstLine::Sample(layout) => (layout, Some(record.clone()), None),
             FirstLine::Unclear(layout) => (layout, None, Some(record.clone())),
         };
-        let mut rows = Rows::new(path, layout);
+        let mut rows = TableLines::new(path, layout);
         if let Some(sample) = sample {
             rows.push(&sample)?;
         }
@@ -193,14 +193,14 @@ impl Table {
 }
 
 /// The lines read so far.
-struct Rows {
+struct TableLines {
     table: Table,
     /// The index of each distinct label.
     numbers: BTreeMap<String, u32>,
 }
 
-impl Rows {
-    fn new(path: &Path, layout: Layout) -> Self {
+impl TableLines {
+    fn new(path: &Path, layout: ColumnLayout) -> Self {
         let table = Table {
             path: path.into(),
             layout,

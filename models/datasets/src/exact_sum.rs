@@ -62,12 +62,12 @@ impl Dyadic {
 /// The exact sum of numbers, and that of their squares.
 #[derive(Clone, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub(crate) struct Moments {
+pub(crate) struct ExactMoments {
     sum: Dyadic,
     squares: Dyadic,
 }
 
-impl Moments {
+impl ExactMoments {
     /// The moments of finite numbers, in time O(numbers) and memory O(distinct exponents).
     pub(crate) fn of(values: impl IntoIterator<Item = f64>) -> Self {
         let mut bins: BTreeMap<i64, Bin> = BTreeMap::new();
@@ -247,12 +247,12 @@ mod tests {
             values in prop::collection::vec(finite(), 1..40), cut in 0usize..40, turn in 0usize..40
         ) {
             let (count, cut) = (values.len() as u64, cut.min(values.len()));
-            let whole = Moments::of(values.iter().copied());
-            let parts = Moments::of(values[cut..].iter().copied()).plus(&Moments::of(values[..cut].iter().copied()));
+            let whole = ExactMoments::of(values.iter().copied());
+            let parts = ExactMoments::of(values[cut..].iter().copied()).plus(&ExactMoments::of(values[..cut].iter().copied()));
             let mut turned = values.clone();
             turned.rotate_left(turn % values.len());
             prop_assert_eq!(&parts, &whole);
-            prop_assert_eq!(&Moments::of(turned), &whole);
+            prop_assert_eq!(&ExactMoments::of(turned), &whole);
             prop_assert!(whole.can_be_of(count));
             let is_constant = values.iter().all(|value| *value == values[0]);
             prop_assert!(!is_constant || whole.deviation(count) == 0.0);
@@ -264,7 +264,7 @@ mod tests {
         fn means_of_whole_numbers_are_the_nearest_to_the_truth(values in prop::collection::vec(-1_000_000_000i64..1_000_000_000, 1..60)) {
             let count = values.len() as i64;
             let (sum, squares) = (values.iter().sum::<i64>(), values.iter().map(|v| i128::from(*v).pow(2)).sum::<i128>());
-            let moments = Moments::of(values.iter().map(|value| *value as f64));
+            let moments = ExactMoments::of(values.iter().map(|value| *value as f64));
             // Both are below 2^53: IEEE division rounds the true quotient to the nearest.
             prop_assert_eq!(moments.mean(count as u64), sum as f64 / count as f64);
             let variance = (squares * i128::from(count) - i128::from(sum).pow(2)) as f64;
@@ -275,22 +275,22 @@ mod tests {
 
     #[test]
     fn nothing_cancels_overflows_or_vanishes() {
-        let far = Moments::of([1e15 + 1.0, 1e15 + 2.0, 1e15 + 3.0]);
+        let far = ExactMoments::of([1e15 + 1.0, 1e15 + 2.0, 1e15 + 3.0]);
         assert_eq!((far.mean(3), far.deviation(3)), (1e15 + 2.0, (2.0f64 / 3.0).sqrt()));
-        let sums = Moments::of([1e308, 1e308, -1e308, 1.0, -1e308]);
+        let sums = ExactMoments::of([1e308, 1e308, -1e308, 1.0, -1e308]);
         assert_eq!(sums.mean(5), 0.2, "the large ones are gone without a trace");
-        let large = Moments::of([f64::MAX, -f64::MAX]);
+        let large = ExactMoments::of([f64::MAX, -f64::MAX]);
         assert_eq!((large.mean(2), large.deviation(2)), (0.0, f64::MAX));
-        let small = Moments::of([5e-324, 15e-324]);
+        let small = ExactMoments::of([5e-324, 15e-324]);
         assert_eq!((small.mean(2), small.deviation(2)), (10e-324, 5e-324));
-        assert_eq!(Moments::of([0.1; 7]).deviation(7), 0.0);
-        assert_eq!(Moments::of([0.1; 7]).mean(7), 0.1);
+        assert_eq!(ExactMoments::of([0.1; 7]).deviation(7), 0.0);
+        assert_eq!(ExactMoments::of([0.1; 7]).mean(7), 0.1);
     }
 
     #[test]
     fn what_no_numbers_can_have_is_told_from_what_they_can() {
         let moments =
-            |sum: &str, squares: &str| Moments { sum: sum.parse().unwrap(), squares: squares.parse().unwrap() };
+            |sum: &str, squares: &str| ExactMoments { sum: sum.parse().unwrap(), squares: squares.parse().unwrap() };
         assert!(moments("0x3p0", "0x5p0").can_be_of(2), "1 and 2");
         assert!(!moments("0x3p0", "0x5p0").can_be_of(1));
         assert!(!moments("0x0p0", "-0x1p0").can_be_of(9));

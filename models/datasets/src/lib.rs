@@ -38,7 +38,7 @@ mod target;
 mod text;
 mod vocabulary;
 
-pub use card::{DataCard, Scaling, Sites};
+pub use card::{DataCard, FeatureScaling, Sites};
 pub use card_error::{CardDifference, CardError};
 pub use csv_features::CsvFeatures;
 pub use csv_source::{CsvSource, LabelColumn};

@@ -1,6 +1,6 @@
 //! Contributions of sites to a common card of their tables: exact sums over their training rows, without any row.
 //!
-//! Sums of several sites add up to those of one table with all rows, whatever the order ([`Moments`]). So mean and
+//! Sums of several sites add up to those of one table with all rows, whatever the order ([`ExactMoments`]). So mean and
 //! deviation of a column are bit for bit those of the rows in one place.
 
 use std::collections::{BTreeMap, BTreeSet};
@@ -8,7 +8,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use serde::{Deserialize, Serialize};
 
 use crate::csv_classes;
-use crate::exact_sum::Moments;
+use crate::exact_sum::ExactMoments;
 use crate::{CardError, DataCard, Sites, Target};
 
 /// The most training rows of all sites together.
@@ -39,7 +39,7 @@ pub struct TableSums {
     sites: u64,
     samples: u64,
     columns: Vec<String>,
-    features: Vec<Moments>,
+    features: Vec<ExactMoments>,
     label: LabelSums,
 }
 
@@ -49,7 +49,7 @@ enum LabelSums {
     /// The names of the classes, sorted.
     Classes(Vec<String>),
     /// A quantity to predict.
-    Target { name: String, moments: Moments },
+    Target { name: String, moments: ExactMoments },
 }
 
 /// Sums as deserialized, before they are checked.
@@ -59,7 +59,7 @@ struct Unchecked {
     sites: u64,
     samples: u64,
     columns: Vec<String>,
-    features: Vec<Moments>,
+    features: Vec<ExactMoments>,
     label: LabelSums,
 }
 
@@ -77,13 +77,13 @@ impl TableSums {
         train: &[usize],
         (name, quantities): (&str, &[f64]),
     ) -> Self {
-        let moments = Moments::of(train.iter().map(|&row| quantities[row]));
+        let moments = ExactMoments::of(train.iter().map(|&row| quantities[row]));
         Self::of_site(columns, raw, train, LabelSums::Target { name: name.to_owned(), moments })
     }
 
     fn of_site(columns: &[String], raw: &[f64], train: &[usize], label: LabelSums) -> Self {
         let width = columns.len();
-        let features = |column: usize| Moments::of(train.iter().map(|&row| raw[row * width + column]));
+        let features = |column: usize| ExactMoments::of(train.iter().map(|&row| raw[row * width + column]));
         Self {
             sites: 1,
             samples: train.len() as u64,
@@ -110,7 +110,8 @@ impl TableSums {
     /// [`SumsError::Column`] where one has a column that the other has not, [`SumsError::Label`] where their labels are of other kinds or
     /// names, [`SumsError::Rows`] for more rows than can be counted.
     pub fn plus(&self, other: &Self) -> Result<Self, SumsError> {
-        let theirs: BTreeMap<&str, &Moments> = other.columns.iter().map(String::as_str).zip(&other.features).collect();
+        let theirs: BTreeMap<&str, &ExactMoments> =
+            other.columns.iter().map(String::as_str).zip(&other.features).collect();
         let added = self.columns.iter().zip(&self.features).map(|(name, here)| {
             let there = theirs.get(name.as_str());
             there

@@ -2,7 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use mingle_datasets::{DataCard, DataSet, DataSource, Scaling};
+use mingle_datasets::{DataCard, DataSet, DataSource, FeatureScaling};
 use tempfile::TempDir;
 
 const SEED: u64 = 3;
@@ -122,7 +122,7 @@ fn a_column_of_measurements_is_no_column_of_classes() {
 fn the_scaling_is_that_of_the_card_for_every_file() {
     let tables = Tables::new();
     let card = tables.card(&founder(60)).unwrap();
-    let Scaling::Columns { means, deviations } = card.scaling() else { panic!("{card:?}") };
+    let FeatureScaling::Columns { means, deviations } = card.scaling() else { panic!("{card:?}") };
     let other = "radius,area,kind\n100,0,x\n200,0,y\n300,0,x\n400,0,y\n500,0,x\n";
     let data = tables.held_to(other, &card).unwrap();
     let own = tables.card(other).unwrap();

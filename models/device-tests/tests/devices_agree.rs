@@ -7,7 +7,7 @@
 #![allow(clippy::unwrap_used)]
 
 use mingle_models::{
-    Augmentation, DataSource, Device, DeviceError, DeviceName, Evaluation, Evaluator, OptimizerOptions, Samples,
+    Augmentation, DataSource, Device, DeviceError, DeviceName, Evaluator, ModelEvaluation, OptimizerOptions, Samples,
     SiteWeight, Task, TrainOutcome, Trainer, TrainerOptions,
 };
 
@@ -133,7 +133,7 @@ fn after(task: Task, outcome: &TrainOutcome) -> Vec<f32> {
     before.iter().zip(&outcome.delta).map(|(before, change)| before + change).collect()
 }
 
-fn evaluated(task: Task, device: &Device, parameters: &[f32], samples: &Samples) -> Evaluation {
+fn evaluated(task: Task, device: &Device, parameters: &[f32], samples: &Samples) -> ModelEvaluation {
     Evaluator::new(task, device).evaluate(parameters, samples).unwrap()
 }
 
@@ -147,7 +147,7 @@ fn assert_outcomes_agree(device: &Device, found: &TrainOutcome, expected: &Train
     assert!(expected.delta.iter().any(|change| change.abs() > 10.0 * PARAMETER_TOLERANCE));
 }
 
-fn assert_evaluations_agree(device: &Device, found: &Evaluation, expected: &Evaluation) {
+fn assert_evaluations_agree(device: &Device, found: &ModelEvaluation, expected: &ModelEvaluation) {
     assert!((found.loss - expected.loss).abs() <= LOSS_TOLERANCE, "{device}: {found:?}, not {expected:?}");
     // Two logits that are equal up to rounding may change places in one sample.
     let one_sample = 1.0 / expected.samples as f64;

@@ -4,7 +4,7 @@
 #![allow(clippy::unwrap_used)]
 
 use mingle_models::{Device, DeviceName};
-use mingle_recommend::{Client, ClientOptions, Filtering, LossKind, Planted};
+use mingle_recommend::{ClientOptions, Filtering, LossKind, Planted, RecommenderClient};
 
 const EPOCHS: usize = 5;
 /// Tolerance of the mean loss of an epoch, relative.
@@ -17,7 +17,7 @@ const MOVED_TOLERANCE: [(DeviceName, f64); 2] = [(DeviceName::NdArray, 0.1), (De
 /// The shared parameters before training, the losses of all epochs, the shared parameters after them, and NDCG@20.
 fn trained(device: &Device, options: ClientOptions) -> (Vec<f32>, Vec<f64>, Vec<f32>, f64) {
     let planted = Planted { communities: 1, users: 60, items: 50, ..Planted::default() };
-    let mut client = Client::new(planted.draw(), options, 1, device, None).unwrap();
+    let mut client = RecommenderClient::new(planted.draw(), options, 1, device, None).unwrap();
     let first = client.shared().unwrap();
     let losses = (0..EPOCHS).map(|_| client.train(1).unwrap()).collect();
     (first, losses, client.shared().unwrap(), client.evaluate().unwrap().ndcg.unwrap())

@@ -8,7 +8,7 @@ use rayon::prelude::*;
 
 use super::forward::{RECTIFIED, lower};
 use super::geometry::Geometry;
-use super::sparse::{Runs, Shares, add_shares};
+use super::sparse::{RunSums, Runs, add_shares};
 
 /// The number of images whose gradients are added up one after the other. These sums are then added in order, so that
 /// the bits do not depend on the number of threads.
@@ -55,7 +55,7 @@ pub(crate) fn of_images(geometry: &Geometry, weight: &[f32], gradient: &[f32], w
         .par_chunks_exact_mut(geometry.image())
         .zip(gradient.par_chunks_exact(geometry.pooled()).zip(winners.par_chunks_exact(geometry.pooled())))
         .for_each_init(
-            || (Shares::new(corners.len(), geometry.outputs), vec![0.0; geometry.padded()]),
+            || (RunSums::new(corners.len(), geometry.outputs), vec![0.0; geometry.padded()]),
             |(shares, padded), (image, (gradient, winners))| {
                 shares.clear();
                 for_each_active(geometry, gradient, winners, |pixel, output, gradient| {
@@ -77,7 +77,7 @@ struct WeightSums<'a> {
     bias: Vec<f32>,
     /// The place where the weights of each output begin.
     kernels: Vec<u32>,
-    shares: Shares,
+    shares: RunSums,
     padded: Vec<f32>,
     /// The inputs of every kernel in a row, for shallow kernels; else empty.
     lowered: Vec<f32>,
@@ -91,7 +91,7 @@ impl<'a> WeightSums<'a> {
             weight: vec![0.0; geometry.outputs * geometry.kernel()],
             bias: vec![0.0; geometry.outputs],
             kernels: (0..geometry.outputs).map(|output| (output * geometry.kernel()) as u32).collect(),
-            shares: Shares::new(geometry.outputs, geometry.height * geometry.width / 4),
+            shares: RunSums::new(geometry.outputs, geometry.height * geometry.width / 4),
             padded: vec![0.0; geometry.padded()],
             lowered: vec![0.0; lowered],
         }

@@ -4,14 +4,14 @@ use pulp::{Arch, Simd, WithSimd};
 
 /// The runs to add to each sum, and their factors: for each target, a list of places of runs and factors.
 #[derive(Clone, Debug)]
-pub(crate) struct Shares {
+pub(crate) struct RunSums {
     /// `room` entries for each target.
     entries: Vec<(u32, f32)>,
     room: usize,
     counts: Vec<usize>,
 }
 
-impl Shares {
+impl RunSums {
     /// No shares, for `targets` targets that get at most `room` each.
     pub(crate) fn new(targets: usize, room: usize) -> Self {
         Self { entries: vec![(0, 0.0); targets * room], room, counts: vec![0; targets] }
@@ -48,7 +48,7 @@ pub(crate) struct Runs {
 /// Adds to the runs of `sums` at each of `targets` the runs of `terms` that `shares` name, times
 /// their factors. A column of runs is done for all targets before the next, so that it stays in the
 /// cache, and sums stay in registers.
-pub(crate) fn add_shares(sums: &mut [f32], targets: &[u32], terms: &[f32], shares: &Shares, runs: Runs) {
+pub(crate) fn add_shares(sums: &mut [f32], targets: &[u32], terms: &[f32], shares: &RunSums, runs: Runs) {
     Arch::new().dispatch(AddShares { sums, targets, terms, shares, runs });
 }
 
@@ -56,7 +56,7 @@ struct AddShares<'a> {
     sums: &'a mut [f32],
     targets: &'a [u32],
     terms: &'a [f32],
-    shares: &'a Shares,
+    shares: &'a RunSums,
     runs: Runs,
 }
 

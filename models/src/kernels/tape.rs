@@ -119,7 +119,7 @@ fn tracked_part<const D: usize>(tensor: Tensor<D>) -> Option<Tracked> {
 
 fn tracked<O: Operation<N>, const N: usize, const D: usize>(operation: O, inputs: [Tracked; N]) -> Option<Tensor<D>>
 where
-    Node<O>: Backward<Flex, N, State = O::Seen>,
+    TapeNode<O>: Backward<Flex, N, State = O::Seen>,
 {
     let mut parents = Vec::with_capacity(N);
     let tensors = inputs.map(|input| {
@@ -129,7 +129,7 @@ where
     });
     let parents: [_; N] = parents.try_into().ok()?;
     let (output, seen) = operation.forward(tensors);
-    let node = Node(operation).prepare::<NoCheckpointing>(parents).compute_bound();
+    let node = TapeNode(operation).prepare::<NoCheckpointing>(parents).compute_bound();
     Some(Tensor::from_primitive::<Autodiff<Flex>>(match node.stateful() {
         OpsKind::Tracked(node) => node.finish(seen, output),
         OpsKind::UnTracked(node) => node.finish(output),
@@ -138,9 +138,9 @@ where
 
 /// An operation on the autodiff tape.
 #[derive(Debug)]
-struct Node<O>(O);
+struct TapeNode<O>(O);
 
-impl<O: Operation<N>, const N: usize> Backward<Flex, N> for Node<O> {
+impl<O: Operation<N>, const N: usize> Backward<Flex, N> for TapeNode<O> {
     type State = O::Seen;
 
     fn backward(self, ops: Ops<O::Seen, N>, tape: &mut Tape, _: &mut Checkpointer) {

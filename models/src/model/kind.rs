@@ -7,7 +7,7 @@ use std::str::FromStr;
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
-use super::{Cnn, Gpt, GptSize, Mlp, Network, ResnetLite, Softmax, cnn, resnet_lite};
+use super::{BuiltinNetwork, Cnn, Gpt, GptSize, Mlp, ResnetLite, Softmax, cnn, resnet_lite};
 use crate::task::TaskError;
 use mingle_datasets::SampleShape;
 
@@ -105,13 +105,13 @@ pub(crate) enum Architecture {
 
 impl Architecture {
     /// A network without values.
-    pub(crate) fn blank(self, classes: usize, device: &Device) -> Network {
+    pub(crate) fn blank(self, classes: usize, device: &Device) -> BuiltinNetwork {
         match self {
-            Self::Softmax { features } => Network::Softmax(Softmax::blank(features, classes, device)),
-            Self::Mlp { features, hidden } => Network::Mlp(Mlp::blank(features, hidden, classes, device)),
-            Self::Cnn { image } => Network::Cnn(Cnn::blank(image, classes, device)),
-            Self::ResnetLite { image } => Network::ResnetLite(ResnetLite::blank(image, classes, device)),
-            Self::Gpt(size) => Network::Gpt(Gpt::blank(size, classes, device)),
+            Self::Softmax { features } => BuiltinNetwork::Softmax(Softmax::blank(features, classes, device)),
+            Self::Mlp { features, hidden } => BuiltinNetwork::Mlp(Mlp::blank(features, hidden, classes, device)),
+            Self::Cnn { image } => BuiltinNetwork::Cnn(Cnn::blank(image, classes, device)),
+            Self::ResnetLite { image } => BuiltinNetwork::ResnetLite(ResnetLite::blank(image, classes, device)),
+            Self::Gpt(size) => BuiltinNetwork::Gpt(Gpt::blank(size, classes, device)),
         }
     }
 }

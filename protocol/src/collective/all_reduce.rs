@@ -25,13 +25,13 @@ pub enum Reduction {
 /// Two trees with one root: along the links of one all nodes reach it, along those of the other it reaches all nodes.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub struct Trees {
-    towards: Tree,
-    away: Tree,
+    towards: ReductionTree,
+    away: ReductionTree,
 }
 
 /// Each node's neighbour on the side of the root, and those on the other side, ascending.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-struct Tree {
+struct ReductionTree {
     parents: Vec<Option<NodeId>>,
     children: Vec<Vec<NodeId>>,
 }
@@ -56,13 +56,13 @@ impl Trees {
         let links = |node: NodeId| schedule.all_out_neighbours(node).len() + schedule.all_in_neighbours(node).len();
         // The first of those that have most.
         let root = nodes().rev().max_by_key(|node| links(*node))?;
-        let away = Tree::grow(schedule.nodes(), root, |node| schedule.all_out_neighbours(node))?;
-        let towards = Tree::grow(schedule.nodes(), root, |node| schedule.all_in_neighbours(node))?;
+        let away = ReductionTree::grow(schedule.nodes(), root, |node| schedule.all_out_neighbours(node))?;
+        let towards = ReductionTree::grow(schedule.nodes(), root, |node| schedule.all_in_neighbours(node))?;
         Some(Self { towards, away })
     }
 }
 
-impl Tree {
+impl ReductionTree {
     fn grow<'a>(nodes: usize, root: NodeId, next: impl Fn(NodeId) -> &'a [NodeId]) -> Option<Self> {
         let mut tree = Self { parents: vec![None; nodes], children: vec![Vec::new(); nodes] };
         let (mut queue, mut reached) = (VecDeque::from([root]), 1);

@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::mixing::{Mixing, Share};
+use super::mixing::{PushSumMixing, Share};
 use super::{Collective, CollectiveError, CollectiveFault};
 use crate::mass::Mass;
 use crate::schedule::{NodeId, Schedule};
@@ -21,7 +21,7 @@ use crate::schedule::{NodeId, Schedule};
 /// wants a [`TrackingAverage`](super::TrackingAverage).
 #[derive(Clone, Debug)]
 pub struct Average {
-    mixing: Mixing,
+    mixing: PushSumMixing,
 }
 
 impl Average {
@@ -36,7 +36,7 @@ impl Average {
         if rounds == 0 {
             return Err(CollectiveError::NoRounds);
         }
-        let mut mixing = Mixing::new(schedule, me, value)?;
+        let mut mixing = PushSumMixing::new(schedule, me, value)?;
         mixing.run(rounds);
         Ok(Self { mixing })
     }
@@ -58,7 +58,7 @@ impl Average {
     }
 
     #[cfg(test)]
-    pub(super) fn mixing(&self) -> &Mixing {
+    pub(super) fn mixing(&self) -> &PushSumMixing {
         &self.mixing
     }
 }

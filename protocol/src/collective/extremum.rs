@@ -19,7 +19,7 @@ use crate::schedule::{NodeId, Schedule};
 /// The end of the range that is looked for.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum Direction {
+pub enum Extreme {
     /// The largest.
     Max,
     /// The smallest.
@@ -38,15 +38,15 @@ pub struct FloodValue {
 /// One node's part in finding extrema.
 ///
 /// ```
-/// use mingle_protocol::collective::{Collective, Direction, Extremum};
+/// use mingle_protocol::collective::{Collective, Extreme, Extremum};
 /// use mingle_protocol::{NodeId, Schedule, Step};
 ///
 /// let (a, b) = (NodeId(0), NodeId(1));
 /// let step = Step { keep: vec![0.5, 0.5], links: vec![(a, b, 0.5), (b, a, 0.5)] };
 /// let plan = Schedule::new(2, &[step], 0)?;
 /// let mut nodes = [
-///     Extremum::new(&plan, a, Direction::Max, &[3.0, 7.0], 1)?,
-///     Extremum::new(&plan, b, Direction::Max, &[5.0, 7.0], 1)?,
+///     Extremum::new(&plan, a, Extreme::Max, &[3.0, 7.0], 1)?,
+///     Extremum::new(&plan, b, Extreme::Max, &[5.0, 7.0], 1)?,
 /// ];
 /// for (from, to) in [(a, b), (b, a)] {
 ///     while let Some((_, best)) = nodes[from.index()].poll() {
@@ -58,7 +58,7 @@ pub struct FloodValue {
 /// ```
 #[derive(Clone, Debug)]
 pub struct Extremum {
-    direction: Direction,
+    direction: Extreme,
     best: Vec<(f64, NodeId)>,
     nodes: usize,
     round: u64,
@@ -85,7 +85,7 @@ impl Extremum {
     pub fn new(
         schedule: &Schedule,
         me: NodeId,
-        direction: Direction,
+        direction: Extreme,
         values: &[f64],
         rounds: u64,
     ) -> Result<Self, CollectiveError> {
@@ -146,10 +146,10 @@ impl Extremum {
 
 /// Returns `true` if `a` is more extreme than `b`, or equal and of a lower node. Zeros of both signs differ, so that
 /// the choice is the same on all nodes.
-fn is_better(direction: Direction, (a, a_of): (f64, NodeId), (b, b_of): (f64, NodeId)) -> bool {
+fn is_better(direction: Extreme, (a, a_of): (f64, NodeId), (b, b_of): (f64, NodeId)) -> bool {
     let order = match direction {
-        Direction::Max => a.total_cmp(&b),
-        Direction::Min => b.total_cmp(&a),
+        Extreme::Max => a.total_cmp(&b),
+        Extreme::Min => b.total_cmp(&a),
     };
     order == Ordering::Greater || (order == Ordering::Equal && a_of < b_of)
 }

@@ -32,7 +32,7 @@ pub struct Share {
 
 /// The push-sum pair of one node, and the rounds it goes through.
 #[derive(Clone, Debug)]
-pub(super) struct Mixing {
+pub(super) struct PushSumMixing {
     schedule: Arc<Schedule>,
     me: NodeId,
     sum: Vec<f64>,
@@ -57,7 +57,7 @@ struct Inbox {
     shares: VecDeque<Share>,
 }
 
-impl Mixing {
+impl PushSumMixing {
     pub(super) fn new(schedule: Arc<Schedule>, me: NodeId, values: &[f64]) -> Result<Self, CollectiveError> {
         if me.index() >= schedule.nodes() {
             return Err(CollectiveError::NotInPlan { id: me, nodes: schedule.nodes() });

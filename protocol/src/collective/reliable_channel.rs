@@ -34,7 +34,7 @@ pub struct Frame<M> {
 #[derive(Clone, Debug)]
 pub struct ReliableChannel<C: Collective> {
     collective: C,
-    links: BTreeMap<NodeId, Link<C::Message>>,
+    links: BTreeMap<NodeId, ReliableLink<C::Message>>,
     ready: VecDeque<(NodeId, u64)>,
     /// Nodes to which an acknowledgement is due, alone if nothing goes there before.
     due: VecDeque<NodeId>,
@@ -44,7 +44,7 @@ pub struct ReliableChannel<C: Collective> {
 
 /// Both directions between this node and one other.
 #[derive(Clone, Debug)]
-struct Link<M> {
+struct ReliableLink<M> {
     /// Messages not known to have arrived: numbers `acknowledged + 1 ..`.
     outbox: VecDeque<M>,
     /// The number up to which our messages have arrived there.
@@ -57,7 +57,7 @@ struct Link<M> {
     owed: u64,
 }
 
-impl<M> Link<M> {
+impl<M> ReliableLink<M> {
     fn new() -> Self {
         Self { outbox: VecDeque::new(), acknowledged: 0, received: 0, early: BTreeMap::new(), owed: 0 }
     }
@@ -82,7 +82,7 @@ impl<C: Collective> ReliableChannel<C> {
     /// The next frame to send, if any: call it until there is none, at the start and after everything else.
     pub fn poll(&mut self) -> Option<(NodeId, Frame<C::Message>)> {
         while let Some((to, message)) = self.collective.poll() {
-            let link = self.links.entry(to).or_insert_with(Link::new);
+            let link = self.links.entry(to).or_insert_with(ReliableLink::new);
             link.outbox.push_back(message);
             let number = link.acknowledged + link.outbox.len() as u64;
             self.ready.push_back((to, number));
@@ -106,7 +106,7 @@ impl<C: Collective> ReliableChannel<C> {
     /// # Errors
     /// [`CollectiveFault`] when no sound neighbour would send it.
     pub fn handle(&mut self, from: NodeId, frame: Frame<C::Message>) -> Result<(), CollectiveFault> {
-        let link = self.links.entry(from).or_insert_with(Link::new);
+        let link = self.links.entry(from).or_insert_with(ReliableLink::new);
         link.acknowledge(frame.acknowledged)?;
         let Some((number, message)) = frame.message else {
             return Ok(());
@@ -171,7 +171,7 @@ impl<C: Collective> ReliableChannel<C> {
     }
 }
 
-impl<M: Clone> Link<M> {
+impl<M: Clone> ReliableLink<M> {
     /// The frame of message `number`, unless it has arrived by now.
     fn frame(&mut self, number: u64) -> Option<Frame<M>> {
         let place = number.checked_sub(self.acknowledged + 1)?;

@@ -10,8 +10,8 @@ use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
 use super::{
-    AllReduce, Collective, CollectiveError, CollectiveFault, Direction, Exchange, ExchangeMessage, Extremum,
-    FloodValue, Partial, Pull, PullMessage, PullRoutes, Reduction, Share, TrackingAverage, Trees,
+    AllReduce, Collective, CollectiveError, CollectiveFault, Exchange, ExchangeMessage, Extreme, Extremum, FloodValue,
+    Partial, Pull, PullMessage, PullRoutes, Reduction, Share, TrackingAverage, Trees,
 };
 use crate::schedule::{NodeId, Schedule};
 
@@ -46,7 +46,7 @@ pub struct SequenceMessage {
 ///
 /// ```
 /// use std::sync::Arc;
-/// use mingle_protocol::collective::{Collective, Direction, CollectiveSequence};
+/// use mingle_protocol::collective::{Collective, Extreme, CollectiveSequence};
 /// use mingle_protocol::{NodeId, Schedule, Step};
 ///
 /// let (a, b) = (NodeId(0), NodeId(1));
@@ -60,8 +60,8 @@ pub struct SequenceMessage {
 ///         }
 ///     }
 /// };
-/// nodes[0].begin_extremum(Direction::Max, &[3.0], 1)?;
-/// nodes[1].begin_extremum(Direction::Max, &[4.0], 1)?;
+/// nodes[0].begin_extremum(Extreme::Max, &[3.0], 1)?;
+/// nodes[1].begin_extremum(Extreme::Max, &[4.0], 1)?;
 /// carry(&mut nodes);
 /// assert_eq!(nodes[0].extremum(), Some(&[(4.0, b)][..]));
 /// nodes[0].begin_exchange(&[b], &[5.0])?;
@@ -115,7 +115,7 @@ impl CollectiveSequence {
     ///
     /// # Errors
     /// [`CollectiveError`]; [`CollectiveError::NotComplete`] while the operation before is under way.
-    pub fn begin_extremum(&mut self, direction: Direction, values: &[f64], rounds: u64) -> Result<(), CollectiveError> {
+    pub fn begin_extremum(&mut self, direction: Extreme, values: &[f64], rounds: u64) -> Result<(), CollectiveError> {
         self.check_complete()?;
         let extremum = Extremum::new(&self.schedule, self.me, direction, values, rounds)?;
         self.begin(Now::Extremum(extremum))

@@ -24,7 +24,7 @@ const ROW_HEAD_BYTES: usize = 20;
 
 /// One version of a node's row.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Row {
+pub struct TableRow {
     /// The node that made it.
     pub id: NodeId,
     /// Its version; versions of one node rise.
@@ -35,7 +35,7 @@ pub struct Row {
 
 /// New rows, from a neighbour.
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub struct Rows(pub Vec<Row>);
+pub struct NewRows(pub Vec<TableRow>);
 
 /// One node's copy of the table.
 ///
@@ -45,13 +45,13 @@ pub struct Rows(pub Vec<Row>);
 ///
 /// ```
 /// use std::sync::Arc;
-/// use mingle_protocol::collective::{Collective, Table};
+/// use mingle_protocol::collective::{Collective, ReplicatedTable};
 /// use mingle_protocol::{NodeId, Schedule, Step};
 ///
 /// let (a, b) = (NodeId(0), NodeId(1));
 /// let step = Step { keep: vec![0.5, 0.5], links: vec![(a, b, 0.5), (b, a, 0.5)] };
 /// let plan = Schedule::new(2, &[step], 0)?;
-/// let mut tables = [Table::new(&plan, a)?, Table::new(&plan, b)?];
+/// let mut tables = [ReplicatedTable::new(&plan, a)?, ReplicatedTable::new(&plan, b)?];
 /// tables[0].publish(1, b"forty")?;
 /// tables[1].publish(1, b"two")?;
 /// for (from, to) in [(a, b), (b, a)] {
@@ -60,11 +60,11 @@ pub struct Rows(pub Vec<Row>);
 ///     }
 /// }
 /// assert_eq!(tables[0].complete(1), Some(vec![&b"forty"[..], &b"two"[..]]));
-/// assert_eq!(tables[0], Table::clone(&tables[0]));
+/// assert_eq!(tables[0], ReplicatedTable::clone(&tables[0]));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub struct Table {
+pub struct ReplicatedTable {
     me: NodeId,
     in_neighbours: Vec<NodeId>,
     /// Per node, its latest versions.
@@ -73,7 +73,7 @@ pub struct Table {
     pending: BTreeMap<NodeId, BTreeSet<(u64, NodeId)>>,
 }
 
-impl Table {
+impl ReplicatedTable {
     /// The empty table of node `me`, with a row for every node of `schedule`.
     ///
     /// # Errors
@@ -103,7 +103,7 @@ impl Table {
         if let Some(latest) = self.latest_version(self.me).filter(|latest| *latest >= version) {
             return Err(CollectiveError::Version { version, latest });
         }
-        self.keep(Row { id: self.me, version, payload: payload.into() }, None);
+        self.keep(TableRow { id: self.me, version, payload: payload.into() }, None);
         Ok(())
     }
 
@@ -134,15 +134,15 @@ impl Table {
     }
 
     /// Returns `true` if a row is to be kept: it is not here yet, and not older than those that are kept.
-    fn is_new(&self, row: &Row) -> bool {
+    fn is_new(&self, row: &TableRow) -> bool {
         let versions = &self.rows[row.id.index()];
         let oldest = versions.first_key_value().filter(|_| versions.len() >= HISTORY);
         !versions.contains_key(&row.version) && oldest.is_none_or(|(oldest, _)| row.version > *oldest)
     }
 
     /// Keeps a new row and plans to pass it on to all but the neighbour it came from.
-    fn keep(&mut self, row: Row, from: Option<NodeId>) {
-        let Row { id, version, payload } = row;
+    fn keep(&mut self, row: TableRow, from: Option<NodeId>) {
+        let TableRow { id, version, payload } = row;
         for (_, pending) in self.pending.iter_mut().filter(|(to, _)| Some(**to) != from && **to != id) {
             pending.insert((version, id));
         }
@@ -157,7 +157,7 @@ impl Table {
         }
     }
 
-    fn check(&self, row: &Row) -> Result<(), CollectiveFault> {
+    fn check(&self, row: &TableRow) -> Result<(), CollectiveFault> {
         // One's own old rows come around; one that was never made does not.
         let is_made_up = row.id == self.me && self.latest_version(self.me).is_none_or(|latest| row.version > latest);
         if row.id.index() >= self.rows.len() || is_made_up {
@@ -173,11 +173,11 @@ impl Table {
     }
 }
 
-impl Collective for Table {
-    type Message = Rows;
+impl Collective for ReplicatedTable {
+    type Message = NewRows;
 
     /// The rows that the next out-neighbour lacks, as many as fit into one message.
-    fn poll(&mut self) -> Option<(NodeId, Rows)> {
+    fn poll(&mut self) -> Option<(NodeId, NewRows)> {
         let (&to, pending) = self.pending.iter_mut().find(|(_, pending)| !pending.is_empty())?;
         let (mut rows, mut bytes) = (Vec::new(), 0);
         while let Some(&(version, id)) = pending.first() {
@@ -187,12 +187,12 @@ impl Collective for Table {
                 break;
             }
             pending.pop_first();
-            rows.extend(payload.map(|payload| Row { id, version, payload: Arc::clone(payload) }));
+            rows.extend(payload.map(|payload| TableRow { id, version, payload: Arc::clone(payload) }));
         }
-        Some((to, Rows(rows)))
+        Some((to, NewRows(rows)))
     }
 
-    fn handle(&mut self, from: NodeId, Rows(rows): Rows) -> Result<(), CollectiveFault> {
+    fn handle(&mut self, from: NodeId, NewRows(rows): NewRows) -> Result<(), CollectiveFault> {
         if self.in_neighbours.binary_search(&from).is_err() {
             return Err(CollectiveFault::NoSuchLink);
         }
@@ -207,7 +207,7 @@ impl Collective for Table {
     }
 
     /// Returns `true` if a row of every node is there, in any version. To wait for one version, use
-    /// [`complete`](Table::complete).
+    /// [`complete`](ReplicatedTable::complete).
     fn is_complete(&self) -> bool {
         self.rows.iter().all(|versions| !versions.is_empty())
     }

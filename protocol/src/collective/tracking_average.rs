@@ -6,7 +6,7 @@
 
 use std::sync::Arc;
 
-use super::mixing::{Mixing, Share, check_inputs};
+use super::mixing::{PushSumMixing, Share, check_inputs};
 use super::{Collective, CollectiveError, CollectiveFault};
 use crate::mass::Mass;
 use crate::schedule::{NodeId, Schedule};
@@ -36,7 +36,7 @@ use crate::schedule::{NodeId, Schedule};
 /// ```
 #[derive(Clone, Debug)]
 pub struct TrackingAverage {
-    mixing: Mixing,
+    mixing: PushSumMixing,
     previous: Vec<f64>,
     rounds: u64,
     iteration: u64,
@@ -53,7 +53,7 @@ impl TrackingAverage {
         if rounds == 0 {
             return Err(CollectiveError::NoRounds);
         }
-        let mut mixing = Mixing::new(schedule, me, value)?;
+        let mut mixing = PushSumMixing::new(schedule, me, value)?;
         mixing.run(rounds);
         Ok(Self { mixing, previous: value.to_vec(), rounds, iteration: 0 })
     }
@@ -100,7 +100,7 @@ impl TrackingAverage {
     }
 
     #[cfg(test)]
-    pub(super) fn mixing(&self) -> &Mixing {
+    pub(super) fn mixing(&self) -> &PushSumMixing {
         &self.mixing
     }
 }

@@ -26,7 +26,7 @@ use super::mixing::Share;
 use super::pull::PullMessage;
 use super::reliable_channel::Frame;
 use super::sequence::{OperationMessage, SequenceMessage};
-use super::table::{MAX_ROWS_BYTES, Row, Rows};
+use super::table::{MAX_ROWS_BYTES, NewRows, TableRow};
 use crate::mass::Mass;
 use crate::schedule::NodeId;
 
@@ -45,7 +45,7 @@ pub struct SizeLimits {
 /// A message that has an encoding.
 ///
 /// ```
-/// use mingle_protocol::collective::{Encoding, MessageError, Share, SizeLimits};
+/// use mingle_protocol::collective::{MessageEncoding, MessageError, Share, SizeLimits};
 /// use mingle_protocol::Mass;
 /// let share = Share { round: 3, mass: Mass::ONE, values: vec![0.5, -1.0] };
 /// let limits = SizeLimits { nodes: 8, dimension: 2 };
@@ -53,7 +53,7 @@ pub struct SizeLimits {
 /// let others = SizeLimits { dimension: 3, ..limits };
 /// assert_eq!(Share::decode(&share.encode(), &others), Err(MessageError::Length { bytes: 16, expected: 24 }));
 /// ```
-pub trait Encoding: Sized {
+pub trait MessageEncoding: Sized {
     /// Appends the encoding of the message to `bytes`.
     fn encode_into(&self, bytes: &mut Vec<u8>);
 
@@ -114,7 +114,7 @@ pub enum MessageError {
     },
 }
 
-impl Encoding for Share {
+impl MessageEncoding for Share {
     fn encode_into(&self, bytes: &mut Vec<u8>) {
         put_head(&(self.round, self.mass), bytes);
         put_values(&self.values, bytes);
@@ -126,7 +126,7 @@ impl Encoding for Share {
     }
 }
 
-impl Encoding for ExchangeMessage {
+impl MessageEncoding for ExchangeMessage {
     fn encode_into(&self, bytes: &mut Vec<u8>) {
         put_values(&self.values, bytes);
     }
@@ -159,7 +159,7 @@ const EXCHANGE: u8 = 2;
 const PARTIAL: u8 = 3;
 const PULL: u8 = 4;
 
-impl Encoding for PullMessage {
+impl MessageEncoding for PullMessage {
     fn encode_into(&self, bytes: &mut Vec<u8>) {
         put_head(&self.source, bytes);
         put_values(&self.values, bytes);
@@ -172,7 +172,7 @@ impl Encoding for PullMessage {
     }
 }
 
-impl Encoding for Partial {
+impl MessageEncoding for Partial {
     fn encode_into(&self, bytes: &mut Vec<u8>) {
         put_head(&self.is_whole, bytes);
         put_values(&self.values, bytes);
@@ -184,7 +184,7 @@ impl Encoding for Partial {
     }
 }
 
-impl Encoding for SequenceMessage {
+impl MessageEncoding for SequenceMessage {
     fn encode_into(&self, bytes: &mut Vec<u8>) {
         let (kind, message): (u8, &dyn Body) = match &self.payload {
             OperationMessage::Extremum(value) => (EXTREMUM, value),
@@ -233,7 +233,7 @@ fn fitting(values: &[u8], each: usize, limits: &SizeLimits) -> Result<SizeLimits
     Ok(SizeLimits { dimension, ..*limits })
 }
 
-impl Encoding for FloodValue {
+impl MessageEncoding for FloodValue {
     fn encode_into(&self, bytes: &mut Vec<u8>) {
         put_head(&self.round, bytes);
         bytes.reserve_exact(OWNED_BYTES * self.values.len());
@@ -260,9 +260,9 @@ impl Encoding for FloodValue {
     }
 }
 
-impl Encoding for Rows {
+impl MessageEncoding for NewRows {
     fn encode_into(&self, bytes: &mut Vec<u8>) {
-        for Row { id, version, payload } in &self.0 {
+        for TableRow { id, version, payload } in &self.0 {
             put_head(&(*id, *version, payload.len() as u64), bytes);
             bytes.extend_from_slice(payload);
         }
@@ -283,14 +283,14 @@ impl Encoding for Rows {
             let Some((payload, behind)) = behind.split_at_checked(length) else {
                 return Err(MessageError::Length { bytes: behind.len(), expected: length });
             };
-            rows.push(Row { id, version, payload: payload.into() });
+            rows.push(TableRow { id, version, payload: payload.into() });
             rest = behind;
         }
         Ok(Self(rows))
     }
 }
 
-impl<M: Encoding> Encoding for Frame<M> {
+impl<M: MessageEncoding> MessageEncoding for Frame<M> {
     fn encode_into(&self, bytes: &mut Vec<u8>) {
         put_head(&(self.acknowledged, self.message.as_ref().map(|(number, _)| *number)), bytes);
         if let Some((_, message)) = &self.message {
@@ -320,7 +320,7 @@ trait Body {
     fn put(&self, bytes: &mut Vec<u8>);
 }
 
-impl<Message: Encoding> Body for Message {
+impl<Message: MessageEncoding> Body for Message {
     fn put(&self, bytes: &mut Vec<u8>) {
         self.encode_into(bytes);
     }

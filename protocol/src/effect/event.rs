@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::{Fault, Mismatch};
+use super::{InputFault, Mismatch};
 use crate::mass::Mass;
 use crate::message::Generation;
 use crate::schedule::NodeId;
@@ -14,7 +14,7 @@ use crate::schedule::NodeId;
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(tag = "event", rename_all = "snake_case")]
 #[non_exhaustive]
-pub enum Event {
+pub enum NodeEvent {
     /// The node is about to move mass for the first time. From here on its incarnation is spent: the host stores that
     /// before it carries out the effects that follow.
     Started {
@@ -183,7 +183,7 @@ pub enum Event {
     /// same mass. The host of the one that ends stops it; until the next generation the books may be off by what it
     /// moved.
     AnotherProcess {
-        /// The other one, as [`Identity::boot_nonce`](crate::Identity::boot_nonce).
+        /// The other one, as [`Incarnation::boot_nonce`](crate::Incarnation::boot_nonce).
         boot_nonce: u64,
         /// Set when this process has to end, because it is the younger one.
         ends: bool,
@@ -218,7 +218,7 @@ pub enum Event {
         /// The neighbour.
         peer: NodeId,
         /// The fault of the message.
-        fault: Fault,
+        fault: InputFault,
     },
     /// The node's own ratio is no longer finite: it keeps everything.
     OwnRatioUnusable {
@@ -249,7 +249,7 @@ pub struct RoundReport {
     /// The weight it would have in a settled swarm.
     pub stationary_weight: f64,
     /// Mean of weight / stationary weight at the first splits of the last rounds, exponentially weighted: about 1 in a
-    /// sound swarm. Parcels that have not been acknowledged still count as their sender's. See [`Event::MassLow`].
+    /// sound swarm. Parcels that have not been acknowledged still count as their sender's. See [`NodeEvent::MassLow`].
     pub mass_share: f64,
     /// Relative root mean square distance between what was absorbed (of a clipped ratio, what is left) and the node's
     /// own ratio just before, over all parcels of the round; `None` when none could be compared.

@@ -3,10 +3,10 @@
 use serde::{Deserialize, Serialize};
 
 /// The reason why an input was not taken. [`Node::refusals`](crate::Node::refusals) counts all of them; those that no
-/// sound neighbour causes are reported as [`Event::Ignored`](crate::Event::Ignored) too.
+/// sound neighbour causes are reported as [`NodeEvent::Ignored`](crate::NodeEvent::Ignored) too.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Fault {
+pub enum InputFault {
     /// It is not a neighbour in the plan.
     NotANeighbour,
     /// It belongs to another generation.
@@ -50,7 +50,7 @@ pub enum Fault {
     /// A process statement beyond those that are taken of one node in a short time. Only counted: a neighbour passes it
     /// on.
     TooManyProcesses,
-    /// A Hello that does not fit. Only counted; what differs is in [`Event::Refused`](crate::Event::Refused).
+    /// A Hello that does not fit. Only counted; what differs is in [`NodeEvent::Refused`](crate::NodeEvent::Refused).
     UnfitHello,
     /// A message of a generation that the present one has replaced. Only counted: its sender is notified.
     OlderGeneration,

@@ -4,10 +4,10 @@ use std::collections::VecDeque;
 
 use super::{Rejections, RolledBack, WINDOW};
 use crate::chain::Chain;
-use crate::effect::Fault;
+use crate::effect::InputFault;
 use crate::ledger::InLinkLedger;
 use crate::mass::{Mass, UNITS_PER_ONE};
-use crate::message::{LinkEnd, LinkState, ParcelHeader};
+use crate::message::{LinkEnd, LinkPositions, ParcelHeader};
 use crate::payload::Payload;
 use crate::record::InBooks;
 use crate::schedule::NodeId;
@@ -101,7 +101,7 @@ impl InLink {
     }
 
     /// Writes the numbers up to which parcels have arrived, and up to which the sender may drop them.
-    pub(crate) fn state_confirmed(&self, state: &mut LinkState) {
+    pub(crate) fn state_confirmed(&self, state: &mut LinkPositions) {
         if let Some(cursor) = self.cursor {
             (state.received, state.applied) = (cursor.received, cursor.confirmed);
             (state.applied_chain, state.rejected) = (cursor.confirmed_chain, cursor.confirmed_rejected);
@@ -164,7 +164,7 @@ impl InLink {
         header: &ParcelHeader,
         payload: Payload,
         refuses: impl FnOnce(&Payload) -> bool,
-    ) -> Result<Acceptance, Fault> {
+    ) -> Result<Acceptance, InputFault> {
         let cursor = self.cursor_from(header.base);
         if header.seq <= cursor.received {
             return Ok(Acceptance::Duplicate);
@@ -176,10 +176,10 @@ impl InLink {
             return Ok(Acceptance::Fork);
         }
         if cursor.last_step.is_some_and(|last| header.step <= last) {
-            return Err(Fault::ImpossibleStep);
+            return Err(InputFault::ImpossibleStep);
         }
         if self.queue.len() >= WINDOW {
-            return Err(Fault::WindowExceeded);
+            return Err(InputFault::WindowExceeded);
         }
         let cursor = self.cursor_from(header.base);
         let chain = header.chain;
@@ -193,9 +193,9 @@ impl InLink {
     }
 
     /// Takes the sender's statement of its end of the link. Returns whether it moved.
-    pub(crate) fn on_state(&mut self, state: &LinkState) -> Result<bool, Fault> {
+    pub(crate) fn on_state(&mut self, state: &LinkPositions) -> Result<bool, InputFault> {
         if state.base >= state.next_seq || state.final_seq.is_some_and(|last| last >= state.next_seq) {
-            return Err(Fault::ImpossibleAck);
+            return Err(InputFault::ImpossibleAck);
         }
         self.cursor_from(state.base);
         let moved = state.passed > self.passed() || (state.final_seq.is_some() && self.final_seq.is_none());

@@ -7,7 +7,7 @@ use super::{RolledBack, WINDOW};
 use crate::chain::Chain;
 use crate::ledger::OutLinkLedger;
 use crate::mass::{Mass, UNITS_PER_ONE};
-use crate::message::{LinkEnd, LinkState};
+use crate::message::{LinkEnd, LinkPositions};
 use crate::payload::Payload;
 use crate::record::{OutBooks, Owed};
 use crate::time::Time;
@@ -156,7 +156,11 @@ impl OutLink {
     ///
     /// # Errors
     /// [`RolledBack`] when it has taken parcels that this end does not remember, or remembers otherwise.
-    pub(crate) fn on_ack(&mut self, state: &LinkState, compares_chains: bool) -> Result<(bool, Returned), RolledBack> {
+    pub(crate) fn on_ack(
+        &mut self,
+        state: &LinkPositions,
+        compares_chains: bool,
+    ) -> Result<(bool, Returned), RolledBack> {
         if state.received.max(state.applied) >= self.next_seq {
             return Err(RolledBack);
         }

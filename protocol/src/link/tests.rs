@@ -2,7 +2,7 @@
 use super::inbound::Acceptance;
 use super::*;
 use crate::mass::Mass;
-use crate::message::{Generation, LinkEnd, LinkState, ParcelHeader};
+use crate::message::{Generation, LinkEnd, LinkPositions, ParcelHeader};
 use crate::payload::Payload;
 use crate::schedule::NodeId;
 
@@ -34,8 +34,8 @@ fn header(link: &OutLink, seq: u64) -> (ParcelHeader, Payload) {
 }
 
 /// The receiver's acknowledgement of a link.
-fn word_of(link: &InLink) -> LinkState {
-    let mut word = LinkState::default();
+fn word_of(link: &InLink) -> LinkPositions {
+    let mut word = LinkPositions::default();
     link.state_confirmed(&mut word);
     word
 }
@@ -180,7 +180,7 @@ fn the_largest_numbers_that_a_sender_can_name_overflow_nothing() {
         let header = ParcelHeader { base, seq, ..header };
         let _ = link.accept(&header, parcel.clone(), |_| false);
         let (next_seq, passed) = (u64::MAX, u64::MAX);
-        let _ = link.on_state(&LinkState { base, next_seq, passed, ..LinkState::default() });
+        let _ = link.on_state(&LinkPositions { base, next_seq, passed, ..LinkPositions::default() });
         let is_last = seq > base;
         assert_eq!((link.received(), link.is_settled_for(1)), (if is_last { seq } else { base }, is_last));
     }

@@ -15,15 +15,15 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use super::held_back::HeldBack;
-use super::peer::Peer;
+use super::peer::Neighbour;
 use super::{Node, Phase};
 use crate::config::{Durability, NodeConfig, NodeError};
-use crate::effect::{Effect, Event, RecordRoom, Suspension};
+use crate::effect::{Effect, NodeEvent, RecordRoom, Suspension};
 use crate::evidence::Evidence;
 use crate::injected_bug::InjectedBug;
 use crate::link::{InLink, OutLink};
 use crate::mass::Mass;
-use crate::message::Identity;
+use crate::message::Incarnation;
 use crate::payload::Payload;
 use crate::push_sum::PushSum;
 use crate::record::{Books, HostState, Record};
@@ -70,7 +70,7 @@ impl Node {
     /// records that [`Books::owed_records`] names, by record number.
     ///
     /// It greets all neighbours before it moves any mass: if one of them remembers more than the record holds, the
-    /// record is an old copy, and the node discards it ([`Event::RollbackDetected`]).
+    /// record is an old copy, and the node discards it ([`NodeEvent::RollbackDetected`]).
     ///
     /// # Errors
     /// [`NodeError`] if the configuration is wrong, or the record is of another swarm.
@@ -174,9 +174,9 @@ impl Node {
     }
 
     fn books(&self) -> Books {
-        let incoming = |peer: &Peer| Some((peer.id, peer.incoming.as_ref()?.books(peer.incarnation())));
-        let outgoing = |peer: &Peer| Some((peer.id, peer.outgoing.as_ref()?.books(peer.incarnation())));
-        let evidence = |peer: &Peer| (peer.id, peer.evidence);
+        let incoming = |peer: &Neighbour| Some((peer.id, peer.incoming.as_ref()?.books(peer.incarnation())));
+        let outgoing = |peer: &Neighbour| Some((peer.id, peer.outgoing.as_ref()?.books(peer.incarnation())));
+        let evidence = |peer: &Neighbour| (peer.id, peer.evidence);
         Books {
             number: self.commits.last,
             generation: self.config.generation,
@@ -301,8 +301,8 @@ impl Node {
         }
         let identity = self.config.identity;
         let incarnation = identity.incarnation.max(seen_incarnation).saturating_add(1);
-        self.report(Event::RollbackDetected { incarnation, discarded: self.mass() });
-        self.config.identity = Identity { incarnation, ..identity };
+        self.report(NodeEvent::RollbackDetected { incarnation, discarded: self.mass() });
+        self.config.identity = Incarnation { incarnation, ..identity };
         self.brought = Mass::ZERO;
         self.resumed = false;
         if !self.has(InjectedBug::KeepsMassAfterRollback) {

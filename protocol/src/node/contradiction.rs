@@ -9,14 +9,14 @@
 //! A sound neighbour always has evidence ([`Evidence`]): all that it knows of this node came with this node's code.
 
 use super::Node;
-use super::peer::Peer;
+use super::peer::Neighbour;
 use crate::chain::Chain;
 use crate::config::Durability;
-use crate::effect::{Fault, Suspension};
+use crate::effect::{InputFault, Suspension};
 use crate::evidence::{Evidence, Lives, Sent};
 use crate::injected_bug::InjectedBug;
 use crate::link::OutLink;
-use crate::message::{LeaveCertificate, LinkState};
+use crate::message::{LeaveCertificate, LinkPositions};
 use crate::schedule::NodeId;
 
 /// The message in which a neighbour contradicts the books of this node. A greeting shows all the evidence that the
@@ -33,7 +33,7 @@ impl Node {
     }
 
     /// The state of the links with a neighbour, with this node's code for what it has applied.
-    pub(super) fn link_state(&self, peer: &Peer) -> LinkState {
+    pub(super) fn link_state(&self, peer: &Neighbour) -> LinkPositions {
         let mut state = peer.link_state(self.own_state());
         if let Some(confirmed) = peer.incoming.as_ref().and_then(|link| link.confirmed()).filter(|_| self.is_durable())
         {
@@ -44,7 +44,7 @@ impl Node {
     }
 
     /// This node's code for having sent a parcel; empty where there are no records to roll back to.
-    pub(super) fn sent(&self, to: &Peer, seq: u64, chain: Chain) -> Sent {
+    pub(super) fn sent(&self, to: &Neighbour, seq: u64, chain: Chain) -> Sent {
         if !self.is_durable() {
             return Sent::default();
         }
@@ -92,9 +92,9 @@ impl Node {
     }
 
     /// Handles a neighbour whose account of the parcels between the two contradicts the books here, without evidence.
-    pub(super) fn on_contradiction(&mut self, with: NodeId, said: Said) -> Result<(), Fault> {
+    pub(super) fn on_contradiction(&mut self, with: NodeId, said: Said) -> Result<(), InputFault> {
         if self.config.durability == Durability::Off {
-            return Err(Fault::ImpossibleAck);
+            return Err(InputFault::ImpossibleAck);
         }
         if self.has(InjectedBug::BelievesAnyone) {
             self.discard(self.config.identity.incarnation);
@@ -105,11 +105,11 @@ impl Node {
             peer.mutual = false;
         }
         if said == Said::Elsewhere {
-            self.note_refusal(Fault::Contradiction);
+            self.note_refusal(InputFault::Contradiction);
             self.ask_for_greeting(with);
             return Ok(());
         }
         self.suspend(with, Suspension::Contradicts);
-        Err(Fault::Contradiction)
+        Err(InputFault::Contradiction)
     }
 }

@@ -23,9 +23,9 @@
 
 use super::Node;
 use super::account::Account;
-use super::peer::Peer;
+use super::peer::Neighbour;
 use crate::config::WaitPolicy;
-use crate::effect::Event;
+use crate::effect::NodeEvent;
 use crate::mass::{Mass, UNITS_PER_ONE};
 use crate::schedule::NodeId;
 
@@ -140,7 +140,7 @@ impl Node {
         let is_reversible = self.config.schedule.is_reversible();
         let patience = if is_reversible { PATIENCE } else { PATIENCE_ONE_WAY };
         let is_short = self.credit.own_share.is_some_and(|share| share < ENOUGH);
-        let is_excused = |peer: &Peer| !peer.is_active() || peer.has_ended();
+        let is_excused = |peer: &Neighbour| !peer.is_active() || peer.has_ended();
         let mut keepers = Vec::new();
         for peer in self.peers.values_mut() {
             let Account { flows, balance, .. } = peer.account;
@@ -148,7 +148,7 @@ impl Node {
             let may_keep = if is_reversible { balance < limit } else { !is_short || flows.from == 0.0 };
             if peer.account.end_round(fraction, may_keep || is_excused(peer), patience) {
                 let (given, received) = exchanged_with(peer);
-                keepers.push(Event::NeighbourKeeps { peer: peer.id, given, received });
+                keepers.push(NodeEvent::NeighbourKeeps { peer: peer.id, given, received });
             }
         }
         keepers.into_iter().for_each(|event| self.report(event));
@@ -156,13 +156,13 @@ impl Node {
 }
 
 /// The weight that a neighbour has received from this node, and what its present life has given.
-fn exchanged_with(peer: &Peer) -> (f64, f64) {
+fn exchanged_with(peer: &Neighbour) -> (f64, f64) {
     let given = peer.outgoing.as_ref().map_or(0.0, |link| link.given());
     (given, peer.incoming.as_ref().map_or(0.0, |link| link.received_weight()))
 }
 
 /// The weight of unacknowledged parcels that a node counts as its own.
-fn counted_under_way(peer: &Peer) -> f64 {
+fn counted_under_way(peer: &Neighbour) -> f64 {
     let under_way = peer.outgoing.as_ref().map_or(0.0, |link| link.undelivered().to_f64());
     under_way.min(MOST_UNDER_WAY * peer.account.flows.to)
 }

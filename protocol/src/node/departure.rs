@@ -18,15 +18,15 @@
 use std::collections::BTreeMap;
 
 use super::Node;
-use super::peer::Peer;
+use super::peer::Neighbour;
 use super::processes::MOST_LIVES;
 use crate::codec::Dither;
 use crate::config::Durability;
-use crate::effect::{Event, Fault};
+use crate::effect::{InputFault, NodeEvent};
 use crate::injected_bug::InjectedBug;
 use crate::link::{InLink, OutLink, Returned};
-use crate::message::{Identity, LeaveCertificate, LinkEnd, Message};
-use crate::push_sum::Form;
+use crate::message::{Incarnation, LeaveCertificate, LinkEnd, Message};
+use crate::push_sum::RatioForm;
 use crate::schedule::NodeId;
 use crate::statement::{Signature, SignedIdentity};
 
@@ -116,12 +116,12 @@ impl Node {
     pub(super) fn try_depart(&mut self) -> bool {
         if self.has_left() {
             let known = self.departures.durable;
-            let knows = |peer: &Peer| peer.known_left == Some(known);
+            let knows = |peer: &Neighbour| peer.known_left == Some(known);
             let everyone_knows = self.peers.values().filter(|peer| peer.is_active()).all(knows);
             let goes_unheard = self.has(InjectedBug::LeavesUnheard);
             return goes_unheard || known == self.departures.digest && everyone_knows && self.peers.values().any(knows);
         }
-        let is_sending = |peer: &Peer| peer.is_active() && !peer.is_done_sending();
+        let is_sending = |peer: &Neighbour| peer.is_active() && !peer.is_done_sending();
         if self.commits.is_pending() || self.peers.values().any(is_sending) {
             return false;
         }
@@ -145,7 +145,7 @@ impl Node {
     /// The first neighbour that can take all mass, and the next step in which the plan has a link to it.
     fn heir(&self) -> Option<(NodeId, u64)> {
         let schedule = &self.config.schedule;
-        let can_take = |peer: &&Peer| !peer.leaving && peer.can_take_parcel();
+        let can_take = |peer: &&Neighbour| !peer.leaving && peer.can_take_parcel();
         self.peers.values().filter(can_take).find_map(|peer| {
             let used = peer.outgoing.as_ref().and_then(OutLink::last_step).map_or(0, |last| last + 1);
             let first = self.passed().max(used);
@@ -162,7 +162,7 @@ impl Node {
         let payload = if mass == self.mass() {
             self.push_sum.split_all(&mut dither, is_durable)
         } else {
-            self.push_sum.split(mass, &Form::Whole(codec), &mut dither, is_durable)
+            self.push_sum.split(mass, &RatioForm::Whole(codec), &mut dither, is_durable)
         };
         let Some(payload) = payload else {
             return;
@@ -182,15 +182,15 @@ impl Node {
     fn stay(&mut self) -> bool {
         self.quitting = false;
         self.peers.values_mut().filter_map(|peer| peer.outgoing.as_mut()).for_each(OutLink::close);
-        self.report(Event::NobodyToGiveTo { mass: self.mass() });
+        self.report(NodeEvent::NobodyToGiveTo { mass: self.mass() });
         true
     }
 
     /// Certifies finally which parcels of every link were applied. No parcel is applied after this.
     fn certify(&mut self) {
         self.give_up_held_back();
-        let end = |peer: &Peer| peer.incoming.as_ref()?.end(peer.id, peer.incarnation());
-        let sent = |peer: &Peer| Some((peer.id, peer.evidence.sent?));
+        let end = |peer: &Neighbour| peer.incoming.as_ref()?.end(peer.id, peer.incarnation());
+        let sent = |peer: &Neighbour| Some((peer.id, peer.evidence.sent?));
         let certificate = LeaveCertificate {
             generation: self.config.generation,
             leaver: self.config.id,
@@ -206,7 +206,7 @@ impl Node {
     }
 
     /// Handles a certificate of departure, which may come from a neighbour other than the leaver.
-    pub(super) fn on_certificate(&mut self, certificate: LeaveCertificate) -> Result<(), Fault> {
+    pub(super) fn on_certificate(&mut self, certificate: LeaveCertificate) -> Result<(), InputFault> {
         let LeaveCertificate { leaver, incarnation, .. } = certificate;
         let schedule = &self.config.schedule;
         let nodes = schedule.nodes();
@@ -220,16 +220,16 @@ impl Node {
             && certificate.evidence.is_sorted_by(|a, b| a.0 < b.0)
             && certificate.evidence.iter().all(|(from, _)| can_send(from));
         if !is_sound {
-            return Err(Fault::ImpossibleCertificate);
+            return Err(InputFault::ImpossibleCertificate);
         }
         if self.departures.has(leaver, incarnation) {
             return Ok(());
         }
         if self.departures.times(leaver) >= MOST_DEPARTURES {
-            return Err(Fault::ImpossibleCertificate);
+            return Err(InputFault::ImpossibleCertificate);
         }
         if !certificate.is_signed(&*self.config.keys) && !self.has(InjectedBug::BelievesAnyone) {
-            return Err(Fault::Unsigned);
+            return Err(InputFault::Unsigned);
         }
         if leaver == self.config.id && incarnation >= self.config.identity.incarnation {
             // The node's own certificate, which it does not remember.
@@ -254,7 +254,7 @@ impl Node {
         let end = certificate.ends.iter().find(|end| end.from == self.config.id);
         self.learn_from(certificate, end);
         if is_new_life {
-            self.recognise(leaver, SignedIdentity::unsigned(Identity { incarnation, boot_nonce: 0 }));
+            self.recognise(leaver, SignedIdentity::unsigned(Incarnation { incarnation, boot_nonce: 0 }));
         }
         let end = end.filter(|end| end.sender_incarnation == self.config.identity.incarnation);
         self.absorb_from(leaver, u64::MAX);
@@ -265,7 +265,7 @@ impl Node {
         peer.left = true;
         peer.incoming.iter_mut().for_each(|link| link.on_left());
         self.send_gate.grant_permit();
-        self.report(Event::MemberLeft { peer: leaver });
+        self.report(NodeEvent::MemberLeft { peer: leaver });
         self.take_back(leaver, &returned.unwrap_or_default());
     }
 
@@ -294,7 +294,7 @@ impl Node {
         self.note_taken_back(from, returned.mass());
         self.note_undecoded(from, returned);
         self.commits.soil();
-        self.report(Event::MassReturned { peer: from, mass: returned.mass(), parcels: returned.parcels.len() });
+        self.report(NodeEvent::MassReturned { peer: from, mass: returned.mass(), parcels: returned.parcels.len() });
     }
 
     /// Notes which certificates a neighbour has, by their digest, and sends this node's if they differ.

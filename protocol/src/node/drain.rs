@@ -4,9 +4,9 @@
 //! A neighbour that answers is given longer than one that does not, but not for ever: a member that never closes its
 //! links would else keep all others from ending.
 
-use super::peer::Peer;
+use super::peer::Neighbour;
 use super::{Node, Phase};
-use crate::effect::{Effect, Event};
+use crate::effect::{Effect, NodeEvent};
 use crate::schedule::NodeId;
 use crate::time::Time;
 
@@ -38,7 +38,7 @@ impl Node {
         let longer = self.config.drain_deadline.saturating_mul(DEADLINES_TO_SETTLE);
         let rounds = self.clock.usual().unwrap_or_default().saturating_mul(ROUNDS_TO_SETTLE);
         self.phase = Phase::Draining { give_up_at, end_at: self.now + longer + rounds };
-        self.report(Event::Draining { steps: self.step });
+        self.report(NodeEvent::Draining { steps: self.step });
         self.absorb_on_arrival();
         true
     }
@@ -52,7 +52,7 @@ impl Node {
             return false;
         }
         let has_left = self.has_left();
-        let blocks = |peer: &&Peer| {
+        let blocks = |peer: &&Neighbour| {
             peer.identity.is_some() && !peer.is_drained() && !has_left && !ends && (peer.is_active() || !gives_up)
         };
         if self.peers.values().any(|peer| blocks(&peer)) || !self.commits.is_settled() {
@@ -65,7 +65,7 @@ impl Node {
             .map(|peer| (peer.id, peer.outgoing.as_ref().map(|link| link.undelivered()).unwrap_or_default()))
             .collect();
         if !undelivered.is_empty() {
-            self.report(Event::DrainGaveUp { undelivered });
+            self.report(NodeEvent::DrainGaveUp { undelivered });
         }
         self.phase = Phase::Drained;
         self.effects.push(Effect::Drained);

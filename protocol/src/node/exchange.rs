@@ -2,14 +2,14 @@
 
 use super::Node;
 use super::contradiction::Said;
-use super::peer::Peer;
+use super::peer::Neighbour;
 use super::processes::MOST_LIVES;
 use crate::config::{Durability, NodeConfig};
-use crate::effect::{Event, Fault, Mismatch, Suspension};
+use crate::effect::{InputFault, Mismatch, NodeEvent, Suspension};
 use crate::evidence::{Applied, Evidence};
 use crate::injected_bug::InjectedBug;
 use crate::link::{InLink, Returned};
-use crate::message::{Ack, Hello, Identity, LinkState, Message, PROTOCOL_VERSION};
+use crate::message::{Ack, Hello, Incarnation, LinkPositions, Message, PROTOCOL_VERSION};
 use crate::reference::KnownReferences;
 use crate::schedule::NodeId;
 use crate::statement::SignedIdentity;
@@ -26,14 +26,14 @@ impl Node {
             return;
         }
         if !self.peers.contains_key(&from) {
-            self.ignore(from, Fault::NotANeighbour);
+            self.ignore(from, InputFault::NotANeighbour);
             return;
         }
         let outcome = match message {
             Message::Hello(hello) => self.on_hello(from, &hello),
             Message::Ack(ack) => self.on_ack(from, &ack),
-            Message::Parcel(_) if self.peers.get(&from).is_some_and(Peer::contradicts) => {
-                self.note_refusal(Fault::Contradiction);
+            Message::Parcel(_) if self.peers.get(&from).is_some_and(Neighbour::contradicts) => {
+                self.note_refusal(InputFault::Contradiction);
                 Ok(())
             }
             Message::Parcel(parcel) => self.on_parcel(from, parcel),
@@ -46,9 +46,9 @@ impl Node {
         }
     }
 
-    fn on_hello(&mut self, from: NodeId, hello: &Hello) -> Result<(), Fault> {
+    fn on_hello(&mut self, from: NodeId, hello: &Hello) -> Result<(), InputFault> {
         if let Some(mismatch) = self.mismatch(from, hello) {
-            self.note_refusal(Fault::UnfitHello);
+            self.note_refusal(InputFault::UnfitHello);
             let is_behind = matches!(mismatch, Mismatch::Outdated { .. } | Mismatch::Forgetful { .. });
             self.refuse(from, mismatch);
             if is_behind {
@@ -101,7 +101,7 @@ impl Node {
         }
         let peer = self.peers.get(&from)?;
         let known = peer.identity?;
-        let Identity { incarnation, boot_nonce } = hello.identity.identity;
+        let Incarnation { incarnation, boot_nonce } = hello.identity.identity;
         if incarnation < known.incarnation {
             return Some(Mismatch::Outdated { incarnation, known: known.incarnation });
         }
@@ -117,31 +117,31 @@ impl Node {
 
     /// Returns `true` if the known process of a neighbour is still there. Parcels are no evidence of that: the next
     /// process of the neighbour sends those of the last one again.
-    fn is_talking_to(&self, peer: &Peer) -> bool {
+    fn is_talking_to(&self, peer: &Neighbour) -> bool {
         peer.link_up && peer.heard_since_up && peer.mutual && self.now < peer.vouched_at + 2 * self.config.heartbeat
     }
 
     /// Checks that a neighbour signed its identity: an unsigned one is neither kept nor shown to others.
-    fn check_signature(&self, from: NodeId, identity: &SignedIdentity) -> Result<(), Fault> {
+    fn check_signature(&self, from: NodeId, identity: &SignedIdentity) -> Result<(), InputFault> {
         let is_known = self.peers.get(&from).is_some_and(|peer| peer.signed_identity() == Some(*identity));
         let NodeConfig { generation, keys, .. } = &self.config;
-        if is_known || identity.is_of(from, generation, &**keys) { Ok(()) } else { Err(Fault::Unsigned) }
+        if is_known || identity.is_of(from, generation, &**keys) { Ok(()) } else { Err(InputFault::Unsigned) }
     }
 
     /// Returns `true` if a neighbour reports a later life of this node than the present one.
-    fn is_later_life(&self, seen: Identity) -> bool {
+    fn is_later_life(&self, seen: Incarnation) -> bool {
         self.config.durability == Durability::On && seen.incarnation > self.config.identity.incarnation
     }
 
     /// Handles this node's own statement of a later life, shown by a neighbour: the node was started from an old copy
     /// of its records, or without them. Only the node itself can have signed it.
-    fn on_later_life(&mut self, seen: &SignedIdentity) -> Result<(), Fault> {
+    fn on_later_life(&mut self, seen: &SignedIdentity) -> Result<(), InputFault> {
         let NodeConfig { id, generation, keys, .. } = &self.config;
         if !seen.is_of(*id, generation, &**keys) && !self.has(InjectedBug::BelievesAnyone) {
-            return Err(Fault::Unsigned);
+            return Err(InputFault::Unsigned);
         }
         if seen.identity.incarnation > MOST_LIVES {
-            return Err(Fault::ImpossibleLife);
+            return Err(InputFault::ImpossibleLife);
         }
         self.discard(seen.identity.incarnation);
         Ok(())
@@ -152,7 +152,7 @@ impl Node {
             && peer.refused.as_ref() != Some(&mismatch)
         {
             peer.refused = Some(mismatch.clone());
-            self.report(Event::Refused { peer: from, mismatch });
+            self.report(NodeEvent::Refused { peer: from, mismatch });
         }
     }
 
@@ -192,7 +192,7 @@ impl Node {
     }
 
     fn on_new_life(&mut self, from: NodeId, incarnation: u64) {
-        self.report(Event::NewIncarnation { peer: from, incarnation });
+        self.report(NodeEvent::NewIncarnation { peer: from, incarnation });
         // Parcels that the earlier life sent and this node holds are real mass.
         self.absorb_from(from, u64::MAX);
         let renumbers = self.has(InjectedBug::RenumbersForNewLives);
@@ -209,26 +209,26 @@ impl Node {
         };
         self.send_gate.grant_permit();
         if let Some(lost) = written_off.filter(|lost| lost.parcels > 0) {
-            self.report(Event::MassWrittenOff { peer: from, mass: lost.mass, parcels: lost.parcels });
+            self.report(NodeEvent::MassWrittenOff { peer: from, mass: lost.mass, parcels: lost.parcels });
         }
     }
 
-    fn on_ack(&mut self, from: NodeId, ack: &Ack) -> Result<(), Fault> {
+    fn on_ack(&mut self, from: NodeId, ack: &Ack) -> Result<(), InputFault> {
         if ack.generation != self.config.generation {
-            return Err(Fault::OtherGeneration);
+            return Err(InputFault::OtherGeneration);
         }
         let Some(peer) = self.peers.get(&from) else {
-            return Err(Fault::NotANeighbour);
+            return Err(InputFault::NotANeighbour);
         };
         if peer.incarnation() > ack.identity.incarnation {
-            self.note_refusal(Fault::OtherLife);
+            self.note_refusal(InputFault::OtherLife);
             self.send_hello(from);
             return Ok(());
         }
         // The neighbour may know a later life of this node. Then it has this node's signed statement of it, and answers
         // the Hello with that.
         if peer.identity != Some(ack.identity) || ack.seen != self.config.identity {
-            self.note_refusal(Fault::OtherLife);
+            self.note_refusal(InputFault::OtherLife);
             self.send_hello(from);
             self.note_in_vain(from);
             return Ok(());
@@ -239,10 +239,10 @@ impl Node {
     }
 
     /// Applies a neighbour's report of the state of the links. The neighbour knows this node's present identity.
-    fn on_link_state(&mut self, from: NodeId, state: &LinkState, said: Said) -> Result<(), Fault> {
+    fn on_link_state(&mut self, from: NodeId, state: &LinkPositions, said: Said) -> Result<(), InputFault> {
         let (now, after) = (self.now, self.config.retransmit_after);
         if state.applied > state.received || !state.rejected.is_sound() {
-            return Err(Fault::ImpossibleAck);
+            return Err(InputFault::ImpossibleAck);
         }
         self.compare_departures(from, state.left);
         self.compare_processes(from, state.processes);
@@ -253,7 +253,7 @@ impl Node {
         let (ignores_ack_echoes, ignores_chains) =
             (self.has(InjectedBug::IgnoresAckEchoes), self.has(InjectedBug::IgnoresChains));
         let Some(peer) = self.peers.get_mut(&from) else {
-            return Err(Fault::NotANeighbour);
+            return Err(InputFault::NotANeighbour);
         };
         let contradicts = |link: &InLink| link.check_ack_echo(state.base, state.acked).is_err();
         if !ignores_ack_echoes && peer.incoming.as_ref().is_some_and(contradicts) {
@@ -317,7 +317,7 @@ impl Node {
             return true;
         };
         if peer.contradicts() {
-            self.note_refusal(Fault::Contradiction);
+            self.note_refusal(InputFault::Contradiction);
             return false;
         }
         let is_over = has_left || peer.left;
@@ -326,21 +326,21 @@ impl Node {
     }
 
     /// The part of the link state that is the same for every neighbour.
-    pub(super) fn own_state(&self) -> LinkState {
+    pub(super) fn own_state(&self) -> LinkPositions {
         let (left, processes) = (self.departures.durable(), self.processes.digest());
         let references = self.stated_references();
-        LinkState {
+        LinkPositions {
             passed: self.passed(),
             leaving: self.is_leaving(),
             left,
             processes,
             references,
-            ..LinkState::default()
+            ..LinkPositions::default()
         }
     }
 
     pub(super) fn send_hello(&mut self, to: NodeId) {
-        let seen = self.peers.get(&to).and_then(Peer::signed_identity);
+        let seen = self.peers.get(&to).and_then(Neighbour::signed_identity);
         if self.greet(to, seen)
             && let Some(peer) = self.peers.get_mut(&to)
         {

@@ -11,7 +11,7 @@ use std::sync::Arc;
 
 use super::Node;
 use crate::codec::extent_of;
-use crate::effect::{Event, SkippedDelta};
+use crate::effect::{NodeEvent, SkippedDelta};
 use crate::injected_bug::InjectedBug;
 
 /// Largest part that is taken up at once, in usual changes.
@@ -103,7 +103,7 @@ impl Node {
         if self.has(InjectedBug::LeavesWithLearning) || self.held_back.sum.take().is_none() {
             return;
         }
-        self.report(Event::DeltaSkipped { round: self.round(), reason: SkippedDelta::LeftWithoutWeight });
+        self.report(NodeEvent::DeltaSkipped { round: self.round(), reason: SkippedDelta::LeftWithoutWeight });
     }
 
     fn take_up(&mut self, part: f64) {

@@ -3,7 +3,7 @@
 //! Suspending a neighbour is local and reversible and never touches mass, so a false alarm costs nothing but time.
 
 use super::{Node, Phase};
-use crate::effect::{Event, Suspension};
+use crate::effect::{NodeEvent, Suspension};
 use crate::schedule::NodeId;
 use crate::time::Time;
 
@@ -72,7 +72,7 @@ impl Node {
             && entry.suspended < Some(reason)
         {
             entry.suspended = Some(reason);
-            self.report(Event::NeighbourSuspended { peer, reason });
+            self.report(NodeEvent::NeighbourSuspended { peer, reason });
         }
     }
 
@@ -110,7 +110,7 @@ impl Node {
     fn reinstate(&mut self, peer: NodeId) {
         if let Some(entry) = self.peers.get_mut(&peer) {
             entry.suspended = None;
-            self.report(Event::NeighbourBack { peer });
+            self.report(NodeEvent::NeighbourBack { peer });
         }
     }
 

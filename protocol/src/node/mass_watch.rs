@@ -5,7 +5,7 @@
 //! takes mass and gives none drains all others, whose own books stay in order; one that puts weight into its parcels
 //! that it never had fills them. The guarded step and the heaviest parcel bound the harm, and this module reports it.
 
-use crate::effect::Event;
+use crate::effect::NodeEvent;
 
 /// Weight of the newest round in the moving average.
 const NEWEST: f64 = 1.0 / 8.0;
@@ -80,7 +80,7 @@ impl MassWatch {
     /// Ends a round and returns the event to report, if any. `fraction` is the round's duration in usual rounds, and
     /// its weight in the mean: nodes that catch up run through rounds in which there is nothing to absorb. `fair` is
     /// the largest share that the absence of others explains.
-    pub(super) fn end_round(&mut self, held: Held, fraction: f64, fair: f64) -> Option<Event> {
+    pub(super) fn end_round(&mut self, held: Held, fraction: f64, fair: f64) -> Option<NodeEvent> {
         let Held { own, under_way, usual } = held;
         if usual <= 0.0 {
             return None;
@@ -90,15 +90,15 @@ impl MassWatch {
         self.own_share += NEWEST * fraction * (own / usual.max(1.0) - self.own_share);
         let (share, own_share) = (self.share, self.own_share);
         if self.low.watch(share < LOW, fraction) {
-            return Some(Event::MassLow { share });
+            return Some(NodeEvent::MassLow { share });
         }
         if self.high.watch(own_share > HIGH * fair, fraction) {
-            return Some(Event::MassHigh { share: own_share });
+            return Some(NodeEvent::MassHigh { share: own_share });
         }
         if self.high.end_if(own_share < NO_LONGER_HIGH) {
-            return Some(Event::MassRecovered { share: own_share });
+            return Some(NodeEvent::MassRecovered { share: own_share });
         }
-        self.low.end_if(share > SOUND).then_some(Event::MassRecovered { share })
+        self.low.end_if(share > SOUND).then_some(NodeEvent::MassRecovered { share })
     }
 }
 
@@ -111,7 +111,7 @@ mod tests {
         Held { own, under_way: 0.0, usual }
     }
 
-    fn events(watch: &mut MassWatch, weight: f64, rounds: u32) -> Vec<(u32, Event)> {
+    fn events(watch: &mut MassWatch, weight: f64, rounds: u32) -> Vec<(u32, NodeEvent)> {
         (0..rounds).filter_map(|round| Some((round, watch.end_round(held(weight, 2.0), 1.0, 1.0)?))).collect()
     }
 
@@ -121,10 +121,10 @@ mod tests {
         assert_eq!(events(&mut watch, 2.0, 100), []);
         let raised = events(&mut watch, 0.2, 500);
         // 0.1 + 0.9 (7/8)^k falls below 0.6 with k = 5; that is low round 1 of 20.
-        assert!(matches!(raised[..], [(23, Event::MassLow { share })] if share < 0.2), "{raised:?}");
+        assert!(matches!(raised[..], [(23, NodeEvent::MassLow { share })] if share < 0.2), "{raised:?}");
         assert_eq!(events(&mut watch, 1.2, 100), [], "0.6 is not sound yet");
         let over = events(&mut watch, 2.0, 500);
-        assert!(matches!(over[..], [(_, Event::MassRecovered { share })] if share > 0.7), "{over:?}");
+        assert!(matches!(over[..], [(_, NodeEvent::MassRecovered { share })] if share > 0.7), "{over:?}");
     }
 
     #[test]
@@ -132,10 +132,10 @@ mod tests {
         let mut watch = MassWatch::default();
         assert_eq!(events(&mut watch, 3.8, 500), [], "1.9 is much, and no alarm");
         let raised = events(&mut watch, 8.0, 500);
-        assert!(matches!(raised[..], [(_, Event::MassHigh { share })] if share > 2.0), "{raised:?}");
+        assert!(matches!(raised[..], [(_, NodeEvent::MassHigh { share })] if share > 2.0), "{raised:?}");
         assert_eq!(events(&mut watch, 3.0, 100), [], "1.5 is not sound yet");
         let over = events(&mut watch, 2.0, 500);
-        assert!(matches!(over[..], [(_, Event::MassRecovered { share })] if share < 1.4), "{over:?}");
+        assert!(matches!(over[..], [(_, NodeEvent::MassRecovered { share })] if share < 1.4), "{over:?}");
     }
 
     #[test]
@@ -147,7 +147,7 @@ mod tests {
             assert_eq!(events(&mut watch, 2.0, 200), []);
         }
         assert_eq!(events(&mut watch, 0.0, 22), []);
-        assert!(matches!(events(&mut watch, 0.0, 1)[..], [(0, Event::MassLow { .. })]));
+        assert!(matches!(events(&mut watch, 0.0, 1)[..], [(0, NodeEvent::MassLow { .. })]));
     }
 
     #[test]

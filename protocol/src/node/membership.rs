@@ -9,11 +9,11 @@
 use super::departure::Departures;
 use super::peer::neighbours;
 use super::{Node, Phase};
-use crate::effect::{Event, Fault};
+use crate::effect::{InputFault, NodeEvent};
 use crate::injected_bug::InjectedBug;
 use crate::input::NewGeneration;
 use crate::mass::Mass;
-use crate::message::{Ack, Generation, Identity, LinkState, Message};
+use crate::message::{Ack, Generation, Incarnation, LinkPositions, Message};
 use crate::round_clock::RoundClock;
 use crate::schedule::NodeId;
 use crate::time::Time;
@@ -42,7 +42,7 @@ impl Node {
     pub(super) fn on_other_generation(&mut self, from: NodeId, theirs: Generation) -> Option<()> {
         let ours = self.config.generation;
         if theirs.replaces(&ours) {
-            self.note_refusal(Fault::NewerGeneration);
+            self.note_refusal(InputFault::NewerGeneration);
             self.ask_for_plan(from, theirs);
             return Some(());
         }
@@ -51,9 +51,9 @@ impl Node {
                 return Some(());
             }
             // The sender may have been away, and may no longer be a member: it is notified in any case.
-            self.note_refusal(Fault::OlderGeneration);
+            self.note_refusal(InputFault::OlderGeneration);
             let identity = self.config.identity;
-            let (seen, link) = (Identity::default(), LinkState::default());
+            let (seen, link) = (Incarnation::default(), LinkPositions::default());
             let notice = Ack { generation: ours, identity, seen, link };
             self.send(from, Message::Ack(notice));
             return Some(());
@@ -68,7 +68,7 @@ impl Node {
             return;
         }
         self.asked = Some(Asked { generation, at: self.now });
-        self.report(Event::NewerPlan { peer: from, generation });
+        self.report(NodeEvent::NewerPlan { peer: from, generation });
     }
 
     /// Returns `true` if the node's ratio is good enough to begin a generation with. It is not if the node has no mass
@@ -87,13 +87,13 @@ impl Node {
             && rounds.checked_mul(schedule.round_length()).is_some()
             && ratio.as_ref().is_none_or(|ratio| ratio.len() == self.dimension());
         if !generation.replaces(&self.config.generation) || !fits {
-            self.ignore(self.config.id, Fault::UnusablePlan);
+            self.ignore(self.config.id, InputFault::UnusablePlan);
             return;
         }
         // Parcels that have arrived are part of the node's ratio.
         self.absorb_until(u64::MAX);
         if ratio.is_none() && !self.is_fresh() {
-            self.report(Event::RatioWanted { generation });
+            self.report(NodeEvent::RatioWanted { generation });
             return;
         }
         self.carry_training_over(ratio.is_none());
@@ -118,7 +118,7 @@ impl Node {
         self.send_gate = super::SendGate::default();
         self.mass_watch = super::MassWatch::default();
         self.phase = Phase::Gathering { give_up_at: Some(self.patience_from_now()) };
-        self.report(Event::Entered { generation });
+        self.report(NodeEvent::Entered { generation });
         self.reserve();
         self.commit_anew();
     }

@@ -1,6 +1,6 @@
 //! A read-only view of a neighbour, for people and metrics.
 
-use super::peer::Peer;
+use super::peer::Neighbour;
 use crate::effect::{Clipped, Suspension};
 use crate::mass::Mass;
 use crate::schedule::NodeId;
@@ -56,7 +56,7 @@ pub struct IncomingView {
 }
 
 impl NeighbourView {
-    fn of(peer: &Peer) -> Self {
+    fn of(peer: &Neighbour) -> Self {
         let outgoing = peer.outgoing.as_ref().map(|link| OutgoingView {
             parcels: link.next_seq() - 1,
             unacknowledged_parcels: link.outstanding_parcels(),

@@ -23,9 +23,9 @@
 use std::time::Duration;
 
 use super::Node;
-use super::peer::Peer;
+use super::peer::Neighbour;
 use crate::config::WaitPolicy;
-use crate::effect::Event;
+use crate::effect::NodeEvent;
 use crate::latest::Latest;
 use crate::node_id::NodeId;
 use crate::time::Time;
@@ -75,7 +75,7 @@ impl Node {
         let others = self.others_pace.pace_to_keep().filter(|_| self.keeps_up())?;
         if !std::mem::replace(&mut self.others_pace.is_told, true) {
             let own = self.others_pace.own.median(Ord::cmp).unwrap_or_default();
-            self.report(Event::FarSlower { round: self.round(), own, others });
+            self.report(NodeEvent::FarSlower { round: self.round(), own, others });
         }
         Some(others.mul_f64(TIMES).max(SHORTEST))
     }
@@ -169,7 +169,7 @@ impl Node {
             return;
         }
         let (schedule, step) = (&self.config.schedule, self.step);
-        let is_missing = |peer: &&mut Peer| {
+        let is_missing = |peer: &&mut Neighbour| {
             peer.is_active() && peer.incoming.as_ref().is_some_and(|link| !link.is_settled_for(step))
         };
         for from in schedule.in_neighbours(self.config.id, step) {
@@ -189,7 +189,7 @@ impl Node {
     }
 
     /// The upper median of the neighbours' times; a neighbour without one counts as later than all.
-    fn others(&self, moment: impl Fn(&Peer) -> Option<Time>) -> Option<Option<Time>> {
+    fn others(&self, moment: impl Fn(&Neighbour) -> Option<Time>) -> Option<Option<Time>> {
         let due = self.heard_in(self.listening_step());
         let active = due.filter_map(|from| self.peers.get(&from)).filter(|peer| peer.is_active());
         let mut moments: Vec<Option<Time>> = active.map(moment).collect();

@@ -1,6 +1,6 @@
 //! The neighbours that a step waits for, when a node lets time pass, and when it gives up its place and catches up.
 
-use super::peer::Peer;
+use super::peer::Neighbour;
 use super::{Node, Wait};
 use crate::config::WaitPolicy;
 use crate::effect::Suspension;
@@ -22,7 +22,7 @@ const MOST_STEPS_AT_ONCE: u32 = 4_096;
 impl Node {
     /// Returns `true` if the node waits for this neighbour: it is active and not backed off. In a synchronous swarm
     /// back-off does not count.
-    fn is_waited_for(&self, peer: &Peer) -> bool {
+    fn is_waited_for(&self, peer: &Neighbour) -> bool {
         peer.is_active() && (self.config.policy == WaitPolicy::Sync || peer.patience.is_over(self.now))
     }
 
@@ -30,7 +30,7 @@ impl Node {
     /// policy a node that is ahead of them waits, since a round in which nothing is sent is no round of the plan.
     pub(super) fn full_out_neighbours(&self) -> Vec<NodeId> {
         let horizon = self.unacknowledged_horizon();
-        let is_full = |peer: &Peer| {
+        let is_full = |peer: &Neighbour| {
             self.is_waited_for(peer)
                 && peer.outgoing.as_ref().is_some_and(|link| {
                     let is_behind = link.oldest_step().zip(horizon).is_some_and(|(oldest, horizon)| oldest < horizon);
@@ -55,7 +55,7 @@ impl Node {
     /// neighbours lag still give them the [grace](Self::grace_ends) of usual rounds: on healthy links every parcel is
     /// absorbed in its step of the plan.
     pub(super) fn expects_parcels(&self) -> bool {
-        let is_expected = |peer: &Peer| {
+        let is_expected = |peer: &Neighbour| {
             self.is_waited_for(peer) && peer.incoming.as_ref().is_some_and(|link| !link.is_settled_for(self.step))
         };
         let due = self.config.schedule.in_neighbours(self.config.id, self.step);
@@ -86,7 +86,7 @@ impl Node {
         let Some(horizon) = self.step.checked_sub(lag) else {
             return Vec::new();
         };
-        let is_behind = |peer: &Peer| {
+        let is_behind = |peer: &Neighbour| {
             let Some(step) = schedule.last_use(peer.id, self.config.id, horizon) else {
                 return false;
             };
@@ -131,9 +131,9 @@ impl Node {
     /// Returns `true` if nothing can come in this step, and the others are getting ahead.
     pub(super) fn follows_the_others(&self) -> bool {
         let due = self.config.schedule.in_neighbours(self.config.id, self.step);
-        let is_active = |from: &NodeId| self.peers.get(from).is_some_and(Peer::is_active);
+        let is_active = |from: &NodeId| self.peers.get(from).is_some_and(Neighbour::is_active);
         let witnessed = self.witnessed();
-        let is_ahead = |peer: &Peer| peer.is_active() && self.credible(peer, witnessed) > self.step;
+        let is_ahead = |peer: &Neighbour| peer.is_active() && self.credible(peer, witnessed) > self.step;
         !due.iter().any(is_active) && self.peers.values().any(is_ahead)
     }
 
@@ -150,7 +150,7 @@ impl Node {
             return self.now;
         }
         // Neighbours that are only late are given the time of a usual round.
-        let is_late = |peer: &Peer| {
+        let is_late = |peer: &Neighbour| {
             let is_there = !self.is_waited_for(peer) && peer.link_up && !peer.leaving;
             is_there && peer.incoming.as_ref().is_some_and(|link| !link.is_settled_for(self.step))
         };
@@ -164,7 +164,7 @@ impl Node {
     /// Returns `true` if an in-neighbour is missing: this process has met it, it has rounds left, and it is out of
     /// reach, has stopped for now, or is backed off. One that has let a deadline pass only now is not missed yet.
     pub(super) fn misses_someone(&self) -> bool {
-        let is_missed = |peer: &Peer| {
+        let is_missed = |peer: &Neighbour| {
             if peer.left || !peer.was_met {
                 return false;
             }
@@ -181,7 +181,7 @@ impl Node {
             && senders.iter().any(|from| self.peers.get(from).is_some_and(is_missed))
     }
 
-    fn is_out_of_reach(&self, peer: &Peer) -> bool {
+    fn is_out_of_reach(&self, peer: &Neighbour) -> bool {
         // Where messages are lost a neighbour falls silent often, and returns by itself.
         let loses_messages = self.config.retransmit_after.is_some();
         !peer.link_up || (peer.suspended >= Some(Suspension::Silent) && !loses_messages)
@@ -197,14 +197,14 @@ impl Node {
         };
         let lag = lag.saturating_add(2).saturating_mul(self.config.schedule.round_length());
         let senders = self.config.schedule.all_in_neighbours(self.config.id);
-        let is_late = |peer: &Peer| peer.was_met && peer.suspended.is_some() && !peer.leaving && !peer.left;
+        let is_late = |peer: &Neighbour| peer.was_met && peer.suspended.is_some() && !peer.leaving && !peer.left;
         let is_any_late = senders.iter().any(|from| self.peers.get(from).is_some_and(is_late));
         !is_any_late && !self.misses_someone() && self.furthest() <= self.passed().saturating_add(lag)
     }
 
     /// Returns `true` if a parcel of this step or an earlier one is queued.
     pub(super) fn has_due_parcel(&self) -> bool {
-        let oldest = |peer: &Peer| peer.incoming.as_ref().and_then(InLink::oldest_step);
+        let oldest = |peer: &Neighbour| peer.incoming.as_ref().and_then(InLink::oldest_step);
         self.peers.values().filter_map(oldest).any(|step| step <= self.step)
     }
 
@@ -223,7 +223,7 @@ impl Node {
     /// synchronous swarm a sender further than its window, unless they have gone on without us. An asynchronous node
     /// jumps only to the end, once all others have got there; so does any node for which they cannot be waiting.
     pub(super) fn overdue_step(&self) -> Option<u64> {
-        let (allowed, is_bound_to_us): (u64, fn(&Peer) -> bool) = match self.config.policy {
+        let (allowed, is_bound_to_us): (u64, fn(&Neighbour) -> bool) = match self.config.policy {
             WaitPolicy::Sync => (WINDOW as u64, |_| true),
             WaitPolicy::Bounded { staleness } => (staleness.max(WINDOW as u64), |peer| peer.outgoing.is_some()),
             WaitPolicy::Async => return self.everyone_is_done().then_some(self.last_step),
@@ -231,7 +231,7 @@ impl Node {
         let slack = allowed.saturating_add(WITHIN_REACH).saturating_mul(self.config.schedule.period());
         let horizon = self.step.saturating_add(slack);
         let witnessed = self.witnessed();
-        let is_beyond = |peer: &Peer| is_bound_to_us(peer) && self.credible(peer, witnessed) > horizon;
+        let is_beyond = |peer: &Neighbour| is_bound_to_us(peer) && self.credible(peer, witnessed) > horizon;
         let left_behind = self.peers.values().any(is_beyond);
         (left_behind || self.everyone_is_done()).then(|| self.catch_up_step()).filter(|step| *step > self.step)
     }
@@ -249,7 +249,7 @@ impl Node {
             }
         };
         let witnessed = self.witnessed();
-        let is_done = |peer: &&Peer| self.credible(peer, witnessed) >= self.last_step;
+        let is_done = |peer: &&Neighbour| self.credible(peer, witnessed) >= self.last_step;
         self.step.saturating_add(lead) < self.last_step
             && self.peers.values().any(|peer| is_done(&peer))
             && !self.peers.values().any(|peer| peer.is_active() && !is_done(&peer))
@@ -267,16 +267,16 @@ impl Node {
             return false;
         }
         let witnessed = self.witnessed();
-        let is_through = |peer: &Peer| self.credible(peer, witnessed) >= self.last_step;
-        let is_gone = |peer: &Peer| peer.left || self.is_out_of_reach(peer);
+        let is_through = |peer: &Neighbour| self.credible(peer, witnessed) >= self.last_step;
+        let is_gone = |peer: &Neighbour| peer.left || self.is_out_of_reach(peer);
         self.peers.values().any(is_through) && self.peers.values().all(|peer| is_gone(peer) || is_through(peer))
     }
 
     /// Returns `true` if a neighbour has ended after its last round, and every other one too, or it has left or is out of
     /// reach: none waits for a last parcel. A neighbour's own word that it takes part no more needs no witness.
     pub(super) fn others_have_gone(&self) -> bool {
-        let has_ended = |peer: &Peer| peer.leaving && peer.passed >= self.last_step;
-        let is_gone = |peer: &Peer| peer.left || self.is_out_of_reach(peer);
+        let has_ended = |peer: &Neighbour| peer.leaving && peer.passed >= self.last_step;
+        let is_gone = |peer: &Neighbour| peer.left || self.is_out_of_reach(peer);
         self.peers.values().any(has_ended) && self.peers.values().all(|peer| is_gone(peer) || has_ended(peer))
     }
 

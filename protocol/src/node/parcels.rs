@@ -2,8 +2,8 @@
 
 use super::Node;
 use super::contradiction::Said;
-use super::peer::Peer;
-use crate::effect::{Event, Fault, Suspension};
+use super::peer::Neighbour;
+use crate::effect::{InputFault, NodeEvent, Suspension};
 use crate::evidence::Sent;
 use crate::injected_bug::InjectedBug;
 use crate::link::Acceptance;
@@ -13,7 +13,7 @@ use crate::payload::Payload;
 use crate::schedule::NodeId;
 
 impl Node {
-    pub(super) fn on_parcel(&mut self, from: NodeId, parcel: Parcel) -> Result<(), Fault> {
+    pub(super) fn on_parcel(&mut self, from: NodeId, parcel: Parcel) -> Result<(), InputFault> {
         let Parcel { mut header, mut payload } = parcel;
         self.check_parcel(from, &header, payload.dimension())?;
         payload.resolve(self.push_sum.references());
@@ -30,7 +30,7 @@ impl Node {
         let (has_no_room, bound) = (self.has_no_room_for(header.mass), self.config.largest_norm);
         let is_decodable = payload.is_resolved();
         let Some(peer) = self.peers.get_mut(&from) else {
-            return Err(Fault::NotANeighbour);
+            return Err(InputFault::NotANeighbour);
         };
         if peer.left || has_left {
             // One of the two has left: nothing more is applied, and the leave certificate lists what was.
@@ -46,7 +46,7 @@ impl Node {
         }
         peer.renewal.succeed();
         let Some(link) = &mut peer.incoming else {
-            return Err(Fault::NoSuchLink);
+            return Err(InputFault::NoSuchLink);
         };
         if link.check_ack_echo(header.base, header.acked).is_err() && !ignores_ack_echoes {
             return self.on_contradiction(from, Said::Elsewhere);
@@ -67,16 +67,16 @@ impl Node {
         }
         match acceptance {
             Acceptance::Queued | Acceptance::Refused => self.on_taken(from, &header, acceptance, is_decodable),
-            Acceptance::Duplicate => self.note_refusal(Fault::Repeated),
-            Acceptance::Gap => self.note_refusal(Fault::OutOfOrder),
-            Acceptance::Fork => self.note_refusal(Fault::Forked),
+            Acceptance::Duplicate => self.note_refusal(InputFault::Repeated),
+            Acceptance::Gap => self.note_refusal(InputFault::OutOfOrder),
+            Acceptance::Fork => self.note_refusal(InputFault::Forked),
         }
         Ok(())
     }
 
     /// Answers a parcel of or for another life with a greeting.
     fn on_other_life(&mut self, from: NodeId) {
-        self.note_refusal(Fault::OtherLife);
+        self.note_refusal(InputFault::OtherLife);
         self.send_hello(from);
         self.note_in_vain(from);
     }
@@ -102,7 +102,7 @@ impl Node {
     /// Handles a refused parcel, which goes back to its sender. A sender with too many offences is suspended: neither
     /// waited for nor sent anything.
     pub(super) fn on_refusal(&mut self, from: NodeId, mass: Mass) {
-        self.report(Event::ParcelRefused { peer: from, mass });
+        self.report(NodeEvent::ParcelRefused { peer: from, mass });
         if self.peers.get(&from).is_some_and(|peer| peer.offences.are_too_many()) {
             self.suspend(from, Suspension::Refused);
         }
@@ -116,22 +116,22 @@ impl Node {
     }
 
     /// Checks what every parcel must satisfy, from any sender.
-    pub(super) fn check_parcel(&self, from: NodeId, header: &ParcelHeader, dimension: usize) -> Result<(), Fault> {
+    pub(super) fn check_parcel(&self, from: NodeId, header: &ParcelHeader, dimension: usize) -> Result<(), InputFault> {
         let schedule = &self.config.schedule;
         if header.generation != self.config.generation && !self.has(InjectedBug::IgnoresGenerations) {
-            return Err(Fault::OtherGeneration);
+            return Err(InputFault::OtherGeneration);
         }
         if header.step >= self.last_step {
-            return Err(Fault::ImpossibleStep);
+            return Err(InputFault::ImpossibleStep);
         }
         if header.seq <= header.base || !schedule.has_link(from, self.config.id, header.step) {
-            return Err(Fault::NoSuchLink);
+            return Err(InputFault::NoSuchLink);
         }
         if dimension != self.dimension() {
-            return Err(Fault::WrongDimension);
+            return Err(InputFault::WrongDimension);
         }
         if header.mass.is_zero() || u128::from(header.mass.units()) > self.whole() {
-            return Err(Fault::ImpossibleMass);
+            return Err(InputFault::ImpossibleMass);
         }
         Ok(())
     }
@@ -173,7 +173,7 @@ impl Node {
 
     /// Sends the parcels split off in a record for the first time.
     pub(super) fn send_parcels_of(&mut self, record: u64) {
-        let due = |peer: &Peer| {
+        let due = |peer: &Neighbour| {
             let parcel = peer.outgoing.as_ref()?.of_record(record).filter(|_| peer.link_up && peer.mutual)?;
             Some((peer.id, parcel.seq))
         };

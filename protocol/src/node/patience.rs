@@ -28,14 +28,14 @@ const MAX_BACKOFF: u32 = 6;
 
 /// Misses of a neighbour in a row, and the time from which it is waited for again.
 #[derive(Clone, Copy, Debug, Default)]
-pub(crate) struct Patience {
+pub(crate) struct NeighbourPatience {
     misses: u32,
     missed_at: Time,
     penalty: Duration,
     until: Time,
 }
 
-impl Patience {
+impl NeighbourPatience {
     /// Counts a miss after a wait of this duration, and sets the back-off.
     pub(super) fn lose(&mut self, now: Time, waited: Duration) {
         let is_in_a_row = self.misses > 0 && now.since(self.missed_at) <= self.penalty * 2 + waited * ROW;
@@ -112,7 +112,7 @@ mod tests {
 
     /// Misses of a neighbour that is never in time, and the total wait for it, within an hour.
     fn misses_in_an_hour(wait: Duration) -> (u32, Duration) {
-        let (mut patience, mut now, mut waited) = (Patience::default(), Time::default(), Duration::ZERO);
+        let (mut patience, mut now, mut waited) = (NeighbourPatience::default(), Time::default(), Duration::ZERO);
         let mut misses = 0;
         while now < Time::default() + Duration::from_secs(3_600) {
             now = now.max(patience.until) + wait;
@@ -134,7 +134,7 @@ mod tests {
     #[test]
     fn one_miss_costs_nothing_and_who_keeps_up_begins_anew() {
         let wait = Duration::from_secs(2);
-        let (mut patience, mut now) = (Patience::default(), Time::from_millis(5_000));
+        let (mut patience, mut now) = (NeighbourPatience::default(), Time::from_millis(5_000));
         patience.lose(now, wait);
         assert!(patience.is_over(now), "one hiccup is forgiven");
         now = now + Duration::from_secs(3);

@@ -3,13 +3,13 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Account, Belief, Flows, InDistances, Patience, Renewal, ToldProcesses};
+use super::{Account, Belief, Flows, InDistances, NeighbourPatience, Renewal, ToldProcesses};
 use crate::arrivals::Arrivals;
 use crate::config::NodeConfig;
 use crate::effect::{Mismatch, Suspension};
 use crate::evidence::Evidence;
 use crate::link::{InLink, OutLink};
-use crate::message::{Identity, LinkState};
+use crate::message::{Incarnation, LinkPositions};
 use crate::offences::Offences;
 use crate::reference::KnownReferences;
 use crate::schedule::NodeId;
@@ -21,10 +21,10 @@ const MOST_GREETINGS: u32 = 16;
 
 /// A neighbour: its identity, whether it can be relied on, and the links to and from it.
 #[derive(Clone, Debug)]
-pub(crate) struct Peer {
+pub(crate) struct Neighbour {
     pub(crate) id: NodeId,
     /// The identity of its last Hello; `None` before the first one that fits.
-    pub(crate) identity: Option<Identity>,
+    pub(crate) identity: Option<Incarnation>,
     /// Its signature under that; none while only its certificate has named this life.
     pub(crate) signature: Signature,
     pub(crate) link_up: bool,
@@ -44,7 +44,7 @@ pub(crate) struct Peer {
     /// The part of that which is believed.
     pub(crate) belief: Belief,
     /// Decides whether, and from when on, it is waited for.
-    pub(crate) patience: Patience,
+    pub(crate) patience: NeighbourPatience,
     /// Counts greetings and parcels in vain on the present streams.
     pub(crate) renewal: Renewal,
     /// Set when this process has dealt with it.
@@ -81,7 +81,7 @@ pub(crate) struct Peer {
     pub(crate) references: KnownReferences,
 }
 
-impl Peer {
+impl Neighbour {
     pub(crate) fn new(id: NodeId) -> Self {
         Self {
             id,
@@ -97,7 +97,7 @@ impl Peer {
             greeted: false,
             passed: 0,
             belief: Belief::default(),
-            patience: Patience::default(),
+            patience: NeighbourPatience::default(),
             renewal: Renewal::default(),
             was_met: false,
             leaving: false,
@@ -164,7 +164,7 @@ impl Peer {
     }
 
     /// The state of the links with it, for a Hello or an Ack, added to `own`, which is the same for all neighbours.
-    pub(crate) fn link_state(&self, own: LinkState) -> LinkState {
+    pub(crate) fn link_state(&self, own: LinkPositions) -> LinkPositions {
         let mut state = own;
         if let Some(link) = &self.incoming {
             link.state_confirmed(&mut state);
@@ -198,13 +198,13 @@ impl Peer {
 }
 
 /// The neighbours of a node in its plan.
-pub(crate) fn neighbours(config: &NodeConfig) -> BTreeMap<NodeId, Peer> {
+pub(crate) fn neighbours(config: &NodeConfig) -> BTreeMap<NodeId, Neighbour> {
     let mut peers = BTreeMap::new();
     for &from in config.schedule.all_in_neighbours(config.id) {
-        peers.entry(from).or_insert_with(|| Peer::new(from)).incoming = Some(InLink::default());
+        peers.entry(from).or_insert_with(|| Neighbour::new(from)).incoming = Some(InLink::default());
     }
     for &to in config.schedule.all_out_neighbours(config.id) {
-        peers.entry(to).or_insert_with(|| Peer::new(to)).outgoing = Some(OutLink::new());
+        peers.entry(to).or_insert_with(|| Neighbour::new(to)).outgoing = Some(OutLink::new());
     }
     for peer in peers.values_mut() {
         peer.account = Account::of(Flows::planned(&config.schedule, config.id, peer.id));

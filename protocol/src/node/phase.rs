@@ -5,7 +5,7 @@ use crate::time::Time;
 /// Stage of a node's life, for people and metrics.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, serde::Serialize, serde::Deserialize)]
 #[serde(rename_all = "snake_case")]
-pub enum State {
+pub enum NodeState {
     /// Waiting for every neighbour's Hello.
     Gathering,
     /// The host trains.
@@ -41,14 +41,14 @@ pub(super) struct Wait {
 
 impl Phase {
     /// The stage that people and metrics see.
-    pub(super) fn state(self) -> State {
+    pub(super) fn state(self) -> NodeState {
         match self {
-            Self::Gathering { .. } => State::Gathering,
-            Self::BeforeStep | Self::Training { .. } => State::Training,
-            Self::AwaitingRoom(_) => State::AwaitingRoom,
-            Self::AwaitingParcels(_) => State::AwaitingParcels,
-            Self::Draining { .. } => State::Draining,
-            Self::Drained => State::Drained,
+            Self::Gathering { .. } => NodeState::Gathering,
+            Self::BeforeStep | Self::Training { .. } => NodeState::Training,
+            Self::AwaitingRoom(_) => NodeState::AwaitingRoom,
+            Self::AwaitingParcels(_) => NodeState::AwaitingParcels,
+            Self::Draining { .. } => NodeState::Draining,
+            Self::Drained => NodeState::Drained,
         }
     }
 }

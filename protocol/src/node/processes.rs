@@ -18,7 +18,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use super::Node;
-use crate::effect::{Effect, Event, Fault};
+use crate::effect::{Effect, InputFault, NodeEvent};
 use crate::message::Message;
 use crate::schedule::NodeId;
 use crate::statement::{Fate, OtherProcess, ProcessStatement, Signature};
@@ -56,7 +56,7 @@ impl ToldProcesses {
 /// The newest statements of all nodes.
 #[derive(Clone, Debug, Default)]
 pub(super) struct Processes {
-    newest: BTreeMap<NodeId, Known>,
+    newest: BTreeMap<NodeId, KnownProcess>,
     digest: u64,
     started_at: Time,
     /// Nonces of other processes with this node's key that it has named.
@@ -65,7 +65,7 @@ pub(super) struct Processes {
 }
 
 #[derive(Clone, Debug)]
-struct Known {
+struct KnownProcess {
     statement: ProcessStatement,
     /// Number of accepted statements, less those for which time has made room since.
     taken: u32,
@@ -98,7 +98,7 @@ impl Processes {
         }
         since = if taken == 0 { now } else { since };
         self.digest ^= known.map_or(0, |known| digest_of(&known.statement)) ^ digest_of(&statement);
-        self.newest.insert(statement.node, Known { statement, taken: taken + 1, since });
+        self.newest.insert(statement.node, KnownProcess { statement, taken: taken + 1, since });
         true
     }
 
@@ -172,21 +172,21 @@ impl Node {
     }
 
     /// Handles a statement, of whichever node, that a neighbour passed on.
-    pub(super) fn on_process(&mut self, from: NodeId, statement: ProcessStatement) -> Result<(), Fault> {
+    pub(super) fn on_process(&mut self, from: NodeId, statement: ProcessStatement) -> Result<(), InputFault> {
         let is_possible = statement.node.index() < self.config.schedule.nodes() && statement.number <= MOST_LIVES;
         if !is_possible {
-            return Err(Fault::ImpossibleProcess);
+            return Err(InputFault::ImpossibleProcess);
         }
         if !self.processes.is_news(&statement) {
             return Ok(());
         }
         if !statement.is_signed(&*self.config.keys) {
-            return Err(Fault::Unsigned);
+            return Err(InputFault::Unsigned);
         }
         let room_after = self.config.heartbeat * HEARTBEATS_A_STATEMENT;
         if !self.processes.take(statement, self.now, room_after) {
             // Not the fault of the neighbour that passes it on.
-            self.note_refusal(Fault::TooManyProcesses);
+            self.note_refusal(InputFault::TooManyProcesses);
             return Ok(());
         }
         self.pass_on(from, &statement);
@@ -207,8 +207,8 @@ impl Node {
         let was_named = !self.processes.named.insert(boot_nonce);
         let fate = theirs.other.filter(|other| other.boot_nonce == mine).map(|other| other.fate);
         match fate {
-            Some(Fate::OtherEnds) => self.report(Event::AnotherProcess { boot_nonce, ends: true }),
-            Some(Fate::ThisEnds) => self.report(Event::AnotherProcess { boot_nonce, ends: false }),
+            Some(Fate::OtherEnds) => self.report(NodeEvent::AnotherProcess { boot_nonce, ends: true }),
+            Some(Fate::ThisEnds) => self.report(NodeEvent::AnotherProcess { boot_nonce, ends: false }),
             // If two processes named each other at the same time, the other one decides.
             Some(Fate::Unknown) if was_named && mine > boot_nonce => {
                 self.state_process(Some(OtherProcess { boot_nonce, fate: Fate::Unknown }));
@@ -217,7 +217,7 @@ impl Node {
                 let ends = (self.age_ms(), boot_nonce) < (theirs.age_ms, mine);
                 let fate = if ends { Fate::ThisEnds } else { Fate::OtherEnds };
                 self.state_process(Some(OtherProcess { boot_nonce, fate }));
-                self.report(Event::AnotherProcess { boot_nonce, ends });
+                self.report(NodeEvent::AnotherProcess { boot_nonce, ends });
             }
             None => self.state_process(Some(OtherProcess { boot_nonce, fate: Fate::Unknown })),
         }

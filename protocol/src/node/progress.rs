@@ -15,8 +15,8 @@
 use std::time::Duration;
 
 use super::Node;
-use super::peer::Peer;
-use crate::effect::Event;
+use super::peer::Neighbour;
+use crate::effect::NodeEvent;
 use crate::injected_bug::InjectedBug;
 use crate::schedule::NodeId;
 use crate::time::Time;
@@ -54,7 +54,7 @@ impl Node {
     /// witness; a single witness supports none.
     pub(super) fn witnessed(&self) -> Witnessed {
         let patience = self.config.heartbeat * HEARTBEATS_OF_A_WITNESS;
-        let is_there = |peer: &&Peer| peer.was_met && !peer.left && self.now < peer.heard_at + patience;
+        let is_there = |peer: &&Neighbour| peer.was_met && !peer.left && self.now < peer.heard_at + patience;
         let mut claims: Vec<u64> = self.peers.values().filter(is_there).map(|peer| peer.passed).collect();
         let needed = claims.len() - claims.len().saturating_sub(1) / 3;
         let by_neighbours = if needed < 2 {
@@ -67,7 +67,7 @@ impl Node {
     }
 
     /// The steps that a neighbour has passed, as far as its claim is credible.
-    pub(super) fn credible(&self, peer: &Peer, witnessed: Witnessed) -> u64 {
+    pub(super) fn credible(&self, peer: &Neighbour, witnessed: Witnessed) -> u64 {
         if self.has(InjectedBug::BelievesAnyone) {
             return peer.passed;
         }
@@ -76,11 +76,12 @@ impl Node {
 
     /// Returns `true` if one of these neighbours has sent a parcel of this step or a later one, and that progress is
     /// credible.
-    pub(super) fn has_any_brought<'a>(&'a self, mut from: impl Iterator<Item = &'a Peer>) -> bool {
+    pub(super) fn has_any_brought<'a>(&'a self, mut from: impl Iterator<Item = &'a Neighbour>) -> bool {
         let witnessed = self.witnessed();
-        let can_be_here =
-            |peer: &Peer| self.has(InjectedBug::BelievesAnyone) || witnessed.steps().max(self.reach(peer)) >= self.step;
-        let has_brought = |peer: &Peer| peer.incoming.as_ref().is_some_and(|link| link.has_brought(self.step));
+        let can_be_here = |peer: &Neighbour| {
+            self.has(InjectedBug::BelievesAnyone) || witnessed.steps().max(self.reach(peer)) >= self.step
+        };
+        let has_brought = |peer: &Neighbour| peer.incoming.as_ref().is_some_and(|link| link.has_brought(self.step));
         from.any(|peer| has_brought(peer) && can_be_here(peer))
     }
 
@@ -92,7 +93,7 @@ impl Node {
 
     /// The furthest step that a neighbour can have reached in the time since its last believed claim, and the part of
     /// that time which makes whole rounds, as an instant: the rest counts after a new anchor.
-    fn explained(&self, peer: &Peer) -> (u64, Time) {
+    fn explained(&self, peer: &Neighbour) -> (u64, Time) {
         let Some((step, at)) = peer.belief.anchor else {
             return (0, self.now);
         };
@@ -107,7 +108,7 @@ impl Node {
     }
 
     /// The furthest step at which a neighbour's claim counts without a witness.
-    fn reach(&self, peer: &Peer) -> u64 {
+    fn reach(&self, peer: &Neighbour) -> u64 {
         if peer.belief.anchor.is_some() { self.explained(peer).0.saturating_add(peer.belief.lead) } else { 0 }
     }
 
@@ -163,7 +164,7 @@ impl Node {
         let since = *belief.doubted_since.get_or_insert(now);
         if now >= since + heartbeat && !std::mem::replace(&mut belief.doubt_is_told, true) {
             let round = |step: u64| step / self.config.schedule.round_length();
-            self.report(Event::ProgressDoubted { peer: from, claimed: round(claimed), credible: round(credible) });
+            self.report(NodeEvent::ProgressDoubted { peer: from, claimed: round(claimed), credible: round(credible) });
         }
     }
 }

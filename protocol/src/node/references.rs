@@ -7,11 +7,11 @@
 
 use super::Node;
 use crate::codec::{ChosenCodec, Dither};
-use crate::effect::Event;
+use crate::effect::NodeEvent;
 use crate::link::{QueuedParcel, Returned};
 use crate::mass::Mass;
 use crate::payload::Payload;
-use crate::push_sum::Form;
+use crate::push_sum::RatioForm;
 use crate::reference::{Reference, ReferenceId};
 use crate::schedule::NodeId;
 
@@ -68,15 +68,15 @@ impl Node {
     }
 
     /// The form in which all of these receivers can decode the ratio.
-    fn form_for(&self, receivers: &[(NodeId, Mass)]) -> Form {
+    fn form_for(&self, receivers: &[(NodeId, Mass)]) -> RatioForm {
         let codec = self.codec().codec;
         if !self.keeps_references() {
-            return Form::Whole(codec.of_wholes());
+            return RatioForm::Whole(codec.of_wholes());
         }
         let has_it = |to: &NodeId, id| self.peers.get(to).is_some_and(|peer| peer.references.can_decode(id));
         let is_common = |reference: &&Reference| receivers.iter().all(|(to, _)| has_it(to, reference.id()));
         let common = self.push_sum.references().iter().find(is_common);
-        common.map_or(Form::Keyframe, |reference| Form::Difference(codec, reference.clone()))
+        common.map_or(RatioForm::Keyframe, |reference| RatioForm::Difference(codec, reference.clone()))
     }
 
     /// Looks up the reference of the next parcel of a link, which may have become known since the parcel came. A parcel
@@ -102,7 +102,7 @@ impl Node {
         } else if is_decodable {
             self.note_received(from, mass);
         } else {
-            self.report(Event::ReferenceMissing { peer: from, mass });
+            self.report(NodeEvent::ReferenceMissing { peer: from, mass });
         }
     }
 }

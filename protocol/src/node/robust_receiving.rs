@@ -25,7 +25,7 @@
 
 use super::Node;
 use super::in_distances::lower_median;
-use super::peer::Peer;
+use super::peer::Neighbour;
 use crate::codec::Distance;
 use crate::config::Robust;
 use crate::effect::Clipped;
@@ -90,7 +90,8 @@ impl Node {
     fn usual_distance(&self) -> Option<f64> {
         let round = self.round();
         let in_links = self.peers.values().filter(|peer| peer.incoming.is_some() && !peer.left);
-        let mut known: Vec<f64> = in_links.clone().filter_map(|peer: &Peer| peer.distances.median(round)).collect();
+        let mut known: Vec<f64> =
+            in_links.clone().filter_map(|peer: &Neighbour| peer.distances.median(round)).collect();
         let own = self.usual_steps.median().map(|norm| OWN_STEPS * norm);
         if own.is_none() && known.len() * 2 <= in_links.count() {
             return None;

@@ -3,10 +3,10 @@
 use std::time::Duration;
 
 use super::mass_watch::Held;
-use super::peer::Peer;
+use super::peer::Neighbour;
 use super::{Node, Phase, Wait};
 use crate::config::WaitPolicy;
-use crate::effect::{Clipped, Event, RoundReport, Suspension};
+use crate::effect::{Clipped, NodeEvent, RoundReport, Suspension};
 use crate::injected_bug::InjectedBug;
 use crate::link::QueuedParcel;
 use crate::mass::Mass;
@@ -52,7 +52,7 @@ impl Node {
             return self.begin_draining();
         }
         let greeted = self.peers.values().filter(|peer| peer.mutual || peer.left).count();
-        let is_to_come = |peer: &Peer| !peer.mutual && !peer.left && !peer.is_gone;
+        let is_to_come = |peer: &Neighbour| !peer.mutual && !peer.left && !peer.is_gone;
         let waited_enough = give_up_at.is_some_and(|at| self.now >= at) || !self.peers.values().any(is_to_come);
         if greeted < self.peers.len() && !(waited_enough && greeted > 0) {
             return false;
@@ -61,7 +61,7 @@ impl Node {
         if self.config.identity.incarnation > 1 && !self.resumed {
             self.step = self.catch_up_step();
         }
-        self.report(Event::Started { step: self.step });
+        self.report(NodeEvent::Started { step: self.step });
         self.peers.values_mut().for_each(|peer| peer.ack_owed = true);
         self.clock.start(self.now, false);
         // A record that holds the sends of its step was written while the node waited for others.
@@ -72,7 +72,7 @@ impl Node {
 
     fn begin_step(&mut self) -> bool {
         if let Some(step) = self.overdue_step() {
-            self.report(Event::CaughtUp { from: self.step, to: step });
+            self.report(NodeEvent::CaughtUp { from: self.step, to: step });
             self.step = step;
             self.absorb_until(step);
         }
@@ -158,7 +158,7 @@ impl Node {
                 self.send_parcels_of(record);
             }
         } else if self.push_sum.has_working_mass() {
-            self.report(Event::OwnRatioUnusable { step: self.step });
+            self.report(NodeEvent::OwnRatioUnusable { step: self.step });
         }
         // Receivers without a parcel are notified by an Ack that none is coming.
         for link in links {
@@ -172,7 +172,7 @@ impl Node {
     fn cut(&self, links: &[OutShare], keeps: bool) -> Vec<(NodeId, Mass)> {
         let whole = self.mass();
         let overfills = self.has(InjectedBug::IgnoresWindow);
-        let can_take = |peer: &Peer| peer.can_take_parcel() || (overfills && peer.is_active());
+        let can_take = |peer: &Neighbour| peer.can_take_parcel() || (overfills && peer.is_active());
         let can_take = |link: &&OutShare| self.peers.get(&link.to).is_some_and(can_take);
         let mut cuts: Vec<(NodeId, Mass)> =
             links.iter().filter(can_take).map(|link| (link.to, whole.portion(link.share))).collect();
@@ -227,7 +227,7 @@ impl Node {
         self.note_pace_beside_training();
         self.absorb_until(self.step);
         self.answer_those_who_passed();
-        let has_ended = |from: &NodeId| self.peers.get(from).is_some_and(Peer::has_ended);
+        let has_ended = |from: &NodeId| self.peers.get(from).is_some_and(Neighbour::has_ended);
         let due = self.config.schedule.in_neighbours(self.config.id, self.step);
         self.send_gate.end_step(!due.iter().all(has_ended));
         self.end_step_of_floor();
@@ -263,7 +263,7 @@ impl Node {
             self.lose_patience(peer, waited);
             self.suspend(peer, Suspension::Late);
         }
-        self.report(Event::DeadlineMissed { step: self.step, missing, waited });
+        self.report(NodeEvent::DeadlineMissed { step: self.step, missing, waited });
     }
 
     /// Absorbs parcels that have arrived, unless the order of absorption requires waiting for their step.
@@ -342,7 +342,7 @@ impl Node {
         let is_whole = self.peers.values().all(|peer| peer.suspended.is_none() || peer.incoming.is_none());
         let held = held.filter(|_| is_whole).unwrap_or_default();
         let alarm = self.mass_watch.end_round(held, fraction, self.fair_share());
-        self.report(Event::RoundFinished(RoundReport {
+        self.report(NodeEvent::RoundFinished(RoundReport {
             round: self.round() - 1,
             step: self.step,
             mass: self.mass(),

@@ -18,7 +18,7 @@
 
 use super::Node;
 use crate::codec::{Extent, extent_of};
-use crate::effect::{Event, SkippedDelta};
+use crate::effect::{NodeEvent, SkippedDelta};
 use crate::latest::Latest;
 use crate::payload::MAX_MAGNITUDE;
 
@@ -88,7 +88,7 @@ impl Node {
                 scale
             }
             Err(reason) => {
-                self.report(Event::DeltaSkipped { round, reason });
+                self.report(NodeEvent::DeltaSkipped { round, reason });
                 0.0
             }
         }
@@ -127,7 +127,7 @@ impl Node {
             self.usual_steps.remember(norm);
             return 1.0;
         };
-        self.report(Event::DeltaClipped { round, norm, bound });
+        self.report(NodeEvent::DeltaClipped { round, norm, bound });
         self.usual_steps.remember(bound);
         bound / norm
     }

@@ -2,13 +2,13 @@
 
 use super::step_guard::Taking;
 use super::{Node, Phase};
-use crate::effect::{Effect, Event, Fault, SkippedDelta};
+use crate::effect::{Effect, InputFault, NodeEvent, SkippedDelta};
 use crate::record::HostState;
 use crate::time::Time;
 
 /// A node's state of its host's training.
 #[derive(Clone, Debug)]
-pub(super) struct Training {
+pub(super) struct TrainingState {
     /// The training that was ordered and not answered yet.
     ordered: Option<Ordered>,
     /// Set when a change came after its deadline and is held back: it counts as that of the next round.
@@ -31,7 +31,7 @@ struct Ordered {
 
 /// The result of a round's training.
 #[derive(Clone, Debug)]
-pub(super) struct Change {
+pub(super) struct TrainedChange {
     /// `[dimension]`.
     pub(super) delta: Vec<f32>,
     /// Number of local steps whose sum it is.
@@ -40,7 +40,7 @@ pub(super) struct Change {
     pub(super) state: HostState,
 }
 
-impl Default for Training {
+impl Default for TrainingState {
     fn default() -> Self {
         Self { ordered: None, is_late: false, last_factor: 1.0 }
     }
@@ -61,7 +61,7 @@ impl Node {
             return false;
         }
         if !self.push_sum.has_working_mass() {
-            self.report(Event::DeltaSkipped { round, reason: SkippedDelta::NoMass });
+            self.report(NodeEvent::DeltaSkipped { round, reason: SkippedDelta::NoMass });
             return false;
         }
         if self.is_closing() {
@@ -83,17 +83,17 @@ impl Node {
         true
     }
 
-    pub(super) fn on_trained(&mut self, round: u64, change: Change) {
+    pub(super) fn on_trained(&mut self, round: u64, change: TrainedChange) {
         let Some(ordered) = self.take_ordered(round) else {
             return;
         };
         self.note_own_pace(ordered.at, change.steps);
         if self.others_have_gone() {
-            self.report(Event::DeltaSkipped { round, reason: SkippedDelta::OthersHaveGone });
+            self.report(NodeEvent::DeltaSkipped { round, reason: SkippedDelta::OthersHaveGone });
             return self.go_on_without();
         }
         let is_waited_for = matches!(self.phase, Phase::Training { .. });
-        let Change { delta, steps, state } = change;
+        let TrainedChange { delta, steps, state } = change;
         self.training.last_factor =
             self.take_step(Taking { delta: &delta, steps, of: ordered.local_steps, is_waited_for });
         // From here on records keep the state that belongs to the change.
@@ -113,7 +113,7 @@ impl Node {
     fn take_ordered(&mut self, number: u64) -> Option<Ordered> {
         let ordered = self.training.ordered.take_if(|ordered| ordered.number == number);
         if ordered.is_none() {
-            self.ignore(self.config.id, Fault::UnexpectedTraining);
+            self.ignore(self.config.id, InputFault::UnexpectedTraining);
         }
         ordered
     }
@@ -156,7 +156,7 @@ impl Node {
             return false;
         }
         if is_late {
-            self.report(Event::TrainingLate { round: self.round() });
+            self.report(NodeEvent::TrainingLate { round: self.round() });
         }
         self.note_pace_of_others();
         self.phase = Phase::AwaitingRoom(self.new_wait());
@@ -166,11 +166,11 @@ impl Node {
     /// Carries a training under way over to a new plan, as that of its first round. A node that begins with another
     /// node's model cannot use what it learns on its own: the host must not answer that order.
     pub(super) fn carry_training_over(&mut self, keeps_model: bool) {
-        let Training { ordered, .. } = std::mem::take(&mut self.training);
+        let TrainingState { ordered, .. } = std::mem::take(&mut self.training);
         if keeps_model {
             self.training.ordered = ordered.map(|ordered| Ordered { round: 0, ..ordered });
         } else if let Some(Ordered { number: round, .. }) = ordered {
-            self.report(Event::DeltaSkipped { round, reason: SkippedDelta::OtherModel });
+            self.report(NodeEvent::DeltaSkipped { round, reason: SkippedDelta::OtherModel });
         }
     }
 }

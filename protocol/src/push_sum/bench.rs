@@ -2,7 +2,7 @@
 
 use std::sync::Arc;
 
-use super::{Codec, Dither, Encoded, Form, Mass, Payload, PushSum, Unwritten, codec};
+use super::{Codec, Dither, Encoded, Mass, Payload, PushSum, RatioForm, Unwritten, codec};
 
 /// A push-sum pair to run the kernels on.
 #[derive(Debug)]
@@ -16,7 +16,7 @@ impl Pair {
 
     /// Sends `outgoing` away.
     pub fn split(&mut self, outgoing: Mass, codec: Codec, seed: u64) -> Option<Payload> {
-        self.0.split(outgoing, &Form::Whole(codec), &mut Dither::seeded(seed), false)
+        self.0.split(outgoing, &RatioForm::Whole(codec), &mut Dither::seeded(seed), false)
     }
 
     /// Absorbs a parcel.

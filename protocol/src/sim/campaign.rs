@@ -5,9 +5,9 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::error::SimError;
 use super::fault::Fault;
 use super::profile::{Profile, Scenario};
-use super::swarm::Swarm;
+use super::swarm::SimulatedSwarm;
 use super::trace_entry::TraceEntry;
-use crate::effect::Event;
+use crate::effect::NodeEvent;
 use crate::time::Time;
 
 /// Rounding of f32 over some thousand rounds, as a fraction of a sum of numerators; random, not growing.
@@ -15,7 +15,7 @@ pub(super) const LARGEST_DRIFT: f64 = 1e-3;
 
 /// The result of one seed.
 #[derive(Clone, Debug, PartialEq)]
-pub struct Outcome {
+pub struct SeedOutcome {
     /// The seed.
     pub seed: u64,
     /// Nodes in the swarm.
@@ -59,17 +59,17 @@ pub struct Outcome {
 /// assert_eq!(outcome.failure, None);
 /// assert!(outcome.kills > 10 && outcome.disk_checks > outcome.kills && outcome.wire_checks > outcome.disk_checks);
 /// ```
-pub fn run_scenario(profile: Profile, seed: u64, scenario: Scenario) -> Outcome {
+pub fn run_scenario(profile: Profile, seed: u64, scenario: Scenario) -> SeedOutcome {
     watch_scenario(profile, seed, scenario, |_| ())
 }
 
 /// Runs a scenario, and also returns the log of its faults and of the events that nodes reported, except finished
 /// rounds.
-pub fn trace_scenario(profile: Profile, seed: u64, scenario: Scenario) -> (Outcome, Vec<(Time, TraceEntry)>) {
+pub fn trace_scenario(profile: Profile, seed: u64, scenario: Scenario) -> (SeedOutcome, Vec<(Time, TraceEntry)>) {
     let faults: Vec<_> = scenario.faults.iter().map(|&(at, fault)| (at, TraceEntry::Fault(fault))).collect();
     let mut log = Vec::new();
     let outcome = watch_scenario(profile, seed, scenario, |swarm| {
-        let events = swarm.events().iter().filter(|(_, _, event)| !matches!(event, Event::RoundFinished(_)));
+        let events = swarm.events().iter().filter(|(_, _, event)| !matches!(event, NodeEvent::RoundFinished(_)));
         log.extend(faults.into_iter().filter(|(at, _)| *at <= swarm.now()));
         log.extend(events.map(|(at, id, event)| (*at, TraceEntry::Event(*id, event.clone()))));
     });
@@ -77,12 +77,12 @@ pub fn trace_scenario(profile: Profile, seed: u64, scenario: Scenario) -> (Outco
     (outcome, log)
 }
 
-fn watch_scenario(profile: Profile, seed: u64, scenario: Scenario, look: impl FnOnce(&Swarm)) -> Outcome {
+fn watch_scenario(profile: Profile, seed: u64, scenario: Scenario, look: impl FnOnce(&SimulatedSwarm)) -> SeedOutcome {
     let Scenario { config, faults, repair, end, limit, .. } = scenario;
     let nodes = config.schedule.nodes() as u32;
-    let mut swarm = match Swarm::new(config) {
+    let mut swarm = match SimulatedSwarm::new(config) {
         Ok(swarm) => swarm,
-        Err(error) => return Outcome { failure: Some(error), ..Outcome::of_nothing(seed, nodes) },
+        Err(error) => return SeedOutcome { failure: Some(error), ..SeedOutcome::of_nothing(seed, nodes) },
     };
     for &(at, fault) in &faults {
         swarm.at(at, fault);
@@ -99,7 +99,7 @@ fn watch_scenario(profile: Profile, seed: u64, scenario: Scenario, look: impl Fn
     let happened = faults.iter().filter(|(at, _)| *at <= swarm.now());
     let cuts = happened.clone().filter(|(_, fault)| matches!(fault, Fault::LinkDown(..))).map(|(at, _)| *at);
     let cuts: Vec<Time> = cuts.collect();
-    Outcome {
+    SeedOutcome {
         ended: swarm.now(),
         kills: swarm.crashes(),
         partitions: cuts.chunk_by(|a, b| a == b).filter(|together| together.len() > 1).count() as u64,
@@ -112,11 +112,11 @@ fn watch_scenario(profile: Profile, seed: u64, scenario: Scenario, look: impl Fn
         events: swarm.trace_length(),
         digest: swarm.digest(),
         failure,
-        ..Outcome::of_nothing(seed, nodes)
+        ..SeedOutcome::of_nothing(seed, nodes)
     }
 }
 
-impl Outcome {
+impl SeedOutcome {
     /// Checks of mass that could have failed.
     pub fn checks(&self) -> u64 {
         self.wire_checks + self.disk_checks
@@ -142,11 +142,11 @@ impl Outcome {
     }
 }
 
-fn is_rollback(event: &Event) -> bool {
-    matches!(event, Event::RollbackDetected { .. })
+fn is_rollback(event: &NodeEvent) -> bool {
+    matches!(event, NodeEvent::RollbackDetected { .. })
 }
 
-fn run(swarm: &mut Swarm, profile: Profile, end: Time, limit: Time) -> Result<(), SimError> {
+fn run(swarm: &mut SimulatedSwarm, profile: Profile, end: Time, limit: Time) -> Result<(), SimError> {
     swarm.run_until(end)?;
     swarm.run_until_drained(limit)?;
     // The last ledger that began may be exact, whatever disks had lost before it.

@@ -12,7 +12,7 @@ use crate::injected_bug::InjectedBug;
 use crate::schedule::{NodeId, Schedule};
 
 /// Trains one node for one round: `(node, round, z, steps)` to the change of z, in as many steps as its time allows.
-pub type Trainer = Box<dyn FnMut(NodeId, u64, &[f32], u32) -> Vec<f32>>;
+pub type TrainFunction = Box<dyn FnMut(NodeId, u64, &[f32], u32) -> Vec<f32>>;
 
 /// The configuration of a simulation.
 pub struct SwarmConfig {
@@ -61,7 +61,7 @@ pub struct SwarmConfig {
     /// Steps longer than this many usual ones are scaled down.
     pub clip: Option<f64>,
     /// The local training.
-    pub trainer: Trainer,
+    pub trainer: TrainFunction,
 }
 
 impl SwarmConfig {

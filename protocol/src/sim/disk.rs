@@ -11,7 +11,7 @@ mod damage;
 use std::collections::{BTreeMap, VecDeque};
 use std::sync::Arc;
 
-pub(super) use damage::Damage;
+pub(super) use damage::DiskDamage;
 
 use crate::injected_bug::{Injected, InjectedBug};
 use crate::record::{

@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::chain::Chain;
 use crate::evidence::{Applied, Evidence, Sent};
 use crate::mass::{Mass, UNITS_PER_ONE};
-use crate::message::{Ack, Generation, Identity, LeaveCertificate, LinkEnd, LinkState, Message, Parcel};
+use crate::message::{Ack, Generation, Incarnation, LeaveCertificate, LinkEnd, LinkPositions, Message, Parcel};
 use crate::payload::{MAX_MAGNITUDE, Payload};
 use crate::reference::ReferenceId;
 use crate::schedule::NodeId;
@@ -70,10 +70,10 @@ pub(super) fn burst(message: &Message, rng: &mut ChaCha8Rng) -> Vec<Message> {
     }
     if rng.random() {
         let passed = [u64::MAX, rng.random::<u64>() >> rng.random_range(0..64)][rng.random_range(0..2)];
-        let link = LinkState { passed, ..ack.link };
+        let link = LinkPositions { passed, ..ack.link };
         return vec![Message::Ack(Ack { link, ..ack.clone() })];
     }
-    let later = |lives| Identity { incarnation: ack.seen.incarnation.saturating_add(lives), boot_nonce: 1 };
+    let later = |lives| Incarnation { incarnation: ack.seen.incarnation.saturating_add(lives), boot_nonce: 1 };
     (1..=64).map(|lives| Message::Ack(Ack { seen: later(10 * lives), ..ack.clone() })).collect()
 }
 
@@ -114,14 +114,14 @@ fn tampered_parcel(mut parcel: Parcel, rng: &mut ChaCha8Rng) -> Parcel {
     parcel
 }
 
-fn replace_identity(identity: &mut Identity, rng: &mut ChaCha8Rng) {
+fn replace_identity(identity: &mut Incarnation, rng: &mut ChaCha8Rng) {
     match rng.random_range(0..2) {
         0 => identity.incarnation = anything(identity.incarnation, rng),
         _ => identity.boot_nonce = rng.random(),
     }
 }
 
-fn replace_state(state: &mut LinkState, rng: &mut ChaCha8Rng) {
+fn replace_state(state: &mut LinkPositions, rng: &mut ChaCha8Rng) {
     if state.references.is_some() && rng.random_bool(0.3) {
         state.references = [None, Some([ReferenceId(rng.random()), ReferenceId::default()])][rng.random_range(0..2)];
         return;

@@ -14,7 +14,7 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use super::campaign::{Outcome, run_scenario, trace_scenario};
+use super::campaign::{SeedOutcome, run_scenario, trace_scenario};
 use super::fault::Fault;
 use super::profile::{Profile, Scenario};
 use super::trace_entry::TraceEntry;
@@ -69,7 +69,7 @@ impl Variant {
 /// assert_eq!(journal.replay(), outcome);
 /// ```
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-#[serde(into = "Written", try_from = "Written")]
+#[serde(into = "WrittenJournal", try_from = "WrittenJournal")]
 pub struct Journal {
     profile: Profile,
     seed: u64,
@@ -87,7 +87,7 @@ pub struct Journal {
 
 impl Journal {
     /// Runs a seed, with such nodes, and records it.
-    pub fn record(profile: Profile, seed: u64, variant: impl Into<Variant>) -> (Self, Outcome) {
+    pub fn record(profile: Profile, seed: u64, variant: impl Into<Variant>) -> (Self, SeedOutcome) {
         let (scenario, variant) = (Scenario::new(profile, seed), variant.into());
         let journal = Self {
             profile,
@@ -107,18 +107,18 @@ impl Journal {
     }
 
     /// Runs it again.
-    pub fn replay(&self) -> Outcome {
+    pub fn replay(&self) -> SeedOutcome {
         run_scenario(self.profile, self.seed, self.scenario())
     }
 
     /// Runs it again and returns its log, in order: all faults, and the events that nodes reported except for finished
     /// rounds.
-    pub fn trace(&self) -> (Outcome, Vec<(Time, TraceEntry)>) {
+    pub fn trace(&self) -> (SeedOutcome, Vec<(Time, TraceEntry)>) {
         trace_scenario(self.profile, self.seed, self.scenario())
     }
 
     /// Returns `true` if a run was the recorded one, to the bit.
-    pub fn agrees_with(&self, outcome: &Outcome) -> bool {
+    pub fn agrees_with(&self, outcome: &SeedOutcome) -> bool {
         let failure = outcome.failure.as_ref().map(ToString::to_string);
         (self.digest, self.events, self.ended) == (outcome.digest, outcome.events, outcome.ended)
             && self.failure == failure
@@ -126,7 +126,7 @@ impl Journal {
 
     /// Records another run of the same seed, with other faults and another end.
     #[must_use]
-    pub fn with(&self, faults: Vec<(Time, Fault)>, repair: Time, stop: Time) -> (Self, Outcome) {
+    pub fn with(&self, faults: Vec<(Time, Fault)>, repair: Time, stop: Time) -> (Self, SeedOutcome) {
         Self { faults, repair, stop, ..self.clone() }.recorded()
     }
 
@@ -175,7 +175,7 @@ impl Journal {
         self.failure.as_deref()
     }
 
-    fn recorded(mut self) -> (Self, Outcome) {
+    fn recorded(mut self) -> (Self, SeedOutcome) {
         let outcome = self.replay();
         (self.ended, self.events, self.digest) = (outcome.ended, outcome.events, outcome.digest);
         self.failure = outcome.failure.as_ref().map(ToString::to_string);
@@ -301,7 +301,7 @@ pub enum JournalError {
 /// A journal as it is written.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-struct Written {
+struct WrittenJournal {
     schema: String,
     made_by: String,
     profile: Profile,
@@ -327,7 +327,7 @@ struct TimedFault {
     fault: Fault,
 }
 
-impl From<Journal> for Written {
+impl From<Journal> for WrittenJournal {
     fn from(journal: Journal) -> Self {
         let timed = |(at_us, fault)| TimedFault { at_us, fault };
         Self {
@@ -349,10 +349,10 @@ impl From<Journal> for Written {
     }
 }
 
-impl TryFrom<Written> for Journal {
+impl TryFrom<WrittenJournal> for Journal {
     type Error = JournalError;
 
-    fn try_from(written: Written) -> Result<Self, JournalError> {
+    fn try_from(written: WrittenJournal) -> Result<Self, JournalError> {
         if written.schema != JOURNAL_SCHEMA {
             return Err(JournalError::Schema { found: written.schema });
         }

@@ -8,7 +8,7 @@
 
 use std::collections::{BTreeMap, VecDeque};
 
-use crate::effect::{Effect, Event, Fault, SkippedDelta};
+use crate::effect::{Effect, InputFault, NodeEvent, SkippedDelta};
 use crate::message::Generation;
 use crate::node::Node;
 use crate::schedule::NodeId;
@@ -47,7 +47,7 @@ impl Learning {
     /// Notes the effects of an input on a node: of a change that it was given, and of what it held back before.
     pub(super) fn watch(&mut self, node: &Node, change: Option<&[f32]>, held_back: Option<&[f32]>, effects: &[Effect]) {
         let id = node.id();
-        if effects.iter().any(|effect| matches!(effect, Effect::Report(Event::Entered { .. }))) {
+        if effects.iter().any(|effect| matches!(effect, Effect::Report(NodeEvent::Entered { .. }))) {
             self.began(id, node.config().generation, node.numerator(), held_back);
         }
         change.into_iter().for_each(|delta| self.handed_in(id, delta, effects));
@@ -106,16 +106,16 @@ fn add(sum: &mut [f64], vector: &[f32], sign: f64) {
 fn is_refusal(effect: &Effect) -> bool {
     // Without weight the next training is not ordered; the one before counts.
     let is_refused = |reason| !matches!(reason, SkippedDelta::NoMass | SkippedDelta::LeftWithoutWeight);
-    let Effect::Report(Event::Ignored { fault, .. }) = effect else {
+    let Effect::Report(NodeEvent::Ignored { fault, .. }) = effect else {
         return skipped(effect).is_some_and(is_refused);
     };
-    *fault == Fault::UnexpectedTraining
+    *fault == InputFault::UnexpectedTraining
 }
 
 /// The reason of a change that was not taken.
 fn skipped(effect: &Effect) -> Option<SkippedDelta> {
     match effect {
-        Effect::Report(Event::DeltaSkipped { reason, .. }) => Some(*reason),
+        Effect::Report(NodeEvent::DeltaSkipped { reason, .. }) => Some(*reason),
         _ => None,
     }
 }

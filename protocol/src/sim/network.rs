@@ -42,7 +42,7 @@ impl NetworkModel {
 
 /// Decides the fate of messages. All randomness of a simulation is here.
 #[derive(Debug)]
-pub(super) struct Network {
+pub(super) struct SimulatedNetwork {
     model: NetworkModel,
     rng: ChaCha8Rng,
     /// Latest arrival so far on each directed link of a stream.
@@ -54,7 +54,7 @@ pub(super) struct Network {
     connections: BTreeMap<(NodeId, NodeId), u64>,
 }
 
-impl Network {
+impl SimulatedNetwork {
     pub(super) fn new(model: NetworkModel, seed: u64) -> Self {
         Self {
             model,

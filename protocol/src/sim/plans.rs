@@ -10,7 +10,7 @@ use crate::schedule::{NodeId, Schedule, ScheduleError, Step};
 
 /// One plan: its members, its generation, and its links.
 #[derive(Clone, Debug)]
-pub(super) struct Plan {
+pub(super) struct SimulatedPlan {
     pub(super) generation: Generation,
     pub(super) schedule: Arc<Schedule>,
     /// Nodes keep the index they had in the first plan; those that are not members have no links.
@@ -19,7 +19,7 @@ pub(super) struct Plan {
 
 /// The members from the next generation on.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Change {
+pub(super) enum MembersChange {
     /// About four fifths of all nodes, drawn from a seed.
     Draw { seed: u64, without: Option<NodeId> },
     /// The first so many of all nodes, at least one; the seed is of their links.
@@ -29,34 +29,34 @@ pub(super) enum Change {
 /// All plans so far.
 #[derive(Debug)]
 pub(super) struct Plans {
-    plans: Vec<Plan>,
+    plans: Vec<SimulatedPlan>,
 }
 
 impl Plans {
     pub(super) fn new(schedule: Arc<Schedule>) -> Self {
         let members = (0..schedule.nodes() as u32).map(NodeId).collect();
         let generation = Generation { counter: 0, plan_hash: [1; 32] };
-        Self { plans: vec![Plan { generation, schedule, members }] }
+        Self { plans: vec![SimulatedPlan { generation, schedule, members }] }
     }
 
-    pub(super) fn newest(&self) -> &Plan {
+    pub(super) fn newest(&self) -> &SimulatedPlan {
         &self.plans[self.plans.len() - 1]
     }
 
-    pub(super) fn of(&self, generation: Generation) -> Option<&Plan> {
+    pub(super) fn of(&self, generation: Generation) -> Option<&SimulatedPlan> {
         self.plans.iter().find(|plan| plan.generation == generation)
     }
 
     /// Adds a new generation with other members and links.
-    pub(super) fn replan(&mut self, change: Change) -> Result<(), ScheduleError> {
+    pub(super) fn replan(&mut self, change: MembersChange) -> Result<(), ScheduleError> {
         let newest = self.newest();
         let nodes = newest.schedule.nodes();
         let everyone = (0..nodes as u32).map(NodeId);
-        let (Change::Draw { seed, .. } | Change::Resize { seed, .. }) = change;
+        let (MembersChange::Draw { seed, .. } | MembersChange::Resize { seed, .. }) = change;
         let rng = &mut ChaCha8Rng::seed_from_u64(seed);
         let members = match change {
-            Change::Resize { members, .. } => everyone.take(members.max(1) as usize).collect(),
-            Change::Draw { without, .. } => {
+            MembersChange::Resize { members, .. } => everyone.take(members.max(1) as usize).collect(),
+            MembersChange::Draw { without, .. } => {
                 let mut members: Vec<NodeId> = everyone.filter(|_| rng.random_bool(0.8)).collect();
                 if members.len() < 3 {
                     members.clone_from(&newest.members);
@@ -69,7 +69,7 @@ impl Plans {
         rng.fill(&mut plan_hash);
         let generation = Generation { counter: newest.generation.counter + 1, plan_hash };
         let schedule = links(nodes, &members, newest.schedule.local_steps(), rng)?;
-        self.plans.push(Plan { generation, schedule, members });
+        self.plans.push(SimulatedPlan { generation, schedule, members });
         Ok(())
     }
 }

@@ -40,7 +40,7 @@ pub struct Shrunk {
 pub fn shrink(journal: &Journal, most_runs: u32) -> Option<Shrunk> {
     let failure = journal.replay().failure?;
     let gap = journal.stop().since(journal.repair());
-    let mut search = Search { best: journal.clone(), failure, gap, runs: 1, most_runs };
+    let mut search = ShrinkSearch { best: journal.clone(), failure, gap, runs: 1, most_runs };
     search.forget_what_follows();
     search.end_early();
     search.leave_out();
@@ -49,7 +49,7 @@ pub fn shrink(journal: &Journal, most_runs: u32) -> Option<Shrunk> {
 }
 
 /// The search for a shorter run.
-struct Search {
+struct ShrinkSearch {
     best: Journal,
     failure: SimError,
     /// Between repair and stop.
@@ -58,7 +58,7 @@ struct Search {
     most_runs: u32,
 }
 
-impl Search {
+impl ShrinkSearch {
     /// Tries a run and returns `true` if it fails in the same way; it is then the best.
     fn accepts(&mut self, faults: Vec<(Time, Fault)>, repair: Time) -> bool {
         if self.runs >= self.most_runs {

@@ -3,12 +3,12 @@
 
 use std::time::Duration;
 
-use super::campaign::{LARGEST_DRIFT, Outcome};
+use super::campaign::{LARGEST_DRIFT, SeedOutcome};
 use super::error::SimError;
 use super::fault::Fault;
 use super::profile::{Profile, Scenario, fault_schedule};
-use super::swarm::Swarm;
-use crate::effect::Event;
+use super::swarm::SimulatedSwarm;
+use crate::effect::NodeEvent;
 use crate::time::Time;
 
 const DAY: Duration = Duration::from_secs(86_400);
@@ -29,12 +29,12 @@ const CALM: Duration = Duration::from_secs(60);
 pub struct Soak {
     profile: Profile,
     seed: u64,
-    swarm: Swarm,
+    swarm: SimulatedSwarm,
     pace: u32,
     /// Fault schedules run so far.
     schedules: u64,
     days: u64,
-    happened: Outcome,
+    happened: SeedOutcome,
 }
 
 /// The result of one day, and of all since the start.
@@ -45,7 +45,7 @@ pub struct Day {
     /// Rounds that the slowest node has done since the start.
     pub rounds: u64,
     /// The outcome since the start.
-    pub so_far: Outcome,
+    pub so_far: SeedOutcome,
 }
 
 impl Soak {
@@ -57,8 +57,8 @@ impl Soak {
         }
         let Scenario { config, pace, .. } = Scenario::new(profile, seed);
         let nodes = config.schedule.nodes() as u32;
-        let swarm = Swarm::new(config).ok()?;
-        let happened = Outcome::of_nothing(seed, nodes);
+        let swarm = SimulatedSwarm::new(config).ok()?;
+        let happened = SeedOutcome::of_nothing(seed, nodes);
         Some(Self { profile, seed, swarm, pace, schedules: 0, days: 0, happened })
     }
 
@@ -95,10 +95,10 @@ impl Soak {
     }
 
     /// Asks all nodes to stop, and checks the mass they hold at the end.
-    pub fn finish(&mut self) -> Outcome {
+    pub fn finish(&mut self) -> SeedOutcome {
         let failure = self.settle().err();
         self.forget();
-        Outcome { failure, ..self.so_far() }
+        SeedOutcome { failure, ..self.so_far() }
     }
 
     /// Runs one fault schedule, but nothing after `repair`.
@@ -157,12 +157,12 @@ impl Soak {
     /// Counts the events that nodes reported, and drops them.
     fn forget(&mut self) {
         let reported = self.swarm.take_events();
-        let rollbacks = reported.iter().filter(|(_, _, event)| matches!(event, Event::RollbackDetected { .. }));
+        let rollbacks = reported.iter().filter(|(_, _, event)| matches!(event, NodeEvent::RollbackDetected { .. }));
         self.happened.rollbacks += rollbacks.count() as u64;
     }
 
-    fn so_far(&self) -> Outcome {
-        Outcome {
+    fn so_far(&self) -> SeedOutcome {
+        SeedOutcome {
             ended: self.swarm.now(),
             kills: self.swarm.crashes(),
             wire_checks: self.swarm.wire_checks(),

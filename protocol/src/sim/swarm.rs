@@ -20,11 +20,11 @@ use super::durable_ledger::DurableLedger;
 use super::error::SimError;
 use super::fault::Fault;
 use super::learning::Learning;
-use super::network::Network;
+use super::network::SimulatedNetwork;
 use super::plans::Plans;
 use super::trace::{Entry, Trace};
 use crate::config::Durability;
-use crate::effect::Event;
+use crate::effect::NodeEvent;
 use crate::injected_bug::InjectedBug;
 use crate::input::Input;
 use crate::message::Generation;
@@ -45,7 +45,7 @@ enum Happening {
 }
 
 /// A swarm under simulation.
-pub struct Swarm {
+pub struct SimulatedSwarm {
     config: SwarmConfig,
     now: Time,
     nodes: BTreeMap<NodeId, Node>,
@@ -72,22 +72,22 @@ pub struct Swarm {
     gone: BTreeSet<NodeId>,
     drained: BTreeMap<NodeId, bool>,
     agenda: Agenda<Happening>,
-    network: Network,
+    network: SimulatedNetwork,
     conservation: Conservation,
     learning: Learning,
     trace: Trace,
-    events: Vec<(Time, NodeId, Event)>,
+    events: Vec<(Time, NodeId, NodeEvent)>,
     events_now: u32,
     crashes: u64,
 }
 
-impl fmt::Debug for Swarm {
+impl fmt::Debug for SimulatedSwarm {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.debug_struct("Swarm").field("config", &self.config).field("now", &self.now).finish_non_exhaustive()
     }
 }
 
-impl Swarm {
+impl SimulatedSwarm {
     /// A swarm of founders, all of whose links come up at time zero.
     ///
     /// # Errors
@@ -116,7 +116,7 @@ impl Swarm {
             gone: BTreeSet::new(),
             drained: BTreeMap::new(),
             agenda: Agenda::default(),
-            network: Network::new(config.network.clone(), config.seed),
+            network: SimulatedNetwork::new(config.network.clone(), config.seed),
             conservation: Conservation::new(config.durability == Durability::On),
             learning: Learning::default(),
             trace: Trace::default(),

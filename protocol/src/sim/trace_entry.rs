@@ -3,7 +3,7 @@
 use std::fmt;
 
 use super::fault::Fault;
-use crate::effect::{Event, Suspension};
+use crate::effect::{NodeEvent, Suspension};
 use crate::mass::Mass;
 use crate::schedule::NodeId;
 
@@ -13,7 +13,7 @@ pub enum TraceEntry {
     /// A fault took place.
     Fault(Fault),
     /// A node reported something.
-    Event(NodeId, Event),
+    Event(NodeId, NodeEvent),
 }
 
 impl fmt::Display for TraceEntry {
@@ -29,74 +29,76 @@ impl fmt::Display for TraceEntry {
 }
 
 /// An event as the end of a sentence that begins with the node's name.
-fn describe(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn describe(event: &NodeEvent, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match event {
-        Event::Started { step } => write!(f, "takes part from step {step} on"),
-        Event::CaughtUp { from, to } => write!(f, "skips from step {from} to {to}, where the others are"),
-        Event::ProgressDoubted { peer, claimed, credible } => {
+        NodeEvent::Started { step } => write!(f, "takes part from step {step} on"),
+        NodeEvent::CaughtUp { from, to } => write!(f, "skips from step {from} to {to}, where the others are"),
+        NodeEvent::ProgressDoubted { peer, claimed, credible } => {
             write!(f, "hears from node {peer} that it is in round {claimed}, and believes it up to {credible}")
         }
-        Event::RoundFinished(report) => write!(f, "finished round {}, with weight {}", report.round, report.mass),
-        Event::NeighbourSuspended { peer, reason } => {
+        NodeEvent::RoundFinished(report) => write!(f, "finished round {}, with weight {}", report.round, report.mass),
+        NodeEvent::NeighbourSuspended { peer, reason } => {
             write!(f, "goes on without node {peer}, which {}", why_suspended(*reason))
         }
-        Event::NeighbourBack { peer } => write!(f, "counts on node {peer} again"),
-        Event::DeadlineMissed { step, missing, .. } => {
+        NodeEvent::NeighbourBack { peer } => write!(f, "counts on node {peer} again"),
+        NodeEvent::DeadlineMissed { step, missing, .. } => {
             write!(f, "waited in step {step} in vain for {}", Nodes(missing))
         }
-        Event::MassWrittenOff { .. }
-        | Event::MassReturned { .. }
-        | Event::ParcelRefused { .. }
-        | Event::ReferenceMissing { .. } => describe_parcels(event, f),
-        Event::DeltaSkipped { .. }
-        | Event::FarSlower { .. }
-        | Event::TrainingLate { .. }
-        | Event::DeltaClipped { .. } => describe_training(event, f),
-        Event::MassLow { share } => write!(f, "has held only {share:.2} of its usual weight for many rounds"),
-        Event::NeighbourKeeps { peer, given, received } => {
+        NodeEvent::MassWrittenOff { .. }
+        | NodeEvent::MassReturned { .. }
+        | NodeEvent::ParcelRefused { .. }
+        | NodeEvent::ReferenceMissing { .. } => describe_parcels(event, f),
+        NodeEvent::DeltaSkipped { .. }
+        | NodeEvent::FarSlower { .. }
+        | NodeEvent::TrainingLate { .. }
+        | NodeEvent::DeltaClipped { .. } => describe_training(event, f),
+        NodeEvent::MassLow { share } => write!(f, "has held only {share:.2} of its usual weight for many rounds"),
+        NodeEvent::NeighbourKeeps { peer, given, received } => {
             write!(f, "gives node {peer} no more, which got weight {given:.3} and gave {received:.3}")
         }
-        Event::MassHigh { share } => write!(f, "has held {share:.2} times its usual weight for many rounds"),
-        Event::MassRecovered { share } => write!(f, "holds {share:.2} of its usual weight again"),
-        Event::NobodyToGiveTo { mass } => {
+        NodeEvent::MassHigh { share } => write!(f, "has held {share:.2} times its usual weight for many rounds"),
+        NodeEvent::MassRecovered { share } => write!(f, "holds {share:.2} of its usual weight again"),
+        NodeEvent::NobodyToGiveTo { mass } => {
             write!(f, "keeps weight {mass} instead of leaving: all its neighbours have stopped or left")
         }
-        Event::RollbackDetected { incarnation, discarded } => {
+        NodeEvent::RollbackDetected { incarnation, discarded } => {
             write!(f, "was rolled back: it discards weight {discarded} and begins its life {incarnation} with none")
         }
-        Event::NewIncarnation { peer, incarnation } => {
+        NodeEvent::NewIncarnation { peer, incarnation } => {
             write!(f, "hears that node {peer} has begun its life {incarnation}, without what it had")
         }
-        Event::MemberLeft { peer } => write!(f, "hears that node {peer} has left"),
-        Event::AnotherProcess { ends, .. } => f.write_str(another_process(*ends)),
-        Event::NewerPlan { peer, generation } => {
+        NodeEvent::MemberLeft { peer } => write!(f, "hears that node {peer} has left"),
+        NodeEvent::AnotherProcess { ends, .. } => f.write_str(another_process(*ends)),
+        NodeEvent::NewerPlan { peer, generation } => {
             write!(f, "hears from node {peer} of generation {}", generation.counter)
         }
-        Event::RatioWanted { generation } => {
+        NodeEvent::RatioWanted { generation } => {
             write!(f, "is too far behind to enter generation {} with its own ratio", generation.counter)
         }
-        Event::Entered { generation } => write!(f, "enters generation {} with weight 1", generation.counter),
-        Event::Refused { peer, mismatch } => write!(f, "refuses node {peer}: {mismatch}"),
-        Event::Ignored { peer, fault } => write!(f, "ignores a message of node {peer}: {fault:?}"),
-        Event::OwnRatioUnusable { step } => write!(f, "keeps everything in step {step}: its ratio is not finite"),
-        Event::Draining { steps } => write!(f, "has taken its last step, {steps}, and settles"),
-        Event::DrainGaveUp { undelivered } => write!(f, "gives up waiting for {} to settle", Nodes(&ids(undelivered))),
+        NodeEvent::Entered { generation } => write!(f, "enters generation {} with weight 1", generation.counter),
+        NodeEvent::Refused { peer, mismatch } => write!(f, "refuses node {peer}: {mismatch}"),
+        NodeEvent::Ignored { peer, fault } => write!(f, "ignores a message of node {peer}: {fault:?}"),
+        NodeEvent::OwnRatioUnusable { step } => write!(f, "keeps everything in step {step}: its ratio is not finite"),
+        NodeEvent::Draining { steps } => write!(f, "has taken its last step, {steps}, and settles"),
+        NodeEvent::DrainGaveUp { undelivered } => {
+            write!(f, "gives up waiting for {} to settle", Nodes(&ids(undelivered)))
+        }
     }
 }
 
 /// Describes the events of parcels that were not applied.
-fn describe_parcels(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn describe_parcels(event: &NodeEvent, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match event {
-        Event::MassWrittenOff { peer, mass, parcels } => {
+        NodeEvent::MassWrittenOff { peer, mass, parcels } => {
             write!(f, "gives up {parcels} parcels of weight {mass} to an earlier life of node {peer}")
         }
-        Event::MassReturned { peer, mass, parcels } => {
+        NodeEvent::MassReturned { peer, mass, parcels } => {
             write!(f, "takes back {parcels} parcels of weight {mass} that node {peer} did not apply")
         }
-        Event::ParcelRefused { peer, mass } => {
+        NodeEvent::ParcelRefused { peer, mass } => {
             write!(f, "returns weight {mass} to node {peer}: the parcel cannot be believed")
         }
-        Event::ReferenceMissing { peer, mass } => {
+        NodeEvent::ReferenceMissing { peer, mass } => {
             write!(f, "returns weight {mass} to node {peer}: it lacks the reference to decode the parcel")
         }
         _ => Ok(()),
@@ -104,16 +106,16 @@ fn describe_parcels(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
 }
 
 /// Describes the events of local training.
-fn describe_training(event: &Event, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+fn describe_training(event: &NodeEvent, f: &mut fmt::Formatter<'_>) -> fmt::Result {
     match event {
-        Event::DeltaSkipped { round, reason } => {
+        NodeEvent::DeltaSkipped { round, reason } => {
             write!(f, "took no local step in round {round}: {reason}")
         }
-        Event::FarSlower { round, own, others } => {
+        NodeEvent::FarSlower { round, own, others } => {
             write!(f, "trains for {own:?} in round {round}, the others for {others:?}: it takes fewer local steps")
         }
-        Event::TrainingLate { round } => write!(f, "goes on without the training of round {round}, which is late"),
-        Event::DeltaClipped { round, norm, bound } => {
+        NodeEvent::TrainingLate { round } => write!(f, "goes on without the training of round {round}, which is late"),
+        NodeEvent::DeltaClipped { round, norm, bound } => {
             write!(f, "shortens its local step of round {round} from {norm} to {bound}")
         }
         _ => Ok(()),

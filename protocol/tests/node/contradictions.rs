@@ -9,7 +9,7 @@ use super::*;
 struct Victim {
     node: Node,
     config: NodeConfig,
-    peer: Identity,
+    peer: Incarnation,
     written: Vec<Record>,
     /// The node's newest codes to the neighbour.
     said: Evidence,
@@ -27,11 +27,11 @@ impl Victim {
         config.durability = Durability::On;
         config.keys = Arc::new(TestKeys(ME));
         change(&mut config);
-        let peer = Identity { incarnation: 1, boot_nonce: 101 };
+        let peer = Incarnation { incarnation: 1, boot_nonce: 101 };
         Self::start(config, peer, parcels)
     }
 
-    fn start(config: NodeConfig, peer: Identity, parcels: u64) -> Self {
+    fn start(config: NodeConfig, peer: Incarnation, parcels: u64) -> Self {
         let node = Node::new(config.clone()).unwrap();
         let mut victim = Self { node, config, peer, written: Vec::new(), said: Evidence::default() };
         victim.tell(Input::Start);
@@ -48,7 +48,8 @@ impl Victim {
         let chain = |seq: u64| if seq == 0 { Chain::default() } else { Chain([seq as u8; 32]) };
         if let Some(sent) = self.said.sent {
             let Sent { seq: received, chain: applied_chain, .. } = sent;
-            let link = LinkState { received, applied: received, applied_chain, next_seq: seq, ..LinkState::default() };
+            let link =
+                LinkPositions { received, applied: received, applied_chain, next_seq: seq, ..LinkPositions::default() };
             self.tell(from_peer(self.ack(link)));
         }
         let mut parcel = parcel_from_peer(seq, seq - 1, 8.0);
@@ -106,9 +107,16 @@ impl Victim {
 
     /// The state of the links at a neighbour that has applied the node's newest parcel, and whose one parcel the node
     /// has.
-    fn true_state(&self) -> LinkState {
+    fn true_state(&self) -> LinkPositions {
         let Sent { seq, chain, .. } = self.said.sent.unwrap();
-        LinkState { received: seq, applied: seq, applied_chain: chain, acked: 1, next_seq: 2, ..LinkState::default() }
+        LinkPositions {
+            received: seq,
+            applied: seq,
+            applied_chain: chain,
+            acked: 1,
+            next_seq: 2,
+            ..LinkPositions::default()
+        }
     }
 
     fn hello(&self, change: impl FnOnce(&mut Hello)) -> Message {
@@ -121,14 +129,14 @@ impl Victim {
         Message::Hello(hello)
     }
 
-    fn ack(&self, link: LinkState) -> Message {
+    fn ack(&self, link: LinkPositions) -> Message {
         let seen = self.node.config().identity;
         Message::Ack(Ack { generation: self.config.generation, identity: self.peer, seen, link })
     }
 
     /// Lets the neighbour greet the node, with true numbers and this evidence.
     fn is_shown(&mut self, evidence: Evidence) -> Vec<Effect> {
-        let link = LinkState { next_seq: 2, ..LinkState::default() };
+        let link = LinkPositions { next_seq: 2, ..LinkPositions::default() };
         self.tell(from_peer(self.hello(|hello| (hello.link, hello.evidence) = (link, evidence))))
     }
 
@@ -139,17 +147,17 @@ impl Victim {
 }
 
 fn rolled_back(effects: &[Effect]) -> bool {
-    reports(effects).iter().any(|event| matches!(event, Event::RollbackDetected { .. }))
+    reports(effects).iter().any(|event| matches!(event, NodeEvent::RollbackDetected { .. }))
 }
 
-const SUSPENDED: Event = Event::NeighbourSuspended { peer: PEER, reason: Suspension::Contradicts };
+const SUSPENDED: NodeEvent = NodeEvent::NeighbourSuspended { peer: PEER, reason: Suspension::Contradicts };
 
 /// Returns `true` if the node asked its neighbour to greet it.
 fn asks(effects: &[Effect]) -> bool {
     messages(effects).iter().any(|message| matches!(message, Message::Hello(hello) if hello.seen.is_none()))
 }
 
-type Lie = fn(&mut LinkState);
+type Lie = fn(&mut LinkPositions);
 
 /// Claims of a neighbour about the two links that contradict the node's books.
 const LIES: [(&str, Lie); 5] = [
@@ -210,7 +218,7 @@ fn a_suspended_neighbour_is_told_nothing_new_and_counts_again_in_its_next_life()
     victim.tell(from_peer(Message::Parcel(parcel)));
     assert_eq!(victim.node.ledger(), before);
 
-    victim.peer = Identity { incarnation: 2, boot_nonce: 102 };
+    victim.peer = Incarnation { incarnation: 2, boot_nonce: 102 };
     victim.tell(from_peer(victim.hello(|_| {})));
     let mut parcel = parcel_from_peer(1, 1, 8.0);
     parcel.header.sender_incarnation = 2;
@@ -224,7 +232,7 @@ fn misused_codes() -> Vec<(&'static str, Evidence)> {
     let Evidence { sent: Some(sent), applied: Some(applied) } = of_victim else { panic!("{of_victim:?}") };
     let with_sent = |sent: Sent| Evidence { sent: Some(sent), applied: None };
     let with_applied = |applied: Applied| Evidence { sent: None, applied: Some(applied) };
-    let of_other_life = Victim::start(Victim::new().config, Identity { incarnation: 2, boot_nonce: 102 }, 4);
+    let of_other_life = Victim::start(Victim::new().config, Incarnation { incarnation: 2, boot_nonce: 102 }, 4);
     let own_life = Victim::of(4, |config| config.identity.incarnation = 2);
     let other_counter = Victim::of(4, |config| config.generation.counter += 1);
     let other_plan = Victim::of(4, |config| config.generation.plan_hash = [9; 32]);
@@ -339,7 +347,7 @@ fn a_node_that_went_another_way_from_an_old_copy_is_shown_what_it_had_sent() {
     // As many parcels as before, but others.
     let old = before.written.iter().find(|record| record.books.outgoing[&PEER].next_seq == sent.seq).unwrap();
     let mut victim = before.started_from(old);
-    let link = LinkState { acked: 1, next_seq: 2, ..LinkState::default() };
+    let link = LinkPositions { acked: 1, next_seq: 2, ..LinkPositions::default() };
     victim.tell(from_peer(victim.hello(|hello| hello.link = link)));
     victim.exchange(2);
     let again = victim.said.sent.filter(|again| again.seq == sent.seq).map(|again| again.chain);
@@ -353,7 +361,7 @@ fn what_a_neighbour_said_is_kept_on_disk_and_shown_to_it_by_the_next_process() {
     let code = Mac::from([7; 16]);
     let mut parcel = parcel_from_peer(2, 1, 8.0);
     (parcel.header.previous, parcel.header.mac) = (Chain([1; 32]), code);
-    keeper.tell(from_peer(keeper.ack(LinkState { applied_mac: code, ..keeper.true_state() })));
+    keeper.tell(from_peer(keeper.ack(LinkPositions { applied_mac: code, ..keeper.true_state() })));
     let applied = keeper.true_state().applied;
     keeper.tell(from_peer(Message::Parcel(parcel)));
     let sent = Sent { seq: 2, chain: Chain([9; 32]), mac: code };
@@ -372,7 +380,7 @@ fn what_a_neighbour_said_is_kept_on_disk_and_shown_to_it_by_the_next_process() {
     };
     assert_eq!(shown(next.handle(AT, Input::LinkUp { peer: PEER })), Some(known));
     // The next life of the neighbour has given no codes yet.
-    keeper.peer = Identity { incarnation: 2, boot_nonce: 102 };
+    keeper.peer = Incarnation { incarnation: 2, boot_nonce: 102 };
     assert_eq!(shown(keeper.tell(from_peer(keeper.hello(|_| {})))), Some(Evidence::default()));
 }
 
@@ -396,14 +404,14 @@ fn who_leaves_takes_nothing_with_it_by_a_lie_and_tells_the_truth_to_who_was_roll
         let held = victim.holdings();
         let said = victim.tell(from_peer(departure(applied, life, evidence)));
         assert!(!rolled_back(&said), "{said:?}");
-        assert!(reports(&said).contains(&Event::MemberLeft { peer: PEER }), "it has left all the same: {said:?}");
+        assert!(reports(&said).contains(&NodeEvent::MemberLeft { peer: PEER }), "it has left all the same: {said:?}");
         assert!(victim.node.mass() >= held.0 && victim.life() == held.1);
     }
     let old = before.written.iter().find(|record| record.books.outgoing[&PEER].next_seq == sent.seq).unwrap();
     for (evidence, is_proof) in [(vec![], false), (vec![(ME, forged)], false), (vec![(ME, sent)], true)] {
         let said = before.started_from(old).tell(from_peer(departure(sent.seq, 1, evidence)));
         assert_eq!(rolled_back(&said), is_proof, "{said:?}");
-        assert!(reports(&said).contains(&Event::MemberLeft { peer: PEER }));
+        assert!(reports(&said).contains(&NodeEvent::MemberLeft { peer: PEER }));
     }
 }
 

@@ -16,7 +16,7 @@ fn a_newer_generation_is_asked_for_and_an_older_one_is_told() {
     node.handle(AT, Input::Start);
     node.handle(AT, Input::LinkUp { peer: PEER });
     let newer = Generation { counter: 4, ..ours };
-    let asked = [Event::NewerPlan { peer: PEER, generation: newer }];
+    let asked = [NodeEvent::NewerPlan { peer: PEER, generation: newer }];
     assert_eq!(reports(&node.handle(AT, hello_of(4))), asked);
     assert_eq!(node.handle(AT, hello_of(4)), [], "once in a heartbeat is enough");
     let later = AT + node.config().heartbeat;
@@ -36,9 +36,9 @@ fn a_node_that_fell_far_behind_enters_a_generation_only_with_the_ratio_of_anothe
     node.handle(AT, from_peer(hello_from_peer(1, 101)));
     let word = |passed| Ack {
         generation: node.config().generation,
-        identity: Identity { incarnation: 1, boot_nonce: 101 },
+        identity: Incarnation { incarnation: 1, boot_nonce: 101 },
         seen: node.config().identity,
-        link: LinkState { next_seq: 1, passed, ..LinkState::default() },
+        link: LinkPositions { next_seq: 1, passed, ..LinkPositions::default() },
     };
     let (near, far) = (word(STALEST_ROUNDS), word(STALEST_ROUNDS + 2));
     let generation = Generation { counter: 1, plan_hash: [4; 32] };
@@ -55,9 +55,9 @@ fn a_node_that_fell_far_behind_enters_a_generation_only_with_the_ratio_of_anothe
     node.handle(AT, from_peer(Message::Ack(near)));
     assert!(node.is_fresh());
     node.handle(AT, from_peer(Message::Ack(far)));
-    assert_eq!(reports(&node.handle(AT, new(None))), [Event::RatioWanted { generation }]);
+    assert_eq!(reports(&node.handle(AT, new(None))), [NodeEvent::RatioWanted { generation }]);
     assert_eq!(node.config().generation.counter, 0);
-    let given_up = Event::DeltaSkipped { round: 0, reason: SkippedDelta::OtherModel };
-    assert_eq!(reports(&node.handle(AT, new(Some(vec![7.0; 3])))), [given_up, Event::Entered { generation }]);
+    let given_up = NodeEvent::DeltaSkipped { round: 0, reason: SkippedDelta::OtherModel };
+    assert_eq!(reports(&node.handle(AT, new(Some(vec![7.0; 3])))), [given_up, NodeEvent::Entered { generation }]);
     assert_eq!((&*node.ratio(), node.mass()), (&[7.0; 3][..], Mass::ONE));
 }

@@ -10,7 +10,7 @@ fn a_second_process_with_the_same_incarnation_is_refused_once_mass_has_moved() {
     node.handle(AT, from_peer(Message::Parcel(parcel_from_peer(1, 0, 5.0))));
     let effects = node.handle(AT, from_peer(hello_from_peer(1, 999)));
     let mismatch = Mismatch::IdentityInUse { incarnation: 1 };
-    assert_eq!(reports(&effects), [Event::Refused { peer: PEER, mismatch }]);
+    assert_eq!(reports(&effects), [NodeEvent::Refused { peer: PEER, mismatch }]);
 }
 
 #[test]
@@ -28,8 +28,10 @@ fn parcels_an_earlier_life_may_have_applied_are_written_off_and_never_sent_again
     let mass = parcels(&effects)[0].header.mass;
     let effects = node.handle(AT, from_peer(hello_from_peer(2, 999)));
     assert_eq!(parcels(&effects).len(), 0);
-    let expected =
-        [Event::NewIncarnation { peer: PEER, incarnation: 2 }, Event::MassWrittenOff { peer: PEER, mass, parcels: 1 }];
+    let expected = [
+        NodeEvent::NewIncarnation { peer: PEER, incarnation: 2 },
+        NodeEvent::MassWrittenOff { peer: PEER, mass, parcels: 1 },
+    ];
     assert_eq!(reports(&effects), expected);
     let books = &node.ledger().outgoing[&PEER];
     assert_eq!((books.written_off, books.outbox.len()), (u128::from(mass.units()), 0));
@@ -37,7 +39,7 @@ fn parcels_an_earlier_life_may_have_applied_are_written_off_and_never_sent_again
     // The old life is over for good.
     let effects = node.handle(AT, from_peer(hello_from_peer(1, 101)));
     let mismatch = Mismatch::Outdated { incarnation: 1, known: 2 };
-    assert_eq!(reports(&effects), [Event::Refused { peer: PEER, mismatch }]);
+    assert_eq!(reports(&effects), [NodeEvent::Refused { peer: PEER, mismatch }]);
 }
 
 /// The Hello of a neighbour with records, from its process with this nonce.
@@ -73,7 +75,7 @@ fn a_process_that_is_gone_is_not_kept_alive_by_parcels_that_the_next_one_sends_a
     handle(AT, from_peer(Message::Parcel(parcel_from_peer(1, 0, 8.0))));
 
     // The next process greets too early, and sends again the parcels of the last one.
-    let other = Event::Refused { peer: PEER, mismatch: Mismatch::IdentityInUse { incarnation: 1 } };
+    let other = NodeEvent::Refused { peer: PEER, mismatch: Mismatch::IdentityInUse { incarnation: 1 } };
     let second = |seconds: u64| Time::from_millis(seconds * 1000);
     let effects = handle(second(2), from_peer(hello_from_resumed(102)));
     assert!(reports(&effects).contains(&other), "{effects:?}");
@@ -82,7 +84,7 @@ fn a_process_that_is_gone_is_not_kept_alive_by_parcels_that_the_next_one_sends_a
     }
     let answers = messages(&handle(second(11), from_peer(hello_from_resumed(102))));
     let seen = answers.iter().find_map(|message| if let Message::Hello(hello) = message { hello.seen } else { None });
-    assert_eq!(seen.map(|seen| seen.identity), Some(Identity { incarnation: 1, boot_nonce: 102 }), "{answers:?}");
+    assert_eq!(seen.map(|seen| seen.identity), Some(Incarnation { incarnation: 1, boot_nonce: 102 }), "{answers:?}");
 }
 
 #[test]
@@ -116,7 +118,7 @@ fn parcels_that_no_greeting_makes_acceptable_lead_to_new_streams_and_ever_more_s
     parcel.header.sender_incarnation = 2;
     let mut refuse = |now: Time| {
         let effects = node.handle(now, from_peer(Message::Parcel(parcel.clone())));
-        assert!(!effects.iter().any(|effect| matches!(effect, Effect::Report(Event::ParcelRefused { .. }))));
+        assert!(!effects.iter().any(|effect| matches!(effect, Effect::Report(NodeEvent::ParcelRefused { .. }))));
         renewals(&effects)
     };
     assert_eq!((0..15).map(|_| refuse(AT)).sum::<usize>(), 0, "restarts and broken streams cause a few");
@@ -147,8 +149,8 @@ fn nobody_has_had_so_many_lives_whoever_signed_it() {
     node.handle(AT, Input::LinkUp { peer: PEER });
     let Message::Hello(mut hello) = hello_from_peer(1, 101) else { unreachable!() };
     node.handle(AT, from_peer(Message::Hello(hello.clone())));
-    hello.seen = Some(SignedIdentity::unsigned(Identity { incarnation: u64::MAX, boot_nonce: 100 }));
+    hello.seen = Some(SignedIdentity::unsigned(Incarnation { incarnation: u64::MAX, boot_nonce: 100 }));
     let effects = node.handle(AT, from_peer(Message::Hello(hello)));
-    assert_eq!(reports(&effects), [Event::Ignored { peer: PEER, fault: Fault::ImpossibleLife }]);
+    assert_eq!(reports(&effects), [NodeEvent::Ignored { peer: PEER, fault: InputFault::ImpossibleLife }]);
     assert!(records(&effects).is_empty());
 }

@@ -26,7 +26,7 @@ struct Swarm {
     is_careful: bool,
     /// Set when its parcels are differences to a reference that nobody has.
     is_undecodable: bool,
-    events: Vec<(usize, Event)>,
+    events: Vec<(usize, NodeEvent)>,
     trainings: Vec<(usize, u64)>,
 }
 
@@ -91,17 +91,17 @@ impl Swarm {
         }
     }
 
-    fn who_reports(&self, is_one: fn(&Event) -> bool) -> BTreeSet<usize> {
+    fn who_reports(&self, is_one: fn(&NodeEvent) -> bool) -> BTreeSet<usize> {
         self.events.iter().filter(|(_, event)| is_one(event)).map(|(id, _)| *id).collect()
     }
 }
 
-fn is_refusal(event: &Event) -> bool {
-    matches!(event, Event::ParcelRefused { peer: NodeId(0), .. })
+fn is_refusal(event: &NodeEvent) -> bool {
+    matches!(event, NodeEvent::ParcelRefused { peer: NodeId(0), .. })
 }
 
-fn is_alarm(event: &Event) -> bool {
-    matches!(event, Event::MassHigh { .. })
+fn is_alarm(event: &NodeEvent) -> bool {
+    matches!(event, NodeEvent::MassHigh { .. })
 }
 
 #[test]
@@ -190,9 +190,9 @@ fn a_neighbour_whose_parcels_were_refused_does_not_wash_that_off_with_a_new_life
 fn weight_made_up_within_the_bound_for_long_makes_no_sound_node_refuse_another_for_good() {
     let mut swarm = Swarm::new(4, true);
     swarm.run(2_000);
-    let of_sound = |(node, event): &(usize, Event)| match event {
-        Event::NeighbourSuspended { peer, .. } => *node != 0 && *peer != NodeId(0),
-        Event::Ignored { .. } => *node != 0,
+    let of_sound = |(node, event): &(usize, NodeEvent)| match event {
+        NodeEvent::NeighbourSuspended { peer, .. } => *node != 0 && *peer != NodeId(0),
+        NodeEvent::Ignored { .. } => *node != 0,
         _ => false,
     };
     let between: Vec<_> = swarm.events.iter().filter(|event| of_sound(event)).collect();
@@ -209,9 +209,9 @@ fn a_member_whose_parcels_nobody_can_decode_gives_nothing_and_is_named_as_one_th
     swarm.is_undecodable = true;
     swarm.run(200);
     let others: BTreeSet<usize> = (1..NODES as usize).collect();
-    let is_missing = |event: &Event| matches!(event, Event::ReferenceMissing { peer: NodeId(0), .. });
+    let is_missing = |event: &NodeEvent| matches!(event, NodeEvent::ReferenceMissing { peer: NodeId(0), .. });
     assert_eq!(swarm.who_reports(is_missing), others);
-    let is_keeping = |event: &Event| matches!(event, Event::NeighbourKeeps { peer: NodeId(0), .. });
+    let is_keeping = |event: &NodeEvent| matches!(event, NodeEvent::NeighbourKeeps { peer: NodeId(0), .. });
     assert_eq!(swarm.who_reports(is_keeping), others);
     for node in swarm.nodes.iter().skip(1) {
         let from_liar = &node.ledger().incoming[&NodeId(0)];

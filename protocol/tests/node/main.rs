@@ -33,12 +33,12 @@ fn config(id: NodeId, local_steps: u32) -> NodeConfig {
     let initial = vec![if id == ME { 0.0 } else { 8.0 }; 3];
     let mut config = NodeConfig::new(id, exchange_half(local_steps), initial, 10);
     config.policy = WaitPolicy::Sync;
-    config.identity = Identity { incarnation: 1, boot_nonce: u64::from(id.0) + 100 };
-    config.task = TaskCard { hash: [3; 32], description: "digits".into() };
+    config.identity = Incarnation { incarnation: 1, boot_nonce: u64::from(id.0) + 100 };
+    config.task = TaskDigest { hash: [3; 32], description: "digits".into() };
     config
 }
 
-fn reports(effects: &[Effect]) -> Vec<Event> {
+fn reports(effects: &[Effect]) -> Vec<NodeEvent> {
     effects
         .iter()
         .filter_map(|effect| if let Effect::Report(event) = effect { Some(event.clone()) } else { None })
@@ -125,10 +125,10 @@ fn hello_from_peer(incarnation: u64, boot_nonce: u64) -> Message {
         version: PROTOCOL_VERSION,
         generation: config.generation,
         task: config.task,
-        identity: SignedIdentity::unsigned(Identity { incarnation, boot_nonce }),
+        identity: SignedIdentity::unsigned(Incarnation { incarnation, boot_nonce }),
         seen: Some(SignedIdentity::unsigned(self::config(ME, 0).identity)),
         resumed: false,
-        link: LinkState { next_seq: 1, ..LinkState::default() },
+        link: LinkPositions { next_seq: 1, ..LinkPositions::default() },
         evidence: Evidence::default(),
     }))
 }
@@ -157,7 +157,7 @@ fn two_nodes_meet_exchange_halves_and_finish() {
     let mut pair = Pair::new([config(ME, 0), config(PEER, 0)]);
     let effects = pair.meet(AT);
     for (node, effects) in pair.nodes.iter_mut().zip(effects) {
-        assert_eq!(node.state(), State::Drained);
+        assert_eq!(node.state(), NodeState::Drained);
         assert_eq!(node.mass(), Mass::ONE);
         assert_eq!(*node.ratio(), [4.0; 3]);
         assert_eq!(effects.iter().filter(|effect| **effect == Effect::Drained).count(), 1);
@@ -181,7 +181,7 @@ fn word_that_the_neighbour_has_sent_its_last_parcel_does_not_end_the_rounds_earl
         let next = inbox.iter().position(|(_, input)| !is_parcel(input)).unwrap_or(0);
         let (to, input) = inbox.remove(next).unwrap();
         let effects = pair.nodes[to].handle(AT, input);
-        finished[to] += reports(&effects).iter().filter(|event| matches!(event, Event::RoundFinished(_))).count();
+        finished[to] += reports(&effects).iter().filter(|event| matches!(event, NodeEvent::RoundFinished(_))).count();
         let from = NodeId(to as u32);
         inbox.extend(messages(&effects).into_iter().map(|message| (1 - to, Input::Received { from, message })));
     }
@@ -218,13 +218,13 @@ fn what_no_sound_neighbour_sends_is_ignored_and_named() {
         assert_eq!(node.ledger(), before);
         reports(&effects)
     };
-    let ignored = |fault| [Event::Ignored { peer: PEER, fault }];
-    assert_eq!(forge(&|p| p.header.mass = Mass::ZERO), ignored(Fault::ImpossibleMass));
-    assert_eq!(forge(&|p| p.header.mass = Mass::from_units(u64::MAX)), ignored(Fault::ImpossibleMass));
-    assert_eq!(forge(&|p| p.header.step = 10), ignored(Fault::ImpossibleStep));
-    assert_eq!(forge(&|p| p.header.seq = 0), ignored(Fault::NoSuchLink));
-    assert_eq!(forge(&|p| p.header.generation.plan_hash = [9; 32]), ignored(Fault::OtherGeneration));
-    assert_eq!(forge(&|p| p.payload = Payload::new(&[1.0; 4]).unwrap()), ignored(Fault::WrongDimension));
+    let ignored = |fault| [NodeEvent::Ignored { peer: PEER, fault }];
+    assert_eq!(forge(&|p| p.header.mass = Mass::ZERO), ignored(InputFault::ImpossibleMass));
+    assert_eq!(forge(&|p| p.header.mass = Mass::from_units(u64::MAX)), ignored(InputFault::ImpossibleMass));
+    assert_eq!(forge(&|p| p.header.step = 10), ignored(InputFault::ImpossibleStep));
+    assert_eq!(forge(&|p| p.header.seq = 0), ignored(InputFault::NoSuchLink));
+    assert_eq!(forge(&|p| p.header.generation.plan_hash = [9; 32]), ignored(InputFault::OtherGeneration));
+    assert_eq!(forge(&|p| p.payload = Payload::new(&[1.0; 4]).unwrap()), ignored(InputFault::WrongDimension));
     // A message for another life of either side is no fault, but it is not applied.
     assert_eq!(forge(&|p| p.header.sender_incarnation = 2), []);
     assert_eq!(forge(&|p| p.header.receiver_incarnation = 2), []);
@@ -233,7 +233,7 @@ fn what_no_sound_neighbour_sends_is_ignored_and_named() {
         from: NodeId(9),
         message: Message::Collective(Envelope { task: [0; 32], attempt: 0, frame: Vec::new() }),
     };
-    let expected = [Event::Ignored { peer: NodeId(9), fault: Fault::NotANeighbour }];
+    let expected = [NodeEvent::Ignored { peer: NodeId(9), fault: InputFault::NotANeighbour }];
     assert_eq!(reports(&node.handle(AT, stranger)), expected);
 }
 
@@ -243,12 +243,12 @@ fn an_acknowledgement_of_parcels_never_sent_is_refused() {
     for (received, applied) in [(1, 0), (0, 1), (9, 9)] {
         let ack = Ack {
             generation: node.config().generation,
-            identity: Identity { incarnation: 1, boot_nonce: 101 },
+            identity: Incarnation { incarnation: 1, boot_nonce: 101 },
             seen: node.config().identity,
-            link: LinkState { received, applied, next_seq: 1, ..LinkState::default() },
+            link: LinkPositions { received, applied, next_seq: 1, ..LinkPositions::default() },
         };
         let effects = node.handle(AT, from_peer(Message::Ack(ack)));
-        assert_eq!(reports(&effects), [Event::Ignored { peer: PEER, fault: Fault::ImpossibleAck }]);
+        assert_eq!(reports(&effects), [NodeEvent::Ignored { peer: PEER, fault: InputFault::ImpossibleAck }]);
     }
 }
 
@@ -258,7 +258,7 @@ fn a_hello_that_does_not_fit_is_refused_once_with_the_difference() {
     let cases: [(Change, &str); 3] = [
         (|hello| hello.version = 99, "protocol version 99"),
         (|hello| hello.generation.plan_hash = [9; 32], "another plan"),
-        (|hello| hello.task = TaskCard { hash: [9; 32], description: "letters".into() }, "trains \"letters\""),
+        (|hello| hello.task = TaskDigest { hash: [9; 32], description: "letters".into() }, "trains \"letters\""),
     ];
     for (change, words) in cases {
         let Message::Hello(mut hello) = hello_from_peer(1, 101) else { unreachable!() };
@@ -267,7 +267,7 @@ fn a_hello_that_does_not_fit_is_refused_once_with_the_difference() {
         node.handle(AT, Input::Start);
         node.handle(AT, Input::LinkUp { peer: PEER });
         let first = reports(&node.handle(AT, from_peer(Message::Hello(hello.clone()))));
-        let [Event::Refused { peer: PEER, mismatch }] = &first[..] else { panic!("{first:?}") };
+        let [NodeEvent::Refused { peer: PEER, mismatch }] = &first[..] else { panic!("{first:?}") };
         assert!(mismatch.to_string().contains(words), "{mismatch}");
         assert_eq!(node.handle(AT, from_peer(Message::Hello(hello))), [], "once is enough");
         assert_eq!(node.missing_neighbours(), [PEER]);
@@ -278,20 +278,20 @@ fn a_hello_that_does_not_fit_is_refused_once_with_the_difference() {
 fn a_late_neighbour_is_suspended_at_the_deadline_and_its_share_stays_home() {
     let (mut node, _) = greeted(1);
     node.handle(AT, Input::Trained { round: 0, delta: vec![0.0; 3], steps: 1, state: HostState::default() });
-    assert_eq!(node.state(), State::AwaitingParcels);
+    assert_eq!(node.state(), NodeState::AwaitingParcels);
     let deadline = AT + Duration::from_secs(2);
     node.handle(AT + Duration::from_millis(1_999), Input::Tick);
-    assert_eq!(node.state(), State::AwaitingParcels);
+    assert_eq!(node.state(), NodeState::AwaitingParcels);
     let effects = node.handle(deadline, Input::Tick);
-    let late = Event::NeighbourSuspended { peer: PEER, reason: Suspension::Late };
+    let late = NodeEvent::NeighbourSuspended { peer: PEER, reason: Suspension::Late };
     assert!(reports(&effects).contains(&late));
-    assert_eq!(node.state(), State::Training);
+    assert_eq!(node.state(), NodeState::Training);
     let effects =
         node.handle(deadline, Input::Trained { round: 1, delta: vec![0.0; 3], steps: 1, state: HostState::default() });
     assert_eq!(parcels(&effects), []);
     // Its parcel comes at last: the mass is absorbed and it takes part again.
     let effects = node.handle(deadline, from_peer(Message::Parcel(parcel_from_peer(1, 0, 5.0))));
-    assert!(reports(&effects).contains(&Event::NeighbourBack { peer: PEER }));
+    assert!(reports(&effects).contains(&NodeEvent::NeighbourBack { peer: PEER }));
 }
 
 #[test]
@@ -335,7 +335,7 @@ fn a_neighbour_whose_process_has_ended_before_it_came_is_not_waited_for() {
     assert_eq!(reports(&node.handle(AT, Input::Gone { peer: NodeId(2) })), [], "never alone");
     node.handle(AT, Input::LinkUp { peer: PEER });
     let effects = node.handle(AT, from_peer(hello_from_peer(1, 101)));
-    assert!(reports(&effects).contains(&Event::Started { step: 0 }), "{effects:?}");
+    assert!(reports(&effects).contains(&NodeEvent::Started { step: 0 }), "{effects:?}");
 
     let mut node = Node::new(one_of_three()).unwrap();
     node.handle(AT, Input::Start);
@@ -363,6 +363,6 @@ fn a_founder_begins_without_a_neighbour_that_does_not_come_in_time_but_never_alo
     assert_eq!(node.next_deadline().unwrap().micros(), AT.micros() + 5_000_000, "a heartbeat comes first");
     node.handle(Time::from_millis(59_000), from_peer(hello_from_peer(1, 101)));
     let effects = node.handle(late, Input::Tick);
-    assert!(reports(&effects).contains(&Event::Started { step: 0 }), "{effects:?}");
+    assert!(reports(&effects).contains(&NodeEvent::Started { step: 0 }), "{effects:?}");
     assert_eq!(parcels(&effects).len(), 1, "the share of the one that is not there stays home: {effects:?}");
 }

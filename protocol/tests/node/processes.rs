@@ -12,7 +12,7 @@ struct Ring {
     /// The instance that an instance reaches under a node's number.
     connections: BTreeMap<(usize, NodeId), usize>,
     inbox: VecDeque<(usize, Input)>,
-    events: Vec<(usize, Event)>,
+    events: Vec<(usize, NodeEvent)>,
     /// Two instances between which process statements are lost.
     deaf: Option<(usize, usize)>,
     statements: usize,
@@ -38,8 +38,8 @@ impl Ring {
         let step = Step { keep: vec![0.5; RING as usize], links };
         let schedule = Arc::new(Schedule::new(RING as usize, &[step], 1).unwrap());
         let mut config = NodeConfig::new(node_of(instance), schedule, vec![1.0; 3], 1_000);
-        config.identity = Identity { incarnation: 1, boot_nonce };
-        config.task = TaskCard { hash: [3; 32], description: "digits".into() };
+        config.identity = Incarnation { incarnation: 1, boot_nonce };
+        config.task = TaskDigest { hash: [3; 32], description: "digits".into() };
         config.keys = Arc::new(TestKeys(node_of(instance)));
         config.heartbeat = Duration::from_secs(1);
         self.nodes[instance] = Some(Node::new(config).unwrap());
@@ -108,13 +108,13 @@ impl Ring {
         }
     }
 
-    fn hear(&mut self, instance: usize, from: usize, statement: ProcessStatement) -> Option<Fault> {
+    fn hear(&mut self, instance: usize, from: usize, statement: ProcessStatement) -> Option<InputFault> {
         let before = self.events.len();
         let message = Message::Process(statement);
         self.inbox.push_back((instance, Input::Received { from: node_of(from), message }));
         self.deliver();
-        let ignored = |(_, event): &(usize, Event)| match event {
-            Event::Ignored { fault, .. } => Some(*fault),
+        let ignored = |(_, event): &(usize, NodeEvent)| match event {
+            NodeEvent::Ignored { fault, .. } => Some(*fault),
             _ => None,
         };
         self.events[before..].iter().find_map(ignored)
@@ -122,8 +122,8 @@ impl Ring {
 
     /// Instances that reported another process with their key, and whether they are to end.
     fn verdicts(&self) -> Vec<(usize, bool)> {
-        let verdict = |(instance, event): &(usize, Event)| match event {
-            Event::AnotherProcess { ends, .. } => Some((*instance, *ends)),
+        let verdict = |(instance, event): &(usize, NodeEvent)| match event {
+            NodeEvent::AnotherProcess { ends, .. } => Some((*instance, *ends)),
             _ => None,
         };
         self.events.iter().filter_map(verdict).collect()
@@ -213,18 +213,18 @@ fn what_a_neighbour_makes_up_or_kept_of_an_earlier_process_ends_nobody() {
     let ends = |boot_nonce| Some(OtherProcess { boot_nonce, fate: Fate::OtherEnds });
     // Signed by the neighbour, or not at all.
     let mut forged = said(&ring, 9, 8, ends(50)).signed(&TestKeys(PEER));
-    assert_eq!(ring.hear(0, 1, forged), Some(Fault::Unsigned));
+    assert_eq!(ring.hear(0, 1, forged), Some(InputFault::Unsigned));
     forged.signature = Signature::default();
-    assert_eq!(ring.hear(0, 1, forged), Some(Fault::Unsigned));
+    assert_eq!(ring.hear(0, 1, forged), Some(InputFault::Unsigned));
     forged.node = NodeId(99);
-    assert_eq!(ring.hear(0, 1, forged), Some(Fault::ImpossibleProcess));
+    assert_eq!(ring.hear(0, 1, forged), Some(InputFault::ImpossibleProcess));
     // Statements of an earlier process, about itself and about the one before it.
     for (number, other) in [(5, None), (6, ends(3))] {
         let old = said(&ring, 9, number, other).signed(&TestKeys(ME));
         assert_eq!(ring.hear(0, 1, old), None);
     }
     let last = said(&ring, 9, u64::MAX, None).signed(&TestKeys(ME));
-    assert_eq!(ring.hear(0, 1, last), Some(Fault::ImpossibleProcess));
+    assert_eq!(ring.hear(0, 1, last), Some(InputFault::ImpossibleProcess));
     ring.pass(10);
     assert_eq!(ring.verdicts(), []);
 }
@@ -236,7 +236,7 @@ fn a_member_that_says_ever_more_of_itself_is_heard_a_few_times() {
     ring.kill(3);
     let too_many = |ring: &Ring| {
         let mut refusals = ring.nodes[2].as_ref().unwrap().refusals();
-        refusals.find_map(|(fault, count)| (fault == Fault::TooManyProcesses).then_some(count)).unwrap_or(0)
+        refusals.find_map(|(fault, count)| (fault == InputFault::TooManyProcesses).then_some(count)).unwrap_or(0)
     };
     let taken = |ring: &mut Ring, numbers: std::ops::Range<u64>| {
         let before = too_many(ring);

@@ -28,10 +28,10 @@ pub(super) fn greet(node: &mut Node, peer: NodeId) {
         version: PROTOCOL_VERSION,
         generation,
         task: node.config().task.clone(),
-        identity: SignedIdentity::unsigned(Identity { incarnation: 1, boot_nonce: u64::from(peer.0) }),
+        identity: SignedIdentity::unsigned(Incarnation { incarnation: 1, boot_nonce: u64::from(peer.0) }),
         seen: Some(SignedIdentity::unsigned(node.config().identity)),
         resumed: false,
-        link: LinkState { next_seq: 1, ..LinkState::default() },
+        link: LinkPositions { next_seq: 1, ..LinkPositions::default() },
         evidence: Evidence::default(),
     };
     node.handle(AT, Input::Received { from: peer, message: Message::Hello(Box::new(hello)) });
@@ -40,9 +40,9 @@ pub(super) fn greet(node: &mut Node, peer: NodeId) {
 pub(super) fn says(node: &Node, peer: NodeId, passed: u64) -> Input {
     let ack = Ack {
         generation: node.config().generation,
-        identity: Identity { incarnation: 1, boot_nonce: u64::from(peer.0) },
+        identity: Incarnation { incarnation: 1, boot_nonce: u64::from(peer.0) },
         seen: node.config().identity,
-        link: LinkState { next_seq: 1, passed, ..LinkState::default() },
+        link: LinkPositions { next_seq: 1, passed, ..LinkPositions::default() },
     };
     Input::Received { from: peer, message: Message::Ack(ack) }
 }
@@ -63,7 +63,7 @@ fn two_of_three_neighbours_that_claim_to_be_at_the_end_take_a_node_nowhere_near_
             node.handle(now, Input::Tick);
         }
         assert!(node.round() < 2_000, "{policy:?}: round {}", node.round());
-        assert_ne!(node.state(), State::Draining, "{policy:?}");
+        assert_ne!(node.state(), NodeState::Draining, "{policy:?}");
     }
 }
 
@@ -112,7 +112,7 @@ fn two_of_four_neighbours_gain_no_lead_anew_where_the_sound_ones_follow() {
             let inputs: Vec<Input> = inputs.map(|(peer, passed)| says(&node, peer, passed)).collect();
             for input in inputs.into_iter().chain([Input::Tick]) {
                 let events = reports(&node.handle(now, input));
-                own += events.iter().filter(|event| matches!(event, Event::RoundFinished(_))).count() as u64;
+                own += events.iter().filter(|event| matches!(event, NodeEvent::RoundFinished(_))).count() as u64;
             }
         }
         let round = node.round();

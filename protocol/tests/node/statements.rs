@@ -17,7 +17,7 @@ fn met() -> Node {
 }
 
 fn own_life(node: &Node, incarnation: u64) -> SignedIdentity {
-    let identity = Identity { incarnation, ..node.config().identity };
+    let identity = Incarnation { incarnation, ..node.config().identity };
     SignedIdentity::sign(ME, &node.config().generation, identity, &TestKeys(ME))
 }
 
@@ -31,13 +31,13 @@ fn greeting(node: &Node, seen: SignedIdentity, signer: NodeId) -> Message {
 }
 
 fn was_rolled_back(effects: &[Effect]) -> bool {
-    reports(effects).iter().any(|event| matches!(event, Event::RollbackDetected { .. }))
+    reports(effects).iter().any(|event| matches!(event, NodeEvent::RollbackDetected { .. }))
 }
 
-fn ignored(effects: &[Effect]) -> Option<Fault> {
+fn ignored(effects: &[Effect]) -> Option<InputFault> {
     reports(effects)
         .into_iter()
-        .find_map(|event| if let Event::Ignored { fault, .. } = event { Some(fault) } else { None })
+        .find_map(|event| if let NodeEvent::Ignored { fault, .. } = event { Some(fault) } else { None })
 }
 
 #[test]
@@ -46,7 +46,7 @@ fn a_greeting_that_the_neighbour_did_not_sign_is_not_believed() {
     let Message::Hello(mut hello) = greeting(&node, own_life(&node, 1), ME) else { unreachable!() };
     hello.identity.identity.boot_nonce = 5;
     let effects = node.handle(AT, from_peer(Message::Hello(hello)));
-    assert_eq!(ignored(&effects), Some(Fault::Unsigned));
+    assert_eq!(ignored(&effects), Some(InputFault::Unsigned));
 }
 
 #[test]
@@ -56,13 +56,13 @@ fn a_later_life_of_the_node_is_believed_by_its_own_signature_alone() {
     let mut forged = own_life(&node, 1);
     forged.identity.incarnation = 7;
     let effects = node.handle(AT, from_peer(greeting(&node, forged, PEER)));
-    assert_eq!((ignored(&effects), was_rolled_back(&effects)), (Some(Fault::Unsigned), false));
+    assert_eq!((ignored(&effects), was_rolled_back(&effects)), (Some(InputFault::Unsigned), false));
 
     let word = Ack {
         generation: node.config().generation,
-        identity: Identity { incarnation: 1, boot_nonce: 101 },
+        identity: Incarnation { incarnation: 1, boot_nonce: 101 },
         seen: forged.identity,
-        link: LinkState { next_seq: 1, ..LinkState::default() },
+        link: LinkPositions { next_seq: 1, ..LinkPositions::default() },
     };
     let effects = node.handle(AT, from_peer(Message::Ack(word)));
     assert!(!was_rolled_back(&effects), "an Ack shows no signature");
@@ -124,11 +124,11 @@ fn nobody_says_of_another_that_it_has_left() {
     let (own, of_peer) = (certificate(ME, u64::MAX), certificate(PEER, 1));
     for forged in [own.clone(), of_peer.clone(), own.signed(&TestKeys(PEER)), of_peer.clone().signed(&TestKeys(ME))] {
         let effects = node.handle(AT, from_peer(Message::Left(forged)));
-        assert_eq!(ignored(&effects), Some(Fault::Unsigned));
+        assert_eq!(ignored(&effects), Some(InputFault::Unsigned));
         assert!(!was_rolled_back(&effects) && !node.has_left());
     }
     let effects = node.handle(AT, from_peer(Message::Left(of_peer.signed(&TestKeys(PEER)))));
-    assert!(reports(&effects).contains(&Event::MemberLeft { peer: PEER }), "{effects:?}");
+    assert!(reports(&effects).contains(&NodeEvent::MemberLeft { peer: PEER }), "{effects:?}");
 }
 
 #[test]
@@ -146,10 +146,10 @@ fn a_certificate_names_those_alone_that_the_plan_lets_send_to_its_leaver() {
     for stranger in [PEER, NodeId(2), NodeId(19_000)] {
         let padded = certificate(stranger).signed(&TestKeys(PEER));
         let effects = node.handle(AT, from_peer(Message::Left(padded)));
-        assert_eq!(ignored(&effects), Some(Fault::ImpossibleCertificate), "{stranger}");
+        assert_eq!(ignored(&effects), Some(InputFault::ImpossibleCertificate), "{stranger}");
     }
     let effects = node.handle(AT, from_peer(Message::Left(certificate(ME).signed(&TestKeys(PEER)))));
-    assert!(reports(&effects).contains(&Event::MemberLeft { peer: PEER }), "{effects:?}");
+    assert!(reports(&effects).contains(&NodeEvent::MemberLeft { peer: PEER }), "{effects:?}");
 }
 
 #[test]
@@ -164,5 +164,5 @@ fn a_node_that_leaves_again_and_again_is_passed_on_a_few_times() {
         (1..=20).map(|life| ignored(&node.handle(AT, from_peer(Message::Left(leave(life)))))).collect();
     let taken = faults.iter().take_while(|fault| fault.is_none()).count();
     assert_eq!(taken, 8, "{faults:?}");
-    assert!(faults[taken..].iter().all(|fault| *fault == Some(Fault::ImpossibleCertificate)));
+    assert!(faults[taken..].iter().all(|fault| *fault == Some(InputFault::ImpossibleCertificate)));
 }

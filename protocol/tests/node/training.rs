@@ -17,7 +17,7 @@ fn training_is_asked_for_once_a_round_and_guarded_by_the_weight() {
             last_factor: 1.0
         })
     );
-    assert_eq!(node.state(), State::Training);
+    assert_eq!(node.state(), NodeState::Training);
     // With w = w* the whole change is applied.
     let effects = node.handle(AT, trained(0, 2.0, b""));
     assert_eq!(*node.ratio(), [2.0; 3]);
@@ -27,9 +27,9 @@ fn training_is_asked_for_once_a_round_and_guarded_by_the_weight() {
     // The neighbour goes on without a parcel, so half of the weight is under way when the next step comes.
     let ack = Ack {
         generation: node.config().generation,
-        identity: Identity { incarnation: 1, boot_nonce: 101 },
+        identity: Incarnation { incarnation: 1, boot_nonce: 101 },
         seen: node.config().identity,
-        link: LinkState { next_seq: 1, passed: 1, ..LinkState::default() },
+        link: LinkPositions { next_seq: 1, passed: 1, ..LinkPositions::default() },
     };
     node.handle(AT, from_peer(Message::Ack(ack)));
     assert_eq!((node.round(), node.w()), (1, 0.5));
@@ -48,12 +48,12 @@ fn a_round_that_nobody_trains_lasts_until_it_is_trained_or_a_neighbour_is_ahead(
         let effects = node.handle(AT, Input::Untrained { round: 0 });
         assert!(is_asked(&effects) && parcels(&effects).is_empty(), "{effects:?}");
     }
-    assert_eq!((node.round(), node.state()), (0, State::Training));
+    assert_eq!((node.round(), node.state()), (0, NodeState::Training));
     node.handle(AT, from_peer(Message::Parcel(parcel_from_peer(1, 0, 8.0))));
     let effects = node.handle(AT, Input::Untrained { round: 0 });
     assert_eq!((parcels(&effects).len(), node.round()), (1, 1));
     let effects = node.handle(AT, Input::Untrained { round: 0 });
-    assert_eq!(reports(&effects), [Event::Ignored { peer: ME, fault: Fault::UnexpectedTraining }]);
+    assert_eq!(reports(&effects), [NodeEvent::Ignored { peer: ME, fault: InputFault::UnexpectedTraining }]);
 }
 
 #[test]
@@ -61,10 +61,10 @@ fn training_that_was_not_asked_for_is_ignored() {
     let (mut node, _) = greeted(1);
     let before = node.ratio();
     let effects = node.handle(AT, trained(5, 1.0, b""));
-    let ignored = Event::Ignored { peer: ME, fault: Fault::UnexpectedTraining };
+    let ignored = NodeEvent::Ignored { peer: ME, fault: InputFault::UnexpectedTraining };
     assert_eq!(reports(&effects), [ignored]);
     assert_eq!(node.ratio(), before);
-    assert_eq!(node.state(), State::Training);
+    assert_eq!(node.state(), NodeState::Training);
 }
 
 /// A pair of nodes that train, the first with this deadline, and the time at which they met.
@@ -107,7 +107,7 @@ fn a_node_whose_trainer_hangs_goes_on_mixing_and_orders_nothing_until_it_answers
     assert!(parcels(&early[0]).is_empty(), "it waits for its training");
     let mut now = began + deadline;
     let late = pair.settle(now, 0, Input::Tick);
-    assert!(reports(&late[0]).contains(&Event::TrainingLate { round: 0 }));
+    assert!(reports(&late[0]).contains(&NodeEvent::TrainingLate { round: 0 }));
     assert!(!parcels(&late[0]).is_empty(), "it mixes without it");
     let mut ordered = orders(&late[0]);
     // The neighbour trains on; the node mixes the parcels that it is sent, round after round.
@@ -147,12 +147,16 @@ fn a_node_that_cannot_train_waits_for_a_parcel_that_is_to_come_and_not_for_one_t
     pair.settle(later, 1, Input::Tick);
     assert_eq!((pair.nodes[0].round(), pair.nodes[1].round()), (0, 1));
     pair.settle(later, 0, untrained(0));
-    assert_eq!((pair.nodes[0].round(), pair.nodes[0].state()), (1, State::Training), "it need not wait for a deadline");
+    assert_eq!(
+        (pair.nodes[0].round(), pair.nodes[0].state()),
+        (1, NodeState::Training),
+        "it need not wait for a deadline"
+    );
     // The next parcel has not been sent yet.
     pair.settle(later, 0, untrained(1));
-    assert_eq!((pair.nodes[0].round(), pair.nodes[0].state()), (1, State::AwaitingParcels), "it would only spin");
+    assert_eq!((pair.nodes[0].round(), pair.nodes[0].state()), (1, NodeState::AwaitingParcels), "it would only spin");
     pair.settle(later, 1, trained(1, 0.0, b""));
-    assert_eq!((pair.nodes[0].round(), pair.nodes[0].state()), (2, State::Training));
+    assert_eq!((pair.nodes[0].round(), pair.nodes[0].state()), (2, NodeState::Training));
 }
 
 #[test]
@@ -173,7 +177,7 @@ fn a_change_that_comes_late_is_that_of_the_next_round_and_its_factor_is_told() {
     assert_eq!(ordered.len(), 1, "it trains again: {ordered:?}");
     let (round, factor) = ordered[0];
     assert!(round > 0 && factor > 0.0 && factor <= 1.0, "{ordered:?}");
-    assert!(!reports(&all).iter().any(|event| matches!(event, Event::Ignored { .. })));
+    assert!(!reports(&all).iter().any(|event| matches!(event, NodeEvent::Ignored { .. })));
 }
 
 #[test]
@@ -221,10 +225,10 @@ fn a_training_under_way_when_a_plan_begins_is_that_of_its_first_round() {
     let steps_wanted = 8;
     let effects = enter_both(&mut pair, AT, [ME, PEER].map(|id| enter(id, steps_wanted)));
     assert!(orders(&effects).is_empty(), "{effects:?}");
-    assert_eq!((pair.nodes[0].round(), pair.nodes[0].state()), (0, State::Training));
+    assert_eq!((pair.nodes[0].round(), pair.nodes[0].state()), (0, NodeState::Training));
     let before = pair.nodes[0].ratio()[0];
     let [effects, _] = pair.settle(AT, 0, trained(0, 3.0, b"state"));
-    assert!(!reports(&effects).iter().any(|event| matches!(event, Event::Ignored { .. })), "{effects:?}");
+    assert!(!reports(&effects).iter().any(|event| matches!(event, NodeEvent::Ignored { .. })), "{effects:?}");
     // It counts once, as all of the steps that the order asked for.
     assert_eq!(pair.nodes[0].ratio()[0], before + 3.0);
 }
@@ -270,7 +274,7 @@ fn a_node_that_begins_a_plan_with_the_model_of_another_reports_the_training_that
     let Input::Enter(mut new) = enter(ME, 2) else { panic!("no plan") };
     new.ratio = Some(vec![7.0; 3]);
     let effects = enter_both(&mut pair, AT, [Input::Enter(new), enter(PEER, 2)]);
-    let given_up = Event::DeltaSkipped { round: 0, reason: SkippedDelta::OtherModel };
+    let given_up = NodeEvent::DeltaSkipped { round: 0, reason: SkippedDelta::OtherModel };
     assert!(reports(&effects).contains(&given_up), "{effects:?}");
     assert_eq!(orders(&effects).len(), 1, "{effects:?}");
 }
@@ -313,7 +317,7 @@ fn a_node_that_trains_three_times_as_long_as_its_neighbour_boxes_its_training_un
     }
     assert_eq!(time_boxes(&effects), [Some(Duration::from_millis(125))]);
     let [own, others] = [300, 100].map(Duration::from_millis);
-    assert!(reports(&effects).contains(&Event::FarSlower { round: 3, own, others }), "{effects:?}");
+    assert!(reports(&effects).contains(&NodeEvent::FarSlower { round: 3, own, others }), "{effects:?}");
 
     enter_both(&mut pair, began, [ME, PEER].map(|id| enter(id, LOCAL_STEPS)));
     // The trainings under way are those of the first round.

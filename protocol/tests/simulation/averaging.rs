@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use mingle_protocol::sim::{Swarm, SwarmConfig};
-use mingle_protocol::{Event, NodeId, Schedule, State, Step, WaitPolicy};
+use mingle_protocol::sim::{SimulatedSwarm, SwarmConfig};
+use mingle_protocol::{NodeEvent, NodeId, NodeState, Schedule, Step, WaitPolicy};
 
 use crate::support::*;
 
@@ -12,7 +12,7 @@ fn a_fault_free_swarm_agrees_on_the_average() {
     for policy in POLICIES {
         let config = averaging(random_plan(8, 8, 0), 8, 150);
         let mean = mean_of(&config.initial);
-        let mut swarm = Swarm::new(SwarmConfig { policy, ..config }).unwrap();
+        let mut swarm = SimulatedSwarm::new(SwarmConfig { policy, ..config }).unwrap();
         swarm.run_until_drained(HOUR).unwrap();
         assert!(swarm.audit().is_complete(), "{policy:?}: {}", swarm.audit());
         let distance = worst_distance(&mut swarm, 8, &mean);
@@ -26,7 +26,7 @@ fn weights_that_are_not_uniform_give_the_same_average() {
     let schedule = Arc::new(Schedule::new(5, &[steps], 0).unwrap());
     let config = averaging(Arc::clone(&schedule), 5, 200);
     let mean = mean_of(&config.initial);
-    let mut swarm = Swarm::new(config).unwrap();
+    let mut swarm = SimulatedSwarm::new(config).unwrap();
     swarm.run_until_drained(HOUR).unwrap();
     assert!(worst_distance(&mut swarm, 5, &mean) < 1e-5);
     for id in ids(5) {
@@ -67,7 +67,7 @@ fn gathering_and_scattering_on_a_tree_averages_exactly_in_every_period() {
     for rounds in [1, 2, 5] {
         let config = averaging(Arc::clone(&schedule), 7, rounds);
         let mean = mean_of(&config.initial);
-        let mut swarm = Swarm::new(config).unwrap();
+        let mut swarm = SimulatedSwarm::new(config).unwrap();
         swarm.run_until_drained(HOUR).unwrap();
         for id in ids(7) {
             assert_close(&swarm.ratio(id), &mean, 2e-6);
@@ -75,7 +75,7 @@ fn gathering_and_scattering_on_a_tree_averages_exactly_in_every_period() {
             assert!((w - 1.0).abs() < 1e-9, "node {id} holds {w} after a whole period");
         }
         assert!(swarm.audit().is_complete());
-        let missed = swarm.events().iter().any(|(_, _, event)| matches!(event, Event::DeadlineMissed { .. }));
+        let missed = swarm.events().iter().any(|(_, _, event)| matches!(event, NodeEvent::DeadlineMissed { .. }));
         assert!(!missed, "nobody waits for a parcel the plan does not have");
     }
 }
@@ -84,7 +84,7 @@ fn gathering_and_scattering_on_a_tree_averages_exactly_in_every_period() {
 fn averaging_conserves_the_numerators_up_to_rounding() {
     let config = averaging(random_plan(10, 12, 0), 10, 500);
     let before: Vec<f64> = mean_of(&config.initial).iter().map(|mean| 10.0 * f64::from(*mean)).collect();
-    let mut swarm = Swarm::new(config).unwrap();
+    let mut swarm = SimulatedSwarm::new(config).unwrap();
     swarm.run_until_drained(HOUR).unwrap();
     for (after, before) in numerator_sum(&swarm, 10).iter().zip(&before) {
         assert!((after - before).abs() < 1e-5 * before.abs(), "{after} was {before}");
@@ -94,19 +94,19 @@ fn averaging_conserves_the_numerators_up_to_rounding() {
 #[test]
 fn a_node_without_neighbours_has_nothing_to_average_and_drains_at_once() {
     let schedule = Schedule::new(1, &[Step { keep: vec![1.0], links: Vec::new() }], 0).unwrap();
-    let mut swarm = Swarm::new(averaging(Arc::new(schedule), 1, 1_000_000)).unwrap();
+    let mut swarm = SimulatedSwarm::new(averaging(Arc::new(schedule), 1, 1_000_000)).unwrap();
     swarm.run_until_drained(HOUR).unwrap();
-    assert_eq!(swarm.node(NodeId(0)).unwrap().state(), State::Drained);
+    assert_eq!(swarm.node(NodeId(0)).unwrap().state(), NodeState::Drained);
     assert!(swarm.audit().is_complete());
 }
 
 #[test]
 fn disagreement_falls_to_nothing_as_the_nodes_agree() {
-    let mut swarm = Swarm::new(averaging(random_plan(6, 6, 0), 6, 100)).unwrap();
+    let mut swarm = SimulatedSwarm::new(averaging(random_plan(6, 6, 0), 6, 100)).unwrap();
     swarm.run_until_drained(HOUR).unwrap();
     let at_round = |wanted: u64| -> Vec<f64> {
-        let report = |event: &Event| match event {
-            Event::RoundFinished(report) if report.round == wanted => report.disagreement,
+        let report = |event: &NodeEvent| match event {
+            NodeEvent::RoundFinished(report) if report.round == wanted => report.disagreement,
             _ => None,
         };
         swarm.events().iter().filter_map(|(_, _, event)| report(event)).collect()
@@ -122,7 +122,7 @@ fn policies_differ_in_waiting_and_in_nothing_else() {
     for policy in [WaitPolicy::Bounded { staleness: 0 }, WaitPolicy::Bounded { staleness: u64::MAX }] {
         let config = averaging(random_plan(4, 2, 0), 4, 80);
         let mean = mean_of(&config.initial);
-        let mut swarm = Swarm::new(SwarmConfig { policy, ..config }).unwrap();
+        let mut swarm = SimulatedSwarm::new(SwarmConfig { policy, ..config }).unwrap();
         swarm.run_until_drained(HOUR).unwrap();
         let distance = worst_distance(&mut swarm, 4, &mean);
         assert!(distance < 1e-4, "{policy:?}: {distance}");

@@ -1,6 +1,6 @@
 //! Lossy encodings lose nothing: what a codec rounds away stays with the sender.
 
-use mingle_protocol::sim::{Swarm, SwarmConfig};
+use mingle_protocol::sim::{SimulatedSwarm, SwarmConfig};
 use mingle_protocol::{Codec, WaitPolicy};
 
 use crate::support::*;
@@ -22,7 +22,8 @@ fn a_swarm_agrees_on_the_average_in_every_codec_and_conserves_it_under_loss() {
         for policy in [WaitPolicy::Sync, WaitPolicy::Bounded { staleness: 2 }] {
             let config = averaging(random_plan(8, 8, 0), 8, 60);
             let mean = mean_of(&config.initial);
-            let mut swarm = Swarm::new(SwarmConfig { codec, policy, ..config }.over_datagrams(0.2, 0.1)).unwrap();
+            let mut swarm =
+                SimulatedSwarm::new(SwarmConfig { codec, policy, ..config }.over_datagrams(0.2, 0.1)).unwrap();
             swarm.run_until_drained(HOUR).unwrap();
             // The simulator has compared the mass of all nodes and parcels after every event, as integers.
             assert!(swarm.audit().is_complete(), "{codec}, {policy:?}: {}", swarm.audit());
@@ -38,7 +39,7 @@ fn a_swarm_agrees_on_the_average_in_every_codec_and_conserves_it_under_loss() {
 fn runs_repeat_to_the_bit_in_every_codec() {
     let digest = |codec| {
         let config = averaging(random_plan(6, 4, 0), 6, 40);
-        let mut swarm = Swarm::new(SwarmConfig { codec, ..config }).unwrap();
+        let mut swarm = SimulatedSwarm::new(SwarmConfig { codec, ..config }).unwrap();
         swarm.run_until_drained(HOUR).unwrap();
         swarm.digest()
     };

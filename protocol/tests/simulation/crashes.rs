@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use mingle_protocol::sim::{Fault, Swarm, SwarmConfig};
-use mingle_protocol::{Event, NodeId, Time, UNITS_PER_ONE};
+use mingle_protocol::sim::{Fault, SimulatedSwarm, SwarmConfig};
+use mingle_protocol::{NodeEvent, NodeId, Time, UNITS_PER_ONE};
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -14,7 +14,7 @@ use crate::support::*;
 fn the_survivors_go_on_and_their_books_say_what_the_dead_node_held() {
     for seed in 0..20 {
         let config = SwarmConfig { seed, ..averaging(random_plan(7, 14, 0), 7, 400) };
-        let mut swarm = Swarm::new(config).unwrap();
+        let mut swarm = SimulatedSwarm::new(config).unwrap();
         let dead = NodeId(seed as u32 % 7);
         swarm.at(Time::from_millis(700 + 13 * seed), Fault::Crash(dead));
         swarm.run_until_drained(HOUR).unwrap();
@@ -37,7 +37,7 @@ fn the_survivors_go_on_and_their_books_say_what_the_dead_node_held() {
 #[test]
 fn a_node_that_restarts_without_state_takes_its_place_again() {
     let config = averaging(random_plan(5, 8, 0), 5, 2_000);
-    let mut swarm = Swarm::new(config).unwrap();
+    let mut swarm = SimulatedSwarm::new(config).unwrap();
     let id = NodeId(3);
     swarm.at(Time::from_millis(1_000), Fault::Crash(id));
     swarm.at(Time::from_millis(4_000), Fault::Restart(id));
@@ -45,8 +45,8 @@ fn a_node_that_restarts_without_state_takes_its_place_again() {
     let audit = swarm.audit();
     assert!(audit.is_exact(), "{audit}");
     assert!(swarm.node(id).unwrap().w() > 0.1, "it holds {}", swarm.node(id).unwrap().w());
-    let reported = |wanted: fn(&Event) -> bool| swarm.events().iter().filter(|(_, _, event)| wanted(event)).count();
-    assert!(reported(|event| matches!(event, Event::NewIncarnation { incarnation: 2, .. })) > 0);
+    let reported = |wanted: fn(&NodeEvent) -> bool| swarm.events().iter().filter(|(_, _, event)| wanted(event)).count();
+    assert!(reported(|event| matches!(event, NodeEvent::NewIncarnation { incarnation: 2, .. })) > 0);
     let others: Vec<f32> = swarm.ratio(NodeId(0)).to_vec();
     for id in ids(5) {
         assert_close(&swarm.ratio(id), &others, 1e-4);
@@ -56,7 +56,7 @@ fn a_node_that_restarts_without_state_takes_its_place_again() {
 #[test]
 fn a_ring_starts_again_after_its_only_parcel_died_with_a_node() {
     // On a ring every parcel passes through every node: if no node split again unfed, one crash would end all mixing.
-    let mut swarm = Swarm::new(averaging(random_plan(4, 0, 0), 4, 3_000)).unwrap();
+    let mut swarm = SimulatedSwarm::new(averaging(random_plan(4, 0, 0), 4, 3_000)).unwrap();
     swarm.at(Time::from_millis(900), Fault::Crash(NodeId(2)));
     swarm.at(Time::from_millis(2_500), Fault::Restart(NodeId(2)));
     swarm.run_until_drained(HOUR).unwrap();
@@ -80,7 +80,7 @@ proptest! {
             ..averaging(random_plan(nodes, 2 * nodes as usize, 0), nodes, 60)
         };
         let config = if is_stream { config } else { config.over_datagrams(drop, 0.1) };
-        let mut swarm = Swarm::new(config).unwrap();
+        let mut swarm = SimulatedSwarm::new(config).unwrap();
         for _ in 0..rng.random_range(1..5) {
             let id = NodeId(rng.random_range(0..nodes));
             let at = Time::from_millis(rng.random_range(0..15_000));

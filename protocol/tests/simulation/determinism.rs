@@ -3,14 +3,14 @@
 use std::time::Duration;
 
 use mingle_protocol::WaitPolicy;
-use mingle_protocol::sim::{NetworkModel, Swarm, SwarmConfig};
+use mingle_protocol::sim::{NetworkModel, SimulatedSwarm, SwarmConfig};
 
 use crate::support::*;
 use crate::training::least_squares;
 
 fn run(config: SwarmConfig) -> (Vec<Vec<u32>>, [u8; 32]) {
     let nodes = config.schedule.nodes() as u32;
-    let mut swarm = Swarm::new(config).unwrap();
+    let mut swarm = SimulatedSwarm::new(config).unwrap();
     swarm.run_until_drained(HOUR).unwrap();
     let bits = ids(nodes).map(|id| swarm.ratio(id).iter().map(|v| v.to_bits()).collect()).collect();
     (bits, swarm.digest())

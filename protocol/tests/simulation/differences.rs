@@ -3,8 +3,8 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use mingle_protocol::sim::{Fault, Swarm, SwarmConfig};
-use mingle_protocol::{Codec, Durability, Event, NodeId, Schedule, Step, Time};
+use mingle_protocol::sim::{Fault, SimulatedSwarm, SwarmConfig};
+use mingle_protocol::{Codec, Durability, NodeEvent, NodeId, Schedule, Step, Time};
 
 use crate::support::*;
 
@@ -62,14 +62,14 @@ fn swarm(codec: Codec, rounds: u64) -> SwarmConfig {
     }
 }
 
-fn finished(config: SwarmConfig) -> Swarm {
-    let mut swarm = Swarm::new(config).unwrap();
+fn finished(config: SwarmConfig) -> SimulatedSwarm {
+    let mut swarm = SimulatedSwarm::new(config).unwrap();
     swarm.run_until_drained(HOUR).unwrap();
     assert!(swarm.audit().is_complete(), "{}", swarm.audit());
     swarm
 }
 
-fn count(swarm: &Swarm, what: impl Fn(&Event) -> bool) -> usize {
+fn count(swarm: &SimulatedSwarm, what: impl Fn(&NodeEvent) -> bool) -> usize {
     swarm.events().iter().filter(|(_, _, event)| what(event)).count()
 }
 
@@ -86,7 +86,7 @@ fn coded_exact_averages_learn_what_plain_ones_do_in_a_fraction_of_the_bytes() {
         println!("{codec}: {bytes:.3} of the bytes, {distance:.5} from the optimum ({plain:.5} in f32)");
         assert!(bytes < most_bytes, "{codec}: {bytes}");
         assert!(distance < plain + noise(codec), "{codec}: {distance}, in f32 {plain}");
-        assert_eq!(count(&coded, |event| matches!(event, Event::ReferenceMissing { .. })), 0, "{codec}");
+        assert_eq!(count(&coded, |event| matches!(event, NodeEvent::ReferenceMissing { .. })), 0, "{codec}");
     }
 }
 
@@ -123,10 +123,10 @@ fn runs_with_references_repeat_to_the_bit() {
 }
 
 /// A swarm with records in which one node is killed four times.
-fn killed(victim: u32, codec: Codec) -> Swarm {
+fn killed(victim: u32, codec: Codec) -> SimulatedSwarm {
     let config =
         SwarmConfig { durability: Durability::On, drain_deadline: Duration::from_secs(3_600), ..swarm(codec, 200) };
-    let mut swarm = Swarm::new(config).unwrap();
+    let mut swarm = SimulatedSwarm::new(config).unwrap();
     for at in (3_000..13_000).step_by(2_500) {
         swarm.at(Time::from_millis(at), Fault::Crash(NodeId(victim)));
         swarm.at(Time::from_millis(at + 700), Fault::Restart(NodeId(victim)));

@@ -2,22 +2,22 @@
 
 use std::time::Duration;
 
-use mingle_protocol::sim::{Fault, Outcome, Profile, Scenario, Swarm, SwarmConfig, run_scenario};
+use mingle_protocol::sim::{Fault, Profile, Scenario, SeedOutcome, SimulatedSwarm, SwarmConfig, run_scenario};
 use mingle_protocol::{Durability, NodeId, Time, WaitPolicy};
 
 use crate::support::*;
 
-fn run(profile: Profile, seed: u64) -> Outcome {
+fn run(profile: Profile, seed: u64) -> SeedOutcome {
     run_scenario(profile, seed, Scenario::new(profile, seed))
 }
 
 /// Runs so many seeds, each of which must end well; returns their outcomes.
-fn survive(profile: Profile, seeds: u64) -> Vec<Outcome> {
+fn survive(profile: Profile, seeds: u64) -> Vec<SeedOutcome> {
     let outcomes = (0..seeds).map(|seed| run(profile, seed));
     outcomes.inspect(|outcome| assert_eq!(outcome.failure, None, "{profile}, seed {}", outcome.seed)).collect()
 }
 
-fn sum(outcomes: &[Outcome], count: fn(&Outcome) -> u64) -> u64 {
+fn sum(outcomes: &[SeedOutcome], count: fn(&SeedOutcome) -> u64) -> u64 {
     outcomes.iter().map(count).sum()
 }
 
@@ -46,7 +46,7 @@ fn mass_survives_in_exact_averages_of_differences() {
 #[test]
 fn mass_survives_the_loss_of_most_messages() {
     let outcomes = survive(Profile::Loss, 4);
-    assert!(sum(&outcomes, Outcome::checks) > 1_000);
+    assert!(sum(&outcomes, SeedOutcome::checks) > 1_000);
 }
 
 #[test]
@@ -78,21 +78,21 @@ fn nodes_on_disks_that_were_set_back_find_out_or_add_up() {
 }
 
 /// Five nodes on records, one of which dies; its disk is harmed by `harms`, and it starts again.
-fn harmed(harms: &[Fault], seed: u64) -> Swarm {
+fn harmed(harms: &[Fault], seed: u64) -> SimulatedSwarm {
     let config = SwarmConfig {
         durability: Durability::On,
         seed,
         drain_deadline: Duration::from_secs(3_600),
         ..averaging(random_plan(5, 6, 0), 5, u64::MAX / 8)
     };
-    let mut swarm = Swarm::new(config).unwrap();
+    let mut swarm = SimulatedSwarm::new(config).unwrap();
     swarm.at(Time::from_millis(3_000), Fault::Crash(NodeId(0)));
     harms.iter().for_each(|harm| swarm.at(Time::from_millis(3_100), *harm));
     swarm.at(Time::from_millis(4_000), Fault::Restart(NodeId(0)));
     swarm
 }
 
-fn finish(swarm: &mut Swarm) {
+fn finish(swarm: &mut SimulatedSwarm) {
     let nodes: Vec<NodeId> = swarm.nodes().collect();
     nodes.into_iter().for_each(|id| swarm.at(Time::from_millis(20_000), Fault::Stop(id)));
     swarm.run_until(Time::from_millis(20_000)).unwrap();
@@ -123,7 +123,7 @@ fn a_disk_on_which_nothing_needed_is_spoiled_costs_nothing_and_is_still_checked(
 
 #[test]
 fn two_record_files_that_are_cut_off_are_reported_and_not_gone_on_from() {
-    let cut = |swarm: &mut Swarm| {
+    let cut = |swarm: &mut SimulatedSwarm| {
         finish(swarm);
         swarm.unreadable()
     };
@@ -146,7 +146,7 @@ fn a_node_whose_disk_is_of_before_it_left_and_came_back_finds_out_or_adds_up() {
             drain_deadline: Duration::from_secs(3_600),
             ..averaging(random_plan(5, 6, 1), 5, u64::MAX / 8)
         };
-        let mut swarm = Swarm::new(config).unwrap();
+        let mut swarm = SimulatedSwarm::new(config).unwrap();
         let faults = [
             (3_000, Fault::Crash(node)),
             (3_000, Fault::WipeDisk(node)),

@@ -6,8 +6,8 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mingle_protocol::sim::{Fault, NetworkModel, Swarm, SwarmConfig};
-use mingle_protocol::{Durability, Event, NodeId, Schedule, State, Step, Time, WaitPolicy};
+use mingle_protocol::sim::{Fault, NetworkModel, SimulatedSwarm, SwarmConfig};
+use mingle_protocol::{Durability, NodeEvent, NodeId, NodeState, Schedule, Step, Time, WaitPolicy};
 
 use crate::support::*;
 
@@ -61,7 +61,7 @@ impl Run {
 
     /// A swarm in which each node is drawn to a point of its own: what one learns alone shows in its model. Nodes push
     /// the trainings that they order to `orders`.
-    fn swarm(&self, orders: &Rc<RefCell<Vec<(NodeId, u64)>>>) -> Swarm {
+    fn swarm(&self, orders: &Rc<RefCell<Vec<(NodeId, u64)>>>) -> SimulatedSwarm {
         let orders = Rc::clone(orders);
         let initial = vec![vec![0.0]; NODES as usize];
         let config = SwarmConfig {
@@ -79,15 +79,15 @@ impl Run {
             }),
             ..SwarmConfig::averaging(Arc::clone(&self.schedule), initial, ROUNDS)
         };
-        Swarm::new(config).unwrap()
+        SimulatedSwarm::new(config).unwrap()
     }
 
     /// The time at which a node finishes where no process dies.
     fn usual_end(&self) -> Time {
         let mut swarm = self.swarm(&Rc::default());
         swarm.run_until_drained(HOUR).unwrap();
-        let end = |(at, id, event): &(Time, NodeId, Event)| {
-            (*id == NodeId(0) && matches!(event, Event::Draining { .. })).then_some(*at)
+        let end = |(at, id, event): &(Time, NodeId, NodeEvent)| {
+            (*id == NodeId(0) && matches!(event, NodeEvent::Draining { .. })).then_some(*at)
         };
         swarm.events().iter().find_map(end).unwrap()
     }
@@ -104,9 +104,9 @@ impl Run {
         }
         let mut gone_since: BTreeMap<NodeId, Time> = BTreeMap::new();
         let (mut in_vain, mut seen, mut before) = (Vec::new(), 0, None);
-        let is_over = |swarm: &Swarm| {
+        let is_over = |swarm: &SimulatedSwarm| {
             let is_due = self.comes_back && death.is_some_and(|at| swarm.now() < at + AWAY);
-            !is_due && ids(NODES).all(|id| swarm.node(id).is_none_or(|node| node.state() == State::Drained))
+            !is_due && ids(NODES).all(|id| swarm.node(id).is_none_or(|node| node.state() == NodeState::Drained))
         };
         while !is_over(&swarm) {
             let now = swarm.now() + TICK;
@@ -134,15 +134,16 @@ impl Run {
 }
 
 /// Returns `true` if all neighbours of a node have done their last round or are dead, and one is there.
-fn is_left_behind(swarm: &Swarm, id: NodeId) -> bool {
-    let is_gone = |id| swarm.node(id).is_none_or(|node| matches!(node.state(), State::Draining | State::Drained));
+fn is_left_behind(swarm: &SimulatedSwarm, id: NodeId) -> bool {
+    let is_gone =
+        |id| swarm.node(id).is_none_or(|node| matches!(node.state(), NodeState::Draining | NodeState::Drained));
     swarm.node(id).is_some_and(|node| {
         node.neighbours().all(is_gone) && node.neighbours().any(|neighbour| swarm.node(neighbour).is_some())
     })
 }
 
 /// The largest distance from their mean of the models of nodes that never die.
-fn spread(swarm: &mut Swarm) -> f32 {
+fn spread(swarm: &mut SimulatedSwarm) -> f32 {
     let models: Vec<f32> = ids(NODES).filter(|id| *id != DYING).map(|id| swarm.ratio(id)[0]).collect();
     let mean = models.iter().sum::<f32>() / models.len() as f32;
     models.iter().map(|model| (model - mean).abs()).fold(0.0, f32::max)
@@ -186,7 +187,8 @@ fn a_change_that_comes_when_the_others_are_through_is_left_out_and_reported() {
         let mut swarm = run.swarm(&Rc::default());
         swarm.run_until_drained(HOUR).unwrap();
         let reason = mingle_protocol::SkippedDelta::OthersHaveGone;
-        let is_left_out = |event: &Event| matches!(event, Event::DeltaSkipped { reason: why, .. } if *why == reason);
+        let is_left_out =
+            |event: &NodeEvent| matches!(event, NodeEvent::DeltaSkipped { reason: why, .. } if *why == reason);
         left_out += swarm.events().iter().filter(|(_, id, event)| *id == SLOW && is_left_out(event)).count();
         let (before, after) = (run.end().before, spread(&mut swarm));
         println!("{policy:?}: {before} to {after}, {left_out} left out");

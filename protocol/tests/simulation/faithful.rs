@@ -6,7 +6,7 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mingle_protocol::sim::{Swarm, SwarmConfig, Trainer};
+use mingle_protocol::sim::{SimulatedSwarm, SwarmConfig, TrainFunction};
 use mingle_protocol::{NodeId, Schedule, WaitPolicy};
 
 use crate::support::*;
@@ -22,7 +22,7 @@ const EVERY_POLICY: [WaitPolicy; 5] = [
 ];
 
 /// Parcels that all nodes have sent.
-fn parcels_sent(swarm: &Swarm) -> u64 {
+fn parcels_sent(swarm: &SimulatedSwarm) -> u64 {
     let of_node =
         |id: NodeId| swarm.node(id).unwrap().ledger().outgoing.values().map(|link| link.next_seq - 1).sum::<u64>();
     ids(NODES).map(of_node).sum()
@@ -36,7 +36,7 @@ fn on_healthy_links_the_parcels_of_the_plan_are_sent_and_weights_are_in_hand_wha
             let config = SwarmConfig { policy, seed, ..least_squares(NODES, ROUNDS, 0.02) };
             let links: usize = ids(NODES).map(|id| config.schedule.out_links(id, 0).len()).sum();
             let planned = ROUNDS * links as u64;
-            let mut swarm = Swarm::new(config).unwrap();
+            let mut swarm = SimulatedSwarm::new(config).unwrap();
             swarm.run_until_drained(HOUR).unwrap();
             let sent = parcels_sent(&swarm);
             let held: f64 = rounds_of(&swarm).map(|(_, report)| report.mass.to_f64()).sum();
@@ -53,7 +53,7 @@ fn pure_averaging_contracts_as_it_does_where_all_wait_for_all() {
     let distance_after = |policy, rounds| {
         let config = averaging(random_plan(NODES, 8, 0), NODES, rounds);
         let mean = mean_of(&config.initial);
-        let mut swarm = Swarm::new(SwarmConfig { policy, ..config }).unwrap();
+        let mut swarm = SimulatedSwarm::new(SwarmConfig { policy, ..config }).unwrap();
         swarm.run_until_drained(HOUR).unwrap();
         f64::from(worst_distance(&mut swarm, NODES, &mean) as f32)
     };
@@ -70,7 +70,7 @@ fn pure_averaging_contracts_as_it_does_where_all_wait_for_all() {
 fn giving(config: SwarmConfig) -> (SwarmConfig, Rc<RefCell<Vec<f64>>>) {
     let given = Rc::new(RefCell::new(vec![0.0; 5]));
     let sum = Rc::clone(&given);
-    let trainer: Trainer = Box::new(move |id, round, _, _| {
+    let trainer: TrainFunction = Box::new(move |id, round, _, _| {
         let change = |k: u64| ((u64::from(id.0) + 3 * round + k) % 5) as f32 - 1.0;
         let delta: Vec<f32> = (0..5).map(change).collect();
         sum.borrow_mut().iter_mut().zip(&delta).for_each(|(sum, change)| *sum += f64::from(*change));
@@ -87,7 +87,7 @@ fn learning_is_conserved_as_weights_are_though_most_messages_are_lost() {
             let config = averaging(plan, NODES, 200).over_datagrams(0.7, 0.1);
             let initial = config.initial.clone();
             let (config, given) = giving(SwarmConfig { policy, seed, ..config });
-            let mut swarm = Swarm::new(config).unwrap();
+            let mut swarm = SimulatedSwarm::new(config).unwrap();
             swarm.run_until_drained(HOUR).unwrap();
             assert!(swarm.audit().is_complete(), "{policy:?}, seed {seed}: {}", swarm.audit());
             for k in 0..5 {
@@ -117,7 +117,7 @@ fn the_last_rounds_leave_less_than_a_tenth_of_the_disagreement_of_those_that_tra
         };
         let closing = config.schedule.closing_rounds(ROUNDS);
         assert!(closing > 0 && closing < ROUNDS / 3, "{closing}");
-        let mut swarm = Swarm::new(config).unwrap();
+        let mut swarm = SimulatedSwarm::new(config).unwrap();
         swarm.run_until_drained(HOUR).unwrap();
         let worst = |round: u64| {
             let of_round = rounds_of(&swarm).filter(|(_, report)| report.round == round);
@@ -130,7 +130,7 @@ fn the_last_rounds_leave_less_than_a_tenth_of_the_disagreement_of_those_that_tra
 }
 
 /// The largest number of rounds that a node has finished more than one that it sends to.
-fn largest_lead(swarm: &Swarm, schedule: &Schedule) -> u64 {
+fn largest_lead(swarm: &SimulatedSwarm, schedule: &Schedule) -> u64 {
     let mut finished = vec![0; schedule.nodes()];
     let mut largest = 0;
     for (id, report) in rounds_of(swarm) {
@@ -155,7 +155,7 @@ fn nodes_are_at_most_k_rounds_ahead_of_those_that_they_send_to() {
                 ..least_squares(NODES, 400, 0.02)
             };
             let schedule = Arc::clone(&config.schedule);
-            let mut swarm = Swarm::new(config).unwrap();
+            let mut swarm = SimulatedSwarm::new(config).unwrap();
             swarm.run_until_drained(HOUR).unwrap();
             let lead = largest_lead(&swarm, &schedule);
             println!("bounded:{staleness}, seed {seed}: {lead} rounds ahead at most");

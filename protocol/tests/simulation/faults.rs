@@ -2,8 +2,8 @@
 
 use std::time::Duration;
 
-use mingle_protocol::sim::{Fault, Swarm, SwarmConfig};
-use mingle_protocol::{Event, NodeId, Suspension, Time};
+use mingle_protocol::sim::{Fault, SimulatedSwarm, SwarmConfig};
+use mingle_protocol::{NodeEvent, NodeId, Suspension, Time};
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -11,7 +11,7 @@ use rand_chacha::ChaCha8Rng;
 use crate::support::*;
 
 /// Breaks random links for a while, again and again, until `until`.
-pub(crate) fn flap_links(swarm: &mut Swarm, nodes: u32, until: Time, rng: &mut ChaCha8Rng) {
+pub(crate) fn flap_links(swarm: &mut SimulatedSwarm, nodes: u32, until: Time, rng: &mut ChaCha8Rng) {
     let mut at = Time::from_millis(rng.random_range(0..2_000));
     while at < until {
         let (a, b) = (rng.random_range(0..nodes), rng.random_range(0..nodes));
@@ -36,7 +36,7 @@ proptest! {
         let schedule = std::sync::Arc::new(mingle_protocol::Schedule::new(nodes as usize, &steps, 0).unwrap());
         let config = SwarmConfig { policy: POLICIES[policy], seed, ..averaging(schedule, nodes, 30) };
         let config = if is_stream { config } else { config.over_datagrams(drop, duplicate) };
-        let mut swarm = Swarm::new(config).unwrap();
+        let mut swarm = SimulatedSwarm::new(config).unwrap();
         flap_links(&mut swarm, nodes, Time::from_millis(40_000), rng);
         swarm.run_until_drained(HOUR).unwrap();
         let audit = swarm.audit();
@@ -50,7 +50,7 @@ fn averaging_survives_the_loss_of_half_of_all_messages() {
     for (policy, seed) in POLICIES.into_iter().zip(0..) {
         let config = SwarmConfig { policy, seed, ..averaging(random_plan(8, 8, 0), 8, 300).over_datagrams(0.5, 0.1) };
         let mean = mean_of(&config.initial);
-        let mut swarm = Swarm::new(config).unwrap();
+        let mut swarm = SimulatedSwarm::new(config).unwrap();
         swarm.run_until_drained(HOUR).unwrap();
         assert!(swarm.audit().is_exact());
         let distance = worst_distance(&mut swarm, 8, &mean);
@@ -62,7 +62,7 @@ fn averaging_survives_the_loss_of_half_of_all_messages() {
 fn both_halves_of_a_partition_go_on_and_agree_once_it_heals() {
     let config = averaging(random_plan(6, 10, 0), 6, 4_000);
     let mean = mean_of(&config.initial);
-    let mut swarm = Swarm::new(config).unwrap();
+    let mut swarm = SimulatedSwarm::new(config).unwrap();
     for a in 0..3 {
         for b in 3..6 {
             swarm.at(Time::from_millis(200), Fault::LinkDown(NodeId(a), NodeId(b)));
@@ -84,26 +84,26 @@ fn both_halves_of_a_partition_go_on_and_agree_once_it_heals() {
 #[test]
 fn a_silent_neighbour_is_suspended_and_taken_back_when_it_speaks() {
     // Datagrams: no link-down notifies the nodes that the network is gone; they notice the silence.
-    let mut dark = Swarm::new(averaging(random_plan(2, 0, 0), 2, 10).over_datagrams(1.0, 0.0)).unwrap();
+    let mut dark = SimulatedSwarm::new(averaging(random_plan(2, 0, 0), 2, 10).over_datagrams(1.0, 0.0)).unwrap();
     dark.run_until(Time::from_millis(60_000)).unwrap();
     for id in ids(2) {
         assert_eq!(dark.node(id).unwrap().missing_neighbours().len(), 1, "nobody was ever heard");
     }
-    let mut swarm = Swarm::new(averaging(random_plan(2, 0, 0), 2, 3_000)).unwrap();
+    let mut swarm = SimulatedSwarm::new(averaging(random_plan(2, 0, 0), 2, 3_000)).unwrap();
     swarm.at(Time::from_millis(500), Fault::LinkDown(NodeId(0), NodeId(1)));
     swarm.at(Time::from_millis(9_000), Fault::LinkUp(NodeId(0), NodeId(1)));
     swarm.run_until_drained(HOUR).unwrap();
     for id in ids(2) {
-        let reported: Vec<&Event> = swarm
+        let reported: Vec<&NodeEvent> = swarm
             .events()
             .iter()
             .filter(|(_, at, _)| *at == id)
             .map(|(_, _, event)| event)
-            .filter(|event| matches!(event, Event::NeighbourSuspended { .. } | Event::NeighbourBack { .. }))
+            .filter(|event| matches!(event, NodeEvent::NeighbourSuspended { .. } | NodeEvent::NeighbourBack { .. }))
             .collect();
         let peer = NodeId(1 - id.0);
-        let suspended = Event::NeighbourSuspended { peer, reason: Suspension::LinkDown };
-        assert_eq!(reported, [&suspended, &Event::NeighbourBack { peer }]);
+        let suspended = NodeEvent::NeighbourSuspended { peer, reason: Suspension::LinkDown };
+        assert_eq!(reported, [&suspended, &NodeEvent::NeighbourBack { peer }]);
     }
     assert!(swarm.audit().is_complete());
 }

@@ -3,8 +3,8 @@
 use std::time::Duration;
 
 use mingle_protocol::record::SlotMap;
-use mingle_protocol::sim::{Fault, Profile, Scenario, Swarm, SwarmConfig, run_scenario};
-use mingle_protocol::{Durability, Event, InjectedBug, NodeId, WaitPolicy};
+use mingle_protocol::sim::{Fault, Profile, Scenario, SimulatedSwarm, SwarmConfig, run_scenario};
+use mingle_protocol::{Durability, InjectedBug, NodeEvent, NodeId, WaitPolicy};
 
 use crate::support::*;
 
@@ -16,7 +16,7 @@ fn growing(
     policy: WaitPolicy,
     seed: u64,
     injected_bug: Option<InjectedBug>,
-) -> Result<Swarm, mingle_protocol::sim::SimError> {
+) -> Result<SimulatedSwarm, mingle_protocol::sim::SimError> {
     let config = SwarmConfig {
         policy,
         seed,
@@ -27,7 +27,7 @@ fn growing(
         drain_deadline: Duration::from_secs(3_600),
         ..averaging(random_plan(MOST, 0, 1), MOST, u64::MAX / 8)
     };
-    let mut swarm = Swarm::new(config)?;
+    let mut swarm = SimulatedSwarm::new(config)?;
     let sizes: Vec<u32> = (1..=MOST).chain((1..MOST).rev()).collect();
     let mut at = 1;
     for members in sizes {
@@ -41,7 +41,7 @@ fn growing(
         }
         at += 24;
         swarm.run_until(seconds(at - 8))?;
-        let rounds = |swarm: &Swarm| -> Vec<u64> {
+        let rounds = |swarm: &SimulatedSwarm| -> Vec<u64> {
             ids(members).map(|id| swarm.node(id).map_or(0, mingle_protocol::Node::round)).collect()
         };
         let before = rounds(&swarm);
@@ -74,7 +74,7 @@ fn a_swarm_that_grows_from_one_to_eight_and_back_under_load_loses_no_member_and_
         let (held, owed, expected) = swarm.on_disk();
         assert_eq!((held, owed), (expected, 0), "seed {seed}");
         assert_eq!(swarm.crashes(), 0, "seed {seed}");
-        let entered = swarm.events().iter().filter(|(_, _, event)| matches!(event, Event::Entered { .. })).count();
+        let entered = swarm.events().iter().filter(|(_, _, event)| matches!(event, NodeEvent::Entered { .. })).count();
         assert!(entered >= 50, "seed {seed}: {entered} times a plan was taken up");
     }
 }

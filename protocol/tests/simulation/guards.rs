@@ -7,18 +7,18 @@ use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
 
-use mingle_protocol::sim::{Fault, Swarm, SwarmConfig, Trainer};
-use mingle_protocol::{Durability, Event, InjectedBug, NodeId, Schedule, Step, Time, WaitPolicy};
+use mingle_protocol::sim::{Fault, SimulatedSwarm, SwarmConfig, TrainFunction};
+use mingle_protocol::{Durability, InjectedBug, NodeEvent, NodeId, Schedule, Step, Time, WaitPolicy};
 
 use crate::support::*;
 use crate::training::{Problem, least_squares};
 
-fn nodes_that_report(swarm: &Swarm, is_wanted: fn(&Event) -> bool) -> BTreeSet<NodeId> {
+fn nodes_that_report(swarm: &SimulatedSwarm, is_wanted: fn(&NodeEvent) -> bool) -> BTreeSet<NodeId> {
     swarm.events().iter().filter(|(_, _, event)| is_wanted(event)).map(|(_, id, _)| *id).collect()
 }
 
-fn is_alarm(event: &Event) -> bool {
-    matches!(event, Event::MassLow { .. })
+fn is_alarm(event: &NodeEvent) -> bool {
+    matches!(event, NodeEvent::MassLow { .. })
 }
 
 #[test]
@@ -27,13 +27,13 @@ fn a_member_that_keeps_all_it_gets_makes_every_other_one_raise_the_alarm() {
     for policy in POLICIES {
         let config = SwarmConfig { policy, ..least_squares(8, 400, 0.02) };
         let injected_in = [(hoarder, InjectedBug::KeepsAll)].into();
-        let mut swarm = Swarm::new(SwarmConfig { injected_in, ..config }).unwrap();
+        let mut swarm = SimulatedSwarm::new(SwarmConfig { injected_in, ..config }).unwrap();
         swarm.run_until_drained(HOUR).unwrap();
         let alarmed = nodes_that_report(&swarm, is_alarm);
         let others: BTreeSet<NodeId> = ids(8).filter(|id| *id != hoarder).collect();
         println!("{policy:?}: {alarmed:?}");
         assert_eq!(alarmed, others, "{policy:?}");
-        let is_high = |event: &Event| matches!(event, Event::MassHigh { .. });
+        let is_high = |event: &NodeEvent| matches!(event, NodeEvent::MassHigh { .. });
         assert_eq!(nodes_that_report(&swarm, is_high), [hoarder].into(), "{policy:?}: it has what they have not");
         // Not a unit is missing, and no ratio has run away.
         assert!(swarm.audit().is_complete());
@@ -42,9 +42,9 @@ fn a_member_that_keeps_all_it_gets_makes_every_other_one_raise_the_alarm() {
 }
 
 /// Pairs of a node and a neighbour that it reports to give nothing.
-fn named_as_keepers(swarm: &Swarm) -> BTreeSet<(NodeId, NodeId)> {
-    let named = |(_, id, event): &(Time, NodeId, Event)| match event {
-        Event::NeighbourKeeps { peer, .. } => Some((*id, *peer)),
+fn named_as_keepers(swarm: &SimulatedSwarm) -> BTreeSet<(NodeId, NodeId)> {
+    let named = |(_, id, event): &(Time, NodeId, NodeEvent)| match event {
+        NodeEvent::NeighbourKeeps { peer, .. } => Some((*id, *peer)),
         _ => None,
     };
     swarm.events().iter().filter_map(named).collect()
@@ -67,7 +67,7 @@ fn where_links_go_both_ways_a_member_that_only_takes_leaves_the_others_half_of_t
         let swarm_with = |injected_in| {
             let schedule = complete(nodes, 1);
             let config = SwarmConfig { policy, schedule, injected_in, ..least_squares(nodes, ROUNDS, 0.02) };
-            let mut swarm = Swarm::new(config).unwrap();
+            let mut swarm = SimulatedSwarm::new(config).unwrap();
             swarm.run_until_drained(HOUR).unwrap();
             swarm
         };
@@ -136,7 +136,7 @@ fn where_links_go_one_way_a_member_that_only_takes_leaves_the_others_almost_half
             let schedule = Arc::clone(schedule);
             let nodes = schedule.nodes() as u32;
             let config = SwarmConfig { policy, schedule, injected_in, ..least_squares(nodes, ROUNDS, 0.02) };
-            let mut swarm = Swarm::new(config).unwrap();
+            let mut swarm = SimulatedSwarm::new(config).unwrap();
             swarm.run_until_drained(HOUR).unwrap();
             swarm
         };
@@ -172,7 +172,7 @@ fn a_member_that_only_takes_gets_no_more_by_beginning_a_new_life_again_and_again
     for lives in [1, 30] {
         let injected_in = [(hoarder, InjectedBug::KeepsAll)].into();
         let config = SwarmConfig { injected_in, schedule: complete(NODES, 1), ..least_squares(NODES, 4_000, 0.02) };
-        let mut swarm = Swarm::new(SwarmConfig { policy: WaitPolicy::default(), ..config }).unwrap();
+        let mut swarm = SimulatedSwarm::new(SwarmConfig { policy: WaitPolicy::default(), ..config }).unwrap();
         for life in 1..lives {
             swarm.at(seconds(5 * life), Fault::Crash(hoarder));
             swarm.at(seconds(5 * life + 1), Fault::Restart(hoarder));
@@ -192,13 +192,13 @@ fn restarts_of_sound_members_give_one_that_only_takes_no_new_credit() {
     let injected_in = [(hoarder, InjectedBug::KeepsAll)].into();
     let config = SwarmConfig { injected_in, schedule: complete(NODES, 1), ..least_squares(NODES, 4_000, 0.02) };
     let config = SwarmConfig { policy: WaitPolicy::default(), durability: Durability::On, ..config };
-    let mut swarm = Swarm::new(config).unwrap();
+    let mut swarm = SimulatedSwarm::new(config).unwrap();
     let sound: Vec<NodeId> = ids(NODES).filter(|id| *id != hoarder).collect();
     for (turn, id) in (1..=150).zip(sound.iter().cycle()) {
         swarm.at(seconds(2 * turn), Fault::Crash(*id));
         swarm.at(seconds(2 * turn) + Duration::from_millis(500), Fault::Restart(*id));
     }
-    let taken_by = |swarm: &mut Swarm, second: u64| {
+    let taken_by = |swarm: &mut SimulatedSwarm, second: u64| {
         swarm.run_until(seconds(second)).unwrap();
         swarm.node(hoarder).unwrap().w()
     };
@@ -215,7 +215,7 @@ fn wrongly_named(schedule: Arc<Schedule>, policy: WaitPolicy, drop: f64, seed: u
     let config = SwarmConfig { policy, seed, schedule, ..least_squares(nodes, 300, 0.02) };
     let config = if drop > 0.0 { config.over_datagrams(drop, 0.05) } else { config };
     // One site is ten times slower than the others, and one stops half way.
-    let mut swarm = Swarm::new(SwarmConfig { slowness: [(NodeId(1), 10)].into(), ..config }).unwrap();
+    let mut swarm = SimulatedSwarm::new(SwarmConfig { slowness: [(NodeId(1), 10)].into(), ..config }).unwrap();
     swarm.at(seconds(20), Fault::Stop(NodeId(2)));
     swarm.run_until_drained(HOUR).unwrap();
     assert!(swarm.audit().is_complete(), "{policy:?}, {drop} lost, seed {seed}");
@@ -239,7 +239,7 @@ fn where_links_go_one_way_a_swarm_that_lost_two_fifths_of_its_weight_goes_on_mix
     const NODES: u32 = 12;
     for (lost, policy) in [3, 5].into_iter().flat_map(|lost| POLICIES.map(|policy| (lost, policy))) {
         let config = averaging(one_way(NODES, &[1, 2, 4]), NODES, 2_000);
-        let mut swarm = Swarm::new(SwarmConfig { policy, ..config }).unwrap();
+        let mut swarm = SimulatedSwarm::new(SwarmConfig { policy, ..config }).unwrap();
         for id in ids(lost) {
             swarm.at(Time::from_millis(100), Fault::Crash(id));
             swarm.at(Time::from_millis(2_000), Fault::Restart(id));
@@ -262,19 +262,20 @@ fn a_healthy_irregular_swarm_that_loses_a_fifth_of_its_messages_raises_no_alarm(
         let training_time = (Duration::from_millis(millis), Duration::from_millis(2 * millis));
         for seed in 0..3 {
             let config = least_squares(9, 400, 0.02).over_datagrams(0.2, 0.05);
-            let mut swarm = Swarm::new(SwarmConfig { policy, seed, training_time, ..config }).unwrap();
+            let mut swarm = SimulatedSwarm::new(SwarmConfig { policy, seed, training_time, ..config }).unwrap();
             swarm.run_until_drained(HOUR).unwrap();
-            let share = |event: &Event| if let Event::RoundFinished(report) = event { report.mass_share } else { 1.0 };
+            let share =
+                |event: &NodeEvent| if let NodeEvent::RoundFinished(report) = event { report.mass_share } else { 1.0 };
             let lowest = swarm.events().iter().map(|(_, _, event)| share(event)).fold(1.0, f64::min);
             assert_eq!(nodes_that_report(&swarm, is_alarm), [].into(), "{policy:?}, seed {seed}: {lowest}");
-            let is_high = |event: &Event| matches!(event, Event::MassHigh { .. });
+            let is_high = |event: &NodeEvent| matches!(event, NodeEvent::MassHigh { .. });
             assert_eq!(nodes_that_report(&swarm, is_high), [].into(), "{policy:?}, seed {seed}");
         }
     }
 }
 
 /// Root mean square distance of all nodes from the optimum, relative to its norm.
-fn error_of(swarm: &mut Swarm, optimum: &[f32]) -> f64 {
+fn error_of(swarm: &mut SimulatedSwarm, optimum: &[f32]) -> f64 {
     let norm: f64 = optimum.iter().map(|v| f64::from(*v).powi(2)).sum();
     let square = |ratio: &[f32]| ratio.iter().zip(optimum).map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>();
     let nodes: Vec<NodeId> = swarm.nodes().collect();
@@ -284,7 +285,7 @@ fn error_of(swarm: &mut Swarm, optimum: &[f32]) -> f64 {
 
 /// Virtual time until the error is below `target` for good, looked at each quarter of a second.
 fn time_to_reach(config: SwarmConfig, optimum: &[f32], target: f64) -> Duration {
-    let mut swarm = Swarm::new(config).unwrap();
+    let mut swarm = SimulatedSwarm::new(config).unwrap();
     let mut reached = None;
     for quarter in 1..=480 {
         let now = Time::from_millis(250 * quarter);
@@ -335,7 +336,7 @@ fn errors_under_loss(policy: WaitPolicy, drop: f64) -> [f64; 3] {
     let optimum = Problem::new(8).optimum();
     [0, 1, 2].map(|seed| {
         let config = least_squares(8, 1_500, 0.05).over_datagrams(drop, 0.0);
-        let mut swarm = Swarm::new(SwarmConfig { policy, seed, ..config }).unwrap();
+        let mut swarm = SimulatedSwarm::new(SwarmConfig { policy, seed, ..config }).unwrap();
         swarm.run_until_drained(HOUR).unwrap();
         error_of(&mut swarm, &optimum)
     })
@@ -385,13 +386,13 @@ fn where_no_number_needs_rounding_the_sum_of_the_numerators_is_exact() {
         let expected: Vec<f64> = (0..DIMENSION).map(|k| (0..8).map(|id| f64::from(start(id, k))).sum()).collect();
         let expected = Rc::new(RefCell::new(expected));
         let given = Rc::clone(&expected);
-        let trainer: Trainer = Box::new(move |id, round, _, _| {
+        let trainer: TrainFunction = Box::new(move |id, round, _, _| {
             let delta: Vec<f32> = (0..DIMENSION).map(|k| delta(id, round, k)).collect();
             given.borrow_mut().iter_mut().zip(&delta).for_each(|(sum, delta)| *sum += f64::from(*delta));
             delta
         });
         let config = SwarmConfig { trainer, seed, ..SwarmConfig::averaging(cube(), initial.clone(), ROUNDS) };
-        let mut swarm = Swarm::new(config.over_datagrams(0.0, 0.3)).unwrap();
+        let mut swarm = SimulatedSwarm::new(config.over_datagrams(0.0, 0.3)).unwrap();
         swarm.run_until_drained(HOUR).unwrap();
         assert_eq!(numerator_sum(&swarm, 8), *expected.borrow(), "seed {seed}");
         // The numbers that were added up have been mixed, too.

@@ -2,7 +2,7 @@
 
 use std::time::Duration;
 
-use mingle_protocol::sim::{Fault, NetworkModel, Swarm, SwarmConfig};
+use mingle_protocol::sim::{Fault, NetworkModel, SimulatedSwarm, SwarmConfig};
 use mingle_protocol::*;
 
 use super::support::{linked, seconds};
@@ -26,7 +26,7 @@ fn swarm(seed: u64) -> SwarmConfig {
     }
 }
 
-fn count(swarm: &Swarm, is_one: impl Fn(NodeId, &Event) -> bool) -> usize {
+fn count(swarm: &SimulatedSwarm, is_one: impl Fn(NodeId, &NodeEvent) -> bool) -> usize {
     swarm.events().iter().filter(|(_, id, event)| is_one(*id, event)).count()
 }
 
@@ -34,7 +34,7 @@ fn count(swarm: &Swarm, is_one: impl Fn(NodeId, &Event) -> bool) -> usize {
 fn a_neighbour_that_was_away_takes_back_what_the_leaver_did_not_apply() {
     let mut returned = 0;
     for seed in 0..20 {
-        let mut swarm = Swarm::new(swarm(seed)).unwrap();
+        let mut swarm = SimulatedSwarm::new(swarm(seed)).unwrap();
         swarm.at(seconds(3), Fault::LinkDown(SOMEONE_AWAY, LEAVER));
         swarm.at(seconds(4), Fault::Leave(LEAVER));
         // It must not matter that the link comes back: the leaver is gone.
@@ -45,10 +45,10 @@ fn a_neighbour_that_was_away_takes_back_what_the_leaver_did_not_apply() {
         swarm.run_until(seconds(60)).unwrap();
         swarm.run_until_drained(seconds(600)).unwrap();
         assert!(swarm.node(LEAVER).is_none(), "seed {seed}: it is still there");
-        assert_eq!(count(&swarm, |_, event| *event == Event::MemberLeft { peer: LEAVER }), 3, "seed {seed}");
+        assert_eq!(count(&swarm, |_, event| *event == NodeEvent::MemberLeft { peer: LEAVER }), 3, "seed {seed}");
         assert_eq!(swarm.held(), 4 * u128::from(UNITS_PER_ONE), "seed {seed}");
         let is_return =
-            |id, event: &Event| id == SOMEONE_AWAY && matches!(event, Event::MassReturned { peer: LEAVER, .. });
+            |id, event: &NodeEvent| id == SOMEONE_AWAY && matches!(event, NodeEvent::MassReturned { peer: LEAVER, .. });
         returned += count(&swarm, is_return);
         let (numerators, expected) = swarm.numerators();
         assert!((numerators[0] - expected[0]).abs() < 1e-3, "seed {seed}: {numerators:?}, {expected:?}");
@@ -59,7 +59,7 @@ fn a_neighbour_that_was_away_takes_back_what_the_leaver_did_not_apply() {
 #[test]
 fn a_leaver_that_is_killed_on_its_way_out_leaves_all_the_same() {
     for seed in 0..20 {
-        let mut swarm = Swarm::new(swarm(seed)).unwrap();
+        let mut swarm = SimulatedSwarm::new(swarm(seed)).unwrap();
         swarm.at(seconds(4), Fault::Leave(LEAVER));
         for kill in 0..6 {
             let at = Time::from_millis(4_100 + 700 * kill);
@@ -81,7 +81,7 @@ fn parcels_that_cannot_be_believed_go_back_and_their_sender_is_left_alone_with_i
     for seed in 0..20 {
         let mut config = SwarmConfig { largest_norm: Some(100.0), ..swarm(seed) };
         config.initial[0] = vec![1e6, 1e6];
-        let mut swarm = Swarm::new(config).unwrap();
+        let mut swarm = SimulatedSwarm::new(config).unwrap();
         swarm.at(seconds(5), Fault::Crash(NodeId(2)));
         swarm.at(seconds(7), Fault::Restart(NodeId(2)));
         for node in 0..4 {
@@ -94,10 +94,10 @@ fn parcels_that_cannot_be_believed_go_back_and_their_sender_is_left_alone_with_i
             let ratio = swarm.ratio(node);
             // A mean of 1, 2 and 3, of which some went to the fourth node before it was left alone.
             assert!((1.0..=3.0).contains(&ratio[0]), "seed {seed}: node {node} is at {ratio:?}");
-            let is_refusal = |id, event: &Event| id == node && matches!(event, Event::ParcelRefused { .. });
+            let is_refusal = |id, event: &NodeEvent| id == node && matches!(event, NodeEvent::ParcelRefused { .. });
             assert!(count(&swarm, is_refusal) >= 1, "seed {seed}: node {node} refused nothing");
         }
-        assert!(count(&swarm, |id, event| id == NodeId(0) && matches!(event, Event::MassReturned { .. })) >= 1);
-        assert_eq!(count(&swarm, |_, event| matches!(event, Event::RollbackDetected { .. })), 0, "seed {seed}");
+        assert!(count(&swarm, |id, event| id == NodeId(0) && matches!(event, NodeEvent::MassReturned { .. })) >= 1);
+        assert_eq!(count(&swarm, |_, event| matches!(event, NodeEvent::RollbackDetected { .. })), 0, "seed {seed}");
     }
 }

@@ -3,14 +3,14 @@
 
 use std::time::Duration;
 
-use mingle_protocol::sim::{Fault, NetworkModel, Profile, Scenario, Swarm, SwarmConfig, run_scenario};
-use mingle_protocol::{Event, InjectedBug, NodeId, WaitPolicy};
+use mingle_protocol::sim::{Fault, NetworkModel, Profile, Scenario, SimulatedSwarm, SwarmConfig, run_scenario};
+use mingle_protocol::{InjectedBug, NodeEvent, NodeId, WaitPolicy};
 
 use crate::support::*;
 use crate::training::least_squares;
 
 /// Eight nodes that are far from each other: a round of the swarm takes far longer than training.
-fn swarm(policy: WaitPolicy, seed: u64, injected_bug: Option<InjectedBug>) -> Swarm {
+fn swarm(policy: WaitPolicy, seed: u64, injected_bug: Option<InjectedBug>) -> SimulatedSwarm {
     let config = SwarmConfig {
         policy,
         seed,
@@ -22,12 +22,12 @@ fn swarm(policy: WaitPolicy, seed: u64, injected_bug: Option<InjectedBug>) -> Sw
         training_time: (Duration::from_millis(1), Duration::from_millis(5)),
         ..least_squares(8, 3_000, 0.01)
     };
-    Swarm::new(config).unwrap()
+    SimulatedSwarm::new(config).unwrap()
 }
 
 /// Cuts nodes 0 and 1 off, each alone, for so many seconds. Returns the rounds of all nodes at the end of that, and the
 /// rounds that each skipped until the swarm ended.
-fn cut_two_off(mut swarm: Swarm, span: u64) -> (Vec<u64>, Vec<u64>) {
+fn cut_two_off(mut swarm: SimulatedSwarm, span: u64) -> (Vec<u64>, Vec<u64>) {
     let from = 60;
     for (a, b) in [0, 1].into_iter().flat_map(|a| (a + 1..8).map(move |b| (NodeId(a), NodeId(b)))) {
         swarm.at(seconds(from), Fault::LinkDown(a, b));
@@ -37,8 +37,8 @@ fn cut_two_off(mut swarm: Swarm, span: u64) -> (Vec<u64>, Vec<u64>) {
     let rounds = ids(8).map(|id| swarm.node(id).unwrap().round()).collect();
     swarm.run_until_drained(HOUR + Duration::from_secs(36_000)).unwrap();
     let skipped = |id| {
-        let by = |(_, at, event): &(_, NodeId, Event)| match event {
-            Event::CaughtUp { from, to } if *at == id => to - from,
+        let by = |(_, at, event): &(_, NodeId, NodeEvent)| match event {
+            NodeEvent::CaughtUp { from, to } if *at == id => to - from,
             _ => 0,
         };
         swarm.events().iter().map(by).sum()

@@ -1,8 +1,8 @@
 //! Robust receiving: weights stay exact whatever is clipped, runs repeat to the bit, and nodes that were cut off come
 //! back.
 
-use mingle_protocol::sim::{Fault, Profile, Scenario, Swarm, SwarmConfig, run_scenario};
-use mingle_protocol::{Event, NodeId, Robust, WaitPolicy};
+use mingle_protocol::sim::{Fault, Profile, Scenario, SimulatedSwarm, SwarmConfig, run_scenario};
+use mingle_protocol::{NodeEvent, NodeId, Robust, WaitPolicy};
 
 use crate::support::*;
 use crate::training::{Problem, least_squares};
@@ -11,8 +11,9 @@ fn clipping(config: SwarmConfig) -> SwarmConfig {
     SwarmConfig { robust: Robust::Clip, ..config }
 }
 
-fn clipped_parcels(swarm: &Swarm) -> u64 {
-    let of_round = |event: &Event| if let Event::RoundFinished(report) = event { report.clipped.parcels } else { 0 };
+fn clipped_parcels(swarm: &SimulatedSwarm) -> u64 {
+    let of_round =
+        |event: &NodeEvent| if let NodeEvent::RoundFinished(report) = event { report.clipped.parcels } else { 0 };
     swarm.events().iter().map(|(_, _, event)| of_round(event)).sum()
 }
 
@@ -32,7 +33,7 @@ fn the_mass_invariant_holds_under_faults_and_lies_where_all_nodes_clip() {
 #[test]
 fn books_say_by_link_what_rounds_say_in_all_and_runs_repeat_to_the_bit() {
     let run = || {
-        let mut swarm = Swarm::new(clipping(averaging(random_plan(9, 9, 0), 9, 60))).unwrap();
+        let mut swarm = SimulatedSwarm::new(clipping(averaging(random_plan(9, 9, 0), 9, 60))).unwrap();
         swarm.run_until_drained(HOUR).unwrap();
         assert!(swarm.audit().is_complete());
         let by_link = |id| swarm.node(id).unwrap().neighbour_views().filter_map(|view| view.incoming);
@@ -41,7 +42,7 @@ fn books_say_by_link_what_rounds_say_in_all_and_runs_repeat_to_the_bit() {
         swarm.digest()
     };
     assert_eq!(run(), run());
-    let mut plain = Swarm::new(averaging(random_plan(9, 9, 0), 9, 60)).unwrap();
+    let mut plain = SimulatedSwarm::new(averaging(random_plan(9, 9, 0), 9, 60)).unwrap();
     plain.run_until_drained(HOUR).unwrap();
     assert_eq!(clipped_parcels(&plain), 0);
 }
@@ -52,7 +53,7 @@ fn nodes_with_optima_of_their_own_come_near_the_common_one_though_they_clip_each
     let optimum = Problem::new(8).optimum();
     for policy in POLICIES {
         let config = clipping(SwarmConfig { policy, ..least_squares(8, 1_500, 0.05) });
-        let mut swarm = Swarm::new(config).unwrap();
+        let mut swarm = SimulatedSwarm::new(config).unwrap();
         swarm.run_until_drained(HOUR).unwrap();
         let distance = worst_distance(&mut swarm, 8, &optimum);
         assert!(distance < 0.15, "{policy:?}: {distance} from the optimum");
@@ -65,7 +66,7 @@ fn those_who_were_cut_off_come_back_and_agree_with_the_others_again() {
     let optimum = Problem::new(8).optimum();
     for away in [&[0, 1, 2][..], &[5]] {
         let policy = WaitPolicy::Bounded { staleness: 4 };
-        let mut swarm = Swarm::new(clipping(SwarmConfig { policy, ..least_squares(8, 3_000, 0.05) })).unwrap();
+        let mut swarm = SimulatedSwarm::new(clipping(SwarmConfig { policy, ..least_squares(8, 3_000, 0.05) })).unwrap();
         let is_away = |id: NodeId| away.contains(&id.0);
         let cut = ids(8).flat_map(|a| ids(8).map(move |b| (a, b))).filter(|(a, b)| is_away(*a) && !is_away(*b));
         for (a, b) in cut {

@@ -5,16 +5,21 @@ use std::collections::BTreeSet;
 use std::time::Duration;
 
 use mingle_protocol::sim::{
-    Fault, NetworkModel, Profile, Scenario, SimError, Swarm, SwarmConfig, TraceEntry, trace_scenario,
+    Fault, NetworkModel, Profile, Scenario, SimError, SimulatedSwarm, SwarmConfig, TraceEntry, trace_scenario,
 };
-use mingle_protocol::{Durability, Event, InjectedBug, NodeId, Suspension, Time, WaitPolicy};
+use mingle_protocol::{Durability, InjectedBug, NodeEvent, NodeId, Suspension, Time, WaitPolicy};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use crate::support::*;
 
 /// Two or three nodes over a network with delays of seconds, of which node 0 dies.
-fn little_swarm(seed: u64, injected_bug: Option<InjectedBug>, durability: Durability, rng: &mut ChaCha8Rng) -> Swarm {
+fn little_swarm(
+    seed: u64,
+    injected_bug: Option<InjectedBug>,
+    durability: Durability,
+    rng: &mut ChaCha8Rng,
+) -> SimulatedSwarm {
     let nodes = rng.random_range(2..=3);
     let delay = (Duration::from_millis(1), Duration::from_millis(rng.random_range(100..3_000)));
     let config = SwarmConfig {
@@ -29,7 +34,7 @@ fn little_swarm(seed: u64, injected_bug: Option<InjectedBug>, durability: Durabi
         training_time: (Duration::from_millis(10), Duration::from_millis(400)),
         ..averaging(random_plan(nodes, 2, 1), nodes, u64::MAX / 8)
     };
-    let mut swarm = Swarm::new(config).unwrap();
+    let mut swarm = SimulatedSwarm::new(config).unwrap();
     for id in ids(nodes) {
         swarm.at(Time::from_millis(20_000), Fault::Stop(id));
     }
@@ -51,7 +56,7 @@ pub(crate) fn a_moment_back(seed: u64, injected_bug: Option<InjectedBug>) -> Res
     next(Fault::RestoreDisk(NodeId(0)), 1_000);
     next(Fault::Restart(NodeId(0)), 1);
     swarm.run_until_drained(Time::from_millis(120_000))?;
-    if swarm.events().iter().any(|(_, _, event)| matches!(event, Event::RollbackDetected { .. })) {
+    if swarm.events().iter().any(|(_, _, event)| matches!(event, NodeEvent::RollbackDetected { .. })) {
         return Ok(true);
     }
     let (total, _, expected) = swarm.on_disk();
@@ -99,8 +104,8 @@ fn nobody_gives_up_its_weight_for_a_liar_but_liars_themselves() {
             let TraceEntry::Event(id, event) = entry else { continue };
             match event {
                 // Its own signed lies about its lives are shown to it.
-                Event::RollbackDetected { .. } => assert!(liars.contains(id), "seed {seed}: node {id} at {at:?}"),
-                Event::NeighbourSuspended { reason: Suspension::Contradicts, .. } => contradicted += 1,
+                NodeEvent::RollbackDetected { .. } => assert!(liars.contains(id), "seed {seed}: node {id} at {at:?}"),
+                NodeEvent::NeighbourSuspended { reason: Suspension::Contradicts, .. } => contradicted += 1,
                 _ => {}
             }
         }

@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use mingle_protocol::sim::{Swarm, SwarmConfig};
-use mingle_protocol::{Event, NodeId, RoundReport, Schedule, Step, Time, WaitPolicy};
+use mingle_protocol::sim::{SimulatedSwarm, SwarmConfig};
+use mingle_protocol::{NodeEvent, NodeId, RoundReport, Schedule, Step, Time, WaitPolicy};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -66,7 +66,7 @@ pub(crate) fn assert_close(got: &[f32], want: &[f32], tolerance: f32) {
 }
 
 /// The largest distance of any node's ratio from `target`, relative to its norm.
-pub(crate) fn worst_distance(swarm: &mut Swarm, nodes: u32, target: &[f32]) -> f64 {
+pub(crate) fn worst_distance(swarm: &mut SimulatedSwarm, nodes: u32, target: &[f32]) -> f64 {
     let norm: f64 = target.iter().map(|v| f64::from(*v).powi(2)).sum();
     let distance = |ratio: &[f32]| -> f64 {
         ratio.iter().zip(target).map(|(a, b)| f64::from(a - b).powi(2)).sum::<f64>() / norm.max(1e-12)
@@ -75,7 +75,7 @@ pub(crate) fn worst_distance(swarm: &mut Swarm, nodes: u32, target: &[f32]) -> f
 }
 
 /// The sum of all numerators, which averaging conserves along with the mass.
-pub(crate) fn numerator_sum(swarm: &Swarm, nodes: u32) -> Vec<f64> {
+pub(crate) fn numerator_sum(swarm: &SimulatedSwarm, nodes: u32) -> Vec<f64> {
     let dimension = swarm.node(NodeId(0)).unwrap().dimension();
     let mut sum = vec![0.0; dimension];
     for id in ids(nodes) {
@@ -87,9 +87,9 @@ pub(crate) fn numerator_sum(swarm: &Swarm, nodes: u32) -> Vec<f64> {
 }
 
 /// The rounds that nodes have finished.
-pub(crate) fn rounds_of(swarm: &Swarm) -> impl Iterator<Item = (NodeId, RoundReport)> {
+pub(crate) fn rounds_of(swarm: &SimulatedSwarm) -> impl Iterator<Item = (NodeId, RoundReport)> {
     swarm.events().iter().filter_map(|(_, id, event)| match event {
-        Event::RoundFinished(report) => Some((*id, *report)),
+        NodeEvent::RoundFinished(report) => Some((*id, *report)),
         _ => None,
     })
 }

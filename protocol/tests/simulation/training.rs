@@ -2,8 +2,8 @@
 
 use std::sync::Arc;
 
-use mingle_protocol::sim::{Swarm, SwarmConfig, Trainer};
-use mingle_protocol::{Event, NodeId, SkippedDelta, WaitPolicy};
+use mingle_protocol::sim::{SimulatedSwarm, SwarmConfig, TrainFunction};
+use mingle_protocol::{NodeEvent, NodeId, SkippedDelta, WaitPolicy};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -62,7 +62,7 @@ impl Problem {
     }
 }
 
-pub(crate) fn trainer(nodes: u32, rate: f64) -> Trainer {
+pub(crate) fn trainer(nodes: u32, rate: f64) -> TrainFunction {
     let problem = Problem::new(nodes);
     Box::new(move |id, _, from, local_steps| {
         let mut z: Vec<f64> = from.iter().map(|z| f64::from(*z)).collect();
@@ -85,7 +85,7 @@ pub(crate) fn least_squares(nodes: u32, rounds: u64, rate: f64) -> SwarmConfig {
 fn a_swarm_finds_the_common_minimum_that_no_node_has_alone() {
     let optimum = Problem::new(8).optimum();
     for policy in POLICIES {
-        let mut swarm = Swarm::new(SwarmConfig { policy, ..least_squares(8, 1_500, 0.05) }).unwrap();
+        let mut swarm = SimulatedSwarm::new(SwarmConfig { policy, ..least_squares(8, 1_500, 0.05) }).unwrap();
         swarm.run_until_drained(HOUR).unwrap();
         assert!(swarm.audit().is_complete());
         let distance = worst_distance(&mut swarm, 8, &optimum);
@@ -101,7 +101,7 @@ fn the_guard_lets_training_converge_when_a_third_or_half_of_all_messages_are_los
     for (drop, policy) in [(0.3, WaitPolicy::Async), (0.5, WaitPolicy::Bounded { staleness: 4 })] {
         for seed in 0..3 {
             let config = SwarmConfig { policy, seed, ..least_squares(8, 1_500, 0.05).over_datagrams(drop, 0.05) };
-            let mut swarm = Swarm::new(config).unwrap();
+            let mut swarm = SimulatedSwarm::new(config).unwrap();
             swarm.run_until_drained(HOUR).unwrap();
             let distance = worst_distance(&mut swarm, 8, &optimum);
             println!("DIST {drop} {seed} {distance}");
@@ -125,10 +125,10 @@ fn a_step_that_is_not_finite_is_skipped_and_reported_and_harms_nobody() {
         }
         delta
     });
-    let mut swarm = Swarm::new(config).unwrap();
+    let mut swarm = SimulatedSwarm::new(config).unwrap();
     swarm.run_until_drained(HOUR).unwrap();
     let skipped = |id, wanted| {
-        let is_it = |event: &Event| matches!(event, Event::DeltaSkipped { reason, .. } if *reason == wanted);
+        let is_it = |event: &NodeEvent| matches!(event, NodeEvent::DeltaSkipped { reason, .. } if *reason == wanted);
         swarm.events().iter().filter(|(_, at, event)| *at == id && is_it(event)).count()
     };
     let trained = 60 - schedule.closing_rounds(60);
@@ -148,7 +148,7 @@ fn a_lone_node_trains_by_itself() {
         trainer: trainer(1, 0.2),
         ..SwarmConfig::averaging(std::sync::Arc::new(schedule), vec![vec![0.0; DIMENSION]], 2_000)
     };
-    let mut swarm = Swarm::new(config).unwrap();
+    let mut swarm = SimulatedSwarm::new(config).unwrap();
     swarm.run_until_drained(HOUR).unwrap();
     assert!(worst_distance(&mut swarm, 1, &Problem::new(1).optimum()) < 1e-3);
 }

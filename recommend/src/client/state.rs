@@ -2,12 +2,12 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::Client;
+use super::RecommenderClient;
 use crate::error::RecommendError;
 use crate::popularity::Popularity;
 
 #[derive(Serialize, Deserialize)]
-struct State {
+struct ClientState {
     values: Vec<f32>,
     squares: Vec<f32>,
     popularity: Popularity,
@@ -16,14 +16,14 @@ struct State {
     epochs: u64,
 }
 
-impl Client {
+impl RecommenderClient {
     /// The learned state: another client with the same interactions and options continues from it bit for bit.
     ///
     /// # Errors
     /// [`RecommendError::Device`].
     pub fn state(&self) -> Result<Vec<u8>, RecommendError> {
         let (values, squares) = self.network.read()?;
-        let state = State {
+        let state = ClientState {
             values,
             squares,
             popularity: self.popularity.clone(),
@@ -39,7 +39,7 @@ impl Client {
     /// # Errors
     /// [`RecommendError::Bytes`]; the client is then unchanged.
     pub fn restore(&mut self, bytes: &[u8]) -> Result<(), RecommendError> {
-        let state: State = postcard::from_bytes(bytes).map_err(|error| no_state(&error.to_string()))?;
+        let state: ClientState = postcard::from_bytes(bytes).map_err(|error| no_state(&error.to_string()))?;
         let count = self.shape.counts().0;
         let is_finite = state.values.iter().chain(&state.squares).all(|value| value.is_finite());
         if state.values.len() != count || state.squares.len() != count || !is_finite || !state.popularity.is_sound() {

@@ -4,14 +4,14 @@ use std::fs::{self, File};
 use std::io::{self, Read, Write};
 use std::path::{Path, PathBuf};
 
-use mingle_spectra::Graph;
+use mingle_spectra::WeightedGraph;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::LowPass;
 use crate::error::RecommendError;
 use crate::interactions::Interactions;
-use crate::partition::{DealOptions, Parts, co_cluster_labels, parts_of};
+use crate::partition::{DealOptions, GraphParts, co_cluster_labels, parts_of};
 
 /// The most bytes of a file that is read.
 const MOST_BYTES: u64 = 64 << 30;
@@ -35,7 +35,7 @@ impl SpectrumCache {
     ///
     /// # Errors
     /// As [`LowPass::of`], and a file that cannot be written.
-    pub fn low_pass(&self, graph: &Graph, frequencies: usize) -> Result<LowPass, RecommendError> {
+    pub fn low_pass(&self, graph: &WeightedGraph, frequencies: usize) -> Result<LowPass, RecommendError> {
         let key = key(graph, frequencies);
         let path = self.folder.join(format!("{}.spectrum", hex::encode(&key[..16])));
         if let Some(kept) = read::<LowPass>(&path).filter(|kept| {
@@ -59,7 +59,7 @@ impl SpectrumCache {
         interactions: &Interactions,
         clients: usize,
         options: DealOptions,
-    ) -> Result<Parts, RecommendError> {
+    ) -> Result<GraphParts, RecommendError> {
         let mut hasher = blake3::Hasher::new();
         hasher.update(PARTS_VERSION).update(&interactions.hash()).update(&(clients as u64).to_le_bytes());
         hasher.update(&[u8::from(options.balanced)]).update(&options.seed.to_le_bytes());
@@ -101,7 +101,7 @@ fn read<T: DeserializeOwned>(path: &Path) -> Option<T> {
     postcard::from_bytes(body).ok()
 }
 
-fn key(graph: &Graph, frequencies: usize) -> [u8; 32] {
+fn key(graph: &WeightedGraph, frequencies: usize) -> [u8; 32] {
     let mut hasher = blake3::Hasher::new();
     hasher.update(VERSION);
     hasher.update(&(frequencies as u64).to_le_bytes());

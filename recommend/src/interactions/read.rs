@@ -134,7 +134,7 @@ fn finish<T: AsRef<str>>(pairs: &[(T, T)], path: &Path) -> Result<Interactions, 
 }
 
 type Lines = Vec<(u64, String)>;
-type Pairs<'a> = Result<Vec<(&'a str, &'a str)>, (u64, String)>;
+type UserItemPairs<'a> = Result<Vec<(&'a str, &'a str)>, (u64, String)>;
 
 /// The lines that are not empty, with their numbers.
 fn lines(plain: impl BufRead) -> Result<Lines, (u64, String)> {
@@ -222,7 +222,7 @@ fn column(cell: &str) -> String {
     cell.split(':').next().unwrap_or_default().to_lowercase()
 }
 
-fn each(lines: &Lines, pair: impl Fn(&str) -> Result<(&str, &str), String>) -> Pairs<'_> {
+fn each(lines: &Lines, pair: impl Fn(&str) -> Result<(&str, &str), String>) -> UserItemPairs<'_> {
     lines.iter().map(|(number, line)| pair(line).map_err(|reason| (*number, reason))).collect()
 }
 
@@ -248,7 +248,7 @@ fn check_number(field: &str) -> Result<(), String> {
 }
 
 /// Pairs from lines of a user and its items; a user without items is left out.
-fn lists(lines: &Lines) -> Pairs<'_> {
+fn lists(lines: &Lines) -> UserItemPairs<'_> {
     let mut pairs = Vec::new();
     for (number, line) in lines {
         let mut ids = line.split_ascii_whitespace();

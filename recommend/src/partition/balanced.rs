@@ -1,6 +1,6 @@
 //! Balanced assignment: parts that have about as many interactions each.
 
-use mingle_spectra::Graph;
+use mingle_spectra::WeightedGraph;
 
 use super::distance;
 
@@ -18,7 +18,7 @@ pub(super) struct Capacities {
 }
 
 impl Capacities {
-    pub(super) fn of(graph: &Graph, users: usize, clusters: usize) -> Self {
+    pub(super) fn of(graph: &WeightedGraph, users: usize, clusters: usize) -> Self {
         let degrees: Vec<f64> = (0..graph.node_count()).map(|node| graph.degree(node)).collect();
         let all: f64 = degrees[..users].iter().sum();
         Self { users, degrees, most: (1.0 + SLACK) * all / clusters as f64 }

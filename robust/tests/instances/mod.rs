@@ -1,6 +1,6 @@
 //! Random problems.
 
-use mingle_robust::{Loss, RobustLoss, RobustProblem, Samples, SiteSamples, SiteWeights, Support, WeightNorm};
+use mingle_robust::{LinearSamples, Loss, RobustLoss, RobustProblem, SiteSamples, SiteWeights, Support, WeightNorm};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -31,7 +31,7 @@ pub(crate) fn instance<const SITES: usize>(
             targets.push(if loss.is_classification() { if said > 0.0 { 1.0 } else { -1.0 } } else { said });
             values.extend(sample);
         }
-        SiteSamples { samples: Samples::new(columns, columns, values, targets).unwrap(), radius: 0.02 }
+        SiteSamples { samples: LinearSamples::new(columns, columns, values, targets).unwrap(), radius: 0.02 }
     });
     let weights = SiteWeights::new(vec![1.0 / SITES as f64; SITES], 0.1, WeightNorm::Two).unwrap();
     RobustProblem { robust: RobustLoss { loss, support, kappa: 0.5 }, sites: sites.to_vec(), weights }

@@ -6,7 +6,7 @@
 
 use std::io::Read;
 
-use mingle_planner::{Plan, Step};
+use mingle_planner::{MixingStep, Plan};
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -123,7 +123,7 @@ pub(crate) fn slots_to_target(
     let mut rng = ChaCha8Rng::seed_from_u64(seed);
     let mut data = Data::deal(digits, plan.node_count(), split, &mut rng);
     let mut swarm = Swarm::new(plan);
-    let rounds: Vec<&[Step]> = plan.steps().chunks(plan.round_length()).collect();
+    let rounds: Vec<&[MixingStep]> = plan.steps().chunks(plan.round_length()).collect();
     let mut accuracies: Vec<f64> = Vec::new();
     let mut slots = 0;
     for round in 0.. {
@@ -186,7 +186,7 @@ impl Swarm {
     }
 
     /// Mixes numerators and weights by one step.
-    fn mix(&mut self, step: &Step) {
+    fn mix(&mut self, step: &MixingStep) {
         let keep = step.keep();
         let mut mixed: Vec<Vec<f32>> = self.x.iter().zip(&keep).map(|(x, &share)| scaled(x, share as f32)).collect();
         let mut weights: Vec<f64> = self.weights.iter().zip(&keep).map(|(weight, share)| weight * share).collect();

@@ -1,10 +1,10 @@
 //! The best design for a topology: makes all that are possible, compares their forecasts and takes one.
 
-use super::{DesignError, DesignOptions, FaultTolerance, Method, Objective, design};
+use super::{DesignError, DesignObjective, DesignOptions, FaultTolerance, Method, design};
 use crate::{
     digraph::Digraph,
     drift,
-    plan::{Medium, Parameter, Plan, Step},
+    plan::{Medium, MixingStep, Parameter, Plan},
     resilience::Resilience,
     topology::Topology,
 };
@@ -61,7 +61,7 @@ const DRIFT_SENSITIVITY: f64 = 0.25;
 /// Local Updates", ICML 2020, theorem 2: of the terms of its bound on gradient steps, those of the noise do not grow
 /// with `H`; that of the network is proportional to it, and the number of its rounds is thus constant).
 #[must_use]
-pub fn cost(plan: &Plan, objective: Objective, heterogeneity: f64) -> Option<f64> {
+pub fn cost(plan: &Plan, objective: DesignObjective, heterogeneity: f64) -> Option<f64> {
     let forecast = plan.forecast();
     let per_period = match (forecast.seconds_per_period, plan.medium()) {
         (Some(seconds), _) => seconds,
@@ -69,11 +69,11 @@ pub fn cost(plan: &Plan, objective: Objective, heterogeneity: f64) -> Option<f64
         (None, Medium::PointToPoint) => forecast.payloads_per_period as f64 / plan.node_count() as f64,
     };
     match objective {
-        Objective::Agreement => {
+        DesignObjective::Agreement => {
             let periods = forecast.periods_to_1e_2.map(|periods| periods as f64 * per_period);
             forecast.slots_to_1e_2.map(|slots| slots as f64).or(periods)
         }
-        Objective::Training => {
+        DesignObjective::Training => {
             let per_round = per_period * plan.round_length() as f64 / plan.steps().len() as f64;
             forecast.lambda_2.filter(|&modulus| modulus < 1.0)?;
             let drift = drift::response(plan.node_count(), plan.steps(), plan.round_length());
@@ -116,7 +116,7 @@ pub(super) fn choose(topology: &Topology, options: &DesignOptions) -> Result<Pla
     let mut best = best
         .with_parameter("chosen_by", Parameter::Text("auto".to_owned()))
         .with_parameter("reason", Parameter::Text(reason));
-    if options.objective == Objective::Training {
+    if options.objective == DesignObjective::Training {
         best = best.with_parameter("heterogeneity", Parameter::Real(options.heterogeneity));
     }
     if !skipped.is_empty() {
@@ -145,15 +145,15 @@ fn is_too_slow(method: Method, nodes: usize, has_plan: bool) -> bool {
     }
 }
 
-fn reason(cost: f64, best: &Plan, next: Option<(f64, Plan)>, objective: Objective) -> String {
+fn reason(cost: f64, best: &Plan, next: Option<(f64, Plan)>, objective: DesignObjective) -> String {
     let unit = match (best.forecast().seconds_per_period, best.medium()) {
         (Some(_), _) => "seconds",
         (None, Medium::Broadcast) => "slots",
         (None, Medium::PointToPoint) => "payloads per node",
     };
     let what = match objective {
-        Objective::Agreement => "to agree to 1e-2",
-        Objective::Training => "for a gradient step",
+        DesignObjective::Agreement => "to agree to 1e-2",
+        DesignObjective::Training => "for a gradient step",
     };
     // Seconds may be small.
     let digits = |cost: f64| if cost < 10.0 { format!("{cost:.3}") } else { format!("{cost:.1}") };
@@ -180,7 +180,7 @@ pub(super) fn survives(plan: &Plan, tolerance: FaultTolerance) -> Result<(), Des
     if tolerance == FaultTolerance::None {
         return Ok(());
     }
-    let links = plan.steps().iter().flat_map(Step::links).map(|link| link.link());
+    let links = plan.steps().iter().flat_map(MixingStep::links).map(|link| link.link());
     let resilience = Resilience::of(&Digraph::new(plan.node_count(), links));
     let name = |node: usize| plan.base().names()[node].clone();
     let critical = match tolerance {

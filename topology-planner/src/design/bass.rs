@@ -31,13 +31,13 @@ use self::{
     subsets::Subsets,
 };
 use super::{
-    Design, DesignError, Method, Request,
-    contraction::Moments,
+    Design, DesignError, DesignRequest, Method,
+    contraction::LaplacianMoments,
     sampled::{self, Edge, Period},
 };
 use crate::{
     mixing_matrix::MixingMatrix,
-    plan::{Medium, Parameter, Step, StepDraft},
+    plan::{Medium, MixingStep, Parameter, StepDraft},
 };
 
 /// Number of sets of subsets that `bass-optimised` chooses from, as in the experiments of the paper.
@@ -56,13 +56,13 @@ const FINAL_SPECTRA: usize = 90;
 const DRAWS: usize = 8;
 
 /// Draws a period of steps.
-pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
+pub(super) fn design(request: &DesignRequest<'_>) -> Result<Design, DesignError> {
     if request.options.medium == Medium::PointToPoint {
         return Err(DesignError::BroadcastOnly { method: request.method });
     }
     sampled::check_size(request)?;
     let topology = request.degree_limited()?;
-    let request = Request { topology: &topology, ..*request };
+    let request = DesignRequest { topology: &topology, ..*request };
     let subsets = Subsets::new(&topology);
     let budget = request.options.budget_slots.unwrap_or_else(|| {
         let share = (DEFAULT_BUDGET * subsets.len() as f64).round() as usize;
@@ -76,7 +76,7 @@ pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
 }
 
 struct Sampler<'r> {
-    request: &'r Request<'r>,
+    request: &'r DesignRequest<'r>,
     subsets: Subsets<'r>,
     /// Slots per step, on average.
     budget: usize,
@@ -97,7 +97,7 @@ impl Sampler<'_> {
         let nodes = self.request.topology.node_count();
         let steps: Vec<Vec<Edge>> = period.iter().map(|active| self.subsets.edges(active)).collect();
         let most = 1.0 / sampled::max_degree(nodes, steps.iter()).max(1) as f64;
-        let weight = sampled::planned_weight(Moments::of_steps(nodes, &steps).best_weight(most)?);
+        let weight = sampled::planned_weight(LaplacianMoments::of_steps(nodes, &steps).best_weight(most)?);
         Ok(self.sample(period, weight))
     }
 
@@ -241,7 +241,7 @@ impl Sampler<'_> {
             let weight = candidates.iter().flat_map(|candidate| &candidate.weights).next();
             parameters.push(("weight", Parameter::Real(weight.copied().unwrap_or(0.0))));
         }
-        let steps = sample.steps.iter().map(|&number| Step::sorted(self.step(&candidates[number]))).collect();
+        let steps = sample.steps.iter().map(|&number| MixingStep::sorted(self.step(&candidates[number]))).collect();
         Ok(Design { steps, round_length: Some(1), parameters })
     }
 

@@ -14,12 +14,12 @@ const EVALUATIONS: usize = 32;
 
 /// `E[L]` and `E[L L]`.
 #[derive(Debug, Clone)]
-pub(super) struct Moments {
+pub(super) struct LaplacianMoments {
     mean: Mat<f64>,
     square: Mat<f64>,
 }
 
-impl Moments {
+impl LaplacianMoments {
     /// The moments with the given matrices.
     pub(super) fn new(mean: Mat<f64>, square: Mat<f64>) -> Self {
         Self { mean, square }
@@ -108,7 +108,7 @@ mod tests {
     #[test]
     fn a_step_of_one_edge_that_is_active_half_of_the_time_halves_the_square() {
         // W is J or I, with equal chance.
-        let moments = Moments::of_steps(2, &[vec![(0, 1)], vec![]]);
+        let moments = LaplacianMoments::of_steps(2, &[vec![(0, 1)], vec![]]);
         let weight = moments.best_weight(1.0).unwrap();
         assert!((weight - 0.5).abs() < 1e-5, "{weight}");
         assert!((moments.contraction(weight).unwrap() - 0.5).abs() < 1e-9);
@@ -117,7 +117,7 @@ mod tests {
     #[test]
     fn the_best_weight_of_a_ring_of_four_is_known() {
         // The Laplacian has eigenvalues 2, 2, 4: (1 - 2 a)^2 and (1 - 4 a)^2 meet at a = 1 / 3.
-        let moments = Moments::of_steps(4, &[vec![(0, 1), (1, 2), (2, 3), (0, 3)]]);
+        let moments = LaplacianMoments::of_steps(4, &[vec![(0, 1), (1, 2), (2, 3), (0, 3)]]);
         let weight = moments.best_weight(0.5).unwrap();
         assert!((weight - 1.0 / 3.0).abs() < 1e-5, "{weight}");
         assert!((moments.contraction(weight).unwrap() - 1.0 / 9.0).abs() < 1e-4);

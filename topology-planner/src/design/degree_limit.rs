@@ -1,9 +1,9 @@
 //! A topology in which no node has more neighbours than allowed.
 
-use super::{DesignError, Request};
+use super::{DesignError, DesignRequest};
 use crate::{minimum_degree_spanning_tree::minimum_degree_spanning_tree, topology::Topology};
 
-impl Request<'_> {
+impl DesignRequest<'_> {
     /// The topology of the request, with as many of its edges as the limit on receivers allows; interference stays the
     /// same. For designs that use edges both ways.
     ///
@@ -52,13 +52,13 @@ impl Request<'_> {
 mod tests {
     #![allow(clippy::unwrap_used)]
 
-    use crate::{DesignError, DesignOptions, Method, Topology, design::Request};
+    use crate::{DesignError, DesignOptions, Method, Topology, design::DesignRequest};
 
     fn limited(expression: &str, limit: usize) -> Result<(Topology, Topology), DesignError> {
         let topology = Topology::generate(expression).unwrap();
         let options = DesignOptions { max_out_degree: Some(limit), ..DesignOptions::default() };
         let order: Vec<usize> = (0..topology.node_count()).collect();
-        let request = Request { topology: &topology, order: &order, method: Method::Matcha, options: &options };
+        let request = DesignRequest { topology: &topology, order: &order, method: Method::Matcha, options: &options };
         let limited = request.degree_limited()?;
         Ok((topology, limited))
     }

@@ -25,18 +25,18 @@ use rand_chacha::ChaCha8Rng;
 
 use self::{
     channel::Channel,
-    schedule::Schedule,
+    schedule::SlotSchedule,
     search::{GivenUp, central_nodes},
     spanning_tree::SpanningTree,
 };
-use super::{Design, DesignError, Request};
+use super::{Design, DesignError, DesignRequest};
 use crate::{
-    plan::{MAX_STEPS, Medium, Parameter, Step},
+    plan::{MAX_STEPS, Medium, MixingStep, Parameter},
     topology::Topology,
 };
 
 /// Gathers and scatters in as few slots, or on a point-to-point medium in as few steps, as the effort finds.
-pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
+pub(super) fn design(request: &DesignRequest<'_>) -> Result<Design, DesignError> {
     check_length(request.topology)?;
     match request.options.medium {
         Medium::Broadcast => broadcast(request),
@@ -58,7 +58,7 @@ fn check_length(topology: &Topology) -> Result<(), DesignError> {
     }
 }
 
-fn broadcast(request: &Request<'_>) -> Result<Design, DesignError> {
+fn broadcast(request: &DesignRequest<'_>) -> Result<Design, DesignError> {
     let (topology, options) = (request.topology, request.options);
     let channel = Channel::new(topology);
     let least = lower_bound::least_slots(&channel);
@@ -77,7 +77,11 @@ fn broadcast(request: &Request<'_>) -> Result<Design, DesignError> {
     Ok(Design { steps: schedule.steps(topology.node_count()), round_length: None, parameters })
 }
 
-fn search_from_seed(channel: &Channel<'_>, request: &Request<'_>, least: usize) -> Result<Schedule, DesignError> {
+fn search_from_seed(
+    channel: &Channel<'_>,
+    request: &DesignRequest<'_>,
+    least: usize,
+) -> Result<SlotSchedule, DesignError> {
     let mut rng = ChaCha8Rng::seed_from_u64(request.options.seed);
     let nodes = request.topology.node_count();
     let given_up = |GivenUp { slots, left }| DesignError::TooCrowded { method: request.method, nodes, slots, left };
@@ -85,17 +89,17 @@ fn search_from_seed(channel: &Channel<'_>, request: &Request<'_>, least: usize) 
 }
 
 /// Gathers and scatters along a tree of small depth, all nodes of a level at once, in twice the depth in steps.
-fn point_to_point(request: &Request<'_>) -> Result<Design, DesignError> {
+fn point_to_point(request: &DesignRequest<'_>) -> Result<Design, DesignError> {
     let topology = request.topology;
     let limit = request.options.max_out_degree.unwrap_or(usize::MAX);
     let tree = SpanningTree::within(topology, limit).map_err(|needed| too_few_receivers(request, limit, needed))?;
     let parameters = vec![("root", Parameter::Whole(request.original(tree.root) as u64))];
     let steps = tree.schedule().steps(topology.node_count());
-    let steps = steps.into_iter().map(Step::without_slots).collect();
+    let steps = steps.into_iter().map(MixingStep::without_slots).collect();
     Ok(Design { steps, round_length: None, parameters })
 }
 
-fn too_few_receivers(request: &Request<'_>, limit: usize, needed: usize) -> DesignError {
+fn too_few_receivers(request: &DesignRequest<'_>, limit: usize, needed: usize) -> DesignError {
     DesignError::DegreeLimit { method: request.method, limit, needed }
 }
 

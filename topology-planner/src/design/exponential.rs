@@ -9,15 +9,15 @@
 //!
 //! Nodes are taken in the order of the topology, whatever the seed.
 
-use super::{Design, DesignError, Method, Request};
+use super::{Design, DesignError, DesignRequest, Method};
 use crate::{
     digraph::{Digraph, Link},
     mixing_matrix::MixingMatrix,
-    plan::Step,
+    plan::MixingStep,
 };
 
 /// All offsets at once, or one per step. O(n log^2 n) on a point-to-point medium.
-pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
+pub(super) fn design(request: &DesignRequest<'_>) -> Result<Design, DesignError> {
     let nodes = request.topology.node_count();
     let offsets = offsets(nodes);
     let circle = Circle::new(request);
@@ -29,7 +29,7 @@ pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
     }
     let step = |offsets: &[usize]| {
         let graph = Digraph::new(nodes, offsets.iter().flat_map(|&offset| circle.links(offset)));
-        Step::sorted(request.scheduled_step(MixingMatrix::uniform_columns(&graph)))
+        MixingStep::sorted(request.scheduled_step(MixingMatrix::uniform_columns(&graph)))
     };
     let design = match request.method {
         Method::Exponential => Design { steps: vec![step(&offsets)], round_length: None, parameters: Vec::new() },
@@ -60,7 +60,7 @@ struct Circle {
 }
 
 impl Circle {
-    fn new(request: &Request<'_>) -> Self {
+    fn new(request: &DesignRequest<'_>) -> Self {
         let mut nodes = vec![0; request.topology.node_count()];
         (0..nodes.len()).for_each(|node| nodes[request.original(node)] = node);
         Self { nodes }
@@ -73,7 +73,7 @@ impl Circle {
     }
 }
 
-impl Request<'_> {
+impl DesignRequest<'_> {
     fn has_edge(&self, link: Link) -> bool {
         self.topology.has_edge(link.from, link.to)
     }
@@ -85,7 +85,7 @@ impl Request<'_> {
     }
 
     /// Checks that no step takes more slots than the budget: each step is a round.
-    fn check_slots(&self, steps: &[Step]) -> Result<(), DesignError> {
+    fn check_slots(&self, steps: &[MixingStep]) -> Result<(), DesignError> {
         let needed = steps.iter().map(|step| step.slots().len()).max().unwrap_or(0);
         match self.options.budget_slots {
             Some(budget) if budget < needed => Err(DesignError::BudgetSlots { method: self.method, budget, needed }),

@@ -19,8 +19,8 @@ use faer::Mat;
 
 use self::activation::Activation;
 use super::{
-    Design, DesignError, Request,
-    contraction::{Moments, add_laplacian},
+    Design, DesignError, DesignRequest,
+    contraction::{LaplacianMoments, add_laplacian},
     sampled::{self, Edge, Period},
 };
 use crate::{
@@ -29,7 +29,7 @@ use crate::{
     digraph::Link,
     edge_coloring::matchings,
     mixing_matrix::MixingMatrix,
-    plan::{Parameter, Step},
+    plan::{MixingStep, Parameter},
 };
 
 /// The communication budget `C` when no slots are given: half of all matchings per step.
@@ -45,10 +45,10 @@ const HALVINGS: usize = 10;
 const NEAR_BUDGET: f64 = 0.98;
 
 /// Draws a period of steps.
-pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
+pub(super) fn design(request: &DesignRequest<'_>) -> Result<Design, DesignError> {
     sampled::check_size(request)?;
     let topology = request.degree_limited()?;
-    let request = Request { topology: &topology, ..*request };
+    let request = DesignRequest { topology: &topology, ..*request };
     let sampler = Sampler { request: &request, matchings: matchings(&topology) };
     match request.options.budget_slots {
         None => sampler.design(sampler.sample(DEFAULT_BUDGET)?.ok_or_else(|| sampler.nothing_joins_all())?),
@@ -57,7 +57,7 @@ pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
 }
 
 struct Sampler<'r> {
-    request: &'r Request<'r>,
+    request: &'r DesignRequest<'r>,
     matchings: Vec<Vec<Edge>>,
 }
 
@@ -123,7 +123,7 @@ impl Sampler<'_> {
     }
 
     /// The expected Laplacian and its square.
-    fn moments(&self, probabilities: &[f64]) -> Moments {
+    fn moments(&self, probabilities: &[f64]) -> LaplacianMoments {
         let nodes = self.request.topology.node_count();
         let (mut mean, mut variance) = (Mat::zeros(nodes, nodes), Mat::zeros(nodes, nodes));
         for (matching, &probability) in self.matchings.iter().zip(probabilities) {
@@ -131,7 +131,7 @@ impl Sampler<'_> {
             add_laplacian(&mut variance, matching, 2.0 * probability * (1.0 - probability));
         }
         let square = &mean * &mean + variance;
-        Moments::new(mean, square)
+        LaplacianMoments::new(mean, square)
     }
 
     fn design(&self, sample: Sample) -> Result<Design, DesignError> {
@@ -159,7 +159,11 @@ impl Sampler<'_> {
             let weighted: Vec<(Edge, f64)> = edges.iter().map(|&edge| (edge, weight)).collect();
             self.request.scheduled_step(MixingMatrix::symmetric(nodes, &weighted))
         };
-        Ok(Design { steps: steps.iter().map(step).map(Step::sorted).collect(), round_length: Some(1), parameters })
+        Ok(Design {
+            steps: steps.iter().map(step).map(MixingStep::sorted).collect(),
+            round_length: Some(1),
+            parameters,
+        })
     }
 
     /// The error for a period with the default budget that does not join all nodes; only a search that is cut very
@@ -181,7 +185,7 @@ mod tests {
         let topology = Topology::generate("rg:n=9,r=0.6,seed=2").unwrap();
         let options = DesignOptions::default();
         let order: Vec<usize> = (0..9).collect();
-        let request = Request { topology: &topology, order: &order, method: Method::Matcha, options: &options };
+        let request = DesignRequest { topology: &topology, order: &order, method: Method::Matcha, options: &options };
         let sampler = Sampler { request: &request, matchings: matchings(&topology) };
         let count = sampler.matchings.len();
         let probabilities: Vec<f64> = (0..count).map(|j| (j as f64 + 0.5) / count as f64).collect();
@@ -212,11 +216,11 @@ mod tests {
                 Parameter::Real(real) => real,
                 ref other => panic!("{name}: {other:?}"),
             };
-            let edges = |step: &crate::Step| {
+            let edges = |step: &crate::MixingStep| {
                 step.links().iter().filter(|link| link.from < link.to).map(|link| (link.from, link.to)).collect()
             };
             let steps: Vec<Vec<Edge>> = plan.steps().iter().map(edges).collect();
-            let drawn = Moments::of_steps(plan.node_count(), &steps).contraction(real("weight")).unwrap();
+            let drawn = LaplacianMoments::of_steps(plan.node_count(), &steps).contraction(real("weight")).unwrap();
             let promised = real("contraction");
             assert!((drawn.ln() / promised.ln() - 1.0).abs() < 0.25, "{expression}: {drawn} instead of {promised}");
         }

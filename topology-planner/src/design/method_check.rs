@@ -11,7 +11,7 @@ use crate::{
     mixing_matrix::MixingMatrix,
     plan::{Parameter, Plan},
     spectrum::MAX_DENSE_NODES,
-    step::Step,
+    step::MixingStep,
 };
 
 /// The largest difference between equal weights: eigenvalue solvers and orders of summation differ in their last bits.
@@ -230,7 +230,7 @@ impl Plan {
     }
 
     /// Checks that these steps bring all nodes to the mean of their values, tried with values of which no two are equal.
-    fn averages_exactly(&self, steps: &[Step]) -> Result<MethodCheck, MethodMismatch> {
+    fn averages_exactly(&self, steps: &[MixingStep]) -> Result<MethodCheck, MethodMismatch> {
         let nodes = self.node_count();
         let (mut weights, mut scratch) = (vec![1.0; nodes], vec![0.0; nodes]);
         // Multiples of the golden ratio modulo 1.
@@ -254,7 +254,7 @@ impl Plan {
 }
 
 /// Compares the links and weights of a step with those of a formula.
-fn compare(method: Method, number: usize, step: &Step, expected: MixingMatrix) -> Result<(), MethodMismatch> {
+fn compare(method: Method, number: usize, step: &MixingStep, expected: MixingMatrix) -> Result<(), MethodMismatch> {
     let (keep, mut links) = expected.into_parts();
     links.sort_unstable_by_key(|link| link.link());
     let links_differ = |link: Link, is_missing| MethodMismatch::Links {
@@ -355,7 +355,7 @@ mod tests {
         }
     }
 
-    fn is_close(a: &Step, b: &Step) -> bool {
+    fn is_close(a: &MixingStep, b: &MixingStep) -> bool {
         let links = a.links().len() == b.links().len()
             && a.links().iter().zip(b.links()).all(|(a, b)| a.link() == b.link() && (a.weight - b.weight).abs() < SAME);
         links && a.keep().iter().zip(b.keep()).all(|(a, b)| (a - b).abs() < SAME)

@@ -10,7 +10,7 @@
 mod trials;
 
 use self::trials::Trials;
-use super::{Design, DesignError, ExtraEdges, Request};
+use super::{Design, DesignError, DesignRequest, ExtraEdges};
 use crate::{
     augmentation::augment,
     coloring,
@@ -23,7 +23,7 @@ use crate::{
     mixing_matrix::MixingMatrix,
     objective::ln_objective_16,
     orientation::orient,
-    plan::{Medium, Parameter, Step, StepDraft},
+    plan::{Medium, MixingStep, Parameter, StepDraft},
     spectrum,
     topology::Topology,
 };
@@ -79,7 +79,7 @@ fn sweep_limit(topology: &Topology) -> usize {
 }
 
 /// Algorithm 1 with the given `K`, or with `K*`.
-pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
+pub(super) fn design(request: &DesignRequest<'_>) -> Result<Design, DesignError> {
     let topology = request.topology;
     let mut choice = match request.options.extra_edges {
         ExtraEdges::Exactly(asked) => {
@@ -167,7 +167,7 @@ fn algorithm_1(topology: &Topology, oriented: Vec<Link>) -> StepDraft {
 
 /// Slots per neper of a finished design; infinite if the spectrum is not known.
 fn speed(topology: &Topology, draft: &StepDraft) -> f64 {
-    let step = Step::sorted(draft.clone());
+    let step = MixingStep::sorted(draft.clone());
     let slots = step.slots().len();
     let lambda_2 = spectrum::second_modulus(topology.node_count(), &[step]);
     lambda_2.map_or(f64::INFINITY, |lambda_2| slots_per_neper(slots, lambda_2))

@@ -3,7 +3,7 @@
 use std::{fmt, str::FromStr};
 
 use super::DesignError;
-use crate::{network::Network, plan::Medium};
+use crate::{network::NetworkCapacity, plan::Medium};
 
 /// The inputs of a design besides the topology.
 #[derive(Debug, Clone, PartialEq)]
@@ -28,11 +28,11 @@ pub struct DesignOptions {
     /// The kind of medium: links that share a channel, or separate ones.
     pub medium: Medium,
     /// The capacities of the links of the topology as given, for a forecast in seconds and bytes.
-    pub network: Option<Network>,
+    pub network: Option<NetworkCapacity>,
     /// The most bytes a node may send in a round; needs a network, which holds the size of a payload.
     pub max_upload_bytes: Option<u64>,
     /// The cost by which [`Method::Auto`](super::Method::Auto) chooses.
-    pub objective: Objective,
+    pub objective: DesignObjective,
     /// The losses that the period's graph has to survive.
     pub fault_tolerance: FaultTolerance,
 }
@@ -40,7 +40,7 @@ pub struct DesignOptions {
 /// The cost by which [`Method::Auto`](super::Method::Auto) chooses; less is better.
 #[derive(Debug, Clone, Copy, PartialEq, Eq, Default)]
 #[non_exhaustive]
-pub enum Objective {
+pub enum DesignObjective {
     /// The slots of a gradient step, and the cost of the drift between nodes with different data; see
     /// [`cost`](super::cost).
     #[default]
@@ -74,7 +74,7 @@ pub struct UnknownChoice {
     pub choices: &'static str,
 }
 
-impl FromStr for Objective {
+impl FromStr for DesignObjective {
     type Err = UnknownChoice;
 
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -112,7 +112,7 @@ impl Default for DesignOptions {
             medium: Medium::Broadcast,
             network: None,
             max_upload_bytes: None,
-            objective: Objective::Training,
+            objective: DesignObjective::Training,
             fault_tolerance: FaultTolerance::None,
         }
     }

@@ -8,11 +8,12 @@
 //! in which nobody sends.
 
 use super::{
-    Design, DesignError, DesignOptions, MAX_ALGORITHM_1_NODES, Method, PeriodicAverage, Request, auto, design_steps,
+    Design, DesignError, DesignOptions, DesignRequest, MAX_ALGORITHM_1_NODES, Method, PeriodicAverage, auto,
+    design_steps,
 };
 use crate::{
     drift,
-    plan::{Medium, Parameter, Step, StepDraft},
+    plan::{Medium, MixingStep, Parameter, StepDraft},
 };
 
 /// Numbers of rounds of gossip that are compared where none is asked for.
@@ -22,7 +23,7 @@ const GOSSIP_ROUNDS: [u32; 3] = [1, 3, 7];
 const MAX_SEARCHED_NODES: usize = 400;
 
 /// The requested gossip, or else the best that is found for training.
-pub(super) fn design(request: &Request<'_>, wanted: PeriodicAverage) -> Result<Design, DesignError> {
+pub(super) fn design(request: &DesignRequest<'_>, wanted: PeriodicAverage) -> Result<Design, DesignError> {
     let PeriodicAverage { inner, gossip_rounds } = wanted;
     let exact = of_method(request, Method::ExactAverage)?;
     let choices: Vec<u32> = gossip_rounds.map_or_else(|| GOSSIP_ROUNDS.to_vec(), |rounds| vec![rounds.get()]);
@@ -52,31 +53,31 @@ pub(super) fn design(request: &Request<'_>, wanted: PeriodicAverage) -> Result<D
 }
 
 /// The designs for gossip that are tried where none is asked for.
-fn inner_methods(request: &Request<'_>) -> Vec<Method> {
+fn inner_methods(request: &DesignRequest<'_>) -> Vec<Method> {
     let any = if request.topology.node_count() <= MAX_SEARCHED_NODES { Method::NguyenHe } else { Method::DPsgd };
     vec![Method::OnePeerExponential, any]
 }
 
 /// The design of another method for the same request.
-fn of_method(request: &Request<'_>, method: Method) -> Result<Design, DesignError> {
+fn of_method(request: &DesignRequest<'_>, method: Method) -> Result<Design, DesignError> {
     let nodes = request.topology.node_count();
     if nodes > MAX_ALGORITHM_1_NODES && matches!(method, Method::NguyenHe | Method::Tuned) {
         return Err(DesignError::TooManyNodes { nodes, method, limit: MAX_ALGORITHM_1_NODES });
     }
     // The budget holds for the whole.
     let options = DesignOptions { budget_slots: None, ..request.options.clone() };
-    design_steps(&Request { topology: request.topology, order: request.order, method, options: &options })
+    design_steps(&DesignRequest { topology: request.topology, order: request.order, method, options: &options })
 }
 
 /// A period of so many rounds of gossip and an exact average.
-fn joined(request: &Request<'_>, inner: Method, gossip: &Design, rounds: u32, exact: &Design) -> Design {
+fn joined(request: &DesignRequest<'_>, inner: Method, gossip: &Design, rounds: u32, exact: &Design) -> Design {
     let gossip_length = gossip.round_length.unwrap_or(gossip.steps.len());
     let round_length = gossip_length.max(exact.steps.len());
     let nodes = request.topology.node_count();
-    let idle = Step::sorted(StepDraft { keep: vec![1.0; nodes], ..StepDraft::default() });
-    let padded = |steps: &[Step]| {
+    let idle = MixingStep::sorted(StepDraft { keep: vec![1.0; nodes], ..StepDraft::default() });
+    let padded = |steps: &[MixingStep]| {
         let rest = round_length - steps.len();
-        steps.iter().cloned().chain(std::iter::repeat_n(idle.clone(), rest)).collect::<Vec<Step>>()
+        steps.iter().cloned().chain(std::iter::repeat_n(idle.clone(), rest)).collect::<Vec<MixingStep>>()
     };
     let gossip_rounds = gossip.steps.chunks(gossip_length).cycle().take(rounds as usize);
     let steps = gossip_rounds.chain([&exact.steps[..]]).flat_map(padded).collect();
@@ -91,7 +92,7 @@ fn joined(request: &Request<'_>, inner: Method, gossip: &Design, rounds: u32, ex
 }
 
 /// The cost of a gradient step, as [`auto::cost`] defines it for training.
-fn price(request: &Request<'_>, design: &Design) -> f64 {
+fn price(request: &DesignRequest<'_>, design: &Design) -> f64 {
     let round_length = design.round_length.unwrap_or(design.steps.len());
     let rounds = design.steps.len() as f64 / round_length as f64;
     let nodes = request.topology.node_count();
@@ -105,9 +106,9 @@ fn price(request: &Request<'_>, design: &Design) -> f64 {
 }
 
 /// Refuses a design in which a round takes more slots than the budget has.
-fn within_budget(request: &Request<'_>, design: Design) -> Result<Design, DesignError> {
+fn within_budget(request: &DesignRequest<'_>, design: Design) -> Result<Design, DesignError> {
     let round_length = design.round_length.unwrap_or(design.steps.len());
-    let slots = |round: &[Step]| round.iter().map(|step| step.slots().len()).sum::<usize>();
+    let slots = |round: &[MixingStep]| round.iter().map(|step| step.slots().len()).sum::<usize>();
     let needed = design.steps.chunks(round_length).map(slots).max().unwrap_or(0);
     match request.options.budget_slots {
         Some(budget) if budget < needed => Err(DesignError::BudgetSlots { method: request.method, budget, needed }),

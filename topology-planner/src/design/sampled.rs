@@ -11,7 +11,7 @@
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use super::{DesignError, Request};
+use super::{DesignError, DesignRequest};
 use crate::{
     digraph::{Digraph, Link},
     spectrum,
@@ -46,7 +46,7 @@ pub(super) type Period = Vec<Vec<usize>>;
 /// Draws periods, longer and longer, until the edges of one join all nodes. `links_per_step` is the expected number;
 /// `edges` returns the edges of a step. `None` if no period of up to [`MOST_STEPS`] does.
 pub(super) fn draw_joined(
-    request: &Request<'_>,
+    request: &DesignRequest<'_>,
     links_per_step: f64,
     mut draw: impl FnMut(usize, &mut ChaCha8Rng) -> Period,
     edges: impl Fn(&[usize]) -> Vec<Edge>,
@@ -139,7 +139,7 @@ pub(super) fn reported(number: f64) -> f64 {
 
 /// The number of spectra to compute in a search: `at_default` at the default effort on small graphs. A spectrum is
 /// O(n^3), so there are fewer above 128 nodes, and at least one for each unit of effort.
-pub(super) fn spectra(request: &Request<'_>, at_default: usize) -> usize {
+pub(super) fn spectra(request: &DesignRequest<'_>, at_default: usize) -> usize {
     let nodes = request.topology.node_count();
     let effort = request.options.effort as usize;
     let shrunk = at_default * effort / 10 * 128 * 128 / nodes.max(128).pow(2);
@@ -147,7 +147,7 @@ pub(super) fn spectra(request: &Request<'_>, at_default: usize) -> usize {
 }
 
 /// Refuses more nodes than spectra are computed for.
-pub(super) fn check_size(request: &Request<'_>) -> Result<(), DesignError> {
+pub(super) fn check_size(request: &DesignRequest<'_>) -> Result<(), DesignError> {
     let nodes = request.topology.node_count();
     if nodes > spectrum::MAX_DENSE_NODES {
         return Err(DesignError::TooManyNodes { nodes, method: request.method, limit: spectrum::MAX_DENSE_NODES });

@@ -3,7 +3,7 @@
 
 use faer::Mat;
 
-use super::{Design, DesignError, Method, Request};
+use super::{Design, DesignError, DesignRequest, Method};
 use crate::{
     cliques::{CliqueKind, Cliques},
     mixing_matrix::MixingMatrix,
@@ -16,7 +16,7 @@ use crate::{
 const MARGIN: f64 = 0.99;
 
 /// The matrix that the method names.
-pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
+pub(super) fn design(request: &DesignRequest<'_>) -> Result<Design, DesignError> {
     let topology = request.topology;
     let mut parameters = Vec::new();
     let matrix = match request.method {

@@ -15,14 +15,14 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use self::slots::SlotFiller;
-use super::{Design, DesignError, Request, nguyen_he, shuffled};
+use super::{Design, DesignError, DesignRequest, nguyen_he, shuffled};
 use crate::{
     coloring,
     column_weights::ColumnWeights,
     conflict_graph::ConflictGraph,
     digraph::{Digraph, Link},
     mixing_matrix::MixingMatrix,
-    plan::{Medium, Parameter, Step, StepDraft},
+    plan::{Medium, MixingStep, Parameter, StepDraft},
     recurrence::recurrent_nodes,
     spectrum,
 };
@@ -61,7 +61,7 @@ const NEIGHBORS_PER_EFFORT: usize = 300;
 const SEARCHED_STARTS: usize = 3;
 
 /// Searches for the links, slots and weights with the fewest slots per neper.
-pub(super) fn design(request: &Request<'_>) -> Result<Design, DesignError> {
+pub(super) fn design(request: &DesignRequest<'_>) -> Result<Design, DesignError> {
     let mut search = Search::new(request);
     let best = match request.options.medium {
         Medium::Broadcast => search.broadcast()?,
@@ -111,7 +111,7 @@ impl Candidate {
 }
 
 struct Search<'r> {
-    request: &'r Request<'r>,
+    request: &'r DesignRequest<'r>,
     filler: SlotFiller<'r>,
     rng: ChaCha8Rng,
     budget_slots: usize,
@@ -123,7 +123,7 @@ struct Search<'r> {
 }
 
 impl<'r> Search<'r> {
-    fn new(request: &'r Request<'r>) -> Self {
+    fn new(request: &'r DesignRequest<'r>) -> Self {
         let options = request.options;
         let is_large = request.topology.node_count() > MAX_UNBOUNDED_NODES;
         let products_per_effort = if is_large { LARGE_PRODUCTS_PER_EFFORT } else { PRODUCTS_PER_EFFORT };
@@ -288,7 +288,7 @@ impl<'r> Search<'r> {
     fn least_mass(&self, weights: &MixingMatrix) -> f64 {
         let nodes = self.request.topology.node_count();
         let (keep, links) = weights.clone().into_parts();
-        let steps = [Step::sorted(StepDraft { keep, links, slots: Vec::new() })];
+        let steps = [MixingStep::sorted(StepDraft { keep, links, slots: Vec::new() })];
         let masses = recurrent_nodes(nodes, &steps)
             .ok()
             .and_then(|recurrent| spectrum::perron_weights(nodes, &steps, &recurrent).ok());

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use super::{Layout, union::Union};
+use super::{NodePlacement, union::Union};
 use crate::dot_text::quoted;
 use crate::plan::Plan;
 
@@ -12,18 +12,18 @@ use crate::plan::Plan;
 /// ```
 /// use mingle_planner::{DesignOptions, Method, Topology, design, draw};
 /// let plan = design(&Topology::generate("ring:n=3")?, Method::SgpUniform, &DesignOptions::default())?;
-/// let dot = draw::dot(&plan, &draw::Layout::Circle);
+/// let dot = draw::dot(&plan, &draw::NodePlacement::Circle);
 /// assert!(dot.starts_with("digraph") && dot.matches(" -> ").count() == 6);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use]
-pub fn dot(plan: &Plan, layout: &Layout<'_>) -> String {
+pub fn dot(plan: &Plan, layout: &NodePlacement<'_>) -> String {
     let union = Union::of(plan);
     let mut text = format!("digraph {} {{\n", quoted(plan.method()));
     text.push_str("  node [shape=circle];\n");
     for (node, name) in plan.base().names().iter().enumerate() {
         let _ = write!(text, "  {node} [label={}", quoted(name));
-        if let Layout::Positions(places) = layout
+        if let NodePlacement::Positions(places) = layout
             && let Some([x, y]) = places.get(node)
         {
             let _ = write!(text, ", pos=\"{x},{y}\"");
@@ -51,7 +51,7 @@ pub fn dot(plan: &Plan, layout: &Layout<'_>) -> String {
 }
 
 /// The slot of each link of a step; none without slots.
-pub(super) fn slots_of(step: &crate::plan::Step) -> Vec<Option<usize>> {
+pub(super) fn slots_of(step: &crate::plan::MixingStep) -> Vec<Option<usize>> {
     let mut slots = vec![None; step.links().len()];
     for (slot, links) in step.slots().iter().enumerate() {
         links.iter().filter_map(|&link| step.position(link)).for_each(|position| slots[position] = Some(slot));

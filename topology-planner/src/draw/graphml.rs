@@ -4,7 +4,7 @@ use std::fmt::Write as _;
 
 use mingle_plot::document::escaped;
 
-use super::{Layout, dot::slots_of};
+use super::{NodePlacement, dot::slots_of};
 use crate::plan::Plan;
 
 const HEAD: &str = r#"<?xml version="1.0" encoding="UTF-8"?>
@@ -28,12 +28,12 @@ const KEYS: [(&str, &str, &str); 8] = [
 /// ```
 /// use mingle_planner::{DesignOptions, Method, Topology, design, draw};
 /// let plan = design(&Topology::generate("ring:n=3")?, Method::SgpUniform, &DesignOptions::default())?;
-/// let graphml = draw::graphml(&plan, &draw::Layout::Circle);
+/// let graphml = draw::graphml(&plan, &draw::NodePlacement::Circle);
 /// assert_eq!(graphml.matches("<edge ").count(), 6);
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
 #[must_use]
-pub fn graphml(plan: &Plan, layout: &Layout<'_>) -> String {
+pub fn graphml(plan: &Plan, layout: &NodePlacement<'_>) -> String {
     let mut text = HEAD.to_owned();
     for (domain, name, kind) in KEYS {
         let _ = writeln!(text, "  <key id=\"{name}\" for=\"{domain}\" attr.name=\"{name}\" attr.type=\"{kind}\"/>");
@@ -47,7 +47,7 @@ pub fn graphml(plan: &Plan, layout: &Layout<'_>) -> String {
         if let [step] = plan.steps() {
             let _ = write!(text, "<data key=\"keep\">{}</data>", step.keep_of(node));
         }
-        if let Layout::Positions(places) = layout
+        if let NodePlacement::Positions(places) = layout
             && let Some([x, y]) = places.get(node)
         {
             let _ = write!(text, "<data key=\"x\">{x}</data><data key=\"y\">{y}</data>");

@@ -23,7 +23,7 @@ pub(super) enum Names {
     /// In the nodes, without the prefix of all names.
     Inside { prefix: String, texts: Vec<Inscription> },
     /// Beside the nodes: one label each, or none at all where there is no room.
-    Beside(Vec<Label>),
+    Beside(Vec<NodeLabel>),
 }
 
 /// A name within a node.
@@ -35,7 +35,7 @@ pub(super) struct Inscription {
 
 /// A name beside a node.
 #[derive(Debug, Clone, PartialEq)]
-pub(super) struct Label {
+pub(super) struct NodeLabel {
     pub(super) text: String,
     pub(super) at: Point,
     pub(super) anchor: Anchor,
@@ -84,7 +84,7 @@ fn inside(names: &[String], prefix: &str, radii: &[f64]) -> Option<Vec<Inscripti
 }
 
 /// Labels around a circle: level where names fit next to each other, otherwise along the rays.
-fn around(texts: Vec<String>, angles: &[f64], placement: &Placement) -> Vec<Label> {
+fn around(texts: Vec<String>, angles: &[f64], placement: &Placement) -> Vec<NodeLabel> {
     let spacing = std::f64::consts::PI * placement.size[0] / texts.len() as f64;
     if spacing < LEAST_ROW {
         return Vec::new();
@@ -107,7 +107,7 @@ fn around(texts: Vec<String>, angles: &[f64], placement: &Placement) -> Vec<Labe
                 } else {
                     Anchor::Middle
                 };
-                return Label {
+                return NodeLabel {
                     text,
                     at: [at[0], at[1] + font_size * (0.36 + 0.4 * dy)],
                     anchor,
@@ -120,13 +120,13 @@ fn around(texts: Vec<String>, angles: &[f64], placement: &Placement) -> Vec<Labe
             // The baseline is below the middle of the letters, whichever way they are turned.
             let (sin, cos) = turn.to_radians().sin_cos();
             let down = 0.36 * font_size;
-            Label { text, at: [at[0] - down * sin, at[1] + down * cos], anchor, turn, font_size }
+            NodeLabel { text, at: [at[0] - down * sin, at[1] + down * cos], anchor, turn, font_size }
         })
         .collect()
 }
 
 /// Labels beside the nodes: for each node, in the order of the numbers, the best of eight places.
-fn beside(texts: Vec<String>, placement: &Placement, union: &Union) -> Vec<Label> {
+fn beside(texts: Vec<String>, placement: &Placement, union: &Union) -> Vec<NodeLabel> {
     let font_size = if texts.len() <= 60 {
         11.0
     } else if texts.len() <= 150 {
@@ -138,11 +138,11 @@ fn beside(texts: Vec<String>, placement: &Placement, union: &Union) -> Vec<Label
         return Vec::new();
     }
     let lines = samples(placement, union);
-    let mut taken: Vec<Frame> = Vec::new();
+    let mut taken: Vec<LabelBox> = Vec::new();
     let mut labels = Vec::with_capacity(texts.len());
     for (node, text) in texts.into_iter().enumerate() {
         let candidates = candidates(placement.places[node], placement.radii[node], &text, font_size);
-        let cost = |frame: &Frame| {
+        let cost = |frame: &LabelBox| {
             let names = taken.iter().filter(|other| frame.meets(other)).count();
             let nodes = placement.places.iter().zip(&placement.radii).enumerate();
             let covered =
@@ -159,7 +159,7 @@ fn beside(texts: Vec<String>, placement: &Placement, union: &Union) -> Vec<Label
                 Anchor::Middle => 0.5 * (frame.left + frame.right),
                 Anchor::End => frame.right,
             };
-            labels.push(Label { text, at: [x, frame.bottom - 0.22 * font_size], anchor, turn: 0.0, font_size });
+            labels.push(NodeLabel { text, at: [x, frame.bottom - 0.22 * font_size], anchor, turn: 0.0, font_size });
             taken.push(frame);
         }
     }
@@ -168,14 +168,14 @@ fn beside(texts: Vec<String>, placement: &Placement, union: &Union) -> Vec<Label
 
 /// A name's box.
 #[derive(Debug, Clone, Copy)]
-struct Frame {
+struct LabelBox {
     left: f64,
     right: f64,
     top: f64,
     bottom: f64,
 }
 
-impl Frame {
+impl LabelBox {
     fn meets(&self, other: &Self) -> bool {
         self.left < other.right && other.left < self.right && self.top < other.bottom && other.top < self.bottom
     }
@@ -189,7 +189,7 @@ impl Frame {
     }
 }
 
-fn candidates([x, y]: Point, radius: f64, text: &str, font_size: f64) -> Vec<(Frame, Anchor)> {
+fn candidates([x, y]: Point, radius: f64, text: &str, font_size: f64) -> Vec<(LabelBox, Anchor)> {
     let (width, height) = (text_width(text, font_size), font_size);
     let frame = |dx: f64, dy: f64| {
         let out = radius + 3.0;
@@ -200,7 +200,7 @@ fn candidates([x, y]: Point, radius: f64, text: &str, font_size: f64) -> Vec<(Fr
             _ => (cx - 0.5 * width, Anchor::Middle),
         };
         let top = cy - 0.5 * height * (1.0 - dy);
-        (Frame { left, right: left + width, top, bottom: top + height }, anchor)
+        (LabelBox { left, right: left + width, top, bottom: top + height }, anchor)
     };
     let slant = 0.75;
     [

@@ -4,7 +4,7 @@ use std::f64::consts::{PI, TAU};
 
 use mingle_plot::document::Point;
 
-use super::{Layout, circle_order::circle_order, union::Union};
+use super::{NodePlacement, circle_order::circle_order, union::Union};
 
 /// The least radius of the circle; it grows with the number of nodes.
 const LEAST_RADIUS: f64 = 290.0;
@@ -37,10 +37,10 @@ pub(super) struct Placement {
 }
 
 impl Placement {
-    pub(super) fn new(layout: &Layout<'_>, union: &Union, nodes: usize) -> Self {
+    pub(super) fn new(layout: &NodePlacement<'_>, union: &Union, nodes: usize) -> Self {
         match layout {
-            Layout::Circle => Self::on_circle(union, nodes),
-            Layout::Positions(places) => Self::at(places, union),
+            NodePlacement::Circle => Self::on_circle(union, nodes),
+            NodePlacement::Positions(places) => Self::at(places, union),
         }
     }
 

@@ -1,11 +1,11 @@
 //! The legend: the meaning of the colours, with a bar for the number of links of each, and of the shapes of links and
 //! nodes.
 
-use mingle_plot::document::{Anchor, Document, Length, Point, shortened, text_width};
+use mingle_plot::document::{Anchor, Coordinate, Point, SvgDocument, shortened, text_width};
 
 use super::{
     labels::Names,
-    shape::{Band, bowed, outline},
+    shape::{BandShape, bowed, outline},
     union::{Class, Union},
 };
 
@@ -22,7 +22,7 @@ const NUMBER_WIDTH: f64 = 40.0;
 pub(super) const LEAST_NUMBERED: f64 = 5.5;
 
 /// The appearance of the nodes, for the key.
-pub(super) struct Key<'k> {
+pub(super) struct LegendKey<'k> {
     pub(super) names: &'k Names,
     pub(super) radii: &'k [f64],
     pub(super) degrees: &'k [usize],
@@ -31,8 +31,8 @@ pub(super) struct Key<'k> {
 }
 
 /// Draws the legend downwards from `corner`; the part of `height` it does not need stays free.
-pub(super) fn draw(document: &mut Document, union: &Union, key: &Key<'_>, [x, y]: Point, height: f64) {
-    let rows = Rows::new(union, height - KEY_HEIGHT - 34.0);
+pub(super) fn draw(document: &mut SvgDocument, union: &Union, key: &LegendKey<'_>, [x, y]: Point, height: f64) {
+    let rows = RowMeasures::new(union, height - KEY_HEIGHT - 34.0);
     document.text("heading", [x, y + 9.0], Anchor::Start, union.heading);
     document.text("heading", [x + rows.bars, y + 9.0], Anchor::Start, "Links");
     rows.draw(document, &union.classes, [x, y + 20.0]);
@@ -46,7 +46,7 @@ pub(super) fn least_height(union: &Union) -> f64 {
 }
 
 /// The measures of the rows.
-struct Rows {
+struct RowMeasures {
     height: f64,
     /// One row out of this many shows its numbers.
     labelled: usize,
@@ -56,7 +56,7 @@ struct Rows {
     per_link: f64,
 }
 
-impl Rows {
+impl RowMeasures {
     fn new(union: &Union, room: f64) -> Self {
         let height = (room / union.classes.len().max(1) as f64).clamp(2.0, TALLEST_ROW);
         let longest = union.classes.iter().map(|class| class.label.chars().count()).max().unwrap_or(0);
@@ -67,7 +67,7 @@ impl Rows {
         Self { height, labelled, bars, per_link: longest_bar / most as f64 }
     }
 
-    fn draw(&self, document: &mut Document, classes: &[Class], [x, y]: Point) {
+    fn draw(&self, document: &mut SvgDocument, classes: &[Class], [x, y]: Point) {
         let thick = (self.height - 3.0).clamp(1.6, 9.0);
         for (at, class) in classes.iter().enumerate() {
             let middle = y + (at as f64 + 0.5) * self.height;
@@ -76,18 +76,18 @@ impl Rows {
             document.put(format_args!("<g class=\"key k{at}\">"));
             document.put(format_args!(
                 "<rect class=\"hit\" x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\"/>",
-                Length(x - 4.0),
-                Length(middle - 0.5 * self.height),
-                Length(WIDTH - 8.0),
-                Length(self.height)
+                Coordinate(x - 4.0),
+                Coordinate(middle - 0.5 * self.height),
+                Coordinate(WIDTH - 8.0),
+                Coordinate(self.height)
             ));
             for (left, width) in [(x, 18.0), (x + self.bars, bar.max(0.5))] {
                 document.put(format_args!(
                     "<rect x=\"{}\" y=\"{}\" width=\"{}\" height=\"{}\" fill=\"{colour}\"/>",
-                    Length(left),
-                    Length(top),
-                    Length(width),
-                    Length(thick)
+                    Coordinate(left),
+                    Coordinate(top),
+                    Coordinate(width),
+                    Coordinate(thick)
                 ));
             }
             if at % self.labelled == 0 {
@@ -104,12 +104,12 @@ impl Rows {
     }
 }
 
-impl Key<'_> {
-    fn draw(&self, document: &mut Document, [x, y]: Point) {
+impl LegendKey<'_> {
+    fn draw(&self, document: &mut SvgDocument, [x, y]: Point) {
         document.text("heading", [x, y], Anchor::Start, "How to read it");
         let row = |at: usize| y + 20.0 + 21.0 * at as f64;
         let (left, right) = ([x + 3.0, row(0)], [x + 47.0, row(0)]);
-        let band = Band { wide: 5.0, narrow: 1.2, head: 6.0 };
+        let band = BandShape { wide: 5.0, narrow: 1.2, head: 6.0 };
         let sample = outline((left, 3.0), (right, 3.0), bowed(left, right, 0.0), band);
         document.put(format_args!("<path class=\"sample\" d=\"{sample}\"/>"));
         disc(document, left, 3.0);
@@ -124,13 +124,13 @@ impl Key<'_> {
             next += 1;
         }
         if self.edges {
-            document.put(format_args!("<path class=\"edge\" d=\"M{},{}h50\"/>", Length(x), Length(row(next))));
+            document.put(format_args!("<path class=\"edge\" d=\"M{},{}h50\"/>", Coordinate(x), Coordinate(row(next))));
             document.text("small", [x + 58.0, row(next) + 4.0], Anchor::Start, "edge without a link");
         }
     }
 
     /// Draws the smallest and the largest node at their sizes; returns the text to write beside them.
-    fn sizes(&self, document: &mut Document, [x, y]: Point) -> String {
+    fn sizes(&self, document: &mut SvgDocument, [x, y]: Point) -> String {
         let nodes = self.degrees.iter().zip(self.radii);
         let Some((least, most)) = nodes.clone().min_by_key(|node| node.0).zip(nodes.max_by_key(|node| node.0)) else {
             return String::new();
@@ -158,11 +158,11 @@ impl Key<'_> {
     }
 }
 
-fn disc(document: &mut Document, [x, y]: Point, radius: f64) {
+fn disc(document: &mut SvgDocument, [x, y]: Point, radius: f64) {
     document.put(format_args!(
         "<circle class=\"node\" cx=\"{}\" cy=\"{}\" r=\"{}\"/>",
-        Length(x),
-        Length(y),
-        Length(radius)
+        Coordinate(x),
+        Coordinate(y),
+        Coordinate(radius)
     ));
 }

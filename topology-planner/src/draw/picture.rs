@@ -2,14 +2,14 @@
 
 use std::fmt::Write as _;
 
-use mingle_plot::document::{Anchor, At, Document, Length, Point, escaped, shortened, text_width};
+use mingle_plot::document::{Anchor, At, Coordinate, Point, SvgDocument, escaped, shortened, text_width};
 
 use super::{
-    DrawError, Layout, MAX_DRAWN_LINKS, MAX_DRAWN_NODES,
-    labels::{self, Label, Names},
+    DrawError, MAX_DRAWN_LINKS, MAX_DRAWN_NODES, NodePlacement,
+    labels::{self, Names, NodeLabel},
     layout::{Placement, difference},
-    legend::{self, Key, LEAST_NUMBERED},
-    shape::{Band, bowed, outline},
+    legend::{self, LEAST_NUMBERED, LegendKey},
+    shape::{BandShape, bowed, outline},
     small_multiples::SmallMultiples,
     union::{DrawnLink, Union},
 };
@@ -64,11 +64,11 @@ text{font-family:system-ui,-apple-system,'Segoe UI',Roboto,'DejaVu Sans',sans-se
 /// ```
 /// use mingle_planner::{DesignOptions, Method, Topology, design, draw};
 /// let plan = design(&Topology::generate("ring:n=5")?, Method::NguyenHe, &DesignOptions::default())?;
-/// let svg = draw::svg(&plan, &draw::Layout::Circle)?;
+/// let svg = draw::svg(&plan, &draw::NodePlacement::Circle)?;
 /// assert!(svg.starts_with("<svg ") && svg.contains("node-4"));
 /// # Ok::<(), Box<dyn std::error::Error>>(())
 /// ```
-pub fn svg(plan: &Plan, layout: &Layout<'_>) -> Result<String, DrawError> {
+pub fn svg(plan: &Plan, layout: &NodePlacement<'_>) -> Result<String, DrawError> {
     let nodes = plan.node_count();
     layout.check(nodes)?;
     if nodes > MAX_DRAWN_NODES || plan.forecast().links > MAX_DRAWN_LINKS {
@@ -78,11 +78,11 @@ pub fn svg(plan: &Plan, layout: &Layout<'_>) -> Result<String, DrawError> {
     if union.links.len() > MAX_DRAWN_LINKS {
         return Err(DrawError::TooLarge { nodes, links: union.links.len() });
     }
-    Ok(Picture::new(plan, layout, &union).draw())
+    Ok(PlanPicture::new(plan, layout, &union).draw())
 }
 
 /// The decisions made before drawing.
-struct Picture<'p> {
+struct PlanPicture<'p> {
     plan: &'p Plan,
     union: &'p Union,
     placement: Placement,
@@ -97,8 +97,8 @@ struct Picture<'p> {
     unused: Vec<(usize, usize)>,
 }
 
-impl<'p> Picture<'p> {
-    fn new(plan: &'p Plan, layout: &Layout<'_>, union: &'p Union) -> Self {
+impl<'p> PlanPicture<'p> {
+    fn new(plan: &'p Plan, layout: &NodePlacement<'_>, union: &'p Union) -> Self {
         let placement = Placement::new(layout, union, plan.node_count());
         let names = labels::place(plan.base().names(), &placement, union);
         let [left, right, top, bottom] = overhang(&names, &placement);
@@ -113,7 +113,7 @@ impl<'p> Picture<'p> {
         let width = self.legend_x + legend::WIDTH + MARGIN - 20.0;
         let small = self.small.as_ref().map_or(0.0, SmallMultiples::height);
         let height = HEADER + self.height + small + MARGIN;
-        let mut document = Document::default();
+        let mut document = SvgDocument::default();
         self.begin(&mut document, [width, height]);
         self.header(&mut document, width - 2.0 * MARGIN);
         self.background(&mut document);
@@ -121,8 +121,12 @@ impl<'p> Picture<'p> {
         self.nodes(&mut document);
         let legend_corner = [self.legend_x, HEADER + 4.0];
         let degrees = self.union.out_degrees(self.plan.node_count());
-        let key =
-            Key { names: &self.names, radii: &self.placement.radii, degrees: &degrees, edges: !self.unused.is_empty() };
+        let key = LegendKey {
+            names: &self.names,
+            radii: &self.placement.radii,
+            degrees: &degrees,
+            edges: !self.unused.is_empty(),
+        };
         legend::draw(&mut document, self.union, &key, legend_corner, self.height);
         if let Some(small) = &self.small {
             small.draw(&mut document, [MARGIN, HEADER + self.height + 8.0], &self.placement, self.union);
@@ -131,8 +135,8 @@ impl<'p> Picture<'p> {
         document.finish()
     }
 
-    fn begin(&self, document: &mut Document, [width, height]: [f64; 2]) {
-        let (width, height) = (Length(width.ceil()), Length(height.ceil()));
+    fn begin(&self, document: &mut SvgDocument, [width, height]: [f64; 2]) {
+        let (width, height) = (Coordinate(width.ceil()), Coordinate(height.ceil()));
         document.put(format_args!(
             "<svg xmlns=\"http://www.w3.org/2000/svg\" width=\"{width}\" height=\"{height}\" \
              viewBox=\"0 0 {width} {height}\" role=\"img\">"
@@ -142,8 +146,8 @@ impl<'p> Picture<'p> {
         document.put(format_args!("<style>{STYLE}{}</style>", self.pointing()));
         document.put(format_args!(
             "<rect class=\"card\" x=\"0.5\" y=\"0.5\" width=\"{}\" height=\"{}\" rx=\"8\"/>",
-            Length(width.0 - 1.0),
-            Length(height.0 - 1.0)
+            Coordinate(width.0 - 1.0),
+            Coordinate(height.0 - 1.0)
         ));
     }
 
@@ -161,13 +165,13 @@ impl<'p> Picture<'p> {
         rules
     }
 
-    fn header(&self, document: &mut Document, room: f64) {
+    fn header(&self, document: &mut SvgDocument, room: f64) {
         let most = (room / 11.5) as usize;
         document.text("title", [MARGIN, 36.0], Anchor::Start, &shortened(self.plan.method(), most));
         document.text("caption", [MARGIN, 57.0], Anchor::Start, &caption(self.plan).join("  ·  "));
     }
 
-    fn background(&self, document: &mut Document) {
+    fn background(&self, document: &mut SvgDocument) {
         if self.unused.is_empty() {
             return;
         }
@@ -176,10 +180,10 @@ impl<'p> Picture<'p> {
             let _ = write!(d, "M{}L{}", At(self.place(u)), At(self.place(v)));
         }
         let width = if self.unused.len() > 150 { 0.6 } else { 1.0 };
-        document.put(format_args!("<path class=\"edge\" stroke-width=\"{}\" d=\"{d}\"/>", Length(width)));
+        document.put(format_args!("<path class=\"edge\" stroke-width=\"{}\" d=\"{d}\"/>", Coordinate(width)));
     }
 
-    fn links(&self, document: &mut Document) {
+    fn links(&self, document: &mut SvgDocument) {
         let look = Look::of(self.union.links.len());
         document.put(format_args!("<g class=\"links\" fill-opacity=\"{}\">", look.opacity));
         // Short links above long ones, which can be seen elsewhere.
@@ -188,7 +192,9 @@ impl<'p> Picture<'p> {
             let [dx, dy] = difference(self.place(drawn.link.from), self.place(drawn.link.to));
             dx.hypot(dy)
         };
-        order.sort_by(|a, b| Length(length(b)).tenths().cmp(&Length(length(a)).tenths()).then(a.link.cmp(&b.link)));
+        order.sort_by(|a, b| {
+            Coordinate(length(b)).tenths().cmp(&Coordinate(length(a)).tenths()).then(a.link.cmp(&b.link))
+        });
         for drawn in order {
             let Link { from, to } = drawn.link;
             let class = &self.union.classes[drawn.class];
@@ -218,7 +224,7 @@ impl<'p> Picture<'p> {
         [x + share * inward[0], y + share * inward[1]]
     }
 
-    fn nodes(&self, document: &mut Document) {
+    fn nodes(&self, document: &mut SvgDocument) {
         let degrees = self.union.out_degrees(self.plan.node_count());
         for (node, (name, peer)) in self.plan.nodes().enumerate() {
             let ([x, y], radius) = (self.place(node), self.placement.radii[node]);
@@ -227,9 +233,9 @@ impl<'p> Picture<'p> {
             document.put(format_args!("<title>{}, {} receivers{bound}</title>", escaped(name), degrees[node]));
             document.put(format_args!(
                 "<circle class=\"node\" cx=\"{}\" cy=\"{}\" r=\"{}\"/>",
-                Length(x),
-                Length(y),
-                Length(radius)
+                Coordinate(x),
+                Coordinate(y),
+                Coordinate(radius)
             ));
             self.inscribe(document, node, degrees[node]);
             if let Names::Beside(labels) = &self.names
@@ -242,7 +248,7 @@ impl<'p> Picture<'p> {
     }
 
     /// The name or the out-degree, in the node.
-    fn inscribe(&self, document: &mut Document, node: usize, degree: usize) {
+    fn inscribe(&self, document: &mut SvgDocument, node: usize, degree: usize) {
         let radius = self.placement.radii[node];
         let (text, font_size) = match &self.names {
             Names::Inside { texts, .. } => (escaped(&texts[node].text), texts[node].font_size),
@@ -252,23 +258,23 @@ impl<'p> Picture<'p> {
         let [x, y] = self.place(node);
         document.put(format_args!(
             "<text class=\"inside\" font-size=\"{}\" x=\"{}\" y=\"{}\">{text}</text>",
-            Length(font_size),
-            Length(x),
-            Length(y + 0.36 * font_size)
+            Coordinate(font_size),
+            Coordinate(x),
+            Coordinate(y + 0.36 * font_size)
         ));
     }
 
-    fn name(&self, document: &mut Document, label: &Label) {
+    fn name(&self, document: &mut SvgDocument, label: &NodeLabel) {
         let at = [label.at[0] + self.corner[0], label.at[1] + self.corner[1]];
         let turn = match label.turn {
             turn if turn.abs() < 0.05 => String::new(),
-            turn => format!(" transform=\"rotate({} {})\"", Length(turn % 360.0), At(at)),
+            turn => format!(" transform=\"rotate({} {})\"", Coordinate(turn % 360.0), At(at)),
         };
         document.put(format_args!(
             "<text class=\"name\" font-size=\"{}\" x=\"{}\" y=\"{}\"{}{turn}>{}</text>",
-            Length(label.font_size),
-            Length(at[0]),
-            Length(at[1]),
+            Coordinate(label.font_size),
+            Coordinate(at[0]),
+            Coordinate(at[1]),
             label.anchor.attribute(),
             escaped(&label.text)
         ));
@@ -282,18 +288,18 @@ impl<'p> Picture<'p> {
 
 /// The thickness and opacity of links, by their number.
 struct Look {
-    band: Band,
+    band: BandShape,
     opacity: f64,
 }
 
 impl Look {
     fn of(links: usize) -> Self {
         let (band, opacity) = match links {
-            0..=60 => (Band { wide: 6.0, narrow: 1.6, head: 8.0 }, 0.92),
-            61..=160 => (Band { wide: 5.0, narrow: 1.2, head: 7.0 }, 0.9),
-            161..=400 => (Band { wide: 3.2, narrow: 0.7, head: 5.0 }, 0.8),
-            401..=1_500 => (Band { wide: 2.2, narrow: 0.35, head: 3.2 }, 0.6),
-            _ => (Band { wide: 1.2, narrow: 0.2, head: 0.0 }, 0.4),
+            0..=60 => (BandShape { wide: 6.0, narrow: 1.6, head: 8.0 }, 0.92),
+            61..=160 => (BandShape { wide: 5.0, narrow: 1.2, head: 7.0 }, 0.9),
+            161..=400 => (BandShape { wide: 3.2, narrow: 0.7, head: 5.0 }, 0.8),
+            401..=1_500 => (BandShape { wide: 2.2, narrow: 0.35, head: 3.2 }, 0.6),
+            _ => (BandShape { wide: 1.2, narrow: 0.2, head: 0.0 }, 0.4),
         };
         Self { band, opacity }
     }
@@ -303,7 +309,7 @@ impl Look {
 fn overhang(names: &Names, placement: &Placement) -> [f64; 4] {
     let largest = placement.radii.iter().copied().fold(0.0, f64::max);
     let mut out = [largest + 2.0; 4];
-    let labels: &[Label] = match names {
+    let labels: &[NodeLabel] = match names {
         Names::Inside { .. } => &[],
         Names::Beside(labels) => labels,
     };

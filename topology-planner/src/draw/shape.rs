@@ -9,7 +9,7 @@ use super::layout::difference;
 
 /// The shape of a band.
 #[derive(Debug, Clone, Copy)]
-pub(super) struct Band {
+pub(super) struct BandShape {
     /// Width at the transmitter.
     pub(super) wide: f64,
     /// Width at the receiver.
@@ -27,7 +27,7 @@ pub(super) fn bowed(from: Point, to: Point, bow: f64) -> Point {
 
 /// The outline of a link between two nodes of these places and radii, closed; its middle line is a quadratic curve with
 /// this control point.
-pub(super) fn outline(from: (Point, f64), to: (Point, f64), control: Point, band: Band) -> String {
+pub(super) fn outline(from: (Point, f64), to: (Point, f64), control: Point, band: BandShape) -> String {
     let along = difference(to.0, from.0);
     let length = along[0].hypot(along[1]).max(1e-3);
     let unit = [along[0] / length, along[1] / length];

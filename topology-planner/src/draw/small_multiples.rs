@@ -1,14 +1,14 @@
 //! The first steps of a longer period, one small picture each.
 
-use mingle_plot::document::{Anchor, At, Document, Length, Point};
+use mingle_plot::document::{Anchor, At, Coordinate, Point, SvgDocument};
 
 use super::{
     layout::Placement,
     palette,
-    shape::{Band, bowed, outline},
+    shape::{BandShape, bowed, outline},
     union::Union,
 };
-use crate::plan::{Medium, Plan, Step};
+use crate::plan::{Medium, MixingStep, Plan};
 
 /// The most steps that are shown.
 const MOST_STEPS: usize = 12;
@@ -53,7 +53,7 @@ impl<'p> SmallMultiples<'p> {
 
     /// Draws the small pictures from `corner` to the right and down. Links have the colours of the large picture if
     /// these show the order of events; otherwise the slots of each step have colours of their own.
-    pub(super) fn draw(&self, document: &mut Document, [x, y]: Point, placement: &Placement, union: &Union) {
+    pub(super) fn draw(&self, document: &mut SvgDocument, [x, y]: Point, placement: &Placement, union: &Union) {
         let steps = self.plan.steps();
         let heading = match steps.len() - self.shown {
             0 => "Step by step".to_owned(),
@@ -79,7 +79,7 @@ impl<'p> SmallMultiples<'p> {
         }
     }
 
-    fn caption(&self, number: usize, step: &Step) -> String {
+    fn caption(&self, number: usize, step: &MixingStep) -> String {
         let links = step.links().len();
         let of_links = if links == 1 { "1 link".to_owned() } else { format!("{links} links") };
         match (self.plan.medium(), step.slots().len()) {
@@ -90,7 +90,12 @@ impl<'p> SmallMultiples<'p> {
     }
 }
 
-fn draw_step(document: &mut Document, step: &Step, place: &dyn Fn(usize) -> Point, colour: &dyn Fn(usize) -> String) {
+fn draw_step(
+    document: &mut SvgDocument,
+    step: &MixingStep,
+    place: &dyn Fn(usize) -> Point,
+    colour: &dyn Fn(usize) -> String,
+) {
     let mut slot_of = vec![0; step.links().len()];
     for (slot, links) in step.slots().iter().enumerate() {
         links.iter().filter_map(|&link| step.position(link)).for_each(|position| slot_of[position] = slot);
@@ -104,7 +109,7 @@ fn draw_step(document: &mut Document, step: &Step, place: &dyn Fn(usize) -> Poin
         let link = link.link();
         let colour = colour(slot);
         let bow = if step.position(link.reversed()).is_some() { 0.05 } else { 0.0 };
-        let band = Band { wide, narrow: 0.5, head: 2.0 * wide };
+        let band = BandShape { wide, narrow: 0.5, head: 2.0 * wide };
         let (from, to) = (place(link.from), place(link.to));
         let outline = outline((from, 0.0), (to, 1.6), bowed(from, to, bow), band);
         document.put(format_args!("<path fill=\"{colour}\" d=\"{outline}\"/>"));
@@ -114,5 +119,5 @@ fn draw_step(document: &mut Document, step: &Step, place: &dyn Fn(usize) -> Poin
         dots.push_str(&format!("M{}h0", At(place(node))));
     }
     let size = if step.node_count() > 100 { 1.6 } else { 3.0 };
-    document.put(format_args!("<path class=\"dots\" stroke-width=\"{}\" d=\"{dots}\"/>", Length(size)));
+    document.put(format_args!("<path class=\"dots\" stroke-width=\"{}\" d=\"{dots}\"/>", Coordinate(size)));
 }

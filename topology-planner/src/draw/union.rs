@@ -9,7 +9,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use super::palette;
 use crate::{
     digraph::Link,
-    plan::{Medium, Plan, Step},
+    plan::{Medium, MixingStep, Plan},
 };
 
 /// The most classes of shares: with more different counts, counts share classes.
@@ -52,7 +52,7 @@ impl Union {
     pub(super) fn of(plan: &Plan) -> Self {
         let steps = plan.steps();
         let uses: usize = steps.iter().map(|step| step.links().len()).sum();
-        let different = steps.iter().flat_map(Step::links).map(|link| link.link()).collect::<BTreeSet<_>>().len();
+        let different = steps.iter().flat_map(MixingStep::links).map(|link| link.link()).collect::<BTreeSet<_>>().len();
         let Classes { heading, labels, class_of, first_class } = match plan.medium() {
             _ if uses - different > different / ONE_REPEATED_IN => by_share(steps),
             Medium::Broadcast => by_slot(steps, uses > different),
@@ -98,7 +98,7 @@ struct Classes {
     first_class: Option<Vec<usize>>,
 }
 
-fn by_slot(steps: &[Step], repeated: bool) -> Classes {
+fn by_slot(steps: &[MixingStep], repeated: bool) -> Classes {
     let one_slot_a_step = steps.iter().all(|step| step.slots().len() <= 1);
     let label: fn(usize, usize) -> String = match steps.len() {
         1 => |_, slot| slot.to_string(),
@@ -125,7 +125,7 @@ fn by_slot(steps: &[Step], repeated: bool) -> Classes {
     Classes { heading, labels, class_of, first_class: Some(first_class) }
 }
 
-fn by_step(steps: &[Step], repeated: bool) -> Classes {
+fn by_step(steps: &[MixingStep], repeated: bool) -> Classes {
     let mut class_of = BTreeMap::new();
     for (number, step) in steps.iter().enumerate() {
         for link in step.links() {
@@ -138,9 +138,9 @@ fn by_step(steps: &[Step], repeated: bool) -> Classes {
 }
 
 /// Classes by the share of steps. The most frequent links come first, and are the darkest.
-fn by_share(steps: &[Step]) -> Classes {
+fn by_share(steps: &[MixingStep]) -> Classes {
     let mut uses: BTreeMap<Link, usize> = BTreeMap::new();
-    for link in steps.iter().flat_map(Step::links) {
+    for link in steps.iter().flat_map(MixingStep::links) {
         *uses.entry(link.link()).or_default() += 1;
     }
     let mut counts: Vec<usize> = uses.values().copied().collect();

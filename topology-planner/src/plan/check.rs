@@ -1,7 +1,8 @@
 //! All the checks that make a draft a plan.
 
 use super::{
-    MAX_LINKS, MAX_PARAMETERS, MAX_STEPS, MAX_TEXT_BYTES, Medium, Parameter, PlanDraft, PlanError, Step, WeightedLink,
+    MAX_LINKS, MAX_PARAMETERS, MAX_STEPS, MAX_TEXT_BYTES, Medium, MixingStep, Parameter, PlanDraft, PlanError,
+    WeightedLink,
 };
 use crate::{
     digraph::{Digraph, Link},
@@ -13,7 +14,7 @@ use crate::{
 const COLUMN_TOLERANCE: f64 = 1e-9;
 
 /// Checks a draft, cheapest things first; `steps` are its steps. O(n + links log links).
-pub(super) fn check(draft: &PlanDraft, steps: &[Step]) -> Result<(), PlanError> {
+pub(super) fn check(draft: &PlanDraft, steps: &[MixingStep]) -> Result<(), PlanError> {
     check_description(draft)?;
     if steps.is_empty() {
         return Err(PlanError::NoSteps);
@@ -38,13 +39,13 @@ pub(super) fn check(draft: &PlanDraft, steps: &[Step]) -> Result<(), PlanError> 
             Medium::PointToPoint => return Err(PlanError::UnwantedSlots { step: number }),
         }
     }
-    let union = Digraph::new(node_count, steps.iter().flat_map(Step::links).map(|link| link.link()));
+    let union = Digraph::new(node_count, steps.iter().flat_map(MixingStep::links).map(|link| link.link()));
     if let Some(node) = union.first_cut_off() {
         return Err(PlanError::NotStronglyConnected { node });
     }
     // Where every node always keeps something, mass can wait at any node: it gets from any node to any other, in any
     // number of periods from some number on.
-    let keeps_all_alive = steps.iter().flat_map(Step::kept).all(|&(_, keep)| keep > 0.0);
+    let keeps_all_alive = steps.iter().flat_map(MixingStep::kept).all(|&(_, keep)| keep > 0.0);
     if !keeps_all_alive {
         recurrent_nodes(node_count, steps)?;
     }
@@ -94,7 +95,7 @@ fn is_usable(text: &str) -> bool {
 /// smaller shares would make the stationary weights overflow.
 const LEAST_WEIGHT: f64 = 1e-12;
 
-fn check_weights(number: usize, step: &Step, base: &Topology) -> Result<(), PlanError> {
+fn check_weights(number: usize, step: &MixingStep, base: &Topology) -> Result<(), PlanError> {
     let nodes = base.node_count();
     if step.node_count() != nodes {
         return Err(PlanError::KeepLength { step: number, found: step.node_count(), nodes });
@@ -120,7 +121,7 @@ fn check_weights(number: usize, step: &Step, base: &Topology) -> Result<(), Plan
 }
 
 /// Checks that columns sum to 1. `sums` has a 1 for every node, before and after.
-fn check_columns(number: usize, step: &Step, sums: &mut [f64]) -> Result<(), PlanError> {
+fn check_columns(number: usize, step: &MixingStep, sums: &mut [f64]) -> Result<(), PlanError> {
     if let Some(pair) = step.links().windows(2).find(|pair| pair[0].link() == pair[1].link()) {
         return Err(PlanError::DuplicateLink { step: number, link: pair[0].link() });
     }
@@ -137,7 +138,7 @@ fn check_columns(number: usize, step: &Step, sums: &mut [f64]) -> Result<(), Pla
 }
 
 /// Checks that slots partition the links, and no two links of a slot conflict.
-fn check_slots(number: usize, step: &Step, base: &Topology) -> Result<(), PlanError> {
+fn check_slots(number: usize, step: &MixingStep, base: &Topology) -> Result<(), PlanError> {
     let mut slot_of = vec![None; step.links().len()];
     for (slot, links) in step.slots().iter().enumerate() {
         if links.is_empty() {

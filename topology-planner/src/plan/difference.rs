@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Serialize;
 
-use super::{Parameter, Plan, Step};
+use super::{MixingStep, Parameter, Plan};
 use crate::topology::Topology;
 
 /// The differences between two plans; empty for equal ones.
@@ -263,7 +263,7 @@ struct NamedStep {
 }
 
 impl NamedStep {
-    fn of(plan: &Plan, step: &Step) -> Self {
+    fn of(plan: &Plan, step: &MixingStep) -> Self {
         let names = plan.base.names();
         let link = |from: usize, to: usize| NamedLink { from: names[from].clone(), to: names[to].clone() };
         let mut links: BTreeMap<NamedLink, (f64, Option<usize>)> =

@@ -4,7 +4,7 @@ use std::{collections::BTreeMap, fmt};
 
 use serde::{Deserialize, Serialize};
 
-use crate::{medium::Medium, network::Network, step::StepDraft, topology::Topology};
+use crate::{medium::Medium, network::NetworkCapacity, step::StepDraft, topology::Topology};
 
 /// A plan before it is checked. Positions of the topology are not part of a plan.
 #[derive(Debug, Clone, PartialEq)]
@@ -18,7 +18,7 @@ pub struct PlanDraft {
     /// The kind of medium: links that share a channel, or separate ones.
     pub medium: Medium,
     /// The capacities of the links, where they are known.
-    pub network: Option<Network>,
+    pub network: Option<NetworkCapacity>,
     /// The period.
     pub steps: Vec<StepDraft>,
     /// Gradient steps per round, taken at its start.

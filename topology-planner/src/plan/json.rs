@@ -8,7 +8,7 @@ use super::{FORMAT, Medium, Parameter, Plan, PlanDraft, PlanError, check};
 use crate::{
     digraph::Link,
     forecast::Forecast,
-    network::{MeasuredLink, Network},
+    network::{MeasuredLink, NetworkCapacity},
     step,
     topology::{MAX_EDGES, MAX_NODES, Topology, TopologyError},
 };
@@ -91,7 +91,7 @@ struct NetworkDocument {
     download_mbit_s: Vec<Option<f64>>,
 }
 
-impl From<NetworkDocument> for Network {
+impl From<NetworkDocument> for NetworkCapacity {
     fn from(document: NetworkDocument) -> Self {
         let link = |(from, to, rtt_ms, mbit_s, loss)| MeasuredLink { from, to, rtt_ms, mbit_s, loss };
         Self {
@@ -119,7 +119,7 @@ pub(super) fn read(text: &str) -> Result<Plan, PlanError> {
         method: document.method,
         parameters: document.parameters.into_iter().map(|(name, value)| (name, value.into())).collect(),
         medium: document.medium,
-        network: document.network.map(Network::from),
+        network: document.network.map(NetworkCapacity::from),
         steps: Vec::new(),
         local_steps: document.local_steps,
         round_length: document.round_length,
@@ -173,7 +173,7 @@ fn refuse_duplicates(graph: &'static str, edges: &[(usize, usize)]) -> Result<()
 }
 
 impl StepDocument {
-    fn into_step(self, number: usize, node_count: usize) -> Result<step::Step, PlanError> {
+    fn into_step(self, number: usize, node_count: usize) -> Result<step::MixingStep, PlanError> {
         let link = |(from, to)| Link::new(from, to);
         let links = self.links.into_iter().map(|(from, to, weight)| step::WeightedLink { from, to, weight }).collect();
         let slots = self.slots.into_iter().map(|slot| slot.into_iter().map(link).collect()).collect();
@@ -186,9 +186,11 @@ impl StepDocument {
                     return Err(PlanError::KeptNode { step: number, node });
                 }
                 kept.retain(|&(_, share)| share != 1.0);
-                Ok(step::Step::sparse(node_count, kept, links, slots))
+                Ok(step::MixingStep::sparse(node_count, kept, links, slots))
             }
-            (keep, None) => Ok(step::Step::sorted(step::StepDraft { keep: keep.unwrap_or_default(), links, slots })),
+            (keep, None) => {
+                Ok(step::MixingStep::sorted(step::StepDraft { keep: keep.unwrap_or_default(), links, slots }))
+            }
             (Some(_), Some(_)) => Err(PlanError::KeepAndKept { step: number }),
         }
     }
@@ -245,7 +247,7 @@ pub(super) fn write(plan: &Plan) -> String {
     out
 }
 
-fn network_text(network: &Network) -> String {
+fn network_text(network: &NetworkCapacity) -> String {
     let link = |link: &MeasuredLink| {
         let numbers = [link.rtt_ms, link.mbit_s, link.loss].map(real).join(", ");
         format!("[{}, {}, {numbers}]", link.from, link.to)
@@ -261,7 +263,7 @@ fn network_text(network: &Network) -> String {
     )
 }
 
-fn step_text(step: &step::Step, lists_all: bool) -> String {
+fn step_text(step: &step::MixingStep, lists_all: bool) -> String {
     let links = step.links().iter().map(|link| format!("[{}, {}, {}]", link.from, link.to, real(link.weight)));
     let slots = step.slots().iter().map(|slot| {
         let links = slot.iter().map(|link| pair(&(link.from, link.to)));

@@ -1,7 +1,7 @@
 //! Errors of plans.
 
 use super::{FORMAT, MAX_LINKS, MAX_PARAMETERS, MAX_STEPS, MAX_TEXT_BYTES, MAX_WIRE_BYTES};
-use crate::{digraph::Link, network::NetworkError, recurrence::RecurrenceError, topology::TopologyError};
+use crate::{digraph::Link, network::NetworkCapacityError, recurrence::RecurrenceError, topology::TopologyError};
 
 /// The reason why a draft, a file or a message is not a plan. Steps, slots and nodes are numbered from 0.
 #[derive(Debug, Clone, PartialEq, thiserror::Error)]
@@ -70,7 +70,7 @@ pub enum PlanError {
     },
     /// The measured network does not fit the base graph.
     #[error(transparent)]
-    Network(#[from] NetworkError),
+    Network(#[from] NetworkCapacityError),
     /// Rounds do not fill a period.
     #[error("a round of {round_length} steps does not divide the period of {steps}")]
     RoundLength {

@@ -8,7 +8,7 @@ use std::collections::BTreeMap;
 use serde::{Deserialize, Serialize};
 
 use super::{FORMAT, MAX_WIRE_BYTES, Medium, Parameter, Plan, PlanDraft, PlanError, json};
-use crate::{digraph::Link, forecast::Forecast, network::Network, step};
+use crate::{digraph::Link, forecast::Forecast, network::NetworkCapacity, step};
 
 #[derive(Serialize, Deserialize)]
 struct WirePlan<S> {
@@ -19,7 +19,7 @@ struct WirePlan<S> {
     edges: Vec<(u32, u32)>,
     interference: Option<Vec<(u32, u32)>>,
     medium: Medium,
-    network: Option<Network>,
+    network: Option<NetworkCapacity>,
     steps: Vec<S>,
     local_steps: u32,
     round_length: u32,
@@ -75,7 +75,7 @@ pub(super) fn write(plan: &Plan) -> Vec<u8> {
     if plan.lists_all_shares() { write_with(plan, WireStep::of) } else { write_with(plan, LargeWireStep::of) }
 }
 
-fn write_with<S: Serialize>(plan: &Plan, step: impl Fn(&step::Step) -> S) -> Vec<u8> {
+fn write_with<S: Serialize>(plan: &Plan, step: impl Fn(&step::MixingStep) -> S) -> Vec<u8> {
     let wire = WirePlan {
         format: FORMAT.to_owned(),
         method: plan.method.clone(),
@@ -96,11 +96,11 @@ fn write_with<S: Serialize>(plan: &Plan, step: impl Fn(&step::Step) -> S) -> Vec
 }
 
 impl WireStep {
-    fn of(step: &step::Step) -> Self {
+    fn of(step: &step::MixingStep) -> Self {
         Self { keep: step.keep(), links: links_of(step), slots: slots_of(step) }
     }
 
-    fn into_step(self, number: usize) -> Result<step::Step, PlanError> {
+    fn into_step(self, number: usize) -> Result<step::MixingStep, PlanError> {
         let links: Vec<_> = self
             .links
             .into_iter()
@@ -113,22 +113,22 @@ impl WireStep {
             links.get(at as usize).map(|link| link.link()).ok_or_else(out_of_range)
         };
         let slots = self.slots.iter().map(|slot| slot.iter().map(link_at).collect()).collect::<Result<_, _>>()?;
-        Ok(step::Step::sorted(step::StepDraft { keep: self.keep, links, slots }))
+        Ok(step::MixingStep::sorted(step::StepDraft { keep: self.keep, links, slots }))
     }
 }
 
 impl LargeWireStep {
-    fn of(step: &step::Step) -> Self {
+    fn of(step: &step::MixingStep) -> Self {
         let kept = step.kept().iter().map(|&(node, share)| (node as u32, share)).collect();
         Self { kept, links: links_of(step), slots: slots_of(step) }
     }
 }
 
-fn links_of(step: &step::Step) -> Vec<(u32, u32, f64)> {
+fn links_of(step: &step::MixingStep) -> Vec<(u32, u32, f64)> {
     step.links().iter().map(|link| (link.from as u32, link.to as u32, link.weight)).collect()
 }
 
-fn slots_of(step: &step::Step) -> Vec<Vec<u32>> {
+fn slots_of(step: &step::MixingStep) -> Vec<Vec<u32>> {
     let positions =
         |slot: &Vec<Link>| slot.iter().filter_map(|&link| step.position(link)).map(|at| at as u32).collect();
     step.slots().iter().map(positions).collect()

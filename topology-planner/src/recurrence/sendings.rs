@@ -1,7 +1,7 @@
 //! The graph of the pairs (step, node) in which a node sends.
 
 use super::greatest_common_divisor;
-use crate::step::Step;
+use crate::step::MixingStep;
 
 /// A graph of sendings. Vertices are the pairs (step, node) with a link from the node, in that order, and after them
 /// the nodes that never send. Mass that is at a node when a step begins has an arc to each vertex at which it is next
@@ -18,7 +18,7 @@ pub(super) struct Sendings {
 
 impl Sendings {
     /// O(n + links).
-    pub(super) fn new(node_count: usize, steps: &[Step]) -> Self {
+    pub(super) fn new(node_count: usize, steps: &[MixingStep]) -> Self {
         const NEVER: u32 = u32::MAX;
         let mut graph = Self {
             period: steps.len(),
@@ -53,7 +53,7 @@ impl Sendings {
 
     /// Fills in the arcs, backwards in time. `next` is the vertex at which the mass of each node is sent next, after
     /// the last step at first.
-    fn fill_arcs(&mut self, steps: &[Step], mut next: Vec<u32>) {
+    fn fill_arcs(&mut self, steps: &[MixingStep], mut next: Vec<u32>) {
         let mut end = self.step_of.len();
         for step in steps.iter().rev() {
             let begin = end - step.columns().count();

@@ -3,10 +3,10 @@
 use faer::Mat;
 
 use super::{Unresolved, moduli, symmetric_moduli};
-use crate::step::Step;
+use crate::step::MixingStep;
 
 /// The product of the steps, column by column: the distribution of a unit of mass that starts at each node.
-pub(super) fn product(node_count: usize, steps: &[Step]) -> Mat<f64> {
+pub(super) fn product(node_count: usize, steps: &[MixingStep]) -> Mat<f64> {
     let mut product = Mat::zeros(node_count, node_count);
     let (mut column, mut scratch) = (vec![0.0; node_count], vec![0.0; node_count]);
     for source in 0..node_count {
@@ -26,7 +26,7 @@ const ENDED: f64 = 1e-12;
 /// `|lambda_2|` of a period of several steps, however small. Only the differences are multiplied out, step by step, so
 /// that the answer has its relative accuracy even where repeated contraction has made it far smaller than the rounding
 /// errors of the product. 0 exactly when a step ends all differences.
-pub(super) fn second_modulus_of_period(node_count: usize, steps: &[Step]) -> Result<f64, Unresolved> {
+pub(super) fn second_modulus_of_period(node_count: usize, steps: &[MixingStep]) -> Result<f64, Unresolved> {
     let mean = 1.0 / node_count as f64;
     let mut columns: Vec<Vec<f64>> = (0..node_count)
         .map(|source| (0..node_count).map(|node| f64::from(u8::from(node == source)) - mean).collect())

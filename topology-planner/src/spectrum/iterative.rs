@@ -5,7 +5,7 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::Unresolved;
-use crate::step::Step;
+use crate::step::MixingStep;
 
 /// Vectors iterated together: convergence depends on the gap to the modulus after these.
 const BLOCK: usize = 8;
@@ -21,7 +21,7 @@ const TOLERANCE: f64 = 1e-8;
 /// eigenvectors but the Perron vector have sum 0: starting with such vectors excludes the eigenvalue 1 exactly.
 ///
 /// The answer is a Ritz value whose residual is at most 1e-8 of its modulus.
-pub(super) fn second_modulus(node_count: usize, steps: &[Step]) -> Result<f64, Unresolved> {
+pub(super) fn second_modulus(node_count: usize, steps: &[MixingStep]) -> Result<f64, Unresolved> {
     let mut rng = ChaCha8Rng::seed_from_u64(0);
     let draw = |_| (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64 - 0.5;
     let mut block: Vec<Vec<f64>> = Vec::with_capacity(BLOCK);
@@ -53,7 +53,7 @@ pub(super) fn second_modulus(node_count: usize, steps: &[Step]) -> Result<f64, U
 }
 
 /// `n pi` by repeating the period from equal masses until nothing moves.
-pub(super) fn perron(node_count: usize, steps: &[Step]) -> Result<Vec<f64>, Unresolved> {
+pub(super) fn perron(node_count: usize, steps: &[MixingStep]) -> Result<Vec<f64>, Unresolved> {
     let mut mass = vec![1.0; node_count];
     let mut scratch = vec![0.0; node_count];
     let mut moved = f64::INFINITY;
@@ -69,8 +69,8 @@ pub(super) fn perron(node_count: usize, steps: &[Step]) -> Result<Vec<f64>, Unre
 }
 
 /// The number of periods within the work limit, and at least one, when each is applied to `vectors` vectors.
-fn rounds(node_count: usize, steps: &[Step], vectors: usize) -> usize {
-    let work = steps.iter().map(Step::work).sum::<usize>().max(node_count);
+fn rounds(node_count: usize, steps: &[MixingStep], vectors: usize) -> usize {
+    let work = steps.iter().map(MixingStep::work).sum::<usize>().max(node_count);
     (WORK_LIMIT / (work * vectors)).max(1)
 }
 

@@ -23,7 +23,7 @@ use rand_chacha::ChaCha8Rng;
 use super::{MAX_DENSE_NODES, Unresolved, dense, eigenvalues, moduli};
 use crate::{
     recurrence::{RecurrenceError, recurrent_nodes},
-    step::Step,
+    step::MixingStep,
 };
 
 /// The largest momentum in hundredths: at 1, the average of all nodes would never stop.
@@ -71,8 +71,8 @@ const STABLE: f64 = 1.0 - 1e-9;
 ///
 /// The eigenvalue solver failed, differences shrink too slowly to be followed, or a node has no weight, and thus no
 /// training, at the start of some rounds of a period.
-pub fn largest_momentum(node_count: usize, steps: &[Step], round_length: usize) -> Result<f64, Unresolved> {
-    let period: Vec<&[Step]> = steps.chunks(round_length.max(1)).collect();
+pub fn largest_momentum(node_count: usize, steps: &[MixingStep], round_length: usize) -> Result<f64, Unresolved> {
+    let period: Vec<&[MixingStep]> = steps.chunks(round_length.max(1)).collect();
     if let ([round], true) = (&period[..], node_count <= MAX_DENSE_NODES) {
         let modes = eigenvalues(&deviations(node_count, round))?;
         return largest(|momentum| Ok(modes.iter().all(|&mode| is_mode_stable(mode, momentum))));
@@ -90,7 +90,7 @@ pub fn largest_momentum(node_count: usize, steps: &[Step], round_length: usize) 
 
 /// A round with the push-sum weights of the nodes in the long run.
 struct Round<'a> {
-    steps: &'a [Step],
+    steps: &'a [MixingStep],
     /// The weights before the round, `[nodes]`.
     before: Vec<f64>,
     /// The weights after the round, `[nodes]`.
@@ -98,12 +98,16 @@ struct Round<'a> {
 }
 
 /// The rounds of a period with their weights.
-fn weighted<'a>(node_count: usize, period: &[&'a [Step]], steps: &[Step]) -> Result<Vec<Round<'a>>, Unresolved> {
+fn weighted<'a>(
+    node_count: usize,
+    period: &[&'a [MixingStep]],
+    steps: &[MixingStep],
+) -> Result<Vec<Round<'a>>, Unresolved> {
     let unresolved = |error: RecurrenceError| Unresolved { reason: error.to_string() };
     let recurrent = recurrent_nodes(node_count, steps).map_err(unresolved)?;
     let mut weights = super::perron_weights(node_count, steps, &recurrent)?;
     let mut scratch = vec![0.0; node_count];
-    let round = |steps: &&'a [Step]| {
+    let round = |steps: &&'a [MixingStep]| {
         let before = weights.clone();
         steps.iter().for_each(|step| step.mix(&mut weights, &mut scratch));
         Round { steps, before, after: weights.clone() }
@@ -127,7 +131,7 @@ fn largest(is_stable: impl Fn(f64) -> Result<bool, Unresolved>) -> Result<f64, U
 }
 
 /// The product of a round's steps less `J / n`, which has the eigenvalue 0 in place of the 1 of the average.
-fn deviations(node_count: usize, round: &[Step]) -> Mat<f64> {
+fn deviations(node_count: usize, round: &[MixingStep]) -> Mat<f64> {
     let product = dense::product(node_count, round);
     let mean = 1.0 / node_count as f64;
     Mat::from_fn(node_count, node_count, |row, column| product[(row, column)] - mean)
@@ -175,7 +179,7 @@ fn ln_companion_modulus(node_count: usize, rounds: &[Round<'_>], momentum: f64) 
 /// Returns `true` if the differences between nodes shrink from random starts.
 fn shrinks(node_count: usize, rounds: &[Round<'_>], momentum: f64) -> bool {
     let work: usize =
-        rounds.iter().map(|round| round.steps.iter().map(Step::work).sum::<usize>() + 4 * node_count).sum();
+        rounds.iter().map(|round| round.steps.iter().map(MixingStep::work).sum::<usize>() + 4 * node_count).sum();
     let periods = (WORK_LIMIT / (STARTS * work).max(1)).clamp(FEWEST_PERIODS, MOST_PERIODS);
     let mut rng = ChaCha8Rng::seed_from_u64(0);
     let mut draw = || (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64 - 0.5;
@@ -244,19 +248,23 @@ mod tests {
     use crate::plan::{StepDraft, WeightedLink};
 
     /// A circle of `n` nodes in which each gives equal shares to itself and to the nodes at these offsets.
-    fn circle(n: usize, offsets: &[usize]) -> Step {
+    fn circle(n: usize, offsets: &[usize]) -> MixingStep {
         let share = 1.0 / (offsets.len() + 1) as f64;
         let link =
             |from| offsets.iter().map(move |offset| WeightedLink { from, to: (from + offset) % n, weight: share });
-        Step::sorted(StepDraft { keep: vec![share; n], links: (0..n).flat_map(link).collect(), slots: Vec::new() })
+        MixingStep::sorted(StepDraft {
+            keep: vec![share; n],
+            links: (0..n).flat_map(link).collect(),
+            slots: Vec::new(),
+        })
     }
 
     /// One step in which everybody gets the average.
-    fn exact(n: usize) -> Step {
+    fn exact(n: usize) -> MixingStep {
         circle(n, &(1..n).collect::<Vec<_>>())
     }
 
-    fn bears(steps: &[Step]) -> f64 {
+    fn bears(steps: &[MixingStep]) -> f64 {
         largest_momentum(steps[0].node_count(), steps, 1).unwrap()
     }
 
@@ -282,7 +290,7 @@ mod tests {
     fn following_starts_gives_the_answer_of_the_eigenvalues_or_slightly_less() {
         for n in [8, 16, 32] {
             let offsets = std::iter::successors(Some(1), |offset| Some(2 * offset)).take_while(|offset| *offset < n);
-            let steps: Vec<Step> = offsets.map(|offset| circle(n, &[offset])).collect();
+            let steps: Vec<MixingStep> = offsets.map(|offset| circle(n, &[offset])).collect();
             let rounds = weighted(n, &steps.chunks(1).collect::<Vec<_>>(), &steps).unwrap();
             let followed = largest(|momentum| Ok(shrinks(n, &rounds, momentum))).unwrap();
             let solved = bears(&steps);

@@ -11,7 +11,7 @@ use super::reading::{TopologyFormat, TopologyReading};
 const HEADERS: [(&str, &str); 4] = [("source", "target"), ("from", "to"), ("src", "dst"), ("u", "v")];
 
 /// One edge of the list.
-struct Line<'t> {
+struct EdgeLine<'t> {
     number: usize,
     text: &'t str,
     u: &'t str,
@@ -23,7 +23,7 @@ struct Line<'t> {
     attributes: &'t str,
 }
 
-impl Line<'_> {
+impl EdgeLine<'_> {
     fn error(&self) -> TopologyError {
         TopologyError::EdgeList { line: self.number, text: shown(self.text) }
     }
@@ -64,7 +64,7 @@ fn shown(line: &str) -> String {
 }
 
 /// An edge, if the line is written like one.
-fn read_line(number: usize, text: &str) -> Option<Line<'_>> {
+fn read_line(number: usize, text: &str) -> Option<EdgeLine<'_>> {
     let (names, attributes) = without_attributes(text)?;
     let words: Vec<&str> = names.split([' ', '\t', ',']).map(str::trim).filter(|word| !word.is_empty()).collect();
     let (u, v, one_way, third) = match words[..] {
@@ -74,7 +74,7 @@ fn read_line(number: usize, text: &str) -> Option<Line<'_>> {
         _ => return None,
     };
     let has_arrow = [u, v].contains(&"->") || third == Some("->");
-    (!has_arrow).then_some(Line { number, text, u, v, one_way, third, attributes })
+    (!has_arrow).then_some(EdgeLine { number, text, u, v, one_way, third, attributes })
 }
 
 /// The text before the braces or the comment, and the text in the braces.
@@ -107,7 +107,7 @@ fn keys(dictionary: &str) -> impl Iterator<Item = &str> {
 }
 
 /// Returns `true` if the first line names the columns: as an edge it would join two nodes that no other line names.
-fn starts_with_a_header(lines: &[Line<'_>]) -> bool {
+fn starts_with_a_header(lines: &[EdgeLine<'_>]) -> bool {
     let [first, rest @ ..] = lines else { return false };
     let names = (first.u.to_ascii_lowercase(), first.v.to_ascii_lowercase());
     HEADERS.contains(&(names.0.as_str(), names.1.as_str()))
@@ -117,7 +117,7 @@ fn starts_with_a_header(lines: &[Line<'_>]) -> bool {
 
 /// Checks that third columns are weights: numbers, on every line. A list of neighbours (`0 1 5` for 0 - 1 and 0 - 5)
 /// can look the same, and is refused where it does.
-fn check_third_columns(lines: &[Line<'_>]) -> Result<(), TopologyError> {
+fn check_third_columns(lines: &[EdgeLine<'_>]) -> Result<(), TopologyError> {
     let Some(first) = lines.first() else { return Ok(()) };
     for line in lines {
         let is_number = |text: &str| text.parse::<f64>().is_ok();
@@ -127,8 +127,9 @@ fn check_third_columns(lines: &[Line<'_>]) -> Result<(), TopologyError> {
     }
     let nodes: BTreeSet<&str> = lines.iter().flat_map(|line| [line.u, line.v]).collect();
     let starts: BTreeSet<&str> = lines.iter().map(|line| line.u).collect();
-    let could_be_a_neighbor =
-        |line: &Line<'_>| line.third.is_some_and(|third| third != line.u && third != line.v && nodes.contains(third));
+    let could_be_a_neighbor = |line: &EdgeLine<'_>| {
+        line.third.is_some_and(|third| third != line.u && third != line.v && nodes.contains(third))
+    };
     if starts.len() == lines.len() && lines.iter().all(could_be_a_neighbor) {
         return Err(TopologyError::WeightOrNeighbor { line: first.number, text: shown(first.text) });
     }
@@ -136,7 +137,7 @@ fn check_third_columns(lines: &[Line<'_>]) -> Result<(), TopologyError> {
 }
 
 /// The names as numbers, if all of them are, in their usual form.
-fn numbers(lines: &[Line<'_>]) -> Option<Vec<u64>> {
+fn numbers(lines: &[EdgeLine<'_>]) -> Option<Vec<u64>> {
     let names = lines.iter().flat_map(|line| [line.u, line.v]);
     names.map(|name| name.parse::<u64>().ok().filter(|number| number.to_string() == name)).collect()
 }

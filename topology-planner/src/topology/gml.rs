@@ -6,7 +6,7 @@
 
 mod tokens;
 
-use self::tokens::{Token, Tokens};
+use self::tokens::{GmlTokens, Token};
 use super::TopologyError;
 use super::builder::Builder;
 use super::reading::{TopologyFormat, TopologyReading};
@@ -32,7 +32,7 @@ pub(super) fn looks_like(text: &str) -> bool {
 /// Reads the graph of a GML text.
 pub(super) fn read(text: &str) -> Result<TopologyReading, TopologyError> {
     let mut reader = GmlReader::default();
-    let mut tokens = Tokens::new(text);
+    let mut tokens = GmlTokens::new(text);
     while let Some(token) = tokens.next()? {
         match token {
             Token::Close => reader.close(&tokens)?,
@@ -71,7 +71,7 @@ struct OpenNode {
 }
 
 impl<'t> GmlReader<'t> {
-    fn value(&mut self, key: &'t str, value: Option<&Token<'t>>, tokens: &Tokens<'t>) -> Result<(), TopologyError> {
+    fn value(&mut self, key: &'t str, value: Option<&Token<'t>>, tokens: &GmlTokens<'t>) -> Result<(), TopologyError> {
         match value {
             None | Some(Token::Close) => Err(tokens.error(format!("{key} has no value"))),
             Some(Token::Open) => self.open(key, tokens),
@@ -87,7 +87,7 @@ impl<'t> GmlReader<'t> {
         }
     }
 
-    fn open(&mut self, key: &'t str, tokens: &Tokens<'t>) -> Result<(), TopologyError> {
+    fn open(&mut self, key: &'t str, tokens: &GmlTokens<'t>) -> Result<(), TopologyError> {
         match (&self.open[..], key) {
             ([], "graph") if self.has_graph => return Err(tokens.error("a second graph: keep one graph in the file")),
             ([], "graph") => self.has_graph = true,
@@ -102,7 +102,7 @@ impl<'t> GmlReader<'t> {
         if self.open.len() > MAX_DEPTH { Err(tokens.error("lists are nested too deeply")) } else { Ok(()) }
     }
 
-    fn close(&mut self, tokens: &Tokens<'t>) -> Result<(), TopologyError> {
+    fn close(&mut self, tokens: &GmlTokens<'t>) -> Result<(), TopologyError> {
         let closed = self.open.pop().ok_or_else(|| tokens.error("a ] without its ["))?;
         if self.open != ["graph"] {
             return Ok(());
@@ -114,7 +114,7 @@ impl<'t> GmlReader<'t> {
         }
     }
 
-    fn close_node(&mut self, tokens: &Tokens<'t>) -> Result<(), TopologyError> {
+    fn close_node(&mut self, tokens: &GmlTokens<'t>) -> Result<(), TopologyError> {
         let OpenNode { id, attributes } = std::mem::take(&mut self.node);
         let id = id.ok_or_else(|| tokens.error("the node has no id"))?;
         let number = self.builder.add_node(&id)?;
@@ -124,7 +124,7 @@ impl<'t> GmlReader<'t> {
         Ok(())
     }
 
-    fn close_edge(&mut self, tokens: &Tokens<'t>) -> Result<(), TopologyError> {
+    fn close_edge(&mut self, tokens: &GmlTokens<'t>) -> Result<(), TopologyError> {
         let [Some(source), Some(target)] = std::mem::take(&mut self.edge) else {
             return Err(tokens.error("the edge has no source, or no target"));
         };

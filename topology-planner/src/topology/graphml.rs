@@ -18,7 +18,7 @@ pub(super) fn read(text: &str) -> Result<TopologyReading, TopologyError> {
     let mut graph = GraphReader::default();
     let mut open = 0_usize;
     loop {
-        let place = Place { text, offset: reader.buffer_position() };
+        let place = TextPosition { text, offset: reader.buffer_position() };
         match reader.read_event() {
             Ok(Event::Start(element)) => {
                 open += 1;
@@ -41,11 +41,11 @@ pub(super) fn read(text: &str) -> Result<TopologyReading, TopologyError> {
             Ok(Event::Eof) => break,
             Ok(_) => {}
             Err(error) => {
-                return Err(Place { text, offset: reader.error_position() }.error(error.to_string()));
+                return Err(TextPosition { text, offset: reader.error_position() }.error(error.to_string()));
             }
         }
     }
-    graph.finish(&Place { text, offset: 0 })
+    graph.finish(&TextPosition { text, offset: 0 })
 }
 
 #[derive(Default)]
@@ -73,7 +73,7 @@ enum Inside {
 }
 
 impl GraphReader {
-    fn element(&mut self, element: &BytesStart<'_>, place: &Place<'_>) -> Result<(), TopologyError> {
+    fn element(&mut self, element: &BytesStart<'_>, place: &TextPosition<'_>) -> Result<(), TopologyError> {
         match element.local_name().as_ref() {
             b"graph" => {
                 self.graphs += 1;
@@ -154,7 +154,7 @@ impl GraphReader {
         }
     }
 
-    fn finish(mut self, place: &Place<'_>) -> Result<TopologyReading, TopologyError> {
+    fn finish(mut self, place: &TextPosition<'_>) -> Result<TopologyReading, TopologyError> {
         if self.graphs == 0 {
             return Err(place.error("there is no <graph>: this XML is not GraphML"));
         }
@@ -173,12 +173,12 @@ fn referenced(name: &str) -> String {
 }
 
 /// A position in the document, for messages.
-struct Place<'t> {
+struct TextPosition<'t> {
     text: &'t str,
     offset: u64,
 }
 
-impl Place<'_> {
+impl TextPosition<'_> {
     fn error(&self, message: impl Into<String>) -> TopologyError {
         let offset = usize::try_from(self.offset).unwrap_or(usize::MAX).min(self.text.len());
         let before = &self.text.as_bytes()[..offset];

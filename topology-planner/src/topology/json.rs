@@ -12,7 +12,7 @@ use super::{Topology, TopologyError};
 /// A graph as a list of nodes and a list of edges; keys that are not listed here are ignored.
 #[derive(Deserialize)]
 struct GraphDocument {
-    nodes: Option<Vec<Node>>,
+    nodes: Option<Vec<JsonNode>>,
     edges: Option<Vec<Edge>>,
     base: Option<BaseGraph>,
     /// Pairs of nodes that disturb each other, where these are not the edges.
@@ -34,7 +34,7 @@ struct BaseGraph {
 
 #[derive(Deserialize)]
 #[serde(untagged)]
-enum Node {
+enum JsonNode {
     Id(Id),
     Object(NodeObject),
 }
@@ -102,7 +102,7 @@ fn parse<'t, T: Deserialize<'t>>(text: &'t str) -> Result<T, TopologyError> {
 }
 
 /// Reads the base graph of a plan file, which numbers its nodes from 0 in the order of its list.
-fn read_base(nodes: &[Node], base: &BaseGraph) -> Result<TopologyReading, TopologyError> {
+fn read_base(nodes: &[JsonNode], base: &BaseGraph) -> Result<TopologyReading, TopologyError> {
     let names = nodes.iter().enumerate().map(|(number, node)| node.id(number)).collect();
     let topology = Topology::new(names, &base.edges)?;
     let topology = match &base.interference {
@@ -113,11 +113,11 @@ fn read_base(nodes: &[Node], base: &BaseGraph) -> Result<TopologyReading, Topolo
     Ok(TopologyReading { topology, format: TopologyFormat::Plan, edge_attributes, named_by_label: 0, placed: 0 })
 }
 
-fn read_graph(nodes: &[Node], edges: Vec<Edge>, document: GraphDocument) -> Result<TopologyReading, TopologyError> {
+fn read_graph(nodes: &[JsonNode], edges: Vec<Edge>, document: GraphDocument) -> Result<TopologyReading, TopologyError> {
     let mut builder = Builder::default();
     for (number, node) in nodes.iter().enumerate() {
         let number = builder.add_node(&node.id(number))?;
-        if let Node::Object(object) = node {
+        if let JsonNode::Object(object) = node {
             object.attributes.iter().for_each(|(name, value)| describe(&mut builder, number, name, value));
         }
     }
@@ -170,7 +170,7 @@ fn place(ids: &[String], positions: Option<Positions>) -> Option<Vec<[f64; 2]>> 
     }
 }
 
-impl Node {
+impl JsonNode {
     /// The id of a node; without an id its name or label; without these its number.
     fn id(&self, number: usize) -> String {
         let object = match self {

@@ -75,7 +75,7 @@ pub enum TopologyError {
     #[error("the topology falls into {} parts with no edge between them: {components}", components.0.len())]
     Disconnected {
         /// The parts.
-        components: Components,
+        components: NamedComponents,
     },
     /// The interference graph lacks an edge of the topology.
     #[error("the interference graph lacks the edge {u:?} - {v:?} of the topology: who is heard also disturbs, add it")]
@@ -160,15 +160,15 @@ pub enum TopologyError {
         /// The number of graphs drawn.
         draws: usize,
         /// The parts of the last graph.
-        components: Components,
+        components: NamedComponents,
     },
 }
 
 /// The connected components of a graph, by node names. Displays the first few.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub struct Components(pub Vec<Vec<String>>);
+pub struct NamedComponents(pub Vec<Vec<String>>);
 
-impl fmt::Display for Components {
+impl fmt::Display for NamedComponents {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         const SHOWN_COMPONENTS: usize = 4;
         const SHOWN_NAMES: usize = 8;

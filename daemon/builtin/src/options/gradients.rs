@@ -1,6 +1,6 @@
 //! Options of the gradient steps.
 
-use mingle_models::{Decay, LearningRateSchedule, OptimizerKind, OptimizerOptions, ScheduleError};
+use mingle_models::{Decay, LearningRateSchedule, OptimizerKind, OptimizerOptions, RateScheduleError};
 use mingle_peer::{Error, ErrorKind, Result};
 
 /// The optimizer of the gradient steps, with its settings.
@@ -121,9 +121,9 @@ impl GradientOptions {
     /// # Errors
     /// The warm-up does not end before the run.
     pub fn rates(&self, learning_rate: f64, rounds: u64) -> Result<LearningRateSchedule> {
-        LearningRateSchedule::new(learning_rate, self.schedule, self.warmup, rounds).map_err(|error: ScheduleError| {
-            Error::new(ErrorKind::BadInput, format!("--warmup {}: {error}", self.warmup))
-        })
+        LearningRateSchedule::new(learning_rate, self.schedule, self.warmup, rounds).map_err(
+            |error: RateScheduleError| Error::new(ErrorKind::BadInput, format!("--warmup {}: {error}", self.warmup)),
+        )
     }
 }
 

@@ -13,12 +13,12 @@ use mingle_peer::solving::Explain;
 use mingle_peer::stop::StopRequests;
 use mingle_peer::{Error, ErrorKind, Home, Result, plan};
 use mingle_planner::Plan;
-use mingle_solver::{Regression, Scaling, Table};
+use mingle_solver::{Regression, RegressionTable, Standardization};
 use mingle_solving::{Answer, Problem, Solution};
 use serde::Serialize;
 
-use super::given::{self, ConvexKind, Given};
-use super::{Ended, ProblemEvent, ProgressReport, Swarm};
+use super::given::{self, ConvexKind, GivenProblem};
+use super::{FinishedPeers, ProblemEvent, ProgressReport, Swarm};
 use crate::options::{PeerProgram, ProblemOptions, check_peers};
 use crate::output::Output;
 use crate::plan::bind_to_new_homes;
@@ -30,7 +30,7 @@ const MOST_DIFFERENCE: f64 = 1e-7;
 
 /// A demo of a convex problem for peers on this machine.
 pub struct ConvexDemo {
-    given: Given,
+    given: GivenProblem,
     output: Output,
     homes: Vec<Home>,
 }
@@ -46,7 +46,7 @@ impl ConvexDemo {
             let message = format!("--rounds {rounds}: peers that solve a convex problem iterate to a tolerance");
             return Err(Error::new(ErrorKind::BadInput, message).hint("leave --rounds away"));
         }
-        let mut given = Given::new(options, kind)?;
+        let mut given = GivenProblem::new(options, kind)?;
         let output = Output::create(&options.output)?;
         let homes = bind_to_new_homes(&mut given.plan, &output)?;
         plan::write(&given.plan, &output.plan())?;
@@ -122,7 +122,7 @@ pub struct OnePlace {
 }
 
 impl ConvexReport {
-    fn new(given: &Given, homes: &[Home], ended: &Ended) -> Result<Self> {
+    fn new(given: &GivenProblem, homes: &[Home], ended: &FinishedPeers) -> Result<Self> {
         let solutions = homes.iter().map(read).collect::<Result<Vec<Solution>>>()?;
         let folder = homes[0].root().parent().and_then(|peers| peers.parent()).unwrap_or(homes[0].root());
         let file = folder.join("problem.toml");
@@ -177,7 +177,7 @@ impl ConvexReport {
     }
 }
 
-fn compare(given: &Given, file: &Path, test: &Path, solutions: &[Solution]) -> Result<Option<Comparison>> {
+fn compare(given: &GivenProblem, file: &Path, test: &Path, solutions: &[Solution]) -> Result<Option<Comparison>> {
     let Some(solution) = solutions.first() else { return Ok(None) };
     let problem = Problem::read(file, &given.plan).map_err(Explain::explain)?;
     let test = test.display().to_string();
@@ -186,7 +186,7 @@ fn compare(given: &Given, file: &Path, test: &Path, solutions: &[Solution]) -> R
 
 impl OnePlace {
     /// Solves with all rows in one table, by a method that shares nothing with the swarm's.
-    fn regression(tables: &[Table]) -> Result<Self> {
+    fn regression(tables: &[RegressionTable]) -> Result<Self> {
         let mut all = tables[0].clone();
         for table in &tables[1..] {
             all.append(table).map_err(|_| Error::new(ErrorKind::Unexpected, "the tables of the demo differ"))?;
@@ -196,7 +196,7 @@ impl OnePlace {
     }
 
     /// Solves with all nodes in this process.
-    fn one_process(given: &Given, problem: &Path) -> Result<Self> {
+    fn one_process(given: &GivenProblem, problem: &Path) -> Result<Self> {
         let problem = Problem::read(problem, &given.plan).map_err(Explain::explain)?;
         let ways = Arc::new(
             problem.communication(&given.plan, Arc::new(plan::schedule(&given.plan)?)).map_err(Explain::explain)?,
@@ -216,14 +216,14 @@ fn regression() -> Regression {
     Regression { lambda: given::LAMBDA, ..Regression::default() }
 }
 
-fn scaling(table: &Table) -> Scaling {
-    let centered = Scaling::centering(&table.sums());
+fn scaling(table: &RegressionTable) -> Standardization {
+    let centered = Standardization::centering(&table.sums());
     centered.clone().with_deviations(&table.squares(&centered), table.row_count() as f64)
 }
 
 /// The least and the largest coefficient of each column over peers that each solve alone, in the scale of their own
 /// patients.
-fn alone(tables: &[Table]) -> Vec<(f64, f64)> {
+fn alone(tables: &[RegressionTable]) -> Vec<(f64, f64)> {
     let columns = tables.first().map_or(0, |table| table.columns().len());
     let mut ranges = vec![(f64::INFINITY, f64::NEG_INFINITY); columns];
     for table in tables {

@@ -7,7 +7,7 @@ use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result};
 use mingle_planner::{DesignOptions, Plan, Topology};
 use mingle_solver::example::{HEART, HEART_TARGET};
-use mingle_solver::{Selection, Table};
+use mingle_solver::{RegressionTable, Selection};
 
 use crate::options::ProblemOptions;
 use crate::output::Output;
@@ -38,19 +38,19 @@ pub enum ConvexKind {
 }
 
 /// The plan and the problem.
-pub(super) struct Given {
+pub(super) struct GivenProblem {
     pub(super) kind: ConvexKind,
     pub(super) plan: Plan,
     /// Each peer's patients, where it has any.
-    pub(super) tables: Vec<Table>,
+    pub(super) tables: Vec<RegressionTable>,
     /// Patients of no peer, to test a model on.
-    test: Option<Table>,
+    test: Option<RegressionTable>,
     problem: String,
     /// Seed of topology, plan, the dealing of patients, and noise on test data.
     pub(super) seed: u64,
 }
 
-impl Given {
+impl GivenProblem {
     pub(super) fn new(options: &ProblemOptions, kind: ConvexKind) -> Result<Self> {
         match kind {
             ConvexKind::SparseRegression => Self::hospitals(options),
@@ -164,7 +164,7 @@ impl Given {
         let (peers, method) = (self.plan.node_count(), self.plan.method());
         match self.kind {
             ConvexKind::SparseRegression => {
-                let rows = self.tables.iter().map(Table::row_count).sum::<usize>();
+                let rows = self.tables.iter().map(RegressionTable::row_count).sum::<usize>();
                 format!(
                     "{peers} hospitals have {rows} patients between them. No row leaves its hospital; sums of columns go to the next\n\
                      peer on the way to the root of a tree, iterates and gradients to neighbours.\n\
@@ -172,8 +172,8 @@ impl Given {
                 )
             }
             ConvexKind::RobustClassification => {
-                let rows = self.tables.iter().map(Table::row_count).sum::<usize>();
-                let others = self.test.as_ref().map_or(0, Table::row_count);
+                let rows = self.tables.iter().map(RegressionTable::row_count).sum::<usize>();
+                let others = self.test.as_ref().map_or(0, RegressionTable::row_count);
                 format!(
                     "{peers} hospitals have {rows} patients between them; {others} others are there to try the model on. No row leaves its\n\
                      hospital; what is averaged goes to neighbours, each hospital's worst loss to all. Who has a heart disease?\n\
@@ -189,9 +189,9 @@ impl Given {
 }
 
 /// All patients of the embedded table.
-fn patients() -> Result<Table> {
+fn patients() -> Result<RegressionTable> {
     let selection = Selection { target: HEART_TARGET.to_owned(), columns: Vec::new() };
-    Table::read(HEART.as_bytes(), &selection).context(ErrorKind::Unexpected, "the embedded table")
+    RegressionTable::read(HEART.as_bytes(), &selection).context(ErrorKind::Unexpected, "the embedded table")
 }
 
 /// The topology of the hospitals.
@@ -216,13 +216,15 @@ mod tests {
         let given = |kind: ConvexKind, seed: u64| {
             let (method, output) = ("d-psgd".to_owned(), PathBuf::new());
             let options = ProblemOptions { peers: 4, rounds: None, method, seed, output };
-            Given::new(&options, kind).unwrap()
+            GivenProblem::new(&options, kind).unwrap()
         };
         for kind in [ConvexKind::SparseRegression, ConvexKind::RobustClassification] {
             let [first, again, other] = [1, 1, 2].map(|seed| given(kind, seed));
             assert_eq!((&first.tables, &first.test), (&again.tables, &again.test));
             assert!(first.tables != other.tables && (first.test.is_none() || first.test != other.test), "{kind:?}");
-            let rows = |given: &Given| given.tables.iter().chain(&given.test).map(Table::row_count).sum::<usize>();
+            let rows = |given: &GivenProblem| {
+                given.tables.iter().chain(&given.test).map(RegressionTable::row_count).sum::<usize>()
+            };
             assert_eq!((rows(&first), rows(&other)), (270, 270), "every patient is somewhere");
         }
     }

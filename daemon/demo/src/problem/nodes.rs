@@ -37,7 +37,7 @@ pub const WEIGHTS: &str = "collaboration.svg";
 
 /// A client's part of the graph, and the accuracy of each method there.
 #[derive(Debug, Serialize)]
-pub struct Client {
+pub struct ClientScores {
     /// Its name in the plan.
     pub client: String,
     /// The number of its nodes.
@@ -55,7 +55,7 @@ pub struct NodesReport {
     #[serde(flatten)]
     pub report: RoundsReport,
     /// The results by client.
-    pub clients: Vec<Client>,
+    pub clients: Vec<ClientScores>,
 }
 
 /// A demo of node classification on this machine.
@@ -97,7 +97,7 @@ impl NodesDemo {
         )
     }
 
-    /// The methods that are compared, in the order of [`Client::accuracy`]; the last one is that of the peers.
+    /// The methods that are compared, in the order of [`ClientScores::accuracy`]; the last one is that of the peers.
     pub fn ways(&self) -> &'static [Way] {
         WAYS
     }
@@ -136,12 +136,12 @@ fn parts(options: &ProblemOptions) -> Result<Vec<NodeData>> {
     Ok(parts.iter().map(|nodes| all.induced(nodes)).collect())
 }
 
-fn clients(plan: &Plan, parts: &[NodeData], by_way: &[Vec<Learned>]) -> Vec<Client> {
+fn clients(plan: &Plan, parts: &[NodeData], by_way: &[Vec<Learned>]) -> Vec<ClientScores> {
     let accuracy = |at: usize, learned: &Vec<Learned>| {
         let own = learned.get(at)?;
         own.metric(&own.best()?.own, JUDGED)
     };
-    let client = |(at, ((name, _), part)): (usize, ((&str, _), &NodeData))| Client {
+    let client = |(at, ((name, _), part)): (usize, ((&str, _), &NodeData))| ClientScores {
         client: name.to_owned(),
         nodes: part.node_count(),
         homophily: homophily(part.graph(), part.labels()).map(|measured| measured.edge),

@@ -11,11 +11,11 @@ use mingle_peer::solving::Explain;
 use mingle_peer::stop::StopRequests;
 use mingle_peer::{Error, ErrorKind, Home, Result, plan};
 use mingle_planner::Plan;
-use mingle_plot::{Horizontal, Panel, Scale, Series, Weight, line_chart};
+use mingle_plot::{Horizontal, LineWeight, Panel, Scale, Series, line_chart};
 use mingle_solving::{Learned, Problem, RoundRecord, RoundTask};
 use serde::Serialize;
 
-use super::{Ended, ProblemEvent, ProgressReport, Swarm};
+use super::{FinishedPeers, ProblemEvent, ProgressReport, Swarm};
 use crate::options::PeerProgram;
 use crate::output::Output;
 use crate::plan::bind_to_new_homes;
@@ -105,7 +105,7 @@ impl RoundDemo {
         Ok((homes, report))
     }
 
-    fn report(&self, plan: &Plan, homes: &[Home], output: &Output, ended: &Ended) -> Result<RoundsReport> {
+    fn report(&self, plan: &Plan, homes: &[Home], output: &Output, ended: &FinishedPeers) -> Result<RoundsReport> {
         let learned = homes.iter().map(read).collect::<Result<Vec<Learned>>>()?;
         let in_one_process = self.ways.iter().map(|way| self.in_one_process(plan, way, output));
         let in_one_process = in_one_process.collect::<Result<Vec<Vec<Learned>>>>()?;
@@ -152,7 +152,7 @@ impl RoundDemo {
         let series = |(way, learned): (&Way, &Vec<Learned>)| Series {
             name: way.name.to_owned(),
             points: learned.first().map(points).unwrap_or_default(),
-            weight: Weight::Bold,
+            weight: LineWeight::Bold,
         };
         let panel = Panel {
             y_label: format!("{}, mean over peers", metric.replace('_', " ")),

@@ -12,7 +12,7 @@ use crate::units::{exact_weight, signed_weight};
 /// The result of an audit.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize)]
 #[serde(rename_all = "snake_case")]
-pub enum Verdict {
+pub enum AuditVerdict {
     /// The weights and the parcels in flight equal the mass that the nodes brought, to the unit.
     Exact,
     /// No books contradict each other, but some mass is at nodes without books, or was given up.
@@ -23,10 +23,10 @@ pub enum Verdict {
 
 /// The outcome of an audit. Masses are in units of 2^-40.
 #[derive(Debug, Serialize)]
-pub struct Report {
+pub struct AuditOutcome {
     schema: &'static str,
     /// The result.
-    pub verdict: Verdict,
+    pub verdict: AuditVerdict,
     /// The counter of the generation of all records.
     pub generation: u64,
     /// The hash of its plan, in hexadecimal.
@@ -40,7 +40,7 @@ pub struct Report {
     /// Mass that the nodes brought.
     pub expected_units: u128,
     /// Nodes with books.
-    pub peers: Vec<Row>,
+    pub peers: Vec<AuditRow>,
     /// Nodes without books.
     pub missing: Vec<Missing>,
     /// Records that cannot be relied on.
@@ -58,7 +58,7 @@ pub struct Report {
 
 /// The newest record of one peer.
 #[derive(Debug, Serialize)]
-pub struct Row {
+pub struct AuditRow {
     /// The node.
     pub node: NodeId,
     /// Its name, if the plan is known.
@@ -101,7 +101,7 @@ pub struct Damage {
     pub message: String,
 }
 
-impl Report {
+impl AuditOutcome {
     /// Builds the report of an audit.
     pub(super) fn new(peers: &[PeerRecords], ledger: &Ledger) -> Self {
         let audit = ledger.audit.clone();
@@ -112,9 +112,9 @@ impl Report {
             .collect();
         let is_sound = audit.is_exact() && ledger.breaks.is_empty() && damage.is_empty();
         let verdict = match is_sound {
-            false => Verdict::Broken,
-            true if audit.is_complete() => Verdict::Exact,
-            true => Verdict::Incomplete,
+            false => AuditVerdict::Broken,
+            true if audit.is_complete() => AuditVerdict::Exact,
+            true => AuditVerdict::Incomplete,
         };
         let mut report = Self {
             schema: "mingle.audit/1",
@@ -140,7 +140,7 @@ impl Report {
     /// The contradictions and faults as an error, if the books do not hold.
     pub fn failure(&self) -> Option<Error> {
         let findings = self.findings();
-        (self.verdict == Verdict::Broken).then(|| {
+        (self.verdict == AuditVerdict::Broken).then(|| {
             Error::new(ErrorKind::Integrity, format!("the books do not hold: {}", findings.join("; ")))
                 .hint("keep the folders: a new generation starts exact again, but only these say where the mass went")
         })
@@ -159,12 +159,12 @@ impl Report {
     }
 }
 
-fn rows(peers: &[PeerRecords], ledger: &Ledger) -> Vec<Row> {
-    let mut rows: Vec<Row> = peers
+fn rows(peers: &[PeerRecords], ledger: &Ledger) -> Vec<AuditRow> {
+    let mut rows: Vec<AuditRow> = peers
         .iter()
         .filter_map(|peer| {
             let books = peer.books.as_ref()?;
-            Some(Row {
+            Some(AuditRow {
                 node: books.id,
                 name: name(ledger, books.id),
                 folder: peer.folder.display().to_string(),

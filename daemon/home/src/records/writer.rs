@@ -60,7 +60,8 @@ impl RecordWriter {
     pub fn start(store: RecordStore, timeline: Timeline) -> Result<(Self, mpsc::Receiver<Written>)> {
         let mailbox = Arc::new(Mailbox::default());
         let (answers, written) = mpsc::channel(ANSWER_QUEUE);
-        let worker = Worker { store, mailbox: Arc::clone(&mailbox), answers, timeline, is_full: false, lacking: None };
+        let worker =
+            RecordWorker { store, mailbox: Arc::clone(&mailbox), answers, timeline, is_full: false, lacking: None };
         let thread = std::thread::Builder::new().name("records".to_owned()).spawn(move || worker.run());
         let thread = thread.context(ErrorKind::Unexpected, "cannot start the thread that writes records")?;
         Ok((Self { mailbox, thread: Some(thread) }, written))
@@ -123,7 +124,7 @@ impl Mailbox {
     }
 
     /// Waits for work, but not beyond `until`.
-    fn next(&self, until: Option<Instant>) -> Next {
+    fn next(&self, until: Option<Instant>) -> NextRecord {
         let idle = |orders: &mut Orders| orders.room.is_none() && orders.record.is_none() && !orders.is_closed;
         let orders = self.lock();
         let mut orders = if let Some(until) = until {
@@ -133,7 +134,7 @@ impl Mailbox {
             self.changed.wait_while(orders, idle).unwrap_or_else(PoisonError::into_inner)
         };
         let (room, record) = (orders.room.take(), orders.record.take());
-        Next { is_over: orders.is_closed && record.is_none(), room, record }
+        NextRecord { is_over: orders.is_closed && record.is_none(), room, record }
     }
 
     /// Waits for `FULL_DISK_PAUSE`, or until the handle is dropped: then returns `Break`.
@@ -146,13 +147,13 @@ impl Mailbox {
     }
 }
 
-struct Next {
+struct NextRecord {
     room: Option<Room>,
     record: Option<Arc<Record>>,
     is_over: bool,
 }
 
-struct Worker {
+struct RecordWorker {
     store: RecordStore,
     mailbox: Arc<Mailbox>,
     answers: mpsc::Sender<Written>,
@@ -163,10 +164,10 @@ struct Worker {
     lacking: Option<(Room, Instant)>,
 }
 
-impl Worker {
+impl RecordWorker {
     fn run(mut self) {
         loop {
-            let Next { room, record, is_over } = self.mailbox.next(self.lacking.map(|(_, at)| at));
+            let NextRecord { room, record, is_over } = self.mailbox.next(self.lacking.map(|(_, at)| at));
             if is_over {
                 return;
             }

@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{BufRead, BufReader, Read};
 use std::path::Path;
 
-use super::{Head, MOST_SPANS, Span};
+use super::{MOST_SPANS, Span, TimelineHead};
 use crate::error::{Context, Error, ErrorKind, Result};
 
 /// Latest time in a file, in microseconds: 285 years, far from where sums of times overflow.
@@ -48,12 +48,13 @@ fn read_from(mut reader: impl BufRead, path: &Path) -> Result<PeerTimeline> {
         let doing = || format!("{}, line {number}, is not of a timeline", path.display());
         match &mut timeline {
             None => {
-                let head: Head = serde_json::from_str(&line).context(ErrorKind::BadInput, doing())?;
+                let head: TimelineHead = serde_json::from_str(&line).context(ErrorKind::BadInput, doing())?;
                 if head.began_unix_us > LATEST_US {
                     return Err(Error::new(ErrorKind::BadInput, doing()));
                 }
-                if head.schema != Head::SCHEMA {
-                    let message = format!("{} has the schema {}, not {}", path.display(), head.schema, Head::SCHEMA);
+                if head.schema != TimelineHead::SCHEMA {
+                    let message =
+                        format!("{} has the schema {}, not {}", path.display(), head.schema, TimelineHead::SCHEMA);
                     return Err(Error::new(ErrorKind::BadInput, message));
                 }
                 timeline = Some(PeerTimeline { node: head.node, began_unix_us: head.began_unix_us, spans: Vec::new() });

@@ -1,6 +1,6 @@
 //! One swarm for many virtual days.
 
-use mingle_protocol::sim::{Outcome, Profile, SimError, Soak};
+use mingle_protocol::sim::{Profile, SeedOutcome, SimError, Soak};
 use serde::Serialize;
 
 use super::Cost;
@@ -96,7 +96,7 @@ impl Days {
         Ok(self.report(&outcome, cost(), at))
     }
 
-    fn report(&self, outcome: &Outcome, cost: Cost, at: Moment) -> DaysReport {
+    fn report(&self, outcome: &SeedOutcome, cost: Cost, at: Moment) -> DaysReport {
         DaysReport {
             schema: "mingle.fault-test-days/1",
             release: env!("CARGO_PKG_VERSION"),

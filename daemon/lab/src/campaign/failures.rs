@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use mingle_protocol::Robust;
-use mingle_protocol::sim::{Journal, Outcome, Profile, Variant, shrink};
+use mingle_protocol::sim::{Journal, Profile, SeedOutcome, Variant, shrink};
 use serde::Serialize;
 
 /// A seed that failed.
@@ -21,7 +21,7 @@ pub struct FailingSeed {
     pub replay: String,
     /// Its short run, once that is written to a file.
     #[serde(skip_serializing_if = "Option::is_none")]
-    pub shrunk: Option<Shrunk>,
+    pub shrunk: Option<ShrunkRun>,
     #[serde(skip)]
     profile: Profile,
     #[serde(skip)]
@@ -30,7 +30,7 @@ pub struct FailingSeed {
 
 /// The shortened run of a failing seed, as it was written.
 #[derive(Clone, Debug, Serialize)]
-pub struct Shrunk {
+pub struct ShrunkRun {
     /// The file of the short run.
     pub journal: PathBuf,
     /// Faults in the whole run.
@@ -54,7 +54,7 @@ pub struct ShortRun {
 
 impl FailingSeed {
     /// The seed of a failed run; `None` for one without failure.
-    pub(super) fn of(outcome: &Outcome, profile: Profile, variant: Variant) -> Option<Self> {
+    pub(super) fn of(outcome: &SeedOutcome, profile: Profile, variant: Variant) -> Option<Self> {
         let failure = outcome.failure.as_ref()?;
         let (seed, nodes) = (outcome.seed, outcome.nodes);
         let mut options = variant.injected_bug.map_or_else(String::new, |bug| format!(" --inject {bug}"));
@@ -97,6 +97,6 @@ impl FailingSeed {
         self.replay = format!("mingle replay {} --trace", path.display());
         let message = journal.failure().unwrap_or_default().to_owned();
         let (faults_before, runs) = (*faults_before, *runs);
-        self.shrunk = Some(Shrunk { journal: path, faults_before, faults: journal.faults().len(), runs, message });
+        self.shrunk = Some(ShrunkRun { journal: path, faults_before, faults: journal.faults().len(), runs, message });
     }
 }

@@ -1,6 +1,6 @@
 //! The results of the seeds of one profile.
 
-use mingle_protocol::sim::{Outcome, Profile, Variant};
+use mingle_protocol::sim::{Profile, SeedOutcome, Variant};
 use mingle_protocol::{InjectedBug, Robust};
 use serde::Serialize;
 
@@ -12,7 +12,7 @@ const MOST_LISTED: usize = 100;
 
 /// The sums over the seeds of a profile.
 #[derive(Clone, Debug, Serialize)]
-pub struct Report {
+pub struct ProfileReport {
     schema: &'static str,
     release: &'static str,
     /// The kind of faults.
@@ -66,7 +66,7 @@ pub struct Report {
     hasher: blake3::Hasher,
 }
 
-impl Report {
+impl ProfileReport {
     /// The report of a campaign before its first seed.
     pub fn new(campaign: &Campaign) -> Self {
         Self {
@@ -100,7 +100,7 @@ impl Report {
     }
 
     /// Adds the outcome of the next seed.
-    pub fn add(&mut self, outcome: &Outcome) {
+    pub fn add(&mut self, outcome: &SeedOutcome) {
         self.seeds += 1;
         self.nodes_at_most = self.nodes_at_most.max(outcome.nodes);
         self.virtual_s += outcome.ended.micros() / 1_000_000;
@@ -146,7 +146,7 @@ mod tests {
     fn failing_seeds_are_counted_and_the_first_of_them_listed() {
         let threads = NonZeroUsize::MIN;
         let campaign = Campaign { profile: Profile::Loss, seeds: 3..4, variant: Variant::default(), threads };
-        let mut report = Report::new(&campaign);
+        let mut report = ProfileReport::new(&campaign);
         let mut outcome = run_scenario(Profile::Loss, 3, Scenario::new(Profile::Loss, 3));
         report.add(&outcome);
         assert_eq!((report.seeds, report.failed), (1, 0));

@@ -1,9 +1,9 @@
 //! The curves of a comparison, as SVG.
 
-use mingle_plot::{Band, Horizontal, Panel, Reference, Scale, Series, Weight, line_chart};
+use mingle_plot::{Band, Horizontal, LineWeight, Panel, ReferenceLine, Scale, Series, line_chart};
 
 use super::summary::{Comparison, Outcomes};
-use crate::simulation::{Progress, Target};
+use crate::simulation::{MetricTarget, SwarmProgress};
 
 /// Test error and loss against slots: a line is the mean over seeds, as far as all of them go; the area behind it reaches
 /// from the lowest seed to the highest.
@@ -16,8 +16,8 @@ pub(super) fn against_epochs(comparison: &Comparison<'_>) -> String {
     chart(comparison, "epochs", |progress| progress.epochs)
 }
 
-fn chart(comparison: &Comparison<'_>, x_label: &str, at: fn(&Progress) -> f64) -> String {
-    let panel = |y_label: &str, of: &dyn Fn(&Progress) -> Option<f64>, references| Panel {
+fn chart(comparison: &Comparison<'_>, x_label: &str, at: fn(&SwarmProgress) -> f64) -> String {
+    let panel = |y_label: &str, of: &dyn Fn(&SwarmProgress) -> Option<f64>, references| Panel {
         y_label: y_label.to_owned(),
         scale: Scale::Log,
         bands: comparison.designs.iter().map(|outcomes| band(outcomes, at, of)).collect(),
@@ -29,9 +29,9 @@ fn chart(comparison: &Comparison<'_>, x_label: &str, at: fn(&Progress) -> f64) -
     let (score, loss) = if is_regression { ("1 - r2", "loss") } else { ("test error", "loss (nats)") };
     // A target score that is reached from below is drawn as its distance from 1. A target metric that has to fall
     // replaces the loss.
-    let reference = |target: &Target| {
+    let reference = |target: &MetricTarget| {
         let value = if target.is_from_below() { 1.0 - target.value() } else { target.value() };
-        vec![Reference { value, label: target.to_string() }]
+        vec![ReferenceLine { value, label: target.to_string() }]
     };
     let (of_scores, of_others) = match &comparison.target {
         Some(target) if target.is_from_below() => (reference(target), Vec::new()),
@@ -48,10 +48,10 @@ fn chart(comparison: &Comparison<'_>, x_label: &str, at: fn(&Progress) -> f64) -
     line_chart(&title, Horizontal { label: x_label, scale: Scale::Log }, &panels, &[])
 }
 
-fn mean(outcomes: &Outcomes<'_>, at: fn(&Progress) -> f64, of: &dyn Fn(&Progress) -> Option<f64>) -> Series {
-    Series { name: outcomes.design.to_owned(), points: outcomes.mean_curve(at, of), weight: Weight::Bold }
+fn mean(outcomes: &Outcomes<'_>, at: fn(&SwarmProgress) -> f64, of: &dyn Fn(&SwarmProgress) -> Option<f64>) -> Series {
+    Series { name: outcomes.design.to_owned(), points: outcomes.mean_curve(at, of), weight: LineWeight::Bold }
 }
 
-fn band(outcomes: &Outcomes<'_>, at: fn(&Progress) -> f64, of: &dyn Fn(&Progress) -> Option<f64>) -> Band {
+fn band(outcomes: &Outcomes<'_>, at: fn(&SwarmProgress) -> f64, of: &dyn Fn(&SwarmProgress) -> Option<f64>) -> Band {
     Band { name: outcomes.design.to_owned(), points: outcomes.spread(at, of) }
 }

@@ -5,9 +5,9 @@ use std::fs;
 use std::path::Path;
 
 use mingle_planner::Plan;
-use mingle_planner::draw::{self, Layout};
+use mingle_planner::draw::{self, NodePlacement};
 
-use super::records::Record;
+use super::records::RunRecord;
 use super::suite::Suite;
 use super::summary::{Comparison, comparisons};
 use super::tables::escaped;
@@ -23,7 +23,7 @@ figure{display:inline-block;width:46%;min-width:300px;margin:1%;vertical-align:t
 code{background:#f3f4f6;padding:.1rem .3rem}@media(max-width:700px){figure{width:98%}}";
 
 /// The report of a suite: tables, curves, and the plans that were compared.
-pub fn page(suite: &Suite, records: &[&Record], plan_files: &Path, command: &str) -> String {
+pub fn page(suite: &Suite, records: &[&RunRecord], plan_files: &Path, command: &str) -> String {
     let mut page = format!(
         "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" \
          content=\"width=device-width,initial-scale=1\"><title>{title}</title><style>{STYLE}</style><h1>{title}</h1>{about}",
@@ -40,7 +40,7 @@ pub fn page(suite: &Suite, records: &[&Record], plan_files: &Path, command: &str
 }
 
 /// The tables alone, for a terminal.
-pub fn summary(suite: &Suite, records: &[&Record]) -> String {
+pub fn summary(suite: &Suite, records: &[&RunRecord]) -> String {
     let heading = |comparison: &Comparison<'_>| comparison.heading() + "\n";
     let comparisons = comparisons(suite, records);
     let tables = comparisons.iter().map(|comparison| heading(comparison) + &tables::text(comparison, &suite.baselines));
@@ -76,7 +76,7 @@ fn section(comparison: &Comparison<'_>, baselines: &[String]) -> String {
 }
 
 /// Draws each plan once: it is the same for all splits and seeds.
-fn plans(records: &[&Record], plans: &Path) -> String {
+fn plans(records: &[&RunRecord], plans: &Path) -> String {
     let mut drawn: Vec<(&str, &str)> = Vec::new();
     let mut figures = String::from("<h2>The plans</h2>");
     for record in records {
@@ -88,7 +88,7 @@ fn plans(records: &[&Record], plans: &Path) -> String {
         // A plan that was removed is left out.
         let Ok(text) = fs::read_to_string(record.plan_file(plans)) else { continue };
         let Ok(plan) = Plan::from_json(&text) else { continue };
-        let Ok(picture) = draw::svg(&plan, &Layout::Circle) else { continue };
+        let Ok(picture) = draw::svg(&plan, &NodePlacement::Circle) else { continue };
         // Writing to a string cannot fail.
         let _ = write!(
             figures,

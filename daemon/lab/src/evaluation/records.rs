@@ -9,14 +9,14 @@ use serde::de::DeserializeOwned;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::simulation::Progress;
+use crate::simulation::SwarmProgress;
 
 /// The form of a record.
 pub(super) const SCHEMA: &str = "mingle.evaluation-run/1";
 
 /// The result of one run.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Record {
+pub struct RunRecord {
     pub(super) schema: String,
     /// A hash of everything that determines the result.
     pub key: String,
@@ -39,10 +39,10 @@ pub struct Record {
     /// `true` if it reached its target; it then ended there.
     pub reached: bool,
     /// All evaluations.
-    pub curve: Vec<Progress>,
+    pub curve: Vec<SwarmProgress>,
 }
 
-impl Record {
+impl RunRecord {
     /// The file that holds its plan, in this folder.
     pub fn plan_file(&self, folder: &Path) -> PathBuf {
         folder.join(format!("{}.json", self.plan))
@@ -60,14 +60,14 @@ pub trait Keyed {
     fn key(&self) -> &str;
 }
 
-impl Keyed for Record {
+impl Keyed for RunRecord {
     fn key(&self) -> &str {
         &self.key
     }
 }
 
 /// The file of all results.
-pub struct Records<R = Record> {
+pub struct Records<R = RunRecord> {
     known: BTreeMap<String, R>,
     file: File,
 }

@@ -7,9 +7,9 @@ use mingle_planner::{DesignError, DesignOptions, Method, Plan, Topology};
 use mingle_protocol::{Codec, Robust};
 use serde::Serialize;
 
-use super::records::{Record, SCHEMA};
+use super::records::{RunRecord, SCHEMA};
 use super::suite::{DesignEntry, SplitEntry, Suite, Training};
-use crate::simulation::{self, Conditions, Goal, Learners, Progress, SimulationError, Stop, Target};
+use crate::simulation::{self, Conditions, Goal, Learners, MetricTarget, SimulationError, Stop, SwarmProgress};
 
 /// The version of results: those of another version are run again.
 const VERSION: u32 = 2;
@@ -37,7 +37,7 @@ pub struct Run {
 
 /// Everything that determines a result.
 #[derive(Serialize)]
-struct Identity<'a> {
+struct RunIdentity<'a> {
     version: u32,
     program: &'static str,
     nodes: usize,
@@ -46,7 +46,7 @@ struct Identity<'a> {
     #[serde(skip_serializing_if = "Option::is_none")]
     target_accuracy: Option<f64>,
     #[serde(skip_serializing_if = "Option::is_none")]
-    target: Option<Target>,
+    target: Option<MetricTarget>,
     design: &'a DesignEntry,
     seed: u64,
     training: &'a Training,
@@ -92,7 +92,7 @@ pub fn all_runs<E>(suite: &Suite, read: impl Fn(&str) -> Result<Topology, E>) ->
 impl Run {
     /// The identity of this run: BLAKE3, in hexadecimal.
     pub fn key(&self) -> String {
-        let identity = Identity {
+        let identity = RunIdentity {
             version: VERSION,
             program: env!("CARGO_PKG_VERSION"),
             nodes: self.graph.node_count(),
@@ -125,7 +125,11 @@ impl Run {
     ///
     /// # Errors
     /// The design is not possible on this topology, the target is not measured, or the device failed.
-    pub fn execute(&self, mut learners: Learners, tell: impl FnMut(&Progress)) -> Result<Record, SimulationError> {
+    pub fn execute(
+        &self,
+        mut learners: Learners,
+        tell: impl FnMut(&SwarmProgress),
+    ) -> Result<RunRecord, SimulationError> {
         let plan = self.plan()?;
         let unreachable = |why| SimulationError::Target { split: self.split.split.clone(), why };
         let target = self.split.target().map_err(unreachable)?;
@@ -155,8 +159,8 @@ impl Run {
     }
 
     /// The record of this run when it has finished.
-    fn record(&self, plan: &Plan, curve: Vec<Progress>, reached: bool) -> Record {
-        Record {
+    fn record(&self, plan: &Plan, curve: Vec<SwarmProgress>, reached: bool) -> RunRecord {
+        RunRecord {
             schema: SCHEMA.to_owned(),
             key: self.key(),
             topology: self.topology.clone(),

@@ -10,7 +10,7 @@ use mingle_planner::{ExtraEdges, Method};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::simulation::Target;
+use crate::simulation::MetricTarget;
 
 /// The longest suite file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
@@ -98,7 +98,7 @@ pub struct SplitEntry {
     pub target_accuracy: Option<f64>,
     /// A target of any metric for that mean, such as `r2=0.9`, `rmse=12` or `loss=0.3`.
     #[serde(default)]
-    pub target: Option<Target>,
+    pub target: Option<MetricTarget>,
 }
 
 /// One design.
@@ -242,10 +242,10 @@ impl SplitEntry {
     ///
     /// # Errors
     /// There is no target, or there are two, or it is invalid.
-    pub fn target(&self) -> Result<Target, String> {
+    pub fn target(&self) -> Result<MetricTarget, String> {
         match (self.target, self.target_accuracy) {
             (Some(target), None) => Ok(target),
-            (None, Some(accuracy)) => Target::accuracy(accuracy).map_err(|error| format!("target-{error}")),
+            (None, Some(accuracy)) => MetricTarget::accuracy(accuracy).map_err(|error| format!("target-{error}")),
             _ => Err("it needs a target-accuracy, or a target such as \"r2=0.9\", and not both".to_owned()),
         }
     }

@@ -1,8 +1,8 @@
 //! The summary of a suite: slots to the target, by design.
 
-use super::records::Record;
+use super::records::RunRecord;
 use super::suite::Suite;
-use crate::simulation::{Progress, Target};
+use crate::simulation::{MetricTarget, SwarmProgress};
 
 /// Designs side by side on one topology with one split.
 pub(super) struct Comparison<'a> {
@@ -11,7 +11,7 @@ pub(super) struct Comparison<'a> {
     /// The split of the data.
     pub(super) split: &'a str,
     /// The target.
-    pub(super) target: Option<Target>,
+    pub(super) target: Option<MetricTarget>,
     /// The designs in the order of the suite; those without any run are left out.
     pub(super) designs: Vec<Outcomes<'a>>,
 }
@@ -21,19 +21,19 @@ pub(super) struct Outcomes<'a> {
     /// The design, by its name in the suite.
     pub(super) design: &'a str,
     /// Ascending by seed.
-    pub(super) records: Vec<&'a Record>,
+    pub(super) records: Vec<&'a RunRecord>,
 }
 
 /// All comparisons of a suite.
-pub(super) fn comparisons<'a>(suite: &'a Suite, records: &[&'a Record]) -> Vec<Comparison<'a>> {
+pub(super) fn comparisons<'a>(suite: &'a Suite, records: &[&'a RunRecord]) -> Vec<Comparison<'a>> {
     let mut all = Vec::new();
     for topology in &suite.topology {
         for split in &suite.split {
             let of = |design: &'a str| {
-                let is_of = |record: &&&Record| {
+                let is_of = |record: &&&RunRecord| {
                     record.topology == topology.name && record.split == split.split && record.design == design
                 };
-                let mut records: Vec<&Record> = records.iter().filter(is_of).copied().collect();
+                let mut records: Vec<&RunRecord> = records.iter().filter(is_of).copied().collect();
                 records.sort_by_key(|record| record.seed);
                 Outcomes { design, records }
             };
@@ -69,7 +69,7 @@ impl Outcomes<'_> {
     }
 
     /// The mean of a number over all runs; none unless all of them reached the target.
-    pub(super) fn mean(&self, of: impl Fn(&Record) -> Option<f64>) -> Option<f64> {
+    pub(super) fn mean(&self, of: impl Fn(&RunRecord) -> Option<f64>) -> Option<f64> {
         if self.reached() < self.records.len() {
             return None;
         }
@@ -94,8 +94,8 @@ impl Outcomes<'_> {
     /// The mean curve over seeds, at the evaluations that all of them had; `at` is the place on the axis.
     pub(super) fn mean_curve(
         &self,
-        at: impl Fn(&Progress) -> f64,
-        of: impl Fn(&Progress) -> Option<f64>,
+        at: impl Fn(&SwarmProgress) -> f64,
+        of: impl Fn(&SwarmProgress) -> Option<f64>,
     ) -> Vec<(f64, f64)> {
         let count = self.records.len() as f64;
         let means = |(x, ys): (f64, Vec<f64>)| (x, ys.iter().sum::<f64>() / count);
@@ -105,8 +105,8 @@ impl Outcomes<'_> {
     /// The range over seeds at the places of the mean curve: `(x, lowest, highest)`.
     pub(super) fn spread(
         &self,
-        at: impl Fn(&Progress) -> f64,
-        of: impl Fn(&Progress) -> Option<f64>,
+        at: impl Fn(&SwarmProgress) -> f64,
+        of: impl Fn(&SwarmProgress) -> Option<f64>,
     ) -> Vec<(f64, f64, f64)> {
         let ends = |(x, ys): (f64, Vec<f64>)| {
             let lowest = ys.iter().copied().fold(f64::INFINITY, f64::min);
@@ -118,8 +118,8 @@ impl Outcomes<'_> {
     /// The evaluations that all seeds had: their mean place on the axis, and the value of each seed.
     fn common(
         &self,
-        at: impl Fn(&Progress) -> f64,
-        of: impl Fn(&Progress) -> Option<f64>,
+        at: impl Fn(&SwarmProgress) -> f64,
+        of: impl Fn(&SwarmProgress) -> Option<f64>,
     ) -> impl Iterator<Item = (f64, Vec<f64>)> {
         let length = self.records.iter().map(|record| record.curve.len()).min().unwrap_or_default();
         let count = self.records.len() as f64;

@@ -48,7 +48,7 @@ fn rows(comparison: &Comparison<'_>, baselines: &[String]) -> Vec<Row> {
 
 fn row(outcomes: &Outcomes<'_>, comparison: &Comparison<'_>, baselines: &[String]) -> Row {
     let number = |value: Option<f64>, digits: usize| value.map_or_else(|| "-".to_owned(), |v| format!("{v:.digits$}"));
-    let last = |of: fn(&crate::simulation::Progress) -> f64| outcomes.mean(|record| record.curve.last().map(of));
+    let last = |of: fn(&crate::simulation::SwarmProgress) -> f64| outcomes.mean(|record| record.curve.last().map(of));
     let slots_per_round =
         outcomes.records.first().map(|record| record.slots_per_period as f64 / record.rounds_per_period.max(1) as f64);
     let seeds = format!("{} of {}", outcomes.reached(), outcomes.records.len());

@@ -2,7 +2,7 @@
 
 use std::fmt::Write as _;
 
-use mingle_plot::{Horizontal, Panel, Scale, Series, Weight, line_chart};
+use mingle_plot::{Horizontal, LineWeight, Panel, Scale, Series, line_chart};
 
 use super::runs::MethodRecord;
 use super::summary::{Difference, MethodComparison, MethodRow, MetricTable, Moments};
@@ -86,7 +86,7 @@ fn curves(table: &MetricTable, records: &[&MethodRecord]) -> String {
             let values: Vec<f64> = own.iter().filter_map(|record| value(record, round)).collect();
             Moments::of(&values).map(|moments| (round as f64 + 1.0, moments.mean))
         };
-        Series { name: row.method.clone(), points: (0..rounds).filter_map(point).collect(), weight: Weight::Bold }
+        Series { name: row.method.clone(), points: (0..rounds).filter_map(point).collect(), weight: LineWeight::Bold }
     };
     let panel = Panel {
         y_label: table.metric.clone(),

@@ -3,16 +3,16 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
-use mingle_models::{Device, Evaluation, Evaluator, LearningRateSchedule, Samples, Task, Trainer};
+use mingle_models::{Device, Evaluator, LearningRateSchedule, ModelEvaluation, Samples, Task, Trainer};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use super::parallel::in_parallel;
-use super::{Measured, SimulationError};
+use super::{SimulationError, SwarmMeans};
 
 /// The local work of one node.
-pub(super) struct Job {
+pub(super) struct NodeWork {
     /// The node.
     pub(super) node: usize,
     /// The round, from 0.
@@ -27,7 +27,7 @@ pub(super) struct Job {
 #[derive(Clone, Debug, PartialEq)]
 pub(super) struct Judgement {
     /// The metrics on the test samples.
-    pub(super) measured: Measured,
+    pub(super) measured: SwarmMeans,
     /// The disagreement: root mean square distance of the models from their mean, over the norm of the mean.
     pub(super) disagreement: f64,
 }
@@ -121,10 +121,10 @@ impl Learners {
     ///
     /// # Errors
     /// The device failed.
-    pub(super) fn train(&mut self, jobs: &[Job]) -> Result<Vec<Vec<f32>>, SimulationError> {
+    pub(super) fn train(&mut self, jobs: &[NodeWork]) -> Result<Vec<Vec<f32>>, SimulationError> {
         let began = Instant::now();
         let mut wanted = jobs.iter().peekable();
-        let mut work: Vec<(&mut Trainer, &Job)> = Vec::with_capacity(jobs.len());
+        let mut work: Vec<(&mut Trainer, &NodeWork)> = Vec::with_capacity(jobs.len());
         for (node, trainer) in self.trainers.iter_mut().enumerate() {
             if let Some(job) = wanted.next_if(|job| job.node == node) {
                 work.push((trainer, job));
@@ -148,11 +148,11 @@ impl Learners {
     pub(super) fn judge(&mut self, models: &[Arc<[f32]>]) -> Result<Judgement, SimulationError> {
         let began = Instant::now();
         let (evaluator, test) = (&self.evaluator, &self.test);
-        let judged: Vec<Evaluation> = in_parallel(self.threads, models.iter().collect(), |model| {
+        let judged: Vec<ModelEvaluation> = in_parallel(self.threads, models.iter().collect(), |model| {
             evaluator.evaluate(model, test).map_err(SimulationError::Evaluation)
         })?;
         self.time += began.elapsed();
-        Ok(Judgement { measured: Measured::of(&judged), disagreement: disagreement(models) })
+        Ok(Judgement { measured: SwarmMeans::of(&judged), disagreement: disagreement(models) })
     }
 }
 

@@ -8,7 +8,7 @@
 
 use std::collections::BTreeMap;
 
-use mingle_models::Evaluation;
+use mingle_models::ModelEvaluation;
 use serde::{Deserialize, Serialize};
 
 /// The metrics for which the worst node's value is kept beside the mean.
@@ -20,16 +20,16 @@ const LOSS: &str = "loss";
 /// Means over nodes; none where one of them is not finite.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
 #[serde(transparent)]
-pub struct Measured(BTreeMap<String, Option<f64>>);
+pub struct SwarmMeans(BTreeMap<String, Option<f64>>);
 
-impl Measured {
+impl SwarmMeans {
     /// The means of one evaluation for each node, all of the same task.
-    pub(super) fn of(judged: &[Evaluation]) -> Self {
+    pub(super) fn of(judged: &[ModelEvaluation]) -> Self {
         let mut all = BTreeMap::new();
         let finite = |value: f64| Some(value).filter(|value| value.is_finite());
-        for (name, _) in judged.first().map(Evaluation::metrics).unwrap_or_default() {
+        for (name, _) in judged.first().map(ModelEvaluation::metrics).unwrap_or_default() {
             let values = || {
-                let value = |judged: &Evaluation| judged.metrics().into_iter().find(|(known, _)| *known == name);
+                let value = |judged: &ModelEvaluation| judged.metrics().into_iter().find(|(known, _)| *known == name);
                 judged.iter().map(move |judged| value(judged).map_or(f64::NAN, |(_, value)| value))
             };
             let mean = finite(values().sum::<f64>() / judged.len() as f64);
@@ -77,21 +77,21 @@ mod tests {
 
     #[test]
     fn of_a_score_mean_and_worst_are_kept_and_a_node_that_diverged_hides_behind_nobody() {
-        let judged = |r2: f64, rmse: f64| Evaluation {
+        let judged = |r2: f64, rmse: f64| ModelEvaluation {
             quality: Quality::Regression { mse: rmse * rmse, rmse, r2 },
             loss: 1.0 - r2,
             samples: 9,
         };
-        let measured = Measured::of(&[judged(0.5, 4.0), judged(-1.5, 2.0)]);
+        let measured = SwarmMeans::of(&[judged(0.5, 4.0), judged(-1.5, 2.0)]);
         assert_eq!((measured.score(), measured.mean_score(), measured.worst_score()), ("r2", Some(-0.5), Some(-1.5)));
         assert_eq!(
             (measured.mean("rmse"), measured.mean("loss"), measured.mean("accuracy")),
             (Some(3.0), Some(1.5), None)
         );
-        let diverged = Measured::of(&[judged(0.5, 4.0), judged(f64::NAN, f64::INFINITY)]);
+        let diverged = SwarmMeans::of(&[judged(0.5, 4.0), judged(f64::NAN, f64::INFINITY)]);
         assert_eq!((diverged.mean_score(), diverged.worst_score(), diverged.mean("rmse")), (None, None, None));
         let text = serde_json::to_string(&measured).unwrap();
         assert_eq!(text, r#"{"loss":1.5,"mean_r2":-0.5,"mse":10.0,"rmse":3.0,"worst_loss":2.5,"worst_r2":-1.5}"#);
-        assert_eq!(serde_json::from_str::<Measured>(&text).unwrap(), measured);
+        assert_eq!(serde_json::from_str::<SwarmMeans>(&text).unwrap(), measured);
     }
 }

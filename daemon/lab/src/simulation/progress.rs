@@ -2,7 +2,7 @@
 
 use serde::{Deserialize, Serialize};
 
-use super::{Learners, Measured, Rounds, SimulationError, Target};
+use super::{Learners, MetricTarget, Rounds, SimulationError, SwarmMeans};
 
 /// Evaluations whose mean has to reach the target: one lucky evaluation is not enough.
 const AT_TARGET: usize = 3;
@@ -11,7 +11,7 @@ const AT_TARGET: usize = 3;
 #[derive(Clone, Copy, Debug)]
 pub struct Goal {
     /// The target for the mean over nodes and over the last three evaluations.
-    pub target: Option<Target>,
+    pub target: Option<MetricTarget>,
     /// The most passes over all data.
     pub epochs: Option<f64>,
     /// The most slots.
@@ -24,7 +24,7 @@ pub struct Goal {
 
 /// The state of a swarm at an evaluation.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Progress {
+pub struct SwarmProgress {
     /// Rounds that every node has done.
     pub round: u64,
     /// Slots that have passed; on a point-to-point medium, mixing steps.
@@ -35,7 +35,7 @@ pub struct Progress {
     pub link_bytes: u64,
     /// The metrics on the test samples, by name.
     #[serde(flatten)]
-    pub measured: Measured,
+    pub measured: SwarmMeans,
     /// Root mean square distance of the models from their mean, over its norm; none if it is not finite.
     pub disagreement: Option<f64>,
 }
@@ -64,9 +64,9 @@ impl Goal {
         &self,
         swarm: &mut dyn Rounds,
         learners: &mut Learners,
-        mut tell: impl FnMut(&Progress),
-    ) -> Result<(Vec<Progress>, Stop), SimulationError> {
-        let mut curve: Vec<Progress> = Vec::new();
+        mut tell: impl FnMut(&SwarmProgress),
+    ) -> Result<(Vec<SwarmProgress>, Stop), SimulationError> {
+        let mut curve: Vec<SwarmProgress> = Vec::new();
         loop {
             let done = curve.last().map_or(0, |progress| progress.round);
             let round = (done + self.evaluate_every).min(self.rounds);
@@ -80,7 +80,7 @@ impl Goal {
         }
     }
 
-    fn is_enough(&self, curve: &[Progress]) -> Option<Stop> {
+    fn is_enough(&self, curve: &[SwarmProgress]) -> Option<Stop> {
         let last = curve.last()?;
         let stops = [
             (self.target.is_some_and(|target| is_reached(target, curve)), Stop::Target),
@@ -92,26 +92,26 @@ impl Goal {
     }
 }
 
-fn is_reached(target: Target, curve: &[Progress]) -> bool {
+fn is_reached(target: MetricTarget, curve: &[SwarmProgress]) -> bool {
     recent(curve, |progress| progress.measured.mean(target.metric())).is_some_and(|mean| target.is_met_by(mean))
 }
 
 /// The mean accuracy, or r2, over the last evaluations that decide about a target; none before there are as many.
-pub fn recent_score(curve: &[Progress]) -> Option<f64> {
+pub fn recent_score(curve: &[SwarmProgress]) -> Option<f64> {
     recent(curve, |progress| progress.measured.mean_score())
 }
 
 /// The mean over the last evaluations; none before there are as many, or where one of them has no such number.
-fn recent(curve: &[Progress], of: impl Fn(&Progress) -> Option<f64>) -> Option<f64> {
+fn recent(curve: &[SwarmProgress], of: impl Fn(&SwarmProgress) -> Option<f64>) -> Option<f64> {
     let last = curve.last_chunk::<AT_TARGET>()?;
     let sum: Option<f64> = last.iter().map(of).sum();
     Some(sum? / AT_TARGET as f64)
 }
 
-fn look(swarm: &mut dyn Rounds, learners: &mut Learners, round: u64) -> Result<Progress, SimulationError> {
+fn look(swarm: &mut dyn Rounds, learners: &mut Learners, round: u64) -> Result<SwarmProgress, SimulationError> {
     let tally = swarm.tally();
     let judgement = learners.judge(&swarm.models())?;
-    Ok(Progress {
+    Ok(SwarmProgress {
         round,
         slots: tally.slots,
         epochs: learners.epochs(),

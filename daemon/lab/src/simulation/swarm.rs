@@ -8,13 +8,13 @@ use mingle_planner::Plan;
 use mingle_protocol::record::HostState;
 use mingle_protocol::sim::Agenda;
 use mingle_protocol::{
-    Effect, Input, Message, MomentumState, MomentumStep, Node, NodeConfig, NodeId, Payload, Schedule, State, Time,
+    Effect, Input, Message, MomentumState, MomentumStep, Node, NodeConfig, NodeId, NodeState, Payload, Schedule, Time,
     TrainedRound,
 };
 
 use super::attack::{self, Lie};
 use super::courier::Courier;
-use super::learners::{Job, Learners};
+use super::learners::{Learners, NodeWork};
 use super::parallel::in_parallel;
 use super::{Conditions, Received, RoundLengths, Rounds, SimulationError, Tally};
 
@@ -36,10 +36,10 @@ enum Happening {
 }
 
 /// Training under way on a node, and its result once it was computed.
-struct Order {
+struct PendingTraining {
     round: u64,
     ends: Time,
-    job: Job,
+    job: NodeWork,
     momentum: MomentumStep,
     delta: Option<Vec<f32>>,
 }
@@ -53,7 +53,7 @@ pub(crate) struct VirtualSwarm {
     /// The momentum across rounds, and its state on each node.
     momentum: f64,
     movements: Vec<MomentumState>,
-    orders: BTreeMap<NodeId, Order>,
+    orders: BTreeMap<NodeId, PendingTraining>,
     courier: Courier,
     attackers: BTreeSet<NodeId>,
     lie: Option<Lie>,
@@ -133,7 +133,7 @@ impl VirtualSwarm {
             self.compute(learners)?;
         }
         Ok(match self.orders.remove(&id) {
-            Some(Order { round, job, momentum, delta: Some(mut delta), .. }) => {
+            Some(PendingTraining { round, job, momentum, delta: Some(mut delta), .. }) => {
                 let trained = TrainedRound { number: round, pace: 1.0 };
                 self.movements[id.index()].add_to(&mut delta, &job.from, trained, momentum);
                 Some(Input::Trained { round, delta, steps: job.steps, state: HostState::default() })
@@ -172,12 +172,12 @@ impl VirtualSwarm {
     /// Computes all training that ends now, in parallel.
     fn compute(&mut self, learners: &mut Learners) -> Result<(), SimulationError> {
         let now = self.now;
-        let due = || move |order: &&mut Order| order.ends == now && order.delta.is_none();
-        let jobs: Vec<Job> = self
+        let due = || move |order: &&mut PendingTraining| order.ends == now && order.delta.is_none();
+        let jobs: Vec<NodeWork> = self
             .orders
             .values_mut()
             .filter(due())
-            .map(|order| Job { from: Arc::clone(&order.job.from), ..order.job })
+            .map(|order| NodeWork { from: Arc::clone(&order.job.from), ..order.job })
             .collect();
         let deltas = learners.train(&jobs)?;
         for (order, delta) in self.orders.values_mut().filter(due()).zip(deltas) {
@@ -241,11 +241,11 @@ impl VirtualSwarm {
             }
             Effect::Train { round, from, local_steps, .. } => {
                 let ends = self.now + SLOT * u32::try_from(self.lengths.of_round(round)).unwrap_or(u32::MAX);
-                let job = Job { node: id.index(), round, from, steps: local_steps };
+                let job = NodeWork { node: id.index(), round, from, steps: local_steps };
                 let node = &self.nodes[id.index()];
                 let weight = node.config().schedule.stationary_weight(id, node.step());
                 let momentum = MomentumStep { momentum: self.momentum, weight, restarts: false };
-                self.orders.insert(id, Order { round, ends, job, momentum, delta: None });
+                self.orders.insert(id, PendingTraining { round, ends, job, momentum, delta: None });
                 self.agenda.add(ends, Happening::TrainingEnds(id));
             }
             // There are no records, and reports are not read.
@@ -257,7 +257,7 @@ impl VirtualSwarm {
 impl Rounds for VirtualSwarm {
     fn advance(&mut self, rounds: u64, learners: &mut Learners) -> Result<(), SimulationError> {
         while self.rounds() < rounds {
-            let stuck = self.nodes.iter().all(|node| node.state() == State::Drained);
+            let stuck = self.nodes.iter().all(|node| node.state() == NodeState::Drained);
             if stuck || !self.happen(learners, NEVER)? {
                 return Err(SimulationError::StandsStill { round: self.rounds() });
             }

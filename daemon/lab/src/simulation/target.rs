@@ -9,24 +9,24 @@ use serde::{Deserialize, Serialize};
 /// A metric that simulations measure, and the value that it has to reach.
 ///
 /// ```
-/// use mingle_lab::simulation::Target;
+/// use mingle_lab::simulation::MetricTarget;
 ///
-/// let target: Target = "accuracy=0.93".parse()?;
+/// let target: MetricTarget = "accuracy=0.93".parse()?;
 /// assert!(target.is_met_by(0.94) && !target.is_met_by(0.92));
-/// let target: Target = "rmse=12".parse()?;
+/// let target: MetricTarget = "rmse=12".parse()?;
 /// assert!(target.is_met_by(11.0) && !target.is_met_by(13.0));
 /// # Ok::<(), mingle_lab::simulation::TargetError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
-pub struct Target {
-    metric: Metric,
+pub struct MetricTarget {
+    metric: SimulationMetric,
     value: f64,
 }
 
 /// A metric of the models of a simulation.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(crate) enum Metric {
+pub(crate) enum SimulationMetric {
     Accuracy,
     R2,
     Loss,
@@ -35,17 +35,17 @@ pub(crate) enum Metric {
     Bits(Tokens),
 }
 
-const METRICS: [Metric; 7] = [
-    Metric::Accuracy,
-    Metric::R2,
-    Metric::Loss,
-    Metric::Mse,
-    Metric::Rmse,
-    Metric::Bits(Tokens::Characters),
-    Metric::Bits(Tokens::Bytes),
+const METRICS: [SimulationMetric; 7] = [
+    SimulationMetric::Accuracy,
+    SimulationMetric::R2,
+    SimulationMetric::Loss,
+    SimulationMetric::Mse,
+    SimulationMetric::Rmse,
+    SimulationMetric::Bits(Tokens::Characters),
+    SimulationMetric::Bits(Tokens::Bytes),
 ];
 
-impl Metric {
+impl SimulationMetric {
     /// The name of the metric in evaluations.
     pub(crate) fn name(self) -> &'static str {
         match self {
@@ -74,20 +74,20 @@ impl Metric {
     }
 }
 
-impl Target {
+impl MetricTarget {
     /// A target of at least this accuracy.
     ///
     /// # Errors
     /// The value is not between 0 and 1.
     pub fn accuracy(value: f64) -> Result<Self, TargetError> {
-        Self::new(Metric::Accuracy, value)
+        Self::new(SimulationMetric::Accuracy, value)
     }
 
-    fn new(metric: Metric, value: f64) -> Result<Self, TargetError> {
+    fn new(metric: SimulationMetric, value: f64) -> Result<Self, TargetError> {
         let bounds = match metric {
-            Metric::Accuracy if !(0.0..=1.0).contains(&value) => Some("it is a share, such as 0.93"),
-            Metric::R2 if !(value.is_finite() && value <= 1.0) => Some("it is 1 at most, such as 0.9"),
-            Metric::Accuracy | Metric::R2 => None,
+            SimulationMetric::Accuracy if !(0.0..=1.0).contains(&value) => Some("it is a share, such as 0.93"),
+            SimulationMetric::R2 if !(value.is_finite() && value <= 1.0) => Some("it is 1 at most, such as 0.9"),
+            SimulationMetric::Accuracy | SimulationMetric::R2 => None,
             _ if !(value.is_finite() && value > 0.0) => Some("give a positive number"),
             _ => None,
         };
@@ -127,11 +127,11 @@ impl Target {
             SampleShape::Text { tokens } => Some(tokens),
             _ => None,
         };
-        let is_measured = |metric: &Metric| metric.is_measured(task.objective().kind(), text);
+        let is_measured = |metric: &SimulationMetric| metric.is_measured(task.objective().kind(), text);
         if is_measured(&self.metric) {
             return Ok(self);
         }
-        let measured: Vec<&str> = METRICS.into_iter().filter(is_measured).map(Metric::name).collect();
+        let measured: Vec<&str> = METRICS.into_iter().filter(is_measured).map(SimulationMetric::name).collect();
         Err(TargetError::NotMeasured { metric: self.metric.name(), measured: measured.join(", ") })
     }
 }
@@ -143,7 +143,7 @@ pub enum TargetError {
     #[error("write a metric and its value, such as accuracy=0.93")]
     Form,
     /// The metric is unknown.
-    #[error("simulations measure {}", METRICS.map(Metric::name).join(", "))]
+    #[error("simulations measure {}", METRICS.map(SimulationMetric::name).join(", "))]
     Unknown,
     /// The metric cannot have this value.
     #[error("{metric} {value}: {why}")]
@@ -165,7 +165,7 @@ pub enum TargetError {
     },
 }
 
-impl FromStr for Target {
+impl FromStr for MetricTarget {
     type Err = TargetError;
 
     fn from_str(text: &str) -> Result<Self, TargetError> {
@@ -175,7 +175,7 @@ impl FromStr for Target {
     }
 }
 
-impl TryFrom<String> for Target {
+impl TryFrom<String> for MetricTarget {
     type Error = TargetError;
 
     fn try_from(text: String) -> Result<Self, TargetError> {
@@ -183,13 +183,13 @@ impl TryFrom<String> for Target {
     }
 }
 
-impl From<Target> for String {
-    fn from(target: Target) -> Self {
+impl From<MetricTarget> for String {
+    fn from(target: MetricTarget) -> Self {
         format!("{}={}", target.metric.name(), target.value)
     }
 }
 
-impl fmt::Display for Target {
+impl fmt::Display for MetricTarget {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         write!(f, "{} {}", self.metric.name(), self.value)
     }
@@ -210,7 +210,7 @@ mod tests {
         let quantity = task("softmax", table, Objective::Regression);
         let text = SampleShape::Text { tokens: Tokens::Bytes };
         let text = task("gpt:layers=1,heads=1,width=8,context=4", text, Objective::Classification { classes: 256 });
-        let of = |target: &str, task: &Task| target.parse::<Target>().and_then(|target| target.check(task));
+        let of = |target: &str, task: &Task| target.parse::<MetricTarget>().and_then(|target| target.check(task));
         assert_eq!(of("accuracy=0.9", &classes).unwrap().to_string(), "accuracy 0.9");
         assert!(of("bits_per_byte=1", &text).is_ok() && of("loss=0.5", &quantity).is_ok());
         let says = |target: &str, task: &Task| of(target, task).unwrap_err().to_string();
@@ -229,10 +229,10 @@ mod tests {
     #[test]
     fn scores_are_reached_from_below_and_all_else_from_above() {
         for metric in METRICS {
-            let target = Target::new(metric, 0.5).unwrap();
+            let target = MetricTarget::new(metric, 0.5).unwrap();
             assert_eq!((target.is_met_by(0.6), target.is_met_by(0.4)), (metric.is_score(), !metric.is_score()));
             assert!(target.is_met_by(0.5));
-            assert_eq!(String::from(target).parse::<Target>().unwrap(), target);
+            assert_eq!(String::from(target).parse::<MetricTarget>().unwrap(), target);
         }
     }
 }

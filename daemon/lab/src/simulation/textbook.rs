@@ -6,16 +6,16 @@
 
 use std::sync::Arc;
 
-use mingle_planner::{Plan, Step};
+use mingle_planner::{MixingStep, Plan};
 use mingle_protocol::{MomentumState, MomentumStep, TrainedRound};
 
 use super::courier::Courier;
-use super::learners::{Job, Learners};
+use super::learners::{Learners, NodeWork};
 use super::{Conditions, Received, RoundLengths, Rounds, SimulationError, Tally};
 
 /// A swarm as two sequences of vectors: numerators x and weights w.
 pub(crate) struct Textbook {
-    steps: Vec<Step>,
+    steps: Vec<MixingStep>,
     round_length: usize,
     local_steps: u32,
     lengths: RoundLengths,
@@ -55,8 +55,8 @@ impl Textbook {
 
     fn round(&mut self, learners: &mut Learners) -> Result<(), SimulationError> {
         let holds = |node: &usize| self.weights[*node] > 0.0;
-        let job = |node| Job { node, round: self.rounds, from: self.ratio(node), steps: self.local_steps };
-        let jobs: Vec<Job> = (0..self.weights.len()).filter(holds).map(job).collect();
+        let job = |node| NodeWork { node, round: self.rounds, from: self.ratio(node), steps: self.local_steps };
+        let jobs: Vec<NodeWork> = (0..self.weights.len()).filter(holds).map(job).collect();
         for (job, mut delta) in jobs.iter().zip(learners.train(&jobs)?) {
             let trained = TrainedRound { number: self.rounds, pace: 1.0 };
             let step = MomentumStep { momentum: self.momentum, weight: self.weights[job.node], restarts: false };

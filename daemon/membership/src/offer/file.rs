@@ -10,7 +10,7 @@ use serde::Deserialize;
 use super::{CheckedPlan, MAX_OFFER_BYTES, PlanOffer, PlannedBy};
 use crate::authority::Authority;
 use crate::revocations::Revocations;
-use crate::swarm::Swarm;
+use crate::swarm::SwarmIdentity;
 
 /// First bytes of the file; each form has its own number.
 pub(crate) const FILE_HEAD: &[u8] = b"mingle.plan-signed/5\n";
@@ -28,7 +28,7 @@ impl CheckedPlan {
     }
 
     /// The plan stored in the home, checked again.
-    pub fn kept(home: &Home, swarm: &Swarm) -> Result<Option<Self>> {
+    pub fn kept(home: &Home, swarm: &SwarmIdentity) -> Result<Option<Self>> {
         let path = path(home);
         let doing = format!("cannot read {}", path.display());
         let bytes = match fs::metadata(&path) {
@@ -43,7 +43,7 @@ impl CheckedPlan {
     }
 
     /// Parses the bytes of such a file; errors begin with `doing`.
-    pub(crate) fn parse(bytes: &[u8], swarm: &Swarm, doing: String) -> Result<Self> {
+    pub(crate) fn parse(bytes: &[u8], swarm: &SwarmIdentity, doing: String) -> Result<Self> {
         let read = if let Some(bytes) = bytes.strip_prefix(FILE_HEAD) {
             postcard::from_bytes(bytes)
         } else if let Some(bytes) = bytes.strip_prefix(FOURTH_FILE_HEAD) {

@@ -8,14 +8,14 @@ use super::PlanOffer;
 /// The length of a training in local steps. It stays the same when a later plan has another number of them in a round:
 /// a training of `R` rounds takes `R * steps_per_round` at each peer.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub(crate) struct Length {
+pub(crate) struct TrainingLength {
     /// Local steps of a round of the task: those of a round of the first plan.
     pub(super) steps_per_round: u32,
     /// Local steps that were over when the plan was made.
     pub(super) steps_before: u64,
 }
 
-impl Length {
+impl TrainingLength {
     /// The length of a training that continues at this round with `plan`, after `previous`; `None` without local steps.
     pub(super) fn from_round(first_round: u64, plan: &Plan, previous: Option<&PlanOffer>) -> Option<Self> {
         let before = previous.and_then(|previous| {

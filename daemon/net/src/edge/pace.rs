@@ -14,7 +14,7 @@ pub(super) const WINDOW: Duration = Duration::from_secs(60);
 
 /// Progress of the unfinished message on a stream.
 #[derive(Debug)]
-pub(super) struct Pace {
+pub(super) struct MessageProgress {
     window: Duration,
     waited: Duration,
     /// The unfinished message when the window began.
@@ -31,7 +31,7 @@ impl std::fmt::Display for TooSlow {
     }
 }
 
-impl Pace {
+impl MessageProgress {
     /// Requires `SLOWEST_BYTES_PER_SECOND` over `window`, or the whole message within it.
     pub(super) fn new(window: Duration) -> Self {
         Self { window, waited: Duration::ZERO, began: None }
@@ -47,7 +47,7 @@ impl Pace {
         &mut self,
         waited: Duration,
         unfinished: Option<Unfinished>,
-        finished: Finished,
+        finished: CompletedMessages,
     ) -> Result<(), TooSlow> {
         self.waited += waited;
         let came = match (self.began, unfinished) {
@@ -70,12 +70,12 @@ impl Pace {
 
 /// The kinds of message that some bytes completed.
 #[derive(Clone, Copy, Debug, Default)]
-pub(super) struct Finished {
+pub(super) struct CompletedMessages {
     pub(super) parcel: bool,
     pub(super) other: bool,
 }
 
-impl Finished {
+impl CompletedMessages {
     fn any(self) -> bool {
         self.parcel || self.other
     }
@@ -87,16 +87,16 @@ mod tests {
     use super::*;
 
     const SECOND: Duration = Duration::from_secs(1);
-    const NOTHING: Finished = Finished { parcel: false, other: false };
-    const HEARTBEAT: Finished = Finished { parcel: false, other: true };
+    const NOTHING: CompletedMessages = CompletedMessages { parcel: false, other: false };
+    const HEARTBEAT: CompletedMessages = CompletedMessages { parcel: false, other: true };
 
     fn parcel(bytes: usize) -> Option<Unfinished> {
         Some(Unfinished::Parcel { bytes })
     }
 
     /// Seconds until a parcel that arrives at this rate is rejected as too slow, within a day.
-    fn endures(bytes_per_second: usize, finished: Finished) -> Option<usize> {
-        let mut pace = Pace::new(WINDOW);
+    fn endures(bytes_per_second: usize, finished: CompletedMessages) -> Option<usize> {
+        let mut pace = MessageProgress::new(WINDOW);
         pace.note(Duration::ZERO, parcel(0), NOTHING).unwrap();
         (1..=86_400).find(|second| pace.note(SECOND, parcel(second * bytes_per_second), finished).is_err())
     }
@@ -116,8 +116,8 @@ mod tests {
 
     #[test]
     fn the_next_parcel_has_time_of_its_own() {
-        let mut pace = Pace::new(WINDOW);
-        let finished = Finished { parcel: true, other: false };
+        let mut pace = MessageProgress::new(WINDOW);
+        let finished = CompletedMessages { parcel: true, other: false };
         for _ in 0..100 {
             // A small one may be as slow as the window allows.
             pace.note(Duration::ZERO, parcel(1), finished).unwrap();
@@ -128,7 +128,7 @@ mod tests {
 
     #[test]
     fn a_frame_that_does_not_end_is_too_slow_and_silence_between_messages_is_not() {
-        let mut pace = Pace::new(WINDOW);
+        let mut pace = MessageProgress::new(WINDOW);
         assert_eq!(pace.patience(), None);
         pace.note(86_400 * SECOND, Some(Unfinished::Frame { bytes: 1 }), HEARTBEAT).unwrap();
         pace.note(59 * SECOND, Some(Unfinished::Frame { bytes: 2 }), NOTHING).unwrap();

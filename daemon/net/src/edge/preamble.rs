@@ -22,7 +22,7 @@ pub struct Greeting {
 
 /// The reason why a stream is refused.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Refusal {
+pub enum StreamRefusal {
     /// The plan has no edge from the opener to this peer.
     NotANeighbour,
     /// This peer runs another plan.
@@ -34,14 +34,14 @@ pub enum Refusal {
     IdentityInUse,
 }
 
-impl Refusal {
+impl StreamRefusal {
     /// Returns `true` if the refusal may only mean that one of the two has not received the newest plan yet.
     pub fn is_about_plans(&self) -> bool {
         matches!(self, Self::OtherPlan { .. } | Self::NotANeighbour)
     }
 }
 
-impl fmt::Display for Refusal {
+impl fmt::Display for StreamRefusal {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         match self {
             Self::NotANeighbour => f.write_str("its plan has no link from this peer"),
@@ -52,7 +52,7 @@ impl fmt::Display for Refusal {
 }
 
 /// Sends the greeting; returns the other side's refusal, if any.
-pub(super) async fn introduce<S>(stream: &mut S, greeting: &Greeting) -> std::io::Result<Option<Refusal>>
+pub(super) async fn introduce<S>(stream: &mut S, greeting: &Greeting) -> std::io::Result<Option<StreamRefusal>>
 where
     S: AsyncRead + AsyncWrite + Unpin,
 {
@@ -66,7 +66,10 @@ pub(super) async fn listen<S: AsyncRead + Unpin>(stream: &mut S) -> std::io::Res
 }
 
 /// Answers a greeting.
-pub(super) async fn answer<S: AsyncWrite + Unpin>(stream: &mut S, refusal: Option<Refusal>) -> std::io::Result<()> {
+pub(super) async fn answer<S: AsyncWrite + Unpin>(
+    stream: &mut S,
+    refusal: Option<StreamRefusal>,
+) -> std::io::Result<()> {
     let refused = refusal.is_some();
     framed::write(stream, &refusal).await?;
     if refused {
@@ -85,13 +88,13 @@ mod tests {
     #[test]
     fn a_greeting_and_a_refusal_survive_the_wire() {
         let greeting = Greeting { plan_hash: [9; 32], boot_nonce: u64::MAX };
-        let refusal = Some(Refusal::OtherPlan { ours: [3; 32] });
+        let refusal = Some(StreamRefusal::OtherPlan { ours: [3; 32] });
         let mut wire = Cursor::new(Vec::new());
         block_on(framed::write(&mut wire, &greeting)).unwrap();
         block_on(answer(&mut wire, refusal.clone())).unwrap();
         wire.set_position(0);
         assert_eq!(block_on(listen(&mut wire)).unwrap(), greeting);
-        let answer: Option<Refusal> = block_on(framed::read(&mut wire, MAX_PREAMBLE_BYTES)).unwrap();
+        let answer: Option<StreamRefusal> = block_on(framed::read(&mut wire, MAX_PREAMBLE_BYTES)).unwrap();
         assert_eq!(answer, refusal);
     }
 
@@ -108,9 +111,9 @@ mod tests {
         let greeting = Greeting { plan_hash: [9; 32], boot_nonce: u64::MAX };
         let answers = [
             None,
-            Some(Refusal::NotANeighbour),
-            Some(Refusal::OtherPlan { ours: [3; 32] }),
-            Some(Refusal::IdentityInUse),
+            Some(StreamRefusal::NotANeighbour),
+            Some(StreamRefusal::OtherPlan { ours: [3; 32] }),
+            Some(StreamRefusal::IdentityInUse),
         ];
         let mut lines = GOLDEN.lines().map(|line| hex::decode(line).unwrap());
         let first = lines.next().unwrap();
@@ -119,7 +122,8 @@ mod tests {
         block_on(framed::write(&mut wire, &greeting)).unwrap();
         assert_eq!(wire.into_inner(), first, "other bytes need another number in the name of the protocol");
         for (line, refusal) in lines.zip(answers) {
-            let read: Option<Refusal> = block_on(framed::read(&mut Cursor::new(&line), MAX_PREAMBLE_BYTES)).unwrap();
+            let read: Option<StreamRefusal> =
+                block_on(framed::read(&mut Cursor::new(&line), MAX_PREAMBLE_BYTES)).unwrap();
             assert_eq!(read, refusal);
             let mut wire = Cursor::new(Vec::new());
             block_on(answer(&mut wire, refusal)).unwrap();
@@ -143,12 +147,13 @@ mod tests {
         let greeting = Greeting { plan_hash: [9; 32], boot_nonce: u64::MAX };
         let seeds = [
             of(&|wire| block_on(framed::write(wire, &greeting)).unwrap()),
-            of(&|wire| block_on(answer(wire, Some(Refusal::OtherPlan { ours: [3; 32] }))).unwrap()),
+            of(&|wire| block_on(answer(wire, Some(StreamRefusal::OtherPlan { ours: [3; 32] }))).unwrap()),
             of(&|wire| block_on(answer(wire, None)).unwrap()),
         ];
         mingle_mutations::for_each_input("greeting", &seeds, |input| {
             let _ = block_on(listen(&mut Cursor::new(input)));
-            let refusal = block_on(framed::read::<Option<Refusal>, _>(&mut Cursor::new(input), MAX_PREAMBLE_BYTES));
+            let refusal =
+                block_on(framed::read::<Option<StreamRefusal>, _>(&mut Cursor::new(input), MAX_PREAMBLE_BYTES));
             if let Ok(Some(refusal)) = refusal {
                 assert!(refusal.to_string().len() < 200);
             }

@@ -11,8 +11,8 @@ use mingle_protocol::wire::{self, MessageReader};
 use mingle_protocol::{Message, NodeId};
 use tokio::sync::{mpsc, watch};
 
-use super::pace::{Finished, Pace, TooSlow};
-use super::{Direction, EdgeEvent, ParcelObserver, Shared};
+use super::pace::{CompletedMessages, MessageProgress, TooSlow};
+use super::{EdgeEvent, LinkDirection, ParcelObserver, SharedStreams};
 use crate::token_bucket::TokenBucket;
 use crate::traffic::{Counters, Traffic};
 
@@ -87,8 +87,8 @@ pub(super) struct DriverGone;
 pub(super) async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
     stream: S,
     node: NodeId,
-    direction: Direction,
-    shared: &Shared,
+    direction: LinkDirection,
+    shared: &SharedStreams,
 ) -> Result<(), DriverGone> {
     static STREAMS: AtomicU64 = AtomicU64::new(0);
     let number = STREAMS.fetch_add(1, Ordering::Relaxed);
@@ -128,14 +128,14 @@ pub(super) async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
 async fn read_all(
     mut stream: ReadHalf<impl AsyncRead + AsyncWrite + Unpin>,
     node: NodeId,
-    shared: &Shared,
+    shared: &SharedStreams,
     counters: &Counters,
 ) -> Result<Option<String>, DriverGone> {
     let mut reader = MessageReader::new(shared.dimension);
     let mut buffer = vec![0; READ_BYTES];
     let mut acks = TokenBucket::new(ACKS_AT_ONCE, ACKS_PER_SECOND);
     let mut words = TokenBucket::new(WORDS_AT_ONCE, WORDS_PER_SECOND);
-    let mut pace = Pace::new(shared.pace_window);
+    let mut pace = MessageProgress::new(shared.pace_window);
     // Arrival of the first bytes of the parcel that is being read.
     let mut began = None;
     loop {
@@ -153,7 +153,7 @@ async fn read_all(
             Ok(messages) => messages,
             Err(error) => return Ok(Some(error.to_string())),
         };
-        let mut finished = Finished::default();
+        let mut finished = CompletedMessages::default();
         messages.iter().for_each(|message| match message {
             Message::Parcel(_) => finished.parcel = true,
             _ => finished.other = true,
@@ -248,7 +248,7 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::task::{Context, Poll};
 
-    use mingle_protocol::{Ack, Generation, Identity, LinkState, ProcessStatement, Signature};
+    use mingle_protocol::{Ack, Generation, Incarnation, LinkPositions, ProcessStatement, Signature};
 
     use super::*;
     use crate::edge::Greeting;
@@ -297,7 +297,7 @@ mod tests {
     /// Carries messages over `stream` until it ends.
     fn carried(stream: Silent) -> mpsc::Receiver<EdgeEvent> {
         let (events, receiver) = mpsc::channel(4);
-        let shared = Shared {
+        let shared = SharedStreams {
             greeting: Greeting { plan_hash: [0; 32], boot_nonce: 1 },
             dimension: 1,
             close_timeout: Duration::from_millis(1),
@@ -306,7 +306,7 @@ mod tests {
             events,
             observer: Arc::new(Blind),
         };
-        tokio::spawn(async move { carry(stream, NodeId(3), Direction::Out, &shared).await.is_ok() });
+        tokio::spawn(async move { carry(stream, NodeId(3), LinkDirection::Out, &shared).await.is_ok() });
         receiver
     }
 
@@ -366,7 +366,7 @@ mod tests {
         let signature = Signature::default();
         let (node, boot_nonce) = (NodeId(3), 1);
         let word = ProcessStatement { generation, node, boot_nonce, number: 1, age_ms: 0, other: None, signature };
-        let (identity, link) = (Identity::default(), LinkState::default());
+        let (identity, link) = (Incarnation::default(), LinkPositions::default());
         let ack = Ack { generation, identity, seen: identity, link };
         // A burst, and one second's worth beyond it: 20 statements, 5,000 acknowledgements.
         let words = time_to_read(Message::Process(word), 420);

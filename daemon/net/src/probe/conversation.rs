@@ -32,14 +32,14 @@ const CHUNK_BYTES: usize = 64 << 10;
 
 /// The result of measuring a link.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Measured {
+pub struct LinkMeasurement {
     /// Median of the round trips.
     pub round_trip: Duration,
     /// Bits per second that arrived at the other end.
     pub bits_per_s: f64,
 }
 
-impl Measured {
+impl LinkMeasurement {
     /// Returns `true` if the values are possible for a measurement; those received from a peer need not be.
     pub fn is_sound(&self) -> bool {
         self.bits_per_s.is_finite() && self.bits_per_s > 0.0 && self.round_trip > Duration::ZERO
@@ -47,11 +47,11 @@ impl Measured {
 }
 
 /// Measures over a stream to a peer that runs [`answer`].
-pub(super) async fn measure<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) -> io::Result<Measured> {
+pub(super) async fn measure<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) -> io::Result<LinkMeasurement> {
     let round_trip = echoes(stream).await?;
     let bits_per_s = bursts(stream).await?;
     stream.close().await?;
-    Ok(Measured { round_trip, bits_per_s })
+    Ok(LinkMeasurement { round_trip, bits_per_s })
 }
 
 async fn echoes<S: AsyncRead + AsyncWrite + Unpin>(stream: &mut S) -> io::Result<Duration> {

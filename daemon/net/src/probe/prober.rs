@@ -9,12 +9,12 @@ use libp2p::{Multiaddr, PeerId, Stream, StreamProtocol};
 use serde::{Deserialize, Serialize};
 use tokio::sync::Semaphore;
 
-use super::conversation::{self, Measured};
+use super::conversation::{self, LinkMeasurement};
 use super::token::ProbeToken;
 use crate::error::{NetworkError, ProbeError};
 use crate::framed;
 use crate::known_peers::KnownPeers;
-use crate::places::{Limits, Place, Places};
+use crate::places::{AdmissionLimits, AdmissionPermit, Places};
 use crate::printable::quoted;
 use crate::transport::{Reach, accept, open_stream};
 
@@ -24,9 +24,9 @@ const MAX_GREETING_BYTES: usize = 512;
 /// Measurements that a peer makes at the same time; they disturb each other.
 const MAX_AT_ONCE: usize = 4;
 /// Limits on requests whose greeting is read and answered, with a reason if refused.
-const HEARD: Limits = Limits { known: 32, strangers: 8, per_peer: 4 };
+const HEARD: AdmissionLimits = AdmissionLimits { known: 32, strangers: 8, per_peer: 4 };
 /// Limits on running measurements; a stranger needs a token of the operator.
-const MEASURED: Limits = Limits { known: 4, strangers: 2, per_peer: 4 };
+const MEASURED: AdmissionLimits = AdmissionLimits { known: 4, strangers: 2, per_peer: 4 };
 /// Time limit for connecting to the peer.
 const REACH_TIMEOUT: Duration = Duration::from_secs(10);
 /// Time limit of a measurement, enough for a link of 100 kbit/s.
@@ -68,7 +68,7 @@ impl Prober {
         to: PeerId,
         addresses: Vec<Multiaddr>,
         token: Option<ProbeToken>,
-    ) -> Result<Measured, ProbeError> {
+    ) -> Result<LinkMeasurement, ProbeError> {
         let mut streams = self.reach(to, addresses).await?;
         let _place = self.places.acquire().await.map_err(|_| ProbeError::Closed)?;
         let measuring = async {
@@ -156,8 +156,8 @@ pub fn serve(
 /// Reads a request and, if it is permitted, serves the measurement while the permit is held.
 async fn answer_one(
     mut stream: Stream,
-    place: &Place,
-    permit: impl Fn(Option<&ProbeToken>) -> Result<Place, String>,
+    place: &AdmissionPermit,
+    permit: impl Fn(Option<&ProbeToken>) -> Result<AdmissionPermit, String>,
 ) -> std::io::Result<()> {
     let greeting = framed::read(&mut stream, MAX_GREETING_BYTES);
     let greeting: Greeting = tokio::time::timeout(place.patience(MEASURE_TIMEOUT), greeting).await??;

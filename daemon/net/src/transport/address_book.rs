@@ -16,11 +16,11 @@ const MAX_PEERS: usize = 8192;
 /// The addresses of peers.
 #[derive(Debug, Default)]
 pub(super) struct AddressBook {
-    entries: BTreeMap<PeerId, Entry>,
+    entries: BTreeMap<PeerId, AddressEntry>,
 }
 
 #[derive(Debug, Default)]
-struct Entry {
+struct AddressEntry {
     /// Addresses that the peer reported itself.
     own: Vec<Multiaddr>,
     /// Addresses that others relayed.
@@ -86,7 +86,7 @@ impl AddressBook {
         self.entries.remove(peer);
     }
 
-    fn entry(&mut self, peer: PeerId) -> Option<&mut Entry> {
+    fn entry(&mut self, peer: PeerId) -> Option<&mut AddressEntry> {
         let has_room = self.entries.len() < MAX_PEERS || self.entries.contains_key(&peer);
         has_room.then(|| self.entries.entry(peer).or_default())
     }

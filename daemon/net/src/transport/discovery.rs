@@ -43,7 +43,7 @@ pub(super) struct Discovery {
     bootstraps: Bootstraps,
     sought: BTreeSet<PeerId>,
     /// Peers sought beside the neighbours.
-    orders: Vec<Order>,
+    orders: Vec<DialOrder>,
     book: AddressBook,
     searches: Searches,
     /// Failed attempts of the last dial to each missing peer.
@@ -57,7 +57,7 @@ pub(super) struct Discovery {
 }
 
 /// A requested connection to a peer, with a deadline.
-struct Order {
+struct DialOrder {
     peer: PeerId,
     until: Instant,
     connected: oneshot::Sender<()>,
@@ -108,7 +108,7 @@ impl Discovery {
             let _ = connected.send(());
         } else if peer != self.local && self.orders.len() < MAX_ORDERS {
             self.book.note_told(peer, addresses);
-            self.orders.push(Order { peer, until: Instant::now() + ORDER_LIFETIME, connected });
+            self.orders.push(DialOrder { peer, until: Instant::now() + ORDER_LIFETIME, connected });
             self.searches.follow(Instant::now(), &self.missing());
             self.searches.press(Instant::now(), &peer);
             self.retry(swarm);

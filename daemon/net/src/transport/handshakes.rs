@@ -24,7 +24,7 @@ const MOST_ADDRESSES: usize = 16_384;
 /// The incoming handshakes under way, and the addresses where members were seen.
 pub(super) struct Handshakes {
     known: KnownPeers,
-    pending: HashMap<ConnectionId, Origin>,
+    pending: HashMap<ConnectionId, HandshakeOrigin>,
     /// Number of pending handshakes from addresses where no member was seen.
     elsewhere: usize,
     per_address: BTreeMap<Option<IpAddr>, usize>,
@@ -33,7 +33,7 @@ pub(super) struct Handshakes {
 }
 
 #[derive(Clone, Copy, Debug)]
-struct Origin {
+struct HandshakeOrigin {
     /// `None` through a relay.
     address: Option<IpAddr>,
     is_elsewhere: bool,
@@ -78,7 +78,7 @@ impl Handshakes {
         if is_elsewhere && self.elsewhere >= MOST_FROM_ELSEWHERE {
             return Err(TooMany::Elsewhere);
         }
-        self.pending.insert(id, Origin { address: from, is_elsewhere });
+        self.pending.insert(id, HandshakeOrigin { address: from, is_elsewhere });
         self.elsewhere += usize::from(is_elsewhere);
         *self.per_address.entry(from).or_default() += 1;
         Ok(())
@@ -86,7 +86,7 @@ impl Handshakes {
 
     /// Ends a handshake, whatever its outcome.
     pub(super) fn end(&mut self, id: ConnectionId) {
-        let Some(Origin { address, is_elsewhere }) = self.pending.remove(&id) else { return };
+        let Some(HandshakeOrigin { address, is_elsewhere }) = self.pending.remove(&id) else { return };
         self.elsewhere -= usize::from(is_elsewhere);
         if let Some(count) = self.per_address.get_mut(&address) {
             *count -= 1;

@@ -36,14 +36,14 @@ pub(super) enum Attempt {
 
 /// All searches under way.
 pub(super) struct Searches {
-    under_way: BTreeMap<PeerId, Search>,
+    under_way: BTreeMap<PeerId, PeerSearch>,
     /// Time at which a peer was last found.
     found_at: Instant,
     /// Time at which a member last reported addresses.
     told_at: Option<Instant>,
 }
 
-struct Search {
+struct PeerSearch {
     began: Instant,
     /// Time since which its addresses are tried.
     dialled: Option<Instant>,
@@ -69,7 +69,7 @@ impl Searches {
             self.found_at = now;
         }
         for peer in missing {
-            self.under_way.entry(*peer).or_insert(Search {
+            self.under_way.entry(*peer).or_insert(PeerSearch {
                 began: now,
                 dialled: None,
                 tried: None,

@@ -29,7 +29,7 @@ pub struct Client {
 }
 
 /// A stream of JSON objects from a peer.
-pub struct Lines {
+pub struct JsonLines {
     body: Incoming,
     buffer: Vec<u8>,
 }
@@ -59,12 +59,12 @@ impl Client {
     }
 
     /// Opens a stream.
-    pub async fn follow(&self, path: &str) -> Result<Lines> {
+    pub async fn follow(&self, path: &str) -> Result<JsonLines> {
         let response = self.ask(Method::GET, path).await?;
         if response.status() != StatusCode::OK {
             return Err(refusal(&read(response).await?));
         }
-        Ok(Lines { body: response.into_body(), buffer: Vec::new() })
+        Ok(JsonLines { body: response.into_body(), buffer: Vec::new() })
     }
 
     async fn object<T: DeserializeOwned>(&self, method: Method, path: &str) -> Result<T> {
@@ -120,7 +120,7 @@ impl Client {
     }
 }
 
-impl Lines {
+impl JsonLines {
     /// The next object as text; `None` when the stream has ended.
     pub async fn next(&mut self) -> Option<String> {
         loop {

@@ -23,7 +23,7 @@ pub struct Known {
 
 /// A measured link.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct MeasuredLink {
+pub struct LinkSpeed {
     /// PeerId of the sender.
     pub from: String,
     /// PeerId of the receiver.
@@ -35,7 +35,7 @@ pub struct MeasuredLink {
 }
 
 #[derive(Deserialize)]
-pub(super) struct Link {
+pub(super) struct LinkQuery {
     from: String,
     to: String,
 }
@@ -46,13 +46,13 @@ pub(super) async fn known(State(shared): State<Arc<Shared>>) -> Response {
     answer::json(&Known { peers: service.known().iter().map(PeerId::to_string).collect(), objection })
 }
 
-pub(super) async fn measure(State(shared): State<Arc<Shared>>, link: Query<Link>) -> Response {
+pub(super) async fn measure(State(shared): State<Arc<Shared>>, link: Query<LinkQuery>) -> Response {
     let Some(service) = shared.service.get() else { return starting() };
     let (Ok(from), Ok(to)) = (link.from.parse(), link.to.parse()) else {
         return refuse(StatusCode::BAD_REQUEST, ErrorKind::BadInput, "from and to are PeerIds");
     };
     match service.measure(from, to).await {
-        Ok(measured) => answer::json(&MeasuredLink {
+        Ok(measured) => answer::json(&LinkSpeed {
             from: link.from.clone(),
             to: link.to.clone(),
             rtt_ms: measured.round_trip.as_secs_f64() * 1e3,

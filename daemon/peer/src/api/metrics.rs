@@ -6,7 +6,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use libp2p_metrics::Registry;
-use mingle_training::Direction;
+use mingle_training::MetricDirection;
 use prometheus_client::collector::Collector;
 use prometheus_client::encoding::{DescriptorEncoder, EncodeMetric, text};
 use prometheus_client::metrics::MetricType;
@@ -14,7 +14,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use tokio::sync::watch;
 
-use crate::status::{LinkState, State, Status};
+use crate::status::{LinkState, PeerState, Status};
 
 /// Content type of the answer to a scrape.
 pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -60,7 +60,8 @@ impl Sheet<'_> {
         if let Some(plan) = &status.plan {
             self.gauges("mingle_plan_info", "The plan that is run", [([("hash", &*plan.hash)], 1.0)])?;
         }
-        let states = State::ALL.map(|state| ([("state", state.name())], f64::from(u8::from(state == status.state))));
+        let states =
+            PeerState::ALL.map(|state| ([("state", state.name())], f64::from(u8::from(state == status.state))));
         self.gauges("mingle_state", "1 for what the peer is doing", states)?;
         self.gauge(
             "mingle_joined",
@@ -100,8 +101,8 @@ impl Sheet<'_> {
             "1 for a metric that is better when it is larger, -1 for one that is better when it is smaller",
             directions.map(|(metric, direction)| {
                 let sign = match direction {
-                    Direction::Max => 1.0,
-                    Direction::Min => -1.0,
+                    MetricDirection::Max => 1.0,
+                    MetricDirection::Min => -1.0,
                 };
                 ([("metric", metric.as_str())], sign)
             }),
@@ -157,7 +158,7 @@ impl Sheet<'_> {
             |state| to_f64(status.neighbours.iter().filter(|neighbour| neighbour.state == state).count() as u64);
         let states = LinkState::ALL.map(|state| ([("state", state.name())], count(state)));
         self.gauges("mingle_neighbours", "Neighbours by state", states)?;
-        let of_each = |number: fn(&crate::status::Neighbour) -> f64| {
+        let of_each = |number: fn(&crate::status::NeighbourStatus) -> f64| {
             status.neighbours.iter().map(move |neighbour| ([("peer", neighbour.peer.as_str())], number(neighbour)))
         };
         let is_up = of_each(|neighbour| f64::from(u8::from(neighbour.state == LinkState::Up)));
@@ -181,7 +182,7 @@ impl Sheet<'_> {
     /// Clipping of each neighbour's models.
     fn clipped(&mut self, status: &Status) -> fmt::Result {
         let clipped = || {
-            let of_link = |neighbour: &crate::status::Neighbour| neighbour.incoming.and_then(|link| link.clipped);
+            let of_link = |neighbour: &crate::status::NeighbourStatus| neighbour.incoming.and_then(|link| link.clipped);
             status.neighbours.iter().filter_map(move |from| Some(([("peer", from.peer.as_str())], of_link(from)?)))
         };
         let parcels = clipped().map(|(label, clipped)| (label, clipped.parcels));
@@ -236,9 +237,10 @@ mod tests {
 
     use super::*;
     use crate::status::{
-        Contraction, Evaluated, Incoming, Neighbour, Outgoing, PlanFacts, RobustReceiving, TrainerStatus, Weight,
+        Contraction, Evaluated, IncomingLink, NeighbourStatus, OutgoingLink, PlanFacts, RobustReceiving, TrainerStatus,
+        Weight,
     };
-    use mingle_net::traffic::Encoding;
+    use mingle_net::traffic::ParameterEncoding;
     use mingle_privacy::{PrivacySettings, PrivacySpending};
     use mingle_protocol::{Clipped, Robust};
 
@@ -249,20 +251,20 @@ mod tests {
     fn talkative() -> Status {
         let known = || Some(0.5);
         let parcels = BTreeMap::from([("int8".to_owned(), 3)]);
-        let neighbour = Neighbour {
+        let neighbour = NeighbourStatus {
             node: 1,
             peer: "12D3KooWOther".to_owned(),
             state: LinkState::Up,
             reason: None,
             round_trip_ms: known(),
             incarnation: 1,
-            outgoing: Some(Outgoing {
+            outgoing: Some(OutgoingLink {
                 parcels: 3,
                 unacknowledged_parcels: 1,
                 unacknowledged_units: 5,
                 given_weight: 1.5,
             }),
-            incoming: Some(Incoming {
+            incoming: Some(IncomingLink {
                 parcels: 2,
                 queued_parcels: 0,
                 received_weight: 1.0,
@@ -298,7 +300,7 @@ mod tests {
                 clipped: BTreeMap::new(),
             }),
             contraction: Contraction { observed: known(), forecast: known() },
-            encoding: Some(Encoding { codec: "int8".to_owned(), parcels, saved_bytes: 7, reason: None }),
+            encoding: Some(ParameterEncoding { codec: "int8".to_owned(), parcels, saved_bytes: 7, reason: None }),
             refusals: BTreeMap::from([("other_life".to_owned(), 1)]),
             neighbours: vec![neighbour],
             ..Status::starting("12D3KooWMine".to_owned())

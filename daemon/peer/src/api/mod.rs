@@ -44,7 +44,7 @@ use crate::home::Home;
 use crate::membership::MembershipService;
 use crate::status::Status;
 pub use answer::fail;
-pub use measuring::{Known, MeasuredLink};
+pub use measuring::{Known, LinkSpeed};
 pub use request::{Request, Stopping, requests};
 pub use routes::peers_object;
 pub use serve::Caller;

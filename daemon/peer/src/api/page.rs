@@ -53,7 +53,7 @@ fn policy(nonce: &str) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use crate::status::State;
+    use crate::status::PeerState;
 
     #[test]
     fn the_page_needs_nothing_from_elsewhere_and_runs_only_what_the_policy_allows() {
@@ -75,7 +75,7 @@ mod tests {
 
     #[test]
     fn the_page_calls_each_state_what_the_terminal_calls_it() {
-        for state in State::ALL {
+        for state in PeerState::ALL {
             let special = format!("  {}: \"", state.name());
             let words = match PAGE.split_once(&special) {
                 Some((_, rest)) => rest.split('"').next().unwrap_or_default().to_owned(),

@@ -21,7 +21,7 @@ use super::request::{Request, Stopping};
 use super::token::{self, AccessToken};
 use super::{Shared, browser, measuring, metrics, page, serve, stream};
 use crate::error::ErrorKind;
-use crate::status::{Neighbour, State as PeerState};
+use crate::status::{NeighbourStatus, PeerState};
 
 /// Largest number of open streams of events and snapshots, per listener.
 const MAX_STREAMS: usize = 16;
@@ -109,7 +109,7 @@ async fn peers(State(shared): State<Arc<Shared>>) -> Response {
 }
 
 /// The neighbours as a JSON object of their own.
-pub fn peers_object(neighbours: &[Neighbour]) -> serde_json::Value {
+pub fn peers_object(neighbours: &[NeighbourStatus]) -> serde_json::Value {
     json!({ "schema": "mingle.peers/1", "peers": neighbours })
 }
 
@@ -211,7 +211,7 @@ async fn plan_picture(State(shared): State<Arc<Shared>>) -> Response {
     let Some(plan) = plan else {
         return refuse(StatusCode::NOT_FOUND, ErrorKind::BadInput, "this peer has no plan yet");
     };
-    let drawn = tokio::task::spawn_blocking(move || draw::svg(&plan, &draw::Layout::Circle)).await;
+    let drawn = tokio::task::spawn_blocking(move || draw::svg(&plan, &draw::NodePlacement::Circle)).await;
     match drawn {
         Ok(Ok(svg)) => answer::typed("image/svg+xml", svg),
         Ok(Err(error)) => refuse(StatusCode::NOT_FOUND, ErrorKind::BadInput, &error.to_string()),

@@ -13,7 +13,7 @@ use axum::{Extension, Router};
 use hyper::server::conn::http1;
 use hyper_util::rt::{TokioIo, TokioTimer};
 use hyper_util::service::TowerToHyperService;
-use mingle_net::guests::{Guests, Limits, Seat};
+use mingle_net::guests::{ConnectionLimits, Guests, Seat};
 use mingle_net::unread::Unread;
 use tokio::io::{AsyncRead, AsyncWrite};
 use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
@@ -35,7 +35,7 @@ const ACCEPT_PAUSE: Duration = Duration::from_millis(200);
 /// Limits and timeouts of a listener's connections.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct Manners {
-    limits: Limits,
+    limits: ConnectionLimits,
     /// Bytes that are read ahead, which is also the bound of a request's head.
     buffer_bytes: usize,
     /// A request's head arrives within this time, and an idle connection is closed after it.
@@ -49,7 +49,7 @@ pub(super) struct Manners {
 impl Manners {
     /// Those of the socket, for the owner of the home and the trainer that the peer has started.
     pub(super) const SOCKET: Self = Self {
-        limits: Limits { connections: 64, per_address: 64, probes: 0 },
+        limits: ConnectionLimits { connections: 64, per_address: 64, probes: 0 },
         buffer_bytes: 256 * 1024,
         head_timeout: Duration::from_secs(10),
         unread_timeout: Duration::from_secs(60),
@@ -57,10 +57,10 @@ impl Manners {
     };
     /// Those of the TCP address for trainers, which show a token.
     pub(super) const TRAINERS: Self =
-        Self { limits: Limits { per_address: 32, ..Self::SOCKET.limits }, ..Self::SOCKET };
+        Self { limits: ConnectionLimits { per_address: 32, ..Self::SOCKET.limits }, ..Self::SOCKET };
     /// Those of the page, which any client may reach: one address has half of the places at most.
     pub(super) const PAGE: Self = Self {
-        limits: Limits { connections: 64, per_address: 32, probes: 8 },
+        limits: ConnectionLimits { connections: 64, per_address: 32, probes: 8 },
         buffer_bytes: 16 * 1024,
         head_timeout: Duration::from_secs(2),
         unread_timeout: Duration::from_secs(10),

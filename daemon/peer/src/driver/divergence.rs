@@ -1,6 +1,6 @@
 //! Divergence of training: no further training could make a usable model.
 
-use mingle_protocol::{Event as NodeEvent, NORM_TOLERANCE, SkippedDelta};
+use mingle_protocol::{NORM_TOLERANCE, NodeEvent, SkippedDelta};
 use mingle_status::warnings::Source;
 
 use super::Driver;

@@ -16,7 +16,7 @@ const USUAL_START: Duration = Duration::from_secs(5);
 
 /// Missing neighbours, by their answers.
 #[derive(Debug, Default)]
-pub(super) struct Missing {
+pub(super) struct MissingNeighbours {
     seen: BTreeMap<NodeId, Sightings>,
     /// Neighbours that were asked and have not answered yet.
     asked: BTreeSet<NodeId>,
@@ -39,7 +39,7 @@ enum News {
     Gone,
 }
 
-impl Missing {
+impl MissingNeighbours {
     /// Records that this neighbour is asked. Returns `false` while an earlier answer is outstanding.
     pub(super) fn ask(&mut self, node: NodeId) -> bool {
         self.asked.insert(node)
@@ -96,7 +96,7 @@ mod tests {
 
     #[test]
     fn one_that_was_never_there_may_still_come_and_one_that_was_has_ended() {
-        let mut missing = Missing::default();
+        let mut missing = MissingNeighbours::default();
         let node = NodeId(2);
         let mut look = |word, seconds| missing.note(node, &word, Duration::from_secs(seconds));
         assert_eq!([1, 2, 3, 4, 5, 6].map(|second| look(TaskAnswer::Away, second)), [const { None }; 6]);

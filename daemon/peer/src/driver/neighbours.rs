@@ -5,7 +5,7 @@ use std::time::Instant;
 use mingle_net::edge::EdgeEvent;
 use mingle_net::neighbour_table::LinkChange;
 use mingle_net::transport::NetworkEvent;
-use mingle_protocol::{Durability, Hello, Identity, Input, LinkState, Message, NodeConfig, NodeId};
+use mingle_protocol::{Durability, Hello, Incarnation, Input, LinkPositions, Message, NodeConfig, NodeId};
 
 use super::{Driver, build, link_input};
 use crate::connections::News;
@@ -65,7 +65,7 @@ impl Driver<'_> {
 
     /// Starts over as a later life of this peer: without weight, and with the swarm's model.
     fn rejoin(&mut self, incarnation: u64) -> Result {
-        self.parts.config.identity = Identity { incarnation, ..self.parts.config.identity };
+        self.parts.config.identity = Incarnation { incarnation, ..self.parts.config.identity };
         self.member.log.tell(Event::Rejoining { incarnation });
         self.node = build(&self.parts.config)?;
         self.feed(Input::Start)?;
@@ -110,7 +110,7 @@ impl Driver<'_> {
     }
 }
 
-fn link_state(message: &Message) -> Option<&LinkState> {
+fn link_state(message: &Message) -> Option<&LinkPositions> {
     match message {
         Message::Hello(hello) => Some(&hello.link),
         Message::Ack(ack) => Some(&ack.link),

@@ -7,7 +7,7 @@ use super::{Driver, UnderEvaluation};
 use crate::error::Result;
 use crate::events::Event;
 use crate::training::Trained;
-use crate::training::thread::{Answer, TrainingOrder};
+use crate::training::thread::{JobResult, TrainingOrder};
 
 impl Driver<'_> {
     /// Orders the local steps of a round. Other effects are no orders.
@@ -31,13 +31,13 @@ impl Driver<'_> {
     }
 
     /// Handles the result of a training or of an evaluation.
-    pub(super) fn on_answer(&mut self, answer: Answer) -> Result {
+    pub(super) fn on_answer(&mut self, answer: JobResult) -> Result {
         match answer {
-            Answer::Untrained { round } => {
+            JobResult::Untrained { round } => {
                 let counts = self.training.end(&self.parts.training)?;
                 if counts { self.feed(Input::Untrained { round }) } else { Ok(()) }
             }
-            Answer::Trained { round, trained, took, state, privacy } => {
+            JobResult::Trained { round, trained, took, state, privacy } => {
                 let counts = self.training.end(&self.parts.training)?;
                 let Trained { change: delta, steps, loss } = trained;
                 if steps > 0 {
@@ -48,7 +48,7 @@ impl Driver<'_> {
                 let state = state.into();
                 if counts { self.feed(Input::Trained { round, delta, steps, state }) } else { Ok(()) }
             }
-            Answer::Evaluated { round: FINAL, evaluation } => {
+            JobResult::Evaluated { round: FINAL, evaluation } => {
                 self.check_divergence(&evaluation, true)?;
                 if let Some(best) = self.parts.best.as_mut().filter(|_| evaluation.is_whole) {
                     best.consider(self.rounds, &evaluation.metrics, self.node.ratio());
@@ -57,7 +57,7 @@ impl Driver<'_> {
                     Some(if evaluation.is_whole { evaluation } else { self.best_known(evaluation) });
                 Ok(())
             }
-            Answer::Evaluated { evaluation, .. } => {
+            JobResult::Evaluated { evaluation, .. } => {
                 let evaluated = self.evaluating.take().filter(|_| evaluation.is_whole);
                 if let Some(UnderEvaluation { rounds, report, model }) = evaluated {
                     self.tell_evaluation(rounds, &report, &evaluation);
@@ -68,7 +68,7 @@ impl Driver<'_> {
                 }
                 self.check_divergence(&evaluation, false)
             }
-            Answer::Failed(failure) => Err(failure),
+            JobResult::Failed(failure) => Err(failure),
         }
     }
 }

@@ -18,7 +18,7 @@ use crate::error::Result;
 use crate::event_loop::EventReceivers;
 use crate::events::Event;
 use crate::member_keys::MemberKeys;
-use crate::membership::{self, Borrowed, CheckedPlan, Standing, Verdict, Wanted};
+use crate::membership::{self, Borrowed, CheckedPlan, PlanVerdict, Standing, Wanted};
 use crate::objections::Objection;
 use crate::place::Place;
 use crate::records::Room;
@@ -65,29 +65,29 @@ impl Driver<'_> {
         }
     }
 
-    async fn on_plan(&mut self, plan: CheckedPlan, receivers: &mut EventReceivers) -> Result<Verdict> {
+    async fn on_plan(&mut self, plan: CheckedPlan, receivers: &mut EventReceivers) -> Result<PlanVerdict> {
         if let Some(verdict) = self.member.verdict_on(&plan) {
             return Ok(verdict);
         }
         if self.fetching.is_some_and(|fetched| !plan.generation().replaces(&fetched)) {
             // It changes to this plan, or a newer one, as soon as it has a model for it.
-            return Ok(Verdict::Taken);
+            return Ok(PlanVerdict::Taken);
         }
         if self.drained {
-            return Ok(Verdict::Refused("this peer is done with the plan it had, and is going".to_owned()));
+            return Ok(PlanVerdict::Refused("this peer is done with the plan it had, and is going".to_owned()));
         }
         if !self.member.is_named_by(&plan) {
             // The other peers of the old plan go on without this one; its model is written as at any other end.
             self.gave_up = true;
             self.drained = true;
-            return Ok(Verdict::Taken);
+            return Ok(PlanVerdict::Taken);
         }
         match Place::of(plan.clone(), String::new(), self.member.local) {
-            Err(failure) => return Ok(Verdict::Refused(format!("{failure:#}"))),
+            Err(failure) => return Ok(PlanVerdict::Refused(format!("{failure:#}"))),
             Ok(place) if self.parts.records.is_some() => {
                 let links = RecordRoom::of(&place.schedule, place.node);
                 if let Err(error) = Room::new(self.parts.config.initial.len(), links) {
-                    return Ok(Verdict::Refused(error.to_string()));
+                    return Ok(PlanVerdict::Refused(error.to_string()));
                 }
             }
             Ok(_) => {}
@@ -97,7 +97,7 @@ impl Driver<'_> {
         } else {
             self.borrow_model_for(plan);
         }
-        Ok(Verdict::Taken)
+        Ok(PlanVerdict::Taken)
     }
 
     /// Fetches a model from the other members. When it has arrived, the peer changes to the plan with it.

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
-use mingle_protocol::{Durability, Event as NodeEvent, Fault, Mismatch, NodeId, Robust, RoundReport, SkippedDelta};
+use mingle_protocol::{Durability, InputFault, Mismatch, NodeEvent, NodeId, Robust, RoundReport, SkippedDelta};
 use mingle_status::node_warnings::{in_words, source_of, warning};
 use mingle_status::warnings::Source;
 
@@ -64,7 +64,7 @@ impl Driver<'_> {
             NodeEvent::DeltaSkipped { reason: SkippedDelta::NoSteps, .. }
                 if self.has_spent_its_privacy() || self.trains_elsewhere() => {}
             // The local steps of a round that a request to stop has ended.
-            NodeEvent::Ignored { fault: Fault::UnexpectedTraining, .. } if self.stopping => {}
+            NodeEvent::Ignored { fault: InputFault::UnexpectedTraining, .. } if self.stopping => {}
             other => {
                 self.gave_up |= matches!(other, NodeEvent::DrainGaveUp { .. });
                 match warning(&other) {

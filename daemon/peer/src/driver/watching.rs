@@ -5,12 +5,14 @@ use std::time::{Duration, Instant};
 
 use libp2p::PeerId;
 use mingle_net::neighbour_table::NeighbourTable;
-use mingle_protocol::{Fault, NeighbourView, Node, NodeId, Robust, RoundReport, State as NodeState};
+use mingle_protocol::{InputFault, NeighbourView, Node, NodeId, NodeState, Robust, RoundReport};
 use mingle_status::node_warnings::in_words;
 
 use super::Driver;
 use crate::membership::RoundCosts;
-use crate::status::{Evaluated, Incoming, LinkState, Neighbour, Outgoing, RobustReceiving, State, Weight};
+use crate::status::{
+    Evaluated, IncomingLink, LinkState, NeighbourStatus, OutgoingLink, PeerState, RobustReceiving, Weight,
+};
 use crate::training::Evaluation;
 
 /// Rounds over which the pace and the observed contraction are measured.
@@ -36,7 +38,7 @@ pub(super) struct Watching {
     /// Set when something happened that is not shown yet.
     is_stale: bool,
     shown_at: Option<Instant>,
-    shown_state: Option<State>,
+    shown_state: Option<PeerState>,
 }
 
 impl Watching {
@@ -94,7 +96,7 @@ impl Watching {
         self.is_stale = true;
     }
 
-    fn is_due(&self, state: State) -> bool {
+    fn is_due(&self, state: PeerState) -> bool {
         let waited = self.shown_at.is_none_or(|at| at.elapsed() >= SMALL_CHANGES);
         self.is_stale || waited || self.shown_state != Some(state)
     }
@@ -104,7 +106,7 @@ impl Watching {
         Some(time.as_secs_f64() * 1e3)
     }
 
-    fn neighbour(&self, view: &NeighbourView, node: &Node, links: &NeighbourTable) -> Neighbour {
+    fn neighbour(&self, view: &NeighbourView, node: &Node, links: &NeighbourTable) -> NeighbourStatus {
         let (own_step, is_robust) = (node.step(), node.config().robust != Robust::Off);
         let traffic = links.traffic_with(view.id);
         let state = match view {
@@ -113,20 +115,20 @@ impl Watching {
             NeighbourView { suspended: Some(_), .. } => LinkState::Suspended,
             _ => LinkState::Up,
         };
-        Neighbour {
+        NeighbourStatus {
             node: view.id.index(),
             peer: self.names.get(&view.id).cloned().unwrap_or_default(),
             state,
             reason: view.suspended.map(|reason| in_words(reason).to_owned()),
             round_trip_ms: self.round_trip_ms(view.id).filter(|_| state == LinkState::Up),
             incarnation: view.incarnation,
-            outgoing: view.outgoing.map(|link| Outgoing {
+            outgoing: view.outgoing.map(|link| OutgoingLink {
                 parcels: traffic.sent_parcels(),
                 unacknowledged_parcels: link.unacknowledged_parcels,
                 unacknowledged_units: link.unacknowledged.units(),
                 given_weight: link.given,
             }),
-            incoming: view.incoming.map(|link| Incoming {
+            incoming: view.incoming.map(|link| IncomingLink {
                 parcels: traffic.received_parcels,
                 queued_parcels: link.queued_parcels,
                 received_weight: link.received,
@@ -168,7 +170,8 @@ impl Driver<'_> {
         let (node, links, watching) = (&self.node, &self.member.connections.links, &self.watching);
         let config = &self.parts.config;
         let settled = || weight(node.mass().units(), config.schedule.stationary_weight(node.id(), node.step()));
-        let last_weight = watching.weight.filter(|_| !matches!(state, State::Draining | State::Done | State::Stopped));
+        let last_weight =
+            watching.weight.filter(|_| !matches!(state, PeerState::Draining | PeerState::Done | PeerState::Stopped));
         let last_round = self.last_round();
         let rounds_left = last_round.saturating_sub(self.rounds);
         let costs = self.round_costs();
@@ -202,22 +205,22 @@ impl Driver<'_> {
         self.show();
     }
 
-    fn state(&self) -> State {
+    fn state(&self) -> PeerState {
         state(&self.node, self.stopping)
     }
 }
 
-fn state(node: &Node, stopping: bool) -> State {
+fn state(node: &Node, stopping: bool) -> PeerState {
     match node.state() {
-        NodeState::Gathering => State::Waiting,
-        NodeState::Training => State::Training,
-        NodeState::AwaitingRoom | NodeState::AwaitingParcels if !stopping => State::WaitingForNeighbours,
-        _ => State::Draining,
+        NodeState::Gathering => PeerState::Waiting,
+        NodeState::Training => PeerState::Training,
+        NodeState::AwaitingRoom | NodeState::AwaitingParcels if !stopping => PeerState::WaitingForNeighbours,
+        _ => PeerState::Draining,
     }
 }
 
-fn is_under_way(state: State) -> bool {
-    matches!(state, State::Training | State::WaitingForNeighbours)
+fn is_under_way(state: PeerState) -> bool {
+    matches!(state, PeerState::Training | PeerState::WaitingForNeighbours)
 }
 
 fn weight(units: u64, stationary: f64) -> Weight {
@@ -228,7 +231,7 @@ fn weight(units: u64, stationary: f64) -> Weight {
 }
 
 /// The name of a fault, as in JSON.
-fn name(fault: Fault) -> String {
+fn name(fault: InputFault) -> String {
     match serde_json::to_value(fault) {
         Ok(serde_json::Value::String(name)) => name,
         // Every fault is a plain name.

@@ -22,9 +22,9 @@ use super::find_place::PlanReceivers;
 use super::{Peer, Purpose};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
-use crate::membership::{self, MembershipService, TaskAnswer, Verdict, Wanted};
+use crate::membership::{self, MembershipService, PlanVerdict, TaskAnswer, Wanted};
 use crate::place::Place;
-use crate::status::State;
+use crate::status::PeerState;
 use crate::task::{Assignment, Work};
 use crate::training::{Adoption, TrainingTask};
 
@@ -74,20 +74,20 @@ impl Peer {
         let Purpose::Train(task) = &self.purpose else { return Ok(()) };
         let Some(mut ready) = task.ready() else { return Ok(()) };
         let local = self.identity.peer_id();
-        self.board.update(|status| status.state = State::WaitingForTrainer);
+        self.board.update(|status| status.state = PeerState::WaitingForTrainer);
         self.log.tell(Event::WaitingForTrainer { socket: self.home.present_socket().display().to_string() });
         loop {
             tokio::select! {
                 () = &mut ready => break,
                 Some(wanted) = receivers.wanted.recv() => match wanted {
                     Wanted::Plan(_, answer) => {
-                        let _ = answer.send(Verdict::Refused("this peer waits for its trainer".to_owned()));
+                        let _ = answer.send(PlanVerdict::Refused("this peer waits for its trainer".to_owned()));
                     }
                     wanted => drop(self.on_wanted(wanted, local, service)),
                 },
             }
         }
-        self.board.update(|status| status.state = State::Starting);
+        self.board.update(|status| status.state = PeerState::Starting);
         let told = match &mut self.purpose {
             Purpose::Train(task) => task.begin()?,
             Purpose::Solve(_) | Purpose::Learn(_) => Vec::new(),

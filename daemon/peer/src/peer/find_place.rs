@@ -13,12 +13,12 @@ use super::{GivenPlan, Peer};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
 use crate::membership::{
-    self, CheckedPlan, Claim, Membership, MembershipService, PlanNumber, PlanOffer, PlannedBy, Revocations, Signer,
-    Standing, Swarm, TaskAnswer, Verdict, Wanted,
+    self, CheckedPlan, Claim, Membership, MembershipService, PlanNumber, PlanOffer, PlanVerdict, PlannedBy,
+    Revocations, Signer, Standing, SwarmIdentity, TaskAnswer, Wanted,
 };
 use crate::place::Place;
 use crate::plan;
-use crate::status::State;
+use crate::status::PeerState;
 use crate::task::Assignment;
 
 /// Pause between two requests for the plan.
@@ -93,7 +93,7 @@ impl Peer {
                 PlanOffer::sign(&signer, None, 0, &given.plan, Revocations::of(&self.home)?, PlannedBy::Person)?;
             return Ok((offer.check(Some(swarm))?, given.origin.clone()));
         }
-        self.board.update(|status| status.state = State::WaitingForPlan);
+        self.board.update(|status| status.state = PeerState::WaitingForPlan);
         self.log.tell(Event::WaitingForPlan { swarm: swarm.name.clone() });
         self.wait_for_plan(receivers, service, membership).await
     }
@@ -190,7 +190,7 @@ impl Peer {
         streams: &mut libp2p_stream::Control,
         service: &MembershipService,
         peer: PeerId,
-        swarm: &Swarm,
+        swarm: &SwarmIdentity,
         claim: &Claim,
     ) -> Result<Option<()>> {
         if self.work().is_none() {
@@ -231,10 +231,10 @@ impl Peer {
             Wanted::PlanWithModel(..) | Wanted::LocalSteps(..) | Wanted::OtherTask(..) | Wanted::Missing(..) => {}
             Wanted::Plan(plan, answer) => {
                 if plan::node_of(&plan.plan, &local).is_some() {
-                    let _ = answer.send(Verdict::Taken);
+                    let _ = answer.send(PlanVerdict::Taken);
                     return Some(*plan);
                 }
-                let _ = answer.send(Verdict::Refused("the plan does not name this peer".to_owned()));
+                let _ = answer.send(PlanVerdict::Refused("the plan does not name this peer".to_owned()));
             }
         }
         None

@@ -9,7 +9,7 @@ use crate::error::{Context, ErrorKind, Result};
 use crate::events::Event;
 use crate::home::write_file;
 use crate::results::{self, Summary};
-use crate::status::{RobustReceiving, State};
+use crate::status::{PeerState, RobustReceiving};
 use crate::stop::StopRequests;
 use crate::task::TaskCard;
 use crate::training::{Best, BestModel, Layout, LocalTraining, ModelEncoder, TrainingError, model_file};
@@ -78,7 +78,7 @@ impl Peer {
         finished.timeline.flush();
         self.log.tell(done(&summary));
         let is_done = summary.rounds >= summary.rounds_wanted;
-        self.board.update(|status| status.state = if is_done { State::Done } else { State::Stopped });
+        self.board.update(|status| status.state = if is_done { PeerState::Done } else { PeerState::Stopped });
         Ok(Outcome::Trained { summary: Box::new(summary), parameters })
     }
 

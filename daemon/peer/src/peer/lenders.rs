@@ -12,7 +12,7 @@ use crate::error::{Error, ErrorKind, Result};
 use crate::events::{Event, EventLog};
 use crate::membership::{self, Borrowed, MembershipService};
 use crate::place::Place;
-use crate::status::State;
+use crate::status::PeerState;
 
 /// Interval of checks of the founder's task.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
@@ -72,7 +72,7 @@ impl Peer {
         incoming: &mut Incoming,
         rounds: u64,
     ) -> Result<Vec<f32>> {
-        self.board.update(|status| status.state = State::WaitingForModel);
+        self.board.update(|status| status.state = PeerState::WaitingForModel);
         self.log.tell(Event::WaitingForModel { members });
         let stopping = Stopping { round: 0, rounds, weight_units: 0, durable: true };
         let borrowed = tokio::select! {

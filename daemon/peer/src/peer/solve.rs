@@ -21,14 +21,14 @@ use crate::timeline::Timeline;
 const NO_PARCELS: usize = 0;
 
 /// The common work of the peers.
-pub(super) enum Subject {
+pub(super) enum CommonWork {
     /// The problem in this file.
     File(PathBuf),
     /// Learning in rounds.
     Rounds(Arc<dyn RoundTask>),
 }
 
-impl Subject {
+impl CommonWork {
     /// The problem for the nodes of a plan.
     fn problem(&self, plan: &Plan) -> Result<Problem> {
         match self {
@@ -45,7 +45,7 @@ impl Peer {
     /// Takes part in solving the problem, along one plan after the other if the operator replaces it.
     pub(super) async fn solve(
         &mut self,
-        subject: Subject,
+        subject: CommonWork,
         place: Place,
         network: &Network,
         access: Access<'_>,

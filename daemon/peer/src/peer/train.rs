@@ -4,9 +4,7 @@ use std::sync::Arc;
 
 use mingle_net::transport::Network;
 use mingle_protocol::record::most_host_bytes;
-use mingle_protocol::{
-    Durability, Identity as NodeIdentity, MAX_DESCRIPTION, NodeConfig, RecordRoom, TaskCard as NodeTask,
-};
+use mingle_protocol::{Durability, Incarnation, MAX_DESCRIPTION, NodeConfig, RecordRoom, TaskDigest};
 
 use super::finish::{ModelForm, RunWanted};
 use super::lenders::Lenders;
@@ -19,7 +17,7 @@ use crate::member_keys::MemberKeys;
 use crate::place::Place;
 use crate::plan;
 use crate::records::{self, Found, Past, RecordStore, RecordWriter, Room};
-use crate::status::State;
+use crate::status::PeerState;
 use crate::task::{Assignment, TaskCard};
 use crate::timeline::Timeline;
 use crate::training::thread::TrainingThread;
@@ -184,7 +182,7 @@ impl Peer {
         let recovered = match past {
             Past::Finished(ending) => {
                 self.log.tell(Event::Finished { round: ending.rounds, left: ending.left });
-                self.board.update(|status| (status.state, status.round) = (State::Done, ending.rounds));
+                self.board.update(|status| (status.state, status.round) = (PeerState::Done, ending.rounds));
                 return Ok(None);
             }
             Past::None => {
@@ -269,8 +267,8 @@ impl Peer {
         let max_norm = self.options.max_norm.unwrap_or_else(|| usual_bound(norm(&initial)));
         let mut config = NodeConfig::new(place.node, Arc::clone(&place.schedule), initial, place.plan.rounds(rounds));
         config.generation = place.plan.generation();
-        config.task = NodeTask { hash: card.hash(), description: shortened(card.describe()) };
-        config.identity = NodeIdentity { incarnation, boot_nonce };
+        config.task = TaskDigest { hash: card.hash(), description: shortened(card.describe()) };
+        config.identity = Incarnation { incarnation, boot_nonce };
         config.keys = Arc::new(MemberKeys::new(self.identity.keypair(), &place.peers));
         config.durability = self.options.durability;
         config.largest_norm = Some(max_norm);

@@ -15,7 +15,7 @@ use tokio::time::Instant;
 use super::ApplyOptions;
 use crate::error::{Error, ErrorKind, Result};
 use crate::home::Home;
-use crate::membership::{self, CheckedPlan, Permission, PlanNews, Progress, Signer, Verdict};
+use crate::membership::{self, CheckedPlan, PeerProgress, Permission, PlanNews, PlanVerdict, Signer};
 use crate::plan;
 
 /// Timeout of a second member's answer about its progress.
@@ -24,7 +24,7 @@ const SECOND_ANSWER: Duration = Duration::from_secs(2);
 const PAUSE: Duration = Duration::from_millis(100);
 
 /// A member's answer to the question for its progress.
-type Answered = (PeerId, Result<Option<Progress>>);
+type Answered = (PeerId, Result<Option<PeerProgress>>);
 
 pub(super) struct Publisher {
     network: Network,
@@ -65,7 +65,7 @@ impl Publisher {
 
     /// The answers of the first peer, and of a second one if there is one: at another address that was named, or
     /// another member of the plan.
-    pub(super) async fn ask_members(&mut self, kept: Option<&CheckedPlan>) -> Result<BTreeMap<PeerId, Progress>> {
+    pub(super) async fn ask_members(&mut self, kept: Option<&CheckedPlan>) -> Result<BTreeMap<PeerId, PeerProgress>> {
         let until = Instant::now() + self.patience;
         let mut answers = self.first_answers(until).await?;
         answers.values().for_each(|progress| self.look_for(progress));
@@ -92,9 +92,9 @@ impl Publisher {
 
     /// The first peer's answer about its progress, and a second one where the user named members: the peer of this home
     /// may answer first, and know nothing yet. Peers that were reached and do not answer are asked again.
-    async fn first_answers(&mut self, mut until: Instant) -> Result<BTreeMap<PeerId, Progress>> {
+    async fn first_answers(&mut self, mut until: Instant) -> Result<BTreeMap<PeerId, PeerProgress>> {
         let enough = if self.names_members { 2 } else { 1 };
-        let mut search = Search::default();
+        let mut search = AnswerSearch::default();
         let mut answers = BTreeMap::new();
         let mut questions: JoinSet<Answered> = JoinSet::new();
         while answers.len() < enough {
@@ -167,10 +167,13 @@ impl Publisher {
     ///
     /// # Errors
     /// Another key signs for the swarm by now.
-    pub(super) fn newest_in(&mut self, verdicts: &BTreeMap<PeerId, Option<Verdict>>) -> Result<Option<CheckedPlan>> {
+    pub(super) fn newest_in(
+        &mut self,
+        verdicts: &BTreeMap<PeerId, Option<PlanVerdict>>,
+    ) -> Result<Option<CheckedPlan>> {
         let mut newest: Option<CheckedPlan> = None;
         for verdict in verdicts.values().flatten() {
-            let Verdict::Older(news) = verdict else { continue };
+            let PlanVerdict::Older(news) = verdict else { continue };
             let told = self.check((**news).clone())?;
             newest = newest.into_iter().chain(told).max_by_key(|plan| plan.generation().counter);
         }
@@ -185,7 +188,7 @@ impl Publisher {
     }
 
     /// Dials peers at the addresses where the member that answered is connected to them.
-    pub(super) fn look_for(&self, progress: &Progress) {
+    pub(super) fn look_for(&self, progress: &PeerProgress) {
         for (peer, addresses) in &progress.addresses {
             let Ok(peer) = peer.parse() else { continue };
             let addresses = addresses.iter().filter_map(|address| address.parse().ok()).collect();
@@ -201,8 +204,8 @@ impl Publisher {
         plan: &CheckedPlan,
         before: Option<&CheckedPlan>,
         answered: impl Iterator<Item = &PeerId>,
-    ) -> Result<BTreeMap<PeerId, Option<Verdict>>> {
-        let mut verdicts: BTreeMap<PeerId, Option<Verdict>> = BTreeMap::new();
+    ) -> Result<BTreeMap<PeerId, Option<PlanVerdict>>> {
+        let mut verdicts: BTreeMap<PeerId, Option<PlanVerdict>> = BTreeMap::new();
         for plan in std::iter::once(plan).chain(before) {
             verdicts.extend(plan::peers(&plan.plan)?.into_values().map(|peer| (peer, None)));
         }
@@ -231,7 +234,7 @@ impl Publisher {
 
 /// State of the search for a first answer.
 #[derive(Default)]
-struct Search {
+struct AnswerSearch {
     /// Peers that were reached.
     reached: BTreeSet<PeerId>,
     /// Peers of these that would not answer, and the last one's refusal.
@@ -243,7 +246,7 @@ struct Search {
     failures: BTreeSet<String>,
 }
 
-impl Search {
+impl AnswerSearch {
     /// Returns `true` if waiting is useless: all reached peers refuse, and no address is left where another one may be.
     fn is_in_vain(&self, addresses: &[Multiaddr]) -> bool {
         let is_tried = |address: &Multiaddr| {
@@ -290,17 +293,19 @@ mod tests {
     fn who_was_waited_for_is_named_also_where_nothing_has_failed() {
         let addresses: Vec<Multiaddr> = vec!["/ip4/192.0.2.1/udp/4717/quic-v1".parse().unwrap()];
         let patience = Duration::from_secs(4);
-        let sentence = |search: Search| search.failure(&addresses, patience).to_string();
-        let silent = sentence(Search::default());
+        let sentence = |search: AnswerSearch| search.failure(&addresses, patience).to_string();
+        let silent = sentence(AnswerSearch::default());
         assert!(
             silent.contains("within 4s") && silent.contains("/ip4/192.0.2.1/udp/4717/quic-v1: no answer yet"),
             "{silent}"
         );
         let peer = PeerId::random();
-        let reached = sentence(Search { reached: [peer].into(), ..Search::default() });
+        let reached = sentence(AnswerSearch { reached: [peer].into(), ..AnswerSearch::default() });
         assert!(reached.contains(&format!("{peer} was reached")) && !reached.contains("192.0.2.1"), "{reached}");
-        let failed =
-            sentence(Search { failures: ["/ip4/192.0.2.1/tcp/1: refused".to_owned()].into(), ..Search::default() });
+        let failed = sentence(AnswerSearch {
+            failures: ["/ip4/192.0.2.1/tcp/1: refused".to_owned()].into(),
+            ..AnswerSearch::default()
+        });
         assert!(failed.contains("tcp/1: refused"), "{failed}");
     }
 
@@ -311,7 +316,8 @@ mod tests {
             ["/ip4/192.0.2.1/udp/4717/quic-v1", "/ip4/192.0.2.1/tcp/4717", "/ip4/192.0.2.9/tcp/1"]
                 .map(|a| a.parse().unwrap());
         let named = |address: &Multiaddr| address.clone().with(Protocol::P2p(first));
-        let mut search = Search { reached: [first].into(), tried: [quic.clone()].into(), ..Search::default() };
+        let mut search =
+            AnswerSearch { reached: [first].into(), tried: [quic.clone()].into(), ..AnswerSearch::default() };
         assert!(!search.is_in_vain(std::slice::from_ref(&quic)), "it has not said anything yet");
         search.refused.insert(first);
         assert!(search.is_in_vain(&[named(&quic), named(&tcp)]), "both are its addresses");

@@ -14,7 +14,7 @@ use mingle_net::neighbour_table::LinkChange;
 use mingle_net::token_bucket::TokenBucket;
 use mingle_net::transport::NetworkEvent;
 use mingle_protocol::{Envelope, Message, NodeId};
-use mingle_solving::{CommunicationPlan, Finding, Problem, Reception, SolverPeer, Task};
+use mingle_solving::{CommunicationPlan, Finding, Problem, ProblemTask, Reception, SolverPeer};
 use tokio::sync::oneshot;
 
 use super::attempt::AttemptFile;
@@ -25,7 +25,7 @@ use crate::error::{Context, Error, ErrorKind, Result};
 use crate::event_loop::{EventReceivers, LoopEvent};
 use crate::events::Event;
 use crate::member::Member;
-use crate::membership::{CheckedPlan, Standing, Verdict, Wanted};
+use crate::membership::{CheckedPlan, PlanVerdict, Standing, Wanted};
 use crate::objections::Objection;
 
 /// Time without progress after which a node repeats messages that may be lost.
@@ -89,7 +89,7 @@ pub(crate) async fn take_part(
 ) -> Result<End> {
     let place = &member.connections.place;
     let part = match &problem.task {
-        Task::Rounds(_) => {
+        ProblemTask::Rounds(_) => {
             let store = Box::new(RoundFiles::open(member.home.rounds(), fresh)?);
             problem.part_that_keeps(place.node.index(), store)
         }
@@ -319,15 +319,15 @@ impl Host<'_, '_> {
         }
     }
 
-    fn on_plan(&mut self, plan: Box<CheckedPlan>) -> Verdict {
+    fn on_plan(&mut self, plan: Box<CheckedPlan>) -> PlanVerdict {
         if let Some(verdict) = self.member.verdict_on(&plan) {
             return verdict;
         }
         if self.peer.outcome().is_some() {
-            return Verdict::Refused("this peer has solved its problem by the old plan, and is going".to_owned());
+            return PlanVerdict::Refused("this peer has solved its problem by the old plan, and is going".to_owned());
         }
         self.newer = Some(plan);
-        Verdict::Taken
+        PlanVerdict::Taken
     }
 
     /// Answers a request through the local interface. Returns `true` if the peer is to stop.
@@ -383,9 +383,9 @@ async fn ended(working: &mut Option<oneshot::Receiver<()>>) -> bool {
 }
 
 /// A description of a further attempt: nothing that was kept is lost.
-fn begins_anew(task: &Task, attempt: u64) -> String {
+fn begins_anew(task: &ProblemTask, attempt: u64) -> String {
     let from = match task {
-        Task::Rounds(_) => "the last round that all of them have kept",
+        ProblemTask::Rounds(_) => "the last round that all of them have kept",
         _ => "what each holds of the solution; the one that was started again from nothing",
     };
     format!("a peer was started again: all begin attempt {attempt}, from {from}")

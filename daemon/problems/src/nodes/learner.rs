@@ -30,12 +30,12 @@ pub(super) struct NodeLearner {
     /// The parameters from which training goes on.
     parameters: Vec<f32>,
     scores: Option<NodeScores>,
-    best: Option<Best>,
+    best: Option<ValidationBest>,
 }
 
 /// The best model by this peer's own validation nodes.
 #[derive(Clone, Serialize, Deserialize)]
-struct Best {
+struct ValidationBest {
     parameters: Vec<f32>,
     validation: Option<f64>,
     test: Option<f64>,
@@ -43,10 +43,10 @@ struct Best {
 
 /// The state that later rounds depend on.
 #[derive(Serialize, Deserialize)]
-struct Kept {
+struct LearnerState {
     client: Vec<u8>,
     parameters: Vec<f32>,
-    best: Option<Best>,
+    best: Option<ValidationBest>,
 }
 
 impl NodeLearner {
@@ -150,7 +150,7 @@ impl RoundLearning for NodeLearner {
         let (validation, test) = (metric.of(&scores.validation), metric.of(&scores.test));
         let is_better = self.best.as_ref().is_none_or(|best| validation > best.validation);
         if is_better {
-            self.best = Some(Best { parameters: trained.clone(), validation, test });
+            self.best = Some(ValidationBest { parameters: trained.clone(), validation, test });
         }
         self.scores = Some(scores);
         self.parameters.clone_from(&trained);
@@ -186,12 +186,12 @@ impl RoundLearning for NodeLearner {
 
     fn state(&self) -> Vec<u8> {
         let client = self.client.as_ref().map(NodeClient::state).and_then(Result::ok).unwrap_or_default();
-        let kept = Kept { client, parameters: self.parameters.clone(), best: self.best.clone() };
+        let kept = LearnerState { client, parameters: self.parameters.clone(), best: self.best.clone() };
         postcard::to_stdvec(&kept).unwrap_or_default()
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), LearningError> {
-        let kept: Kept = postcard::from_bytes(state)
+        let kept: LearnerState = postcard::from_bytes(state)
             .map_err(|_| LearningError("what was kept of a round is no state of node classification".to_owned()))?;
         let seed = self.file.seed;
         let client = self.client()?;

@@ -2,7 +2,7 @@
 
 use std::f64::consts::TAU;
 
-use mingle_plot::document::{Anchor, At, Document, Length, Point, escaped, shortened};
+use mingle_plot::document::{Anchor, At, Coordinate, Point, SvgDocument, escaped, shortened};
 
 /// Weights below this are not drawn as arrows.
 const LEAST: f64 = 0.01;
@@ -25,12 +25,12 @@ const LARGEST_CIRCLE: f64 = 13.0;
 /// Draws the weights twice. On the left is the matrix: a row for each taker, a column for each giver. On the right are
 /// arrows from giver to taker, thicker and darker where the weight is larger.
 pub(super) fn collaboration_svg(names: &[String], weights: &[Vec<f64>]) -> String {
-    let mut document = Document::default();
+    let mut document = SvgDocument::default();
     let (width, height) = (2.0 * SIDE + 2.0 * MARGIN + GAP, SIDE + 1.7 * MARGIN);
     document.put(format_args!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\">",
-        Length(width),
-        Length(height)
+        Coordinate(width),
+        Coordinate(height)
     ));
     document.put(format_args!(
         "<style>text{{font:12px sans-serif;fill:#222}}.title{{font-size:15px;font-weight:bold}}.cell{{font-size:10px}}.light{{fill:#fff;font-size:10px}}</style>"
@@ -47,14 +47,14 @@ fn stride(room: f64) -> usize {
     (LINE / room).ceil().max(1.0) as usize
 }
 
-fn matrix(document: &mut Document, names: &[String], weights: &[Vec<f64>]) {
+fn matrix(document: &mut SvgDocument, names: &[String], weights: &[Vec<f64>]) {
     document.text("title", [MARGIN, 28.0], Anchor::Start, "What the client of a row takes of each column");
     let cell = SIDE / names.len().max(1) as f64;
     let middle = |at: usize| MARGIN + (at as f64 + 0.5) * cell;
     for (at, name) in names.iter().enumerate().step_by(stride(cell)) {
         let name = shortened(name, LONGEST_NAME);
         document.text("", [MARGIN - 6.0, middle(at) + 4.0], Anchor::End, &name);
-        let [x, y] = [middle(at) + 3.0, MARGIN - 6.0].map(Length);
+        let [x, y] = [middle(at) + 3.0, MARGIN - 6.0].map(Coordinate);
         document.put(format_args!("<text transform=\"translate({x} {y}) rotate(-40)\">{}</text>", escaped(&name)));
     }
     for (row, weights) in weights.iter().enumerate() {
@@ -62,9 +62,9 @@ fn matrix(document: &mut Document, names: &[String], weights: &[Vec<f64>]) {
             let [x, y] = [MARGIN + column as f64 * cell, MARGIN + row as f64 * cell];
             document.put(format_args!(
                 "<rect x=\"{}\" y=\"{}\" width=\"{size}\" height=\"{size}\" fill=\"#2b6cb0\" fill-opacity=\"{weight:.3}\" stroke=\"#ccc\"/>",
-                Length(x),
-                Length(y),
-                size = Length(cell)
+                Coordinate(x),
+                Coordinate(y),
+                size = Coordinate(cell)
             ));
             if weight >= LEAST && cell >= 26.0 {
                 let class = if weight > 0.7 { "light" } else { "cell" };
@@ -95,7 +95,7 @@ fn sorted_arrows(weights: &[Vec<f64>]) -> Vec<Arrow> {
     arrows
 }
 
-fn arrows(document: &mut Document, names: &[String], weights: &[Vec<f64>], [x, y]: Point) {
+fn arrows(document: &mut SvgDocument, names: &[String], weights: &[Vec<f64>], [x, y]: Point) {
     document.text("title", [x, 28.0], Anchor::Middle, "Who learns from whom");
     let place = |at: usize, radius: f64| {
         let angle = TAU * at as f64 / names.len().max(1) as f64 - TAU / 4.0;
@@ -110,8 +110,8 @@ fn arrows(document: &mut Document, names: &[String], weights: &[Vec<f64>], [x, y
         arrow(document, [place(giver, radius), place(taker, radius)], circle, share, scale);
     }
     for at in 0..names.len() {
-        let [cx, cy] = place(at, radius).map(Length);
-        let circle = Length(circle);
+        let [cx, cy] = place(at, radius).map(Coordinate);
+        let circle = Coordinate(circle);
         document.put(format_args!("<circle cx=\"{cx}\" cy=\"{cy}\" r=\"{circle}\" fill=\"#fff\" stroke=\"#222\"/>"));
     }
     for (at, name) in names.iter().enumerate().step_by(stride(room)) {
@@ -131,7 +131,7 @@ fn arrows(document: &mut Document, names: &[String], weights: &[Vec<f64>], [x, y
 }
 
 /// Draws a bent arrow between two circles, so that the arrows of both directions do not overlap.
-fn arrow(document: &mut Document, [from, to]: [Point; 2], circle: f64, share: f64, scale: f64) {
+fn arrow(document: &mut SvgDocument, [from, to]: [Point; 2], circle: f64, share: f64, scale: f64) {
     let length = (to[0] - from[0]).hypot(to[1] - from[1]);
     let along = [(to[0] - from[0]) / length, (to[1] - from[1]) / length];
     let bend = [(from[0] + to[0]) / 2.0 - 0.12 * length * along[1], (from[1] + to[1]) / 2.0 + 0.12 * length * along[0]];
@@ -148,7 +148,7 @@ fn arrow(document: &mut Document, [from, to]: [Point; 2], circle: f64, share: f6
         At(start),
         At(bend),
         At(back),
-        Length(width)
+        Coordinate(width)
     ));
     document.put(format_args!(
         "<path d=\"M{} L{} L{}z\" fill=\"#2b6cb0\" fill-opacity=\"{opacity:.2}\"/>",

@@ -9,7 +9,7 @@ use crate::file::RoundFile;
 /// The share of the mean that clients take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Method {
+pub enum AggregationMethod {
     /// More, the more similar a client's graph is to the reference.
     #[default]
     Lpsfed,
@@ -35,7 +35,7 @@ pub struct RecommendationFile {
     /// For one file that is dealt out: `true` if the parts have to have about equally many interactions.
     pub balanced: bool,
     /// The share of the mean that clients take.
-    pub method: Method,
+    pub method: AggregationMethod,
     /// Rounds of training and averaging.
     pub rounds: u64,
     /// Local epochs in a round.
@@ -88,7 +88,7 @@ impl Default for RecommendationFile {
             data: String::new(),
             form: Form::Auto,
             balanced: false,
-            method: Method::default(),
+            method: AggregationMethod::default(),
             rounds: 40,
             epochs: 5,
             frozen_rounds: 2,
@@ -159,20 +159,20 @@ impl RecommendationFile {
 
     pub(super) fn personalization(&self) -> Personalization {
         match self.method {
-            Method::Lpsfed => Personalization::Similarity { floor: self.floor },
-            Method::Fedavg => Personalization::None,
-            Method::Uniform => Personalization::Uniform { share: self.share },
-            Method::Alone => Personalization::Alone,
+            AggregationMethod::Lpsfed => Personalization::Similarity { floor: self.floor },
+            AggregationMethod::Fedavg => Personalization::None,
+            AggregationMethod::Uniform => Personalization::Uniform { share: self.share },
+            AggregationMethod::Alone => Personalization::Alone,
         }
     }
 
     /// Describes the task in one line.
     pub(super) fn describe(&self) -> String {
         let method = match self.method {
-            Method::Lpsfed => "LPSFed, each as far as its graph is similar".to_owned(),
-            Method::Fedavg => "FedAvg".to_owned(),
-            Method::Uniform => format!("each takes {} of the mean", self.share),
-            Method::Alone => "each alone".to_owned(),
+            AggregationMethod::Lpsfed => "LPSFed, each as far as its graph is similar".to_owned(),
+            AggregationMethod::Fedavg => "FedAvg".to_owned(),
+            AggregationMethod::Uniform => format!("each takes {} of the mean", self.share),
+            AggregationMethod::Alone => "each alone".to_owned(),
         };
         let loss = match self.loss {
             LossKind::Contrastive => "bias-aware contrastive loss",

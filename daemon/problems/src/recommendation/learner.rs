@@ -6,7 +6,8 @@
 
 use mingle_models::Device;
 use mingle_recommend::{
-    Client, Interactions, Kernel, Personalization, RecommendError, Size, SpectrumCache, aggregates, reference_shares,
+    Interactions, Kernel, Personalization, RecommendError, RecommenderClient, Size, SpectrumCache, aggregates,
+    reference_shares,
 };
 use mingle_solving::{Aggregation, LearningError, RoundLearning, StatisticsTable};
 
@@ -18,8 +19,8 @@ use crate::dealt::told;
 const LARGEST: f64 = (1_u64 << 28) as f64;
 
 /// A client, and its share of the mean.
-pub(super) struct Learner {
-    client: Client,
+pub(super) struct RecommendationLearner {
+    client: RecommenderClient,
     node: usize,
     epochs: u32,
     frozen: u64,
@@ -33,7 +34,7 @@ pub(super) struct Learner {
     state: Vec<u8>,
 }
 
-impl Learner {
+impl RecommendationLearner {
     pub(super) fn new(
         file: &RecommendationFile,
         interactions: Interactions,
@@ -44,7 +45,7 @@ impl Learner {
         let options = file.client();
         // Differs from the shared seed.
         let own_seed = options.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(node as u64 + 1);
-        let client = Client::new(interactions, options, own_seed, device, cache)?;
+        let client = RecommenderClient::new(interactions, options, own_seed, device, cache)?;
         Ok(Self {
             state: client.state()?,
             client,
@@ -61,7 +62,7 @@ impl Learner {
 
     /// The client itself.
     #[cfg(test)]
-    pub(super) fn into_client(self) -> Client {
+    pub(super) fn into_client(self) -> RecommenderClient {
         self.client
     }
 
@@ -87,7 +88,7 @@ fn size(row: &[f64]) -> Result<Size, LearningError> {
     Ok(Size { users: count(0)?, items: count(1)?, edges: count(2)? })
 }
 
-impl RoundLearning for Learner {
+impl RoundLearning for RecommendationLearner {
     fn identity(&self) -> [u8; 32] {
         self.client.hash()
     }

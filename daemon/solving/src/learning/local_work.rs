@@ -38,19 +38,19 @@ impl fmt::Debug for LocalWork {
 
 /// The workbench: holds the order for the host. Clones are handles on one bench.
 #[derive(Clone)]
-pub(crate) struct Bench {
+pub(crate) struct Workbench {
     order: Arc<Mutex<Option<LocalWork>>>,
     /// Locked only while a piece of work is run.
     learner: Arc<Mutex<Learner>>,
 }
 
-impl fmt::Debug for Bench {
+impl fmt::Debug for Workbench {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str("Bench")
     }
 }
 
-impl Bench {
+impl Workbench {
     pub(crate) fn new(learner: Learner) -> Self {
         Self { order: Arc::default(), learner: Arc::new(Mutex::new(learner)) }
     }

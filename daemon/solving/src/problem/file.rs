@@ -4,17 +4,17 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mingle_planner::Plan;
-use mingle_solver::{Budgets, Metric, Preference, Regression, Selection, SharingClique};
+use mingle_solver::{Budgets, DistanceMetric, Preference, Regression, Selection, SharingClique};
 use serde::Deserialize;
 
 use super::file_error::{FINEST_TOLERANCE, FileError};
 use super::kinds::{ALLOCATION, REGRESSION, ROBUST_CLASSIFICATION, ROBUST_REGRESSION};
 use super::node_name::NodeName;
 use super::robust::RobustFile;
-use super::{AllocationTask, Limits, NODE, RegressionTask, TableSource, Task};
+use super::{AllocationTask, NODE, ProblemTask, RegressionTask, StoppingCriteria, TableSource};
 
 /// The task, its limits, and the JSON that the peers have to agree on.
-type Resolved = (Task, Limits, serde_json::Value);
+type Resolved = (ProblemTask, StoppingCriteria, serde_json::Value);
 
 #[derive(Deserialize)]
 struct KindOnly {
@@ -53,7 +53,7 @@ struct AllocationFile {
     #[serde(rename = "kind")]
     _kind: String,
     #[serde(default)]
-    metric: MetricName,
+    metric: DistanceName,
     #[serde(default = "usual_tolerance")]
     tolerance: f64,
     #[serde(default = "usual_iterations")]
@@ -65,7 +65,7 @@ struct AllocationFile {
 
 #[derive(Clone, Copy, Default, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-enum MetricName {
+enum DistanceName {
     Identity,
     #[default]
     Memberships,
@@ -127,7 +127,7 @@ pub(super) fn resolve(text: &str, plan: &Plan, names: &Arc<Vec<String>>) -> Resu
         ALLOCATION => toml::from_str::<AllocationFile>(text)?.resolve(plan, names)?,
         ROBUST_CLASSIFICATION | ROBUST_REGRESSION => {
             let (task, limits, shared) = toml::from_str::<RobustFile>(text)?.resolve(plan, names)?;
-            (Task::Robust(Arc::new(task)), limits, shared)
+            (ProblemTask::Robust(Arc::new(task)), limits, shared)
         }
         _ => return Err(FileError::Kind(kind)),
     };
@@ -148,7 +148,7 @@ impl TableSource {
 impl RegressionFile {
     fn resolve(self) -> Result<Resolved, FileError> {
         let Self { data, deal, target, columns, lambda, ridge, nonnegative, groups, standardize, .. } = self;
-        let limits = Limits { tolerance: self.tolerance, iterations: self.iterations };
+        let limits = StoppingCriteria { tolerance: self.tolerance, iterations: self.iterations };
         let regression = Regression { lambda, ridge, nonnegative, groups };
         regression.check_weights()?;
         let shared = serde_json::json!({
@@ -157,13 +157,13 @@ impl RegressionFile {
         });
         let source = TableSource::new(data, deal, Selection { target, columns })?;
         let task = RegressionTask { regression, standardize, source };
-        Ok((Task::Regression(Arc::new(task)), limits, shared))
+        Ok((ProblemTask::Regression(Arc::new(task)), limits, shared))
     }
 }
 
 impl AllocationFile {
     fn resolve(self, plan: &Plan, names: &Arc<Vec<String>>) -> Result<Resolved, FileError> {
-        let limits = Limits { tolerance: self.tolerance, iterations: self.iterations };
+        let limits = StoppingCriteria { tolerance: self.tolerance, iterations: self.iterations };
         let find = |name: &NodeName, place: &dyn Fn() -> String| name.find(plan, names, place);
         let mut cliques = Vec::new();
         for entry in self.clique {
@@ -187,8 +187,8 @@ impl AllocationFile {
             }
         }
         let metric = match self.metric {
-            MetricName::Identity => Metric::Identity,
-            MetricName::Memberships => Metric::Memberships,
+            DistanceName::Identity => DistanceMetric::Identity,
+            DistanceName::Memberships => DistanceMetric::Memberships,
         };
         let clique = |clique: &SharingClique| {
             serde_json::json!([clique.name, clique.members, clique.budget, clique.weight, clique.target])
@@ -199,11 +199,11 @@ impl AllocationFile {
         });
         let budgets = Budgets::new(cliques, names.to_vec())?;
         let task = AllocationTask { budgets, metric, preferences };
-        Ok((Task::Allocation(Arc::new(task)), limits, shared))
+        Ok((ProblemTask::Allocation(Arc::new(task)), limits, shared))
     }
 }
 
-impl Limits {
+impl StoppingCriteria {
     fn check(&self) -> Result<(), FileError> {
         if !(FINEST_TOLERANCE..1.0).contains(&self.tolerance) {
             return Err(FileError::Tolerance(self.tolerance));

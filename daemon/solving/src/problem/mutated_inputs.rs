@@ -6,7 +6,7 @@ use std::path::Path;
 use mingle_mutations::for_each_input;
 use mingle_planner::{DesignOptions, Method, Plan, Topology};
 
-use super::{Part, Problem, Task};
+use super::{Part, Problem, ProblemTask};
 
 const REGRESSION: &str = "kind='sparse-regression'\ndata='{node}.csv'\ntarget='y'\ncolumns=['a','b']\nlambda=0.05\nridge=1\n\
                           groups=[['a'],['b']]\nnonnegative=false\ntolerance=1e-9\n";
@@ -31,15 +31,17 @@ fn mutated_problem_files_are_refused_or_posed_for_the_nodes_of_a_plan() {
     for_each_input("problem", &seeds.map(|seed| seed.as_bytes().to_vec()), |input| {
         let Ok(problem) = parse(&String::from_utf8_lossy(input)) else { return };
         match &problem.task {
-            Task::Regression(task) => assert!(task.regression.lambda.is_finite()),
-            Task::Robust(task) => assert!(task.radii.len() == 3 && task.radii.iter().all(|radius| *radius >= 0.0)),
+            ProblemTask::Regression(task) => assert!(task.regression.lambda.is_finite()),
+            ProblemTask::Robust(task) => {
+                assert!(task.radii.len() == 3 && task.radii.iter().all(|radius| *radius >= 0.0));
+            }
             // Its parts need no tables: budgets, costs and bounds are checked against each other.
-            Task::Allocation(_) => {
+            ProblemTask::Allocation(_) => {
                 let Ok(parts) = problem.parts() else { return };
                 let is_bounded = |part: &Part| matches!(part, Part::Allocation { preference, .. } if preference.lower <= preference.upper);
                 assert!(parts.len() == 3 && parts.iter().all(is_bounded));
             }
-            Task::Rounds(_) => unreachable!("no such file says it"),
+            ProblemTask::Rounds(_) => unreachable!("no such file says it"),
         }
     });
 }

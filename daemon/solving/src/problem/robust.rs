@@ -8,12 +8,12 @@ pub(super) use file::RobustFile;
 use std::path::PathBuf;
 
 use mingle_robust::{HalfSpace, Loss, Penalty, RobustError, RobustLoss, Support, WeightNorm};
-use mingle_solver::{Scaling, Table};
+use mingle_solver::{RegressionTable, Standardization};
 use serde::{Deserialize, Serialize};
 
 use super::error::{SampleError, TableFileError};
 use super::file_error::FileError;
-use super::{Limits, TableSource};
+use super::{StoppingCriteria, TableSource};
 use crate::communication_plan::Averaging;
 use support::{HalfSpaceEntry, SupportEntry, check_box, check_half_spaces};
 
@@ -82,7 +82,7 @@ impl RobustTask {
     }
 
     /// The loss under the adversary, with the support in scaled columns.
-    pub(crate) fn robust(&self, columns: &[String], scaling: &Scaling) -> Result<RobustLoss, SampleError> {
+    pub(crate) fn robust(&self, columns: &[String], scaling: &Standardization) -> Result<RobustLoss, SampleError> {
         let support = match &self.support {
             SupportEntry::Unbounded => Support::Unbounded,
             SupportEntry::Box { lower, upper } => Support::Box { lower: *lower, upper: *upper },
@@ -95,7 +95,7 @@ impl RobustTask {
     }
 
     /// Checks that the samples are in the support, where columns are not scaled to it.
-    pub(super) fn check(&self, table: &Table) -> Result<(), SampleError> {
+    pub(super) fn check(&self, table: &RegressionTable) -> Result<(), SampleError> {
         match &self.support {
             SupportEntry::Box { lower, upper } if self.scaling == ColumnScaling::None && !self.clip => {
                 check_box(table, *lower, *upper)
@@ -141,7 +141,7 @@ impl RobustTask {
         }
     }
 
-    fn shared(&self, kind: &str, limits: Limits) -> serde_json::Value {
+    fn shared(&self, kind: &str, limits: StoppingCriteria) -> serde_json::Value {
         let bits: Vec<u64> = self.radii.iter().chain([&self.kappa, &self.theta]).map(|value| value.to_bits()).collect();
         serde_json::json!({
             "kind": kind, "loss": self.loss, "support": self.support, "numbers": bits, "norm": self.norm,
@@ -170,11 +170,11 @@ impl RobustTask {
     }
 
     /// Reads a site's table.
-    pub(super) fn read(&self, path: &PathBuf) -> Result<Table, TableFileError> {
+    pub(super) fn read(&self, path: &PathBuf) -> Result<RegressionTable, TableFileError> {
         let file = std::io::BufReader::new(std::fs::File::open(path)?);
         Ok(match &self.labels {
-            Some(labels) => Table::read_labelled(file, &self.source.selection, labels)?,
-            None => Table::read(file, &self.source.selection)?,
+            Some(labels) => RegressionTable::read_labelled(file, &self.source.selection, labels)?,
+            None => RegressionTable::read(file, &self.source.selection)?,
         })
     }
 }

@@ -1,15 +1,15 @@
 //! Descriptions of problems in words.
 
-use mingle_solver::{Regression, Table};
+use mingle_solver::{Regression, RegressionTable};
 
-use super::{Problem, ProblemError, Task, read_table};
+use super::{Problem, ProblemError, ProblemTask, read_table};
 use crate::communication_plan::CommunicationPlan;
 
 impl Problem {
     /// Describes the problem in one line.
     pub fn describe(&self) -> String {
         match &self.task {
-            Task::Regression(task) => {
+            ProblemTask::Regression(task) => {
                 let Regression { lambda, ridge, nonnegative, groups } = &task.regression;
                 let mut words = format!("sparse regression of {}, lambda {lambda}", task.source.selection.target);
                 if *ridge > 0.0 {
@@ -23,7 +23,7 @@ impl Problem {
                 }
                 words
             }
-            Task::Allocation(task) => {
+            ProblemTask::Allocation(task) => {
                 let cliques = task.budgets.all();
                 format!(
                     "{} nodes share {} budgets",
@@ -31,8 +31,8 @@ impl Problem {
                     cliques.iter().filter(|c| c.budget.is_some()).count()
                 )
             }
-            Task::Robust(task) => task.describe(),
-            Task::Rounds(task) => task.describe(),
+            ProblemTask::Robust(task) => task.describe(),
+            ProblemTask::Rounds(task) => task.describe(),
         }
     }
 
@@ -42,9 +42,9 @@ impl Problem {
     /// # Errors
     /// A table cannot be used.
     pub fn caution(&self) -> Result<Option<String>, ProblemError> {
-        let Task::Regression(task) = &self.task else { return Ok(None) };
+        let ProblemTask::Regression(task) = &self.task else { return Ok(None) };
         let tables = self.tables(&task.source, &|path| read_table(path, task))?;
-        let rows: usize = tables.iter().map(Table::row_count).sum();
+        let rows: usize = tables.iter().map(RegressionTable::row_count).sum();
         let columns = tables.first().map_or(0, |table| table.columns().len());
         let (tolerance, iterations) = (self.limits.tolerance, self.limits.iterations);
         let caution = format!(
@@ -57,20 +57,20 @@ impl Problem {
     /// A title of a few words.
     pub fn title(&self) -> String {
         match &self.task {
-            Task::Regression(task) => format!("Regression of {}", task.source.selection.target),
-            Task::Robust(task) => format!("Robust model of {}", task.target()),
-            Task::Rounds(task) => task.title(),
-            Task::Allocation(task) => format!("{} cliques with budgets", task.budgets.all().len()),
+            ProblemTask::Regression(task) => format!("Regression of {}", task.source.selection.target),
+            ProblemTask::Robust(task) => format!("Robust model of {}", task.target()),
+            ProblemTask::Rounds(task) => task.title(),
+            ProblemTask::Allocation(task) => format!("{} cliques with budgets", task.budgets.all().len()),
         }
     }
 
     /// Describes how its nodes come to the solution.
     pub fn way(&self, communication: &CommunicationPlan) -> String {
         match &self.task {
-            Task::Regression(_) => communication.agreement.describe(),
-            Task::Allocation(_) => "splitting over cliques, one message to each member an iteration".to_owned(),
-            Task::Rounds(_) => "rounds with exact means over trees of the plan".to_owned(),
-            Task::Robust(_) => {
+            ProblemTask::Regression(_) => communication.agreement.describe(),
+            ProblemTask::Allocation(_) => "splitting over cliques, one message to each member an iteration".to_owned(),
+            ProblemTask::Rounds(_) => "rounds with exact means over trees of the plan".to_owned(),
+            ProblemTask::Robust(_) => {
                 format!("AD-LPMM with {}, and one row of each site an iteration", communication.agreement.describe())
             }
         }

@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mingle_planner::Method;
 use mingle_protocol::{Envelope, NodeId};
-use mingle_solving::{CommunicationPlan, Fault, Problem, Reception, SolverPeer};
+use mingle_solving::{CommunicationPlan, EnvelopeFault, Problem, Reception, SolverPeer};
 use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -34,8 +34,8 @@ fn who_is_behind_hears_of_the_attempt_and_who_is_ahead_takes_all_along() {
     // An attempt has begun also where the message that announces it acknowledges a message never sent.
     let absurd = Envelope { frame: vec![5, 0], ..nothing(6) };
     assert_eq!(peer.handle(neighbour, &absurd).unwrap(), Reception::NewAttempt(6));
-    assert!(matches!(peer.handle(neighbour, &absurd), Err(Fault::Collective(_))));
-    assert!(matches!(peer.handle(neighbour, &nothing(u64::MAX)), Err(Fault::Attempt(u64::MAX))));
+    assert!(matches!(peer.handle(neighbour, &absurd), Err(EnvelopeFault::Collective(_))));
+    assert!(matches!(peer.handle(neighbour, &nothing(u64::MAX)), Err(EnvelopeFault::Attempt(u64::MAX))));
     let other = Envelope { task: [9; 32], ..nothing(9) };
     assert_eq!(peer.handle(neighbour, &other).unwrap(), Reception::OtherProblem);
 }

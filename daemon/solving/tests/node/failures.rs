@@ -4,7 +4,7 @@ use std::fs;
 use std::sync::Arc;
 
 use mingle_planner::{DesignOptions, Medium, Method, Topology};
-use mingle_solver::{Selection, Table};
+use mingle_solver::{RegressionTable, Selection};
 use mingle_solving::{AveragingScheme, CommunicationPlan, Part, Problem, SolveError, SolverPeer, schedule};
 
 use crate::support::{NODES, outcomes, regression, regression_over};
@@ -60,7 +60,7 @@ fn tables_that_do_not_fit_together_are_named_by_every_peer_before_anything_is_so
         let part = match problem.part(me).unwrap() {
             Part::Regression { task, .. } if me == 4 => {
                 let selection = Selection { target: "y".to_owned(), columns: Vec::new() };
-                let table = Table::read("a,b,dose,y\n1,2,3,4\n".as_bytes(), &selection).unwrap();
+                let table = RegressionTable::read("a,b,dose,y\n1,2,3,4\n".as_bytes(), &selection).unwrap();
                 Part::Regression { task, table }
             }
             part => part,

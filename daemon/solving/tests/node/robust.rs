@@ -7,7 +7,7 @@ use std::sync::Arc;
 
 use mingle_planner::{DesignOptions, Medium, Method, Plan, Topology};
 use mingle_robust::{
-    Limits, Loss, Penalty, RobustLoss, RobustProblem, Samples, SiteSamples, SiteWeights, Support, WeightNorm,
+    LinearSamples, Loss, LpmmLimits, Penalty, RobustLoss, RobustProblem, SiteSamples, SiteWeights, Support, WeightNorm,
     solve_by_lpmm, solve_directly,
 };
 use mingle_solving::{
@@ -56,7 +56,7 @@ fn in_one_place(problem: &Problem) -> RobustProblem {
     let sites = problem.parts().unwrap().into_iter().map(|part| {
         let Part::Robust { table, .. } = part else { panic!("no samples") };
         let (values, labels): (Vec<&[f64]>, Vec<f64>) = table.rows().unzip();
-        SiteSamples { samples: Samples::new(COLUMNS, COLUMNS, values.concat(), labels).unwrap(), radius: RADIUS }
+        SiteSamples { samples: LinearSamples::new(COLUMNS, COLUMNS, values.concat(), labels).unwrap(), radius: RADIUS }
     });
     let sites: Vec<SiteSamples> = sites.collect();
     let weights = SiteWeights::new(vec![1.0 / sites.len() as f64; sites.len()], THETA, WeightNorm::Two).unwrap();
@@ -89,7 +89,7 @@ fn with_exact_means_every_iteration_is_that_of_one_place() {
         let (problem, communication) = robust(folder.path(), &plan, &more);
         let mut all = peers(&problem, &communication);
         let journals: Vec<_> = all.iter().map(|peer| peer.journal().clone()).collect();
-        let limits = Limits { tolerance: 1e-14, iterations };
+        let limits = LpmmLimits { tolerance: 1e-14, iterations };
         let expected = solve_by_lpmm(&in_one_place(&problem), Penalty::default(), limits).unwrap();
         let found: Vec<Solution> = outcomes(std::mem::take(&mut all)).into_iter().map(Result::unwrap).collect();
         for (solution, journal) in found.iter().zip(&journals) {
@@ -119,7 +119,7 @@ fn tracking_averages_over_a_directed_plan_come_as_near_as_one_place() {
         );
         let one_place = in_one_place(&problem);
         let judge = solve_directly(&one_place).unwrap().value;
-        let limits = Limits { tolerance: 1e-14, iterations: 150 };
+        let limits = LpmmLimits { tolerance: 1e-14, iterations: 150 };
         let off = (solve_by_lpmm(&one_place, Penalty::default(), limits).unwrap().state.value() - judge).abs();
         let solutions = solve_all(&problem, &communication);
         for solution in &solutions {

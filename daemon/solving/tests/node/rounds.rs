@@ -6,8 +6,8 @@ use std::sync::{Arc, Mutex};
 use mingle_planner::{DesignOptions, Medium, Method, Topology};
 use mingle_protocol::{Envelope, NodeId};
 use mingle_solving::{
-    Aggregation, CommunicationPlan, Finding, Learned, LearningError, MemoryStore, Problem, RoundLearning, RoundRules,
-    RoundStore, RoundTask, SolveError, SolverPeer, StatisticsTable, Task, schedule,
+    Aggregation, CommunicationPlan, Finding, Learned, LearningError, MemoryStore, Problem, ProblemTask, RoundLearning,
+    RoundRules, RoundStore, RoundTask, SolveError, SolverPeer, StatisticsTable, schedule,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -251,7 +251,7 @@ fn what_a_node_takes_is_the_mean_of_what_all_have_trained() {
         let kept = swarm.disks[node].load(round).unwrap();
         kept[kept.len() - 4 * SHARED - 20..].to_vec()
     };
-    let Task::Rounds(task) = &swarm.problem.task else { panic!("a walk") };
+    let ProblemTask::Rounds(task) = &swarm.problem.task else { panic!("a walk") };
     let tables = [
         (0..4).map(|node| vec![f64::from(node) + 1.0, 0.5]).collect::<Vec<_>>(),
         (0..4).map(|node| vec![10.0 / (f64::from(node) + 1.0)]).collect(),

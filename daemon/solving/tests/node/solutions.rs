@@ -2,7 +2,7 @@
 
 use mingle_planner::{Medium, Method, transient};
 use mingle_protocol::collective::tracking_rounds;
-use mingle_solver::{Mixing, Regression, Scaling, solve};
+use mingle_solver::{Mixing, Regression, Standardization, solve};
 use mingle_solving::AveragingScheme;
 
 use crate::support::{NODES, coefficients, in_one_place, regression, regression_over, solve_all, tables};
@@ -16,7 +16,9 @@ fn over_messages_nids_goes_through_the_bits_that_it_goes_through_without() {
     let AveragingScheme::Mixing(rows) = &communication.agreement else { panic!("the plan is symmetric") };
     let terms = || {
         let regression = Regression { lambda: 0.01, ..Regression::default() };
-        tables(&problem).into_iter().map(move |table| regression.terms(&table, &Scaling::none(3), 36.0 / NODES as f64))
+        tables(&problem)
+            .into_iter()
+            .map(move |table| regression.terms(&table, &Standardization::none(3), 36.0 / NODES as f64))
     };
     let smoothness = terms().map(|terms| terms.smooth.smoothness()).fold(0.0, f64::max);
     let expected = solve::nids(terms().collect(), &Mixing::new(rows.to_vec()).unwrap(), 1.0 / smoothness, 60);
@@ -36,7 +38,7 @@ fn every_way_to_agree_leads_to_the_solution_in_one_place() {
         let mut all = tables(&problem);
         let mut whole = all.remove(0);
         all.iter().for_each(|table| whole.append(table).unwrap());
-        let centered = Scaling::centering(&whole.sums());
+        let centered = Standardization::centering(&whole.sums());
         let scaling = centered.clone().with_deviations(&whole.squares(&centered), 36.0);
         let expected = Regression { lambda: 0.01, ..Regression::default() }.solve(&whole, &scaling, 1e-14, 100_000);
         for solution in &solutions {

@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use mingle_planner::{DesignOptions, Medium, Method, Plan, Topology};
 use mingle_protocol::NodeId;
-use mingle_solver::{Scaling, Table};
+use mingle_solver::{RegressionTable, Standardization};
 use mingle_solving::{Answer, CommunicationPlan, Part, Problem, Solution, SolveError, SolverPeer, schedule};
 
 pub(crate) const NODES: usize = 6;
@@ -46,17 +46,17 @@ pub(crate) fn coefficients(solution: &Solution) -> Vec<f64> {
     coefficients.iter().map(|column| column.scaled).collect()
 }
 
-pub(crate) fn tables(problem: &Problem) -> Vec<Table> {
+pub(crate) fn tables(problem: &Problem) -> Vec<RegressionTable> {
     let table = |part| if let Part::Regression { table, .. } = part { table } else { panic!("no table") };
     problem.parts().unwrap().into_iter().map(table).collect()
 }
 
 /// All rows in one place.
-pub(crate) fn in_one_place(problem: &Problem) -> (Table, Scaling) {
+pub(crate) fn in_one_place(problem: &Problem) -> (RegressionTable, Standardization) {
     let mut all = tables(problem);
     let mut whole = all.remove(0);
     all.iter().for_each(|table| whole.append(table).unwrap());
-    let centered = Scaling::centering(&whole.sums());
+    let centered = Standardization::centering(&whole.sums());
     let scaling = centered.clone().with_deviations(&whole.squares(&centered), whole.row_count() as f64);
     (whole, scaling)
 }

@@ -1,13 +1,13 @@
 //! The report of an audit, for people or programs.
 
-use mingle_peer::audit::{Report, Row, Verdict, weight_or_unknown};
+use mingle_peer::audit::{AuditOutcome, AuditRow, AuditVerdict, weight_or_unknown};
 use mingle_peer::units::exact_weight;
 use mingle_protocol::AbsentPeer;
 
 use crate::out;
 
 /// Prints the table and the verdict, or one object.
-pub(super) fn print(report: &Report, json: bool) {
+pub(super) fn print(report: &AuditOutcome, json: bool) {
     if !json {
         out::line(text(report));
     } else if let Ok(text) = serde_json::to_string(report) {
@@ -15,7 +15,7 @@ pub(super) fn print(report: &Report, json: bool) {
     }
 }
 
-fn text(report: &Report) -> String {
+fn text(report: &AuditOutcome) -> String {
     let mut lines = vec![format!(
         "generation {}  plan {}  {} nodes{}\n",
         report.generation,
@@ -30,8 +30,8 @@ fn text(report: &Report) -> String {
     lines.join("\n")
 }
 
-fn table(report: &Report) -> impl Iterator<Item = String> {
-    let name = |row: &Row| row.name.clone().unwrap_or_else(|| row.node.to_string());
+fn table(report: &AuditOutcome) -> impl Iterator<Item = String> {
+    let name = |row: &AuditRow| row.name.clone().unwrap_or_else(|| row.node.to_string());
     let width = report.peers.iter().map(|row| name(row).chars().count()).max().unwrap_or(0).max(4);
     let head = format!(
         "{:<width$}  {:>4}  {:>9}  {:>9}  {:>14}  {:>14}  records in",
@@ -53,7 +53,7 @@ fn table(report: &Report) -> impl Iterator<Item = String> {
 }
 
 /// The ledger as a sum that a person can check.
-pub(in crate::command) fn sum(report: &Report) -> String {
+pub(in crate::command) fn sum(report: &AuditOutcome) -> String {
     let audit = &report.audit;
     let mut parts = vec![format!("{} held", exact_weight(audit.held))];
     if audit.in_flight > 0 {
@@ -71,15 +71,15 @@ pub(in crate::command) fn sum(report: &Report) -> String {
     let parts = parts.join(" + ");
     let (sum, expected) = (report.sum_units, report.expected_units);
     match report.verdict {
-        Verdict::Exact => {
+        AuditVerdict::Exact => {
             format!("sum of weights: exactly {} = {parts}  ({sum} units of 2^-40)", report.nodes)
         }
-        Verdict::Incomplete => format!(
+        AuditVerdict::Incomplete => format!(
             "sum of weights: {} = {parts}; the books agree, but the records here account for {sum} of {expected} units \
              of 2^-40",
             report.nodes
         ),
-        Verdict::Broken => format!(
+        AuditVerdict::Broken => format!(
             "sum of weights: NOT {} = {parts}  ({}, or books that contradict each other)",
             report.nodes,
             match report.total() {

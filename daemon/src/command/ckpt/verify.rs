@@ -2,7 +2,7 @@
 
 use std::process::ExitCode;
 
-use mingle_builtin::verification::{Verdict, verify};
+use mingle_builtin::verification::{VerifiedModel, verify};
 use mingle_peer::{Error, ErrorKind, Result};
 
 use crate::cli::CkptVerifyArgs;
@@ -24,9 +24,9 @@ pub(super) fn execute(arguments: &CkptVerifyArgs, json: bool) -> Result<ExitCode
     }
 }
 
-fn print(verdicts: &[Verdict], json: bool) {
+fn print(verdicts: &[VerifiedModel], json: bool) {
     if json {
-        let verdict = |verdict: &Verdict| {
+        let verdict = |verdict: &VerifiedModel| {
             let (found, fault) = (verdict.result.as_ref().ok(), verdict.result.as_ref().err());
             serde_json::json!({ "path": verdict.path, "holds": fault.is_none(), "found": found, "fault": fault })
         };
@@ -34,7 +34,7 @@ fn print(verdicts: &[Verdict], json: bool) {
         out::line(serde_json::json!({ "schema": "mingle.ckpt-verify/1", "verdicts": verdicts }));
         return;
     }
-    for Verdict { path, result } in verdicts {
+    for VerifiedModel { path, result } in verdicts {
         match result {
             Ok(found) => out::line(format!("ok       {}: {found}", path.display())),
             Err(fault) => out::line(format!("DAMAGED  {}: {fault}", path.display())),

@@ -3,7 +3,7 @@
 use std::time::Duration;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use mingle_demo::{DemoEvent, DemoOptions, Row, Unaided, Watcher, metric};
+use mingle_demo::{DemoEvent, DemoOptions, SwarmRow, Unaided, Watcher, metric};
 use mingle_models::{DataSource, ObjectiveKind};
 use mingle_peer::units;
 use mingle_planner::Plan;
@@ -58,7 +58,7 @@ impl Progress {
     }
 
     /// Prints a round that the whole swarm has reported.
-    fn row(&self, row: &Row) {
+    fn row(&self, row: &SwarmRow) {
         if self.json {
             if let Ok(text) = metric::to_json(row, self.objective) {
                 out::line(text);
@@ -128,7 +128,7 @@ fn describe(plan: &Plan) -> String {
 }
 
 /// A row for people. If the sum of weights is not whole, parcels are in flight, or the share of a dead peer is missing.
-fn sentence(row: &Row, metric: &str) -> String {
+fn sentence(row: &SwarmRow, metric: &str) -> String {
     let disagreement = row.disagreement.map_or_else(|| "      -".to_owned(), |value| format!("{value:.1e}"));
     format!(
         "round {:>4}   {metric} {:.3} mean {:.3} worst   disagreement {disagreement}   sum of weights {:.6}   {}",

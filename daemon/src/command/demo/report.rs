@@ -1,6 +1,6 @@
 //! The report of a demo, for people.
 
-use mingle_demo::{BitsPerToken, Report};
+use mingle_demo::{BitsPerToken, DemoReport};
 use mingle_peer::audit::weight_or_unknown;
 use mingle_peer::training::PrivacySpending;
 use mingle_peer::units::{self, exact_weight as weight};
@@ -9,7 +9,7 @@ use crate::command::audit;
 use crate::out;
 
 /// Prints the table, or one object.
-pub(super) fn print(report: &Report, json: bool) {
+pub(super) fn print(report: &DemoReport, json: bool) {
     if json {
         if let Ok(text) = report.to_json() {
             out::line(text);
@@ -29,8 +29,8 @@ pub(super) fn print(report: &Report, json: bool) {
     out::line(format!("next  {audit}mingle plan show {root}/plan.json   or three machines: mingle run --help"));
 }
 
-fn table(report: &Report) -> String {
-    let Report { swarm, without_swarm, .. } = report;
+fn table(report: &DemoReport) -> String {
+    let DemoReport { swarm, without_swarm, .. } = report;
     let memory = report
         .peak_resident_bytes_per_peer
         .map_or_else(String::new, |bytes| format!(", {:.0} MB of memory per peer at most", units::megabytes(bytes)));
@@ -62,7 +62,7 @@ fn table(report: &Report) -> String {
 }
 
 /// The ledger as a sum that a person can check.
-fn weights(report: &Report) -> String {
+fn weights(report: &DemoReport) -> String {
     let audit = &report.audit;
     let mut parts = vec![format!("{} held by the living", weight(audit.held))];
     if audit.in_flight > 0 {

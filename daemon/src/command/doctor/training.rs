@@ -1,7 +1,7 @@
 //! Checks of the training: settings, device, data and model.
 
 use mingle_builtin::options::TrainingOptions;
-use mingle_builtin::task::{self, Parts};
+use mingle_builtin::task::{self, TaskSamples};
 use mingle_doctor::Check;
 use mingle_models::Task;
 
@@ -36,7 +36,7 @@ pub(super) fn device(name: &str) -> Check {
 
 /// Checks that the data can be read and that the model fits them.
 pub(super) fn data(training: &TrainingOptions) -> (Option<Task>, Check) {
-    let loaded = Parts::load(&training.data, training.task, training.seed)
+    let loaded = TaskSamples::load(&training.data, training.task, training.seed)
         .and_then(|parts| Ok((parts.task(&training.model)?, parts)));
     match loaded {
         Ok((task, parts)) => {

@@ -1,6 +1,6 @@
 //! Results of the seeds of one profile, for people.
 
-use mingle_lab::campaign::{FailingSeed, Report, Shrunk};
+use mingle_lab::campaign::{FailingSeed, ProfileReport, ShrunkRun};
 
 const COLUMNS: [&str; 9] =
     ["seeds", "kills", "partitions", "link cuts", "disk faults", "rollbacks", "checks", "failures", "seeds/s"];
@@ -11,13 +11,13 @@ pub(super) fn heading() -> String {
 }
 
 /// The progress so far, in a few words.
-pub(super) fn progress(report: &Report) -> String {
+pub(super) fn progress(report: &ProfileReport) -> String {
     let failed = if report.failed > 0 { format!(", {} FAILED", report.failed) } else { String::new() };
     format!("{} kills, {} checks{failed}", grouped(report.kills), grouped(report.checks))
 }
 
 /// A row of the table, and the failing seeds.
-pub(super) fn lines(report: &Report) -> Vec<String> {
+pub(super) fn lines(report: &ProfileReport) -> Vec<String> {
     let counts = [
         report.seeds,
         report.kills,
@@ -41,7 +41,7 @@ pub(super) fn lines(report: &Report) -> Vec<String> {
 
 fn failing_seed(failing: &FailingSeed) -> Vec<String> {
     let mut lines = vec![format!("  seed {}, {} nodes: {}", failing.seed, failing.nodes, failing.message)];
-    if let Some(Shrunk { faults_before, faults, runs, message, .. }) = &failing.shrunk {
+    if let Some(ShrunkRun { faults_before, faults, runs, message, .. }) = &failing.shrunk {
         lines.push(format!("    with {faults} of its {faults_before} faults, found in {runs} runs: {message}"));
     }
     lines.push(format!("    {}", failing.replay));

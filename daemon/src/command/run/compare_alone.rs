@@ -9,7 +9,7 @@ use mingle_builtin::compare_alone::{Compared, TrainedAs, compare_alone};
 use mingle_builtin::options::TrainingOptions;
 use mingle_peer::error::Context;
 use mingle_peer::results::Summary;
-use mingle_peer::training::Direction;
+use mingle_peer::training::MetricDirection;
 use mingle_peer::{ErrorKind, Home, Result};
 use tokio::sync::{oneshot, watch};
 
@@ -17,14 +17,14 @@ use crate::cli::RunArgs;
 use crate::out;
 
 /// A requested comparison.
-pub(super) struct Comparison {
+pub(super) struct RequestedComparison {
     home: Home,
     training: TrainingOptions,
     trained_as: TrainedAs,
     begin_with: Option<PathBuf>,
 }
 
-impl Comparison {
+impl RequestedComparison {
     /// The comparison of a run with these arguments, if requested.
     pub(super) fn of(arguments: &RunArgs, home: &Home, trained_as: TrainedAs) -> Option<Self> {
         let is_wanted = arguments.compares_alone() && !arguments.leaves;
@@ -86,7 +86,7 @@ fn table(compared: &Compared) -> String {
     let mut lines = vec![format!("{head:<28}{:>12}{:>12}", "this peer", "the swarm")];
     for (name, by_swarm) in swarm.iter() {
         let Some(by_itself) = alone.metrics.get(name) else { continue };
-        let judgement = match Direction::of(name) {
+        let judgement = match MetricDirection::of(name) {
             Some(direction) if direction.is_better(by_swarm, by_itself) => "   better",
             Some(direction) if direction.is_better(by_itself, by_swarm) => "   worse",
             _ => "",
@@ -99,14 +99,15 @@ fn table(compared: &Compared) -> String {
 #[cfg(test)]
 mod tests {
     use super::*;
-    use mingle_peer::results::Alone;
+    use mingle_peer::results::LocalBaseline;
     use mingle_peer::training::Metrics;
 
     #[test]
     fn less_of_a_loss_and_more_of_an_accuracy_are_better_and_of_a_name_without_direction_nothing_is_said() {
         let metrics =
             |values: [f64; 4]| -> Metrics { ["accuracy", "kappa", "loss", "rmse"].into_iter().zip(values).collect() };
-        let alone = Alone { rounds: 3, local_steps: 2, held_out_samples: 77, metrics: metrics([0.5, 1.0, 0.75, 2.0]) };
+        let alone =
+            LocalBaseline { rounds: 3, local_steps: 2, held_out_samples: 77, metrics: metrics([0.5, 1.0, 0.75, 2.0]) };
         let table = table(&Compared { swarm: metrics([0.75, 2.0, 0.5, 2.5]), alone });
         let lines: Vec<Vec<&str>> = table.lines().map(|line| line.split_whitespace().collect()).collect();
         assert_eq!(lines[0], ["on", "77", "held-out", "samples", "this", "peer", "the", "swarm"]);

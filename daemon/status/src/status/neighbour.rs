@@ -7,7 +7,7 @@ use serde::{Deserialize, Serialize};
 
 /// A neighbour as this peer sees it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Neighbour {
+pub struct NeighbourStatus {
     /// Its node in the plan.
     pub node: usize,
     /// Its PeerId.
@@ -22,9 +22,9 @@ pub struct Neighbour {
     /// Its known incarnation; 0 before its first message.
     pub incarnation: u64,
     /// The link to it.
-    pub outgoing: Option<Outgoing>,
+    pub outgoing: Option<OutgoingLink>,
     /// The link from it.
-    pub incoming: Option<Incoming>,
+    pub incoming: Option<IncomingLink>,
     /// Steps of the plan that it is behind this peer, as far as is known.
     pub steps_behind: u64,
     /// Bytes written to its streams since this process follows the plan.
@@ -49,7 +49,7 @@ pub enum LinkState {
 
 /// The link to a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Outgoing {
+pub struct OutgoingLink {
     /// Parcels written to its streams, in the time that its bytes are counted over.
     pub parcels: u64,
     /// Parcels on its streams that it has not acknowledged.
@@ -63,7 +63,7 @@ pub struct Outgoing {
 
 /// The link from a neighbour.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
-pub struct Incoming {
+pub struct IncomingLink {
     /// Parcels read from its streams, in the time that its bytes are counted over.
     pub parcels: u64,
     /// Parcels read from its streams that wait for their step.
@@ -97,7 +97,7 @@ impl fmt::Display for LinkState {
     }
 }
 
-impl Neighbour {
+impl NeighbourStatus {
     /// The directions of the links between the two in the plan, seen from this peer.
     pub fn directions(&self) -> &'static str {
         match (&self.outgoing, &self.incoming) {

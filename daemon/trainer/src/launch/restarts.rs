@@ -19,7 +19,7 @@ const TIME_FOR_A_CRASH: Duration = Duration::from_hours(12);
 
 /// The work of a trainer between its start and a crash.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Progress {
+pub(super) struct WorkSinceStart {
     /// Rounds in which it trained.
     pub(super) rounds: u64,
     /// Running time.
@@ -105,7 +105,7 @@ impl Restarts {
     }
 
     /// Counts a crash after this progress.
-    pub(super) fn after(&mut self, progress: Progress) -> Next {
+    pub(super) fn after(&mut self, progress: WorkSinceStart) -> Next {
         self.make_good(progress);
         let tally = &mut self.tally;
         tally.crashes += 1;
@@ -118,7 +118,7 @@ impl Restarts {
     }
 
     /// Counts progress that did not end in a crash, or not yet.
-    pub(super) fn make_good(&mut self, Progress { rounds, ran }: Progress) {
+    pub(super) fn make_good(&mut self, WorkSinceStart { rounds, ran }: WorkSinceStart) {
         let tally = &mut self.tally;
         if tally.given_up && rounds >= ROUNDS_FOR_A_CRASH {
             *tally = Tally { command: std::mem::take(&mut tally.command), ..Tally::default() };
@@ -164,7 +164,7 @@ mod tests {
     }
 
     /// Crashes with the same progress before each until the trainer is given up; at most this many.
-    fn crashes_until_given_up(progress: Progress, most: usize) -> Option<usize> {
+    fn crashes_until_given_up(progress: WorkSinceStart, most: usize) -> Option<usize> {
         let mut restarts = restarts();
         (1..=most).find(|_| restarts.after(progress) == Next::GivenUp)
     }
@@ -172,7 +172,7 @@ mod tests {
     #[test]
     fn a_trainer_that_crashes_again_and_again_is_started_after_growing_pauses_and_then_given_up() {
         let mut restarts = restarts();
-        let progress = Progress { rounds: 0, ran: Duration::from_secs(3) };
+        let progress = WorkSinceStart { rounds: 0, ran: Duration::from_secs(3) };
         let pauses: Vec<u64> = std::iter::from_fn(|| pause(restarts.after(progress))).collect();
         assert_eq!(pauses, [1, 2, 4, 8, 16, 32, 60, 60, 60]);
     }
@@ -180,7 +180,7 @@ mod tests {
     #[test]
     fn a_trainer_that_crashes_every_twenty_rounds_is_given_up_however_long_these_take() {
         for seconds in [1, 60, 15 * 60] {
-            let progress = Progress { rounds: 20, ran: Duration::from_secs(20 * seconds) };
+            let progress = WorkSinceStart { rounds: 20, ran: Duration::from_secs(20 * seconds) };
             let crashes = crashes_until_given_up(progress, 1000);
             assert!(crashes.is_some_and(|crashes| crashes <= 20), "{crashes:?} with rounds of {seconds} s");
         }
@@ -191,7 +191,7 @@ mod tests {
         for rounds in [1, 20, 1_000_000] {
             let mut restarts = restarts();
             for day in 0..10_000 {
-                let next = restarts.after(Progress { rounds, ran: DAY });
+                let next = restarts.after(WorkSinceStart { rounds, ran: DAY });
                 assert_eq!(next, Next::Restart(FIRST_PAUSE), "day {day} with {rounds} rounds each");
             }
         }
@@ -199,7 +199,7 @@ mod tests {
 
     #[test]
     fn a_hundred_rounds_make_good_for_a_crash_and_fewer_do_not() {
-        let progress = |rounds| Progress { rounds, ran: Duration::from_secs(600) };
+        let progress = |rounds| WorkSinceStart { rounds, ran: Duration::from_secs(600) };
         assert_eq!(crashes_until_given_up(progress(100), 10_000), None);
         assert!(crashes_until_given_up(progress(90), 10_000).is_some());
     }
@@ -207,13 +207,13 @@ mod tests {
     #[test]
     fn a_pause_never_overflows() {
         let mut restarts = Restarts::new("python train.py", NonZeroU32::MAX);
-        let progress = Progress { rounds: 0, ran: Duration::ZERO };
+        let progress = WorkSinceStart { rounds: 0, ran: Duration::ZERO };
         assert_eq!((0..100).map(|_| restarts.after(progress)).last(), Some(Next::Restart(LONGEST_PAUSE)));
     }
 
     /// Starts of the peer in one home, each of which counts crashes after this progress until the trainer is given up;
     /// returns the crashes in each, and what came in the end.
-    fn starts(home: &Home, most: u32, progress: Progress, starts: usize) -> Vec<(u32, Next)> {
+    fn starts(home: &Home, most: u32, progress: WorkSinceStart, starts: usize) -> Vec<(u32, Next)> {
         let start = || {
             let mut restarts = Restarts::new("python train.py", NonZeroU32::new(most).unwrap());
             restarts.recall(home).unwrap();
@@ -229,11 +229,11 @@ mod tests {
     fn a_peer_that_is_started_again_and_again_gives_a_crashing_trainer_up_for_good() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(Some(folder.path())).unwrap();
-        let fruitless = Progress { rounds: 20, ran: Duration::from_secs(30) };
+        let fruitless = WorkSinceStart { rounds: 20, ran: Duration::from_secs(30) };
         let ends = starts(&home, 10, fruitless, 3);
         assert_eq!(ends, [(12, Next::GivenUp), (1, Next::GivenUpAgain), (1, Next::GivenUpAgain)]);
         // Mended, it trains, and the crashes from before are forgotten.
-        let mended = Progress { rounds: 100, ran: Duration::from_secs(30) };
+        let mended = WorkSinceStart { rounds: 100, ran: Duration::from_secs(30) };
         let mut restarts = restarts();
         restarts.recall(&home).unwrap();
         assert_eq!(restarts.after(mended), Next::Restart(FIRST_PAUSE));
@@ -245,7 +245,7 @@ mod tests {
     fn crashes_of_other_processes_of_the_peer_count_and_those_of_another_command_do_not() {
         let folder = tempfile::tempdir().unwrap();
         let home = Home::at(Some(folder.path())).unwrap();
-        let progress = Progress { rounds: 0, ran: Duration::ZERO };
+        let progress = WorkSinceStart { rounds: 0, ran: Duration::ZERO };
         let mut first = restarts();
         (0..4).for_each(|_| assert!(matches!(first.after(progress), Next::Restart(_))));
         first.remember(&home).unwrap();

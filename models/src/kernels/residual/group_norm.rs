@@ -27,9 +27,9 @@ impl Statistics {
     }
 
     /// The factor and the term of each lane, by which a value becomes a normalized one.
-    pub(super) fn line(&self, scale: &[f32], shift: &[f32]) -> Line {
+    pub(super) fn line(&self, scale: &[f32], shift: &[f32]) -> LaneLine {
         let factors: Lanes = std::array::from_fn(|lane| scale[lane] * self.factor);
-        Line { factors, terms: std::array::from_fn(|lane| shift[lane] - self.mean * factors[lane]) }
+        LaneLine { factors, terms: std::array::from_fn(|lane| shift[lane] - self.mean * factors[lane]) }
     }
 }
 
@@ -75,12 +75,12 @@ fn add_power<S: Simd, const POWER: usize>(simd: S, sum: S::f32s, value: S::f32s)
 
 /// A straight line for each lane.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Line {
+pub(super) struct LaneLine {
     factors: Lanes,
     terms: Lanes,
 }
 
-impl Line {
+impl LaneLine {
     /// Writes the rectified values of a plane into the middle of another.
     pub(super) fn rectified(&self, plane: &[f32], planes: Planes, output: &mut [f32]) {
         for (from, to) in plane.chunks_exact(planes.width * LANES).zip(planes.rows_mut(output)) {
@@ -104,9 +104,9 @@ impl Line {
 
 /// Pixels that become rectified values, with others that are added before.
 struct Rectified<'a> {
-    line: &'a Line,
+    line: &'a LaneLine,
     from: &'a [f32],
-    residual: Option<(&'a [f32], &'a Line)>,
+    residual: Option<(&'a [f32], &'a LaneLine)>,
     to: &'a mut [f32],
 }
 
@@ -186,7 +186,7 @@ impl NormGradient<'_> {
         let mut line = self.statistics.line(self.scale, self.shift);
         if !self.rectified {
             // Above zero everywhere.
-            line = Line { factors: [0.0; LANES], terms: [1.0; LANES] };
+            line = LaneLine { factors: [0.0; LANES], terms: [1.0; LANES] };
         }
         let of_norm = Arch::new().dispatch(SumsOfGradients { plane: self.plane, gradient, mean, line: &line });
         let of_norm = OfNorm { scale: of_norm.scale.map(|sum| sum * factor), shift: of_norm.shift };
@@ -212,7 +212,7 @@ struct SumsOfGradients<'a> {
     gradient: &'a [f32],
     mean: f32,
     /// Gradients count where it is above zero.
-    line: &'a Line,
+    line: &'a LaneLine,
 }
 
 impl WithSimd for SumsOfGradients<'_> {
@@ -257,7 +257,7 @@ struct GradientOfRow<'a> {
     plane: &'a [f32],
     gradient: &'a [f32],
     /// Gradients count where it is above zero.
-    line: &'a Line,
+    line: &'a LaneLine,
     factors: &'a Lanes,
     slope: f32,
     term: f32,

@@ -1,6 +1,6 @@
 //! A convolution and the norm that follows it, on one image at a time.
 
-use super::group_norm::{Line, NormGradient, OfNorm, Statistics};
+use super::group_norm::{LaneLine, NormGradient, OfNorm, Statistics};
 use super::patches::{Geometry, Patches, Planes, Tap};
 use super::product::{Inputs, correlate, multiply};
 use super::{LANES, Lanes};
@@ -117,7 +117,7 @@ impl ConvNorm {
     }
 
     /// The lines by which the outputs are normalized, plane by plane.
-    fn lines<'a>(&self, weights: &'a Weights<'_>, statistics: &'a [Statistics]) -> impl Iterator<Item = Line> {
+    fn lines<'a>(&self, weights: &'a Weights<'_>, statistics: &'a [Statistics]) -> impl Iterator<Item = LaneLine> {
         let norms = weights.scale.chunks_exact(LANES).zip(weights.shift.chunks_exact(LANES));
         statistics.iter().zip(norms).map(|(statistics, (scale, shift))| statistics.line(scale, shift))
     }

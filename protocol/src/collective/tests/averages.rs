@@ -2,7 +2,7 @@ use std::sync::Arc;
 
 use super::network::{Faults, Network, settle};
 use super::plans::{gather_and_scatter, ids, one_peer_exponential, second_eigenvalue, uneven};
-use crate::collective::mixing::Mixing;
+use crate::collective::mixing::PushSumMixing;
 use crate::collective::*;
 use crate::{Mass, Schedule, UNITS_PER_ONE};
 
@@ -141,7 +141,7 @@ fn the_default_rounds_leave_three_tenths_of_a_disagreement() {
 /// Shares that are part of the sums of no node: cut and not polled for, on their way and not yet handed on, or waiting.
 fn shares_under_way<'a>(
     nodes: &'a [ReliableChannel<TrackingAverage>],
-    mixing: impl Fn(&'a TrackingAverage) -> &'a Mixing,
+    mixing: impl Fn(&'a TrackingAverage) -> &'a PushSumMixing,
 ) -> Vec<&'a Share> {
     let mut shares: Vec<&Share> = nodes.iter().flat_map(|node| mixing(node.collective()).under_way()).collect();
     for (from, sender) in ids(nodes.len()).zip(nodes) {

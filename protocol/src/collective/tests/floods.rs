@@ -12,15 +12,15 @@ fn payload(id: NodeId, version: u64) -> Vec<u8> {
     format!("row {version} of {id}").into_bytes()
 }
 
-fn tables(plan: &Schedule) -> Vec<Table> {
-    ids(plan.nodes()).map(|id| Table::new(plan, id).unwrap()).collect()
+fn tables(plan: &Schedule) -> Vec<ReplicatedTable> {
+    ids(plan.nodes()).map(|id| ReplicatedTable::new(plan, id).unwrap()).collect()
 }
 
 fn expected(nodes: usize, version: u64) -> Vec<Vec<u8>> {
     ids(nodes).map(|id| payload(id, version)).collect()
 }
 
-fn holds(table: &Table, version: u64) -> bool {
+fn holds(table: &ReplicatedTable, version: u64) -> bool {
     let nodes = table.complete(version).map_or(0, |rows| rows.len());
     nodes > 0 && table.complete(version).unwrap() == expected(nodes, version)
 }
@@ -83,7 +83,7 @@ fn a_row_crosses_every_link_at_most_once() {
 fn nobody_misses_a_version_however_unequal_the_nodes_and_lossy_the_links() {
     let plan = uneven(7, 4, 1, 9);
     for seed in 0..4 {
-        let nodes: Vec<Table> = tables(&plan);
+        let nodes: Vec<ReplicatedTable> = tables(&plan);
         let mut network = Network::new(nodes, 0, Faults { loss: 0.25, duplication: 0.1 }, seed);
         let mut states: Vec<Replicated<Vec<u8>>> = (0..7).map(|_| Replicated::new(Vec::new(), 1)).collect();
         for (id, node) in ids(7).zip(&mut network.nodes) {
@@ -92,7 +92,7 @@ fn nobody_misses_a_version_however_unequal_the_nodes_and_lossy_the_links() {
         // Each node goes on by itself as soon as it can; all reach version 12.
         while states.iter().any(|state| state.version() <= 12) {
             let versions: Vec<u64> = states.iter().map(Replicated::version).collect();
-            let can_go_on = |nodes: &[ReliableChannel<Table>]| {
+            let can_go_on = |nodes: &[ReliableChannel<ReplicatedTable>]| {
                 nodes.iter().zip(&versions).any(|(node, version)| *version <= 12 && holds(node.collective(), *version))
             };
             network.run(can_go_on, |_| ());
@@ -113,8 +113,9 @@ fn nobody_misses_a_version_however_unequal_the_nodes_and_lossy_the_links() {
 fn rows_that_cannot_be_true_are_refused() {
     let plan = ring(3);
     let (from, me) = (NodeId(0), NodeId(1));
-    let row = |id, version, payload: &[u8]| Rows(vec![Row { id: NodeId(id), version, payload: payload.into() }]);
-    let mut table = Table::new(&plan, me).unwrap();
+    let row =
+        |id, version, payload: &[u8]| NewRows(vec![TableRow { id: NodeId(id), version, payload: payload.into() }]);
+    let mut table = ReplicatedTable::new(&plan, me).unwrap();
     table.publish(4, b"mine").unwrap();
     table.handle(from, row(0, 1, b"one")).unwrap();
     let before = table.clone();
@@ -145,7 +146,7 @@ fn long_rows_travel_in_several_messages_that_fit() {
             while let Some((to, rows)) = nodes[id.index()].poll() {
                 let bytes = rows.encode();
                 assert!(bytes.len() <= MAX_ROWS_BYTES);
-                nodes[to.index()].handle(id, Rows::decode(&bytes, &limits).unwrap()).unwrap();
+                nodes[to.index()].handle(id, NewRows::decode(&bytes, &limits).unwrap()).unwrap();
             }
         }
     }
@@ -164,7 +165,7 @@ fn extrema_are_the_same_bits_everywhere_after_the_diameter_under_any_faults() {
     for plan in [ring(6), (*uneven(9, 6, 2, 8)).clone()] {
         let nodes = plan.nodes();
         let rounds = diameter(&plan).unwrap();
-        for (direction, seed) in [(Direction::Max, 1), (Direction::Min, 2)] {
+        for (direction, seed) in [(Extreme::Max, 1), (Extreme::Min, 2)] {
             let new = |id| Extremum::new(&plan, id, direction, &numbers(id, nodes), rounds).unwrap();
             let mut network =
                 Network::new(ids(nodes).map(new).collect(), 5, Faults { loss: 0.2, duplication: 0.2 }, seed);
@@ -173,9 +174,7 @@ fn extrema_are_the_same_bits_everywhere_after_the_diameter_under_any_faults() {
                 .map(|place| {
                     let candidates = ids(nodes).map(|id| (numbers(id, nodes)[place], id));
                     let best = candidates.reduce(|best, other| match (direction, other.0.total_cmp(&best.0)) {
-                        (Direction::Max, std::cmp::Ordering::Greater) | (Direction::Min, std::cmp::Ordering::Less) => {
-                            other
-                        }
+                        (Extreme::Max, std::cmp::Ordering::Greater) | (Extreme::Min, std::cmp::Ordering::Less) => other,
                         _ => best,
                     });
                     let (value, owner) = best.unwrap();
@@ -194,7 +193,7 @@ fn extrema_are_the_same_bits_everywhere_after_the_diameter_under_any_faults() {
 #[test]
 fn a_round_less_than_the_diameter_is_not_enough_for_an_extremum() {
     let plan = ring(6);
-    let new = |id: NodeId| Extremum::new(&plan, id, Direction::Max, &[-f64::from(id.0)], 4).unwrap();
+    let new = |id: NodeId| Extremum::new(&plan, id, Extreme::Max, &[-f64::from(id.0)], 4).unwrap();
     let mut nodes: Vec<Extremum> = ids(6).map(new).collect();
     while exchange(&mut nodes) {}
     let found: Vec<f64> = nodes.iter().map(|node| node.result().unwrap()[0].0).collect();
@@ -209,7 +208,7 @@ fn a_message_of_extrema_that_no_sound_neighbour_sends_is_refused() {
         round,
         values: values.iter().map(|(v, id)| (*v, NodeId(*id))).collect(),
     };
-    let mut node = Extremum::new(&plan, me, Direction::Max, &[1.0], 2).unwrap();
+    let mut node = Extremum::new(&plan, me, Extreme::Max, &[1.0], 2).unwrap();
     assert_eq!(node.handle(NodeId(2), best(0, &[(9.0, 2)])), Err(CollectiveFault::NoSuchLink));
     assert_eq!(node.handle(from, best(1, &[(9.0, 0)])), Err(CollectiveFault::Gap));
     assert_eq!(node.handle(from, best(0, &[])), Err(CollectiveFault::WrongDimension));

@@ -18,10 +18,10 @@ fn flood_values() -> impl Strategy<Value = FloodValue> {
     (any::<u64>(), values).prop_map(|(round, values)| FloodValue { round, values })
 }
 
-fn rows() -> impl Strategy<Value = Rows> {
+fn rows() -> impl Strategy<Value = NewRows> {
     let row = (0_u32..9, any::<u64>(), prop::collection::vec(any::<u8>(), 0..300))
-        .prop_map(|(id, version, payload)| Row { id: NodeId(id), version, payload: payload.into() });
-    prop::collection::vec(row, 0..6).prop_map(Rows)
+        .prop_map(|(id, version, payload)| TableRow { id: NodeId(id), version, payload: payload.into() });
+    prop::collection::vec(row, 0..6).prop_map(NewRows)
 }
 
 fn framed<M: std::fmt::Debug>(messages: impl Strategy<Value = M>) -> impl Strategy<Value = Frame<M>> {
@@ -48,7 +48,7 @@ fn sequence_messages() -> impl Strategy<Value = SequenceMessage> {
 }
 
 /// Checks that a message is decoded to what was encoded, and encoded to the same bytes again.
-fn check_round_trip<M: Encoding + PartialEq + std::fmt::Debug>(message: &M) -> Result<(), TestCaseError> {
+fn check_round_trip<M: MessageEncoding + PartialEq + std::fmt::Debug>(message: &M) -> Result<(), TestCaseError> {
     let bytes = message.encode();
     let decoded = M::decode(&bytes, &LIMITS);
     prop_assert_eq!(decoded.as_ref(), Ok(message));
@@ -56,7 +56,7 @@ fn check_round_trip<M: Encoding + PartialEq + std::fmt::Debug>(message: &M) -> R
     Ok(())
 }
 
-fn check_cut<M: Encoding + std::fmt::Debug>(message: &M) -> Result<(), TestCaseError> {
+fn check_cut<M: MessageEncoding + std::fmt::Debug>(message: &M) -> Result<(), TestCaseError> {
     let bytes = message.encode();
     for end in 0..bytes.len() {
         prop_assert!(M::decode(&bytes[..end], &LIMITS).is_err(), "cut at {}", end);
@@ -93,10 +93,10 @@ proptest! {
         if let Ok(SequenceMessage { payload: OperationMessage::Exchange(exchange), .. }) = SequenceMessage::decode(&bytes, &LIMITS) {
             prop_assert!(exchange.values.len() <= 3 && exchange.values.iter().all(|value| value.is_finite()));
         }
-        if let Ok(rows) = Rows::decode(&bytes, &LIMITS) {
+        if let Ok(rows) = NewRows::decode(&bytes, &LIMITS) {
             prop_assert!(rows.0.iter().all(|row| row.id.index() < 9));
         }
-        let _ = Frame::<Rows>::decode(&bytes, &LIMITS);
+        let _ = Frame::<NewRows>::decode(&bytes, &LIMITS);
     }
 }
 
@@ -108,25 +108,26 @@ fn what_is_beyond_a_limit_is_named() {
     assert_eq!(Share::decode(&bad, &LIMITS), Err(MessageError::NotFinite { index: 1 }));
     assert_eq!(Share::decode(&[0xff; 4], &LIMITS), Err(MessageError::Head));
 
-    let row =
-        |id, payload: usize| Rows(vec![Row { id: NodeId(id), version: 1, payload: vec![0; payload].into() }]).encode();
-    assert_eq!(Rows::decode(&row(9, 1), &LIMITS), Err(MessageError::UnknownNode { id: NodeId(9), nodes: 9 }));
+    let row = |id, payload: usize| {
+        NewRows(vec![TableRow { id: NodeId(id), version: 1, payload: vec![0; payload].into() }]).encode()
+    };
+    assert_eq!(NewRows::decode(&row(9, 1), &LIMITS), Err(MessageError::UnknownNode { id: NodeId(9), nodes: 9 }));
     let bytes = MAX_ROW_BYTES + 1;
-    assert_eq!(Rows::decode(&row(0, bytes), &LIMITS), Err(MessageError::TooLong { bytes }));
+    assert_eq!(NewRows::decode(&row(0, bytes), &LIMITS), Err(MessageError::TooLong { bytes }));
     let bytes = MAX_ROWS_BYTES + 1;
-    assert_eq!(Rows::decode(&vec![0; bytes], &LIMITS), Err(MessageError::TooLong { bytes }));
+    assert_eq!(NewRows::decode(&vec![0; bytes], &LIMITS), Err(MessageError::TooLong { bytes }));
     let cut = row(0, 100);
-    assert_eq!(Rows::decode(&cut[..cut.len() - 1], &LIMITS), Err(MessageError::Length { bytes: 99, expected: 100 }));
+    assert_eq!(NewRows::decode(&cut[..cut.len() - 1], &LIMITS), Err(MessageError::Length { bytes: 99, expected: 100 }));
 
     // An acknowledgement with something behind it, and a message with the number 0.
-    assert_eq!(Frame::<Rows>::decode(&[5, 0, 1], &LIMITS), Err(MessageError::Frame { bytes: 1 }));
-    assert_eq!(Frame::<Rows>::decode(&[5, 1, 0], &LIMITS), Err(MessageError::Frame { bytes: 0 }));
+    assert_eq!(Frame::<NewRows>::decode(&[5, 0, 1], &LIMITS), Err(MessageError::Frame { bytes: 1 }));
+    assert_eq!(Frame::<NewRows>::decode(&[5, 1, 0], &LIMITS), Err(MessageError::Frame { bytes: 0 }));
 }
 
 #[test]
 fn an_acknowledgement_of_what_was_never_sent_is_refused() {
     let plan = crate::Schedule::new(1, &[crate::Step { keep: vec![1.0], links: vec![] }], 0).unwrap();
-    let mut channel = ReliableChannel::new(Table::new(&plan, NodeId(0)).unwrap());
+    let mut channel = ReliableChannel::new(ReplicatedTable::new(&plan, NodeId(0)).unwrap());
     let frame = Frame { acknowledged: 1, message: None };
     assert_eq!(channel.handle(NodeId(0), frame), Err(CollectiveFault::ImpossibleAck));
 }

@@ -5,7 +5,7 @@ use rand_chacha::ChaCha8Rng;
 
 use super::plans::ids;
 use crate::NodeId;
-use crate::collective::{Collective, Encoding, Frame, ReliableChannel, SizeLimits};
+use crate::collective::{Collective, Frame, MessageEncoding, ReliableChannel, SizeLimits};
 
 /// The faults of the network: the probabilities that a frame is lost or doubled.
 #[derive(Clone, Copy, Debug)]
@@ -22,7 +22,7 @@ pub(super) struct Network<C: Collective> {
     rng: ChaCha8Rng,
 }
 
-impl<C: Collective<Message: Encoding>> Network<C> {
+impl<C: Collective<Message: MessageEncoding>> Network<C> {
     pub(super) fn new(nodes: Vec<C>, dimension: usize, faults: Faults, seed: u64) -> Self {
         let limits = SizeLimits { nodes: nodes.len(), dimension };
         let nodes = nodes.into_iter().map(ReliableChannel::new).collect();

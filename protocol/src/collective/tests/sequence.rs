@@ -43,7 +43,7 @@ impl Player {
         match self.results.len() % 4 {
             0 => sequence.begin_exchange(&[left, right], &[last + own, 1.0, own]),
             1 => sequence.begin_tracking(&[last, own], 2),
-            2 => sequence.begin_extremum(Direction::Max, &[last], 3),
+            2 => sequence.begin_extremum(Extreme::Max, &[last], 3),
             _ => sequence.begin_all_reduce(&self.trees, Reduction::Sum, &[last * own]),
         }
         .unwrap();
@@ -129,7 +129,7 @@ fn a_message_that_does_not_fit_its_operation_is_refused() {
     sequence.handle(NodeId(2), exchange(1, &[3.0])).unwrap();
     assert_eq!(*sequence.exchanged().unwrap()[&left], [1.0]);
     // The neighbour that was ahead believes that an exchange comes next.
-    let refused = sequence.begin_extremum(Direction::Max, &[0.0], 1).unwrap_err();
+    let refused = sequence.begin_extremum(Extreme::Max, &[0.0], 1).unwrap_err();
     assert_eq!(refused, CollectiveError::Neighbour { from: left, fault: CollectiveFault::OtherCollective });
 }
 

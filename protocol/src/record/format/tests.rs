@@ -2,7 +2,7 @@
 use super::*;
 use crate::evidence::{Applied, Evidence, Sent};
 use crate::mass::Mass;
-use crate::message::{Generation, Identity};
+use crate::message::{Generation, Incarnation};
 use crate::record::tests::{books, full_record, owing, record};
 use crate::record::{InBooks, OutBooks, Owed, most_host_bytes, most_training_bytes};
 use crate::reference::ReferenceId;
@@ -340,7 +340,7 @@ fn the_largest_numbers_fit_the_size_of_a_slot() {
         returned: u128::MAX,
         ..OutBooks::default()
     };
-    let identity = SignedIdentity::unsigned(Identity { incarnation: u64::MAX, boot_nonce: u64::MAX });
+    let identity = SignedIdentity::unsigned(Incarnation { incarnation: u64::MAX, boot_nonce: u64::MAX });
     let sent = Sent { seq: u64::MAX, ..Sent::default() };
     let evidence = Evidence { sent: Some(sent), applied: Some(Applied { seq: u64::MAX, ..Applied::default() }) };
     let far = |index: u32| NodeId(u32::MAX - index);

@@ -12,7 +12,7 @@ const SECTOR_BYTES: usize = 512;
 
 /// Damage to the disk of a node whose process is gone.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(in crate::sim) enum Damage {
+pub(in crate::sim) enum DiskDamage {
     /// One bit of a slot is another one.
     FlippedBit,
     /// A file is shorter than it was.
@@ -100,26 +100,26 @@ impl Disk {
     }
 
     /// Does some damage, drawn from a seed: every other time to the record written last.
-    pub(in crate::sim) fn damage(&mut self, damage: Damage, seed: u64) {
+    pub(in crate::sim) fn damage(&mut self, damage: DiskDamage, seed: u64) {
         let rng = &mut ChaCha8Rng::seed_from_u64(seed);
         if self.files.is_empty() {
             return;
         }
         let any = rng.random_range(0..self.files.len());
-        let hits_newest = rng.random_bool(0.5) || damage == Damage::LostSectors;
+        let hits_newest = rng.random_bool(0.5) || damage == DiskDamage::LostSectors;
         let newest = self.last_write.as_ref().filter(|(slot, ..)| hits_newest && *slot < self.files.len());
         let (slot, length) = newest.map_or_else(|| (any, self.files[any].len()), |(slot, length, _)| (*slot, *length));
         // It may have been cut off before.
         let length = length.min(self.files[slot].len());
-        if length == 0 || (damage == Damage::LostSectors && newest.is_none()) {
+        if length == 0 || (damage == DiskDamage::LostSectors && newest.is_none()) {
             return;
         }
         let at = rng.random_range(0..length);
         let file = &mut self.files[slot];
         match damage {
-            Damage::FlippedBit => file[at] ^= 1 << rng.random_range(0..8),
-            Damage::Truncated => file.truncate(at),
-            Damage::LostSectors => {
+            DiskDamage::FlippedBit => file[at] ^= 1 << rng.random_range(0..8),
+            DiskDamage::Truncated => file.truncate(at),
+            DiskDamage::LostSectors => {
                 let before = self.last_write.as_ref().map_or(&[][..], |(.., before)| before);
                 for (new, old) in file.chunks_mut(SECTOR_BYTES).zip(before.chunks(SECTOR_BYTES)) {
                     if rng.random_bool(0.7) && new.len() == old.len() {

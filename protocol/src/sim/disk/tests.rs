@@ -55,7 +55,7 @@ fn a_write_that_was_cut_off_leaves_the_record_before_it_or_is_whole() {
 
 #[test]
 fn damage_is_noticed_or_leaves_what_was_written() {
-    for damage in [Damage::FlippedBit, Damage::Truncated, Damage::LostSectors] {
+    for damage in [DiskDamage::FlippedBit, DiskDamage::Truncated, DiskDamage::LostSectors] {
         let (mut same, mut older, mut refused) = (0, 0, 0);
         for seed in 0..200 {
             let mut disk = written();
@@ -74,7 +74,7 @@ fn damage_is_noticed_or_leaves_what_was_written() {
         }
         println!("{damage:?}: {same} the same, {older} older, {refused} refused");
         assert!(older > 20 && same > 0, "{damage:?}: {same} the same, {older} older, {refused} refused");
-        assert!(refused > 0 || damage == Damage::LostSectors, "{damage:?}: no payload was hit");
+        assert!(refused > 0 || damage == DiskDamage::LostSectors, "{damage:?}: no payload was hit");
     }
 }
 

@@ -2,20 +2,20 @@
 
 use std::sync::Arc;
 
-use super::{Happening, Swarm};
+use super::{Happening, SimulatedSwarm};
 use crate::effect::RecordRoom;
 use crate::injected_bug::Injected;
 use crate::input::Input;
 use crate::message::Generation;
 use crate::record::{MAX_HOST_BYTES, Record, Recovered};
 use crate::schedule::NodeId;
-use crate::sim::disk::{Damage, HandedIn, Unwritable};
+use crate::sim::disk::{DiskDamage, HandedIn, Unwritable};
 use crate::sim::error::SimError;
 use crate::sim::fault::Fault;
 use crate::sim::trace::Entry;
 use crate::time::Time;
 
-impl Swarm {
+impl SimulatedSwarm {
     pub(super) fn begin_write(&mut self, id: NodeId, record: Arc<Record>) -> Result<(), SimError> {
         let time = self.network.draw_between(self.config.write_time);
         let process = self.processes.get(&id).copied().unwrap_or(0);
@@ -172,9 +172,9 @@ impl Swarm {
             Fault::BackUpDisk(_) => disk.back_up(),
             Fault::RestoreDisk(_) if is_dead => disk.restore(),
             Fault::WipeDisk(_) if is_dead => disk.wipe(),
-            Fault::FlipBit(_, seed) if is_dead => disk.damage(Damage::FlippedBit, seed),
-            Fault::TruncateSlot(_, seed) if is_dead => disk.damage(Damage::Truncated, seed),
-            Fault::LoseSectors(_, seed) if is_dead => disk.damage(Damage::LostSectors, seed),
+            Fault::FlipBit(_, seed) if is_dead => disk.damage(DiskDamage::FlippedBit, seed),
+            Fault::TruncateSlot(_, seed) if is_dead => disk.damage(DiskDamage::Truncated, seed),
+            Fault::LoseSectors(_, seed) if is_dead => disk.damage(DiskDamage::LostSectors, seed),
             _ => {}
         }
     }

@@ -3,9 +3,9 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Happening, Swarm};
+use super::{Happening, SimulatedSwarm};
 use crate::config::Durability;
-use crate::effect::{Effect, Event};
+use crate::effect::{Effect, NodeEvent};
 use crate::input::Input;
 use crate::mass::Mass;
 use crate::message::{Message, ParcelHeader};
@@ -19,7 +19,7 @@ use crate::wire::encode;
 /// Events at one instant after which a simulation is considered stuck.
 const MOST_EVENTS_PER_INSTANT: u32 = 100_000;
 
-impl Swarm {
+impl SimulatedSwarm {
     /// Serves one input, carries out its effects and checks the mass.
     pub(super) fn input(&mut self, id: NodeId, input: Input, entry: Entry, content: &[u8]) -> Result<(), SimError> {
         self.trace.record(self.now, id, entry, content);
@@ -57,10 +57,10 @@ impl Swarm {
                 Effect::Reserve(room) => self.reserve(id, room),
                 Effect::Report(event) => {
                     match event {
-                        Event::NewerPlan { generation, .. } => self.fetch_plan(id, generation),
-                        Event::CaughtUp { to, .. } => self.check_jump(id, to)?,
-                        Event::ParcelRefused { peer, mass } => self.check_refusal(id, peer, mass)?,
-                        Event::RollbackDetected { .. } => {
+                        NodeEvent::NewerPlan { generation, .. } => self.fetch_plan(id, generation),
+                        NodeEvent::CaughtUp { to, .. } => self.check_jump(id, to)?,
+                        NodeEvent::ParcelRefused { peer, mass } => self.check_refusal(id, peer, mass)?,
+                        NodeEvent::RollbackDetected { .. } => {
                             self.rolled_back_in.insert(generation.counter);
                         }
                         _ => {}

@@ -1,14 +1,14 @@
 //! The effect of each fault on a swarm.
 
-use super::Swarm;
+use super::SimulatedSwarm;
 use crate::input::Input;
 use crate::schedule::NodeId;
 use crate::sim::error::SimError;
 use crate::sim::fault::Fault;
-use crate::sim::plans::Change;
+use crate::sim::plans::MembersChange;
 use crate::sim::trace::Entry;
 
-impl Swarm {
+impl SimulatedSwarm {
     pub(super) fn inflict(&mut self, fault: Fault) -> Result<(), SimError> {
         self.trace.record(self.now, NodeId(0), Entry::Faulted, format!("{fault:?}").as_bytes());
         match fault {
@@ -35,8 +35,8 @@ impl Swarm {
                 self.harm_disk(fault);
                 Ok(())
             }
-            Fault::Replan(seed) => self.replan(Change::Draw { seed, without: None }),
-            Fault::Resize(members, seed) => self.replan(Change::Resize { members, seed }),
+            Fault::Replan(seed) => self.replan(MembersChange::Draw { seed, without: None }),
+            Fault::Resize(members, seed) => self.replan(MembersChange::Resize { members, seed }),
             Fault::Leave(id) => self.leave(id),
             Fault::DismissRemoved => self.dismiss_removed(),
             Fault::Stop(id) => self.input(id, Input::Stop, Entry::Faulted, &[]),
@@ -54,7 +54,7 @@ impl Swarm {
                 self.give_up(self.plans.newest().generation);
                 Ok(())
             }
-            Fault::Expel(id, seed) => self.replan(Change::Draw { seed, without: Some(id) }),
+            Fault::Expel(id, seed) => self.replan(MembersChange::Draw { seed, without: Some(id) }),
             Fault::Mute(from, to) => {
                 self.network.mute(from, to);
                 Ok(())

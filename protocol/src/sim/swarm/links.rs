@@ -2,14 +2,14 @@
 
 use std::collections::BTreeSet;
 
-use super::Swarm;
+use super::SimulatedSwarm;
 use crate::input::Input;
 use crate::node::Node;
 use crate::schedule::NodeId;
 use crate::sim::error::SimError;
 use crate::sim::trace::Entry;
 
-impl Swarm {
+impl SimulatedSwarm {
     /// Opens the links of a node: those of its own plan, and those of others whose plan has one to it.
     pub(super) fn connect(&mut self, id: NodeId) -> Result<(), SimError> {
         let mut peers: BTreeSet<NodeId> =

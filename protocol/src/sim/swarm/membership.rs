@@ -2,21 +2,21 @@
 
 use std::sync::Arc;
 
-use super::{Happening, Swarm};
+use super::{Happening, SimulatedSwarm};
 use crate::input::{Input, NewGeneration};
 use crate::message::Generation;
 use crate::node::Node;
 use crate::schedule::NodeId;
 use crate::sim::error::SimError;
 use crate::sim::keys::SimulatedKeys;
-use crate::sim::plans::Change;
+use crate::sim::plans::MembersChange;
 use crate::sim::trace::Entry;
 
 /// The largest pace of nodes that have nothing to train and no neighbour to wait for.
 const MOST_STEPS_PER_MICROSECOND: u64 = 4_096;
 
-impl Swarm {
-    pub(super) fn replan(&mut self, change: Change) -> Result<(), SimError> {
+impl SimulatedSwarm {
+    pub(super) fn replan(&mut self, change: MembersChange) -> Result<(), SimError> {
         // A planner that made a plan no node can follow is not what is tested here.
         if self.plans.replan(change).is_err() {
             return Ok(());

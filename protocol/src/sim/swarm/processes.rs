@@ -2,13 +2,13 @@
 
 use std::sync::Arc;
 
-use super::Swarm;
+use super::SimulatedSwarm;
 use super::disks::slot_bytes;
 use crate::config::{Durability, NodeConfig};
 use crate::effect::RecordRoom;
 use crate::injected_bug::Injected;
 use crate::input::Input;
-use crate::message::Identity;
+use crate::message::Incarnation;
 use crate::node::Node;
 use crate::record::Recovered;
 use crate::schedule::NodeId;
@@ -16,7 +16,7 @@ use crate::sim::error::SimError;
 use crate::sim::keys::SimulatedKeys;
 use crate::sim::trace::Entry;
 
-impl Swarm {
+impl SimulatedSwarm {
     /// Starts a process: from its disk, or with the ratio of a donor, or as the founder it was.
     pub(super) fn make(&mut self, id: NodeId, donated: Option<Vec<f32>>) -> Result<(), SimError> {
         let process = self.processes.entry(id).or_insert(0);
@@ -33,7 +33,7 @@ impl Swarm {
         let plan = recorded.unwrap_or(newest);
         let mut node_config = NodeConfig::new(id, Arc::clone(&plan.schedule), initial, config.rounds);
         let incarnation = if config.durability == Durability::Off { process } else { 1 };
-        node_config.identity = Identity { incarnation, boot_nonce: process };
+        node_config.identity = Incarnation { incarnation, boot_nonce: process };
         node_config.generation = plan.generation;
         node_config.keys = Arc::new(SimulatedKeys::of(id));
         node_config.codec = config.codec.into();

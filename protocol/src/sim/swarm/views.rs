@@ -2,17 +2,17 @@
 
 use std::sync::Arc;
 
-use super::Swarm;
+use super::SimulatedSwarm;
 use crate::audit::{AuditReport, audit};
 use crate::config::Robust;
-use crate::effect::Event;
+use crate::effect::NodeEvent;
 use crate::ledger::LedgerSummary;
 use crate::message::Generation;
 use crate::node::Node;
 use crate::schedule::NodeId;
 use crate::time::Time;
 
-impl Swarm {
+impl SimulatedSwarm {
     /// All nodes of the plan.
     pub fn nodes(&self) -> impl Iterator<Item = NodeId> + use<> {
         (0..self.config.schedule.nodes() as u32).map(NodeId)
@@ -104,12 +104,12 @@ impl Swarm {
     }
 
     /// All events that nodes reported.
-    pub fn events(&self) -> &[(Time, NodeId, Event)] {
+    pub fn events(&self) -> &[(Time, NodeId, NodeEvent)] {
         &self.events
     }
 
     /// All events that nodes reported since the last call.
-    pub(in crate::sim) fn take_events(&mut self) -> Vec<(Time, NodeId, Event)> {
+    pub(in crate::sim) fn take_events(&mut self) -> Vec<(Time, NodeId, NodeEvent)> {
         std::mem::take(&mut self.events)
     }
 

@@ -2,12 +2,12 @@
 
 use crate::{
     digraph::{Digraph, Link},
-    plan::{Step, WeightedLink},
+    plan::{MixingStep, WeightedLink},
 };
 
 /// The links of each slot: from all nodes to the root, then from the root to all.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub(super) struct Schedule {
+pub(super) struct SlotSchedule {
     pub(super) root: usize,
     /// Every node but the root sends once, after all it receives.
     pub(super) gather: Vec<Vec<Link>>,
@@ -15,7 +15,7 @@ pub(super) struct Schedule {
     pub(super) scatter: Vec<Vec<Link>>,
 }
 
-impl Schedule {
+impl SlotSchedule {
     pub(super) fn slot_count(&self) -> usize {
         self.gather.len() + self.scatter.len()
     }
@@ -31,7 +31,7 @@ impl Schedule {
     /// While gathering, a node gives all it holds. While scattering, a node with `s` nodes at or below it in the tree
     /// holds `s` shares of the average; it gives each child as many as there are nodes at or below that child, and
     /// keeps 1.
-    pub(super) fn steps(&self, nodes: usize) -> Vec<Step> {
+    pub(super) fn steps(&self, nodes: usize) -> Vec<MixingStep> {
         let mut begins = vec![0; nodes];
         let gather = grouped(&self.gather, &mut begins);
         // The root waits for all nodes, so no slot of the scattering shares a step with one of the gathering.
@@ -41,7 +41,7 @@ impl Schedule {
         let mut shares = sizes.clone();
         let up = gather.into_iter().take(gather_steps).map(|slots| hand_over(nodes, slots));
         let down = scatter.into_iter().skip(gather_steps);
-        let mut steps: Vec<Step> = up.collect();
+        let mut steps: Vec<MixingStep> = up.collect();
         steps.extend(down.map(|slots| share_out(nodes, slots, &sizes, &mut shares)));
         steps
     }
@@ -63,14 +63,14 @@ fn grouped(slots: &[Vec<Link>], begins: &mut [usize]) -> Vec<Vec<Vec<Link>>> {
     steps
 }
 
-fn hand_over(nodes: usize, slots: Vec<Vec<Link>>) -> Step {
+fn hand_over(nodes: usize, slots: Vec<Vec<Link>>) -> MixingStep {
     let links: Vec<WeightedLink> = slots.iter().flatten().map(|&link| WeightedLink::new(link, 1.0)).collect();
     let kept = links.iter().map(|link| (link.from, 0.0)).collect();
-    Step::sparse(nodes, kept, links, slots)
+    MixingStep::sparse(nodes, kept, links, slots)
 }
 
 /// A step of the scattering. `shares` are those that each node holds for itself and for the nodes it has yet to serve.
-fn share_out(nodes: usize, slots: Vec<Vec<Link>>, sizes: &[usize], shares: &mut [usize]) -> Step {
+fn share_out(nodes: usize, slots: Vec<Vec<Link>>, sizes: &[usize], shares: &mut [usize]) -> MixingStep {
     let mut senders: Vec<usize> = slots.iter().flatten().map(|link| link.from).collect();
     senders.sort_unstable();
     senders.dedup();
@@ -86,7 +86,7 @@ fn share_out(nodes: usize, slots: Vec<Vec<Link>>, sizes: &[usize], shares: &mut 
     };
     let links = slots.iter().flatten().map(weighted).collect();
     let kept = senders.iter().enumerate().map(|(at, &node)| (node, part(at, shares[node]))).collect();
-    Step::sparse(nodes, kept, links, slots)
+    MixingStep::sparse(nodes, kept, links, slots)
 }
 
 /// For each node, the number of nodes that its mass is shared out to, itself included.

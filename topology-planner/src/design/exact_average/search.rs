@@ -12,7 +12,7 @@ use super::{
     gather_search::GatherSearch,
     scatter::GreedyScatter,
     scatter_search::ScatterSearch,
-    schedule::Schedule,
+    schedule::SlotSchedule,
 };
 
 /// Up to this many nodes, all are tried as roots; above, the most central ones.
@@ -58,17 +58,17 @@ pub(super) fn search(
     effort: u32,
     least: usize,
     rng: &mut ChaCha8Rng,
-) -> Result<Schedule, GivenUp> {
+) -> Result<SlotSchedule, GivenUp> {
     let (nodes, effort) = (channel.node_count(), effort as usize);
     let roots = match nodes {
         0..=ALL_ROOTS => (0..nodes).collect(),
         _ => central_nodes(channel, CENTRAL_ROOTS.min(affordable(channel, effort) / (GATHERS + 1)).max(1)),
     };
     let passes = Passes::of(channel, effort, roots.len());
-    let starts = roots.into_iter().map(|root| Start::greedy(channel, root, passes, rng));
+    let starts = roots.into_iter().map(|root| RootSchedule::greedy(channel, root, passes, rng));
     let mut starts = starts.collect::<Result<Vec<_>, _>>()?;
     let moves = effort * MAX_MOVES_PER_EFFORT.min(3 * nodes.saturating_pow(3));
-    let is_done = |starts: &[Start]| starts.iter().any(|start| start.schedule.slot_count() <= least);
+    let is_done = |starts: &[RootSchedule]| starts.iter().any(|start| start.schedule.slot_count() <= least);
     if nodes <= MAX_SEARCHED && !is_done(&starts) {
         // A move in the search for a scattering goes through sets of nodes, a word at a time.
         let each = moves / (starts.len() * nodes.div_ceil(64));
@@ -83,7 +83,7 @@ pub(super) fn search(
     }
     let schedules = starts.into_iter().map(|start| start.schedule);
     let best = schedules.min_by_key(|schedule| (schedule.slot_count(), schedule.root));
-    let mut best = best.unwrap_or(Schedule { root: 0, gather: Vec::new(), scatter: Vec::new() });
+    let mut best = best.unwrap_or(SlotSchedule { root: 0, gather: Vec::new(), scatter: Vec::new() });
     if nodes <= MAX_SEARCHED {
         // Mass sent to the neighbour that sends last takes fewer hops, and the period fewer steps.
         best.gather = GatherSearch::new(channel, best.root, best.gather.len(), &best.gather, rng).links();
@@ -140,11 +140,16 @@ struct Moves {
 }
 
 /// Takes a slot off the shortest total. Returns `true` if the moves left sufficed to find how, for some root.
-fn shorten_a_gather(channel: &Channel<'_>, starts: &mut [Start], moves: &mut Moves, rng: &mut ChaCha8Rng) -> bool {
+fn shorten_a_gather(
+    channel: &Channel<'_>,
+    starts: &mut [RootSchedule],
+    moves: &mut Moves,
+    rng: &mut ChaCha8Rng,
+) -> bool {
     let Some(slots) = starts.iter().map(|start| start.schedule.slot_count() - 1).min() else {
         return false;
     };
-    let has_room = |start: &Start| start.schedule.scatter.len() + start.eccentricity <= slots;
+    let has_room = |start: &RootSchedule| start.schedule.scatter.len() + start.eccentricity <= slots;
     let mut order: Vec<usize> = (0..starts.len()).filter(|&at| has_room(&starts[at])).collect();
     order.sort_by_key(|&at| (starts[at].schedule.slot_count(), starts[at].schedule.scatter.len()));
     while !order.is_empty() {
@@ -153,7 +158,7 @@ fn shorten_a_gather(channel: &Channel<'_>, starts: &mut [Start], moves: &mut Mov
                 return false;
             };
             moves.left = left;
-            let Schedule { root, gather, scatter } = &mut starts[at].schedule;
+            let SlotSchedule { root, gather, scatter } = &mut starts[at].schedule;
             let mut search = GatherSearch::new(channel, *root, slots - scatter.len(), gather, rng);
             if search.run(moves.per_run, rng) {
                 *gather = search.links();
@@ -165,12 +170,12 @@ fn shorten_a_gather(channel: &Channel<'_>, starts: &mut [Start], moves: &mut Mov
 }
 
 /// A root with the best schedule known for it.
-struct Start {
+struct RootSchedule {
     eccentricity: usize,
-    schedule: Schedule,
+    schedule: SlotSchedule,
 }
 
-impl Start {
+impl RootSchedule {
     fn greedy(channel: &Channel<'_>, root: usize, passes: Passes, rng: &mut ChaCha8Rng) -> Result<Self, GivenUp> {
         let hops = channel.hops_from(root);
         let heights = hops.heights(channel);
@@ -195,7 +200,7 @@ impl Start {
         let mut greedy = GreedyScatter::new(channel);
         let scatters = (0..passes.scatters).map(|pass| greedy.scatter(root, NOISES[pass % NOISES.len()], rng));
         let scatter = scatters.min_by_key(Vec::len).unwrap_or_default();
-        Ok(Self { eccentricity: hops.eccentricity(), schedule: Schedule { root, gather, scatter } })
+        Ok(Self { eccentricity: hops.eccentricity(), schedule: SlotSchedule { root, gather, scatter } })
     }
 
     fn search_ranks(&mut self, channel: &Channel<'_>, tries: usize, rng: &mut ChaCha8Rng) {
@@ -207,7 +212,7 @@ impl Start {
     }
 
     fn shorten_scatter(&mut self, channel: &Channel<'_>, moves: usize, rng: &mut ChaCha8Rng) {
-        let Schedule { root, scatter, .. } = &mut self.schedule;
+        let SlotSchedule { root, scatter, .. } = &mut self.schedule;
         while scatter.len() > self.eccentricity {
             let mut search = ScatterSearch::new(channel, *root, scatter.len() - 1, scatter);
             if !search.run(moves, rng) {

@@ -15,12 +15,12 @@ pub(super) enum Token<'t> {
 }
 
 /// The tokens of a text, in order; `#` starts a comment.
-pub(super) struct Tokens<'t> {
+pub(super) struct GmlTokens<'t> {
     rest: &'t str,
     line: usize,
 }
 
-impl<'t> Tokens<'t> {
+impl<'t> GmlTokens<'t> {
     pub(super) fn new(text: &'t str) -> Self {
         Self { rest: text, line: 1 }
     }

@@ -13,7 +13,7 @@ use crate::event_loop::{EventReceivers, LoopEvent};
 use crate::events::Event;
 use crate::home::write_file;
 use crate::results;
-use crate::status::State;
+use crate::status::PeerState;
 
 /// Longest time that a peer with its solution waits for neighbours that have not received all its messages.
 const DRAIN: Duration = Duration::from_secs(10);
@@ -138,7 +138,7 @@ impl Host<'_, '_> {
         };
         let traffic = self.member.traffic();
         self.member.board.update(|status| {
-            status.state = if converged { State::Done } else { State::Stopped };
+            status.state = if converged { PeerState::Done } else { PeerState::Stopped };
             (status.sent_bytes, status.received_bytes) = (traffic.sent_bytes, traffic.received_bytes);
         });
     }

@@ -5,13 +5,13 @@ use std::collections::BTreeMap;
 use libp2p::PeerId;
 use mingle_protocol::NodeId;
 
-use mingle_solving::Task;
+use mingle_solving::ProblemTask;
 
 use super::Host;
 use super::ending::named;
 use crate::connections::Connections;
 use crate::events::Event;
-use crate::status::{Evaluated, LinkState, Neighbour, State};
+use crate::status::{Evaluated, LinkState, NeighbourStatus, PeerState};
 
 /// A residual is reported if it is smaller than the last reported one by this factor.
 const WORTH_TELLING: f64 = 0.1;
@@ -25,11 +25,11 @@ impl Host<'_, '_> {
         };
         let joined = self.joined;
         self.member.board.update(|status| {
-            status.state = if joined { State::Solving } else { State::Waiting };
+            status.state = if joined { PeerState::Solving } else { PeerState::Waiting };
             (status.joined, status.round) = (joined, iterations);
             status.residual = checked.map(|(_, residual)| residual);
         });
-        if let (Some(record), Task::Rounds(task)) = (round, &self.problem.task) {
+        if let (Some(record), ProblemTask::Rounds(task)) = (round, &self.problem.task) {
             self.told_rounds = record.round;
             let names = task.rules().metrics();
             let (metrics, own) = (named(names, &record.mean), named(names, &record.own));
@@ -52,7 +52,7 @@ impl Host<'_, '_> {
         let (all, up): (BTreeMap<NodeId, PeerId>, _) = (out.into_iter().chain(inward).collect(), links.up());
         let neighbour = |(node, peer): (NodeId, PeerId)| {
             let traffic = links.traffic_with(node);
-            Neighbour {
+            NeighbourStatus {
                 node: node.index(),
                 peer: peer.to_string(),
                 state: if up.contains(&node) { LinkState::Up } else { LinkState::Down },
@@ -66,7 +66,7 @@ impl Host<'_, '_> {
                 received_bytes: traffic.received_bytes,
             }
         };
-        let neighbours: Vec<Neighbour> = all.into_iter().map(neighbour).collect();
+        let neighbours: Vec<NeighbourStatus> = all.into_iter().map(neighbour).collect();
         self.member.board.update(|status| {
             let traffic = self.member.traffic();
             (status.sent_bytes, status.received_bytes) = (traffic.sent_bytes, traffic.received_bytes);

@@ -12,7 +12,7 @@ use crate::communication_plan::Averaging;
 use crate::problem::file_error::FileError;
 use crate::problem::kinds::ROBUST_CLASSIFICATION;
 use crate::problem::node_name::NodeName;
-use crate::problem::{Limits, TableSource};
+use crate::problem::{StoppingCriteria, TableSource};
 
 /// The file of a robust model.
 #[derive(Deserialize)]
@@ -130,10 +130,10 @@ impl RobustFile {
         self,
         plan: &Plan,
         names: &[String],
-    ) -> Result<(RobustTask, Limits, serde_json::Value), FileError> {
+    ) -> Result<(RobustTask, StoppingCriteria, serde_json::Value), FileError> {
         let loss = self.loss()?;
         let radii = self.radii(plan, names)?;
-        let limits = Limits { tolerance: self.tolerance, iterations: self.iterations };
+        let limits = StoppingCriteria { tolerance: self.tolerance, iterations: self.iterations };
         let support = match self.support {
             SupportName::HalfSpaces => SupportEntry::HalfSpaces(self.half_space),
             _ if !self.half_space.is_empty() => return Err(FileError::HalfSpaces),

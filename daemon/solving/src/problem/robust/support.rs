@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 
 use mingle_robust::HalfSpace;
-use mingle_solver::{Scaling, Table};
+use mingle_solver::{RegressionTable, Standardization};
 use serde::{Deserialize, Serialize};
 
 use crate::problem::SampleError;
@@ -30,7 +30,7 @@ pub(in crate::problem) struct HalfSpaceEntry {
     pub(super) bound: f64,
 }
 
-pub(super) fn check_box(table: &Table, lower: f64, upper: f64) -> Result<(), SampleError> {
+pub(super) fn check_box(table: &RegressionTable, lower: f64, upper: f64) -> Result<(), SampleError> {
     for (at, (row, _)) in table.rows().enumerate() {
         let outside = |value: &f64| *value < lower - ROUNDING || *value > upper + ROUNDING;
         if let Some(column) = row.iter().position(outside) {
@@ -41,8 +41,8 @@ pub(super) fn check_box(table: &Table, lower: f64, upper: f64) -> Result<(), Sam
     Ok(())
 }
 
-pub(super) fn check_half_spaces(table: &Table, entries: &[HalfSpaceEntry]) -> Result<(), SampleError> {
-    let none = Scaling::none(table.columns().len());
+pub(super) fn check_half_spaces(table: &RegressionTable, entries: &[HalfSpaceEntry]) -> Result<(), SampleError> {
+    let none = Standardization::none(table.columns().len());
     for (half_space, entry) in entries.iter().enumerate() {
         let space = entry.scaled(table.columns(), &none)?;
         for (row, (sample, target)) in table.rows().enumerate() {
@@ -58,7 +58,7 @@ pub(super) fn check_half_spaces(table: &Table, entries: &[HalfSpaceEntry]) -> Re
 
 impl HalfSpaceEntry {
     /// The half-space in scaled columns, `x' = (x - mean) / deviation`.
-    pub(super) fn scaled(&self, columns: &[String], scaling: &Scaling) -> Result<HalfSpace, SampleError> {
+    pub(super) fn scaled(&self, columns: &[String], scaling: &Standardization) -> Result<HalfSpace, SampleError> {
         if let Some(name) = self.coefficients.keys().find(|name| !columns.contains(name)) {
             return Err(SampleError::NoColumn(name.clone()));
         }

@@ -1,6 +1,6 @@
 //! `mingle demo --problem node-classification`: the results of all clients, for people.
 
-use mingle_demo::{Client, JUDGED, NodesDemo, NodesReport, ProblemEvent, ProblemOptions, WEIGHTS, Way};
+use mingle_demo::{ClientScores, JUDGED, NodesDemo, NodesReport, ProblemEvent, ProblemOptions, WEIGHTS, Way};
 use mingle_peer::Result;
 
 use super::{print_rounds_end, tell};
@@ -29,7 +29,7 @@ fn print(report: &NodesReport, demo: &NodesDemo) {
     let names: Vec<String> = ways.iter().map(|way| format!("{:>9}", way.name)).collect();
     out::line("\nAccuracy on test nodes, of the model that each client's own validation nodes choose");
     out::line(format!("{:<12}{:>7}{:>11}{}", "client", "nodes", "homophily", names.concat()));
-    for Client { client, nodes, homophily, accuracy } in &report.clients {
+    for ClientScores { client, nodes, homophily, accuracy } in &report.clients {
         out::line(format!("{client:<12}{nodes:>7}{:>11}{}", number(*homophily), cells(accuracy)));
     }
     out::line(format!("{:<12}{:>7}{:>11}{}", "mean", "", "", cells(&means)));
