@@ -22,7 +22,6 @@
 
 mod bfloat16;
 mod buffer_pool;
-mod choice;
 mod decoding;
 mod distance;
 mod dither;
@@ -41,7 +40,6 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 pub(crate) use buffer_pool::BufferPool;
-pub use choice::{ChosenCodec, CodecChoice, CodecReason, LONGEST_CODED_PERIOD, UnknownCodecChoice};
 pub(crate) use decoding::{decode, first_flaw, square_of};
 pub(crate) use distance::{Distance, distance};
 pub(crate) use dither::Dither;

@@ -8,7 +8,8 @@ use std::time::Duration;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::codec::{ChosenCodec, Codec, CodecChoice};
+use crate::codec::Codec;
+use crate::codec_choice::{ChosenCodec, CodecChoice};
 use crate::injected_bug::Injected;
 use crate::message::{Generation, Incarnation, MAX_DESCRIPTION, TaskDigest};
 use crate::payload::{MAX_DIMENSION, MAX_MAGNITUDE, first_unusable};

@@ -24,6 +24,7 @@ mod arrivals;
 mod audit;
 mod chain;
 mod codec;
+mod codec_choice;
 pub mod collective;
 mod config;
 mod effect;
@@ -54,7 +55,8 @@ mod window;
 pub mod wire;
 
 pub use audit::{AbsentPeer, AuditReport, EdgeDispute, audit};
-pub use codec::{ChosenCodec, Codec, CodecChoice, CodecReason, LONGEST_CODED_PERIOD, UnknownCodec, UnknownCodecChoice};
+pub use codec::{Codec, UnknownCodec};
+pub use codec_choice::{ChosenCodec, CodecChoice, CodecReason, LONGEST_CODED_PERIOD, UnknownCodecChoice};
 pub use config::{Durability, NodeConfig, NodeError, Robust, UnknownRobust, WaitPolicy};
 pub use effect::{Clipped, Effect, InputFault, Mismatch, NodeEvent, RecordRoom, RoundReport, SkippedDelta, Suspension};
 pub use evidence::{Applied, Evidence, Sent};

@@ -11,6 +11,7 @@
 //!   the end    Ending:        says that the run needs this peer no more; the records stay, for an audit
 //! ```
 
+mod beginning;
 mod ending;
 mod folder;
 mod listing;
@@ -19,10 +20,11 @@ mod replacement;
 mod store;
 mod writer;
 
+pub use beginning::begin_anew;
 pub use ending::Ending;
 pub use folder::{Contents, RecordFolder, read_outline};
 pub use listing::{Condition, RecordFile, Sound, list, verify};
 pub use past::{Found, Past};
-pub use replacement::{begin_anew, discard, folder_of};
+pub use replacement::{discard, folder_of};
 pub use store::{RecordStore, Room, StoreError};
 pub use writer::{RecordWriter, Written};

@@ -200,9 +200,19 @@ impl<'a> Driver<'a> {
         let traffic = self.member.traffic();
         let skipped = self.member.skipped_rounds.total;
         let Member { connections, timeline, .. } = self.member;
-        let (node, rounds, place) = (self.node, self.rounds, connections.place);
-        let (privacy, momentum) = (self.parts.privacy, self.parts.momentum);
-        Ok(Finished { node, place, evaluation, best, privacy, momentum, rounds, skipped, traffic, ending, timeline })
+        Ok(Finished {
+            node: self.node,
+            place: connections.place,
+            evaluation,
+            best,
+            privacy: self.parts.privacy,
+            momentum: self.parts.momentum,
+            rounds: self.rounds,
+            skipped,
+            traffic,
+            ending,
+            timeline,
+        })
     }
 
     /// Number of rounds at which training is done.

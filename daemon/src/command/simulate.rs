@@ -211,7 +211,8 @@ fn introduce(plan: &Plan, learners: &Learners, conditions: Conditions) -> Result
     ));
     out::line(format!("task     {} for {}, {} parameters", task.model(), task.shape(), task.parameter_count()));
     if conditions.ledger {
-        let (schedule, momentum) = (plan::schedule(plan)?, conditions.momentum);
+        let schedule = plan::schedule(plan)?;
+        let momentum = conditions.momentum;
         let lines = encodings::introduce(&schedule, conditions.codec, task.parameter_count(), momentum);
         lines.iter().for_each(out::line);
     }

@@ -103,8 +103,10 @@ impl InLink {
     /// Writes the numbers up to which parcels have arrived, and up to which the sender may drop them.
     pub(crate) fn state_confirmed(&self, state: &mut LinkPositions) {
         if let Some(cursor) = self.cursor {
-            (state.received, state.applied) = (cursor.received, cursor.confirmed);
-            (state.applied_chain, state.rejected) = (cursor.confirmed_chain, cursor.confirmed_rejected);
+            state.received = cursor.received;
+            state.applied = cursor.confirmed;
+            state.applied_chain = cursor.confirmed_chain;
+            state.rejected = cursor.confirmed_rejected;
         }
     }
 
@@ -116,7 +118,8 @@ impl InLink {
     /// Confirms what a record holds of this link.
     pub(crate) fn confirm(&mut self, books: &InBooks) {
         if let Some(cursor) = self.cursor.as_mut().filter(|cursor| cursor.confirmed < books.applied) {
-            (cursor.confirmed, cursor.confirmed_chain) = (books.applied, books.chain);
+            cursor.confirmed = books.applied;
+            cursor.confirmed_chain = books.chain;
             cursor.confirmed_rejected = books.rejected;
         }
     }

@@ -156,7 +156,8 @@ impl Node {
 
     /// Gives all mass, or as much as a parcel may weigh, to one neighbour in a later step.
     fn hand_over(&mut self, heir: NodeId, step: u64) {
-        let (codec, is_durable) = (self.codec().codec.of_wholes(), self.is_durable());
+        let codec = self.codec().codec.of_wholes();
+        let is_durable = self.is_durable();
         let mass = self.mass().min(self.config.schedule.heaviest_parcel(self.config.id, heir, step));
         let mut dither = Dither::of(self.config.id, step);
         let payload = if mass == self.mass() {

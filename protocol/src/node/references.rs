@@ -6,7 +6,8 @@
 //! that it has caught up. So no mass depends on a guess.
 
 use super::Node;
-use crate::codec::{ChosenCodec, Dither};
+use crate::codec::Dither;
+use crate::codec_choice::ChosenCodec;
 use crate::effect::NodeEvent;
 use crate::link::{QueuedParcel, Returned};
 use crate::mass::Mass;

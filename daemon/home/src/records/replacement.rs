@@ -17,7 +17,6 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::store::{RecordStore, Room, StoreError};
 use crate::error::{Context, ErrorKind, Result};
 use crate::home::Home;
 
@@ -32,7 +31,7 @@ pub(super) struct Replacement {
 
 /// The parts of a replacement once the first record is on the disk. A process can end between any two, and within the
 /// last one.
-const STEPS: [fn(&Replacement) -> io::Result<()>; 5] = [
+pub(super) const STEPS: [fn(&Replacement) -> io::Result<()>; 5] = [
     Replacement::set_aside,
     Replacement::sync,
     Replacement::put_in_place,
@@ -41,9 +40,14 @@ const STEPS: [fn(&Replacement) -> io::Result<()>; 5] = [
 ];
 
 impl Replacement {
-    fn of(home: &Home) -> Self {
+    pub(super) fn of(home: &Home) -> Self {
         let (root, records) = (home.root().to_path_buf(), home.records());
         Self { root, records, next: home.next_records(), discarded: home.discarded_records() }
+    }
+
+    /// The folder in which the new records begin.
+    pub(super) fn next(&self) -> &Path {
+        &self.next
     }
 
     /// The folder that the new records come to.
@@ -54,6 +58,11 @@ impl Replacement {
     /// Puts the new records in the place of the old ones, of which there may be none.
     pub(super) fn complete(&self) -> io::Result<()> {
         STEPS.iter().try_for_each(|step| step(self))
+    }
+
+    /// Removes slots of a process that ended before its first record.
+    pub(super) fn remove_next(&self) -> io::Result<()> {
+        or_missing(fs::remove_dir_all(&self.next))
     }
 
     fn set_aside(&self) -> io::Result<()> {
@@ -101,35 +110,6 @@ pub fn folder_of(home: &Home) -> PathBuf {
     if !records.exists() && discarded.exists() { discarded } else { records }
 }
 
-/// Makes room for the records of a new run beside the existing ones. These are replaced once the first record of the
-/// new run is on the disk, and stay if it comes to none.
-///
-/// # Errors
-/// Those of [`RecordStore::make_room`].
-pub fn begin_anew(home: &Home, room: Room) -> Result<RecordStore> {
-    begin_anew_by(home, |store| store.make_room(room))
-}
-
-pub(super) fn begin_anew_by(
-    home: &Home,
-    make_room: impl FnOnce(&mut RecordStore) -> std::result::Result<(), StoreError>,
-) -> Result<RecordStore> {
-    put_back(home)?;
-    let replacement = Replacement::of(home);
-    let next = &replacement.next;
-    let doing = format!("cannot remove {}", next.display());
-    // Slots of a process that ended before its first record.
-    or_missing(fs::remove_dir_all(next)).context(ErrorKind::BadInput, &doing)?;
-    let made = RecordStore::look(next).and_then(|mut store| make_room(&mut store).map(|()| store));
-    match made {
-        Ok(store) => Ok(store.in_place_of(replacement)),
-        Err(error) => {
-            or_missing(fs::remove_dir_all(next)).context(ErrorKind::BadInput, &doing)?;
-            Err(error.into())
-        }
-    }
-}
-
 /// Discards all records in a home, and with them the weight they hold. A crash leaves all of them or none.
 ///
 /// # Errors
@@ -151,6 +131,3 @@ pub fn discard(home: &Home) -> Result {
 fn or_missing(done: io::Result<()>) -> io::Result<()> {
     done.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
-
-#[cfg(test)]
-mod tests;

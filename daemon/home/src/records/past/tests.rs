@@ -6,7 +6,8 @@ use mingle_protocol::{Effect, Input, Node, NodeId, RecordRoom, Schedule, Step, T
 use std::fs;
 
 use super::*;
-use crate::records::replacement::{begin_anew, begin_anew_by, discard, put_back};
+use crate::records::beginning::{begin_anew, begin_anew_by};
+use crate::records::replacement::{discard, put_back};
 use crate::records::{Room, StoreError};
 
 const DIMENSION: usize = 3;

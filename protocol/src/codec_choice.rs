@@ -5,7 +5,7 @@ use std::str::FromStr;
 
 use thiserror::Error;
 
-use super::Codec;
+use crate::codec::Codec;
 use crate::schedule::Schedule;
 
 /// The most rounds from one exact average to the next under which [`CodecChoice::Auto`] sends differences: as many as

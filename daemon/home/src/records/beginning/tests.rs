@@ -1,10 +1,13 @@
 #![allow(clippy::unwrap_used)]
+use std::fs;
+use std::path::Path;
 use std::sync::Arc;
 
 use mingle_protocol::{Durability, Effect, Input, Node, NodeConfig, NodeId, Record, RecordRoom, Schedule, Step, Time};
 
 use super::*;
 use crate::records::Ending;
+use crate::records::replacement::{STEPS, folder_of};
 
 const DIMENSION: usize = 3;
 const OLD: f32 = 1.0;
