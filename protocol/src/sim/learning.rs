@@ -47,7 +47,13 @@ impl Learning {
     /// Notes the effects of an input on a node: of a change that it was given, and of what it held back before.
     pub(super) fn watch(&mut self, node: &Node, change: Option<&[f32]>, held_back: Option<&[f32]>, effects: &[Effect]) {
         let id = node.id();
-        if effects.iter().any(|effect| matches!(effect, Effect::Report(NodeEvent::Entered { .. }))) {
+        let reports = |wanted: fn(&NodeEvent) -> bool| {
+            effects.iter().any(|effect| matches!(effect, Effect::Report(event) if wanted(event)))
+        };
+        if reports(|event| matches!(event, NodeEvent::Entered { .. })) {
+            // A node without neighbours begins its first round at once, and takes up a part of what it held back.
+            let has_started = reports(|event| matches!(event, NodeEvent::Started { .. }));
+            let held_back = if has_started { node.held_back() } else { held_back };
             self.began(id, node.config().generation, node.numerator(), held_back);
         }
         change.into_iter().for_each(|delta| self.handed_in(id, delta, effects));
@@ -66,6 +72,12 @@ impl Learning {
         if effects.iter().any(|effect| skipped(effect) == Some(SkippedDelta::LeftWithoutWeight)) {
             add(&mut self.nodes.entry(id).or_default().present.sum, held_back.unwrap_or_default(), -1.0);
         }
+    }
+
+    /// Forgets the books of a node that the newest plan leaves out, and that took part in it nevertheless: a process that
+    /// started with that plan before it was dismissed.
+    pub(super) fn left_out(&mut self, id: NodeId) {
+        self.nodes.remove(&id);
     }
 
     /// Keeps the present sum for a record that a node handed to its host.

@@ -133,6 +133,9 @@ impl SimulatedSwarm {
     /// Ends a process that is not needed any more.
     pub(super) fn end(&mut self, id: NodeId) -> Result<(), SimError> {
         self.gone.insert(id);
+        if !self.plans.newest().members.contains(&id) {
+            self.learning.left_out(id);
+        }
         let killed = self.crashes;
         self.crash(id)?;
         self.crashes = killed;
