@@ -63,6 +63,8 @@ pub enum InjectedBug {
     BelievesAnyone,
     /// A node that is cut off from others goes on as fast as it can.
     NeverPaces,
+    /// A node gives every neighbour its share, however little comes back.
+    GivesWithoutCredit,
     /// A node sends no mass. No ledger is wrong by it: the others only notice that they have less and less.
     KeepsAll,
     /// A node that starts takes a record for whole whatever its checksum is.
@@ -78,7 +80,7 @@ impl InjectedBug {
     pub const BUILT_IN: bool = cfg!(feature = "injected-bugs");
 
     /// All bugs, whether or not they are built in.
-    pub const ALL: [Self; 27] = [
+    pub const ALL: [Self; 28] = [
         Self::SendsBeforeWriting,
         Self::ConfirmsBeforeWriting,
         Self::AppliesTwice,
@@ -102,6 +104,7 @@ impl InjectedBug {
         Self::NeverReserves,
         Self::BelievesAnyone,
         Self::NeverPaces,
+        Self::GivesWithoutCredit,
         Self::KeepsAll,
         Self::BelievesTornRecords,
         Self::OverlooksNewestRecord,
@@ -142,6 +145,7 @@ impl InjectedBug {
             Self::NeverReserves => "never-reserves",
             Self::BelievesAnyone => "believes-anyone",
             Self::NeverPaces => "never-paces",
+            Self::GivesWithoutCredit => "gives-without-credit",
             Self::KeepsAll => "keeps-all",
             Self::BelievesTornRecords => "believes-torn-records",
             Self::OverlooksNewestRecord => "overlooks-newest-record",

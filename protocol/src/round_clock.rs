@@ -10,6 +10,8 @@ const LONGEST_DEADLINE: Duration = Duration::from_secs(600);
 const NEWEST: u32 = 4;
 /// The first rounds, which are not measured: they include work that is done only once.
 const ROUNDS_TO_WARM_UP: u32 = 4;
+/// Rounds that must be over before their mean length is known.
+const ROUNDS_OF_A_MEAN: u32 = 8;
 /// Rounds that must be measured before the pace is known.
 const ROUNDS_TO_MEASURE: u32 = 16;
 /// Weight of the newest round in the pace: 1 / 64. Where neighbours may lag, some short rounds are followed by a long
@@ -33,6 +35,9 @@ pub(crate) struct RoundClock {
     usual: Option<Duration>,
     started: Time,
     in_vain: Duration,
+    /// The beginning of the first round, and the rounds finished since.
+    first: Option<Time>,
+    finished: u32,
     /// The mean length of a round in which all neighbours are there and none has to catch up, and the rounds measured.
     pace: Duration,
     measured: u32,
@@ -47,6 +52,8 @@ impl RoundClock {
             usual: None,
             started: Time::default(),
             in_vain: Duration::ZERO,
+            first: None,
+            finished: 0,
             pace: Duration::ZERO,
             measured: 0,
             paced_end: None,
@@ -57,6 +64,7 @@ impl RoundClock {
     /// of the one before, so that many together take as long as they did before.
     pub(crate) fn start(&mut self, now: Time, is_paced: bool) {
         self.started = now;
+        self.first.get_or_insert(now);
         self.in_vain = Duration::ZERO;
         let round = self.swarm_pace().filter(|_| is_paced);
         self.paced_end = round.map(|round| {
@@ -90,6 +98,12 @@ impl RoundClock {
         self.usual
     }
 
+    /// The mean length of a round since the first, with waits in vain; `None` before enough of them are over.
+    pub(crate) fn mean(&self, now: Time) -> Option<Duration> {
+        let first = self.first.filter(|_| self.finished >= ROUNDS_OF_A_MEAN)?;
+        Some(now.since(first) / self.finished)
+    }
+
     /// Leaves a wait in vain out of the length of this round: counting it would let every missed deadline make the next
     /// one longer.
     pub(crate) fn discount(&mut self, waited: Duration) {
@@ -116,6 +130,7 @@ impl RoundClock {
     /// Ends the round; returns the time it took. A round that took no time, or did nothing but wait in vain, does not
     /// count in the usual length.
     pub(crate) fn finish(&mut self, now: Time) -> Duration {
+        self.finished = self.finished.saturating_add(1);
         let (took, useful) = (self.elapsed(now), self.useful(now));
         if useful.is_zero() {
             return took;

@@ -21,6 +21,7 @@
 //! ```
 
 mod agenda;
+mod attack;
 mod campaign;
 mod config;
 mod conservation;
@@ -35,6 +36,7 @@ mod learning;
 mod network;
 mod plans;
 mod profile;
+mod resilience;
 mod shrink;
 mod soak;
 mod swarm;
@@ -42,6 +44,7 @@ mod trace;
 mod trace_entry;
 
 pub use agenda::Agenda;
+pub use attack::Attack;
 pub use campaign::{SeedOutcome, run_scenario, trace_scenario};
 pub use config::{SwarmConfig, TrainFunction};
 pub use error::SimError;

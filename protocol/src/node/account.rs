@@ -3,7 +3,10 @@
 use crate::schedule::{NodeId, Schedule};
 
 /// The largest balance that is remembered, in either direction: older flows are no evidence.
-const MOST_BALANCE: f64 = 4.0;
+const MOST_BALANCE: f64 = 8.0;
+
+/// The part of a neighbour's debt that a node forgives in a step.
+const FORGIVEN: f64 = 1.0 / 16.0;
 
 /// The weight that passes between two nodes in a period of a settled swarm.
 #[derive(Clone, Copy, Debug, Default)]
@@ -66,6 +69,11 @@ impl Account {
         if flow > 0.0 {
             self.balance = (self.balance + weight / flow).clamp(-MOST_BALANCE, MOST_BALANCE);
         }
+    }
+
+    /// Forgives a part of what the neighbour received and did not give back.
+    pub(super) fn forgive(&mut self) {
+        self.balance -= FORGIVEN * self.balance.max(0.0);
     }
 
     /// Ends a round that took this `fraction` of a usual one, in which the neighbour could keep what it had or was to give

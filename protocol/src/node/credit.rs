@@ -3,16 +3,21 @@
 //! A member that acknowledges parcels and gives none has books in perfect order, and would drain all others within tens
 //! of rounds. The plan determines the weight that goes to a neighbour in a period of a settled swarm, and the weight
 //! that comes back. The balance of a neighbour is what it received less what it gave, each in periods of these flows. A
-//! node that is short of weight gives a neighbour no more than its credit:
+//! node lets the balance of a neighbour exceed that of most neighbours by no more than its credit:
 //!
 //! ```text
-//!   weight / usual weight     above 0.8     0.8 ... 0.6     below 0.6
-//!   credit in periods         no limit       3/2 ... 1/4       1/4
+//!   weight / normal weight    above 0.95           above 0.8     0.8 ... 0.6     below 0.6
+//!   credit in periods         3/2, and a sixteenth    3/2         3/2 ... 1/4       1/4
+//!                             forgiven in each step
 //! ```
+//!
+//! Normal is the weight that the node has had for long, with the weight under way: unacknowledged parcels count twice, at
+//! the sender and at the receiver, so that it exceeds the usual weight where acknowledgements are late. The balance of most
+//! neighbours, their median, exceeds 0 where parcels are late.
 //!
 //! The rest stays with the node, like the share of a link that cannot take a parcel, and is divided again in the next
 //! step. Sound neighbours go on mixing however short they are: what one of two received the other gave, so one of them
-//! always has credit.
+//! always has credit. What a rich node forgives lets weight that is unevenly spread even out.
 //!
 //! This needs a plan that is a [reversible](crate::Schedule::is_reversible) chain: every link carries as much one way as the
 //! other, also after members stop. In other plans a neighbour may have given what it keeps to others, which cannot be
@@ -29,12 +34,18 @@ use crate::effect::NodeEvent;
 use crate::mass::{Mass, UNITS_PER_ONE};
 use crate::schedule::NodeId;
 
-/// Part of the usual weight above which a node gives without limit.
+/// Part of the normal weight above which credit is largest.
 const ENOUGH: f64 = 0.8;
-/// Part of the usual weight below which credit is smallest.
+/// Part of the normal weight below which credit is smallest.
 const SHORT: f64 = 0.6;
+/// Part of the normal weight above which a node forgives what neighbours keep.
+const RICH: f64 = 0.95;
 /// Weight of the present step in the moving average.
 const NEWEST: f64 = 1.0 / 8.0;
+/// Weight of the present step in the slow moving average that makes what is normal.
+const NEWEST_OF_NORMAL: f64 = 1.0 / 64.0;
+/// The largest part of the usual weight that is normal with the weight under way: every parcel counted twice.
+const MOST_NORMAL: f64 = 2.0;
 /// Credit in periods at [`ENOUGH`] and at [`SHORT`].
 const MOST_CREDIT: f64 = 1.5;
 const LEAST_CREDIT: f64 = 0.25;
@@ -52,28 +63,56 @@ const PATIENCE_ONE_WAY: f64 = 80.0;
 pub(super) struct Credit {
     /// Moving average of the node's weight, as a part of the usual one: one good moment does not lift the limit.
     mean: f64,
-    /// The largest part of the usual weight that the node has had, at most 1: hubs begin with less.
+    /// What is normal for the weight with that under way, which counts parcels that have arrived and are not
+    /// acknowledged yet a second time.
+    normal: Normal,
+    /// The largest part of the usual weight that the node has had without that under way, at most 1: hubs begin with less.
     reference: f64,
     /// The weight to divide in the present step, without that under way, as a part of the usual weight times `reference`.
     own_share: Option<f64>,
-    /// Credit of each neighbour in the present step, in periods; `None` without limit.
+    /// The largest balance of a neighbour in the present step, in periods; `None` without limit.
     limit: Option<f64>,
+    /// Set when the node can forgive what neighbours keep.
+    is_rich: bool,
+}
+
+/// The normal weight of a node as a part of the usual one: the largest value of its slow moving average. Hubs begin with
+/// less than their usual weight, and delays keep a part of it away from a node.
+#[derive(Clone, Copy, Debug, Default)]
+struct Normal {
+    mean: Option<f64>,
+    most: f64,
+}
+
+impl Normal {
+    fn of(share: f64) -> Self {
+        Self { mean: Some(share), most: share }
+    }
+
+    /// Takes a further share into account. Returns it as a part of what is normal.
+    fn compare(&mut self, share: f64) -> f64 {
+        let before = self.mean.unwrap_or(share.min(1.0));
+        let mean = before + NEWEST_OF_NORMAL * (share - before);
+        self.mean = Some(mean);
+        self.most = self.most.max(mean).min(MOST_NORMAL);
+        share / self.most
+    }
 }
 
 impl Default for Credit {
     fn default() -> Self {
-        Self { mean: 1.0, reference: 0.0, own_share: None, limit: None }
+        Self { mean: 1.0, normal: Normal::default(), reference: 0.0, own_share: None, limit: None, is_rich: false }
     }
 }
 
 impl Credit {
     /// Sets share and limit for a node whose weight is this share of its usual one.
     fn measure(&mut self, share: f64, is_reversible: bool) {
-        self.reference = self.reference.max(share.min(1.0));
+        let share = self.normal.compare(share);
         self.mean += NEWEST * (share - self.mean);
-        let fullness = ((share.min(self.mean) / self.reference - SHORT) / (ENOUGH - SHORT)).clamp(0.0, 1.0);
-        let limit = LEAST_CREDIT + (MOST_CREDIT - LEAST_CREDIT) * fullness;
-        self.limit = (is_reversible && fullness < 1.0).then_some(limit);
+        let fullness = ((share.min(self.mean) - SHORT) / (ENOUGH - SHORT)).clamp(0.0, 1.0);
+        self.limit = is_reversible.then_some(LEAST_CREDIT + (MOST_CREDIT - LEAST_CREDIT) * fullness);
+        self.is_rich = share.min(self.mean) > RICH;
     }
 }
 
@@ -86,15 +125,39 @@ impl Node {
         if usual < LEAST_USUAL {
             return;
         }
-        // Where parcels take longer than rounds, much of a sound node's weight is under way.
+        let own_share = self.w() / usual;
+        self.credit.reference = self.credit.reference.max(own_share.min(1.0));
+        self.credit.own_share = Some(own_share / self.credit.reference).filter(|share| share.is_finite());
+        self.credit.measure(own_share + self.counted_under_way() / usual, self.config.schedule.is_reversible());
+        if self.credit.is_rich {
+            self.peers.values_mut().for_each(|peer| peer.account.forgive());
+        }
+        let usual_balance = self.usual_balance();
+        self.credit.limit = self.credit.limit.map(|limit| limit + usual_balance);
+    }
+
+    /// The weight of unacknowledged parcels that counts as the node's own: where they take longer than rounds, much of a
+    /// sound node's weight is under way.
+    fn counted_under_way(&self) -> f64 {
         let is_slow = match self.config.policy {
             WaitPolicy::Sync => false,
             WaitPolicy::Bounded { .. } => self.config.retransmit_after.is_some(),
             WaitPolicy::Async => true,
         };
-        let under_way: f64 = if is_slow { self.peers.values().map(counted_under_way).sum() } else { 0.0 };
-        self.credit.measure((self.w() + under_way) / usual, self.config.schedule.is_reversible());
-        self.credit.own_share = Some(self.w() / usual / self.credit.reference).filter(|share| share.is_finite());
+        if is_slow { self.peers.values().map(counted_under_way_to).sum() } else { 0.0 }
+    }
+
+    /// The balance of most neighbours, which is not 0 where parcels are late: the lower median, and 0 of a single
+    /// neighbour.
+    fn usual_balance(&self) -> f64 {
+        let is_in_reach = |peer: &&Neighbour| peer.is_active() && peer.account.flows.to > 0.0;
+        let mut balances: Vec<f64> = self.peers.values().filter(is_in_reach).map(|peer| peer.account.balance).collect();
+        if balances.len() < 2 {
+            return 0.0;
+        }
+        let middle = (balances.len() - 1) / 2;
+        let (_, median, _) = balances.select_nth_unstable_by(middle, f64::total_cmp);
+        median.max(0.0)
     }
 
     /// The weight to divide in the present step, as a part of the usual one or of the most that the node has had;
@@ -105,6 +168,7 @@ impl Node {
 
     /// A process goes on from a record: each restart would else give new credit, and take what is left for the usual weight.
     pub(super) fn restore_credit(&mut self) {
+        self.credit.normal = Normal::of(1.0);
         self.credit.reference = 1.0;
         for peer in self.peers.values_mut() {
             let (given, received) = exchanged_with(peer);
@@ -161,8 +225,8 @@ fn exchanged_with(peer: &Neighbour) -> (f64, f64) {
     (given, peer.incoming.as_ref().map_or(0.0, |link| link.received_weight()))
 }
 
-/// The weight of unacknowledged parcels that a node counts as its own.
-fn counted_under_way(peer: &Neighbour) -> f64 {
+/// The weight of unacknowledged parcels to one neighbour that counts as the node's own.
+fn counted_under_way_to(peer: &Neighbour) -> f64 {
     let under_way = peer.outgoing.as_ref().map_or(0.0, |link| link.undelivered().to_f64());
     under_way.min(MOST_UNDER_WAY * peer.account.flows.to)
 }
@@ -188,10 +252,10 @@ mod tests {
     }
 
     #[test]
-    fn nothing_can_be_saved_up_for_more_than_four_periods() {
+    fn nothing_can_be_saved_up_for_more_than_eight_periods() {
         let mut account = account(1.0, 1.0);
         account.receive(1e9);
-        (0..4).for_each(|_| account.give(1.0));
+        (0..8).for_each(|_| account.give(1.0));
         assert_eq!(account.balance, 0.0);
     }
 
@@ -202,11 +266,18 @@ mod tests {
             credit.measure(share, true);
             credit.limit
         };
-        assert_eq!([1.0, 0.81].map(&mut limit_at), [None, None]);
+        assert_eq!([1.0, 0.81].map(&mut limit_at), [Some(MOST_CREDIT); 2]);
         assert!(limit_at(0.7).is_some_and(|limit| (limit - 0.875).abs() < 1e-9));
         assert!([0.6; 10].into_iter().chain([0.1; 10]).all(|share| limit_at(share) == Some(0.25)));
-        assert!(limit_at(1.0).is_some(), "a moment of plenty");
-        assert!((0..40).map(|_| limit_at(1.0)).any(|limit| limit.is_none()), "plenty that lasts");
+        assert!(limit_at(1.0).is_some_and(|limit| limit < MOST_CREDIT), "a moment of plenty");
+        assert!((0..40).any(|_| limit_at(1.0) == Some(MOST_CREDIT)), "plenty that lasts");
+    }
+
+    #[test]
+    fn in_plans_that_are_not_reversible_there_is_no_credit_to_speak_of() {
+        let mut credit = Credit::default();
+        credit.measure(0.1, false);
+        assert_eq!(credit.limit, None);
     }
 
     #[test]
@@ -214,10 +285,20 @@ mod tests {
         let mut credit = Credit::default();
         for share in [1.0 / 3.0, 0.5, 0.7, 0.9] {
             credit.measure(share, true);
-            assert_eq!(credit.limit, None);
+            assert_eq!(credit.limit, Some(MOST_CREDIT));
         }
-        credit.measure(0.45, true);
-        assert!(credit.limit.is_some());
+        (0..200).for_each(|_| credit.measure(0.9, true));
+        (0..20).for_each(|_| credit.measure(0.45, true));
+        assert_eq!(credit.limit, Some(LEAST_CREDIT));
+    }
+
+    #[test]
+    fn where_unacknowledged_parcels_count_twice_a_node_is_short_long_before_its_usual_weight_is_gone() {
+        let mut credit = Credit::default();
+        (0..400).for_each(|_| credit.measure(1.8, true));
+        assert!(credit.is_rich);
+        (0..20).for_each(|_| credit.measure(1.0, true));
+        assert_eq!(credit.limit, Some(LEAST_CREDIT));
     }
 
     #[test]

@@ -5,8 +5,8 @@
 //! end of training. A neighbour's claim therefore counts only as far as
 //!
 //! - two thirds of the neighbours that are there claim as much, itself among them, or this node is there itself, or
-//! - time explains it: [`FASTER`] times the usual pace of this node's rounds, from the step last believed, and [`LEAD`]
-//!   rounds beyond that, which are not granted anew with every message, nor when others have followed.
+//! - time explains it: [`FASTER`] times the pace of this node's own rounds, the usual or the mean one, whichever is
+//!   slower, from the step last believed, and [`LEAD`] rounds beyond that, which are not granted anew with every message, nor when others have followed.
 //!
 //! A minority of liars can thus make others skip about as many rounds as they do, not all of them, whether or not they
 //! agree. A node that has only one neighbour in its plan cannot ask another: when it starts it believes that one, but
@@ -21,8 +21,9 @@ use crate::injected_bug::InjectedBug;
 use crate::schedule::NodeId;
 use crate::time::Time;
 
-/// Largest ratio of a neighbour's pace to this node's for its claim alone to be believed.
-const FASTER: u32 = 2;
+/// Largest ratio of a neighbour's pace to this node's for its claim alone to be believed. Nodes that follow each other come
+/// to the pace of the fastest; all the same they skip no more rounds than they finish.
+const FASTER: Ratio = Ratio { of: 3, to: 2 };
 
 /// Rounds that a neighbour may be ahead of what time explains: the lag that waits allow, and the rounds that a node
 /// makes up for at once.
@@ -33,6 +34,12 @@ const HEARTBEATS_OF_A_WITNESS: u32 = 12;
 
 /// The shortest usual round that claims are measured by.
 const SHORTEST_ROUND: Duration = Duration::from_micros(1);
+
+/// A ratio of whole numbers.
+struct Ratio {
+    of: u128,
+    to: u128,
+}
 
 /// Steps that are supported by more than one claim.
 #[derive(Clone, Copy, Debug)]
@@ -97,12 +104,13 @@ impl Node {
         let Some((step, at)) = peer.belief.anchor else {
             return (0, self.now);
         };
-        let Some(usual) = self.clock.usual().map(|usual| usual.max(SHORTEST_ROUND)) else {
+        let mean = self.clock.mean(self.now).unwrap_or_default();
+        let Some(usual) = self.clock.usual().map(|usual| usual.max(mean).max(SHORTEST_ROUND)) else {
             return (step, self.now);
         };
-        let rounds = u128::from(FASTER) * self.now.since(at).as_micros() / usual.as_micros();
+        let rounds = FASTER.of * self.now.since(at).as_micros() / (FASTER.to * usual.as_micros());
         let rounds = u64::try_from(rounds).unwrap_or(u64::MAX);
-        let whole = u128::from(rounds) * usual.as_micros() / u128::from(FASTER);
+        let whole = u128::from(rounds) * usual.as_micros() * FASTER.to / FASTER.of;
         let whole = Duration::from_micros(u64::try_from(whole).unwrap_or(u64::MAX));
         (step.saturating_add(rounds.saturating_mul(self.config.schedule.round_length())), at + whole)
     }

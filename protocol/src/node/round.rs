@@ -186,7 +186,7 @@ impl Node {
         for (to, mass) in &mut cuts {
             // The excess is kept, like the share of a link that cannot take a parcel.
             *mass = (*mass).min(self.config.schedule.heaviest_parcel(self.config.id, *to, self.step));
-            if keeps {
+            if keeps && !self.has(InjectedBug::GivesWithoutCredit) {
                 *mass = (*mass).min(self.credit_of(*to));
             }
         }

@@ -5,6 +5,7 @@ use std::panic::{AssertUnwindSafe, catch_unwind};
 use super::error::SimError;
 use super::fault::Fault;
 use super::profile::{Profile, Scenario};
+use super::resilience::Siege;
 use super::swarm::SimulatedSwarm;
 use super::trace_entry::TraceEntry;
 use crate::effect::NodeEvent;
@@ -93,7 +94,8 @@ fn watch_scenario(profile: Profile, seed: u64, scenario: Scenario, look: impl Fn
     for node in swarm.nodes() {
         swarm.at(end, Fault::Stop(node));
     }
-    let ran = catch_unwind(AssertUnwindSafe(|| run(&mut swarm, profile, end, limit)));
+    let siege = Siege::among(&faults);
+    let ran = catch_unwind(AssertUnwindSafe(|| run(&mut swarm, profile, siege.as_ref(), end, limit)));
     let failure = ran.unwrap_or_else(|payload| Err(SimError::panicked(swarm.now(), payload.as_ref()))).err();
     look(&swarm);
     let happened = faults.iter().filter(|(at, _)| *at <= swarm.now());
@@ -146,7 +148,17 @@ fn is_rollback(event: &NodeEvent) -> bool {
     matches!(event, NodeEvent::RollbackDetected { .. })
 }
 
-fn run(swarm: &mut SimulatedSwarm, profile: Profile, end: Time, limit: Time) -> Result<(), SimError> {
+fn run(
+    swarm: &mut SimulatedSwarm,
+    profile: Profile,
+    siege: Option<&Siege>,
+    end: Time,
+    limit: Time,
+) -> Result<(), SimError> {
+    if let Some(siege) = siege {
+        swarm.run_until(siege.last_moment())?;
+        siege.check(swarm)?;
+    }
     swarm.run_until(end)?;
     swarm.run_until_drained(limit)?;
     // The last ledger that began may be exact, whatever disks had lost before it.
@@ -162,7 +174,10 @@ fn run(swarm: &mut SimulatedSwarm, profile: Profile, end: Time, limit: Time) -> 
         return Ok(());
     }
     let (numerators, expected) = swarm.numerators();
-    let is_off = |(sum, expected): (&f64, &f64)| (sum - expected).abs() > LARGEST_DRIFT * expected.abs().max(1.0);
+    // Rounding is relative to the largest values that there were.
+    let pulled = swarm.largest_pull() * f64::from(f32::EPSILON);
+    let largest = |expected: f64| LARGEST_DRIFT * expected.abs().max(1.0) + pulled;
+    let is_off = |(sum, expected): (&f64, &f64)| (sum - expected).abs() > largest(*expected);
     match numerators.iter().zip(&expected).position(is_off) {
         Some(at) => Err(SimError::Numerators { now, total: numerators[at], expected: expected[at] }),
         None => Ok(()),

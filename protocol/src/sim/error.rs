@@ -156,6 +156,50 @@ pub enum SimError {
         /// The step.
         to: u64,
     },
+    /// A sound node lost more than half of its usual weight to members that attack.
+    #[error("at {now} node {id} has {share:.3} of its weight in the plan, and had {usual:.3} before the attack")]
+    Drained {
+        /// The time.
+        now: Time,
+        /// The node.
+        id: NodeId,
+        /// Its mean share since it has had time to settle.
+        share: f64,
+        /// Its mean share before.
+        usual: f64,
+    },
+    /// A sound node lost more than half of its usual pace to members that attack.
+    #[error("at {now} node {id} finishes {rounds:.3} rounds a second, and finished {usual:.3} before the attack")]
+    Slowed {
+        /// The time.
+        now: Time,
+        /// The node.
+        id: NodeId,
+        /// Rounds a second since it has had time to settle, without those that it skipped.
+        rounds: f64,
+        /// Rounds a second before.
+        usual: f64,
+    },
+    /// A sound node followed the claims of members that attack.
+    #[error("at {now} node {id} skips {skipped:.3} rounds a second and finishes {rounds:.3}")]
+    LedAstray {
+        /// The time.
+        now: Time,
+        /// The node.
+        id: NodeId,
+        /// Rounds a second that it skips.
+        skipped: f64,
+        /// Rounds a second that it finishes.
+        rounds: f64,
+    },
+    /// A sound node ended its run because of members that attack.
+    #[error("at {now} node {id} has ended, which members that attack cannot ask for")]
+    EndedBySiege {
+        /// The time.
+        now: Time,
+        /// The node.
+        id: NodeId,
+    },
     /// A node left for good with mass that it should have handed over.
     #[error("at {now} node {id} left with weight {mass}")]
     LeftWithMass {
@@ -229,6 +273,10 @@ impl SimError {
             | Self::Slots { now, .. }
             | Self::Misled { now, .. }
             | Self::RecordsPileUp { now, .. }
+            | Self::Drained { now, .. }
+            | Self::Slowed { now, .. }
+            | Self::LedAstray { now, .. }
+            | Self::EndedBySiege { now, .. }
             | Self::LeftWithMass { now, .. }
             | Self::Livelock { now, .. }
             | Self::NotDrained { now, .. }

@@ -5,6 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
+use super::attack::Attack;
 use crate::schedule::NodeId;
 
 /// A fault, or an action of the operator or planner. Written in a journal as one key that names it.
@@ -51,7 +52,9 @@ pub enum Fault {
     FailSync(NodeId),
     /// A member sends arbitrary messages from now on: impossible numbers, forged certificates, garbage.
     Corrupt(NodeId),
-    /// The planner begins a new generation without a member, with links drawn from a seed.
+    /// A member attacks the others inside the bounds from now on.
+    Besiege(NodeId, Attack),
+    /// The planner begins a new generation without a member and without all that attack, with links drawn from a seed.
     Expel(NodeId, u64),
     /// Messages of the first node do not reach the second any more, and neither of them is notified.
     Mute(NodeId, NodeId),
@@ -84,6 +87,7 @@ impl Fault {
             | Self::Leave(id)
             | Self::FailSync(id)
             | Self::Corrupt(id)
+            | Self::Besiege(id, _)
             | Self::Expel(id, _)
             | Self::Stop(id) => (Some(id), None),
         };
@@ -127,6 +131,7 @@ impl fmt::Display for Fault {
             Self::Leave(id) => write!(f, "node {id} is asked to leave"),
             Self::FailSync(id) => write!(f, "a write of node {id} fails, and whether it is on disk is unknown"),
             Self::Corrupt(id) => write!(f, "node {id} becomes hostile"),
+            Self::Besiege(id, attack) => write!(f, "node {id} {attack}"),
             Self::Expel(id, _) => write!(f, "a plan without node {id} begins a new generation"),
             Self::Mute(a, b) => write!(f, "what node {a} sends does not reach node {b}"),
             Self::LinkDown(a, b) => write!(f, "nodes {a} and {b} lose each other"),

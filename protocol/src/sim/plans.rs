@@ -1,5 +1,6 @@
 //! The plans of a simulated swarm, as its planner made them one after the other.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 
 use rand::{RngExt, SeedableRng};
@@ -18,10 +19,10 @@ pub(super) struct SimulatedPlan {
 }
 
 /// The members from the next generation on.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+#[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum MembersChange {
     /// About four fifths of all nodes, drawn from a seed.
-    Draw { seed: u64, without: Option<NodeId> },
+    Draw { seed: u64, without: BTreeSet<NodeId> },
     /// The first so many of all nodes, at least one; the seed is of their links.
     Resize { members: u32, seed: u64 },
 }
@@ -61,7 +62,7 @@ impl Plans {
                 if members.len() < 3 {
                     members.clone_from(&newest.members);
                 }
-                members.retain(|member| Some(*member) != without);
+                members.retain(|member| !without.contains(member));
                 members
             }
         };
@@ -86,7 +87,6 @@ pub(super) fn exact_average(nodes: usize, rng: &mut ChaCha8Rng) -> Vec<Step> {
         sizes[parents[node]] += sizes[node];
     }
     let deepest = depths.iter().copied().max().unwrap_or(0);
-    let id = |node: usize| NodeId(node as u32);
     let on_level = |depth: usize| (1..nodes).filter(|&node| depths[node] == depth).collect::<Vec<_>>();
     let up = (1..=deepest).rev().map(|depth| {
         let senders = on_level(depth);
@@ -130,4 +130,55 @@ pub(super) fn random_step(nodes: usize, members: &[NodeId], rng: &mut ChaCha8Rng
     let share = |from: usize| 1.0 / (out[from].len() + 1) as f64;
     let links = |from: usize| out[from].iter().map(move |&to| (NodeId(from as u32), to, share(from)));
     Step { keep: (0..nodes).map(share).collect(), links: (0..nodes).flat_map(links).collect() }
+}
+
+/// One step in which every node sends an equal share to all others, and keeps one.
+pub(super) fn complete(nodes: usize) -> Step {
+    let distances: Vec<usize> = (1..nodes).collect();
+    circulant(nodes, &distances)
+}
+
+/// One step of the static exponential graph: links to the nodes at distances 1, 2, 4 and so on.
+pub(super) fn exponential(nodes: usize) -> Step {
+    circulant(nodes, &powers_of_two(nodes))
+}
+
+/// The one-peer exponential graph: a step for each distance 1, 2, 4 and so on, in which half of the weight goes to the
+/// node at that distance.
+pub(super) fn one_peer(nodes: usize) -> Vec<Step> {
+    powers_of_two(nodes).iter().map(|&distance| circulant(nodes, &[distance])).collect()
+}
+
+/// One step on a ring with up to two chords a node, with links in both directions and weights by degree.
+pub(super) fn undirected(nodes: usize, rng: &mut ChaCha8Rng) -> Step {
+    let mut linked = vec![BTreeSet::new(); nodes];
+    let mut link = |a: usize, b: usize| {
+        linked[a].insert(b);
+        linked[b].insert(a);
+    };
+    (0..nodes).for_each(|node| link(node, (node + 1) % nodes));
+    for _ in 0..rng.random_range(nodes..=2 * nodes) {
+        let (a, b) = (rng.random_range(0..nodes), rng.random_range(0..nodes));
+        if a != b {
+            link(a, b);
+        }
+    }
+    let share = |node: usize| 1.0 / (linked[node].len() + 1) as f64;
+    let links = (0..nodes).flat_map(|from| linked[from].iter().map(move |&to| (id(from), id(to), share(from))));
+    Step { keep: (0..nodes).map(share).collect(), links: links.collect() }
+}
+
+fn powers_of_two(nodes: usize) -> Vec<usize> {
+    (0..).map(|power| 1 << power).take_while(|distance| *distance < nodes).collect()
+}
+
+/// One step in which every node sends an equal share to the nodes at these distances, and keeps one.
+fn circulant(nodes: usize, distances: &[usize]) -> Step {
+    let share = 1.0 / (distances.len() + 1) as f64;
+    let links = (0..nodes).flat_map(|from| distances.iter().map(move |d| (id(from), id((from + d) % nodes), share)));
+    Step { keep: vec![share; nodes], links: links.collect() }
+}
+
+fn id(node: usize) -> NodeId {
+    NodeId(node as u32)
 }

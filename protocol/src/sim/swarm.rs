@@ -13,6 +13,7 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::agenda::Agenda;
+use super::attack::Attack;
 use super::config::SwarmConfig;
 use super::conservation::Conservation;
 use super::disk::Disk;
@@ -44,6 +45,15 @@ enum Happening {
     Fault(Fault),
 }
 
+/// A way to lie.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+enum Lie {
+    /// Arbitrary messages.
+    Anything,
+    /// Messages that pass every check.
+    Within(Attack),
+}
+
 /// A swarm under simulation.
 pub struct SimulatedSwarm {
     config: SwarmConfig,
@@ -64,8 +74,8 @@ pub struct SimulatedSwarm {
     /// The generations in which nodes found out that they had been rolled back.
     rolled_back_in: BTreeSet<u64>,
     unreadable: u64,
-    /// Members that send arbitrary messages.
-    hostile: BTreeSet<NodeId>,
+    /// Members that lie, and how.
+    hostile: BTreeMap<NodeId, Lie>,
     plans: Plans,
     leavers: BTreeSet<NodeId>,
     /// Nodes that left, or were left out of a plan.
@@ -110,7 +120,7 @@ impl SimulatedSwarm {
             void: None,
             rolled_back_in: BTreeSet::new(),
             unreadable: 0,
-            hostile: BTreeSet::new(),
+            hostile: BTreeMap::new(),
             plans: Plans::new(Arc::clone(&config.schedule)),
             leavers: BTreeSet::new(),
             gone: BTreeSet::new(),
@@ -239,7 +249,7 @@ impl SimulatedSwarm {
         let mut reader = MessageReader::new(self.config.initial[to.index()].len());
         let messages = match reader.feed(bytes) {
             Ok(messages) => messages,
-            Err(_) if self.hostile.contains(&from) => return self.break_stream(from, to),
+            Err(_) if self.hostile.contains_key(&from) => return self.break_stream(from, to),
             Err(error) => return Err(SimError::Wire { now, from, to, error }),
         };
         for message in messages {

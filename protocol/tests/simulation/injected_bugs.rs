@@ -80,11 +80,12 @@ fn shows(ground: Ground, seed: u64, bug: InjectedBug, harm: Harm) -> bool {
 fn every_bug_is_found_within_fifty_seeds_by_what_it_does() {
     // Some bugs have their own tests. That chains distinguish parcels of one number is tested in `link`, that old
     // generations are answered, below, that the keeping of all mass, which spoils no ledger, is noticed, in `guards`,
-    // and that nodes that are cut off keep the pace, in `pace`.
+    // that credit is needed, in `sieges`, and that nodes that are cut off keep the pace, in `pace`.
     let directed = [
         InjectedBug::IgnoresChains,
         InjectedBug::LeavesOldGenerationsAlone,
         InjectedBug::KeepsAll,
+        InjectedBug::GivesWithoutCredit,
         InjectedBug::NeverPaces,
     ];
     for bug in InjectedBug::ALL.into_iter().filter(|bug| !directed.contains(bug)) {

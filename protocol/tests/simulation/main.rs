@@ -19,5 +19,6 @@ mod lifecycle;
 mod pace;
 mod robust;
 mod rollbacks;
+mod sieges;
 mod support;
 mod training;

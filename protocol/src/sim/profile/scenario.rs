@@ -1,5 +1,7 @@
 //! A scenario: the swarm of a seed and the faults that hit it.
 
+mod siege;
+
 use std::sync::Arc;
 use std::time::Duration;
 
@@ -46,6 +48,9 @@ impl Scenario {
     /// Never: the plans made here are valid.
     pub fn new(profile: Profile, seed: u64) -> Self {
         let mut rng = ChaCha8Rng::seed_from_u64(seed);
+        if profile == Profile::Hostile && !seed.is_multiple_of(2) {
+            return siege::scenario(profile, seed, rng).expect("a dense plan is a plan");
+        }
         let nodes = rng.random_range(3..=profile.most_nodes());
         let config = swarm(profile, nodes, seed, &mut rng).expect("a ring with chords is a plan");
         let pace = pace(profile);
@@ -83,14 +88,29 @@ fn small_change(id: NodeId, round: u64, dimension: usize) -> Vec<f32> {
 }
 
 fn swarm(profile: Profile, nodes: u32, seed: u64, rng: &mut ChaCha8Rng) -> Result<SwarmConfig, ScheduleError> {
+    let steps = steps(profile, nodes, rng);
+    swarm_of(profile, nodes, &steps, seed, rng)
+}
+
+/// The steps of the plan of a profile.
+fn steps(profile: Profile, nodes: u32, rng: &mut ChaCha8Rng) -> Vec<Step> {
     let members: Vec<NodeId> = (0..nodes).map(NodeId).collect();
-    let steps: Vec<Step> = if profile == Profile::ExactAverage {
-        exact_average(nodes as usize, rng)
-    } else {
-        (0..rng.random_range(1..=2)).map(|_| random_step(nodes as usize, &members, rng)).collect()
-    };
-    let codecs = if profile == Profile::ExactAverage { &CODED[..] } else { &WHOLE };
-    let schedule = Arc::new(Schedule::new(nodes as usize, &steps, u32::from(rng.random_bool(0.7)))?);
+    if profile == Profile::ExactAverage {
+        return exact_average(nodes as usize, rng);
+    }
+    (0..rng.random_range(1..=2)).map(|_| random_step(nodes as usize, &members, rng)).collect()
+}
+
+/// The swarm of a plan.
+fn swarm_of(
+    profile: Profile,
+    nodes: u32,
+    steps: &[Step],
+    seed: u64,
+    rng: &mut ChaCha8Rng,
+) -> Result<SwarmConfig, ScheduleError> {
+    let schedule = Arc::new(Schedule::new(nodes as usize, steps, u32::from(rng.random_bool(0.7)))?);
+    let codecs = if schedule.hands_ratios_down() { &CODED[..] } else { &WHOLE };
     let initial = (0..nodes).map(|node| vec![node as f32, 1.0]).collect();
     let policies = [WaitPolicy::Sync, WaitPolicy::Bounded { staleness: 4 }, WaitPolicy::Async];
     let pace = pace(profile);

@@ -3,7 +3,7 @@
 use std::sync::Arc;
 use std::time::Duration;
 
-use super::{Happening, SimulatedSwarm};
+use super::{Happening, Lie, SimulatedSwarm};
 use crate::config::Durability;
 use crate::effect::{Effect, NodeEvent};
 use crate::input::Input;
@@ -97,10 +97,17 @@ impl SimulatedSwarm {
     }
 
     fn transmit(&mut self, from: NodeId, to: NodeId, message: Message) {
-        if !self.hostile.contains(&from) {
-            let bytes = flattened(message);
-            return self.put_on_the_way(from, to, bytes);
+        match self.hostile.get(&from) {
+            None => self.put_on_the_way(from, to, flattened(message)),
+            Some(Lie::Within(attack)) => {
+                let messages = attack.messages(message);
+                messages.into_iter().for_each(|message| self.put_on_the_way(from, to, flattened(message)));
+            }
+            Some(Lie::Anything) => self.transmit_anything(from, to, message),
         }
+    }
+
+    fn transmit_anything(&mut self, from: NodeId, to: NodeId, message: Message) {
         let nodes = self.config.schedule.nodes() as u32;
         for lie in burst(&message, self.network.rng()) {
             self.put_on_the_way(from, to, flattened(lie));
@@ -129,7 +136,8 @@ impl SimulatedSwarm {
         let fitting = time_box.map(|time_box| time_box.as_nanos() * u128::from(local_steps) / whole.as_nanos().max(1));
         let fitting = fitting.and_then(|steps| u32::try_from(steps).ok()).unwrap_or(local_steps);
         let steps = fitting.clamp(1, local_steps);
-        let delta = (self.config.trainer)(id, round, from, steps);
+        let attack = self.attack_of(id).and_then(|attack| attack.delta(from, self.config.largest_norm));
+        let delta = attack.unwrap_or_else(|| (self.config.trainer)(id, round, from, steps));
         let process = self.processes.get(&id).copied().unwrap_or(0);
         self.agenda
             .add(self.now + whole * steps / local_steps, Happening::Trained { id, process, round, delta, steps });

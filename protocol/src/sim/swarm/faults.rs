@@ -1,8 +1,11 @@
 //! The effect of each fault on a swarm.
 
-use super::SimulatedSwarm;
+use std::collections::BTreeSet;
+
+use super::{Lie, SimulatedSwarm};
 use crate::input::Input;
 use crate::schedule::NodeId;
+use crate::sim::attack::Attack;
 use crate::sim::error::SimError;
 use crate::sim::fault::Fault;
 use crate::sim::plans::MembersChange;
@@ -35,7 +38,7 @@ impl SimulatedSwarm {
                 self.harm_disk(fault);
                 Ok(())
             }
-            Fault::Replan(seed) => self.replan(MembersChange::Draw { seed, without: None }),
+            Fault::Replan(seed) => self.replan(MembersChange::Draw { seed, without: BTreeSet::new() }),
             Fault::Resize(members, seed) => self.replan(MembersChange::Resize { members, seed }),
             Fault::Leave(id) => self.leave(id),
             Fault::DismissRemoved => self.dismiss_removed(),
@@ -50,11 +53,15 @@ impl SimulatedSwarm {
                 Ok(())
             }
             Fault::Corrupt(id) => {
-                self.hostile.insert(id);
+                self.hostile.insert(id, Lie::Anything);
                 self.give_up(self.plans.newest().generation);
                 Ok(())
             }
-            Fault::Expel(id, seed) => self.replan(MembersChange::Draw { seed, without: Some(id) }),
+            Fault::Besiege(id, attack) => self.besiege(id, attack),
+            Fault::Expel(id, seed) => {
+                let liars = self.hostile.keys().copied();
+                self.replan(MembersChange::Draw { seed, without: liars.chain([id]).collect() })
+            }
             Fault::Mute(from, to) => {
                 self.network.mute(from, to);
                 Ok(())
@@ -66,6 +73,25 @@ impl SimulatedSwarm {
                 }
                 self.link_up(a, b)
             }
+        }
+    }
+
+    /// Lets a member attack from now on. It starts again with what it needs for that, and all it had.
+    fn besiege(&mut self, id: NodeId, attack: Attack) -> Result<(), SimError> {
+        self.hostile.insert(id, Lie::Within(attack));
+        if attack.makes_up_weight() {
+            self.give_up(self.plans.newest().generation);
+        }
+        self.crash(id)?;
+        self.make(id, None)?;
+        self.connect(id)
+    }
+
+    /// The attack of a member, if it attacks inside the bounds.
+    pub(super) fn attack_of(&self, id: NodeId) -> Option<Attack> {
+        match self.hostile.get(&id) {
+            Some(Lie::Within(attack)) => Some(*attack),
+            _ => None,
         }
     }
 }

@@ -26,22 +26,29 @@ impl SimulatedSwarm {
         let initial = config.initial.get(id.index()).cloned().unwrap_or_default();
         let initial = donated.unwrap_or(initial);
         let injected = Injected::new(config.injected_in.get(&id).copied().or(config.injected_bug));
-        let recovered = self.recover(id, injected)?;
+        let attack = self.attack_of(id);
+        let mut recovered = self.recover(id, injected)?;
+        if let (Some(attack), Some(recovered)) = (attack, &mut recovered) {
+            attack.make_up_weight(&mut recovered.record);
+        }
         let config = &self.config;
         let newest = self.plans.newest();
         let recorded = recovered.as_ref().and_then(|found| self.plans.of(found.record.books.generation));
         let plan = recorded.unwrap_or(newest);
         let mut node_config = NodeConfig::new(id, Arc::clone(&plan.schedule), initial, config.rounds);
         let incarnation = if config.durability == Durability::Off { process } else { 1 };
+        if let Some(attack) = attack {
+            node_config.schedule = attack.plan(id, &plan.schedule);
+        }
         node_config.identity = Incarnation { incarnation, boot_nonce: process };
         node_config.generation = plan.generation;
         node_config.keys = Arc::new(SimulatedKeys::of(id));
         node_config.codec = config.codec.into();
-        node_config.largest_norm = config.largest_norm;
+        node_config.largest_norm = config.largest_norm.filter(|_| attack.is_none());
         node_config.robust = config.robust;
         node_config.durability = config.durability;
         node_config.injected = injected;
-        node_config.clip = config.clip;
+        node_config.clip = config.clip.filter(|_| attack.is_none());
         node_config.time_box = config.time_box;
         node_config.keeps_up = config.keeps_up;
         node_config.policy = config.policy;

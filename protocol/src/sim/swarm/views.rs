@@ -2,14 +2,15 @@
 
 use std::sync::Arc;
 
-use super::SimulatedSwarm;
+use super::{Lie, SimulatedSwarm};
 use crate::audit::{AuditReport, audit};
 use crate::config::Robust;
 use crate::effect::NodeEvent;
 use crate::ledger::LedgerSummary;
 use crate::message::Generation;
 use crate::node::Node;
-use crate::schedule::NodeId;
+use crate::schedule::{NodeId, Schedule};
+use crate::sim::attack::Attack;
 use crate::time::Time;
 
 impl SimulatedSwarm {
@@ -86,6 +87,22 @@ impl SimulatedSwarm {
     /// A living node.
     pub fn node(&self, id: NodeId) -> Option<&Node> {
         self.nodes.get(&id)
+    }
+
+    /// The first plan.
+    pub(in crate::sim) fn first_plan(&self) -> &Schedule {
+        &self.config.schedule
+    }
+
+    /// The largest norm to which members have pulled the models of others.
+    pub(in crate::sim) fn largest_pull(&self) -> f64 {
+        let pulls = self.hostile.values().any(|lie| *lie == Lie::Within(Attack::PullNorm));
+        self.config.largest_norm.filter(|_| pulls).unwrap_or(0.0)
+    }
+
+    /// Returns `true` if a node has nothing left to do.
+    pub(in crate::sim) fn has_drained(&self, id: NodeId) -> bool {
+        self.drained.get(&id).copied().unwrap_or(false)
     }
 
     /// A living node's ratio; empty for a dead one.
