@@ -13,7 +13,7 @@
 //!
 //! Normal is the weight that the node has had for long, with the weight under way: unacknowledged parcels count twice, at
 //! the sender and at the receiver, so that it exceeds the usual weight where acknowledgements are late. The balance of most
-//! neighbours, their median, exceeds 0 where parcels are late.
+//! neighbours, their median, exceeds 0 where parcels are late. A single neighbour is limited only while the node is short.
 //!
 //! The rest stays with the node, like the share of a link that cannot take a parcel, and is divided again in the next
 //! step. Sound neighbours go on mixing however short they are: what one of two received the other gave, so one of them
@@ -49,6 +49,9 @@ const MOST_NORMAL: f64 = 2.0;
 /// Credit in periods at [`ENOUGH`] and at [`SHORT`].
 const MOST_CREDIT: f64 = 1.5;
 const LEAST_CREDIT: f64 = 0.25;
+/// Periods of its flow that a neighbour without credit gets in a step: one that gets nothing at all waits for its
+/// deadlines, and others for it.
+const LEAST_GIVEN: f64 = 1e-6;
 /// Periods of unacknowledged parcels to one neighbour that count as the node's own weight.
 const MOST_UNDER_WAY: f64 = 2.0;
 /// Smallest usual weight to compare with; below it, credit is unlimited.
@@ -132,8 +135,10 @@ impl Node {
         if self.credit.is_rich {
             self.peers.values_mut().for_each(|peer| peer.account.forgive());
         }
-        let usual_balance = self.usual_balance();
-        self.credit.limit = self.credit.limit.map(|limit| limit + usual_balance);
+        self.credit.limit = match self.usual_balance() {
+            Some(balance) => self.credit.limit.map(|limit| limit + balance),
+            None => self.credit.limit.filter(|limit| *limit < MOST_CREDIT),
+        };
     }
 
     /// The weight of unacknowledged parcels that counts as the node's own: where they take longer than rounds, much of a
@@ -147,17 +152,17 @@ impl Node {
         if is_slow { self.peers.values().map(counted_under_way_to).sum() } else { 0.0 }
     }
 
-    /// The balance of most neighbours, which is not 0 where parcels are late: the lower median, and 0 of a single
-    /// neighbour.
-    fn usual_balance(&self) -> f64 {
+    /// The balance of most neighbours, which is not 0 where parcels are late: the lower median. `None` where there is one
+    /// neighbour alone, whose parcels have nothing to be compared with.
+    fn usual_balance(&self) -> Option<f64> {
         let is_in_reach = |peer: &&Neighbour| peer.is_active() && peer.account.flows.to > 0.0;
         let mut balances: Vec<f64> = self.peers.values().filter(is_in_reach).map(|peer| peer.account.balance).collect();
         if balances.len() < 2 {
-            return 0.0;
+            return None;
         }
         let middle = (balances.len() - 1) / 2;
         let (_, median, _) = balances.select_nth_unstable_by(middle, f64::total_cmp);
-        median.max(0.0)
+        Some(median.max(0.0))
     }
 
     /// The weight to divide in the present step, as a part of the usual one or of the most that the node has had;
@@ -176,13 +181,13 @@ impl Node {
         }
     }
 
-    /// The heaviest parcel that a neighbour has credit for in the present step.
+    /// The heaviest parcel that a neighbour may get in the present step.
     pub(super) fn credit_of(&self, to: NodeId) -> Mass {
         let account = self.peers.get(&to).map(|peer| peer.account);
         let (Some(limit), Some(Account { flows, balance, .. })) = (self.credit.limit, account) else {
             return Mass::from_units(u64::MAX);
         };
-        let weight = (limit - balance).max(0.0) * flows.to;
+        let weight = (limit - balance).max(LEAST_GIVEN) * flows.to;
         Mass::from_units((weight * UNITS_PER_ONE as f64) as u64)
     }
 

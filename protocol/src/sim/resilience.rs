@@ -7,8 +7,9 @@
 //!
 //! Where fewer than a third of a node's neighbours attack, it keeps at least half of its usual weight, as a part of that
 //! in the plan, and half of its usual pace, [`SETTLED`] after the attack began, skips no more rounds than it finishes, and
-//! does not end. Where links go
-//! one way, so that a node cannot see what its receivers keep, it keeps a third of its weight.
+//! does not end. Two kinds of plans protect its weight less. Where links go one way, a node cannot see what its receivers
+//! keep: it keeps a quarter, and with [`WaitPolicy::Async`] nothing is promised. In trees of exact averages each node but
+//! the root gives all it has in every round: it keeps a quarter too.
 
 use std::collections::BTreeSet;
 use std::time::Duration;
@@ -16,14 +17,15 @@ use std::time::Duration;
 use super::error::SimError;
 use super::fault::Fault;
 use super::swarm::SimulatedSwarm;
+use crate::config::WaitPolicy;
 use crate::effect::NodeEvent;
 use crate::schedule::{NodeId, Schedule};
 use crate::time::Time;
 
 /// The part of its usual weight and pace that a sound node keeps.
 const KEPT: f64 = 0.5;
-/// The part of its usual weight that it keeps where links go one way.
-const KEPT_ONE_WAY: f64 = 1.0 / 3.0;
+/// The part of its usual weight that it keeps where links go one way, and in trees.
+const KEPT_AT_LEAST: f64 = 0.25;
 /// Rounds in a second that a node may skip beyond those that it finishes: one in five seconds.
 const LEAST_SKIPPED: f64 = 0.2;
 /// Time before rounds count as usual.
@@ -70,11 +72,12 @@ impl Siege {
             }
             let usual = Course::of(swarm, id, Time::default() + WARM_UP, self.begins);
             let held = Course::of(swarm, id, self.begins + SETTLED, self.ends);
-            let kept = if schedule.is_reversible() { KEPT } else { KEPT_ONE_WAY };
-            if held.share < kept * usual.share.min(1.0) {
+            if held.share < kept_weight(schedule, swarm.policy()) * usual.share.min(1.0) {
                 return Err(SimError::Drained { now, id, share: held.share, usual: usual.share });
             }
-            if held.rounds < KEPT * usual.rounds {
+            // One round more or less is no evidence.
+            let one_round = 1.0 / self.ends.since(self.begins + SETTLED).as_secs_f64();
+            if held.rounds + one_round < KEPT * usual.rounds {
                 return Err(SimError::Slowed { now, id, rounds: held.rounds, usual: usual.rounds });
             }
             if held.skipped > held.rounds + LEAST_SKIPPED {
@@ -82,6 +85,16 @@ impl Siege {
             }
         }
         Ok(())
+    }
+}
+
+/// The part of its usual weight that a sound node keeps under a plan.
+fn kept_weight(schedule: &Schedule, policy: WaitPolicy) -> f64 {
+    match (schedule.is_reversible(), policy) {
+        (true, _) if schedule.hands_ratios_down() => KEPT_AT_LEAST,
+        (true, _) => KEPT,
+        (false, WaitPolicy::Async) => 0.0,
+        (false, _) => KEPT_AT_LEAST,
     }
 }
 

@@ -76,7 +76,7 @@ fn where_links_go_both_ways_a_member_that_only_takes_leaves_the_others_half_of_t
         let mut swarm = swarm_with(keeping.iter().map(|id| (*id, InjectedBug::KeepsAll)).collect());
         let others: BTreeSet<NodeId> = ids(nodes).filter(|id| !keeping.contains(id)).collect();
         // Where nobody waits, what is on its way counts as a node's own.
-        let least = if policy == WaitPolicy::Async { 0.4 } else { 0.6 };
+        let least = if policy == WaitPolicy::Async { 0.5 } else { 0.6 };
         let reports = rounds_of(&swarm).filter(|(id, report)| others.contains(id) && report.round > 20);
         let least_share = reports.map(|(_, report)| report.mass_share).fold(1.0, f64::min);
         println!("{nodes} nodes, {policy:?}: {least_share} of the usual weight at least");

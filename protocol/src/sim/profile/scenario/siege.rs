@@ -85,7 +85,7 @@ fn steps(nodes: usize, rng: &mut ChaCha8Rng) -> Vec<Step> {
 }
 
 /// Attackers drawn one after the other as long as they are fewer than a third of every other node's neighbours; at most
-/// a quarter of all.
+/// a quarter of all, and none that hands ratios down: all weight of a tree is in the hands of its root for a moment.
 fn attackers(steps: &[Step], nodes: u32, rng: &mut ChaCha8Rng) -> BTreeSet<NodeId> {
     let Ok(schedule) = Schedule::new(nodes as usize, steps, 0) else {
         return BTreeSet::new();
@@ -95,7 +95,8 @@ fn attackers(steps: &[Step], nodes: u32, rng: &mut ChaCha8Rng) -> BTreeSet<NodeI
     order.shuffle(rng);
     let most = rng.random_range(1..=nodes as usize / 4);
     let mut attackers = BTreeSet::new();
-    for candidate in order {
+    let hands_down = |node: NodeId| (0..schedule.period()).any(|step| schedule.hands_down(node, step));
+    for candidate in order.into_iter().filter(|node| !hands_down(*node)) {
         let mut more = attackers.clone();
         more.insert(candidate);
         let mut sound = all().filter(|id| !more.contains(id));
