@@ -174,7 +174,8 @@ impl NodeClient {
         let record = |optimizer: &ModuleOptimizer| {
             optimizer.to_record().into_bytes().map_err(|error| ClientError::Device(error.to_string()))
         };
-        let (filter, perceptron) = (record(&self.filter)?, record(&self.perceptron)?);
+        let filter = record(&self.filter)?;
+        let perceptron = record(&self.perceptron)?;
         state.extend((filter.len() as u64).to_le_bytes());
         state.extend_from_slice(&filter);
         state.extend_from_slice(&perceptron);
@@ -201,12 +202,15 @@ impl NodeClient {
             let (blank_filter, blank_perceptron) = fresh();
             (blank_filter.load_record(read(filter)?), blank_perceptron.load_record(read(perceptron)?))
         };
-        (self.filter, self.perceptron, self.epochs) = (filter, perceptron, u64::from_le_bytes(*epochs));
+        self.filter = filter;
+        self.perceptron = perceptron;
+        self.epochs = u64::from_le_bytes(*epochs);
         Ok(())
     }
 
     fn check(&self, parameters: &[f32]) -> Result<(), ClientError> {
-        let (expected, found) = (self.shape.parameters(), parameters.len());
+        let expected = self.shape.parameters();
+        let found = parameters.len();
         if expected == found { Ok(()) } else { Err(ClientError::Parameters { expected, found }) }
     }
 

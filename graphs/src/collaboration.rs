@@ -274,7 +274,8 @@ fn weights(
         let of_client = |client: &Signatures| orders.clone().flat_map(|order| part(client, order)).copied().collect();
         signatures.iter().map(of_client).collect()
     };
-    let (p, q) = (joined(Signatures::homophily), joined(Signatures::heterophily));
+    let p = joined(Signatures::homophily);
+    let q = joined(Signatures::heterophily);
     let SignatureShape { directions, dimension, .. } = signatures[0].shape();
     match options.mode {
         CollaborationMode::Paper => distances::paper(&p, &q, options.gamma),

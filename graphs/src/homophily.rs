@@ -18,8 +18,11 @@ pub struct Homophily {
 /// Measures the homophily of a graph by the classes of its nodes. `None` where no edge has two known ends. `O(nodes + edges)`.
 pub fn homophily(graph: &Graph, labels: &[Option<u16>]) -> Option<Homophily> {
     let classes = labels.iter().flatten().map(|&label| usize::from(label) + 1).max()?;
-    let (mut edges, mut equal, mut degrees) = (0_u64, 0_u64, vec![0_u64; classes]);
-    let (mut shares, mut with_neighbours) = (0.0, 0_u64);
+    let mut edges = 0_u64;
+    let mut equal = 0_u64;
+    let mut degrees = vec![0_u64; classes];
+    let mut shares = 0.0;
+    let mut with_neighbours = 0_u64;
     for node in 0..graph.node_count() {
         let Some(own) = labels[node] else { continue };
         let known: Vec<u16> = graph.neighbours(node).iter().filter_map(|&other| labels[other as usize]).collect();

@@ -134,7 +134,8 @@ impl PrivacyBudget {
     fn changes_left(&self) -> u64 {
         /// An upper limit that is never reached: a change each microsecond for a century.
         const MOST: u64 = 1 << 52;
-        let (mut allowed, mut refused) = (0, MOST);
+        let mut allowed = 0;
+        let mut refused = MOST;
         while refused - allowed > 1 {
             let middle = allowed + (refused - allowed) / 2;
             if self.allows(middle) { allowed = middle } else { refused = middle }

@@ -86,7 +86,8 @@ fn ln_moment(q: f64, sigma: f64, alpha: f64) -> f64 {
 /// The sum over k of (alpha over k) (1 - q)^(alpha - k) q^k exp((k^2 - k) / (2 sigma^2)).
 fn ln_moment_of_whole(q: f64, sigma: f64, alpha: f64) -> f64 {
     let mut sum = f64::NEG_INFINITY;
-    let (mut ln_binomial, mut k) = (0.0, 0.0);
+    let mut ln_binomial = 0.0;
+    let mut k = 0.0;
     while k <= alpha {
         let term = ln_binomial + k * q.ln() + (alpha - k) * (-q).ln_1p() + (k * k - k) / (2.0 * sigma * sigma);
         sum = ln_add(sum, term);
@@ -103,21 +104,25 @@ fn ln_moment_of_fraction(q: f64, sigma: f64, alpha: f64) -> f64 {
     let middle = sigma * sigma * (1.0 / q - 1.0).ln() + 0.5;
     let tail = |x: f64| ln_erfc(x / (SQRT_2 * sigma)) - LN_2;
     let growth = |x: f64| (x * x - x) / (2.0 * sigma * sigma);
-    let (mut below, mut above) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
-    let (mut last_below, mut last_above) = (f64::NEG_INFINITY, f64::NEG_INFINITY);
+    let mut below = f64::NEG_INFINITY;
+    let mut above = f64::NEG_INFINITY;
+    let mut last_below = f64::NEG_INFINITY;
+    let mut last_above = f64::NEG_INFINITY;
     let mut ln_binomial = 0.0;
     for term in 0..MOST_TERMS {
         let i = f64::from(term);
         let j = alpha - i;
         let next_below = ln_binomial + i * q.ln() + j * (-q).ln_1p() + growth(i) + tail(i - middle);
         let next_above = ln_binomial + j * q.ln() + i * (-q).ln_1p() + growth(j) + tail(middle - j);
-        (below, above) = (ln_add(below, next_below), ln_add(above, next_above));
+        below = ln_add(below, next_below);
+        above = ln_add(above, next_above);
         let total = ln_add(below, above);
         let shrink = next_below < last_below && next_above < last_above;
         if shrink && next_below.max(next_above) < total - 30.0 {
             return total;
         }
-        (last_below, last_above) = (next_below, next_above);
+        last_below = next_below;
+        last_above = next_above;
         ln_binomial += j.abs().ln() - (i + 1.0).ln();
     }
     f64::INFINITY

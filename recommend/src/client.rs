@@ -69,7 +69,8 @@ impl RecommenderClient {
     ) -> Result<Self, RecommendError> {
         options.check()?;
         let split = UserSplit::of(&interactions, options.seed);
-        let (users, items) = (interactions.users().len(), interactions.items().len());
+        let users = interactions.users().len();
+        let items = interactions.items().len();
         let graph = bipartite_graph(users, items, &split.train)?;
         let low_pass = match cache {
             Some(cache) => cache.low_pass(&graph, options.frequencies)?,
@@ -114,8 +115,11 @@ impl RecommenderClient {
 
     /// The size of the client: users and items, and interactions in its training part.
     pub fn size(&self) -> Size {
-        let (users, items) = (self.interactions.users().len(), self.interactions.items().len());
-        Size { users, items, edges: self.split.train_count() }
+        Size {
+            users: self.interactions.users().len(),
+            items: self.interactions.items().len(),
+            edges: self.split.train_count(),
+        }
     }
 
     /// The BLAKE3 hash of the client's interactions.
@@ -180,7 +184,8 @@ impl RecommenderClient {
         for last in (1..order.len()).rev() {
             order.swap(last, below(&mut dice, last + 1));
         }
-        let (mut loss, mut margins) = (Mean::default(), Mean::default());
+        let mut loss = Mean::default();
+        let mut margins = Mean::default();
         for batch in order.chunks(self.options.batch_size) {
             self.batch(batch, &mut dice, &mut loss, &mut margins)?;
         }
@@ -312,7 +317,8 @@ impl RecommenderClient {
     /// [`RecommendError::Device`].
     pub fn recommender(&self) -> Result<Recommender, RecommendError> {
         let known = (0..self.interactions.users().len()).map(|user| self.interactions.of_user(user).to_vec()).collect();
-        let (users, items) = (self.interactions.users().to_vec(), self.interactions.items().to_vec());
+        let users = self.interactions.users().to_vec();
+        let items = self.interactions.items().to_vec();
         Ok(Recommender::new(users, items, known, self.network.scorer()?))
     }
 }
@@ -355,7 +361,9 @@ impl Counted {
     }
 
     fn add(&mut self, scores: &[f32], user: usize, split: &UserSplit, is_popular: &[bool]) {
-        let (train, validation, test) = (&split.train[user], &split.validation[user], &split.test[user]);
+        let train = &split.train[user];
+        let validation = &split.validation[user];
+        let test = &split.test[user];
         self.validation.add(ndcg(&top(scores, &[train], K), validation, K));
         let ranking = top(scores, &[train, validation], K);
         self.recall.add(recall(&ranking, test, K));

@@ -104,7 +104,8 @@ impl Planted {
                 "1 to {MOST_DRAWN} interactions and items, and no more tastes than items of a community are expected"
             ));
         }
-        let (loyalty, noise) = (self.loyalty, self.noise);
+        let loyalty = self.loyalty;
+        let noise = self.noise;
         let is_share = (0.0..=1.0).contains(&loyalty) && (0.0..=1.0).contains(&noise) && loyalty + noise <= 1.0;
         if is_share { Ok(()) } else { Err(format!("loyalty={loyalty} and noise={noise} are shares of one whole")) }
     }

@@ -46,7 +46,8 @@ pub fn angle(f: f64) -> f64 {
 
 /// `cos(arccos(tanh f) + m)`, and its derivative by `f`.
 pub fn shifted_cosine(f: f64, m: f64) -> (f64, f64) {
-    let (cos, sech) = (f.tanh(), sech(f));
+    let cos = f.tanh();
+    let sech = sech(f);
     (cos * m.cos() - sech * m.sin(), sech * sech * m.cos() + sech * cos * m.sin())
 }
 
@@ -85,7 +86,8 @@ fn contrastive(positive: f64, margin: f64, negatives: &[f64], temperature: f64) 
 
 fn bpr(positive: f64, negatives: &[f64]) -> (f64, Vec<f64>) {
     let count = negatives.len().max(1) as f64;
-    let (mut loss, mut gradient) = (0.0, vec![0.0]);
+    let mut loss = 0.0;
+    let mut gradient = vec![0.0];
     for negative in negatives {
         let margin = positive - negative;
         // log(1 + e^-x) without overflow, and its derivative.

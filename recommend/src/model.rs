@@ -85,7 +85,8 @@ impl RecommenderShape {
 
 /// A standard normal number (Box and Muller).
 pub(crate) fn normal(dice: &mut ChaCha8Rng) -> f64 {
-    let (radius, turn) = (1.0 - share(dice), share(dice));
+    let radius = 1.0 - share(dice);
+    let turn = share(dice);
     (-2.0 * radius.ln()).sqrt() * (2.0 * std::f64::consts::PI * turn).cos()
 }
 
@@ -174,7 +175,8 @@ impl RecommenderNetwork {
             Some(nodes) => of.select(0, nodes.clone()),
             None => of,
         };
-        let (embeddings, weights) = (self.block(0), |layer: usize| self.block(PRIVATE + layer));
+        let embeddings = self.block(0);
+        let weights = |layer: usize| self.block(PRIVATE + layer);
         let hidden = match &self.filter {
             Some(vectors) => {
                 let mut hidden = tall_product(rows(embeddings.clone()), weights(0));
@@ -217,7 +219,8 @@ impl RecommenderNetwork {
         let slopes = Tensor::<1>::from_data(slopes, &self.device.clone().autodiff());
         let mut gradients = (scores * slopes).sum().backward();
         let rule = RmsProp { learning_rate, kept: KEPT, epsilon: EPSILON };
-        let (blocks, squares) = (std::mem::take(&mut self.blocks), std::mem::take(&mut self.squares));
+        let blocks = std::mem::take(&mut self.blocks);
+        let squares = std::mem::take(&mut self.squares);
         for (block, square) in blocks.into_iter().zip(squares) {
             // The loss does not depend on some blocks, such as the kernels of a network without a filter.
             let (block, square) = match block.grad_remove(&mut gradients) {
@@ -257,7 +260,8 @@ impl RecommenderNetwork {
         user_count: usize,
     ) -> Result<Vec<Vec<f32>>, RecommendError> {
         let RecommenderShape { nodes, width, hidden, .. } = self.shape;
-        let (items, chunk) = (nodes - user_count, users.len());
+        let items = nodes - user_count;
+        let chunk = users.len();
         let first = PRIVATE + self.shape.layers + 4;
         let inner = |at: usize| self.blocks[first + at].clone().inner();
         let pooled = pooled.clone().inner();
@@ -353,7 +357,8 @@ impl Scorer {
         let mut begin = self.bias.clone();
         add_product(&mut begin, user, &self.user);
         let score = |item: usize| {
-            let (mut inner, item) = (begin.clone(), row(item));
+            let mut inner = begin.clone();
+            let item = row(item);
             add_product(&mut inner, item, &self.item);
             let product: Vec<f32> = user.iter().zip(item).map(|(a, b)| a * b).collect();
             add_product(&mut inner, &product, &self.product);

@@ -72,10 +72,10 @@ pub(crate) fn co_cluster_labels(
     options: DealOptions,
 ) -> Result<Vec<u32>, RecommendError> {
     if clients == 0 || clients > MOST_PARTS {
-        let (option, value, bounds) = ("clients", clients as f64, "1 to 256");
-        return Err(RecommendError::Option { option, value, bounds });
+        return Err(RecommendError::Option { option: "clients", value: clients as f64, bounds: "1 to 256" });
     }
-    let (users, items) = (interactions.users().len(), interactions.items().len());
+    let users = interactions.users().len();
+    let items = interactions.items().len();
     if clients == 1 {
         return Ok(vec![0; users + items]);
     }

@@ -62,7 +62,8 @@ impl Popularity {
     /// `L_bias`, the mean over the examples, and its derivatives by both tables.
     pub fn loss(&self, examples: &[Example], temperature: f64) -> (f64, [Vec<f64>; 2]) {
         let cosines = self.cosines();
-        let (mut loss, mut by_cosine) = (0.0, vec![0.0; BUCKETS * BUCKETS]);
+        let mut loss = 0.0;
+        let mut by_cosine = vec![0.0; BUCKETS * BUCKETS];
         let count = examples.len().max(1) as f64;
         for Example { user, items } in examples {
             let logits: Vec<f64> = items.iter().map(|item| cosines[user * BUCKETS + item] / temperature).collect();
@@ -81,14 +82,18 @@ impl Popularity {
         let mut gradients = [vec![0.0; self.users.len()], vec![0.0; self.items.len()]];
         for user in 0..BUCKETS {
             for item in 0..BUCKETS {
-                let (slope, cosine) = (by_cosine[user * BUCKETS + item], cosines[user * BUCKETS + item]);
+                let slope = by_cosine[user * BUCKETS + item];
+                let cosine = cosines[user * BUCKETS + item];
                 if slope == 0.0 {
                     continue;
                 }
-                let (a, b) = (row(&self.users, user), row(&self.items, item));
-                let (a_length, b_length) = (norm(a), norm(b));
+                let a = row(&self.users, user);
+                let b = row(&self.items, item);
+                let a_length = norm(a);
+                let b_length = norm(b);
                 for at in 0..WIDTH {
-                    let (a_unit, b_unit) = (a[at] / a_length, b[at] / b_length);
+                    let a_unit = a[at] / a_length;
+                    let b_unit = b[at] / b_length;
                     gradients[0][user * WIDTH + at] += slope * (b_unit - cosine * a_unit) / a_length;
                     gradients[1][item * WIDTH + at] += slope * (a_unit - cosine * b_unit) / b_length;
                 }

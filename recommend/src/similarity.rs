@@ -81,7 +81,8 @@ impl Size {
 /// # Errors
 /// A graph with more nodes than can be counted.
 pub fn reference_graph(size: Size, seed: u64) -> Result<WeightedGraph, SpectrumError> {
-    let (users, items) = (size.users.max(1), size.items.max(1));
+    let users = size.users.max(1);
+    let items = size.items.max(1);
     let pairs = users.saturating_mul(items);
     let mut dice = ChaCha8Rng::seed_from_u64(seed);
     let mut chosen = std::collections::BTreeSet::new();

@@ -146,7 +146,8 @@ impl ConeProgram {
             .collect();
         // The solver's form: A x + s = b with s in the cones.
         let constants: Vec<f64> = rows.iter().map(|row| row.constant).collect();
-        let (matrix, linear) = (matrix(&rows, variables), self.linear);
+        let matrix = matrix(&rows, variables);
+        let linear = self.linear;
         let diagonal = self.quadratic.iter().enumerate().filter(|(_, value)| **value != 0.0);
         let (places, values): (Vec<usize>, Vec<f64>) = diagonal.map(|(place, value)| (place, *value)).unzip();
         let quadratic = CscMatrix::new_from_triplets(variables, variables, places.clone(), places, values);
@@ -157,7 +158,9 @@ impl ConeProgram {
 }
 
 fn matrix(rows: &[Affine], variables: usize) -> CscMatrix<f64> {
-    let (mut at_row, mut at_column, mut values) = (Vec::new(), Vec::new(), Vec::new());
+    let mut at_row = Vec::new();
+    let mut at_column = Vec::new();
+    let mut values = Vec::new();
     for (row, expression) in rows.iter().enumerate() {
         for &(variable, coefficient) in &expression.terms {
             at_row.push(row);

@@ -31,11 +31,14 @@ pub fn solve_directly(problem: &RobustProblem) -> Result<DirectSolution, RobustE
     let mut program = ConeProgram::default();
     let model = program.variables(problem.sites[0].samples.columns());
     let shift = program.variable();
-    let (mut losses, mut rows, mut moved) = (Vec::new(), Vec::new(), Vec::new());
+    let mut losses = Vec::new();
+    let mut rows = Vec::new();
+    let mut moved = Vec::new();
     for (site, &nominal) in problem.sites.iter().zip(&problem.weights.nominal) {
         let lam = (site.radius > 0.0).then(|| program.nonnegative_variable());
         let mean = mean_loss(&mut program, &model, lam, &problem.robust, &site.samples);
-        let (loss, eta) = (program.variable(), program.nonnegative_variable());
+        let loss = program.variable();
+        let eta = program.nonnegative_variable();
         let robust_part = lam.map_or_else(Affine::default, |lam| Affine::default().plus(site.radius, lam));
         rows.push(program.nonnegative(Affine::of(loss).add(-1.0, &robust_part).add(-1.0, &mean)));
         program.cost(loss, 0.0, nominal);

@@ -108,7 +108,8 @@ impl Epigraph<'_> {
                 let rises = piece.slope > 0.0;
                 let columns = sample.iter().zip(slacks);
                 Affine::default().plus_all(columns.flat_map(|(value, &[up, down])| {
-                    let (above, below) = ((upper - value).max(0.0), (value - lower).max(0.0));
+                    let above = (upper - value).max(0.0);
+                    let below = (value - lower).max(0.0);
                     let (at_up, at_down) = if rises { (above, below) } else { (below, above) };
                     [(at_up, up), (at_down, down)]
                 }))
@@ -157,7 +158,9 @@ impl Epigraph<'_> {
     /// `min over mu of  mu^2 / 2 + epsilon |r - mu|`.
     fn huber(&mut self, sample: &[f64], target: f64, epsilon: f64) -> Affine {
         let program = &mut *self.program;
-        let (mu, square, rest) = (program.variable(), program.variable(), program.variable());
+        let mu = program.variable();
+        let square = program.variable();
+        let rest = program.variable();
         program.half_square(square, &Affine::of(mu));
         let residual = self.prediction(1.0, sample).add(1.0, &Affine::constant(-target)).plus(-1.0, mu);
         self.program.within(&Affine::of(rest), &residual);
@@ -171,7 +174,9 @@ impl Epigraph<'_> {
         for (label, cost) in of_label {
             let Some(cost) = cost else { continue };
             let program = &mut *self.program;
-            let (phi, square, rest) = (program.variable(), program.variable(), program.nonnegative_variable());
+            let phi = program.variable();
+            let square = program.variable();
+            let rest = program.nonnegative_variable();
             program.nonnegative(Affine::constant(-1.0).plus(1.0, phi).plus(1.0, rest));
             let difference = Affine::of(phi).add(-1.0, &self.prediction(label, sample));
             self.program.half_square(square, &difference);

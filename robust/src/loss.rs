@@ -65,7 +65,8 @@ impl Loss {
     /// The loss of a prediction `<w, x>` for a label or target.
     #[must_use]
     pub fn value(&self, prediction: f64, target: f64) -> f64 {
-        let (margin, residual) = (target * prediction, prediction - target);
+        let margin = target * prediction;
+        let residual = prediction - target;
         match *self {
             Self::Hinge => (1.0 - margin).max(0.0),
             Self::SmoothHinge if margin <= 0.0 => 0.5 - margin,

@@ -115,7 +115,8 @@ impl SharedState {
     }
 
     fn constants(&self) -> (f64, f64) {
-        let (c, sites) = (self.penalty.c, self.z.len() as f64);
+        let c = self.penalty.c;
+        let sites = self.z.len() as f64;
         match self.penalty.linearisation {
             Linearisation::Least => (2.0 * c, (sites + 1.0) * c),
             Linearisation::Paper => (2.0 * sites * c, 2.0 * sites * c),
@@ -135,7 +136,8 @@ impl SharedState {
         let gap = self.gap();
         let theta = self.weights.theta;
         let mut moved = 0.0_f64;
-        let (mut z, mut u) = (Vec::with_capacity(gap.len()), Vec::with_capacity(gap.len()));
+        let mut z = Vec::with_capacity(gap.len());
+        let mut u = Vec::with_capacity(gap.len());
         for (site, gap) in gap.iter().enumerate() {
             let pull = self.sigma[site] + c * gap;
             z.push((c * self.pi[site] + c1 * self.z[site] + self.zeta[site] + pull) / (c + c1));
@@ -148,9 +150,11 @@ impl SharedState {
         for (old, new) in self.z.iter().zip(&z).chain(self.t.iter().zip(&t)) {
             moved = moved.max(c1 * (old - new).abs());
         }
-        (self.z, self.t) = (z, t);
+        self.z = z;
+        self.t = t;
         let gap = self.gap();
-        let (mut multipliers, mut gaps) = (0.0, 0.0);
+        let mut multipliers = 0.0;
+        let mut gaps = 0.0;
         for (site, gap) in gap.iter().enumerate() {
             let eta = (self.eta[site] + (self.sigma[site] + c * gap) / c2).max(0.0);
             moved = moved.max(c2 * (eta - self.eta[site]).abs());
@@ -250,11 +254,14 @@ pub fn solve_by_lpmm(
     let new = |site: &crate::SiteSamples| Site::new(&problem.robust, site.clone(), penalty.c, vec![0.0; columns]);
     let mut sites = problem.sites.iter().map(new).collect::<Result<Vec<Site>, _>>()?;
     let mut state = SharedState::new(problem.weights.clone(), penalty);
-    let (mut iterations, mut model) = (0, vec![0.0; columns]);
+    let mut iterations = 0;
+    let mut model = vec![0.0; columns];
     while iterations < limits.iterations && !state.residuals.are_within(limits.tolerance) {
         model = mean(&sites.iter().map(Site::message).collect::<Vec<_>>());
         state.begin_iteration();
-        let (mut pi, mut apart, mut dual) = (Vec::with_capacity(sites.len()), 0.0_f64, 0.0_f64);
+        let mut pi = Vec::with_capacity(sites.len());
+        let mut apart = 0.0_f64;
+        let mut dual = 0.0_f64;
         for (at, site) in sites.iter_mut().enumerate() {
             let (z, zeta) = state.of_site(at);
             let progress = site.advance(&model, z, zeta);

@@ -27,7 +27,8 @@ fn threshold(x: &[f64], radius: f64) -> f64 {
         return 0.0;
     }
     magnitudes.sort_by(|a, b| b.total_cmp(a));
-    let (mut sum, mut threshold) = (0.0, 0.0);
+    let mut sum = 0.0;
+    let mut threshold = 0.0;
     for (at, magnitude) in magnitudes.iter().enumerate() {
         sum += magnitude;
         let candidate = (sum - radius) / (at + 1) as f64;

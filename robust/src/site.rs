@@ -99,7 +99,8 @@ impl Site {
             Ok((model, worst)) => {
                 moved = self.model.iter().zip(&model).map(|(old, new)| (old - new).abs()).fold(0.0, f64::max);
                 moved = moved.max((worst - self.worst).abs());
-                (self.model, self.worst) = (model, worst);
+                self.model = model;
+                self.worst = worst;
                 self.failures_in_a_row = 0;
             }
             Err(failure) => {
@@ -129,7 +130,8 @@ impl Site {
     pub fn begin_anew(&mut self) {
         self.model.fill(0.0);
         self.multipliers.fill(0.0);
-        (self.worst, self.failures_in_a_row) = (0.0, 0);
+        self.worst = 0.0;
+        self.failures_in_a_row = 0;
     }
 
     /// The largest expected loss of a model, `[columns]`, under any distribution within the site's radius.

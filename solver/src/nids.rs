@@ -32,7 +32,8 @@ impl NidsNode {
     #[must_use]
     pub fn starting_at(terms: ConsensusTerms, step: f64, x: Vec<f64>) -> Self {
         let local = Local::at(terms, x);
-        let (w, gradient) = (local.descended(step, local.x()), local.gradient(local.x()));
+        let w = local.descended(step, local.x());
+        let gradient = local.gradient(local.x());
         Self { local, step, w, gradient }
     }
 }

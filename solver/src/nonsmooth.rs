@@ -108,7 +108,8 @@ impl Nonsmooth for GroupLasso {
     }
 
     fn prox(&self, step: f64, x: &mut [f64]) {
-        let (norm, threshold) = (norm(x), step * self.weight);
+        let norm = norm(x);
+        let threshold = step * self.weight;
         let factor = if norm > threshold { 1.0 - threshold / norm } else { 0.0 };
         x.iter_mut().for_each(|x| *x *= factor);
     }

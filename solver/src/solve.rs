@@ -13,8 +13,10 @@ use crate::{
 #[must_use]
 pub fn alone(smooth: &dyn Smooth, nonsmooth: &dyn Nonsmooth, tolerance: f64, most: usize) -> (Vec<f64>, usize) {
     let step = if smooth.smoothness() > 0.0 { 1.0 / smooth.smoothness() } else { 1.0 };
-    let (mut x, mut momentum) = (vec![0.0; smooth.dimension()], 1.0_f64);
-    let (mut ahead, mut gradient) = (x.clone(), x.clone());
+    let mut x = vec![0.0; smooth.dimension()];
+    let mut momentum = 1.0_f64;
+    let mut ahead = x.clone();
+    let mut gradient = x.clone();
     for taken in 0..most {
         smooth.gradient(&x, &mut gradient);
         if optimality(nonsmooth, &x, &gradient, step) <= tolerance {

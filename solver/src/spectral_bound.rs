@@ -50,14 +50,18 @@ fn gram(columns: usize, matrix: &[f64]) -> Vec<f64> {
 /// The Frobenius norm of repeated squares; squares of symmetric matrices are products of their rows.
 fn by_squaring(mut matrix: Vec<f64>, side: usize, work: usize) -> f64 {
     let affordable = work / side.saturating_pow(3).max(1);
-    let (mut factor, mut root, mut norm) = (1.0_f64, 0, frobenius(&matrix));
+    let mut factor = 1.0_f64;
+    let mut root = 0;
+    let mut norm = frobenius(&matrix);
     let mut excess = (side as f64).sqrt();
     while excess > ENOUGH && root < MOST_SQUARINGS && (root as usize) < affordable && norm > 0.0 {
         matrix.iter_mut().for_each(|entry| *entry /= norm);
         factor *= root_of(norm, root);
         let rows: Vec<&[f64]> = matrix.chunks_exact(side).collect();
         matrix = rows.iter().flat_map(|a| rows.iter().map(|b| dot(a, b)).collect::<Vec<f64>>()).collect();
-        (root, norm, excess) = (root + 1, frobenius(&matrix), excess.sqrt());
+        root += 1;
+        norm = frobenius(&matrix);
+        excess = excess.sqrt();
     }
     factor * root_of(norm, root)
 }

@@ -228,7 +228,8 @@ impl RegressionTable {
     /// Every `nodes`-th row, beginning with row `node`: one node's part of a table.
     #[must_use]
     pub fn dealt(&self, node: usize, nodes: usize) -> Self {
-        let (mut values, mut target) = (Vec::new(), Vec::new());
+        let mut values = Vec::new();
+        let mut target = Vec::new();
         for (row, explained) in self.rows().skip(node).step_by(nodes) {
             values.extend_from_slice(row);
             target.push(explained);
@@ -277,10 +278,12 @@ impl RegressionTable {
     #[must_use]
     pub fn extrema(&self) -> (Vec<f64>, Vec<f64>) {
         let columns = self.columns.len();
-        let (mut least, mut largest) = (vec![f64::INFINITY; columns], vec![f64::NEG_INFINITY; columns]);
+        let mut least = vec![f64::INFINITY; columns];
+        let mut largest = vec![f64::NEG_INFINITY; columns];
         for (row, _) in self.rows() {
             for ((least, largest), value) in least.iter_mut().zip(&mut largest).zip(row) {
-                (*least, *largest) = (least.min(*value), largest.max(*value));
+                *least = least.min(*value);
+                *largest = largest.max(*value);
             }
         }
         (least, largest)

@@ -284,7 +284,8 @@ impl<'a> Space<'a> {
     /// Turns the basis into Ritz vectors, by descending Ritz values (Rayleigh and Ritz). Returns the values.
     fn rotate(&mut self) -> Result<Vec<f64>, SpectrumError> {
         let m = self.filled;
-        let (basis, images) = (self.basis.get(.., ..m), self.images.get(.., ..m));
+        let basis = self.basis.get(.., ..m);
+        let images = self.images.get(.., ..m);
         let mut projected = Mat::<f64>::zeros(m, m);
         matmul(&mut projected, Accum::Replace, basis.transpose(), images, 1.0, Par::Seq);
         let symmetric = Mat::from_fn(m, m, |i, j| 0.5 * (projected[(i, j)] + projected[(j, i)]));
@@ -332,7 +333,8 @@ fn eigen(matrix: &Mat<f64>) -> Result<(Vec<f64>, Mat<f64>), SpectrumError> {
     if (0..m).any(|column| matrix.col(column).iter().any(|value| !value.is_finite())) {
         return Err(SpectrumError::NotFinite);
     }
-    let (mut values, mut vectors) = (Diag::<f64>::zeros(m), Mat::<f64>::zeros(m, m));
+    let mut values = Diag::<f64>::zeros(m);
+    let mut vectors = Mat::<f64>::zeros(m, m);
     let scratch = evd::self_adjoint_evd_scratch::<f64>(m, ComputeEigenvectors::Yes, Par::Seq, faer::prelude::default());
     evd::self_adjoint_evd(
         matrix.as_ref(),

@@ -76,7 +76,8 @@ impl Shifted {
         let all = graph.components();
         let mut number: Vec<Option<u32>> = vec![None; all.count()];
         let mut volumes: Vec<f64> = Vec::new();
-        let (mut component, mut isolated) = (vec![None; n], 0);
+        let mut component = vec![None; n];
+        let mut isolated = 0;
         for node in 0..n {
             if graph.degree(node) == 0.0 {
                 isolated += 1;

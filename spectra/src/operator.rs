@@ -43,10 +43,12 @@ impl SparseSymmetric {
             offsets[row + 1] += offsets[row];
         }
         let mut ends = offsets.clone();
-        let (mut columns, mut values) = (vec![0; offsets[dimension]], vec![0.0; offsets[dimension]]);
+        let mut columns = vec![0; offsets[dimension]];
+        let mut values = vec![0.0; offsets[dimension]];
         let mut put = |row: u32, column: u32, value: f64| {
             let end = &mut ends[row as usize];
-            (columns[*end], values[*end]) = (column, value);
+            columns[*end] = column;
+            values[*end] = value;
             *end += 1;
         };
         // The entries below the diagonal come first: then every row is ascending.

@@ -236,7 +236,10 @@ impl SolvingSwarm {
             let entries = peer.journal().read();
             residuals.iter_mut().zip(&entries.residuals).for_each(|(worst, residual)| *worst = worst.max(*residual));
         }
-        let (mut solutions, mut learned, mut is_unfinished, mut elsewhere) = (Vec::new(), Vec::new(), false, None);
+        let mut solutions = Vec::new();
+        let mut learned = Vec::new();
+        let mut is_unfinished = false;
+        let mut elsewhere = None;
         for (node, peer) in self.peers.into_iter().enumerate() {
             match peer.into_outcome() {
                 Some(Ok(Finding::Solution(solution))) => solutions.push(*solution),

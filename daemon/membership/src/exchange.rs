@@ -112,8 +112,8 @@ pub async fn request_admission(
     claim: &Claim,
     work: &Assignment,
 ) -> Result<Option<()>> {
-    let (swarm, claim, work) = (swarm.id(), claim.clone(), work.clone());
-    let request = MemberRequest::Join { wire: PROTOCOL_VERSION, swarm, claim, work };
+    let request =
+        MemberRequest::Join { wire: PROTOCOL_VERSION, swarm: swarm.id(), claim: claim.clone(), work: work.clone() };
     match ask(streams, peer, &request, MAX_BYTES, ANSWER_TIMEOUT).await? {
         None | Some(MemberAnswer::NotYet) => Ok(None),
         Some(MemberAnswer::Wait) => Ok(Some(())),

@@ -93,7 +93,8 @@ impl Introductions {
         let wanted: Vec<PeerId> = outlook.missing.iter().copied().collect();
         let questions = members.iter().map(|&member| {
             let mut streams = self.streams.clone();
-            let (listening, wanted) = (&outlook.listening, &wanted);
+            let listening = &outlook.listening;
+            let wanted = &wanted;
             async move { meet(&mut streams, member, listening, wanted).await }
         });
         let answers = futures::future::join_all(questions).await;

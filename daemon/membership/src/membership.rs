@@ -115,8 +115,13 @@ impl Membership {
         if let Some(known) = Self::of(home)? {
             swarm.learn(known.swarm.authority());
         }
-        let (authority, invite, bootstrap) = (swarm.authority().clone(), self.invite.clone(), self.bootstrap.clone());
-        let file = File { schema: SCHEMA.to_owned(), swarm, authority, invite, bootstrap };
+        let file = File {
+            schema: SCHEMA.to_owned(),
+            authority: swarm.authority().clone(),
+            swarm,
+            invite: self.invite.clone(),
+            bootstrap: self.bootstrap.clone(),
+        };
         let path = path(home);
         let text =
             serde_json::to_string_pretty(&file).context(ErrorKind::Unexpected, "cannot encode the membership")?;

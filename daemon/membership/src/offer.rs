@@ -77,7 +77,8 @@ pub struct PlanNumber(pub u64);
 
 impl fmt::Display for PlanNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (term, number) = (term_of(self.0), self.0 & PLANS_OF_TERM);
+        let term = term_of(self.0);
+        let number = self.0 & PLANS_OF_TERM;
         match (term >> 16, term & 0xffff) {
             (0, 0) => write!(f, "{number}"),
             (recovery, delegation) => write!(f, "{number} of term {recovery}.{delegation}"),

@@ -130,7 +130,8 @@ impl Uses {
 
     /// Counts a peer that uses an invitation. Returns `true` if it is new.
     fn count(&mut self, peer: &PeerId, invite: &Invite) -> Result<bool> {
-        let (name, id) = (peer.to_string(), invite.id());
+        let name = peer.to_string();
+        let id = invite.id();
         let used = self.0.get(&id);
         if used.is_some_and(|used| used.contains(&name)) {
             return Ok(false);

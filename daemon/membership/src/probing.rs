@@ -105,7 +105,8 @@ impl MembershipService {
 
     /// Returns `true` if the swarm permits these two to measure their link now, for the first time with this token.
     fn permits(&self, swarm: &SwarmIdentity, token: &ProbeToken, from: PeerId, to: PeerId) -> bool {
-        let (now, link) = (now_unix_s(), ProbedLink { swarm: &swarm.id(), from, to });
+        let now = now_unix_s();
+        let link = ProbedLink { swarm: &swarm.id(), from, to };
         let is_signed = swarm.signing_keys().iter().any(|key| token.holds(&link, key, now));
         is_signed && self.state().spent.spend(token, now)
     }

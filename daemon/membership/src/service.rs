@@ -125,7 +125,8 @@ impl MembershipService {
             spent: SpentTokens::default(),
             oddities: BTreeSet::new(),
         });
-        let (local, key) = (identity.peer_id(), identity.keypair().clone());
+        let local = identity.peer_id();
+        let key = identity.keypair().clone();
         let models = Places::new(known_peers.clone(), MODELS);
         let home = home.clone();
         let service = Self { local, home, key, prober, known_peers, models, state, wanted };

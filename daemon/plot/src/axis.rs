@@ -75,14 +75,18 @@ impl Axis {
         let magnitude = low.abs().max(high.abs());
         if high - low <= (magnitude * 1e-9).max(SMALLEST) {
             let room = if magnitude <= SMALLEST { 1.0 } else { magnitude / 2.0 };
-            (low, high) = (low - room, high + room);
+            low -= room;
+            high += room;
         }
         let step = nice_step((high - low) / TICKS);
         // The quotients of values that lie on a tick may miss it by a rounding error.
-        let (mut first, mut last) = ((low / step - 1e-6).ceil(), (high / step + 1e-6).floor());
+        let mut first = (low / step - 1e-6).ceil();
+        let mut last = (high / step + 1e-6).floor();
         if ends == Ends::AtTicks {
-            (first, last) = ((low / step + 1e-6).floor(), (high / step - 1e-6).ceil());
-            (low, high) = (first * step, last * step);
+            first = (low / step + 1e-6).floor();
+            last = (high / step - 1e-6).ceil();
+            low = first * step;
+            high = last * step;
         }
         let mut axis = Self { scale: Scale::Linear, low, high, ticks: Vec::new() };
         for index in 0..=(last - first) as usize {

@@ -36,7 +36,8 @@ impl fmt::Display for Coordinate {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let tenths = self.tenths();
         let sign = if tenths < 0 { "-" } else { "" };
-        let (whole, rest) = (tenths.unsigned_abs() / 10, tenths.unsigned_abs() % 10);
+        let whole = tenths.unsigned_abs() / 10;
+        let rest = tenths.unsigned_abs() % 10;
         if rest == 0 { write!(f, "{sign}{whole}") } else { write!(f, "{sign}{whole}.{rest}") }
     }
 }
@@ -60,7 +61,8 @@ impl SvgDocument {
 
     /// Writes a text. The caller keeps it short enough for its place.
     pub fn text(&mut self, class: &str, [x, y]: Point, anchor: Anchor, label: &str) {
-        let (anchor, label) = (anchor.attribute(), escaped(label));
+        let anchor = anchor.attribute();
+        let label = escaped(label);
         self.put(format_args!(
             "<text class=\"{class}\" x=\"{}\" y=\"{}\"{anchor}>{label}</text>",
             Coordinate(x),

@@ -83,7 +83,8 @@ fn x_at(position: f64) -> f64 {
 }
 
 fn legend(svg: &mut Svg, kinds: &[&str]) {
-    let (mut x, y) = (LEFT, TITLE_HEIGHT + 2.0);
+    let mut x = LEFT;
+    let y = TITLE_HEIGHT + 2.0;
     for (kind, colour) in kinds.iter().zip(COLOURS) {
         svg.filled_path("bar", colour, format_args!("M{x:.1},{y:.1}h14v10h-14Z"));
         svg.text("legend", (x + 20.0, y + 9.0), Anchor::Start, kind);

@@ -56,11 +56,13 @@ impl<'a> Legend<'a> {
             _ => labels.extend(thin.iter().map(|series| (series.name.clone(), *series))),
         }
 
-        let (mut x, mut row) = (left, 0);
+        let mut x = left;
+        let mut row = 0;
         for (label, series) in labels {
             let width = NAME_OFFSET + text_width(&label, FONT_SIZE) + GAP;
             if x > left && x + width > right {
-                (x, row) = (left, row + 1);
+                x = left;
+                row += 1;
             }
             let colour = legend.colour(&series.name);
             legend.entries.push(LegendEntry { label, colour, weight: series.weight, x, row });

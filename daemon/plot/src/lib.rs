@@ -200,7 +200,8 @@ impl<'a> Chart<'a> {
 
     fn legend(&self, svg: &mut Svg) {
         for entry in &self.legend.entries {
-            let (x, y) = (entry.x, TITLE_HEIGHT + LEGEND_ROW * entry.row as f64 + 6.0);
+            let x = entry.x;
+            let y = TITLE_HEIGHT + LEGEND_ROW * entry.row as f64 + 6.0;
             svg.coloured_path(line_class(entry.weight), entry.colour, format_args!("M{x:.1},{y:.1}h22"));
             svg.text("legend", (x + NAME_OFFSET, y + 4.0), Anchor::Start, &entry.label);
         }
@@ -210,7 +211,8 @@ impl<'a> Chart<'a> {
         for PlacedMark { mark, x, row, left, .. } in &self.marks {
             // Row 0 is the lowest, next to the panel.
             let y = self.top - 6.0 - MARK_ROW * *row as f64;
-            let (top, bottom) = (y - 9.0, self.bottom());
+            let top = y - 9.0;
+            let bottom = self.bottom();
             svg.path("mark", format_args!("M{x:.1},{top:.1}V{bottom:.1}"));
             let (text_x, anchor) = if *left { (x - 4.0, Anchor::End) } else { (x + 4.0, Anchor::Start) };
             svg.text("event", (text_x, y), anchor, &mark.label);
@@ -236,13 +238,15 @@ impl<'a> Chart<'a> {
                 self.series(svg, series, y);
             }
         }
-        let (bottom, right) = (top + PANEL_HEIGHT, self.right);
+        let bottom = top + PANEL_HEIGHT;
+        let right = self.right;
         svg.path("frame", format_args!("M{LEFT},{top:.1}V{bottom:.1}H{right:.1}"));
         svg.upright_text("axis", (20.0, top + PANEL_HEIGHT / 2.0), &panel.y_label);
     }
 
     fn grid(&self, svg: &mut Svg, y_ticks: &[Tick], top: f64) {
-        let (right, bottom) = (self.right, top + PANEL_HEIGHT);
+        let right = self.right;
+        let bottom = top + PANEL_HEIGHT;
         for tick in y_ticks {
             let y = top + (1.0 - tick.position) * PANEL_HEIGHT;
             let class = if tick.label.is_some() { "grid" } else { "minor" };
@@ -308,7 +312,8 @@ impl<'a> Chart<'a> {
             *label_y = label_y.min(most);
             most = *label_y - LABEL_DISTANCE;
         }
-        let (right, x) = (self.right, self.right + 8.0);
+        let right = self.right;
+        let x = self.right + 8.0;
         for ((y, label), label_y) in lines.into_iter().zip(label_ys) {
             svg.path("reference", format_args!("M{LEFT},{y:.1}H{right:.1}L{x:.1},{label_y:.1}"));
             svg.text("small", (x + 3.0, label_y + 4.0), Anchor::Start, label);

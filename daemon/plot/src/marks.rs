@@ -57,7 +57,8 @@ impl PlacedMark<'_> {
     /// Returns `true` if this mark can have its label in `row`: neither label covers the other or is crossed by its
     /// line.
     fn is_clear_of(&self, other: &Self, row: usize) -> bool {
-        let ((begin, end), (other_begin, other_end)) = (self.extent(), other.extent());
+        let (begin, end) = self.extent();
+        let (other_begin, other_end) = other.extent();
         let labels_apart = row != other.row || end <= other_begin || other_end <= begin;
         let not_crossed = other.row < row || other.x <= begin || other.x >= end;
         let crosses_not = row < other.row || self.x <= other_begin || self.x >= other_end;

@@ -205,7 +205,9 @@ impl SolverPeer {
         self.attempt = attempt;
         let start = Some(self.journal.read().x.clone()).filter(|x| !x.is_empty());
         let (channel, work) = begin(self.me, &self.part, self.limits, &self.communication, &self.journal, start);
-        (self.channel, self.work, self.outcome) = (channel, Some(work), None);
+        self.channel = channel;
+        self.work = Some(work);
+        self.outcome = None;
         self.behind.clear();
         self.advance();
     }

@@ -146,7 +146,9 @@ impl SiteFacts {
             .map(|column| format!("the column `{column}` is the same everywhere and tells nothing"))
             .collect();
         for (site, row) in self.rows.iter().enumerate() {
-            let (count, positive, clipped) = (row[0], row[1], row[2]);
+            let count = row[0];
+            let positive = row[1];
+            let clipped = row[2];
             if let Some([negative, other]) = &task.labels
                 && (positive == 0.0 || positive == count)
             {
@@ -174,7 +176,8 @@ async fn extrema(collectives: &Collectives, table: &RegressionTable) -> Result<(
 /// A site's rows, scaled, with a column of ones behind them for an intercept.
 fn samples(task: &RobustTask, table: &RegressionTable, scaling: &Standardization) -> Result<LinearSamples, SolveError> {
     let movable = table.columns().len();
-    let (mut values, mut targets) = (Vec::new(), Vec::new());
+    let mut values = Vec::new();
+    let mut targets = Vec::new();
     for (row, target) in table.rows() {
         values.extend(scaling.scaled(row));
         values.extend(task.intercept.then_some(1.0));
@@ -209,7 +212,8 @@ pub fn in_one_place(
 }
 
 fn weights(task: &RobustTask, counts: &[f64]) -> Result<SiteWeights, SolveError> {
-    let (sites, all) = (counts.len() as f64, counts.iter().sum::<f64>());
+    let sites = counts.len() as f64;
+    let all = counts.iter().sum::<f64>();
     let nominal = counts.iter().map(|count| match task.weights {
         NominalWeights::Equal => 1.0 / sites,
         NominalWeights::Samples => count / all,

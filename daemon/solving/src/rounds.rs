@@ -135,7 +135,8 @@ impl RoundsNode {
         let rules = self.part.task.rules();
         let before = rules.best_round(&self.history[..self.history.len() - 1]);
         let needed = BTreeSet::from([round, round - 1, before, rules.best_round(&self.history)]);
-        let (history, about) = (self.history.clone(), self.about);
+        let history = self.history.clone();
+        let about = self.about;
         let kept = self.part.bench.run(move |learner| {
             let state = learner.learning.state();
             learner.store.keep(round, &Kept { history, state }.encode(about)?)?;
@@ -150,7 +151,8 @@ impl RoundsNode {
 
     async fn conclude(self) -> Result<Learned, SolveError> {
         let rules = self.part.task.rules();
-        let (rounds, best_round) = (self.history.len() as u64, rules.best_round(&self.history));
+        let rounds = self.history.len() as u64;
+        let best_round = rules.best_round(&self.history);
         let about = self.about;
         let files = self.part.bench.run(move |learner| {
             if best_round != rounds {

@@ -103,8 +103,8 @@ fn to_one(name: &str, values: &Curve) -> (String, Curve) {
 
 fn draw_disagreement(frame: &mut Frame<'_>, area: Rect, view: &View) {
     let values = || view.disagreement.iter().map(|point| point.1);
-    let (low, high) =
-        (values().fold(f64::INFINITY, f64::min).floor(), values().fold(f64::NEG_INFINITY, f64::max).ceil());
+    let low = values().fold(f64::INFINITY, f64::min).floor();
+    let high = values().fold(f64::NEG_INFINITY, f64::max).ceil();
     let (low, high) = if low < high { (low, high) } else { (-2.0, 0.0) };
     let forecast: Curve = clipped(&view.forecast(), low);
     let datasets = vec![

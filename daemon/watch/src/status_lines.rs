@@ -33,7 +33,8 @@ pub fn summary(status: &Status) -> Vec<String> {
     if is_solving {
         let task = status.task.clone().unwrap_or_default();
         let residual = status.residual.map_or_else(|| "-".to_owned(), |residual| format!("{residual:.1e}"));
-        let (sent, received) = (units::megabytes(status.sent_bytes), units::megabytes(status.received_bytes));
+        let sent = units::megabytes(status.sent_bytes);
+        let received = units::megabytes(status.received_bytes);
         return vec![
             head,
             match &status.evaluation {
@@ -97,14 +98,16 @@ fn learning(status: &Status) -> String {
 fn round_costs(status: &Status) -> Option<String> {
     let local_steps = status.plan.as_ref().map(|plan| plan.local_steps).filter(|steps| *steps > 0)?;
     let in_milliseconds = |seconds: Option<f64>| number(seconds.map(|seconds| 1e3 * seconds), 3);
-    let (step, exchange) = (in_milliseconds(status.local_step_s), in_milliseconds(status.exchange_s));
+    let step = in_milliseconds(status.local_step_s);
+    let exchange = in_milliseconds(status.exchange_s);
     Some(format!("{local_steps} local steps a round  ms: {step} a step, {exchange} an exchange"))
 }
 
 /// The privacy spent.
 fn privacy(spending: &PrivacySpending) -> String {
     let PrivacySpending { settings, changes, epsilon, changes_left, is_spent } = spending;
-    let (most, delta) = (settings.epsilon_max(), settings.delta());
+    let most = settings.epsilon_max();
+    let delta = settings.delta();
     let left = if *is_spent { "spent: no more local steps".to_owned() } else { format!("{changes_left} more to come") };
     format!("privacy: epsilon {epsilon:.3} of {most} at delta {delta:e}  {changes} changes  {left}")
 }

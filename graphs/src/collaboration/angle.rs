@@ -23,8 +23,10 @@ pub(super) fn weights(
 ) -> WeightMatrix {
     let clients = p.len();
     let equal = uniform(clients);
-    let (r, s) = (agreeing(&spreads(p, &equal)), differing(&spreads(q, &equal)));
-    let (p, q) = (scaled(p, &r), scaled(q, &s));
+    let r = agreeing(&spreads(p, &equal));
+    let s = differing(&spreads(q, &equal));
+    let p = scaled(p, &r);
+    let q = scaled(q, &s);
     let alike = |vectors: &[Vec<f64>], i: usize, j: usize| {
         libm::cos(mean_angle(&vectors[i], &vectors[j], (directions, dimension)))
     };
@@ -32,7 +34,8 @@ pub(super) fn weights(
     for (i, j) in (0..clients).flat_map(|i| (i + 1..clients).map(move |j| (i, j))) {
         let exact = options.alpha * alike(&q, i, j) - options.beta * alike(&p, i, j);
         let rounded = (exact / GRAIN).round() * GRAIN;
-        (t[i][j], t[j][i]) = (rounded, rounded);
+        t[i][j] = rounded;
+        t[j][i] = rounded;
     }
     weights_of(&t, options.gamma)
 }
@@ -46,7 +49,8 @@ fn scaled(vectors: &[Vec<f64>], diagonal: &[f64]) -> Vec<Vec<f64>> {
 /// missing are not counted; one that is missing is at a right angle to any other. Without any direction the angle is
 /// right.
 fn mean_angle(one: &[f64], other: &[f64], (directions, dimension): (usize, usize)) -> f64 {
-    let (mut sum, mut count) = (0.0, 0_u32);
+    let mut sum = 0.0;
+    let mut count = 0_u32;
     let order = (directions * dimension).max(1);
     for (one, other) in one.chunks(order).zip(other.chunks(order)) {
         for cosine in matched(one, other, dimension) {
@@ -62,7 +66,8 @@ fn matched(one: &[f64], other: &[f64], dimension: usize) -> Vec<f64> {
     let norms = |vectors: &[f64]| -> Vec<f64> {
         vectors.chunks(dimension).map(|vector| vector.iter().map(|value| value * value).sum::<f64>().sqrt()).collect()
     };
-    let (one_norms, other_norms) = (norms(one), norms(other));
+    let one_norms = norms(one);
+    let other_norms = norms(other);
     let mut pairs = Vec::new();
     for (i, a) in one.chunks(dimension).enumerate() {
         for (j, b) in other.chunks(dimension).enumerate() {
@@ -72,13 +77,15 @@ fn matched(one: &[f64], other: &[f64], dimension: usize) -> Vec<f64> {
         }
     }
     pairs.sort_by(|one, other| other.0.total_cmp(&one.0).then(one.1.cmp(&other.1)).then(one.2.cmp(&other.2)));
-    let (mut taken, mut given) = (vec![false; one_norms.len()], vec![false; other_norms.len()]);
+    let mut taken = vec![false; one_norms.len()];
+    let mut given = vec![false; other_norms.len()];
     let mut cosines = Vec::new();
     for (cosine, i, j) in pairs {
         if taken[i] || given[j] {
             continue;
         }
-        (taken[i], given[j]) = (true, true);
+        taken[i] = true;
+        given[j] = true;
         if one_norms[i] > 0.0 || other_norms[j] > 0.0 {
             cosines.push(cosine);
         }

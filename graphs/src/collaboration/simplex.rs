@@ -12,7 +12,8 @@
 pub fn project_onto_simplex(point: &[f64]) -> Vec<f64> {
     let mut sorted = point.to_vec();
     sorted.sort_by(|one, other| other.total_cmp(one));
-    let (mut sum, mut shift) = (0.0, 0.0);
+    let mut sum = 0.0;
+    let mut shift = 0.0;
     for (place, value) in sorted.iter().enumerate() {
         sum += value;
         let candidate = (sum - 1.0) / (place + 1) as f64;

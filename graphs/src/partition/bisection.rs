@@ -14,7 +14,8 @@ const RESTARTS: usize = 60;
 pub(super) fn bisect(graph: &Graph, here: usize, parts: usize, seed: u64) -> Vec<bool> {
     let nodes = graph.node_count();
     let mut side = vec![false; nodes];
-    let (mut room, mut room_there) = (here, nodes - here);
+    let mut room = here;
+    let mut room_there = nodes - here;
     let mut components = components(graph);
     // The largest first, ties to the one with the lowest node.
     components.sort_by_key(|component| std::cmp::Reverse(component.len()));

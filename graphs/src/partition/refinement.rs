@@ -36,7 +36,9 @@ fn pass(graph: &Graph, side: &mut [bool], here: &RangeInclusive<usize>) -> bool 
         queues[usize::from(side[node])].insert((-gains[node], node));
     }
     let mut count = side.iter().filter(|side| **side).count();
-    let (mut total, mut best, mut kept) = (0, 0, 0);
+    let mut total = 0;
+    let mut best = 0;
+    let mut kept = 0;
     let mut moved = Vec::new();
     loop {
         let candidate = |from: bool, allowed: bool| queues[usize::from(from)].first().copied().filter(|_| allowed);
@@ -57,7 +59,8 @@ fn pass(graph: &Graph, side: &mut [bool], here: &RangeInclusive<usize>) -> bool 
             }
         }
         if total > best {
-            (best, kept) = (total, moved.len());
+            best = total;
+            kept = moved.len();
         }
     }
     moved[kept..].iter().for_each(|&node| side[node] = !side[node]);

@@ -191,7 +191,8 @@ impl NumberKind {
 /// A number of IEEE 754 in 16 bits.
 fn half(bits: u16) -> f64 {
     let sign = if bits >> 15 == 1 { -1.0 } else { 1.0 };
-    let (exponent, fraction) = (i32::from(bits >> 10 & 31), f64::from(bits & 1023));
+    let exponent = i32::from(bits >> 10 & 31);
+    let fraction = f64::from(bits & 1023);
     sign * match exponent {
         0 => fraction * 2.0_f64.powi(-24),
         31 if fraction == 0.0 => f64::INFINITY,

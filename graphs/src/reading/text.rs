@@ -59,7 +59,8 @@ fn is_empty(line: &str) -> bool {
 /// Reads edges: two nodes a line, in quotes or not, separated by a comma, a semicolon, spaces or a tab; networkx writes
 /// `{}` after them. A first line of words alone is a header.
 fn read_edges(mut lines: LineReader, nodes: usize) -> Result<Vec<(u32, u32)>, ReadError> {
-    let (mut edges, mut may_be_header) = (Vec::new(), true);
+    let mut edges = Vec::new();
+    let mut may_be_header = true;
     while let Some(line) = lines.next()? {
         if is_empty(line) {
             continue;
@@ -114,7 +115,9 @@ fn unquoted(cell: &str) -> &str {
 
 /// Reads a label, then `feature:value`, for each node in order. Features count from 0 if feature 0 occurs, else from 1.
 fn sparse(mut lines: LineReader) -> Result<NodeFeatures, ReadError> {
-    let (mut labels, mut entries, mut columns) = (Vec::new(), Vec::new(), 0);
+    let mut labels = Vec::new();
+    let mut entries = Vec::new();
+    let mut columns = 0;
     while let Some(line) = lines.next()? {
         if is_empty(line) {
             continue;
@@ -211,7 +214,8 @@ fn dense(mut features: LineReader, mut labels: LineReader) -> Result<NodeFeature
 }
 
 fn read_matrix(lines: &mut LineReader) -> Result<Matrix, ReadError> {
-    let (mut matrix, mut may_be_header) = (Matrix::default(), true);
+    let mut matrix = Matrix::default();
+    let mut may_be_header = true;
     while let Some(line) = lines.next()? {
         if is_empty(line) {
             continue;
@@ -257,9 +261,11 @@ fn feature(cell: &str) -> Option<f32> {
 
 /// Reads one label a line; empty lines at the end are ignored.
 fn read_labels(lines: &mut LineReader) -> Result<Vec<Option<u16>>, ReadError> {
-    let (mut known, mut gap) = (Vec::new(), 0);
+    let mut known = Vec::new();
+    let mut gap = 0;
     while let Some(line) = lines.next()? {
-        let (is_gap, is_word) = (line.trim().is_empty(), line.parse::<f64>().is_err());
+        let is_gap = line.trim().is_empty();
+        let is_word = line.parse::<f64>().is_err();
         match label(line) {
             Some(_) if is_gap => gap += 1,
             Some(label) => {

@@ -47,7 +47,9 @@ impl RecommenderClient {
         }
         self.network.fill(&state.values, &state.squares);
         self.popularity = state.popularity;
-        (self.mean_margin, self.margin_of_all, self.epochs) = (state.mean_margin, state.margin_of_all, state.epochs);
+        self.mean_margin = state.mean_margin;
+        self.margin_of_all = state.margin_of_all;
+        self.epochs = state.epochs;
         Ok(())
     }
 }

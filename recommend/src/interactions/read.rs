@@ -139,7 +139,8 @@ type UserItemPairs<'a> = Result<Vec<(&'a str, &'a str)>, (u64, String)>;
 /// The lines that are not empty, with their numbers.
 fn lines(plain: impl BufRead) -> Result<Lines, (u64, String)> {
     let mut reader = plain.take(MOST_BYTES);
-    let (mut lines, mut bytes) = (Vec::new(), 0);
+    let mut lines = Vec::new();
+    let mut bytes = 0;
     for number in 1.. {
         let mut line = Vec::new();
         let read = reader.by_ref().take(LONGEST_LINE).read_until(b'\n', &mut line);
@@ -175,7 +176,8 @@ fn guess(lines: &Lines, separator: char) -> Result<Form, (u64, String)> {
         return Ok(Form::Csv);
     }
     let counts = || lines.iter().map(|(_, line)| line.split_ascii_whitespace().count());
-    let (least, most) = (counts().min().unwrap_or(0), counts().max().unwrap_or(0));
+    let least = counts().min().unwrap_or(0);
+    let most = counts().max().unwrap_or(0);
     if (least, most) == (2, 2) {
         return Ok(Form::Pairs);
     }
@@ -200,7 +202,9 @@ fn guess(lines: &Lines, separator: char) -> Result<Form, (u64, String)> {
 
 /// The cells of a line; those in quotes may contain the separator, and `""` for a quote.
 fn cells(line: &str, separator: char) -> Vec<String> {
-    let (mut cells, mut cell, mut is_quoted) = (Vec::new(), String::new(), false);
+    let mut cells = Vec::new();
+    let mut cell = String::new();
+    let mut is_quoted = false;
     let mut rest = line.chars().peekable();
     while let Some(character) = rest.next() {
         match character {

@@ -132,7 +132,8 @@ fn nothing_to_continue(home: &Home) -> Error {
 }
 
 fn another_size(home: &Home, record: &Record, wanted: usize) -> Error {
-    let (folder, there) = (home.records(), record.numerator.len());
+    let folder = home.records();
+    let there = record.numerator.len();
     Error::new(
         ErrorKind::Refused,
         format!(

@@ -89,8 +89,17 @@ struct ThirdForm {
 impl ThirdForm {
     fn offer(self) -> PlanOffer {
         let Self { counter, first_round, plan, revoked, previous, signature } = self;
-        let (authority, length, planner) = (Authority::default(), None, PlannedBy::Peer);
-        PlanOffer { counter, first_round, plan, revoked, previous, signature, authority, length, planner }
+        PlanOffer {
+            counter,
+            first_round,
+            plan,
+            revoked,
+            previous,
+            signature,
+            authority: Authority::default(),
+            length: None,
+            planner: PlannedBy::Peer,
+        }
     }
 }
 

@@ -51,8 +51,18 @@ struct LearnerState {
 
 impl NodeLearner {
     pub(super) fn new(file: NodesFile, data: NodeData, node: usize, names: Vec<String>, device: Device) -> Self {
-        let (client, graph, scores, best) = (None, None, None, None);
-        Self { file, data, node, names, device, client, graph, parameters: Vec::new(), scores, best }
+        Self {
+            file,
+            data,
+            node,
+            names,
+            device,
+            client: None,
+            graph: None,
+            parameters: Vec::new(),
+            scores: None,
+            best: None,
+        }
     }
 
     fn options(&self) -> NodeOptions {
@@ -142,12 +152,14 @@ impl RoundLearning for NodeLearner {
     }
 
     fn train(&mut self, _: u64) -> Result<Vec<f32>, LearningError> {
-        let (epochs, metric) = (self.file.epochs, self.file.metric());
+        let epochs = self.file.epochs;
+        let metric = self.file.metric();
         let from = std::mem::take(&mut self.parameters);
         let client = self.client()?;
         let trained = client.train(&from, epochs).map_err(|error| told(&error))?;
         let scores = client.evaluate(&trained).map_err(|error| told(&error))?;
-        let (validation, test) = (metric.of(&scores.validation), metric.of(&scores.test));
+        let validation = metric.of(&scores.validation);
+        let test = metric.of(&scores.test);
         let is_better = self.best.as_ref().is_none_or(|best| validation > best.validation);
         if is_better {
             self.best = Some(ValidationBest { parameters: trained.clone(), validation, test });

@@ -26,7 +26,8 @@ const LARGEST_CIRCLE: f64 = 13.0;
 /// arrows from giver to taker, thicker and darker where the weight is larger.
 pub(super) fn collaboration_svg(names: &[String], weights: &[Vec<f64>]) -> String {
     let mut document = SvgDocument::default();
-    let (width, height) = (2.0 * SIDE + 2.0 * MARGIN + GAP, SIDE + 1.7 * MARGIN);
+    let width = 2.0 * SIDE + 2.0 * MARGIN + GAP;
+    let height = SIDE + 1.7 * MARGIN;
     document.put(format_args!(
         "<svg xmlns=\"http://www.w3.org/2000/svg\" viewBox=\"0 0 {0} {1}\" width=\"{0}\" height=\"{1}\">",
         Coordinate(width),
@@ -140,9 +141,12 @@ fn arrow(document: &mut SvgDocument, [from, to]: [Point; 2], circle: f64, share:
         [point[0] + by * (bend[0] - point[0]) / distance, point[1] + by * (bend[1] - point[1]) / distance]
     };
     let tip = scale * LARGEST_TIP * (0.4 + 0.6 * share);
-    let (start, end, back) = (toward(from, circle), toward(to, circle + 1.0), toward(to, circle + 1.0 + tip));
+    let start = toward(from, circle);
+    let end = toward(to, circle + 1.0);
+    let back = toward(to, circle + 1.0 + tip);
     let across = [0.35 * (end[1] - back[1]), 0.35 * (back[0] - end[0])];
-    let (opacity, width) = (0.15 + 0.75 * share, (scale * WIDEST * share).max(0.4));
+    let opacity = 0.15 + 0.75 * share;
+    let width = (scale * WIDEST * share).max(0.4);
     document.put(format_args!(
         "<path d=\"M{} Q{} {}\" fill=\"none\" stroke=\"#2b6cb0\" stroke-opacity=\"{opacity:.2}\" stroke-width=\"{}\"/>",
         At(start),

@@ -58,7 +58,8 @@ impl Workbench {
     /// Has the host run this work, and waits for its result. An order that is dropped before it was begun is never run.
     pub(crate) async fn run<T: Send + 'static>(&self, work: impl FnOnce(&mut Learner) -> T + Send + 'static) -> T {
         let done: Arc<Mutex<Option<T>>> = Arc::default();
-        let (learner, place) = (Arc::clone(&self.learner), Arc::clone(&done));
+        let learner = Arc::clone(&self.learner);
+        let place = Arc::clone(&done);
         let order = LocalWork(Box::new(move || {
             let result = work(&mut lock(&learner));
             *lock(&place) = Some(result);

@@ -156,7 +156,8 @@ impl RobustTask {
         let kind = if self.loss.is_classification() { "classification" } else { "regression" };
         let (least, most) = self.radii.iter().fold((f64::INFINITY, 0.0_f64), |(a, b), &r| (a.min(r), b.max(r)));
         let radius = if least < most { format!("{least} to {most}") } else { format!("{least}") };
-        let (theta, kappa) = (self.theta, self.kappa);
+        let theta = self.theta;
+        let kappa = self.kappa;
         format!(
             "robust {kind} of {}, {} loss, radius {radius}, theta {theta}, kappa {kappa}",
             self.source.selection.target,

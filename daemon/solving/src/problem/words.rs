@@ -46,7 +46,8 @@ impl Problem {
         let tables = self.tables(&task.source, &|path| read_table(path, task))?;
         let rows: usize = tables.iter().map(RegressionTable::row_count).sum();
         let columns = tables.first().map_or(0, |table| table.columns().len());
-        let (tolerance, iterations) = (self.limits.tolerance, self.limits.iterations);
+        let tolerance = self.limits.tolerance;
+        let iterations = self.limits.iterations;
         let caution = format!(
             "{columns} columns and {rows} rows: where these say little of a column, the iteration is slow, and may not come to the \
              tolerance {tolerance:e} within {iterations} iterations; more lambda, ridge or tolerance helps"

@@ -34,7 +34,8 @@ pub(super) fn check_box(table: &RegressionTable, lower: f64, upper: f64) -> Resu
     for (at, (row, _)) in table.rows().enumerate() {
         let outside = |value: &f64| *value < lower - ROUNDING || *value > upper + ROUNDING;
         if let Some(column) = row.iter().position(outside) {
-            let (value, column) = (row[column], table.columns()[column].clone());
+            let value = row[column];
+            let column = table.columns()[column].clone();
             return Err(SampleError::OutsideBox { row: at + 1, column, value, lower, upper });
         }
     }
