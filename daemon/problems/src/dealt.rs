@@ -59,7 +59,7 @@ pub(crate) fn own_data(data: &str, name: &str) -> Result<Option<String>, Learnin
 }
 
 /// Joins an error and its sources into one sentence.
-pub(crate) fn told(error: &dyn std::error::Error) -> LearningError {
+pub(crate) fn learning_error(error: impl std::error::Error) -> LearningError {
     let mut text = error.to_string();
     let mut source = error.source();
     while let Some(cause) = source {

@@ -1,15 +1,14 @@
 //! Errors of problem files of learning in rounds.
 
+use std::error::Error;
 use std::io;
 use std::path::PathBuf;
 
-use mingle_graphs::ClientError;
 use mingle_models::DeviceError;
 use mingle_solving::RulesError;
-use thiserror::Error;
 
 /// The reason for which a problem file cannot be learned from.
-#[derive(Debug, Error)]
+#[derive(Debug, thiserror::Error)]
 pub enum ProblemFileError {
     /// The file cannot be read.
     #[error("cannot read the problem {}", .path.display())]
@@ -28,12 +27,14 @@ pub enum ProblemFileError {
         source: Box<toml::de::Error>,
     },
     /// The kind of problem is not known: neither one of learning in rounds nor a convex one.
-    #[error("the problem {}: kind = {kind:?}: choose one of {}", .path.display(), crate::known_kinds().join(", "))]
+    #[error("the problem {}: kind = {kind:?}: choose one of {known}", .path.display())]
     Kind {
         /// The file.
         path: PathBuf,
         /// The kind as written.
         kind: String,
+        /// The names of all kinds.
+        known: String,
     },
     /// A key has an invalid value.
     #[error("{0}")]
@@ -41,9 +42,9 @@ pub enum ProblemFileError {
     /// The number of rounds is out of range, or the rules are invalid otherwise.
     #[error("the problem does not hold")]
     Rules(#[from] RulesError),
-    /// The network of node classification is invalid.
-    #[error("the node classification does not hold")]
-    Network(#[from] ClientError),
+    /// The options of the kind do not go together.
+    #[error("the problem does not hold")]
+    Options(#[source] Box<dyn Error + Send + Sync>),
     /// The part of the file that all peers have to agree on cannot be encoded.
     #[error("the problem cannot be encoded")]
     Encoding(#[from] serde_json::Error),

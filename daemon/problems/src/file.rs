@@ -3,8 +3,10 @@
 use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use mingle_models::{Device, DeviceName};
+use mingle_solving::RoundTask;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
@@ -16,22 +18,20 @@ const MOST_BYTES: u64 = 1 << 20;
 pub(crate) const NODE: &str = "{node}";
 
 /// A problem file of one kind.
-pub trait RoundFile: DeserializeOwned {
+pub(crate) trait RoundFile: DeserializeOwned {
     /// The value of `kind` in such a file.
     const KIND: &str;
     /// The methods by which this kind is usually compared: their names, and the lines of the file that choose them.
     const USUAL_METHODS: &[(&str, &str)];
-}
+    /// A valid file with many entries, for tests of all kinds.
+    #[cfg(test)]
+    const EXAMPLE: &str;
 
-/// Reads a file of a kind, with the folder that it is in. None where it is of another kind.
-///
-/// # Errors
-/// It cannot be read, or has invalid or unknown entries.
-pub fn read_file<F: RoundFile>(path: &Path) -> Result<Option<(F, PathBuf)>, ProblemFileError> {
-    match read_text(path)? {
-        Some(text) if kind_of(&text).as_deref() == Some(F::KIND) => Ok(Some((parse(&text, path)?, folder_of(path)?))),
-        _ => Ok(None),
-    }
+    /// The task of a file in this folder. What takes long to compute from the data may be kept in `cache`.
+    ///
+    /// # Errors
+    /// An entry has an invalid value.
+    fn task(self, folder: PathBuf, cache: Option<PathBuf>) -> Result<Arc<dyn RoundTask>, ProblemFileError>;
 }
 
 /// The text of a file; none where it is too long for a problem file, or not UTF-8.
@@ -59,7 +59,7 @@ pub(crate) fn kind_of(text: &str) -> Option<String> {
 ///
 /// # Errors
 /// It has invalid or unknown entries.
-pub fn parse<F: RoundFile>(text: &str, path: &Path) -> Result<F, ProblemFileError> {
+pub(crate) fn parse<F: RoundFile>(text: &str, path: &Path) -> Result<F, ProblemFileError> {
     toml::from_str(text).map_err(|source| ProblemFileError::Text { path: path.to_owned(), source: Box::new(source) })
 }
 
@@ -67,7 +67,7 @@ pub fn parse<F: RoundFile>(text: &str, path: &Path) -> Result<F, ProblemFileErro
 ///
 /// # Errors
 /// No device has that name.
-pub fn open_device(name: &str) -> Result<Device, ProblemFileError> {
+pub(crate) fn open_device(name: &str) -> Result<Device, ProblemFileError> {
     let parsed = name.parse::<DeviceName>();
     parsed.and_then(|parsed| parsed.open()).map_err(|source| ProblemFileError::Device { name: name.to_owned(), source })
 }
@@ -81,26 +81,24 @@ pub(crate) fn shared_hash(shared: &impl Serialize) -> Result<[u8; 32], ProblemFi
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::{NodesFile, RecommendationFile};
+    use crate::read;
 
     #[test]
     fn a_file_is_read_by_its_kind_alone() {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("problem.toml");
         std::fs::write(&path, "kind = \"recommendation\"\ndata = \"all.csv\"").unwrap();
-        assert!(read_file::<NodesFile>(&path).unwrap().is_none());
-        let (file, beside) = read_file::<RecommendationFile>(&path).unwrap().unwrap();
-        assert_eq!((file.data.as_str(), beside.as_path()), ("all.csv", folder.path()));
+        assert_eq!(read(&path, None).unwrap().unwrap().title(), "Recommenders");
         std::fs::write(&path, "kind = \"recommendation\"\nrank = 3").unwrap();
-        let error = read_file::<RecommendationFile>(&path).unwrap_err();
+        let error = read(&path, None).unwrap_err();
         assert!(
             matches!(&error, ProblemFileError::Text { source, .. } if source.to_string().contains("rank")),
             "{error}"
         );
         for other in [&b"kind = "[..], b"\xff\xfe", &vec![b'#'; MOST_BYTES as usize + 1]] {
             std::fs::write(&path, other).unwrap();
-            assert!(read_file::<RecommendationFile>(&path).unwrap().is_none());
+            assert!(read(&path, None).unwrap().is_none());
         }
-        assert!(read_file::<NodesFile>(folder.path()).is_err());
+        assert!(read(folder.path(), None).is_err());
     }
 }

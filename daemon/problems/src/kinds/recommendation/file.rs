@@ -9,7 +9,7 @@ use crate::file::RoundFile;
 /// The share of the mean that clients take.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum AggregationMethod {
+pub(super) enum AggregationMethod {
     /// More, the more similar a client's graph is to the reference.
     #[default]
     Lpsfed,
@@ -24,60 +24,60 @@ pub enum AggregationMethod {
 /// A recommendation file; absent keys have their defaults.
 #[derive(Clone, Debug, Deserialize, Serialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct RecommendationFile {
+pub(crate) struct RecommendationFile {
     /// `recommendation`.
-    pub kind: String,
+    pub(super) kind: String,
     /// The interactions: with `{node}` in it, each node's own file; else one file, or `planted:`..., that is dealt out
     /// by co-clustering.
-    pub data: String,
+    pub(super) data: String,
     /// The form in which interactions are written.
-    pub form: Form,
+    pub(super) form: Form,
     /// For one file that is dealt out: `true` if the parts have to have about equally many interactions.
-    pub balanced: bool,
+    pub(super) balanced: bool,
     /// The share of the mean that clients take.
-    pub method: AggregationMethod,
+    pub(super) method: AggregationMethod,
     /// Rounds of training and averaging.
-    pub rounds: u64,
+    pub(super) rounds: u64,
     /// Local epochs in a round.
-    pub epochs: u32,
+    pub(super) epochs: u32,
     /// Rounds at the beginning in which nothing is aggregated.
-    pub frozen_rounds: u64,
+    pub(super) frozen_rounds: u64,
     /// Rounds in a row without a better model after which all stop.
-    pub patience: Option<u64>,
+    pub(super) patience: Option<u64>,
     /// With `uniform`: the share of the mean that every client takes.
-    pub share: f64,
+    pub(super) share: f64,
     /// With `lpsfed`: the least share that a client takes.
-    pub floor: f64,
+    pub(super) floor: f64,
     /// The loss of training.
-    pub loss: LossKind,
+    pub(super) loss: LossKind,
     /// The filter of embeddings.
-    pub filter: Filtering,
+    pub(super) filter: Filtering,
     /// The kernel by which graphs are compared with the reference.
-    pub kernel: Kernel,
+    pub(super) kernel: Kernel,
     /// Eigenvectors of the low-pass filter, phi in the paper.
-    pub frequencies: usize,
+    pub(super) frequencies: usize,
     /// The learning rate of RMSProp.
-    pub learning_rate: f64,
+    pub(super) learning_rate: f64,
     /// Positives in a step.
-    pub batch_size: usize,
+    pub(super) batch_size: usize,
     /// Negatives for each positive: items without an interaction with its user.
-    pub negatives: usize,
+    pub(super) negatives: usize,
     /// The temperature of the contrastive loss, tau in the paper.
-    pub temperature: f64,
+    pub(super) temperature: f64,
     /// The share of all clients' mean margin in the margin of a positive.
-    pub omega: f64,
+    pub(super) omega: f64,
     /// The largest share of the popularity angle in the margin.
-    pub gamma: f64,
+    pub(super) gamma: f64,
     /// `true` if the contrastive loss takes scores less their mean over a positive and its negatives.
-    pub centred: bool,
+    pub(super) centred: bool,
     /// The most users on which a round is evaluated.
-    pub evaluation_users: usize,
+    pub(super) evaluation_users: usize,
     /// The seed of the split, the initial models, batches and negatives.
-    pub seed: u64,
+    pub(super) seed: u64,
     /// The device of this peer: `cpu`, or `wgpu`.
-    pub device: String,
+    pub(super) device: String,
     /// The folder in which spectra are cached, relative to that of the file.
-    pub cache: Option<String>,
+    pub(super) cache: Option<String>,
 }
 
 impl Default for RecommendationFile {

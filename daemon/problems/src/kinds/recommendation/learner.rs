@@ -13,7 +13,7 @@ use mingle_solving::{Aggregation, LearningError, RoundLearning, StatisticsTable}
 
 use super::RECOMMENDER;
 use super::file::RecommendationFile;
-use crate::dealt::told;
+use crate::dealt::learning_error;
 
 /// The most users, items or interactions that a client may report: a larger reference would not fit in memory.
 const LARGEST: f64 = (1_u64 << 28) as f64;
@@ -73,7 +73,7 @@ impl RecommendationLearner {
             return Ok(vec![0.0; self.frequencies]);
         }
         let mean = Size::mean(&sizes);
-        reference_shares(mean, self.kernel, self.frequencies, self.seed).map_err(|error| told(&error))
+        reference_shares(mean, self.kernel, self.frequencies, self.seed).map_err(learning_error)
     }
 }
 
@@ -118,8 +118,8 @@ impl RoundLearning for RecommendationLearner {
     }
 
     fn train(&mut self, _: u64) -> Result<Vec<f32>, LearningError> {
-        self.client.train(self.epochs).map_err(|error| told(&error))?;
-        self.client.shared().map_err(|error| told(&error))
+        self.client.train(self.epochs).map_err(learning_error)?;
+        self.client.shared().map_err(learning_error)
     }
 
     fn aggregation(&self, round: u64) -> Aggregation {
@@ -130,12 +130,12 @@ impl RoundLearning for RecommendationLearner {
     }
 
     fn take(&mut self, _: u64, aggregate: &[f32]) -> Result<(), LearningError> {
-        self.client.take(aggregate, self.share).map_err(|error| told(&error))
+        self.client.take(aggregate, self.share).map_err(learning_error)
     }
 
     fn evaluate(&mut self) -> Result<Vec<Option<f64>>, LearningError> {
-        self.state = self.client.state().map_err(|error| told(&error))?;
-        let quality = self.client.evaluate().map_err(|error| told(&error))?;
+        self.state = self.client.state().map_err(learning_error)?;
+        let quality = self.client.evaluate().map_err(learning_error)?;
         Ok(quality.values().to_vec())
     }
 
@@ -144,14 +144,14 @@ impl RoundLearning for RecommendationLearner {
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), LearningError> {
-        self.client.restore(state).map_err(|error| told(&error))?;
+        self.client.restore(state).map_err(learning_error)?;
         self.state = state.to_vec();
         Ok(())
     }
 
     fn files(&self) -> Result<Vec<(String, Vec<u8>)>, LearningError> {
         let recommender = self.client.recommender().and_then(|recommender| recommender.to_bytes());
-        Ok(vec![(RECOMMENDER.to_owned(), recommender.map_err(|error| told(&error))?)])
+        Ok(vec![(RECOMMENDER.to_owned(), recommender.map_err(learning_error)?)])
     }
 }
 

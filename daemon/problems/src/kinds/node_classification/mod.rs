@@ -5,15 +5,16 @@ mod learner;
 mod picture;
 
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use mingle_graphs::{NodeData, ReadError, deal_out, two_characters};
 use mingle_models::Device;
 use mingle_solving::{LearningError, RoundLearning, RoundRules, RoundTask};
 
 use crate::ProblemFileError;
-use crate::dealt::{Dealt, own_data, told};
+use crate::dealt::{Dealt, learning_error, own_data};
 use crate::file::{RoundFile, open_device, shared_hash};
-pub use file::{NodesFile, SharingName};
+pub(crate) use file::NodesFile;
 use learner::{METRICS, NodeLearner};
 
 /// The name of the embedded graph.
@@ -30,11 +31,18 @@ impl RoundFile for NodesFile {
         ("angle", "sharing = \"angle\""),
         ("robust", "sharing = \"robust\""),
     ];
+    #[cfg(test)]
+    const EXAMPLE: &str = "kind='node-classification'\ndata='two-characters'\nsharing='robust'\nmetric='auc'\nrounds=60\n[model]\n\
+                           orders=4\ntau=0.5\nhidden=32\ndropout=0.1\n[collaboration]\nmost_weights=10\nalpha=0.5\n";
+
+    fn task(self, folder: PathBuf, _: Option<PathBuf>) -> Result<Arc<dyn RoundTask>, ProblemFileError> {
+        Ok(Arc::new(NodesTask::new(self, folder)?))
+    }
 }
 
 /// Node classification: the task of all peers, and the source of this one's graph.
 #[derive(Debug)]
-pub struct NodesTask {
+struct NodesTask {
     file: NodesFile,
     rules: RoundRules,
     hash: [u8; 32],
@@ -59,8 +67,8 @@ impl NodesTask {
     ///
     /// # Errors
     /// The file has an invalid value.
-    pub fn new(file: NodesFile, folder: PathBuf) -> Result<Self, ProblemFileError> {
-        file.options().check()?;
+    fn new(file: NodesFile, folder: PathBuf) -> Result<Self, ProblemFileError> {
+        file.options().check().map_err(|error| ProblemFileError::Options(error.into()))?;
         let metrics = METRICS.iter().map(|name| (*name).to_owned()).collect();
         let rules = RoundRules::new(file.rounds, metrics)?;
         let hash = shared_hash(&file.shared())?;
@@ -70,13 +78,13 @@ impl NodesTask {
 
     /// The subgraph of one client: its own file, or its part of the graph that is dealt out.
     fn data(&self, node: usize, names: &[String]) -> Result<NodeData, LearningError> {
-        let read = |text: &str| read_graph(text, &self.folder).map_err(|error| told(&error));
+        let read = |text: &str| read_graph(text, &self.folder).map_err(learning_error);
         match own_data(&self.file.data, &names[node])? {
             Some(own) => read(&own),
             None => self.dealt.part(node, || {
                 let all = read(&self.file.data)?;
                 let parts = deal_out(all.graph(), names.len(), self.file.overlap(), self.file.seed);
-                let parts = parts.map_err(|error| told(&error))?;
+                let parts = parts.map_err(learning_error)?;
                 Ok(parts.iter().map(|nodes| all.induced(nodes)).collect())
             }),
         }

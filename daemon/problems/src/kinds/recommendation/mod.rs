@@ -4,6 +4,7 @@ mod file;
 mod learner;
 
 use std::path::PathBuf;
+use std::sync::Arc;
 
 use mingle_models::Device;
 use mingle_recommend::{
@@ -12,9 +13,9 @@ use mingle_recommend::{
 use mingle_solving::{LearningError, RoundLearning, RoundRules, RoundTask};
 
 use crate::ProblemFileError;
-use crate::dealt::{Dealt, own_data, told};
+use crate::dealt::{Dealt, learning_error, own_data};
 use crate::file::{RoundFile, open_device, shared_hash};
-pub use file::{AggregationMethod, RecommendationFile};
+pub(crate) use file::RecommendationFile;
 use learner::RecommendationLearner;
 
 /// The name of the file with a client's learned recommender.
@@ -29,11 +30,18 @@ impl RoundFile for RecommendationFile {
         ("LPSFed, BPR", "method = \"lpsfed\"\nloss = \"bpr\""),
         ("LPSFed", "method = \"lpsfed\""),
     ];
+    #[cfg(test)]
+    const EXAMPLE: &str = "kind='recommendation'\ndata='{node}.csv'\nform='pairs'\nmethod='uniform'\nshare=0.3\nrounds=6\npatience=2\n\
+                           epochs=5\nloss='bpr'\nfilter='none'\nkernel='connected'\nfrequencies=64\nlearning_rate=1e-3\nseed=7\n";
+
+    fn task(self, folder: PathBuf, spectra: Option<PathBuf>) -> Result<Arc<dyn RoundTask>, ProblemFileError> {
+        Ok(Arc::new(RecommendationProblem::new(self, folder, spectra)?))
+    }
 }
 
 /// Recommenders: the task of all peers, and the source of this one's interactions.
 #[derive(Debug)]
-pub struct RecommendationProblem {
+struct RecommendationProblem {
     file: RecommendationFile,
     rules: RoundRules,
     hash: [u8; 32],
@@ -48,7 +56,7 @@ impl RecommendationProblem {
     ///
     /// # Errors
     /// The file has an invalid value.
-    pub fn new(file: RecommendationFile, folder: PathBuf, spectra: Option<PathBuf>) -> Result<Self, ProblemFileError> {
+    fn new(file: RecommendationFile, folder: PathBuf, spectra: Option<PathBuf>) -> Result<Self, ProblemFileError> {
         file.check()?;
         let names = METRICS.iter().map(|name| (*name).to_owned()).collect();
         let rules = RoundRules::new(file.rounds, names)?.judged_by(METRICS[0], file.patience)?;
@@ -61,8 +69,8 @@ impl RecommendationProblem {
     /// The interactions of one client: its own file, or its part of the data that are dealt out.
     fn interactions(&self, node: usize, names: &[String]) -> Result<Interactions, LearningError> {
         match own_data(&self.file.data, &names[node])? {
-            Some(own) => read_interactions(&self.folder.join(own), self.file.form).map_err(|error| told(&error)),
-            None => self.dealt.part(node, || self.deal(names.len()).map_err(|error| told(&error))),
+            Some(own) => read_interactions(&self.folder.join(own), self.file.form).map_err(learning_error),
+            None => self.dealt.part(node, || self.deal(names.len()).map_err(learning_error)),
         }
     }
 
@@ -98,7 +106,7 @@ impl RoundTask for RecommendationProblem {
     fn open(&self, node: usize, names: &[String]) -> Result<Box<dyn RoundLearning>, LearningError> {
         let interactions = self.interactions(node, names)?;
         let learner = RecommendationLearner::new(&self.file, interactions, node, &self.device, self.cache.as_ref());
-        Ok(Box::new(learner.map_err(|error| told(&error))?))
+        Ok(Box::new(learner.map_err(learning_error)?))
     }
 }
 

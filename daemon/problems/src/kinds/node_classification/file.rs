@@ -9,39 +9,39 @@ use crate::file::NODE;
 /// A problem file with `kind = "node-classification"`.
 #[derive(Clone, Debug, Serialize, Deserialize)]
 #[serde(deny_unknown_fields)]
-pub struct NodesFile {
+pub(crate) struct NodesFile {
     /// `node-classification`.
-    pub kind: String,
+    pub(super) kind: String,
     /// The graph: `two-characters`, which is embedded in the program, or files beside this one. With `{node}` in it
     /// each peer has its own; else one graph is dealt out by the seed.
-    pub data: String,
+    pub(super) data: String,
     /// `true` if the parts that are dealt out overlap: five clients each hold a half of one part.
     #[serde(default)]
-    pub overlapping: bool,
+    pub(super) overlapping: bool,
     /// The way in which clients share their models after a round.
     #[serde(default)]
-    pub sharing: SharingName,
+    pub(super) sharing: SharingName,
     /// The metric of the models.
     #[serde(default)]
-    pub metric: MetricName,
+    pub(super) metric: MetricName,
     /// Rounds of training and sharing.
     #[serde(default = "rounds")]
-    pub rounds: u64,
+    pub(super) rounds: u64,
     /// Epochs of local training in a round.
     #[serde(default = "epochs")]
-    pub epochs: u32,
+    pub(super) epochs: u32,
     /// The seed of the partition, the split into training and other nodes, the initial model and dropout.
     #[serde(default = "seed")]
-    pub seed: u64,
+    pub(super) seed: u64,
     /// The device of this peer: `cpu`, or `wgpu`.
     #[serde(default = "device")]
-    pub device: String,
+    pub(super) device: String,
     /// The network and its training.
     #[serde(default)]
-    pub model: ModelTable,
+    pub(super) model: ModelTable,
     /// The options of the collaboration weights.
     #[serde(default)]
-    pub collaboration: CollaborationTable,
+    pub(super) collaboration: CollaborationTable,
 }
 
 const fn rounds() -> u64 {
@@ -63,7 +63,7 @@ fn device() -> String {
 /// The table `[model]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct ModelTable {
+pub(super) struct ModelTable {
     orders: usize,
     directions: usize,
     tau: f32,
@@ -80,7 +80,7 @@ pub struct ModelTable {
 /// The table `[collaboration]`.
 #[derive(Clone, Copy, Debug, Serialize, Deserialize)]
 #[serde(default, deny_unknown_fields)]
-pub struct CollaborationTable {
+pub(super) struct CollaborationTable {
     alpha: f64,
     beta: f64,
     gamma: f64,
@@ -91,7 +91,7 @@ pub struct CollaborationTable {
 /// The way in which clients share their models after a round, as the user writes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum SharingName {
+pub(super) enum SharingName {
     /// No sharing: each learns alone.
     Local,
     /// One mean of all: FedAvg.
@@ -108,7 +108,7 @@ pub enum SharingName {
 /// The metric of the models, as the user writes it.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "lowercase")]
-pub enum MetricName {
+pub(super) enum MetricName {
     /// The share of nodes that are assigned to their class.
     #[default]
     Accuracy,
@@ -161,7 +161,7 @@ impl NodesFile {
     }
 
     /// The way in which clients share their models after a round.
-    pub fn sharing(&self) -> Sharing {
+    pub(super) fn sharing(&self) -> Sharing {
         match self.sharing {
             SharingName::Local => Sharing::Local,
             SharingName::Average => Sharing::Average,
@@ -172,7 +172,7 @@ impl NodesFile {
     }
 
     /// The metric of the models.
-    pub fn metric(&self) -> NodeMetric {
+    pub(super) fn metric(&self) -> NodeMetric {
         match self.metric {
             MetricName::Accuracy => NodeMetric::Accuracy,
             MetricName::Auc => NodeMetric::Auc,
@@ -180,7 +180,7 @@ impl NodesFile {
     }
 
     /// The options by which clients learn.
-    pub fn options(&self) -> NodeOptions {
+    pub(super) fn options(&self) -> NodeOptions {
         let CollaborationTable { alpha, beta, gamma, self_floor, most_weights } = self.collaboration;
         let model = self.model;
         NodeOptions {
