@@ -255,7 +255,6 @@ impl PlanOffer {
         hasher.update(blake3::hash(&self.plan).as_bytes());
         hasher.update(&self.revoked.hash());
         hasher.update(&self.previous);
-        // Offers of the former form have neither field, and were signed without them.
         if let Some(TrainingLength { steps_per_round, steps_before }) = self.length {
             hasher.update(&steps_per_round.to_le_bytes());
             hasher.update(&steps_before.to_le_bytes());
