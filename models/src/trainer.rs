@@ -114,11 +114,6 @@ impl Trainer {
         &self.task
     }
 
-    /// The number of samples this peer holds.
-    pub fn sample_count(&self) -> usize {
-        self.samples.len()
-    }
-
     /// The factor by which each change is multiplied, by [`TrainerOptions::weight`] and the number of samples.
     pub fn factor(&self) -> f32 {
         self.weight.factor(self.samples.len() as u64)

@@ -132,11 +132,6 @@ impl RecommenderClient {
         divergence(reference, &shares(&self.eigenvalues))
     }
 
-    /// The length of the shared vector.
-    pub fn shared_len(&self) -> usize {
-        self.shape.counts().1 + 1
-    }
-
     /// The shared vector: the weights of pooling and prediction, and the mean margin.
     ///
     /// # Errors

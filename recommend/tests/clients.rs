@@ -47,7 +47,8 @@ fn two_blocks_are_learned_by_heart() {
 fn a_client_goes_on_from_its_state_bit_for_bit() {
     let mut whole = clients(1, options()).remove(0);
     whole.train(2).unwrap();
-    whole.take(&vec![0.01; whole.shared_len()], 0.5).unwrap();
+    let shared = whole.shared().unwrap().len();
+    whole.take(&vec![0.01; shared], 0.5).unwrap();
     let state = whole.state().unwrap();
     whole.train(2).unwrap();
     let mut again = clients(1, options()).remove(0);

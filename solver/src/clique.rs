@@ -135,7 +135,7 @@ impl CliqueTerm {
     }
 
     /// Projects onto the constraint, for one component; distances are weighted by `1 / weights`.
-    pub(crate) fn project(&self, weights: &[f64], v: &mut [f64]) {
+    pub fn project(&self, weights: &[f64], v: &mut [f64]) {
         match self.constraint {
             Constraint::None => {}
             Constraint::Equal => {

@@ -16,7 +16,6 @@
 //! | [`CliqueNode`] | any cliques (CD-DYS) | its variables and its gradient, to the members of its cliques |
 //! | [`NidsNode`] | all variables equal, over a symmetric mixing matrix (NIDS) | one vector, to its neighbours |
 //! | [`AverageNode`] | all variables equal, over any way to average (one clique of all) | one vector, to the averaging |
-//! | [`ProjectedNode`] | constraints of cliques, approximately at a fixed step (CPGD) | one vector, to the members of its cliques |
 //!
 //! Two kinds of problems come with readers of their files and checks: [`Regression`] over [`RegressionTable`]s, and [`Budgets`]
 //! that cliques of nodes share.
@@ -42,14 +41,12 @@
 mod allocation;
 mod average;
 mod clique;
-mod diffusion;
 pub mod example;
 pub mod experiments;
 mod local;
 mod mixing;
 mod nids;
 mod nonsmooth;
-mod projected;
 mod regression;
 mod scaling;
 mod smooth;
@@ -61,12 +58,10 @@ mod vector;
 pub use allocation::{AllocationError, Budgets, Preference, SharingClique};
 pub use average::AverageNode;
 pub use clique::{CliqueCost, CliqueMessage, CliqueNode, CliqueOptimality, CliqueTerm, Constraint, DistanceMetric};
-pub use diffusion::{DiffusionNode, ExactDiffusionNode};
 pub use local::{Local, MixedNode, SolverNode, optimality};
 pub use mixing::{Mixing, MixingError};
 pub use nids::NidsNode;
 pub use nonsmooth::{Bounds, GroupLasso, L1, Nonnegative, NonnegativeL1, Nonsmooth, Nothing, SparseGroups, Total};
-pub use projected::{Descent, ProjectedNode};
 pub use regression::{CentralSolution, Regression, RegressionError};
 pub use scaling::Standardization;
 pub use smooth::{LeastSquares, PricedQuadratic, Quadratic, Smooth};

@@ -3,8 +3,8 @@
 use std::collections::BTreeMap;
 
 use crate::{
-    CliqueMessage, CliqueNode, CliqueOptimality, CliqueTerm, ConsensusTerms, Descent, DistanceMetric, MixedNode,
-    Mixing, NidsNode, Nonsmooth, ProjectedNode, Smooth, SolverNode, optimality,
+    CliqueMessage, CliqueNode, CliqueTerm, ConsensusTerms, DistanceMetric, MixedNode, Mixing, NidsNode, Nonsmooth,
+    Smooth, SolverNode, optimality,
 };
 
 /// Solves a problem in one place: minimises `smooth + nonsmooth` by proximal gradient descent with momentum (Beck and
@@ -44,7 +44,7 @@ pub fn nids(terms: Vec<ConsensusTerms>, mixing: &Mixing, step: f64, iterations: 
     nodes.iter().map(|node| node.solution().to_vec()).collect()
 }
 
-/// One iteration of nodes that mix over a matrix: NIDS and both diffusions.
+/// One iteration of nodes that mix over a matrix.
 pub fn mixed_iteration(nodes: &mut [impl MixedNode], mixing: &Mixing) {
     iteration(nodes, |messages| (0..messages.len()).map(|node| mixing.mix(node, &messages)).collect());
 }
@@ -81,64 +81,4 @@ pub fn clique_iteration(nodes: &mut [CliqueNode]) -> Result<(), usize> {
     let messages: BTreeMap<usize, CliqueMessage> =
         nodes.iter_mut().enumerate().map(|(node, state)| (node, state.message())).collect();
     nodes.iter_mut().try_for_each(|node| node.absorb(&messages))
-}
-
-/// The distance of each node of CD-DYS from the optimum, at the variables and gradients in `messages`. `cliques` are
-/// those of which the nodes were made.
-///
-/// # Errors
-///
-/// A node that a clique names and that does not exist.
-pub fn clique_optimality(
-    nodes: &[CliqueNode],
-    cliques: &[CliqueTerm],
-    messages: &BTreeMap<usize, CliqueMessage>,
-) -> Result<Vec<CliqueOptimality>, usize> {
-    let taken = nodes.iter().map(|node| node.multipliers(messages)).collect::<Result<Vec<_>, usize>>()?;
-    let is_in = |node: usize| move |clique: &&CliqueTerm| clique.members.contains(&node);
-    let of_node = |node: usize| {
-        let mine = cliques.iter().enumerate().filter(|(_, clique)| clique.members.contains(&node));
-        let of_clique = |(at, clique): (usize, &CliqueTerm)| {
-            let of_member = |&member: &usize| {
-                let place = cliques[..at].iter().filter(is_in(member)).count();
-                taken.get(member).and_then(|taken| taken.get(place)).cloned().unwrap_or_default()
-            };
-            clique.members.iter().map(of_member).collect::<Vec<_>>()
-        };
-        nodes[node].optimality(messages, &mine.map(of_clique).collect::<Vec<_>>())
-    };
-    (0..nodes.len()).map(of_node).collect()
-}
-
-/// The nodes of a problem of projections onto the constraints of cliques, for [`projected_iteration`].
-///
-/// # Panics
-///
-/// When a node is in no clique.
-#[must_use]
-pub fn projected_nodes(smooth: Vec<Box<dyn Smooth>>, cliques: &[CliqueTerm], descent: Descent) -> Vec<ProjectedNode> {
-    let of = |node: usize| cliques.iter().filter(|clique| clique.members.contains(&node)).cloned().collect();
-    let nodes = smooth.into_iter().enumerate();
-    nodes.map(|(node, smooth)| ProjectedNode::new(node, smooth, of(node), descent)).collect()
-}
-
-/// One iteration of CPGD with this step size.
-///
-/// # Errors
-///
-/// A node that a clique names and that does not exist.
-pub fn projected_iteration(nodes: &mut [ProjectedNode], step: f64) -> Result<(), usize> {
-    let messages: BTreeMap<usize, Vec<f64>> =
-        nodes.iter_mut().enumerate().map(|(node, state)| (node, state.message(step))).collect();
-    nodes.iter_mut().try_for_each(|node| node.absorb(&messages))
-}
-
-/// The bound below which steps of CD-DYS converge: `2 / (max L_l + max Lh_i / q_i)`, or in the metric of memberships
-/// `2 / (max q_j L_l + max Lh_i)`. `smoothness` are the constants of the nodes.
-#[must_use]
-pub fn largest_clique_step(smoothness: &[f64], cliques: &[CliqueTerm], metric: DistanceMetric) -> f64 {
-    let memberships = |node: usize| cliques.iter().filter(|clique| clique.members.contains(&node)).count();
-    let own = smoothness.iter().enumerate().map(|(node, own)| metric.own_smoothness(*own, memberships(node)));
-    let coupled = cliques.iter().map(|clique| metric.coupled_smoothness(clique));
-    2.0 / (own.fold(0.0, f64::max) + coupled.fold(0.0, f64::max))
 }

@@ -5,10 +5,14 @@ use std::collections::BTreeMap;
 
 use mingle_solver::experiments::{BUDGETS, SharedBudgets};
 use mingle_solver::{
-    CliqueCost, CliqueMessage, CliqueNode, Constraint, Descent, DistanceMetric, Quadratic, Smooth, SolverNode, solve,
+    CliqueCost, CliqueMessage, CliqueNode, CliqueOptimality, Constraint, DistanceMetric, SolverNode, solve,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
+
+mod projected;
+
+use projected::{Descent, ProjectedNodes, projected};
 
 struct Instance(SharedBudgets);
 
@@ -60,7 +64,7 @@ impl Instance {
         let messages = said(&mut nodes);
         let mut prices = [f64::NAN; 4];
         let mut cost = 0.0;
-        let optimality = solve::clique_optimality(&nodes, &self.0.cliques, &messages).unwrap();
+        let optimality = optimality(&nodes, &self.0, &messages);
         for ((node, state), found) in nodes.iter().enumerate().zip(optimality) {
             assert!(found.stationarity < 1e-10 && found.violation < 1e-10, "{found:?}");
             let cliques = (0..4).filter(|&clique| self.0.cliques[clique].members.contains(&node));
@@ -120,7 +124,7 @@ fn budgets_are_shared_as_the_dual_says_in_both_metrics() {
             (0.625, DistanceMetric::Memberships),
         ];
         for ((step, metric), counts) in settings.into_iter().zip(&mut counts) {
-            assert!(step < solve::largest_clique_step(&[1.0; 20], &instance.0.cliques, metric));
+            assert!(step < largest_step(&instance, metric));
             let (iterations, off) = instance.iterations(step, metric, 1e-8);
             assert!(off < 1e-8, "seed {seed}, {metric:?}: {off}");
             counts.push(iterations);
@@ -131,24 +135,34 @@ fn budgets_are_shared_as_the_dual_says_in_both_metrics() {
     assert!(paper <= 62 && recommended < paper && weighted < paper, "{paper} {recommended} {weighted}");
 }
 
+/// The bound below which steps of CD-DYS converge: `2 / (max L_l + max Lh_i / q_i)`, or in the metric of memberships
+/// `2 / (max q_j L_l + max Lh_i)`, where `Lh_i` is 1.
+fn largest_step(instance: &Instance, metric: DistanceMetric) -> f64 {
+    let cliques = &instance.0.cliques;
+    let memberships = |node: usize| cliques.iter().filter(|clique| clique.members.contains(&node)).count();
+    let own = (0..20).map(|node| metric.own_smoothness(1.0, memberships(node)));
+    let coupled = cliques.iter().map(|clique| metric.coupled_smoothness(clique));
+    2.0 / (own.fold(0.0, f64::max) + coupled.fold(0.0, f64::max))
+}
+
 /// The distance from the settled point, after so many iterations with a fixed step.
-fn projected(instance: &Instance, descent: Descent, iterations: usize, settled: &[f64]) -> f64 {
-    let mut nodes = solve::projected_nodes(instance.0.smooth(), &instance.0.cliques, descent);
-    (0..iterations).for_each(|_| solve::projected_iteration(&mut nodes, 0.02).unwrap());
-    nodes.iter().zip(settled).map(|(node, x)| (node.solution()[0] - x).powi(2)).sum::<f64>().sqrt()
+fn distance_from(settled: &[f64], instance: &Instance, descent: Descent, iterations: usize) -> f64 {
+    let mut nodes = ProjectedNodes::new(instance.0.smooth(), &instance.0.cliques, descent);
+    (0..iterations).for_each(|_| nodes.iterate(0.02));
+    nodes.x.iter().zip(settled).map(|(found, x)| (found - x).powi(2)).sum::<f64>().sqrt()
 }
 
 #[test]
 fn momentum_forwards_helps_projected_descent_and_a_fixed_step_settles_near_the_solution() {
     for seed in 0..5 {
         let instance = Instance::random(seed);
-        let mut nodes = solve::projected_nodes(instance.0.smooth(), &instance.0.cliques, Descent::Plain);
-        (0..20_000).for_each(|_| solve::projected_iteration(&mut nodes, 0.02).unwrap());
-        assert!(nodes.iter().all(|node| node.moved() < 1e-13));
-        let settled: Vec<f64> = nodes.iter().map(|node| node.solution()[0]).collect();
+        let mut nodes = ProjectedNodes::new(instance.0.smooth(), &instance.0.cliques, Descent::Plain);
+        (0..20_000).for_each(|_| nodes.iterate(0.02));
+        assert!(nodes.moved.iter().all(|moved| *moved < 1e-13));
+        let settled = nodes.x;
         for iterations in [50, 200] {
             let [plain, accelerated] = [Descent::Plain, Descent::Accelerated]
-                .map(|descent| projected(&instance, descent, iterations, &settled));
+                .map(|descent| distance_from(&settled, &instance, descent, iterations));
             assert!(accelerated < plain / 3.0, "seed {seed}, {iterations}: {plain} {accelerated}");
         }
         for clique in &instance.0.cliques {
@@ -159,22 +173,13 @@ fn momentum_forwards_helps_projected_descent_and_a_fixed_step_settles_near_the_s
     }
 }
 
-/// `T x`, by one iteration without a gradient.
-fn averaged_projection(instance: &Instance, x: &[f64]) -> Vec<f64> {
-    let centers = x.iter().map(|&x| Box::new(Quadratic { weight: 1.0, center: vec![x] }) as Box<dyn Smooth>);
-    let mut nodes = solve::projected_nodes(centers.collect(), &instance.0.cliques, Descent::Plain);
-    // From zero, a step of size 1 down this gradient is x.
-    solve::projected_iteration(&mut nodes, 1.0).unwrap();
-    nodes.iter().map(|node| node.solution()[0]).collect()
-}
-
 #[test]
 fn averaged_projections_are_firmly_nonexpansive() {
     let (instance, mut dice) = (Instance::random(1), ChaCha8Rng::seed_from_u64(9));
     for _ in 0..100 {
         let mut point = || (0..20).map(|_| 6.0 * uniform(&mut dice) - 3.0).collect::<Vec<f64>>();
         let (a, b) = (point(), point());
-        let (to_a, to_b) = (averaged_projection(&instance, &a), averaged_projection(&instance, &b));
+        let [to_a, to_b] = [&a, &b].map(|x| projected(x, &instance.0.cliques));
         let product = |u: &dyn Fn(usize) -> f64, v: &dyn Fn(usize) -> f64| (0..20).map(|at| u(at) * v(at)).sum::<f64>();
         let (before, after) = (|at: usize| a[at] - b[at], |at: usize| to_a[at] - to_b[at]);
         assert!(product(&after, &after) <= product(&after, &before) + 1e-12);
@@ -240,9 +245,31 @@ impl Instance {
     }
 }
 
+/// The distance of each node of CD-DYS from the optimum, at the variables and gradients in `messages`.
+fn optimality(
+    nodes: &[CliqueNode],
+    problem: &SharedBudgets,
+    messages: &BTreeMap<usize, CliqueMessage>,
+) -> Vec<CliqueOptimality> {
+    let taken: Vec<_> = nodes.iter().map(|node| node.multipliers(messages).unwrap()).collect();
+    let of_node = |node: usize| {
+        let cliques = problem.cliques.iter().enumerate().filter(|(_, clique)| clique.members.contains(&node));
+        let of_cliques: Vec<Vec<_>> = cliques
+            .map(|(at, clique)| {
+                let place = |member: usize| {
+                    problem.cliques[..at].iter().filter(|clique| clique.members.contains(&member)).count()
+                };
+                clique.members.iter().map(|&member| taken[member][place(member)].clone()).collect()
+            })
+            .collect();
+        nodes[node].optimality(messages, &of_cliques).unwrap()
+    };
+    (0..nodes.len()).map(of_node).collect()
+}
+
 /// The largest stationarity of any node.
 fn certified(nodes: &[CliqueNode], instance: &Instance, said: &BTreeMap<usize, CliqueMessage>) -> f64 {
-    let found = solve::clique_optimality(nodes, &instance.0.cliques, said).unwrap();
+    let found = optimality(nodes, &instance.0, said);
     found.iter().map(|node| node.stationarity).fold(0.0, f64::max)
 }
 
