@@ -198,12 +198,7 @@ impl RecommenderClient {
     ) -> Result<(), RecommendError> {
         let users: Vec<u32> = batch.iter().map(|at| self.positives[*at].0).collect();
         let each = 1 + self.options.negatives;
-        let mut items = Vec::with_capacity(batch.len() * each);
-        for at in batch {
-            let (user, item) = self.positives[*at];
-            items.push(item);
-            (1..each).for_each(|_| items.push(self.negative(user, dice)));
-        }
+        let items = self.with_negatives(batch, each, dice);
         let first = self.interactions.users().len() as u32;
         let nodes: Vec<u32> = items.iter().map(|item| first + item).collect();
         let nodes = BatchNodes::of(&users, &nodes);
@@ -211,20 +206,12 @@ impl RecommenderClient {
         let scores = self.network.scores(&self.network.pooled_of(&nodes.nodes), &pairs);
         let values = read_scores(&scores)?;
         let cosines = self.popularity.cosines();
-        let rule = MarginRule { gamma: self.options.gamma, omega: self.options.omega };
         let mut slopes = Vec::with_capacity(values.len());
         for (row, user) in values.chunks_exact(each).zip(&users) {
-            let centre = if self.options.centred { mean(row.iter().map(|score| f64::from(*score))) } else { 0.0 };
-            let row: Vec<f64> = row.iter().map(|score| f64::from(*score) - centre).collect();
             let item = items[slopes.len()] as usize;
             let cosine = cosines[self.user_buckets[*user as usize] * BUCKETS + self.item_buckets[item]];
-            let own = rule.own(row[0], cosine.acos());
-            margins.add(own);
-            let margin = rule.refined(row[0], own, self.margin_of_all);
-            let (one, gradient) = self.loss().of(row[0], margin, &row[1..]);
-            loss.add(one);
-            let common = if self.options.centred { mean(gradient.iter().copied()) } else { 0.0 };
-            slopes.extend(gradient.into_iter().map(|slope| ((slope - common) / batch.len() as f64) as f32));
+            let gradient = self.gradient(row, cosine, loss, margins);
+            slopes.extend(gradient.into_iter().map(|slope| (slope / batch.len() as f64) as f32));
         }
         let learning_rate = self.options.learning_rate;
         self.network.step(scores, &slopes, learning_rate);
@@ -233,6 +220,31 @@ impl RecommenderClient {
             self.popularity.step(&gradients, RmsPropParameters { learning_rate });
         }
         Ok(())
+    }
+
+    /// The items of a batch: each positive, and then the negatives for its user.
+    fn with_negatives(&self, batch: &[usize], each: usize, dice: &mut ChaCha8Rng) -> Vec<u32> {
+        let mut items = Vec::with_capacity(batch.len() * each);
+        for at in batch {
+            let (user, item) = self.positives[*at];
+            items.push(item);
+            (1..each).for_each(|_| items.push(self.negative(user, dice)));
+        }
+        items
+    }
+
+    /// The slopes of the loss of a positive and its negatives along their scores. Adds the loss and the margin.
+    fn gradient(&self, scores: &[f32], cosine: f64, loss: &mut Mean, margins: &mut Mean) -> Vec<f64> {
+        let rule = MarginRule { gamma: self.options.gamma, omega: self.options.omega };
+        let centre = if self.options.centred { mean(scores.iter().map(|score| f64::from(*score))) } else { 0.0 };
+        let scores: Vec<f64> = scores.iter().map(|score| f64::from(*score) - centre).collect();
+        let own = rule.own(scores[0], cosine.acos());
+        margins.add(own);
+        let margin = rule.refined(scores[0], own, self.margin_of_all);
+        let (one, gradient) = self.loss().of(scores[0], margin, &scores[1..]);
+        loss.add(one);
+        let common = if self.options.centred { mean(gradient.iter().copied()) } else { 0.0 };
+        gradient.into_iter().map(|slope| slope - common).collect()
     }
 
     fn loss(&self) -> RankingLoss {

@@ -4,7 +4,7 @@ use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
 use mingle_protocol::NodeId;
-use mingle_solver::{CliqueMessage, CliqueNode, CliqueTerm, DistanceMetric, Preference, SolverNode};
+use mingle_solver::{CliqueMessage, CliqueNode, CliqueTerm, DistanceMetric, Preference, SharingClique, SolverNode};
 
 use crate::collectives::Collectives;
 use crate::error::SolveError;
@@ -47,20 +47,26 @@ pub(crate) async fn solve(
     let optimality = state.optimality(&messages, &multipliers).map_err(unheard)?;
     let cost = collectives.total(&[state.cost(&messages).map_err(unheard)?]).await?;
     let worst = collectives.most(&[optimality.stationarity, optimality.violation]).await?;
-    let cliques = mine.cliques.iter().zip(&optimality.prices).map(|(&clique, &price)| {
-        let clique = &task.budgets.all()[clique];
-        let sum = clique.members.iter().filter_map(|member| messages.get(member)).map(|said| said.x[0]).sum();
-        let price = clique.budget.map(|_| price);
-        Paid { clique: clique.name.clone(), budget: clique.budget, sum, price }
-    });
+    let cliques = mine.cliques.iter().zip(&optimality.prices);
+    let of_clique = |(&clique, &price): (&usize, &f64)| paid(&task.budgets.all()[clique], price, &messages);
     Ok(NodeOutcome {
         iterations: pace.iterations,
         converged: pace.converged,
         step,
         objective: cost[0],
         certificate: Certificate { kkt: worst[0], violation: worst[1], residual: pace.worst },
-        answer: Answer::ResourceAllocation { number: state.solution()[0], cliques: cliques.collect() },
+        answer: Answer::ResourceAllocation { number: state.solution()[0], cliques: cliques.map(of_clique).collect() },
     })
+}
+
+/// The state of a clique's budget with this price, by the numbers of its members.
+fn paid(clique: &SharingClique, price: f64, messages: &BTreeMap<usize, CliqueMessage>) -> Paid {
+    Paid {
+        clique: clique.name.clone(),
+        budget: clique.budget,
+        sum: clique.members.iter().filter_map(|member| messages.get(member)).map(|said| said.x[0]).sum(),
+        price: clique.budget.map(|_| price),
+    }
 }
 
 fn unheard(member: usize) -> SolveError {

@@ -44,10 +44,7 @@ pub(crate) async fn solve(
     let x = node.solution();
     let (objective, kkt) = judge(&collectives, &*own.smooth, &*own.nonsmooth, step, x).await?;
     let violation = apart(&collectives, x).await?;
-    let (coefficients, intercept) = scaling.back(x);
-    let named = table.columns().iter().zip(coefficients.iter().zip(x));
-    let coefficients =
-        named.map(|(column, (&value, &scaled))| Coefficient { column: column.clone(), value, scaled }).collect();
+    let (coefficients, intercept) = Coefficient::of(&table, &scaling, x);
     Ok(NodeOutcome {
         iterations: pace.iterations,
         converged: pace.converged,

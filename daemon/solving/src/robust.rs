@@ -318,27 +318,16 @@ async fn conclude(
     let objective = facts.weights(task)?.worst(&worst_losses).map_err(SolveError::Robust)?.1;
     let columns = table.columns().len();
     let (weights, minus_sigma) = state.weights();
-    let of_site = |(at, row): (usize, &Vec<f64>)| RobustSite {
-        site: at,
-        samples: facts.rows[at][0] as u64,
-        radius: task.radii[at],
-        loss: row[1],
-        worst_loss: row[0],
-        weight: weights[at],
-    };
     let identity = weights.iter().zip(&minus_sigma).map(|(zeta, minus)| (zeta - minus).abs()).fold(0.0, f64::max);
     let Residuals { primal, dual, value } = state.residuals();
-    let converged = state.residuals().are_within(run.limits.tolerance);
     let mut warnings = facts.warnings(task);
     warnings.extend(run.warnings());
     warnings.extend(tells_nothing(&model[..columns]));
-    let (coefficients, shift) = facts.scaling.back(&model[..columns]);
-    let named = table.columns().iter().zip(coefficients.iter().zip(&model));
-    let coefficients = named.map(|(column, (&value, &scaled))| Coefficient { column: column.clone(), value, scaled });
+    let (coefficients, shift) = Coefficient::of(table, &facts.scaling, &model[..columns]);
     let (means, divisors) = facts.scaling.columns();
     Ok(NodeOutcome {
         iterations: run.iterations,
-        converged,
+        converged: state.residuals().are_within(run.limits.tolerance),
         step: task.penalty.c,
         objective,
         certificate: Certificate {
@@ -347,15 +336,28 @@ async fn conclude(
             residual: value,
         },
         answer: Answer::Robust {
-            coefficients: coefficients.collect(),
+            coefficients,
             intercept: shift + if task.intercept { model[columns] } else { 0.0 },
             labels: task.labels.clone(),
             scaling: means.iter().copied().zip(divisors.iter().copied()).collect(),
             split_value: state.value(),
-            sites: rows.iter().enumerate().map(of_site).collect(),
+            sites: site_reports(task, facts, &rows, &weights),
             warnings,
         },
     })
+}
+
+/// The model's performance at each site, by their rows of the worst and the mean loss.
+fn site_reports(task: &RobustTask, facts: &SiteFacts, rows: &[Vec<f64>], weights: &[f64]) -> Vec<RobustSite> {
+    let of_site = |(site, row): (usize, &Vec<f64>)| RobustSite {
+        site,
+        samples: facts.rows[site][0] as u64,
+        radius: task.radii[site],
+        loss: row[1],
+        worst_loss: row[0],
+        weight: weights[site],
+    };
+    rows.iter().enumerate().map(of_site).collect()
 }
 
 /// The warning about a model all of whose coefficients are near zero.

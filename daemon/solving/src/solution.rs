@@ -1,5 +1,6 @@
 //! A node's solution, with its certificate.
 
+use mingle_solver::{RegressionTable, Standardization};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -136,6 +137,16 @@ pub struct Coefficient {
     pub value: f64,
     /// The coefficient for the scaled column, to which the penalty applies.
     pub scaled: f64,
+}
+
+impl Coefficient {
+    /// The coefficients of a table's columns, from those of scaled columns, and the shift of the constant term.
+    pub(crate) fn of(table: &RegressionTable, scaling: &Standardization, scaled: &[f64]) -> (Vec<Self>, f64) {
+        let (values, shift) = scaling.back(scaled);
+        let columns = table.columns().iter().zip(values.iter().zip(scaled));
+        let named = columns.map(|(column, (&value, &scaled))| Self { column: column.clone(), value, scaled });
+        (named.collect(), shift)
+    }
 }
 
 /// The state of a clique's shared budget.

@@ -20,55 +20,50 @@ pub(super) fn read(path: &Path) -> Result<NodeData, ReadError> {
 
 /// Reads a graph from `file`; `path` names it in errors.
 fn read_from(file: impl Read + Seek, path: &Path) -> Result<NodeData, ReadError> {
-    let mut archive = ZipArchive::new(file).map_err(|error| ReadError::Array {
-        path: path.to_owned(),
-        array: "all",
-        reason: error.to_string(),
-    })?;
+    let fault = |array: &'static str| move |reason| ReadError::Array { path: path.to_owned(), array, reason };
+    let mut archive = ZipArchive::new(file).map_err(|error| fault("all")(error.to_string()))?;
     let mut array = |names: [&'static str; 3], most: usize| {
-        let is_there = |name: &&&str| archive.index_for_name(&format!("{name}.npy")).is_some();
-        let found: Vec<&'static str> = names.iter().filter(is_there).copied().collect();
-        let fault = |reason: String| ReadError::Array { path: path.to_owned(), array: names[0], reason };
-        let name = match found[..] {
-            [name] => name,
-            [] => {
-                let names_there = archive.file_names().filter_map(Result::ok).take(ARRAYS_SHOWN);
-                let there: Vec<String> = names_there.map(|name| name.into_owned()).collect();
-                return Err(fault(format!(
-                    "it is not there, nor as {} or {}: {}",
-                    names[1],
-                    names[2],
-                    there.join(", ")
-                )));
-            }
-            _ => return Err(fault(format!("it is there more than once, as {}: keep one", found.join(" and ")))),
-        };
-        let file = archive.by_name(&format!("{name}.npy")).map_err(|error| fault(error.to_string()))?;
-        Ok((name, Array::read(file, most).map_err(fault)?))
+        let name = name_of(&archive, names).map_err(fault(names[0]))?;
+        let file = archive.by_name(&format!("{name}.npy")).map_err(|error| fault(names[0])(error.to_string()))?;
+        Ok((name, Array::read(file, most).map_err(fault(names[0]))?))
     };
-    let fault = |array, reason: &str| ReadError::Array { path: path.to_owned(), array, reason: reason.to_owned() };
     let (name, features) = array(["node_features", "x", "features"], MOST_FEATURES)?;
-    let [nodes, columns] = features.shape[..] else { return Err(fault(name, "it is no matrix")) };
+    let [nodes, columns] = features.shape[..] else { return Err(fault(name)("it is no matrix".to_owned())) };
     let (name, labels) = array(["node_labels", "y", "labels"], Graph::NODES_MAX)?;
     if labels.shape != [nodes] && labels.shape != [nodes, 1] {
-        return Err(fault(name, "there is not one label for each node"));
+        return Err(fault(name)("there is not one label for each node".to_owned()));
     }
     let (name, edges) = array(["edges", "edge_index", "edge_list"], 2 * MOST_EDGES)?;
-    let edges = match edges.shape[..] {
-        [2, columns] if name == "edge_index" || columns != 2 => edges.by_columns(columns),
-        [_, 2] => edges,
-        _ => return Err(fault(name, "it is no matrix of two columns, nor of two rows")),
-    };
+    let edges = edges.pairs(name == "edge_index").map_err(fault(name))?;
     let features = features.values.into_iter().map(|value| value as f32).collect();
     let labels: Option<Vec<Option<u16>>> = labels.values.into_iter().map(label).collect();
-    let labels = labels.ok_or_else(|| fault("node_labels", "a label is no whole number from 0, nor -1"))?;
-    let whole = |value: &f64| (*value >= 0.0 && *value < nodes as f64 && value.fract() == 0.0).then_some(*value as u32);
-    let pairs: Option<Vec<(u32, u32)>> =
-        edges.values.chunks_exact(2).map(|pair| Some((whole(&pair[0])?, whole(&pair[1])?))).collect();
-    let pairs = pairs.ok_or_else(|| fault("edges", "an edge names a node that has no features"))?;
+    let labels = labels.ok_or_else(|| fault("node_labels")("a label is no whole number from 0, nor -1".to_owned()))?;
+    let pairs = edges_between(nodes, &edges.values)
+        .ok_or_else(|| fault("edges")("an edge names a node that has no features".to_owned()))?;
     let graph = Graph::from_edges(nodes, pairs).map_err(|source| ReadError::Graph { path: path.to_owned(), source })?;
     NodeData::new(graph, features, columns, labels, None)
         .map_err(|source| ReadError::Data { path: path.to_owned(), source })
+}
+
+/// The one of these names that an array in the archive has.
+fn name_of(archive: &ZipArchive<impl Read + Seek>, names: [&'static str; 3]) -> Result<&'static str, String> {
+    let is_there = |name: &&&str| archive.index_for_name(&format!("{name}.npy")).is_some();
+    let found: Vec<&'static str> = names.iter().filter(is_there).copied().collect();
+    match found[..] {
+        [name] => Ok(name),
+        [] => {
+            let names_there = archive.file_names().filter_map(Result::ok).take(ARRAYS_SHOWN);
+            let there: Vec<String> = names_there.map(|name| name.into_owned()).collect();
+            Err(format!("it is not there, nor as {} or {}: {}", names[1], names[2], there.join(", ")))
+        }
+        _ => Err(format!("it is there more than once, as {}: keep one", found.join(" and "))),
+    }
+}
+
+/// The edges with these ends in turn; none where an end is no node.
+fn edges_between(nodes: usize, ends: &[f64]) -> Option<Vec<(u32, u32)>> {
+    let node = |end: f64| (end >= 0.0 && end < nodes as f64 && end.fract() == 0.0).then_some(end as u32);
+    ends.chunks_exact(2).map(|pair| Some((node(pair[0])?, node(pair[1])?))).collect()
 }
 
 fn label(value: f64) -> Option<Option<u16>> {
@@ -92,19 +87,7 @@ struct Array {
 impl Array {
     /// Reads an array of at most `most` numbers. Memory grows as they arrive.
     fn read(mut file: impl Read, most: usize) -> Result<Self, String> {
-        let mut head = [0; 8];
-        file.read_exact(&mut head).map_err(|error| error.to_string())?;
-        let mut length = [0; 4];
-        let width = match &head {
-            b"\x93NUMPY\x01\x00" => 2,
-            b"\x93NUMPY\x02\x00" | b"\x93NUMPY\x03\x00" => 4,
-            _ => return Err("it is no array of numpy in format 1.0 to 3.0".to_owned()),
-        };
-        file.read_exact(&mut length[..width]).map_err(|error| error.to_string())?;
-        let length = u64::from(u32::from_le_bytes(length)).min(HEADER_MAX);
-        let mut header = String::new();
-        file.by_ref().take(length).read_to_string(&mut header).map_err(|error| error.to_string())?;
-        let Header { kind, by_columns, shape } = Header::parse(&header)?;
+        let Header { kind, by_columns, shape } = Header::read(&mut file)?;
         let count =
             shape.iter().try_fold(1_usize, |count, size| count.checked_mul(*size)).filter(|count| *count <= most);
         let count = count.ok_or_else(|| format!("it has more than the {most} numbers accepted"))?;
@@ -120,6 +103,16 @@ impl Array {
             _ => values,
         };
         Ok(Self { shape, values })
+    }
+
+    /// The array as rows of two columns; an array of two rows is transposed. An array of two rows and two columns has
+    /// its pairs in columns if `by_columns`.
+    fn pairs(self, by_columns: bool) -> Result<Self, String> {
+        match self.shape[..] {
+            [2, columns] if by_columns || columns != 2 => Ok(self.by_columns(columns)),
+            [_, 2] => Ok(self),
+            _ => Err("it is no matrix of two columns, nor of two rows".to_owned()),
+        }
     }
 
     /// Transposes an array of two rows to rows of two columns.
@@ -210,6 +203,22 @@ struct Header {
 }
 
 impl Header {
+    fn read(file: &mut impl Read) -> Result<Self, String> {
+        let mut head = [0; 8];
+        file.read_exact(&mut head).map_err(|error| error.to_string())?;
+        let mut length = [0; 4];
+        let width = match &head {
+            b"\x93NUMPY\x01\x00" => 2,
+            b"\x93NUMPY\x02\x00" | b"\x93NUMPY\x03\x00" => 4,
+            _ => return Err("it is no array of numpy in format 1.0 to 3.0".to_owned()),
+        };
+        file.read_exact(&mut length[..width]).map_err(|error| error.to_string())?;
+        let length = u64::from(u32::from_le_bytes(length)).min(HEADER_MAX);
+        let mut header = String::new();
+        file.take(length).read_to_string(&mut header).map_err(|error| error.to_string())?;
+        Self::parse(&header)
+    }
+
     /// Parses a header such as `{'descr': '<f4', 'fortran_order': False, 'shape': (890, 2325), }`.
     fn parse(text: &str) -> Result<Self, String> {
         let unreadable = || "its header cannot be read".to_owned();

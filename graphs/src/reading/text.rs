@@ -72,18 +72,10 @@ fn read_edges(mut lines: LineReader, nodes: usize) -> Result<Vec<(u32, u32)>, Re
         let is_header = std::mem::take(&mut may_be_header) && parts.iter().all(|part| part.parse::<f64>().is_err());
         match parts[..] {
             _ if is_header => {}
-            [one, other] => {
-                let node = |text: &str| text.parse::<u32>().map_err(|_| text.to_owned());
-                let (one, other) = match (node(one), node(other)) {
-                    (Ok(one), Ok(other)) => (one, other),
-                    (Err(name), _) | (_, Err(name)) => return Err(lines.fault(no_number(&name))),
-                };
-                if let Some(node) = [one, other].into_iter().find(|&node| node as usize >= nodes) {
-                    let reason = format!("node {node} has no features: they are there for {nodes} nodes, from 0");
-                    return Err(lines.fault(reason));
-                }
-                edges.push((one, other));
-            }
+            [one, other] => match edge([one, other], nodes) {
+                Ok(edge) => edges.push(edge),
+                Err(reason) => return Err(lines.fault(reason)),
+            },
             [_, _, ..] => {
                 let reason =
                     "an edge is two numbers of nodes, such as 0,5, without a weight or anything else behind them";
@@ -99,6 +91,18 @@ fn read_edges(mut lines: LineReader, nodes: usize) -> Result<Vec<(u32, u32)>, Re
         return Err(lines.fault("there is no edge in it: an edge is two numbers of nodes, such as 0,5"));
     }
     Ok(edges)
+}
+
+/// The edge between the nodes with these numbers.
+fn edge(ends: [&str; 2], nodes: usize) -> Result<(u32, u32), String> {
+    let node = |text: &str| {
+        let node: u32 = text.parse().map_err(|_| no_number(text))?;
+        if node as usize >= nodes {
+            return Err(format!("node {node} has no features: they are there for {nodes} nodes, from 0"));
+        }
+        Ok(node)
+    };
+    Ok((node(ends[0])?, node(ends[1])?))
 }
 
 fn no_number(name: &str) -> String {

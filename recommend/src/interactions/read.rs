@@ -267,50 +267,65 @@ fn lists(lines: &Lines) -> UserItemPairs<'_> {
     Ok(pairs)
 }
 
+/// The columns of a table, by the names in its head.
+struct TableHead {
+    width: usize,
+    user: usize,
+    item: usize,
+    /// The columns that hold numbers: ratings and times.
+    numbers: Vec<usize>,
+}
+
+impl TableHead {
+    fn of(head: &str, separator: char) -> Result<Self, String> {
+        let columns: Vec<String> = cells(head, separator).iter().map(|cell| column(cell)).collect();
+        let required = |names: &[&str]| {
+            place(&columns, names)?.ok_or_else(|| {
+                let name = names[0];
+                format!(
+                    "the head has no column {name}: user,item[,rating][,time] is expected, or userId,movieId and the like"
+                )
+            })
+        };
+        Ok(Self {
+            width: columns.len(),
+            user: required(&USER)?,
+            item: required(&ITEM)?,
+            numbers: [place(&columns, &RATING)?, place(&columns, &TIME)?].into_iter().flatten().collect(),
+        })
+    }
+
+    /// The user and the item in a line.
+    fn pair(&self, mut fields: Vec<String>) -> Result<(String, String), String> {
+        if fields.len() != self.width {
+            return Err(format!("{} fields, and {} columns in the head", fields.len(), self.width));
+        }
+        pair_of([fields[self.user].as_str(), &fields[self.item]].into_iter())?;
+        self.numbers.iter().try_for_each(|at| check_number(&fields[*at]))?;
+        Ok((std::mem::take(&mut fields[self.user]), std::mem::take(&mut fields[self.item])))
+    }
+}
+
+/// The place of the column with one of these names; the first name counts before the others. None where no column has
+/// any of them.
+fn place(columns: &[String], names: &[&str]) -> Result<Option<usize>, String> {
+    let found: Vec<usize> = (0..columns.len()).filter(|&at| names.contains(&columns[at].as_str())).collect();
+    let exact: Vec<usize> = found.iter().copied().filter(|&at| columns[at] == names[0]).collect();
+    match (&exact[..], &found[..]) {
+        ([at], _) | ([], [at]) => Ok(Some(*at)),
+        ([], []) => Ok(None),
+        _ => {
+            let named: Vec<&str> = found.iter().map(|&at| columns[at].as_str()).collect();
+            Err(format!("the head has several columns for the {}: {}: name one {0} alone", names[0], named.join(", ")))
+        }
+    }
+}
+
 fn csv(lines: &Lines, separator: char) -> Result<Vec<(String, String)>, (u64, String)> {
     let Some((number, head)) = lines.first() else { return Ok(Vec::new()) };
-    let columns: Vec<String> = cells(head, separator).iter().map(|cell| column(cell)).collect();
-    let place = |names: &[&str]| {
-        let found: Vec<usize> = (0..columns.len()).filter(|&at| names.contains(&columns[at].as_str())).collect();
-        let exact = found.iter().copied().find(|&at| columns[at] == names[0]);
-        match (exact, &found[..]) {
-            (Some(at), _) if found.iter().filter(|&&at| columns[at] == names[0]).count() == 1 => Ok(Some(at)),
-            (None, []) => Ok(None),
-            (None, [at]) => Ok(Some(*at)),
-            _ => {
-                let named: Vec<&str> = found.iter().map(|&at| columns[at].as_str()).collect();
-                Err((
-                    *number,
-                    format!(
-                        "the head has several columns for the {}: {}: name one {0} alone",
-                        names[0],
-                        named.join(", ")
-                    ),
-                ))
-            }
-        }
-    };
-    let missing = |name| {
-        let reason = format!(
-            "the head has no column {name}: user,item[,rating][,time] is expected, or userId,movieId and the like"
-        );
-        (*number, reason)
-    };
-    let user = place(&USER)?.ok_or_else(|| missing("user"))?;
-    let item = place(&ITEM)?.ok_or_else(|| missing("item"))?;
-    let numbers: Vec<usize> = [place(&RATING)?, place(&TIME)?].into_iter().flatten().collect();
-    let mut pairs = Vec::with_capacity(lines.len() - 1);
-    for (number, line) in &lines[1..] {
-        let mut fields = cells(line, separator);
-        let wrong = |reason: String| (*number, reason);
-        if fields.len() != columns.len() {
-            return Err(wrong(format!("{} fields, and {} columns in the head", fields.len(), columns.len())));
-        }
-        pair_of([fields[user].as_str(), &fields[item]].into_iter()).map_err(wrong)?;
-        numbers.iter().try_for_each(|at| check_number(&fields[*at])).map_err(wrong)?;
-        pairs.push((std::mem::take(&mut fields[user]), std::mem::take(&mut fields[item])));
-    }
-    Ok(pairs)
+    let head = TableHead::of(head, separator).map_err(|reason| (*number, reason))?;
+    let pair = |(number, line): &(u64, String)| head.pair(cells(line, separator)).map_err(|reason| (*number, reason));
+    lines[1..].iter().map(pair).collect()
 }
 
 #[cfg(test)]
