@@ -21,7 +21,7 @@ type Patients = Vec<(Vec<f64>, f64)>;
 
 /// All patients, columns from -1 to 1, with 1 for benign.
 fn patients() -> Patients {
-    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/tables/wdbc.data");
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/tables/wdbc.data");
     let text = fs::read_to_string(path).unwrap();
     let lines = text.lines().filter(|line| !line.is_empty()).map(|line| {
         let cells: Vec<&str> = line.split(',').collect();

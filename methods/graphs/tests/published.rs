@@ -8,7 +8,7 @@ use mingle_graphs::{
 };
 
 fn folder() -> PathBuf {
-    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../shared/data/graphs")
+    Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/graphs")
 }
 
 #[test]

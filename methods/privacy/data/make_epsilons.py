@@ -2,7 +2,7 @@
 """Writes epsilons.csv: what dp-accounting 0.6.0 says that Gaussian mechanisms cost.
 
     python3 -m venv venv && venv/bin/pip install dp-accounting==0.6.0
-    venv/bin/python privacy/data/make_epsilons.py > privacy/data/epsilons.csv
+    venv/bin/python methods/privacy/data/make_epsilons.py > methods/privacy/data/epsilons.csv
 
 One row for each sampling probability q, noise multiplier, number of steps and delta: the epsilon of its RDP accountant
 with its default orders, for data sets that differ by one participant that is there or not.
