@@ -26,10 +26,10 @@ use crate::exchange::{announce, ask_progress};
 use crate::failure_detector::FailureDetector;
 use crate::local_steps::LocalSteps;
 use crate::offer::{PlanNews, PlanOffer, PlannedBy};
+use crate::requests::{PeerProgress, PlanVerdict};
 use crate::revocations::Revocations;
 use crate::service::{MembershipService, Standing, Wanted};
 use crate::swarm::Signer;
-use crate::words::{PeerProgress, PlanVerdict};
 
 /// Interval between checks whether a new plan is due.
 const LOOK_EVERY: Duration = Duration::from_millis(500);

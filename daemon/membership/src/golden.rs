@@ -16,11 +16,11 @@ use mingle_planner::{DesignOptions, Method, Topology};
 use crate::authority::Authority;
 use crate::invite::SecretInvite;
 use crate::offer::{CheckedPlan, PlanNews, PlanNumber, PlanOffer, PlannedBy};
+use crate::requests::{MemberAnswer, MemberRequest, PROTOCOL, PeerProgress, PlanVerdict, RoundCosts, Waiting};
 use crate::revocations::Revocations;
 use crate::swarm::{Signer, SwarmIdentity};
 use crate::task::Assignment;
 use crate::times::now_unix_s;
-use crate::words::{MemberAnswer, MemberRequest, PROTOCOL, PeerProgress, PlanVerdict, RoundCosts, Waiting};
 use crate::{Appointment, Membership, Ticket};
 
 /// Until the year 5138.

@@ -21,12 +21,12 @@ use crate::authority::Authority;
 use crate::invite::SecretInvite;
 use crate::offer::{PlanNews, PlanOffer, PlannedBy};
 use crate::recovery_key::RecoveryKey;
+use crate::requests::{MAX_BYTES, MemberAnswer, MemberRequest, PeerProgress, PlanVerdict, Waiting};
 use crate::revocations::Revocations;
 use crate::swarm::{Signer, SwarmIdentity};
 use crate::task::Assignment;
 use crate::times::now_unix_s;
-use crate::words::{MAX_BYTES, MemberAnswer, MemberRequest, PeerProgress, PlanVerdict, Waiting};
-use crate::{CheckedPlan, Membership, Ticket, word};
+use crate::{CheckedPlan, Membership, Ticket, token_text};
 
 struct World {
     /// A delegate, so that every message carries a certificate of the recovery key and one of the operator.
@@ -187,13 +187,13 @@ fn mutated_offers_are_never_plans_of_the_operator() {
 fn mutated_appointments_are_refused_or_signed() {
     let world = World::new();
     let text = Appointment(world.swarm.clone()).to_string();
-    let told = word::read(text.strip_prefix(APPOINTMENT).unwrap()).unwrap();
+    let told = token_text::read(text.strip_prefix(APPOINTMENT).unwrap()).unwrap();
     for_each_input("appointment", &[text.into_bytes()], |input| {
         drop(String::from_utf8_lossy(input).parse::<Appointment>());
     });
     // Behind a correct checksum.
     for_each_input("appointment_bytes", &[told], |input| {
-        if let Ok(Appointment(swarm)) = word::write(APPOINTMENT, input).parse() {
+        if let Ok(Appointment(swarm)) = token_text::write(APPOINTMENT, input).parse() {
             // Only the keys of the swarm can have signed a certificate in it.
             let is_silent = *swarm.authority() == Authority::default();
             assert!(is_silent || world.swarm.is(&swarm));

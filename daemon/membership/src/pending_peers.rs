@@ -10,9 +10,9 @@ use mingle_home::small_file::{read_json, write_json};
 use serde::{Deserialize, Serialize};
 
 use crate::invite::{Claim, Invite};
+use crate::requests::Waiting;
 use crate::revocations::Revocations;
 use crate::swarm::SwarmIdentity;
-use crate::words::Waiting;
 
 /// Most pending peers at a time.
 const MAX_WAITING: usize = 1024;

@@ -5,10 +5,10 @@ use mingle_home::error::{Context, Error, ErrorKind, Result};
 use mingle_net::probe::{LinkMeasurement, ProbeToken, ProbedLink};
 
 use crate::exchange;
+use crate::requests::MemberAnswer;
 use crate::service::MembershipService;
 use crate::swarm::SwarmIdentity;
 use crate::times::{beside_now, now_unix_s};
-use crate::words::MemberAnswer;
 
 impl MembershipService {
     /// The peers that this one knows, itself first: the members of its plan, and the pending peers.

@@ -21,9 +21,9 @@ use crate::donors::Borrowed;
 use crate::exchange::{ANSWER_TIMEOUT, MODEL_TIMEOUT, TaskAnswer};
 use crate::offer::{CheckedPlan, PlanNews, PlanOffer};
 use crate::pending_peers::PendingPeers;
+use crate::requests::{MAX_BYTES, MemberAnswer, MemberRequest, PROTOCOL, PeerProgress, PlanVerdict, RoundCosts};
 use crate::swarm::{Permission, SwarmIdentity};
 use crate::task::Work;
-use crate::words::{MAX_BYTES, MemberAnswer, MemberRequest, PROTOCOL, PeerProgress, PlanVerdict, RoundCosts};
 
 /// Limits on requests answered at the same time.
 const ANSWERS: AdmissionLimits = AdmissionLimits { known: 64, strangers: 32, per_peer: 4 };

@@ -11,7 +11,7 @@ use serde::{Deserialize, Serialize};
 use crate::invite::SecretInvite;
 use crate::membership::Membership;
 use crate::swarm::SwarmIdentity;
-use crate::word;
+use crate::token_text;
 
 const PREFIX: &str = "mingle2";
 /// Most addresses in a ticket.
@@ -52,7 +52,7 @@ impl Ticket {
 impl fmt::Display for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = postcard::to_stdvec(self).map_err(|_| fmt::Error)?;
-        f.write_str(&word::write(PREFIX, &bytes))
+        f.write_str(&token_text::write(PREFIX, &bytes))
     }
 }
 
@@ -66,7 +66,7 @@ impl FromStr for Ticket {
         };
         let text = text.trim();
         let body = text.strip_prefix(PREFIX).ok_or_else(|| wrong("it does not begin with mingle2"))?;
-        let bytes = word::read(body).map_err(wrong)?;
+        let bytes = token_text::read(body).map_err(wrong)?;
         let mut ticket: Self = postcard::from_bytes(&bytes).map_err(|_| wrong("another release of mingle made it"))?;
         if ticket.bootstrap.len() > MAX_ADDRESSES {
             return Err(wrong("it has too many addresses"));
