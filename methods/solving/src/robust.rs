@@ -341,7 +341,7 @@ async fn conclude(
             labels: task.labels.clone(),
             scaling: means.iter().copied().zip(divisors.iter().copied()).collect(),
             split_value: state.value(),
-            sites: site_reports(task, facts, &rows, &weights),
+            sites: site_reports(task, facts, &rows, weights),
             warnings,
         },
     })

@@ -22,7 +22,7 @@ pub(super) fn read(path: &Path) -> Result<NodeData, ReadError> {
 fn read_from(file: impl Read + Seek, path: &Path) -> Result<NodeData, ReadError> {
     let fault = |array: &'static str| move |reason| ReadError::Array { path: path.to_owned(), array, reason };
     let mut archive = ZipArchive::new(file).map_err(|error| fault("all")(error.to_string()))?;
-    let mut array = |names: [&'static str; 3], most: usize| {
+    let mut array = |names: [&'static str; 3], most: usize| -> Result<(&'static str, Array), ReadError> {
         let name = name_of(&archive, names).map_err(fault(names[0]))?;
         let file = archive.by_name(&format!("{name}.npy")).map_err(|error| fault(names[0])(error.to_string()))?;
         Ok((name, Array::read(file, most).map_err(fault(names[0]))?))
