@@ -181,11 +181,8 @@ fn score(
     for _ in 0..DRAWS {
         for (sum, site) in sums.iter_mut().zip(sites) {
             for (sample, target) in site {
-                let mut prediction = model.get(sample.len()).copied().unwrap_or(0.0);
-                for (value, coefficient) in sample.iter().zip(model) {
-                    let off = normal.map_or(0.0, |normal| normal.sample(&mut dice));
-                    prediction += coefficient * (value + off);
-                }
+                let off = || normal.map_or(0.0, |normal| normal.sample(&mut dice));
+                let prediction = predict(model, sample, off);
                 *sum += match is_classification {
                     true => f64::from(u8::from(prediction * target > 0.0)),
                     false => (prediction - target).powi(2),
@@ -199,6 +196,12 @@ fn score(
     let by_site = sums.iter().zip(counts).map(|(sum, count)| sum / count);
     let worst = if is_classification { by_site.fold(f64::INFINITY, f64::min) } else { by_site.fold(0.0, f64::max) };
     (mean, worst)
+}
+
+/// The prediction for a sample each of whose values is off by a number of its own.
+fn predict(model: &[f64], sample: &[f64], mut off: impl FnMut() -> f64) -> f64 {
+    let constant = model.get(sample.len()).copied().unwrap_or(0.0);
+    sample.iter().zip(model).fold(constant, |sum, (value, coefficient)| sum + coefficient * (value + off()))
 }
 
 impl Comparison {

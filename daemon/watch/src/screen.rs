@@ -161,18 +161,18 @@ fn draw_neighbours(frame: &mut Frame<'_>, area: Rect, status: Option<&Status>) {
     let block = Block::bordered().title(neighbours_title(status.neighbours.len(), area.height));
     let mut rows = table(&status.neighbours).into_iter();
     let heading = rows.next().map(|row| Line::styled(row, Style::new().add_modifier(Modifier::BOLD)));
-    let rows = rows.zip(&status.neighbours).map(|(row, neighbour)| {
-        Line::styled(
-            row,
-            Style::new().fg(match neighbour.state {
-                LinkState::Up => Color::Reset,
-                LinkState::Suspended => Color::Yellow,
-                LinkState::Down => Color::Red,
-                LinkState::Left => Color::DarkGray,
-            }),
-        )
-    });
+    let rows = rows.zip(&status.neighbours);
+    let rows = rows.map(|(row, neighbour)| Line::styled(row, Style::new().fg(colour_of(neighbour.state))));
     frame.render_widget(Paragraph::new(heading.into_iter().chain(rows).collect::<Vec<_>>()).block(block), area);
+}
+
+fn colour_of(state: LinkState) -> Color {
+    match state {
+        LinkState::Up => Color::Reset,
+        LinkState::Suspended => Color::Yellow,
+        LinkState::Down => Color::Red,
+        LinkState::Left => Color::DarkGray,
+    }
 }
 
 /// The title of the neighbours, with their number where not all can be shown.

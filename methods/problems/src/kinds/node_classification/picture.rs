@@ -60,19 +60,22 @@ fn matrix(document: &mut SvgDocument, names: &[String], weights: &[Vec<f64>]) {
     }
     for (row, weights) in weights.iter().enumerate() {
         for (column, &weight) in weights.iter().enumerate() {
-            let [x, y] = [MARGIN + column as f64 * cell, MARGIN + row as f64 * cell];
-            document.put(format_args!(
-                "<rect x=\"{}\" y=\"{}\" width=\"{size}\" height=\"{size}\" fill=\"#2b6cb0\" fill-opacity=\"{weight:.3}\" stroke=\"#ccc\"/>",
-                Coordinate(x),
-                Coordinate(y),
-                size = Coordinate(cell)
-            ));
+            square(document, [MARGIN + column as f64 * cell, MARGIN + row as f64 * cell], cell, weight);
             if weight >= LEAST && cell >= 26.0 {
                 let class = if weight > 0.7 { "light" } else { "cell" };
                 document.text(class, [middle(column), middle(row) + 4.0], Anchor::Middle, &format!("{weight:.2}"));
             }
         }
     }
+}
+
+/// A cell of the matrix, the darker the larger its weight.
+fn square(document: &mut SvgDocument, corner: Point, side: f64, weight: f64) {
+    let [x, y] = corner.map(Coordinate);
+    document.put(format_args!(
+        "<rect x=\"{x}\" y=\"{y}\" width=\"{side}\" height=\"{side}\" fill=\"#2b6cb0\" fill-opacity=\"{weight:.3}\" stroke=\"#ccc\"/>",
+        side = Coordinate(side)
+    ));
 }
 
 /// An arrow from a giver to a taker.
