@@ -10,7 +10,6 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use crate::task::TaskError;
 use mingle_datasets::SampleShape;
 
 /// The changes to training images, as written by the user: `none`, or one or both of `flip` and `crop:N`, with a comma
@@ -27,7 +26,7 @@ use mingle_datasets::SampleShape;
 /// let usual_for_cifar: Augmentation = "flip,crop:4".parse()?;
 /// assert_eq!(usual_for_cifar, Augmentation { flip: true, crop: 4 });
 /// assert!("rotate".parse::<Augmentation>().is_err());
-/// # Ok::<(), mingle_models::TaskError>(())
+/// # Ok::<(), mingle_models::AugmentationError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -43,13 +42,13 @@ impl Augmentation {
     pub const NONE: Self = Self { flip: false, crop: 0 };
 
     /// Checks that samples of `shape` can be changed so: images alone, and larger than the crop.
-    pub(crate) fn check(self, shape: SampleShape) -> Result<(), TaskError> {
+    pub(crate) fn check(self, shape: SampleShape) -> Result<(), AugmentationError> {
         let fits = match shape {
             _ if self == Self::NONE => true,
             SampleShape::Image { height, width, .. } => self.crop < height.min(width),
             SampleShape::Flat { .. } | SampleShape::Text { .. } => false,
         };
-        if fits { Ok(()) } else { Err(TaskError::Augmentation { augmentation: self, shape }) }
+        if fits { Ok(()) } else { Err(AugmentationError::Shape { augmentation: self, shape }) }
     }
 
     /// Changes the rows of a batch, each a sample of `shape`.
@@ -89,11 +88,27 @@ impl Augmentation {
     }
 }
 
-impl FromStr for Augmentation {
-    type Err = TaskError;
+/// An augmentation that is not known, or not for the samples.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum AugmentationError {
+    /// The text names no augmentation.
+    #[error("unknown augmentation {0:?}: write none, flip, crop:N or flip,crop:N")]
+    Unknown(String),
+    /// Samples of this shape cannot be changed so.
+    #[error("samples of shape {shape} cannot be changed by {augmentation}: it takes images, larger than the crop")]
+    Shape {
+        /// The augmentation.
+        augmentation: Augmentation,
+        /// The shape of the samples.
+        shape: SampleShape,
+    },
+}
 
-    fn from_str(text: &str) -> Result<Self, TaskError> {
-        let unknown = || TaskError::UnknownAugmentation(text.to_owned());
+impl FromStr for Augmentation {
+    type Err = AugmentationError;
+
+    fn from_str(text: &str) -> Result<Self, AugmentationError> {
+        let unknown = || AugmentationError::Unknown(text.to_owned());
         if text == "none" {
             return Ok(Self::NONE);
         }
@@ -112,9 +127,9 @@ impl FromStr for Augmentation {
 }
 
 impl TryFrom<String> for Augmentation {
-    type Error = TaskError;
+    type Error = AugmentationError;
 
-    fn try_from(text: String) -> Result<Self, TaskError> {
+    fn try_from(text: String) -> Result<Self, AugmentationError> {
         text.parse()
     }
 }
@@ -155,7 +170,7 @@ mod tests {
         }
         assert_eq!("crop:2,flip".parse::<Augmentation>().unwrap().to_string(), "flip,crop:2");
         for text in ["", "flip,", "flip,flip", "crop", "crop:0", "crop:-1", "crop:1,crop:2", "none,flip", "Flip"] {
-            assert_eq!(text.parse::<Augmentation>(), Err(TaskError::UnknownAugmentation(text.into())), "{text}");
+            assert_eq!(text.parse::<Augmentation>(), Err(AugmentationError::Unknown(text.into())), "{text}");
         }
     }
 

@@ -181,8 +181,11 @@ impl ModelFile {
                 return Some(TensorDifference::Missing { name: name.clone() });
             };
             if found.shape != *shape {
-                let (found, wanted) = (found.shape.clone(), shape.clone());
-                return Some(TensorDifference::Shape { name: name.clone(), found, wanted });
+                return Some(TensorDifference::Shape {
+                    name: name.clone(),
+                    found: found.shape.clone(),
+                    wanted: shape.clone(),
+                });
             }
             if found.dtype != "F32" {
                 return Some(TensorDifference::Type { name: name.clone(), found: found.dtype.clone() });

@@ -167,7 +167,8 @@ impl Evaluator {
         size: GptSize,
         mut goes_on: impl FnMut() -> bool,
     ) -> Result<ModelEvaluation, TrainError> {
-        let (context, wanted) = (size.context(), samples.predictable());
+        let context = size.context();
+        let wanted = samples.predictable();
         let windows = (ACTIVATIONS / self.task.activations(1)).max(1);
         let mut tally = PredictionTally::default();
         let mut judged = 0;

@@ -69,7 +69,7 @@ mod train_error;
 mod trainer;
 
 pub use asked_weight::{AskedWeight, AskedWeightError};
-pub use augmentation::Augmentation;
+pub use augmentation::{Augmentation, AugmentationError};
 pub use checkpoint::Checkpoint;
 pub use checkpoint_error::{CheckpointError, TensorDifference};
 pub use device::{Adapter, Device, DeviceError, DeviceName};
@@ -81,7 +81,7 @@ pub use mingle_datasets::{
     FeatureScaling, LabelColumn, NotExact, Objective, ObjectiveKind, RawData, SampleShape, Samples, Sites, SumsError,
     TableSums, Target, TextSource, Tokens, UnknownCharacter, UnknownObjective, Vocabulary,
 };
-pub use model::{GptSize, ModelKind};
+pub use model::{GptSize, GptSizeError, ModelError, ModelKind};
 pub use model_file::{ModelFile, TensorOutline};
 pub use optimizer::{OptimizerKind, OptimizerOptions, UnknownOptimizer};
 pub use partition::{PartitionError, Split};

@@ -15,8 +15,8 @@ mod softmax;
 use burn::Tensor;
 use burn::module::Module;
 
-pub use gpt_size::GptSize;
-pub use kind::ModelKind;
+pub use gpt_size::{GptSize, GptSizeError};
+pub use kind::{ModelError, ModelKind};
 
 pub(crate) use cnn::Cnn;
 pub(crate) use gpt::Gpt;

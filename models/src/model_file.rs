@@ -83,8 +83,7 @@ impl ModelFile {
         let outline = |name: String| {
             let tensor = file.tensor(&name).map_err(|error| error.to_string())?;
             let not_finite = if tensor.dtype() == Dtype::F32 { count_not_finite(tensor.data()) } else { 0 };
-            let (dtype, shape) = (tensor.dtype().to_string(), tensor.shape().to_vec());
-            Ok(TensorOutline { name, dtype, shape, not_finite })
+            Ok(TensorOutline { name, dtype: tensor.dtype().to_string(), shape: tensor.shape().to_vec(), not_finite })
         };
         Ok(Self {
             tensors: header.offset_keys().into_iter().map(outline).collect::<Result<_, String>>()?,

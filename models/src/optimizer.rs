@@ -88,8 +88,14 @@ impl OptimizerOptions {
 
     /// Plain SGD.
     pub const fn sgd(learning_rate: f64) -> Self {
-        let (kind, beta2) = (OptimizerKind::Sgd, Self::BETA2);
-        Self { kind, learning_rate, momentum: 0.0, beta2, weight_decay: 0.0, clip_gradients: None }
+        Self {
+            kind: OptimizerKind::Sgd,
+            learning_rate,
+            momentum: 0.0,
+            beta2: Self::BETA2,
+            weight_decay: 0.0,
+            clip_gradients: None,
+        }
     }
 
     /// AdamW without weight decay.

@@ -5,8 +5,8 @@
 
 use serde::Serialize;
 
-use crate::augmentation::Augmentation;
-use crate::model::{Architecture, BuiltinNetwork, GptSize, ModelKind};
+use crate::augmentation::AugmentationError;
+use crate::model::{Architecture, BuiltinNetwork, GptSize, ModelError, ModelKind};
 use crate::{flatten, initialization};
 use mingle_datasets::Objective;
 use mingle_datasets::SampleShape;
@@ -45,7 +45,7 @@ impl Task {
     ///
     /// # Errors
     ///
-    /// [`TaskError::Shape`] when the model needs another shape, naming both; [`TaskError::Regression`] when it cannot
+    /// [`TaskError::Model`] when the model needs another shape, naming both; [`TaskError::Regression`] when it cannot
     /// predict a quantity; [`TaskError::Features`], [`TaskError::Classes`], [`TaskError::Parameters`] and
     /// [`TaskError::Activations`] outside the bounds of this type.
     pub fn new(model: ModelKind, shape: SampleShape, objective: impl Into<Objective>) -> Result<Self, TaskError> {
@@ -146,19 +146,12 @@ fn blank(architecture: Architecture, outputs: usize) -> BuiltinNetwork {
 /// Errors of combining a model with samples or parameters.
 #[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
 pub enum TaskError {
-    /// The text names no model.
-    #[error(
-        "unknown model {0:?}: write softmax, mlp, mlp:hidden=N (N up to 65536), cnn, resnet-lite or gpt:layers=N,heads=N,width=N,context=N"
-    )]
-    UnknownModel(String),
-    /// The size of a language model is not valid.
-    #[error("gpt:{text}: {why}")]
-    Gpt {
-        /// The size as written.
-        text: String,
-        /// The reason.
-        why: String,
-    },
+    /// The model is not known, or not for samples of this shape.
+    #[error(transparent)]
+    Model(#[from] ModelError),
+    /// The augmentation is not for samples of this shape.
+    #[error(transparent)]
+    Augmentation(#[from] AugmentationError),
     /// A step would not fit in memory.
     #[error(
         "model {model} keeps {activations} numbers of one window in a step, more than {}: make it smaller",
@@ -169,27 +162,6 @@ pub enum TaskError {
         model: ModelKind,
         /// The numbers it would keep.
         activations: usize,
-    },
-    /// The model cannot take samples of this shape.
-    #[error("model {model} needs {wanted}, but the samples have shape {found}")]
-    Shape {
-        /// The model.
-        model: ModelKind,
-        /// The shape it needs.
-        wanted: &'static str,
-        /// The shape of the samples.
-        found: SampleShape,
-    },
-    /// The text names no augmentation.
-    #[error("unknown augmentation {0:?}: write none, flip, crop:N or flip,crop:N")]
-    UnknownAugmentation(String),
-    /// Samples of this shape cannot be changed by the augmentation.
-    #[error("samples of shape {shape} cannot be changed by {augmentation}: it takes images, larger than the crop")]
-    Augmentation {
-        /// The augmentation.
-        augmentation: Augmentation,
-        /// The shape of the samples.
-        shape: SampleShape,
     },
     /// Samples have no features or too many.
     #[error("samples of shape {shape} have no features or more than {}", Task::FEATURES_MAX)]

@@ -14,7 +14,7 @@ use crate::memory;
 use crate::model::BuiltinNetwork;
 use crate::optimizer::OptimizerOptions;
 use crate::site_weight::SiteWeight;
-use crate::task::Task;
+use crate::task::{Task, TaskError};
 use crate::train_error::TrainError;
 use mingle_datasets::Samples;
 
@@ -88,7 +88,7 @@ impl Trainer {
             return Err(TrainError::Option { option: "batch_size", value: 0.0, bounds: "at least 1" });
         }
         check_samples(&task, &samples)?;
-        augmentation.check(task.shape())?;
+        augmentation.check(task.shape()).map_err(TaskError::from)?;
         if samples.is_empty() {
             return Err(TrainError::NoSamples);
         }
@@ -112,11 +112,6 @@ impl Trainer {
     /// The model and the shape of its samples.
     pub fn task(&self) -> &Task {
         &self.task
-    }
-
-    /// The number of samples this peer holds.
-    pub fn sample_count(&self) -> usize {
-        self.samples.len()
     }
 
     /// The factor by which each change is multiplied, by [`TrainerOptions::weight`] and the number of samples.

@@ -65,7 +65,10 @@ fn found(start: &[u8], is_whole: bool) -> u8 {
 
 /// The number of each separator in each of the first lines, outside of quotes. Empty lines are skipped.
 fn counts(start: &[u8], is_whole: bool) -> Vec<[usize; 4]> {
-    let (mut lines, mut line, mut is_quoted, mut is_empty) = (Vec::new(), [0; 4], false, true);
+    let mut lines = Vec::new();
+    let mut line = [0; 4];
+    let mut is_quoted = false;
+    let mut is_empty = true;
     for &byte in start {
         match byte {
             b'"' => is_quoted = !is_quoted,
@@ -73,7 +76,8 @@ fn counts(start: &[u8], is_whole: bool) -> Vec<[usize; 4]> {
                 if !is_empty {
                     lines.push(line);
                 }
-                (line, is_empty) = ([0; 4], true);
+                line = [0; 4];
+                is_empty = true;
                 if lines.len() == LINES_LOOKED_AT {
                     return lines;
                 }

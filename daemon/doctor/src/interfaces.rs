@@ -71,7 +71,9 @@ fn parse_routes(text: &str) -> Vec<(Ipv4Addr, Ipv4Addr, String)> {
     let address = |text: &str| Some(Ipv4Addr::from(u32::from_str_radix(text, 16).ok()?.to_ne_bytes()));
     let route = |line: &str| {
         let fields: Vec<&str> = line.split_whitespace().collect();
-        let (name, network, mask) = (fields.first()?, fields.get(1)?, fields.get(7)?);
+        let name = fields.first()?;
+        let network = fields.get(1)?;
+        let mask = fields.get(7)?;
         Some((address(network)?, address(mask)?, (*name).to_owned()))
     };
     text.lines().skip(1).filter_map(route).collect()

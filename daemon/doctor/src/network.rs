@@ -31,30 +31,32 @@ pub fn examine(home: &Home, listen: &[Multiaddr]) -> Result<Vec<Check>> {
     let mut checks = Vec::new();
     let mut addresses = Vec::new();
     for address in listen {
-        // A key of its own: this must not be taken for the peer.
-        let key = Keypair::generate_ed25519();
-        let mut uncounted = Registry::default();
-        let options = NetworkOptions { listen: std::slice::from_ref(address), ..NetworkOptions::default() };
-        let started = runtime.block_on(Network::start(&key, &options, &mut uncounted));
-        checks.push(match started {
-            Ok((network, _)) => {
-                addresses.extend(network.addresses.iter().filter_map(ip_of));
-                Check::ok(
-                    "ports",
-                    format!("{address} {}", if is_any_port(address) { "takes any port" } else { "is free" }),
-                )
-            }
-            Err(failure) => Check::fail(
-                "ports",
-                format!("{failure:#}"),
-                "stop what has it, or choose another port with --listen; port 0 takes any that is free",
-            ),
-        });
+        let (check, found) = runtime.block_on(bind(address));
+        checks.push(check);
+        addresses.extend(found);
     }
     addresses.sort();
     addresses.dedup();
     checks.push(reachable(&Interfaces::of_this_machine(), &addresses));
     Ok(checks)
+}
+
+/// Binds an address to listen on, and releases it. Returns the IP addresses at which a peer could be reached.
+async fn bind(address: &Multiaddr) -> (Check, Vec<IpAddr>) {
+    // A key of its own: this must not be taken for the peer.
+    let key = Keypair::generate_ed25519();
+    let mut uncounted = Registry::default();
+    let options = NetworkOptions { listen: std::slice::from_ref(address), ..NetworkOptions::default() };
+    match Network::start(&key, &options, &mut uncounted).await {
+        Ok((network, _)) => {
+            let finding = format!("{address} {}", if is_any_port(address) { "takes any port" } else { "is free" });
+            (Check::ok("ports", finding), network.addresses.iter().filter_map(ip_of).collect())
+        }
+        Err(failure) => {
+            let remedy = "stop what has it, or choose another port with --listen; port 0 takes any that is free";
+            (Check::fail("ports", format!("{failure:#}"), remedy), Vec::new())
+        }
+    }
 }
 
 /// Checks which addresses other machines could use.

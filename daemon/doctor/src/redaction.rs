@@ -114,9 +114,11 @@ impl Redaction {
 
 /// Replaces a folder by a name, except where a longer name begins like it: `/home/anabel` does not lie in `/home/ana`.
 fn replace_folder(text: &str, folder: &str, name: &str) -> String {
-    let (mut replaced, mut rest) = (String::with_capacity(text.len()), text);
+    let mut replaced = String::with_capacity(text.len());
+    let mut rest = text;
     while let Some(at) = rest.find(folder) {
-        let (before, after) = (&rest[..at], &rest[at + folder.len()..]);
+        let before = &rest[..at];
+        let after = &rest[at + folder.len()..];
         let goes_on = after.starts_with(|letter: char| letter.is_alphanumeric() || "_-.".contains(letter));
         replaced.extend([before, if goes_on { folder } else { name }]);
         rest = after;

@@ -12,6 +12,7 @@ use crate::error::{Context, Error, ErrorKind, Result};
 use crate::identity::Identity;
 pub use crate::owner_only::write_file;
 use crate::owner_only::{self, Exposure, create_private};
+use crate::small_file;
 
 /// Largest file that names a socket, in bytes; no system has room for a longer path of one.
 const LONGEST_SOCKET_PATH: u64 = 256;
@@ -96,21 +97,12 @@ impl Home {
 
     /// Addresses of this peer while it runs; empty if none are stored.
     pub fn addresses(&self) -> Result<Vec<Multiaddr>> {
-        let path = self.addresses_file();
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(Vec::new()),
-            Err(error) => return Err(error).context(ErrorKind::BadInput, format!("cannot read {}", path.display())),
-        };
-        serde_json::from_str(&text).context(ErrorKind::Integrity, format!("{} holds no addresses", path.display()))
+        Ok(small_file::read_json(&self.addresses_file(), "holds no addresses")?.unwrap_or_default())
     }
 
     /// Stores the addresses of this peer, for invitations and for commands beside it.
     pub fn keep_addresses(&self, addresses: &[Multiaddr]) -> Result {
-        let path = self.addresses_file();
-        let text =
-            serde_json::to_string_pretty(addresses).context(ErrorKind::Unexpected, "cannot encode the addresses")?;
-        write_file(&path, format!("{text}\n").as_bytes())
+        small_file::write_json(&self.addresses_file(), addresses, "the addresses")
     }
 
     fn addresses_file(&self) -> PathBuf {
@@ -277,18 +269,8 @@ impl Home {
     /// A peer that restarts after a crash must not claim a second starting weight; by its number its neighbours detect
     /// that.
     pub fn next_incarnation(&self, plan_hash: &str) -> Result<u64> {
-        let path = self.incarnation_file(plan_hash);
-        match fs::read_to_string(&path) {
-            Ok(text) => {
-                let last: u64 = text
-                    .trim()
-                    .parse()
-                    .context(ErrorKind::Integrity, format!("{} should hold one number", path.display()))?;
-                Ok(last.saturating_add(1))
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(1),
-            Err(error) => Err(Error::new(ErrorKind::BadInput, format!("cannot read {}: {error}", path.display()))),
-        }
+        let last: Option<u64> = small_file::read_json(&self.incarnation_file(plan_hash), "should hold one number")?;
+        Ok(last.unwrap_or(0).saturating_add(1))
     }
 
     /// Records that an incarnation takes part from now on; on disk before this returns.
@@ -301,13 +283,7 @@ impl Home {
     /// Forgets the incarnations of this plan, after a regular end or for a new run: the next start may begin with
     /// weight again.
     pub fn forget_incarnations(&self, plan_hash: &str) -> Result {
-        let path = self.incarnation_file(plan_hash);
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(Error::new(ErrorKind::BadInput, format!("cannot remove {}: {error}", path.display())))
-            }
-            _ => Ok(()),
-        }
+        small_file::remove(&self.incarnation_file(plan_hash))
     }
 
     fn incarnation_file(&self, plan_hash: &str) -> PathBuf {

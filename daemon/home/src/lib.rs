@@ -8,6 +8,7 @@
 //! | [`skipped_rounds`] | the rounds that the peer skipped in its run |
 //! | [`timeline`] | what the peer did when |
 //! | [`audit`] | whether the weights on the disks of stopped peers add up |
+//! | [`small_file`] | small files that may be missing, in JSON |
 //! | [`owner_only`] | folders and files for their owner alone, never written through links |
 //! | [`output_file`] | files that a user names, wherever they lie |
 //! | [`error`] | what went wrong, of which kind, why, and what to do |
@@ -21,6 +22,7 @@ pub mod output_file;
 pub mod owner_only;
 pub mod records;
 pub mod skipped_rounds;
+pub mod small_file;
 pub mod timeline;
 pub mod units;
 

@@ -33,7 +33,8 @@ pub fn create_private(folder: &Path) -> io::Result<()> {
 /// Others can write to the folder.
 pub fn refuse_if_others_can_write(folder: &Path) -> Result {
     let Some(mode) = mode_of(folder).filter(|mode| mode & 0o022 != 0) else { return Ok(()) };
-    let (folder, within) = (folder.display(), folder.join("peer"));
+    let within = folder.join("peer");
+    let folder = folder.display();
     Err(Error::new(
         ErrorKind::BadInput,
         format!("others can write to the folder {folder} (mode {mode:04o}), and so to the key and the files of this peer"),

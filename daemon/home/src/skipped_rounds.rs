@@ -1,13 +1,13 @@
 //! The rounds that a peer has skipped in its run, kept over its processes.
 
-use std::fs;
 use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
-use crate::error::{Context, Error, ErrorKind, Result};
+use crate::error::Result;
 use crate::home::Home;
 use crate::owner_only::write_file;
+use crate::small_file;
 
 /// Rounds that a peer skipped in its run, since its neighbours were too far ahead.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
@@ -32,14 +32,7 @@ impl Home {
     /// # Errors
     /// The file cannot be read, or is damaged.
     pub fn skipped_rounds(&self) -> Result<SkippedRounds> {
-        let path = self.skipped_file();
-        match fs::read(&path) {
-            Ok(text) => {
-                serde_json::from_slice(&text).context(ErrorKind::Integrity, format!("{} is damaged", path.display()))
-            }
-            Err(error) if error.kind() == std::io::ErrorKind::NotFound => Ok(SkippedRounds::default()),
-            Err(error) => Err(Error::new(ErrorKind::BadInput, format!("cannot read {}: {error}", path.display()))),
-        }
+        Ok(small_file::read_json(&self.skipped_file(), "is damaged")?.unwrap_or_default())
     }
 
     /// Keeps the rounds that this peer has skipped in its run, for a later process.
@@ -49,13 +42,7 @@ impl Home {
 
     /// Forgets the skipped rounds, for a new run.
     pub fn forget_skipped_rounds(&self) -> Result {
-        let path = self.skipped_file();
-        match fs::remove_file(&path) {
-            Err(error) if error.kind() != std::io::ErrorKind::NotFound => {
-                Err(Error::new(ErrorKind::BadInput, format!("cannot remove {}: {error}", path.display())))
-            }
-            _ => Ok(()),
-        }
+        small_file::remove(&self.skipped_file())
     }
 
     fn skipped_file(&self) -> PathBuf {

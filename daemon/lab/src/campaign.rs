@@ -54,7 +54,8 @@ impl Campaign {
         let (sender, receiver) = mpsc::channel();
         std::thread::scope(|scope| {
             for _ in 0..self.threads.get() {
-                let (queue, sender) = (&queue, sender.clone());
+                let queue = &queue;
+                let sender = sender.clone();
                 scope.spawn(move || {
                     while let Some(seed) = queue.next(self.seeds.end) {
                         if sender.send(self.run_one(seed)).is_err() {

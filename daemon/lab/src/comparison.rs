@@ -14,7 +14,9 @@
 use mingle_plot::{Horizontal, LineWeight, Panel, Scale, Series, line_chart};
 use mingle_robust::{RobustError, RobustProblem, aggregate_then_robustify, solve_directly};
 use mingle_solver::{RegressionTable, Standardization};
-use mingle_solving::{Answer, Part, Problem, ProblemError, ProblemTask, Solution, SolveError, in_one_place};
+use mingle_solving::{
+    Answer, Coefficient, Part, Problem, ProblemError, ProblemTask, Solution, SolveError, in_one_place,
+};
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Normal};
@@ -100,9 +102,7 @@ pub fn compare(problem: &Problem, solution: &Solution, test: &str, seed: u64) ->
         return Err(ComparisonError::NotRobust);
     };
     let (means, divisors): (Vec<f64>, Vec<f64>) = scaling.iter().copied().unzip();
-    let mut found: Vec<f64> = coefficients.iter().map(|coefficient| coefficient.scaled).collect();
-    let shift: f64 = coefficients.iter().zip(&means).map(|(coefficient, mean)| coefficient.value * mean).sum();
-    found.extend(task.intercept.then_some(intercept + shift));
+    let found = scaled_model(coefficients, task.intercept.then_some(*intercept), &means);
     let scaling = Standardization::of(means, divisors);
     let tables: Vec<RegressionTable> = problem.parts()?.into_iter().filter_map(table).collect();
     let one_place = in_one_place(task, &tables, &scaling)?;
@@ -110,9 +110,7 @@ pub fn compare(problem: &Problem, solution: &Solution, test: &str, seed: u64) ->
     models.push(("robust", found));
     let tests = problem.tables_like(test, &tables)?;
     let sites: Vec<Vec<(Vec<f64>, f64)>> = tests.iter().map(|table| scaled(table, &scaling)).collect();
-    let zero_mean = DEVIATIONS.map(|deviation| Noise { mean: 0.0, deviation });
-    let shifted = SHIFTS.map(|mean| Noise { mean, deviation: SHIFT_DEVIATION });
-    let noises: Vec<Noise> = zero_mean.into_iter().chain(shifted).collect();
+    let noises = all_noises();
     let is_classification = task.loss.is_classification();
     let scores = |(name, model): &(&'static str, Vec<f64>)| {
         let by_noise = noises
@@ -130,6 +128,20 @@ pub fn compare(problem: &Problem, solution: &Solution, test: &str, seed: u64) ->
         models: models.iter().map(scores).collect(),
         noises,
     })
+}
+
+/// The model for scaled columns with these means: their coefficients, then the constant term.
+fn scaled_model(coefficients: &[Coefficient], intercept: Option<f64>, means: &[f64]) -> Vec<f64> {
+    let shift: f64 = coefficients.iter().zip(means).map(|(coefficient, mean)| coefficient.value * mean).sum();
+    let scaled = coefficients.iter().map(|coefficient| coefficient.scaled);
+    scaled.chain(intercept.map(|intercept| intercept + shift)).collect()
+}
+
+/// The noises of test data: of all deviations with mean 0, and then of all shifts.
+fn all_noises() -> Vec<Noise> {
+    let zero_mean = DEVIATIONS.map(|deviation| Noise { mean: 0.0, deviation });
+    let shifted = SHIFTS.map(|mean| Noise { mean, deviation: SHIFT_DEVIATION });
+    zero_mean.into_iter().chain(shifted).collect()
 }
 
 fn table(part: Part) -> Option<RegressionTable> {
@@ -169,11 +181,8 @@ fn score(
     for _ in 0..DRAWS {
         for (sum, site) in sums.iter_mut().zip(sites) {
             for (sample, target) in site {
-                let mut prediction = model.get(sample.len()).copied().unwrap_or(0.0);
-                for (value, coefficient) in sample.iter().zip(model) {
-                    let off = normal.map_or(0.0, |normal| normal.sample(&mut dice));
-                    prediction += coefficient * (value + off);
-                }
+                let off = || normal.map_or(0.0, |normal| normal.sample(&mut dice));
+                let prediction = predict(model, sample, off);
                 *sum += match is_classification {
                     true => f64::from(u8::from(prediction * target > 0.0)),
                     false => (prediction - target).powi(2),
@@ -187,6 +196,12 @@ fn score(
     let by_site = sums.iter().zip(counts).map(|(sum, count)| sum / count);
     let worst = if is_classification { by_site.fold(f64::INFINITY, f64::min) } else { by_site.fold(0.0, f64::max) };
     (mean, worst)
+}
+
+/// The prediction for a sample each of whose values is off by a number of its own.
+fn predict(model: &[f64], sample: &[f64], mut off: impl FnMut() -> f64) -> f64 {
+    let constant = model.get(sample.len()).copied().unwrap_or(0.0);
+    sample.iter().zip(model).fold(constant, |sum, (value, coefficient)| sum + coefficient * (value + off()))
 }
 
 impl Comparison {

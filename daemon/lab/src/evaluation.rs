@@ -13,11 +13,10 @@ mod records;
 mod runs;
 mod suite;
 mod summary;
-mod tables;
+mod table;
 
-pub(crate) use page::STYLE;
 pub use page::{page, summary};
 pub use records::{Keyed, Records, RecordsError, RunRecord};
 pub use runs::{Run, all_runs};
+pub(crate) use suite::read_suite_text;
 pub use suite::{DesignEntry, SplitEntry, Suite, SuiteError, TopologyEntry, Training};
-pub(crate) use tables::escaped;

@@ -17,5 +17,6 @@ pub mod campaign;
 pub mod comparison;
 pub mod evaluation;
 pub mod methods;
+mod report;
 pub mod simulation;
 pub mod solving;

@@ -177,28 +177,33 @@ impl SolvingSwarm {
         let Some(event) = self.agenda.pop(at) else { return Ok(false) };
         self.now = at;
         match event {
-            SolvingEvent::Arrival { from, to, envelope } => {
-                let to = to.index();
-                let had_ended = self.peers[to].outcome().is_some();
-                self.peers[to].handle(from, &envelope).map_err(|source| SwarmError::Message { from, source })?;
-                self.work(to);
-                if !had_ended && self.peers[to].outcome().is_some() {
-                    self.unfinished -= 1;
-                }
-                self.send(to);
-            }
-            SolvingEvent::Look { node } => {
-                let turns = self.peers[node].turns();
-                if turns == self.turns[node] && self.peers[node].is_owed() {
-                    self.peers[node].resend();
-                    self.send(node);
-                }
-                self.turns[node] = turns;
-                self.agenda.add(self.now + PATIENCE, SolvingEvent::Look { node });
-            }
+            SolvingEvent::Arrival { from, to, envelope } => self.arrive(from, to.index(), &envelope)?,
+            SolvingEvent::Look { node } => self.look(node),
         }
         // Without losses there are no checks for retransmission, and events run out.
         Ok(self.loss == 0.0 || self.unfinished > 0)
+    }
+
+    fn arrive(&mut self, from: NodeId, to: usize, envelope: &Envelope) -> Result<(), SwarmError> {
+        let had_ended = self.peers[to].outcome().is_some();
+        self.peers[to].handle(from, envelope).map_err(|source| SwarmError::Message { from, source })?;
+        self.work(to);
+        if !had_ended && self.peers[to].outcome().is_some() {
+            self.unfinished -= 1;
+        }
+        self.send(to);
+        Ok(())
+    }
+
+    /// Sends again what is owed by a node that has not gone on since its last check.
+    fn look(&mut self, node: usize) {
+        let turns = self.peers[node].turns();
+        if turns == self.turns[node] && self.peers[node].is_owed() {
+            self.peers[node].resend();
+            self.send(node);
+        }
+        self.turns[node] = turns;
+        self.agenda.add(self.now + PATIENCE, SolvingEvent::Look { node });
     }
 
     /// Runs the local work of a node at once: it takes no virtual time.
@@ -229,14 +234,23 @@ impl SolvingSwarm {
         (self.dice.next_u64() >> 11) as f64 / (1_u64 << 53) as f64
     }
 
-    fn finish(self) -> Result<Solved, SwarmError> {
+    /// The largest residual of all nodes, by iteration.
+    fn residuals(&self) -> Vec<f64> {
         let longest = self.peers.iter().map(|peer| peer.journal().read().residuals.len()).max().unwrap_or(0);
         let mut residuals = vec![0.0_f64; longest];
         for peer in &self.peers {
             let entries = peer.journal().read();
             residuals.iter_mut().zip(&entries.residuals).for_each(|(worst, residual)| *worst = worst.max(*residual));
         }
-        let (mut solutions, mut learned, mut is_unfinished, mut elsewhere) = (Vec::new(), Vec::new(), false, None);
+        residuals
+    }
+
+    fn finish(self) -> Result<Solved, SwarmError> {
+        let residuals = self.residuals();
+        let mut solutions = Vec::new();
+        let mut learned = Vec::new();
+        let mut is_unfinished = false;
+        let mut elsewhere = None;
         for (node, peer) in self.peers.into_iter().enumerate() {
             match peer.into_outcome() {
                 Some(Ok(Finding::Solution(solution))) => solutions.push(*solution),

@@ -10,7 +10,7 @@ use serde::{Deserialize, Serialize};
 
 use crate::authority::Authority;
 use crate::swarm::SwarmIdentity;
-use crate::word;
+use crate::token_text;
 
 pub(crate) const PREFIX: &str = "mingleoperator1";
 
@@ -28,7 +28,7 @@ impl fmt::Display for Appointment {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let content = Content { swarm: self.0.clone(), authority: self.0.authority().clone() };
         let bytes = postcard::to_stdvec(&content).map_err(|_| fmt::Error)?;
-        f.write_str(&word::write(PREFIX, &bytes))
+        f.write_str(&token_text::write(PREFIX, &bytes))
     }
 }
 
@@ -41,7 +41,7 @@ impl FromStr for Appointment {
                 .hint(format!("paste the whole word that `mingle operator delegate` printed; it begins with {PREFIX}"))
         };
         let body = text.trim().strip_prefix(PREFIX).ok_or_else(|| wrong("it begins otherwise"))?;
-        let bytes = word::read(body).map_err(wrong)?;
+        let bytes = token_text::read(body).map_err(wrong)?;
         let Content { swarm, authority }: Content =
             postcard::from_bytes(&bytes).map_err(|_| wrong("another release of mingle made it"))?;
         let mut swarm = swarm.checked()?;
@@ -81,7 +81,7 @@ mod tests {
         // A delegation signed by another key, behind a correct checksum.
         let forged = swarm.authority().delegate(&swarm.id(), Some(&id(&thief)), u64::MAX, &thief).unwrap();
         let bytes = postcard::to_stdvec(&Content { swarm, authority: forged }).unwrap();
-        let refusal = word::write(PREFIX, &bytes).parse::<Appointment>().unwrap_err();
+        let refusal = token_text::write(PREFIX, &bytes).parse::<Appointment>().unwrap_err();
         assert!(refusal.is(ErrorKind::Integrity) && refusal.to_string().contains("has not signed"), "{refusal}");
     }
 }

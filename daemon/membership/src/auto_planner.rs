@@ -26,10 +26,10 @@ use crate::exchange::{announce, ask_progress};
 use crate::failure_detector::FailureDetector;
 use crate::local_steps::LocalSteps;
 use crate::offer::{PlanNews, PlanOffer, PlannedBy};
+use crate::requests::{PeerProgress, PlanVerdict};
 use crate::revocations::Revocations;
 use crate::service::{MembershipService, Standing, Wanted};
 use crate::swarm::Signer;
-use crate::words::{PeerProgress, PlanVerdict};
 
 /// Interval between checks whether a new plan is due.
 const LOOK_EVERY: Duration = Duration::from_millis(500);
@@ -133,7 +133,9 @@ impl AutoPlanner {
             if !self.asked.insert(member) {
                 continue;
             }
-            let (mut streams, swarm, service) = (self.streams.clone(), swarm.clone(), Arc::clone(&self.service));
+            let mut streams = self.streams.clone();
+            let swarm = swarm.clone();
+            let service = Arc::clone(&self.service);
             self.questions.spawn(async move {
                 if member != service.local && service.prober.reach(member, Vec::new()).await.is_err() {
                     return (member, None);
@@ -258,7 +260,8 @@ impl AutoPlanner {
     /// their neighbours.
     fn spread(&self, news: &PlanNews, members: &[PeerId]) {
         for &member in members.iter().filter(|member| **member != self.service.local) {
-            let (mut streams, news) = (self.streams.clone(), news.clone());
+            let mut streams = self.streams.clone();
+            let news = news.clone();
             tokio::spawn(async move { announce(&mut streams, member, &news).await.ok() });
         }
     }

@@ -43,7 +43,8 @@ pub struct Borrowed {
 impl Borrowed {
     /// A warning for a person, if the model of another member contradicts this one.
     pub fn warning(&self) -> Option<String> {
-        let (donor, other) = (self.donors.first()?, self.contradicted_by?);
+        let donor = self.donors.first()?;
+        let other = self.contradicted_by?;
         Some(format!(
             "the models of {donor} and {other} are far apart, and no third member gives one: this peer begins with that of {donor}, \
              which was there first"

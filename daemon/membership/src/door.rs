@@ -8,10 +8,10 @@ use mingle_home::error::Result;
 use mingle_protocol::PROTOCOL_VERSION;
 
 use crate::invite::Claim;
+use crate::requests::MemberAnswer;
 use crate::service::{MembershipService, Wanted, other_swarm};
 use crate::swarm::SwarmIdentity;
 use crate::task::Assignment;
-use crate::words::MemberAnswer;
 
 impl MembershipService {
     /// Sends the task of the swarm to a member, or to a peer whose invitation would still admit it.

@@ -27,10 +27,10 @@ use mingle_protocol::PROTOCOL_VERSION;
 
 use crate::invite::Claim;
 use crate::offer::PlanNews;
+use crate::requests::{MAX_BYTES, MemberAnswer, MemberRequest, PROTOCOL, PeerProgress, PlanVerdict};
 use crate::swarm::{Permission, SwarmIdentity};
 use crate::task::Assignment;
 use crate::times::with_own_clock;
-use crate::words::{MAX_BYTES, MemberAnswer, MemberRequest, PROTOCOL, PeerProgress, PlanVerdict};
 
 /// Time after which a peer that does not support this protocol is considered to run another program.
 const SPEAKS_AFTER: Duration = Duration::from_secs(3);
@@ -112,8 +112,8 @@ pub async fn request_admission(
     claim: &Claim,
     work: &Assignment,
 ) -> Result<Option<()>> {
-    let (swarm, claim, work) = (swarm.id(), claim.clone(), work.clone());
-    let request = MemberRequest::Join { wire: PROTOCOL_VERSION, swarm, claim, work };
+    let request =
+        MemberRequest::Join { wire: PROTOCOL_VERSION, swarm: swarm.id(), claim: claim.clone(), work: work.clone() };
     match ask(streams, peer, &request, MAX_BYTES, ANSWER_TIMEOUT).await? {
         None | Some(MemberAnswer::NotYet) => Ok(None),
         Some(MemberAnswer::Wait) => Ok(Some(())),

@@ -16,11 +16,11 @@ use mingle_planner::{DesignOptions, Method, Topology};
 use crate::authority::Authority;
 use crate::invite::SecretInvite;
 use crate::offer::{CheckedPlan, PlanNews, PlanNumber, PlanOffer, PlannedBy};
+use crate::requests::{MemberAnswer, MemberRequest, PROTOCOL, PeerProgress, PlanVerdict, RoundCosts, Waiting};
 use crate::revocations::Revocations;
 use crate::swarm::{Signer, SwarmIdentity};
 use crate::task::Assignment;
 use crate::times::now_unix_s;
-use crate::words::{MemberAnswer, MemberRequest, PROTOCOL, PeerProgress, PlanVerdict, RoundCosts, Waiting};
 use crate::{Appointment, Membership, Ticket};
 
 /// Until the year 5138.
@@ -141,50 +141,6 @@ fn an_appointment_of_this_release_is_read() {
     let Appointment(read) = str::from_utf8(&text).unwrap().parse().unwrap();
     assert_eq!(read, swarm);
     assert_eq!(Appointment(read).to_string().into_bytes(), text);
-}
-
-#[test]
-fn tickets_and_homes_that_knew_of_no_other_operator_than_the_founder_are_read_and_go_on() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = Home::create(Some(folder.path())).unwrap();
-    let file = |name: &str| golden(name, || panic!("no release makes {name} any more"));
-    let ticket: Ticket = str::from_utf8(&file("ticket-1.txt")).unwrap().parse().unwrap();
-    assert_eq!((ticket.swarm.operator().unwrap(), ticket.swarm.recovery()), (founder(), None));
-    ticket.invite.claim(&ticket.swarm, &newcomer()).unwrap().check(&ticket.swarm, &newcomer()).unwrap();
-    fs::write(home.root().join("swarm.json"), file("swarm-2.json")).unwrap();
-    let read = Membership::of(&home).unwrap().unwrap();
-    assert_eq!((&read.swarm, &read.invite), (&ticket.swarm, &Some(ticket.invite)));
-    fs::write(home.root().join("plan.signed"), file("plan-3.signed")).unwrap();
-    let kept = CheckedPlan::kept(&home, &read.swarm).unwrap().unwrap();
-    let mut signer = Signer::new(read.swarm.clone(), key(7)).unwrap();
-    assert_eq!((kept.generation().counter, kept.first_round(), kept.rounds(100)), (2, 40, 60));
-    assert_eq!(kept.offer.revoked(), offers(&signer)[1].revoked(), "the same is signed today");
-
-    // The founder delegates, and the home continues in the present form.
-    let delegate = key(12).public().to_peer_id();
-    signer.delegate(Some(&delegate), now_unix_s() + 60).unwrap();
-    let next = Signer::new(signer.swarm().clone(), key(12)).unwrap();
-    let next =
-        PlanOffer::sign(&next, Some(&kept.offer), 50, &kept.plan, Revocations::default(), PlannedBy::Peer).unwrap();
-    next.check(Some(&read.swarm)).unwrap().keep(&home).unwrap();
-    read.write(&home).unwrap();
-    assert!(Membership::remember(&home, signer.swarm()).unwrap());
-    let swarm = Membership::of(&home).unwrap().unwrap().swarm;
-    assert_eq!(swarm.authority().delegate_until().unwrap().0, delegate);
-    let kept = CheckedPlan::kept(&home, &swarm).unwrap().unwrap();
-    assert_eq!(PlanNumber(kept.generation().counter).to_string(), "1 of term 0.1");
-}
-
-#[test]
-fn a_plan_from_before_trainings_had_a_length_in_local_steps_is_read() {
-    let folder = tempfile::tempdir().unwrap();
-    let home = Home::create(Some(folder.path())).unwrap();
-    let file = golden("plan-4.signed", || panic!("no release makes plan-4.signed any more"));
-    fs::write(home.root().join("plan.signed"), file).unwrap();
-    let kept = CheckedPlan::kept(&home, &ticket().swarm).unwrap().unwrap();
-    assert_eq!(PlanNumber(kept.generation().counter).to_string(), "2 of term 1.1");
-    assert_eq!((kept.first_round(), kept.rounds(100), kept.last_round(100)), (40, 60, 100));
-    assert_eq!(kept.offer.planner(), PlannedBy::Peer);
 }
 
 #[test]

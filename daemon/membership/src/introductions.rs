@@ -11,14 +11,13 @@
 //! asked them. Addresses of neighbours are kept in the home, for a start at which no other peer is known.
 
 use std::collections::BTreeMap;
-use std::fs;
-use std::io;
 use std::path::PathBuf;
 use std::time::Duration;
 
 use libp2p::{Multiaddr, PeerId};
-use mingle_home::error::{Context, ErrorKind, Result};
-use mingle_home::home::{Home, write_file};
+use mingle_home::error::Result;
+use mingle_home::home::Home;
+use mingle_home::small_file::{read_text, write_json};
 use mingle_net::transport::{Network, Outlook, Reach};
 use tokio::sync::watch;
 
@@ -93,7 +92,8 @@ impl Introductions {
         let wanted: Vec<PeerId> = outlook.missing.iter().copied().collect();
         let questions = members.iter().map(|&member| {
             let mut streams = self.streams.clone();
-            let (listening, wanted) = (&outlook.listening, &wanted);
+            let listening = &outlook.listening;
+            let wanted = &wanted;
             async move { meet(&mut streams, member, listening, wanted).await }
         });
         let answers = futures::future::join_all(questions).await;
@@ -146,15 +146,12 @@ impl KeptAddresses {
 
     /// The addresses that were saved. An unreadable file counts as empty: it only saves questions.
     fn read(&self) -> Whereabouts {
-        let text = match fs::read_to_string(&self.path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Vec::new(),
-            Err(error) => {
-                tracing::warn!(path = %self.path.display(), %error, "cannot read the addresses of neighbours");
-                return Vec::new();
-            }
-        };
-        let kept: BTreeMap<String, Vec<Multiaddr>> = serde_json::from_str(&text).unwrap_or_default();
+        let text = read_text(&self.path).unwrap_or_else(|failure| {
+            tracing::warn!(%failure, "cannot read the addresses of neighbours");
+            None
+        });
+        let kept: BTreeMap<String, Vec<Multiaddr>> =
+            text.and_then(|text| serde_json::from_str(&text).ok()).unwrap_or_default();
         kept.into_iter().filter_map(|(peer, addresses)| Some((peer.parse().ok()?, addresses))).take(MAX_KEPT).collect()
     }
 
@@ -164,8 +161,7 @@ impl KeptAddresses {
         }
         let named: BTreeMap<String, &Vec<Multiaddr>> =
             found.iter().map(|(peer, addresses)| (peer.to_string(), addresses)).collect();
-        let text = serde_json::to_string_pretty(&named).context(ErrorKind::Unexpected, "cannot encode addresses")?;
-        write_file(&self.path, format!("{text}\n").as_bytes())?;
+        write_json(&self.path, &named, "addresses")?;
         self.written.clone_from(found);
         Ok(())
     }
@@ -174,6 +170,8 @@ impl KeptAddresses {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::fs;
+
     use super::*;
 
     #[test]

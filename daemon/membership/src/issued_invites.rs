@@ -1,11 +1,10 @@
 //! The invitations that an operator has issued, to list and to revoke them.
 
-use std::fs;
-use std::io;
 use std::path::PathBuf;
 
-use mingle_home::error::{Context, Error, ErrorKind, Result};
-use mingle_home::home::{Home, write_file};
+use mingle_home::error::{Error, ErrorKind, Result};
+use mingle_home::home::Home;
+use mingle_home::small_file::{read_json, write_json};
 use serde::{Deserialize, Serialize};
 
 use crate::invite::Invite;
@@ -33,13 +32,7 @@ impl IssuedInvites {
     /// # Errors
     /// The file cannot be read, or holds no such list.
     pub fn of(home: &Home) -> Result<Self> {
-        let path = path(home);
-        let mut all: Self = match fs::read_to_string(&path) {
-            Ok(text) => serde_json::from_str(&text)
-                .context(ErrorKind::Integrity, format!("{} holds no list of invitations", path.display()))?,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Self::default(),
-            Err(error) => return Err(error).context(ErrorKind::BadInput, format!("cannot read {}", path.display())),
-        };
+        let mut all: Self = read_json(&path(home), "holds no list of invitations")?.unwrap_or_default();
         let now = now_unix_s();
         all.0.retain(|invite| invite.expires_unix_s >= now);
         Ok(all)
@@ -52,9 +45,7 @@ impl IssuedInvites {
     pub fn add(&mut self, invite: &Invite, home: &Home) -> Result {
         let &Invite { uses, expires_unix_s, .. } = invite;
         self.0.push(IssuedInvite { id: invite.id(), uses, expires_unix_s });
-        let text =
-            serde_json::to_string_pretty(self).context(ErrorKind::Unexpected, "cannot encode the invitations")?;
-        write_file(&path(home), format!("{text}\n").as_bytes())
+        write_json(&path(home), self, "the invitations")
     }
 
     /// Iterates over the invitations.

@@ -12,7 +12,7 @@ use std::collections::BTreeMap;
 
 use libp2p::PeerId;
 
-use crate::words::RoundCosts;
+use crate::requests::RoundCosts;
 
 /// Numbers of local steps that a plan may have.
 const CHOICES: [u32; 6] = [5, 10, 20, 50, 100, 200];

@@ -1,12 +1,11 @@
 //! The swarm that a home belongs to, with the invitation of its peer.
 
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use libp2p::Multiaddr;
 use mingle_home::error::{Context, Error, ErrorKind, Result};
-use mingle_home::home::{Home, write_file};
+use mingle_home::home::Home;
+use mingle_home::small_file::{read_text, write_json};
 use serde::{Deserialize, Serialize};
 
 use crate::authority::Authority;
@@ -14,8 +13,6 @@ use crate::invite::SecretInvite;
 use crate::swarm::SwarmIdentity;
 
 const SCHEMA: &str = "mingle.swarm/3";
-/// The former schema: the same without recovery keys and delegates.
-const FORMER_SCHEMA: &str = "mingle.swarm/2";
 
 /// The membership of a home in its swarm.
 #[derive(Clone, Debug)]
@@ -33,7 +30,6 @@ pub struct Membership {
 struct File {
     schema: String,
     swarm: SwarmIdentity,
-    #[serde(default)]
     authority: Authority,
     invite: Option<SecretInvite>,
     bootstrap: Vec<Multiaddr>,
@@ -53,12 +49,7 @@ impl Membership {
     /// The membership that a home records; `None` if it belongs to no swarm with an operator.
     pub fn of(home: &Home) -> Result<Option<Self>> {
         let path = path(home);
-        let text = match fs::read_to_string(&path) {
-            Ok(text) => text,
-            Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
-            Err(error) => return Err(error).context(ErrorKind::BadInput, format!("cannot read {}", path.display())),
-        };
-        Self::parse(&text, &path).map(Some)
+        read_text(&path)?.map(|text| Self::parse(&text, &path)).transpose()
     }
 
     /// Parses the text of the file at `path`.
@@ -66,7 +57,7 @@ impl Membership {
         let doing = format!("{} does not describe a swarm", path.display());
         let File { schema, swarm, authority, invite, bootstrap } =
             serde_json::from_str(text).context(ErrorKind::Integrity, &doing)?;
-        if ![SCHEMA, FORMER_SCHEMA].contains(&schema.as_str()) {
+        if schema != SCHEMA {
             return Err(Error::new(ErrorKind::Integrity, format!("{doing} in the form {SCHEMA}")));
         }
         let mut swarm = swarm.checked()?;
@@ -115,13 +106,15 @@ impl Membership {
         if let Some(known) = Self::of(home)? {
             swarm.learn(known.swarm.authority());
         }
-        let (authority, invite, bootstrap) = (swarm.authority().clone(), self.invite.clone(), self.bootstrap.clone());
-        let file = File { schema: SCHEMA.to_owned(), swarm, authority, invite, bootstrap };
-        let path = path(home);
-        let text =
-            serde_json::to_string_pretty(&file).context(ErrorKind::Unexpected, "cannot encode the membership")?;
+        let file = File {
+            schema: SCHEMA.to_owned(),
+            authority: swarm.authority().clone(),
+            swarm,
+            invite: self.invite.clone(),
+            bootstrap: self.bootstrap.clone(),
+        };
         // Private to the owner: the invitation in the file admits any bearer.
-        write_file(&path, format!("{text}\n").as_bytes())
+        write_json(&path(home), &file, "the membership")
     }
 }
 
@@ -132,6 +125,8 @@ fn path(home: &Home) -> PathBuf {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::fs;
+
     use super::*;
     use crate::swarm::Signer;
     use libp2p::identity::Keypair;

@@ -19,15 +19,14 @@ use serde::de::DeserializeOwned;
 use crate::appointment::{Appointment, PREFIX as APPOINTMENT};
 use crate::authority::Authority;
 use crate::invite::SecretInvite;
-use crate::offer::file::{FILE_HEAD, FOURTH_FILE_HEAD, THIRD_FILE_HEAD};
 use crate::offer::{PlanNews, PlanOffer, PlannedBy};
 use crate::recovery_key::RecoveryKey;
+use crate::requests::{MAX_BYTES, MemberAnswer, MemberRequest, PeerProgress, PlanVerdict, Waiting};
 use crate::revocations::Revocations;
 use crate::swarm::{Signer, SwarmIdentity};
 use crate::task::Assignment;
 use crate::times::now_unix_s;
-use crate::words::{MAX_BYTES, MemberAnswer, MemberRequest, PeerProgress, PlanVerdict, Waiting};
-use crate::{CheckedPlan, Membership, Ticket, word};
+use crate::{CheckedPlan, Membership, Ticket, token_text};
 
 struct World {
     /// A delegate, so that every message carries a certificate of the recovery key and one of the operator.
@@ -94,7 +93,7 @@ fn mutated_tickets_are_refused_or_hold() {
     // Behind a correct checksum.
     for_each_input("ticket_bytes", &[bytes(&world.ticket())], |input| {
         let checked = [input, &blake3::hash(input).as_bytes()[..4]].concat();
-        let text = format!("mingle1{}", BASE32_NOPAD.encode(&checked).to_lowercase());
+        let text = format!("mingle2{}", BASE32_NOPAD.encode(&checked).to_lowercase());
         if let Ok(ticket) = text.parse::<Ticket>() {
             ticket.invite.check(&ticket.swarm).unwrap();
         }
@@ -188,13 +187,13 @@ fn mutated_offers_are_never_plans_of_the_operator() {
 fn mutated_appointments_are_refused_or_signed() {
     let world = World::new();
     let text = Appointment(world.swarm.clone()).to_string();
-    let told = word::read(text.strip_prefix(APPOINTMENT).unwrap()).unwrap();
+    let told = token_text::read(text.strip_prefix(APPOINTMENT).unwrap()).unwrap();
     for_each_input("appointment", &[text.into_bytes()], |input| {
         drop(String::from_utf8_lossy(input).parse::<Appointment>());
     });
     // Behind a correct checksum.
     for_each_input("appointment_bytes", &[told], |input| {
-        if let Ok(Appointment(swarm)) = word::write(APPOINTMENT, input).parse() {
+        if let Ok(Appointment(swarm)) = token_text::write(APPOINTMENT, input).parse() {
             // Only the keys of the swarm can have signed a certificate in it.
             let is_silent = *swarm.authority() == Authority::default();
             assert!(is_silent || world.swarm.is(&swarm));
@@ -251,10 +250,8 @@ fn mutated_plans_of_a_home_are_refused_or_hold() {
     let home = Home::create(Some(folder.path())).unwrap();
     world.offer().check(Some(&world.swarm)).unwrap().keep(&home).unwrap();
     let kept = fs::read(folder.path().join("plan.signed")).unwrap();
-    let former = [FOURTH_FILE_HEAD, THIRD_FILE_HEAD].map(|head| [head, kept.strip_prefix(FILE_HEAD).unwrap()].concat());
-    let [fourth, third] = former;
     let hash = CheckedPlan::kept(&home, &world.swarm).unwrap().unwrap().plan.hash();
-    for_each_input("plan_signed", &[kept, fourth, third], |input| {
+    for_each_input("plan_signed", &[kept], |input| {
         if let Ok(checked) = CheckedPlan::parse(input, &world.swarm, String::new()) {
             assert_eq!(checked.plan.hash(), hash, "a plan that nobody signed");
         }

@@ -77,7 +77,8 @@ pub struct PlanNumber(pub u64);
 
 impl fmt::Display for PlanNumber {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
-        let (term, number) = (term_of(self.0), self.0 & PLANS_OF_TERM);
+        let term = term_of(self.0);
+        let number = self.0 & PLANS_OF_TERM;
         match (term >> 16, term & 0xffff) {
             (0, 0) => write!(f, "{number}"),
             (recovery, delegation) => write!(f, "{number} of term {recovery}.{delegation}"),
@@ -254,7 +255,6 @@ impl PlanOffer {
         hasher.update(blake3::hash(&self.plan).as_bytes());
         hasher.update(&self.revoked.hash());
         hasher.update(&self.previous);
-        // Offers of the former form have neither field, and were signed without them.
         if let Some(TrainingLength { steps_per_round, steps_before }) = self.length {
             hasher.update(&steps_per_round.to_le_bytes());
             hasher.update(&steps_before.to_le_bytes());

@@ -1,19 +1,18 @@
 //! Pending peers: admitted, and waiting for a plan that names them.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs;
-use std::io;
 use std::path::{Path, PathBuf};
 
 use libp2p::PeerId;
-use mingle_home::error::{Context, Error, ErrorKind, Result};
-use mingle_home::home::{Home, write_file};
+use mingle_home::error::{Error, ErrorKind, Result};
+use mingle_home::home::Home;
+use mingle_home::small_file::{read_json, write_json};
 use serde::{Deserialize, Serialize};
 
 use crate::invite::{Claim, Invite};
+use crate::requests::Waiting;
 use crate::revocations::Revocations;
 use crate::swarm::SwarmIdentity;
-use crate::words::Waiting;
 
 /// Most pending peers at a time.
 const MAX_WAITING: usize = 1024;
@@ -120,17 +119,13 @@ impl Uses {
     }
 
     fn read(path: &Path) -> Result<Self> {
-        let doing = format!("cannot read {}", path.display());
-        match fs::read_to_string(path) {
-            Ok(text) => serde_json::from_str(&text).context(ErrorKind::Integrity, doing),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(Self::default()),
-            Err(error) => Err(error).context(ErrorKind::BadInput, doing),
-        }
+        Ok(read_json(path, "holds no uses of invitations")?.unwrap_or_default())
     }
 
     /// Counts a peer that uses an invitation. Returns `true` if it is new.
     fn count(&mut self, peer: &PeerId, invite: &Invite) -> Result<bool> {
-        let (name, id) = (peer.to_string(), invite.id());
+        let name = peer.to_string();
+        let id = invite.id();
         let used = self.0.get(&id);
         if used.is_some_and(|used| used.contains(&name)) {
             return Ok(false);
@@ -146,9 +141,7 @@ impl Uses {
     }
 
     fn write(&self, path: &Path) -> Result {
-        let text =
-            serde_json::to_string_pretty(self).context(ErrorKind::Unexpected, "cannot encode the invitations")?;
-        write_file(path, format!("{text}\n").as_bytes())
+        write_json(path, self, "the invitations")
     }
 }
 

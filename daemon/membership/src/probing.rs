@@ -5,10 +5,10 @@ use mingle_home::error::{Context, Error, ErrorKind, Result};
 use mingle_net::probe::{LinkMeasurement, ProbeToken, ProbedLink};
 
 use crate::exchange;
+use crate::requests::MemberAnswer;
 use crate::service::MembershipService;
 use crate::swarm::SwarmIdentity;
 use crate::times::{beside_now, now_unix_s};
-use crate::words::MemberAnswer;
 
 impl MembershipService {
     /// The peers that this one knows, itself first: the members of its plan, and the pending peers.
@@ -105,7 +105,8 @@ impl MembershipService {
 
     /// Returns `true` if the swarm permits these two to measure their link now, for the first time with this token.
     fn permits(&self, swarm: &SwarmIdentity, token: &ProbeToken, from: PeerId, to: PeerId) -> bool {
-        let (now, link) = (now_unix_s(), ProbedLink { swarm: &swarm.id(), from, to });
+        let now = now_unix_s();
+        let link = ProbedLink { swarm: &swarm.id(), from, to };
         let is_signed = swarm.signing_keys().iter().any(|key| token.holds(&link, key, now));
         is_signed && self.state().spent.spend(token, now)
     }

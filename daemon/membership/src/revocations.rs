@@ -4,13 +4,12 @@
 //! the plan refuses the same peers.
 
 use std::collections::BTreeSet;
-use std::fs;
-use std::io;
 use std::path::PathBuf;
 
 use libp2p::PeerId;
-use mingle_home::error::{Context, Error, ErrorKind, Result};
-use mingle_home::home::{Home, write_file};
+use mingle_home::error::{Error, ErrorKind, Result};
+use mingle_home::home::Home;
+use mingle_home::small_file::{read_json, write_json};
 use mingle_planner::Plan;
 use serde::{Deserialize, Serialize};
 
@@ -42,14 +41,7 @@ impl Revocations {
     /// # Errors
     /// The file cannot be read, or is not such a list.
     pub fn kept(home: &Home) -> Result<Option<Self>> {
-        let path = path(home);
-        match fs::read_to_string(&path) {
-            Ok(text) => serde_json::from_str(&text)
-                .map(Some)
-                .context(ErrorKind::Integrity, format!("{} holds no list of revocations", path.display())),
-            Err(error) if error.kind() == io::ErrorKind::NotFound => Ok(None),
-            Err(error) => Err(error).context(ErrorKind::BadInput, format!("cannot read {}", path.display())),
-        }
+        read_json(&path(home), "holds no list of revocations")
     }
 
     /// Adds all entries of another list.
@@ -69,9 +61,7 @@ impl Revocations {
             return Err(Error::new(ErrorKind::BadInput, message)
                 .hint("invitations that have expired need not be revoked: take them out of revoked.json"));
         }
-        let text =
-            serde_json::to_string_pretty(self).context(ErrorKind::Unexpected, "cannot encode the revocations")?;
-        write_file(&path(home), format!("{text}\n").as_bytes())
+        write_json(&path(home), self, "the revocations")
     }
 
     /// Expels a peer, which may not come back. Returns `true` if that is new.
@@ -132,6 +122,8 @@ fn path(home: &Home) -> PathBuf {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::fs;
+
     use super::*;
 
     #[test]

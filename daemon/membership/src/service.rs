@@ -21,9 +21,9 @@ use crate::donors::Borrowed;
 use crate::exchange::{ANSWER_TIMEOUT, MODEL_TIMEOUT, TaskAnswer};
 use crate::offer::{CheckedPlan, PlanNews, PlanOffer};
 use crate::pending_peers::PendingPeers;
+use crate::requests::{MAX_BYTES, MemberAnswer, MemberRequest, PROTOCOL, PeerProgress, PlanVerdict, RoundCosts};
 use crate::swarm::{Permission, SwarmIdentity};
 use crate::task::Work;
-use crate::words::{MAX_BYTES, MemberAnswer, MemberRequest, PROTOCOL, PeerProgress, PlanVerdict, RoundCosts};
 
 /// Limits on requests answered at the same time.
 const ANSWERS: AdmissionLimits = AdmissionLimits { known: 64, strangers: 32, per_peer: 4 };
@@ -125,7 +125,8 @@ impl MembershipService {
             spent: SpentTokens::default(),
             oddities: BTreeSet::new(),
         });
-        let (local, key) = (identity.peer_id(), identity.keypair().clone());
+        let local = identity.peer_id();
+        let key = identity.keypair().clone();
         let models = Places::new(known_peers.clone(), MODELS);
         let home = home.clone();
         let service = Self { local, home, key, prober, known_peers, models, state, wanted };

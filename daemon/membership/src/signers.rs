@@ -41,7 +41,8 @@ impl MembershipService {
     /// Checks the plan of a neighbour, and learns its certificates; on failure warns a person once that this peer
     /// cannot follow it.
     pub fn check_news_of(&self, neighbour: PeerId, news: PlanNews) -> Option<CheckedPlan> {
-        let (hash, number) = (news.offer.hash(), PlanNumber(news.offer.counter()));
+        let hash = news.offer.hash();
+        let number = PlanNumber(news.offer.counter());
         let failure = match self.check_news(news) {
             Ok(plan) => return Some(plan),
             Err(failure) => failure,

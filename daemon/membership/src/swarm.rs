@@ -78,12 +78,14 @@ impl SwarmIdentity {
     pub fn found(name: &str, operator: PeerId) -> Result<Self> {
         let mut nonce = [0; 16];
         getrandom::fill(&mut nonce).context(ErrorKind::Unexpected, "the operating system gives no random numbers")?;
-        Self::of_card(name.to_owned(), nonce, operator.to_bytes(), None).checked()
-    }
-
-    /// A swarm from its parts, as releases before recovery keys wrote it.
-    pub(crate) fn of_card(name: String, nonce: [u8; 16], operator: Vec<u8>, recovery: Option<Key>) -> Self {
-        Self { name, nonce, operator, recovery, authority: Authority::default() }
+        let swarm = Self {
+            name: name.to_owned(),
+            nonce,
+            operator: operator.to_bytes(),
+            recovery: None,
+            authority: Authority::default(),
+        };
+        swarm.checked()
     }
 
     /// Adds a recovery key, which may name another operator. The result is another swarm: a swarm has this key from the

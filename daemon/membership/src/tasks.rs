@@ -3,9 +3,9 @@
 use libp2p::PeerId;
 
 use crate::exchange::{TaskAnswer, fetch_task};
+use crate::requests::MemberAnswer;
 use crate::service::{MembershipService, Wanted};
 use crate::task::{Assignment, Work};
-use crate::words::MemberAnswer;
 use mingle_protocol::NodeId;
 
 impl MembershipService {

@@ -1,7 +1,4 @@
-//! A ticket: one text token to paste, which lets a peer join.
-//!
-//! It begins with mingle2. Tickets that begin with mingle1 are of releases that knew neither delegates nor recovery
-//! keys; they are read too.
+//! A ticket: one text token to paste, which lets a peer join. It begins with mingle2.
 
 use std::fmt;
 use std::str::FromStr;
@@ -11,14 +8,12 @@ use mingle_home::error::{Error, ErrorKind, Result};
 use mingle_home::home::Home;
 use serde::{Deserialize, Serialize};
 
-use crate::authority::Authority;
-use crate::invite::{Invite, SecretInvite};
+use crate::invite::SecretInvite;
 use crate::membership::Membership;
 use crate::swarm::SwarmIdentity;
-use crate::word;
+use crate::token_text;
 
 const PREFIX: &str = "mingle2";
-const FIRST_PREFIX: &str = "mingle1";
 /// Most addresses in a ticket.
 const MAX_ADDRESSES: usize = 16;
 
@@ -57,7 +52,7 @@ impl Ticket {
 impl fmt::Display for Ticket {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let bytes = postcard::to_stdvec(self).map_err(|_| fmt::Error)?;
-        f.write_str(&word::write(PREFIX, &bytes))
+        f.write_str(&token_text::write(PREFIX, &bytes))
     }
 }
 
@@ -70,13 +65,9 @@ impl FromStr for Ticket {
                 .hint("paste the whole word that `mingle invite` printed; it begins with mingle2")
         };
         let text = text.trim();
-        let read = |body: &str| word::read(body).map_err(wrong);
-        let ticket: Option<Self> = match (text.strip_prefix(PREFIX), text.strip_prefix(FIRST_PREFIX)) {
-            (Some(body), _) => postcard::from_bytes(&read(body)?).ok(),
-            (_, Some(body)) => postcard::from_bytes(&read(body)?).ok().map(FirstTicket::ticket),
-            _ => return Err(wrong("it does not begin with mingle2")),
-        };
-        let mut ticket = ticket.ok_or_else(|| wrong("another release of mingle made it"))?;
+        let body = text.strip_prefix(PREFIX).ok_or_else(|| wrong("it does not begin with mingle2"))?;
+        let bytes = token_text::read(body).map_err(wrong)?;
+        let mut ticket: Self = postcard::from_bytes(&bytes).map_err(|_| wrong("another release of mingle made it"))?;
         if ticket.bootstrap.len() > MAX_ADDRESSES {
             return Err(wrong("it has too many addresses"));
         }
@@ -84,29 +75,6 @@ impl FromStr for Ticket {
         ticket.invite.check(&ticket.swarm)?;
         ticket.swarm.learn(&ticket.invite.invite.authority);
         Ok(ticket)
-    }
-}
-
-/// A ticket that begins with mingle1.
-#[derive(Deserialize)]
-struct FirstTicket {
-    name: String,
-    nonce: [u8; 16],
-    operator: Vec<u8>,
-    key: [u8; 32],
-    expires_unix_s: u64,
-    uses: u32,
-    signature: Vec<u8>,
-    secret: [u8; 32],
-    bootstrap: Vec<Multiaddr>,
-}
-
-impl FirstTicket {
-    fn ticket(self) -> Ticket {
-        let Self { name, nonce, operator, key, expires_unix_s, uses, signature, secret, bootstrap } = self;
-        let invite = Invite { key, expires_unix_s, uses, signature, authority: Authority::default() };
-        let swarm = SwarmIdentity::of_card(name, nonce, operator, None);
-        Ticket { swarm, invite: SecretInvite { invite, secret }, bootstrap }
     }
 }
 

@@ -140,9 +140,15 @@ impl Edges {
         observer: Arc<dyn ParcelObserver>,
     ) -> Result<(Self, mpsc::Receiver<EdgeEvent>), NetworkError> {
         let (events, receiver) = mpsc::channel(EVENT_QUEUE);
-        let (close_timeout, look_every) = (stream::CLOSE_TIMEOUT, stream::LOOK_EVERY);
-        let pace_window = pace::WINDOW;
-        let shared = SharedStreams { greeting, dimension, close_timeout, look_every, pace_window, events, observer };
+        let shared = SharedStreams {
+            greeting,
+            dimension,
+            close_timeout: stream::CLOSE_TIMEOUT,
+            look_every: stream::LOOK_EVERY,
+            pace_window: pace::WINDOW,
+            events,
+            observer,
+        };
         let mut tasks = JoinSet::new();
         for (&node, &peer) in out {
             tasks.spawn(keep_open(control.clone(), shared.clone(), node, peer));

@@ -69,7 +69,8 @@ impl Guests {
         if !has_room && !present.make_room(probes, |guest| guest.is_for_probes) {
             return None;
         }
-        let (number, leave) = (present.next, Arc::new(Notify::new()));
+        let number = present.next;
+        let leave = Arc::new(Notify::new());
         present.next += 1;
         let is_for_probes = !has_room;
         let guest = Guest { address, was_heard: false, is_for_probes, leave: Arc::clone(&leave) };

@@ -13,7 +13,8 @@ pub use mingle_training::model_file::MODEL_CHECKSUM;
 
 use crate::status::RobustReceiving;
 use mingle_home::error::{Context, ErrorKind, Result};
-use mingle_home::home::{self, Home};
+use mingle_home::home::Home;
+use mingle_home::small_file;
 
 /// The version of the summary file.
 const SCHEMA: &str = "mingle.summary/2";
@@ -100,9 +101,7 @@ impl Summary {
 
     /// Writes the summary into the home.
     pub fn write(&self, home: &Home) -> Result {
-        let path = home.summary();
-        let text = serde_json::to_string_pretty(self).context(ErrorKind::Unexpected, "cannot encode the summary")?;
-        home::write_file(&path, format!("{text}\n").as_bytes())
+        small_file::write_json(&home.summary(), self, "the summary")
     }
 
     /// Reads a summary.

@@ -103,8 +103,8 @@ fn to_one(name: &str, values: &Curve) -> (String, Curve) {
 
 fn draw_disagreement(frame: &mut Frame<'_>, area: Rect, view: &View) {
     let values = || view.disagreement.iter().map(|point| point.1);
-    let (low, high) =
-        (values().fold(f64::INFINITY, f64::min).floor(), values().fold(f64::NEG_INFINITY, f64::max).ceil());
+    let low = values().fold(f64::INFINITY, f64::min).floor();
+    let high = values().fold(f64::NEG_INFINITY, f64::max).ceil();
     let (low, high) = if low < high { (low, high) } else { (-2.0, 0.0) };
     let forecast: Curve = clipped(&view.forecast(), low);
     let datasets = vec![
@@ -161,18 +161,18 @@ fn draw_neighbours(frame: &mut Frame<'_>, area: Rect, status: Option<&Status>) {
     let block = Block::bordered().title(neighbours_title(status.neighbours.len(), area.height));
     let mut rows = table(&status.neighbours).into_iter();
     let heading = rows.next().map(|row| Line::styled(row, Style::new().add_modifier(Modifier::BOLD)));
-    let rows = rows.zip(&status.neighbours).map(|(row, neighbour)| {
-        Line::styled(
-            row,
-            Style::new().fg(match neighbour.state {
-                LinkState::Up => Color::Reset,
-                LinkState::Suspended => Color::Yellow,
-                LinkState::Down => Color::Red,
-                LinkState::Left => Color::DarkGray,
-            }),
-        )
-    });
+    let rows = rows.zip(&status.neighbours);
+    let rows = rows.map(|(row, neighbour)| Line::styled(row, Style::new().fg(colour_of(neighbour.state))));
     frame.render_widget(Paragraph::new(heading.into_iter().chain(rows).collect::<Vec<_>>()).block(block), area);
+}
+
+fn colour_of(state: LinkState) -> Color {
+    match state {
+        LinkState::Up => Color::Reset,
+        LinkState::Suspended => Color::Yellow,
+        LinkState::Down => Color::Red,
+        LinkState::Left => Color::DarkGray,
+    }
 }
 
 /// The title of the neighbours, with their number where not all can be shown.

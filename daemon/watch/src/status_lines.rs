@@ -7,6 +7,25 @@ use mingle_peer::units;
 /// A summary of the peer in a few lines.
 pub fn summary(status: &Status) -> Vec<String> {
     let is_solving = status.state == PeerState::Solving || status.residual.is_some();
+    let mut lines = vec![head(status, is_solving)];
+    if let Some(waited_for) = waited_for(status) {
+        lines.push(waited_for);
+    } else if is_solving {
+        lines.extend(solving(status));
+    } else {
+        lines.push(learning(status));
+        lines.extend(round_costs(status));
+        lines.extend([mixing(status), ledger(status)]);
+        lines.extend(taken_by_auto(status));
+        lines.extend(status.privacy.as_ref().map(privacy));
+        lines.extend(status.trainer.as_ref().map(trainer));
+        lines.extend(status.robust.as_ref().map(|robust| receiving(robust, &status.neighbours)));
+    }
+    lines
+}
+
+/// The state, the round, the time left and the plan.
+fn head(status: &Status, is_solving: bool) -> String {
     let unit = if is_solving && status.evaluation.is_none() { "iteration" } else { "round" };
     let mut head = format!("{}  {unit} {}/{}", status.state, status.round, status.rounds);
     if let Some(seconds) = status.eta_s {
@@ -18,39 +37,35 @@ pub fn summary(status: &Status) -> Vec<String> {
     if let Some(node) = status.node {
         head += &format!("  node {node}");
     }
-    if status.state == PeerState::WaitingForTrainer {
-        return vec![
-            head,
-            "a program that trains attaches to mingle.sock in the home: docs/trainer-protocol.md".to_owned(),
-        ];
+    head
+}
+
+/// The event for which a peer waits before it begins; none once it has begun.
+fn waited_for(status: &Status) -> Option<String> {
+    match status.state {
+        PeerState::WaitingForTrainer => {
+            Some("a program that trains attaches to mingle.sock in the home: docs/trainer-protocol.md".to_owned())
+        }
+        PeerState::WaitingForPlan => Some(waiting_for_plan(status.waiting)),
+        PeerState::WaitingForModel => {
+            Some("it begins as soon as a member of the plan answers with its model".to_owned())
+        }
+        _ => None,
     }
-    if status.state == PeerState::WaitingForPlan {
-        return vec![head, waiting_for_plan(status.waiting)];
-    }
-    if status.state == PeerState::WaitingForModel {
-        return vec![head, "it begins as soon as a member of the plan answers with its model".to_owned()];
-    }
-    if is_solving {
-        let task = status.task.clone().unwrap_or_default();
-        let residual = status.residual.map_or_else(|| "-".to_owned(), |residual| format!("{residual:.1e}"));
-        let (sent, received) = (units::megabytes(status.sent_bytes), units::megabytes(status.received_bytes));
-        return vec![
-            head,
-            match &status.evaluation {
-                Some(evaluated) => format!("{task}  {}", evaluated.metrics.in_columns()),
-                None => format!("{task}  residual {residual}"),
-            },
-            format!("{sent:.1} MB sent  {received:.1} MB received"),
-        ];
-    }
-    let mut lines = vec![head, learning(status)];
-    lines.extend(round_costs(status));
-    lines.extend([mixing(status), ledger(status)]);
-    lines.extend(taken_by_auto(status));
-    lines.extend(status.privacy.as_ref().map(privacy));
-    lines.extend(status.trainer.as_ref().map(trainer));
-    lines.extend(status.robust.as_ref().map(|robust| receiving(robust, &status.neighbours)));
-    lines
+}
+
+/// The task of a problem, how far it is solved or learned, and the traffic.
+fn solving(status: &Status) -> [String; 2] {
+    let task = status.task.clone().unwrap_or_default();
+    let progress = match &status.evaluation {
+        Some(evaluated) => evaluated.metrics.in_columns(),
+        None => {
+            format!("residual {}", status.residual.map_or_else(|| "-".to_owned(), |residual| format!("{residual:.1e}")))
+        }
+    };
+    let sent = units::megabytes(status.sent_bytes);
+    let received = units::megabytes(status.received_bytes);
+    [format!("{task}  {progress}"), format!("{sent:.1} MB sent  {received:.1} MB received")]
 }
 
 /// The codec and the momentum across rounds, where `auto` took them.
@@ -97,14 +112,16 @@ fn learning(status: &Status) -> String {
 fn round_costs(status: &Status) -> Option<String> {
     let local_steps = status.plan.as_ref().map(|plan| plan.local_steps).filter(|steps| *steps > 0)?;
     let in_milliseconds = |seconds: Option<f64>| number(seconds.map(|seconds| 1e3 * seconds), 3);
-    let (step, exchange) = (in_milliseconds(status.local_step_s), in_milliseconds(status.exchange_s));
+    let step = in_milliseconds(status.local_step_s);
+    let exchange = in_milliseconds(status.exchange_s);
     Some(format!("{local_steps} local steps a round  ms: {step} a step, {exchange} an exchange"))
 }
 
 /// The privacy spent.
 fn privacy(spending: &PrivacySpending) -> String {
     let PrivacySpending { settings, changes, epsilon, changes_left, is_spent } = spending;
-    let (most, delta) = (settings.epsilon_max(), settings.delta());
+    let most = settings.epsilon_max();
+    let delta = settings.delta();
     let left = if *is_spent { "spent: no more local steps".to_owned() } else { format!("{changes_left} more to come") };
     format!("privacy: epsilon {epsilon:.3} of {most} at delta {delta:e}  {changes} changes  {left}")
 }

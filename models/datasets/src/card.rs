@@ -105,9 +105,15 @@ impl DataCard {
     ///
     /// A [`CardError`] where there are fewer than two.
     pub fn of_text(vocabulary: &Vocabulary) -> Result<Self, CardError> {
-        let shape = SampleShape::Text { tokens: vocabulary.tokens() };
-        let (columns, scaling) = (Vec::new(), FeatureScaling::Tokens);
-        Unchecked { shape, classes: vocabulary.names(), columns, scaling, target: None, sites: None }.try_into()
+        let text = Unchecked {
+            shape: SampleShape::Text { tokens: vocabulary.tokens() },
+            classes: vocabulary.names(),
+            columns: Vec::new(),
+            scaling: FeatureScaling::Tokens,
+            target: None,
+            sites: None,
+        };
+        text.try_into()
     }
 
     /// The card of a table.
@@ -138,9 +144,9 @@ impl DataCard {
         means: &[f64],
         deviations: &[f64],
     ) -> Result<Self, CardError> {
-        let (shape, target) = (SampleShape::Flat { features: columns.len() }, Some(target));
+        let shape = SampleShape::Flat { features: columns.len() };
         let scaling = by_column(means, deviations);
-        Unchecked { shape, classes: Vec::new(), columns, scaling, target, sites: None }.try_into()
+        Unchecked { shape, classes: Vec::new(), columns, scaling, target: Some(target), sites: None }.try_into()
     }
 
     /// The objective of training on such data.
@@ -199,7 +205,8 @@ impl DataCard {
             FeatureScaling::Pixels { scale, offset } => raw as f32 * scale + offset,
             FeatureScaling::Tokens => raw as f32,
             FeatureScaling::Columns { means, deviations } => {
-                let (mean, deviation) = (means[column].value(), deviations[column].value());
+                let mean = means[column].value();
+                let deviation = deviations[column].value();
                 if deviation > 0.0 { ((raw - mean) / deviation) as f32 } else { 0.0 }
             }
         }
@@ -243,7 +250,8 @@ impl DataCard {
     }
 
     fn difference_in_shape(&self, there: &Self) -> Option<CardDifference> {
-        let (here, there) = (self.shape, there.shape);
+        let here = self.shape;
+        let there = there.shape;
         (here != there).then_some(CardDifference::Shape { here, there })
     }
 
@@ -328,7 +336,8 @@ fn by_column(means: &[f64], deviations: &[f64]) -> FeatureScaling {
 /// The first position where two lists of names differ.
 fn first_difference(kind: &'static str, here: &[String], there: &[String]) -> Option<CardDifference> {
     if let Some(index) = here.iter().zip(there).position(|(here, there)| here != there) {
-        let (here, there) = (here[index].clone(), there[index].clone());
+        let here = here[index].clone();
+        let there = there[index].clone();
         return Some(CardDifference::Name { kind, number: index + 1, here, there });
     }
     let (number, at_here) = match here.len().cmp(&there.len()) {

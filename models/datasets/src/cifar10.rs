@@ -32,7 +32,8 @@ pub(crate) fn load(directory: &Path) -> Result<(Samples, Samples), DataError> {
 }
 
 fn read(directory: &Path, names: &[&'static str]) -> Result<Samples, DataError> {
-    let (mut pixels, mut labels) = (Vec::new(), Vec::new());
+    let mut pixels = Vec::new();
+    let mut labels = Vec::new();
     for name in names {
         append(&mut GzippedFile::open(directory, name, &[])?, &mut pixels, &mut labels)?;
     }

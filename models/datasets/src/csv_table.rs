@@ -163,8 +163,12 @@ impl Table {
     /// The labels as numbers, row by row.
     fn quantities(&self) -> Result<Vec<f64>, DataError> {
         if let Some((line, cell)) = &self.first_word {
-            let (path, column) = (self.path.clone(), self.layout.describe_label());
-            return Err(DataError::Target { path, line: *line, column, cell: cell.clone() });
+            return Err(DataError::Target {
+                path: self.path.clone(),
+                line: *line,
+                column: self.layout.describe_label(),
+                cell: cell.clone(),
+            });
         }
         let values: Vec<f64> = self.label_names.iter().map(|name| number(name).unwrap_or_default()).collect();
         Ok(self.labels.iter().map(|&label| values[label as usize]).collect())
@@ -239,8 +243,12 @@ impl TableLines {
         }
         let cell = record.get(layout.label).unwrap_or_default();
         if is_missing(cell) {
-            let (path, column) = (path.clone(), layout.describe_label());
-            return Err(DataError::MissingLabel { path, line: line(record), column, cell: cell.to_owned() });
+            return Err(DataError::MissingLabel {
+                path: path.clone(),
+                line: line(record),
+                column: layout.describe_label(),
+                cell: cell.to_owned(),
+            });
         }
         let label = class_name(cell);
         if self.table.first_word.is_none() && number(&label).is_none() {

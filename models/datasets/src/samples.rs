@@ -243,7 +243,8 @@ impl Samples {
     ///
     /// When a window or the token that follows it ends after [`Samples::len`].
     pub fn windows(&self, starts: impl Iterator<Item = usize>, length: usize) -> (Vec<f32>, Vec<u16>) {
-        let (mut seen, mut following) = (Vec::new(), Vec::new());
+        let mut seen = Vec::new();
+        let mut following = Vec::new();
         for start in starts {
             seen.extend(self.labels[start..start + length].iter().copied().map(f32::from));
             following.extend_from_slice(&self.labels[start + 1..][..length]);

@@ -143,7 +143,8 @@ impl TableSums {
     /// Those of [`DataCard::of_table`]: fewer than two classes, names that are not valid, numbers that are too large;
     /// or a quantity that never varies.
     pub fn card(&self) -> Result<DataCard, CardError> {
-        let (count, columns) = (self.samples, self.columns.clone());
+        let count = self.samples;
+        let columns = self.columns.clone();
         let means: Vec<f64> = self.features.iter().map(|moments| moments.mean(count)).collect();
         let deviations: Vec<f64> = self.features.iter().map(|moments| moments.deviation(count)).collect();
         let card = match &self.label {

@@ -140,7 +140,8 @@ impl Vocabulary {
             return Ok(text.bytes().map(u16::from).collect());
         }
         let mut encoded = Vec::with_capacity(text.len());
-        let (mut line, mut column) = (1, 0);
+        let mut line = 1;
+        let mut column = 0;
         for character in text.chars() {
             column += 1;
             let Some(&number) = self.numbers.get(&character) else {
@@ -148,7 +149,8 @@ impl Vocabulary {
             };
             encoded.push(number);
             if character == '\n' {
-                (line, column) = (line + 1, 0);
+                line += 1;
+                column = 0;
             }
         }
         Ok(encoded)

@@ -66,7 +66,8 @@ impl Operation<1> for Attention {
 
     fn backward(&self, seen: &Seen, gradient: &FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
         let Self { length, width, heads } = *self;
-        let (windows, shares) = (floats(&seen.projected), floats(&seen.shares));
+        let windows = floats(&seen.projected);
+        let shares = floats(&seen.shares);
         let mut of_windows = vec![0.0; windows.len()];
         windows
             .par_chunks_exact(3 * length * width)

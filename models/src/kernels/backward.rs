@@ -110,7 +110,8 @@ impl<'a> WeightSums<'a> {
             self.bias[output] += gradient;
         });
         geometry.pad(image, &mut self.padded);
-        let (run, term_stride) = (geometry.run(), geometry.padded_row());
+        let run = geometry.run();
+        let term_stride = geometry.padded_row();
         if shallow {
             lower(geometry, &self.padded, &mut self.lowered);
             let runs = Runs { rows: 1, length: geometry.kernel(), sum_stride: 0, term_stride: 0 };

@@ -78,7 +78,8 @@ impl<'a> Workspace<'a> {
     /// first, because it meets the image for all of them and replaces the old values.
     fn multiply_by_rows(&mut self, weight: &[f32]) {
         let Geometry { height, side, outputs, .. } = *self.geometry;
-        let (run, margin) = (self.geometry.run(), self.geometry.margin());
+        let run = self.geometry.run();
+        let margin = self.geometry.margin();
         let rows = std::iter::once(margin).chain((0..side).filter(|&row| row != margin));
         for row in rows {
             let begin = margin.saturating_sub(row);
@@ -155,7 +156,8 @@ fn pool(geometry: &Geometry, convolved: &[f32], bias: &[f32], values: &mut [f32]
 fn pool_pixel([a, b, c, d]: [&[f32]; 4], bias: &[f32], values: &mut [f32], winners: &mut [u8]) {
     let pixels = a.iter().zip(b).zip(c).zip(d).zip(bias);
     for (((((a, b), c), d), bias), (value, winner)) in pixels.zip(values.iter_mut().zip(winners)) {
-        let (mut best, mut place) = (*a, 0);
+        let mut best = *a;
+        let mut place = 0;
         for (candidate, at) in [(*b, 1), (*c, 2), (*d, 3)] {
             let better = candidate > best || candidate.is_nan();
             best = if better { candidate } else { best };

@@ -26,7 +26,8 @@ impl Operation<1> for Gelu {
 
     fn forward(&self, [input]: [FlexTensor; 1]) -> (FlexTensor, FlexTensor) {
         let numbers = floats(&input);
-        let (mut values, mut slopes) = (vec![0.0; numbers.len()], vec![0.0; numbers.len()]);
+        let mut values = vec![0.0; numbers.len()];
+        let mut slopes = vec![0.0; numbers.len()];
         let outputs = values.par_chunks_mut(CHUNK).zip(slopes.par_chunks_mut(CHUNK));
         numbers.par_chunks(CHUNK).zip(outputs).for_each(|(numbers, (values, slopes))| {
             Arch::new().dispatch(|| {

@@ -91,7 +91,8 @@ impl Geometry {
     }
 
     fn inner_rows_mut<'a>(&self, padded: &'a mut [f32]) -> impl Iterator<Item = &'a mut [f32]> + use<'a> {
-        let (left, row) = (self.margin() * self.channels, self.width * self.channels);
+        let left = self.margin() * self.channels;
+        let row = self.width * self.channels;
         padded
             .chunks_exact_mut(self.padded_row())
             .skip(self.margin())

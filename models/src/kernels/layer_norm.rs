@@ -44,9 +44,11 @@ impl Operation<2> for LayerNorm {
 
     fn forward(&self, [input, weight]: [FlexTensor; 2]) -> (FlexTensor, Seen) {
         let width = weight.layout().shape()[0];
-        let (numbers, scale) = (floats(&input), floats(&weight));
+        let numbers = floats(&input);
+        let scale = floats(&weight);
         let rows = numbers.len() / width;
-        let (mut values, mut normalized) = (vec![0.0; numbers.len()], vec![0.0; numbers.len()]);
+        let mut values = vec![0.0; numbers.len()];
+        let mut normalized = vec![0.0; numbers.len()];
         let mut factors = vec![0.0; rows];
         let outputs = values.par_chunks_mut(ROWS * width).zip(normalized.par_chunks_mut(ROWS * width));
         let groups = numbers.par_chunks(ROWS * width).zip(outputs).zip(factors.par_chunks_mut(ROWS));
@@ -65,8 +67,10 @@ impl Operation<2> for LayerNorm {
 
     fn backward(&self, seen: &Seen, gradient: &FlexTensor, _: [bool; 2]) -> [Option<FlexTensor>; 2] {
         let width = seen.weight.layout().shape()[0];
-        let (gradients, normalized) = (floats(gradient), floats(&seen.normalized));
-        let (factors, scale) = (floats(&seen.factors), floats(&seen.weight));
+        let gradients = floats(gradient);
+        let normalized = floats(&seen.normalized);
+        let factors = floats(&seen.factors);
+        let scale = floats(&seen.weight);
         let mut of_input = vec![0.0; gradients.len()];
         let mut of_weight = vec![0.0; factors.len().div_ceil(ROWS) * width];
         let outputs = of_input.par_chunks_mut(ROWS * width).zip(of_weight.par_chunks_exact_mut(width));

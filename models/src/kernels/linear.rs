@@ -48,7 +48,8 @@ impl Operation<2> for Product {
 }
 
 fn multiplied(left: MatRef<'_, f32>, right: MatRef<'_, f32>) -> FlexTensor {
-    let (rows, columns) = (left.nrows(), right.ncols());
+    let rows = left.nrows();
+    let columns = right.ncols();
     let mut values = vec![0.0; rows * columns];
     multiply(MatMut::from_row_major_slice_mut(&mut values, rows, columns), Accum::Replace, left, right);
     tensor(values, [rows, columns])
@@ -62,7 +63,8 @@ impl Layer for Linear {
     type Seen = (FlexTensor, FlexTensor);
 
     fn forward(&self, input: FlexTensor, weight: FlexTensor, bias: FlexTensor) -> (FlexTensor, Self::Seen) {
-        let ([batch, _], [_, outputs]) = (sides(&input), sides(&weight));
+        let [batch, _] = sides(&input);
+        let [_, outputs] = sides(&weight);
         let mut values = floats(&bias).repeat(batch);
         let output = MatMut::from_row_major_slice_mut(&mut values, batch, outputs);
         multiply(output, Accum::Add, matrix(&input), matrix(&weight));

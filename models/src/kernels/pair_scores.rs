@@ -47,13 +47,16 @@ pub fn pair_scores(pairs: &Pairs, rows: &Tensor<2>, weights: [Tensor<2>; 5]) -> 
 
 /// Scores computed with burn's operations, for other devices and to compare with.
 pub(super) fn with_burn(pairs: &Pairs, rows: &Tensor<2>, [a, b, c, bias, output]: [Tensor<2>; 5]) -> Tensor<2> {
-    let ([_, width], [_, hidden]) = (rows.dims(), bias.dims());
-    let (count, each) = (pairs.first.len(), pairs.each);
+    let [_, width] = rows.dims();
+    let [_, hidden] = bias.dims();
+    let count = pairs.first.len();
+    let each = pairs.each;
     let select = |of: &[u32]| {
         let numbers: Vec<i32> = of.iter().map(|number| *number as i32).collect();
         rows.clone().select(0, Tensor::<1, Int>::from_data(TensorData::new(numbers, [of.len()]), &rows.device()))
     };
-    let (first, second) = (select(&pairs.first), select(&pairs.second));
+    let first = select(&pairs.first);
+    let second = select(&pairs.second);
     let both = second.clone().reshape([count, each, width]) * first.clone().reshape([count, 1, width]);
     let both = both.reshape([count * each, width]).matmul(c);
     let both = (second.matmul(b) + both).reshape([count, each, hidden]);
@@ -74,7 +77,8 @@ impl Operation<6> for Pairs {
     fn forward(&self, inputs: [FlexTensor; 6]) -> (FlexTensor, Seen) {
         let network = Weights::of(&inputs);
         let count = self.second.len();
-        let (mut scores, mut hidden) = (vec![0.0; count], vec![0.0; count * network.hidden]);
+        let mut scores = vec![0.0; count];
+        let mut hidden = vec![0.0; count * network.hidden];
         let size = CHUNK * self.each;
         let places = scores.par_chunks_mut(size).zip(hidden.par_chunks_mut(size * network.hidden));
         self.chunks().zip(places).for_each(|(chunk, (scores, hidden))| chunk.forward(&network, scores, hidden));

@@ -40,7 +40,8 @@ impl Operation<2> for Tall {
     }
 
     fn backward(&self, seen: &Self::Seen, gradient: &FlexTensor, wanted: [bool; 2]) -> [Option<FlexTensor>; 2] {
-        let ([left, right], gradient) = (seen.each_ref().map(Rows::of), Rows::of(gradient));
+        let [left, right] = seen.each_ref().map(Rows::of);
+        let gradient = Rows::of(gradient);
         let of_left = wanted[0].then(|| by_rows(gradient, right.matrix().transpose()));
         [of_left, wanted[1].then(|| over_rows(left, gradient))]
     }
@@ -59,7 +60,8 @@ impl Operation<2> for Transposed {
     }
 
     fn backward(&self, seen: &Self::Seen, gradient: &FlexTensor, wanted: [bool; 2]) -> [Option<FlexTensor>; 2] {
-        let ([left, right], gradient) = (seen.each_ref().map(Rows::of), Rows::of(gradient).matrix());
+        let [left, right] = seen.each_ref().map(Rows::of);
+        let gradient = Rows::of(gradient).matrix();
         let of_left = wanted[0].then(|| by_rows(right, gradient.transpose()));
         [of_left, wanted[1].then(|| by_rows(left, gradient))]
     }
@@ -89,7 +91,8 @@ impl<'a> Rows<'a> {
 
 /// `left x right`, part by part of the rows of `left`.
 fn by_rows(left: Rows<'_>, right: MatRef<'_, f32>) -> FlexTensor {
-    let (rows, columns) = (left.matrix().nrows(), right.ncols());
+    let rows = left.matrix().nrows();
+    let columns = right.ncols();
     let mut values = vec![0.0; rows * columns];
     values.par_chunks_mut((ROWS * columns).max(1)).zip(left.parts()).for_each(|(place, left)| {
         let left = left.matrix();

@@ -32,7 +32,8 @@ impl Operation<1> for Tanh {
     }
 
     fn backward(&self, output: &FlexTensor, gradient: &FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
-        let (values, slopes) = (floats(output), floats(gradient));
+        let values = floats(output);
+        let slopes = floats(gradient);
         let mut of_input = vec![0.0; values.len()];
         let chunks = values.par_chunks(CHUNK).zip(slopes.par_chunks(CHUNK));
         of_input.par_chunks_mut(CHUNK).zip(chunks).for_each(|(of_input, (values, slopes))| {

@@ -110,7 +110,8 @@ impl Attention {
 /// Causal attention from burn's operations: queries, keys and values `[batch * length, 3 * width]` to `[batch * length, width]`.
 pub(crate) fn attention(projected: &Tensor<2>, batch: usize, heads: usize) -> Tensor<2> {
     let [rows, columns] = projected.dims();
-    let (length, width) = (rows / batch, columns / 3);
+    let length = rows / batch;
+    let width = columns / 3;
     let head = width / heads;
     let part = |index: usize| {
         let part = projected.clone().narrow(1, index * width, width);

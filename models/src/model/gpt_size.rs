@@ -3,8 +3,6 @@
 use std::fmt;
 use std::str::FromStr;
 
-use crate::task::TaskError;
-
 /// Layers, heads, width and context of a GPT.
 ///
 /// ```
@@ -13,7 +11,7 @@ use crate::task::TaskError;
 /// // What is left out is as in nanoGPT's setting for processors.
 /// let model: ModelKind = "gpt:layers=2,width=64".parse()?;
 /// assert_eq!(model.to_string(), "gpt:layers=2,heads=4,width=64,context=64");
-/// # Ok::<(), mingle_models::TaskError>(())
+/// # Ok::<(), mingle_models::ModelError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub struct GptSize {
@@ -81,12 +79,22 @@ impl GptSize {
     }
 }
 
+/// A text that is no valid size of a language model.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+#[error("gpt:{text}: {why}")]
+pub struct GptSizeError {
+    /// The size as written.
+    pub text: String,
+    /// The reason.
+    pub why: String,
+}
+
 /// Parses the part after `gpt:`.
 impl FromStr for GptSize {
-    type Err = TaskError;
+    type Err = GptSizeError;
 
-    fn from_str(text: &str) -> Result<Self, TaskError> {
-        let wrong = |why| TaskError::Gpt { text: text.to_owned(), why };
+    fn from_str(text: &str) -> Result<Self, GptSizeError> {
+        let wrong = |why| GptSizeError { text: text.to_owned(), why };
         let mut size = Self::default();
         for option in text.split(',') {
             size.set(option).map_err(wrong)?;

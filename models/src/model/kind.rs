@@ -7,8 +7,7 @@ use std::str::FromStr;
 use burn::tensor::Device;
 use serde::{Deserialize, Serialize};
 
-use super::{BuiltinNetwork, Cnn, Gpt, GptSize, Mlp, ResnetLite, Softmax, cnn, resnet_lite};
-use crate::task::TaskError;
+use super::{BuiltinNetwork, Cnn, Gpt, GptSize, GptSizeError, Mlp, ResnetLite, Softmax, cnn, resnet_lite};
 use mingle_datasets::SampleShape;
 
 /// The model to train, as written by the user.
@@ -26,7 +25,7 @@ use mingle_datasets::SampleShape;
 ///
 /// assert_eq!("mlp:hidden=32".parse::<ModelKind>()?.to_string(), "mlp:hidden=32");
 /// assert!("resnet".parse::<ModelKind>().is_err());
-/// # Ok::<(), mingle_models::TaskError>(())
+/// # Ok::<(), mingle_models::ModelError>(())
 /// ```
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -46,6 +45,29 @@ pub enum ModelKind {
     Gpt(GptSize),
 }
 
+/// A model that is not known, or not for the samples.
+#[derive(Clone, Debug, PartialEq, Eq, thiserror::Error)]
+pub enum ModelError {
+    /// The text names no model.
+    #[error(
+        "unknown model {0:?}: write softmax, mlp, mlp:hidden=N (N up to 65536), cnn, resnet-lite or gpt:layers=N,heads=N,width=N,context=N"
+    )]
+    Unknown(String),
+    /// The size of a language model is not valid.
+    #[error(transparent)]
+    Size(#[from] GptSizeError),
+    /// The model cannot take samples of this shape.
+    #[error("model {model} needs {wanted}, but the samples have shape {found}")]
+    Shape {
+        /// The model.
+        model: ModelKind,
+        /// The shape it needs.
+        wanted: &'static str,
+        /// The shape of the samples.
+        found: SampleShape,
+    },
+}
+
 /// The largest hidden layer accepted: a typing error should not ask for all memory.
 const HIDDEN_MAX: usize = 1 << 16;
 
@@ -54,15 +76,15 @@ const HIDDEN_DEFAULT: NonZeroUsize = NonZeroUsize::new(64).expect("64 is not zer
 
 impl ModelKind {
     /// The layers of this model for samples of `shape`.
-    pub(crate) fn architecture(self, shape: SampleShape) -> Result<Architecture, TaskError> {
+    pub(crate) fn architecture(self, shape: SampleShape) -> Result<Architecture, ModelError> {
         let features = shape.features();
         match self {
             Self::Gpt(size) if matches!(shape, SampleShape::Text { .. }) => Ok(Architecture::Gpt(size)),
             Self::Gpt(_) => {
-                Err(TaskError::Shape { model: self, wanted: "text, such as --data text:FILE", found: shape })
+                Err(ModelError::Shape { model: self, wanted: "text, such as --data text:FILE", found: shape })
             }
             _ if matches!(shape, SampleShape::Text { .. }) => {
-                Err(TaskError::Shape { model: self, wanted: "numbers or images: text is for gpt", found: shape })
+                Err(ModelError::Shape { model: self, wanted: "numbers or images: text is for gpt", found: shape })
             }
             Self::Softmax => Ok(Architecture::Softmax { features }),
             Self::Mlp { hidden } => Ok(Architecture::Mlp { features, hidden: hidden.get() }),
@@ -74,12 +96,12 @@ impl ModelKind {
     }
 
     /// The sides of an image whose height and width are multiples of `divisor`.
-    fn divisible_image(self, shape: SampleShape, divisor: usize) -> Result<[usize; 3], TaskError> {
+    fn divisible_image(self, shape: SampleShape, divisor: usize) -> Result<[usize; 3], ModelError> {
         match shape {
             SampleShape::Image { channels, height, width } if height % divisor == 0 && width % divisor == 0 => {
                 Ok([channels, height, width])
             }
-            _ => Err(TaskError::Shape {
+            _ => Err(ModelError::Shape {
                 model: self,
                 wanted: "an image whose height and width are multiples of 4, such as 1x28x28",
                 found: shape,
@@ -117,10 +139,10 @@ impl Architecture {
 }
 
 impl FromStr for ModelKind {
-    type Err = TaskError;
+    type Err = ModelError;
 
-    fn from_str(text: &str) -> Result<Self, TaskError> {
-        let unknown = || TaskError::UnknownModel(text.to_owned());
+    fn from_str(text: &str) -> Result<Self, ModelError> {
+        let unknown = || ModelError::Unknown(text.to_owned());
         match text {
             "softmax" => Ok(Self::Softmax),
             "mlp" => Ok(Self::Mlp { hidden: HIDDEN_DEFAULT }),
@@ -129,7 +151,7 @@ impl FromStr for ModelKind {
             "gpt" => Ok(Self::Gpt(GptSize::default())),
             _ => {
                 if let Some(size) = text.strip_prefix("gpt:") {
-                    return size.parse().map(Self::Gpt);
+                    return Ok(Self::Gpt(size.parse()?));
                 }
                 let hidden = text.strip_prefix("mlp:hidden=").ok_or_else(unknown)?;
                 let hidden: NonZeroUsize = hidden.parse().map_err(|_| unknown())?;
@@ -143,9 +165,9 @@ impl FromStr for ModelKind {
 }
 
 impl TryFrom<String> for ModelKind {
-    type Error = TaskError;
+    type Error = ModelError;
 
-    fn try_from(text: String) -> Result<Self, TaskError> {
+    fn try_from(text: String) -> Result<Self, ModelError> {
         text.parse()
     }
 }
@@ -183,7 +205,7 @@ mod tests {
         assert_eq!("mlp:hidden=64".parse::<ModelKind>().unwrap(), "mlp".parse().unwrap());
         for text in ["", "MLP", "mlp:", "mlp:hidden=0", "mlp:hidden=65537", "mlp:hidden=-1", "cnn:3", "resnet"] {
             let error = text.parse::<ModelKind>().unwrap_err();
-            assert_eq!(error, TaskError::UnknownModel(text.into()));
+            assert_eq!(error, ModelError::Unknown(text.into()));
         }
     }
 }

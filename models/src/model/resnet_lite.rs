@@ -92,7 +92,8 @@ impl ResnetLite {
         for block in &self.blocks {
             seen = bottleneck(seen, [height, width], block.layers(), block.shortcut.as_ref().map(Shortcut::layer))?;
             let [rows, columns] = block.conv2.stride;
-            (height, width) = (height / rows, width / columns);
+            height /= rows;
+            width /= columns;
         }
         Some(seen.mean_dim(2).flatten(1, 3))
     }

@@ -11,10 +11,10 @@ use crate::names::Names;
 const LIMITS: [(&str, f64, f64); 6] = [
     ("public", 0.0, 0.0),
     ("shared", 3.0, 3.0),
-    ("circle", 0.0, 3.0),
-    ("tokens", 60.0, 74.0),
-    ("let", 50.0, 460.0),
-    ("assignment", 0.0, 100.0),
+    ("circle", 0.0, 0.0),
+    ("tokens", 60.0, 73.0),
+    ("let", 50.0, 256.0),
+    ("assignment", 0.0, 68.0),
 ];
 
 /// A measure with its goal, its limit, and the places that count.

@@ -25,7 +25,8 @@ impl Paths {
 
     /// The line with each path replaced by its number and its file extension.
     pub(super) fn replace(&mut self, line: &str) -> String {
-        let (mut shown, mut done) = (String::with_capacity(line.len()), 0);
+        let mut shown = String::with_capacity(line.len());
+        let mut done = 0;
         while let Some(at) = line[done..].find('/').map(|at| done + at) {
             shown.push_str(&line[done..at]);
             let path = path_at(line, at);

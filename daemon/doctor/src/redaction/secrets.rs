@@ -32,7 +32,9 @@ pub(super) fn hide(line: &str) -> (String, usize) {
 
 /// Hides users and their passwords in URLs.
 fn hide_users(line: &str) -> (String, usize) {
-    let (mut shown, mut rest, mut hidden) = (String::with_capacity(line.len()), line, 0);
+    let mut shown = String::with_capacity(line.len());
+    let mut rest = line;
+    let mut hidden = 0;
     while let Some(at) = rest.find("://") {
         let (before, after) = rest.split_at(at + 3);
         shown.push_str(before);
@@ -53,7 +55,9 @@ fn hide_users(line: &str) -> (String, usize) {
 
 /// Hides tickets, and values after names of secrets.
 fn hide_values(line: &str) -> (String, usize) {
-    let (mut shown, mut rest, mut hidden) = (String::with_capacity(line.len()), line, 0);
+    let mut shown = String::with_capacity(line.len());
+    let mut rest = line;
+    let mut hidden = 0;
     while !rest.is_empty() {
         let end = rest.find(|letter: char| !is_name_letter(letter)).unwrap_or(rest.len());
         let (name, after) = rest.split_at(end);

@@ -48,7 +48,8 @@ impl Ledger {
             }
         }
         if let Some(given) = plan.as_ref().filter(|given| given.plan_hash != generation.plan_hash) {
-            let (records, given) = (hex::encode(generation.plan_hash), hex::encode(given.plan_hash));
+            let records = hex::encode(generation.plan_hash);
+            let given = hex::encode(given.plan_hash);
             let message = format!("the records are of plan {records}, --plan is {given}");
             return Err(Error::new(ErrorKind::BadInput, message));
         }

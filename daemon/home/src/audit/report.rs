@@ -226,7 +226,8 @@ fn remarks(peers: &[PeerRecords], ledger: &Ledger) -> Vec<String> {
         }
     }
     for &AbsentPeer { id, held, .. } in &ledger.audit.absent {
-        let (name, held) = (ledger.name(id), weight_or_unknown(held, ledger.nodes));
+        let name = ledger.name(id);
+        let held = weight_or_unknown(held, ledger.nodes);
         if ledger.books.contains_key(&id) {
             remarks.push(format!("{name} lost its state once: by its neighbours' books it held {held} then"));
             continue;

@@ -67,7 +67,8 @@ pub fn list(records: &Path) -> Result<Vec<RecordFile>> {
     let folder = RecordFolder::at(records);
     let contents = folder.read().context(ErrorKind::BadInput, doing)?;
     let found = survey(&contents.slots).ok().flatten();
-    let (newest, torn) = (found.as_ref().map(|found| found.newest), found.as_ref().and_then(|found| found.torn));
+    let newest = found.as_ref().map(|found| found.newest);
+    let torn = found.as_ref().and_then(|found| found.torn);
     let listed = |(slot, content): (usize, SlotContent)| {
         let path = folder.file(slot);
         let condition = match content {
@@ -99,7 +100,8 @@ pub struct Sound {
 /// [`ErrorKind::Integrity`] if they are not sound, others if they cannot be read.
 pub fn verify(records: &Path) -> Result<Option<Sound>> {
     let Some(recovered) = RecordStore::look(records)?.load()? else { return Ok(None) };
-    let (number, owed) = (recovered.record.books.number, recovered.payloads.len());
+    let number = recovered.record.books.number;
+    let owed = recovered.payloads.len();
     match recovered.torn {
         None => Ok(Some(Sound { newest: number, owed_payloads: owed })),
         Some(slot) => Err(Error::new(

@@ -41,8 +41,12 @@ pub(super) const STEPS: [fn(&Replacement) -> io::Result<()>; 5] = [
 
 impl Replacement {
     pub(super) fn of(home: &Home) -> Self {
-        let (root, records) = (home.root().to_path_buf(), home.records());
-        Self { root, records, next: home.next_records(), discarded: home.discarded_records() }
+        Self {
+            root: home.root().to_path_buf(),
+            records: home.records(),
+            next: home.next_records(),
+            discarded: home.discarded_records(),
+        }
     }
 
     /// The folder in which the new records begin.

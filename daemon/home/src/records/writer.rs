@@ -133,7 +133,8 @@ impl Mailbox {
         } else {
             self.changed.wait_while(orders, idle).unwrap_or_else(PoisonError::into_inner)
         };
-        let (room, record) = (orders.room.take(), orders.record.take());
+        let room = orders.room.take();
+        let record = orders.record.take();
         NextRecord { is_over: orders.is_closed && record.is_none(), room, record }
     }
 

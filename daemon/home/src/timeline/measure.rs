@@ -111,7 +111,8 @@ impl Stretches {
 
     /// Length of the intersection.
     fn shared_with(&self, other: &Self) -> u64 {
-        let (mut mine, mut theirs) = (self.0.iter().peekable(), other.0.iter().peekable());
+        let mut mine = self.0.iter().peekable();
+        let mut theirs = other.0.iter().peekable();
         let mut shared = 0;
         while let (Some(&&(from, to)), Some(&&(other_from, other_to))) = (mine.peek(), theirs.peek()) {
             shared += to.min(other_to).saturating_sub(from.max(other_from));

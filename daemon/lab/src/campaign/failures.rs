@@ -56,14 +56,14 @@ impl FailingSeed {
     /// The seed of a failed run; `None` for one without failure.
     pub(super) fn of(outcome: &SeedOutcome, profile: Profile, variant: Variant) -> Option<Self> {
         let failure = outcome.failure.as_ref()?;
-        let (seed, nodes) = (outcome.seed, outcome.nodes);
+        let seed = outcome.seed;
         let mut options = variant.injected_bug.map_or_else(String::new, |bug| format!(" --inject {bug}"));
         if variant.robust != Robust::Off {
             options += &format!(" --robust {}", variant.robust);
         }
         Some(Self {
             seed,
-            nodes,
+            nodes: outcome.nodes,
             failed_after_s: outcome.ended.micros() as f64 / 1e6,
             message: failure.to_string(),
             replay: format!("mingle fault-test --profile {profile} --first {seed} --seeds 1{options}"),
@@ -95,8 +95,12 @@ impl FailingSeed {
     pub fn written(&mut self, path: PathBuf, short: &ShortRun) {
         let ShortRun { journal, faults_before, runs } = short;
         self.replay = format!("mingle replay {} --trace", path.display());
-        let message = journal.failure().unwrap_or_default().to_owned();
-        let (faults_before, runs) = (*faults_before, *runs);
-        self.shrunk = Some(ShrunkRun { journal: path, faults_before, faults: journal.faults().len(), runs, message });
+        self.shrunk = Some(ShrunkRun {
+            journal: path,
+            faults_before: *faults_before,
+            faults: journal.faults().len(),
+            runs: *runs,
+            message: journal.failure().unwrap_or_default().to_owned(),
+        });
     }
 }

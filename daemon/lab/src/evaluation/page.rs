@@ -7,29 +7,16 @@ use std::path::Path;
 use mingle_planner::Plan;
 use mingle_planner::draw::{self, NodePlacement};
 
+use super::figures;
 use super::records::RunRecord;
 use super::suite::Suite;
 use super::summary::{Comparison, comparisons};
-use super::tables::escaped;
-use super::{figures, tables};
-
-/// The style sheet of reports.
-pub(crate) const STYLE: &str = "\
-body{font:16px/1.5 system-ui,sans-serif;max-width:960px;margin:2rem auto;padding:0 1rem;color:#1f2937}\
-table{border-collapse:collapse;margin:1rem 0;font-variant-numeric:tabular-nums}\
-th,td{padding:.25rem .75rem;text-align:right;border-bottom:1px solid #e5e7eb}\
-th:first-child,td:first-child{text-align:left}svg{max-width:100%;height:auto}\
-figure{display:inline-block;width:46%;min-width:300px;margin:1%;vertical-align:top}figcaption{font-size:.9rem}\
-code{background:#f3f4f6;padding:.1rem .3rem}@media(max-width:700px){figure{width:98%}}";
+use super::table::table;
+use crate::report::{escaped, page_head};
 
 /// The report of a suite: tables, curves, and the plans that were compared.
 pub fn page(suite: &Suite, records: &[&RunRecord], plan_files: &Path, command: &str) -> String {
-    let mut page = format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" \
-         content=\"width=device-width,initial-scale=1\"><title>{title}</title><style>{STYLE}</style><h1>{title}</h1>{about}",
-        title = escaped(&suite.title),
-        about = about(suite, command)
-    );
+    let mut page = page_head(&suite.title, &about(suite), command);
     for comparison in comparisons(suite, records) {
         // Writing to a string cannot fail.
         let _ = write!(page, "{}", section(&comparison, &suite.baselines));
@@ -43,25 +30,23 @@ pub fn page(suite: &Suite, records: &[&RunRecord], plan_files: &Path, command: &
 pub fn summary(suite: &Suite, records: &[&RunRecord]) -> String {
     let heading = |comparison: &Comparison<'_>| comparison.heading() + "\n";
     let comparisons = comparisons(suite, records);
-    let tables = comparisons.iter().map(|comparison| heading(comparison) + &tables::text(comparison, &suite.baselines));
+    let tables = comparisons.iter().map(|comparison| heading(comparison) + &table(comparison, &suite.baselines).text());
     tables.collect::<Vec<_>>().join("\n")
 }
 
-fn about(suite: &Suite, command: &str) -> String {
+fn about(suite: &Suite) -> String {
     let training = &suite.training;
     format!(
-        "<p>Model {}, data {}, batches of {}, learning rate {}; seeds {:?}. A run ends when its target, on test samples and as the mean \
+        "Model {}, data {}, batches of {}, learning rate {}; seeds {:?}. A run ends when its target, on test samples and as the mean \
          over nodes and over three evaluations {} rounds apart, is reached, or after {} slots. Slots to the target are \
-         means over seeds, and given where all seeds reached it.</p><p>Made by {} with <code>{}</code></p>",
-        escaped(&training.model),
-        escaped(training.data.rsplit('/').next().unwrap_or_default()),
+         means over seeds, and given where all seeds reached it.",
+        training.model,
+        training.data.rsplit('/').next().unwrap_or_default(),
         training.batch_size,
         training.learning_rate,
         suite.seeds,
         suite.evaluate_every,
         suite.max_slots,
-        concat!("mingle ", env!("CARGO_PKG_VERSION")),
-        escaped(command)
     )
 }
 
@@ -69,7 +54,7 @@ fn section(comparison: &Comparison<'_>, baselines: &[String]) -> String {
     format!(
         "<h2>{}</h2>{}{}{}",
         escaped(&comparison.heading()),
-        tables::html(comparison, baselines),
+        table(comparison, baselines).html(),
         figures::against_slots(comparison),
         figures::against_epochs(comparison)
     )

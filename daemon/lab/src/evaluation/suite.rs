@@ -12,7 +12,7 @@ use thiserror::Error;
 
 use crate::simulation::MetricTarget;
 
-/// The longest suite file, in bytes.
+/// The longest suite or problem file, in bytes.
 const MAX_BYTES: u64 = 1 << 20;
 
 /// A suite: designs x topologies x splits x seeds.
@@ -167,13 +167,7 @@ impl Suite {
     /// # Errors
     /// The entry that cannot be used, with its line or name.
     pub fn read(path: &Path) -> Result<Self, SuiteError> {
-        let unreadable = |source| SuiteError::Unreadable { path: path.to_owned(), source };
-        let bytes = fs::metadata(path).map_err(unreadable)?.len();
-        if bytes > MAX_BYTES {
-            return Err(SuiteError::TooLong { path: path.to_owned(), bytes });
-        }
-        let text = fs::read_to_string(path).map_err(unreadable)?;
-        Self::parse(&text, path)
+        Self::parse(&read_suite_text(path)?, path)
     }
 
     /// Parses the text of a suite file.
@@ -259,6 +253,19 @@ impl DesignEntry {
         }
         self.extra_edges.parse().map(ExtraEdges::Exactly).map_err(|_| "extra-edges: a number, or \"auto\"".to_owned())
     }
+}
+
+/// The text of a suite file, or of a problem file that it names.
+///
+/// # Errors
+/// It cannot be read, or is too long.
+pub(crate) fn read_suite_text(path: &Path) -> Result<String, SuiteError> {
+    let unreadable = |source| SuiteError::Unreadable { path: path.to_owned(), source };
+    let bytes = fs::metadata(path).map_err(unreadable)?.len();
+    if bytes > MAX_BYTES {
+        return Err(SuiteError::TooLong { path: path.to_owned(), bytes });
+    }
+    fs::read_to_string(path).map_err(unreadable)
 }
 
 /// A suite that cannot be run.

@@ -1,76 +1,30 @@
 //! The tables of a comparison of methods: for a terminal, for a document, for a browser.
 
-use std::fmt::Write as _;
-
 use mingle_plot::{Horizontal, LineWeight, Panel, Scale, Series, line_chart};
 
 use super::runs::MethodRecord;
 use super::summary::{Difference, MethodComparison, MethodRow, MetricTable, Moments};
-use crate::evaluation::{STYLE, escaped};
-
-/// The columns beside the name of the method.
-const COLUMNS: [&str; 4] = ["mean", "SD", "beyond", "t"];
+use crate::report::{ReportTable, escaped, number, page_head};
 
 /// The tables for a terminal.
 pub fn text(comparison: &MethodComparison) -> String {
-    let mut text = String::new();
-    for table in &comparison.metrics {
-        let rows: Vec<[String; 5]> = std::iter::once(heading(table)).chain(table.methods.iter().map(cells)).collect();
-        let width = |column: usize| rows.iter().map(|row| row[column].chars().count()).max().unwrap_or_default();
-        let widths: Vec<usize> = (0..5).map(width).collect();
-        for row in &rows {
-            let mut line = format!("{:<width$}", row[0], width = widths[0]);
-            for (cell, width) in row[1..].iter().zip(&widths[1..]) {
-                // Writing to a string cannot fail.
-                let _ = write!(line, "  {cell:>width$}");
-            }
-            text += line.trim_end();
-            text.push('\n');
-        }
-        text.push('\n');
-    }
-    text + &legend(comparison) + "\n"
+    let tables = comparison.metrics.iter().map(|metric| table(metric).text() + "\n");
+    tables.collect::<String>() + &legend(comparison) + "\n"
 }
 
 /// The tables in Markdown.
 pub fn markdown(comparison: &MethodComparison) -> String {
-    let mut text = format!("# {}\n\n", comparison.title);
-    for table in &comparison.metrics {
-        let rows = std::iter::once(heading(table)).chain(table.methods.iter().map(cells));
-        for (at, row) in rows.enumerate() {
-            text += &format!("| {} |\n", row.join(" | "));
-            if at == 0 {
-                text += "| --- | ---: | ---: | ---: | ---: |\n";
-            }
-        }
-        text.push('\n');
-    }
-    text + &legend(comparison) + "\n"
+    let tables = comparison.metrics.iter().map(|metric| table(metric).markdown() + "\n");
+    format!("# {}\n\n{}{}\n", comparison.title, tables.collect::<String>(), legend(comparison))
 }
 
 /// One self-contained HTML file: the tables, and the curve of each metric over rounds as means over seeds.
 pub fn html(comparison: &MethodComparison, records: &[&MethodRecord], command: &str) -> String {
-    let title = escaped(&comparison.title);
-    let mut page = format!(
-        "<!doctype html><html lang=\"en\"><meta charset=\"utf-8\"><meta name=\"viewport\" \
-         content=\"width=device-width,initial-scale=1\"><title>{title}</title><style>{STYLE}</style><h1>{title}</h1>\
-         <p>{}</p><p>Made by {} with <code>{}</code></p>",
-        escaped(&legend(comparison)),
-        concat!("mingle ", env!("CARGO_PKG_VERSION")),
-        escaped(command)
-    );
-    for table in &comparison.metrics {
-        page += &format!("<h2>{}</h2><table>", escaped(&table.metric));
-        let rows = std::iter::once(heading(table)).chain(table.methods.iter().map(cells));
-        for (at, row) in rows.enumerate() {
-            let tag = if at == 0 { "th" } else { "td" };
-            let cells: String = row.iter().map(|cell| format!("<{tag}>{}</{tag}>", escaped(cell))).collect();
-            page += &format!("<tr>{cells}</tr>");
-        }
-        page += "</table>";
-        page += &curves(table, records);
-    }
-    page + "</html>\n"
+    let section = |metric: &MetricTable| {
+        format!("<h2>{}</h2>{}{}", escaped(&metric.metric), table(metric).html(), curves(metric, records))
+    };
+    let sections: String = comparison.metrics.iter().map(section).collect();
+    page_head(&comparison.title, &legend(comparison), command) + &sections + "</html>\n"
 }
 
 /// The curves of a metric: for each method, the mean over seeds after each round that all of them had.
@@ -98,14 +52,13 @@ fn curves(table: &MetricTable, records: &[&MethodRecord]) -> String {
     line_chart(&table.metric, Horizontal { label: "round", scale: Scale::Linear }, &[panel], &[])
 }
 
-fn heading(table: &MetricTable) -> [String; 5] {
-    let [mean, deviation, beyond, t] = COLUMNS.map(str::to_owned);
-    [table.metric.clone(), mean, deviation, beyond, t]
+fn table(of: &MetricTable) -> ReportTable {
+    let heading = [of.metric.as_str(), "mean", "SD", "beyond", "t"].map(str::to_owned);
+    let rows = std::iter::once(heading).chain(of.methods.iter().map(cells));
+    ReportTable(rows.map(Vec::from).collect())
 }
 
 fn cells(row: &MethodRow) -> [String; 5] {
-    let none = || "-".to_owned();
-    let number = |value: Option<f64>, digits: usize| value.map_or_else(none, |value| format!("{value:.digits$}"));
     let beyond = |difference: Difference| {
         let Moments { mean, deviation } = difference.moments;
         let spread = deviation.map(|deviation| format!(" ± {deviation:.4}")).unwrap_or_default();
@@ -115,7 +68,7 @@ fn cells(row: &MethodRow) -> [String; 5] {
         row.method.clone(),
         number(row.moments.map(|moments| moments.mean), 4),
         number(row.moments.and_then(|moments| moments.deviation), 4),
-        row.difference.map_or_else(none, beyond),
+        row.difference.map_or_else(|| "-".to_owned(), beyond),
         number(row.difference.and_then(|difference| difference.t), 2),
     ]
 }

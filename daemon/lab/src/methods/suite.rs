@@ -1,15 +1,12 @@
 //! The suite file of a comparison of methods.
 
-use std::fs;
 use std::path::{Path, PathBuf};
 
 use serde::Deserialize;
 use toml::{Table, Value};
 
-use crate::evaluation::SuiteError;
+use crate::evaluation::{SuiteError, read_suite_text};
 
-/// The longest suite or problem file, in bytes.
-const MAX_BYTES: u64 = 1 << 20;
 /// The key that only suites of methods have.
 const PROBLEM: &str = "problem";
 /// The key of a problem that is set to a run's seed.
@@ -61,7 +58,7 @@ impl MethodSuite {
     /// # Errors
     /// The entry that cannot be used, with its line or name.
     pub fn read(path: &Path) -> Result<Option<Self>, SuiteError> {
-        Self::parse(&read_bounded(path)?, path)
+        Self::parse(&read_suite_text(path)?, path)
     }
 
     /// Parses the text of a suite file.
@@ -119,7 +116,7 @@ impl MethodSuite {
     /// It cannot be read, or is not TOML.
     pub fn read_problem(&self) -> Result<Table, SuiteError> {
         let path = || self.problem.clone();
-        toml::from_str(&read_bounded(&self.problem)?).map_err(|source| SuiteError::Toml { path: path(), source })
+        toml::from_str(&read_suite_text(&self.problem)?).map_err(|source| SuiteError::Toml { path: path(), source })
     }
 }
 
@@ -143,15 +140,6 @@ fn merge(table: &mut Table, over: &Table) {
     }
 }
 
-fn read_bounded(path: &Path) -> Result<String, SuiteError> {
-    let unreadable = |source| SuiteError::Unreadable { path: path.to_owned(), source };
-    let bytes = fs::metadata(path).map_err(unreadable)?.len();
-    if bytes > MAX_BYTES {
-        return Err(SuiteError::TooLong { path: path.to_owned(), bytes });
-    }
-    fs::read_to_string(path).map_err(unreadable)
-}
-
 fn repeated<T: PartialEq>(all: &[T]) -> Option<&T> {
     all.iter().enumerate().find(|(at, one)| all[..*at].contains(one)).map(|(_, one)| one)
 }
@@ -163,6 +151,8 @@ fn list(names: &[&String]) -> String {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::fs;
+
     use super::*;
 
     fn read(text: &str) -> Result<Option<MethodSuite>, String> {

@@ -147,7 +147,8 @@ impl Learners {
     /// The device failed.
     pub(super) fn judge(&mut self, models: &[Arc<[f32]>]) -> Result<Judgement, SimulationError> {
         let began = Instant::now();
-        let (evaluator, test) = (&self.evaluator, &self.test);
+        let evaluator = &self.evaluator;
+        let test = &self.test;
         let judged: Vec<ModelEvaluation> = in_parallel(self.threads, models.iter().collect(), |model| {
             evaluator.evaluate(model, test).map_err(SimulationError::Evaluation)
         })?;
@@ -159,7 +160,8 @@ impl Learners {
 /// Root mean square distance of the models from their mean, over the norm of the mean; 0 if all are zero.
 fn disagreement(models: &[Arc<[f32]>]) -> f64 {
     let n = models.len() as f64;
-    let (mut apart, mut own) = (0.0, 0.0);
+    let mut apart = 0.0;
+    let mut own = 0.0;
     for index in 0..models.first().map_or(0, |model| model.len()) {
         let values = || models.iter().map(|model| f64::from(model[index]));
         let mean = values().sum::<f64>() / n;

@@ -88,7 +88,8 @@ impl Textbook {
             numerators[link.to].iter_mut().zip(sent).for_each(|(x, sent)| *x += share * sent);
             weights[link.to] += link.weight * self.weights[link.from];
         }
-        (self.numerators, self.weights) = (numerators, weights);
+        self.numerators = numerators;
+        self.weights = weights;
     }
 }
 

@@ -62,7 +62,8 @@ impl MessageProgress {
         };
         let enough = (SLOWEST_BYTES_PER_SECOND as f64 * self.window.as_secs_f64()) as usize;
         if came.is_none_or(|came| came >= enough) {
-            (self.waited, self.began) = (Duration::ZERO, unfinished);
+            self.waited = Duration::ZERO;
+            self.began = unfinished;
         }
         if self.began.is_some() && self.waited >= self.window { Err(TooSlow) } else { Ok(()) }
     }

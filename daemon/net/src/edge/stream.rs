@@ -100,7 +100,8 @@ pub(super) async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
     tell(EdgeEvent::Up { node, direction, handle }).await?;
 
     let (reader, writer) = stream.split();
-    let (observer, written_counters) = (Arc::clone(&shared.observer), Arc::clone(&counters));
+    let observer = Arc::clone(&shared.observer);
+    let written_counters = Arc::clone(&counters);
     let writing = async move {
         let result = write_all(writer, node, messages, &written_counters, observer.as_ref()).await;
         drop(still_writing);
@@ -112,7 +113,8 @@ pub(super) async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
             Err(error) => error,
         }
     };
-    let (mut reading, mut writing) = (pin!(read_all(reader, node, shared, &counters)), pin!(writing));
+    let mut reading = pin!(read_all(reader, node, shared, &counters));
+    let mut writing = pin!(writing);
     let mut looks = tokio::time::interval(shared.look_every);
     let ended = loop {
         tokio::select! {

@@ -132,11 +132,13 @@ pub fn serve(
     let mut incoming = accept(&mut streams, PROTOCOL)?;
     let object = Arc::new(object);
     tokio::spawn(async move {
-        let (heard, measured) = (Places::new(known.clone(), HEARD), Places::new(known, MEASURED));
+        let heard = Places::new(known.clone(), HEARD);
+        let measured = Places::new(known, MEASURED);
         while let Some((peer, stream)) = incoming.next().await {
             // A peer without a permit asks again later.
             let Some(place) = heard.take(peer) else { continue };
-            let (measured, object) = (measured.clone(), Arc::clone(&object));
+            let measured = measured.clone();
+            let object = Arc::clone(&object);
             tokio::spawn(async move {
                 let permit = |token: Option<&ProbeToken>| {
                     // Checking a token spends it, so the permit is taken first.

@@ -35,7 +35,8 @@ impl AddressBook {
         let is_news = entry.own != addresses;
         if is_news {
             // A self-reported address supersedes relayed ones, which are older.
-            (entry.own, entry.told) = (addresses, Vec::new());
+            entry.own = addresses;
+            entry.told = Vec::new();
         }
         is_news
     }

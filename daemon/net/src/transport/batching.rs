@@ -40,7 +40,8 @@ impl<S: AsyncRead + Unpin> AsyncRead for Batching<S> {
 
 impl<S: AsyncWrite + Unpin> AsyncWrite for Batching<S> {
     fn poll_write(mut self: Pin<&mut Self>, cx: &mut Context<'_>, bytes: &[u8]) -> Poll<io::Result<usize>> {
-        (self.is_put_off, self.is_dirty) = (false, true);
+        self.is_put_off = false;
+        self.is_dirty = true;
         Pin::new(&mut self.inner).poll_write(cx, bytes)
     }
 
@@ -51,7 +52,8 @@ impl<S: AsyncWrite + Unpin> AsyncWrite for Batching<S> {
             return Poll::Pending;
         }
         ready!(Pin::new(&mut self.inner).poll_flush(cx))?;
-        (self.is_put_off, self.is_dirty) = (false, false);
+        self.is_put_off = false;
+        self.is_dirty = false;
         Poll::Ready(Ok(()))
     }
 

@@ -111,7 +111,8 @@ impl Bootstraps {
         for bootstrap in &mut self.all {
             let is_answer = bootstrap.dialling == Some(connection) || bootstrap.name == Some(peer);
             if is_answer && bootstrap.peer.is_none() {
-                (bootstrap.dialling, bootstrap.peer) = (None, Some(peer));
+                bootstrap.dialling = None;
+                bootstrap.peer = Some(peer);
                 answered += 1;
             }
         }
@@ -128,7 +129,8 @@ impl Bootstraps {
     pub(super) fn note_disconnection(&mut self, peer: PeerId) {
         let mut is_lost = false;
         for bootstrap in self.all.iter_mut().filter(|bootstrap| bootstrap.peer == Some(peer)) {
-            (bootstrap.peer, is_lost) = (None, true);
+            bootstrap.peer = None;
+            is_lost = true;
         }
         if is_lost {
             self.retry_soon();

@@ -220,7 +220,8 @@ impl Discovery {
         };
         let mut addresses = wanted(attempt);
         if addresses.is_empty() {
-            (attempt, addresses) = (Attempt::All, wanted(Attempt::All));
+            attempt = Attempt::All;
+            addresses = wanted(Attempt::All);
         }
         let condition = match attempt {
             Attempt::Others => PeerCondition::Disconnected,

@@ -126,8 +126,11 @@ pub(super) fn is_loopback(address: &Multiaddr) -> bool {
 }
 
 fn cannot_listen(address: &Multiaddr, error: &(dyn Error + 'static)) -> NetworkError {
-    let (address, system) = (address.clone(), system_error(error));
-    NetworkError::Listen { address, system, source: dial_error::root_cause(error).into() }
+    NetworkError::Listen {
+        address: address.clone(),
+        system: system_error(error),
+        source: dial_error::root_cause(error).into(),
+    }
 }
 
 /// The error of the operating system, if there is one. Some transports hide it, and keep its number only in their text.

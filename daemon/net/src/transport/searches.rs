@@ -92,7 +92,9 @@ impl Searches {
     /// Resets the back-off of a peer of which something new was learned.
     pub(super) fn hurry(&mut self, now: Instant, peer: &PeerId) {
         if let Some(search) = self.under_way.get_mut(peer) {
-            (search.next, search.pause, search.tried) = (now, FIRST_PAUSE, None);
+            search.next = now;
+            search.pause = FIRST_PAUSE;
+            search.tried = None;
         }
     }
 

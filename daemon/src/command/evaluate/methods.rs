@@ -84,8 +84,10 @@ fn open(run: &MethodRun, suite: &MethodSuite, output: &Path) -> Result<Arc<dyn R
     let task = mingle_problems::task(&text, &suite.problem, Some(output.join(SPECTRA)));
     task.context(ErrorKind::BadInput, doing())?.ok_or_else(|| {
         let message = format!("{} is learned in no rounds", suite.problem.display());
-        Error::new(ErrorKind::BadInput, message)
-            .hint("a suite of methods has a problem of kind = \"recommendation\" or \"node-classification\"")
+        Error::new(ErrorKind::BadInput, message).hint(format!(
+            "a suite of methods has a problem of kind = {}",
+            mingle_problems::kinds_in_rounds().join(" or ")
+        ))
     })
 }
 

@@ -34,7 +34,8 @@ impl EventFile {
         if let Some(end) = end.filter(|end| *end < length) {
             file.set_len(end)?;
         }
-        let (path, older) = (path.to_path_buf(), older.to_path_buf());
+        let path = path.to_path_buf();
+        let older = older.to_path_buf();
         let mut file = Self { path, older, file, bytes: end.unwrap_or(length), most_bytes };
         if end.is_none() {
             // The file does not contain lines of events.

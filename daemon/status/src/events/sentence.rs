@@ -266,7 +266,10 @@ fn list(nodes: &[usize]) -> String {
 /// The privacy spent, and the consequence where it is exhausted.
 fn of_privacy(spending: &PrivacySpending) -> String {
     let PrivacySpending { settings, changes, epsilon, changes_left, is_spent } = spending;
-    let (clip, noise, most, delta) = (settings.clip(), settings.noise(), settings.epsilon_max(), settings.delta());
+    let clip = settings.clip();
+    let noise = settings.noise();
+    let most = settings.epsilon_max();
+    let delta = settings.delta();
     let spent = format!("epsilon {epsilon:.3} of {most} at delta {delta:e} for {changes} changes");
     if *is_spent {
         return format!(

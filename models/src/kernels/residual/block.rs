@@ -32,12 +32,15 @@ pub(crate) fn bottleneck(
     shortcut: Option<Normed<'_>>,
 ) -> Option<Tensor<4>> {
     let [one, two, three] = layers.map(Normed::tensors);
-    let (one, two, three) = (one?, two?, three?);
+    let one = one?;
+    let two = two?;
+    let three = three?;
     let [narrow, within, wide] = [&one, &two, &three].map(|[weight, ..]| weight.dims());
     let step = layers[1].convolution.stride[0];
     let [height, width] = sides;
     let layer = |[to, from, side, _]: [usize; 4], step, by: usize| {
-        let (height, width) = (height / by, width / by);
+        let height = height / by;
+        let width = width / by;
         ConvNorm::new(Geometry { from, lanes: LANES, to, side, step, height, width })
     };
     let mut block =

@@ -121,7 +121,8 @@ impl WithSimd for Rectified<'_> {
         let vectors = LANES / S::F32_LANES;
         let (factors, terms) = self.line.vectors::<S>();
         for place in 0..vectors {
-            let (factor, term) = (factors[place], terms[place]);
+            let factor = factors[place];
+            let term = terms[place];
             let pixels = from.iter().skip(place).step_by(vectors).zip(to.iter_mut().skip(place).step_by(vectors));
             let Some((residual, other)) = self.residual else {
                 pixels.for_each(|(from, to)| *to = rectify(simd, simd.mul_add_f32s(*from, factor, term), zero));
@@ -129,7 +130,8 @@ impl WithSimd for Rectified<'_> {
             };
             let (residual, _) = S::as_simd_f32s(residual);
             let (factors, terms) = other.vectors::<S>();
-            let (other_factor, other_term) = (factors[place], terms[place]);
+            let other_factor = factors[place];
+            let other_term = terms[place];
             for ((from, to), residual) in pixels.zip(residual.iter().skip(place).step_by(vectors)) {
                 let residual = simd.mul_add_f32s(*residual, other_factor, other_term);
                 *to = rectify(simd, simd.add_f32s(simd.mul_add_f32s(*from, factor, term), residual), zero);
@@ -192,7 +194,8 @@ impl NormGradient<'_> {
         let of_norm = OfNorm { scale: of_norm.scale.map(|sum| sum * factor), shift: of_norm.shift };
         let count = self.plane.len() as f32;
         let weighted = |sums: &Lanes| sums.iter().zip(self.scale).map(|(sum, scale)| sum * scale).sum::<f32>() / count;
-        let (constant, along) = (weighted(&of_norm.shift), weighted(&of_norm.scale));
+        let constant = weighted(&of_norm.shift);
+        let along = weighted(&of_norm.scale);
         // factor (scale g - constant - along (x - mean) factor)
         let slope = -factor * factor * along;
         let term = -factor * constant - slope * mean;
@@ -232,11 +235,15 @@ impl WithSimd for SumsOfGradients<'_> {
 impl SumsOfGradients<'_> {
     #[inline(always)]
     fn sums<S: Simd, const VECTORS: usize>(&self, simd: S) -> OfNorm {
-        let (zero, mean) = (simd.splat_f32s(0.0), simd.splat_f32s(self.mean));
+        let zero = simd.splat_f32s(0.0);
+        let mean = simd.splat_f32s(self.mean);
         let (factors, terms) = self.line.vectors::<S>();
-        let (plane, gradient) = (S::as_simd_f32s(self.plane).0, S::as_simd_f32s(self.gradient).0);
-        let (plane, gradient) = (plane.as_chunks::<VECTORS>().0, gradient.as_chunks::<VECTORS>().0);
-        let (mut scales, mut shifts) = ([zero; VECTORS], [zero; VECTORS]);
+        let plane = S::as_simd_f32s(self.plane).0;
+        let gradient = S::as_simd_f32s(self.gradient).0;
+        let plane = plane.as_chunks::<VECTORS>().0;
+        let gradient = gradient.as_chunks::<VECTORS>().0;
+        let mut scales = [zero; VECTORS];
+        let mut shifts = [zero; VECTORS];
         for (values, gradients) in plane.iter().zip(gradient) {
             for place in 0..VECTORS {
                 let above = simd.less_than_f32s(zero, simd.mul_add_f32s(values[place], factors[place], terms[place]));
@@ -270,14 +277,18 @@ impl WithSimd for GradientOfRow<'_> {
     #[inline(always)]
     fn with_simd<S: Simd>(self, simd: S) {
         let zero = simd.splat_f32s(0.0);
-        let (slope, term) = (simd.splat_f32s(self.slope), simd.splat_f32s(self.term));
-        let (plane, gradient) = (S::as_simd_f32s(self.plane).0, S::as_simd_f32s(self.gradient).0);
+        let slope = simd.splat_f32s(self.slope);
+        let term = simd.splat_f32s(self.term);
+        let plane = S::as_simd_f32s(self.plane).0;
+        let gradient = S::as_simd_f32s(self.gradient).0;
         let (to, _) = S::as_mut_simd_f32s(self.to);
         let vectors = LANES / S::F32_LANES;
         let (lines, constants) = self.line.vectors::<S>();
         let (factors, _) = S::as_simd_f32s(self.factors);
         for place in 0..vectors {
-            let (line, constant, factor) = (lines[place], constants[place], factors[place]);
+            let line = lines[place];
+            let constant = constants[place];
+            let factor = factors[place];
             let pixels = plane.iter().skip(place).step_by(vectors).zip(gradient.iter().skip(place).step_by(vectors));
             for ((value, gradient), to) in pixels.zip(to.iter_mut().skip(place).step_by(vectors)) {
                 let above = simd.less_than_f32s(zero, simd.mul_add_f32s(*value, line, constant));

@@ -100,7 +100,8 @@ impl Planes {
 
     /// Each row of pixels within the margins of a plane, from top to bottom.
     pub(super) fn rows_mut<'a>(&self, plane: &'a mut [f32]) -> impl Iterator<Item = &'a mut [f32]> + use<'a> {
-        let (left, row) = (self.margin * self.lanes, self.width * self.lanes);
+        let left = self.margin * self.lanes;
+        let row = self.width * self.lanes;
         let rows = plane.chunks_exact_mut(row + 2 * left).skip(self.margin).take(self.height);
         rows.map(move |line| &mut line[left..][..row])
     }
@@ -131,7 +132,8 @@ impl Patches {
     /// The way from inputs to outputs: a row of weights is an input.
     pub(super) fn forward(geometry: &Geometry) -> Self {
         let Geometry { from, side, step, .. } = *geometry;
-        let (inputs, outputs) = (geometry.padded_input(), geometry.padded_output());
+        let inputs = geometry.padded_input();
+        let outputs = geometry.padded_output();
         let mut patches = Self {
             starts: outputs.each(|row, column| inputs.place(row * step, column * step)),
             runs: Vec::new(),
@@ -161,8 +163,10 @@ impl Patches {
 
     fn backward_of(geometry: &Geometry, (row, column): (usize, usize)) -> Option<Self> {
         let Geometry { to, step, .. } = *geometry;
-        let (rows, columns) = (met(geometry, row), met(geometry, column));
-        let (top, left) = (rows.first()?.1, columns.first()?.1);
+        let rows = met(geometry, row);
+        let columns = met(geometry, column);
+        let top = rows.first()?.1;
+        let left = columns.first()?.1;
         let outputs = geometry.padded_output();
         let inputs = Planes { margin: 0, lanes: LANES, ..geometry.padded_input() };
         let mut patches = Self {
@@ -188,7 +192,8 @@ impl Patches {
 /// The entries along one side of the kernel that the inputs of a class meet, with the place of the output from which
 /// they do, counted from that of the same number in the margin. In order of these places.
 fn met(geometry: &Geometry, class: usize) -> Vec<(usize, usize)> {
-    let (margin, step) = (geometry.margin(), geometry.step);
+    let margin = geometry.margin();
+    let step = geometry.step;
     let meets = |entry: &usize| (class + margin + step * geometry.side - entry).is_multiple_of(step);
     let entries = (0..geometry.side).rev().filter(meets);
     // An input at `step i + class` meets entry `e` of the output at `i + (class + margin - e) / step`.

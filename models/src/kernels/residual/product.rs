@@ -134,7 +134,8 @@ impl WithSimd for Correlate<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(mut self, simd: S) {
-        let (starts, places) = (self.inputs.starts, self.places);
+        let starts = self.inputs.starts;
+        let places = self.places;
         for pixels in starts.chunks(PIXELS_AT_ONCE).zip(places.chunks(PIXELS_AT_ONCE)) {
             for run in 0..self.inputs.runs.len() {
                 match S::F32_LANES {

@@ -74,7 +74,8 @@ impl Operation<4> for Stem {
         let layer = &self.layer;
         let [images, parts @ ..] = seen.tensors.each_ref().map(floats);
         let weights = layer.weights(parts, false);
-        let (input, output) = (layer.geometry.input(), layer.geometry.output());
+        let input = layer.geometry.input();
+        let output = layer.geometry.output();
         let gradients = floats(gradient).par_chunks(IMAGES_AT_ONCE * output);
         let convolved = seen.convolved.numbers().par_chunks(IMAGES_AT_ONCE * output);
         let outputs = convolved.zip(seen.statistics.par_chunks(IMAGES_AT_ONCE * layer.planes()));

@@ -148,7 +148,7 @@ impl StoreError {
 
 impl From<StoreError> for Error {
     fn from(error: StoreError) -> Self {
-        let (kind, hint) = (error.kind(), error.hint());
-        hint.into_iter().fold(Self::of(kind, error), Self::hint)
+        let hint = error.hint();
+        hint.into_iter().fold(Self::of(error.kind(), error), Self::hint)
     }
 }

@@ -1,0 +1,76 @@
+//! Exact solvers for convex problems that nodes share, as state machines of one node.
+//!
+//! Nodes `i` hold variables `x_i` and want to minimise
+//!
+//! ```text
+//!   sum over cliques l  f_l(x_Cl) + g_l(x_Cl)   +   sum over nodes i  fh_i(x_i) + gh_i(x_i)
+//! ```
+//!
+//! where `f` are smooth, `g` have a cheap proximal operator, and a clique `C_l` is a group of nodes that all
+//! communicate with one another. Cliques share budgets, or couple neighbours that should agree. The algorithms are
+//! those of Watanabe and Sakurama, "Distributed Optimization of Clique-Wise Coupled Problems via Three-Operator
+//! Splitting", cited as \[WS\]:
+//!
+//! | | problem | message of a node in an iteration |
+//! | --- | --- | --- |
+//! | [`CliqueNode`] | any cliques (CD-DYS) | its variables and its gradient, to the members of its cliques |
+//! | [`NidsNode`] | all variables equal, over a symmetric mixing matrix (NIDS) | one vector, to its neighbours |
+//! | [`AverageNode`] | all variables equal, over any way to average (one clique of all) | one vector, to the averaging |
+//!
+//! Two kinds of problems come with readers of their files and checks: [`Regression`] over [`RegressionTable`]s, and [`Budgets`]
+//! that cliques of nodes share.
+//!
+//! Each is a state machine without network, threads or randomness: [`message`](MixedNode::message) returns the message
+//! to the others, [`absorb`](MixedNode::absorb) takes theirs. [`solve`] runs all nodes in one process, with sums in the
+//! order of a network, so both give the same bits. All numbers are f64.
+//!
+//! ```
+//! use mingle_solver::{ConsensusTerms, L1, LeastSquares, Mixing, solve};
+//!
+//! // Two hospitals with a measurement each want one sparse model: x near (1, 0) and near (3, 0.1).
+//! let term = |x: f64, y: f64| ConsensusTerms {
+//!     smooth: Box::new(LeastSquares::new(2, vec![1.0, 0.0, 0.0, 1.0], vec![x, y])),
+//!     nonsmooth: Box::new(L1 { weight: 0.25 }),
+//! };
+//! let mixing = Mixing::new(vec![vec![(0, 0.5), (1, 0.5)], vec![(0, 0.5), (1, 0.5)]])?;
+//! let models = solve::nids(vec![term(1.0, 0.0), term(3.0, 0.1)], &mixing, 0.9, 200);
+//! assert!(models.iter().all(|model| (model[0] - 1.75).abs() < 1e-12 && model[1] == 0.0));
+//! # Ok::<(), mingle_solver::MixingError>(())
+//! ```
+
+mod allocation;
+mod average;
+mod clique;
+pub mod example;
+pub mod experiments;
+mod local;
+mod mixing;
+mod nids;
+mod nonsmooth;
+mod regression;
+mod scaling;
+mod smooth;
+pub mod solve;
+mod spectral_bound;
+mod table;
+mod vector;
+
+pub use allocation::{AllocationError, Budgets, Preference, SharingClique};
+pub use average::AverageNode;
+pub use clique::{CliqueCost, CliqueMessage, CliqueNode, CliqueOptimality, CliqueTerm, Constraint, DistanceMetric};
+pub use local::{Local, MixedNode, SolverNode, optimality};
+pub use mixing::{Mixing, MixingError};
+pub use nids::NidsNode;
+pub use nonsmooth::{Bounds, GroupLasso, L1, Nonnegative, NonnegativeL1, Nonsmooth, Nothing, SparseGroups, Total};
+pub use regression::{CentralSolution, Regression, RegressionError};
+pub use scaling::Standardization;
+pub use smooth::{LeastSquares, PricedQuadratic, Quadratic, Smooth};
+pub use table::{MAX_COLUMNS, RegressionTable, Selection, TableError};
+
+/// A node's terms in a problem whose variables all nodes share.
+pub struct ConsensusTerms {
+    /// `fh_i`.
+    pub smooth: Box<dyn Smooth>,
+    /// `gh_i`.
+    pub nonsmooth: Box<dyn Nonsmooth>,
+}

@@ -1,0 +1,271 @@
+//! One node's part in solving a problem or learning in rounds, as a function of the messages that it receives.
+//!
+//! An *attempt* is one solution from the beginning. A restarted process has lost the messages of its attempt, and
+//! announces that by counting one attempt further than its home remembers. A node that receives a further attempt drops
+//! its own and begins that one, from the solution that it had, or from the last round of learning that all have kept.
+//! An envelope of an earlier attempt is answered with nothing but the number of one's own.
+
+use std::collections::VecDeque;
+use std::pin::Pin;
+use std::sync::Arc;
+use std::task::{self, Poll, Waker};
+
+use mingle_protocol::collective::{CollectiveFault, Frame, MessageEncoding, MessageError, SequenceMessage, SizeLimits};
+use mingle_protocol::{Envelope, NodeId};
+use thiserror::Error;
+
+use crate::collectives::{Collectives, SharedChannel, lock};
+use crate::communication_plan::CommunicationPlan;
+use crate::error::SolveError;
+use crate::journal::ProgressJournal;
+use crate::learning::{Learned, LocalWork};
+use crate::problem::{Part, Problem, StoppingCriteria};
+use crate::rounds::learn;
+use crate::solution::{Finding, Solution};
+use crate::stopping_rule::NodeOutcome;
+use crate::{allocation, regression, robust};
+
+/// The most attempts that a received number may be ahead: a damaged or malicious number must not use all of them up.
+const FURTHEST_ATTEMPT: u64 = 1 << 20;
+
+type NodeFuture = Pin<Box<dyn Future<Output = Result<Done, SolveError>> + Send>>;
+
+/// The outcome of a node's work, before it is put into a `Finding`.
+enum Done {
+    Solved(NodeOutcome),
+    Learned(Learned),
+}
+
+/// One node's part, driven by its host.
+pub struct SolverPeer {
+    me: usize,
+    problem: [u8; 32],
+    part: Part,
+    limits: StoppingCriteria,
+    communication: Arc<CommunicationPlan>,
+    attempt: u64,
+    channel: SharedChannel,
+    work: Option<NodeFuture>,
+    journal: ProgressJournal,
+    outcome: Option<Result<Finding, SolveError>>,
+    /// Nodes in an earlier attempt, which are to be sent the number of this one.
+    behind: VecDeque<NodeId>,
+}
+
+/// The effect of a received envelope.
+#[derive(Debug, PartialEq, Eq)]
+pub enum Reception {
+    /// It was taken, or is of no use any more.
+    Taken,
+    /// All begin a new attempt of this number: a process was restarted.
+    NewAttempt(u64),
+    /// The sender solves another problem.
+    OtherProblem,
+}
+
+/// A fault that no correct neighbour's envelope has.
+#[derive(Clone, Debug, PartialEq, Error)]
+pub enum EnvelopeFault {
+    /// Its bytes are no message.
+    #[error(transparent)]
+    Message(MessageError),
+    /// Its message does not fit the state of the collective.
+    #[error(transparent)]
+    Collective(CollectiveFault),
+    /// Its attempt is too far ahead.
+    #[error("it speaks of attempt {0}, which nobody has got to")]
+    Attempt(u64),
+}
+
+impl SolverPeer {
+    /// The part of node `me`, which begins this attempt.
+    pub fn new(me: usize, problem: &Problem, part: Part, communication: Arc<CommunicationPlan>, attempt: u64) -> Self {
+        let journal = ProgressJournal::default();
+        let limits = problem.limits;
+        let (channel, work) = begin(me, &part, limits, &communication, &journal, None);
+        let mut peer = Self {
+            me,
+            problem: problem.hash,
+            part,
+            limits,
+            communication,
+            attempt,
+            channel,
+            work: Some(work),
+            journal,
+            outcome: None,
+            behind: VecDeque::new(),
+        };
+        peer.advance();
+        peer
+    }
+
+    /// The progress of its work.
+    pub fn journal(&self) -> &ProgressJournal {
+        &self.journal
+    }
+
+    /// The outcome, once it is known. Keep polling after that: other nodes need the messages that are still to be sent.
+    pub fn outcome(&self) -> Option<Result<&Finding, &SolveError>> {
+        self.outcome.as_ref().map(Result::as_ref)
+    }
+
+    /// Returns the outcome by value, if it is known.
+    pub fn into_outcome(self) -> Option<Result<Finding, SolveError>> {
+        self.outcome
+    }
+
+    /// The long-running work to be done now, if any. Run it, one piece after the other, and report each with
+    /// [`worked`](Self::worked). Ask after every envelope, at the start and after each piece. There is none for
+    /// problems that are solved rather than learned in rounds.
+    pub fn local_work(&self) -> Option<LocalWork> {
+        match &self.part {
+            Part::Rounds(part) => part.bench.take(),
+            _ => None,
+        }
+    }
+
+    /// Goes on after a piece of local work was run.
+    pub fn worked(&mut self) {
+        self.advance();
+    }
+
+    /// The number of collectives begun so far.
+    pub fn turns(&self) -> u64 {
+        lock(&self.channel).collective().operation()
+    }
+
+    /// Returns `true` if this envelope would make the node begin a new attempt.
+    pub fn would_begin_anew(&self, envelope: &Envelope) -> bool {
+        let furthest = self.attempt.saturating_add(FURTHEST_ATTEMPT);
+        envelope.task == self.problem && envelope.attempt > self.attempt && envelope.attempt <= furthest
+    }
+
+    /// Takes a received envelope.
+    ///
+    /// # Errors
+    /// The fault of the envelope.
+    pub fn handle(&mut self, from: NodeId, envelope: &Envelope) -> Result<Reception, EnvelopeFault> {
+        if envelope.task != self.problem {
+            return Ok(Reception::OtherProblem);
+        }
+        if envelope.attempt > self.attempt.saturating_add(FURTHEST_ATTEMPT) {
+            return Err(EnvelopeFault::Attempt(envelope.attempt));
+        }
+        if envelope.attempt < self.attempt {
+            if !self.behind.contains(&from) {
+                self.behind.push_back(from);
+            }
+            return Ok(Reception::Taken);
+        }
+        let frame = Frame::<SequenceMessage>::decode(&envelope.frame, &self.sizes()).map_err(EnvelopeFault::Message)?;
+        let is_new = envelope.attempt > self.attempt;
+        if is_new {
+            self.begin_anew(envelope.attempt);
+        }
+        let taken = lock(&self.channel).handle(from, frame);
+        self.advance();
+        if is_new {
+            // The attempt has begun whatever is wrong with the message, and the home has to record it. The sender sends
+            // it again.
+            return Ok(Reception::NewAttempt(self.attempt));
+        }
+        taken.map(|()| Reception::Taken).map_err(EnvelopeFault::Collective)
+    }
+
+    /// The next envelope to send, if any. Call it until there is none, at the start and after every other call.
+    pub fn poll(&mut self) -> Option<(NodeId, Envelope)> {
+        if let Some(to) = self.behind.pop_front() {
+            let nothing = Frame::<SequenceMessage> { acknowledged: 0, message: None };
+            return Some((to, self.envelope(nothing.encode())));
+        }
+        let (to, frame) = lock(&self.channel).poll()?;
+        Some((to, self.envelope(frame.encode())))
+    }
+
+    /// Sends everything again that is not known to have arrived, and acknowledges what has.
+    pub fn resend(&self) {
+        lock(&self.channel).resend();
+    }
+
+    /// Returns `true` if something that was sent is not known to have arrived.
+    pub fn is_owed(&self) -> bool {
+        lock(&self.channel).is_owed()
+    }
+
+    fn envelope(&self, frame: Vec<u8>) -> Envelope {
+        Envelope { task: self.problem, attempt: self.attempt, frame }
+    }
+
+    fn sizes(&self) -> SizeLimits {
+        SizeLimits { nodes: self.communication.schedule.nodes(), dimension: self.part.longest_message() }
+    }
+
+    fn begin_anew(&mut self, attempt: u64) {
+        self.attempt = attempt;
+        let start = Some(self.journal.read().x.clone()).filter(|x| !x.is_empty());
+        let (channel, work) = begin(self.me, &self.part, self.limits, &self.communication, &self.journal, start);
+        self.channel = channel;
+        self.work = Some(work);
+        self.outcome = None;
+        self.behind.clear();
+        self.advance();
+    }
+
+    /// Polls the work until it waits for other nodes.
+    fn advance(&mut self) {
+        let Some(work) = &mut self.work else { return };
+        if let Poll::Ready(found) = work.as_mut().poll(&mut task::Context::from_waker(Waker::noop())) {
+            self.work = None;
+            lock(&self.channel).acknowledge_at_once();
+            self.outcome = Some(found.map(|done| match done {
+                Done::Solved(outcome) => Finding::Solution(Box::new(self.solution(outcome))),
+                Done::Learned(learned) => Finding::Learned(Box::new(learned)),
+            }));
+        }
+    }
+
+    fn solution(&self, outcome: NodeOutcome) -> Solution {
+        let NodeOutcome { iterations, converged, step, objective, certificate, answer } = outcome;
+        Solution {
+            schema: Solution::schema(),
+            node: self.me,
+            problem: hex::encode(self.problem),
+            iterations,
+            converged,
+            step,
+            objective,
+            certificate,
+            answer,
+        }
+    }
+}
+
+fn begin(
+    me: usize,
+    part: &Part,
+    limits: StoppingCriteria,
+    communication: &Arc<CommunicationPlan>,
+    journal: &ProgressJournal,
+    start: Option<Vec<f64>>,
+) -> (SharedChannel, NodeFuture) {
+    let (collectives, channel) = Collectives::new(me, Arc::clone(communication));
+    let journal = journal.clone();
+    let work: NodeFuture = match part.clone() {
+        Part::Regression { task, table } => {
+            Box::pin(found(regression::solve(task, table, limits, collectives, journal, start)))
+        }
+        Part::Allocation { task, preference } => {
+            Box::pin(found(allocation::solve(task, preference, limits, collectives, journal, start)))
+        }
+        Part::Robust { task, table } => {
+            Box::pin(found(robust::solve(task, table, limits, collectives, journal, start)))
+        }
+        Part::Rounds(part) => Box::pin(async { learn(part, collectives, journal).await.map(Done::Learned) }),
+    };
+    (channel, work)
+}
+
+async fn found(work: impl Future<Output = Result<NodeOutcome, SolveError>>) -> Result<Done, SolveError> {
+    work.await.map(Done::Solved)
+}

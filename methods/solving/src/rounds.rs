@@ -1,0 +1,328 @@
+//! Learning in rounds: one node's work, from its statistics to its model.
+
+use std::collections::{BTreeMap, BTreeSet};
+use std::sync::Arc;
+
+use mingle_protocol::NodeId;
+use mingle_protocol::collective::PullRoutes;
+
+use crate::collectives::Collectives;
+use crate::error::SolveError;
+use crate::journal::ProgressJournal;
+use crate::learning::{
+    About, Aggregation, CHUNK, Kept, Learned, LearningError, RoundPart, RoundRecord, RoundStore, StatisticsTable,
+};
+use crate::schedule::node;
+
+/// The most stages of statistics, and the most numbers in a row of one.
+const MOST_STAGES: usize = 64;
+const LONGEST_ROW: usize = 1 << 20;
+/// Kept rounds that a node offers to the others: the last, and the one before.
+const OFFERED: usize = 2;
+/// The entry of an offer that stands for no round.
+const NOTHING: f64 = -1.0;
+
+/// One node's work.
+pub(crate) async fn learn(
+    part: RoundPart,
+    collectives: Collectives,
+    journal: ProgressJournal,
+) -> Result<Learned, SolveError> {
+    let data = part.bench.run(|learner| learner.learning.identity()).await;
+    let about = About { task: part.task.hash(), data };
+    let mut node = RoundsNode { part, collectives, journal, about, history: Vec::new() };
+    node.tell_statistics().await?;
+    node.go_back().await?;
+    while node.part.task.rules().goes_on(&node.history) {
+        node.round().await?;
+    }
+    node.conclude().await
+}
+
+struct RoundsNode {
+    part: RoundPart,
+    collectives: Collectives,
+    journal: ProgressJournal,
+    about: About,
+    history: Vec<RoundRecord>,
+}
+
+impl RoundsNode {
+    /// Shares its statistics and receives those of all, stage after stage.
+    async fn tell_statistics(&mut self) -> Result<(), SolveError> {
+        let mut tables: Vec<StatisticsTable> = Vec::new();
+        loop {
+            let known = tables.clone();
+            let row = self.part.bench.run(move |learner| learner.learning.statistics(&known)).await;
+            let row = row.and_then(|row| check_row(row, tables.len()));
+            let length = row.as_ref().map_or(0, |row| row.as_ref().map_or(0, Vec::len));
+            let row = self.agree(row, length as u64).await?;
+            let Some(row) = row else { break };
+            tables.push(self.gather(&row).await?);
+        }
+        let mut hasher = blake3::Hasher::new();
+        tables.iter().flatten().flatten().for_each(|number| {
+            hasher.update(&number.to_bits().to_le_bytes());
+        });
+        self.compare_states(&hasher).await
+    }
+
+    /// Goes back to the newest round that all have kept, or to the beginning.
+    async fn go_back(&mut self) -> Result<(), SolveError> {
+        let about = self.about;
+        let mut kept = self.part.bench.run(move |learner| sound(learner.store.as_ref(), about)).await;
+        let rules = self.part.task.rules().clone();
+        // A round whose best round's state is lost is of no use.
+        let usable =
+            |round: &u64| kept.get(round).is_some_and(|at: &Kept| kept.contains_key(&rules.best_round(&at.history)));
+        let mut offer: Vec<f64> = kept.keys().rev().filter(|round| usable(round)).map(|round| *round as f64).collect();
+        offer.resize(OFFERED, NOTHING);
+        let offers = self.collectives.gather(&offer).await?;
+        let is_common = |round: &f64| *round > 0.0 && offers.iter().all(|offer| offer.contains(round));
+        let common = offers.iter().flatten().copied().filter(is_common).fold(0.0, f64::max) as u64;
+        let state = kept.remove(&common).map(|at| {
+            self.history = at.history;
+            at.state
+        });
+        let best = rules.best_round(&self.history);
+        let restored = self.part.bench.run(move |learner| {
+            // Kept rounds after the common one would be offered again after another restart.
+            learner.store.retain(&BTreeSet::from([common, best]));
+            learner.learning.restore(state.as_ref().unwrap_or(&learner.beginning))
+        });
+        let restored = restored.await;
+        self.agree(restored, common).await?;
+        self.journal.note_rounds(common, self.history.last());
+        Ok(())
+    }
+
+    async fn round(&mut self) -> Result<(), SolveError> {
+        let round = self.history.len() as u64;
+        let trained = self.part.bench.run(move |learner| {
+            let contribution = learner.learning.train(round)?;
+            check_finite(&contribution)?;
+            Ok((contribution, learner.learning.aggregation(round)))
+        });
+        let trained: Result<(Vec<f32>, Aggregation), LearningError> = trained.await;
+        let shape = trained.as_ref().map_or(0, |(vector, way)| shape(vector.len(), way));
+        let (contribution, aggregation) = self.agree(trained, shape).await?;
+        let aggregate = match aggregation {
+            Aggregation::Mean => Aggregate::Mean(self.mean(&contribution).await?),
+            Aggregation::None => Aggregate::Nothing,
+            Aggregation::Pull(sources) => Aggregate::Pulled(self.pull(&contribution, &sources).await?),
+        };
+        let measured = self.part.bench.run(move |learner| {
+            match aggregate {
+                Aggregate::Mean(mean) => learner.learning.take(round, &mean)?,
+                Aggregate::Pulled(contributions) => learner.learning.take_pulled(round, &contributions)?,
+                Aggregate::Nothing => {}
+            }
+            learner.learning.evaluate()
+        });
+        let measured = measured.await;
+        self.note(measured).await
+    }
+
+    /// Ends a round: all nodes learn the mean metrics, and each keeps its state before it sends anything of the next
+    /// round.
+    async fn note(&mut self, measured: Result<Vec<Option<f64>>, LearningError>) -> Result<(), SolveError> {
+        let metrics = self.part.task.rules().metrics().len();
+        let measured = measured.and_then(|own| check_metrics(own, metrics));
+        let own = self.agree(measured, 0).await?;
+        let mean = if own.is_empty() { Vec::new() } else { self.mean_metrics(&own).await? };
+        let round = self.history.len() as u64 + 1;
+        self.history.push(RoundRecord { round, mean, own });
+        let rules = self.part.task.rules();
+        let before = rules.best_round(&self.history[..self.history.len() - 1]);
+        let needed = BTreeSet::from([round, round - 1, before, rules.best_round(&self.history)]);
+        let history = self.history.clone();
+        let about = self.about;
+        let kept = self.part.bench.run(move |learner| {
+            let state = learner.learning.state();
+            learner.store.keep(round, &Kept { history, state }.encode(about)?)?;
+            learner.store.retain(&needed);
+            Ok(())
+        });
+        let kept = kept.await;
+        self.agree(kept, round).await?;
+        self.journal.note_rounds(round, self.history.last());
+        Ok(())
+    }
+
+    async fn conclude(self) -> Result<Learned, SolveError> {
+        let rules = self.part.task.rules();
+        let rounds = self.history.len() as u64;
+        let best_round = rules.best_round(&self.history);
+        let about = self.about;
+        let files = self.part.bench.run(move |learner| {
+            if best_round != rounds {
+                let lost = || LearningError(format!("the state after round {best_round}, the best one, is damaged"));
+                let kept = Kept::decode(&learner.store.load(best_round)?, about, best_round).ok_or_else(lost)?;
+                learner.learning.restore(&kept.state)?;
+            }
+            learner.learning.files()
+        });
+        let files = files.await;
+        let files = self.agree(files, best_round).await?;
+        Ok(Learned {
+            schema: Learned::SCHEMA.to_owned(),
+            node: self.collectives.me,
+            task: hex::encode(self.about.task),
+            rounds,
+            best_round,
+            stopped_early: rounds < rules.rounds(),
+            metrics: rules.metrics().to_vec(),
+            history: self.history,
+            files,
+        })
+    }
+
+    /// Agrees with all nodes that this step succeeded everywhere, and that all have the same number, such as a length.
+    /// Otherwise each node's error names the node at fault.
+    async fn agree<T>(&self, own: Result<T, LearningError>, number: u64) -> Result<T, SolveError> {
+        let row = [f64::from(u8::from(own.is_err())), number as f64, -(number as f64)];
+        let largest = self.collectives.largest(&row).await?;
+        let [(failed, finder), (most, one), (least, other)] = largest[..] else { return Err(SolveError::NoResult) };
+        match own {
+            Err(failure) => Err(SolveError::Learning(failure)),
+            Ok(_) if failed > 0.0 => Err(SolveError::LearningElsewhere { finder }),
+            Ok(_) if most + least != 0.0 => {
+                Err(SolveError::Unlike { one, other, numbers: [most as u64, (-least) as u64] })
+            }
+            Ok(own) => Ok(own),
+        }
+    }
+
+    /// Compares a hash of the statistics that all nodes received.
+    async fn compare_states(&self, hasher: &blake3::Hasher) -> Result<(), SolveError> {
+        let [a, b, c, d, e, f, ..] = *hasher.finalize().as_bytes();
+        let hash = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]) as f64;
+        let hashes = self.collectives.gather(&[hash]).await?;
+        match hashes.iter().position(|other| *other != hashes[0]) {
+            None => Ok(()),
+            Some(other) => Err(SolveError::StatesDiffer {
+                one: NodeId(0),
+                other: node(other),
+                iteration: self.history.len() as u64,
+            }),
+        }
+    }
+
+    /// The rows of all nodes, by node, gathered piece by piece.
+    async fn gather(&self, own: &[f64]) -> Result<StatisticsTable, SolveError> {
+        let nodes = self.collectives.communication.schedule.nodes();
+        let mut rows = vec![Vec::with_capacity(own.len()); nodes];
+        for piece in own.chunks((CHUNK / nodes).max(1)) {
+            let pieces = self.collectives.gather(piece).await?;
+            rows.iter_mut().zip(pieces).for_each(|(row, piece)| row.extend(piece));
+        }
+        Ok(rows)
+    }
+
+    async fn mean(&self, own: &[f32]) -> Result<Vec<f32>, SolveError> {
+        let nodes = self.collectives.communication.schedule.nodes() as f64;
+        let mut mean = Vec::with_capacity(own.len());
+        for piece in own.chunks(CHUNK) {
+            let wide: Vec<f64> = piece.iter().map(|value| f64::from(*value)).collect();
+            mean.extend(self.collectives.total(&wide).await?.iter().map(|total| (total / nodes) as f32));
+        }
+        Ok(mean)
+    }
+
+    /// The contributions of the sources that this node chose, by node.
+    async fn pull(&self, own: &[f32], sources: &[Vec<usize>]) -> Result<BTreeMap<usize, Vec<f32>>, SolveError> {
+        let wanted: Vec<Vec<NodeId>> = sources.iter().map(|of| of.iter().map(|&at| node(at)).collect()).collect();
+        let routes = PullRoutes::of(&self.collectives.communication.schedule, &wanted).map(Arc::new);
+        let routes = routes.ok_or(SolveError::NoResult)?;
+        let mut pulled = BTreeMap::<usize, Vec<f32>>::new();
+        for piece in own.chunks(CHUNK) {
+            let wide: Vec<f64> = piece.iter().map(|value| f64::from(*value)).collect();
+            for (source, values) in self.collectives.pull(&routes, &wide).await? {
+                // They were f32 at their source, so this is exact.
+                pulled.entry(source.index()).or_default().extend(values.iter().map(|value| *value as f32));
+            }
+        }
+        Ok(pulled)
+    }
+
+    /// The mean of each metric over the nodes that could measure it, from a table of all, so that all have the same
+    /// bits.
+    async fn mean_metrics(&self, own: &[Option<f64>]) -> Result<Vec<Option<f64>>, SolveError> {
+        let row: Vec<f64> =
+            own.iter().flat_map(|value| [f64::from(u8::from(value.is_some())), value.unwrap_or(0.0)]).collect();
+        let rows = self.gather(&row).await?;
+        let mean = |at: usize| {
+            let sum = |place: usize| rows.iter().map(|row| row[place]).sum::<f64>();
+            let measured = sum(2 * at);
+            (measured > 0.0).then(|| sum(2 * at + 1) / measured)
+        };
+        Ok((0..own.len()).map(mean).collect())
+    }
+}
+
+/// The aggregate of a round's contributions, as one node has it.
+enum Aggregate {
+    Nothing,
+    Mean(Vec<f32>),
+    Pulled(BTreeMap<usize, Vec<f32>>),
+}
+
+/// A number, exact in an f64, that is the same at two nodes if they share vectors of one length in one way.
+fn shape(length: usize, way: &Aggregation) -> u64 {
+    let (kind, wishes) = match way {
+        Aggregation::Mean => (0, 0),
+        Aggregation::None => (1, 0),
+        Aggregation::Pull(sources) => {
+            let mut hasher = blake3::Hasher::new();
+            for of in sources.iter() {
+                hasher.update(&(of.len() as u64).to_le_bytes());
+                of.iter().for_each(|source| {
+                    hasher.update(&(*source as u64).to_le_bytes());
+                });
+            }
+            let [a, b, ..] = *hasher.finalize().as_bytes();
+            (2, u64::from(u16::from_le_bytes([a, b])))
+        }
+    };
+    ((length as u64 & 0x7fff_ffff) << 18) | (wishes << 2) | kind
+}
+
+/// The rounds in a store that are whole and belong to this task and data.
+fn sound(store: &dyn RoundStore, about: About) -> BTreeMap<u64, Kept> {
+    let read = |round: u64| Some((round, Kept::decode(&store.load(round).ok()?, about, round)?));
+    store.held().into_iter().filter_map(read).collect()
+}
+
+fn check_row(row: Option<Vec<f64>>, stage: usize) -> Result<Option<Vec<f64>>, LearningError> {
+    let Some(row) = row else { return Ok(None) };
+    if row.is_empty() || row.len() > LONGEST_ROW || stage >= MOST_STAGES {
+        let numbers = row.len();
+        return Err(LearningError(format!(
+            "stage {stage} of the statistics has {numbers} numbers: a row has 1 to {LONGEST_ROW}, there are {MOST_STAGES} stages"
+        )));
+    }
+    match row.iter().position(|number| !number.is_finite()) {
+        Some(at) => Err(LearningError(format!("number {at} in stage {stage} of the statistics is {}", row[at]))),
+        None => Ok(Some(row)),
+    }
+}
+
+fn check_finite(contribution: &[f32]) -> Result<(), LearningError> {
+    match contribution.iter().position(|value| !value.is_finite()) {
+        Some(at) => Err(LearningError(format!(
+            "the training diverged: number {at} of what is shared is {}; try a smaller learning rate",
+            contribution[at]
+        ))),
+        None => Ok(()),
+    }
+}
+
+fn check_metrics(own: Vec<Option<f64>>, metrics: usize) -> Result<Vec<Option<f64>>, LearningError> {
+    if own.len() != metrics {
+        return Err(LearningError(format!("{} metrics were measured, {metrics} are expected", own.len())));
+    }
+    match own.iter().flatten().find(|value| !value.is_finite()) {
+        Some(value) => Err(LearningError(format!("the training diverged: a metric is {value}"))),
+        None => Ok(own),
+    }
+}
