@@ -2,11 +2,7 @@
 
 #![allow(clippy::unwrap_used)]
 
-use std::{
-    collections::BTreeSet,
-    fs,
-    path::PathBuf,
-};
+use std::{collections::BTreeSet, fs, path::PathBuf};
 
 use mingle_planner::{
     DesignError, DesignOptions, Link, Medium, Method, MixingStep, Parameter, Plan, Topology, design, digraph::Digraph,

@@ -42,7 +42,7 @@ pub(super) fn execute(arguments: &PlanCompareArgs, json: bool) -> Result {
         }
     }
     if let Some((method, cost, unit)) = best {
-        let digits = if cost < 10.0 { format!("{cost:.3}") } else { format!("{cost:.1}") };
+        let digits = if cost < 1.0 { format!("{cost:.3}") } else { format!("{cost:.1}") };
         out::line(format!("auto would take {method}: {digits} {unit}"));
     }
     Ok(())

@@ -6,22 +6,18 @@ use std::path::Path;
 use mingle_peer::error::Context;
 use mingle_peer::output_file::OutputFile;
 use mingle_peer::{Error, ErrorKind, Result, plan};
-use mingle_planner::{ExtraEdges, Method, Plan, load::FOUR_BITS};
-use mingle_protocol::{Codec, CodecChoice};
+use mingle_planner::{ExtraEdges, Method, Plan};
 
 use super::{design_request, plan_show::describe};
 use crate::cli::PlanMakeArgs;
 use crate::out;
-
-/// The number of parameters by which codecs are compared: some whole blocks of each.
-const SHARE_OF: usize = 1 << 12;
 
 /// Designs the plan. It goes to the output file, or to stdout; with `--json`, stdout has the forecast instead.
 pub(super) fn execute(arguments: &PlanMakeArgs, json: bool) -> Result {
     let output = arguments.output.as_deref().map(OutputFile::at).transpose()?;
     let (topology, mut options) = design_request::read(&arguments.design)?;
     options.extra_edges = parse_extra_edges(&arguments.extra_edges)?;
-    options.coded_share = coded_share(arguments.codec);
+    options.coded_share = design_request::coded_share(arguments.codec);
     let method = method(arguments, options.extra_edges)?;
     if method != Method::Auto && arguments.design.objective.is_some() {
         let message = format!("--objective is what auto chooses by, and the method is {method}");
@@ -47,17 +43,6 @@ pub(super) fn execute(arguments: &PlanMakeArgs, json: bool) -> Result {
         (false, None) => out::line(made.to_json().trim_end()),
     }
     Ok(())
-}
-
-/// The bytes of a payload of an exact average as a share of those that other plans send.
-fn coded_share(codec: CodecChoice) -> f64 {
-    let bytes = |codec: Codec| codec.encoded_len(SHARE_OF) as f64;
-    match codec {
-        CodecChoice::Auto => FOUR_BITS,
-        CodecChoice::Fixed(codec) if codec.sends_differences() => bytes(codec) / bytes(codec.of_wholes()),
-        // A node that keeps nothing sends in f32.
-        CodecChoice::Fixed(codec) => bytes(Codec::F32) / bytes(codec),
-    }
 }
 
 /// The plan that was given as the topology.

@@ -1,9 +1,7 @@
 //! `mingle plan show`: describes a plan for people, and prints its forecast for programs.
 
 use mingle_peer::{Result, plan};
-use mingle_planner::{
-    Medium, MixingStep, Parameter, Plan, digraph::Digraph, load::FOUR_BITS, resilience::Resilience,
-};
+use mingle_planner::{Medium, MixingStep, Parameter, Plan, digraph::Digraph, load::FOUR_BITS, resilience::Resilience};
 
 use crate::cli::PlanFileArgs;
 use crate::out;

@@ -89,9 +89,11 @@ fn in_order(nodes: usize) -> Vec<Method> {
 fn is_too_slow(method: Method, nodes: usize, has_plan: bool) -> bool {
     match method {
         Method::ExactAverage => false,
-        Method::DPsgd | Method::SgpUniform | Method::Exponential | Method::OnePeerExponential => {
-            nodes > MAX_ITERATED_NODES && has_plan
-        }
+        Method::DPsgd
+        | Method::SgpUniform
+        | Method::Exponential
+        | Method::OnePeerExponential
+        | Method::BaseGraph(_) => nodes > MAX_ITERATED_NODES && has_plan,
         _ => nodes > MAX_SEARCHED_NODES,
     }
 }

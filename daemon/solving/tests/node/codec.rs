@@ -16,7 +16,8 @@ fn the_planner_prices_a_plan_by_the_bytes_that_nodes_send_under_it() {
     let mut shares = Vec::new();
     for method in methods {
         for (topology, local_steps) in [("complete:n=8", 20), ("complete:n=5", 0), ("ring:n=6", 2)] {
-            let options = DesignOptions { medium: Medium::PointToPoint, local_steps, effort: 1, ..DesignOptions::default() };
+            let options =
+                DesignOptions { medium: Medium::PointToPoint, local_steps, effort: 1, ..DesignOptions::default() };
             let Ok(plan) = mingle_planner::design(&Topology::generate(topology).unwrap(), method, &options) else {
                 continue;
             };
