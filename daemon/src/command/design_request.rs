@@ -92,12 +92,13 @@ fn without(topology: Topology, names: &[String]) -> Result<Topology> {
 
 /// The bytes of a payload of an exact average as a share of those that other plans send.
 pub(super) fn coded_share(codec: CodecChoice) -> f64 {
-    let bytes = |codec: Codec| codec.encoded_len(SHARE_OF) as f64;
+    let bytes = |codec: Codec| codec.encoded_len(SHARE_OF) as f64 / Codec::F32.encoded_len(SHARE_OF) as f64;
     match codec {
         CodecChoice::Auto => FOUR_BITS,
-        CodecChoice::Fixed(codec) if codec.sends_differences() => bytes(codec) / bytes(codec.of_wholes()),
+        // Other plans would send whole models in eight bits, which leaves those of peers apart: they count as f32.
+        CodecChoice::Fixed(codec) if codec.sends_differences() => bytes(codec),
         // A node that keeps nothing sends in f32.
-        CodecChoice::Fixed(codec) => bytes(Codec::F32) / bytes(codec),
+        CodecChoice::Fixed(codec) => 1.0 / bytes(codec),
     }
 }
 
