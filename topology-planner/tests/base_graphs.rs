@@ -32,11 +32,10 @@ fn the_product_of_a_period_is_the_average_for_every_number_of_nodes_and_neighbou
             assert_eq!(plan.parameters()["k"], Parameter::Whole(k.min(nodes - 1) as u64), "{what}");
             assert_eq!((plan.round_length(), plan.forecast().lambda_2), (1, Some(0.0)), "{what}");
             for step in plan.steps() {
-                let keep = step.keep();
-                for node in 0..nodes {
+                for (node, keep) in step.keep().into_iter().enumerate() {
                     let links = step.links_from(node);
                     assert!(links.len() <= k, "{what}: {} receivers", links.len());
-                    let column = keep[node] + links.iter().map(|link| link.weight).sum::<f64>();
+                    let column = keep + links.iter().map(|link| link.weight).sum::<f64>();
                     assert!((column - 1.0).abs() <= 1e-12, "{what}: column {node} sums to {column}");
                 }
             }
@@ -60,11 +59,9 @@ fn a_medium_with_slots_and_the_graph_of_powers_of_two_have_base_graphs_too() {
 #[test]
 fn a_plan_under_its_name_that_is_not_symmetric_or_does_not_average_is_refused() {
     let options = DesignOptions { medium: Medium::PointToPoint, effort: 1, ..DesignOptions::default() };
-    for (topology, method) in [
-        ("complete:n=6", Method::OnePeerExponential),
-        ("ring:n=6", Method::DPsgd),
-        ("ring:n=6", Method::ExactAverage),
-    ] {
+    for (topology, method) in
+        [("complete:n=6", Method::OnePeerExponential), ("ring:n=6", Method::DPsgd), ("ring:n=6", Method::ExactAverage)]
+    {
         let honest = design(&Topology::generate(topology).unwrap(), method, &options).unwrap();
         let named = |name: &str| format!("\"method\": \"{name}\"");
         let forged = honest.to_json().replace(&named(honest.method()), &named("base"));

@@ -326,13 +326,12 @@ mod tests {
                     let steps = steps(nodes, neighbours, fills);
                     assert_averages(nodes, &steps, &what);
                     for step in &steps {
-                        let keep = step.keep();
-                        for node in 0..nodes {
+                        for (node, keep) in step.keep().into_iter().enumerate() {
                             let links = step.links_from(node);
                             assert!(links.len() <= neighbours, "{what}: node {node} has {} receivers", links.len());
-                            let column = keep[node] + links.iter().map(|link| link.weight).sum::<f64>();
+                            let column = keep + links.iter().map(|link| link.weight).sum::<f64>();
                             assert!((column - 1.0).abs() <= 1e-12, "{what}: column {node} sums to {column}");
-                            assert!(keep[node] > 0.0, "{what}: node {node} keeps nothing");
+                            assert!(keep > 0.0, "{what}: node {node} keeps nothing");
                         }
                     }
                 }

@@ -70,7 +70,7 @@ impl<'p> Prices<'p> {
     }
 
     /// The cost of as many steps as it takes to agree to 1e-2.
-    fn to_agree(&self, nodes: usize, steps: &[MixingStep], round_length: usize) -> Option<f64> {
+    fn of_agreement(&self, nodes: usize, steps: &[MixingStep], round_length: usize) -> Option<f64> {
         let count = steps_to_accuracy(nodes, steps, 1e-2)?;
         let share = self.payload_share(nodes, steps, round_length);
         let rest = self.of_steps(nodes, &steps[..count % steps.len()], share);
@@ -97,7 +97,7 @@ pub fn cost(plan: &Plan, options: &DesignOptions) -> Option<f64> {
         (DesignObjective::Agreement, Medium::Broadcast) => {
             forecast.seconds_to_1e_2.or_else(|| forecast.slots_to_1e_2.map(|slots| slots as f64))
         }
-        (DesignObjective::Agreement, Medium::PointToPoint) => prices.to_agree(nodes, steps, round_length),
+        (DesignObjective::Agreement, Medium::PointToPoint) => prices.of_agreement(nodes, steps, round_length),
         (DesignObjective::Training, _) => {
             forecast.lambda_2.filter(|&modulus| modulus < 1.0)?;
             Some(prices.of_gradient_step(nodes, steps, round_length, options.heterogeneity))
