@@ -1,6 +1,7 @@
 //! Designs of plans from topologies, one file per design.
 
 mod auto;
+mod base_graph;
 mod bass;
 mod contraction;
 mod d_psgd;
@@ -13,6 +14,7 @@ mod method_check;
 mod nguyen_he;
 mod options;
 mod periodic_average;
+mod price;
 mod problem;
 mod sampled;
 mod semidefinite;
@@ -24,11 +26,12 @@ use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 pub use self::{
-    auto::{Candidate, compare, cost},
+    auto::{Candidate, compare},
     method::{Method, PeriodicAverage, UnknownMethod},
     method_check::{MethodCheck, MethodMismatch},
     nguyen_he::{Sweep, SweepPoint, sweep},
     options::{DesignObjective, DesignOptions, ExtraEdges, FaultTolerance, UnknownChoice},
+    price::cost,
     problem::DesignError,
 };
 pub(crate) use self::{
@@ -115,6 +118,7 @@ fn design_steps(request: &DesignRequest<'_>) -> Result<Design, DesignError> {
         Method::Tuned => tuned::design(request),
         Method::ExactAverage => exact_average::design(request),
         Method::PeriodicAverage(wanted) => periodic_average::design(request, wanted),
+        Method::BaseGraph(neighbours) => base_graph::design(request, neighbours),
         Method::BassHeuristic | Method::BassOptimised => bass::design(request),
         Method::Matcha => matcha::design(request),
         Method::DPsgd => Ok(d_psgd::design(request)),
@@ -146,14 +150,19 @@ fn check_limits(plan: &Plan, method: Method, options: &DesignOptions) -> Result<
     }
 }
 
-/// Checks the limit on bytes sent per node and round, averaged over the period.
+/// Checks the limit on bytes sent per node and round, averaged over the period, in the codec that peers take.
 fn check_upload(plan: &Plan, method: Method, options: &DesignOptions) -> Result<(), DesignError> {
     let Some(limit) = options.max_upload_bytes else {
         return Ok(());
     };
     let per_period = plan.forecast().bytes_per_node_per_period.ok_or(DesignError::UploadWithoutNetwork)?;
     let rounds = plan.steps().len() / plan.round_length();
-    let needed = (per_period as u64).div_ceil(rounds as u64);
+    let share = price::Prices::of_plan(plan, options.coded_share).payload_share(
+        plan.node_count(),
+        plan.steps(),
+        plan.round_length(),
+    );
+    let needed = (share * per_period as f64 / rounds as f64).ceil() as u64;
     if needed > limit { Err(DesignError::Upload { method, limit, needed }) } else { Ok(()) }
 }
 
@@ -186,6 +195,13 @@ impl DesignRequest<'_> {
     /// The number of a node in the topology that was given.
     fn original(&self, node: usize) -> usize {
         self.order[node]
+    }
+
+    /// The nodes in the order of the topology that was given.
+    fn places(&self) -> Vec<usize> {
+        let mut places = vec![0; self.order.len()];
+        self.order.iter().enumerate().for_each(|(node, &original)| places[original] = node);
+        places
     }
 
     /// A colouring found with a fifth of the effort: the whole effort hardly ever finds fewer slots.

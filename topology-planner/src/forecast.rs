@@ -10,6 +10,7 @@ use crate::{
     consensus::steps_to_accuracy,
     digraph::{Digraph, Link},
     distance::{self, Diameter},
+    load::RoundLoad,
     medium::Medium,
     network::NetworkCapacity,
     objective::{ln_objective_16, ln_objective_19},
@@ -194,14 +195,25 @@ impl Forecast {
         document(&self.fields())
     }
 
-    /// The same document with the largest momentum across rounds, which plan files do not store.
-    pub(crate) fn to_json_with(&self, largest_momentum: &Result<f64, spectrum::Unresolved>) -> String {
+    /// The same document with the largest momentum across rounds and the load of a round, which plan files do not store.
+    pub(crate) fn to_json_with(
+        &self,
+        largest_momentum: &Result<f64, spectrum::Unresolved>,
+        load: Option<RoundLoad>,
+    ) -> String {
         let (momentum, note) = match largest_momentum {
             Ok(momentum) => (Some(*momentum), None),
             Err(unresolved) => (None, Some(unresolved.reason.as_str())),
         };
         let momentum = [("largest_momentum", Value::Real(momentum)), ("largest_momentum_note", Value::Note(note))];
-        document(&[&self.fields()[..], &momentum[..]].concat())
+        let real = |value: Option<f64>| Value::Real(value.map(rounded));
+        let load = [
+            ("busiest_payloads_per_round", real(load.map(|load| load.busiest_payloads))),
+            ("heaviest_node_share", real(load.map(|load| load.heaviest_share))),
+            ("payload_share", real(load.map(|load| load.payload_share))),
+            ("seconds_per_round", real(load.and_then(|load| load.seconds))),
+        ];
+        document(&[&self.fields()[..], &momentum[..], &load[..]].concat())
     }
 
     /// The fields in which this stored forecast differs from the recomputed one. Whole numbers must be equal; real

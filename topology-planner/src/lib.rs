@@ -47,6 +47,7 @@ pub mod edge_coloring;
 pub mod extra_edges;
 pub mod forecast;
 pub mod link_measurements;
+pub mod load;
 mod medium;
 pub mod minimum_degree_spanning_tree;
 pub mod mixing_matrix;

@@ -130,11 +130,27 @@ impl NetworkCapacity {
         self.links.binary_search_by_key(&(from, to), key).ok().map(|at| &self.links[at])
     }
 
+    /// The rate at which a node can send and receive: the lower of its two limits, and of the means of its links.
+    pub(crate) fn rate_of(&self, node: usize) -> f64 {
+        let mean = |is_of: &dyn Fn(&MeasuredLink) -> bool| {
+            let rates: Vec<f64> = self.links.iter().filter(|link| is_of(link)).map(|link| link.mbit_s).collect();
+            rates.iter().sum::<f64>() / rates.len().max(1) as f64
+        };
+        let sends = mean(&|link| link.from as usize == node).min(self.upload_mbit_s[node].unwrap_or(f64::INFINITY));
+        let receives = mean(&|link| link.to as usize == node).min(self.download_mbit_s[node].unwrap_or(f64::INFINITY));
+        sends.min(receives)
+    }
+
     /// The time that each payload of a step takes, in the order of its links.
     ///
     /// O(links) times the number of different bottlenecks.
     #[must_use]
     pub fn arrivals(&self, step: &MixingStep, medium: Medium) -> Vec<SlowLink> {
+        self.arrivals_of(step, medium, self.payload_bytes as f64)
+    }
+
+    /// The time that each payload of a step takes where it has so many bytes.
+    fn arrivals_of(&self, step: &MixingStep, medium: Medium, payload_bytes: f64) -> Vec<SlowLink> {
         let links = step.links();
         let caps: Vec<f64> =
             links.iter().map(|link| self.link(link.from, link.to).map_or(0.0, |link| link.mbit_s)).collect();
@@ -149,7 +165,7 @@ impl NetworkCapacity {
         let arrival = |(link, rate): (&WeightedLink, f64)| {
             let known = self.link(link.from, link.to);
             let (rtt_ms, loss) = known.map_or((0.0, 0.0), |known| (known.rtt_ms, known.loss));
-            let bits = 8.0 * self.payload_bytes as f64 / (1.0 - loss);
+            let bits = 8.0 * payload_bytes / (1.0 - loss);
             SlowLink { from: link.from, to: link.to, seconds: rtt_ms / 2_000.0 + bits / (rate * 1e6) }
         };
         links.iter().zip(rates).map(arrival).collect()
@@ -158,10 +174,17 @@ impl NetworkCapacity {
     /// The seconds that a period takes: its steps one after the other, on a broadcast medium slot by slot.
     #[must_use]
     pub fn seconds_per_period(&self, steps: &[MixingStep], medium: Medium) -> f64 {
+        self.seconds(steps, medium, 1.0)
+    }
+
+    /// The seconds that these steps take with payloads of a share of their usual bytes.
+    #[must_use]
+    pub fn seconds(&self, steps: &[MixingStep], medium: Medium, payload_share: f64) -> f64 {
+        let payload_bytes = payload_share * self.payload_bytes as f64;
         let latest =
             |arrivals: &mut dyn Iterator<Item = &SlowLink>| arrivals.map(|link| link.seconds).fold(0.0, f64::max);
         let of_step = |step: &MixingStep| {
-            let arrivals = self.arrivals(step, medium);
+            let arrivals = self.arrivals_of(step, medium, payload_bytes);
             match medium {
                 Medium::PointToPoint => latest(&mut arrivals.iter()),
                 Medium::Broadcast => {

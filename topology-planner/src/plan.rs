@@ -24,6 +24,7 @@ pub use crate::medium::Medium;
 pub use crate::step::{MixingStep, StepDraft, WeightedLink};
 use crate::{
     forecast::{Forecast, ForecastDifference},
+    load::{self, NodeLoads, RoundLoad},
     network::NetworkCapacity,
     topology::Topology,
 };
@@ -315,11 +316,29 @@ impl Plan {
         crate::spectrum::largest_momentum(self.node_count(), &self.steps, self.round_length)
     }
 
-    /// The forecast as a JSON document of its own: [`Forecast::to_json`], and `largest_momentum` with the reason where
-    /// it is not known.
+    /// The load of a round, for peers whose differences to exact averages have `coded_share` of the bytes of a whole
+    /// payload, such as [`FOUR_BITS`](load::FOUR_BITS). `None` on a broadcast medium, where slots count.
+    #[must_use]
+    pub fn round_load(&self, coded_share: f64) -> Option<RoundLoad> {
+        if self.medium == Medium::Broadcast {
+            return None;
+        }
+        let (nodes, steps) = (self.node_count(), self.steps());
+        let rounds = steps.len() as f64 / self.round_length as f64;
+        let payload_share = load::payload_share(nodes, steps, self.round_length, self.local_steps, coded_share);
+        Some(RoundLoad {
+            busiest_payloads: load::busiest(nodes, steps) as f64 / rounds,
+            heaviest_share: NodeLoads::of(nodes, steps).heaviest_share(),
+            payload_share,
+            seconds: self.network().map(|network| network.seconds(steps, self.medium, payload_share) / rounds),
+        })
+    }
+
+    /// The forecast as a JSON document of its own: [`Forecast::to_json`], `largest_momentum` with the reason where it is
+    /// not known, and the [`RoundLoad`] where peers take the codec that suits the plan.
     #[must_use]
     pub fn forecast_to_json(&self) -> String {
-        self.forecast.to_json_with(&self.largest_momentum())
+        self.forecast.to_json_with(&self.largest_momentum(), self.round_load(load::FOUR_BITS))
     }
 
     /// `n pi`: the push-sum weight each node has at the start of a period in the long run.

@@ -10,7 +10,7 @@ mod graphs;
 
 use std::collections::BTreeMap;
 
-use mingle_planner::{DesignObjective, DesignOptions, Method, Plan, Topology, design, design::cost};
+use mingle_planner::{DesignOptions, Method, Plan, Topology, design, design::cost};
 use serde_json::Value;
 
 const MEASURED: &str = include_str!("auto_choice/slots.csv");
@@ -71,7 +71,10 @@ fn what_auto_takes_trains_within_a_tenth_of_the_slots_of_the_best_design() {
                 let found = slots_per_round(plan);
                 let is_known = (found - line.slots_per_round).abs() < 0.006;
                 assert!(is_known, "{name}: {} has {found} slots a round now, it has to be measured again", line.method);
-                cost(&with_local_steps(plan, line.local_steps), DesignObjective::Training, line.heterogeneity).unwrap()
+                {
+                    let options = DesignOptions { heterogeneity: line.heterogeneity, ..DesignOptions::default() };
+                    cost(&with_local_steps(plan, line.local_steps), &options).unwrap()
+                }
             };
             let priced = case.iter().map(|line| (price(line), line));
             let (_, taken) = priced.reduce(|a, b| if b.0 < a.0 { b } else { a }).unwrap();

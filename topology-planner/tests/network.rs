@@ -183,7 +183,7 @@ fn auto_chooses_by_seconds_where_links_are_measured() {
         let chosen = design(&topology, Method::Auto, &options).unwrap();
         let reason = chosen.parameters()["reason"].to_string();
         assert!(reason.contains(" seconds for a gradient step"), "{reason}");
-        let seconds = |plan: &Plan| design::cost(plan, options.objective, 1.0).unwrap();
+        let seconds = |plan: &Plan| design::cost(plan, &options).unwrap();
         for method in [Method::NguyenHe, Method::DPsgd, Method::SgpUniform, Method::ExactAverage] {
             assert!(seconds(&chosen) <= seconds(&design(&topology, method, &options).unwrap()), "{method}");
         }

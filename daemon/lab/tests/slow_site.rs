@@ -15,7 +15,7 @@ const LOCAL_STEPS: u32 = 10;
 /// Rounds in which nodes get to know each other's pace, and as many that are timed.
 const ROUNDS: u64 = 40;
 const LIMIT: Time = Time::from_millis(3_600_000);
-const METHODS: [Method; 9] = [
+const METHODS: [Method; 10] = [
     Method::Auto,
     Method::NguyenHe,
     Method::Tuned,
@@ -25,6 +25,7 @@ const METHODS: [Method; 9] = [
     Method::SgpUniform,
     Method::Exponential,
     Method::OnePeerExponential,
+    Method::BaseGraph(None),
 ];
 
 /// A plan by a method; `None` where the method takes no such topology.

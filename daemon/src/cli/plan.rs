@@ -94,6 +94,9 @@ pub(crate) struct PlanMakeArgs {
     /// Edges beyond the spanning tree, for nguyen-he: a number, or auto to sweep
     #[arg(long, default_value = "auto", value_name = "K|auto")]
     pub(crate) extra_edges: String,
+    /// The codec of the peers, for the price on a point-to-point medium: auto is four bits where the plan has exact averages
+    #[arg(long, default_value_t = CodecChoice::Auto, value_name = "CODEC")]
+    pub(crate) codec: CodecChoice,
     /// Write the plan here [default: print it]
     #[arg(short, long, value_name = "FILE")]
     pub(crate) output: Option<PathBuf>,

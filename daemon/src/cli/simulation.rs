@@ -130,6 +130,9 @@ pub(crate) struct MixingArgs {
     /// Make a plan for this: a file or a generator, such as rg:n=33,r=0.5,seed=0
     #[arg(long, value_name = "FILE|GENERATOR")]
     pub(crate) topology: Option<String>,
+    /// Sharing of the network by the links of that plan: broadcast (slots, interference) or point-to-point
+    #[arg(long, default_value = "broadcast", conflicts_with = "plan")]
+    pub(crate) medium: String,
     /// The design of that plan, as in `mingle plan make`
     #[arg(long, default_value = "auto", conflicts_with = "plan")]
     pub(crate) method: String,

@@ -4,10 +4,14 @@ use std::path::Path;
 
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result, plan};
-use mingle_planner::{DesignOptions, Medium, Topology, link_measurements::LinkMeasurements};
+use mingle_planner::{DesignOptions, Medium, Topology, link_measurements::LinkMeasurements, load::FOUR_BITS};
+use mingle_protocol::{Codec, CodecChoice};
 
 use crate::cli::DesignArgs;
 use crate::topology;
+
+/// The number of parameters by which codecs are compared: some whole blocks of each.
+const SHARE_OF: usize = 1 << 12;
 
 /// The topology, and all options except those of one method.
 pub(super) fn read(arguments: &DesignArgs) -> Result<(Topology, DesignOptions)> {
@@ -86,7 +90,20 @@ fn without(topology: Topology, names: &[String]) -> Result<Topology> {
     topology.without(&left_out).context(ErrorKind::BadInput, format!("--without {}", names.join(",")))
 }
 
-fn parse_medium(text: &str) -> Result<Medium> {
+/// The bytes of a payload of an exact average as a share of those that other plans send.
+pub(super) fn coded_share(codec: CodecChoice) -> f64 {
+    let bytes = |codec: Codec| codec.encoded_len(SHARE_OF) as f64 / Codec::F32.encoded_len(SHARE_OF) as f64;
+    match codec {
+        CodecChoice::Auto => FOUR_BITS,
+        // Other plans would send whole models in eight bits, which leaves those of peers apart: they count as f32.
+        CodecChoice::Fixed(codec) if codec.sends_differences() => bytes(codec),
+        // A node that keeps nothing sends in f32.
+        CodecChoice::Fixed(codec) => 1.0 / bytes(codec),
+    }
+}
+
+/// Reads the kind of medium.
+pub(super) fn parse_medium(text: &str) -> Result<Medium> {
     match text {
         "broadcast" => Ok(Medium::Broadcast),
         "point-to-point" => Ok(Medium::PointToPoint),

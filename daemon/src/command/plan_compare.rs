@@ -6,8 +6,9 @@ use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Result, plan};
 use mingle_planner::{
-    DesignObjective, Forecast, Medium, Method, Plan,
+    DesignObjective, DesignOptions, Forecast, Medium, Method, Plan,
     design::{Candidate, cost},
+    load::{FOUR_BITS, RoundLoad},
 };
 use mingle_protocol::CodecChoice;
 
@@ -27,7 +28,7 @@ pub(super) fn execute(arguments: &PlanCompareArgs, json: bool) -> Result {
         progress.inc(1);
     }
     progress.finish_and_clear();
-    let best = cheapest(&candidates, options.objective, options.heterogeneity);
+    let best = cheapest(&candidates, &options);
     let traffic = TrafficColumns { codecs: &arguments.codec, payload_bytes: arguments.design.payload_bytes };
     if json {
         out::line(document(&candidates, best, &traffic));
@@ -41,7 +42,8 @@ pub(super) fn execute(arguments: &PlanCompareArgs, json: bool) -> Result {
         }
     }
     if let Some((method, cost, unit)) = best {
-        out::line(format!("auto would take {method}: {cost:.1} {unit}"));
+        let digits = if cost < 1.0 { format!("{cost:.3}") } else { format!("{cost:.1}") };
+        out::line(format!("auto would take {method}: {digits} {unit}"));
     }
     Ok(())
 }
@@ -54,20 +56,20 @@ fn methods(words: &[String]) -> Result<Vec<Method>> {
 }
 
 /// The design that `auto` would choose among these, its cost, and the unit of the cost.
-fn cheapest(
-    candidates: &[Candidate],
-    objective: DesignObjective,
-    heterogeneity: f64,
-) -> Option<(Method, f64, &'static str)> {
+fn cheapest(candidates: &[Candidate], options: &DesignOptions) -> Option<(Method, f64, &'static str)> {
     let priced = candidates.iter().filter_map(|candidate| {
         let plan = candidate.outcome.as_ref().ok()?;
-        let unit = match (plan.medium(), objective) {
-            (Medium::Broadcast, DesignObjective::Agreement) => "slots until all agree to 1e-2",
-            (Medium::Broadcast, _) => "slots for a gradient step",
-            (Medium::PointToPoint, DesignObjective::Agreement) => "payloads a node until all agree to 1e-2",
-            (Medium::PointToPoint, _) => "payloads a node for a gradient step",
+        let unit = match (plan.network(), plan.medium(), options.objective) {
+            (Some(_), _, DesignObjective::Agreement) => "seconds until all agree to 1e-2",
+            (Some(_), ..) => "seconds for a gradient step",
+            (None, Medium::Broadcast, DesignObjective::Agreement) => "slots until all agree to 1e-2",
+            (None, Medium::Broadcast, _) => "slots for a gradient step",
+            (None, Medium::PointToPoint, DesignObjective::Agreement) => {
+                "payloads of the busiest node until all agree to 1e-2"
+            }
+            (None, Medium::PointToPoint, _) => "payloads of the busiest node for a gradient step",
         };
-        Some((candidate.method, cost(plan, objective, heterogeneity)?, unit))
+        Some((candidate.method, cost(plan, options)?, unit))
     });
     // The first among equals, as auto does.
     priced.min_by(|a, b| a.1.total_cmp(&b.1))
@@ -86,7 +88,7 @@ fn progress(methods: u64) -> ProgressBar {
 /// A column: its heading, and its value for a plan.
 type Column = (&'static str, fn(&Plan, &Forecast) -> String);
 
-const COLUMNS: [Column; 16] = [
+const COLUMNS: [Column; 15] = [
     ("design", |plan, _| plan.method().to_owned()),
     ("steps", |plan, _| plan.steps().len().to_string()),
     ("slots", |plan, forecast| match plan.medium() {
@@ -112,8 +114,25 @@ const COLUMNS: [Column; 16] = [
     ("momentum", |plan, _| plan.largest_momentum().map_or_else(|_| unknown(), |largest| format!("{largest:.2}"))),
     ("min n*pi", |_, forecast| forecast.perron_min.map_or_else(unknown, |value| format!("{value:.3}"))),
     ("payloads", |_, forecast| forecast.payloads_per_period.to_string()),
-    ("s/period", |_, forecast| forecast.seconds_per_period.map_or_else(unknown, |value| format!("{value:.3}"))),
 ];
+
+/// The columns of a point-to-point medium: payloads of the busiest node in a round, the heaviest node's share of the mean,
+/// and the bytes of a payload as a share of those in f32.
+const WIRE_COLUMNS: [Column; 3] = [
+    ("busiest", |plan, _| of_load(plan, |load| format!("{:.2}", load.busiest_payloads))),
+    ("heaviest", |plan, _| of_load(plan, |load| format!("{:.2}", load.heaviest_share))),
+    ("payload", |plan, _| of_load(plan, |load| format!("{:.2}", load.payload_share))),
+];
+
+/// The columns of measured links.
+const SECONDS: [Column; 2] = [
+    ("s/period", |_, forecast| forecast.seconds_per_period.map_or_else(unknown, |value| format!("{value:.3}"))),
+    ("s/round", |plan, _| of_load(plan, |load| load.seconds.map_or_else(unknown, |value| format!("{value:.3}")))),
+];
+
+fn of_load(plan: &Plan, cell: fn(RoundLoad) -> String) -> String {
+    plan.round_load(FOUR_BITS).map_or_else(unknown, cell)
+}
 
 /// The columns requested by `--codec`: bytes of a round over all links, by codec.
 struct TrafficColumns<'a> {
@@ -167,9 +186,12 @@ fn slots(number: f64) -> String {
 fn table(candidates: &[Candidate], traffic: &TrafficColumns<'_>) -> String {
     let plans = candidates.iter().filter_map(|candidate| candidate.outcome.as_ref().ok());
     let plans: Vec<&Plan> = plans.collect();
-    // Seconds are known for all plans or for none.
+    // The medium and the measurements are those of all plans.
+    let is_wire = plans.iter().any(|plan| plan.medium() == Medium::PointToPoint);
     let has_seconds = plans.iter().any(|plan| plan.forecast().seconds_per_period.is_some());
-    let used = if has_seconds { &COLUMNS[..] } else { &COLUMNS[..COLUMNS.len() - 1] };
+    let of_wires = if is_wire { &WIRE_COLUMNS[..] } else { &[] };
+    let of_seconds = if has_seconds { &SECONDS[..if is_wire { 2 } else { 1 }] } else { &[] };
+    let used: Vec<&Column> = COLUMNS.iter().chain(of_wires).chain(of_seconds).collect();
     let headings = used.iter().map(|(heading, _)| (*heading).to_owned()).chain(traffic.headings()).collect();
     let row = |plan: &&Plan| -> Vec<String> {
         used.iter().map(|(_, cell)| cell(plan, plan.forecast())).chain(traffic.cells(plan)).collect()

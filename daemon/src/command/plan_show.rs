@@ -1,7 +1,7 @@
 //! `mingle plan show`: describes a plan for people, and prints its forecast for programs.
 
 use mingle_peer::{Result, plan};
-use mingle_planner::{Medium, MixingStep, Parameter, Plan, digraph::Digraph, resilience::Resilience};
+use mingle_planner::{Medium, MixingStep, Parameter, Plan, digraph::Digraph, load::FOUR_BITS, resilience::Resilience};
 
 use crate::cli::PlanFileArgs;
 use crate::out;
@@ -69,6 +69,7 @@ pub(super) fn describe(plan: &Plan) -> String {
     if let Some(Parameter::Text(reason)) = plan.parameters().get(REASON) {
         lines.insert(2, format!("reason     {reason}"));
     }
+    lines.extend(load(plan));
     lines.extend(network(plan));
     lines.extend(steps(plan));
     lines.join("\n")
@@ -146,6 +147,17 @@ fn steps(plan: &Plan) -> Vec<String> {
         lines.push(format!("...        and {} more steps", steps.len() - LISTED_STEPS));
     }
     lines
+}
+
+/// The load of the busiest node on separate links.
+fn load(plan: &Plan) -> Option<String> {
+    let load = plan.round_load(FOUR_BITS)?;
+    let seconds = load.seconds.map_or_else(String::new, |seconds| format!(", {seconds:.3} s"));
+    Some(format!(
+        "load       {:.2} payloads of {:.2} of the model's bytes one after the other in a round{seconds}; the busiest node \
+         carries {:.2} times the mean of a period",
+        load.busiest_payloads, load.payload_share, load.heaviest_share
+    ))
 }
 
 /// The forecast from link measurements, if the plan has them.

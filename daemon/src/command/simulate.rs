@@ -16,7 +16,7 @@ use mingle_planner::{DesignOptions, ExtraEdges, Method, Plan};
 use mingle_protocol::{ChosenCodec, Codec, CodecChoice, Robust};
 use serde::Serialize;
 
-use super::plan_make::parse_extra_edges;
+use super::{design_request, plan_make::parse_extra_edges};
 use crate::cli::{SimulateArgs, Switch};
 use crate::{limits, out, topology};
 
@@ -184,6 +184,8 @@ fn plan_of(simulation: &SimulateArgs) -> Result<Plan> {
     let options = DesignOptions {
         extra_edges,
         seed: arguments.plan_seed.unwrap_or(simulation.seed),
+        medium: design_request::parse_medium(&arguments.medium)?,
+        coded_share: design_request::coded_share(simulation.codec),
         local_steps: arguments.local_steps,
         heterogeneity: match arguments.heterogeneity {
             Some(heterogeneity) => heterogeneity,

@@ -15,7 +15,7 @@ mod training;
 
 use std::process::ExitCode;
 
-use mingle_planner::{DesignObjective, DesignOptions, Method, Plan, design, design::cost};
+use mingle_planner::{DesignOptions, Method, Plan, design, design::cost};
 
 use crate::training::{Digits, Split, slots_to_target};
 
@@ -85,8 +85,8 @@ impl<'n> Candidates<'n> {
 
     /// Trains along each plan, the most promising first, and prints the results and the choice.
     fn train(&self, digits: &Digits, split: Split, seeds: u64, local_steps: u32) {
-        let estimate =
-            |plan| cost(&with_local_steps(plan, local_steps), DesignObjective::Training, split.heterogeneity());
+        let options = DesignOptions { heterogeneity: split.heterogeneity(), ..DesignOptions::default() };
+        let estimate = |plan| cost(&with_local_steps(plan, local_steps), &options);
         let mut promising: Vec<(f64, Method, &Plan)> =
             self.plans.iter().filter_map(|(method, plan)| Some((estimate(plan)?, *method, plan))).collect();
         // The sort is stable, as in `auto`: among equals the first method.

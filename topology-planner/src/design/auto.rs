@@ -1,9 +1,8 @@
 //! The best design for a topology: makes all that are possible, compares their forecasts and takes one.
 
-use super::{DesignError, DesignObjective, DesignOptions, FaultTolerance, Method, design};
+use super::{DesignError, DesignObjective, DesignOptions, FaultTolerance, Method, design, price::cost};
 use crate::{
-    digraph::Digraph,
-    drift,
+    digraph::{Digraph, Link},
     plan::{Medium, MixingStep, Parameter, Plan},
     resilience::Resilience,
     topology::Topology,
@@ -41,52 +40,6 @@ pub fn compare(topology: &Topology, methods: &[Method], options: &DesignOptions)
     methods.iter().map(|&method| Candidate { method, outcome: design(topology, method, options) }).collect()
 }
 
-/// The cost of a unit of [`drift::response`] in gradient steps' worth of rounds where every node has one or two
-/// classes, as a share of the gradient steps `T` of the whole training.
-///
-/// Measured: softmax regression on the digits, sorted by label, to an accuracy of 0.9, with 1 to 8 local steps on 13
-/// graphs. Rounds to the target were `T (1 / H + s r)` with `T` about 190 gradient steps, and `s` from 0.15 to 0.4,
-/// depending on the graph. At 0.25 the choices on these graphs are nearest to the best. A power of `r`, other ways to
-/// add the two terms, and a term for drift within a round did not improve choices on other graphs. `docs/planning.md`
-/// has the table.
-const DRIFT_SENSITIVITY: f64 = 0.25;
-
-/// The cost of a plan under an objective: seconds where the links have been measured, otherwise slots on a broadcast
-/// medium and payloads per node on a point-to-point one. `None` where the forecast lacks it.
-///
-/// For training it is the cost of a round times `1 / H + 0.25 h r`, with `H` local steps, the `heterogeneity` `h` of
-/// the data and the [`drift::response`] `r`. It is the cost of a gradient step, as a share of the time to a given
-/// accuracy. That time has two parts. The rounds in which the gradient steps take place are divided by `H`; those in
-/// which nodes agree again are not (Koloskova et al., "A Unified Theory of Decentralized SGD with Changing Topology and
-/// Local Updates", ICML 2020, theorem 2: of the terms of its bound on gradient steps, those of the noise do not grow
-/// with `H`; that of the network is proportional to it, and the number of its rounds is thus constant).
-#[must_use]
-pub fn cost(plan: &Plan, objective: DesignObjective, heterogeneity: f64) -> Option<f64> {
-    let forecast = plan.forecast();
-    let per_period = match (forecast.seconds_per_period, plan.medium()) {
-        (Some(seconds), _) => seconds,
-        (None, Medium::Broadcast) => forecast.slots_per_period as f64,
-        (None, Medium::PointToPoint) => forecast.payloads_per_period as f64 / plan.node_count() as f64,
-    };
-    match objective {
-        DesignObjective::Agreement => {
-            let periods = forecast.periods_to_1e_2.map(|periods| periods as f64 * per_period);
-            forecast.slots_to_1e_2.map(|slots| slots as f64).or(periods)
-        }
-        DesignObjective::Training => {
-            let per_round = per_period * plan.round_length() as f64 / plan.steps().len() as f64;
-            forecast.lambda_2.filter(|&modulus| modulus < 1.0)?;
-            let drift = drift::response(plan.node_count(), plan.steps(), plan.round_length());
-            Some(per_round * rounds_for_a_gradient_step(plan.local_steps(), heterogeneity, drift))
-        }
-    }
-}
-
-/// The rounds for a gradient step, `1 / H + 0.25 h r`: see [`cost`].
-pub(super) fn rounds_for_a_gradient_step(local_steps: u32, heterogeneity: f64, drift: f64) -> f64 {
-    1.0 / f64::from(local_steps.max(1)) + DRIFT_SENSITIVITY * heterogeneity * drift
-}
-
 /// The plan with the least cost among all methods. Its method is the chosen one; its parameters give the reason.
 pub(super) fn choose(topology: &Topology, options: &DesignOptions) -> Result<Plan, DesignError> {
     let mut priced: Vec<(f64, Plan)> = Vec::new();
@@ -97,9 +50,7 @@ pub(super) fn choose(topology: &Topology, options: &DesignOptions) -> Result<Pla
             skipped.push(method.name());
             continue;
         }
-        match design(topology, method, options)
-            .map(|plan| (cost(&plan, options.objective, options.heterogeneity), plan))
-        {
+        match design(topology, method, options).map(|plan| (cost(&plan, options), plan)) {
             Ok((Some(cost), plan)) => priced.push((cost, plan)),
             Ok((None, _)) => refusals.push(format!("{method}: its speed is not known")),
             Err(error) => refusals.push(format!("{method}: {error}")),
@@ -138,9 +89,11 @@ fn in_order(nodes: usize) -> Vec<Method> {
 fn is_too_slow(method: Method, nodes: usize, has_plan: bool) -> bool {
     match method {
         Method::ExactAverage => false,
-        Method::DPsgd | Method::SgpUniform | Method::Exponential | Method::OnePeerExponential => {
-            nodes > MAX_ITERATED_NODES && has_plan
-        }
+        Method::DPsgd
+        | Method::SgpUniform
+        | Method::Exponential
+        | Method::OnePeerExponential
+        | Method::BaseGraph(_) => nodes > MAX_ITERATED_NODES && has_plan,
         _ => nodes > MAX_SEARCHED_NODES,
     }
 }
@@ -149,7 +102,7 @@ fn reason(cost: f64, best: &Plan, next: Option<(f64, Plan)>, objective: DesignOb
     let unit = match (best.forecast().seconds_per_period, best.medium()) {
         (Some(_), _) => "seconds",
         (None, Medium::Broadcast) => "slots",
-        (None, Medium::PointToPoint) => "payloads per node",
+        (None, Medium::PointToPoint) => "payloads of the busiest node",
     };
     let what = match objective {
         DesignObjective::Agreement => "to agree to 1e-2",
@@ -164,11 +117,10 @@ fn reason(cost: f64, best: &Plan, next: Option<(f64, Plan)>, objective: DesignOb
 
 /// A node that holds more than half of the weight of all after some step of a period, which begins with equal weights:
 /// the root of an exact average.
-fn holder_of_most(plan: &Plan) -> Option<usize> {
-    let nodes = plan.node_count();
+fn holder_of_most(nodes: usize, steps: &[MixingStep]) -> Option<usize> {
     let mut weights = vec![1.0; nodes];
     let mut scratch = vec![0.0; nodes];
-    plan.steps().iter().find_map(|step| {
+    steps.iter().find_map(|step| {
         step.mix(&mut weights, &mut scratch);
         weights.iter().position(|&weight| weight > 0.5 * nodes as f64 + 1e-9)
     })
@@ -177,25 +129,38 @@ fn holder_of_most(plan: &Plan) -> Option<usize> {
 /// Checks that the period's graph stays strongly connected after the losses that it has to survive, and that most of the
 /// weight is never lost with one node.
 pub(super) fn survives(plan: &Plan, tolerance: FaultTolerance) -> Result<(), DesignError> {
-    if tolerance == FaultTolerance::None {
-        return Ok(());
-    }
-    let links = plan.steps().iter().flat_map(MixingStep::links).map(|link| link.link());
-    let resilience = Resilience::of(&Digraph::new(plan.node_count(), links));
     let name = |node: usize| plan.base().names()[node].clone();
-    let critical = match tolerance {
-        FaultTolerance::AnyNode => {
-            let cut = resilience.critical_nodes.first().map(|&node| format!("node {}", name(node)));
-            let holds = |node| format!("node {}, which holds most of the weight of all at times", name(node));
-            cut.or_else(|| holder_of_most(plan).map(holds))
-        }
-        _ => {
-            let named = |link: &crate::Link| format!("the link from {} to {}", name(link.from), name(link.to));
-            resilience.critical_links.first().map(named)
-        }
+    let critical = match critical(plan.node_count(), plan.steps(), tolerance) {
+        None => return Ok(()),
+        Some(Critical::Node(node)) => format!("node {}", name(node)),
+        Some(Critical::Holder(node)) => format!("node {}, which holds most of the weight of all at times", name(node)),
+        Some(Critical::Link(link)) => format!("the link from {} to {}", name(link.from), name(link.to)),
     };
-    match critical {
-        None => Ok(()),
-        Some(critical) => Err(DesignError::Fragile { method: plan.method().to_owned(), critical }),
+    Err(DesignError::Fragile { method: plan.method().to_owned(), critical })
+}
+
+/// A loss that a period does not survive.
+pub(super) enum Critical {
+    /// A node without which others are cut off.
+    Node(usize),
+    /// A node that holds more than half of all weight at times.
+    Holder(usize),
+    /// A link without which nodes are cut off.
+    Link(Link),
+}
+
+/// The first loss that is to be survived and is not.
+pub(super) fn critical(nodes: usize, steps: &[MixingStep], tolerance: FaultTolerance) -> Option<Critical> {
+    if tolerance == FaultTolerance::None {
+        return None;
+    }
+    let links = steps.iter().flat_map(MixingStep::links).map(|link| link.link());
+    let resilience = Resilience::of(&Digraph::new(nodes, links));
+    match tolerance {
+        FaultTolerance::AnyNode => {
+            let cut = resilience.critical_nodes.first().map(|&node| Critical::Node(node));
+            cut.or_else(|| holder_of_most(nodes, steps).map(Critical::Holder))
+        }
+        _ => resilience.critical_links.first().map(|&link| Critical::Link(link)),
     }
 }

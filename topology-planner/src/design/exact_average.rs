@@ -1,11 +1,12 @@
-//! The exact average in one period: gathering to a root, then scattering from it.
+//! The exact average in every round: gathering to a root, then scattering from it.
 //!
 //! Push-sum with a periodic matrix whose product is `J / n`. While gathering, a node keeps nothing and pushes all its
 //! mass; while scattering, it keeps 1 and pushes to each receiver the number of nodes which that one will serve. The
 //! ratio `x / w` is the average from the root's last reception on, so one broadcast serves all receivers. Schedules of
 //! this kind on a radio channel are aggregation and broadcast trees (Chen, Hu and Zhu, "Minimum data aggregation time
 //! problem in wireless sensor networks", 2005; Gandhi, Parthasarathy and Mishra, "Minimizing broadcast latency and
-//! redundancy in ad hoc networks", 2003); the two need not be one tree here.
+//! redundancy in ad hoc networks", 2003); the two need not be one tree here. On separate links the busiest node counts,
+//! and other schedules are best ([`wires`]).
 //!
 //! Both phases are built greedily ([`gather`], [`scatter`]) and then shortened by simulated annealing
 //! ([`gather_search`], [`scatter_search`]) until they meet a lower bound ([`lower_bound`]) or the effort is spent.
@@ -14,15 +15,19 @@ mod channel;
 mod gather;
 mod gather_search;
 mod lower_bound;
+mod multiplying_tree;
+mod one_by_one;
 mod scatter;
 mod scatter_search;
 mod schedule;
 mod search;
 mod spanning_tree;
+mod wires;
 
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+pub(super) use self::wires::MAX_PERIOD_SHARES;
 use self::{
     channel::Channel,
     schedule::SlotSchedule,
@@ -31,16 +36,17 @@ use self::{
 };
 use super::{Design, DesignError, DesignRequest};
 use crate::{
-    plan::{MAX_STEPS, Medium, MixingStep, Parameter},
+    plan::{MAX_STEPS, Medium, Parameter},
     topology::Topology,
 };
 
-/// Gathers and scatters in as few slots, or on a point-to-point medium in as few steps, as the effort finds.
+/// Gathers and scatters in as few slots as the effort finds; on a point-to-point medium with as little for the busiest node
+/// as is known.
 pub(super) fn design(request: &DesignRequest<'_>) -> Result<Design, DesignError> {
     check_length(request.topology)?;
     match request.options.medium {
         Medium::Broadcast => broadcast(request),
-        Medium::PointToPoint => point_to_point(request),
+        Medium::PointToPoint => wires::design(request),
     }
 }
 
@@ -86,17 +92,6 @@ fn search_from_seed(
     let nodes = request.topology.node_count();
     let given_up = |GivenUp { slots, left }| DesignError::TooCrowded { method: request.method, nodes, slots, left };
     search::search(channel, request.options.effort, least, &mut rng).map_err(given_up)
-}
-
-/// Gathers and scatters along a tree of small depth, all nodes of a level at once, in twice the depth in steps.
-fn point_to_point(request: &DesignRequest<'_>) -> Result<Design, DesignError> {
-    let topology = request.topology;
-    let limit = request.options.max_out_degree.unwrap_or(usize::MAX);
-    let tree = SpanningTree::within(topology, limit).map_err(|needed| too_few_receivers(request, limit, needed))?;
-    let parameters = vec![("root", Parameter::Whole(request.original(tree.root) as u64))];
-    let steps = tree.schedule().steps(topology.node_count());
-    let steps = steps.into_iter().map(MixingStep::without_slots).collect();
-    Ok(Design { steps, round_length: None, parameters })
 }
 
 fn too_few_receivers(request: &DesignRequest<'_>, limit: usize, needed: usize) -> DesignError {

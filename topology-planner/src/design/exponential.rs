@@ -61,9 +61,7 @@ struct Circle {
 
 impl Circle {
     fn new(request: &DesignRequest<'_>) -> Self {
-        let mut nodes = vec![0; request.topology.node_count()];
-        (0..nodes.len()).for_each(|node| nodes[request.original(node)] = node);
-        Self { nodes }
+        Self { nodes: request.places() }
     }
 
     /// The links from every node to the one `offset` places on.
@@ -78,14 +76,14 @@ impl DesignRequest<'_> {
         self.topology.has_edge(link.from, link.to)
     }
 
-    fn missing_link(&self, link: Link) -> DesignError {
+    pub(super) fn missing_link(&self, link: Link) -> DesignError {
         let name = |node: usize| self.topology.names()[node].clone();
         let nodes = self.topology.node_count();
         DesignError::MissingLink { method: self.method, from: name(link.from), to: name(link.to), nodes }
     }
 
     /// Checks that no step takes more slots than the budget: each step is a round.
-    fn check_slots(&self, steps: &[MixingStep]) -> Result<(), DesignError> {
+    pub(super) fn check_slots(&self, steps: &[MixingStep]) -> Result<(), DesignError> {
         let needed = steps.iter().map(|step| step.slots().len()).max().unwrap_or(0);
         match self.options.budget_slots {
             Some(budget) if budget < needed => Err(DesignError::BudgetSlots { method: self.method, budget, needed }),

@@ -16,6 +16,9 @@ pub enum Method {
     ExactAverage,
     /// Rounds of gossip, then a round with an exact average.
     PeriodicAverage(PeriodicAverage),
+    /// The Base-(k+1) graph: a sequence of steps with at most `k` neighbours, after which all nodes have the average. The
+    /// planner chooses a `k` that is left open.
+    BaseGraph(Option<NonZeroU32>),
     /// BASS: collision-free broadcast subsets, sampled with heuristic probabilities.
     BassHeuristic,
     /// BASS with optimised probabilities.
@@ -56,7 +59,7 @@ pub struct PeriodicAverage {
 const MAX_GOSSIP_ROUNDS: u32 = 1_000;
 
 /// The methods that can be the gossip of a periodic average.
-static GOSSIP: [Method; 9] = [
+static GOSSIP: [Method; 10] = [
     Method::NguyenHe,
     Method::Tuned,
     Method::BassHeuristic,
@@ -66,11 +69,12 @@ static GOSSIP: [Method; 9] = [
     Method::SgpUniform,
     Method::Exponential,
     Method::OnePeerExponential,
+    Method::BaseGraph(None),
 ];
 
 impl Method {
     /// All methods, in the order of the documentation.
-    pub const ALL: [Self; 17] = [
+    pub const ALL: [Self; 18] = [
         Self::Auto,
         Self::NguyenHe,
         Self::Tuned,
@@ -83,6 +87,7 @@ impl Method {
         Self::SgpUniform,
         Self::Exponential,
         Self::OnePeerExponential,
+        Self::BaseGraph(None),
         Self::CliquePhi,
         Self::EdgePhi,
         Self::LazyMetropolis,
@@ -116,6 +121,7 @@ impl Method {
             Self::Tuned => "tuned",
             Self::ExactAverage => "exact-average",
             Self::PeriodicAverage(_) => "periodic-average",
+            Self::BaseGraph(_) => "base",
             Self::BassHeuristic => "bass-heuristic",
             Self::BassOptimised => "bass-optimised",
             Self::Matcha => "matcha",
@@ -149,11 +155,18 @@ pub enum UnknownMethod {
     },
     /// A method has no choices.
     #[error(
-        "method {method} takes nothing behind its name; periodic-average does: periodic-average:inner=METHOD,k=ROUNDS"
+        "method {method} takes nothing behind its name; periodic-average and base do: \
+         periodic-average:inner=METHOD,k=ROUNDS and base:k=NEIGHBOURS"
     )]
     NoChoices {
         /// The method.
         method: Method,
+    },
+    /// No number of neighbours in a step of a base graph.
+    #[error("{text:?} is no choice of base: write k=NEIGHBOURS, the most neighbours of a node in a step, from 1 on")]
+    Neighbours {
+        /// The text.
+        text: String,
     },
     /// No choice of a periodic average.
     #[error(
@@ -184,12 +197,13 @@ pub enum UnknownMethod {
 impl FromStr for Method {
     type Err = UnknownMethod;
 
-    /// Reads a name; that of a periodic average may have choices behind it.
+    /// Reads a name; those of a periodic average and of a base graph may have choices behind them.
     ///
     /// ```
     /// use mingle_planner::Method;
     /// assert_eq!("d-psgd".parse(), Ok(Method::DPsgd));
     /// assert!("periodic-average:inner=one-peer-exponential,k=3".parse::<Method>().is_ok());
+    /// assert!("base:k=1".parse::<Method>().is_ok());
     /// assert!("periodic-average:k=0".parse::<Method>().is_err());
     /// ```
     fn from_str(text: &str) -> Result<Self, Self::Err> {
@@ -198,9 +212,18 @@ impl FromStr for Method {
         match (method.ok_or_else(|| UnknownMethod::Name { text: text.to_owned() })?, choices) {
             (method, None) => Ok(method),
             (Self::PeriodicAverage(_), Some(choices)) => choices.parse().map(Self::PeriodicAverage),
+            (Self::BaseGraph(_), Some(choice)) => {
+                neighbours(choice).map(|neighbours| Self::BaseGraph(Some(neighbours)))
+            }
             (method, Some(_)) => Err(UnknownMethod::NoChoices { method }),
         }
     }
+}
+
+/// Reads `k=NEIGHBOURS`.
+fn neighbours(choice: &str) -> Result<NonZeroU32, UnknownMethod> {
+    let number = choice.strip_prefix("k=").and_then(|number| number.parse().ok());
+    number.ok_or_else(|| UnknownMethod::Neighbours { text: choice.to_owned() })
 }
 
 impl FromStr for PeriodicAverage {

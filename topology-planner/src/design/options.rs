@@ -31,6 +31,10 @@ pub struct DesignOptions {
     pub network: Option<NetworkCapacity>,
     /// The most bytes a node may send in a round; needs a network, which holds the size of a payload.
     pub max_upload_bytes: Option<u64>,
+    /// The bytes of a difference to an exact average as a share of those of a whole payload, by the codec of the peers:
+    /// [`FOUR_BITS`](crate::load::FOUR_BITS) by default. 1 where they send whole ones. Only prices on a point-to-point
+    /// medium depend on it.
+    pub coded_share: f64,
     /// The cost by which [`Method::Auto`](super::Method::Auto) chooses.
     pub objective: DesignObjective,
     /// The losses that the period's graph has to survive.
@@ -112,6 +116,7 @@ impl Default for DesignOptions {
             medium: Medium::Broadcast,
             network: None,
             max_upload_bytes: None,
+            coded_share: crate::load::FOUR_BITS,
             objective: DesignObjective::Training,
             fault_tolerance: FaultTolerance::None,
         }

@@ -8,13 +8,10 @@
 //! in which nobody sends.
 
 use super::{
-    Design, DesignError, DesignOptions, DesignRequest, MAX_ALGORITHM_1_NODES, Method, PeriodicAverage, auto,
-    design_steps,
+    Design, DesignError, DesignOptions, DesignRequest, MAX_ALGORITHM_1_NODES, Method, PeriodicAverage, design_steps,
+    exact_average::MAX_PERIOD_SHARES,
 };
-use crate::{
-    drift,
-    plan::{Medium, MixingStep, Parameter, StepDraft},
-};
+use crate::plan::{MixingStep, Parameter, StepDraft};
 
 /// Numbers of rounds of gossip that are compared where none is asked for.
 const GOSSIP_ROUNDS: [u32; 3] = [1, 3, 7];
@@ -39,7 +36,7 @@ pub(super) fn design(request: &DesignRequest<'_>, wanted: PeriodicAverage) -> Re
         };
         for &rounds in &choices {
             let design = joined(request, inner, &gossip, rounds, &exact);
-            let price = price(request, &design);
+            let price = request.training_cost(&design.steps, design.round_length.unwrap_or(design.steps.len()));
             if best.as_ref().is_none_or(|(least, _)| price < *least) {
                 best = Some((price, design));
             }
@@ -69,18 +66,25 @@ fn of_method(request: &DesignRequest<'_>, method: Method) -> Result<Design, Desi
     design_steps(&DesignRequest { topology: request.topology, order: request.order, method, options: &options })
 }
 
-/// A period of so many rounds of gossip and an exact average.
+/// A period of so many rounds of gossip and an exact average, or several such where exact averages take turns at their
+/// roots.
 fn joined(request: &DesignRequest<'_>, inner: Method, gossip: &Design, rounds: u32, exact: &Design) -> Design {
     let gossip_length = gossip.round_length.unwrap_or(gossip.steps.len());
-    let round_length = gossip_length.max(exact.steps.len());
+    let exact_length = exact.round_length.unwrap_or(exact.steps.len());
+    let round_length = gossip_length.max(exact_length);
     let nodes = request.topology.node_count();
     let idle = MixingStep::sorted(StepDraft { keep: vec![1.0; nodes], ..StepDraft::default() });
     let padded = |steps: &[MixingStep]| {
         let rest = round_length - steps.len();
         steps.iter().cloned().chain(std::iter::repeat_n(idle.clone(), rest)).collect::<Vec<MixingStep>>()
     };
-    let gossip_rounds = gossip.steps.chunks(gossip_length).cycle().take(rounds as usize);
-    let steps = gossip_rounds.chain([&exact.steps[..]]).flat_map(padded).collect();
+    let turns = (MAX_PERIOD_SHARES / ((rounds as usize + 1) * round_length * nodes)).max(1);
+    let mut gossip_rounds = gossip.steps.chunks(gossip_length).cycle();
+    let mut steps = Vec::new();
+    for average in exact.steps.chunks(exact_length).take(turns) {
+        gossip_rounds.by_ref().take(rounds as usize).for_each(|round| steps.extend(padded(round)));
+        steps.extend(padded(average));
+    }
     let mut parameters =
         vec![("gossip_rounds", Parameter::Whole(rounds.into())), ("inner", Parameter::Text(inner.name().to_owned()))];
     for (name, value) in exact.parameters.iter().chain(&gossip.parameters) {
@@ -89,20 +93,6 @@ fn joined(request: &DesignRequest<'_>, inner: Method, gossip: &Design, rounds: u
         }
     }
     Design { steps, round_length: Some(round_length), parameters }
-}
-
-/// The cost of a gradient step, as [`auto::cost`] defines it for training.
-fn price(request: &DesignRequest<'_>, design: &Design) -> f64 {
-    let round_length = design.round_length.unwrap_or(design.steps.len());
-    let rounds = design.steps.len() as f64 / round_length as f64;
-    let nodes = request.topology.node_count();
-    let cost: usize = match request.options.medium {
-        Medium::Broadcast => design.steps.iter().map(|step| step.slots().len()).sum(),
-        Medium::PointToPoint => design.steps.iter().map(|step| step.links().len()).sum(),
-    };
-    let DesignOptions { local_steps, heterogeneity, .. } = *request.options;
-    let response = drift::response(nodes, &design.steps, round_length);
-    cost as f64 / rounds * auto::rounds_for_a_gradient_step(local_steps, heterogeneity, response)
 }
 
 /// Refuses a design in which a round takes more slots than the budget has.

@@ -93,7 +93,8 @@ pub enum DesignError {
     /// The base graph lacks a link that the design is made of.
     #[error(
         "method {method} needs a link from {from} to {to}, which the topology does not have: use a topology that does, \
-         exponential:n={nodes} or complete:n={nodes}, or a design for any topology, such as exact-average"
+         {}complete:n={nodes}, or a design for any topology, such as exact-average",
+        if matches!(method, Method::BaseGraph(_)) { String::new() } else { format!("exponential:n={nodes} or ") }
     )]
     MissingLink {
         /// The method.

@@ -3,6 +3,7 @@
 
 mod attempts;
 mod certificates;
+mod codec;
 mod failures;
 mod robust;
 mod rounds;

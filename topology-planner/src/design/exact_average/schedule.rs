@@ -16,6 +16,12 @@ pub(super) struct SlotSchedule {
 }
 
 impl SlotSchedule {
+    /// A schedule that gathers along the links of a scattering, backwards.
+    pub(super) fn there_and_back(root: usize, scatter: Vec<Vec<Link>>) -> Self {
+        let back = |step: &Vec<Link>| step.iter().map(|link| link.reversed()).collect();
+        Self { root, gather: scatter.iter().rev().map(back).collect(), scatter }
+    }
+
     pub(super) fn slot_count(&self) -> usize {
         self.gather.len() + self.scatter.len()
     }
@@ -37,11 +43,28 @@ impl SlotSchedule {
         // The root waits for all nodes, so no slot of the scattering shares a step with one of the gathering.
         let gather_steps = begins[self.root];
         let scatter = grouped(&self.scatter, &mut begins);
+        let down = scatter.into_iter().skip(gather_steps);
+        self.weighted(nodes, gather.into_iter().take(gather_steps), down)
+    }
+
+    /// The period on separate links: each element of the gathering and of the scattering is a step, whose links all read
+    /// what their transmitters held when it began.
+    pub(super) fn steps_without_slots(&self, nodes: usize) -> Vec<MixingStep> {
+        let step = |links: &Vec<Link>| vec![links.clone()];
+        let steps = self.weighted(nodes, self.gather.iter().map(step), self.scatter.iter().map(step));
+        steps.into_iter().map(MixingStep::without_slots).collect()
+    }
+
+    /// Steps with the slots of `up`, then with those of `down`.
+    fn weighted(
+        &self,
+        nodes: usize,
+        up: impl Iterator<Item = Vec<Vec<Link>>>,
+        down: impl Iterator<Item = Vec<Vec<Link>>>,
+    ) -> Vec<MixingStep> {
         let sizes = subtree_sizes(nodes, &self.scatter);
         let mut shares = sizes.clone();
-        let up = gather.into_iter().take(gather_steps).map(|slots| hand_over(nodes, slots));
-        let down = scatter.into_iter().skip(gather_steps);
-        let mut steps: Vec<MixingStep> = up.collect();
+        let mut steps: Vec<MixingStep> = up.map(|slots| hand_over(nodes, slots)).collect();
         steps.extend(down.map(|slots| share_out(nodes, slots, &sizes, &mut shares)));
         steps
     }

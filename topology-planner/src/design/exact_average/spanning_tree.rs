@@ -1,6 +1,6 @@
 //! A spanning tree of small depth in which no node has too many neighbours.
 
-use super::{channel::Channel, schedule::SlotSchedule, search::central_nodes};
+use super::{channel::Channel, one_by_one::in_turn, schedule::SlotSchedule, search::central_nodes};
 use crate::{digraph::Link, minimum_degree_spanning_tree::minimum_degree_spanning_tree, topology::Topology};
 
 /// Number of central nodes tried as roots.
@@ -78,9 +78,12 @@ impl SpanningTree {
     }
 
     /// A schedule with each level at once, up and down; not free of collisions.
-    pub(super) fn schedule(self) -> SlotSchedule {
-        let up = |level: &Vec<Link>| level.iter().map(|link| link.reversed()).collect();
-        let gather = self.levels.iter().rev().map(up).collect();
-        SlotSchedule { root: self.root, gather, scatter: self.levels }
+    pub(super) fn level_by_level(&self) -> SlotSchedule {
+        SlotSchedule::there_and_back(self.root, self.levels.clone())
+    }
+
+    /// A schedule in which no node sends to two children in one step, up and down; not free of collisions.
+    pub(super) fn child_by_child(&self, nodes: usize) -> SlotSchedule {
+        SlotSchedule::there_and_back(self.root, in_turn(nodes, self.root, &self.levels))
     }
 }
