@@ -171,11 +171,15 @@ impl Node {
         }
     }
 
-    /// Sends the parcels split off in a record for the first time.
+    /// Sends the parcels split off in a record for the first time: those of one step. Nodes without records have one
+    /// number for all of them, of which earlier steps were sent before; where messages are lost, those go along again.
     pub(super) fn send_parcels_of(&mut self, record: u64) {
+        let newest = |peer: &Neighbour| Some(peer.outgoing.as_ref()?.of_record(record)?.step);
+        let newest = self.peers.values().filter_map(newest).max();
+        let is_sent_again = self.config.retransmit_after.is_some();
         let due = |peer: &Neighbour| {
             let parcel = peer.outgoing.as_ref()?.of_record(record).filter(|_| peer.link_up && peer.mutual)?;
-            Some((peer.id, parcel.seq))
+            (is_sent_again || Some(parcel.step) == newest).then_some((peer.id, parcel.seq))
         };
         let due: Vec<(NodeId, u64)> = self.peers.values().filter_map(due).collect();
         for (to, seq) in due {

@@ -22,8 +22,12 @@ fn node_of(nodes: u32, policy: WaitPolicy, rounds: u64) -> Node {
 }
 
 pub(super) fn greet(node: &mut Node, peer: NodeId) {
-    let generation = node.config().generation;
     node.handle(AT, Input::LinkUp { peer });
+    node.handle(AT, greeting(node, peer));
+}
+
+fn greeting(node: &Node, peer: NodeId) -> Input {
+    let generation = node.config().generation;
     let hello = Hello {
         version: PROTOCOL_VERSION,
         generation,
@@ -34,7 +38,7 @@ pub(super) fn greet(node: &mut Node, peer: NodeId) {
         link: LinkPositions { next_seq: 1, ..LinkPositions::default() },
         evidence: Evidence::default(),
     };
-    node.handle(AT, Input::Received { from: peer, message: Message::Hello(Box::new(hello)) });
+    Input::Received { from: peer, message: Message::Hello(Box::new(hello)) }
 }
 
 pub(super) fn says(node: &Node, peer: NodeId, passed: u64) -> Input {
@@ -120,4 +124,31 @@ fn two_of_four_neighbours_gain_no_lead_anew_where_the_sound_ones_follow() {
         // A lead with each round would be 36 times as many; time explains some where deadlines pass.
         assert!(round <= 8 * own + 2 * LEAD, "{policy:?}, {beyond}: round {round} after {own} of its own");
     }
+}
+
+#[test]
+fn without_records_a_parcel_is_sent_once_however_many_others_go_to_other_neighbours_after_it() {
+    let others = [PEER, NodeId(2), NodeId(3)];
+    let half = |to| Step { keep: vec![0.5, 1.0, 1.0, 1.0], links: vec![(ME, to, 0.5)] };
+    let schedule = Arc::new(Schedule::new(4, &others.map(half), 0).unwrap());
+    let mut config = NodeConfig::new(ME, schedule, vec![0.0; 3], 10);
+    config.policy = WaitPolicy::Async;
+    let mut node = Node::new(config).unwrap();
+    node.handle(AT, Input::Start);
+    others[..2].iter().for_each(|peer| greet(&mut node, *peer));
+    node.handle(AT, Input::LinkUp { peer: others[2] });
+    let mut sent = Vec::new();
+    let greeting = greeting(&node, others[2]);
+    for (millis, input) in [greeting].into_iter().chain(std::iter::repeat_n(Input::Tick, 100)).enumerate() {
+        let effects = node.handle(AT + Duration::from_millis(10 * millis as u64), input);
+        sent.extend(effects.into_iter().filter_map(|effect| match effect {
+            Effect::Send { to, message: Message::Parcel(parcel) } => Some((to, parcel.header.seq)),
+            _ => None,
+        }));
+    }
+    let count = sent.len();
+    sent.sort_unstable();
+    sent.dedup();
+    assert!(others.iter().all(|peer| sent.iter().any(|(to, _)| to == peer)), "{sent:?}");
+    assert_eq!(sent.len(), count, "{sent:?}");
 }
