@@ -95,6 +95,32 @@ fn a_run_with_more_rounds_or_by_another_plan_goes_on_from_the_models_of_the_one_
 }
 
 #[test]
+fn a_fresh_run_of_another_model_that_comes_to_nothing_leaves_the_run_before_as_it_was() {
+    let pair = Pair::new();
+    let mut peers = pair.start(&["--trainer", "attach", "--rounds", "12"]);
+    let mut trainers = [Trainer::new(&pair.home(0), [0.0, 3.0]), Trainer::new(&pair.home(1), [4.0, 1.0])];
+    trainers.iter_mut().for_each(|trainer| drop(trainer.attach()));
+    let trained = trainers.map(|trainer| std::thread::spawn(move || trainer.train()));
+    trained.into_iter().for_each(|trained| drop(trained.join().unwrap()));
+    peers.iter_mut().for_each(|peer| assert_eq!(peer.exit_code(), Some(0)));
+    let (home, plan) = (pair.home(1), pair.plan());
+    let alone = ["--home", text(&home), "--plan", text(&plan), "--trainer", "attach", "--rounds", "12"];
+    let mut fresh = RunningPeer::start(&[&alone[..], &["--fresh"]].concat());
+    let wider = Trainer::new(&home, [0.0, 0.0]);
+    let mut introduction = wider.introduction();
+    introduction["layout"] = json!([["x", [7]]]);
+    introduction["initial"] = "take".into();
+    let attached = wider.call("POST", "/v1/trainer/attach", &[], introduction.to_string().as_bytes());
+    assert_eq!(attached.status, 200, "{attached:?}");
+    // Its founder, which has the model to begin with, is not there.
+    fresh.wait_for("waiting_for_model");
+    fresh.kill();
+    let mut again = RunningPeer::start(&alone);
+    assert_eq!(again.wait_for("finished")["round"], 12);
+    assert_eq!(again.exit_code(), Some(0));
+}
+
+#[test]
 fn what_a_trainer_does_wrong_is_said_to_it_and_its_peer_goes_on() {
     let pair = Pair::new();
     let peers = pair.start(&ENDLESS);
