@@ -136,6 +136,35 @@ def test_an_optimizer_of_other_parameters_of_the_model_is_nobodys_business(host:
     assert not caplog.messages
 
 
+def test_steps_over_a_copy_of_the_model_are_told_while_it_trains(
+    host: FakeHost, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    monkeypatch.setattr(mingle.watch, "PATIENCE_SECONDS", 0.0)
+    model = network()
+    optimizer = sgd(model.parameters())
+    with mingle.join(model, optimizer, home=host.home):
+        another = copy.deepcopy(model)
+        others = sgd(another.parameters())
+        for _ in range(mingle.watch.FOREIGN_STEPS + 1):
+            train_step(another, others)
+        assert caplog.text.count("Is a copy of the model trained?") == 1
+    caplog.clear()
+    with mingle.join(model, optimizer, home=host.home):
+        train_step(model, optimizer)
+        for _ in range(mingle.watch.FOREIGN_STEPS + 1):
+            train_step(another, others)
+        assert not caplog.text, "a second network beside the joined one, such as the other half of a GAN"
+
+
+def test_what_is_no_model_is_refused_before_anything_is_attached(host: FakeHost) -> None:
+    model = network()
+    optimizer = sgd(model.parameters())
+    for wrong in (optimizer, [model], model.state_dict(), None):
+        with pytest.raises(mingle.LayoutError, match="a model is a torch.nn.Module"):
+            mingle.join(wrong, optimizer, home=host.home)  # type: ignore[arg-type]
+    assert not host.calls
+
+
 def test_weights_that_move_without_a_counted_step_are_told(
     host: FakeHost, caplog: pytest.LogCaptureFixture, monkeypatch: pytest.MonkeyPatch
 ) -> None:

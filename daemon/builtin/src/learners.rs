@@ -9,7 +9,7 @@ use crate::options::TrainingOptions;
 use crate::task::{self, TaskSamples};
 
 /// Deals the data to `nodes` nodes of a simulated swarm; models are evaluated on the first `test_samples` of the
-/// held-out data.
+/// held-out data. `remark` gets the remarks on how the data were read.
 ///
 /// # Errors
 /// Names are invalid, the data cannot be read or are too few, or the device is missing.
@@ -18,10 +18,12 @@ pub fn learners(
     nodes: usize,
     test_samples: Option<usize>,
     threads: usize,
+    remark: impl FnMut(&String),
 ) -> Result<Learners> {
     task::check_options(training)?;
     let device = task::open_device(&training.device)?;
     let mut parts = TaskSamples::load(&training.data, training.task, training.seed)?;
+    parts.remarks().iter().for_each(remark);
     let split = training.split.clone().unwrap_or_else(|| Split::Iid.to_string());
     parts.deal(&split, nodes, training.seed)?;
     let training = &TrainingOptions { weight: parts.weight(training.weight, nodes)?, ..training.clone() };

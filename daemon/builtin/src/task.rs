@@ -44,6 +44,8 @@ pub struct TaskSamples {
     pub test: Samples,
     /// Sample indices by node; `None` if every node trains on all of them.
     parts: Option<Vec<Vec<usize>>>,
+    /// Remarks for people on how the data were read, such as which column is the label.
+    remarks: Vec<String>,
 }
 
 impl TaskSamples {
@@ -56,8 +58,9 @@ impl TaskSamples {
 
     /// Applies the columns, classes and scaling of `card` to `raw`; every node has all of it.
     pub fn held_to(raw: RawData, card: &DataCard, seed: u64) -> Result<Self, DataError> {
+        let remarks = raw.remarks();
         let set = raw.data_set(card, seed)?;
-        Ok(Self { train: set.train, test: set.test, parts: None })
+        Ok(Self { train: set.train, test: set.test, parts: None, remarks })
     }
 
     /// Deals the training samples to `nodes` nodes.
@@ -88,6 +91,11 @@ impl TaskSamples {
     /// samples counts as one.
     pub fn weight(&self, wanted: WeightChoice, nodes: usize) -> Result<WeightChoice> {
         wanted.or_unit(|| Ok(SiteWeight::by_mean_of(self.train.len() as u64, nodes as u64)))
+    }
+
+    /// Remarks for people on how the data were read.
+    pub fn remarks(&self) -> &[String] {
+        &self.remarks
     }
 
     /// Number of training samples of all nodes together.

@@ -89,6 +89,11 @@ impl TrainingDemo {
         &self.plan
     }
 
+    /// Remarks for people on how the data were read.
+    pub fn data_remarks(&self) -> &[String] {
+        self.parts.remarks()
+    }
+
     /// The number of parameters of the model.
     ///
     /// # Errors

@@ -20,7 +20,7 @@ mod replacement;
 mod store;
 mod writer;
 
-pub use beginning::begin_anew;
+pub use beginning::{begin_anew, prolong};
 pub use ending::Ending;
 pub use folder::{Contents, RecordFolder, read_outline};
 pub use listing::{Condition, RecordFile, Sound, list, verify};

@@ -42,11 +42,12 @@ impl MembershipService {
 
     /// The first difference between the task of this peer and that of `peer`; `None` if they agree, or it does not
     /// answer.
-    pub async fn difference_with(&self, streams: &mut libp2p_stream::Control, peer: PeerId) -> Option<String> {
+    async fn difference_with(&self, streams: &mut libp2p_stream::Control, peer: PeerId) -> Option<String> {
         self.difference(&fetch_task(streams, peer, None).await.ok()?)
     }
 
-    fn difference(&self, theirs: &TaskAnswer) -> Option<String> {
+    /// The first difference between the task of this peer and this answer; `None` if they agree, or it has no task.
+    pub fn difference(&self, theirs: &TaskAnswer) -> Option<String> {
         let TaskAnswer::Task(theirs) = theirs else { return None };
         let ours = self.state().work.clone()?;
         ours.difference(&ours.assignment(), theirs)

@@ -111,6 +111,11 @@ impl Connections {
         self.place.peers.get(&node).copied()
     }
 
+    /// The node of the plan that this peer fills.
+    pub(crate) fn node(&self, peer: &PeerId) -> Option<NodeId> {
+        self.place.peers.iter().find_map(|(node, other)| (other == peer).then_some(*node))
+    }
+
     /// Ends all streams. Returns their traffic.
     pub(crate) async fn end(&mut self) -> Traffic {
         self.edges.shutdown().await;

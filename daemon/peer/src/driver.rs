@@ -153,6 +153,7 @@ impl<'a> Driver<'a> {
         let first_round = member.connections.place.plan.first_round();
         Ok(Self {
             watching: Watching::new(&member.connections.place.peers),
+            missing: MissingNeighbours::new(member.started.elapsed()),
             member,
             parts,
             rounds: first_round + node.round(),
@@ -165,7 +166,6 @@ impl<'a> Driver<'a> {
             final_evaluation: None,
             last_evaluation: None,
             joined: false,
-            missing: MissingNeighbours::default(),
             stopping: false,
             drained: false,
             fetching: None,

@@ -1,7 +1,8 @@
 //! The planner's plan for the protocol and the network: nodes become peers, steps become a schedule.
 
 use std::collections::BTreeMap;
-use std::fs;
+use std::fs::File;
+use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use libp2p::PeerId;
@@ -27,14 +28,22 @@ pub fn write(plan: &Plan, path: &Path) -> Result {
     home::write_file(path, plan.to_json().as_bytes())
 }
 
-/// Reads a text file of bounded length.
+/// Reads a text file of bounded length, gzipped or not, in UTF-8 or UTF-16, with or without a byte order mark.
+///
+/// # Errors
+/// The file cannot be read, is no text, or is too long.
 pub fn read_text(path: &Path, what: &str) -> Result<String> {
     let doing = format!("cannot read the {what} {}", path.display());
-    let length = fs::metadata(path).context(ErrorKind::BadInput, &doing)?.len();
-    if length > MAX_PLAN_FILE_BYTES {
-        return Err(Error::new(ErrorKind::BadInput, format!("{doing}: {length} bytes are too many")));
+    let file = File::open(path).context(ErrorKind::BadInput, &doing)?;
+    let text = mingle_plaintext::open(file).context(ErrorKind::BadInput, &doing)?;
+    let mut content = String::new();
+    let length =
+        text.take(MAX_PLAN_FILE_BYTES + 1).read_to_string(&mut content).context(ErrorKind::BadInput, &doing)?;
+    if length as u64 > MAX_PLAN_FILE_BYTES {
+        let message = format!("{doing}: it has more than {MAX_PLAN_FILE_BYTES} bytes");
+        return Err(Error::new(ErrorKind::BadInput, message));
     }
-    fs::read_to_string(path).context(ErrorKind::BadInput, doing)
+    Ok(content)
 }
 
 /// Audits the records below these folders: adds up what they hold. Without a plan, the number of nodes is that of the

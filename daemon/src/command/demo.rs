@@ -32,6 +32,7 @@ pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Result {
     let momentum = plan::momentum(options.momentum_across_rounds, demo.plan())?;
     let codec = encodings::introduce(&plan::schedule(demo.plan())?, options.codec, demo.parameter_count()?, momentum);
     codec.iter().for_each(|line| progress.note(line));
+    demo.data_remarks().iter().for_each(|remark| progress.note(&format!("data     {remark}")));
     let report = event_loop::run(async { demo.run(program, progress.clone(), &mut signals::forward()?).await })?;
     progress.clear();
     report::print(&report, json);

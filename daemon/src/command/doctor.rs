@@ -60,7 +60,7 @@ fn examine(arguments: &ConfigPathArgs, data: Option<&str>, model: Option<&str>) 
     checks.extend(identity::exposures(&home));
     checks.push(training::device(&run.training.device));
     let (task, data) = training::data(&run.training.into());
-    checks.push(data);
+    checks.extend(data);
     let parameters = task.as_ref().map_or(0, Task::parameter_count);
     checks.extend(network::examine(&home, &multiaddrs(&run.listen))?);
     checks.push(machine::clock(&home));

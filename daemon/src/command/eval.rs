@@ -15,6 +15,7 @@ pub(super) fn execute(arguments: &EvalArgs, json: bool) -> Result {
     let device = task::open_device(&arguments.device)?;
     let file = model_files::read(path)?;
     let parts = held_to_the_model(&file, arguments)?;
+    parts.remarks().iter().for_each(|remark| out::remark(format_args!("note: {remark}")));
     let task = match_task(&file, &parts, arguments)?;
     let samples = match arguments.on {
         SampleSource::Test => parts.test,

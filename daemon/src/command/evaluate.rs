@@ -82,7 +82,7 @@ fn command(suite: &Path) -> String {
 fn execute_run(run: &Run, tell: impl FnMut(&SwarmProgress)) -> Result<RunRecord> {
     let nodes = run.plan().map_err(errors::simulation_error)?.node_count();
     let test_samples = run.training.test_samples.map(NonZero::get);
-    let learners = learners(&training_of(run), nodes, test_samples, 1)?;
+    let learners = learners(&training_of(run), nodes, test_samples, 1, |_| {})?;
     run.execute(learners, tell).map_err(errors::simulation_error)
 }
 

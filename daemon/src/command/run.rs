@@ -78,7 +78,7 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
         }
         (None, None) => purpose_of_problem(arguments, &home)?,
     };
-    let remember = remember(home.clone(), Remembered::new(arguments.given.options.clone()), trainer.is_none());
+    let remember = remember(home.clone(), Remembered::new(arguments.given.options.clone()), trainer.clone());
     let options = options(arguments)?;
     let extension = trainer.as_ref().map(TrainerHost::extension).transpose()?;
     let unwritten = Arc::default();
@@ -268,11 +268,16 @@ fn sink(json: bool, mut board: Option<TensorBoardFile>, unwritten: Arc<OnceLock<
     })
 }
 
-/// Records the task and the options for the next start in this home. A trainer's task is kept by its host.
-fn remember(home: Home, options: Remembered, is_built_in: bool) -> Box<dyn FnMut(&Assignment) -> Result + Send> {
+/// Records the task and the options for the next start in this home.
+fn remember(
+    home: Home,
+    options: Remembered,
+    trainer: Option<TrainerHost>,
+) -> Box<dyn FnMut(&Assignment) -> Result + Send> {
     Box::new(move |assignment| {
-        if let Assignment::Train(card) = assignment
-            && is_built_in
+        if let Some(trainer) = &trainer {
+            trainer.remember_task()?;
+        } else if let Assignment::Train(card) = assignment
             && let Some(card) = Card::decode(card)
         {
             TaskFile::write(&card, &home)?;

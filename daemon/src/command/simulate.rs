@@ -65,7 +65,8 @@ pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Result {
     let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
     let threads = arguments.threads.map_or_else(cores, std::num::NonZero::get);
     let test_samples = arguments.test_samples.map(std::num::NonZero::get);
-    let mut learners = learners(&arguments.training(rounds), plan.node_count(), test_samples, threads)?;
+    let remark = |remark: &String| out::remark(format_args!("note: {remark}"));
+    let mut learners = learners(&arguments.training(rounds), plan.node_count(), test_samples, threads, remark)?;
     let initial = learners.initial();
     let mut swarm = simulation::found(&plan, &initial, conditions).map_err(errors::simulation_error)?;
     let tokens = tokens(&learners);

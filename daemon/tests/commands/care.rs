@@ -53,6 +53,8 @@ fn data_and_a_model_can_be_looked_at_before_a_peer_is_set_up_for_them() {
     assert_eq!(code, Some(0), "{report:#}");
     let finding = findings(&report, "data")[0]["finding"].as_str().unwrap();
     assert!(finding.starts_with(&data) && finding.contains("for 2 classes; softmax has 6 parameters"), "{finding}");
+    let read = findings(&report, "data")[1]["finding"].as_str().unwrap();
+    assert_eq!(read, "label: column `class`, the last; 20 samples, 2 classes");
     let (code, report) = doctor(&["--home", home, "--data", &data, "--model", "cnn"]);
     assert_eq!((code, &findings(&report, "data")[0]["verdict"]), (Some(4), &Value::from("fail")), "{report:#}");
 }

@@ -21,6 +21,24 @@ fn a_topology_is_described_with_what_would_split_it() {
     assert_eq!(object["cut_nodes"], serde_json::json!(["cho"]));
 }
 
+/// The edge list of [`a_topology_is_read_gzipped_and_in_utf_16_too`], gzipped.
+const GZIPPED: &[u8] = b"\x1f\x8b\x08\x00\x00\x00\x00\x00\x02\x03\x33\x50\x30\xe4\x32\x54\x30\xe2\x32\x52\x30\xe0\x02\x00\x7b\x61\x5b\x23\x0c\x00\x00\x00";
+
+#[test]
+fn a_topology_is_read_gzipped_and_in_utf_16_too() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = folder.path().join("triangle");
+    let list = "0 1\n1 2\n2 0\n";
+    let utf_16 = [0xfeff].into_iter().chain(list.encode_utf16()).flat_map(u16::to_le_bytes).collect();
+    for bytes in [list.as_bytes().to_vec(), [b"\xef\xbb\xbf", list.as_bytes()].concat(), utf_16, GZIPPED.to_vec()] {
+        fs::write(&file, &bytes).unwrap();
+        let shown = run(&["topology", "show", text(&file)]);
+        assert!(stdout(&shown).contains("edges      3"), "{bytes:x?}: {}", stderr(&shown));
+    }
+    fs::write(&file, b"PK\x03\x04 a workbook").unwrap();
+    assert_fails(&run(&["topology", "show", text(&file)]), 4, &["cannot read the topology", "no text"]);
+}
+
 #[test]
 fn what_a_foreign_topology_holds_beyond_nodes_and_edges_is_said_to_be_left_out() {
     let folder = tempfile::tempdir().unwrap();

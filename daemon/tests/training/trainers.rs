@@ -80,12 +80,44 @@ fn a_run_with_more_rounds_or_by_another_plan_goes_on_from_the_models_of_the_one_
     let plan = pair.replan(&["--local-steps", "3"]);
     let refused = run(&["run", "--home", text(&pair.home(0)), "--plan", text(&plan), "--continue", "--fresh"]);
     assert_fails(&refused, 2, &["--fresh"]);
+    let mut first = pair.start_first(&["--trainer", "attach", "--rounds", "20"]);
+    Trainer::new(&pair.home(0), [0.0, 3.0]).attach();
+    let end = first.wait_for("done");
+    let why = end["error"]["message"].as_str().unwrap_or_default();
+    assert!(why.contains("the run in this home is over") && why.contains("--continue"), "{end}");
+    assert_eq!(first.exit_code(), Some(7));
     let ((steps, begun, kept), models) = train(&["--rounds", "20", "--continue"]);
     assert_eq!((steps, &kept[..]), (3, &b"momentum"[..]), "the state of the optimizer is taken along");
     assert!(distance(&begun, &longer[0]) < 0.01, "by another plan it begins at {begun:?} where it ended at {longer:?}");
     assert!(distance(&models[0], &longer[0]) < 1.0, "{models:?} after {longer:?}");
     let report = audit(&pair.homes());
     assert_eq!((&report["verdict"], &report["sum_units"]), (&"exact".into(), &(2 * ONE).into()), "{report:#}");
+}
+
+#[test]
+fn a_fresh_run_of_another_model_that_comes_to_nothing_leaves_the_run_before_as_it_was() {
+    let pair = Pair::new();
+    let mut peers = pair.start(&["--trainer", "attach", "--rounds", "12"]);
+    let mut trainers = [Trainer::new(&pair.home(0), [0.0, 3.0]), Trainer::new(&pair.home(1), [4.0, 1.0])];
+    trainers.iter_mut().for_each(|trainer| drop(trainer.attach()));
+    let trained = trainers.map(|trainer| std::thread::spawn(move || trainer.train()));
+    trained.into_iter().for_each(|trained| drop(trained.join().unwrap()));
+    peers.iter_mut().for_each(|peer| assert_eq!(peer.exit_code(), Some(0)));
+    let (home, plan) = (pair.home(1), pair.plan());
+    let alone = ["--home", text(&home), "--plan", text(&plan), "--trainer", "attach", "--rounds", "12"];
+    let mut fresh = RunningPeer::start(&[&alone[..], &["--fresh"]].concat());
+    let wider = Trainer::new(&home, [0.0, 0.0]);
+    let mut introduction = wider.introduction();
+    introduction["layout"] = json!([["x", [7]]]);
+    introduction["initial"] = "take".into();
+    let attached = wider.call("POST", "/v1/trainer/attach", &[], introduction.to_string().as_bytes());
+    assert_eq!(attached.status, 200, "{attached:?}");
+    // Its founder, which has the model to begin with, is not there.
+    fresh.wait_for("waiting_for_model");
+    fresh.kill();
+    let mut again = RunningPeer::start(&alone);
+    assert_eq!(again.wait_for("finished")["round"], 12);
+    assert_eq!(again.exit_code(), Some(0));
 }
 
 #[test]

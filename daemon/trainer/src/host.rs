@@ -85,6 +85,15 @@ impl TrainerHost {
         })))
     }
 
+    /// Saves the task in the home, for a start before the trainer is back.
+    ///
+    /// # Errors
+    /// The file cannot be written.
+    pub fn remember_task(&self) -> Result {
+        let task = self.state().task.clone();
+        task.map_or(Ok(()), |task| task.remember(&self.options().home))
+    }
+
     /// Connects the host to its peer, which publishes the events of the trainer and knows what is waited for.
     pub fn connect(&self, peer: &Peer) {
         // A host has one peer.

@@ -40,7 +40,8 @@ impl TrainerTask {
         Ok(task)
     }
 
-    /// Fixes the task, and saves it in the home.
+    /// Fixes the task, and saves it in the home. Where the home holds the work of a run that is given up, the file of
+    /// that run stays until this one begins ([`TrainerHost::remember_task`]).
     ///
     /// # Errors
     /// No trainer will attach, or the task is unknown, cannot be saved or cannot be trained with these settings.
@@ -55,7 +56,11 @@ impl TrainerTask {
         let task = task.ok_or_else(|| Error::new(ErrorKind::Unexpected, "it is not known what is trained"))?;
         let mut task = Arc::unwrap_or_clone(task);
         self.begin_with_a_file(&mut task)?;
-        task.remember(&self.home)?;
+        let gives_work_up = self.home.holds_work() && !self.host.state().goes_on;
+        self.host.change(|state| state.task = Some(Arc::new(task.clone())));
+        if !gives_work_up {
+            self.host.remember_task()?;
+        }
         let name = task.name.clone();
         let training: Box<dyn LocalTraining> = Box::new(ExternalTraining::new(self.host.clone(), task));
         let training = match self.privacy {

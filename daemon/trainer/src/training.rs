@@ -29,8 +29,14 @@ impl LocalTraining for ExternalTraining {
     }
 
     fn initial(&mut self) -> Result<Vec<f32>, TrainingError> {
-        let initial = self.host.change(|state| state.take_initial());
-        initial.ok_or_else(|| "all peers begin with the model of this one, and its trainer offers none".into())
+        let (initial, goes_on) = self.host.change(|state| (state.take_initial(), state.goes_on));
+        let why = if goes_on {
+            "the run in this home is over, and this one has another plan or task: start all peers with --continue to begin with the \
+             models that they have, or with --fresh to begin with that of the founder's script"
+        } else {
+            "all peers begin with the model of this one, and its trainer offers none"
+        };
+        initial.ok_or_else(|| why.into())
     }
 
     fn begins_with_the_founder(&self) -> bool {

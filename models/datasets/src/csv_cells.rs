@@ -52,6 +52,28 @@ pub(crate) fn are_different_whole_numbers<'a>(cells: impl Iterator<Item = &'a st
     numbers.windows(2).all(|pair| pair[0] != pair[1])
 }
 
+/// Returns `true` if cells rise in equal steps, as the names of columns of spectra and series do: `400.0,400.5,401.0,401.5`.
+/// Three cells do only in steps of one.
+pub(crate) fn are_evenly_spaced<'a>(cells: impl Iterator<Item = &'a str>) -> bool {
+    const TOLERANCE: f64 = 1e-6;
+    let Some(numbers) = cells.map(number).collect::<Option<Vec<f64>>>() else { return false };
+    let [first, second, _, ..] = numbers[..] else { return false };
+    let step = second - first;
+    let is_known = numbers.len() > 3 || step == 1.0;
+    step > 0.0 && is_known && numbers.windows(2).all(|pair| (pair[1] - pair[0] - step).abs() <= TOLERANCE * step)
+}
+
+/// Returns `true` if cells may be names of columns that are numbers: different whole numbers, however they are written,
+/// or three or more that rise.
+pub(crate) fn may_be_names<'a>(cells: impl Iterator<Item = &'a str>) -> bool {
+    let Some(numbers) = cells.map(number).collect::<Option<Vec<f64>>>() else { return false };
+    let rise = numbers.len() >= 3 && numbers.windows(2).all(|pair| pair[0] < pair[1]);
+    let mut sorted = numbers;
+    sorted.sort_by(f64::total_cmp);
+    let are_whole = sorted.iter().all(|number| number.fract() == 0.0);
+    rise || (are_whole && sorted.windows(2).all(|pair| pair[0] < pair[1]))
+}
+
 /// A whole number in plain notation: without sign, point and leading zeros.
 fn whole(cell: &str) -> Option<u64> {
     cell.parse::<u64>().ok().filter(|number| number.to_string() == cell)
@@ -93,6 +115,20 @@ mod tests {
         }
         for line in ["0", "5,6", "1,0", "0,1,1", "0,2", "0.0,1.0", "01,02", "1,2,x", "18446744073709551615,0"] {
             assert!(!count(line), "{line}");
+        }
+        let spaced = |line: &str| are_evenly_spaced(line.split(','));
+        for line in ["400.0,400.5,401.0,401.5", "-1,0,1", "0.1,0.2,0.3,0.4", "10,20,30,40", "0.0,1.0,2.0"] {
+            assert!(spaced(line), "{line}");
+        }
+        for line in ["0,0,0,0", "4,3,2,1", "2,4,6", "0.1,0.2,0.4,0.5", "1,2", "1,2,x,4"] {
+            assert!(!spaced(line), "{line}");
+        }
+        let names = |line: &str| may_be_names(line.split(','));
+        for line in ["0.0,1.0", "-1,0", "02,01", "400.5,401,407.25", "7"] {
+            assert!(names(line), "{line}");
+        }
+        for line in ["1.5,2", "1,1", "0.5", "3.5,1.2,9", "1,x"] {
+            assert!(!names(line), "{line}");
         }
         assert!(are_different_whole_numbers("2021,2019".split(',')) && !are_different_whole_numbers("1,1".split(',')));
     }

@@ -6,6 +6,7 @@
 //!   length,width,depth,kind  words beside the label       a header
 //!   length,3.5,depth,kind    both                         refused: it can be either
 //!   0,1,2,kind               whole numbers, and a word    a header if no sample has that label; refused where that is not sure
+//!   0.5,1.5,7,kind           rising numbers, and a word   refused if no sample has that label
 //!   0,1,2,3                  a line that counts up        refused: it can be either
 //! ```
 
@@ -16,7 +17,9 @@ use csv::StringRecord;
 use mingle_plaintext::class_name;
 
 use crate::DataError;
-use crate::csv_cells::{are_different_whole_numbers, count_up, feature, is_missing, line};
+use crate::csv_cells::{
+    are_different_whole_numbers, are_evenly_spaced, count_up, feature, is_missing, line, may_be_names,
+};
 use crate::csv_source::{CsvSource, LabelColumn};
 
 /// Usual names of a label, in lower case.
@@ -72,7 +75,7 @@ impl FirstLine {
                  that is no number, or every cell of the first sample a number"
             )));
         }
-        if count_up(first.iter()) {
+        if count_up(first.iter()) || are_evenly_spaced(first.iter()) {
             return Err(reject(format!(
                 "it counts from {} to {}, as programs number columns without names: is it a header or a sample? Give the table a \
                  first line with a name for every column, in place of these numbers or above them",
@@ -139,7 +142,7 @@ impl ColumnLayout {
                 ),
             ));
         }
-        if is_over_numbers || could_be_names || is_usual(word) {
+        if is_over_numbers || may_be_names(beside(first, self.label)) || is_usual(word) {
             let reason = format!(
                 "no other line has its label {word:?}, and there are numbers beside it: is it a header or a sample? Give the table a \
                  first line with a name that is no number for every column, in place of this line or above it"

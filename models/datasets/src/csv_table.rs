@@ -95,8 +95,9 @@ impl Table {
         let path = self.path.display();
         let names = match &self.layout.header {
             None => Some(format!(
-                "{path} has no first line with names: its columns are called x1 to x{}",
-                self.columns().len()
+                "{path} has no first line with names: its columns are called x1 to x{}{}",
+                self.columns().len(),
+                self.rare_first_label()
             )),
             Some(label) if self.layout.has_numbers_for_names => Some(format!(
                 "the first line of {path} is taken for names of columns: no sample has the label `{label}`"
@@ -115,6 +116,16 @@ impl Table {
             format!("{path}: the rows at the end from line {} on, {}, are empty and left out", blank.line, blank.count)
         });
         names.into_iter().chain([label]).chain(blank).collect()
+    }
+
+    /// A remark on a first sample with a word for its label that no other sample has: it may be a header after all.
+    fn rare_first_label(&self) -> String {
+        let [first, others @ ..] = &self.labels[..] else { return String::new() };
+        let word = &self.label_names[*first as usize];
+        if others.contains(first) || number(word).is_some() {
+            return String::new();
+        }
+        format!("; the first line is taken for a sample, the only one with the label `{word}`")
     }
 
     /// The names of the columns.

@@ -68,6 +68,18 @@ fn whole_numbers_above_numbers_are_names_or_refused_and_never_a_sample() {
     // A word above numbers, but no whole numbers beside it; or names that may be a sample of a rare class.
     refused(&format!("0.5,1,label\n{numbers}"), "", &["line 1", "\"label\"", ambiguous]);
     refused(&format!("7,9,eel\n{words}"), "", &["line 1", "\"eel\"", ambiguous]);
+    for header in ["0.0,1.0,kind", "-1,0,kind", "01,02,kind"] {
+        refused(&format!("{header}\n{words}"), "", &["line 1", "\"kind\"", ambiguous]);
+    }
+    // Wavelengths: names of columns that are no whole numbers.
+    let spectra = |header: &str, labels: [&str; 6]| {
+        let row = |(row, label): (usize, &str)| format!("0.{row},{},0.7,{label}\n", row * 7 % 5);
+        format!("{header}\n{}", labels.into_iter().enumerate().map(row).collect::<String>())
+    };
+    let animals = ["cat", "dog", "cat", "dog", "dog", "cat"];
+    refused(&spectra("400.5,401.25,407,kind", animals), "", &["line 1", "\"kind\"", ambiguous]);
+    refused(&spectra("400.0,400.5,401.0,401.5", ["0", "1", "0", "1", "1", "0"]), "", &["it counts from", ambiguous]);
+    assert!(remarks(&format!("1.5,2,eel\n{words}"), "").contains("the only one with the label `eel`"));
     // A sample whose class others have too, and one of a rare class.
     assert_eq!(load(&format!("1,2,cat\n{words}")).card.columns(), ["x1", "x2"]);
     assert_eq!(load(&format!("1.5,2,eel\n{words}")).card.classes(), ["cat", "dog", "eel"]);

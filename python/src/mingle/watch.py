@@ -3,6 +3,7 @@
 After `check_optimizer`, nothing here stops a training. Each finding is logged once, by the logger `mingle`:
 
 - another optimizer steps over the parameters of the joined one: it was made anew, or is inside a wrapper
+- only optimizers of other models step: the loop trains a copy of the joined model
 - weights move for some seconds, or until an exchange, without a counted step
 - counted steps move nothing: the optimizer trains another model
 - tensors are trainable and not in the layout: they were unfrozen or added later
@@ -29,6 +30,8 @@ PATIENCE_SECONDS = 6.0
 """Seconds that weights may move without a counted step before a warning, or five times the longest pause between two steps, if that is more."""
 MOVES = 3
 """Number of looks in which weights must have moved before that warning."""
+FOREIGN_STEPS = 20
+"""Steps of optimizers of other models, without a counted one, before a warning. It needs `PATIENCE_SECONDS` too."""
 IDLE_ROUNDS = 3
 """Exchanges with steps and without a change, from the first on, before a warning. A schedule may begin with a rate of 0."""
 
@@ -76,6 +79,8 @@ class Watch:
         self._in_step = False
         self._has_told_of_other = False
         self._has_told_of_drop = False
+        self._has_counted = False
+        self._foreign_steps = 0
         self._counted_at = time.monotonic()
         self._longest_pause_s = 0.0
         self._marks: list[int] | None = None
@@ -110,6 +115,7 @@ class Watch:
     def counted(self) -> None:
         """Records a counted step."""
         now = time.monotonic()
+        self._has_counted = True
         self._longest_pause_s = max(self._longest_pause_s, now - self._counted_at)
         self._counted_at, self._in_step, self._marks, self._moves = now, False, None, 0
 
@@ -169,7 +175,10 @@ class Watch:
 
     def _another_step(self, optimizer: torch.optim.Optimizer) -> None:
         own = self._optimizer
-        if self._has_told_of_other or own is None or optimizer is own or self._in_step or self._depth or optimizer in self._disjoint:
+        if self._has_told_of_other or own is None or optimizer is own or self._in_step or self._depth:
+            return
+        if optimizer in self._disjoint:
+            self._note_foreign_step(optimizer, own)
             return
         has = _parameters_of(optimizer)
         skipped = set(self._tensors.not_exchanged())
@@ -183,6 +192,23 @@ class Watch:
             " Give mingle.join the optimizer whose step() the loop calls, made before; or None, and call swarm.step() once after each step",
             type(optimizer).__name__,
             listed([f"`{name}`" for name in moved]),
+            type(own).__name__,
+        )
+
+    def _note_foreign_step(self, optimizer: torch.optim.Optimizer, own: torch.optim.Optimizer) -> None:
+        """Warns once of steps of an optimizer of another model, where none was counted."""
+        if self._has_counted or _parameters_of(optimizer) & {id(parameter) for parameter in self._tensors.model.parameters()}:
+            return
+        self._foreign_steps += 1
+        waited_s = time.monotonic() - self._counted_at
+        if self._foreign_steps < FOREIGN_STEPS or waited_s < PATIENCE_SECONDS:
+            return
+        self._has_counted = True  # said once
+        log.warning(
+            "no step was counted for %.0f s, while a %s steps over parameters that are not in the model: mingle.join was given a %s of the model. Is a"
+            " copy of the model trained? The swarm gets nothing of it: give mingle.join the model and the optimizer of the loop",
+            waited_s,
+            type(optimizer).__name__,
             type(own).__name__,
         )
 

@@ -35,9 +35,11 @@ def _inside(module: torch.nn.Module) -> str | None:
 
 
 def unwrapped(model: torch.nn.Module) -> torch.nn.Module:
-    """The model inside the wrappers around it."""
+    """The model inside the wrappers around it. Raises `LayoutError` where it is no module."""
     while (attribute := _inside(model)) is not None:
         model = getattr(model, attribute)
+    if not isinstance(model, torch.nn.Module):
+        raise LayoutError(f"a model is a torch.nn.Module, and this is a {type(model).__name__}: mingle.join takes the model first, then its optimizer")
     return model
 
 

@@ -1,5 +1,7 @@
 //! The beginning of the records of another run, beside those of the one before.
 
+use mingle_protocol::record::Recovered;
+
 use super::replacement::{Replacement, put_back};
 use super::store::{RecordStore, Room, StoreError};
 use crate::error::{Context, ErrorKind, Result};
@@ -12,6 +14,24 @@ use crate::home::Home;
 /// Those of [`RecordStore::make_room`].
 pub fn begin_anew(home: &Home, room: Room) -> Result<RecordStore> {
     begin_anew_by(home, |store| store.make_room(room))
+}
+
+/// Makes the records of a run that ended those of a longer run, of which `recovered` is the newest one.
+///
+/// A payload that is owed counts only in a record of the task of the newest record. So all that the run goes on from is
+/// written anew under the new task beside the records that are there, and then put in their place: a crash leaves the one
+/// or the other. The number of the newest is raised by one, since the mark of the end belongs to the former number.
+///
+/// # Errors
+/// Those of [`begin_anew`] and [`RecordStore::load`].
+pub fn prolong(home: &Home, room: Room, ended: &RecordStore, recovered: &mut Recovered) -> Result<RecordStore> {
+    let newest = &mut recovered.record;
+    let mut records = ended.owed()?;
+    records.iter_mut().for_each(|record| record.books.task = newest.books.task);
+    newest.books.number += 1;
+    newest.payload = None;
+    records.push(newest.clone());
+    Ok(begin_anew(home, room)?.adopt(&records)?)
 }
 
 pub(super) fn begin_anew_by(

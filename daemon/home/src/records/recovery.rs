@@ -37,6 +37,9 @@ pub struct Found {
     pub store: RecordStore,
     /// Set when the records are to be replaced by [`begin_anew`](super::begin_anew), once there is an initial model.
     pub is_superseded: bool,
+    /// Set when the records are of a run that ended, and are to be made those of a longer one by
+    /// [`prolong`](super::prolong).
+    pub is_prolonged: bool,
 }
 
 impl Past {
@@ -55,7 +58,7 @@ impl Past {
             if continues {
                 return Err(nothing_to_continue(home));
             }
-            return Ok(Found { past: Self::None, store, is_superseded: false });
+            return Ok(Found { past: Self::None, store, is_superseded: false, is_prolonged: false });
         };
         let ending = Ending::find(home, recovered.record.books.number)?;
         let is_durable = config.durability == Durability::On;
@@ -68,7 +71,8 @@ impl Past {
             // The mark belongs to this record; the next one has a larger number, to which the mark does not apply.
             recovered.record.books.task = config.task.hash;
             if difference(&recovered.record, config).is_none() {
-                return Ok(Found { past: Self::Unfinished(Box::new(recovered)), store, is_superseded: false });
+                let past = Self::Unfinished(Box::new(recovered));
+                return Ok(Found { past, store, is_superseded: false, is_prolonged: true });
             }
         }
         let continues = continues && difference(&recovered.record, config).is_some();
@@ -79,7 +83,7 @@ impl Past {
             let Record { books, .. } = &recovered.record;
             let past = Self::Replaced { belief: recovered.record.believed_ratio().to_vec(), host: books.host.clone() };
             // A crash before the first record of the new plan leaves these records.
-            return Ok(Found { past, store, is_superseded: true });
+            return Ok(Found { past, store, is_superseded: true, is_prolonged: false });
         }
         let (past, is_superseded) = match (ending, difference(&recovered.record, config)) {
             (Some(ending), None) if is_durable => (Self::Finished(ending), false),
@@ -88,7 +92,7 @@ impl Past {
             (None, None) if !is_durable => return Err(volatile(home, &recovered.record)),
             (None, None) => (Self::Unfinished(Box::new(recovered)), false),
         };
-        Ok(Found { past, store, is_superseded })
+        Ok(Found { past, store, is_superseded, is_prolonged: false })
     }
 }
 

@@ -157,6 +157,30 @@ impl RecordStore {
         found.map(|survey| survey.read(|slot| self.decode(slot, &mut bytes))).transpose()
     }
 
+    /// The records whose payloads the newest one owes, ascending. The newest may be among them.
+    ///
+    /// # Errors
+    /// Those of [`load`](Self::load).
+    pub(super) fn owed(&self) -> Result<Vec<Record>, StoreError> {
+        let found = self.found.clone().map_err(|error| self.not_recovered(error))?;
+        let mut bytes = Vec::new();
+        let slots = found.into_iter().flat_map(|survey| survey.payloads.into_values());
+        slots.map(|slot| self.decode(slot, &mut bytes)).collect()
+    }
+
+    /// Writes these records into the slots of an empty store, and puts it in the place of the records that it replaces.
+    /// The last record is the newest; the others hold the payloads that it owes.
+    ///
+    /// # Errors
+    /// Those of [`write`](Self::write) and [`look`](Self::look).
+    pub(super) fn adopt(mut self, records: &[Record]) -> Result<Self, StoreError> {
+        self.extend_to(records.len())?;
+        records.iter().enumerate().try_for_each(|(slot, record)| self.write_slot(slot, record))?;
+        self.take_their_place()?;
+        let adopted = Self::look(self.folder.path())?;
+        Ok(Self { wanted_slots: self.wanted_slots, ..adopted })
+    }
+
     /// Writes a record into a free slot. Once this returns without an error the record is on the disk, and its contents
     /// may leave the process.
     ///
@@ -187,9 +211,17 @@ impl RecordStore {
         if let Err(error) = &self.found {
             return Err(self.not_recovered(error.clone()));
         }
+        let slot = self.claim(record)?;
+        self.write_slot(slot, record)?;
+        self.map.complete(slot, &record.books);
+        self.trim();
+        Ok(())
+    }
+
+    /// Writes a record into a slot, and waits until it is on the disk.
+    fn write_slot(&mut self, slot: usize, record: &Record) -> Result<(), StoreError> {
         let number = record.books.number;
         let encoded = record.encoded().map_err(|error| StoreError::Record { number, error })?;
-        let slot = self.claim(record)?;
         let path = self.folder.file(slot);
         let written = self.folder.open_slot(slot).and_then(|mut file| {
             encoded.slices().try_for_each(|part| file.write_all(part))?;
@@ -202,8 +234,18 @@ impl RecordStore {
             self.is_spoiled = true;
             return Err(StoreError::Sync { path, error });
         }
-        self.map.complete(slot, &record.books);
-        self.trim();
+        Ok(())
+    }
+
+    /// Makes slots until there are so many, each as long as the longest.
+    fn extend_to(&mut self, slots: usize) -> Result<(), StoreError> {
+        if slots <= self.map.len() {
+            return Ok(());
+        }
+        let present = (0..self.map.len()).filter_map(|slot| fs::metadata(self.folder.file(slot)).ok());
+        let longest = present.map(|file| file.len()).max().unwrap_or(0);
+        fill_slots(&self.folder, slots, longest)?;
+        self.map.grow(slots);
         Ok(())
     }
 
@@ -212,10 +254,7 @@ impl RecordStore {
     fn claim(&mut self, record: &Record) -> Result<usize, StoreError> {
         match self.map.claim(&record.books) {
             Err(SlotError::NoneFree { slots }) if slots < MAX_SLOTS => {
-                let longest =
-                    (0..slots).filter_map(|slot| fs::metadata(self.folder.file(slot)).ok()).map(|file| file.len());
-                fill_slots(&self.folder, slots + 1, longest.max().unwrap_or(0))?;
-                self.map.grow(slots + 1);
+                self.extend_to(slots + 1)?;
                 self.map.claim(&record.books).map_err(StoreError::Refused)
             }
             claimed => claimed.map_err(StoreError::Refused),

@@ -26,7 +26,13 @@ impl Driver<'_> {
     pub(super) fn on_network(&mut self, event: &NetworkEvent) {
         match event {
             NetworkEvent::Bootstrapped { .. } => {}
-            NetworkEvent::RoundTrip { peer, time } => self.watching.note_round_trip(peer, *time),
+            NetworkEvent::RoundTrip { peer, time } => {
+                self.watching.note_round_trip(peer, *time);
+                // Events from before this peer was ready to train come now.
+                if let Some(node) = self.member.connections.node(peer).filter(|_| !self.joined) {
+                    self.missing.was_there(node);
+                }
+            }
             NetworkEvent::DialFailed { peer, attempts } if !self.joined => {
                 self.member.tell_dial_failure(*peer, attempts);
             }
@@ -40,6 +46,9 @@ impl Driver<'_> {
         }
         if link_state(&message).is_some_and(|link| link.final_seq.is_some()) {
             self.member.connections.links.note_last_parcel(from);
+        }
+        if !self.joined && matches!(message, Message::Parcel(_)) {
+            self.missing.another_has_begun(self.member.started.elapsed());
         }
         if let Message::Hello(hello) = &message
             && let Some(incarnation) = self.later_life(hello)

@@ -32,6 +32,7 @@ impl Driver<'_> {
             Some(Wanted::OtherTask(node, difference)) => {
                 self.missing.has_answered(node);
                 self.object(node, Objection::other_task(&difference, self.parts.advice.same_task))?;
+                self.give_up_waiting_for(node)?;
             }
             Some(Wanted::Missing(node, word)) => self.on_word_of_the_missing(node, &word)?,
             Some(Wanted::Plan(plan, answer)) => {

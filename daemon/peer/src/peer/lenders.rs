@@ -10,12 +10,14 @@ use super::{Incoming, Peer, stopped};
 use crate::api::Stopping;
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::{Event, EventLog};
-use crate::membership::{self, Borrowed, MembershipService};
+use crate::membership::{self, Borrowed, MembershipService, TaskAnswer};
 use crate::place::Place;
 use crate::status::PeerState;
 
 /// Interval of checks of the founder's task.
 const LOOK_EVERY: Duration = Duration::from_secs(1);
+/// Consecutive checks with one answer of the founder, after which the user is told.
+const LOOKS_BEFORE_WORD: u32 = 5;
 /// Time for which a peer with another task stays, so that the others can ask for the difference.
 const STAYS: Duration = Duration::from_secs(8);
 
@@ -39,7 +41,7 @@ impl Lenders {
         let borrowing = membership::borrow_model(self.streams.clone(), members, dimension, max_norm);
         tokio::select! {
             borrowed = borrowing => Ok(borrowed),
-            difference = self.find_difference() => {
+            difference = self.watch_founder() => {
                 let founder = self.founder.map(|founder| founder.to_string()).unwrap_or_default();
                 let message = format!("{founder} trains something else: {difference}");
                 let told = format!("{message}; this peer ends in {} s", STAYS.as_secs());
@@ -50,16 +52,48 @@ impl Lenders {
         }
     }
 
-    /// Waits until the founder's answer shows that it trains something else. Returns the difference.
-    async fn find_difference(&self) -> String {
+    /// Waits until the founder's answer shows that it trains something else, and reports a founder that has no model to
+    /// give. Returns the difference.
+    async fn watch_founder(&self) -> String {
         let Some(founder) = self.founder else { return std::future::pending().await };
         let mut streams = self.streams.clone();
+        let mut watch = FounderWatch::default();
         loop {
-            if let Some(difference) = self.service.difference_with(&mut streams, founder).await {
+            let answer = membership::fetch_task(&mut streams, founder, None).await.unwrap_or(TaskAnswer::Away);
+            if let Some(difference) = self.service.difference(&answer) {
                 return difference;
+            }
+            if let Some(why) = watch.note(&answer) {
+                let message = format!("no member has a model to begin with, and {founder}, the founder, {why}");
+                self.log.tell(Event::Warning { message });
             }
             tokio::time::sleep(LOOK_EVERY).await;
         }
+    }
+}
+
+/// The latest answers of a founder from which a model is expected.
+#[derive(Default)]
+struct FounderWatch {
+    /// Consecutive checks that it did not answer.
+    away: u32,
+    /// Consecutive checks in which it had no task.
+    without_script: u32,
+}
+
+impl FounderWatch {
+    /// Notes an answer. Returns the reason why there is no model, the first time that it has held for a while.
+    fn note(&mut self, answer: &TaskAnswer) -> Option<&'static str> {
+        (self.away, self.without_script) = match answer {
+            TaskAnswer::Away => (self.away.saturating_add(1), 0),
+            TaskAnswer::NotYet => (0, self.without_script.saturating_add(1)),
+            TaskAnswer::Task(_) => (0, 0),
+        };
+        if self.away == LOOKS_BEFORE_WORD {
+            return Some("does not answer: start it again; if its run is over, this peer has come too late for it");
+        }
+        (self.without_script == LOOKS_BEFORE_WORD)
+            .then_some("runs without its script, which has not attached; trainer.log in its home may say why")
     }
 }
 
@@ -97,5 +131,23 @@ impl Peer {
         let founder = self.membership.as_ref().map(|membership| membership.swarm.founder()).transpose()?;
         let founder = founder.filter(|founder| place.peers.values().any(|peer| peer == founder));
         Ok(founder.or_else(|| place.peers.get(&NodeId(0)).copied()))
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn a_founder_without_a_script_and_one_that_is_away_are_reported_once_each() {
+        let mut watch = FounderWatch::default();
+        let mut told =
+            |answer: TaskAnswer, times: u32| -> Vec<&str> { (0..times).filter_map(|_| watch.note(&answer)).collect() };
+        assert!(told(TaskAnswer::NotYet, LOOKS_BEFORE_WORD - 1).is_empty(), "its script may only be starting");
+        assert!(told(TaskAnswer::Away, 1).is_empty(), "an answer may get lost");
+        let without_script = told(TaskAnswer::NotYet, 3 * LOOKS_BEFORE_WORD);
+        assert!(matches!(without_script[..], [only] if only.contains("its script")), "{without_script:?}");
+        let away = told(TaskAnswer::Away, 3 * LOOKS_BEFORE_WORD);
+        assert!(matches!(away[..], [only] if only.contains("does not answer")), "{away:?}");
     }
 }

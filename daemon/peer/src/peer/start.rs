@@ -10,10 +10,18 @@ use crate::records::{RecordStore, RecordWriter, Written};
 use crate::timeline::Timeline;
 use crate::training::LocalTraining;
 
+/// The records that were found at a start, until they are prepared.
+pub(super) struct FoundRecords {
+    pub(super) store: RecordStore,
+    /// Set when new records replace them.
+    pub(super) is_superseded: bool,
+    /// Set when they are made those of a longer run.
+    pub(super) is_prolonged: bool,
+}
+
 /// The state that the run begins with, besides the configuration.
 pub(super) struct Start {
-    /// The records that were found, until they are prepared, and whether new ones replace them.
-    pub(super) store: Option<(RecordStore, bool)>,
+    pub(super) store: Option<FoundRecords>,
     pub(super) records: Option<RecordWriter>,
     pub(super) written: Option<mpsc::Receiver<Written>>,
     pub(super) recovered: Option<Recovered>,

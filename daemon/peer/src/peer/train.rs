@@ -8,7 +8,7 @@ use mingle_protocol::{Durability, Incarnation, MAX_DESCRIPTION, NodeConfig, Reco
 
 use super::finish::{ModelForm, RunWanted};
 use super::lenders::Lenders;
-use super::start::{Start, norm};
+use super::start::{FoundRecords, Start, norm};
 use super::{Access, Incoming, Outcome, Peer, Streams, boot_nonce};
 use crate::driver::{Driver, DriverParts};
 use crate::error::{Context, Error, ErrorKind, Result};
@@ -177,7 +177,7 @@ impl Peer {
 
     /// Determines the state that this peer goes on with. `None` if its run is over.
     fn begin(&mut self, place: &Place, config: &mut NodeConfig, card: &dyn TaskCard) -> Result<Option<Start>> {
-        let Found { past, store, is_superseded } = self.find_past(config, card)?;
+        let Found { past, store, is_superseded, is_prolonged } = self.find_past(config, card)?;
         let mut state_taken_along = None;
         let recovered = match past {
             Past::Finished(ending) => {
@@ -210,7 +210,7 @@ impl Peer {
         // A run that is over keeps the timeline that it has.
         let timeline =
             if self.options.timeline { Timeline::create(&self.home, place.node.0)? } else { Timeline::default() };
-        let store = Some((store, is_superseded));
+        let store = Some(FoundRecords { store, is_superseded, is_prolonged });
         Ok(Some(Start { store, records: None, written: None, recovered, state_taken_along, timeline }))
     }
 
@@ -218,7 +218,7 @@ impl Peer {
     fn find_past(&self, config: &NodeConfig, card: &dyn TaskCard) -> Result<Found> {
         if self.options.fresh {
             let store = RecordStore::look(&self.home.records())?;
-            return Ok(Found { past: Past::None, store, is_superseded: true });
+            return Ok(Found { past: Past::None, store, is_superseded: true, is_prolonged: false });
         }
         Past::find(&self.home, config, |rounds| card.hash_for(rounds), self.options.continues)
     }
@@ -226,7 +226,7 @@ impl Peer {
     /// Prepares the records, once there is an initial model: a failed start leaves those of the run before, and the
     /// first record replaces them.
     fn open_records(&self, start: &mut Start, place: &Place, config: &mut NodeConfig, largest_state: usize) -> Result {
-        let Some((mut store, is_superseded)) = start.store.take() else { return Ok(()) };
+        let Some(FoundRecords { mut store, is_superseded, is_prolonged }) = start.store.take() else { return Ok(()) };
         if start.is_the_first() || (is_superseded && self.options.continues) {
             self.home.forget_skipped_rounds()?;
         }
@@ -238,6 +238,8 @@ impl Peer {
         let room = room.with_state(largest_state);
         if is_superseded {
             store = records::begin_anew(&self.home, room)?;
+        } else if let Some(recovered) = start.recovered.as_mut().filter(|_| is_prolonged) {
+            store = records::prolong(&self.home, room, &store, recovered)?;
         } else {
             store.make_room(room)?;
         }

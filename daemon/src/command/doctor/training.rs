@@ -34,8 +34,8 @@ pub(super) fn device(name: &str) -> Check {
     }
 }
 
-/// Checks that the data can be read and that the model fits them.
-pub(super) fn data(training: &TrainingOptions) -> (Option<Task>, Check) {
+/// Checks that the data can be read and that the model fits them. Remarks on how they were read are checks of their own.
+pub(super) fn data(training: &TrainingOptions) -> (Option<Task>, Vec<Check>) {
     let loaded = TaskSamples::load(&training.data, training.task, training.seed)
         .and_then(|parts| Ok((parts.task(&training.model)?, parts)));
     match loaded {
@@ -50,8 +50,11 @@ pub(super) fn data(training: &TrainingOptions) -> (Option<Task>, Check) {
                 task.model(),
                 task.parameter_count()
             );
-            (Some(task), Check::ok("data", finding))
+            let remarks = parts.remarks().iter().map(|remark| Check::ok("data", remark));
+            (Some(task), std::iter::once(Check::ok("data", finding)).chain(remarks).collect())
         }
-        Err(failure) => (None, Check::fail("data", format!("{failure:#}"), "name others with --data and --model")),
+        Err(failure) => {
+            (None, vec![Check::fail("data", format!("{failure:#}"), "name others with --data and --model")])
+        }
     }
 }

@@ -1,12 +1,13 @@
 #![allow(clippy::unwrap_used)]
+use std::collections::VecDeque;
 use std::sync::Arc;
 
-use mingle_protocol::{Effect, Input, Node, NodeId, RecordRoom, Schedule, Step, Time};
+use mingle_protocol::{Effect, Input, Message, Node, NodeId, RecordRoom, Schedule, Step, Time};
 
 use std::fs;
 
 use super::*;
-use crate::records::beginning::{begin_anew, begin_anew_by};
+use crate::records::beginning::{begin_anew, begin_anew_by, prolong};
 use crate::records::replacement::{discard, put_back};
 use crate::records::{Room, StoreError};
 
@@ -103,6 +104,77 @@ fn a_run_that_is_over_goes_on_with_another_number_of_rounds() {
     Ending::new(1, 5, true).write(&home).unwrap();
     let left = Past::find(&home, &config(2), prolonged, false).unwrap();
     assert!(matches!(left.past, Past::None), "whoever has handed its weight over has none to go on with: {left:?}");
+}
+
+/// A home whose newest record owes parcels that node 1 has not acknowledged. Returns the number of that record too.
+fn home_with_owed_parcels() -> (tempfile::TempDir, Home, u64) {
+    let (a, b) = (NodeId(0), NodeId(1));
+    let folder = tempfile::tempdir().unwrap();
+    let home = Home::create(Some(folder.path())).unwrap();
+    let mut store = find(&home, &config(1)).unwrap().1;
+    store.make_room(Room::new(DIMENSION, RecordRoom::for_links(1, 1)).unwrap()).unwrap();
+    // Without local steps, so that nobody has to train.
+    let step = Step { keep: vec![0.5, 0.5], links: vec![(a, b, 0.5), (b, a, 0.5)] };
+    let schedule = Arc::new(Schedule::new(2, &[step], 0).unwrap());
+    let mut configs = [config(1), config(1)];
+    configs.iter_mut().for_each(|config| config.schedule = Arc::clone(&schedule));
+    configs[1].id = b;
+    configs[1].durability = Durability::Off;
+    let mut nodes = configs.map(|config| Node::new(config).unwrap());
+    let mut inputs = VecDeque::from([
+        (a, Input::Start),
+        (b, Input::Start),
+        (a, Input::LinkUp { peer: b }),
+        (b, Input::LinkUp { peer: a }),
+    ]);
+    let mut newest = 0;
+    for _ in 0..200 {
+        let Some((id, input)) = inputs.pop_front() else { break };
+        for effect in nodes[id.index()].handle(Time::default(), input) {
+            match effect {
+                Effect::Send { message: Message::Parcel(_), .. } if id == a => {}
+                Effect::Send { to, message } => inputs.push_back((to, Input::Received { from: id, message })),
+                Effect::Reserve(_) => inputs.push_back((id, Input::Reserved { slots: store.slots() })),
+                Effect::Persist(record) => {
+                    newest = record.books.number;
+                    store.write(&record).unwrap();
+                    inputs.push_back((id, Input::Persisted { number: newest }));
+                }
+                _ => {}
+            }
+        }
+    }
+    assert!(!store_of(&home).load().unwrap().unwrap().payloads.is_empty(), "nothing is owed");
+    (folder, home, newest)
+}
+
+fn store_of(home: &Home) -> RecordStore {
+    RecordStore::look(&home.records()).unwrap()
+}
+
+#[test]
+fn a_longer_run_that_is_cut_off_before_its_parcels_are_acknowledged_is_gone_on_with() {
+    let (_folder, home, number) = home_with_owed_parcels();
+    Ending::new(number, 5, false).write(&home).unwrap();
+    let longer =
+        |home: &Home| Past::find(home, &config(2), |rounds| [if rounds == 5 { 1 } else { 0 }; 32], false).unwrap();
+    let Found { past: Past::Unfinished(mut recovered), store, is_prolonged: true, .. } = longer(&home) else {
+        panic!("it does not go on")
+    };
+    let payloads = recovered.payloads.clone();
+    let room = Room::new(DIMENSION, RecordRoom::for_links(1, 1)).unwrap();
+    let mut store = prolong(&home, room, &store, &mut recovered).unwrap();
+    let cut_off = |when: &str| {
+        let Found { past: Past::Unfinished(found), is_prolonged: false, .. } = longer(&home) else {
+            panic!("{when}: it does not go on")
+        };
+        assert_eq!(found.payloads, payloads, "{when}");
+        assert!(Node::resume(config(2), found.record, &found.payloads).is_ok(), "{when}");
+    };
+    cut_off("before the next record");
+    recovered.record.books.number += 1;
+    store.write(&recovered.record).unwrap();
+    cut_off("after it");
 }
 
 #[test]

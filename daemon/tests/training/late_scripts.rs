@@ -1,0 +1,99 @@
+//! Scripts that attach long after those of the other peers, or never.
+#![cfg(unix)]
+
+use std::path::PathBuf;
+use std::thread::JoinHandle;
+
+use serde_json::json;
+
+use crate::support::planned_swarm::PlannedSwarm;
+use crate::support::trainer::Trainer;
+use crate::support::{RunningPeer, run, stderr, text};
+
+/// Trains for the peer of this home until its run is over. Returns the first model that it got, and the last.
+fn train_for(home: PathBuf, target: [f32; 2]) -> JoinHandle<[Vec<f32>; 2]> {
+    std::thread::spawn(move || {
+        let mut trainer = Trainer::new(&home, target);
+        trainer.attach();
+        let first = trainer.order().vector();
+        [first, trainer.train()]
+    })
+}
+
+fn start_all(swarm: &PlannedSwarm) -> Vec<RunningPeer> {
+    (0..swarm.nodes()).map(|node| swarm.start_for_a_trainer(node)).collect()
+}
+
+fn warned_of(peer: &mut RunningPeer, words: &str) {
+    let warning = RunningPeer::wait_for_warning_of_any(&mut [peer], words);
+    assert!(warning.contains("node 2"), "{warning}");
+}
+
+#[test]
+fn a_script_that_does_not_come_holds_nobody_for_a_minute_and_joins_with_its_weight_when_it_comes() {
+    let swarm = PlannedSwarm::new(3, 1_000_000);
+    let mut peers = start_all(&swarm);
+    let mut trainers = vec![train_for(swarm.home(0), [0.0, 3.0]), train_for(swarm.home(1), [4.0, 1.0])];
+    for peer in &mut peers[..2] {
+        warned_of(peer, "has nothing to train yet");
+        warned_of(peer, "still waits for its script");
+        let joined = peer.recall_or_wait_for("joined");
+        assert_eq!((&joined["neighbours"], &joined["missing"]), (&1.into(), &json!([2])), "{joined}");
+        let waited_ms = joined["at_ms"].as_u64().unwrap();
+        assert!(waited_ms < 40_000, "{waited_ms} ms, and --join-timeout is 60 s");
+    }
+    trainers.push(train_for(swarm.home(2), [8.0, 8.0]));
+    let joined = peers[2].wait_for("joined");
+    assert_eq!((&joined["neighbours"], &joined["missing"]), (&2.into(), &json!(null)), "{joined}");
+    for _ in 0..100 {
+        peers[2].wait_for("round");
+    }
+    for node in 0..3 {
+        let stopped = run(&["stop", "--home", text(&swarm.home(node))]);
+        assert!(stopped.status.success(), "{}", stderr(&stopped));
+    }
+    let models: Vec<[Vec<f32>; 2]> = trainers.into_iter().map(|trainer| trainer.join().unwrap()).collect();
+    // The founder's model is (0, 30); the late script offers (80, 80).
+    let others_were_at = &models[2][0];
+    assert!(others_were_at.iter().all(|value| *value < 40.0), "not the model that it offered: {others_were_at:?}");
+    for peer in &mut peers {
+        assert_eq!(peer.exit_code(), Some(0));
+    }
+    swarm.audit("one came late");
+}
+
+#[test]
+fn a_peer_whose_script_trains_something_else_holds_nobody_for_a_minute() {
+    let swarm = PlannedSwarm::new(3, 1_000_000);
+    let mut peers = start_all(&swarm);
+    for node in 0..2 {
+        Trainer::new(&swarm.home(node), [node as f32, 1.0]).attach();
+    }
+    let other = Trainer::new(&swarm.home(2), [1.0, 2.0]);
+    let mut introduction = other.introduction();
+    introduction["name"] = "three numbers".into();
+    let attached = other.call("POST", "/v1/trainer/attach", &[], introduction.to_string().as_bytes());
+    assert_eq!(attached.status, 200, "{attached:?}");
+    let session = attached.json()["session"].as_str().unwrap().to_owned();
+    let begun = [0_u8; 8];
+    assert_eq!(other.call("PUT", "/v1/trainer/initial", &[("Mingle-Session", &session)], &begun).status, 204);
+    for peer in &mut peers[..2] {
+        warned_of(peer, "trains something else");
+        let joined = peer.recall_or_wait_for("joined");
+        assert_eq!((&joined["neighbours"], &joined["missing"]), (&1.into(), &json!([2])), "{joined}");
+        let waited_ms = joined["at_ms"].as_u64().unwrap();
+        assert!(waited_ms < 40_000, "{waited_ms} ms, and --join-timeout is 60 s");
+    }
+}
+
+#[test]
+fn a_founder_whose_script_does_not_come_is_named_to_those_that_wait_for_its_model() {
+    let swarm = PlannedSwarm::new(2, 1_000_000);
+    let mut peers = start_all(&swarm);
+    Trainer::new(&swarm.home(1), [4.0, 1.0]).attach();
+    let warning = RunningPeer::wait_for_warning_of_any(&mut [&mut peers[1]], "no member has a model to begin with");
+    assert!(warning.contains("runs without its script"), "{warning}");
+    peers[0].kill();
+    let warning = RunningPeer::wait_for_warning_of_any(&mut [&mut peers[1]], "the founder, does not answer");
+    assert!(warning.contains("start it again"), "{warning}");
+}
