@@ -115,7 +115,8 @@ pub fn rounds_between_exact_averages(node_count: usize, steps: &[MixingStep], ro
     let count = rounds.len();
     let exact: Vec<usize> =
         rounds.enumerate().filter(|(_, round)| averages_exactly(round)).map(|(number, _)| number).collect();
-    let (first, last) = (exact.first()?, exact.last()?);
+    let first = exact.first()?;
+    let last = exact.last()?;
     exact.windows(2).map(|pair| pair[1] - pair[0]).chain([first + count - last]).max()
 }
 

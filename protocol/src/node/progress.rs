@@ -166,7 +166,8 @@ impl Node {
             (belief.anchor, belief.lead) = (Some((step, counted)), reach.saturating_sub(step).min(lead));
         }
         if claimed <= credible.saturating_add(lead) {
-            (belief.doubted_since, belief.doubt_is_told) = (None, false);
+            belief.doubted_since = None;
+            belief.doubt_is_told = false;
             return;
         }
         let since = *belief.doubted_since.get_or_insert(now);

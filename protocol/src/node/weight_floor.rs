@@ -73,7 +73,8 @@ impl WeightFloor {
     pub(super) fn end_split(&mut self) {
         if let Some(newest) = self.newest() {
             self.mean = self.mean_with(newest);
-            (self.absorbed, self.due) = (0.0, 0.0);
+            self.absorbed = 0.0;
+            self.due = 0.0;
         }
     }
 
@@ -105,7 +106,10 @@ impl Node {
         let usually_given = self.usually_given();
         match share {
             Some(share) => self.weight_floor.measure(share, usually_given),
-            None => (self.weight_floor.limit, self.weight_floor.is_reached) = (None, false),
+            None => {
+                self.weight_floor.limit = None;
+                self.weight_floor.is_reached = false;
+            }
         }
     }
 

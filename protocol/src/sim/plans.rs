@@ -79,7 +79,8 @@ impl Plans {
 /// again.
 pub(super) fn exact_average(nodes: usize, rng: &mut ChaCha8Rng) -> Vec<Step> {
     let parents: Vec<usize> = (0..nodes).map(|node| rng.random_range(0..node.max(1))).collect();
-    let (mut depths, mut sizes) = (vec![0; nodes], vec![1; nodes]);
+    let mut depths = vec![0; nodes];
+    let mut sizes = vec![1; nodes];
     for node in 1..nodes {
         depths[node] = depths[parents[node]] + 1;
     }
@@ -121,8 +122,10 @@ pub(super) fn random_step(nodes: usize, members: &[NodeId], rng: &mut ChaCha8Rng
         out[member.index()].push(members[(at + 1) % members.len()]);
     }
     for _ in 0..rng.random_range(0..=2 * members.len()) {
-        let (from, to) = (rng.random_range(0..members.len()), rng.random_range(0..members.len()));
-        let (from, to) = (members[from], members[to]);
+        let from = rng.random_range(0..members.len());
+        let to = rng.random_range(0..members.len());
+        let from = members[from];
+        let to = members[to];
         if from != to && !out[from.index()].contains(&to) {
             out[from.index()].push(to);
         }
@@ -158,7 +161,8 @@ pub(super) fn undirected(nodes: usize, rng: &mut ChaCha8Rng) -> Step {
     };
     (0..nodes).for_each(|node| link(node, (node + 1) % nodes));
     for _ in 0..rng.random_range(nodes..=2 * nodes) {
-        let (a, b) = (rng.random_range(0..nodes), rng.random_range(0..nodes));
+        let a = rng.random_range(0..nodes);
+        let b = rng.random_range(0..nodes);
         if a != b {
             link(a, b);
         }

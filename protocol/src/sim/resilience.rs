@@ -62,7 +62,8 @@ impl Siege {
     /// [`SimError::Drained`], [`SimError::Slowed`], [`SimError::LedAstray`], [`SimError::EndedBySiege`]: the first node
     /// that has lost too much.
     pub(super) fn check(&self, swarm: &SimulatedSwarm) -> Result<(), SimError> {
-        let (now, schedule) = (swarm.now(), swarm.first_plan());
+        let now = swarm.now();
+        let schedule = swarm.first_plan();
         for id in swarm.nodes().filter(|id| !self.attackers.contains(id)) {
             if swarm.has_drained(id) {
                 return Err(SimError::EndedBySiege { now, id });

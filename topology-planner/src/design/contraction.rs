@@ -27,7 +27,8 @@ impl LaplacianMoments {
 
     /// The moments of a step drawn evenly from the given ones.
     pub(super) fn of_steps(nodes: usize, steps: &[Vec<Edge>]) -> Self {
-        let (mut mean, mut square) = (Mat::zeros(nodes, nodes), Mat::zeros(nodes, nodes));
+        let mut mean = Mat::zeros(nodes, nodes);
+        let mut square = Mat::zeros(nodes, nodes);
         let share = 1.0 / steps.len().max(1) as f64;
         for edges in steps {
             add_laplacian(&mut mean, edges, share);
@@ -57,9 +58,12 @@ impl LaplacianMoments {
     /// weight.
     pub(super) fn best_weight(&self, most: f64) -> Result<f64, DesignError> {
         const GOLDEN: f64 = 0.618_033_988_749_894_9;
-        let (mut low, mut high) = (0.0, most);
-        let (mut left, mut right) = (high - GOLDEN * (high - low), low + GOLDEN * (high - low));
-        let (mut at_left, mut at_right) = (self.contraction(left)?, self.contraction(right)?);
+        let mut low = 0.0;
+        let mut high = most;
+        let mut left = high - GOLDEN * (high - low);
+        let mut right = low + GOLDEN * (high - low);
+        let mut at_left = self.contraction(left)?;
+        let mut at_right = self.contraction(right)?;
         for _ in 2..EVALUATIONS {
             if at_left < at_right {
                 (high, right, at_right) = (right, left, at_left);

@@ -83,8 +83,10 @@ impl Sampler<'_> {
 
     /// A period with about the largest communication budget whose steps take at most `slots` on average.
     fn largest_within(&self, slots: usize) -> Result<Sample, DesignError> {
-        let (mut low, mut high) = (0.0, 1.0);
-        let (mut best, mut needed) = (None, f64::INFINITY);
+        let mut low = 0.0;
+        let mut high = 1.0;
+        let mut best = None;
+        let mut needed = f64::INFINITY;
         // All matchings in every step first: where that fits, no other budget is better.
         let mut budget = high;
         for _ in 0..=HALVINGS {
@@ -103,7 +105,8 @@ impl Sampler<'_> {
             }
             budget = f64::midpoint(low, high);
         }
-        let (method, needed) = (self.request.method, needed.ceil() as usize);
+        let method = self.request.method;
+        let needed = needed.ceil() as usize;
         best.ok_or(DesignError::BudgetSlots { method, budget: slots, needed })
     }
 
@@ -125,7 +128,8 @@ impl Sampler<'_> {
     /// The expected Laplacian and its square.
     fn moments(&self, probabilities: &[f64]) -> LaplacianMoments {
         let nodes = self.request.topology.node_count();
-        let (mut mean, mut variance) = (Mat::zeros(nodes, nodes), Mat::zeros(nodes, nodes));
+        let mut mean = Mat::zeros(nodes, nodes);
+        let mut variance = Mat::zeros(nodes, nodes);
         for (matching, &probability) in self.matchings.iter().zip(probabilities) {
             add_laplacian(&mut mean, matching, probability);
             add_laplacian(&mut variance, matching, 2.0 * probability * (1.0 - probability));

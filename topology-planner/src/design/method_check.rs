@@ -194,7 +194,8 @@ impl Plan {
         let mut common = None;
         for (number, step) in self.steps().iter().enumerate() {
             for link in step.links() {
-                let (from, to) = (link.from, link.to);
+                let from = link.from;
+                let to = link.to;
                 let Some(back) = step.position(Link::new(to, from)) else {
                     return Err(MethodMismatch::Links { method, step: number, from: to, to: from, is_missing: true });
                 };
@@ -235,7 +236,8 @@ impl Plan {
     fn base_graph(&self, method: Method) -> Result<MethodCheck, MethodMismatch> {
         for (number, step) in self.steps().iter().enumerate() {
             for link in step.links() {
-                let (from, to) = (link.from, link.to);
+                let from = link.from;
+                let to = link.to;
                 let Some(back) = step.position(Link::new(to, from)) else {
                     return Err(MethodMismatch::Links { method, step: number, from: to, to: from, is_missing: true });
                 };
@@ -260,7 +262,9 @@ impl Plan {
         let first: Vec<f64> = (0..nodes).map(|node| (node as f64 * 0.618_033_988_749_894_9).fract()).collect();
         let mean = first.iter().sum::<f64>() / nodes as f64;
         for round in rounds {
-            let (mut weights, mut values, mut scratch) = (vec![1.0; nodes], first.clone(), vec![0.0; nodes]);
+            let mut weights = vec![1.0; nodes];
+            let mut values = first.clone();
+            let mut scratch = vec![0.0; nodes];
             for step in round {
                 step.mix(&mut weights, &mut scratch);
                 step.mix(&mut values, &mut scratch);

@@ -34,7 +34,9 @@ pub(super) struct Prices<'p> {
 
 impl<'p> Prices<'p> {
     pub(super) fn of_plan(plan: &'p Plan, coded_share: f64) -> Self {
-        let (medium, network, local_steps) = (plan.medium(), plan.network(), plan.local_steps());
+        let medium = plan.medium();
+        let network = plan.network();
+        let local_steps = plan.local_steps();
         Self { medium, network, local_steps, coded_share }
     }
 
@@ -91,7 +93,9 @@ impl<'p> Prices<'p> {
 #[must_use]
 pub fn cost(plan: &Plan, options: &DesignOptions) -> Option<f64> {
     let prices = Prices::of_plan(plan, options.coded_share);
-    let (nodes, steps, round_length) = (plan.node_count(), plan.steps(), plan.round_length());
+    let nodes = plan.node_count();
+    let steps = plan.steps();
+    let round_length = plan.round_length();
     let forecast = plan.forecast();
     match (options.objective, plan.medium()) {
         (DesignObjective::Agreement, Medium::Broadcast) => {
@@ -113,7 +117,8 @@ impl DesignRequest<'_> {
 
     /// The cost of a gradient step, as [`cost`] defines it for training.
     pub(super) fn training_cost(&self, steps: &[MixingStep], round_length: usize) -> f64 {
-        let (nodes, heterogeneity) = (self.topology.node_count(), self.options.heterogeneity);
+        let nodes = self.topology.node_count();
+        let heterogeneity = self.options.heterogeneity;
         self.prices().of_gradient_step(nodes, &self.numbered_as_given(steps), round_length, heterogeneity)
     }
 

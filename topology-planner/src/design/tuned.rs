@@ -96,7 +96,8 @@ impl Candidate {
     }
 
     fn is_better_than(&self, other: &Self, budget: usize) -> bool {
-        let (a, b) = (self.cost(budget), other.cost(budget));
+        let a = self.cost(budget);
+        let b = other.cost(budget);
         a.0 < b.0 || (a.0 == b.0 && a.1 < b.1)
     }
 
@@ -157,7 +158,8 @@ impl<'r> Search<'r> {
         }
         let budget = self.budget_slots;
         found.sort_by(|a, b| {
-            let (a, b) = (a.cost(budget), b.cost(budget));
+            let a = a.cost(budget);
+            let b = b.cost(budget);
             a.0.cmp(&b.0).then(a.1.total_cmp(&b.1))
         });
         found.truncate(SEARCHED_STARTS);

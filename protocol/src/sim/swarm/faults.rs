@@ -53,15 +53,11 @@ impl SimulatedSwarm {
                 Ok(())
             }
             Fault::Corrupt(id) => {
-                self.hostile.insert(id, Lie::Anything);
-                self.give_up(self.plans.newest().generation);
+                self.corrupt(id);
                 Ok(())
             }
             Fault::Besiege(id, attack) => self.besiege(id, attack),
-            Fault::Expel(id, seed) => {
-                let liars = self.hostile.keys().copied();
-                self.replan(MembersChange::Draw { seed, without: liars.chain([id]).collect() })
-            }
+            Fault::Expel(id, seed) => self.expel(id, seed),
             Fault::Mute(from, to) => {
                 self.network.mute(from, to);
                 Ok(())
@@ -74,6 +70,18 @@ impl SimulatedSwarm {
                 self.link_up(a, b)
             }
         }
+    }
+
+    /// Lets a member send anything from now on.
+    fn corrupt(&mut self, id: NodeId) {
+        self.hostile.insert(id, Lie::Anything);
+        self.give_up(self.plans.newest().generation);
+    }
+
+    /// Plans without a member, and without all that lie.
+    fn expel(&mut self, id: NodeId, seed: u64) -> Result<(), SimError> {
+        let liars = self.hostile.keys().copied();
+        self.replan(MembersChange::Draw { seed, without: liars.chain([id]).collect() })
     }
 
     /// Lets a member attack from now on. It starts again with what it needs for that, and all it had.

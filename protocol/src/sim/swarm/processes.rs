@@ -62,27 +62,33 @@ impl SimulatedSwarm {
             disk.make_room(room.slots.max(disk.wanted_slots()), slot_bytes(node_config.initial.len(), room));
             node_config.record_slots = Some(disk.slots());
         }
+        let node = self.begin(node_config, recovered)?;
+        self.nodes.insert(id, node);
+        self.drained.insert(id, false);
+        self.input(id, Input::Start, Entry::Faulted, &[])?;
+        if self.leavers.contains(&id) { self.input(id, Input::Leave, Entry::Faulted, &[]) } else { Ok(()) }
+    }
+
+    /// Makes the node of a process, from what was on its disk, and opens its accounts.
+    fn begin(&mut self, node_config: NodeConfig, recovered: Option<Recovered>) -> Result<Node, SimError> {
+        let id = node_config.id;
         let generation = node_config.generation;
-        let node = match recovered {
+        match recovered {
             Some(Recovered { record, payloads, .. }) => {
                 let books = record.books.clone();
                 let node = Node::resume(node_config, record, &payloads)?;
                 self.conservation.resumed(self.now, id, &books, node.ledger())?;
                 self.learning.resumed(id, Some(books.number));
-                node
+                Ok(node)
             }
             None => {
                 let node = Node::new(node_config)?;
                 self.conservation.born(id, generation, node.ledger());
                 self.learning.resumed(id, None);
                 self.learning.began(id, generation, node.numerator(), None);
-                node
+                Ok(node)
             }
-        };
-        self.nodes.insert(id, node);
-        self.drained.insert(id, false);
-        self.input(id, Input::Start, Entry::Faulted, &[])?;
-        if self.leavers.contains(&id) { self.input(id, Input::Leave, Entry::Faulted, &[]) } else { Ok(()) }
+        }
     }
 
     pub(super) fn crash(&mut self, id: NodeId) -> Result<(), SimError> {

@@ -90,9 +90,12 @@ impl<'c, 't> GreedyGather<'c, 't> {
         }
         let mut is_listed = vec![false; nodes];
         is_listed[root] = true;
-        let (mut joining, mut frontier) = (vec![root], Vec::new());
+        let mut joining = vec![root];
+        let mut frontier = Vec::new();
         let mut slots: Vec<Vec<Link>> = Vec::new();
-        let (mut left, mut outside, mut work) = (nodes - 1, 0, 0);
+        let mut left = nodes - 1;
+        let mut outside = 0;
+        let mut work = 0;
         loop {
             for node in joining {
                 self.join(node);

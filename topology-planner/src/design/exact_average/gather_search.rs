@@ -90,7 +90,8 @@ impl<'c, 't> GatherSearch<'c, 't> {
             if node == self.root {
                 continue;
             }
-            let (old, before) = (self.slot_of[node], self.unserved.len());
+            let old = self.slot_of[node];
+            let before = self.unserved.len();
             let new = (word >> 1 & 0x7fff_ffff) as usize % self.slots;
             if new == old {
                 continue;

@@ -39,7 +39,8 @@ pub(super) fn least_slots(channel: &Channel<'_>) -> usize {
 
 /// Slots for a set that at most doubles, by at most `most` nodes a slot, to hold all nodes; and one more.
 fn growth_bound(nodes: usize, most: usize) -> usize {
-    let (mut known, mut slots) = (1, 0);
+    let mut known = 1;
+    let mut slots = 0;
     while known < nodes {
         known += known.min(most);
         slots += 1;

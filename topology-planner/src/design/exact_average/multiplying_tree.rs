@@ -53,7 +53,8 @@ impl MultiplyingTree {
         if self.factors.iter().product::<usize>() != self.nodes {
             return (number + root) % self.nodes;
         }
-        let (mut stride, mut sum) = (1, 0);
+        let mut stride = 1;
+        let mut sum = 0;
         for factor in &self.factors {
             sum += (number / stride + root / stride) % factor * stride;
             stride *= factor;
@@ -80,7 +81,8 @@ impl MultiplyingTree {
         let per_round = 2.0 * (self.nodes - 1) as f64 / self.nodes as f64;
         let most = MAX_PERIOD_SHARES / (2 * levels.len() * self.nodes);
         let mut loads = vec![0; self.nodes];
-        let (mut roots, mut best) = (Vec::new(), (f64::INFINITY, 0));
+        let mut roots = Vec::new();
+        let mut best = (f64::INFINITY, 0);
         while roots.len() < most.clamp(1, self.nodes) && best.0 > BALANCED {
             let with = |root: usize| {
                 let after = of_number.iter().enumerate().map(|(number, load)| loads[self.moved(number, root)] + load);

@@ -59,7 +59,8 @@ pub(super) fn search(
     least: usize,
     rng: &mut ChaCha8Rng,
 ) -> Result<SlotSchedule, GivenUp> {
-    let (nodes, effort) = (channel.node_count(), effort as usize);
+    let nodes = channel.node_count();
+    let effort = effort as usize;
     let roots = match nodes {
         0..=ALL_ROOTS => (0..nodes).collect(),
         _ => central_nodes(channel, CENTRAL_ROOTS.min(affordable(channel, effort) / (GATHERS + 1)).max(1)),
@@ -227,7 +228,8 @@ impl RootSchedule {
 pub(super) fn central_nodes(channel: &Channel<'_>, count: usize) -> Vec<usize> {
     const SWEEPS: usize = 6;
     let nodes = channel.node_count();
-    let (mut nearest, mut farthest) = (vec![usize::MAX; nodes], vec![0; nodes]);
+    let mut nearest = vec![usize::MAX; nodes];
+    let mut farthest = vec![0; nodes];
     let mut rim = channel.hops_from(0).order[nodes - 1];
     for _ in 0..SWEEPS {
         let hops = channel.hops_from(rim).hops;

@@ -47,7 +47,8 @@ impl SpanningTree {
         let nodes = channel.node_count();
         let mut is_in = vec![false; nodes];
         is_in[root] = true;
-        let (mut reached, mut levels) = (1, Vec::new());
+        let mut reached = 1;
+        let mut levels = Vec::new();
         // Nodes of the tree with room for children, and how many they may still have.
         let mut open = vec![(root, limit)];
         while reached < nodes {

@@ -109,7 +109,8 @@ fn reason(request: &DesignRequest<'_>, price: f64, best: &Candidate, other: Opti
 
 /// Returns `true` if a candidate keeps the promises on receivers, uploads and losses.
 fn is_fit(request: &DesignRequest<'_>, candidate: &Candidate) -> bool {
-    let (nodes, options) = (request.topology.node_count(), request.options);
+    let nodes = request.topology.node_count();
+    let options = request.options;
     let steps = &candidate.steps;
     let links = || steps.iter().flat_map(MixingStep::links).map(|link| link.link());
     let has_few_receivers =
