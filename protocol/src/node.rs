@@ -224,6 +224,7 @@ impl Node {
     ///
     /// Time never runs backwards: an earlier `now` counts as the latest one seen.
     pub fn handle(&mut self, now: Time, input: Input) -> Vec<Effect> {
+        self.note_standstill(now);
         self.now = self.now.max(now);
         match input {
             Input::Start => self.on_start(),

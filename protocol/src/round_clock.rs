@@ -98,6 +98,11 @@ impl RoundClock {
         self.usual
     }
 
+    /// Leaves time in which the process stood still out of the mean.
+    pub(crate) fn stand_still(&mut self, gap: Duration) {
+        self.first = self.first.map(|first| first + gap);
+    }
+
     /// The mean length of a round since the first, with waits in vain; `None` before enough of them are over.
     pub(crate) fn mean(&self, now: Time) -> Option<Duration> {
         let first = self.first.filter(|_| self.finished >= ROUNDS_OF_A_MEAN)?;

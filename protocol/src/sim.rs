@@ -21,7 +21,6 @@
 //! ```
 
 mod agenda;
-mod attack;
 mod campaign;
 mod config;
 mod conservation;
@@ -33,6 +32,7 @@ mod hostile;
 mod journal;
 mod keys;
 mod learning;
+mod misconduct;
 mod network;
 mod plans;
 mod profile;
@@ -44,12 +44,12 @@ mod trace;
 mod trace_entry;
 
 pub use agenda::Agenda;
-pub use attack::Attack;
 pub use campaign::{SeedOutcome, run_scenario, trace_scenario};
 pub use config::{SwarmConfig, TrainFunction};
 pub use error::SimError;
 pub use fault::Fault;
 pub use journal::{JOURNAL_SCHEMA, Journal, JournalError, LONGEST_RUN, MOST_FAULTS, Variant};
+pub use misconduct::Misconduct;
 pub use network::NetworkModel;
 pub use profile::{Profile, Scenario, UnknownProfile};
 pub use shrink::{Shrunk, shrink};

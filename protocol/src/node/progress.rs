@@ -32,6 +32,9 @@ const LEAD: u64 = 36;
 /// Heartbeats of silence after which a neighbour is no witness: its claim neither supports nor prevents another.
 const HEARTBEATS_OF_A_WITNESS: u32 = 12;
 
+/// The least time by which a process that stood still misses its deadline.
+const STANDSTILL: Duration = Duration::from_millis(500);
+
 /// The shortest usual round that claims are measured by.
 const SHORTEST_ROUND: Duration = Duration::from_micros(1);
 
@@ -57,6 +60,18 @@ impl Witnessed {
 }
 
 impl Node {
+    /// Notes that the process stood still until `now`, as on a suspended machine: it missed its own deadline. Neighbours
+    /// went on meanwhile at the usual pace.
+    pub(super) fn note_standstill(&mut self, now: Time) {
+        if now.since(self.now) < STANDSTILL {
+            return;
+        }
+        let overdue = self.next_deadline().map(|due| now.since(due.max(self.now)));
+        if let Some(overdue) = overdue.filter(|overdue| *overdue >= STANDSTILL) {
+            self.clock.stand_still(overdue);
+        }
+    }
+
     /// The steps that neighbours support together. A neighbour that has been silent for long, or was never there, is no
     /// witness; a single witness supports none.
     pub(super) fn witnessed(&self) -> Witnessed {

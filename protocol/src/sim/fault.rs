@@ -5,7 +5,7 @@ use std::time::Duration;
 
 use serde::{Deserialize, Serialize};
 
-use super::attack::Attack;
+use super::misconduct::Misconduct;
 use crate::schedule::NodeId;
 
 /// A fault, or an action of the operator or planner. Written in a journal as one key that names it.
@@ -53,7 +53,7 @@ pub enum Fault {
     /// A member sends arbitrary messages from now on: impossible numbers, forged certificates, garbage.
     Corrupt(NodeId),
     /// A member attacks the others inside the bounds from now on.
-    Besiege(NodeId, Attack),
+    Besiege(NodeId, Misconduct),
     /// The planner begins a new generation without a member and without all that attack, with links drawn from a seed.
     Expel(NodeId, u64),
     /// Messages of the first node do not reach the second any more, and neither of them is notified.

@@ -13,7 +13,6 @@ use std::fmt;
 use std::sync::Arc;
 
 use super::agenda::Agenda;
-use super::attack::Attack;
 use super::config::SwarmConfig;
 use super::conservation::Conservation;
 use super::disk::Disk;
@@ -21,6 +20,7 @@ use super::durable_ledger::DurableLedger;
 use super::error::SimError;
 use super::fault::Fault;
 use super::learning::Learning;
+use super::misconduct::Misconduct;
 use super::network::SimulatedNetwork;
 use super::plans::Plans;
 use super::trace::{Entry, Trace};
@@ -51,7 +51,7 @@ enum Lie {
     /// Arbitrary messages.
     Anything,
     /// Messages that pass every check.
-    Within(Attack),
+    Within(Misconduct),
 }
 
 /// A swarm under simulation.

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use mingle_protocol::sim::{Attack, Fault, Profile, Scenario, SimError, run_scenario};
+use mingle_protocol::sim::{Fault, Misconduct, Profile, Scenario, SimError, run_scenario};
 use mingle_protocol::{InjectedBug, WaitPolicy};
 
 /// The seeds of `hostile` whose members attack inside the bounds.
@@ -11,7 +11,7 @@ fn sieges(seeds: u64) -> impl Iterator<Item = u64> {
 }
 
 /// The attacks in a scenario.
-fn attacks(scenario: &Scenario) -> BTreeSet<Attack> {
+fn attacks(scenario: &Scenario) -> BTreeSet<Misconduct> {
     let attack = |(_, fault): &(_, Fault)| if let Fault::Besiege(_, attack) = fault { Some(*attack) } else { None };
     scenario.faults.iter().filter_map(attack).collect()
 }
@@ -28,12 +28,12 @@ fn beside_fewer_than_a_third_of_attackers_sound_nodes_keep_weight_and_pace_and_a
         reversible.insert(scenario.config.schedule.is_reversible());
         assert_eq!(run_scenario(Profile::Hostile, seed, scenario).failure, None, "seed {seed}");
     }
-    assert_eq!(seen, Attack::ALL.into(), "the seeds are to show every attack");
+    assert_eq!(seen, Misconduct::ALL.into(), "the seeds are to show every attack");
     assert_eq!((policies.len(), reversible.len()), (3, 2), "{policies:?}, reversible {reversible:?}");
 }
 
 /// The failures of runs with a bug in which members only make these attacks.
-fn failures(bug: InjectedBug, wanted: &[Attack]) -> Vec<SimError> {
+fn failures(bug: InjectedBug, wanted: &[Misconduct]) -> Vec<SimError> {
     let is_wanted = |scenario: &Scenario| {
         scenario.config.policy == WaitPolicy::Sync && attacks(scenario).iter().all(|attack| wanted.contains(attack))
     };
@@ -48,13 +48,13 @@ fn failures(bug: InjectedBug, wanted: &[Attack]) -> Vec<SimError> {
 
 #[test]
 fn nodes_that_give_without_credit_are_drained_by_members_that_take() {
-    let failures = failures(InjectedBug::GivesWithoutCredit, &[Attack::Take, Attack::GiveTenth]);
+    let failures = failures(InjectedBug::GivesWithoutCredit, &[Misconduct::Take, Misconduct::GiveTenth]);
     assert!(failures.iter().any(|failure| matches!(failure, SimError::Drained { .. })), "{failures:?}");
 }
 
 #[test]
 fn nodes_that_believe_anyone_are_led_astray_by_members_that_claim_the_end() {
-    let failures = failures(InjectedBug::BelievesAnyone, &[Attack::ClaimEnd]);
+    let failures = failures(InjectedBug::BelievesAnyone, &[Misconduct::ClaimEnd]);
     let is_astray = |failure: &SimError| {
         matches!(failure, SimError::LedAstray { .. } | SimError::Misled { .. } | SimError::EndedBySiege { .. })
     };

@@ -27,7 +27,7 @@ mod wires;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-pub(super) use self::wires::MAX_PERIOD_SHARES;
+pub(super) use self::multiplying_tree::MAX_PERIOD_SHARES;
 use self::{
     channel::Channel,
     schedule::SlotSchedule,

@@ -25,9 +25,9 @@ const TIMES_NOT_FOUND: u32 = 3;
 /// has begun.
 const USUAL_START: Duration = Duration::from_secs(5);
 /// Time for which a neighbour that is not there is waited for once another has begun.
-const AFTER_OTHERS: Duration = Duration::from_secs(2);
+const AFTER_OTHERS: Duration = Duration::from_secs(15);
 /// Least time for which a neighbour that runs may wait for its script, and the others for it.
-const SHORTEST_PATIENCE: Duration = Duration::from_secs(15);
+const SHORTEST_PATIENCE: Duration = Duration::from_secs(30);
 /// The same relative to the time in which this peer was ready: sites of a swarm mostly run one script.
 const OWN_STARTS: u32 = 2;
 
@@ -189,7 +189,7 @@ mod tests {
     #[test]
     fn a_script_is_waited_for_as_long_as_scripts_of_the_swarm_take_and_for_less_where_others_have_begun() {
         let mut quick = MissingNeighbours::new(Duration::from_secs(1));
-        assert_eq!(looks(&mut quick, &TaskAnswer::NotYet, [40, 54, 55]), [None, Some(News::Waits), Some(News::Late)]);
+        assert_eq!(looks(&mut quick, &TaskAnswer::NotYet, [40, 69, 70]), [None, Some(News::Waits), Some(News::Late)]);
         let mut slow = MissingNeighbours::new(Duration::from_secs(20));
         assert_eq!(looks(&mut slow, &TaskAnswer::NotYet, [40, 79, 80]), [None, Some(News::Waits), Some(News::Late)]);
         let mut late = MissingNeighbours::new(Duration::from_secs(20));
@@ -202,7 +202,7 @@ mod tests {
         let mut missing = MissingNeighbours::new(Duration::ZERO);
         assert_eq!(looks(&mut missing, &TaskAnswer::Away, [1, 20, 50]), [None; 3]);
         missing.another_has_begun(Duration::from_secs(51));
-        assert_eq!(looks(&mut missing, &TaskAnswer::Away, [52, 53, 54]), [None, Some(News::Absent), None]);
+        assert_eq!(looks(&mut missing, &TaskAnswer::Away, [52, 65, 66]), [None, None, Some(News::Absent)]);
     }
 
     #[test]

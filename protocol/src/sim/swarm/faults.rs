@@ -5,9 +5,9 @@ use std::collections::BTreeSet;
 use super::{Lie, SimulatedSwarm};
 use crate::input::Input;
 use crate::schedule::NodeId;
-use crate::sim::attack::Attack;
 use crate::sim::error::SimError;
 use crate::sim::fault::Fault;
+use crate::sim::misconduct::Misconduct;
 use crate::sim::plans::MembersChange;
 use crate::sim::trace::Entry;
 
@@ -85,7 +85,7 @@ impl SimulatedSwarm {
     }
 
     /// Lets a member attack from now on. It starts again with what it needs for that, and all it had.
-    fn besiege(&mut self, id: NodeId, attack: Attack) -> Result<(), SimError> {
+    fn besiege(&mut self, id: NodeId, attack: Misconduct) -> Result<(), SimError> {
         self.hostile.insert(id, Lie::Within(attack));
         if attack.makes_up_weight() {
             self.give_up(self.plans.newest().generation);
@@ -96,7 +96,7 @@ impl SimulatedSwarm {
     }
 
     /// The attack of a member, if it attacks inside the bounds.
-    pub(super) fn attack_of(&self, id: NodeId) -> Option<Attack> {
+    pub(super) fn attack_of(&self, id: NodeId) -> Option<Misconduct> {
         match self.hostile.get(&id) {
             Some(Lie::Within(attack)) => Some(*attack),
             _ => None,

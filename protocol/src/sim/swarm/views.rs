@@ -10,7 +10,7 @@ use crate::ledger::LedgerSummary;
 use crate::message::Generation;
 use crate::node::Node;
 use crate::schedule::{NodeId, Schedule};
-use crate::sim::attack::Attack;
+use crate::sim::misconduct::Misconduct;
 use crate::time::Time;
 
 impl SimulatedSwarm {
@@ -101,7 +101,7 @@ impl SimulatedSwarm {
 
     /// The largest norm to which members have pulled the models of others.
     pub(in crate::sim) fn largest_pull(&self) -> f64 {
-        let pulls = self.hostile.values().any(|lie| *lie == Lie::Within(Attack::PullNorm));
+        let pulls = self.hostile.values().any(|lie| *lie == Lie::Within(Misconduct::PullNorm));
         self.config.largest_norm.filter(|_| pulls).unwrap_or(0.0)
     }
 

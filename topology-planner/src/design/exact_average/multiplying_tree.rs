@@ -9,9 +9,12 @@
 //! until all nodes have sent about as much: a tree is moved to another root by an addition of node numbers, digit by
 //! digit where `n` is the product of the factors, which keeps to the same few links, else modulo `n`.
 
-use super::{schedule::SlotSchedule, wires::MAX_PERIOD_SHARES};
+use super::schedule::SlotSchedule;
 use crate::digraph::Link;
 
+/// The most nodes times steps in a period for which rounds are repeated with another root: a plan lists what every node
+/// keeps in every step.
+pub(in crate::design) const MAX_PERIOD_SHARES: usize = 1 << 15;
 /// The busiest node's load in a period, as a multiple of the mean, at which no more roots take turns.
 const BALANCED: f64 = 1.1;
 

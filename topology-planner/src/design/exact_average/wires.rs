@@ -31,10 +31,6 @@ use crate::{
     topology::Topology,
 };
 
-/// The most nodes times steps in a period for which rounds are repeated with another root: a plan lists what every node
-/// keeps in every step.
-pub(in crate::design) const MAX_PERIOD_SHARES: usize = 1 << 15;
-
 /// The most nodes for which several trees are compared where the topology lacks the links of a [`MultiplyingTree`].
 const MAX_COMPARED_NODES: usize = 2_048;
 

@@ -10,9 +10,9 @@ use rand_chacha::ChaCha8Rng;
 use super::{Scenario, swarm_of};
 use crate::config::WaitPolicy;
 use crate::schedule::{NodeId, Schedule, ScheduleError, Step};
-use crate::sim::attack::Attack;
 use crate::sim::config::SwarmConfig;
 use crate::sim::fault::Fault;
+use crate::sim::misconduct::Misconduct;
 use crate::sim::network::NetworkModel;
 use crate::sim::plans::{complete, exact_average, exponential, one_peer, random_step, undirected};
 use crate::sim::profile::Profile;
@@ -117,6 +117,6 @@ fn attacks(attackers: &BTreeSet<NodeId>, rng: &mut ChaCha8Rng) -> Vec<(Time, Fau
     faults
 }
 
-fn any(rng: &mut ChaCha8Rng) -> Attack {
-    Attack::ALL[rng.random_range(0..Attack::ALL.len())]
+fn any(rng: &mut ChaCha8Rng) -> Misconduct {
+    Misconduct::ALL[rng.random_range(0..Misconduct::ALL.len())]
 }

@@ -28,7 +28,7 @@ const COPIES: usize = 16;
 /// A way to harm others inside the bounds.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, PartialOrd, Ord, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]
-pub enum Attack {
+pub enum Misconduct {
     /// Takes parcels and gives a millionth of its shares.
     Take,
     /// Gives a tenth of its shares.
@@ -45,7 +45,7 @@ pub enum Attack {
     Repeat,
 }
 
-impl Attack {
+impl Misconduct {
     /// All attacks.
     pub const ALL: [Self; 7] = [
         Self::Take,
@@ -121,7 +121,7 @@ impl Attack {
     }
 }
 
-impl fmt::Display for Attack {
+impl fmt::Display for Misconduct {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         f.write_str(match self {
             Self::Take => "takes and gives next to nothing",
@@ -181,14 +181,14 @@ mod tests {
 
     #[test]
     fn a_member_that_gives_a_tenth_changes_its_own_shares_alone() {
-        let plan = Attack::GiveTenth.plan(NodeId(0), &pair());
+        let plan = Misconduct::GiveTenth.plan(NodeId(0), &pair());
         assert!((share(&plan, 0, 0) - 0.05).abs() < 1e-9);
         assert!((share(&plan, 1, 0) - 0.25).abs() < 1e-9);
     }
 
     #[test]
     fn a_member_that_takes_by_turns_trains_as_often_as_the_others_and_gives_half_of_the_time() {
-        let plan = Attack::TakeByTurns.plan(NodeId(1), &pair());
+        let plan = Misconduct::TakeByTurns.plan(NodeId(1), &pair());
         assert_eq!((plan.period(), plan.round_length()), (32, 1));
         assert!(share(&plan, 1, 15) < 1e-6 && share(&plan, 1, 16) > 0.2);
     }
