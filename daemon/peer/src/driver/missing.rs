@@ -25,7 +25,7 @@ const TIMES_NOT_FOUND: u32 = 3;
 /// has begun.
 const USUAL_START: Duration = Duration::from_secs(5);
 /// Time for which a neighbour that is not there is waited for once another has begun.
-const AFTER_OTHERS: Duration = Duration::from_secs(15);
+const AFTER_OTHERS: Duration = Duration::from_secs(30);
 /// Least time for which a neighbour that runs may wait for its script, and the others for it.
 const SHORTEST_PATIENCE: Duration = Duration::from_secs(30);
 /// The same relative to the time in which this peer was ready: sites of a swarm mostly run one script.
@@ -202,7 +202,7 @@ mod tests {
         let mut missing = MissingNeighbours::new(Duration::ZERO);
         assert_eq!(looks(&mut missing, &TaskAnswer::Away, [1, 20, 50]), [None; 3]);
         missing.another_has_begun(Duration::from_secs(51));
-        assert_eq!(looks(&mut missing, &TaskAnswer::Away, [52, 65, 66]), [None, None, Some(News::Absent)]);
+        assert_eq!(looks(&mut missing, &TaskAnswer::Away, [52, 80, 81]), [None, None, Some(News::Absent)]);
     }
 
     #[test]
