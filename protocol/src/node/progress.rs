@@ -25,6 +25,9 @@ use crate::time::Time;
 /// to the pace of the fastest; all the same they skip no more rounds than they finish.
 const FASTER: Ratio = Ratio { of: 3, to: 2 };
 
+/// The same for the claims of a single neighbour.
+const FASTER_ALONE: Ratio = Ratio { of: 2, to: 1 };
+
 /// Rounds that a neighbour may be ahead of what time explains: the lag that waits allow, and the rounds that a node
 /// makes up for at once.
 const LEAD: u64 = 36;
@@ -119,15 +122,22 @@ impl Node {
         let Some((step, at)) = peer.belief.anchor else {
             return (0, self.now);
         };
-        let mean = self.clock.mean(self.now).unwrap_or_default();
+        // A single neighbour has no witnesses whatever it claims.
+        let has_one_neighbour = self.has_one_neighbour();
+        let mean = self.clock.mean(self.now).filter(|_| !has_one_neighbour).unwrap_or_default();
+        let faster = if has_one_neighbour { FASTER_ALONE } else { FASTER };
         let Some(usual) = self.clock.usual().map(|usual| usual.max(mean).max(SHORTEST_ROUND)) else {
             return (step, self.now);
         };
-        let rounds = FASTER.of * self.now.since(at).as_micros() / (FASTER.to * usual.as_micros());
+        let rounds = faster.of * self.now.since(at).as_micros() / (faster.to * usual.as_micros());
         let rounds = u64::try_from(rounds).unwrap_or(u64::MAX);
-        let whole = u128::from(rounds) * usual.as_micros() * FASTER.to / FASTER.of;
+        let whole = u128::from(rounds) * usual.as_micros() * faster.to / faster.of;
         let whole = Duration::from_micros(u64::try_from(whole).unwrap_or(u64::MAX));
         (step.saturating_add(rounds.saturating_mul(self.config.schedule.round_length())), at + whole)
+    }
+
+    fn has_one_neighbour(&self) -> bool {
+        self.peers.values().filter(|peer| !peer.left).count() == 1
     }
 
     /// The furthest step at which a neighbour's claim counts without a witness.
@@ -145,7 +155,7 @@ impl Node {
         let (now, own) = (self.now, self.passed());
         let lead = self.longest_lead();
         let last_round = self.last_step.saturating_sub(self.config.schedule.round_length());
-        let is_only_one = self.peers.values().filter(|peer| !peer.left).count() == 1;
+        let is_only_one = self.has_one_neighbour();
         for peer in self.peers.values_mut() {
             let step = if is_only_one { peer.passed.min(last_round).max(own) } else { own };
             (peer.belief.anchor, peer.belief.lead) = (Some((step, now)), lead);
