@@ -35,9 +35,10 @@ fn count_steps(home: PathBuf) -> std::thread::JoinHandle<u64> {
 }
 
 #[test]
-fn local_steps_follow_the_measured_length_of_an_exchange_and_there_are_as_many_in_all() {
+fn where_an_exchange_takes_longer_than_a_round_of_steps_the_swarm_gets_more_of_them_and_as_many_in_all() {
     let swarm = Swarm::found();
-    let task = ["--trainer", "attach", "--rounds", "300"];
+    // Whole parcels: in four bits an exchange takes no longer than a step.
+    let task = ["--trainer", "attach", "--rounds", "300", "--codec", "f32"];
     let mut operator = swarm.start_operator(&[&["--planning", "auto"], &task[..]].concat());
     operator.address();
     let first = count_steps(swarm.home(0));
@@ -47,8 +48,7 @@ fn local_steps_follow_the_measured_length_of_an_exchange_and_there_are_as_many_i
     assert_eq!(status(&swarm.home(0))["plan"]["local_steps"], 10, "nobody has measured anything");
     let chosen = operator.wait_through_rounds_for("local_steps");
     let steps = chosen["steps"].as_u64().unwrap();
-    let ratio = chosen["exchange_s"].as_f64().unwrap() / chosen["local_step_s"].as_f64().unwrap();
-    assert!(if ratio > 2.0 { steps > 10 } else { ratio > 0.9 || steps < 10 }, "{chosen}");
+    assert!(steps > 10 && chosen["exchange_s"].as_f64() > chosen["local_step_s"].as_f64(), "{chosen}");
     operator.wait_through_rounds_for("new_plan");
     for peer in [&mut operator, &mut member] {
         peer.wait_through_rounds_for("done");
