@@ -127,6 +127,32 @@ fn two_of_four_neighbours_gain_no_lead_anew_where_the_sound_ones_follow() {
 }
 
 #[test]
+fn a_node_whose_machine_was_suspended_follows_the_neighbour_that_went_on_while_another_is_away() {
+    const BEFORE: u64 = 200;
+    const SUSPENDED: u64 = 3_600;
+    for policy in [WaitPolicy::Sync, WaitPolicy::Bounded { staleness: 4 }] {
+        let mut node = node(policy, 1_000_000);
+        node.handle(AT, Input::Start);
+        [PEER, NodeId(2)].into_iter().for_each(|peer| greet(&mut node, peer));
+        for tick in 0..10 * BEFORE {
+            let now = AT + Duration::from_millis(100 * tick);
+            let here = says(&node, PEER, node.step() + 1);
+            [here, Input::Tick].into_iter().for_each(|input| drop(node.handle(now, input)));
+        }
+        let rounds = node.round();
+        // The neighbour went on at the same pace.
+        let ahead = rounds + rounds * SUSPENDED / BEFORE;
+        for seconds in 0..60 {
+            let now = AT + Duration::from_secs(BEFORE + SUSPENDED + seconds);
+            let ahead = says(&node, PEER, ahead);
+            [ahead, Input::Tick].into_iter().for_each(|input| drop(node.handle(now, input)));
+        }
+        // Its rounds have been longer since it misses parcels.
+        assert!(node.round() > ahead / 2, "{policy:?}: round {} of {ahead}, {rounds} before", node.round());
+    }
+}
+
+#[test]
 fn without_records_a_parcel_is_sent_once_however_many_others_go_to_other_neighbours_after_it() {
     let others = [PEER, NodeId(2), NodeId(3)];
     let half = |to| Step { keep: vec![0.5, 1.0, 1.0, 1.0], links: vec![(ME, to, 0.5)] };
