@@ -85,6 +85,9 @@ pub struct Schedule {
 /// A stationary weight below this one is rounding.
 const NO_WEIGHT: f64 = 1e-9;
 
+/// The fewest rounds that mix without training where nodes may be out of step: each leaves half of the disagreement or less.
+const LEAST_OUT_OF_STEP: u64 = 4;
+
 /// The part of all rounds that may mix without training at the end: one of so many.
 const MOST_OF_ALL_ROUNDS: u64 = 3;
 
@@ -190,6 +193,16 @@ impl Schedule {
         let wanted = self.rounds_to_agree[end as usize].get_or(|| agreement::rounds_to_agree(self, end));
         // The last round that trains mixes too.
         wanted.saturating_sub(1).min(rounds / MOST_OF_ALL_ROUNDS)
+    }
+
+    /// The same number where nodes need not wait for the parcels of a step, and may be half a round out of step: then even
+    /// a plan that averages exactly in one round needs some more, unless it hands ratios down.
+    pub fn closing_rounds_out_of_step(&self, rounds: u64) -> u64 {
+        let closing = self.closing_rounds(rounds);
+        if self.local_steps == 0 || self.nodes == 1 || self.hands_ratios_down() {
+            return closing;
+        }
+        closing.max(LEAST_OUT_OF_STEP.min(rounds / MOST_OF_ALL_ROUNDS))
     }
 
     /// The links `node` sends on in global step `step`, by ascending receiver.

@@ -142,7 +142,8 @@ fn what_a_trainer_trains_is_private_where_that_is_wanted() {
         assert_eq!(peer.wait_through_rounds_for("done")["round"], 30);
         assert_eq!(peer.exit_code(), Some(0));
         let summary = read_json(&pair.home(node).join("summary.json"));
-        assert_eq!(summary["privacy"]["changes"], 30, "{summary}");
+        // The last four rounds mix without training.
+        assert_eq!(summary["privacy"]["changes"], 26, "{summary}");
         assert!(summary["privacy"]["epsilon"].as_f64().unwrap() > 0.0, "{summary}");
         assert!(summary["task"].as_str().unwrap().contains("private: clip 1, noise 6"), "{summary}");
     }

@@ -66,8 +66,8 @@ const PATIENCE_ONE_WAY: f64 = 80.0;
 pub(super) struct Credit {
     /// Moving average of the node's weight, as a part of the usual one: one good moment does not lift the limit.
     mean: f64,
-    /// What is normal for the weight with that under way, which counts parcels that have arrived and are not
-    /// acknowledged yet a second time.
+    /// Normal weight with that under way, which counts parcels a second time that have arrived and are not acknowledged
+    /// yet.
     normal: Normal,
     /// The largest part of the usual weight that the node has had without that under way, at most 1: hubs begin with less.
     reference: f64,

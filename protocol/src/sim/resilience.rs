@@ -5,7 +5,7 @@
 //!   settles      usual: measured   attack       held: measured     a plan without the attackers
 //! ```
 //!
-//! Where fewer than a third of a node's neighbours attack, it keeps at least half of its usual weight, as a part of that
+//! A node of whose neighbours fewer than a third attack keeps at least half of its usual weight, as a part of that
 //! in the plan, and half of its usual pace, [`SETTLED`] after the attack began, skips no more rounds than it finishes, and
 //! does not end. Two kinds of plans protect its weight less. Where links go one way, a node cannot see what its receivers
 //! keep: it keeps a quarter, and with [`WaitPolicy::Async`] nothing is promised. In trees of exact averages each node but

@@ -183,7 +183,7 @@ fn a_node_that_a_dead_neighbour_has_left_alone_with_those_that_are_through_train
 fn a_change_that_comes_when_the_others_are_through_is_left_out_and_reported() {
     let mut left_out = 0;
     for policy in POLICIES {
-        let run = Run::new(policy, 40);
+        let run = Run::new(policy, 400);
         let mut swarm = run.swarm(&Rc::default());
         swarm.run_until_drained(HOUR).unwrap();
         let reason = mingle_protocol::SkippedDelta::OthersHaveGone;

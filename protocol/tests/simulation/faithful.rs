@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mingle_protocol::sim::{SimulatedSwarm, SwarmConfig, TrainFunction};
-use mingle_protocol::{NodeId, Schedule, WaitPolicy};
+use mingle_protocol::{NodeId, Schedule, Step, WaitPolicy};
 
 use crate::support::*;
 use crate::training::least_squares;
@@ -126,6 +126,36 @@ fn the_last_rounds_leave_less_than_a_tenth_of_the_disagreement_of_those_that_tra
         let (training, last) = (worst(ROUNDS - closing - 1), worst(ROUNDS - 1));
         println!("{policy:?}: {training:.2e} with training, {last:.2e} in the last of {closing} rounds without");
         assert!(last <= 0.1 * training, "{policy:?}: {last} at the end, {training} before");
+    }
+}
+
+/// The largest distance of two nodes' models.
+fn apart(swarm: &mut SimulatedSwarm) -> f32 {
+    let models: Vec<Arc<[f32]>> = swarm.nodes().collect::<Vec<_>>().into_iter().map(|id| swarm.ratio(id)).collect();
+    let distance = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
+    models.iter().flat_map(|a| models.iter().map(move |b| distance(a, b))).fold(0.0, f32::max)
+}
+
+#[test]
+fn two_nodes_out_of_step_end_with_less_than_a_tenth_of_the_disagreement_that_training_left() {
+    const ROUNDS: u64 = 60;
+    for (policy, seed) in EVERY_POLICY.into_iter().flat_map(|policy| (0..8).map(move |seed| (policy, seed))) {
+        let half = |from: u32| (NodeId(from), NodeId(1 - from), 0.5);
+        let step = Step { keep: vec![0.5; 2], links: vec![half(0), half(1)] };
+        let schedule = Arc::new(Schedule::new(2, &[step], 1).unwrap());
+        let config = SwarmConfig {
+            policy,
+            seed,
+            training_time: (Duration::from_millis(1), Duration::from_millis(20)),
+            // Each pulls towards a point of its own, always as hard.
+            trainer: Box::new(|id, _, z, _| z.iter().map(|z| 0.1 * (id.0 as f32 - z)).collect()),
+            ..SwarmConfig::averaging(schedule, vec![vec![0.0], vec![1.0]], ROUNDS)
+        };
+        let mut swarm = SimulatedSwarm::new(config).unwrap();
+        swarm.run_until_drained(HOUR).unwrap();
+        let left = apart(&mut swarm);
+        // A step of training moves the two apart by a tenth of the distance of their points.
+        assert!(left < 0.01, "{policy:?}, seed {seed}: {left} apart");
     }
 }
 

@@ -120,7 +120,7 @@ mod tests {
 
     use super::*;
 
-    /// What three nodes learn of a problem file with these lines.
+    /// The results of three nodes for a problem file with these lines.
     fn learned(lines: &str) -> (Vec<String>, Vec<Learned>) {
         let folder = tempfile::tempdir().unwrap();
         let path = folder.path().join("problem.toml");
