@@ -192,21 +192,9 @@ impl Plan {
     /// weight for all.
     fn symmetric_steps(&self, method: Method) -> Result<MethodCheck, MethodMismatch> {
         let mut common = None;
-        for (number, step) in self.steps().iter().enumerate() {
-            for link in step.links() {
-                let from = link.from;
-                let to = link.to;
-                let Some(back) = step.position(Link::new(to, from)) else {
-                    return Err(MethodMismatch::Links { method, step: number, from: to, to: from, is_missing: true });
-                };
-                let wanted = if method == Method::BassOptimised {
-                    step.links()[back].weight
-                } else {
-                    *common.get_or_insert(link.weight)
-                };
-                same(method, number, (from, to), link.weight, wanted)?;
-            }
-        }
+        self.check_both_directions(method, |there, back| {
+            if method == Method::BassOptimised { back } else { *common.get_or_insert(there) }
+        })?;
         Ok(MethodCheck {
             verified: Some(if method == Method::BassOptimised {
                 "the matrix of every step is symmetric"
@@ -215,6 +203,27 @@ impl Plan {
             }),
             not_verified: Some("that the steps are drawn with the probabilities of the method"),
         })
+    }
+
+    /// Checks that every link has one in the other direction in its step, and the weight that is wanted of a link with its
+    /// own weight and that of the other direction.
+    fn check_both_directions(
+        &self,
+        method: Method,
+        mut wanted: impl FnMut(f64, f64) -> f64,
+    ) -> Result<(), MethodMismatch> {
+        for (number, step) in self.steps().iter().enumerate() {
+            for link in step.links() {
+                let from = link.from;
+                let to = link.to;
+                let Some(back) = step.position(Link::new(to, from)) else {
+                    return Err(MethodMismatch::Links { method, step: number, from: to, to: from, is_missing: true });
+                };
+                let back = step.links()[back].weight;
+                same(method, number, (from, to), link.weight, wanted(link.weight, back))?;
+            }
+        }
+        Ok(())
     }
 
     /// Checks that the rounds that its parameters say are followed by one that averages exactly, again and again.
@@ -234,16 +243,7 @@ impl Plan {
 
     /// Checks that a period brings every node to the mean by symmetric steps.
     fn base_graph(&self, method: Method) -> Result<MethodCheck, MethodMismatch> {
-        for (number, step) in self.steps().iter().enumerate() {
-            for link in step.links() {
-                let from = link.from;
-                let to = link.to;
-                let Some(back) = step.position(Link::new(to, from)) else {
-                    return Err(MethodMismatch::Links { method, step: number, from: to, to: from, is_missing: true });
-                };
-                same(method, number, (from, to), link.weight, step.links()[back].weight)?;
-            }
-        }
+        self.check_both_directions(method, |_, back| back)?;
         self.averages_exactly([self.steps()].into_iter())?;
         Ok(MethodCheck {
             verified: Some("a period of symmetric steps brings every node to the mean"),
