@@ -1,5 +1,7 @@
 """Train a model of your own in a Mingle swarm: `swarm = mingle.join(model, optimizer)`.
 
+`mingle.plan(graph)` plans a swarm, `mingle.compare(graph)` shows all designs, and `mingle.simulate(plan)` tries one.
+
 The peer, `mingle run --trainer`, is a process of its own; this package talks to it over the socket in its home. It needs the standard
 library alone: `mingle.join` uses the PyTorch of the model that it is given and `mingle.load` writes a final model into one, `mingle.Exchange`
 takes numpy, JAX, or any buffer of f32.
@@ -18,6 +20,7 @@ from mingle.errors import (
     NothingThere,
     PeerFailed,
     PeerUnreachable,
+    PlanError,
     ProtocolError,
     Refused,
     SwarmDone,
@@ -30,6 +33,10 @@ from mingle.version import VERSION
 if TYPE_CHECKING:
     from mingle.loading import load as load
     from mingle.torch import Swarm as Swarm
+    from mingle.planning import Plan as Plan
+    from mingle.planning import compare as compare
+    from mingle.planning import plan as plan
+    from mingle.planning import simulate as simulate
     from mingle.torch import join as join
 
 __version__ = VERSION
@@ -44,22 +51,35 @@ __all__ = [
     "NothingThere",
     "PeerFailed",
     "PeerUnreachable",
+    "Plan",
+    "PlanError",
     "ProtocolError",
     "Refused",
     "Swarm",
     "SwarmDone",
     "TimedOut",
+    "compare",
     "join",
     "load",
+    "plan",
+    "simulate",
 ]
 
-_OF_TORCH = {"Swarm": "mingle.torch", "join": "mingle.torch", "load": "mingle.loading"}
+_LATE = {
+    "Plan": "mingle.planning",
+    "Swarm": "mingle.torch",
+    "compare": "mingle.planning",
+    "join": "mingle.torch",
+    "load": "mingle.loading",
+    "plan": "mingle.planning",
+    "simulate": "mingle.planning",
+}
 """Names that are imported on first use, by module: PyTorch takes seconds to import, and a user of numpy may not have it."""
 
 
 def __getattr__(name: str) -> Any:
-    if name in _OF_TORCH:
-        return getattr(importlib.import_module(_OF_TORCH[name]), name)
+    if name in _LATE:
+        return getattr(importlib.import_module(_LATE[name]), name)
     raise AttributeError(f"module 'mingle' has no attribute {name!r}")
 
 

@@ -23,6 +23,10 @@ class LayoutError(MingleError):
     """A model, tensor, optimizer or option that cannot be used. The message names it and says what to do."""
 
 
+class PlanError(MingleError):
+    """A graph, plan or option that the planner or the simulator refuses. The message names it and says what to do."""
+
+
 class ProtocolError(MingleError):
     """An answer outside the protocol: the peer is of another version, or no peer at all. Also a machine or socket path without support."""
 
