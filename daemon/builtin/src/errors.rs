@@ -24,7 +24,9 @@ pub fn simulation_error(error: SimulationError) -> Error {
             let message = format!("--ledger off sends f32 alone: textbooks know no {codec}");
             return Error::new(ErrorKind::BadInput, message).hint("leave --codec or --ledger off away");
         }
-        SimulationError::Training { .. } | SimulationError::Evaluation(_) => ErrorKind::Training,
+        SimulationError::Training { .. } | SimulationError::Evaluation(_) | SimulationError::Elsewhere { .. } => {
+            ErrorKind::Training
+        }
         SimulationError::StandsStill { .. } | SimulationError::Thread => ErrorKind::Unexpected,
     };
     let averages_only = matches!(error, SimulationError::NothingToTrain);

@@ -21,7 +21,7 @@ mod textbook;
 
 pub use attack::{Attack, Lie, Received, UnknownLie};
 pub use error::SimulationError;
-pub use learners::{Learners, Subject};
+pub use learners::{Learners, NodeWork, Subject, disagreement};
 pub use measured::SwarmMeans;
 pub use progress::{Goal, Stop, SwarmProgress, recent_score};
 pub use target::{MetricTarget, TargetError};
@@ -54,6 +54,8 @@ pub struct Conditions {
     pub attack: Option<Attack>,
     /// The seed of the losses, and of the choice of attackers.
     pub seed: u64,
+    /// The length of a run whose last rounds mix without training, as those of peers do; without it all rounds train.
+    pub rounds: Option<u64>,
 }
 
 impl Conditions {
@@ -102,13 +104,25 @@ pub fn found(plan: &Plan, initial: &[f32], conditions: Conditions) -> Result<Box
     }
 }
 
+/// The training of all nodes of a swarm.
+pub trait NodeTraining {
+    /// Does the jobs, which name each node at most once and in ascending order; returns the changes in the same order.
+    ///
+    /// # Errors
+    /// The training failed.
+    fn train(&mut self, jobs: &[NodeWork]) -> Result<Vec<Vec<f32>>, SimulationError>;
+
+    /// The number of threads on which nodes may mix.
+    fn threads(&self) -> usize;
+}
+
 /// A swarm that trains and mixes by a plan, round by round.
 pub trait Rounds {
     /// Goes on until every node has done `rounds` rounds.
     ///
     /// # Errors
     /// The device failed, or the swarm makes no progress.
-    fn advance(&mut self, rounds: u64, learners: &mut Learners) -> Result<(), SimulationError>;
+    fn advance(&mut self, rounds: u64, training: &mut dyn NodeTraining) -> Result<(), SimulationError>;
 
     /// The model of each honest node, `[nodes][parameters]`.
     fn models(&mut self) -> Vec<Arc<[f32]>>;

@@ -9,7 +9,7 @@ use mingle_lab::simulation::{Lie, MetricTarget};
 use mingle_models::ObjectiveKind;
 use mingle_peer::error::Context;
 use mingle_peer::{ErrorKind, Result};
-use mingle_protocol::{CodecChoice, MomentumAcrossRounds, Robust};
+use mingle_protocol::{CodecChoice, MAX_DIMENSION, MomentumAcrossRounds, Robust};
 
 use super::{ADAMW_LEARNING_RATE, OptimizerArgs, Switch};
 
@@ -102,7 +102,44 @@ pub(crate) struct SimulateArgs {
     /// Threads that train [default: all cores]
     #[arg(long, value_name = "N")]
     pub(crate) threads: Option<NonZero<usize>>,
+    /// Let the program that started this one train models with so many parameters, over standard input and output, as
+    /// `mingle.simulate` in Python does (docs/planning.md)
+    #[arg(
+        long,
+        value_name = "PARAMETERS",
+        value_parser = clap::value_parser!(u64).range(1..=MAX_DIMENSION as u64),
+        conflicts_with_all = OF_BUILTIN_TRAINING
+    )]
+    pub(crate) train_elsewhere: Option<u64>,
 }
+
+/// Arguments of `simulate` that training elsewhere cannot follow.
+const OF_BUILTIN_TRAINING: [&str; 24] = [
+    "data",
+    "task",
+    "model",
+    "split",
+    "weight",
+    "batch_size",
+    "augment",
+    "optimizer",
+    "learning_rate",
+    "momentum",
+    "beta2",
+    "weight_decay",
+    "schedule",
+    "warmup",
+    "clip_gradients",
+    "device",
+    "test_samples",
+    "target",
+    "target_accuracy",
+    "epochs",
+    "max_slots",
+    "attack",
+    "ledger",
+    "threads",
+];
 
 /// Arguments of `evaluate`.
 #[derive(Args, Clone, Debug)]

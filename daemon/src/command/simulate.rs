@@ -1,5 +1,7 @@
 //! `mingle simulate`: trains a swarm in this process by a plan, and reports the use of its slots.
 
+mod stdio;
+
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
 
@@ -57,6 +59,9 @@ struct Report<'a> {
 
 /// Trains until the goal is reached; prints every evaluation.
 pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Result {
+    if let Some(parameters) = arguments.train_elsewhere {
+        return stdio::execute(arguments, parameters);
+    }
     let began = Instant::now();
     let mut conditions = conditions(arguments)?;
     let rounds = rounds(arguments)?;
@@ -141,6 +146,7 @@ fn conditions(arguments: &SimulateArgs) -> Result<Conditions> {
             .zip(arguments.attackers)
             .map(|(lie, attackers)| Attack { lie, attackers: attackers.get() }),
         seed: arguments.seed,
+        rounds: None,
     })
 }
 

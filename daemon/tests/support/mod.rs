@@ -89,7 +89,7 @@ pub(crate) fn text(path: &Path) -> &str {
 }
 
 /// The longest wait for an event, which is far more than any takes.
-const PATIENCE: Duration = Duration::from_secs(60);
+pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// The longest wait for an event that comes after any number of rounds.
 const PATIENCE_THROUGH_ROUNDS: Duration = Duration::from_secs(600);
 

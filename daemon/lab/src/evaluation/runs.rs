@@ -145,6 +145,7 @@ impl Run {
             momentum: 0.0,
             attack: None,
             seed: self.seed,
+            rounds: None,
         };
         let mut swarm = simulation::found(plan, &initial, conditions)?;
         let goal = Goal {

@@ -63,6 +63,12 @@ pub enum SimulationError {
     /// A device failed in evaluating.
     #[error("cannot evaluate")]
     Evaluation(#[source] TrainError),
+    /// The training in another program is not usable, or has ended.
+    #[error("the training in another program: {reason}")]
+    Elsewhere {
+        /// The reason.
+        reason: String,
+    },
     /// Every node waits for something that does not come.
     #[error("the swarm stands still after round {round}")]
     StandsStill {

@@ -9,18 +9,19 @@ use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
 
 use super::parallel::in_parallel;
-use super::{SimulationError, SwarmMeans};
+use super::{NodeTraining, SimulationError, SwarmMeans};
 
 /// The local work of one node.
-pub(super) struct NodeWork {
+#[derive(Clone, Debug)]
+pub struct NodeWork {
     /// The node.
-    pub(super) node: usize,
+    pub node: usize,
     /// The round, from 0.
-    pub(super) round: u64,
+    pub round: u64,
     /// The parameters to start from, `[parameters]`.
-    pub(super) from: Arc<[f32]>,
+    pub from: Arc<[f32]>,
     /// The number of gradient steps.
-    pub(super) steps: u32,
+    pub steps: u32,
 }
 
 /// The quality of the models of a swarm.
@@ -107,21 +108,29 @@ impl Learners {
         self.trainers.iter().map(samples).sum::<u64>() as f64 / self.train_samples as f64
     }
 
-    /// The number of threads.
-    pub(super) fn threads(&self) -> usize {
-        self.threads
-    }
-
     /// The real time spent in training and evaluation.
     pub fn time_spent(&self) -> Duration {
         self.time
     }
 
-    /// Does the jobs, which name each node at most once and in ascending order; returns the changes in the same order.
+    /// Evaluates the models of all nodes on the data that none of them trains on.
     ///
     /// # Errors
     /// The device failed.
-    pub(super) fn train(&mut self, jobs: &[NodeWork]) -> Result<Vec<Vec<f32>>, SimulationError> {
+    pub(super) fn judge(&mut self, models: &[Arc<[f32]>]) -> Result<Judgement, SimulationError> {
+        let began = Instant::now();
+        let evaluator = &self.evaluator;
+        let test = &self.test;
+        let judged: Vec<ModelEvaluation> = in_parallel(self.threads, models.iter().collect(), |model| {
+            evaluator.evaluate(model, test).map_err(SimulationError::Evaluation)
+        })?;
+        self.time += began.elapsed();
+        Ok(Judgement { measured: SwarmMeans::of(&judged), disagreement: disagreement(models) })
+    }
+}
+
+impl NodeTraining for Learners {
+    fn train(&mut self, jobs: &[NodeWork]) -> Result<Vec<Vec<f32>>, SimulationError> {
         let began = Instant::now();
         let mut wanted = jobs.iter().peekable();
         let mut work: Vec<(&mut Trainer, &NodeWork)> = Vec::with_capacity(jobs.len());
@@ -141,24 +150,13 @@ impl Learners {
         deltas
     }
 
-    /// Evaluates the models of all nodes on the data that none of them trains on.
-    ///
-    /// # Errors
-    /// The device failed.
-    pub(super) fn judge(&mut self, models: &[Arc<[f32]>]) -> Result<Judgement, SimulationError> {
-        let began = Instant::now();
-        let evaluator = &self.evaluator;
-        let test = &self.test;
-        let judged: Vec<ModelEvaluation> = in_parallel(self.threads, models.iter().collect(), |model| {
-            evaluator.evaluate(model, test).map_err(SimulationError::Evaluation)
-        })?;
-        self.time += began.elapsed();
-        Ok(Judgement { measured: SwarmMeans::of(&judged), disagreement: disagreement(models) })
+    fn threads(&self) -> usize {
+        self.threads
     }
 }
 
 /// Root mean square distance of the models from their mean, over the norm of the mean; 0 if all are zero.
-fn disagreement(models: &[Arc<[f32]>]) -> f64 {
+pub fn disagreement(models: &[Arc<[f32]>]) -> f64 {
     let n = models.len() as f64;
     let mut apart = 0.0;
     let mut own = 0.0;

@@ -14,9 +14,9 @@ use mingle_protocol::{
 
 use super::attack::{self, Lie};
 use super::courier::Courier;
-use super::learners::{Learners, NodeWork};
+use super::learners::NodeWork;
 use super::parallel::in_parallel;
-use super::{Conditions, Received, RoundLengths, Rounds, SimulationError, Tally};
+use super::{Conditions, NodeTraining, Received, RoundLengths, Rounds, SimulationError, Tally};
 
 /// A slot in virtual time. A message takes the shortest time there is, a millionth of it.
 const SLOT: Duration = Duration::from_secs(1);
@@ -106,7 +106,7 @@ impl VirtualSwarm {
 
     /// Processes the next alarm, or all events of the next instant. Returns `false` if there is none, or none before
     /// `limit`.
-    fn happen(&mut self, learners: &mut Learners, limit: Time) -> Result<bool, SimulationError> {
+    fn happen(&mut self, training: &mut dyn NodeTraining, limit: Time) -> Result<bool, SimulationError> {
         let Some((at, alarm)) = self.agenda.next(self.now).filter(|(at, _)| *at < limit) else { return Ok(false) };
         self.now = at;
         if let Some(id) = alarm {
@@ -120,17 +120,17 @@ impl VirtualSwarm {
                     inputs.push((to, Input::Received { from, message: *message }));
                 }
                 Happening::TrainingEnds(id) => {
-                    inputs.extend(self.end_training(id, learners)?.map(|input| (id, input)));
+                    inputs.extend(self.end_training(id, training)?.map(|input| (id, input)));
                 }
             }
         }
-        self.input_all(inputs, learners.threads())?;
+        self.input_all(inputs, training.threads())?;
         Ok(true)
     }
 
-    fn end_training(&mut self, id: NodeId, learners: &mut Learners) -> Result<Option<Input>, SimulationError> {
+    fn end_training(&mut self, id: NodeId, training: &mut dyn NodeTraining) -> Result<Option<Input>, SimulationError> {
         if self.orders.get(&id).is_some_and(|order| order.delta.is_none()) {
-            self.compute(learners)?;
+            self.compute(training)?;
         }
         Ok(match self.orders.remove(&id) {
             Some(PendingTraining { round, job, momentum, delta: Some(mut delta), .. }) => {
@@ -170,7 +170,7 @@ impl VirtualSwarm {
     }
 
     /// Computes all training that ends now, in parallel.
-    fn compute(&mut self, learners: &mut Learners) -> Result<(), SimulationError> {
+    fn compute(&mut self, training: &mut dyn NodeTraining) -> Result<(), SimulationError> {
         let now = self.now;
         let due = || move |order: &&mut PendingTraining| order.ends == now && order.delta.is_none();
         let jobs: Vec<NodeWork> = self
@@ -179,7 +179,7 @@ impl VirtualSwarm {
             .filter(due())
             .map(|order| NodeWork { from: Arc::clone(&order.job.from), ..order.job })
             .collect();
-        let deltas = learners.train(&jobs)?;
+        let deltas = training.train(&jobs)?;
         for (order, delta) in self.orders.values_mut().filter(due()).zip(deltas) {
             order.delta = Some(delta);
         }
@@ -255,15 +255,15 @@ impl VirtualSwarm {
 }
 
 impl Rounds for VirtualSwarm {
-    fn advance(&mut self, rounds: u64, learners: &mut Learners) -> Result<(), SimulationError> {
+    fn advance(&mut self, rounds: u64, training: &mut dyn NodeTraining) -> Result<(), SimulationError> {
         while self.rounds() < rounds {
             let stuck = self.nodes.iter().all(|node| node.state() == NodeState::Drained);
-            if stuck || !self.happen(learners, NEVER)? {
+            if stuck || !self.happen(training, NEVER)? {
                 return Err(SimulationError::StandsStill { round: self.rounds() });
             }
         }
         let settled = self.now + SETTLED;
-        while self.happen(learners, settled)? {}
+        while self.happen(training, settled)? {}
         Ok(())
     }
 
@@ -293,8 +293,8 @@ fn configure(
     conditions: Conditions,
 ) -> NodeConfig {
     let round = SLOT * u32::try_from(lengths.of_round(0)).unwrap_or(u32::MAX);
-    // The caller decides when to stop.
-    let rounds = u64::MAX >> 24;
+    // Without a length the caller decides when to stop.
+    let rounds = conditions.rounds.unwrap_or(u64::MAX >> 24);
     let mut config = NodeConfig::new(id, Arc::clone(schedule), initial.to_vec(), rounds);
     config.policy = conditions.policy();
     config.codec = conditions.codec;

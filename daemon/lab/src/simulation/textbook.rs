@@ -10,8 +10,8 @@ use mingle_planner::{MixingStep, Plan};
 use mingle_protocol::{MomentumState, MomentumStep, TrainedRound};
 
 use super::courier::Courier;
-use super::learners::{Learners, NodeWork};
-use super::{Conditions, Received, RoundLengths, Rounds, SimulationError, Tally};
+use super::learners::NodeWork;
+use super::{Conditions, NodeTraining, Received, RoundLengths, Rounds, SimulationError, Tally};
 
 /// A swarm as two sequences of vectors: numerators x and weights w.
 pub(crate) struct Textbook {
@@ -53,11 +53,11 @@ impl Textbook {
         self.numerators[node].iter().map(|x| x / weight).collect()
     }
 
-    fn round(&mut self, learners: &mut Learners) -> Result<(), SimulationError> {
+    fn round(&mut self, training: &mut dyn NodeTraining) -> Result<(), SimulationError> {
         let holds = |node: &usize| self.weights[*node] > 0.0;
         let job = |node| NodeWork { node, round: self.rounds, from: self.ratio(node), steps: self.local_steps };
         let jobs: Vec<NodeWork> = (0..self.weights.len()).filter(holds).map(job).collect();
-        for (job, mut delta) in jobs.iter().zip(learners.train(&jobs)?) {
+        for (job, mut delta) in jobs.iter().zip(training.train(&jobs)?) {
             let trained = TrainedRound { number: self.rounds, pace: 1.0 };
             let step = MomentumStep { momentum: self.momentum, weight: self.weights[job.node], restarts: false };
             self.movements[job.node].add_to(&mut delta, &job.from, trained, step);
@@ -94,9 +94,9 @@ impl Textbook {
 }
 
 impl Rounds for Textbook {
-    fn advance(&mut self, rounds: u64, learners: &mut Learners) -> Result<(), SimulationError> {
+    fn advance(&mut self, rounds: u64, training: &mut dyn NodeTraining) -> Result<(), SimulationError> {
         while self.rounds < rounds {
-            self.round(learners)?;
+            self.round(training)?;
         }
         Ok(())
     }

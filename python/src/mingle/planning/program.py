@@ -8,6 +8,7 @@ import sys
 import tempfile
 import warnings
 from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from typing import IO, Any
 
 from mingle.__main__ import program
@@ -30,32 +31,55 @@ def answer_of(*arguments: str) -> str:
 
 
 def lines_of(*arguments: str) -> Iterator[str]:
-    """The lines that the program prints on stdout, as they come; its remarks become warnings. Closing the iterator ends the program.
+    """The lines that the program prints on stdout, as they come. Closing the iterator ends the program.
 
-    Raises `PlanError` with the program's message where it refuses.
+    Raises as `running`.
+    """
+    with running(*arguments) as process:
+        for line in process.output:
+            process.last = line
+            yield line.decode()
+
+
+class Process:
+    """A run of the program."""
+
+    def __init__(self, process: subprocess.Popen[bytes]) -> None:
+        assert process.stdout is not None and process.stdin is not None
+        self.input: IO[bytes] = process.stdin
+        """Its standard input."""
+        self.output: IO[bytes] = process.stdout
+        """Its standard output."""
+        self.last = b""
+        """The last line that was read: where the program refuses, its message."""
+
+
+@contextmanager
+def running(*arguments: str) -> Iterator[Process]:
+    """Runs the program until the end of the context, in which its output is read; its remarks become warnings.
+
+    An exception in the context ends the program. Raises `PlanError` with the program's message where it refuses, also in place of the
+    exception of a pipe that it closed.
     """
     path = program()
     if path is None:
         raise MingleError("there is no program `mingle`: install the wheel of mingle-train for this platform, or set MINGLE_BIN to the program")
     with tempfile.TemporaryFile("w+", encoding="utf-8", errors="replace") as remarks:
         command = [str(path), "--json", *arguments]
-        process = subprocess.Popen(command, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=remarks, encoding="utf-8")
-        last = ""
-        try:
-            assert process.stdout is not None
-            for last in process.stdout:
-                yield last
-        except BaseException:
-            process.terminate()
-            raise
-        finally:
-            assert process.stdout is not None
-            process.stdout.close()
-            status = process.wait()
-        _judge(status, last, remarks)
+        with subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=remarks) as started:
+            process = Process(started)
+            try:
+                yield process
+                process.input.close()
+            except BrokenPipeError:
+                process.last = (process.output.read().splitlines() or [b""])[-1]
+            except BaseException:
+                started.terminate()
+                raise
+        _judge(started.returncode, process.last, remarks)
 
 
-def _judge(status: int, last: str, remarks: IO[str]) -> None:
+def _judge(status: int, last: bytes, remarks: IO[str]) -> None:
     """Raises what the program refused, and warns of what it remarked."""
     remarks.seek(0)
     said = remarks.read().strip()
@@ -75,7 +99,7 @@ def _frames_to_the_user() -> int:
     return frames
 
 
-def _refusal(line: str) -> str | None:
+def _refusal(line: bytes) -> str | None:
     """The message and the hint of an error in JSON; None where the line is none."""
     try:
         error = json.loads(line)["error"]

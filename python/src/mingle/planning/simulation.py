@@ -1,4 +1,4 @@
-"""`mingle.simulate(plan)`: a swarm that trains by a plan in one process, without sockets."""
+"""`mingle.simulate(plan)`: a swarm that trains by a plan in one process, a built-in model or one of your own."""
 
 from __future__ import annotations
 
@@ -9,21 +9,27 @@ import time
 from collections.abc import Callable
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from mingle.errors import PlanError
+from mingle.planning.elsewhere import Evaluate, MakeTrainer, Trainers, answer, read_vector
 from mingle.planning.frames import data_frame
 from mingle.planning.plans import FilePath, Plan
-from mingle.planning.program import arguments_of, lines_of
+from mingle.planning.program import arguments_of, lines_of, running
+
+if TYPE_CHECKING:
+    import torch
 
 Row = dict[str, Any]
-"""An evaluation: `round`, `slots`, `link_bytes`, `epochs`, `loss`, `mean_accuracy`, `worst_accuracy`, `worst_loss`, `disagreement`, and what the
-task adds."""
+"""An evaluation: `round`, `slots`, `link_bytes`, `disagreement`, and metrics; for built-in models `epochs`, `loss`, `mean_accuracy`,
+`worst_accuracy`, `worst_loss`, and what the task adds."""
 
 
 def simulate(
     plan: Plan,
+    make_trainer: MakeTrainer | None = None,
     *,
+    evaluate: Evaluate | None = None,
     rounds: int | None = None,
     model: str | None = None,
     data: str | None = None,
@@ -43,15 +49,28 @@ def simulate(
     on_evaluation: Callable[[Row], None] | None = None,
     progress: bool | None = None,
 ) -> Simulation:
-    """A training of a built-in model on a simulated swarm, by `mingle simulate`: the same node, mixing and codecs as in peers, in one process.
+    """A training on a simulated swarm, by `mingle simulate`: the same nodes, mixing and codecs as in peers, in one process and without sockets.
 
-    Options that are not given are as in `mingle simulate --help`: 200 rounds of the softmax model on the digits that the program carries.
-    `options` has any other of its options by name: `{"loss": 0.1, "attackers": 2}`. The same seed gives the same numbers.
+    `make_trainer(node)` makes the training of a node: a PyTorch model, and a function that takes one optimizer step of it on the data of that
+    node. All begin with the model of node 0. As in a run of peers the last rounds mix without training, and with `wait="sync"` the final models
+    are to the bit those of peers that train so. `evaluate(model)` returns metrics as for `mingle.join`; rows have their mean over nodes, the
+    least and the most.
+
+    Without `make_trainer` a built-in model trains: `model`, `data`, `split`, `batch_size`, `optimizer`, `learning_rate`, `momentum` and
+    `target` are for that. Options that are not given are as in `mingle simulate --help`: 200 rounds of the softmax model on the digits that the
+    program carries. `options` has any other of its options by name: `{"loss": 0.1}`. The same seed gives the same numbers.
 
     `on_evaluation` is called with each row as it comes. `progress` writes a line to stderr meanwhile; unless given, where stderr is a terminal.
 
         simulation = mingle.simulate(plan, rounds=100, split="dirichlet:0.3")
         simulation.to_frame()["mean_accuracy"].plot()
+
+        def make_trainer(node):
+            model, optimizer = build()
+            return model, lambda: step(model, optimizer, next(batches[node]))
+
+        simulation = mingle.simulate(plan, make_trainer, rounds=100, evaluate=accuracy)
+        simulation.models[0]
     """
     if not isinstance(plan, Plan):
         raise PlanError(f"a {type(plan).__name__} is no plan: mingle.plan(graph) makes one, and mingle.Plan.read(path) reads one")
@@ -74,23 +93,56 @@ def simulate(
         **(options or {}),
     }
     line = _ProgressLine(sys.stderr.isatty() if progress is None else progress)
-    rows: list[Row] = []
-    summary: Row = {}
+
+    def show(row: Row) -> None:
+        line.show(row, rounds)
+        if on_evaluation is not None:
+            on_evaluation(row)
+
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "plan.json"
         plan.save(path)
-        for text in lines_of("simulate", f"--plan={path}", *arguments_of(named)):
-            document = json.loads(text)
-            schema = document.pop("schema", None)
-            if schema == "mingle.simulation/1":
-                summary = document
-            elif schema == "mingle.simulation-progress/1":
-                rows.append(document)
-                line.show(document, rounds)
-                if on_evaluation is not None:
-                    on_evaluation(document)
+        arguments = ["simulate", f"--plan={path}", *arguments_of(named)]
+        if make_trainer is None:
+            simulation = _builtin(arguments, show)
+        else:
+            simulation = _elsewhere(arguments, Trainers(make_trainer, len(plan.nodes)), evaluate, show)
     line.end()
-    return Simulation(rows, summary)
+    return simulation
+
+
+def _builtin(arguments: list[str], show: Callable[[Row], None]) -> Simulation:
+    """A simulation that trains in the program."""
+    rows: list[Row] = []
+    for text in lines_of(*arguments):
+        document = json.loads(text)
+        if document.pop("schema", None) == "mingle.simulation/1":
+            return Simulation(rows, document)
+        rows.append(document)
+        show(document)
+    raise PlanError("the program ended before the simulation")
+
+
+def _elsewhere(arguments: list[str], trainers: Trainers, evaluate: Evaluate | None, show: Callable[[Row], None]) -> Simulation:
+    """A simulation that trains in this process."""
+    rows: list[Row] = []
+    summary: Row = {}
+    with running(*arguments, f"--train-elsewhere={trainers.parameters}") as process:
+        process.input.write(trainers.initial())
+        process.input.flush()
+        for process.last in iter(process.output.readline, b""):
+            document = json.loads(process.last)
+            schema = document.pop("schema", None)
+            if schema == "mingle.simulation-order/1":
+                answer(trainers, document, process.input, process.output)
+            elif schema == "mingle.simulation-models/1":
+                for node in range(document.pop("nodes")):
+                    trainers.load(node, read_vector(process.output, trainers.parameters))
+                rows.append(document | (trainers.evaluate(evaluate) if evaluate is not None else {}))
+                show(rows[-1])
+            elif schema == "mingle.simulation-end/1":
+                summary = document | {key: value for key, value in rows[-1].items() if key not in document}
+    return Simulation(rows, summary, trainers.models)
 
 
 @dataclass(frozen=True, repr=False)
@@ -100,7 +152,9 @@ class Simulation:
     rows: list[Row]
     """The evaluations, in order."""
     summary: Row
-    """The end: `round`, `seconds`, `slots`, `link_bytes`, `parcels`, `weight`, the last metrics, and why it stopped (`stop`)."""
+    """The end: `nodes`, `round`, `seconds`, `slots`, `link_bytes`, `parcels`, `weight`, and the last metrics."""
+    models: list[torch.nn.Module] | None = None
+    """The model of each node with its final weights, where `make_trainer` made them."""
 
     def to_frame(self) -> Any:
         """The evaluations as a data frame of pandas, by round."""
@@ -116,8 +170,9 @@ class Simulation:
 
 def _metrics(row: Row) -> str:
     """Round and metrics of a row in a line."""
-    measured = [("accuracy", "mean_accuracy"), ("worst", "worst_accuracy"), ("loss", "loss")]
-    return ", ".join([f"round {row['round']}", *(f"{name} {row[key]:.4f}" for name, key in measured if row.get(key) is not None)])
+    known = [("accuracy", "mean_accuracy"), ("worst", "worst_accuracy"), ("loss", "loss"), ("disagreement", "disagreement")]
+    others = [(name, name) for name in row if name.startswith("mean_") and name != "mean_accuracy"]
+    return ", ".join([f"round {row['round']}", *(f"{name} {row[key]:.4g}" for name, key in known + others if row.get(key) is not None)])
 
 
 class _ProgressLine:
