@@ -139,6 +139,8 @@ pub(crate) struct Driver<'a> {
     last_record: u64,
     /// Rounds over when the present plan began.
     first_round: u64,
+    /// The model with which the run began, during its first round.
+    first_model: Option<Arc<[f32]>>,
 }
 
 impl<'a> Driver<'a> {
@@ -172,6 +174,7 @@ impl<'a> Driver<'a> {
             gave_up: false,
             last_record,
             first_round,
+            first_model: None,
         })
     }
 

@@ -1,5 +1,7 @@
 //! Orders of local training, with the momentum across rounds that the present plan bears, and the answers to them.
 
+use std::sync::Arc;
+
 use mingle_protocol::{Effect, Input};
 
 use super::ending::FINAL;
@@ -16,6 +18,7 @@ impl Driver<'_> {
             return Ok(());
         };
         let weight = self.node.config().schedule.stationary_weight(self.node.id(), self.node.step());
+        self.first_model = (self.first_round + round == 0).then(|| Arc::clone(&from));
         let (rounds_before, momentum) = (self.first_round, self.parts.momentum.of_round(weight));
         let order =
             TrainingOrder { round, rounds_before, from, local_steps, rounds_left, time_box, last_factor, momentum };

@@ -27,7 +27,7 @@ impl Driver<'_> {
     pub(super) async fn on_wanted(&mut self, wanted: Wanted, receivers: &mut EventReceivers) -> Result {
         match self.member.answer(wanted) {
             // The receiver of the answer may be gone.
-            Some(Wanted::Model(answer)) => drop(answer.send(self.has_the_model().then(|| self.node.ratio()))),
+            Some(Wanted::Model(answer)) => drop(answer.send(self.has_the_model().then(|| self.model_of_the_swarm()))),
             Some(Wanted::Standing(answer)) => drop(answer.send(self.standing())),
             Some(Wanted::OtherTask(node, difference)) => {
                 self.missing.has_answered(node);
@@ -54,6 +54,13 @@ impl Driver<'_> {
     /// Returns `true` if this peer holds a model of the swarm.
     fn has_the_model(&self) -> bool {
         self.joined || self.parts.begins_with_a_model_of_the_swarm
+    }
+
+    /// The model for a peer that has none. In the first round it is the one that all begin with: the own steps of this
+    /// peer are not mixed yet, and peers that begin together begin alike.
+    fn model_of_the_swarm(&mut self) -> Arc<[f32]> {
+        let first = self.first_model.clone().filter(|_| self.node.round() == 0);
+        first.unwrap_or_else(|| self.node.ratio())
     }
 
     fn standing(&self) -> Standing {
