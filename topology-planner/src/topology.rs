@@ -6,6 +6,7 @@
 
 mod builder;
 mod edge_list;
+mod foreign;
 mod generator;
 mod gml;
 mod graphml;

@@ -29,7 +29,7 @@ fn edge_lists_are_read_with_attributes_or_weights_and_say_which_they_leave_out()
         ("0 1 2.5\n1 2 1e-3\n", 2, "weight"),
         ("0 1 1\n1 2 1\n", 2, "weight"),
         ("source,target\n0,1\n1,2\n", 0, ""),
-        ("From,To,Weight\n0,1,4\n1,2,7\n", 2, "weight"),
+        ("From,To,Weight\n0,1,4\n1,2,7\n", 2, "Weight"),
     ] {
         let reading = read(text);
         assert_eq!((&reading.topology, reading.format), (&path, TopologyFormat::EdgeList), "{text}");
@@ -101,7 +101,7 @@ fn gml_is_read_with_labels_and_places() {
     assert_eq!(reading.topology.positions().unwrap(), [[6.9, 50.9], [8.5, 50.0], [8.5, 50.0]]);
     assert_eq!((attributes(&reading), reading.named_by_label, reading.placed), ((1, "LinkLabel".to_owned()), 2, 2));
     let directed = "graph [ directed 1 node [ id 0 ] node [ id 1 ] edge [ source 0 target 1 ]";
-    assert!(refusal(&format!("{directed} ]")).starts_with("\"0\" reaches \"1\" but not"));
+    assert!(refusal(&format!("{directed} ]")).starts_with("line 1: \"0\" reaches \"1\" but not"));
     assert_eq!(read(&format!("{directed} edge [ source 1 target 0 ] ]")).topology.edges(), [(0, 1)]);
 }
 
@@ -119,8 +119,8 @@ fn broken_gml_is_refused_with_its_line() {
         ("graph [ node [ id 1\n label \"x ] ]", "line 2: the text in quotes does not end"),
         ("graph [ ]\ngraph [ ]", "line 2: a second graph"),
         (&deep, "line 1: lists are nested too deeply"),
-        ("graph [ node [ id 1 ] node [ id 1 ] ]", "two nodes are called \"1\""),
-        ("graph [ node [ id 1 ] edge [ source 1 target 2 ] ]", "an edge names \"2\""),
+        ("graph [ node [ id 1 ] node [ id 1 ] ]", "line 1: two nodes are called \"1\""),
+        ("graph [ node [ id 1 ] edge [ source 1 target 2 ] ]", "line 1: an edge names \"2\""),
         ("graph [ ]", "the topology is empty"),
     ] {
         let refused = refusal(text);
@@ -159,4 +159,178 @@ fn places_of_less_than_half_of_the_nodes_are_not_used() {
     assert_eq!((reading.placed, reading.topology.positions()), (1, None));
     let reading = read(r#"{"nodes": [{"id": 0, "x": "nan", "y": 2}, 1], "edges": [[0, 1]]}"#);
     assert_eq!((reading.placed, reading.topology.positions()), (0, None));
+}
+
+#[test]
+fn tables_of_edges_are_read_with_any_separator_quotes_and_named_columns() {
+    let triangle = Topology::parse("a b\nb c\nc a\n").unwrap();
+    for (text, edges, names) in [
+        ("source;target\na;b\nb;c\nc;a\n", 0, ""),
+        ("a|b\r\nb|c\r\nc|a\r\n", 0, ""),
+        ("\"source\",\"target\"\n\"a\",\"b\"\n\"b\",\"c\"\n\"c\",\"a\"\n", 0, ""),
+        ("'a' 'b'\n'b' 'c'\n'c' 'a'\n", 0, ""),
+        (",source,target,weight\n0,a,b,1.5\n1,b,c,2\n2,c,a,\n", 2, "weight"),
+        (
+            "Source,Target,Type,Id,Label,Weight\na,b,Undirected,0,,1\nb,c,Undirected,1,,1\nc,a,Undirected,2,,1\n",
+            3,
+            "Weight",
+        ),
+        ("From Node;Weight;To Node\na;10 Gbps;b\nb;40 Gbps;c\nc;1 Gbps;a\n", 3, "Weight"),
+        ("node1\tnode2\ttype\na\tb\tfiber\nb\tc\tfiber\nc\ta\tradio\n", 3, "type"),
+        ("% sym unweighted\na b\nb c\nc a\n", 0, ""),
+        ("// written by hand\na;b;1.5\nb;c;2\nc;a;3\n", 3, "weight"),
+    ] {
+        let reading = read(text);
+        assert_eq!((&reading.topology, reading.format), (&triangle, TopologyFormat::EdgeList), "{text}");
+        assert_eq!(attributes(&reading), (edges, names.to_owned()), "{text}");
+    }
+    let directed = "Source;Target;Type\na;b;Directed\nb;a;Directed\n";
+    assert_eq!(read(directed).topology.edges(), [(0, 1)]);
+    let one_way = refusal("Source;Target;Type\na;b;Directed\nb;c;Undirected\n");
+    assert!(one_way.starts_with("line 2: \"a\" reaches \"b\" but not the other way round"), "{one_way}");
+}
+
+#[test]
+fn quotes_and_parentheses_hold_names_together() {
+    let names = |text: &str| read(text).topology.names().to_vec();
+    assert_eq!(names("\"New York\" Boston\nBoston \"Los Angeles\"\n"), ["New York", "Boston", "Los Angeles"]);
+    assert_eq!(names("\"Bonn, DE\",\"Ulm #1\"\n\"Ulm #1\",\"R\"\"om\" # x\n"), ["Bonn, DE", "Ulm #1", "R\"om"]);
+    assert_eq!(names("New York\tBoston\nBoston\tLos Angeles\n"), ["New York", "Boston", "Los Angeles"]);
+    assert_eq!(names("(0, 0) (0, 1) {}\n(0, 1) (1, 1) {'weight': 2}\n"), ["(0, 0)", "(0, 1)", "(1, 1)"]);
+    assert_eq!(names("O'Brien 't-Hooft\n't-Hooft b's\n"), ["O'Brien", "'t-Hooft", "b's"]);
+    for open in ["\"a b\nb c\n", "a,\"b\nb,c\n"] {
+        assert!(refusal(open).starts_with("line 1: "), "{}", refusal(open));
+    }
+}
+
+#[test]
+fn edge_lists_that_can_be_read_in_two_ways_or_lack_names_are_refused_with_their_line() {
+    for (text, message) in [
+        ("a b\t0.5\nb c\t1\n", "line 1: \"a b\\t0.5\" has blanks and other separators"),
+        ("n|1 n|2\nn|2 n|3\n", "line 1: \"n|1 n|2\" has blanks and other separators"),
+        ("a b 0,5\nb c 1,5\n", "line 1: \"a b 0,5\" could have a number with a decimal comma"),
+        ("a,,b\nb,,c\n", "line 1: \"a,,b\" is not an edge"),
+        ("a,,b\nb,c\n", "line 1: \"a,,b\" is not an edge"),
+        (",source,target\n0,,a\n1,a,b\n", "line 2: \"0,,a\" has nothing in the column `source`"),
+        ("source,target\n", "line 1: \"source,target\" names columns, and there is no edge below it"),
+        ("source,target,source\na,b,c\n", "line 1: \"source,target,source\" has two columns `source`"),
+        ("city,other,road\na,b,A7\nb,c,A8\n", "line 1: \"city,other,road\" names no columns `source` and `target`"),
+        ("city,other\na,b\nb,c\n", "line 1: \"city,other\" joins two nodes that no other line names"),
+        ("source target\na b c\n", "line 2: \"a b c\" has 3 cells, and there are 2 columns"),
+        ("Source,Target,Type\na,b,Directed\nb,a,Nonsense\n", "line 3: \"b,a,Nonsense\" has a type that is neither"),
+        ("0,1,1\n1,0,0\n1,0,0\n", "line 1: \"0,1,1\" looks like the first line of an adjacency matrix"),
+        (
+            "0 1 1 0\n1 0 0 0\n1 0 0 1\n0 0 1 0\n",
+            "line 1: \"0 1 1 0\" looks like the first line of an adjacency matrix",
+        ),
+        (",a,b\na,0,1\nb,1,0\n", "line 1: \",a,b\" looks like the first line of an adjacency matrix"),
+        ("a b\nb b\n", "line 2: node \"b\" has an edge to itself"),
+        ("a -> b\nb -> a\nb -> c\n", "line 3: \"b\" reaches \"c\" but not the other way round"),
+    ] {
+        let refused = refusal(text);
+        assert!(refused.starts_with(message), "{text}: {refused}");
+    }
+}
+
+#[test]
+fn adjacency_data_and_graphs_of_cytoscape_are_read() {
+    let adjacency = |directed: bool, last: &str| {
+        format!(
+            r#"{{"directed": {directed}, "multigraph": false, "graph": [], "nodes": [{{"id": 0, "label": "a"}}, {{"id": 1}}, {{"id": "c"}}],
+                "adjacency": [[{{"id": 1, "weight": 2}}], [{{"id": 0, "weight": 2}}, {{"id": "c", "key": 0}}], {last}]}}"#
+        )
+    };
+    let reading = read(&adjacency(false, r#"[{"id": 1}]"#));
+    assert_eq!(
+        (reading.topology.names(), reading.topology.edges()),
+        (&["a", "1", "c"].map(String::from)[..], &[(0, 1), (1, 2)][..])
+    );
+    assert_eq!(attributes(&reading), (1, "weight".to_owned()));
+    assert!(refusal(&adjacency(true, "[]")).starts_with("\"1\" reaches \"c\" but not"));
+    assert!(refusal(&adjacency(false, r#"[{"id": 7}]"#)).starts_with("an edge names \"7\""));
+    let short = r#"{"nodes": [{"id": 0}, {"id": 1}], "adjacency": [[{"id": 1}]]}"#;
+    assert!(refusal(short).contains("has 1 lists of neighbours for 2 nodes"), "{}", refusal(short));
+
+    let nodes = r#"{"data": {"id": "0", "value": 0, "name": "North"}, "position": {"x": 1, "y": 2}}, {"data": {"id": "1"}, "position": {"x": 3, "y": 4}}"#;
+    let edge = r#"{"data": {"id": "e", "source": 0, "target": "1", "weight": 3}}"#;
+    for text in [
+        format!(r#"{{"data": [], "directed": false, "elements": {{"nodes": [{nodes}], "edges": [{edge}]}}}}"#),
+        format!(r#"{{"elements": [{nodes}, {edge}]}}"#),
+        format!("[{edge}, {nodes}]"),
+    ] {
+        let reading = read(&text);
+        assert_eq!(
+            (reading.topology.names(), reading.topology.edges()),
+            (&["North", "1"].map(String::from)[..], &[(0, 1)][..])
+        );
+        assert_eq!(reading.topology.positions().unwrap(), [[1.0, 2.0], [3.0, 4.0]]);
+        assert_eq!(attributes(&reading), (1, "weight".to_owned()));
+    }
+    assert!(
+        refusal(&format!(r#"[{nodes}, {{"data": {{"source": "0", "target": "9"}}}}]"#))
+            .starts_with("an edge names \"9\"")
+    );
+    assert!(refusal("[1, 2]").contains("the JSON is a list"), "{}", refusal("[1, 2]"));
+}
+
+#[test]
+fn json_of_python_d3_and_vis_is_read_and_nothing_of_it_is_left_out() {
+    let names = |text: &str| read(text).topology.names().to_vec();
+    // Grids of networkx have pairs as ids, and Python writes numbers that JSON does not have.
+    let grid = r#"{"nodes": [{"id": [0, 0]}, {"id": [0, 1]}], "edges": [{"source": [0, 0], "target": [0, 1], "weight": NaN}]}"#;
+    assert_eq!(names(grid), ["(0, 0)", "(0, 1)"]);
+    assert_eq!(attributes(&read(grid)), (1, "weight".to_owned()));
+    assert_eq!(names(r#"{"nodes": [{"id": -1}, {"id": 1.5}], "edges": [[-1, 1.5, {"a": 1}]]}"#), ["-1", "1.5"]);
+    assert_eq!(names(r#"{"nodes": [{"id": 1}, {"id": 2}], "edges": [{"from": 1, "to": 2}]}"#), ["1", "2"]);
+    // Edges by places in the list of nodes.
+    let by_place = read(
+        r#"{"nodes": [{"name": "a"}, {"name": "b"}, {"name": "c"}], "links": [{"source": 0, "target": 1}, {"source": 2, "target": 1}]}"#,
+    );
+    assert_eq!(
+        (by_place.topology.names(), by_place.topology.edges()),
+        (&["a", "b", "c"].map(String::from)[..], &[(0, 1), (1, 2)][..])
+    );
+    assert!(
+        refusal(r#"{"nodes": [{"id": 1}, {"id": 5}], "links": [{"source": 0, "target": 1}]}"#)
+            .starts_with("an edge names \"0\"")
+    );
+    let both = |edges: &str| format!(r#"{{"nodes": [0, 1, 2], "edges": {edges}, "links": [[0, 1], [1, 2]]}}"#);
+    assert_eq!(read(&both("[]")).topology.edges().len(), 2);
+    assert!(refusal(&both("[[0, 1], [1, 2]]")).contains("keep one of the lists"));
+    let no_id = refusal("{\"nodes\": [{\"id\": 0},\n {\"id\": null, \"label\": {\"id\": 1}}, true], \"edges\": []}");
+    assert!(
+        no_id.starts_with("line 2, column") && no_id.contains("a node is a number, a string, or an object"),
+        "{no_id}"
+    );
+}
+
+#[test]
+fn labels_and_places_of_yed_are_those_of_its_nodes() {
+    let text = r#"<graphml xmlns:y="http://www.yworks.com/xml/graphml"><key for="node" id="d6" yfiles.type="nodegraphics"/>
+        <graph edgedefault="undirected"><node id="n0"><data key="d6"><y:ShapeNode><y:Geometry height="30" x="10" y="20.5"/>
+        <y:NodeLabel alignment="center">Alice &amp; Bob</y:NodeLabel></y:ShapeNode></data></node>
+        <node id="n1"><data key="d6"><y:ShapeNode><y:Geometry x="1" y="2"/></y:ShapeNode></data></node>
+        <edge source="n0" target="n1"><data key="d10"><y:PolyLineEdge/></data></edge></graph></graphml>"#;
+    let reading = read(text);
+    assert_eq!(reading.topology.names(), ["Alice & Bob", "n1"]);
+    assert_eq!(reading.topology.positions().unwrap(), [[10.0, 20.5], [1.0, 2.0]]);
+}
+
+#[test]
+fn formats_that_are_not_read_are_named_with_a_way_out() {
+    for (text, name) in [
+        ("*Vertices 2\n1 \"A\"\n2 \"B\"\n*Edges\n1 2\n", "Pajek"),
+        ("graph G {\n a -- b;\n}\n", "Graphviz"),
+        ("digraph {\n a -> b;\n}\n", "Graphviz"),
+        ("strict graph\n{\n a -- b;\n}\n", "Graphviz"),
+        ("graph { a -- b }\n", "Graphviz"),
+        ("%%MatrixMarket matrix coordinate pattern symmetric\n2 2 1\n2 1\n", "Matrix Market"),
+        (">>graph6<<Bw\n", "graph6"),
+        ("dl n=2 format = edgelist1\ndata:\n1 2\n", "UCINET"),
+        ("<?xml version=\"1.0\"?>\n<gexf><graph defaultedgetype=\"undirected\"/></gexf>", "GEXF"),
+    ] {
+        let refused = refusal(text);
+        assert!(refused.starts_with("it looks like ") && refused.contains(name), "{text}: {refused}");
+    }
+    assert_eq!(read("graph digraph {'weight': 1}\n").topology.names(), ["graph", "digraph"]);
 }

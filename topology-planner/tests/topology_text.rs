@@ -31,7 +31,8 @@ fn arrows_are_fine_when_they_come_in_pairs() {
     assert_eq!(Topology::parse("a -> b\nb -> a\n").unwrap().edges(), [(0, 1)]);
     assert_eq!(
         refusal("a -> b\nb -> c\nc -> b\n"),
-        "\"a\" reaches \"b\" but not the other way round: a topology needs every link in both directions"
+        "line 1: \"a\" reaches \"b\" but not the other way round: a topology needs every link in both directions; add the \
+         reverse, or write the graph as an undirected one"
     );
 }
 
@@ -59,7 +60,7 @@ fn nothing_is_an_empty_topology() {
 
 #[test]
 fn a_self_loop_is_refused_with_its_node() {
-    assert!(refusal("a b\nb b\n").starts_with("node \"b\" has an edge to itself"));
+    assert!(refusal("a b\nb b\n").starts_with("line 2: node \"b\" has an edge to itself"));
 }
 
 #[test]
@@ -155,7 +156,7 @@ fn directed_graphml_is_refused_unless_every_link_has_its_reverse() {
         format!(r#"<graphml><graph edgedefault="directed"><node id="a"/><node id="b"/>{edges}</graph></graphml>"#)
     };
     let one = r#"<edge source="a" target="b"/>"#;
-    assert!(refusal(&with(one)).starts_with("\"a\" reaches \"b\" but not the other way round"));
+    assert!(refusal(&with(one)).starts_with("line 1: \"a\" reaches \"b\" but not the other way round"));
     assert!(Topology::parse(&with(&format!(r#"{one}<edge source="b" target="a"/>"#))).is_ok());
     assert!(Topology::parse(&with(r#"<edge source="a" target="b" directed="false"/>"#)).is_ok());
 }
@@ -170,11 +171,11 @@ fn broken_graphml_is_refused_with_its_line() {
         ("<graphml><graph edgedefault='undirected'>\n</wrong>", "line 2:"),
         (
             "<graphml><graph edgedefault='undirected'><node id='a'/><node id='a'/></graph></graphml>",
-            "two nodes are called \"a\"",
+            "line 1: two nodes are called \"a\"",
         ),
         (
             "<graphml><graph edgedefault='undirected'><node id='a'/><edge source='a' target='z'/></graph></graphml>",
-            "an edge names \"z\"",
+            "line 1: an edge names \"z\"",
         ),
     ] {
         let refused = refusal(text);

@@ -14,6 +14,10 @@ pub(super) struct Builder {
     details: Vec<NodeDetails>,
     edges: Vec<(usize, usize)>,
     one_way: Vec<(usize, usize)>,
+    /// The lines of the links in one direction, in the order of reading.
+    one_way_lines: Vec<((usize, usize), usize)>,
+    /// The present line of the text, from 1; 0 where there is none to name.
+    line: usize,
     attributes: EdgeAttributes,
 }
 
@@ -33,7 +37,7 @@ impl Builder {
             return Err(TopologyError::TooManyNodes { nodes: number + 1 });
         }
         if self.numbers.insert(id.to_owned(), number).is_some() {
-            return Err(TopologyError::DuplicateName { name: id.to_owned() });
+            return Err(self.error(TopologyError::DuplicateName { name: id.to_owned() }));
         }
         self.ids.push(id.to_owned());
         self.details.push(NodeDetails::default());
@@ -45,9 +49,19 @@ impl Builder {
         &self.ids
     }
 
+    /// Sets the line that errors name from now on.
+    pub(super) fn at_line(&mut self, line: usize) {
+        self.line = line;
+    }
+
+    /// An error in the present line.
+    fn error(&self, fault: TopologyError) -> TopologyError {
+        fault.at_line(self.line)
+    }
+
     /// The number of a node that the text must have listed already.
     pub(super) fn number(&self, id: String) -> Result<usize, TopologyError> {
-        self.numbers.get(&id).copied().ok_or(TopologyError::UnknownNode { id })
+        self.numbers.get(&id).copied().ok_or_else(|| self.error(TopologyError::UnknownNode { id }))
     }
 
     /// Takes an attribute of a node: keeps labels and coordinates, and ignores others.
@@ -58,9 +72,17 @@ impl Builder {
     }
 
     /// Adds a link, in one direction or in both.
-    pub(super) fn link(&mut self, ends: (usize, usize), one_way: bool) {
-        let list = if one_way { &mut self.one_way } else { &mut self.edges };
-        list.push(ends);
+    pub(super) fn link(&mut self, ends: (usize, usize), one_way: bool) -> Result<(), TopologyError> {
+        if ends.0 == ends.1 {
+            return Err(self.error(TopologyError::SelfLoop { node: self.ids[ends.0].clone() }));
+        }
+        if one_way {
+            self.one_way.push(ends);
+            self.one_way_lines.push((ends, self.line));
+        } else {
+            self.edges.push(ends);
+        }
+        Ok(())
     }
 
     /// Records the names of the attributes of one edge.
@@ -82,7 +104,9 @@ impl Builder {
             let has_reverse = self.one_way.binary_search(&(to, from)).is_ok()
                 || self.edges.binary_search(&(from.min(to), from.max(to))).is_ok();
             if !has_reverse {
-                return Err(TopologyError::OneWay { from: names[from].clone(), to: names[to].clone() });
+                let line = self.one_way_lines.iter().find(|(ends, _)| *ends == (from, to)).map_or(0, |(_, line)| *line);
+                let fault = TopologyError::OneWay { from: names[from].clone(), to: names[to].clone() };
+                return Err(fault.at_line(line));
             }
         }
         self.edges.append(&mut self.one_way);

@@ -59,7 +59,7 @@ struct GmlReader<'t> {
     directed: bool,
     node: OpenNode,
     edge: [Option<String>; 2],
-    edges: Vec<[String; 2]>,
+    edges: Vec<(usize, [String; 2])>,
     edge_keys: Vec<&'t str>,
 }
 
@@ -117,6 +117,7 @@ impl<'t> GmlReader<'t> {
     fn close_node(&mut self, tokens: &GmlTokens<'t>) -> Result<(), TopologyError> {
         let OpenNode { id, attributes } = std::mem::take(&mut self.node);
         let id = id.ok_or_else(|| tokens.error("the node has no id"))?;
+        self.builder.at_line(tokens.line());
         let number = self.builder.add_node(&id)?;
         for (attribute, value) in attributes {
             self.builder.describe(number, &attribute, &value);
@@ -128,7 +129,7 @@ impl<'t> GmlReader<'t> {
         let [Some(source), Some(target)] = std::mem::take(&mut self.edge) else {
             return Err(tokens.error("the edge has no source, or no target"));
         };
-        self.edges.push([source, target]);
+        self.edges.push((tokens.line(), [source, target]));
         self.builder.note_attributes(self.edge_keys.drain(..));
         Ok(())
     }
@@ -149,9 +150,10 @@ impl<'t> GmlReader<'t> {
     }
 
     fn finish(mut self) -> Result<TopologyReading, TopologyError> {
-        for [source, target] in std::mem::take(&mut self.edges) {
+        for (line, [source, target]) in std::mem::take(&mut self.edges) {
+            self.builder.at_line(line);
             let ends = (self.builder.number(source)?, self.builder.number(target)?);
-            self.builder.link(ends, self.directed);
+            self.builder.link(ends, self.directed)?;
         }
         self.builder.finish(TopologyFormat::Gml)
     }

@@ -17,8 +17,9 @@ pub(super) fn read(text: &str) -> Result<TopologyReading, TopologyError> {
     let mut reader = Reader::from_str(text);
     let mut graph = GraphReader::default();
     let mut open = 0_usize;
+    let mut place = TextPosition::start(text);
     loop {
-        let place = TextPosition { text, offset: reader.buffer_position() };
+        place = place.moved_to(reader.buffer_position());
         match reader.read_event() {
             Ok(Event::Start(element)) => {
                 open += 1;
@@ -32,8 +33,8 @@ pub(super) fn read(text: &str) -> Result<TopologyReading, TopologyError> {
                 open -= 1; // the reader refuses ends without a start
                 graph.end(element.local_name().as_ref());
             }
-            Ok(Event::Text(text)) => graph.text(&String::from_utf8_lossy(&text)),
-            Ok(Event::CData(text)) => graph.text(&String::from_utf8_lossy(&text)),
+            Ok(Event::Text(words)) => graph.text(&String::from_utf8_lossy(&words)),
+            Ok(Event::CData(words)) => graph.text(&String::from_utf8_lossy(&words)),
             Ok(Event::GeneralRef(name)) => graph.text(&referenced(&String::from_utf8_lossy(&name))),
             Ok(Event::Eof) if open > 0 => {
                 return Err(place.error("the text ends before the last element is closed"));
@@ -41,17 +42,18 @@ pub(super) fn read(text: &str) -> Result<TopologyReading, TopologyError> {
             Ok(Event::Eof) => break,
             Ok(_) => {}
             Err(error) => {
-                return Err(TextPosition { text, offset: reader.error_position() }.error(error.to_string()));
+                return Err(TextPosition::start(text).moved_to(reader.error_position()).error(error.to_string()));
             }
         }
     }
-    graph.finish(&TextPosition { text, offset: 0 })
+    graph.finish(&TextPosition::start(text))
 }
 
 #[derive(Default)]
 struct GraphReader {
     builder: Builder,
-    edges: Vec<(String, String, bool)>,
+    /// Edges with their lines and ends; `true` for one direction.
+    edges: Vec<(usize, [String; 2], bool)>,
     directed: bool,
     graphs: usize,
     /// The names of attributes, by their keys.
@@ -59,6 +61,8 @@ struct GraphReader {
     inside: Inside,
     /// The key and the text of the data that are being read.
     data: Option<(String, String)>,
+    /// The label of yEd that is being read.
+    label: Option<String>,
     /// The keys of the edge that is being read.
     edge_keys: Vec<String>,
 }
@@ -90,6 +94,7 @@ impl GraphReader {
             }
             b"node" => {
                 let id = place.required(element, "id")?;
+                self.builder.at_line(place.line);
                 self.inside = Inside::Node(self.builder.add_node(&id)?);
             }
             b"key" => {
@@ -102,16 +107,25 @@ impl GraphReader {
                 self.data = place.attribute(element, "key")?.map(|key| (key, String::new()));
             }
             b"edge" => {
-                let ends = (place.required(element, "source")?, place.required(element, "target")?);
+                let ends = [place.required(element, "source")?, place.required(element, "target")?];
                 let one_way = match place.attribute(element, "directed")?.as_deref() {
                     Some("true") => true,
                     Some("false") => false,
                     Some(_) => return Err(place.error("directed must be \"true\" or \"false\"")),
                     None => self.directed,
                 };
-                self.edges.push((ends.0, ends.1, one_way));
+                self.edges.push((place.line, ends, one_way));
                 self.inside = Inside::Edge;
             }
+            b"gexf" => {
+                return Err(TopologyError::Foreign {
+                    format: "GEXF of Gephi",
+                    way_out: "export GraphML there, or write networkx.write_graphml(networkx.read_gexf(FILE), ...)",
+                });
+            }
+            // yEd keeps labels and places in elements of its own.
+            b"NodeLabel" => self.label = Some(String::new()),
+            b"Geometry" => self.geometry(element, place)?,
             b"hyperedge" => {
                 return Err(place.error("<hyperedge> is not an edge between two nodes: write <edge>"));
             }
@@ -120,8 +134,20 @@ impl GraphReader {
         Ok(())
     }
 
+    /// Takes the place of a node of yEd.
+    fn geometry(&mut self, element: &BytesStart<'_>, place: &TextPosition<'_>) -> Result<(), TopologyError> {
+        let Inside::Node(node) = self.inside else { return Ok(()) };
+        for axis in ["x", "y"] {
+            let value = place.attribute(element, axis)?.unwrap_or_default();
+            self.builder.describe(node, axis, &value);
+        }
+        Ok(())
+    }
+
     fn text(&mut self, text: &str) {
-        if let Some((_, data)) = &mut self.data {
+        if let Some(label) = &mut self.label {
+            label.push_str(text);
+        } else if let Some((_, data)) = &mut self.data {
             data.push_str(text);
         }
     }
@@ -137,6 +163,11 @@ impl GraphReader {
                 self.builder.note_attributes(keys.iter().map(String::as_str));
             }
             b"data" => self.end_data(),
+            b"NodeLabel" => {
+                if let (Some(label), Inside::Node(node)) = (self.label.take(), self.inside) {
+                    self.builder.describe(node, "label", &label);
+                }
+            }
             _ => {}
         }
     }
@@ -158,9 +189,10 @@ impl GraphReader {
         if self.graphs == 0 {
             return Err(place.error("there is no <graph>: this XML is not GraphML"));
         }
-        for (source, target, one_way) in self.edges {
+        for (line, [source, target], one_way) in self.edges {
+            self.builder.at_line(line);
             let ends = (self.builder.number(source)?, self.builder.number(target)?);
-            self.builder.link(ends, one_way);
+            self.builder.link(ends, one_way)?;
         }
         self.builder.finish(TopologyFormat::GraphMl)
     }
@@ -175,15 +207,26 @@ fn referenced(name: &str) -> String {
 /// A position in the document, for messages.
 struct TextPosition<'t> {
     text: &'t str,
-    offset: u64,
+    offset: usize,
+    /// The line, from 1.
+    line: usize,
 }
 
-impl TextPosition<'_> {
+impl<'t> TextPosition<'t> {
+    fn start(text: &'t str) -> Self {
+        Self { text, offset: 0, line: 1 }
+    }
+
+    /// The position `offset` bytes from the start, which is not before this one.
+    fn moved_to(self, offset: u64) -> Self {
+        let offset = usize::try_from(offset).unwrap_or(usize::MAX).clamp(self.offset, self.text.len());
+        let passed = &self.text.as_bytes()[self.offset..offset];
+        let lines = passed.iter().filter(|&&byte| byte == b'\n').count();
+        Self { text: self.text, offset, line: self.line + lines }
+    }
+
     fn error(&self, message: impl Into<String>) -> TopologyError {
-        let offset = usize::try_from(self.offset).unwrap_or(usize::MAX).min(self.text.len());
-        let before = &self.text.as_bytes()[..offset];
-        let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
-        TopologyError::GraphMl { line, message: message.into() }
+        TopologyError::GraphMl { line: self.line, message: message.into() }
     }
 
     fn required(&self, element: &BytesStart<'_>, name: &str) -> Result<String, TopologyError> {

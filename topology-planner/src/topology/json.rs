@@ -1,10 +1,17 @@
-//! JSON topologies: node and edge lists, node-link data of networkx and D3, or the base graph of a plan file.
+//! JSON topologies: node and edge lists, node-link and adjacency data of networkx, graphs of D3 and Cytoscape, or the
+//! base graph of a plan file.
+
+mod adjacency;
+mod cytoscape;
+mod id;
+mod not_a_number;
 
 use std::collections::BTreeMap;
 
 use serde::{Deserialize, Deserializer, de::IgnoredAny};
 use serde_json::Value;
 
+use self::id::{Edge, Id, are_places};
 use super::builder::Builder;
 use super::reading::{EdgeAttributes, TopologyFormat, TopologyReading};
 use super::{Topology, TopologyError};
@@ -33,7 +40,7 @@ struct BaseGraph {
 }
 
 #[derive(Deserialize)]
-#[serde(untagged)]
+#[serde(untagged, expecting = "a node is a number, a string, or an object with an id")]
 enum JsonNode {
     Id(Id),
     Object(NodeObject),
@@ -46,29 +53,17 @@ struct NodeObject {
     attributes: BTreeMap<String, Value>,
 }
 
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "a node is named by a whole number or a string")]
-enum Id {
-    Number(u64),
-    Text(String),
-}
-
-#[derive(Deserialize)]
-#[serde(untagged, expecting = "an edge is [u, v], or an object with source and target")]
-enum Edge {
-    Pair(Id, Id),
-    Object {
-        source: Id,
-        target: Id,
-        #[serde(flatten)]
-        attributes: BTreeMap<String, IgnoredAny>,
-    },
-}
-
 /// The edges under the name that they have in D3 and in networkx before 3.4.
 #[derive(Deserialize)]
 struct Links {
     links: Option<Vec<Edge>>,
+}
+
+/// Whether there is a list of edges under the other name too.
+#[derive(Deserialize)]
+struct OtherLinks {
+    #[serde(default)]
+    links: Option<Value>,
 }
 
 #[derive(Deserialize)]
@@ -78,22 +73,46 @@ enum Positions {
     ById(BTreeMap<String, [f64; 2]>),
 }
 
-/// Reads a plan's base graph, or a graph with `nodes` and `edges` or `links`.
+/// Reads a plan's base graph, or a graph with `nodes` and `edges` or `links`, or one of Cytoscape. `NaN`, which Python
+/// writes and JSON does not have, is read as `null`.
 pub(super) fn read(text: &str) -> Result<TopologyReading, TopologyError> {
+    match read_strictly(text) {
+        Err(error @ TopologyError::Json { .. }) => match not_a_number::replaced(text) {
+            Some(text) => read_strictly(&text),
+            None => Err(error),
+        },
+        reading => reading,
+    }
+}
+
+fn read_strictly(text: &str) -> Result<TopologyReading, TopologyError> {
+    if text.trim_start().starts_with('[') {
+        return cytoscape::read_list(text);
+    }
     let mut document: GraphDocument = parse(text)?;
     let Some(nodes) = document.nodes.take() else {
-        return Err(missing("\"nodes\""));
+        return cytoscape::read(text)?.ok_or_else(|| missing("\"nodes\""));
     };
     if let Some(base) = &document.base {
         return read_base(&nodes, base);
     }
-    let edges = match document.edges.take() {
-        Some(edges) => Some(edges),
-        None => parse::<Links>(text)?.links,
+    match edges(text, document.edges.take())? {
+        Some(edges) => read_graph(&nodes, edges, document),
+        None => adjacency::read(text, &nodes)?.ok_or_else(|| missing("\"edges\"")),
+    }
+}
+
+/// The edges, called `edges` or `links`.
+fn edges(text: &str, edges: Option<Vec<Edge>>) -> Result<Option<Vec<Edge>>, TopologyError> {
+    let has_links = || -> Result<bool, TopologyError> {
+        let other = if text.contains("\"links\"") { parse::<OtherLinks>(text)?.links } else { None };
+        Ok(other.as_ref().and_then(Value::as_array).is_some_and(|links| !links.is_empty()))
     };
     match edges {
-        Some(edges) => read_graph(&nodes, edges, document),
-        None => Err(missing("\"edges\"")),
+        None => Ok(parse::<Links>(text)?.links),
+        Some(edges) if !has_links()? => Ok(Some(edges)),
+        Some(edges) if edges.is_empty() => Ok(parse::<Links>(text)?.links),
+        Some(_) => Err(fault("the JSON has edges under \"edges\" and under \"links\": keep one of the lists")),
     }
 }
 
@@ -113,7 +132,8 @@ fn read_base(nodes: &[JsonNode], base: &BaseGraph) -> Result<TopologyReading, To
     Ok(TopologyReading { topology, format: TopologyFormat::Plan, edge_attributes, named_by_label: 0, placed: 0 })
 }
 
-fn read_graph(nodes: &[JsonNode], edges: Vec<Edge>, document: GraphDocument) -> Result<TopologyReading, TopologyError> {
+/// A builder with the nodes of a list.
+fn with_nodes(nodes: &[JsonNode]) -> Result<Builder, TopologyError> {
     let mut builder = Builder::default();
     for (number, node) in nodes.iter().enumerate() {
         let number = builder.add_node(&node.id(number))?;
@@ -121,19 +141,21 @@ fn read_graph(nodes: &[JsonNode], edges: Vec<Edge>, document: GraphDocument) -> 
             object.attributes.iter().for_each(|(name, value)| describe(&mut builder, number, name, value));
         }
     }
+    Ok(builder)
+}
+
+fn read_graph(nodes: &[JsonNode], edges: Vec<Edge>, document: GraphDocument) -> Result<TopologyReading, TopologyError> {
+    let mut builder = with_nodes(nodes)?;
     let ids = builder.ids().to_vec();
+    let by_place = are_places(&edges, &builder);
     for edge in edges {
-        if let Edge::Object { attributes, .. } = &edge {
-            // `key` distinguishes several edges between two nodes, and `id` is the number of an edge.
-            let names = attributes.keys().map(String::as_str).filter(|name| !["key", "id"].contains(name));
-            builder.note_attributes(names);
-        }
-        let ends = edge.ends(&builder)?;
-        builder.link(ends, document.directed == Some(true));
+        builder.note_attributes(edge.attributes());
+        let ends = edge.ends(&builder, by_place)?;
+        builder.link(ends, document.directed == Some(true))?;
     }
     let interference = document
         .interference
-        .map(|edges| edges.into_iter().map(|edge| edge.ends(&builder)).collect::<Result<Vec<_>, _>>());
+        .map(|edges| edges.into_iter().map(|edge| edge.ends(&builder, by_place)).collect::<Result<Vec<_>, _>>());
     let interference = interference.transpose()?;
     let mut reading = builder.finish(TopologyFormat::Json)?;
     if let Some(edges) = interference {
@@ -152,14 +174,6 @@ fn describe(builder: &mut Builder, node: usize, name: &str, value: &Value) {
         Value::String(text) => builder.describe(node, name, text),
         Value::Number(number) => builder.describe(node, name, &number.to_string()),
         _ => {}
-    }
-}
-
-impl Edge {
-    /// The numbers of the ends of an edge.
-    fn ends(self, builder: &Builder) -> Result<(usize, usize), TopologyError> {
-        let (Self::Pair(u, v) | Self::Object { source: u, target: v, .. }) = self;
-        Ok((builder.number(u.text())?, builder.number(v.text())?))
     }
 }
 
@@ -183,15 +197,6 @@ impl JsonNode {
     }
 }
 
-impl Id {
-    fn text(&self) -> String {
-        match self {
-            Self::Number(number) => number.to_string(),
-            Self::Text(text) => text.clone(),
-        }
-    }
-}
-
 /// Reads positions; these only serve drawing, so those of an unknown form are left out.
 fn positions_or_nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Option<Positions>, D::Error> {
     #[derive(Deserialize)]
@@ -207,8 +212,14 @@ fn positions_or_nothing<'de, D: Deserializer<'de>>(deserializer: D) -> Result<Op
 }
 
 fn missing(key: &str) -> TopologyError {
-    let message = format!("the JSON has no {key}: write {{\"nodes\": [...], \"edges\": [[u, v], ...]}}");
-    TopologyError::Json { line: 1, column: 1, message }
+    fault(format!(
+        "the JSON has no {key}: write {{\"nodes\": [...], \"edges\": [[u, v], ...]}}, as networkx.node_link_data does"
+    ))
+}
+
+/// An error of the whole document.
+fn fault(message: impl Into<String>) -> TopologyError {
+    TopologyError::Json { line: 1, column: 1, message: message.into() }
 }
 
 fn json_error(error: &serde_json::Error) -> TopologyError {

@@ -64,7 +64,10 @@ pub enum TopologyError {
         node: String,
     },
     /// A link has no reverse.
-    #[error("{from:?} reaches {to:?} but not the other way round: a topology needs every link in both directions")]
+    #[error(
+        "{from:?} reaches {to:?} but not the other way round: a topology needs every link in both directions; add the \
+         reverse, or write the graph as an undirected one"
+    )]
     OneWay {
         /// The transmitter of the link.
         from: String,
@@ -95,6 +98,32 @@ pub enum TopologyError {
         line: usize,
         /// The text of the line.
         text: String,
+    },
+    /// A line of a list or table of edges is ambiguous, or does not fit the others.
+    #[error("line {line}: {text:?} {reason}")]
+    EdgeLine {
+        /// The line, from 1.
+        line: usize,
+        /// The text of the line.
+        text: String,
+        /// The reason, and what to do.
+        reason: String,
+    },
+    /// The text is in another format of graphs.
+    #[error("it looks like {format}, which is not read: {way_out}")]
+    Foreign {
+        /// The format.
+        format: &'static str,
+        /// What to do.
+        way_out: &'static str,
+    },
+    /// An error in the contents of one line.
+    #[error("line {line}: {fault}")]
+    AtLine {
+        /// The line, from 1.
+        line: usize,
+        /// The error.
+        fault: Box<TopologyError>,
     },
     /// Every line of an edge list has a third column that could be a weight or a neighbour.
     #[error(
@@ -162,6 +191,13 @@ pub enum TopologyError {
         /// The parts of the last graph.
         components: NamedComponents,
     },
+}
+
+impl TopologyError {
+    /// The error with the line at fault; unchanged for line 0, which stands for none.
+    pub(super) fn at_line(self, line: usize) -> Self {
+        if line == 0 { self } else { Self::AtLine { line, fault: Box::new(self) } }
+    }
 }
 
 /// The connected components of a graph, by node names. Displays the first few.

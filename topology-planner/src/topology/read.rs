@@ -1,6 +1,6 @@
 //! Reading of topologies from text of any format.
 
-use super::{Topology, TopologyError, TopologyReading, edge_list, gml, graphml, json};
+use super::{Topology, TopologyError, TopologyReading, edge_list, foreign, gml, graphml, json};
 
 impl Topology {
     /// Reads a topology from text of any of these formats:
@@ -9,11 +9,13 @@ impl Topology {
     /// - JSON `{"nodes": [...], "edges": [[u, v], ...]}`, where nodes are numbers, strings, or objects with an `id` and
     ///   perhaps a `label` or `name` and coordinates, `positions` gives plane coordinates by node, and `interference`
     ///   the pairs of nodes that disturb each other where these are not the edges. An edge may be an object with
-    ///   `source` and `target`, and the edges be called `links`, as in node-link data of networkx and D3;
+    ///   `source` and `target`, and the edges be called `links`, as in node-link data of networkx and D3. Adjacency
+    ///   data of networkx and graphs of Cytoscape are read too;
     /// - GraphML and GML, as networkx, igraph and the Topology Zoo write them;
     /// - an edge list: `u v` per line, `#` starts a comment, `u -> v` is a link in one direction. The names may be
-    ///   followed by the attributes of networkx (`{'weight': 2.5}`) or, on every line, a number. A first line such as
-    ///   `source,target` is a header.
+    ///   followed by the attributes of networkx (`{'weight': 2.5}`) or, on every line, a number. Quotes hold a name with
+    ///   blanks together. Where all lines have a tab, a semicolon, a bar or a comma, that separates the cells, and a
+    ///   first line with names such as `source` and `target` says which columns hold the ends.
     ///
     /// The label of a node becomes its name where no other node has the same; the others keep their ids. Coordinates
     /// are `x` and `y`, or `Longitude` and `Latitude`; other attributes of nodes are left out. Attributes of edges,
@@ -40,7 +42,10 @@ impl Topology {
             Some('{' | '[') => json::read(text),
             Some('<') => graphml::read(text),
             Some(_) if gml::looks_like(text) => gml::read(text),
-            Some(_) => edge_list::read(text),
+            Some(_) => {
+                foreign::check(text)?;
+                edge_list::read(text)
+            }
         }
     }
 }

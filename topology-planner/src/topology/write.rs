@@ -36,8 +36,8 @@ impl Topology {
         text
     }
 
-    /// An edge list: two names a line. A name must not hold a blank, a comma or `#`, be an arrow, or begin like JSON or
-    /// XML: a reader could not distinguish it from the list's own signs.
+    /// An edge list: two names a line. A name must not hold a blank, a separator or `#`, be an arrow, or begin like a
+    /// quote, a comment, JSON or XML: a reader could not distinguish it from the list's own signs.
     ///
     /// # Errors
     ///
@@ -49,8 +49,9 @@ impl Topology {
     /// # Ok::<(), mingle_planner::TopologyError>(())
     /// ```
     pub fn to_edge_list(&self) -> Result<String, UnwritableName> {
-        let unusable =
-            |name: &&String| name.contains([' ', '\t', ',', '#']) || name.as_str() == "->" || looks_marked(name);
+        let unusable = |name: &&String| {
+            name.contains([' ', '\t', ',', ';', '|', '#']) || name.as_str() == "->" || looks_marked(name)
+        };
         if let Some(name) = self.names().iter().find(unusable) {
             return Err(UnwritableName { name: name.clone() });
         }
@@ -122,16 +123,16 @@ impl Topology {
 /// A name that an edge list cannot hold.
 #[derive(Debug, Clone, PartialEq, Eq, thiserror::Error)]
 #[error(
-    "an edge list cannot hold the name {name:?}: blanks, commas and # separate or end names there; use JSON or GraphML"
+    "an edge list cannot hold the name {name:?}: blanks, separators, quotes and # have a meaning of their own there; use JSON or GraphML"
 )]
 pub struct UnwritableName {
     /// The name.
     pub name: String,
 }
 
-/// Returns `true` if a file that begins with this name would be taken for JSON or XML.
+/// Returns `true` if this name would be taken for the beginning of a quote, of a comment, or of JSON or XML.
 fn looks_marked(name: &str) -> bool {
-    name.starts_with(['{', '[', '<', '\u{feff}'])
+    name.starts_with(['{', '[', '<', '\u{feff}', '"', '\'', '(', '%', '*', '>']) || name.starts_with("//")
 }
 
 /// A number as JSON has it: whole numbers with a fraction, so that they stay real numbers.

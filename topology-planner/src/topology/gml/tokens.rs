@@ -25,6 +25,11 @@ impl<'t> GmlTokens<'t> {
         Self { rest: text, line: 1 }
     }
 
+    /// The line of the last token, from 1.
+    pub(super) fn line(&self) -> usize {
+        self.line
+    }
+
     /// An error at the line of the last token.
     pub(super) fn error(&self, message: impl Into<String>) -> TopologyError {
         TopologyError::Gml { line: self.line, message: message.into() }
