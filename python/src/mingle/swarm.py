@@ -397,7 +397,7 @@ class Swarm:
             self.tensors.load(self._vectors.incoming)
             self.tensors.model.eval()
             with torch.no_grad():
-                return self._reports.evaluation(self._options.evaluate())
+                return self._reports.evaluation(self._options.evaluate)
         finally:
             self.tensors.put_back(kept)
             for module, was_training in modes:
