@@ -170,32 +170,6 @@ fn a_trainer_that_was_started_with_a_peer_ends_when_that_is_killed() {
     }
 }
 
-/// Attaches, and never asks for anything.
-const DEAF: &str = r#"curl -s --unix-socket "$MINGLE_HOME/mingle.sock" http://localhost/v1/trainer/attach -d '{"protocol": 1, "name": "two numbers", "layout": [["x", [1]], ["y", [1]]], "initial": "take"}'
-while :; do sleep 1; done"#;
-
-#[test]
-fn a_second_request_to_stop_waits_for_no_trainer() {
-    let pair = Pair::new();
-    let mut first = pair.start_first(&ENDLESS);
-    let trainer = train_for(pair.home(0), [1.0, 2.0]);
-    let (home, address) = (pair.home(1), first.address());
-    let arguments = ["--home", text(&home), "--bootstrap", &address, "--trainer", DEAF, "--rounds", "1000000"];
-    let mut peer = RunningPeer::start(&arguments);
-    assert!(peer.wait_for("trainer_attached")["trainer"].as_str().is_some());
-    assert_eq!(peer.wait_for("joined")["event"], "joined");
-    let began = Instant::now();
-    peer.signal("TERM");
-    assert_eq!(peer.wait_through_rounds_for("done")["event"], "done");
-    peer.signal("TERM");
-    assert_eq!(peer.exit_code(), Some(0));
-    first.signal("TERM");
-    assert_eq!(first.wait_through_rounds_for("done")["event"], "done");
-    assert_eq!(first.exit_code(), Some(0));
-    assert_eq!(trainer.join().unwrap().len(), 2);
-    assert!(began.elapsed() < Duration::from_secs(60), "it would have waited for 70 s");
-}
-
 #[test]
 fn a_trainer_that_writes_without_end_does_not_fill_the_events() {
     let pair = Pair::new();
