@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 use crate::support::founded_swarm;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -97,6 +98,33 @@ fn a_peer_with_a_trainer_and_one_with_a_built_in_model_say_that_they_do_not_go_t
     let message = failure(&mut newcomer);
     assert!(message.contains("trains something else than a built-in model"), "{message}");
     assert_eq!(newcomer.exit_code(), Some(6));
+}
+
+#[test]
+fn a_newcomer_whose_model_differs_is_told_what_to_do_and_its_home_is_as_it_was() {
+    let swarm = Swarm::found();
+    let mut operator = swarm.start_operator(&[&PLANS_ITSELF[..], &ENDLESS[..]].concat());
+    operator.address();
+    Trainer::new(&swarm.home(0), [0.0, 3.0]).attach();
+    let ticket = swarm.invite(1);
+    let home = swarm.home(1);
+    assert!(run(&["init", "--home", text(&home)]).status.success());
+    let files = |home: &Path| -> BTreeSet<_> {
+        fs::read_dir(home).unwrap().map(|entry| entry.unwrap().file_name()).filter(|name| name != "lock").collect()
+    };
+    let before = files(&home);
+    let mut newcomer = swarm.join(1, &ticket, &ENDLESS);
+    let trainer = Trainer::new(&home, [4.0, 1.0]);
+    let mut introduction = trainer.introduction();
+    introduction["layout"][1][1] = serde_json::json!([3]);
+    introduction["initial"] = "take".into();
+    assert_eq!(trainer.call("POST", "/v1/trainer/attach", &[], introduction.to_string().as_bytes()).status, 200);
+    let end = newcomer.wait_for("done");
+    let said = |key: &str| end["error"][key].as_str().unwrap_or_else(|| panic!("{end}")).to_owned();
+    assert!(said("message").contains("tensor `y` has shape [3] here and [1] there"), "{end}");
+    assert!(said("hint").contains("tensors have the same names, order and shapes"), "{end}");
+    assert_eq!(newcomer.exit_code(), Some(6));
+    assert_eq!(files(&home), before);
 }
 
 #[test]
