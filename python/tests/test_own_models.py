@@ -33,7 +33,8 @@ def test_final_models_agree_and_are_no_worse_than_those_before(tmp_path: Path, k
         swarm.end(peers, "peer")
         check_agreement(swarm.homes)
         for node, home in enumerate(swarm.homes):
-            assert "WARNING" not in swarm.output(f"script{node}"), swarm.output(f"script{node}")
+            # A busy machine may start slowly; nothing else is to be warned of.
+            assert [line for line in swarm.output(f"script{node}").splitlines() if not line.startswith("no order yet")] == []
             (name, final), *_ = swarm.summary(node)["metrics"].items()
             # A site that is late with its steps by a moment leaves an evaluation out.
             before = [evaluation["metrics"][name] for evaluation in evaluations(home) if name in evaluation["metrics"]][-2:]
