@@ -14,6 +14,7 @@ mod event_loop;
 mod exit;
 mod limits;
 mod model_files;
+mod printer;
 mod provisional;
 mod rounds;
 mod signals;

@@ -5,6 +5,7 @@
 
 use std::fmt;
 use std::io::{self, ErrorKind, Write};
+use std::sync::atomic::{AtomicBool, Ordering};
 
 use mingle_net::printable::printable;
 
@@ -21,9 +22,7 @@ pub(crate) fn line(text: impl fmt::Display) {
 
 /// Writes one line to standard output; the caller decides what to do on failure.
 pub(crate) fn try_line(text: impl fmt::Display) -> io::Result<()> {
-    let mut output = io::stdout().lock();
-    writeln!(output, "{}", printable(&text.to_string()))?;
-    output.flush()
+    write_line(Stream::Output, &text.to_string())
 }
 
 /// Writes a piece of text to standard output, and flushes.
@@ -34,9 +33,41 @@ pub(crate) fn piece(text: &str) {
 
 /// Writes one line to standard error, for a person.
 pub(crate) fn remark(text: impl fmt::Display) {
-    let line = format!("{}\n", printable(&text.to_string()));
     // A failure cannot be reported anywhere.
-    let _ = io::stderr().lock().write_all(line.as_bytes());
+    let _ = write_line(Stream::Remarks, &text.to_string());
+}
+
+/// A standard stream.
+#[derive(Clone, Copy, Debug)]
+pub(crate) enum Stream {
+    /// Standard output.
+    Output,
+    /// Standard error.
+    Remarks,
+}
+
+/// Streams to which nothing more is written, since their readers stand still: output, then remarks.
+static GIVEN_UP: [AtomicBool; 2] = [AtomicBool::new(false), AtomicBool::new(false)];
+
+/// Writes nothing more to this stream: another thread waits for its reader, perhaps for ever.
+pub(crate) fn give_up(stream: Stream) {
+    GIVEN_UP[stream as usize].store(true, Ordering::Relaxed);
+}
+
+/// Writes one line to a stream, which may wait for its reader.
+pub(crate) fn write_line(stream: Stream, line: &str) -> io::Result<()> {
+    if GIVEN_UP[stream as usize].load(Ordering::Relaxed) {
+        return Err(ErrorKind::TimedOut.into());
+    }
+    let line = format!("{}\n", printable(line));
+    match stream {
+        Stream::Output => {
+            let mut output = io::stdout().lock();
+            output.write_all(line.as_bytes())?;
+            output.flush()
+        }
+        Stream::Remarks => io::stderr().lock().write_all(line.as_bytes()),
+    }
 }
 
 /// Overwrites the last line of a terminal.

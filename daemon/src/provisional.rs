@@ -6,8 +6,18 @@ use std::path::{Path, PathBuf};
 use mingle_peer::Home;
 
 /// Files that the first minutes of a peer leave in an existing home.
-const FIRST_FILES: [&str; 7] =
-    ["identity.key", "config.toml", "swarm.json", "task.json", "options.json", "addresses.json", "events.jsonl"];
+const FIRST_FILES: [&str; 10] = [
+    "identity.key",
+    "config.toml",
+    "swarm.json",
+    "task.json",
+    "trainer.json",
+    "trainer-tcp.json",
+    "trainer-crashes.json",
+    "options.json",
+    "addresses.json",
+    "events.jsonl",
+];
 
 /// The state of a home before a command.
 pub(crate) struct Provisional {
@@ -65,7 +75,8 @@ mod tests {
         fs::write(home.identity(), "key").unwrap();
         let before = Provisional::look(&home);
         fs::write(home.config(), "").unwrap();
+        fs::write(home.trainer(), "").unwrap();
         before.undo();
-        assert!(home.identity().exists() && !home.config().exists());
+        assert!(home.identity().exists() && !home.config().exists() && !home.trainer().exists());
     }
 }

@@ -3,12 +3,14 @@
 usage: MINGLE_HOME=HOME python slow_trainer.py SITE PROGRESS_FILE [SECONDS]
 """
 
+import signal
 import sys
 import time
 from array import array
 
 import mingle
 
+signal.signal(signal.SIGINT, signal.default_int_handler)  # a shell starts what runs in the background without it
 site, progress = int(sys.argv[1]), sys.argv[2]
 seconds = float(sys.argv[3]) if len(sys.argv) > 3 else 0.005
 target = [float(site + index) for index in range(8)]

@@ -112,6 +112,16 @@ def test_a_metric_that_is_no_number_is_left_out(host: FakeHost) -> None:
     assert host.metrics == {"f1": [0.5, 1.0]}
 
 
+def test_neither_a_loss_nor_an_evaluation_ends_a_training(tmp_path: Path, caplog: pytest.LogCaptureFixture) -> None:
+    many = {f"accuracy of class {index}": 0.5 for index in range(1000)}
+    with FakeHost(tmp_path / "home", evaluate_every=1, rounds=3) as host:
+        with mingle.Exchange(host.home, "line", array("f", [1, 2]), evaluate=lambda model: model.no_such_thing) as swarm:
+            while not swarm.done:
+                swarm.exchange(swarm.model, loss="low", metrics=many)  # type: ignore[arg-type]
+        assert host.evaluations == [{}] * 3 and "accuracy of class 0" in host.metrics and not host.losses
+    assert "AttributeError" in caplog.text and "metric `loss` is left out" in caplog.text and "and those after it are left out" in caplog.text
+
+
 def test_the_package_lists_what_it_has() -> None:
     assert {"join", "load", "Swarm", "Exchange"} <= set(dir(mingle)) and "TYPE_CHECKING" not in dir(mingle)
     assert all(getattr(mingle, name) is not None for name in dir(mingle))

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import threading
 import warnings
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
@@ -15,6 +16,7 @@ from fake_host import FakeHost
 from torch import nn
 
 import mingle
+from mingle.client import MOST_METRICS_BYTES
 from mingle.tensors import ModelTensors
 
 
@@ -299,6 +301,30 @@ def test_a_metric_never_ends_a_training(tmp_path: Path, caplog: pytest.LogCaptur
     assert caplog.text.count("metric `auc` is left out") == 1
     assert "metric `per_class` is left out, here and whenever that is so: [0.3, 0.7] is no number" in caplog.text
     assert caplog.text.count("more than 8192 bytes") == 1
+
+
+@pytest.mark.parametrize(
+    ("evaluate", "complaint"),
+    [
+        (lambda: 1 / 0, "the evaluation has failed, so its metrics are left out, and the training goes on"),
+        (lambda: 0.97, "metric `evaluate` is left out, here and whenever that is so: 0.97 is no dict of metrics"),
+        (lambda: None, "None is no dict of metrics"),
+        (lambda: {f"accuracy of class {index}": 0.5 for index in range(1000)}, "and those after it are left out"),
+    ],
+)
+def test_an_evaluation_never_ends_a_training(
+    tmp_path: Path, caplog: pytest.LogCaptureFixture, evaluate: Callable[[], Any], complaint: str
+) -> None:
+    with FakeHost(tmp_path / "home", evaluate_every=1, rounds=3) as host:
+        model = network()
+        optimizer = sgd(model)
+        with mingle.join(model, optimizer, home=host.home, evaluate=evaluate) as swarm:
+            for step in range(20):
+                train_step(model, optimizer, step)
+        assert swarm.done and len(host.evaluations) == 3
+        assert all(call.size <= MOST_METRICS_BYTES for call in host.calls if call.name == "evaluation")
+        assert model.training
+    assert complaint in caplog.text and caplog.text.count("Traceback") == caplog.text.count("ZeroDivisionError: ") <= 1
 
 
 def test_sync_exchanges_now_and_close_sends_the_rest(host: FakeHost) -> None:

@@ -112,6 +112,27 @@ def test_who_waits_long_for_a_peer_is_told_once_and_hears_of_a_run_that_is_over(
         (host.home / "summary.json").write_text("{}")
 
 
+def test_who_waits_long_for_the_first_order_is_told_once_what_the_peer_waits_for(
+    host: FakeHost, monkeypatch: pytest.MonkeyPatch, caplog: pytest.LogCaptureFixture
+) -> None:
+    monkeypatch.setattr(trainer, "WARNING_SECONDS", 0.2)
+    host.wait("1 of 2 neighbours")
+    started = time.monotonic()
+    with pytest.raises(TimedOut):
+        Loop(host, timeout=1.5).run()
+    assert time.monotonic() - started < 20, "a call that is held for long says nothing meanwhile"
+    (told,) = [record.message for record in caplog.records if record.levelname == "WARNING"]
+    assert told == "no order yet after 0 s, of 1.5 s that are waited, waiting for: 1 of 2 neighbours"
+    caplog.clear()
+    host.wait(None)
+    loop = Loop(host, timeout=1.5)
+    order = loop.trainer.first_order(loop.held)
+    host.wait("round 1")
+    with pytest.raises(TimedOut):
+        loop.trainer.exchange(order, loop.held, loop.change, order.steps, loop.incoming)
+    assert not [record for record in caplog.records if record.levelname == "WARNING"], "a slow neighbour is no news in a round"
+
+
 def test_a_peer_that_failed_ends_the_training(host: FakeHost) -> None:
     loop = Loop(host)
     loop.trainer.first_order(loop.held)

@@ -265,6 +265,20 @@ def test_names_are_the_same_with_wrappers_at_every_level() -> None:
     assert ModelTensors(module).names[::2] == ["module.weight", "_orig_mod.weight"], "names of the user's own stay"
 
 
+@pytest.mark.parametrize("overlap", [False, True])
+def test_the_best_model_that_a_loop_loads_at_its_end_is_not_sent_as_a_change(host: FakeHost, caplog: pytest.LogCaptureFixture, overlap: bool) -> None:
+    model = network()
+    optimizer = sgd(model.parameters())
+    with mingle.join(model, optimizer, home=host.home, overlap=overlap):
+        best = {name: tensor + 7 for name, tensor in model.state_dict().items()}
+        for _ in range(6):  # four in a round
+            train_step(model, optimizer)
+        model.load_state_dict(best)
+    assert len(host.changes) == 1 and all(abs(number) < 5 for number in host.changes[0])
+    assert "the last 2 steps are not sent: the model was written to after them" in caplog.text
+    assert torch.equal(model[0].weight, best["0.weight"]), "it stays in the model"  # type: ignore[index]
+
+
 def test_a_loop_that_ends_in_its_first_round_is_no_silence(host: FakeHost, caplog: pytest.LogCaptureFixture) -> None:
     model = network()
     optimizer = sgd(model.parameters())

@@ -29,7 +29,7 @@ use crate::invite::Claim;
 use crate::offer::PlanNews;
 use crate::requests::{MAX_BYTES, MemberAnswer, MemberRequest, PROTOCOL, PeerProgress, PlanVerdict};
 use crate::swarm::{Permission, SwarmIdentity};
-use crate::task::Assignment;
+use crate::task::{Assignment, UNFIT, Work};
 use crate::times::with_own_clock;
 
 /// Time after which a peer that does not support this protocol is considered to run another program.
@@ -110,15 +110,19 @@ pub async fn request_admission(
     peer: PeerId,
     swarm: &SwarmIdentity,
     claim: &Claim,
-    work: &Assignment,
+    work: &Work,
 ) -> Result<Option<()>> {
-    let request =
-        MemberRequest::Join { wire: PROTOCOL_VERSION, swarm: swarm.id(), claim: claim.clone(), work: work.clone() };
+    let own = work.assignment();
+    let request = MemberRequest::Join { wire: PROTOCOL_VERSION, swarm: swarm.id(), claim: claim.clone(), work: own };
     match ask(streams, peer, &request, MAX_BYTES, ANSWER_TIMEOUT).await? {
         None | Some(MemberAnswer::NotYet) => Ok(None),
         Some(MemberAnswer::Wait) => Ok(Some(())),
         Some(MemberAnswer::No(why)) => {
-            Err(Error::new(ErrorKind::Refused, format!("peer {peer} does not let us in: {}", quoted(&why))))
+            let refusal = Error::new(ErrorKind::Refused, format!("peer {peer} does not let us in: {}", quoted(&why)));
+            Err(match work.advice().filter(|_| why.starts_with(UNFIT)) {
+                Some(advice) => refusal.hint(advice.same_task),
+                None => refusal,
+            })
         }
         Some(_) => Err(nonsense(peer)),
     }

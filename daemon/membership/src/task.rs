@@ -55,6 +55,9 @@ impl Advice {
     };
 }
 
+/// The beginning of the refusal of a newcomer with another task.
+pub(crate) const UNFIT: &str = "it does not fit the task of the swarm";
+
 /// The task of a swarm on the wire.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
 pub enum Assignment {
@@ -74,6 +77,14 @@ pub enum Work {
 }
 
 impl Work {
+    /// Advice to the user of a peer with this work, if it trains.
+    pub(crate) fn advice(&self) -> Option<Advice> {
+        match self {
+            Self::Train(card) => Some(card.advice()),
+            Self::Solve => None,
+        }
+    }
+
     /// The form on the wire.
     pub fn assignment(&self) -> Assignment {
         match self {

@@ -5,7 +5,7 @@ use libp2p::PeerId;
 use crate::exchange::{TaskAnswer, fetch_task};
 use crate::requests::MemberAnswer;
 use crate::service::{MembershipService, Wanted};
-use crate::task::{Assignment, Work};
+use crate::task::{Assignment, UNFIT, Work};
 use mingle_protocol::NodeId;
 
 impl MembershipService {
@@ -20,7 +20,7 @@ impl MembershipService {
         let Some(ours) = ours else { return Some(MemberAnswer::NotYet) };
         // The newcomer reads it, so its own task is "here".
         let difference = ours.difference(theirs, &ours.assignment())?;
-        Some(MemberAnswer::No(format!("it does not fit the task of the swarm: {difference}")))
+        Some(MemberAnswer::No(format!("{UNFIT}: {difference}")))
     }
 
     /// Requests the task of a neighbour whose task has another hash, and reports the first difference, or else

@@ -2,10 +2,8 @@
 
 mod compare_alone;
 
-use std::io::{self, Write};
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
-use std::sync::{Arc, OnceLock};
 use std::time::Instant;
 
 use mingle_builtin::data_task::{DataTask, DataTaskOptions, HomeTask};
@@ -29,6 +27,8 @@ use tokio::sync::watch;
 use crate::arguments;
 use crate::cli::{Planning, RunArgs, Switch, multiaddrs};
 use crate::config::Remembered;
+use crate::out::Stream;
+use crate::printer::Printer;
 use crate::rounds::{self, SPECTRA};
 use crate::signals::{STDIN_ENDED, StopSignals};
 use crate::{event_loop, out};
@@ -81,13 +81,12 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
     let remember = remember(home.clone(), Remembered::new(arguments.given.options.clone()), trainer.clone());
     let options = options(arguments)?;
     let extension = trainer.as_ref().map(TrainerHost::extension).transpose()?;
-    let unwritten = Arc::default();
-    let sink = sink(json, board(arguments)?, Arc::clone(&unwritten));
+    let (printer, sink) = output(json, board(arguments)?)?;
     let peer =
         Peer::new(PeerParts { home, identity, membership, purpose, options, sink, remember, extension, started })?;
     told.into_iter().for_each(|event| peer.tell(event));
     let (with_stdin, leaves) = (arguments.stop_with_stdin, arguments.leaves);
-    event_loop::run(async {
+    let ended = event_loop::run(async {
         if let Some(host) = &trainer {
             host.connect(&peer);
             launch(arguments, host);
@@ -100,8 +99,9 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
             comparison.execute(*summary, &mut asked, json).await?;
         }
         whole
-    })?;
-    check_written(&unwritten)
+    });
+    // Remarks that nobody reads are no failure.
+    ended.and(printer.finish().or_else(|unwritten| if json { Err(unwritten) } else { Ok(()) }))
 }
 
 /// Refuses a run in which this peer skipped most of the rounds as a whole one. Its model is written all the same.
@@ -115,13 +115,6 @@ fn check_whole(summary: &Summary) -> Result {
         "model.safetensors is the model of the others: this peer's data have little part in it. A larger number of --rounds, the same for all \
          peers, goes on; `mingle doctor` and `mingle timeline` say why this peer was late",
     ))
-}
-
-/// Refuses the end of a run whose requested events could not be written, such as to a full disk.
-fn check_written(unwritten: &OnceLock<io::Error>) -> Result {
-    let Some(error) = unwritten.get() else { return Ok(()) };
-    Err(Error::new(ErrorKind::BadInput, format!("cannot write to standard output: {error}"))
-        .hint("the run went on without that: its results and its other events are in the home"))
 }
 
 /// The purpose of a peer with a problem file.
@@ -244,28 +237,22 @@ fn board(arguments: &RunArgs) -> Result<Option<TensorBoardFile>> {
     arguments.tensorboard.as_deref().filter(|_| !arguments.leaves).map(TensorBoardFile::create).transpose()
 }
 
-/// The output of events beside the file in the home: with `json` standard output, else sentences on standard error. The
-/// first failure of standard output goes into `unwritten`, unless its reader has gone.
-fn sink(json: bool, mut board: Option<TensorBoardFile>, unwritten: Arc<OnceLock<io::Error>>) -> EventSink {
-    Box::new(move |event, line| {
+/// The output of events beside the file in the home: with `json` lines of JSON, else sentences.
+fn output(json: bool, mut board: Option<TensorBoardFile>) -> Result<(Printer, EventSink)> {
+    let printer = Printer::start(if json { Stream::Output } else { Stream::Remarks })?;
+    let lines = printer.clone();
+    let sink: EventSink = Box::new(move |event, line| {
         if let Some(Err(error)) = board.as_mut().map(|board| board.note(event)) {
             out::remark(format_args!("warning    nothing more is written for TensorBoard: {error}"));
             board = None;
         }
-        if !event.is_said() {
-            return;
+        if event.is_said() && json {
+            lines.print(line.to_owned(), !event.is_kept());
+        } else if event.is_said() && event.is_kept() {
+            lines.print(event.sentence(), false);
         }
-        if json {
-            // No failure is a reason to stop training.
-            let written = writeln!(io::stdout().lock(), "{line}");
-            if let Some(error) = written.err().filter(|error| error.kind() != io::ErrorKind::BrokenPipe) {
-                // Later failures say no more than the first one.
-                let _ = unwritten.set(error);
-            }
-        } else if event.is_kept() {
-            out::remark(event.sentence());
-        }
-    })
+    });
+    Ok((printer, sink))
 }
 
 /// Records the task and the options for the next start in this home.

@@ -1,9 +1,12 @@
 //! Output that cannot be written: requested output fails with an exit code, and remarks of a peer are dropped.
 #![cfg(unix)]
 
-use std::fs::{self, OpenOptions};
-use std::io::{BufRead, BufReader};
+use std::fs::{self, File, OpenOptions};
+use std::io::{BufRead, BufReader, Write};
+use std::os::fd::OwnedFd;
+use std::os::unix::net::UnixStream;
 use std::process::{Command, Stdio};
+use std::time::{Duration, Instant};
 
 use crate::support::pair::Pair;
 use crate::support::{RunningPeer, mingle, read_json, text};
@@ -83,6 +86,44 @@ fn a_peer_whose_requested_events_cannot_be_written_trains_to_its_end_and_fails_a
     assert!(said.contains("cannot write to standard output") && said.contains("in the home"), "{said}");
     assert!(!said.contains("panicked"), "{said}");
     assert_trained(&mut first, &pair);
+}
+
+/// A stream whose reader stands still, with no room for another byte, and the end that nobody reads.
+fn full_stream() -> (Stdio, UnixStream) {
+    let (mut writer, reader) = UnixStream::pair().unwrap();
+    writer.set_nonblocking(true).unwrap();
+    for piece in [&[b'x'; 4096][..], b"x"] {
+        while writer.write(piece).is_ok() {}
+    }
+    writer.set_nonblocking(false).unwrap();
+    (OwnedFd::from(writer).into(), reader)
+}
+
+#[test]
+fn a_peer_whose_reader_stands_still_trains_to_its_end_and_holds_up_nobody() {
+    for (json, code) in [(true, 4), (false, 0)] {
+        let pair = Pair::new();
+        let (mut first, mut second) = second_of(&pair);
+        let ((output, _unread), (remarks, _unread_too)) = (full_stream(), full_stream());
+        let log = pair.file("remarks");
+        let errors = if json { File::create(&log).unwrap().into() } else { remarks };
+        let mut peer = second.args(json.then_some("--json")).stdout(output).stderr(errors).spawn().unwrap();
+        let until = Instant::now() + Duration::from_secs(120);
+        let ended = loop {
+            if let Some(ended) = peer.try_wait().unwrap() {
+                break ended;
+            }
+            if Instant::now() > until {
+                peer.kill().unwrap();
+                panic!("it waits for its reader, with --json: {json}");
+            }
+            std::thread::yield_now();
+        };
+        let said = fs::read_to_string(&log).unwrap_or_default();
+        assert_eq!(ended.code(), Some(code), "{said}");
+        assert!(!json || (said.contains("its reader does not read") && said.contains("in the home")), "{said}");
+        assert_trained(&mut first, &pair);
+    }
 }
 
 #[test]

@@ -267,6 +267,19 @@ impl RunningPeer {
     pub(crate) fn exit_code(&mut self) -> Option<i32> {
         self.child.wait().unwrap().code()
     }
+
+    /// Waits until its output is closed, and returns `false` if it is not within this time. Its standard input stays open:
+    /// the end of that would be a further request to stop.
+    pub(crate) fn closes_its_output_within(&mut self, patience: Duration) -> bool {
+        let deadline = Instant::now() + patience;
+        loop {
+            match self.lines.recv_timeout(deadline.saturating_duration_since(Instant::now())) {
+                Ok(line) => self.remember(line),
+                Err(RecvTimeoutError::Disconnected) => return true,
+                Err(RecvTimeoutError::Timeout) => return false,
+            }
+        }
+    }
 }
 
 impl Drop for RunningPeer {

@@ -170,7 +170,12 @@ impl Trainer {
 
     /// Attaches, and sends the initial vector where that is wanted.
     pub(crate) fn attach(&mut self) -> Value {
-        let answer = self.call("POST", "/v1/trainer/attach", &[], self.introduction().to_string().as_bytes());
+        self.attach_as(&self.introduction())
+    }
+
+    /// Attaches with this message, and sends the initial vector where that is wanted.
+    pub(crate) fn attach_as(&mut self, introduction: &Value) -> Value {
+        let answer = self.call("POST", "/v1/trainer/attach", &[], introduction.to_string().as_bytes());
         assert_eq!(answer.status, 200, "{}", String::from_utf8_lossy(&answer.body));
         let attached = answer.json();
         attached["session"].as_str().unwrap().clone_into(&mut self.session);

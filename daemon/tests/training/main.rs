@@ -20,6 +20,7 @@ mod site_weight;
 mod slow_site;
 mod tasks;
 mod text;
+mod trainer_ends;
 mod trainer_swarms;
 mod trainer_tcp;
 mod trainers;

@@ -2,6 +2,7 @@
 #![cfg(unix)]
 
 use crate::support::founded_swarm;
+use std::collections::BTreeSet;
 use std::fs;
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
@@ -100,6 +101,33 @@ fn a_peer_with_a_trainer_and_one_with_a_built_in_model_say_that_they_do_not_go_t
 }
 
 #[test]
+fn a_newcomer_whose_model_differs_is_told_what_to_do_and_its_home_is_as_it_was() {
+    let swarm = Swarm::found();
+    let mut operator = swarm.start_operator(&[&PLANS_ITSELF[..], &ENDLESS[..]].concat());
+    operator.address();
+    Trainer::new(&swarm.home(0), [0.0, 3.0]).attach();
+    let ticket = swarm.invite(1);
+    let home = swarm.home(1);
+    assert!(run(&["init", "--home", text(&home)]).status.success());
+    let files = |home: &Path| -> BTreeSet<_> {
+        fs::read_dir(home).unwrap().map(|entry| entry.unwrap().file_name()).filter(|name| name != "lock").collect()
+    };
+    let before = files(&home);
+    let mut newcomer = swarm.join(1, &ticket, &ENDLESS);
+    let trainer = Trainer::new(&home, [4.0, 1.0]);
+    let mut introduction = trainer.introduction();
+    introduction["layout"][1][1] = serde_json::json!([3]);
+    introduction["initial"] = "take".into();
+    assert_eq!(trainer.call("POST", "/v1/trainer/attach", &[], introduction.to_string().as_bytes()).status, 200);
+    let end = newcomer.wait_for("done");
+    let said = |key: &str| end["error"][key].as_str().unwrap_or_else(|| panic!("{end}")).to_owned();
+    assert!(said("message").contains("tensor `y` has shape [3] here and [1] there"), "{end}");
+    assert!(said("hint").contains("tensors have the same names, order and shapes"), "{end}");
+    assert_eq!(newcomer.exit_code(), Some(6));
+    assert_eq!(files(&home), before);
+}
+
+#[test]
 fn a_founder_whose_trainer_offers_no_model_says_that_nobody_has_one() {
     let pair = Pair::new();
     let mut peers = pair.start(&ENDLESS);
@@ -168,32 +196,6 @@ fn a_trainer_that_was_started_with_a_peer_ends_when_that_is_killed() {
         assert!(Instant::now() < until, "the trainer outlives its peer");
         std::thread::yield_now();
     }
-}
-
-/// Attaches, and never asks for anything.
-const DEAF: &str = r#"curl -s --unix-socket "$MINGLE_HOME/mingle.sock" http://localhost/v1/trainer/attach -d '{"protocol": 1, "name": "two numbers", "layout": [["x", [1]], ["y", [1]]], "initial": "take"}'
-while :; do sleep 1; done"#;
-
-#[test]
-fn a_second_request_to_stop_waits_for_no_trainer() {
-    let pair = Pair::new();
-    let mut first = pair.start_first(&ENDLESS);
-    let trainer = train_for(pair.home(0), [1.0, 2.0]);
-    let (home, address) = (pair.home(1), first.address());
-    let arguments = ["--home", text(&home), "--bootstrap", &address, "--trainer", DEAF, "--rounds", "1000000"];
-    let mut peer = RunningPeer::start(&arguments);
-    assert!(peer.wait_for("trainer_attached")["trainer"].as_str().is_some());
-    assert_eq!(peer.wait_for("joined")["event"], "joined");
-    let began = Instant::now();
-    peer.signal("TERM");
-    assert_eq!(peer.wait_through_rounds_for("done")["event"], "done");
-    peer.signal("TERM");
-    assert_eq!(peer.exit_code(), Some(0));
-    first.signal("TERM");
-    assert_eq!(first.wait_through_rounds_for("done")["event"], "done");
-    assert_eq!(first.exit_code(), Some(0));
-    assert_eq!(trainer.join().unwrap().len(), 2);
-    assert!(began.elapsed() < Duration::from_secs(60), "it would have waited for 70 s");
 }
 
 #[test]

@@ -19,7 +19,8 @@ use tokio::task::JoinHandle;
 
 use crate::memory::TrainedTask;
 use crate::order::OrderKind;
-use crate::state::{RunEnd, State, TrainerAnswer};
+use crate::run_end::RunEnd;
+use crate::state::{State, TrainerAnswer};
 use crate::tcp::TcpAccess;
 use crate::wire::{Attach, Attached, Need, PROTOCOL};
 
@@ -185,7 +186,7 @@ impl TrainerHost {
     /// Ends the session of the trainer, and announces that unless the run is over.
     pub(crate) fn detach(&self, reason: String) {
         let is_over = self.change(|state| {
-            state.session = None;
+            state.end_session();
             state.end.is_some()
         });
         if is_over {
@@ -245,7 +246,7 @@ impl TrainerHost {
                 return Some(answer);
             }
             // At the end of a time box the trainer ends its step and answers; that answer has the usual timeout.
-            if patience.is_stopped() || state.given_up.is_some() {
+            if patience.is_stopped() || state.given_up.is_some() || !state.has_order() {
                 state.withdraw();
                 return None;
             }

@@ -261,9 +261,10 @@ impl Supervisor {
         self.host.tell(Event::TrainerSaid { line });
     }
 
-    /// Waits for the trainer to end after the run, unless the user stops waiting. Then ends its whole process group.
+    /// Waits for the trainer to end after the run, unless the user stops waiting or the trainer does not even fetch the
+    /// end. Then ends its whole process group.
     async fn end_with_the_peer(&self, child: &mut Child) {
-        let has_failed = matches!(self.host.state().end, Some(crate::state::RunEnd::Failure { .. }));
+        let has_failed = matches!(self.host.state().end, Some(crate::run_end::RunEnd::Failure { .. }));
         let patience = if has_failed { AFTER_A_FAILURE } else { AFTER_THE_END };
         let mut changes = self.host.changes();
         let hurry = async {
@@ -274,6 +275,7 @@ impl Supervisor {
         tokio::select! {
             ended = tokio::time::timeout(patience, child.wait()) => if ended.is_ok() { return },
             () = hurry => {}
+            () = self.last_call_is_missed() => {}
         }
         signal(child, &Signal::Terminate);
         if tokio::time::timeout(TERMINATION, child.wait()).await.is_err() {
@@ -281,6 +283,20 @@ impl Supervisor {
             // A process that waits for a device that hangs ends when that answers, perhaps never.
             let _ = tokio::time::timeout(TERMINATION, child.wait()).await;
         }
+    }
+
+    /// Resolves once an attached trainer has had its time to fetch the end of the run and has not: it hangs, or takes far
+    /// longer for a round than usual.
+    async fn last_call_is_missed(&self) {
+        let last_call = self.host.state().last_call();
+        tokio::time::sleep(last_call).await;
+        if self.host.state().is_told_of_the_end(Instant::now()) {
+            return std::future::pending().await;
+        }
+        let seconds = last_call.as_secs();
+        let message =
+            format!("the trainer has not fetched the end of the run within {seconds} s: its processes are ended");
+        self.host.tell(Event::Warning { message });
     }
 }
 

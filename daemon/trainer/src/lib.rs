@@ -20,6 +20,7 @@ mod order;
 mod output;
 mod pace;
 mod routes;
+mod run_end;
 mod session;
 mod state;
 mod task;

@@ -14,6 +14,8 @@ pub(crate) struct Order {
     /// The vector to train from or to evaluate, `[dimension]`.
     pub(crate) vector: Arc<[f32]>,
     pub(crate) opened: Instant,
+    /// Set when the trainer has received it.
+    pub(crate) is_fetched: bool,
     pub(crate) lateness: Lateness,
 }
 

@@ -3,20 +3,21 @@
 use std::sync::Arc;
 use std::time::{Duration, Instant};
 
+use mingle_peer::Error;
 use mingle_peer::api::Caller;
 use mingle_peer::training::{Layout, Metrics};
-use mingle_peer::{Error, ErrorKind};
 
 use crate::error::{Reason, Refusal};
 use crate::memory::TrainedTask;
 use crate::order::{Lateness, Order, OrderKind};
 use crate::pace::Pace;
+use crate::run_end::RunEnd;
 use crate::session::Session;
-use crate::wire::{Attach, Initial, Need, WeightedMetrics};
+use crate::wire::{Attach, Initial, Need, WeightedMetrics, means};
 
-/// Timeout of an evaluation: the peer trains on without one that takes longer.
+/// Timeout of an evaluation that the trainer has begun: the peer trains on without one that takes longer.
 const LONGEST_EVALUATION: Duration = Duration::from_secs(120);
-/// Bounds of the time in which a trainer that is at work when the run ends can fetch the end.
+/// Bounds of the time in which a trainer that is at work can fetch the end of the run, or an order to evaluate.
 const SHORTEST_LAST_CALL: Duration = Duration::from_secs(10);
 const LONGEST_LAST_CALL: Duration = Duration::from_secs(60);
 
@@ -30,39 +31,6 @@ pub(crate) enum TrainerAnswer {
         loss: Option<f64>,
     },
     Evaluation(WeightedMetrics),
-}
-
-/// The end of the peer's run.
-#[derive(Clone, Debug)]
-pub(crate) enum RunEnd {
-    /// The final model, `[dimension]`, after so many rounds.
-    Model {
-        vector: Arc<[f32]>,
-        rounds: u64,
-    },
-    Failure {
-        kind: ErrorKind,
-        message: String,
-        hint: Option<String>,
-    },
-}
-
-impl RunEnd {
-    /// The refusal for a call after the end that does not fetch the final model.
-    pub(crate) fn refusal(&self) -> Refusal {
-        match self {
-            Self::Model { rounds, .. } => {
-                Refusal::conflict(Reason::Over, format!("the run is over, after {rounds} rounds"))
-            }
-            Self::Failure { kind, message, hint } => {
-                let error = Error::new(*kind, message.clone());
-                Refusal::gone(match hint {
-                    Some(hint) => error.hint(hint.clone()),
-                    None => error,
-                })
-            }
-        }
-    }
 }
 
 /// The answer to a trainer that asks for its next order.
@@ -149,6 +117,9 @@ impl State {
             // No work has begun with the task of an earlier trainer.
             _ => self.task = Some(Arc::new(wanted)),
         }
+        if !attach.evaluates {
+            self.withdraw_evaluation();
+        }
         self.session = Some(Session::new(id, attach, caller, now));
         self.attachments += 1;
         self.is_deserted = false;
@@ -209,8 +180,11 @@ impl State {
         if let Some(end) = &self.end {
             return NextOrder::End(end.clone());
         }
-        match &self.order {
-            Some(order) if self.answer.is_none() => NextOrder::Order(order.clone()),
+        match &mut self.order {
+            Some(order) if self.answer.is_none() => {
+                order.is_fetched = true;
+                NextOrder::Order(order.clone())
+            }
             _ => NextOrder::Nothing,
         }
     }
@@ -305,8 +279,15 @@ impl State {
         }
         self.last_number += 1;
         let number = self.last_number;
-        self.order =
-            Some(Order { number, work, round, vector: vector.into(), opened: now, lateness: Lateness::InTime });
+        self.order = Some(Order {
+            number,
+            work,
+            round,
+            vector: vector.into(),
+            opened: now,
+            is_fetched: false,
+            lateness: Lateness::InTime,
+        });
         self.answer = None;
     }
 
@@ -356,26 +337,47 @@ impl State {
         (self.order, self.answer) = (None, None);
     }
 
+    /// Withdraws the open order if it is to evaluate, unless it is answered: nobody will answer it.
+    fn withdraw_evaluation(&mut self) {
+        if self.answer.is_none() {
+            self.order.take_if(|order| order.work == OrderKind::Evaluate);
+        }
+    }
+
+    /// Ends the session. An order to train stays open for the next trainer.
+    pub(crate) fn end_session(&mut self) {
+        self.session = None;
+        self.withdraw_evaluation();
+    }
+
+    /// Returns `true` while an order is open or its answer is not taken.
+    pub(crate) fn has_order(&self) -> bool {
+        self.order.is_some()
+    }
+
     /// Ends the session of a trainer that is gone, and returns the reason. A trainer that the peer started, but whose
     /// own process it cannot observe, such as in a container, may be silent for as long as its command runs.
     pub(crate) fn notice_absence(&mut self, now: Instant) -> Option<String> {
         let session = self.session.as_ref().filter(|session| session.has_process() || !self.is_watched)?;
         let reason = session.absence(now)?;
         let reason = format!("{}: {reason}", session.description);
-        self.session = None;
+        self.end_session();
         Some(reason)
     }
 
     /// Timeout of the training thread for the answer to an order; none: as long as the peer has patience.
     pub(crate) fn limit(&self) -> Option<Duration> {
         match &self.order {
-            Some(order) if order.work == OrderKind::Evaluate => Some(LONGEST_EVALUATION),
+            Some(order) if order.work == OrderKind::Evaluate => {
+                Some(if order.is_fetched { LONGEST_EVALUATION } else { self.last_call() })
+            }
             Some(order) if self.session.is_some() && !order.is_late() => self.pace.at_work(),
             _ => self.pace.without_trainer(),
         }
     }
 
-    /// Time for a trainer that is at work when the run ends to fetch the end: its usual timeout, within 10 s to 60 s.
+    /// Time for a trainer that is at work to fetch the end of the run, or an order to evaluate: its usual timeout, within
+    /// 10 s to 60 s.
     pub(crate) fn last_call(&self) -> Duration {
         self.pace.at_work().unwrap_or_default().clamp(SHORTEST_LAST_CALL, LONGEST_LAST_CALL)
     }
@@ -389,13 +391,6 @@ impl State {
     pub(crate) fn layout(&self) -> Option<&Layout> {
         self.task.as_ref().map(|task| &task.layout)
     }
-}
-
-/// The means by name, and the largest number of samples behind one.
-pub(crate) fn means(metrics: &WeightedMetrics) -> (Metrics, usize) {
-    let samples = metrics.values().map(|(_, samples)| *samples).fold(0.0, f64::max);
-    // No data set has more samples than a float can count exactly.
-    (metrics.iter().map(|(name, (value, _))| (name.as_str(), *value)).collect(), samples as usize)
 }
 
 #[cfg(test)]
@@ -535,12 +530,39 @@ mod tests {
         let mut state = attached(now);
         assert!(state.can_evaluate());
         state.open(OrderKind::Evaluate, 0, &[0.0; 2], now);
-        assert_eq!(state.limit(), Some(LONGEST_EVALUATION));
+        assert_eq!(state.limit(), Some(SHORTEST_LAST_CALL), "the trainer may be deaf");
+        assert!(number_of(&mut state).is_some());
+        assert_eq!(state.limit(), Some(LONGEST_EVALUATION), "it is at work on it");
         state.take(TrainerAnswer::Evaluation([("f1".to_owned(), (0.5, 20.0))].into()), now + Duration::from_secs(9));
         state.take_answer();
         assert_eq!(state.limit(), None, "an evaluation says nothing of how long training takes");
         state.report([("loss".to_owned(), (2.0, 7.0)), ("f1".to_owned(), (0.25, 3.0))].into());
         let (metrics, samples) = state.reported();
         assert_eq!((metrics.get("loss"), metrics.get("f1"), samples), (Some(2.0), Some(0.25), 7));
+    }
+
+    #[test]
+    fn an_evaluation_ends_with_the_trainer_that_was_to_make_it() {
+        let now = Instant::now();
+        let late = now + Duration::from_secs(120);
+        let mut state = attached(now);
+        state.open(OrderKind::Evaluate, 0, &[0.0; 2], now);
+        assert_eq!(state.notice_absence(now), None);
+        assert!(state.has_order());
+        assert!(state.notice_absence(late).is_some() && !state.has_order());
+        state.attach(&introduction(), "b".to_owned(), Caller::default(), late).unwrap();
+        state.open(OrderKind::Evaluate, 0, &[0.0; 2], late);
+        state.take(TrainerAnswer::Evaluation(WeightedMetrics::new()), late);
+        state.end_session();
+        assert_eq!(state.take_answer(), Some(TrainerAnswer::Evaluation(WeightedMetrics::new())), "it was answered");
+        state.attach(&introduction(), "c".to_owned(), Caller::default(), late).unwrap();
+        state.open(OrderKind::Evaluate, 0, &[0.0; 2], late);
+        let mut does_not_evaluate = introduction();
+        does_not_evaluate.evaluates = false;
+        state.attach(&does_not_evaluate, "d".to_owned(), Caller::default(), late + Duration::from_secs(120)).unwrap();
+        assert_eq!(number_of(&mut state), None, "the next trainer offers none");
+        state.open(TRAIN, 1, &[0.0; 2], late);
+        state.end_session();
+        assert!(state.has_order(), "the next trainer may train");
     }
 }

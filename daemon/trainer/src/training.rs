@@ -7,7 +7,8 @@ use crate::host::TrainerHost;
 use crate::memory::TrainedTask;
 use crate::order::OrderKind;
 use crate::pace::RECORDED_PACE_BYTES;
-use crate::state::{TrainerAnswer, means};
+use crate::state::{State, TrainerAnswer};
+use crate::wire::means;
 
 /// The local training of a peer by the trainer attached to its host.
 pub(crate) struct ExternalTraining {
@@ -68,6 +69,10 @@ impl LocalTraining for ExternalTraining {
     }
 
     fn evaluate(&mut self, parameters: &[f32], patience: &Patience) -> Result<Evaluation, TrainingError> {
+        if patience.is_of_the_last_evaluation() {
+            // A trainer that is late with a round cannot be late with one that counts any more.
+            self.host.change(State::withdraw);
+        }
         let can_evaluate = self.host.state().can_evaluate();
         let measured = match can_evaluate.then(|| self.host.ask(OrderKind::Evaluate, 0, parameters, patience)) {
             Some(Some(TrainerAnswer::Evaluation(metrics))) => means(&metrics),

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 
-use mingle_peer::training::Layout;
+use mingle_peer::training::{Layout, Metrics};
 use serde::{Deserialize, Serialize};
 
 use crate::error::Refusal;
@@ -123,6 +123,13 @@ impl Attach {
 pub(crate) fn metrics(text: &[u8]) -> Result<WeightedMetrics, Refusal> {
     let wrong = |error| Refusal::bad(format!("these are no metrics, such as {{\"accuracy\": [0.97, 360]}}: {error}"));
     check_metrics(serde_json::from_slice(text).map_err(wrong)?)
+}
+
+/// The means by name, and the largest number of samples behind one.
+pub(crate) fn means(metrics: &WeightedMetrics) -> (Metrics, usize) {
+    let samples = metrics.values().map(|(_, samples)| *samples).fold(0.0, f64::max);
+    // No data set has more samples than a float can count exactly.
+    (metrics.iter().map(|(name, (value, _))| (name.as_str(), *value)).collect(), samples as usize)
 }
 
 /// Refuses metrics that cannot be means over samples, or whose names cannot be printed.

@@ -211,6 +211,11 @@ impl Patience {
         self.is_stopped() || self.time_left().is_some_and(|left| left.is_zero())
     }
 
+    /// Returns `true` for the evaluation of the final model: no training follows, and its stop flag has a moment.
+    pub fn is_of_the_last_evaluation(&self) -> bool {
+        self.at_least_until.is_some()
+    }
+
     /// Returns `true` once the peer is to stop, and no longer waits for an answer that takes time.
     pub fn is_stopped(&self) -> bool {
         let is_before = |instant: Option<Instant>| instant.is_some_and(|instant| Instant::now() < instant);

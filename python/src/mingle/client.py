@@ -166,7 +166,7 @@ class Client:
     def evaluation(self, session: str, number: int, metrics: Metrics, wait_s: float, into: memoryview) -> Order | Waiting:
         """Answers an `evaluate` order; the next vector is written into `into`."""
         wait_s = min(wait_s, LONGEST_WAIT_SECONDS)
-        body = json.dumps({"metrics": {name: list(value) for name, value in metrics.items()}}).encode()
+        body = _evaluation_text(metrics).encode()
         query = {"order": str(number), "wait": _number(wait_s)}
         return _order(self._call("POST", "/v1/trainer/evaluation", session, query, body=body, into=into, wait_s=wait_s))
 
@@ -220,12 +220,16 @@ def metrics_json(metrics: Metrics) -> str:
 
 
 def metrics_bytes(metrics: Metrics) -> int:
-    """Length of the header `Mingle-Metrics`, in bytes."""
-    return len(_metrics_text(metrics))
+    """Length of the body of an evaluation, in bytes, which is a little more than that of the header `Mingle-Metrics`."""
+    return len(_evaluation_text(metrics))
 
 
 def _metrics_text(metrics: Metrics) -> str:
     return json.dumps({name: list(value) for name, value in metrics.items()})
+
+
+def _evaluation_text(metrics: Metrics) -> str:
+    return json.dumps({"metrics": {name: list(value) for name, value in metrics.items()}})
 
 
 def _order(answer: http_call.Answer) -> Order | Waiting:

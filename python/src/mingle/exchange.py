@@ -12,7 +12,7 @@ from mingle.client import Description, Order
 from mingle.errors import MingleError, NotFinite, Refused, SwarmDone
 from mingle.home import Path, find_peer
 from mingle.layout import Layout
-from mingle.reports import Doubts, Reported, as_metrics
+from mingle.reports import Doubts, Reported, as_loss, as_metrics, evaluated, what_fits
 from mingle.trainer import Trainer
 
 Model = TypeVar("Model")
@@ -113,7 +113,8 @@ class Exchange(Generic[Model]):
         steps = self.steps if steps is None else steps
         _subtract(self._form.to_vector(model), self._base(), self._change.cast("f"))
         change = self._change if steps else None
-        sent = as_metrics(metrics or {}, self._doubts)
+        sent = what_fits({}, as_metrics(metrics or {}, self._doubts), self._doubts)
+        loss = None if loss is None else as_loss(loss, self._doubts)
         try:
             order = self._trainer.exchange(self._order, self._held, change, steps, self._incoming, loss=loss, metrics=sent)
         except Refused as error:
@@ -149,7 +150,8 @@ class Exchange(Generic[Model]):
         while order.kind == "evaluate":
             if self._evaluate is None:
                 raise MingleError("the peer orders an evaluation, which this trainer does not offer: it has no evaluate=")
-            metrics = as_metrics(self._evaluate(self._form.from_vector(self._incoming.cast("f"))), self._doubts)
+            evaluate, model = self._evaluate, self._form.from_vector(self._incoming.cast("f"))
+            metrics = evaluated(lambda: evaluate(model), self._doubts)
             order = self._trainer.evaluation(order, metrics, self._incoming)
         self._held, self._incoming = self._incoming, self._held
         self._order = order

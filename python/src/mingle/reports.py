@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import logging
 import math
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from typing import Any
 
 from mingle.client import MOST_METRICS_BYTES, metrics_bytes
+from mingle.errors import MingleError
 
 Reported = Any
 """A number, or a tuple `(number, samples behind it)`. Numbers may be tensors with one element."""
@@ -30,7 +31,6 @@ class Reports:
         self._loss_count = 0
         self._metrics: dict[str, tuple[float, float]] = {}
         self._doubts = Doubts()
-        self._is_full_told = False
 
     def add(self, values: Mapping[str, Reported]) -> None:
         """Adds values: of `loss`, the training loss of a step, the mean is sent; of all others the last value.
@@ -41,29 +41,17 @@ class Reports:
         values = dict(values)
         if "loss" in values:
             self._add_loss(values.pop("loss"))
-        new = as_metrics(values, self._doubts)
-        if metrics_bytes({**self._metrics, **new}) <= MOST_METRICS_BYTES:
-            self._metrics.update(new)
-        else:
-            self._add_what_fits(new)
+        self._metrics = what_fits(self._metrics, as_metrics(values, self._doubts), self._doubts)
 
-    def evaluation(self, values: Mapping[str, Reported]) -> dict[str, tuple[float, float]]:
+    def evaluation(self, evaluate: Callable[[], Mapping[str, Reported]]) -> dict[str, tuple[float, float]]:
         """The metrics of an evaluation in the form of the protocol."""
-        return as_metrics(values, self._doubts)
+        return evaluated(evaluate, self._doubts)
 
     def take(self) -> tuple[float | None, dict[str, tuple[float, float]]]:
         """Takes the mean loss, None where none was reported or it is not finite, and the metrics; both begin anew."""
         loss = float(self._losses) / self._loss_count if self._loss_count else None
         metrics, self._metrics, self._losses, self._loss_count = self._metrics, {}, 0.0, 0
         return (loss if loss is not None and math.isfinite(loss) else None), metrics
-
-    def _add_what_fits(self, new: Mapping[str, tuple[float, float]]) -> None:
-        for name, metric in new.items():
-            if metrics_bytes({**self._metrics, name: metric}) > MOST_METRICS_BYTES:
-                log.log(logging.DEBUG if self._is_full_told else logging.WARNING, FULL, name, MOST_METRICS_BYTES)
-                self._is_full_told = True
-                return
-            self._metrics[name] = metric
 
     def _add_loss(self, loss: Any) -> None:
         # A tensor stays one until the loss is sent: reading it now would make every step wait for its device.
@@ -73,11 +61,10 @@ class Reports:
                 return
             number: Any = loss.detach().reshape(())
         else:
-            try:
-                number = float(loss)
-            except (TypeError, ValueError, OverflowError):
-                self._doubts.tell("loss", f"{_shown(loss)} is no number")
+            known = as_loss(loss, self._doubts)
+            if known is None:
                 return
+            number = known
         self._losses = self._losses + number
         self._loss_count += 1
 
@@ -87,12 +74,65 @@ class Doubts:
 
     def __init__(self) -> None:
         self._told: set[str] = set()
+        self._is_full_told = False
+        self._has_told_of_failure = False
 
     def tell(self, name: str, why: str) -> None:
         """Warns with the reason `why`, the first time for each name."""
         if name not in self._told and len(self._told) < MOST_REMEMBERED:
             self._told.add(name)
             log.warning("metric `%s` is left out, here and whenever that is so: %s", name, why)
+
+
+    def tell_full(self, name: str) -> None:
+        """Warns, the first time, that there is no room for the metric `name` and those after it."""
+        log.log(logging.DEBUG if self._is_full_told else logging.WARNING, FULL, name, MOST_METRICS_BYTES)
+        self._is_full_told = True
+
+    def tell_failure(self) -> None:
+        """Warns of the exception of an evaluation, which is being handled; the first time with its traceback."""
+        is_first, self._has_told_of_failure = not self._has_told_of_failure, True
+        log.warning("the evaluation has failed, so its metrics are left out, and the training goes on", exc_info=is_first)
+
+
+def evaluated(evaluate: Callable[[], Mapping[str, Reported]], doubts: Doubts) -> dict[str, tuple[float, float]]:
+    """The metrics that a user's function returns, in the form of the protocol. What it raises is logged: no metric ends a training."""
+    try:
+        values = evaluate()
+    except MingleError:
+        raise
+    except Exception:
+        doubts.tell_failure()
+        return {}
+    if not isinstance(values, Mapping):
+        doubts.tell("evaluate", f'{_shown(values)} is no dict of metrics, such as {{"accuracy": (0.97, 360)}}')
+        return {}
+    return what_fits({}, as_metrics(values, doubts), doubts)
+
+
+def what_fits(
+    metrics: Mapping[str, tuple[float, float]], new: Mapping[str, tuple[float, float]], doubts: Doubts
+) -> dict[str, tuple[float, float]]:
+    """The metrics with the new ones, as many of these as the peer accepts."""
+    together = {**metrics, **new}
+    if metrics_bytes(together) <= MOST_METRICS_BYTES:
+        return together
+    together = dict(metrics)
+    for name, metric in new.items():
+        if metrics_bytes({**together, name: metric}) > MOST_METRICS_BYTES:
+            doubts.tell_full(name)
+            break
+        together[name] = metric
+    return together
+
+
+def as_loss(loss: Any, doubts: Doubts) -> float | None:
+    """A loss as a number; None, with a warning, where it is none."""
+    try:
+        return float(loss)
+    except (TypeError, ValueError, OverflowError, RuntimeError):
+        doubts.tell("loss", f"{_shown(loss)} is no number")
+        return None
 
 
 def as_metrics(values: Mapping[str, Reported], doubts: Doubts | None = None) -> dict[str, tuple[float, float]]:

@@ -258,6 +258,14 @@ class Swarm:
     def _send_rest(self, trainer: Trainer) -> None:
         if self._flight is not None and not self._flight.wait(CLOSE_SECONDS):
             raise TimedOut(f"the exchange that is under way was not answered within {CLOSE_SECONDS:g} s")
+        if self._taken and self._watch.is_overwritten():
+            self._flight = None
+            log.warning(
+                "the last %d steps are not sent: the model was written to after them, as load_state_dict() does, and that jump is no training."
+                " Call swarm.sync() before",
+                self._taken,
+            )
+            return
         self._land()
         if self._taken and self._order is not None and not self.done:
             self.tensors.check_layout()
@@ -397,7 +405,7 @@ class Swarm:
             self.tensors.load(self._vectors.incoming)
             self.tensors.model.eval()
             with torch.no_grad():
-                return self._reports.evaluation(self._options.evaluate())
+                return self._reports.evaluation(self._options.evaluate)
         finally:
             self.tensors.put_back(kept)
             for module, was_training in modes:

@@ -36,6 +36,8 @@ class ModelTensors:
         parts = [tensor.path.rpartition(".") for _, tensor in chosen]
         self._owners = [(self.model.get_submodule(module), attribute) for module, _, attribute in parts]
         self._modules = [module for module, _, _ in parts]
+        parameters = [owner for owner, (_, found) in zip(self._owners, chosen) if isinstance(found.tensor, torch.nn.Parameter)]
+        self._ends = [parameters[0], parameters[-1]] if parameters else []
         if not chosen:
             raise LayoutError("there is nothing to exchange: no parameter with requires_grad is left, nor a buffer of floating point")
         self.layout = Layout((name, found.tensor.shape) for name, found in chosen)
@@ -83,6 +85,10 @@ class ModelTensors:
     def parameters(self) -> list[tuple[str, torch.nn.Parameter]]:
         """Names and tensors of the exchanged parameters, as the model has them now; buffers are left out."""
         return [(name, tensor) for name, tensor in zip(self.names, self.tensors) if isinstance(tensor, torch.nn.Parameter)]
+
+    def ends(self) -> list[torch.Tensor]:
+        """The first and the last exchanged parameter, as the model has them now; empty where it has none."""
+        return [tensor for owner, attribute in self._ends if isinstance(tensor := getattr(owner, attribute, None), torch.Tensor)]
 
     def load(self, vector: torch.Tensor) -> None:
         """Writes the vector into the tensors, in place; it is rounded where their type is narrower."""

@@ -33,8 +33,8 @@ WAIT_SECONDS = 25.0
 """Longest time that the peer may hold a call before it answers that there is no order yet."""
 PAUSE_SECONDS = (0.05, 1.0)
 """The first and the longest back-off between two attempts to reach a peer."""
-WARNING_SECONDS = 10.0
-"""Time without an answer of the peer after which a warning is logged."""
+WARNING_SECONDS = 8.0
+"""Time without an answer of the peer, or without a first order, after which a warning is logged."""
 SILENCE_SECONDS = 20.0
 """Time since the last contact after which a trainer at work renews its lease."""
 MOST_REFUSED_SENDS = 3
@@ -80,7 +80,7 @@ class Trainer:
 
     def attach(self) -> Session:
         """Attaches, and waits for the peer where it is not there yet."""
-        deadline = _Deadline(self.timeout, self.peer)
+        deadline = _Deadline(self.timeout, self.peer, is_first=True)
         while self.session is None:
             self._try_to_attach(deadline)
         return self.session
@@ -172,7 +172,7 @@ class Trainer:
         return _Open(order, self.session.id if self.session else "", send, held)
 
     def _settle(self, answer: _Open | None, into: memoryview) -> Order:
-        deadline = _Deadline(self.timeout, self.peer)
+        deadline = _Deadline(self.timeout, self.peer, is_first=answer is None)
         sending = answer is not None and self.session is not None
         while True:
             if self._is_closed:
@@ -278,10 +278,12 @@ def _may_end(refused: Conflict) -> bool:
 
 
 class _Deadline:
-    """The deadline of a wait, with the back-off between attempts and the reason of the wait."""
+    """The deadline of a wait, with the back-off between attempts and the reason of the wait. `is_first` is set for that at the beginning, in
+    which a peer that has no order yet is worth a warning; later it may wait for a slow neighbour in any round."""
 
-    def __init__(self, timeout: float, peer: Whereabouts) -> None:
+    def __init__(self, timeout: float, peer: Whereabouts, is_first: bool) -> None:
         self._timeout = timeout
+        self._is_first = is_first
         self._home = peer.home
         self._began = time.monotonic()
         self._ends = self._began + timeout
@@ -294,8 +296,10 @@ class _Deadline:
         """True if the last attempt did not reach the peer."""
 
     def wait_s(self) -> float:
-        """Seconds that the peer may hold the next call."""
-        return min(WAIT_SECONDS, max(0.0, self._ends - time.monotonic()))
+        """Seconds that the peer may hold the next call: until the first warning is due at most, whose reason is in the answer."""
+        now = time.monotonic()
+        due_s = self._began + WARNING_SECONDS - now
+        return min(due_s if self._is_first and due_s > 0 else WAIT_SECONDS, max(0.0, self._ends - now))
 
     def waiting_for(self, what: str) -> None:
         """Handles an answer that there is no order yet. The peer has held the call for a while, so the pause is short."""
@@ -327,8 +331,12 @@ class _Deadline:
             log.info("waiting for: %s", reason)
         self._reason, self._told = reason, True
         waited_s = time.monotonic() - self._began
-        if self.is_peer_away and not self._warned and waited_s >= WARNING_SECONDS:
-            ended_s = run_ended_s_ago(self._home) if self._home is not None else None
-            over = f" (a run in this home ended {ended_s:.0f} s ago)" if ended_s is not None else ""
-            log.warning("no peer answers since %.0f s, of %g s that are waited: %s%s", waited_s, self._timeout, reason, over)
-            self._warned = True
+        if self._warned or waited_s < WARNING_SECONDS or not (self.is_peer_away or self._is_first):
+            return
+        self._warned = True
+        if not self.is_peer_away:
+            log.warning("no order yet after %.0f s, of %g s that are waited, waiting for: %s", waited_s, self._timeout, reason)
+            return
+        ended_s = run_ended_s_ago(self._home) if self._home is not None else None
+        over = f" (a run in this home ended {ended_s:.0f} s ago)" if ended_s is not None else ""
+        log.warning("no peer answers since %.0f s, of %g s that are waited: %s%s", waited_s, self._timeout, reason, over)

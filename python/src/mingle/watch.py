@@ -7,6 +7,8 @@ After `check_optimizer`, nothing here stops a training. Each finding is logged o
 - weights move for some seconds, or until an exchange, without a counted step
 - counted steps move nothing: the optimizer trains another model
 - tensors are trainable and not in the layout: they were unfrozen or added later
+
+`is_overwritten` tells a model that was loaded after its last step from a trained one: what it differs by is no change of a training.
 """
 
 from __future__ import annotations
@@ -83,6 +85,7 @@ class Watch:
         self._foreign_steps = 0
         self._counted_at = time.monotonic()
         self._longest_pause_s = 0.0
+        self._ends: list[int] = []
         self._marks: list[int] | None = None
         self._moves = 0
         self._idle_rounds: int | None = 0
@@ -118,6 +121,15 @@ class Watch:
         self._has_counted = True
         self._longest_pause_s = max(self._longest_pause_s, now - self._counted_at)
         self._counted_at, self._in_step, self._marks, self._moves = now, False, None, 0
+        self._ends = self._version_of_ends()
+
+    def is_overwritten(self) -> bool:
+        """Returns True if the first and the last parameter were written to since the last counted step, as `load_state_dict` does."""
+        return bool(self._ends) and all(one != other for one, other in zip(self._ends, self._version_of_ends()))
+
+    def _version_of_ends(self) -> list[int]:
+        """The versions of two parameters: few enough to be read at each step."""
+        return [_version(tensor) for tensor in self._tensors.ends()]
 
     @contextmanager
     def paused(self) -> Iterator[None]:
@@ -128,6 +140,7 @@ class Watch:
         finally:
             self._marks, self._moves = None, 0
             self._counted_at = time.monotonic()
+            self._ends = self._version_of_ends()
             self._depth -= 1
 
     def before_exchange(self, change: torch.Tensor, steps: int) -> None:

@@ -208,7 +208,7 @@ impl Peer {
             self.announce_work(service);
         }
         let Some(work) = self.work() else { return Ok(None) };
-        membership::request_admission(streams, peer, swarm, claim, &work.assignment()).await
+        membership::request_admission(streams, peer, swarm, claim, &work).await
     }
 
     /// Answers requests to a peer without a plan. Returns the plan, once a request brings one that names it.
