@@ -73,7 +73,7 @@ pub use message::{
 pub use momentum::{
     MomentumAcrossRounds, MomentumError, MomentumState, MomentumStep, TrainedRound, USUAL_MOMENTUM, UnknownMomentum,
 };
-pub use node::{IncomingView, NeighbourView, Node, NodeState, OutgoingView, STALEST_ROUNDS, pace_factor};
+pub use node::{AccountView, IncomingView, NeighbourView, Node, NodeState, OutgoingView, STALEST_ROUNDS, pace_factor};
 pub use payload::{MAX_DIMENSION, MAX_MAGNITUDE, NORM_TOLERANCE, Payload, PayloadError};
 pub use push_sum::SMALLEST_WORKING_MASS;
 #[doc(hidden)]

@@ -1,5 +1,7 @@
 //! The planner's plan for the protocol and the network: nodes become peers, steps become a schedule.
 
+mod without;
+
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
@@ -13,6 +15,8 @@ use crate::audit::{self, AuditOutcome, PlanNodes};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::home;
 use crate::identity::public_key;
+
+pub use without::without;
 
 /// Largest plan file that is read, in bytes: a million links in JSON.
 const MAX_PLAN_FILE_BYTES: u64 = 64 << 20;
@@ -92,6 +96,20 @@ pub fn peers(plan: &Plan) -> Result<BTreeMap<NodeId, PeerId>> {
         peers.insert(NodeId(index_to_u32(index)), peer);
     }
     Ok(peers)
+}
+
+/// Binds the nodes of a plan to the peers that nodes of the same names have in another.
+///
+/// # Errors
+/// A node cannot have the peer of its name.
+pub fn bind_as_in(former: &Plan, made: &mut Plan) -> Result {
+    let bound: Vec<(&str, &str)> = former.nodes().filter_map(|(name, peer)| Some((name, peer?))).collect();
+    for (name, peer) in bound {
+        if let Some(node) = made.node_named(name) {
+            made.bind(node, peer).context(ErrorKind::BadInput, format!("cannot bind node {name}"))?;
+        }
+    }
+    Ok(())
 }
 
 /// The momentum across rounds of this choice under this plan.

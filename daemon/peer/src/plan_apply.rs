@@ -36,6 +36,33 @@ pub struct ApplyOptions {
     pub planner: PlannedBy,
 }
 
+/// The plan to sign.
+#[derive(Clone, Debug)]
+pub enum NextPlan {
+    /// A plan that was made.
+    Given(Box<Plan>),
+    /// The plan that the swarm follows, designed anew without these members.
+    Without(Vec<PeerId>),
+}
+
+impl NextPlan {
+    /// The plan, where the swarm follows this one.
+    fn after(self, newest: Option<&CheckedPlan>) -> Result<Plan> {
+        let left_out = match self {
+            Self::Given(plan) => return Ok(*plan),
+            Self::Without(left_out) => left_out,
+        };
+        let Some(newest) = newest else {
+            return Err(Error::new(ErrorKind::BadInput, "the swarm has no plan yet that members could be left out of"));
+        };
+        plan::without(&newest.plan, &left_out)?.ok_or_else(|| {
+            let names: Vec<String> = left_out.iter().map(PeerId::to_string).collect();
+            let message = format!("the swarm's plan does not name {}", names.join(", "));
+            Error::new(ErrorKind::BadInput, message).hint("`mingle peers` lists the PeerIds of this peer's neighbours")
+        })
+    }
+}
+
 /// A finding that the planner should know, and that prevents nothing.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum PlanWarning {
@@ -100,15 +127,16 @@ impl AppliedPlan {
     }
 }
 
-/// Signs the plan and sends it to every member that can be reached. Free nodes are bound to members and to pending
+/// Signs a plan and sends it to every member that can be reached. Free nodes are bound to members and to pending
 /// peers.
 ///
 /// # Errors
-/// No member answers, another key signs for the swarm by now, or there are too few peers for the plan.
+/// No member answers, another key signs for the swarm by now, there are too few peers for the plan, or none of the members
+/// to leave out is in it.
 pub async fn apply(
     home: &Home,
     signer: Signer,
-    mut plan: Plan,
+    next: NextPlan,
     options: &ApplyOptions,
     warn: &dyn Fn(PlanWarning),
 ) -> Result<AppliedPlan> {
@@ -122,6 +150,7 @@ pub async fn apply(
     let revoked = list_with(home, &publisher.signer, newest_signed.as_ref())?;
     let told: Vec<Waiting> = answers.values().flat_map(|progress| progress.waiting.iter().cloned()).collect();
     let waiting = membership::entitled(home, publisher.signer.swarm(), &revoked, &told)?;
+    let mut plan = next.after(newest_signed.as_ref())?;
     bind_the_rest(&mut plan, &publisher.signer, newest_signed.as_ref(), &waiting, &revoked)?;
     answers.values().for_each(|progress| publisher.look_for(progress));
     let (plan, verdicts) = loop {

@@ -4,6 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Subcommand, ValueEnum};
+use libp2p::PeerId;
 use mingle_protocol::CodecChoice;
 
 use super::HomeArgs;
@@ -175,7 +176,11 @@ pub(crate) struct PlanApplyArgs {
     #[command(flatten)]
     pub(crate) home: HomeArgs,
     /// The plan file. Nodes that are not bound go to the operator, to members, then to those who wait
-    pub(crate) plan: PathBuf,
+    #[arg(required_unless_present = "without")]
+    pub(crate) plan: Option<PathBuf>,
+    /// Instead of a plan file: the plan that the swarm follows, designed anew without these members
+    #[arg(long, value_name = "PEERID,...", value_delimiter = ',', conflicts_with_all = ["plan", "expect"])]
+    pub(crate) without: Vec<PeerId>,
     /// Go on only if the file is this plan: its hash, or the first 8 digits of it or more
     #[arg(long, value_name = "HASH")]
     pub(crate) expect: Option<String>,

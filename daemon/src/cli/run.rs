@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, ValueEnum};
+use libp2p::PeerId;
 use mingle_builtin::options::{TrainingOptions, WeightChoice};
 use mingle_models::ObjectiveKind;
 use mingle_peer::training::Criterion;
@@ -40,6 +41,10 @@ pub(crate) struct RunArgs {
     /// The plan [default: the one that a bootstrap peer gives, else the one of the last run in this home]
     #[arg(long, value_name = "FILE")]
     pub(crate) plan: Option<PathBuf>,
+    /// Peers to leave out of the plan, in a swarm without an operator: all others say the same, follow the same plan, and go
+    /// on from their models with whole weights
+    #[arg(long, value_name = "PEERID,...", value_delimiter = ',')]
+    pub(crate) without: Vec<PeerId>,
     /// Addresses to listen on: multiaddresses, or IP:PORT for QUIC and TCP at that port; port 0 takes any that is free
     #[arg(
         long,

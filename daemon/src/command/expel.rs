@@ -42,8 +42,8 @@ pub(super) fn execute(arguments: &ExpelArgs, json: bool) -> Result {
     }
     if !changed.is_empty() {
         remark!(
-            "members hear of it with the next plan: within seconds where this peer runs with --planning auto, else make one without \
-             the peer and give it to them with mingle plan apply"
+            "members hear of it with the next plan: within seconds where this peer runs with --planning auto, else with \
+             mingle plan apply --without PEERID"
         );
     }
     Ok(())

@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use mingle_net::printable::quoted;
 use mingle_peer::error::Context;
 use mingle_peer::membership::{PlanNumber, PlanVerdict, PlannedBy};
-use mingle_peer::plan_apply::{AppliedPlan, ApplyOptions, PlanWarning, apply};
+use mingle_peer::plan_apply::{AppliedPlan, ApplyOptions, NextPlan, PlanWarning, apply};
 use mingle_peer::{Error, ErrorKind, Home, Result, plan};
 use mingle_planner::Plan;
 
@@ -18,8 +18,14 @@ pub(super) fn execute(arguments: &PlanApplyArgs, json: bool) -> Result {
     let home = Home::at(arguments.home.home.as_deref())?;
     let signer = signer_of(&home)?;
     signer.check_time()?;
-    let plan = plan::read(&arguments.plan)?;
-    check_expected(&plan, arguments.expect.as_deref())?;
+    let next = match &arguments.plan {
+        Some(path) => {
+            let plan = plan::read(path)?;
+            check_expected(&plan, arguments.expect.as_deref())?;
+            NextPlan::Given(Box::new(plan))
+        }
+        None => NextPlan::Without(arguments.without.clone()),
+    };
     let runtime = tokio::runtime::Builder::new_current_thread()
         .enable_all()
         .build()
@@ -28,7 +34,7 @@ pub(super) fn execute(arguments: &PlanApplyArgs, json: bool) -> Result {
     let options = ApplyOptions { via: multiaddrs(&arguments.via), timeout: arguments.timeout, planner };
     let warn = |warning: PlanWarning| remark!("warning: {warning}");
     runtime.block_on(async {
-        let applied = apply(&home, signer, plan, &options, &warn).await?;
+        let applied = apply(&home, signer, next, &options, &warn).await?;
         report(&applied, json);
         applied.keep(&home)
     })

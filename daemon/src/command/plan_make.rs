@@ -29,7 +29,7 @@ pub(super) fn execute(arguments: &PlanMakeArgs, json: bool) -> Result {
     let mut made =
         mingle_planner::design(&topology, method, &options).context(ErrorKind::BadInput, "cannot design a plan")?;
     if let Some(former) = arguments.design.topology.as_deref().and_then(former_plan) {
-        bind_as_in(&former, &mut made)?;
+        plan::bind_as_in(&former, &mut made)?;
     }
     if let Some(output) = &output {
         output.write(made.to_json().as_bytes())?;
@@ -48,17 +48,6 @@ pub(super) fn execute(arguments: &PlanMakeArgs, json: bool) -> Result {
 /// The plan that was given as the topology.
 fn former_plan(topology: &str) -> Option<Plan> {
     Path::new(topology).exists().then(|| plan::read(Path::new(topology)).ok()).flatten()
-}
-
-/// Binds the nodes of a plan to the peers that nodes of the same names have in another.
-fn bind_as_in(former: &Plan, made: &mut Plan) -> Result {
-    let bound: Vec<(&str, &str)> = former.nodes().filter_map(|(name, peer)| Some((name, peer?))).collect();
-    for (name, peer) in bound {
-        if let Some(node) = made.node_named(name) {
-            made.bind(node, peer).context(ErrorKind::BadInput, format!("cannot bind node {name}"))?;
-        }
-    }
-    Ok(())
 }
 
 /// The requested method; a number of extra edges without a method implies the one that has them.

@@ -202,6 +202,7 @@ fn options(arguments: &RunArgs) -> Result<PeerOptions> {
         bootstrap_timeout: arguments.bootstrap_timeout,
         mdns: arguments.mdns == Switch::On,
         plan: arguments.plan.as_ref().map(given).transpose()?,
+        without: arguments.without.clone(),
         automatic_planning: (arguments.planning == Planning::Auto)
             .then_some(AutomaticPlanning { forget_after: arguments.evict_after, local_steps: arguments.local_steps }),
         join_timeout: arguments.join_timeout,

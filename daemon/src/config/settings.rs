@@ -73,6 +73,12 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting("evict_after", "MINGLE_EVICT_AFTER", ValueForm::Text, r#""24h""#),
     setting("local_steps", "MINGLE_LOCAL_STEPS", ValueForm::Whole, "20"),
     setting("plan", "MINGLE_PLAN", ValueForm::Text, r#""plan.json""#),
+    setting(
+        "without",
+        "MINGLE_WITHOUT",
+        ValueForm::Texts,
+        r#"["12D3KooWGzxzKZYveHXtpG6AsrUJBcWxHBFS2HsEoGTxrMLvKXtf"]"#,
+    ),
     setting("card", "MINGLE_CARD", ValueForm::Text, r#""card.json""#),
     setting("problem", "MINGLE_PROBLEM", ValueForm::Text, r#""problem.toml""#),
     setting("trainer", "MINGLE_TRAINER", ValueForm::Text, r#""python train.py""#),

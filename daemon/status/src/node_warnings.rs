@@ -1,14 +1,41 @@
 //! Warnings about the events of a node, in words for a person, with their sources.
 
+use std::path::Path;
+
 use crate::warnings::Source;
-use mingle_protocol::{NodeEvent, Suspension};
+use mingle_protocol::{NodeEvent, NodeId, Suspension};
 
 /// The way back to exact weights after a member has taken some.
-const REMEDY: &str = "a plan without that member makes all weights whole again (`mingle plan make --topology PLAN --without NODE`, \
-     then `plan apply` by the operator, or `run --plan ... --continue` on all peers; with `--planning auto` `mingle expel PEERID`)";
+#[derive(Clone, Copy)]
+pub struct Remedy<'a> {
+    /// `true` if an operator plans the swarm.
+    pub has_operator: bool,
+    /// The home of this peer.
+    pub home: &'a Path,
+    /// The PeerId of a node.
+    pub peer_of: &'a dyn Fn(NodeId) -> Option<String>,
+}
 
-/// The warning for a person that a node's event causes, if any.
-pub fn warning(event: &NodeEvent) -> Option<String> {
+impl Remedy<'_> {
+    /// The commands by which a swarm goes on without a node, or without the one that others name.
+    fn in_words(&self, node: Option<NodeId>) -> String {
+        let peer = node.and_then(self.peer_of).unwrap_or_else(|| "PEERID".to_owned());
+        if self.has_operator {
+            return format!(
+                "A plan without that member makes all weights whole again: `mingle plan apply --without {peer}` where the operator's key is, \
+                 or `mingle expel {peer}` with `--planning auto`"
+            );
+        }
+        format!(
+            "All weights are whole again once all others go on without it: stop this peer, start it with `mingle run --home {} --without \
+             {peer}`, and likewise in the homes of the others",
+            self.home.display()
+        )
+    }
+}
+
+/// The warning for a person that a node's event causes, if any, with the way back.
+pub fn warning(event: &NodeEvent, remedy: &Remedy<'_>) -> Option<String> {
     match event {
         NodeEvent::MassWrittenOff { peer, mass, parcels } => {
             Some(format!("node {peer} restarted without its state: {parcels} parcels with weight {mass} are given up"))
@@ -33,10 +60,13 @@ pub fn warning(event: &NodeEvent) -> Option<String> {
         )),
         NodeEvent::MassLow { share } => Some(format!(
             "this peer has held only {share:.2} of its usual weight for many rounds: a member may keep all it gets. \
-             Peers that it should give to name it; {REMEDY}"
+             Peers that it should give to name it. {}",
+            remedy.in_words(None)
         )),
-        NodeEvent::NeighbourKeeps { peer, given, received } => Some(format!(
-            "node {peer} was given weight {given:.3} and gave {received:.3}, none of it of late, and may keep all it gets: {REMEDY}"
+        NodeEvent::NeighbourKeeps { peer, given, received, ahead, rounds } => Some(format!(
+            "node {peer} was given weight {given:.3} and gave {received:.3}, nothing in the last {rounds:.0} rounds, and is {ahead:.1} periods \
+             of the plan ahead of what it gave: it may keep all it gets. {}",
+            remedy.in_words(Some(*peer))
         )),
         NodeEvent::MassHigh { share } => Some(format!(
             "this peer has held {share:.2} times its usual weight for many rounds: a member may make weight up"
@@ -83,5 +113,28 @@ pub fn in_words(reason: Suspension) -> &'static str {
             "it contradicts this peer's books of the parcels between the two, and shows nothing that this peer has said: it has lost \
              its records, or lies"
         }
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn a_member_that_keeps_what_it_gets_is_named_with_the_evidence_and_the_command_that_helps() {
+        let event =
+            NodeEvent::NeighbourKeeps { peer: NodeId(3), given: 1.25, received: 0.5, ahead: 1.75, rounds: 20.4 };
+        let words = |has_operator| {
+            let peer_of = |node| (node == NodeId(3)).then(|| "12D3KooWSink".to_owned());
+            let home = Path::new("/home/ana/peer");
+            warning(&event, &Remedy { has_operator, home, peer_of: &peer_of }).unwrap()
+        };
+        let evidence =
+            "node 3 was given weight 1.250 and gave 0.500, nothing in the last 20 rounds, and is 1.8 periods";
+        assert!([true, false].into_iter().all(|has_operator| words(has_operator).starts_with(evidence)));
+        assert!(words(true).contains("`mingle plan apply --without 12D3KooWSink`"), "{}", words(true));
+        let alone = "`mingle run --home /home/ana/peer --without 12D3KooWSink`";
+        assert!(words(false).contains(alone), "{}", words(false));
     }
 }

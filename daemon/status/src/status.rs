@@ -13,7 +13,7 @@ use mingle_training::{MetricDirection, Metrics, MomentumTaken};
 use serde::{Deserialize, Serialize};
 
 pub use board::{StatusBoard, StatusView};
-pub use neighbour::{IncomingLink, LinkState, NeighbourStatus, OutgoingLink};
+pub use neighbour::{IncomingLink, LinkState, NeighbourStatus, OutgoingLink, WeightAccount};
 pub use receiving::RobustReceiving;
 
 /// The version of the snapshot.

@@ -3,8 +3,9 @@
 use std::fs;
 
 use crate::support::founded_swarm::{ENDLESS, PLANS_ITSELF, Swarm};
+use crate::support::planned_swarm::ONE;
 use crate::support::played_peers::Connection;
-use crate::support::{RunningPeer, assert_fails, mingle, run, stderr, stdout, text};
+use crate::support::{RunningPeer, assert_fails, audit, mingle, run, stderr, stdout, text};
 use libp2p::identity::Keypair;
 use mingle_peer::membership::{TaskAnswer, Ticket, fetch_task, request_admission};
 use mingle_peer::task::Work;
@@ -45,6 +46,43 @@ fn an_expelled_peer_is_planned_out_and_neither_its_ticket_nor_an_empty_home_brin
     let mut back = swarm.join(2, &ticket, &ENDLESS);
     assert_eq!(operator.wait_through_rounds_for("new_plan")["nodes"], 3);
     back.wait_for("evaluated");
+}
+
+#[test]
+fn one_command_of_the_operator_leaves_a_member_out_and_the_others_have_whole_weights() {
+    let swarm = Swarm::found();
+    let mut operator = swarm.start_operator(&ENDLESS);
+    operator.address();
+    let ticket = swarm.invite(2);
+    let mut others = [1, 2].map(|peer| swarm.join(peer, &ticket, &ENDLESS));
+    for _ in 0..2 {
+        operator.wait_for("join_requested");
+    }
+    assert!(swarm.apply(&swarm.plan_by("d-psgd", "complete:n=3")).status.success());
+    others.iter_mut().for_each(|peer| drop(peer.wait_for("evaluated")));
+
+    let (home, id) = (swarm.home(0), stdout(&run(&["id", "--home", text(&swarm.home(2))])));
+    let apply = || run(&["plan", "apply", "--without", id.trim(), "--home", text(&home), "--timeout", "4s"]);
+    let applied = apply();
+    assert!(applied.status.success(), "{}", stderr(&applied));
+    assert_eq!(operator.wait_through_rounds_for("new_plan")["nodes"], 2);
+    let [mut stays, mut goes] = others;
+    assert_eq!(stays.wait_through_rounds_for("new_plan")["nodes"], 2);
+    goes.wait_through_rounds_for("done");
+    assert_eq!(goes.exit_code(), Some(0), "it keeps its model");
+    assert_fails(&apply(), 4, &["the swarm's plan does not name", id.trim()]);
+    let by_a_member = run(&["run", "--home", text(&swarm.home(2)), "--without", id.trim()]);
+    assert_fails(&by_a_member, 4, &["has an operator", "mingle plan apply --without"]);
+
+    stays.wait_through_rounds_for("evaluated");
+    let homes = [0, 1].map(|peer| swarm.home(peer));
+    for (home, mut peer) in homes.iter().zip([operator, stays]) {
+        assert!(run(&["stop", "--home", text(home)]).status.success());
+        peer.wait_through_rounds_for("done");
+        assert_eq!(peer.exit_code(), Some(0));
+    }
+    let report = audit(&homes);
+    assert_eq!((report["verdict"].as_str(), report["sum_units"].as_u64()), (Some("exact"), Some(2 * ONE)), "{report}");
 }
 
 #[test]

@@ -195,7 +195,9 @@ fn draw_events(frame: &mut Frame<'_>, area: Rect, view: &View) {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use mingle_peer::status::{Contraction, Evaluated, NeighbourStatus, OutgoingLink, PeerState, PlanFacts};
+    use mingle_peer::status::{
+        Contraction, Evaluated, NeighbourStatus, OutgoingLink, PeerState, PlanFacts, WeightAccount,
+    };
     use ratatui::Terminal;
     use ratatui::backend::TestBackend;
 
@@ -232,6 +234,12 @@ mod tests {
                 given_weight: 20.0,
             }),
             incoming: None,
+            account: Some(WeightAccount {
+                taken: Some(0.21),
+                given: Some(0.0),
+                periods_ahead: 1.7,
+                credit_periods: Some(1.5),
+            }),
             round_trip_ms: Some(12.5),
             steps_behind: 3,
             sent_bytes: 1_500_000,
@@ -262,6 +270,8 @@ mod tests {
             "12D3KooWTheirs",
             "suspended",
             "0.5000",
+            "21/0%",
+            "+1.7",
             "suspended node 7: it let a deadline pass",
             "measured",
             "1e-2",

@@ -1,6 +1,6 @@
 //! One snapshot of a peer in lines of text.
 
-use mingle_peer::status::{NeighbourStatus, PeerState, RobustReceiving, Status, TrainerStatus};
+use mingle_peer::status::{NeighbourStatus, PeerState, RobustReceiving, Status, TrainerStatus, WeightAccount};
 use mingle_peer::training::{MomentumTaken, PrivacySpending};
 use mingle_peer::units;
 
@@ -175,8 +175,18 @@ fn ledger(status: &Status) -> String {
 /// A table of the neighbours: a heading, and a line for each.
 pub fn table(neighbours: &[NeighbourStatus]) -> Vec<String> {
     let mut lines = vec![format!(
-        "{:<5} {:<10} {:<7} {:>8} {:>7} {:>15} {:>17} {:>9}  {}",
-        "NODE", "STATE", "LINK", "RTT MS", "BEHIND", "PARCELS OUT/IN", "MB OUT/IN", "UNACKED", "PEER"
+        "{:<5} {:<10} {:<7} {:>8} {:>7} {:>15} {:>15} {:>9} {:>10} {:>6}  {}",
+        "NODE",
+        "STATE",
+        "LINK",
+        "RTT MS",
+        "BEHIND",
+        "PARCELS OUT/IN",
+        "MB OUT/IN",
+        "UNACKED",
+        "TOOK/GAVE",
+        "AHEAD",
+        "PEER"
     )];
     for neighbour in neighbours {
         let parcels = format!(
@@ -188,7 +198,7 @@ pub fn table(neighbours: &[NeighbourStatus]) -> Vec<String> {
             format!("{:.1}/{:.1}", units::megabytes(neighbour.sent_bytes), units::megabytes(neighbour.received_bytes));
         let owed = neighbour.outgoing.map_or(0.0, |link| units::weight(link.unacknowledged_units));
         lines.push(format!(
-            "{:<5} {:<10} {:<7} {:>8} {:>7} {:>15} {:>17} {:>9.4}  {}",
+            "{:<5} {:<10} {:<7} {:>8} {:>7} {:>15} {:>15} {:>9.4} {:>10} {:>6}  {}",
             neighbour.node,
             neighbour.state.name(),
             neighbour.directions(),
@@ -197,10 +207,18 @@ pub fn table(neighbours: &[NeighbourStatus]) -> Vec<String> {
             parcels,
             bytes,
             owed,
+            neighbour.account.map_or_else(|| "-".to_owned(), took_and_gave),
+            neighbour.account.map_or_else(|| "-".to_owned(), |account| format!("{:+.1}", account.periods_ahead)),
             neighbour.peer
         ));
     }
     lines
+}
+
+/// The weight that a neighbour took and gave of late, in percent of that in the plan.
+fn took_and_gave(account: WeightAccount) -> String {
+    let percent = |share: Option<f64>| number(share.map(|share| 100.0 * share), 0);
+    format!("{}/{}%", percent(account.taken), percent(account.given))
 }
 
 /// A number, or `-` if it is not known.

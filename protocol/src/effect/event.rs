@@ -107,6 +107,10 @@ pub enum NodeEvent {
         given: f64,
         /// The weight that it gave.
         received: f64,
+        /// Periods of the plan by which it received more than it gave, as far as this node remembers.
+        ahead: f64,
+        /// Usual rounds in a row in which it should have given something, and gave nothing.
+        rounds: f64,
     },
     /// The node has had more than twice the weight it should have for many rounds, and more than two founders brought: a member
     /// makes weight up, or this node gets much and gives little. What was made up counts like the models of so many members

@@ -1,5 +1,6 @@
 //! The account of a neighbour: the weight that it received and gave.
 
+use super::recent_flow::RecentFlow;
 use crate::schedule::{NodeId, Schedule};
 
 /// The largest balance that is remembered, in either direction: older flows are no evidence.
@@ -28,9 +29,15 @@ pub(crate) struct Account {
     pub(super) flows: Flows,
     /// In periods; positive if the neighbour received more.
     pub(super) balance: f64,
+    /// The weight that the neighbour received of late.
+    pub(super) taken: RecentFlow,
+    /// The weight that it gave of late.
+    pub(super) given: RecentFlow,
     /// Usual rounds in a row in which the neighbour should have given something, and gave nothing.
     pub(super) withheld: f64,
     pub(super) has_given: bool,
+    /// Steps that the neighbour had passed, by its own words, when the last round ended.
+    pub(super) passed: u64,
     pub(super) is_reported: bool,
 }
 
@@ -54,14 +61,17 @@ impl Account {
 
     pub(super) fn give(&mut self, weight: f64) {
         self.add(weight, self.flows.to);
+        self.taken.add(weight);
     }
 
     pub(super) fn take_back(&mut self, weight: f64) {
         self.add(-weight, self.flows.to);
+        self.taken.add(-weight);
     }
 
     pub(super) fn receive(&mut self, weight: f64) {
         self.add(-weight, self.flows.from);
+        self.given.add(weight);
         self.has_given = true;
     }
 
@@ -74,6 +84,18 @@ impl Account {
     /// Forgives a part of what the neighbour received and did not give back.
     pub(super) fn forgive(&mut self) {
         self.balance -= FORGIVEN * self.balance.max(0.0);
+    }
+
+    /// The rounds that the neighbour has done since the last round ended, by its own words.
+    pub(super) fn rounds_since(&mut self, passed: u64, round_length: u64) -> f64 {
+        let before = std::mem::replace(&mut self.passed, passed);
+        passed.saturating_sub(before) as f64 / round_length as f64
+    }
+
+    /// Ends a round for what passed of late: this `part` of the flows of a period was due, and a period has so many rounds.
+    pub(super) fn end_round_of_flows(&mut self, part: f64, rounds_of_period: f64) {
+        self.taken.end_round(part * self.flows.to, rounds_of_period);
+        self.given.end_round(part * self.flows.from, rounds_of_period);
     }
 
     /// Ends a round that took this `fraction` of a usual one, in which the neighbour could keep what it had or was to give

@@ -24,7 +24,8 @@
 //! observed: there `weight_floor` bounds what a node gives in all. Neither is of use in steps in which the plan lets a
 //! node keep nothing. In these cases only the alarm of `mass_watch` remains.
 //!
-//! A neighbour that should give and gives nothing for many rounds is reported, in any plan.
+//! A neighbour that should give and gives nothing for many rounds is reported, in any plan. Where links go one way these are
+//! rounds that it has itself done, by its own words.
 
 use super::Node;
 use super::account::Account;
@@ -191,6 +192,11 @@ impl Node {
         Mass::from_units((weight * UNITS_PER_ONE as f64) as u64)
     }
 
+    /// The periods by which a neighbour may be ahead of what it gave in the present step; `None` without limit.
+    pub(super) fn credit_in_periods(&self) -> Option<f64> {
+        self.credit.limit
+    }
+
     pub(super) fn note_given(&mut self, to: NodeId, mass: Mass) {
         self.peers.entry(to).and_modify(|peer| peer.account.give(mass.to_f64()));
     }
@@ -210,14 +216,23 @@ impl Node {
         let patience = if is_reversible { PATIENCE } else { PATIENCE_ONE_WAY };
         let is_short = self.credit.own_share.is_some_and(|share| share < ENOUGH);
         let is_excused = |peer: &Neighbour| !peer.is_active() || peer.has_ended();
+        let schedule = &self.config.schedule;
+        let rounds_of_period = schedule.period() as f64 / schedule.round_length() as f64;
         let mut keepers = Vec::new();
         for peer in self.peers.values_mut() {
+            // A node that catches up runs through rounds in which nothing passes.
+            peer.account.end_round_of_flows(fraction.min(1.0) / rounds_of_period, rounds_of_period);
             let Account { flows, balance, .. } = peer.account;
             // Where links go one way, a node does not see what a neighbour keeps, only that none of it comes.
             let may_keep = if is_reversible { balance < limit } else { !is_short || flows.from == 0.0 };
-            if peer.account.end_round(fraction, may_keep || is_excused(peer), patience) {
+            // There a sound neighbour that takes far longer for its rounds gives as seldom as one that keeps all: its own
+            // rounds count.
+            let its_rounds = peer.account.rounds_since(peer.steps_passed(), schedule.round_length());
+            let counted = if is_reversible { fraction } else { fraction.min(its_rounds) };
+            if peer.account.end_round(counted, may_keep || is_excused(peer), patience) {
                 let (given, received) = exchanged_with(peer);
-                keepers.push(NodeEvent::NeighbourKeeps { peer: peer.id, given, received });
+                let rounds = peer.account.withheld;
+                keepers.push(NodeEvent::NeighbourKeeps { peer: peer.id, given, received, ahead: balance, rounds });
             }
         }
         keepers.into_iter().for_each(|event| self.report(event));

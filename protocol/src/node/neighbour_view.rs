@@ -26,6 +26,21 @@ pub struct NeighbourView {
     pub outgoing: Option<OutgoingView>,
     /// The link from the neighbour, where the plan has one.
     pub incoming: Option<IncomingView>,
+    /// The weight that the neighbour took and gave of late.
+    pub account: AccountView,
+}
+
+/// The weight that a neighbour took and gave, beside that of the plan.
+#[derive(Clone, Copy, Debug, PartialEq)]
+pub struct AccountView {
+    /// The weight that it took in the last rounds, as a part of that in the plan; `None` before any was due.
+    pub taken: Option<f64>,
+    /// The weight that it gave in the last rounds, as a part of that in the plan; `None` before any was due.
+    pub given: Option<f64>,
+    /// Periods of the plan by which it took more than it gave, less what this node forgave.
+    pub ahead: f64,
+    /// Periods by which it may be ahead now; `None` without limit.
+    pub credit: Option<f64>,
 }
 
 /// The sending end of a link.
@@ -56,7 +71,13 @@ pub struct IncomingView {
 }
 
 impl NeighbourView {
-    fn of(peer: &Neighbour) -> Self {
+    fn of(peer: &Neighbour, credit: Option<f64>) -> Self {
+        let account = AccountView {
+            taken: peer.account.taken.share(),
+            given: peer.account.given.share(),
+            ahead: peer.account.balance,
+            credit: credit.filter(|_| peer.outgoing.is_some()),
+        };
         let outgoing = peer.outgoing.as_ref().map(|link| OutgoingView {
             parcels: link.next_seq() - 1,
             unacknowledged_parcels: link.outstanding_parcels(),
@@ -69,16 +90,16 @@ impl NeighbourView {
             received: link.received_weight(),
             clipped: peer.distances.clipped,
         });
-        let passed = peer.incoming.as_ref().map_or(0, |link| link.passed());
         Self {
             id: peer.id,
             is_up: peer.link_up && peer.mutual,
             suspended: peer.suspended,
             has_left: peer.left,
             incarnation: peer.incarnation(),
-            passed_steps: peer.passed.max(passed),
+            passed_steps: peer.steps_passed(),
             outgoing,
             incoming,
+            account,
         }
     }
 }
@@ -86,7 +107,8 @@ impl NeighbourView {
 impl Node {
     /// Views of all neighbours at this instant, ascending.
     pub fn neighbour_views(&self) -> impl Iterator<Item = NeighbourView> {
-        self.peers.values().map(NeighbourView::of)
+        let credit = self.credit_in_periods();
+        self.peers.values().map(move |peer| NeighbourView::of(peer, credit))
     }
 }
 
@@ -140,6 +162,9 @@ mod tests {
         assert_eq!(after.outgoing, Some(outgoing));
         let incoming = IncomingView { parcels: 10, queued_parcels: 0, received: 5.0, clipped: Clipped::default() };
         assert_eq!(after.incoming, Some(incoming));
+        let AccountView { taken, given, ahead, .. } = after.account;
+        assert!([taken, given].iter().all(|share| share.is_some_and(|share| share > 0.9)), "{:?}", after.account);
+        assert_eq!(ahead, 0.0);
     }
 
     #[test]

@@ -163,6 +163,11 @@ impl Neighbour {
         self.incoming.as_ref().is_some_and(|link| link.is_complete())
     }
 
+    /// Steps that it has passed, by its own words.
+    pub(crate) fn steps_passed(&self) -> u64 {
+        self.passed.max(self.incoming.as_ref().map_or(0, |link| link.passed()))
+    }
+
     /// The state of the links with it, for a Hello or an Ack, added to `own`, which is the same for all neighbours.
     pub(crate) fn link_state(&self, own: LinkPositions) -> LinkPositions {
         let mut state = own;

@@ -53,7 +53,7 @@ fn describe(event: &NodeEvent, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         | NodeEvent::TrainingLate { .. }
         | NodeEvent::DeltaClipped { .. } => describe_training(event, f),
         NodeEvent::MassLow { share } => write!(f, "has held only {share:.2} of its usual weight for many rounds"),
-        NodeEvent::NeighbourKeeps { peer, given, received } => {
+        NodeEvent::NeighbourKeeps { peer, given, received, .. } => {
             write!(f, "gives node {peer} no more, which got weight {given:.3} and gave {received:.3}")
         }
         NodeEvent::MassHigh { share } => write!(f, "has held {share:.2} times its usual weight for many rounds"),

@@ -176,7 +176,20 @@ impl Sheet<'_> {
         self.gauges("mingle_peer_given_weight", "Weight that a neighbour was given by the plan", given)?;
         let received = of_each(|neighbour| neighbour.incoming.map_or(0.0, |link| link.received_weight));
         self.gauges("mingle_peer_received_weight", "Weight that came from a neighbour by the plan", received)?;
+        self.accounts(status)?;
         self.clipped(status)
+    }
+
+    /// The weight that each neighbour took and gave of late.
+    fn accounts(&mut self, status: &Status) -> fmt::Result {
+        let accounts =
+            || status.neighbours.iter().filter_map(|peer| Some(([("peer", peer.peer.as_str())], peer.account?)));
+        let taken = accounts().filter_map(|(label, account)| Some((label, account.taken?)));
+        self.gauges("mingle_peer_taken_share", "Weight that a neighbour took of late over that of the plan", taken)?;
+        let given = accounts().filter_map(|(label, account)| Some((label, account.given?)));
+        self.gauges("mingle_peer_gave_share", "Weight that a neighbour gave of late over that of the plan", given)?;
+        let ahead = accounts().map(|(label, account)| (label, account.periods_ahead));
+        self.gauges("mingle_peer_periods_ahead", "Periods by which a neighbour took more than it gave", ahead)
     }
 
     /// Clipping of each neighbour's models.
@@ -238,7 +251,7 @@ mod tests {
     use super::*;
     use crate::status::{
         Contraction, Evaluated, IncomingLink, NeighbourStatus, OutgoingLink, PlanFacts, RobustReceiving, TrainerStatus,
-        Weight,
+        Weight, WeightAccount,
     };
     use mingle_net::traffic::ParameterEncoding;
     use mingle_privacy::{PrivacySettings, PrivacySpending};
@@ -269,6 +282,12 @@ mod tests {
                 queued_parcels: 0,
                 received_weight: 1.0,
                 clipped: Some(Clipped::default()),
+            }),
+            account: Some(WeightAccount {
+                taken: known(),
+                given: known(),
+                periods_ahead: 0.5,
+                credit_periods: known(),
             }),
             steps_behind: 1,
             sent_bytes: 10,

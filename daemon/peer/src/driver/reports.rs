@@ -4,7 +4,7 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use mingle_protocol::{Durability, InputFault, Mismatch, NodeEvent, NodeId, Robust, RoundReport, SkippedDelta};
-use mingle_status::node_warnings::{in_words, source_of, warning};
+use mingle_status::node_warnings::{Remedy, in_words, source_of, warning};
 use mingle_status::warnings::Source;
 
 use super::{Driver, UnderEvaluation};
@@ -67,7 +67,7 @@ impl Driver<'_> {
             NodeEvent::Ignored { fault: InputFault::UnexpectedTraining, .. } if self.stopping => {}
             other => {
                 self.gave_up |= matches!(other, NodeEvent::DrainGaveUp { .. });
-                match warning(&other) {
+                match self.in_words(&other) {
                     Some(message) => self.member.warn_of(source_of(&other), message),
                     None => tracing::debug!(?other, "node"),
                 }
@@ -75,6 +75,13 @@ impl Driver<'_> {
             }
         }
         Ok(())
+    }
+
+    /// The warning that an event causes, with the way back in this swarm.
+    fn in_words(&self, event: &NodeEvent) -> Option<String> {
+        let peer_of = |node: NodeId| self.watching.peer_of(node);
+        let has_operator = self.member.service.swarm().is_some();
+        warning(event, &Remedy { has_operator, home: self.member.home.root(), peer_of: &peer_of })
     }
 
     fn on_mismatch(&mut self, peer: NodeId, mismatch: &Mismatch) -> Result {

@@ -64,6 +64,11 @@ impl Watching {
         *self = Self { evaluation, round_trips, ..Self::new(peers) };
     }
 
+    /// The PeerId of a node of the plan.
+    pub(super) fn peer_of(&self, node: NodeId) -> Option<String> {
+        self.names.get(&node).cloned()
+    }
+
     /// Records a round trip to a peer; only those of neighbours are kept.
     pub(super) fn note_round_trip(&mut self, peer: &PeerId, time: Duration) {
         let name = peer.to_string();
@@ -134,6 +139,7 @@ impl Watching {
                 received_weight: link.received,
                 clipped: is_robust.then_some(link.clipped),
             }),
+            account: Some(view.account.into()),
             steps_behind: own_step.saturating_sub(view.passed_steps),
             sent_bytes: traffic.sent_bytes,
             received_bytes: traffic.received_bytes,

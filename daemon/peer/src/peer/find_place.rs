@@ -44,6 +44,7 @@ impl Peer {
             Some(membership) => self.find_signed_plan(receivers, service, &membership).await?,
             None => {
                 let (plan, origin) = self.find_plan(receivers.network, receivers.events).await?;
+                let (plan, origin) = self.leave_out(plan, origin)?;
                 (PlanOffer::unsigned(&plan)?.check(None)?, origin)
             }
         };
@@ -65,6 +66,14 @@ impl Peer {
         Ok(place)
     }
 
+    /// The plan less the peers to leave out. Where it named one, this peer goes on from its model in a run by another plan.
+    fn leave_out(&mut self, plan: Plan, origin: String) -> Result<(Plan, String)> {
+        let Some(next) = plan::without(&plan, &self.options.without)? else { return Ok((plan, origin)) };
+        self.options.continues = !self.options.fresh;
+        let names: Vec<String> = self.options.without.iter().map(ToString::to_string).collect();
+        Ok((next, format!("{origin}, without {}", names.join(", "))))
+    }
+
     /// The operator's plan: the one kept in the home, else the first that names this peer.
     async fn find_signed_plan(
         &mut self,
@@ -73,6 +82,14 @@ impl Peer {
         membership: &Membership,
     ) -> Result<(CheckedPlan, String)> {
         let swarm = &membership.swarm;
+        if let Some(peer) = self.options.without.first() {
+            let message = format!(
+                "the swarm {} has an operator, who alone leaves members out: --without is not for it",
+                swarm.name
+            );
+            return Err(Error::new(ErrorKind::BadInput, message)
+                .hint(format!("where the operator's key is: mingle plan apply --without {peer}")));
+        }
         if let Some(kept) = CheckedPlan::kept(&self.home, swarm)? {
             if self.options.plan.is_some() {
                 return Err(Error::new(ErrorKind::BadInput, format!("the swarm {} has a plan already", swarm.name))
@@ -254,7 +271,8 @@ impl Peer {
             return Ok((plan, origin));
         }
         let kept = self.home.plan();
-        if self.options.bootstrap.is_empty() {
+        // A peer that leaves others out believes none of them about the plan.
+        if self.options.bootstrap.is_empty() || !self.options.without.is_empty() && kept.exists() {
             if kept.exists() {
                 return Ok((plan::read(&kept)?, kept.display().to_string()));
             }
@@ -291,7 +309,8 @@ impl Peer {
         let local = self.identity.peer_id();
         let mut streams = network.streams.clone();
         loop {
-            for (&peer, address) in &search.answered {
+            // A peer to be left out would give the plan that names it.
+            for (&peer, address) in search.answered.iter().filter(|(peer, _)| !self.options.without.contains(peer)) {
                 let fetched = membership::fetch_plan(&mut streams, local, peer, None).await;
                 let checked = fetched.and_then(|news| news.map(|news| news.offer.check(None)).transpose());
                 match checked {

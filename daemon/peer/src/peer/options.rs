@@ -3,7 +3,7 @@
 use std::net::SocketAddr;
 use std::time::Duration;
 
-use libp2p::Multiaddr;
+use libp2p::{Multiaddr, PeerId};
 use mingle_planner::Plan;
 use mingle_protocol::{CodecChoice, Durability, MomentumAcrossRounds, Robust, WaitPolicy};
 
@@ -24,6 +24,9 @@ pub struct PeerOptions {
     pub mdns: bool,
     /// The plan; otherwise it is that of a bootstrap peer, or that of the last run in the home.
     pub plan: Option<GivenPlan>,
+    /// Peers to leave out of the plan of a swarm without an operator. All others that leave out the same ones follow the same
+    /// plan, and go on from their models.
+    pub without: Vec<PeerId>,
     /// Settings of automatic planning, for a swarm's operator that makes plans by itself.
     pub automatic_planning: Option<AutomaticPlanning>,
     /// Training begins after this time without the neighbours that are missing, if at least one has come. A peer that
@@ -86,6 +89,7 @@ impl Default for PeerOptions {
             bootstrap_timeout: Duration::from_secs(30),
             mdns: false,
             plan: None,
+            without: Vec::new(),
             automatic_planning: None,
             join_timeout: Duration::from_secs(60),
             wait: WaitPolicy::default(),

@@ -2,7 +2,7 @@
 
 use std::fmt;
 
-use mingle_protocol::Clipped;
+use mingle_protocol::{AccountView, Clipped};
 use serde::{Deserialize, Serialize};
 
 /// A neighbour as this peer sees it.
@@ -25,6 +25,9 @@ pub struct NeighbourStatus {
     pub outgoing: Option<OutgoingLink>,
     /// The link from it.
     pub incoming: Option<IncomingLink>,
+    /// The weight that it took and gave of late; none where a problem is solved.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub account: Option<WeightAccount>,
     /// Steps of the plan that it is behind this peer, as far as is known.
     pub steps_behind: u64,
     /// Bytes written to its streams since this process follows the plan.
@@ -74,6 +77,25 @@ pub struct IncomingLink {
     /// The clipping of its models since this process follows the plan; none where they are taken as they are.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub clipped: Option<Clipped>,
+}
+
+/// The weight that a neighbour took and gave in the last rounds, beside that of the plan.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct WeightAccount {
+    /// The weight that it took, as a part of that in the plan; none before any was due.
+    pub taken: Option<f64>,
+    /// The weight that it gave, as a part of that in the plan; none before any was due.
+    pub given: Option<f64>,
+    /// Periods of the plan by which it took more than it gave, less what this peer forgave.
+    pub periods_ahead: f64,
+    /// Periods by which it may be ahead now; none without limit.
+    pub credit_periods: Option<f64>,
+}
+
+impl From<AccountView> for WeightAccount {
+    fn from(AccountView { taken, given, ahead, credit }: AccountView) -> Self {
+        Self { taken, given, periods_ahead: ahead, credit_periods: credit }
+    }
 }
 
 impl LinkState {

@@ -194,7 +194,8 @@ function newCell(row, name) {
 }
 
 function neighbourCells(peer) {
-  const { outgoing, incoming } = peer;
+  const { outgoing, incoming, account } = peer;
+  const percent = share => (share ?? null) === null ? "–" : Math.round(100 * share) + " %";
   return [
     String(peer.node),
     peer.state + (peer.reason ? ": " + peer.reason : ""),
@@ -208,6 +209,9 @@ function neighbourCells(peer) {
     outgoing ? (outgoing.unacknowledged_units / UNITS).toFixed(4) : "–",
     outgoing ? number(outgoing.given_weight, 1) : "–",
     incoming ? number(incoming.received_weight, 1) : "–",
+    percent(account?.taken),
+    percent(account?.given),
+    account ? number(account.periods_ahead, 1) : "–",
     peer.peer,
   ];
 }

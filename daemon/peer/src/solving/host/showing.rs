@@ -61,6 +61,7 @@ impl Host<'_, '_> {
                 incarnation: 0,
                 outgoing: None,
                 incoming: None,
+                account: None,
                 steps_behind: 0,
                 sent_bytes: traffic.sent_bytes,
                 received_bytes: traffic.received_bytes,
