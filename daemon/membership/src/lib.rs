@@ -26,6 +26,7 @@ mod membership;
 mod mutated_inputs;
 mod offer;
 mod pending_peers;
+pub mod plan_without;
 mod probing;
 mod recovery_key;
 mod requests;

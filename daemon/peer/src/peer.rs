@@ -7,6 +7,7 @@ mod find_place;
 mod finish;
 mod lenders;
 mod options;
+mod plan_search;
 mod solve;
 mod start;
 mod train;

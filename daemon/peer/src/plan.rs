@@ -1,7 +1,5 @@
 //! The planner's plan for the protocol and the network: nodes become peers, steps become a schedule.
 
-mod without;
-
 use std::collections::BTreeMap;
 use std::fs::File;
 use std::io::Read;
@@ -16,7 +14,7 @@ use crate::error::{Context, Error, ErrorKind, Result};
 use crate::home;
 use crate::identity::public_key;
 
-pub use without::without;
+pub use mingle_membership::plan_without::{bind_as_in, without};
 
 /// Largest plan file that is read, in bytes: a million links in JSON.
 const MAX_PLAN_FILE_BYTES: u64 = 64 << 20;
@@ -96,20 +94,6 @@ pub fn peers(plan: &Plan) -> Result<BTreeMap<NodeId, PeerId>> {
         peers.insert(NodeId(index_to_u32(index)), peer);
     }
     Ok(peers)
-}
-
-/// Binds the nodes of a plan to the peers that nodes of the same names have in another.
-///
-/// # Errors
-/// A node cannot have the peer of its name.
-pub fn bind_as_in(former: &Plan, made: &mut Plan) -> Result {
-    let bound: Vec<(&str, &str)> = former.nodes().filter_map(|(name, peer)| Some((name, peer?))).collect();
-    for (name, peer) in bound {
-        if let Some(node) = made.node_named(name) {
-            made.bind(node, peer).context(ErrorKind::BadInput, format!("cannot bind node {name}"))?;
-        }
-    }
-    Ok(())
 }
 
 /// The momentum across rounds of this choice under this plan.

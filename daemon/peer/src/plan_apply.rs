@@ -20,6 +20,8 @@ use crate::membership::{
 use crate::plan;
 use publisher::Publisher;
 
+pub use mingle_membership::plan_without::NextPlan;
+
 /// Largest number of rounds of a run: a round a millisecond for thirty years.
 pub const MOST_ROUNDS: u64 = 1_000_000_000_000;
 
@@ -34,33 +36,6 @@ pub struct ApplyOptions {
     pub timeout: Duration,
     /// The kind of planner: an automatic one does not replace the plan of a person.
     pub planner: PlannedBy,
-}
-
-/// The plan to sign.
-#[derive(Clone, Debug)]
-pub enum NextPlan {
-    /// A plan that was made.
-    Given(Box<Plan>),
-    /// The plan that the swarm follows, designed anew without these members.
-    Without(Vec<PeerId>),
-}
-
-impl NextPlan {
-    /// The plan, where the swarm follows this one.
-    fn after(self, newest: Option<&CheckedPlan>) -> Result<Plan> {
-        let left_out = match self {
-            Self::Given(plan) => return Ok(*plan),
-            Self::Without(left_out) => left_out,
-        };
-        let Some(newest) = newest else {
-            return Err(Error::new(ErrorKind::BadInput, "the swarm has no plan yet that members could be left out of"));
-        };
-        plan::without(&newest.plan, &left_out)?.ok_or_else(|| {
-            let names: Vec<String> = left_out.iter().map(PeerId::to_string).collect();
-            let message = format!("the swarm's plan does not name {}", names.join(", "));
-            Error::new(ErrorKind::BadInput, message).hint("`mingle peers` lists the PeerIds of this peer's neighbours")
-        })
-    }
 }
 
 /// A finding that the planner should know, and that prevents nothing.

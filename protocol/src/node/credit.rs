@@ -209,8 +209,9 @@ impl Node {
         self.peers.entry(from).and_modify(|peer| peer.account.receive(mass.to_f64()));
     }
 
-    /// Ends a round: reports neighbours that have had no credit for long and gave nothing to earn any.
-    pub(super) fn report_keepers(&mut self, fraction: f64) {
+    /// Ends a round in which this part of a round's flows was due: reports neighbours that have had no credit for long and gave
+    /// nothing to earn any.
+    pub(super) fn report_keepers(&mut self, fraction: f64, due: f64) {
         let limit = self.credit.limit.unwrap_or(f64::INFINITY);
         let is_reversible = self.config.schedule.is_reversible();
         let patience = if is_reversible { PATIENCE } else { PATIENCE_ONE_WAY };
@@ -220,8 +221,7 @@ impl Node {
         let rounds_of_period = schedule.period() as f64 / schedule.round_length() as f64;
         let mut keepers = Vec::new();
         for peer in self.peers.values_mut() {
-            // A node that catches up runs through rounds in which nothing passes.
-            peer.account.end_round_of_flows(fraction.min(1.0) / rounds_of_period, rounds_of_period);
+            peer.account.end_round_of_flows(due / rounds_of_period, rounds_of_period);
             let Account { flows, balance, .. } = peer.account;
             // Where links go one way, a node does not see what a neighbour keeps, only that none of it comes.
             let may_keep = if is_reversible { balance < limit } else { !is_short || flows.from == 0.0 };

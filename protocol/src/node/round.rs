@@ -334,7 +334,8 @@ impl Node {
         }
         // The others' claims determine the length of such a round, so it must not count as usual and make more of them
         // credible.
-        let took = if self.tally.followed { self.clock.elapsed(self.now) } else { self.clock.finish(self.now) };
+        let followed = self.tally.followed;
+        let took = if followed { self.clock.elapsed(self.now) } else { self.clock.finish(self.now) };
         let RoundTally { waited, absorbed, apart, own, clipped, held, .. } = self.tally;
         let disagreement = (apart / own).sqrt();
         let stationary_weight = self.config.schedule.stationary_weight(self.config.id, self.step);
@@ -355,6 +356,7 @@ impl Node {
             took,
         }));
         alarm.into_iter().for_each(|event| self.report(event));
-        self.report_keepers(fraction);
+        // A node that catches up runs through rounds in which nothing passes.
+        self.report_keepers(fraction, if followed { fraction } else { 1.0 });
     }
 }

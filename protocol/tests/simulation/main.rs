@@ -16,6 +16,8 @@ mod injected_bugs;
 mod journals;
 mod leaving;
 mod lifecycle;
+mod long_attacks;
+
 mod pace;
 mod robust;
 mod rollbacks;

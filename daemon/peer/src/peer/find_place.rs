@@ -1,7 +1,6 @@
 //! The search for this peer's place: the plan, from a file, a bootstrap peer, the home or the operator, and the node
 //! that is bound to its key.
 
-use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
 use libp2p::PeerId;
@@ -9,6 +8,7 @@ use mingle_net::transport::{Network, NetworkEvent};
 use mingle_planner::Plan;
 use tokio::sync::mpsc;
 
+use super::plan_search::PlanSearch;
 use super::{GivenPlan, Peer};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
@@ -362,55 +362,6 @@ impl Peer {
                 }
             }
         }
-    }
-}
-
-/// State of the search for the plan.
-#[derive(Default)]
-struct PlanSearch {
-    /// Number of bootstrap addresses that have answered.
-    answers: usize,
-    /// The peers behind them, with an address each.
-    answered: BTreeMap<PeerId, String>,
-    /// Peers that refuse this peer their plan, or sent an invalid one.
-    refusals: BTreeMap<PeerId, Error>,
-    /// The addresses that did not answer, with the reason.
-    failures: BTreeSet<String>,
-    /// Peers that have admitted this one by its invitation.
-    admitted: BTreeSet<PeerId>,
-    /// Peers about which the user was warned.
-    warned: BTreeSet<PeerId>,
-}
-
-impl PlanSearch {
-    /// Records that a peer does not admit this one. Returns its refusal if all others that answer have refused, and
-    /// none has admitted this peer.
-    fn refused(&mut self, peer: PeerId, refusal: Error) -> Option<Error> {
-        let is_last = self.answered.keys().all(|other| *other == peer || self.refusals.contains_key(other));
-        if is_last && self.admitted.is_empty() {
-            return Some(refusal);
-        }
-        self.refusals.insert(peer, refusal);
-        None
-    }
-
-    /// The error to report when the time is up.
-    fn failure(&mut self, patience: Duration) -> Error {
-        if let Some((_, refusal)) = self.refusals.pop_first() {
-            return refusal;
-        }
-        let seconds = patience.as_secs();
-        if self.answered.is_empty() {
-            let tried: Vec<&str> = self.failures.iter().map(String::as_str).collect();
-            return Error::new(
-                ErrorKind::Unreachable,
-                format!("no bootstrap peer could be reached in {seconds} s; tried\n  {}", tried.join("\n  ")),
-            )
-            .hint("is that peer running, and does it listen on an address that this machine can reach? its log says where it listens");
-        }
-        let peers: Vec<String> = self.answered.iter().map(|(peer, address)| format!("{peer} at {address}")).collect();
-        Error::new(ErrorKind::Unreachable, format!("no peer had a plan within {seconds} s; asked {}", peers.join(", ")))
-            .hint("start one of them with --plan FILE")
     }
 }
 

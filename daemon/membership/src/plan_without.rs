@@ -4,10 +4,10 @@
 use std::collections::BTreeSet;
 
 use libp2p::PeerId;
+use mingle_home::error::{Context, Error, ErrorKind, Result};
 use mingle_planner::{DesignOptions, Method, Plan, Topology, TopologyError};
 
-use super::bind_as_in;
-use crate::error::{Context, Error, ErrorKind, Result};
+use crate::offer::CheckedPlan;
 
 /// The plan that the others have without these peers: the same design on the base graph less their nodes, or the best
 /// one where that design cannot do with what is left. `None` if the plan names none of them.
@@ -50,6 +50,50 @@ fn topology_without(base: &Topology, nodes: &BTreeSet<usize>) -> Result<Topology
         let edges: Vec<(usize, usize)> = edges.into_iter().collect();
         Topology::new(base.names().to_vec(), &edges)?.without(&left_out)
     })
+}
+
+/// Binds the nodes of a plan to the peers that nodes of the same names have in another.
+///
+/// # Errors
+/// A node cannot have the peer of its name.
+pub fn bind_as_in(former: &Plan, made: &mut Plan) -> Result {
+    let bound: Vec<(&str, &str)> = former.nodes().filter_map(|(name, peer)| Some((name, peer?))).collect();
+    for (name, peer) in bound {
+        if let Some(node) = made.node_named(name) {
+            made.bind(node, peer).context(ErrorKind::BadInput, format!("cannot bind node {name}"))?;
+        }
+    }
+    Ok(())
+}
+
+/// The plan to sign.
+#[derive(Clone, Debug)]
+pub enum NextPlan {
+    /// A plan that was made.
+    Given(Box<Plan>),
+    /// The plan that the swarm follows, designed anew without these members.
+    Without(Vec<PeerId>),
+}
+
+impl NextPlan {
+    /// The plan, where the swarm follows this one.
+    ///
+    /// # Errors
+    /// The swarm has no plan yet, or its plan names none of the members.
+    pub fn after(self, newest: Option<&CheckedPlan>) -> Result<Plan> {
+        let left_out = match self {
+            Self::Given(plan) => return Ok(*plan),
+            Self::Without(left_out) => left_out,
+        };
+        let Some(newest) = newest else {
+            return Err(Error::new(ErrorKind::BadInput, "the swarm has no plan yet that members could be left out of"));
+        };
+        without(&newest.plan, &left_out)?.ok_or_else(|| {
+            let names: Vec<String> = left_out.iter().map(PeerId::to_string).collect();
+            let message = format!("the swarm's plan does not name {}", names.join(", "));
+            Error::new(ErrorKind::BadInput, message).hint("`mingle peers` lists the PeerIds of this peer's neighbours")
+        })
+    }
 }
 
 #[cfg(test)]
