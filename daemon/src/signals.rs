@@ -15,8 +15,9 @@ pub(crate) struct StopSignals {
     interrupt: tokio::signal::unix::Signal,
     #[cfg(unix)]
     terminate: tokio::signal::unix::Signal,
+    /// None where the process was started to outlive its terminal.
     #[cfg(unix)]
-    hangup: tokio::signal::unix::Signal,
+    hangup: Option<tokio::signal::unix::Signal>,
     stdin_end: Option<oneshot::Receiver<()>>,
 }
 
@@ -32,7 +33,7 @@ impl StopSignals {
             #[cfg(unix)]
             terminate: signal(tokio::signal::unix::SignalKind::terminate())?,
             #[cfg(unix)]
-            hangup: signal(tokio::signal::unix::SignalKind::hangup())?,
+            hangup: if ignores_hangups() { None } else { Some(signal(tokio::signal::unix::SignalKind::hangup())?) },
             stdin_end: with_stdin.then(watch_stdin),
         })
     }
@@ -41,10 +42,16 @@ impl StopSignals {
     pub(crate) async fn next(&mut self) -> &'static str {
         #[cfg(unix)]
         let signal = async {
+            let hangup = async {
+                match &mut self.hangup {
+                    Some(hangup) => hangup.recv().await,
+                    None => std::future::pending().await,
+                }
+            };
             tokio::select! {
                 _ = self.interrupt.recv() => "interrupted",
                 _ = self.terminate.recv() => "asked to terminate",
-                _ = self.hangup.recv() => "its terminal was closed",
+                _ = hangup => "its terminal was closed",
             }
         };
         #[cfg(not(unix))]
@@ -71,6 +78,21 @@ impl StopSignals {
             }
         }
     }
+}
+
+/// Returns `true` if the process was started with hangups ignored, as `nohup` and `trap "" HUP` do. A handler would undo
+/// that. The kernel of Linux says so in the mask of ignored signals; elsewhere it is not known.
+#[cfg(unix)]
+fn ignores_hangups() -> bool {
+    let status = std::fs::read_to_string("/proc/self/status").unwrap_or_default();
+    let mask = status.lines().find_map(|line| line.strip_prefix("SigIgn:"));
+    mask.is_some_and(|mask| has_hangup(mask.trim()))
+}
+
+/// Returns `true` if a mask of signals, in hexadecimal, has the lowest bit: that of signal 1, SIGHUP.
+#[cfg(unix)]
+fn has_hangup(mask: &str) -> bool {
+    u64::from_str_radix(mask, 16).is_ok_and(|mask| mask & 1 == 1)
 }
 
 /// Forwards the requests to stop to the library, except the end of standard input.

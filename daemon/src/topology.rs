@@ -20,6 +20,9 @@ pub(crate) fn read_with_format(text: &str) -> Result<(Topology, Option<TopologyF
         return Ok((generate(text)?, None));
     }
     let content = plan::read_text(path, "topology").map_err(|failure| {
+        if path.exists() {
+            return failure;
+        }
         failure.hint("name a file, or a generator such as rg:n=33,r=0.5,seed=0, ring:n=8, grid:rows=4,cols=4")
     })?;
     let reading =
@@ -38,6 +41,11 @@ fn remark_what_is_left_out(reading: &TopologyReading) {
         remark!(
             "not used   {attributes} ({edges} {word}): a topology says who reaches whom; latencies and rates go into --links"
         );
+    }
+    match reading.repeated {
+        0 => {}
+        1 => remark!("repeated   1 edge is there before, between the same nodes, and counts once"),
+        edges => remark!("repeated   {edges} edges are there before, between the same nodes, and count once"),
     }
     if (1..nodes).contains(&reading.named_by_label) {
         let named = reading.named_by_label;

@@ -42,6 +42,51 @@ pub fn class_name(cell: &str) -> String {
     }
 }
 
+/// Returns `true` if a cell is empty, or has a word for a missing value of pandas, R, Excel, SAS or the UCI repository.
+#[must_use]
+pub fn is_missing(cell: &str) -> bool {
+    const WORDS: [&str; 13] =
+        ["NA", "N/A", "<NA>", "#N/A", "NULL", "Null", "null", "None", "NaT", "n/a", "na", "?", "."];
+    cell.is_empty() || WORDS.contains(&cell) || cell.parse::<f64>().is_ok_and(f64::is_nan)
+}
+
+/// Advice for a cell that is no number where one is required: ` (...)`; empty for one that is out of range.
+#[must_use]
+pub fn way_out(cell: &str) -> &'static str {
+    if cell.is_empty() {
+        return " (the cell is empty: fill it in, or leave the row or the column out)";
+    }
+    if is_missing(cell) {
+        return " (the value is missing: fill it in, or leave the row or the column out)";
+    }
+    if has_thousands(cell) {
+        return " (write thousands without commas, and decimals behind a point, as in 1234.5)";
+    }
+    if cell.contains(',') && number(&cell.replace(',', ".")).is_some() {
+        return " (write the decimals behind a point, as in 1.5)";
+    }
+    if cell.strip_suffix('%').is_some_and(|cell| number(cell.trim_end()).is_some()) {
+        return " (leave the percent sign out in the whole column)";
+    }
+    if cell.parse::<f64>().is_ok() {
+        return "";
+    }
+    " (all columns beside the label hold numbers: write words as numbers, or leave the column out)"
+}
+
+/// Returns `true` for a whole number with a comma before each three digits, and perhaps decimals behind a point. One
+/// comma alone may as well precede decimals, unless there is a point too.
+fn has_thousands(cell: &str) -> bool {
+    let (whole, decimals) = cell.split_once('.').map_or((cell, None), |(whole, decimals)| (whole, Some(decimals)));
+    let is_digits = |text: &str| !text.is_empty() && text.bytes().all(|byte| byte.is_ascii_digit());
+    let mut groups = whole.trim_start_matches(['-', '+']).split(',');
+    let first = groups.next().unwrap_or_default();
+    let rest: Vec<&str> = groups.collect();
+    let is_whole = (1..=3).contains(&first.len()) && is_digits(first);
+    let are_thousands = rest.iter().all(|group| group.len() == 3 && is_digits(group));
+    is_whole && are_thousands && (rest.len() > 1 || (rest.len() == 1 && decimals.is_some_and(is_digits)))
+}
+
 #[cfg(test)]
 mod tests {
     use super::*;
@@ -66,5 +111,24 @@ mod tests {
         for cell in ["12345678901234567890", "12345678901234567891", "yes", "Yes", "1a", "1_0", "1e-300", "-"] {
             assert_eq!(class_name(cell), cell);
         }
+    }
+
+    #[test]
+    fn a_cell_that_is_no_number_comes_with_the_way_out() {
+        for (cell, advice) in [
+            ("", "empty"),
+            ("NA", "missing"),
+            ("nan", "missing"),
+            ("1,5", "decimals behind a point, as in 1.5"),
+            ("1,500", "decimals behind a point, as in 1.5"),
+            ("1,234.5", "thousands without commas"),
+            ("-1,234,567", "thousands without commas"),
+            ("5 %", "percent sign"),
+            ("red", "write words as numbers"),
+            ("1,2,3", "write words as numbers"),
+        ] {
+            assert!(way_out(cell).contains(advice), "{cell}: {}", way_out(cell));
+        }
+        assert_eq!(way_out("inf"), "");
     }
 }

@@ -14,7 +14,7 @@ use std::io::{self, BufRead, BufReader, Error, ErrorKind, Read};
 
 use flate2::bufread::MultiGzDecoder;
 
-pub use cell::{class_name, number, truth};
+pub use cell::{class_name, is_missing, number, truth, way_out};
 pub use separator::{CellTable, open_table};
 use utf16::{ByteOrder, Utf16};
 

@@ -334,3 +334,41 @@ fn formats_that_are_not_read_are_named_with_a_way_out() {
     }
     assert_eq!(read("graph digraph {'weight': 1}\n").topology.names(), ["graph", "digraph"]);
 }
+
+#[test]
+fn mutated_topologies_are_refused_or_read_whole() {
+    let seeds = [
+        ",Source,Target,Type,\"a \"\"b\"\"\"\n0,\"a, b\",c,Undirected,1\n1,c,'d',Directed,\n2,d,c,directed,\n",
+        "\"a b\" (0, 1) {}\n(0, 1) 'c d' # near\n",
+        "a;b;1.5\nb;\u{e9} \u{1f600};2\n",
+        r#"{"directed": true, "nodes": [{"id": [0, 1]}, {"id": -1.5}], "adjacency": [[{"id": -1.5, "w": NaN}], [{"id": [0, 1]}]]}"#,
+        r#"{"elements": {"nodes": [{"data": {"id": "0"}}, {"data": {"id": 1}}], "edges": [{"data": {"source": 0, "target": 1}}]}}"#,
+        r#"{"nodes": [{"name": "a"}, {"name": "b"}], "links": [{"source": 0, "target": 1}]}"#,
+    ]
+    .map(|seed| seed.as_bytes().to_vec());
+    assert!(seeds.iter().all(|seed| Topology::read(std::str::from_utf8(seed).unwrap()).is_ok()));
+    mingle_mutations::for_each_input("topology_text", &seeds, |input| {
+        let Ok(reading) = Topology::read(&String::from_utf8_lossy(input)) else { return };
+        let topology = reading.topology;
+        assert!(topology.edges().windows(2).all(|pair| pair[0] < pair[1]));
+        assert!(topology.edges().iter().all(|&(u, v)| u < v && v < topology.node_count()));
+    });
+}
+
+#[test]
+fn parallel_edges_count_once_and_are_counted() {
+    for (text, repeated) in [
+        ("0 1\n1 2\n", 0),
+        ("0 1\n1 0\n1 2\n0 1\n", 2),
+        ("0 -> 1\n1 -> 0\n", 0),
+        ("0 -> 1\n1 -> 0\n0 -> 1\n", 1),
+        (
+            r#"{"multigraph": true, "nodes": [0, 1], "edges": [{"source": 0, "target": 1, "key": 0}, {"source": 0, "target": 1, "key": 1}]}"#,
+            1,
+        ),
+        (r#"{"nodes": [{"id": 0}, {"id": 1}], "adjacency": [[{"id": 1}], [{"id": 0}]]}"#, 0),
+        ("graph [ node [ id 0 ] node [ id 1 ] edge [ source 0 target 1 ] edge [ source 1 target 0 ] ]", 1),
+    ] {
+        assert_eq!(read(text).repeated, repeated, "{text}");
+    }
+}

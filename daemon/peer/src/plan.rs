@@ -38,14 +38,18 @@ pub fn read_text(path: &Path, what: &str) -> Result<String> {
     let doing = format!("cannot read the {what} {}", path.display());
     let file = File::open(path).context(ErrorKind::BadInput, &doing)?;
     let text = mingle_plaintext::open(file).context(ErrorKind::BadInput, &doing)?;
-    let mut content = String::new();
-    let length =
-        text.take(MAX_PLAN_FILE_BYTES + 1).read_to_string(&mut content).context(ErrorKind::BadInput, &doing)?;
+    let mut content = Vec::new();
+    let length = text.take(MAX_PLAN_FILE_BYTES + 1).read_to_end(&mut content).context(ErrorKind::BadInput, &doing)?;
     if length as u64 > MAX_PLAN_FILE_BYTES {
         let message = format!("{doing}: it has more than {MAX_PLAN_FILE_BYTES} bytes");
         return Err(Error::new(ErrorKind::BadInput, message));
     }
-    Ok(content)
+    String::from_utf8(content).map_err(|error| {
+        let before = &error.as_bytes()[..error.utf8_error().valid_up_to()];
+        let line = before.iter().filter(|&&byte| byte == b'\n').count() + 1;
+        let message = format!("{doing}: line {line}: it is no text in UTF-8");
+        Error::new(ErrorKind::BadInput, message).hint("save the file as UTF-8")
+    })
 }
 
 /// Audits the records below these folders: adds up what they hold. Without a plan, the number of nodes is that of the

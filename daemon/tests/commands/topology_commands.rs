@@ -37,6 +37,11 @@ fn a_topology_is_read_gzipped_and_in_utf_16_too() {
     }
     fs::write(&file, b"PK\x03\x04 a workbook").unwrap();
     assert_fails(&run(&["topology", "show", text(&file)]), 4, &["cannot read the topology", "no text"]);
+    // Latin-1: the line at fault and what to do, and nothing about generators.
+    fs::write(&file, b"ana ben\nben J\xfcrg\n").unwrap();
+    let latin = run(&["topology", "show", text(&file)]);
+    assert_fails(&latin, 4, &["line 2: it is no text in UTF-8", "save the file as UTF-8"]);
+    assert!(!stderr(&latin).contains("generator"), "{}", stderr(&latin));
 }
 
 #[test]

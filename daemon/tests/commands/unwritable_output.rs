@@ -140,3 +140,26 @@ fn a_peer_whose_terminal_is_closed_ends_in_good_order() {
         }
     }
 }
+
+#[test]
+#[cfg(target_os = "linux")]
+fn a_peer_that_was_started_to_outlive_its_terminal_trains_on_when_that_is_closed() {
+    let pair = Pair::new();
+    let arguments = ["--model", "softmax", "--rounds", "1000000"];
+    let mut first = pair.start_first(&arguments);
+    let address = first.address();
+    let home = pair.home(1);
+    let mut command = Command::new("sh");
+    command.args(["-c", "trap '' HUP; exec \"$0\" \"$@\""]).arg(mingle().get_program());
+    let place = ["run", "--listen", "/ip4/127.0.0.1/tcp/0", "--home", text(&home), "--bootstrap", &address];
+    let mut second = RunningPeer::spawn_as(command, &[&place, &arguments[..]].concat());
+    second.wait_for("round");
+    second.signal("HUP");
+    // The next events are those of training, and it ends for another reason.
+    for _ in 0..20 {
+        second.wait_for("round");
+    }
+    second.signal("TERM");
+    second.wait_through_rounds_for("done");
+    assert_eq!(second.exit_code(), Some(0));
+}

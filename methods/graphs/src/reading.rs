@@ -30,7 +30,7 @@ const MOST_EDGES: usize = 1 << 27;
 #[derive(Debug, Error)]
 pub enum ReadError {
     /// A file cannot be opened or read.
-    #[error("cannot read {}: {source}", path.display())]
+    #[error("cannot read {}", path.display())]
     Read {
         /// The file.
         path: PathBuf,
@@ -42,6 +42,23 @@ pub enum ReadError {
     Missing {
         /// The file.
         path: PathBuf,
+    },
+    /// The path is a single file of another kind.
+    #[error(
+        "{} is one file: a graph is a folder, or a prefix of files, with edges, features and labels, or an .npz of NumPy",
+        path.display()
+    )]
+    OneFile {
+        /// The file.
+        path: PathBuf,
+    },
+    /// Two files hold the same part of the graph.
+    #[error("{} and {} are both there: keep one", path.display(), other.display())]
+    Twice {
+        /// A file.
+        path: PathBuf,
+        /// The other file.
+        other: PathBuf,
     },
     /// A line is malformed.
     #[error("{}, line {line}: {reason}", path.display())]
@@ -64,7 +81,7 @@ pub enum ReadError {
         reason: String,
     },
     /// Edges do not fit the nodes.
-    #[error("{}: {source}", path.display())]
+    #[error("{}", path.display())]
     Graph {
         /// The file.
         path: PathBuf,
@@ -72,7 +89,7 @@ pub enum ReadError {
         source: GraphError,
     },
     /// Features or labels do not fit the graph.
-    #[error("{}: {source}", path.display())]
+    #[error("{}", path.display())]
     Data {
         /// The folder or file.
         path: PathBuf,
@@ -90,6 +107,9 @@ pub enum ReadError {
 pub fn read_graph(path: &Path) -> Result<NodeData, ReadError> {
     if path.extension().is_some_and(|extension| extension == "npz") {
         return npz::read(path);
+    }
+    if path.is_file() {
+        return Err(ReadError::OneFile { path: path.to_owned() });
     }
     text::read(path)
 }

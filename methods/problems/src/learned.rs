@@ -4,6 +4,8 @@ use mingle_solving::{Learned, RoundRecord};
 
 /// The most metrics in a line about a round.
 const IN_A_LINE: usize = 3;
+/// The most nodes whose data are described.
+const DESCRIBED: usize = 8;
 /// The narrowest column, in characters.
 const NARROWEST: usize = 12;
 
@@ -27,7 +29,16 @@ pub fn learned_table(names: &[String], learned: &[Learned]) -> String {
     }
     text += &row("mean", first.best().map_or(&[][..], |best| &best.mean), &widths);
     let early = if first.stopped_early { ", stopped early" } else { "" };
-    text + &format!("{} rounds{early}; the model after round {} is kept", first.rounds, first.best_round)
+    text += &format!("{} rounds{early}; the model after round {} is kept", first.rounds, first.best_round);
+    let described = || learned.iter().filter(|one| !one.found.is_empty());
+    for one in described().take(DESCRIBED) {
+        let name = names.get(one.node).map_or("", String::as_str);
+        text += &format!("\ndata of {name}: {}", one.found);
+    }
+    match described().count().saturating_sub(DESCRIBED) {
+        0 => text,
+        more => text + &format!("\nand data of {more} more, in learned.json"),
+    }
 }
 
 fn row(name: &str, values: &[Option<f64>], widths: &[usize]) -> String {
@@ -80,6 +91,9 @@ mod tests {
         let table = learned_table(&names, &all);
         assert!(table.contains("test at best\n") && table.contains("mean                    0.7500\n"), "{table}");
         assert!(table.ends_with("2 rounds; the model after round 1 is kept"), "{table}");
+        let described = all.map(|one| Learned { found: format!("{} users", one.node + 7), ..one });
+        assert!(learned_table(&names, &described).ends_with("is kept\ndata of a/x: 7 users\ndata of b: 8 users"));
+        let all = described;
         let files = learned_files(&names, &all).unwrap();
         let listed: Vec<&str> = files.iter().map(|(name, _)| name.as_str()).collect();
         assert_eq!(listed, ["learned.json", "all", "a-x/own", "a-x/all", "b/own", "b/all"]);

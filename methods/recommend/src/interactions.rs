@@ -1,6 +1,7 @@
 //! Interactions: users, items, and the pairs of them that interact.
 
 mod read;
+mod spelling;
 
 use std::collections::BTreeMap;
 

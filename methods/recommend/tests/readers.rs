@@ -109,3 +109,34 @@ fn tables_are_read_as_other_programs_write_them() {
     let refused = read("userId,uid,item\n1,2,3\n", Form::Auto).unwrap_err();
     assert!(refused.contains("several columns for the user: userid, uid"), "{refused}");
 }
+
+#[test]
+fn heads_between_blanks_are_no_interactions() {
+    let expected = Interactions::from_pairs([("1", "10"), ("2", "7")]);
+    for text in [
+        "user item\n1 10\n2 7\n",
+        "userId movieId rating\n1 10 5\n2 7 4\n",
+        "user_id::item_id::rating\n1::10::5\n2::7::1\n",
+        "User ID,Item-ID\n1,10\n2,7\n",
+    ] {
+        assert_eq!(read(text, Form::Auto).as_ref(), Ok(&expected), "{text}");
+    }
+    assert_eq!(read("user item\n1 10\n2 7\n", Form::Pairs).as_ref(), Ok(&expected));
+    assert_eq!(read("user item\n1 10 7\n", Form::Lists).unwrap().count(), 2);
+    let turned = read("item user\n10 1\n", Form::Auto).unwrap_err();
+    assert!(turned.contains("line 1: the user and the item come first"), "{turned}");
+}
+
+#[test]
+fn what_would_be_two_ids_or_half_a_line_is_refused_with_its_line() {
+    for (text, message) in [
+        ("user,item\n1,10\n2,10.0\n", "line 3: \"10.0\" and \"10\" are both ids"),
+        ("1 5 6 7 8\n1.0 4 9 3 2\n", "line 2: \"1.0\" and \"1\" are both ids"),
+        ("user,item,note\n1,10,\"two\nlines\"\n", "line 2: a quote is not closed on this line"),
+        ("{\"user\": 1, \"item\": 2}\n{\"user\": 1, \"item\": 3}\n", "line 1: it looks like JSON"),
+    ] {
+        let refused = read(text, Form::Auto).unwrap_err();
+        assert!(refused.contains(message), "{text}: {refused}");
+    }
+    assert_eq!(read("user,item\n1.0,10\n2.0,10\n", Form::Auto).unwrap().users(), ["1.0", "2.0"]);
+}

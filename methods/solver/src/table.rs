@@ -3,7 +3,7 @@
 use std::collections::BTreeSet;
 use std::io::Read;
 
-use mingle_plaintext::class_name;
+use mingle_plaintext::{class_name, is_missing, truth, way_out};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
@@ -61,7 +61,7 @@ pub enum TableError {
         name: String,
     },
     /// A cell is not a number.
-    #[error("line {line}, column `{}`: `{}` is not a number up to 1e100 in magnitude", cut(.column), cut(.text))]
+    #[error("line {line}, column `{}`: `{}` is not a number up to 1e100 in magnitude{}", cut(.column), cut(.text), way_out(.text))]
     NotANumber {
         /// The line, from 1.
         line: u64,
@@ -70,8 +70,32 @@ pub enum TableError {
         /// The text of the cell.
         text: String,
     },
+    /// A column that is used has no name.
+    #[error(
+        "the first line has no name for column {column}: pandas writes its index so (index=False leaves it out), and a \
+         separator at the end of every line makes such a column"
+    )]
+    NoName {
+        /// The column, from 1.
+        column: usize,
+    },
+    /// All cells of a row are empty, and there are rows behind it.
+    #[error("line {line}: all of its cells are empty, and there are rows behind it: remove the line, or fill it in")]
+    Blank {
+        /// The line, from 1.
+        line: u64,
+    },
+    /// The text is not UTF-8.
+    #[error("line {line}: it is no text in UTF-8: save the table as UTF-8 (Excel: \"CSV UTF-8\")")]
+    NotUtf8 {
+        /// The line, from 1.
+        line: u64,
+    },
     /// A cell of the target is neither label.
-    #[error("line {line}, column `{}`: `{}` is neither `{}` nor `{}`", cut(.column), cut(.text), cut(&.labels[0]), cut(&.labels[1]))]
+    #[error(
+        "line {line}, column `{}`: `{}` is neither `{}` nor `{}`{}", cut(.column), cut(.text), cut(&.labels[0]),
+        cut(&.labels[1]), no_label(.text)
+    )]
     NotALabel {
         /// The line, from 1.
         line: u64,
@@ -96,6 +120,11 @@ pub enum TableError {
         /// The limit.
         most: usize,
     },
+}
+
+/// Advice for a cell that is no label.
+fn no_label(cell: &str) -> &'static str {
+    if is_missing(cell) { ": the label is missing; leave the row out, or write down its label" } else { "" }
 }
 
 fn cut(text: &str) -> String {
@@ -154,7 +183,12 @@ impl RegressionTable {
         let opened = mingle_plaintext::open_table(text).map_err(|error| TableError::Csv(error.to_string()))?;
         let mut reader =
             csv::ReaderBuilder::new().delimiter(opened.separator).trim(csv::Trim::All).from_reader(opened.text);
-        let csv = |error: csv::Error| TableError::Csv(error.to_string());
+        let csv = |error: csv::Error| match error.kind() {
+            csv::ErrorKind::Utf8 { pos, .. } => {
+                TableError::NotUtf8 { line: pos.as_ref().map_or(0, csv::Position::line) }
+            }
+            _ => TableError::Csv(error.to_string()),
+        };
         let names: Vec<String> = reader.headers().map_err(csv)?.iter().map(str::to_owned).collect();
         let (target, used) = selection.find(&names)?;
         let mut table = Self {
@@ -162,9 +196,18 @@ impl RegressionTable {
             values: Vec::new(),
             target: Vec::new(),
         };
+        let mut blank = None;
         for record in reader.records() {
             let record = record.map_err(csv)?;
             let line = record.position().map_or(0, csv::Position::line);
+            // Spreadsheets leave rows of empty cells at the end.
+            if record.iter().all(str::is_empty) {
+                blank.get_or_insert(line);
+                continue;
+            }
+            if let Some(line) = blank {
+                return Err(TableError::Blank { line });
+            }
             let cell = |at: usize| record.get(at).unwrap_or_default();
             table.target.push(read_target(line, &names[target], cell(target))?);
             for &at in &used {
@@ -303,8 +346,12 @@ impl RegressionTable {
 }
 
 fn number(line: u64, column: &str, text: &str) -> Result<f64, TableError> {
-    let number = text.parse().ok().filter(|number: &f64| number.abs() <= LARGEST);
-    number.ok_or_else(|| TableError::NotANumber { line, column: column.to_owned(), text: text.to_owned() })
+    let number = text.parse().ok().or_else(|| truth(text).map(f64::from));
+    number.filter(|number: &f64| number.abs() <= LARGEST).ok_or_else(|| TableError::NotANumber {
+        line,
+        column: column.to_owned(),
+        text: text.to_owned(),
+    })
 }
 
 impl Selection {
@@ -324,6 +371,9 @@ impl Selection {
         } else {
             self.columns.iter().map(place).collect::<Result<_, _>>()?
         };
+        if let Some(unnamed) = used.iter().find(|&&at| names[at].is_empty()) {
+            return Err(TableError::NoName { column: unnamed + 1 });
+        }
         let mut seen = BTreeSet::from([target]);
         if let Some(&twice) = used.iter().find(|&&at| !seen.insert(at)) {
             return Err(TableError::Twice { name: names[twice].clone() });
@@ -397,8 +447,40 @@ mod tests {
         ] {
             assert_eq!(RegressionTable::read(&bytes[..], &selection("answer", &[])).as_ref(), Ok(&wanted), "{bytes:?}");
         }
+        let blank = format!("{}\n,,\n,,\n", CSV.trim_end());
+        assert_eq!(RegressionTable::read(blank.as_bytes(), &selection("answer", &[])).as_ref(), Ok(&wanted));
         let workbook = RegressionTable::read(&b"PK\x03\x04 and so on"[..], &selection("answer", &[])).unwrap_err();
         assert!(matches!(workbook, TableError::Csv(_)), "{workbook}");
+    }
+
+    #[test]
+    fn columns_without_names_missing_values_and_other_encodings_are_refused_with_the_way_out() {
+        let refused = |bytes: &[u8]| RegressionTable::read(bytes, &selection("y", &[])).unwrap_err().to_string();
+        for (bytes, message) in [
+            (&b",a,y\n0,5,1\n1,6,2\n"[..], "no name for column 1: pandas writes its index so"),
+            (b"a,y,\n5,1,\n6,2,\n", "no name for column 3"),
+            (b"a,y\n5,1\n,2\n", "line 3, column `a`: `` is not a number up to 1e100 in magnitude (the cell is empty"),
+            (
+                b"a;y\n5;1\n6,5;2\n",
+                "line 3, column `a`: `6,5` is not a number up to 1e100 in magnitude (write the decimals",
+            ),
+            (b"a,y\n5,1\n,\n6,2\n", "line 3: all of its cells are empty"),
+            (b"a,y\n5,1\n\xe9,2\n", "line 3: it is no text in UTF-8"),
+        ] {
+            assert!(refused(bytes).contains(message), "{}", refused(bytes));
+        }
+        let labels = ["x", "y"].map(str::to_owned);
+        let missing = RegressionTable::read_labelled(&b"a,k\n1,x\n2,NA\n"[..], &selection("k", &[]), &labels);
+        assert!(
+            missing
+                .unwrap_err()
+                .to_string()
+                .contains("line 3, column `k`: `NA` is neither `x` nor `y`: the label is missing")
+        );
+        let truths = RegressionTable::read(&b"a,y\nTrue,1\nFALSE,2\n"[..], &selection("y", &[])).unwrap();
+        assert_eq!(truths.rows().map(|(row, _)| row[0]).collect::<Vec<_>>(), [1.0, 0.0]);
+        let chosen = RegressionTable::read(&b",a,y\n0,5,1\n"[..], &selection("y", &["a"])).unwrap();
+        assert_eq!(chosen.columns(), ["a"]);
     }
 
     #[test]
@@ -448,7 +530,8 @@ mod tests {
         assert_eq!(refused("a,a\n1,2\n", "a", &[]), "the column `a` is there twice");
         assert_eq!(
             refused("a,y\n1,2\n?,3\n", "y", &[]),
-            "line 3, column `a`: `?` is not a number up to 1e100 in magnitude"
+            "line 3, column `a`: `?` is not a number up to 1e100 in magnitude (the value is missing: fill it in, or leave the \
+             row or the column out)"
         );
         assert_eq!(
             refused("a,y\n1,inf\n", "y", &[]),

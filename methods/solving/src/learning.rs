@@ -117,6 +117,11 @@ pub trait RoundLearning: Send {
     /// The state does not belong to this part.
     fn restore(&mut self, state: &[u8]) -> Result<(), LearningError>;
 
+    /// A description of the data that were read, such as "56 users, 40 items, 900 interactions"; empty if there is none.
+    fn found(&self) -> String {
+        String::new()
+    }
+
     /// The files that hold what was learned, by name. They stay with this node.
     ///
     /// # Errors
@@ -209,6 +214,9 @@ pub struct Learned {
     pub schema: String,
     /// The node.
     pub node: usize,
+    /// A description of the data that the node learned from.
+    #[serde(default)]
+    pub found: String,
     /// BLAKE3 of what all nodes agreed to learn.
     pub task: String,
     /// Rounds done.
@@ -247,12 +255,19 @@ impl Learned {
 pub struct RoundPart {
     pub(crate) task: Arc<dyn RoundTask>,
     pub(crate) bench: Workbench,
+    found: String,
 }
 
 impl RoundPart {
+    /// A description of the data that were read; empty if there is none.
+    pub fn found(&self) -> &str {
+        &self.found
+    }
+
     /// The part of a node that keeps its rounds in this store.
     pub fn new(task: Arc<dyn RoundTask>, learning: Box<dyn RoundLearning>, store: Box<dyn RoundStore>) -> Self {
         let beginning = learning.state();
-        Self { task, bench: Workbench::new(Learner { learning, store, beginning }) }
+        let found = learning.found();
+        Self { task, found, bench: Workbench::new(Learner { learning, store, beginning }) }
     }
 }

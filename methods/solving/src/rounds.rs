@@ -167,6 +167,7 @@ impl RoundsNode {
         Ok(Learned {
             schema: Learned::SCHEMA.to_owned(),
             node: self.collectives.me,
+            found: self.part.found().to_owned(),
             task: hex::encode(self.about.task),
             rounds,
             best_round,

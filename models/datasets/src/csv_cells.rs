@@ -13,30 +13,6 @@ pub(crate) fn feature(cell: &str) -> Option<f64> {
     number(cell).or_else(|| truth(cell).map(f64::from))
 }
 
-/// Returns `true` if a cell is empty, or has a word for a missing value of pandas, R, Excel, SAS or the UCI repository.
-pub(crate) fn is_missing(cell: &str) -> bool {
-    const WORDS: [&str; 13] =
-        ["NA", "N/A", "<NA>", "#N/A", "NULL", "Null", "null", "None", "NaT", "n/a", "na", "?", "."];
-    cell.is_empty() || WORDS.contains(&cell) || cell.parse::<f64>().is_ok_and(f64::is_nan)
-}
-
-/// Advice for a cell that is no number where one is required: ` (...)`.
-pub(crate) fn way_out(cell: &str) -> &'static str {
-    if cell.is_empty() {
-        return " (the cell is empty: fill it in, or leave the row or the column out)";
-    }
-    if is_missing(cell) {
-        return " (the value is missing: fill it in, or leave the row or the column out)";
-    }
-    if cell.contains(',') && number(&cell.replace(',', ".")).is_some() {
-        return " (write the decimals behind a point, as in 1.5)";
-    }
-    if cell.parse::<f64>().is_ok() {
-        return "";
-    }
-    " (all columns beside the label hold numbers: write words as numbers, or leave the column out)"
-}
-
 /// Returns `true` if cells are whole numbers that count up by one: from 0 or 1, or three of them from anywhere.
 /// Programs number columns without names so; columns named by years look the same.
 pub(crate) fn count_up<'a>(cells: impl Iterator<Item = &'a str>) -> bool {

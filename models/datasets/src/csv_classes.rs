@@ -79,6 +79,12 @@ pub(crate) fn match_to(path: &Path, labels: &[String], card: &DataCard) -> Resul
     labels.iter().map(number_of).collect()
 }
 
+/// The first two classes whose names differ in case alone.
+pub(crate) fn equal_but_for_case(names: &[String]) -> Option<(&str, &str)> {
+    let mut seen = BTreeMap::new();
+    names.iter().find_map(|name| seen.insert(name.to_lowercase(), name.as_str()).map(|other| (other, name.as_str())))
+}
+
 /// The first few names, enough to recognise a list.
 fn some_of(names: &[String]) -> String {
     const SHOWN: usize = 8;

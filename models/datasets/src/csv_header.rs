@@ -14,12 +14,10 @@ use std::collections::BTreeSet;
 use std::path::Path;
 
 use csv::StringRecord;
-use mingle_plaintext::class_name;
+use mingle_plaintext::{class_name, is_missing, number};
 
 use crate::DataError;
-use crate::csv_cells::{
-    are_different_whole_numbers, are_evenly_spaced, count_up, feature, is_missing, line, may_be_names,
-};
+use crate::csv_cells::{are_different_whole_numbers, are_evenly_spaced, count_up, feature, line, may_be_names};
 use crate::csv_source::{CsvSource, LabelColumn};
 
 /// Usual names of a label, in lower case.
@@ -58,10 +56,11 @@ impl FirstLine {
         let label = find_label(source, first)?;
         let reject = |reason: String| row(&source.path, first, reason);
         if first.len() < 2 {
+            let cell = first.get(0).unwrap_or_default();
             return Err(reject(format!(
-                "a label and at least one feature are needed, and this line has one cell, {:?}: are cells separated by commas, \
-                 semicolons, tabs or bars?",
-                first.get(0).unwrap_or_default().chars().take(80).collect::<String>()
+                "a label and at least one feature are needed, and this line has one cell, {:?}: {}",
+                cell.chars().take(80).collect::<String>(),
+                one_cell(cell)
             )));
         }
         let numbers = beside(first, label).filter(|cell| feature(cell).is_some()).count();
@@ -103,6 +102,12 @@ impl ColumnLayout {
     fn named(source: &CsvSource, first: &StringRecord, label: usize) -> Result<Self, DataError> {
         let reject = |reason: String| row(&source.path, first, reason);
         check_names(first, label).map_err(reject)?;
+        if source.label == LabelColumn::Last && first.get(label) == Some("") {
+            return Err(reject(format!(
+                "the last column, {}, has no name: if all lines end with a separator, leave it out; else name the label",
+                label + 1
+            )));
+        }
         if source.label == LabelColumn::Last {
             check_label(first).map_err(reject)?;
         }
@@ -187,6 +192,35 @@ impl ColumnLayout {
             _ => (column + 1).to_string(),
         }
     }
+}
+
+/// The likely reason why a first line has one cell.
+fn one_cell(cell: &str) -> &'static str {
+    let mut words = cell.split_ascii_whitespace();
+    let first = words.next().unwrap_or_default();
+    let is_sparse = words.any(|word| {
+        word.split_once(':').is_some_and(|(place, value)| place.parse::<u64>().is_ok() && number(value).is_some())
+    });
+    if first.starts_with(['#', '%']) || first.starts_with("//") {
+        return "a remark? Leave it out, so that the table begins in the first line";
+    }
+    if first.eq_ignore_ascii_case("@relation") {
+        return "it looks like ARFF of Weka: save the data as CSV, with the names of the attributes in the first line";
+    }
+    if first.starts_with(['{', '[']) {
+        return "it looks like JSON: save a table as CSV, with the names of the columns in the first line";
+    }
+    if is_sparse {
+        return "it looks like LIBSVM: save a table as CSV, with a cell for every feature and the label as the last";
+    }
+    if words_of(cell) > 1 {
+        return "are its cells separated by blanks? Write commas, semicolons, tabs or bars between them";
+    }
+    "are cells separated by commas, semicolons, tabs or bars?"
+}
+
+fn words_of(cell: &str) -> usize {
+    cell.split_ascii_whitespace().count()
 }
 
 /// The cells of a line other than the label.

@@ -9,9 +9,9 @@ use std::io::{BufRead, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use csv::{ReaderBuilder, StringRecord};
-use mingle_plaintext::{class_name, number};
+use mingle_plaintext::{class_name, is_missing, number};
 
-use crate::csv_cells::{BlankRows, feature, is_missing, line};
+use crate::csv_cells::{BlankRows, feature, line};
 use crate::csv_header::{ColumnLayout, FirstLine, row};
 use crate::csv_source::CsvSource;
 use crate::objective::ObjectiveKind;
@@ -115,7 +115,12 @@ impl Table {
         let blank = self.blank.map(|blank| {
             format!("{path}: the rows at the end from line {} on, {}, are empty and left out", blank.line, blank.count)
         });
-        names.into_iter().chain([label]).chain(blank).collect()
+        let similar = csv_classes::equal_but_for_case(&self.label_names).filter(|_| are_classes).map(|(one, other)| {
+            format!(
+                "{path}: the classes `{one}` and `{other}` differ in case alone: are they one? Write one of them then"
+            )
+        });
+        names.into_iter().chain([label]).chain(similar).chain(blank).collect()
     }
 
     /// A remark on a first sample with a word for its label that no other sample has: it may be a header after all.

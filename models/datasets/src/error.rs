@@ -127,7 +127,7 @@ pub enum DataError {
         reason: String,
     },
     /// A cell of a table is no number.
-    #[error("{}, line {line}, column {column}: {cell:?} is not a finite number{}", path.display(), crate::csv_cells::way_out(cell))]
+    #[error("{}, line {line}, column {column}: {cell:?} is not a finite number{}", path.display(), mingle_plaintext::way_out(cell))]
     Cell {
         /// The file.
         path: PathBuf,

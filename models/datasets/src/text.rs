@@ -87,7 +87,7 @@ impl Text {
             _ => {
                 let text = self.characters()?;
                 self.check_length(text.chars().count())?;
-                Vocabulary::of_text(text).ok_or_else(|| DataError::Vocabulary { path: self.path.clone() })?
+                Vocabulary::of_text(&text).ok_or_else(|| DataError::Vocabulary { path: self.path.clone() })?
             }
         };
         DataCard::of_text(&vocabulary).map_err(|reason| DataError::Card { path: self.path.clone(), reason })
@@ -111,7 +111,7 @@ impl Text {
                     known: vocabulary.len(),
                     error,
                 };
-                vocabulary.encode(self.characters()?).map_err(unknown)?
+                vocabulary.encode(&self.characters()?).map_err(unknown)?
             }
         };
         self.check_length(tokens.len())?;
@@ -122,11 +122,14 @@ impl Text {
         Ok(DataSet { train: samples(train)?, test: samples(test)?, card: card.clone() })
     }
 
-    fn characters(&self) -> Result<&str, DataError> {
-        std::str::from_utf8(&self.bytes).map_err(|error| {
-            let before = &self.bytes[..error.valid_up_to()];
-            let line = 1 + before.iter().filter(|&&byte| byte == b'\n').count();
-            DataError::NotUtf8 { path: self.path.clone(), line, byte: error.valid_up_to() }
+    /// The text as characters: decompressed whatever its name, from UTF-8 or UTF-16, without a byte order mark.
+    fn characters(&self) -> Result<String, DataError> {
+        let text = mingle_plaintext::open(&self.bytes[..])
+            .map_err(|error| DataError::Read { path: self.path.clone(), error })?;
+        String::from_utf8(read_bounded(text, &self.path)?).map_err(|error| {
+            let byte = error.utf8_error().valid_up_to();
+            let line = 1 + error.as_bytes()[..byte].iter().filter(|&&byte| byte == b'\n').count();
+            DataError::NotUtf8 { path: self.path.clone(), line, byte }
         })
     }
 
@@ -173,6 +176,31 @@ mod tests {
         let data = text.data_set(&card)?;
         assert!(tokens.is_none() || data.train.len() == left);
         Ok(data)
+    }
+
+    #[test]
+    fn characters_are_those_of_the_text_whatever_program_wrote_it() {
+        let plain = "To be,\r\nor não\r\nto 東京, that is.";
+        let load = |bytes: &[u8]| load(bytes, Some(Tokens::Characters), None);
+        let expected = load(plain.as_bytes()).unwrap();
+        let marked = format!("\u{feff}{plain}");
+        let utf16: Vec<u8> = marked.encode_utf16().flat_map(u16::to_le_bytes).collect();
+        for bytes in [marked.into_bytes(), utf16] {
+            let read = load(&bytes).unwrap();
+            assert_eq!(
+                (read.card, read.train.len()),
+                (expected.card.clone(), expected.train.len()),
+                "{:02x?}",
+                &bytes[..4]
+            );
+        }
+        let latin = load(b"to be or\nn\xe3o to be or not").unwrap_err().to_string();
+        assert!(latin.contains("line 2: the byte at 10 is not UTF-8"), "{latin}");
+        let archive = load(b"PK\x03\x04 a book in an archive").unwrap_err();
+        assert!(matches!(archive, DataError::Read { .. }), "{archive}");
+        // Bytes are taken as they are.
+        let bytes = self::load(b"\xef\xbb\xbfto be or not to be, it is", Some(Tokens::Bytes), None).unwrap();
+        assert_eq!(bytes.train.len() + bytes.test.len(), 28);
     }
 
     #[test]

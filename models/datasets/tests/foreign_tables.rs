@@ -223,3 +223,29 @@ fn a_path_with_a_tilde_that_no_shell_has_replaced_is_refused_with_the_right_form
         assert!(error.contains("~/nowhere") && error.contains("write $HOME in its place"), "{error}");
     }
 }
+
+#[test]
+fn a_table_of_another_kind_is_named_and_a_last_column_without_a_name_is_refused() {
+    for (first, words) in [
+        ("# made by a sensor", "a remark? Leave it out"),
+        ("a b kind", "separated by blanks?"),
+        ("1 1:0.5 2:3", "it looks like LIBSVM"),
+        ("@relation heart", "it looks like ARFF"),
+        ("{\"a\": 1}", "it looks like JSON"),
+        ("a", "are cells separated by commas"),
+    ] {
+        refused(&format!("{first}\n1 2 x\n"), "", &["line 1", words]);
+    }
+    refused("a,b,kind,\n1,2,x,\n3,4,y,\n", "", &["line 1", "the last column, 4, has no name"]);
+    refused("a,kind\n\"1,234.5\",x\n", "", &["line 2", "write thousands without commas"]);
+}
+
+#[test]
+fn classes_that_differ_in_case_alone_are_reported() {
+    let row = |at: usize| format!("{at},{}\n", ["Yes", "yes", "no"][at % 3]);
+    let said = remarks(&format!("a,kind\n{}", (0..12).map(row).collect::<String>()), "");
+    assert!(
+        said.contains("12 samples, 3 classes") && said.contains("the classes `Yes` and `yes` differ in case alone"),
+        "{said}"
+    );
+}

@@ -109,9 +109,15 @@ impl Builder {
                 return Err(fault.at_line(line));
             }
         }
+        let repeated = repetitions(&self.edges) + repetitions(&self.one_way);
         self.edges.append(&mut self.one_way);
         let topology = Topology::new(names, &self.edges)?;
         let (topology, placed) = node_details::place(topology, &self.details);
-        Ok(TopologyReading { topology, format, edge_attributes: self.attributes, named_by_label, placed })
+        Ok(TopologyReading { topology, format, edge_attributes: self.attributes, named_by_label, placed, repeated })
     }
+}
+
+/// The number of links of a sorted list that repeat the one before.
+fn repetitions(links: &[(usize, usize)]) -> usize {
+    links.windows(2).filter(|pair| pair[0] == pair[1]).count()
 }

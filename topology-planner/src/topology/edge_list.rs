@@ -39,7 +39,7 @@ impl Row<'_> {
 
     /// Returns `true` for two names and a number.
     fn has_weight(&self) -> bool {
-        self.cells.len() == 3 && !self.is_arrow() && self.cells[2].parse::<f64>().is_ok()
+        self.cells.len() == 3 && !self.is_arrow() && is_number(&self.cells[2])
     }
 
     /// Returns `true` for two names, with an arrow between them or a number behind them.
@@ -164,8 +164,15 @@ fn edges(mut rows: Vec<Row<'_>>, is_table: bool) -> Result<EdgeTable<'_>, Topolo
 
 /// Returns `true` for three words or more in which no cell is a number.
 fn names_columns(row: &Row<'_>) -> bool {
-    let is_word = |cell: &Cow<'_, str>| !cell.is_empty() && cell.parse::<f64>().is_err();
-    row.cells.len() > 2 && !row.is_arrow() && row.cells.iter().all(is_word)
+    row.cells.len() > 2 && !row.is_arrow() && row.cells.iter().all(|cell| is_word(cell))
+}
+
+fn is_word(text: &str) -> bool {
+    !text.is_empty() && !is_number(text)
+}
+
+fn is_number(text: &str) -> bool {
+    text.parse::<f64>().is_ok()
 }
 
 /// The edge in a row of two names, with an arrow between them or a number behind them.
@@ -195,7 +202,7 @@ fn check_is_no_matrix(rows: &[Row<'_>]) -> Result<(), TopologyError> {
     let nodes = rows.len();
     let cell = |row: usize, column: usize| &*rows[row].cells[column];
     let is_square = nodes > 2 && rows.iter().all(|row| row.cells.len() == nodes);
-    let are_numbers = || rows.iter().flat_map(|row| &row.cells).all(|cell| cell.parse::<f64>().is_ok());
+    let are_numbers = || rows.iter().flat_map(|row| &row.cells).all(|cell| is_number(cell));
     let is_symmetric = || (0..nodes).all(|row| (0..row).all(|column| cell(row, column) == cell(column, row)));
     // Three edges with weights are as wide as they are many.
     let is_adjacency = || nodes > 3 || (is_symmetric() && (0..nodes).all(|row| cell(row, row) == "0"));
@@ -224,7 +231,7 @@ fn decimal_comma<'t>(table: &EdgeTable<'t>, separator: char) -> Option<ListLine<
 fn header_or(error: TopologyError, table: &EdgeTable<'_>) -> TopologyError {
     let [first, rest @ ..] = &table.edges[..] else { return error };
     let is_alone = !rest.iter().flat_map(|edge| &edge.ends).any(|end| first.ends.contains(end));
-    let is_word = first.ends.iter().all(|end| end.parse::<f64>().is_err());
+    let is_word = first.ends.iter().all(|end| is_word(end));
     let may_have_header = table.has_separator && !table.has_header;
     match error {
         TopologyError::Disconnected { .. } if is_alone && is_word && may_have_header && rest.len() > 1 => fault(

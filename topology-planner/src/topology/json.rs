@@ -129,7 +129,14 @@ fn read_base(nodes: &[JsonNode], base: &BaseGraph) -> Result<TopologyReading, To
         Some(edges) => topology.with_interference(edges)?,
     };
     let edge_attributes = EdgeAttributes::default();
-    Ok(TopologyReading { topology, format: TopologyFormat::Plan, edge_attributes, named_by_label: 0, placed: 0 })
+    Ok(TopologyReading {
+        topology,
+        format: TopologyFormat::Plan,
+        edge_attributes,
+        named_by_label: 0,
+        placed: 0,
+        repeated: 0,
+    })
 }
 
 /// A builder with the nodes of a list.

@@ -23,6 +23,8 @@ pub struct TopologyReading {
     pub named_by_label: usize,
     /// The number of nodes with a place of their own.
     pub placed: usize,
+    /// The number of edges that repeat another one: parallel edges, which count once.
+    pub repeated: usize,
 }
 
 /// A format of topologies.

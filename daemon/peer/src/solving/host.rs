@@ -96,6 +96,7 @@ pub(crate) async fn take_part(
         _ => problem.part(place.node.index()),
     };
     let part = part.map_err(Explain::explain)?;
+    showing::tell_data(member, &part);
     let attempts = AttemptFile::of(member.home, &place.hash, problem)?;
     let attempt = attempts.begin()?;
     let peer = SolverPeer::new(place.node.index(), problem, part, communication, attempt);

@@ -2,7 +2,7 @@
 
 use std::fs::File;
 use std::io::{BufRead, ErrorKind, Read};
-use std::path::{Path, PathBuf};
+use std::path::PathBuf;
 
 use super::ReadError;
 
@@ -18,18 +18,27 @@ pub(super) struct LineReader {
 }
 
 impl LineReader {
-    /// Opens `path` or else `path.gz`; `None` where neither exists.
-    pub(super) fn open(path: &Path) -> Result<Option<Self>, ReadError> {
-        let mut gzipped = path.as_os_str().to_owned();
-        gzipped.push(".gz");
-        for path in [path.to_owned(), PathBuf::from(gzipped)] {
+    /// Opens the one of these files that is there, as itself or as `path.gz`; `None` where none is.
+    pub(super) fn open_one_of(paths: &[PathBuf]) -> Result<Option<Self>, ReadError> {
+        let gzipped = |path: &PathBuf| {
+            let mut gzipped = path.as_os_str().to_owned();
+            gzipped.push(".gz");
+            PathBuf::from(gzipped)
+        };
+        let mut found: Option<(PathBuf, File)> = None;
+        for path in paths.iter().flat_map(|path| [path.clone(), gzipped(path)]) {
             match File::open(&path) {
-                Ok(file) => return Self::of(path, file).map(Some),
+                Ok(file) => {
+                    if let Some((other, _)) = found {
+                        return Err(ReadError::Twice { path: other, other: path });
+                    }
+                    found = Some((path, file));
+                }
                 Err(error) if error.kind() == ErrorKind::NotFound => {}
                 Err(source) => return Err(ReadError::Read { path, source }),
             }
         }
-        Ok(None)
+        found.map(|(path, file)| Self::of(path, file)).transpose()
     }
 
     /// The lines of `file`; `path` names it in errors.
@@ -58,6 +67,11 @@ impl LineReader {
     /// An error in the present line.
     pub(super) fn fault(&self, reason: impl Into<String>) -> ReadError {
         ReadError::Line { path: self.path.clone(), line: self.line, reason: reason.into() }
+    }
+
+    /// The present line.
+    pub(super) fn text(&self) -> &str {
+        self.text.trim_end_matches(['\n', '\r'])
     }
 
     /// The number of the present line, from 1.

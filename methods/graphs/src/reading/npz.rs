@@ -24,22 +24,26 @@ fn read_from(file: impl Read + Seek, path: &Path) -> Result<NodeData, ReadError>
     let mut archive = ZipArchive::new(file).map_err(|error| fault("all")(error.to_string()))?;
     let mut array = |names: [&'static str; 3], most: usize| -> Result<(&'static str, Array), ReadError> {
         let name = name_of(&archive, names).map_err(fault(names[0]))?;
-        let file = archive.by_name(&format!("{name}.npy")).map_err(|error| fault(names[0])(error.to_string()))?;
-        Ok((name, Array::read(file, most).map_err(fault(names[0]))?))
+        let file = archive.by_name(&format!("{name}.npy")).map_err(|error| fault(name)(error.to_string()))?;
+        Ok((name, Array::read(file, most).map_err(fault(name))?))
     };
     let (name, features) = array(["node_features", "x", "features"], MOST_FEATURES)?;
     let [nodes, columns] = features.shape[..] else { return Err(fault(name)("it is no matrix".to_owned())) };
-    let (name, labels) = array(["node_labels", "y", "labels"], Graph::NODES_MAX)?;
+    let (labels_name, labels) = array(["node_labels", "y", "labels"], Graph::NODES_MAX)?;
     if labels.shape != [nodes] && labels.shape != [nodes, 1] {
-        return Err(fault(name)("there is not one label for each node".to_owned()));
+        return Err(fault(labels_name)(format!(
+            "it has the shape {:?}, and one label is needed for each of the {nodes} nodes",
+            labels.shape
+        )));
     }
     let (name, edges) = array(["edges", "edge_index", "edge_list"], 2 * MOST_EDGES)?;
     let edges = edges.pairs(name == "edge_index").map_err(fault(name))?;
     let features = features.values.into_iter().map(|value| value as f32).collect();
     let labels: Option<Vec<Option<u16>>> = labels.values.into_iter().map(label).collect();
-    let labels = labels.ok_or_else(|| fault("node_labels")("a label is no whole number from 0, nor -1".to_owned()))?;
-    let pairs = edges_between(nodes, &edges.values)
-        .ok_or_else(|| fault("edges")("an edge names a node that has no features".to_owned()))?;
+    let labels = labels.ok_or_else(|| {
+        fault(labels_name)("a label is no whole number from 0, nor -1 or nan where it is not known".to_owned())
+    })?;
+    let pairs = edges_between(nodes, &edges.values).map_err(fault(name))?;
     let graph = Graph::from_edges(nodes, pairs).map_err(|source| ReadError::Graph { path: path.to_owned(), source })?;
     NodeData::new(graph, features, columns, labels, None)
         .map_err(|source| ReadError::Data { path: path.to_owned(), source })
@@ -60,14 +64,22 @@ fn name_of(archive: &ZipArchive<impl Read + Seek>, names: [&'static str; 3]) -> 
     }
 }
 
-/// The edges with these ends in turn; none where an end is no node.
-fn edges_between(nodes: usize, ends: &[f64]) -> Option<Vec<(u32, u32)>> {
-    let node = |end: f64| (end >= 0.0 && end < nodes as f64 && end.fract() == 0.0).then_some(end as u32);
-    ends.chunks_exact(2).map(|pair| Some((node(pair[0])?, node(pair[1])?))).collect()
+/// The edges with these ends in turn.
+fn edges_between(nodes: usize, ends: &[f64]) -> Result<Vec<(u32, u32)>, String> {
+    let node = |end: f64| {
+        if end.fract() != 0.0 {
+            return Err(format!("{end} is no number of a node: nodes are numbered from 0"));
+        }
+        let is_there = end >= 0.0 && end < nodes as f64;
+        is_there
+            .then_some(end as u32)
+            .ok_or_else(|| format!("node {end} has no features: they are there for {nodes} nodes, from 0"))
+    };
+    ends.chunks_exact(2).map(|pair| Ok((node(pair[0])?, node(pair[1])?))).collect()
 }
 
 fn label(value: f64) -> Option<Option<u16>> {
-    if value == -1.0 {
+    if value == -1.0 || value.is_nan() {
         return Some(None);
     }
     (value.fract() == 0.0 && (0.0..f64::from(u16::MAX)).contains(&value)).then_some(Some(value as u16))

@@ -1,5 +1,6 @@
 //! Edges, features and labels as text.
 
+use std::collections::BTreeSet;
 use std::path::{Path, PathBuf};
 
 use super::lines::LineReader;
@@ -24,10 +25,14 @@ pub(super) fn read(path: &Path) -> Result<NodeData, ReadError> {
         prefixed.push(name);
         PathBuf::from(prefixed)
     };
-    let edges = first_of(&[named("edges.txt"), named("edges.csv")])?;
-    let nodes = match LineReader::open(&named("features.svm"))? {
-        Some(lines) => sparse(lines)?,
-        None => dense(first_of(&[named("features.csv")])?, first_of(&[named("labels.csv")])?)?,
+    let edges = one_of(&[named("edges.txt"), named("edges.csv")])?;
+    let sparse_file = LineReader::open_one_of(&[named("features.svm")])?;
+    let dense_file = LineReader::open_one_of(&[named("features.csv")])?;
+    let nodes = match (sparse_file, dense_file) {
+        (Some(lines), None) => sparse(lines)?,
+        (None, Some(lines)) => dense(lines, one_of(&[named("labels.csv")])?)?,
+        (Some(one), Some(other)) => return Err(ReadError::Twice { path: one.path, other: other.path }),
+        (None, None) => return Err(ReadError::Missing { path: named("features.csv") }),
     };
     joined(edges, nodes, path)
 }
@@ -43,13 +48,9 @@ fn joined(edges: LineReader, nodes: NodeFeatures, path: &Path) -> Result<NodeDat
         .map_err(|source| ReadError::Data { path: path.to_owned(), source })
 }
 
-fn first_of(paths: &[PathBuf]) -> Result<LineReader, ReadError> {
-    for path in paths {
-        if let Some(lines) = LineReader::open(path)? {
-            return Ok(lines);
-        }
-    }
-    Err(ReadError::Missing { path: paths[0].clone() })
+/// The one of these files that is there.
+fn one_of(paths: &[PathBuf]) -> Result<LineReader, ReadError> {
+    LineReader::open_one_of(paths)?.ok_or_else(|| ReadError::Missing { path: paths[0].clone() })
 }
 
 fn is_empty(line: &str) -> bool {
@@ -67,9 +68,13 @@ fn read_edges(mut lines: LineReader, nodes: usize) -> Result<Vec<(u32, u32)>, Re
         }
         let content = line.split_once('{').filter(|(_, data)| data.trim_end().ends_with('}'));
         let content = content.map_or(line, |(ends, _)| ends);
-        let parts: Vec<&str> =
-            content.split([',', ';', ' ', '\t']).map(unquoted).filter(|part| !part.is_empty()).collect();
+        let parts = parts(content);
         let is_header = std::mem::take(&mut may_be_header) && parts.iter().all(|part| part.parse::<f64>().is_err());
+        if parts.contains(&"") {
+            let reason =
+                if is_header { INDEX_COLUMN } else { "a cell is empty: an edge is two numbers of nodes, such as 0,5" };
+            return Err(lines.fault(reason));
+        }
         match parts[..] {
             _ if is_header => {}
             [one, other] => match edge([one, other], nodes) {
@@ -91,6 +96,20 @@ fn read_edges(mut lines: LineReader, nodes: usize) -> Result<Vec<(u32, u32)>, Re
         return Err(lines.fault("there is no edge in it: an edge is two numbers of nodes, such as 0,5"));
     }
     Ok(edges)
+}
+
+/// The cells between blanks, commas and semicolons; one is empty where a comma or semicolon stands beside nothing. A last
+/// one may precede `{}`.
+fn parts(content: &str) -> Vec<&str> {
+    let content = content.trim().trim_end_matches([',', ';']);
+    let cells = content.split([',', ';']).map(str::trim);
+    cells
+        .flat_map(|cell| {
+            let words = cell.split([' ', '\t']).map(unquoted).filter(|word| !word.is_empty());
+            let words: Vec<&str> = words.collect();
+            if words.is_empty() { vec![""] } else { words }
+        })
+        .collect()
 }
 
 /// The edge between the nodes with these numbers.
@@ -133,6 +152,10 @@ fn sparse(mut lines: LineReader) -> Result<NodeFeatures, ReadError> {
         let (Some(label), Some(parsed)) = (label, parsed) else {
             return Err(lines.fault("a node is a label and its features, such as 2 17:1 301:0.5"));
         };
+        let mut there = BTreeSet::new();
+        if let Some((column, _)) = parsed.iter().find(|(column, _)| !there.insert(*column)) {
+            return Err(lines.fault(format!("feature {column} is there twice: keep one of its values")));
+        }
         columns = parsed.iter().map(|(column, _)| column + 1).fold(columns, usize::max);
         entries.extend(parsed.into_iter().map(|(column, value)| (row, column, value)));
         labels.push(label);
@@ -173,6 +196,18 @@ fn label(text: &str) -> Option<Option<u16>> {
 struct Matrix {
     values: Vec<f32>,
     columns: usize,
+    /// `true` if a first line of words named the columns.
+    has_header: bool,
+}
+
+/// Labels, and their first line.
+#[derive(Default)]
+struct Labels {
+    known: Vec<Option<u16>>,
+    /// `true` if a first line of words named the column.
+    has_header: bool,
+    /// `true` if the first line is `0`: pandas calls a column without a name so.
+    begins_with_zero: bool,
 }
 
 impl Matrix {
@@ -180,30 +215,56 @@ impl Matrix {
         self.values.len() / self.columns.max(1)
     }
 
-    /// Returns `true` if the first row counts 0, 1, 2 or 1, 2, 3, as a generated header does.
+    /// Returns `true` if the first row counts 0, 1, 2 or 1, 2, 3, as a generated header does, and no other is the same.
     fn begins_with_numbers_of_columns(&self) -> bool {
-        let first = &self.values[..self.columns];
-        let counts_from = |begin: usize| first.iter().zip(begin..).all(|(value, number)| *value == number as f32);
-        self.columns >= 3 && (counts_from(0) || counts_from(1))
+        let mut rows = self.values.chunks_exact(self.columns.max(1));
+        let Some(first) = rows.next().filter(|_| !self.has_header && self.columns >= 2) else { return false };
+        count_up(first.iter().copied()) && !rows.any(|row| row == first)
+    }
+
+    /// Returns `true` if the first column counts the rows from 0 or 1, as an index that a program has written does.
+    fn begins_with_numbers_of_rows(&self) -> bool {
+        let column = self.values.chunks_exact(self.columns.max(1)).map(|row| row[0]);
+        !self.has_header && self.columns >= 2 && self.rows() >= ROWS_COUNTED && count_up(column)
     }
 }
 
+/// Returns `true` if the values count up by one, from 0 or 1.
+fn count_up(values: impl Iterator<Item = f32> + Clone) -> bool {
+    let counts_from = |begin: usize| values.clone().zip(begin..).all(|(value, number)| value == number as f32);
+    counts_from(0) || counts_from(1)
+}
+
+/// The error for a first column without a name.
+const INDEX_COLUMN: &str =
+    "the first column has no name: it looks like the index that pandas writes; leave it out with index=False";
+/// The fewest rows that are taken for counted by the first column.
+const ROWS_COUNTED: usize = 5;
+/// Names of columns that number nodes, in lower case.
+const NUMBERS_OF_NODES: [&str; 8] = ["id", "node", "nodeid", "node_id", "node id", "index", "idx", "unnamed: 0"];
+
 /// Reads a row of numbers for each node, separated by commas, semicolons or tabs, and a label for each in another file.
-/// First lines of words are headers.
+/// First lines of words are headers. A first line that counts columns is one where the labels are fewer by one, and a
+/// node where their first line is a word, or no number that a program gives to a column.
 fn dense(mut features: LineReader, mut labels: LineReader) -> Result<NodeFeatures, ReadError> {
     let mut matrix = read_matrix(&mut features)?;
-    let known = read_labels(&mut labels)?;
+    let Labels { known, has_header, begins_with_zero } = read_labels(&mut labels)?;
+    let fault = |reason: &str| ReadError::Line { path: features.path.clone(), line: 1, reason: reason.to_owned() };
     if matrix.begins_with_numbers_of_columns() {
-        if known.len() + 1 != matrix.rows() {
-            return Err(ReadError::Line {
-                path: features.path,
-                line: 1,
-                reason: "this line counts its columns: is it a header or a node? Give columns names that are no numbers, or leave the \
-                         line out"
-                    .to_owned(),
-            });
+        if known.len() + 1 == matrix.rows() {
+            matrix.values.drain(..matrix.columns);
+        } else if !has_header && begins_with_zero {
+            return Err(fault(
+                "this line counts its columns, and the labels begin with 0: are these headers, or a node? Write a first line \
+                 with names that are no numbers into both files, in place of these lines or above them",
+            ));
         }
-        matrix.values.drain(..matrix.columns);
+    }
+    if matrix.begins_with_numbers_of_rows() {
+        return Err(fault(
+            "the first column counts the rows: leave it out if it is the number of the node; if it is a feature, write a first \
+             line with the names of the columns",
+        ));
     }
     let nodes = matrix.rows();
     if known.len() > nodes {
@@ -228,9 +289,16 @@ fn read_matrix(lines: &mut LineReader) -> Result<Matrix, ReadError> {
         let row: Option<Vec<f32>> = cells.iter().map(|cell| feature(cell)).collect();
         let is_header = std::mem::take(&mut may_be_header) && cells.iter().all(|cell| feature(cell).is_none());
         if is_header && cells[0].is_empty() {
-            let reason = "the first column has no name: it looks like the index that pandas writes; leave it out with index=False";
+            return Err(lines.fault(INDEX_COLUMN));
+        }
+        let numbers_nodes = |cell: &&&str| NUMBERS_OF_NODES.contains(&cell.to_ascii_lowercase().as_str());
+        if let Some(name) = cells.iter().find(numbers_nodes).filter(|_| is_header) {
+            let reason = format!(
+                "the column `{name}` looks like the number of the node, and would be a feature: order the lines by it and leave it out"
+            );
             return Err(lines.fault(reason));
         }
+        matrix.has_header |= is_header;
         match row {
             Some(row) if matrix.columns == 0 || row.len() == matrix.columns => {
                 matrix.columns = row.len();
@@ -264,26 +332,38 @@ fn feature(cell: &str) -> Option<f32> {
 }
 
 /// Reads one label a line; empty lines at the end are ignored.
-fn read_labels(lines: &mut LineReader) -> Result<Vec<Option<u16>>, ReadError> {
-    let mut known = Vec::new();
+fn read_labels(lines: &mut LineReader) -> Result<Labels, ReadError> {
+    let mut labels = Labels::default();
+    let known = &mut labels.known;
     let mut gap = 0;
     while let Some(line) = lines.next()? {
         let is_gap = line.trim().is_empty();
         let is_word = line.parse::<f64>().is_err();
-        match label(line) {
+        let is_zero = unquoted(line) == "0";
+        let label = label(line);
+        let is_first = lines.line() == 1;
+        labels.begins_with_zero |= is_first && is_zero;
+        match label {
             Some(_) if is_gap => gap += 1,
             Some(label) => {
                 known.extend(std::iter::repeat_n(None, std::mem::take(&mut gap)));
                 known.push(label);
             }
-            None if known.is_empty() && gap == 0 && lines.line() == 1 && is_word => {}
-            None => return Err(lines.fault("a label is a whole number from 0; -1 or nothing where it is not known")),
+            None if is_first && is_word => labels.has_header = true,
+            None => return Err(lines.fault(no_label(lines.text()))),
         }
         if known.len() + gap > Graph::NODES_MAX {
             return Err(lines.fault(format!("more than the {} nodes accepted", Graph::NODES_MAX)));
         }
     }
-    Ok(known)
+    Ok(labels)
+}
+
+fn no_label(line: &str) -> &'static str {
+    if line.contains([',', ';', '\t']) {
+        return "a line holds a label and nothing else: leave the other columns out, with the lines in the order of the features";
+    }
+    "a label is a whole number from 0; -1 or nothing where it is not known"
 }
 
 #[cfg(test)]
@@ -324,6 +404,9 @@ mod tests {
         assert!(fails("from,to\nana,ben\n").contains("line 2: \"ana\" is no number of a node"));
         assert!(fails("ana,ben\nben,cho\n").contains("line 2: \"ben\" is no number"));
         assert!(fails("from,to\n").contains("there is no edge in it"));
+        for empty in ["0,,1\n", ",0,1\n", "0,\n1\n"] {
+            assert!(fails(empty).contains("line 1: "), "{empty}");
+        }
         assert!(fails("0,1,0.5\n").contains("line 1: an edge is two numbers of nodes"));
     }
 
@@ -336,7 +419,54 @@ mod tests {
         assert_eq!((found.features, found.labels), (vec![5.0, 6.0, 7.0, 8.0, 9.0, 10.0], vec![Some(0), Some(1)]));
         let refused = read(",a,b\n0,5,6\n", "0\n").err().unwrap().to_string();
         assert!(refused.contains("index=False"), "{refused}");
-        assert_eq!(read("True;\"2\"\nFalse;3\n", "0\nnan\n").unwrap().features, [1.0, 2.0, 0.0, 3.0]);
+        assert_eq!(read("True;\"7\"\nFalse;3\n", "0\nnan\n").unwrap().features, [1.0, 7.0, 0.0, 3.0]);
+    }
+
+    #[test]
+    fn headers_of_numbers_and_numbers_of_nodes_are_no_nodes_and_no_features() {
+        let read = |features: &str, labels: &str| dense(lines(features.as_bytes()), lines(labels.as_bytes()));
+        let refused = |features: &str, labels: &str| read(features, labels).err().unwrap().to_string();
+        // Two headers of numbers, as pandas writes them, would be one node more.
+        let both = refused("0,1\n5,6\n7,8\n", "0\n1\n2\n");
+        assert!(both.contains("line 1: this line counts its columns, and the labels begin with 0"), "{both}");
+        // What the message asks for is read, in either sense.
+        assert_eq!(read("a,b\n5,6\n7,8\n", "label\n1\n2\n").unwrap().labels, [Some(1), Some(2)]);
+        assert_eq!(read("a,b\n0,1\n5,6\n7,8\n", "label\n0\n1\n2\n").unwrap().features[..2], [0.0, 1.0]);
+        assert_eq!(read("0,1\n5,6\n", "label\n0\n1\n").unwrap().features[..2], [0.0, 1.0]);
+        assert_eq!(read("0,1\n5,6\n", "1\n0\n").unwrap().features[..2], [0.0, 1.0]);
+        // A row that comes again is no header: one of two columns is 1.
+        assert_eq!(read("0,1\n1,0\n0,1\n", "0\n1\n0\n").unwrap().labels.len(), 3);
+        for name in ["id", "Node_ID", "\"index\"", "Unnamed: 0"] {
+            let refused = refused(&format!("{name},a\n1,5\n0,6\n"), "0\n1\n");
+            assert!(refused.contains("line 1: the column") && refused.contains("number of the node"), "{refused}");
+        }
+        let counted = "0,7\n1,7\n2,8\n3,8\n4,9\n";
+        assert!(refused(counted, "1\n1\n1\n1\n1\n").contains("the first column counts the rows"));
+        assert_eq!(read(&format!("a,b\n{counted}"), "1\n1\n1\n1\n1\n").unwrap().columns, 2);
+        let wide = refused("a,b\n1,2\n", "id,label\n0,1\n");
+        assert!(wide.contains("line 2: a line holds a label and nothing else"), "{wide}");
+        let twice = sparse(lines(b"0 1:1 2:1\n1 3:1 3:2\n")).err().unwrap().to_string();
+        assert!(twice.contains("line 2: feature 3 is there twice"), "{twice}");
+    }
+
+    #[test]
+    fn parts_of_a_graph_that_are_there_twice_are_refused() {
+        let folder = tempfile::tempdir().unwrap();
+        let write = |name: &str, text: &str| std::fs::write(folder.path().join(name), text).unwrap();
+        let refused = |remove: &str| {
+            let refused = read(folder.path()).err().unwrap().to_string();
+            std::fs::remove_file(folder.path().join(remove)).unwrap();
+            refused
+        };
+        for (name, text) in [("edges.csv", EDGES), ("features.csv", FEATURES), ("labels.csv", LABELS)] {
+            write(name, text);
+        }
+        for (name, text) in [("edges.txt", "0 1\n"), ("features.svm", SPARSE), ("labels.csv.gz", LABELS)] {
+            write(name, text);
+            let refused = refused(name);
+            assert!(refused.contains(name) && refused.ends_with("are both there: keep one"), "{refused}");
+        }
+        assert_eq!(read(folder.path()).unwrap().graph().edge_count(), 3);
     }
 
     #[test]

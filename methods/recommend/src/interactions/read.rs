@@ -12,6 +12,7 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use super::Interactions;
+use super::spelling::check_spellings;
 use crate::error::RecommendError;
 
 /// The most bytes of a file, unpacked.
@@ -107,18 +108,53 @@ fn read_from(file: impl Read + Send, path: &Path, form: Form) -> Result<Interact
         ErrorKind::InvalidData | ErrorKind::InvalidInput | ErrorKind::UnexpectedEof => at_line((1, error.to_string())),
         _ => failed(error),
     })?;
-    let lines = lines(table.text).map_err(at_line)?;
+    let mut lines = lines(table.text).map_err(at_line)?;
     let separator = char::from(table.separator);
-    let form = if form == Form::Auto { guess(&lines, separator).map_err(at_line)? } else { form };
+    let head = head_without_separator(&lines, separator).map_err(at_line)?;
+    if head.is_some() {
+        lines.remove(0);
+    }
+    let form = match (form, head) {
+        (Form::Auto, Some(form)) => form,
+        (Form::Auto, None) => guess(&lines, separator).map_err(at_line)?,
+        (form, _) => form,
+    };
     if form == Form::Csv {
-        return finish(&csv(&lines, separator).map_err(at_line)?, path);
+        let pairs = csv(&lines, separator).map_err(at_line)?;
+        check_spellings(&lines, &pairs).map_err(at_line)?;
+        return finish(&pairs, path);
     }
     let pairs = match form {
         Form::Movielens => each(&lines, |line| pair_of(line.split("::").map(str::trim))),
         Form::Pairs => each(&lines, |line| pair_of(line.split_ascii_whitespace())),
         Form::Csv | Form::Lists | Form::Auto => lists(&lines),
     };
-    finish(&pairs.map_err(at_line)?, path)
+    let pairs = pairs.map_err(at_line)?;
+    check_spellings(&lines, &pairs).map_err(at_line)?;
+    finish(&pairs, path)
+}
+
+/// The form of lines below a head such as `user item rating`, whose names are separated by blanks or `::`; none where
+/// there is no such head.
+///
+/// # Errors
+/// The head has the user and the item in other places than the form.
+fn head_without_separator(lines: &Lines, separator: char) -> Result<Option<Form>, (u64, String)> {
+    let Some((number, first)) = lines.first() else { return Ok(None) };
+    let (form, names): (Form, Vec<String>) = if first.contains("::") {
+        (Form::Movielens, first.split("::").map(column).collect())
+    } else {
+        (Form::Pairs, first.split_ascii_whitespace().map(column).collect())
+    };
+    let has = |known: &[&str]| names.iter().any(|name| known.contains(&name.as_str()));
+    if cells(first, separator).is_some_and(|cells| cells.len() > 1) || !(has(&USER) && has(&ITEM)) {
+        return Ok(None);
+    }
+    if !(USER.contains(&names[0].as_str()) && ITEM.contains(&names[1].as_str())) {
+        let reason = "the user and the item come first in this form: change the order of the columns, or separate them by commas";
+        return Err((*number, reason.to_owned()));
+    }
+    Ok(Some(form))
 }
 
 /// The interactions of all pairs.
@@ -171,7 +207,8 @@ fn guess(lines: &Lines, separator: char) -> Result<Form, (u64, String)> {
     if first.contains("::") {
         return Ok(Form::Movielens);
     }
-    let has_head = cells(first, separator).iter().any(|cell| USER.contains(&column(cell).as_str()));
+    let names = cells(first, separator).unwrap_or_default();
+    let has_head = names.iter().any(|cell| USER.contains(&column(cell).as_str()));
     if has_head || first.contains(',') {
         return Ok(Form::Csv);
     }
@@ -200,8 +237,8 @@ fn guess(lines: &Lines, separator: char) -> Result<Form, (u64, String)> {
     Err((*number, reason.to_owned()))
 }
 
-/// The cells of a line; those in quotes may contain the separator, and `""` for a quote.
-fn cells(line: &str, separator: char) -> Vec<String> {
+/// The cells of a line; those in quotes may contain the separator, and `""` for a quote. `None` if a quote is not closed.
+fn cells(line: &str, separator: char) -> Option<Vec<String>> {
     let mut cells = Vec::new();
     let mut cell = String::new();
     let mut is_quoted = false;
@@ -218,12 +255,14 @@ fn cells(line: &str, separator: char) -> Vec<String> {
         }
     }
     cells.push(cell.trim().to_owned());
-    cells
+    (!is_quoted).then_some(cells)
 }
 
-/// The name of a column for comparison, in lower case and without the type that RecBole writes after a colon.
+/// The name of a column for comparison, in lower case, with `_` for blanks and hyphens, and without the type that RecBole
+/// writes after a colon.
 fn column(cell: &str) -> String {
-    cell.split(':').next().unwrap_or_default().to_lowercase()
+    let name = cell.split(':').next().unwrap_or_default();
+    name.trim().trim_matches('"').to_lowercase().replace([' ', '-'], "_")
 }
 
 fn each(lines: &Lines, pair: impl Fn(&str) -> Result<(&str, &str), String>) -> UserItemPairs<'_> {
@@ -278,7 +317,14 @@ struct TableHead {
 
 impl TableHead {
     fn of(head: &str, separator: char) -> Result<Self, String> {
-        let columns: Vec<String> = cells(head, separator).iter().map(|cell| column(cell)).collect();
+        if head.starts_with(['{', '[']) {
+            return Err(
+                "it looks like JSON: write a table, user,item in the first line and one interaction on each other"
+                    .to_owned(),
+            );
+        }
+        let cells = cells(head, separator).ok_or_else(not_closed)?;
+        let columns: Vec<String> = cells.iter().map(|cell| column(cell)).collect();
         let required = |names: &[&str]| {
             place(&columns, names)?.ok_or_else(|| {
                 let name = names[0];
@@ -306,6 +352,10 @@ impl TableHead {
     }
 }
 
+fn not_closed() -> String {
+    "a quote is not closed on this line: an interaction is one line".to_owned()
+}
+
 /// The place of the column with one of these names; the first name counts before the others. None where no column has
 /// any of them.
 fn place(columns: &[String], names: &[&str]) -> Result<Option<usize>, String> {
@@ -324,7 +374,10 @@ fn place(columns: &[String], names: &[&str]) -> Result<Option<usize>, String> {
 fn csv(lines: &Lines, separator: char) -> Result<Vec<(String, String)>, (u64, String)> {
     let Some((number, head)) = lines.first() else { return Ok(Vec::new()) };
     let head = TableHead::of(head, separator).map_err(|reason| (*number, reason))?;
-    let pair = |(number, line): &(u64, String)| head.pair(cells(line, separator)).map_err(|reason| (*number, reason));
+    let pair = |(number, line): &(u64, String)| {
+        let fields = cells(line, separator).ok_or_else(not_closed);
+        fields.and_then(|fields| head.pair(fields)).map_err(|reason| (*number, reason))
+    };
     lines[1..].iter().map(pair).collect()
 }
 

@@ -1,6 +1,6 @@
 //! Adjacency data of networkx: for each node a list of its neighbours.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use serde::Deserialize;
 use serde::de::IgnoredAny;
@@ -35,6 +35,7 @@ pub(super) fn read(text: &str, nodes: &[JsonNode]) -> Result<Option<TopologyRead
     }
     let mut builder = with_nodes(nodes)?;
     let is_directed = document.directed == Some(true);
+    let mut linked = BTreeSet::new();
     for (node, neighbors) in adjacency.into_iter().enumerate() {
         for Neighbor { id, attributes } in neighbors {
             let neighbor = builder.number(id.text())?;
@@ -42,7 +43,11 @@ pub(super) fn read(text: &str, nodes: &[JsonNode]) -> Result<Option<TopologyRead
             if is_directed || node <= neighbor {
                 builder.note_attributes(attributes.keys().map(String::as_str).filter(|name| *name != "key"));
             }
-            builder.link((node, neighbor), is_directed)?;
+            let is_in_both_lists = !is_directed && node != neighbor;
+            if !(is_in_both_lists && linked.contains(&(neighbor, node))) {
+                builder.link((node, neighbor), is_directed)?;
+            }
+            linked.insert((node, neighbor));
         }
     }
     builder.finish(TopologyFormat::Json).map(Some)

@@ -43,10 +43,13 @@ impl Element {
     }
 
     fn id(&self, key: &str) -> Result<String, TopologyError> {
-        let id = self.data.get(key).and_then(|value| Id::deserialize(value).ok());
-        id.map(|id| id.text())
-            .ok_or_else(|| fault(format!("the data of an element have no \"{key}\" that names a node")))
+        let id = self.data.get(key).map(Id::deserialize).and_then(Result::ok);
+        id.as_ref().map(Id::text).ok_or_else(|| no_id(key))
     }
+}
+
+fn no_id(key: &str) -> TopologyError {
+    fault(format!("the data of an element have no \"{key}\" that names a node"))
 }
 
 /// The graph in `elements`; `None` where the text has none.

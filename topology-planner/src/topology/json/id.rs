@@ -28,7 +28,7 @@ impl Id {
         match self {
             Self::Number(number) => number.to_string(),
             Self::Text(text) => text.clone(),
-            Self::List(ids) => format!("({})", ids.iter().map(Self::text).collect::<Vec<_>>().join(", ")),
+            Self::List(ids) => pair_text(ids),
         }
     }
 
@@ -37,6 +37,11 @@ impl Id {
         let Self::Number(number) = self else { return None };
         usize::try_from(number.as_u64()?).ok().filter(|&place| place < nodes)
     }
+}
+
+fn pair_text(ids: &[Id]) -> String {
+    let ids: Vec<String> = ids.iter().map(Id::text).collect();
+    format!("({})", ids.join(", "))
 }
 
 #[derive(Deserialize)]

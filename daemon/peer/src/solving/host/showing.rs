@@ -5,16 +5,26 @@ use std::collections::BTreeMap;
 use libp2p::PeerId;
 use mingle_protocol::NodeId;
 
-use mingle_solving::ProblemTask;
+use mingle_solving::{Part, ProblemTask};
 
 use super::Host;
 use super::ending::named;
 use crate::connections::Connections;
 use crate::events::Event;
+use crate::member::Member;
 use crate::status::{Evaluated, LinkState, NeighbourStatus, PeerState};
 
 /// A residual is reported if it is smaller than the last reported one by this factor.
 const WORTH_TELLING: f64 = 0.1;
+
+/// Reports the data that a part in learning in rounds was read from.
+pub(super) fn tell_data(member: &Member<'_>, part: &Part) {
+    if let Part::Rounds(part) = part
+        && !part.found().is_empty()
+    {
+        member.log.tell(Event::Warning { message: format!("data: {}", part.found()) });
+    }
+}
 
 impl Host<'_, '_> {
     pub(super) fn show(&mut self) {

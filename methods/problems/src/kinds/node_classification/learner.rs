@@ -222,6 +222,18 @@ impl RoundLearning for NodeLearner {
         Ok(())
     }
 
+    fn found(&self) -> String {
+        let data = &self.data;
+        let labelled = data.labels().iter().flatten().count();
+        format!(
+            "{} nodes, {labelled} of them with a class, {} edges, {} features, {} classes",
+            data.node_count(),
+            data.graph().edge_count(),
+            data.feature_count(),
+            data.classes()
+        )
+    }
+
     fn files(&self) -> Result<Vec<(String, Vec<u8>)>, LearningError> {
         let (Some(client), Some(graph)) = (&self.client, &self.graph) else { return Ok(Vec::new()) };
         let best = self.best.as_ref();

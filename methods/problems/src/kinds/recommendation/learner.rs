@@ -28,10 +28,23 @@ pub(super) struct RecommendationLearner {
     kernel: Kernel,
     frequencies: usize,
     seed: u64,
+    found: String,
     /// The share of the mean that it takes, once that is known.
     share: f64,
     /// The client's state at the last evaluation.
     state: Vec<u8>,
+}
+
+/// The numbers of users, items and interactions.
+fn found(interactions: &Interactions) -> String {
+    let numbers = [
+        (interactions.users().len() as u64, "users"),
+        (interactions.items().len() as u64, "items"),
+        (interactions.count() as u64, "interactions"),
+        (interactions.repeated(), "repeated lines, which count once"),
+    ];
+    let there = numbers.iter().filter(|(number, _)| *number > 0);
+    there.map(|(number, what)| format!("{number} {what}")).collect::<Vec<_>>().join(", ")
 }
 
 impl RecommendationLearner {
@@ -45,9 +58,11 @@ impl RecommendationLearner {
         let options = file.client();
         // Differs from the shared seed.
         let own_seed = options.seed.wrapping_mul(0x9e37_79b9_7f4a_7c15).wrapping_add(node as u64 + 1);
+        let found = found(&interactions);
         let client = RecommenderClient::new(interactions, options, own_seed, device, cache)?;
         Ok(Self {
             state: client.state()?,
+            found,
             client,
             node,
             epochs: file.epochs,
@@ -147,6 +162,10 @@ impl RoundLearning for RecommendationLearner {
         self.client.restore(state).map_err(learning_error)?;
         self.state = state.to_vec();
         Ok(())
+    }
+
+    fn found(&self) -> String {
+        self.found.clone()
     }
 
     fn files(&self) -> Result<Vec<(String, Vec<u8>)>, LearningError> {
