@@ -39,7 +39,7 @@ pub enum CodecReason {
     Asked,
     /// The plan has exact averages, so differences to them can be sent.
     ExactAverages,
-    /// The plan has no exact averages.
+    /// The plan has no exact averages, or none that one node hands to all: then the bits of their averages differ.
     NoExactAverages,
     /// There are so many rounds from one exact average to the next.
     LongPeriod {
@@ -111,7 +111,7 @@ impl fmt::Display for CodecReason {
         match self {
             Self::Asked => f.write_str("as asked"),
             Self::ExactAverages => f.write_str("auto, since the plan has exact averages"),
-            Self::NoExactAverages => f.write_str("auto, since the plan has no exact averages"),
+            Self::NoExactAverages => f.write_str("auto, since no node of the plan hands an exact average to all"),
             Self::LongPeriod { rounds } => {
                 write!(f, "auto, since exact averages are {rounds} rounds apart, more than {LONGEST_CODED_PERIOD}")
             }

@@ -154,7 +154,7 @@ fn exact_averages_go_in_four_bits_by_default_and_move_an_eighth_of_the_bytes_and
 fn peers_without_options_take_four_bits_under_exact_averages_and_f32_under_gossip() {
     for (method, codec, reason) in [
         ("exact-average", "int4", "auto, since the plan has exact averages"),
-        ("d-psgd", "f32", "auto, since the plan has no exact averages"),
+        ("d-psgd", "f32", "auto, since no node of the plan hands an exact average to all"),
     ] {
         let swarm = PlannedSwarm::with_design("ring:n=3", method, 3, 60);
         let mut peers: Vec<_> =

@@ -57,7 +57,7 @@ mod tests {
             flow.add(if round % 20 == 0 { 1.0 } else { 0.0 });
             flow.end_round(1.0 / 20.0, 20.0);
             let share = flow.share().unwrap_or_default();
-            assert!(round < 80 || (0.85..1.15).contains(&share), "round {round}: {share}");
+            assert!(round < 240 || (0.85..1.15).contains(&share), "round {round}: {share}");
         }
     }
 }

@@ -151,11 +151,11 @@ fn edges(mut rows: Vec<Row<'_>>, is_table: bool) -> Result<EdgeTable<'_>, Topolo
             return Err(row.error());
         }
         check_third_columns(&rows)?;
-        let edges = rows.into_iter().map(edge_without_header).collect();
+        let edges = rows.iter().map(edge_without_header).collect();
         return Ok(EdgeTable { edges, has_header: false, has_separator: is_table });
     };
     let header = rows.remove(0);
-    let edges = rows.into_iter().map(|row| columns.edge(row)).collect::<Result<Vec<_>, _>>()?;
+    let edges = rows.iter().map(|row| columns.edge(row)).collect::<Result<Vec<_>, _>>()?;
     if edges.is_empty() {
         return Err(header.fault("names columns, and there is no edge below it"));
     }
@@ -176,7 +176,7 @@ fn is_number(text: &str) -> bool {
 }
 
 /// The edge in a row of two names, with an arrow between them or a number behind them.
-fn edge_without_header(row: Row<'_>) -> ListEdge<'_> {
+fn edge_without_header<'t>(row: &Row<'t>) -> ListEdge<'t> {
     let one_way = row.is_arrow();
     let columns = if row.has_weight() { vec!["weight".into()] } else { Vec::new() };
     let ends = [row.cells[0].clone(), row.cells[if one_way { 2 } else { 1 }].clone()];

@@ -123,7 +123,7 @@ pub enum TopologyError {
         /// The line, from 1.
         line: usize,
         /// The error.
-        fault: Box<TopologyError>,
+        fault: Box<Self>,
     },
     /// Every line of an edge list has a third column that could be a weight or a neighbour.
     #[error(

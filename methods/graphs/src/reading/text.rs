@@ -219,18 +219,18 @@ impl Matrix {
     fn begins_with_numbers_of_columns(&self) -> bool {
         let mut rows = self.values.chunks_exact(self.columns.max(1));
         let Some(first) = rows.next().filter(|_| !self.has_header && self.columns >= 2) else { return false };
-        count_up(first.iter().copied()) && !rows.any(|row| row == first)
+        count_up(&first.iter().copied()) && !rows.any(|row| row == first)
     }
 
     /// Returns `true` if the first column counts the rows from 0 or 1, as an index that a program has written does.
     fn begins_with_numbers_of_rows(&self) -> bool {
         let column = self.values.chunks_exact(self.columns.max(1)).map(|row| row[0]);
-        !self.has_header && self.columns >= 2 && self.rows() >= ROWS_COUNTED && count_up(column)
+        !self.has_header && self.columns >= 2 && self.rows() >= ROWS_COUNTED && count_up(&column)
     }
 }
 
 /// Returns `true` if the values count up by one, from 0 or 1.
-fn count_up(values: impl Iterator<Item = f32> + Clone) -> bool {
+fn count_up(values: &(impl Iterator<Item = f32> + Clone)) -> bool {
     let counts_from = |begin: usize| values.clone().zip(begin..).all(|(value, number)| value == number as f32);
     counts_from(0) || counts_from(1)
 }

@@ -71,7 +71,7 @@ impl<'t> Columns<'t> {
     /// # Errors
     ///
     /// The row has another number of cells, an end without a name, or an unknown direction.
-    pub(super) fn edge(&self, row: Row<'t>) -> Result<ListEdge<'t>, TopologyError> {
+    pub(super) fn edge(&self, row: &Row<'t>) -> Result<ListEdge<'t>, TopologyError> {
         let Self { names, ends, .. } = self;
         if row.cells.len() != names.len() {
             let reason = format!("has {} cells, and there are {} columns", row.cells.len(), names.len());

@@ -19,7 +19,7 @@ const NO_ATTRIBUTES: [&str; 2] = ["key", "id"];
 pub(super) enum Id {
     Number(Number),
     Text(String),
-    List(Vec<Id>),
+    List(Vec<Self>),
 }
 
 impl Id {
