@@ -20,6 +20,7 @@ mod introductions;
 mod invite;
 mod issued_invites;
 mod local_steps;
+mod member_keys;
 mod membership;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]
@@ -50,6 +51,7 @@ pub use exchange::{TaskAnswer, announce, ask_progress, fetch_plan, fetch_task, r
 pub use introductions::Introductions;
 pub use invite::{Claim, Invite, SecretInvite};
 pub use issued_invites::{IssuedInvite, IssuedInvites};
+pub use member_keys::MemberKeys;
 pub use membership::Membership;
 pub use offer::{CheckedPlan, PlanNews, PlanNumber, PlanOffer, PlannedBy};
 pub use pending_peers::entitled;

@@ -9,7 +9,6 @@ mod connections;
 mod driver;
 mod event_loop;
 mod member;
-mod member_keys;
 mod objections;
 pub mod peer;
 mod place;

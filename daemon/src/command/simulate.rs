@@ -67,8 +67,7 @@ pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Result {
     let rounds = rounds(arguments)?;
     let plan = plan_of(arguments)?;
     conditions.momentum = plan::momentum(arguments.momentum_across_rounds, &plan)?;
-    let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
-    let threads = arguments.threads.map_or_else(cores, std::num::NonZero::get);
+    let threads = threads(arguments);
     let test_samples = arguments.test_samples.map(std::num::NonZero::get);
     let remark = |remark: &String| out::remark(format_args!("note: {remark}"));
     let mut learners = learners(&arguments.training(rounds), plan.node_count(), test_samples, threads, remark)?;
@@ -118,6 +117,12 @@ pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Result {
         conclude(&report, goal.target, tokens, (began.elapsed(), learnt));
     }
     Ok(())
+}
+
+/// The number of threads that train.
+fn threads(arguments: &SimulateArgs) -> usize {
+    let cores = || std::thread::available_parallelism().map_or(1, std::num::NonZero::get);
+    arguments.threads.map_or_else(cores, std::num::NonZero::get)
 }
 
 fn conditions(arguments: &SimulateArgs) -> Result<Conditions> {

@@ -13,7 +13,7 @@ use super::{Access, Incoming, Outcome, Peer, Streams, boot_nonce};
 use crate::driver::{Driver, DriverParts};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::events::Event;
-use crate::member_keys::MemberKeys;
+use crate::membership::MemberKeys;
 use crate::place::Place;
 use crate::plan;
 use crate::records::{self, Found, Past, RecordStore, RecordWriter, Room};

@@ -9,7 +9,7 @@ use mingle_home::identity::public_key;
 use mingle_protocol::{Keys, Mac, NodeId, Signature};
 
 /// One member's key pair, and the public keys of all.
-pub(crate) struct MemberKeys {
+pub struct MemberKeys {
     own: Keypair,
     /// Derived from the key pair, for codes that only this peer makes and checks.
     secret: [u8; 32],
@@ -18,7 +18,7 @@ pub(crate) struct MemberKeys {
 
 impl MemberKeys {
     /// The keys of these members, among which this peer has the key pair `own`.
-    pub(crate) fn new(own: &Keypair, members: &BTreeMap<NodeId, PeerId>) -> Self {
+    pub fn new(own: &Keypair, members: &BTreeMap<NodeId, PeerId>) -> Self {
         let members = members.iter().filter_map(|(node, peer)| Some((*node, public_key(peer)?))).collect();
         // Homes hold only ed25519 keys, from which a secret can be derived.
         let secret = own.derive_secret(b"mingle 2026 codes under what a member says of its links").unwrap_or_default();
