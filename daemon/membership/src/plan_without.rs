@@ -12,8 +12,7 @@ use crate::offer::CheckedPlan;
 /// The plan that the others have without these peers: the same design on the base graph less their nodes, or the best
 /// one where that design cannot do with what is left. `None` if the plan names none of them.
 ///
-/// Where the peers held the graph together, their neighbours are linked in a ring: in a swarm any two peers may dial each
-/// other.
+/// A ring links the neighbours of peers that held the graph together: in a swarm any two peers may dial each other.
 ///
 /// # Errors
 /// Fewer than two peers are left.

@@ -86,35 +86,30 @@ fn start_second(pair: &Pair, first: &mut RunningPeer, trainer: &str) -> RunningP
     peer
 }
 
-#[test]
-fn a_trainer_that_does_not_fetch_the_end_is_ended_with_its_peer_within_seconds() {
+/// Starts a peer with this trainer, asks it so many times to stop, and checks that it ends long before a trainer is given up.
+fn assert_ends_within_seconds(trainer: &str, requests: usize) {
     let pair = Pair::new();
     let mut first = pair.start_first(&ENDLESS);
-    let trainer = train_for(pair.home(0), None);
-    let mut peer = start_second(&pair, &mut first, DEAF);
+    let other = train_for(pair.home(0), None);
+    let mut peer = start_second(&pair, &mut first, trainer);
     peer.signal("TERM");
     assert_eq!(peer.wait_through_rounds_for("done")["event"], "done");
+    (1..requests).for_each(|_| peer.signal("TERM"));
     assert!(peer.closes_its_output_within(Duration::from_secs(45)), "it would have waited for 60 s");
     assert_eq!(peer.exit_code(), Some(0));
     first.signal("TERM");
     end_of(&mut first);
-    trainer.join().unwrap();
+    other.join().unwrap();
+}
+
+#[test]
+fn a_trainer_that_does_not_fetch_the_end_is_ended_with_its_peer_within_seconds() {
+    assert_ends_within_seconds(DEAF, 1);
 }
 
 #[test]
 fn a_second_request_to_stop_waits_for_no_trainer() {
-    let pair = Pair::new();
-    let mut first = pair.start_first(&ENDLESS);
-    let trainer = train_for(pair.home(0), None);
-    let mut peer = start_second(&pair, &mut first, LINGERING);
-    peer.signal("TERM");
-    assert_eq!(peer.wait_through_rounds_for("done")["event"], "done");
-    peer.signal("TERM");
-    assert!(peer.closes_its_output_within(Duration::from_secs(45)), "it would have waited for 60 s");
-    assert_eq!(peer.exit_code(), Some(0));
-    first.signal("TERM");
-    end_of(&mut first);
-    trainer.join().unwrap();
+    assert_ends_within_seconds(LINGERING, 2);
 }
 
 #[test]

@@ -1,24 +1,23 @@
 //! Tables of numbers with named columns, of which many nodes hold parts.
 
+mod error;
+
 use std::collections::BTreeSet;
 use std::io::Read;
 
-use mingle_plaintext::{class_name, is_missing, truth, way_out};
+use mingle_plaintext::{class_name, truth};
 use rand::SeedableRng;
 use rand::seq::SliceRandom;
 use rand_chacha::ChaCha8Rng;
-use thiserror::Error;
 
 use crate::{LeastSquares, Standardization};
+pub use error::TableError;
+use error::listed;
 
 /// The most columns that are used of a table.
 pub const MAX_COLUMNS: usize = 50_000;
 /// The largest absolute value in a table: squares and sums stay far from the largest f64.
 const LARGEST: f64 = 1e100;
-/// The most characters of a text that an error repeats.
-const SHOWN_CHARS: usize = 40;
-/// The most names of columns that an error lists.
-const SHOWN_NAMES: usize = 20;
 /// The most numbers in a table.
 const MAX_VALUES: usize = 1 << 27;
 
@@ -38,106 +37,6 @@ pub struct Selection {
     pub target: String,
     /// The explanatory columns; all others if this is empty.
     pub columns: Vec<String>,
-}
-
-/// Errors of reading a table.
-#[derive(Clone, Debug, PartialEq, Eq, Error)]
-pub enum TableError {
-    /// The text cannot be read, or is no table.
-    #[error("{0}")]
-    Csv(String),
-    /// A name is not in the first line.
-    #[error("there is no column `{name}`; the first line has {}", listed(.names))]
-    NoColumn {
-        /// The name.
-        name: String,
-        /// The names in the first line.
-        names: Vec<String>,
-    },
-    /// Two columns have the same name, or the target is among the explanatory columns.
-    #[error("the column `{}` is there twice", cut(.name))]
-    Twice {
-        /// The name.
-        name: String,
-    },
-    /// A cell is not a number.
-    #[error("line {line}, column `{}`: `{}` is not a number up to 1e100 in magnitude{}", cut(.column), cut(.text), way_out(.text))]
-    NotANumber {
-        /// The line, from 1.
-        line: u64,
-        /// The column.
-        column: String,
-        /// The text of the cell.
-        text: String,
-    },
-    /// A column that is used has no name.
-    #[error(
-        "the first line has no name for column {column}: pandas writes its index so (index=False leaves it out), and a \
-         separator at the end of every line makes such a column"
-    )]
-    NoName {
-        /// The column, from 1.
-        column: usize,
-    },
-    /// All cells of a row are empty, and there are rows behind it.
-    #[error("line {line}: all of its cells are empty, and there are rows behind it: remove the line, or fill it in")]
-    Blank {
-        /// The line, from 1.
-        line: u64,
-    },
-    /// The text is not UTF-8.
-    #[error("line {line}: it is no text in UTF-8: save the table as UTF-8 (Excel: \"CSV UTF-8\")")]
-    NotUtf8 {
-        /// The line, from 1.
-        line: u64,
-    },
-    /// A cell of the target is neither label.
-    #[error(
-        "line {line}, column `{}`: `{}` is neither `{}` nor `{}`{}", cut(.column), cut(.text), cut(&.labels[0]),
-        cut(&.labels[1]), no_label(.text)
-    )]
-    NotALabel {
-        /// The line, from 1.
-        line: u64,
-        /// The target column.
-        column: String,
-        /// The text of the cell.
-        text: String,
-        /// The label that becomes -1, and the one that becomes 1.
-        labels: Box<[String; 2]>,
-    },
-    /// There is no row, or no column.
-    #[error("there is {what} below the names of the columns")]
-    Empty {
-        /// The missing part.
-        what: &'static str,
-    },
-    /// A table is too large.
-    #[error("{what} are too many; {most} are the most")]
-    TooMuch {
-        /// The parts and their number.
-        what: String,
-        /// The limit.
-        most: usize,
-    },
-}
-
-/// Advice for a cell that is no label.
-fn no_label(cell: &str) -> &'static str {
-    if is_missing(cell) { ": the label is missing; leave the row out, or write down its label" } else { "" }
-}
-
-fn cut(text: &str) -> String {
-    let shown: String = text.chars().take(SHOWN_CHARS).collect();
-    if shown.len() < text.len() { shown + "..." } else { shown }
-}
-
-fn listed(names: &[String]) -> String {
-    let mut shown: Vec<String> = names.iter().take(SHOWN_NAMES).map(|name| cut(name)).collect();
-    if names.len() > SHOWN_NAMES {
-        shown.push(format!("... ({} in all)", names.len()));
-    }
-    shown.join(", ")
 }
 
 impl RegressionTable {

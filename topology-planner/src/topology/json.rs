@@ -59,7 +59,7 @@ struct Links {
     links: Option<Vec<Edge>>,
 }
 
-/// Whether there is a list of edges under the other name too.
+/// A second list of edges, under the other name: only its presence counts.
 #[derive(Deserialize)]
 struct OtherLinks {
     #[serde(default)]

@@ -114,7 +114,7 @@ pub enum TopologyError {
     Foreign {
         /// The format.
         format: &'static str,
-        /// What to do.
+        /// The way out, as an instruction.
         way_out: &'static str,
     },
     /// An error in the contents of one line.

@@ -43,23 +43,8 @@ def compare(
 
         mingle.compare(networkx.cycle_graph(8), local_steps=4)
     """
-    options = {
-        "methods": methods,
-        "local_steps": local_steps,
-        "heterogeneity": heterogeneity,
-        "medium": medium,
-        "objective": objective,
-        "effort": effort,
-        "seed": seed,
-        "fault_tolerance": fault_tolerance,
-        "max_out_degree": max_out_degree,
-        "budget_slots": budget_slots,
-        "without": without,
-        "interference": interference,
-        "links": links,
-        "payload_bytes": payload_bytes,
-        "max_upload": max_upload,
-    }
+    # Every other parameter is an option of the program, by its name.
+    options = {name: value for name, value in locals().items() if name != "graph"}
     with tempfile.TemporaryDirectory() as folder, topology_of(graph, Path(folder)) as topology:
         document = json.loads(answer_of("plan", "compare", f"--topology={topology}", *arguments_of(options)))
     auto = document["auto"]

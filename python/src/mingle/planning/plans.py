@@ -58,25 +58,8 @@ def plan(
         plan.forecast.slots_to_1e_2
         plan.draw()
     """
-    options = {
-        "method": method,
-        "local_steps": local_steps,
-        "heterogeneity": heterogeneity,
-        "medium": medium,
-        "codec": codec,
-        "objective": objective,
-        "extra_edges": extra_edges,
-        "effort": effort,
-        "seed": seed,
-        "fault_tolerance": fault_tolerance,
-        "max_out_degree": max_out_degree,
-        "budget_slots": budget_slots,
-        "without": without,
-        "interference": interference,
-        "links": links,
-        "payload_bytes": payload_bytes,
-        "max_upload": max_upload,
-    }
+    # Every other parameter is an option of the program, by its name.
+    options = {name: value for name, value in locals().items() if name != "graph"}
     with tempfile.TemporaryDirectory() as folder:
         path = Path(folder) / "plan.json"
         with topology_of(graph, Path(folder)) as topology:

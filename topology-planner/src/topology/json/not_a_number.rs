@@ -1,6 +1,6 @@
 //! Numbers that Python writes and JSON does not have.
 
-/// What Python writes, the longest first.
+/// Words that Python writes for numbers that JSON lacks, the longest first.
 const WORDS: [&str; 3] = ["-Infinity", "Infinity", "NaN"];
 
 /// The text with `null` for numbers that are none, outside of strings; `None` if there are none.
