@@ -92,6 +92,14 @@ pub enum Event {
         /// The source that it came from.
         origin: String,
     },
+    /// The codec of this peer's parcels under the plan that it follows.
+    Codec {
+        /// Its name.
+        codec: String,
+        /// The reason, where `auto` took it.
+        #[serde(skip_serializing_if = "Option::is_none")]
+        reason: Option<String>,
+    },
     /// This peer plans its swarm with another number of local steps in a round.
     LocalSteps {
         /// The number of local steps.

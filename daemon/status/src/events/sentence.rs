@@ -25,6 +25,8 @@ impl Event {
             Self::Plan { hash, method, nodes, node, origin } => {
                 format!("plan       blake3:{hash}  {method}, {nodes} peers, this is node {node}  ({origin})")
             }
+            Self::Codec { codec, reason: None } => format!("codec      {codec}"),
+            Self::Codec { codec, reason: Some(reason) } => format!("codec      {codec}: {reason}"),
             Self::WaitingForPlan { .. } | Self::WaitingForModel { .. } | Self::Waiting { .. } => self.of_waiting(),
             Self::Admitted { .. }
             | Self::TaskOf { .. }
