@@ -68,13 +68,12 @@ impl Past {
             && recovered.record.books.task != config.task.hash
             && recovered.record.books.task == task_of(ending.rounds_of_task())
         {
-            let done = recovered.record.books.step / config.schedule.round_length();
-            if done >= config.rounds {
-                return Err(too_few_rounds(home, ending.rounds));
-            }
             // The mark belongs to this record; the next one has a larger number, to which the mark does not apply.
             recovered.record.books.task = config.task.hash;
             if difference(&recovered.record, config).is_none() {
+                if recovered.record.books.step / config.schedule.round_length() >= config.rounds {
+                    return Err(too_few_rounds(home, ending.rounds));
+                }
                 let past = Self::Unfinished(Box::new(recovered));
                 return Ok(Found { past, store, is_superseded: false, is_prolonged: true });
             }
