@@ -172,7 +172,7 @@ impl RobustTask {
 
     /// Reads a site's table.
     pub(super) fn read(&self, path: &PathBuf) -> Result<RegressionTable, TableFileError> {
-        let file = std::io::BufReader::new(std::fs::File::open(path)?);
+        let file = std::io::BufReader::new(mingle_plaintext::InputFile::open(path)?);
         Ok(match &self.labels {
             Some(labels) => RegressionTable::read_labelled(file, &self.source.selection, labels)?,
             None => RegressionTable::read(file, &self.source.selection)?,
