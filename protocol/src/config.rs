@@ -143,7 +143,7 @@ pub struct NodeConfig {
     pub closes: bool,
     /// `true` if the run ends with the mean of the models after its last four rounds of training: at a constant learning
     /// rate a model swings around what it has learnt, and any one round may be a bad one. No effect on runs of fewer than
-    /// twelve such rounds.
+    /// thirty such rounds.
     pub ends_with_mean: bool,
     /// A local step longer than this many times the median of the latest ones is scaled down to that; `None` takes all
     /// as they are.

@@ -8,7 +8,7 @@ use crate::time::Time;
 
 /// The fewest rounds of training of a run that ends with a mean of models: a shorter one would lose too much of what it
 /// has learnt last.
-const FEWEST_BEFORE_MEAN: u64 = 12;
+const FEWEST_BEFORE_MEAN: u64 = 30;
 /// The number of models whose mean ends a run.
 const MODELS_OF_MEAN: u64 = 4;
 
