@@ -137,7 +137,9 @@ impl EvaluationPace {
             Some(longest) => format!("those before took {:.1} s at most", longest.as_secs_f64()),
             None => "it is the first one".to_owned(),
         };
-        Some(format!("{who} evaluates {model} since {since} s: {left} s more are waited at most ({before})"))
+        Some(format!(
+            "{who} has been evaluating {model} for {since} s: the peer waits {left} s more at most ({before})"
+        ))
     }
 }
 
