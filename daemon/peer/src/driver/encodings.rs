@@ -2,7 +2,7 @@
 
 use super::Driver;
 use crate::encodings;
-use crate::events::Event;
+use crate::events::{CodecInUse, Event};
 
 impl Driver<'_> {
     /// Tells the user the codec under the present plan. Warns if some parcels will be sent in a finer one, or if peers may
@@ -13,7 +13,7 @@ impl Driver<'_> {
         let schedule = &config.schedule;
         let chosen = config.chosen_codec(self.node.dimension());
         let codec = chosen.codec;
-        self.member.log.tell(Event::Codec { codec: codec.to_string(), reason: chosen.reason() });
+        self.member.log.tell(Event::Codec(CodecInUse { codec: codec.to_string(), reason: chosen.reason() }));
         let objection = encodings::objection(&schedule.encodings_of(config.id, codec), codec);
         for message in objection.into_iter().chain(encodings::drift(schedule, codec, momentum)) {
             self.member.log.tell(Event::Warning { message });
