@@ -8,6 +8,7 @@ mod crashes;
 mod demo;
 mod growing;
 mod large_models;
+mod late_peer;
 mod page;
 mod peers;
 mod skipped_rounds;

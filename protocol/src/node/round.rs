@@ -12,6 +12,7 @@ use crate::link::QueuedParcel;
 use crate::mass::Mass;
 use crate::payload::Payload;
 use crate::schedule::{NodeId, OutShare};
+use crate::time::Time;
 
 /// Statistics of the present round.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,7 +45,7 @@ impl Node {
     }
 
     /// Starts once all neighbours have greeted, or the time to wait for them is over and some have.
-    fn try_start(&mut self, give_up_at: Option<crate::time::Time>) -> bool {
+    fn try_start(&mut self, give_up_at: Option<Time>) -> bool {
         if !self.started {
             return false;
         }
@@ -95,7 +96,18 @@ impl Node {
     }
 
     pub(super) fn new_wait(&self) -> Wait {
-        Wait { since: self.now, deadline: self.clock.deadline(self.now) }
+        let deadline = self.clock.deadline(self.now);
+        let return_ends = self.end_of_returns(deadline.since(self.now));
+        Wait { since: self.now, deadline: return_ends.map_or(deadline, |end| deadline.min(end)) }
+    }
+
+    /// The time until which a node that trains no more waits for a neighbour to come back, where none is there: so long
+    /// after it heard from the last one. Each of its last rounds would else wait as long anew.
+    fn end_of_returns(&self, wait: Duration) -> Option<Time> {
+        if !self.is_closing() || self.peers.values().any(Neighbour::is_active) {
+            return None;
+        }
+        self.peers.values().map(|peer| peer.heard_at + wait).max()
     }
 
     /// Splits once every receiver of this step has room, or time is up.
@@ -139,7 +151,10 @@ impl Node {
         }
         self.measure_floor();
         // Parcels without weight are sent at a closed gate too: they tell their receivers that nothing is kept from them.
-        let is_held_up = keeps && self.send_gate.is_closed() && !self.weight_floor.is_reached();
+        let is_held_up = keeps && !self.weight_floor.is_reached() && self.is_held_up(links);
+        if is_held_up {
+            self.pass_over(links);
+        }
         let skips = is_held_up || self.has(InjectedBug::KeepsAll);
         // Where records have no room a share is kept, as where a window is full.
         let cuts = if skips || !self.has_record_room() { Vec::new() } else { self.cut(links, keeps) };
@@ -192,6 +207,7 @@ impl Node {
         }
         if keeps {
             self.keep_floor(&mut cuts);
+            self.keep_reserve(&mut cuts);
         }
         cuts.retain(|(_, mass)| !mass.is_zero());
         cuts
@@ -200,6 +216,7 @@ impl Node {
     pub(super) fn promise(&mut self, to: NodeId, mass: Mass, payload: &Payload, record: u64) {
         let (step, now, after) = (self.step, self.now, self.config.retransmit_after);
         let boot_nonce = self.config.identity.boot_nonce;
+        self.peers.entry(to).and_modify(|peer| peer.passed_over = 0);
         if let Some(link) = self.peers.get_mut(&to).and_then(|peer| peer.outgoing.as_mut()) {
             link.push(step, mass, payload.clone(), record, boot_nonce);
             link.arm(now, after);

@@ -42,6 +42,15 @@ impl SimulatedSwarm {
         self.durable_ledger.generation().is_some_and(|generation| self.rolled_back_in.contains(&generation.counter))
     }
 
+    /// The sound neighbour that a sound node reports, by this event, as one that keeps weight.
+    pub(in crate::sim) fn falsely_suspected(&self, id: NodeId, event: &NodeEvent) -> Option<NodeId> {
+        let NodeEvent::NeighbourKeeps { peer, .. } = event else {
+            return None;
+        };
+        let is_sound = |id: &NodeId| !self.hostile.contains_key(id);
+        Some(*peer).filter(|peer| is_sound(peer) && is_sound(&id))
+    }
+
     /// Starts of nodes that could not rely on their disks, and began without them.
     pub fn unreadable(&self) -> u64 {
         self.unreadable
