@@ -107,7 +107,7 @@ fn link(books: &mut Books) -> &mut crate::record::OutBooks {
 #[test]
 fn with_postscripts_two_slots_are_enough_for_a_node_whose_parcels_are_acknowledged_a_record_later() {
     let mut slots = SlotMap::new(2);
-    let mut files = vec![Vec::new(), Vec::new()];
+    let mut files = [Vec::new(), Vec::new()];
     let mut scripts = 0;
     for number in 1..=20_u64 {
         let owed: Vec<u64> = (number.saturating_sub(1).max(1)..=number).collect();
