@@ -70,7 +70,7 @@ fn a_demo_goes_on_with_a_peer_that_comes_back_late_and_says_that_its_data_have_l
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("demo");
     let demo = TrainingDemo::prepare(options(&output)).unwrap();
-    let program = PeerProgram { file: late_program(folder.path(), &output), hidden_variables: Vec::new() };
+    let program = PeerProgram { file: late_program(folder.path(), &output), hidden_variables: Vec::new(), settings: Vec::new() };
     let (_handle, mut requests) = stop::channel();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let report = runtime.block_on(demo.run(program, Arc::new(Unwatched), &mut requests)).unwrap();
