@@ -385,3 +385,6 @@ impl<'a> Swarm<'a> {
 fn score(metrics: &Metrics, options: &DemoOptions) -> f64 {
     metrics.get(metric::name(options.training.task)).unwrap_or(f64::NAN)
 }
+
+#[cfg(test)]
+mod tests;

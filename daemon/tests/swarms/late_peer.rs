@@ -10,7 +10,7 @@ use mingle_demo::{DemoEvent, DemoOptions, PeerProgram, TrainingDemo, Watcher};
 use mingle_peer::stop;
 use mingle_protocol::{CodecChoice, MomentumAcrossRounds, Robust};
 
-use crate::support::text;
+use crate::support::{read_json, text};
 
 const ROUNDS: u64 = 160;
 
@@ -70,11 +70,15 @@ fn a_demo_goes_on_with_a_peer_that_comes_back_late_and_says_that_its_data_have_l
     let folder = tempfile::tempdir().unwrap();
     let output = folder.path().join("demo");
     let demo = TrainingDemo::prepare(options(&output)).unwrap();
-    let program = PeerProgram { file: late_program(folder.path(), &output), hidden_variables: Vec::new(), settings: Vec::new() };
+    let file = late_program(folder.path(), &output);
+    let program = PeerProgram { file, hidden_variables: Vec::new(), settings: Vec::new() };
     let (_handle, mut requests) = stop::channel();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let report = runtime.block_on(demo.run(program, Arc::new(Unwatched), &mut requests)).unwrap();
-    assert_eq!((&report.killed, report.late.first()), (&vec![1], Some(&1)));
+    assert_eq!(report.killed, [1]);
+    // On a busy machine the first process may have done many rounds before it is killed.
+    let skipped = read_json(&output.join("peers/1/summary.json"))["skipped"].as_u64().unwrap();
+    assert_eq!(report.late.contains(&1), skipped > ROUNDS / 2, "peer 1 skipped {skipped} rounds");
     assert!(report.audit.absent.is_empty(), "{:?}", report.audit);
     let disks = serde_json::to_value(report.disks.unwrap()).unwrap();
     assert_eq!(disks["verdict"], "exact", "{disks:#}");
