@@ -318,6 +318,9 @@ pub enum Event {
         iteration: u64,
         /// The residual: how far the last iteration moved the peer that moved most.
         residual: f64,
+        /// Of a robust model, the duality gap: the most by which the objective can still fall.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        gap: Option<f64>,
     },
     /// The problem is solved, or given up, and the files are written.
     Solved {
@@ -327,6 +330,9 @@ pub enum Event {
         converged: bool,
         /// The objective of the whole problem.
         objective: f64,
+        /// Of a robust model, the duality gap: the most by which a model within reach is better.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        gap: Option<f64>,
         /// By how much the optimality conditions are violated.
         kkt: f64,
         /// By how much a constraint is violated, or two peers differ.

@@ -60,7 +60,9 @@ fn solving(status: &Status) -> [String; 2] {
     let progress = match &status.evaluation {
         Some(evaluated) => evaluated.metrics.in_columns(),
         None => {
-            format!("residual {}", status.residual.map_or_else(|| "-".to_owned(), |residual| format!("{residual:.1e}")))
+            let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1e}"));
+            let gap = status.gap.map_or_else(String::new, |gap| format!("  gap {gap:.1e}"));
+            format!("residual {}{gap}", number(status.residual))
         }
     };
     let sent = units::megabytes(status.sent_bytes);

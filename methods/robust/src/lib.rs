@@ -48,23 +48,31 @@
 
 mod cone_program;
 mod direct;
+mod duality_gap;
 mod epigraph;
 mod error;
 mod loss;
 mod lpmm;
+mod penalty;
 mod problem;
 mod projection;
 mod samples;
+mod shared_state;
 mod site;
 mod weights;
+
 mod worst_case;
+mod worst_weights;
 
 pub use direct::{DirectSolution, aggregate_then_robustify, solve_directly};
+pub use duality_gap::{CHECK_ROW, DualityGap, GapSearch, Minorant, check_models, check_terms};
 pub use error::{MOST_FAILURES, Outside, RobustError};
 pub use loss::{Loss, RobustLoss};
-pub use lpmm::{Linearisation, LpmmLimits, LpmmSolution, Penalty, Residuals, SharedState, solve_by_lpmm};
+pub use lpmm::{GAP_INTERVAL, LpmmLimits, LpmmSolution, solve_by_lpmm};
+pub use penalty::{DataScale, Linearisation, Penalty, Steering};
 pub use problem::{RobustProblem, SiteSamples};
 pub use projection::project_on_ball;
 pub use samples::{HalfSpace, LinearSamples, Support};
+pub use shared_state::{Residuals, SharedState, SiteTarget};
 pub use site::{Site, SiteIteration};
 pub use weights::{SiteWeights, WeightNorm};

@@ -1,14 +1,17 @@
 //! Distributionally robust models: one site's work, by AD-LPMM of `mingle-robust` without a server.
 //!
 //! All sites do the work of the server. Each computes the consensus model itself, as a mean over the sites. The numbers
-//! that a server would keep are a replicated state, which every site advances by itself from one row of each. The rows
-//! hold a hash of that state: two sites whose hashes differ have computed differently, and report it.
+//! that a server would keep, the penalties among them, are a replicated state, which every site advances by itself from
+//! one row of each. The rows hold a hash of that state: two sites whose hashes differ have computed differently, and
+//! report it. Every few iterations all sites sum their models and the subgradients of their worst losses, and so find
+//! the same duality gap, by which they stop.
 
 use std::sync::Arc;
 
 use mingle_protocol::NodeId;
 use mingle_robust::{
-    LinearSamples, MOST_FAILURES, Residuals, RobustError, RobustProblem, SharedState, Site, SiteSamples, SiteWeights,
+    CHECK_ROW, DataScale, DualityGap, GAP_INTERVAL, GapSearch, LinearSamples, MOST_FAILURES, Residuals, RobustError,
+    RobustProblem, SharedState, Site, SiteIteration, SiteSamples, SiteWeights, Steering, check_models, check_terms,
 };
 use mingle_solver::{RegressionTable, Standardization};
 
@@ -43,28 +46,108 @@ pub(crate) async fn solve(
     agree_on_columns(&collectives, &table).await?;
     let facts = SiteFacts::of(&task, &collectives, &table).await?;
     let mut site = facts.site(&task, &collectives, &table, start).await?;
-    let mut state = SharedState::new(facts.weights(&task)?, task.penalty);
-    let mut run =
-        IterationRun { limits, iterations: 0, least: f64::INFINITY, began: 0, restarts: 0, failures: Vec::new() };
-    while run.goes_on(&state) {
+    let scale = agree_on_scale(&task, &facts, &collectives, &site).await?;
+    let new_state = || Ok::<_, SolveError>(SharedState::new(facts.weights(&task)?, task.penalty, scale));
+    let mut state = new_state()?;
+    let mut run = IterationRun::new(limits, scale);
+    let mut search = GapSearch::default();
+    let mut last = None;
+    while run.goes_on(last.as_ref()) {
+        site.steer(state.steering()).map_err(SolveError::Robust)?;
         let model = collectives.mix(&site.message()).await?;
         state.begin_iteration();
-        let (z, zeta) = state.of_site(collectives.me);
-        let progress = site.advance(&model, z, zeta);
-        let (failures, in_a_row, _) = site.failures();
-        let own: [f64; ROW] =
-            [progress.worst, progress.apart, progress.dual, f64::from(in_a_row), f64::from(failures), hash(&state)];
-        let rows = collectives.gather(&own).await?;
+        let progress = site.advance(&model, state.of_site(collectives.me));
+        let rows = collectives.gather(&own_row(progress, &site, &state)).await?;
         run.check(&rows, site.failures().2)?;
-        let largest = |at: usize| rows.iter().map(|row| row[at]).fold(0.0, f64::max);
-        let pi: Vec<f64> = rows.iter().map(|row| row[0]).collect();
-        state.finish_iteration(&pi, largest(1), largest(2));
-        if run.note(&mut collectives, &journal, &state, &model)? {
-            state = SharedState::new(facts.weights(&task)?, task.penalty);
+        let steering = state.steering();
+        state.finish_iteration(&rows.iter().map(|row| iteration_of(row)).collect::<Vec<_>>());
+        if steering != state.steering() {
+            run.settle();
+        }
+        if run.is_gap_due() {
+            last = Some(Check::of(&mut search, &collectives, &state, &site).await?);
+            if state.begins_window() {
+                site.begin_window();
+            }
+        }
+        if run.note(&mut collectives, &journal, &state, last.as_ref(), &model)? {
+            state = new_state()?;
             site.begin_anew();
         }
     }
-    conclude(&task, &table, &facts, &collectives, &state, &run, &site).await
+    let last = match last {
+        Some(last) => last,
+        None => Check::of(&mut search, &collectives, &state, &site).await?,
+    };
+    Ok(conclude(&task, &table, &facts, &state, &run, last))
+}
+
+/// The units of the data of all sites, from the worst loss of the zero model at each, and the mean target.
+async fn agree_on_scale(
+    task: &RobustTask,
+    facts: &SiteFacts,
+    collectives: &Collectives,
+    site: &Site,
+) -> Result<DataScale, SolveError> {
+    let zero = vec![0.0; site.model().len()];
+    let worst = site.worst_loss(&zero).map_err(SolveError::Robust)?;
+    let rows = collectives.gather(&[worst, site.mean_target()]).await?;
+    let weights = facts.weights(task)?;
+    let prediction = rows.iter().zip(weights.nominal()).map(|(row, weight)| row[1] * weight).sum();
+    let losses: Vec<f64> = rows.iter().map(|row| row[0]).collect();
+    Ok(DataScale::new(weights.worst(&losses).1, prediction))
+}
+
+/// A site's row of an iteration.
+fn own_row(progress: SiteIteration, site: &Site, state: &SharedState) -> [f64; ROW] {
+    let SiteIteration { worst, apart, moved, size, price } = progress;
+    let (failures, in_a_row, _) = site.failures();
+    [worst, apart, moved, size, price, f64::from(in_a_row), f64::from(failures), hash(state)]
+}
+
+/// A site's iteration as its row has it.
+fn iteration_of(row: &[f64]) -> SiteIteration {
+    SiteIteration { worst: row[0], apart: row[1], moved: row[2], size: row[3], price: row[4] }
+}
+
+/// A model of all sites and its distance from the best one: the same at all sites.
+struct Check {
+    /// `[columns]`.
+    model: Vec<f64>,
+    gap: DualityGap,
+    /// For each site: the worst loss of the model, its mean loss over the samples, the distance of the site's own model
+    /// from it.
+    rows: Vec<[f64; 3]>,
+}
+
+impl Check {
+    async fn of(
+        search: &mut GapSearch,
+        collectives: &Collectives,
+        state: &SharedState,
+        site: &Site,
+    ) -> Result<Self, SolveError> {
+        let sums = collectives.total(&check_terms(state, collectives.me, site)).await?;
+        let models = check_models(state.set().nominal().len(), &sums);
+        let [last, mean, one, other] = site.check_row(&models);
+        let [apart_of_last, apart_of_mean] = models.each_ref().map(|model| largest_difference(site.model(), model));
+        let [loss_of_last, loss_of_mean] = models.each_ref().map(|model| site.nominal_loss(model));
+        let own = [last, mean, one, other, loss_of_last, loss_of_mean, apart_of_last, apart_of_mean];
+        let rows = collectives.gather(&own).await?;
+        let checked: Vec<[f64; CHECK_ROW]> = rows.iter().map(|row| [row[0], row[1], row[2], row[3]]).collect();
+        let (gap, is_mean) = search.conclude(state, &sums, &checked);
+        let at = usize::from(is_mean);
+        let [last, mean] = models;
+        Ok(Self {
+            model: if is_mean { mean } else { last },
+            gap,
+            rows: rows.iter().map(|row| [row[at], row[4 + at], row[6 + at]]).collect(),
+        })
+    }
+}
+
+fn largest_difference(own: &[f64], model: &[f64]) -> f64 {
+    own.iter().zip(model).map(|(own, mean)| (own - mean).abs()).fold(0.0, f64::max)
 }
 
 fn unfit(error: &SampleError) -> SolveError {
@@ -128,7 +211,7 @@ impl SiteFacts {
             let model = start.clone().filter(|start| start.len() == samples.columns());
             let model = model.unwrap_or_else(|| vec![0.0; samples.columns()]);
             let site = SiteSamples { samples, radius: task.radii[collectives.me] };
-            Site::new(&robust, site, task.penalty.c, model).map_err(SolveError::Robust)
+            Site::new(&robust, site, Steering::begin(&task.penalty, DataScale::ONE), model).map_err(SolveError::Robust)
         };
         let site = lay_out();
         let refused = collectives.largest(&[f64::from(u8::from(site.is_err()))]).await?;
@@ -234,6 +317,7 @@ fn hash(state: &SharedState) -> f64 {
 /// The progress of the iterations, the same at all sites.
 struct IterationRun {
     limits: StoppingCriteria,
+    scale: DataScale,
     iterations: u64,
     /// The least primal residual since the last beginning.
     least: f64,
@@ -245,18 +329,37 @@ struct IterationRun {
 }
 
 impl IterationRun {
-    fn goes_on(&self, state: &SharedState) -> bool {
-        self.iterations < self.limits.iterations && !state.residuals().are_within(self.limits.tolerance)
+    fn new(limits: StoppingCriteria, scale: DataScale) -> Self {
+        Self { limits, scale, iterations: 0, least: f64::INFINITY, began: 0, restarts: 0, failures: Vec::new() }
+    }
+
+    fn goes_on(&self, last: Option<&Check>) -> bool {
+        self.iterations < self.limits.iterations && !last.is_some_and(|last| self.is_solved(last))
+    }
+
+    /// Returns `true` if the gap is within the tolerance.
+    fn is_solved(&self, last: &Check) -> bool {
+        last.gap.gap() <= self.limits.tolerance * self.scale.loss
+    }
+
+    fn is_gap_due(&self) -> bool {
+        self.iterations.is_multiple_of(GAP_INTERVAL) || self.iterations == self.limits.iterations
+    }
+
+    /// Forgets the least residual, and lets the residuals move for some iterations: a penalty changed.
+    fn settle(&mut self) {
+        self.least = f64::INFINITY;
+        self.began = self.iterations;
     }
 
     /// Checks that all sites are in the same state, and that no site has failed too often in a row.
     fn check(&mut self, rows: &[Vec<f64>], own: Option<&RobustError>) -> Result<(), SolveError> {
         self.iterations += 1;
-        self.failures = rows.iter().map(|row| row[4]).collect();
-        if let Some(other) = rows.iter().position(|row| row[5].to_bits() != rows[0][5].to_bits()) {
+        self.failures = rows.iter().map(|row| row[6]).collect();
+        if let Some(other) = rows.iter().position(|row| row[7].to_bits() != rows[0][7].to_bits()) {
             return Err(SolveError::StatesDiffer { one: NodeId(0), other: node(other), iteration: self.iterations });
         }
-        match rows.iter().position(|row| row[3] >= f64::from(MOST_FAILURES)) {
+        match rows.iter().position(|row| row[5] >= f64::from(MOST_FAILURES)) {
             Some(failed) => {
                 let reason = own.map_or_else(|| "it says there why".to_owned(), ToString::to_string);
                 Err(SolveError::Subproblem { site: node(failed), iteration: self.iterations, reason })
@@ -278,19 +381,22 @@ impl IterationRun {
         collectives: &mut Collectives,
         journal: &ProgressJournal,
         state: &SharedState,
+        last: Option<&Check>,
         model: &[f64],
     ) -> Result<bool, SolveError> {
         let Residuals { primal, dual, .. } = state.residuals();
         journal.note(primal, model);
-        journal.note_check(primal.max(dual));
+        if let Some(last) = last.filter(|_| self.is_gap_due()) {
+            journal.note_check(primal.max(dual));
+            journal.note_gap(last.gap.gap());
+        }
         if self.iterations - self.began <= SETTLING || primal < self.least {
             self.least = primal;
         }
         let tracks = matches!(collectives.communication.agreement, AveragingScheme::Tracking { .. });
         if tracks && primal > LARGEST_GROWTH * self.least.max(self.limits.tolerance) && self.restarts < MOST_RESTARTS {
             self.restarts += 1;
-            self.least = f64::INFINITY;
-            self.began = self.iterations;
+            self.settle();
             collectives.average_more()?;
             return Ok(true);
         }
@@ -298,58 +404,50 @@ impl IterationRun {
     }
 }
 
-/// Computes the exact mean of all sites' models, which is the final model, and its certificate.
-async fn conclude(
+/// The final model, which is the exact mean of all sites' models, with its certificate.
+fn conclude(
     task: &RobustTask,
     table: &RegressionTable,
     facts: &SiteFacts,
-    collectives: &Collectives,
     state: &SharedState,
     run: &IterationRun,
-    site: &Site,
-) -> Result<NodeOutcome, SolveError> {
-    let sites = facts.rows.len() as f64;
-    let totals = collectives.total(site.model()).await?;
-    let model: Vec<f64> = totals.into_iter().map(|total| total / sites).collect();
-    let apart = site.model().iter().zip(&model).map(|(own, mean)| (own - mean).abs()).fold(0.0, f64::max);
-    let worst = site.worst_loss(&model).map_err(SolveError::Robust)?;
-    let rows = collectives.gather(&[worst, site.nominal_loss(&model), apart]).await?;
-    let worst_losses: Vec<f64> = rows.iter().map(|row| row[0]).collect();
-    let objective = facts.weights(task)?.worst(&worst_losses).map_err(SolveError::Robust)?.1;
+    last: Check,
+) -> NodeOutcome {
     let columns = table.columns().len();
     let (weights, minus_sigma) = state.weights();
     let identity = weights.iter().zip(&minus_sigma).map(|(zeta, minus)| (zeta - minus).abs()).fold(0.0, f64::max);
     let Residuals { primal, dual, value } = state.residuals();
     let mut warnings = facts.warnings(task);
     warnings.extend(run.warnings());
-    warnings.extend(tells_nothing(&model[..columns]));
-    let (coefficients, shift) = Coefficient::of(table, &facts.scaling, &model[..columns]);
+    warnings.extend(tells_nothing(&last.model[..columns]));
+    let (coefficients, shift) = Coefficient::of(table, &facts.scaling, &last.model[..columns]);
     let (means, divisors) = facts.scaling.columns();
-    Ok(NodeOutcome {
+    NodeOutcome {
         iterations: run.iterations,
-        converged: state.residuals().are_within(run.limits.tolerance),
+        converged: run.is_solved(&last),
         step: task.penalty.c,
-        objective,
+        objective: last.gap.value,
         certificate: Certificate {
+            gap: Some(last.gap.gap()),
             kkt: dual.max(identity),
-            violation: primal.max(rows.iter().map(|row| row[2]).fold(0.0, f64::max)),
+            violation: primal.max(last.rows.iter().map(|row| row[2]).fold(0.0, f64::max)),
             residual: value,
         },
         answer: Answer::Robust {
             coefficients,
-            intercept: shift + if task.intercept { model[columns] } else { 0.0 },
+            intercept: shift + if task.intercept { last.model[columns] } else { 0.0 },
             labels: task.labels.clone(),
             scaling: means.iter().copied().zip(divisors.iter().copied()).collect(),
             split_value: state.value(),
-            sites: site_reports(task, facts, &rows, weights),
+            sites: site_reports(task, facts, &last.rows, weights),
             warnings,
         },
-    })
+    }
 }
 
 /// The model's performance at each site, by their rows of the worst and the mean loss.
-fn site_reports(task: &RobustTask, facts: &SiteFacts, rows: &[Vec<f64>], weights: &[f64]) -> Vec<RobustSite> {
-    let of_site = |(site, row): (usize, &Vec<f64>)| RobustSite {
+fn site_reports(task: &RobustTask, facts: &SiteFacts, rows: &[[f64; 3]], weights: &[f64]) -> Vec<RobustSite> {
+    let of_site = |(site, row): (usize, &[f64; 3])| RobustSite {
         site,
         samples: facts.rows[site][0] as u64,
         radius: task.radii[site],
@@ -373,13 +471,13 @@ mod tests {
 
     /// The rows of two sites in an iteration: the second failed so often in a row, and in all.
     fn rows(in_a_row: f64, in_all: f64) -> [Vec<f64>; 2] {
-        [vec![0.0; ROW], vec![0.0, 0.0, 0.0, in_a_row, in_all, 0.0]]
+        [vec![0.0; ROW], vec![0.0, 0.0, 0.0, 0.0, 0.0, in_a_row, in_all, 0.0]]
     }
 
     #[test]
     fn failed_subproblems_are_counted_by_site_and_too_many_in_a_row_end_it_with_what_to_do() {
         let limits = StoppingCriteria { tolerance: 1e-5, iterations: 10 };
-        let mut run = IterationRun { limits, iterations: 0, least: 0.0, began: 0, restarts: 0, failures: Vec::new() };
+        let mut run = IterationRun::new(limits, DataScale::ONE);
         run.check(&rows(0.0, 0.0), None).unwrap();
         assert_eq!(run.warnings().count(), 0);
         run.check(&rows(2.0, 5.0), None).unwrap();
