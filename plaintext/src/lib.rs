@@ -1,11 +1,12 @@
 //! Text from files as programs write them.
 //!
-//! [`open`] decompresses gzip, leaves byte order marks out and converts UTF-16 to UTF-8. It refuses other formats, such
-//! as a workbook of Excel, and names them in the error. [`open_table`] also detects the separator of cells, and
-//! [`class_name`] normalises different spellings of one class. No file is trusted: memory grows as bytes arrive, and
-//! lines, records and whole texts have limits.
+//! [`InputFile`] opens a file or a pipe that a user names. [`open`] decompresses gzip, leaves byte order marks out and
+//! converts UTF-16 to UTF-8. It refuses other formats, such as a workbook of Excel, and names them in the error.
+//! [`open_table`] also detects the separator of cells, and [`class_name`] normalises different spellings of one class.
+//! No file is trusted: memory grows as bytes arrive, and lines, records and whole texts have limits.
 
 mod cell;
+mod input_file;
 mod separator;
 mod signature;
 mod utf16;
@@ -15,6 +16,7 @@ use std::io::{self, BufRead, BufReader, Error, ErrorKind, Read};
 use flate2::bufread::MultiGzDecoder;
 
 pub use cell::{class_name, is_missing, number, truth, way_out};
+pub use input_file::InputFile;
 pub use separator::{CellTable, open_table};
 use utf16::{ByteOrder, Utf16};
 

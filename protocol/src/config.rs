@@ -141,6 +141,10 @@ pub struct NodeConfig {
     /// `true` if the last rounds mix without training ([`Schedule::closing_rounds`]): a swarm that trains to the very
     /// end leaves models that differ by what each peer learnt last.
     pub closes: bool,
+    /// `true` if the run ends with the mean of the models after its last four rounds of training: at a constant learning
+    /// rate a model swings around what it has learnt, and any one round may be a bad one. No effect on runs of fewer than
+    /// thirty such rounds.
+    pub ends_with_mean: bool,
     /// A local step longer than this many times the median of the latest ones is scaled down to that; `None` takes all
     /// as they are.
     pub clip: Option<f64>,
@@ -190,6 +194,7 @@ impl NodeConfig {
             robust: Robust::default(),
             policy: WaitPolicy::default(),
             closes: true,
+            ends_with_mean: false,
             clip: Some(10.0),
             time_box: None,
             keeps_up: false,

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from pathlib import Path
 
 import pytest
@@ -78,3 +79,10 @@ def test_a_home_without_a_model_and_a_model_of_another_kind_are_told(tmp_path: P
     (tmp_path / "model.safetensors").write_bytes(b"\0" * 20)
     with pytest.raises(mingle.MingleError, match="is no model of f32"):
         mingle.load(Tied())
+
+
+def test_a_pipe_is_refused_at_once(tmp_path: Path) -> None:
+    pipe = tmp_path / "model.safetensors"
+    os.mkfifo(pipe)
+    with pytest.raises(mingle.MingleError, match="is a pipe or a device"):
+        mingle.load(Tied(), tmp_path)

@@ -37,7 +37,7 @@ fn edge_lists_are_read_with_attributes_or_weights_and_say_which_they_leave_out()
     }
     // Nodes may be called as columns are.
     assert_eq!(read("source target\ntarget b\n").topology.names(), ["source", "target", "b"]);
-    assert_eq!(read("u v\n").topology.names(), ["u", "v"]);
+    assert_eq!(read("u -> v\nv -> u\n").topology.names(), ["u", "v"]);
 }
 
 #[test]
@@ -213,6 +213,9 @@ fn edge_lists_that_can_be_read_in_two_ways_or_lack_names_are_refused_with_their_
         ("a,,b\nb,c\n", "line 1: \"a,,b\" is not an edge"),
         (",source,target\n0,,a\n1,a,b\n", "line 2: \"0,,a\" has nothing in the column `source`"),
         ("source,target\n", "line 1: \"source,target\" names columns, and there is no edge below it"),
+        ("source target\n", "line 1: \"source target\" names columns, and there is no edge below it: rename the nodes"),
+        ("# nodes\nFromNodeId\tToNodeId\n\n", "line 2: \"FromNodeId\\tToNodeId\" names columns"),
+        ("u v\n", "line 1: \"u v\" names columns"),
         ("source,target,source\na,b,c\n", "line 1: \"source,target,source\" has two columns `source`"),
         ("city,other,road\na,b,A7\nb,c,A8\n", "line 1: \"city,other,road\" names no columns `source` and `target`"),
         ("city,other\na,b\nb,c\n", "line 1: \"city,other\" joins two nodes that no other line names"),

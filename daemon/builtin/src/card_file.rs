@@ -1,6 +1,5 @@
 //! Files of data cards (the meaning of columns and classes) and of sums of tables.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
@@ -8,6 +7,7 @@ use mingle_models::{DataCard, TableSums};
 use mingle_peer::error::Context;
 use mingle_peer::task::MAX_CARD_BYTES;
 use mingle_peer::{Error, ErrorKind, Result};
+use mingle_plaintext::InputFile;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
@@ -49,7 +49,7 @@ pub fn read_sums(path: &Path) -> Result<TableSums> {
 fn read<T: DeserializeOwned>(path: &Path, schema: &str, option: &str, hint: &str) -> Result<T> {
     let doing = format!("{option} {}", path.display());
     let mut text = String::new();
-    let file = File::open(path).context(ErrorKind::BadInput, &doing)?;
+    let file = InputFile::open(path).context(ErrorKind::BadInput, &doing)?;
     file.take(MAX_BYTES).read_to_string(&mut text).context(ErrorKind::BadInput, &doing)?;
     let mut document: Value = serde_json::from_str(&text).context(ErrorKind::BadInput, &doing)?;
     let found = document.as_object_mut().and_then(|fields| fields.remove("schema"));

@@ -56,6 +56,8 @@ pub struct Conditions {
     pub seed: u64,
     /// The length of a run whose last rounds mix without training, as those of peers do; without it all rounds train.
     pub rounds: Option<u64>,
+    /// `true` if such a run ends with the mean of its last models, as that of a trainer does.
+    pub ends_with_mean: bool,
 }
 
 impl Conditions {

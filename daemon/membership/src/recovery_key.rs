@@ -4,13 +4,14 @@
 //! The file also describes the swarm, so that no other file is needed.
 
 use std::fs;
-use std::io::Write;
+use std::io::{Read, Write};
 use std::path::Path;
 
 use libp2p::PeerId;
 use libp2p::identity::Keypair;
 use mingle_home::error::{Context, Error, ErrorKind, Result};
 use mingle_home::identity::{refuse_if_new_files_are_open, refuse_if_others_can_read};
+use mingle_plaintext::InputFile;
 use serde::{Deserialize, Serialize};
 
 use crate::authority::Authority;
@@ -65,7 +66,9 @@ impl RecoveryKey {
         if metadata.len() > MAX_BYTES {
             return Err(Error::new(ErrorKind::Integrity, format!("{doing}: it is too long")));
         }
-        let text = fs::read_to_string(path).context(ErrorKind::BadInput, &doing)?;
+        let mut text = String::new();
+        let file = InputFile::open(path).context(ErrorKind::BadInput, &doing)?;
+        file.take(MAX_BYTES).read_to_string(&mut text).context(ErrorKind::BadInput, &doing)?;
         Self::parse(&text, &doing)
     }
 

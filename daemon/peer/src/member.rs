@@ -15,7 +15,7 @@ use crate::api::Interface;
 use crate::connections::{Connections, Raised};
 use crate::error::Result;
 use crate::event_loop::EventReceivers;
-use crate::events::{Event, EventLog};
+use crate::events::{Event, EventLog, LocalStepsInUse};
 use crate::home::Home;
 use crate::membership::{self, CheckedPlan, MembershipService, PlanVerdict, RoundCosts, Wanted};
 use crate::objections::Objection;
@@ -99,7 +99,7 @@ impl Member<'_> {
         match wanted {
             Wanted::Warning(message) => self.warn_of(Source::Others, message),
             Wanted::LocalSteps(steps, RoundCosts { local_step_s, exchange_s }) => {
-                self.log.tell(Event::LocalSteps { steps, local_step_s, exchange_s });
+                self.log.tell(Event::LocalSteps(LocalStepsInUse { steps, local_step_s, exchange_s }));
             }
             Wanted::JoinRequested(peer) => {
                 self.show_waiting();

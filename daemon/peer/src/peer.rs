@@ -258,7 +258,9 @@ impl Peer {
         let place = tokio::select! {
             place = self.settle(&mut receivers, &service) => place?,
             reason = stopped(&mut incoming.stop, &mut incoming.asked, stopping) => {
-                return Err(Error::new(ErrorKind::Forced, format!("{reason} before there was a plan")));
+                let waits_for_trainer = self.board.look().borrow().state == PeerState::WaitingForTrainer;
+                let what = if waits_for_trainer { "a trainer attached" } else { "there was a plan" };
+                return Err(Error::new(ErrorKind::Forced, format!("{reason} before {what}")));
             }
         };
         place.show_on(&self.board);

@@ -1,11 +1,11 @@
 //! The planner's plan for the protocol and the network: nodes become peers, steps become a schedule.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
 use libp2p::PeerId;
+use mingle_plaintext::InputFile;
 use mingle_planner::Plan;
 use mingle_protocol::{MomentumAcrossRounds, NodeId, Schedule};
 
@@ -36,7 +36,7 @@ pub fn write(plan: &Plan, path: &Path) -> Result {
 /// The file cannot be read, is no text, or is too long.
 pub fn read_text(path: &Path, what: &str) -> Result<String> {
     let doing = format!("cannot read the {what} {}", path.display());
-    let file = File::open(path).context(ErrorKind::BadInput, &doing)?;
+    let file = InputFile::open(path).context(ErrorKind::BadInput, &doing)?;
     let text = mingle_plaintext::open(file).context(ErrorKind::BadInput, &doing)?;
     let mut content = Vec::new();
     let length = text.take(MAX_PLAN_FILE_BYTES + 1).read_to_end(&mut content).context(ErrorKind::BadInput, &doing)?;

@@ -1,11 +1,11 @@
 //! `mingle replay`: repeats a recorded fault test, and compares it with the record.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result};
+use mingle_plaintext::InputFile;
 use mingle_protocol::sim::{Journal, SeedOutcome, TraceEntry, Variant};
 use mingle_protocol::{Robust, Time};
 
@@ -46,7 +46,7 @@ pub(super) fn execute(arguments: &ReplayArgs, json: bool) -> Result {
 fn read(path: &Path) -> Result<Journal> {
     let doing = || format!("cannot read the journal {}", path.display());
     let mut text = String::new();
-    let file = File::open(path).context(ErrorKind::BadInput, doing())?;
+    let file = InputFile::open(path).context(ErrorKind::BadInput, doing())?;
     let bytes = file.take(MOST_BYTES + 1).read_to_string(&mut text).context(ErrorKind::BadInput, doing())?;
     if bytes as u64 > MOST_BYTES {
         return Err(Error::new(ErrorKind::BadInput, format!("{}: no journal has more than 16 MiB", doing())));

@@ -7,6 +7,7 @@ use std::path::PathBuf;
 use std::time::Instant;
 
 use mingle_builtin::data_task::{DataTask, DataTaskOptions, HomeTask};
+use mingle_builtin::model_files;
 use mingle_builtin::options::{PrivacyOptions, parse_policy};
 use mingle_builtin::task_card::Card;
 use mingle_builtin::task_file::TaskFile;
@@ -174,6 +175,10 @@ fn check_beginning(arguments: &RunArgs) -> Result {
 
 /// The host to which a trainer program connects.
 fn trainer_host(arguments: &RunArgs, home: &Home, identity: &Identity) -> Result<TrainerHost> {
+    if let Some(path) = arguments.begin_with.as_deref() {
+        // Its layout is judged once a trainer is there, which may take minutes.
+        model_files::read(path)?;
+    }
     TrainerHost::new(HostOptions {
         home: home.clone(),
         peer: identity.peer_id().to_string(),

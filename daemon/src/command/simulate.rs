@@ -152,6 +152,7 @@ fn conditions(arguments: &SimulateArgs) -> Result<Conditions> {
             .map(|(lie, attackers)| Attack { lie, attackers: attackers.get() }),
         seed: arguments.seed,
         rounds: None,
+        ends_with_mean: false,
     })
 }
 

@@ -2,7 +2,6 @@
 
 use std::collections::BTreeMap;
 use std::error::Error as _;
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
@@ -10,6 +9,7 @@ use clap::error::{ContextKind, ContextValue};
 use clap::{CommandFactory, ValueEnum};
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result};
+use mingle_plaintext::InputFile;
 use toml::Spanned;
 use toml::de::{DeTable, DeValue};
 
@@ -47,7 +47,7 @@ impl ConfigFile {
     pub(crate) fn read(path: &Path) -> Result<Self> {
         let doing = format!("cannot read the configuration {}", path.display());
         let mut text = String::new();
-        let file = File::open(path).context(ErrorKind::BadInput, &doing)?;
+        let file = InputFile::open(path).context(ErrorKind::BadInput, &doing)?;
         let bytes = file.take(MAX_BYTES + 1).read_to_string(&mut text).context(ErrorKind::BadInput, &doing)?;
         if bytes as u64 > MAX_BYTES {
             return Err(Error::new(ErrorKind::BadInput, format!("{doing}: it has more than {MAX_BYTES} bytes")));

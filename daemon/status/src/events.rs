@@ -2,6 +2,7 @@
 
 mod audience;
 mod bus;
+mod choices;
 mod file;
 mod line;
 mod log;
@@ -13,6 +14,7 @@ use mingle_training::{Best, Metrics};
 use serde::{Deserialize, Serialize};
 
 pub use bus::{EventFeed, EventReader, Read};
+pub use choices::{CodecInUse, LocalStepsInUse};
 pub use line::{EventLine, SCHEMA};
 pub use log::{EventLog, EventSink};
 pub use service_manager::Watchdog;
@@ -92,15 +94,10 @@ pub enum Event {
         /// The source that it came from.
         origin: String,
     },
+    /// The codec of this peer's parcels under the plan that it follows.
+    Codec(CodecInUse),
     /// This peer plans its swarm with another number of local steps in a round.
-    LocalSteps {
-        /// The number of local steps.
-        steps: u32,
-        /// Seconds that a local step takes, in the median of the members.
-        local_step_s: f64,
-        /// Seconds that an exchange takes, on the slowest of their links.
-        exchange_s: f64,
-    },
+    LocalSteps(LocalStepsInUse),
     /// The operator's new plan is followed from here on: the ledger begins anew.
     NewPlan {
         /// Its number in the swarm.

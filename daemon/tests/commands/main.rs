@@ -15,6 +15,7 @@ mod model_files;
 mod momentum;
 mod output_files;
 mod periodic_average;
+mod piped_inputs;
 mod plan_commands;
 mod plan_comparison;
 mod predict;

@@ -214,12 +214,13 @@ impl Trainer {
         )
     }
 
-    /// Trains to the end of the run, and returns the final model.
+    /// Trains to the end of the run, and returns the final model. An order that was withdrawn while it was worked on, as by a
+    /// stop, is answered with 409, and the present one is asked for.
     pub(crate) fn train(&self) -> Vec<f32> {
         let mut order = self.order();
         loop {
             order = match (order.status, order.kind()) {
-                (202, _) => self.order(),
+                (202 | 409, _) => self.order(),
                 (200, "end") => return order.vector(),
                 (200, _) => self.answer(&order),
                 _ => panic!("{}", String::from_utf8_lossy(&order.body)),

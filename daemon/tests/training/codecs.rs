@@ -165,6 +165,10 @@ fn peers_without_options_take_four_bits_under_exact_averages_and_f32_under_gossi
             let summary: Value = serde_json::from_str(&fs::read_to_string(home.join("summary.json")).unwrap()).unwrap();
             let encoding = &summary["encoding"];
             assert_eq!((&encoding["codec"], &encoding["reason"]), (&codec.into(), &reason.into()), "{summary}");
+            let events = fs::read_to_string(home.join("events.jsonl")).unwrap();
+            let mut events = events.lines().map(|line| serde_json::from_str::<Value>(line).unwrap());
+            let said = events.find(|event| event["event"] == "codec").unwrap();
+            assert_eq!((&said["codec"], &said["reason"]), (&codec.into(), &reason.into()), "told at the start");
             // The first parcels may be keyframes, to neighbours that have not stated their references yet.
             let parcels = encoding["parcels"].as_object().unwrap();
             let count = |codec: &str| parcels.get(codec).and_then(Value::as_u64).unwrap_or_default();

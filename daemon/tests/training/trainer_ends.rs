@@ -148,3 +148,38 @@ fn a_trainer_that_is_late_with_a_round_still_evaluates_the_final_model() {
     late.join().unwrap();
     trainer.join().unwrap();
 }
+
+#[test]
+fn an_evaluation_that_hangs_is_told_of_and_given_up_and_the_results_before_it_are_kept() {
+    let pair = Pair::new();
+    let [mut first, mut second] = pair.start(&["--trainer", "attach", "--rounds", "20", "--evaluate-every", "8"]);
+    let (is_over, over) = std::sync::mpsc::channel();
+    let home = pair.home(1);
+    let hanging = std::thread::spawn(move || {
+        let (trainer, mut order) = attach(&home, true);
+        let mut evaluations = 0;
+        while evaluations < 2 || order.kind() != "evaluate" {
+            order = match order.kind() {
+                "train" => trainer.answer(&order),
+                "evaluate" => {
+                    measure(&trainer, &order.headers["mingle-order"]);
+                    evaluations += 1;
+                    trainer.order()
+                }
+                _ => trainer.order(),
+            };
+        }
+        over.recv().unwrap();
+    });
+    let trainer = train_for(pair.home(0), Some(measure));
+    end_of(&mut first);
+    let began = Instant::now();
+    let told = second.wait_through_rounds_for("warning")["message"].as_str().unwrap_or_default().to_owned();
+    assert!(told.contains("has been evaluating the model for 5 s: the peer waits 6 s more"), "{told}");
+    let (done, _) = end_of(&mut second);
+    assert!(began.elapsed() < Duration::from_secs(25), "{:?}, it was 120 s once", began.elapsed());
+    assert_eq!(done["metrics"]["measured"], 1.5, "that of an evaluation before");
+    is_over.send(()).unwrap();
+    hanging.join().unwrap();
+    trainer.join().unwrap();
+}

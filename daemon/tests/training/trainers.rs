@@ -421,8 +421,12 @@ fn a_trainer_in_a_shell_script_is_started_with_its_peer_and_told_when_it_is_over
         assert!(log.contains('1') && log.contains("the first order is to train"), "{log}");
     }
     audit(&pair.homes());
+    // Fewer rounds than it has done are refused, and harm nothing.
+    let fewer = run(&["run", "--home", text(&pair.home(0)), "--listen", "/ip4/127.0.0.1/tcp/0", "--rounds", "5"]);
+    assert_fails(&fewer, 6, &["ended after 12 rounds", "asks for no more", "more rounds than that"]);
     // A home goes on with the options of its last run, and finds that this one is over without a trainer.
-    let again = run(&["run", "--home", text(&pair.home(0)), "--listen", "/ip4/127.0.0.1/tcp/0"]);
+    let again = ["--listen", "/ip4/127.0.0.1/tcp/0", "--rounds", "12"];
+    let again = run(&[&["run", "--home", text(&pair.home(0))][..], &again].concat());
     assert!(again.status.success() && stderr(&again).contains("this run ended before"), "{}", stderr(&again));
 }
 

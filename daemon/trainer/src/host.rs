@@ -233,8 +233,10 @@ impl TrainerHost {
     ) -> Option<TrainerAnswer> {
         self.change(|state| state.open(work, round, vector, Instant::now()));
         let began = Instant::now();
+        let mut is_wait_told = false;
         loop {
             self.let_go_of_the_absent();
+            is_wait_told = is_wait_told || self.tell_of_a_long_evaluation(began, patience);
             let mut state = self.state();
             let back = state.is_back();
             if let Some(answer) = state.take_answer() {
@@ -265,6 +267,13 @@ impl TrainerHost {
             // Woken by a change or by the timeout; in both cases the loop checks again.
             drop(self.0.answered.wait_timeout(state, left.min(LOOK)));
         }
+    }
+
+    /// Tells a person that an evaluation is waited for, and how long, once it takes unusually long. Returns `true` if so.
+    fn tell_of_a_long_evaluation(&self, began: Instant, patience: &Patience) -> bool {
+        let is_last = patience.is_of_the_last_evaluation();
+        let words = self.state().evaluation_in_words(began.elapsed(), is_last);
+        words.map(|message| self.tell(Event::Warning { message })).is_some()
     }
 
     /// Ends the session of a trainer that is gone, and announces that.

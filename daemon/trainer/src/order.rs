@@ -35,6 +35,11 @@ impl Order {
     pub(crate) fn is_late(&self) -> bool {
         self.lateness != Lateness::InTime
     }
+
+    /// Returns `true` if the trainer has begun to evaluate its model.
+    pub(crate) fn is_under_evaluation(&self) -> bool {
+        self.is_fetched && self.work == OrderKind::Evaluate
+    }
 }
 
 /// Kinds of orders.

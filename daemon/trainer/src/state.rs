@@ -10,16 +10,10 @@ use mingle_peer::training::{Layout, Metrics};
 use crate::error::{Reason, Refusal};
 use crate::memory::TrainedTask;
 use crate::order::{Lateness, Order, OrderKind};
-use crate::pace::Pace;
+use crate::pace::{EvaluationPace, Pace};
 use crate::run_end::RunEnd;
 use crate::session::Session;
 use crate::wire::{Attach, Initial, Need, WeightedMetrics, means};
-
-/// Timeout of an evaluation that the trainer has begun: the peer trains on without one that takes longer.
-const LONGEST_EVALUATION: Duration = Duration::from_secs(120);
-/// Bounds of the time in which a trainer that is at work can fetch the end of the run, or an order to evaluate.
-const SHORTEST_LAST_CALL: Duration = Duration::from_secs(10);
-const LONGEST_LAST_CALL: Duration = Duration::from_secs(60);
 
 /// An answer of the trainer to the open order.
 #[derive(Debug, PartialEq)]
@@ -76,6 +70,9 @@ pub(crate) struct State {
     /// The reason why no trainer will attach.
     pub(crate) failure: Option<Error>,
     pace: Pace,
+    evaluations: EvaluationPace,
+    /// Set when the trainer has not ended an evaluation in time. Cleared by its next call.
+    is_stuck: bool,
     /// Set while the command of the trainer runs, whose end the peer observes.
     pub(crate) is_watched: bool,
     /// Set when the trainer has ended for good: it detached, or its command is not started again. Cleared by the next
@@ -164,6 +161,7 @@ impl State {
         match (&mut self.session, &self.task) {
             (Some(session), Some(task)) if session.id == id => {
                 session.note(now);
+                self.is_stuck = false;
                 Ok(Arc::clone(task))
             }
             (Some(session), _) => Err(Refusal::conflict(
@@ -225,8 +223,9 @@ impl State {
     /// Accepts the answer to the open order, after `check_order`. The state sent for that order is kept, and its
     /// duration counts for the pace unless it was late.
     pub(crate) fn take(&mut self, answer: TrainerAnswer, now: Instant) {
-        if let Some(order) = self.order.as_ref().filter(|order| order.work != OrderKind::Evaluate && !order.is_late()) {
-            self.pace.note(now.saturating_duration_since(order.opened));
+        if let Some(order) = self.order.as_ref().filter(|order| !order.is_late()) {
+            let took = now.saturating_duration_since(order.opened);
+            if order.work == OrderKind::Evaluate { self.evaluations.note(took) } else { self.pace.note(took) }
         }
         self.trained += u64::from(matches!(answer, TrainerAnswer::Change { steps: 1.., .. }));
         if let Some((number, state)) = self.put.take()
@@ -315,10 +314,17 @@ impl State {
                 None
             }
             _ => {
-                self.order = None;
+                self.is_stuck |= self.order.take().is_some_and(|order| order.is_under_evaluation());
                 None
             }
         }
+    }
+
+    /// The sentence for a person who waits for an evaluation that has taken `elapsed`; none while that is not unusual.
+    pub(crate) fn evaluation_in_words(&self, elapsed: Duration, is_last: bool) -> Option<String> {
+        let is_under_evaluation = self.order.as_ref().is_some_and(Order::is_under_evaluation);
+        let session = self.session.as_ref().filter(|_| is_under_evaluation)?;
+        self.evaluations.in_words(&session.description, elapsed, is_last)
     }
 
     /// The trainer that has answered after it was reported late.
@@ -369,17 +375,16 @@ impl State {
     pub(crate) fn limit(&self) -> Option<Duration> {
         match &self.order {
             Some(order) if order.work == OrderKind::Evaluate => {
-                Some(if order.is_fetched { LONGEST_EVALUATION } else { self.last_call() })
+                Some(if order.is_fetched { self.evaluations.limit() } else { self.last_call() })
             }
             Some(order) if self.session.is_some() && !order.is_late() => self.pace.at_work(),
             _ => self.pace.without_trainer(),
         }
     }
 
-    /// Time for a trainer that is at work to fetch the end of the run, or an order to evaluate: its usual timeout, within
-    /// 10 s to 60 s.
+    /// Time for a trainer that is at work to fetch the end of the run, or an order to evaluate.
     pub(crate) fn last_call(&self) -> Duration {
-        self.pace.at_work().unwrap_or_default().clamp(SHORTEST_LAST_CALL, LONGEST_LAST_CALL)
+        self.pace.last_call(self.is_stuck)
     }
 
     /// Returns `true` if the trainer answers orders to evaluate, and none is open.
@@ -397,6 +402,7 @@ impl State {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
+    use crate::pace::{LAST_CALL_OF_THE_STUCK, SHORTEST_LAST_CALL};
 
     const TRAIN: OrderKind = OrderKind::Train { steps: 10, rounds_left: 5, seconds: None, last_factor: 1.0 };
 
@@ -532,10 +538,21 @@ mod tests {
         state.open(OrderKind::Evaluate, 0, &[0.0; 2], now);
         assert_eq!(state.limit(), Some(SHORTEST_LAST_CALL), "the trainer may be deaf");
         assert!(number_of(&mut state).is_some());
-        assert_eq!(state.limit(), Some(LONGEST_EVALUATION), "it is at work on it");
+        assert_eq!(state.limit(), Some(Duration::from_secs(120)), "it is at work on it, for the first time");
         state.take(TrainerAnswer::Evaluation([("f1".to_owned(), (0.5, 20.0))].into()), now + Duration::from_secs(9));
         state.take_answer();
         assert_eq!(state.limit(), None, "an evaluation says nothing of how long training takes");
+        state.open(OrderKind::Evaluate, 0, &[0.0; 2], now);
+        assert!(number_of(&mut state).is_some());
+        assert_eq!(state.limit(), Some(Duration::from_secs(36)), "four times as long as the one before");
+        assert_eq!(state.evaluation_in_words(Duration::from_secs(4), true), None);
+        let words = state.evaluation_in_words(Duration::from_secs(6), true).unwrap();
+        assert!(words.contains("30 s more") && words.contains("took 9.0 s at most"), "{words}");
+        assert_eq!(state.evaluation_in_words(Duration::from_secs(6), false), None, "it usually takes longer");
+        assert_eq!(state.go_on(now + Duration::from_secs(36)), None);
+        assert_eq!(state.last_call(), LAST_CALL_OF_THE_STUCK, "it will hardly hear of the end");
+        state.check_session("a", now).unwrap();
+        assert_eq!(state.last_call(), SHORTEST_LAST_CALL, "it calls again");
         state.report([("loss".to_owned(), (2.0, 7.0)), ("f1".to_owned(), (0.25, 3.0))].into());
         let (metrics, samples) = state.reported();
         assert_eq!((metrics.get("loss"), metrics.get("f1"), samples), (Some(2.0), Some(0.25), 7));

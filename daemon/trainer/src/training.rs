@@ -16,11 +16,13 @@ pub(crate) struct ExternalTraining {
     task: TrainedTask,
     /// Set when the last order got no answer but one may come later.
     is_absent: bool,
+    /// Set once the trainer has evaluated a model.
+    has_evaluated: bool,
 }
 
 impl ExternalTraining {
     pub(crate) fn new(host: TrainerHost, task: TrainedTask) -> Self {
-        Self { host, task, is_absent: false }
+        Self { host, task, is_absent: false, has_evaluated: false }
     }
 }
 
@@ -74,12 +76,15 @@ impl LocalTraining for ExternalTraining {
             self.host.change(State::withdraw);
         }
         let can_evaluate = self.host.state().can_evaluate();
-        let measured = match can_evaluate.then(|| self.host.ask(OrderKind::Evaluate, 0, parameters, patience)) {
-            Some(Some(TrainerAnswer::Evaluation(metrics))) => means(&metrics),
-            _ => self.host.reported(),
-        };
-        let (metrics, samples) = measured;
-        Ok(Evaluation { metrics, samples, is_whole: true })
+        let answer = can_evaluate.then(|| self.host.ask(OrderKind::Evaluate, 0, parameters, patience));
+        if let Some(Some(TrainerAnswer::Evaluation(metrics))) = answer {
+            self.has_evaluated = true;
+            let (metrics, samples) = means(&metrics);
+            return Ok(Evaluation { metrics, samples, is_whole: true });
+        }
+        let (metrics, samples) = self.host.reported();
+        // Beside real evaluations, what a trainer reported while it trained is none.
+        Ok(Evaluation { metrics, samples, is_whole: !self.has_evaluated })
     }
 
     fn state(&self) -> Vec<u8> {

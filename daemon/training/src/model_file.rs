@@ -1,11 +1,11 @@
 //! Models as safetensors files: tensors by the layout, metadata in the header.
 
 use std::collections::{BTreeMap, BTreeSet, HashMap};
-use std::fs::File;
 use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+use mingle_plaintext::InputFile;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use serde_json::{Map, Value};
@@ -66,7 +66,7 @@ pub fn encode(layout: &Layout, parameters: &[f32]) -> Result<Vec<u8>, TrainingEr
 pub fn read(path: &Path, layout: &Layout) -> Result<Vec<f32>, TrainingError> {
     let limit = MAX_HEADER_BYTES + (WORD + layout.dimension() * size_of::<f32>()) as u64;
     let mut bytes = Vec::new();
-    File::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
+    InputFile::open(path)?.take(limit.saturating_add(1)).read_to_end(&mut bytes)?;
     if bytes.len() as u64 > limit {
         return Err(format!("it is longer than {limit} bytes, more than the model has room for").into());
     }
@@ -141,7 +141,7 @@ pub fn describe(file: &mut Vec<u8>, metadata: &BTreeMap<String, String>) -> Resu
 /// # Errors
 /// The file cannot be read, or has no valid header with metadata.
 pub fn read_metadata(path: &Path) -> Result<BTreeMap<String, String>, TrainingError> {
-    let mut file = File::open(path)?;
+    let mut file = InputFile::open(path)?;
     let mut length = [0; WORD];
     file.read_exact(&mut length)?;
     let length = u64::from_le_bytes(length);

@@ -108,7 +108,7 @@ pub fn read_graph(path: &Path) -> Result<NodeData, ReadError> {
     if path.extension().is_some_and(|extension| extension == "npz") {
         return npz::read(path);
     }
-    if path.is_file() {
+    if path.exists() && !path.is_dir() {
         return Err(ReadError::OneFile { path: path.to_owned() });
     }
     text::read(path)

@@ -1,11 +1,11 @@
 //! The common form of problem files of learning in rounds: TOML with a `kind`, of a bounded length.
 
-use std::fs::File;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
 use mingle_models::{Device, DeviceName};
+use mingle_plaintext::InputFile;
 use mingle_solving::RoundTask;
 use serde::Serialize;
 use serde::de::DeserializeOwned;
@@ -38,7 +38,7 @@ pub(crate) trait RoundFile: DeserializeOwned {
 pub(crate) fn read_text(path: &Path) -> Result<Option<String>, ProblemFileError> {
     let unreadable = |source| ProblemFileError::Unreadable { path: path.to_owned(), source };
     let mut bytes = Vec::new();
-    File::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes)).map_err(unreadable)?;
+    InputFile::open(path).and_then(|file| file.take(MOST_BYTES + 1).read_to_end(&mut bytes)).map_err(unreadable)?;
     Ok(if bytes.len() as u64 > MOST_BYTES { None } else { String::from_utf8(bytes).ok() })
 }
 

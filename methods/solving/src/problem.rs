@@ -17,11 +17,11 @@ pub(crate) use robust::ROW;
 pub use robust::{ColumnScaling, NominalWeights, RobustTask};
 
 use std::collections::BTreeMap;
-use std::fs::{self, File};
-use std::io::BufReader;
+use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use mingle_plaintext::InputFile;
 use mingle_planner::Plan;
 use mingle_protocol::Schedule;
 use mingle_solver::{Budgets, DistanceMetric, Preference, Regression, RegressionTable, Selection};
@@ -385,16 +385,18 @@ fn dealt(whole: &RegressionTable, node: usize, names: &[String]) -> Result<Regre
 }
 
 fn read_table(path: &Path, task: &RegressionTask) -> Result<RegressionTable, TableFileError> {
-    let table = RegressionTable::read(BufReader::new(File::open(path)?), &task.source.selection)?;
+    let table = RegressionTable::read(BufReader::new(InputFile::open(path)?), &task.source.selection)?;
     task.regression.check(table.columns())?;
     Ok(table)
 }
 
 fn read_text(path: &Path) -> Result<String, ProblemError> {
     let unreadable = |source| ProblemError::Unreadable { path: path.to_owned(), source };
-    let bytes = fs::metadata(path).map_err(unreadable)?.len();
+    let mut text = String::new();
+    let mut file = InputFile::open(path).map_err(unreadable)?.take(MOST_BYTES + 1);
+    let bytes = file.read_to_string(&mut text).map_err(unreadable)? as u64;
     if bytes > MOST_BYTES {
         return Err(ProblemError::TooLong { path: path.to_owned(), bytes });
     }
-    fs::read_to_string(path).map_err(unreadable)
+    Ok(text)
 }

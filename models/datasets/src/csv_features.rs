@@ -1,11 +1,11 @@
 //! Tables of unlabelled samples: the columns of a card, found by their names and read some rows at a time.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::fs::File;
 use std::io::{BufRead, Read};
 use std::path::{Path, PathBuf};
 
 use csv::StringRecord;
+use mingle_plaintext::InputFile;
 
 use crate::csv_cells::{BlankRows, count_up, feature, line};
 use crate::csv_header::{row, two_columns};
@@ -52,7 +52,7 @@ impl CsvFeatures {
     ///
     /// The file cannot be read, or lacks one of the columns.
     pub fn open(path: &Path, card: DataCard) -> Result<Self, DataError> {
-        let file = File::open(path).map_err(|error| read_error(path, error))?;
+        let file = InputFile::open(path).map_err(|error| read_error(path, error))?;
         Self::of(path, Box::new(file), card)
     }
 

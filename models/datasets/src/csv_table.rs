@@ -4,12 +4,11 @@
 //! that of other peers, whose columns and classes are then matched by name.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{BufRead, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use csv::{ReaderBuilder, StringRecord};
-use mingle_plaintext::{class_name, is_missing, number};
+use mingle_plaintext::{InputFile, class_name, is_missing, number};
 
 use crate::csv_cells::{BlankRows, feature, line};
 use crate::csv_header::{ColumnLayout, FirstLine, row};
@@ -40,7 +39,7 @@ pub(crate) struct Table {
 impl Table {
     /// Reads the whole file.
     pub(crate) fn read(source: &CsvSource) -> Result<Self, DataError> {
-        let file = File::open(&source.path).map_err(|error| read_error(&source.path, error))?;
+        let file = InputFile::open(&source.path).map_err(|error| read_error(&source.path, error))?;
         Self::of(source, file)
     }
 

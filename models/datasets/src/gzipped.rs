@@ -1,10 +1,10 @@
 //! Files that may be gzipped, decompressed as they are read.
 
-use std::fs::File;
 use std::io::{BufRead, BufReader, ErrorKind, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
+use mingle_plaintext::InputFile;
 
 use crate::DataError;
 
@@ -20,7 +20,7 @@ impl GzippedFile {
     pub(crate) fn open(directory: &Path, name: &'static str, variants: &[&str]) -> Result<Self, DataError> {
         for name in std::iter::once(&name).chain(variants) {
             for (path, gzipped) in [(directory.join(name), false), (directory.join(format!("{name}.gz")), true)] {
-                match File::open(&path) {
+                match InputFile::open(&path) {
                     Ok(file) => return Ok(Self::of(path, gzipped, BufReader::new(file))),
                     Err(error) if error.kind() == ErrorKind::NotFound => {}
                     Err(error) => return Err(DataError::Read { path, error }),

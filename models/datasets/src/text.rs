@@ -3,11 +3,11 @@
 //! The last tenth is held out for evaluation, as in nanoGPT. The embedded text is part of Shakespeare's *Coriolanus*;
 //! see `data/README.md`.
 
-use std::fs::File;
 use std::io::{BufReader, Read};
 use std::path::{Path, PathBuf};
 
 use flate2::read::GzDecoder;
+use mingle_plaintext::InputFile;
 
 use crate::vocabulary::UnknownCharacter;
 use crate::{CardDifference, DataCard, DataError, DataSet, SampleShape, Samples, Tokens, Vocabulary};
@@ -54,7 +54,7 @@ impl Text {
         let bytes = match &source.path {
             None => read_bounded(GzDecoder::new(EMBEDDED), &path)?,
             Some(file) => {
-                let opened = File::open(file).map_err(|error| DataError::Read { path: path.clone(), error })?;
+                let opened = InputFile::open(file).map_err(|error| DataError::Read { path: path.clone(), error })?;
                 if file.extension().is_some_and(|extension| extension == "gz") {
                     read_bounded(GzDecoder::new(BufReader::new(opened)), &path)?
                 } else {

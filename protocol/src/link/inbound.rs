@@ -248,6 +248,11 @@ impl InLink {
         (self.applied_total + self.queued_mass()) as f64 / UNITS_PER_ONE as f64
     }
 
+    /// Returns `true` if parcels wait for their step of the plan.
+    pub(crate) fn has_waiting(&self) -> bool {
+        !self.queue.is_empty()
+    }
+
     /// The step of the oldest parcel that waits.
     pub(crate) fn oldest_step(&self) -> Option<u64> {
         self.queue.front().map(|parcel| parcel.step)

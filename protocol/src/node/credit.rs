@@ -32,6 +32,7 @@ use super::account::Account;
 use super::peer::Neighbour;
 use crate::config::WaitPolicy;
 use crate::effect::NodeEvent;
+use crate::link::InLink;
 use crate::mass::{Mass, UNITS_PER_ONE};
 use crate::schedule::NodeId;
 
@@ -216,7 +217,9 @@ impl Node {
         let is_reversible = self.config.schedule.is_reversible();
         let patience = if is_reversible { PATIENCE } else { PATIENCE_ONE_WAY };
         let is_short = self.credit.own_share.is_some_and(|share| share < ENOUGH);
-        let is_excused = |peer: &Neighbour| !peer.is_active() || peer.has_ended();
+        // The parcels of a neighbour that is ahead wait for their step.
+        let has_waiting = |peer: &Neighbour| peer.incoming.as_ref().is_some_and(InLink::has_waiting);
+        let is_excused = |peer: &Neighbour| !peer.is_active() || peer.has_ended() || has_waiting(peer);
         let schedule = &self.config.schedule;
         let rounds_of_period = schedule.period() as f64 / schedule.round_length() as f64;
         let mut keepers = Vec::new();

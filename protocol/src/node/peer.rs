@@ -71,6 +71,8 @@ pub(crate) struct Neighbour {
     pub(crate) refused: Option<Mismatch>,
     pub(crate) outgoing: Option<OutLink>,
     pub(crate) incoming: Option<InLink>,
+    /// Times in a row that it got nothing for want of a permit.
+    pub(crate) passed_over: u32,
     /// The arrival times of its latest parcels.
     pub(crate) arrivals: Arrivals,
     /// The distances of the ratios that came from it.
@@ -113,6 +115,7 @@ impl Neighbour {
             refused: None,
             outgoing: None,
             incoming: None,
+            passed_over: 0,
             arrivals: Arrivals::default(),
             distances: InDistances::default(),
             account: Account::default(),

@@ -139,7 +139,10 @@ impl Node {
         }
         self.measure_floor();
         // Parcels without weight are sent at a closed gate too: they tell their receivers that nothing is kept from them.
-        let is_held_up = keeps && self.send_gate.is_closed() && !self.weight_floor.is_reached();
+        let is_held_up = keeps && !self.weight_floor.is_reached() && self.is_held_up(links);
+        if is_held_up {
+            self.pass_over(links);
+        }
         let skips = is_held_up || self.has(InjectedBug::KeepsAll);
         // Where records have no room a share is kept, as where a window is full.
         let cuts = if skips || !self.has_record_room() { Vec::new() } else { self.cut(links, keeps) };
@@ -192,6 +195,7 @@ impl Node {
         }
         if keeps {
             self.keep_floor(&mut cuts);
+            self.keep_reserve(&mut cuts);
         }
         cuts.retain(|(_, mass)| !mass.is_zero());
         cuts
@@ -200,6 +204,7 @@ impl Node {
     pub(super) fn promise(&mut self, to: NodeId, mass: Mass, payload: &Payload, record: u64) {
         let (step, now, after) = (self.step, self.now, self.config.retransmit_after);
         let boot_nonce = self.config.identity.boot_nonce;
+        self.peers.entry(to).and_modify(|peer| peer.passed_over = 0);
         if let Some(link) = self.peers.get_mut(&to).and_then(|peer| peer.outgoing.as_mut()) {
             link.push(step, mass, payload.clone(), record, boot_nonce);
             link.arm(now, after);

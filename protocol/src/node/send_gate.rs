@@ -3,11 +3,18 @@
 //! A node that sends half of its weight in every step and receives none is left with next to nothing within tens of
 //! steps, and so is the denominator of its ratio. So a split costs a permit, and an absorbed parcel gives one. A permit
 //! can be lost for good with a neighbour that dies: after [`MOST_SKIPPED_SPLITS`] splits without a permit the gate opens
-//! once regardless.
+//! once regardless. It also opens where a receiver of the step has been passed over [`MOST_PASSED_OVER`] times: a node that
+//! gets a parcel in the same step of every period would else send in that step alone.
+
+use super::Node;
+use crate::schedule::OutShare;
 
 /// Largest number of consecutive splits that a node without a permit skips: the parcels that would have given it one
 /// may have died with a neighbour, and some node has to start again.
 const MOST_SKIPPED_SPLITS: u32 = 16;
+
+/// Largest number of times in a row that a receiver gets nothing for want of a permit.
+const MOST_PASSED_OVER: u32 = 4;
 
 /// Permission to send, and what happened to the node's mass in the present step.
 #[derive(Clone, Copy, Debug, Default)]
@@ -71,5 +78,25 @@ impl SendGate {
         self.absorbed_in_step = false;
         self.heard_in_step = false;
         self.sent_in_step = false;
+    }
+}
+
+impl Node {
+    /// Returns `true` if the gate keeps the node from sending to these receivers.
+    pub(super) fn is_held_up(&self, links: &[OutShare]) -> bool {
+        let was_passed_over =
+            |link: &OutShare| self.peers.get(&link.to).is_some_and(|peer| peer.passed_over >= MOST_PASSED_OVER);
+        self.send_gate.is_closed() && !links.iter().any(was_passed_over)
+    }
+
+    /// Notes that these receivers got nothing for want of a permit. Splits in a row count once: what counts is that others
+    /// had the permits in between.
+    pub(super) fn pass_over(&mut self, links: &[OutShare]) {
+        if self.send_gate.skipped > 0 {
+            return;
+        }
+        for link in links {
+            self.peers.entry(link.to).and_modify(|peer| peer.passed_over += 1);
+        }
     }
 }

@@ -6,6 +6,12 @@ use crate::effect::{Effect, InputFault, NodeEvent, SkippedDelta};
 use crate::record::HostState;
 use crate::time::Time;
 
+/// The fewest rounds of training of a run that ends with a mean of models: a shorter one would lose too much of what it
+/// has learnt last.
+const FEWEST_BEFORE_MEAN: u64 = 30;
+/// The number of models whose mean ends a run.
+const MODELS_OF_MEAN: u64 = 4;
+
 /// A node's state of its host's training.
 #[derive(Clone, Debug)]
 pub(super) struct TrainingState {
@@ -15,6 +21,8 @@ pub(super) struct TrainingState {
     is_late: bool,
     /// The factor of the last change; 0 if it was not used.
     last_factor: f64,
+    /// The weighted sum of the changes before that of the last round of training, as they were added.
+    before_last: Option<Vec<f32>>,
 }
 
 /// The training of a round, ordered from the host.
@@ -42,7 +50,7 @@ pub(super) struct TrainedChange {
 
 impl Default for TrainingState {
     fn default() -> Self {
-        Self { ordered: None, is_late: false, last_factor: 1.0 }
+        Self { ordered: None, is_late: false, last_factor: 1.0, before_last: None }
     }
 }
 
@@ -93,9 +101,16 @@ impl Node {
             return self.go_on_without();
         }
         let is_waited_for = matches!(self.phase, Phase::Training { .. });
-        let TrainedChange { delta, steps, state } = change;
-        self.training.last_factor =
-            self.take_step(Taking { delta: &delta, steps, of: ordered.local_steps, is_waited_for });
+        let TrainedChange { mut delta, steps, state } = change;
+        let left = self.rounds_of_mean().filter(|_| is_waited_for && steps > 0);
+        if left == Some(1) {
+            self.end_with_mean(&mut delta, 1, 1.0);
+        }
+        let factor = self.take_step(Taking { delta: &delta, steps, of: ordered.local_steps, is_waited_for });
+        if let Some(left) = left.filter(|left| *left > 1 && factor > 0.0) {
+            self.end_with_mean(&mut delta, left, factor);
+        }
+        self.training.last_factor = factor;
         // From here on records keep the state that belongs to the change.
         self.keep_host_state(state);
         // A host that could not train at all must not spin.
@@ -107,6 +122,31 @@ impl Node {
         } else {
             self.training.is_late = has_trained;
         }
+    }
+
+    /// Makes a change one that leads to the mean of the models after the last `MODELS_OF_MEAN` rounds of training, where
+    /// it is that of the last round; remembers those of the rounds before. With models `z - c3 - c2 - c1` to `z`, where
+    /// `c1` is the last change, that mean is `z - c1 + (c1 - 2 c2 - c3) / 4`. Changes add up, so that the nodes together
+    /// come to the mean of their mean models, whatever the plan.
+    fn end_with_mean(&mut self, change: &mut [f32], left: u64, factor: f64) {
+        let (models, left) = (MODELS_OF_MEAN as f32, left as f32);
+        if left == 1.0 {
+            let before = self.training.before_last.take().filter(|before| before.len() == change.len());
+            let before = before.unwrap_or_else(|| vec![0.0; change.len()]);
+            change.iter_mut().zip(before).for_each(|(last, before)| *last = (*last - before) / models);
+        } else {
+            let weight = (models - left) * factor as f32;
+            let sum = self.training.before_last.get_or_insert_with(|| vec![0.0; change.len()]);
+            sum.iter_mut().zip(change).for_each(|(sum, change)| *sum += weight * *change);
+        }
+    }
+
+    /// Rounds of training from this one on, this one included, where they are those of the mean with which the run ends.
+    fn rounds_of_mean(&self) -> Option<u64> {
+        let rounds = self.training_rounds();
+        let left = rounds.saturating_sub(self.round());
+        let is_wanted = self.config.ends_with_mean && rounds >= FEWEST_BEFORE_MEAN;
+        (is_wanted && (1..MODELS_OF_MEAN).contains(&left)).then_some(left)
     }
 
     /// Takes the order that an answer names; `None` if there is none.

@@ -13,11 +13,15 @@
 //! much as it gets. The rest stays with it and is divided again in the next step. A millionth of the usual is always
 //! given: a neighbour that gives nothing at all can be told from one that has nothing to give.
 //!
+//! A node that gets nothing at all for long also keeps a reserve of 2^-19, so that it never runs out of what it needs to
+//! send these: below it, it gives single units.
+//!
 //! Mixing slows down, and ends in time, where all nodes together have less than 0.6 of their usual weight. The floor is
 //! no help in steps in which the plan lets a node keep nothing, as in trees of exact averages.
 
 use super::Node;
 use crate::mass::{Mass, UNITS_PER_ONE};
+use crate::push_sum::SMALLEST_WORKING_MASS;
 use crate::schedule::NodeId;
 
 /// Part of the usual weight at which a node gives as much as it gets. Weights end up somewhat lower: a node that gives much
@@ -29,6 +33,8 @@ const NEWEST: f64 = 1.0 / 8.0;
 const MOST_INFLOW: f64 = 4.0;
 /// Part of what a node usually gives that it gives in any case.
 const LEAST_GIVEN: f64 = 1e-6;
+/// Weight of which a node gives single units alone.
+const RESERVE: Mass = Mass::from_units(2 * SMALLEST_WORKING_MASS.units());
 
 /// The weight that a node has got of late, compared with the plan.
 #[derive(Clone, Copy, Debug)]
@@ -122,6 +128,20 @@ impl Node {
         for (_, mass) in cuts {
             let weight = mass.to_f64() * (limit / given);
             *mass = Mass::from_units((weight * UNITS_PER_ONE as f64) as u64).min(*mass);
+        }
+    }
+
+    /// Makes parcels lighter, all by the same factor, where they would take from the reserve. Each has a unit at least.
+    pub(super) fn keep_reserve(&self, cuts: &mut [(NodeId, Mass)]) {
+        let given: u64 = cuts.iter().map(|(_, mass)| mass.units()).sum();
+        let spare = self.mass().units().saturating_sub(RESERVE.units());
+        let is_unaffected = given <= spare && cuts.iter().all(|(_, mass)| !mass.is_zero());
+        if is_unaffected || self.config.schedule.is_reversible() || !self.push_sum.has_working_mass() {
+            return;
+        }
+        for (_, mass) in cuts {
+            let part = u128::from(mass.units()) * u128::from(spare) / u128::from(given.max(1));
+            *mass = Mass::from_units(part.max(1) as u64);
         }
     }
 

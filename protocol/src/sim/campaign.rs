@@ -9,6 +9,7 @@ use super::resilience::Siege;
 use super::swarm::SimulatedSwarm;
 use super::trace_entry::TraceEntry;
 use crate::effect::NodeEvent;
+use crate::schedule::NodeId;
 use crate::time::Time;
 
 /// Rounding of f32 over some thousand rounds, as a fraction of a sum of numerators; random, not growing.
@@ -39,6 +40,8 @@ pub struct SeedOutcome {
     pub unreadable: u64,
     /// Rollbacks that nodes detected in themselves.
     pub rollbacks: u64,
+    /// Reports of sound nodes that name a sound neighbour as one that keeps weight.
+    pub false_suspicions: u64,
     /// Events of the run.
     pub events: u64,
     /// A hash of all events: equal for equal runs.
@@ -111,6 +114,8 @@ fn watch_scenario(profile: Profile, seed: u64, scenario: Scenario, look: impl Fn
         disk_checks: swarm.disk_checks(),
         unreadable: swarm.unreadable(),
         rollbacks: swarm.events().iter().filter(|(_, _, event)| is_rollback(event)).count() as u64,
+        false_suspicions: swarm.events().iter().filter(|(_, id, event)| swarm.is_false_suspicion(*id, event)).count()
+            as u64,
         events: swarm.trace_length(),
         digest: swarm.digest(),
         failure,
@@ -137,6 +142,7 @@ impl SeedOutcome {
             disk_checks: 0,
             unreadable: 0,
             rollbacks: 0,
+            false_suspicions: 0,
             events: 0,
             digest: [0; 32],
             failure: None,
@@ -161,6 +167,7 @@ fn run(
     }
     swarm.run_until(end)?;
     swarm.run_until_drained(limit)?;
+    check_suspicions(swarm, profile)?;
     // The last ledger that began may be exact, whatever disks had lost before it.
     if profile.loses_records() && !swarm.is_exact() && swarm.was_rolled_back() {
         return Ok(());
@@ -182,4 +189,18 @@ fn run(
         Some(at) => Err(SimError::Numerators { now, total: numerators[at], expected: expected[at] }),
         None => Ok(()),
     }
+}
+
+/// Checks that nobody was named as one that keeps weight, where all are sound and no disk loses what it holds.
+fn check_suspicions(swarm: &SimulatedSwarm, profile: Profile) -> Result<(), SimError> {
+    if profile.loses_records() || profile == Profile::Hostile {
+        return Ok(());
+    }
+    let suspicion = |(now, id, event): &(Time, NodeId, NodeEvent)| match event {
+        NodeEvent::NeighbourKeeps { peer, .. } => {
+            Some(SimError::SoundNeighbourSuspected { now: *now, id: *id, peer: *peer })
+        }
+        _ => None,
+    };
+    swarm.events().iter().find_map(suspicion).map_or(Ok(()), Err)
 }

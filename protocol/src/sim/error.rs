@@ -46,6 +46,16 @@ pub enum SimError {
         /// The parcel's mass.
         mass: Mass,
     },
+    /// A node named a neighbour as one that keeps weight, where all are sound.
+    #[error("at {now} node {id} named node {peer} as one that keeps weight, where nobody lies")]
+    SoundNeighbourSuspected {
+        /// The time.
+        now: Time,
+        /// The node that named it.
+        id: NodeId,
+        /// The neighbour.
+        peer: NodeId,
+    },
     /// The swarm's mass is not what the founders brought.
     #[error("at {now} the swarm has {total} units, and its founders brought {expected}")]
     TotalMass {
@@ -262,6 +272,7 @@ impl SimError {
             Self::Node(_) | Self::Injection(_) => None,
             Self::NodeMass { now, .. }
             | Self::SoundParcelRefused { now, .. }
+            | Self::SoundNeighbourSuspected { now, .. }
             | Self::TotalMass { now, .. }
             | Self::DurableMass { now, .. }
             | Self::Numerators { now, .. }

@@ -24,6 +24,8 @@ def load(model: torch.nn.Module, home: Path | None = None) -> None:
     """
     place = os.fspath(home if home is not None else os.environ.get("MINGLE_HOME") or usual_home())
     path = os.path.join(place, "model.safetensors") if os.path.isdir(place) else place
+    if os.path.exists(path) and not os.path.isfile(path):
+        raise MingleError(f"{path} is a pipe or a device: the model is read from a regular file")
     try:
         file = ModelFile(path)
         held = _tensors(model)

@@ -142,7 +142,7 @@ fn rows<'t>(
 /// The edges of the rows. `is_table` if they have a separator of their own.
 fn edges(mut rows: Vec<Row<'_>>, is_table: bool) -> Result<EdgeTable<'_>, TopologyError> {
     check_is_no_matrix(&rows)?;
-    let Some(columns) = Columns::of(&rows, is_table)? else {
+    let Some(columns) = Columns::of(&rows)? else {
         let has_weights = rows.first().is_some_and(Row::has_weight);
         if let Some(row) = rows.iter().find(|row| is_table && names_columns(row)) {
             return Err(row.fault("names no columns `source` and `target`: call the columns with the ends of edges so"));
@@ -157,7 +157,7 @@ fn edges(mut rows: Vec<Row<'_>>, is_table: bool) -> Result<EdgeTable<'_>, Topolo
     let header = rows.remove(0);
     let edges = rows.iter().map(|row| columns.edge(row)).collect::<Result<Vec<_>, _>>()?;
     if edges.is_empty() {
-        return Err(header.fault("names columns, and there is no edge below it"));
+        return Err(header.fault("names columns, and there is no edge below it: rename the nodes where it is an edge"));
     }
     Ok(EdgeTable { edges, has_header: true, has_separator: is_table })
 }

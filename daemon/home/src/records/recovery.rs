@@ -49,8 +49,8 @@ impl Past {
     /// of another number of rounds, begins with the model of the earlier run.
     ///
     /// # Errors
-    /// The records are unreliable, they hold the weight of another unfinished run, or the model to be continued is
-    /// missing or has another number of parameters.
+    /// The records are unreliable, they hold the weight of another unfinished run or of an ended one that has done as many
+    /// rounds, or the model to be continued is missing or has another number of parameters.
     pub fn find(home: &Home, config: &NodeConfig, task_of: impl Fn(u64) -> [u8; 32], continues: bool) -> Result<Found> {
         put_back(home)?;
         let store = RecordStore::look(&home.records())?;
@@ -71,6 +71,9 @@ impl Past {
             // The mark belongs to this record; the next one has a larger number, to which the mark does not apply.
             recovered.record.books.task = config.task.hash;
             if difference(&recovered.record, config).is_none() {
+                if recovered.record.books.step / config.schedule.round_length() >= config.rounds {
+                    return Err(too_few_rounds(home, ending.rounds));
+                }
                 let past = Self::Unfinished(Box::new(recovered));
                 return Ok(Found { past, store, is_superseded: false, is_prolonged: true });
             }
@@ -119,6 +122,13 @@ fn difference(record: &Record, config: &NodeConfig) -> Option<String> {
         return Some("trains something else: another model, number of rounds, seed or kind of data".to_owned());
     }
     None
+}
+
+fn too_few_rounds(home: &Home, done: u64) -> Error {
+    let message =
+        format!("the run in {} ended after {done} rounds, and --rounds asks for no more", home.root().display());
+    Error::new(ErrorKind::Refused, message)
+        .hint("to go on, start all peers with more rounds than that; to train anew, with --fresh")
 }
 
 fn foreign(home: &Home, record: &Record, difference: &str) -> Error {

@@ -27,6 +27,7 @@ pub struct DaysReport {
     pub partitions: u64,
     link_cuts: u64,
     rollbacks: u64,
+    false_suspicions: u64,
     /// Checks of the ledger.
     pub checks: u64,
     wire_checks: u64,
@@ -108,6 +109,7 @@ impl Days {
             partitions: outcome.partitions,
             link_cuts: outcome.link_cuts,
             rollbacks: outcome.rollbacks,
+            false_suspicions: outcome.false_suspicions,
             checks: outcome.checks(),
             wire_checks: outcome.wire_checks,
             disk_checks: outcome.disk_checks,

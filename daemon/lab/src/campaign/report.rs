@@ -40,6 +40,8 @@ pub struct ProfileReport {
     pub disk_faults: u64,
     /// Rollbacks that nodes detected.
     pub rollbacks: u64,
+    /// Reports of sound nodes that name a sound neighbour as one that keeps weight.
+    pub false_suspicions: u64,
     /// Starts of nodes that could not rely on the contents of their disk, and began without it.
     pub unreadable: u64,
     /// Checks of the ledger.
@@ -84,6 +86,7 @@ impl ProfileReport {
             link_cuts: 0,
             disk_faults: 0,
             rollbacks: 0,
+            false_suspicions: 0,
             unreadable: 0,
             checks: 0,
             wire_checks: 0,
@@ -109,6 +112,7 @@ impl ProfileReport {
         self.link_cuts += outcome.link_cuts;
         self.disk_faults += outcome.disk_faults;
         self.rollbacks += outcome.rollbacks;
+        self.false_suspicions += outcome.false_suspicions;
         self.unreadable += outcome.unreadable;
         self.checks += outcome.checks();
         self.wire_checks += outcome.wire_checks;

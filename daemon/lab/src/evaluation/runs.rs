@@ -146,6 +146,7 @@ impl Run {
             attack: None,
             seed: self.seed,
             rounds: None,
+            ends_with_mean: false,
         };
         let mut swarm = simulation::found(plan, &initial, conditions)?;
         let goal = Goal {

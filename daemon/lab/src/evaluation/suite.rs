@@ -1,11 +1,11 @@
 //! The suite file of a comparison of designs.
 
-use std::fs;
-use std::io;
+use std::io::{self, Read};
 use std::num::NonZero;
 use std::path::{Path, PathBuf};
 
 use mingle_models::{AskedWeight, Augmentation, ObjectiveKind, Split};
+use mingle_plaintext::InputFile;
 use mingle_planner::{ExtraEdges, Method};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
@@ -261,11 +261,13 @@ impl DesignEntry {
 /// It cannot be read, or is too long.
 pub(crate) fn read_suite_text(path: &Path) -> Result<String, SuiteError> {
     let unreadable = |source| SuiteError::Unreadable { path: path.to_owned(), source };
-    let bytes = fs::metadata(path).map_err(unreadable)?.len();
+    let mut text = String::new();
+    let mut file = InputFile::open(path).map_err(unreadable)?.take(MAX_BYTES + 1);
+    let bytes = file.read_to_string(&mut text).map_err(unreadable)? as u64;
     if bytes > MAX_BYTES {
         return Err(SuiteError::TooLong { path: path.to_owned(), bytes });
     }
-    fs::read_to_string(path).map_err(unreadable)
+    Ok(text)
 }
 
 /// A suite that cannot be run.

@@ -299,6 +299,7 @@ fn configure(
     config.policy = conditions.policy();
     config.codec = conditions.codec;
     config.robust = conditions.robust;
+    config.ends_with_mean = conditions.ends_with_mean;
     config.deadline_floor = PATIENCE_ROUNDS * round;
     config.heartbeat = 2 * round;
     // Lost messages are sent again with the next round.

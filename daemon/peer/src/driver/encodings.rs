@@ -1,15 +1,19 @@
-//! Warnings of a codec that the present plan does not suit.
+//! The codec under the present plan, and warnings where that does not suit it.
 
 use super::Driver;
 use crate::encodings;
-use crate::events::Event;
+use crate::events::{CodecInUse, Event};
 
 impl Driver<'_> {
-    /// Warns the user if some parcels of the present plan will be sent in a finer codec, or if peers may drift apart.
+    /// Tells the user the codec under the present plan. Warns if some parcels will be sent in a finer one, or if peers may
+    /// drift apart.
     pub(super) fn tell_encodings(&mut self) {
         let config = &self.parts.config;
         let momentum = self.parts.momentum.taken().momentum;
-        let (schedule, codec) = (&config.schedule, config.chosen_codec(self.node.dimension()).codec);
+        let schedule = &config.schedule;
+        let chosen = config.chosen_codec(self.node.dimension());
+        let codec = chosen.codec;
+        self.member.log.tell(Event::Codec(CodecInUse { codec: codec.to_string(), reason: chosen.reason() }));
         let objection = encodings::objection(&schedule.encodings_of(config.id, codec), codec);
         for message in objection.into_iter().chain(encodings::drift(schedule, codec, momentum)) {
             self.member.log.tell(Event::Warning { message });

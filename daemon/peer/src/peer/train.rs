@@ -120,6 +120,8 @@ impl Peer {
         }
         if follows_founder {
             config.largest_norm = Some(self.options.max_norm.unwrap_or_else(|| usual_bound(start.norm(config))));
+            // The learning rate of another program is unknown: it may well stay as it is to the end.
+            config.ends_with_mean = true;
         }
         Ok(needs_a_model)
     }

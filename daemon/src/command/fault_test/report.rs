@@ -2,8 +2,18 @@
 
 use mingle_lab::campaign::{FailingSeed, ProfileReport, ShrunkRun};
 
-const COLUMNS: [&str; 9] =
-    ["seeds", "kills", "partitions", "link cuts", "disk faults", "rollbacks", "checks", "failures", "seeds/s"];
+const COLUMNS: [&str; 10] = [
+    "seeds",
+    "kills",
+    "partitions",
+    "link cuts",
+    "disk faults",
+    "rollbacks",
+    "false suspicions",
+    "checks",
+    "failures",
+    "seeds/s",
+];
 
 /// The names of the columns.
 pub(super) fn heading() -> String {
@@ -25,6 +35,7 @@ pub(super) fn lines(report: &ProfileReport) -> Vec<String> {
         report.link_cuts,
         report.disk_faults,
         report.rollbacks,
+        report.false_suspicions,
         report.checks,
         report.failed,
     ];

@@ -33,7 +33,8 @@ pub(super) fn execute(arguments: &SimulateArgs, parameters: u64) -> Result {
     let rounds = super::rounds(arguments)?;
     let plan = super::plan_of(arguments)?;
     let momentum = plan::momentum(arguments.momentum_across_rounds, &plan)?;
-    let conditions = Conditions { momentum, rounds: Some(rounds), ..super::conditions(arguments)? };
+    let conditions =
+        Conditions { momentum, rounds: Some(rounds), ends_with_mean: true, ..super::conditions(arguments)? };
     let mut elsewhere = TrainingElsewhere { input: io::stdin().lock(), output: io::stdout().lock(), parameters };
     let initial = elsewhere.read("the initial model").map_err(errors::simulation_error)?;
     let mut swarm = simulation::found(&plan, &initial, conditions).map_err(errors::simulation_error)?;

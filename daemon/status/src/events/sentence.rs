@@ -2,7 +2,7 @@
 
 use mingle_privacy::PrivacySpending;
 
-use super::Event;
+use super::{CodecInUse, Event, LocalStepsInUse};
 use crate::results::skipped_most;
 use mingle_membership::PlanNumber;
 
@@ -25,12 +25,14 @@ impl Event {
             Self::Plan { hash, method, nodes, node, origin } => {
                 format!("plan       blake3:{hash}  {method}, {nodes} peers, this is node {node}  ({origin})")
             }
+            Self::Codec(CodecInUse { codec, reason: None }) => format!("codec      {codec}"),
+            Self::Codec(CodecInUse { codec, reason: Some(reason) }) => format!("codec      {codec}: {reason}"),
             Self::WaitingForPlan { .. } | Self::WaitingForModel { .. } | Self::Waiting { .. } => self.of_waiting(),
             Self::Admitted { .. }
             | Self::TaskOf { .. }
             | Self::OwnCard { .. }
             | Self::JoinRequested { .. }
-            | Self::LocalSteps { .. }
+            | Self::LocalSteps(_)
             | Self::NewPlan { .. }
             | Self::PlannedOut { .. }
             | Self::Borrowed { .. }
@@ -133,7 +135,7 @@ impl Event {
             Self::JoinRequested { peer } => {
                 format!("waiting    {peer} has an invitation and waits for a plan that names it")
             }
-            Self::LocalSteps { steps, local_step_s, exchange_s } => format!(
+            Self::LocalSteps(LocalStepsInUse { steps, local_step_s, exchange_s }) => format!(
                 "planning   {steps} local steps a round: a step takes {}, an exchange {} on the slowest link",
                 in_milliseconds(*local_step_s),
                 in_milliseconds(*exchange_s)

@@ -1,8 +1,9 @@
 //! The lines of a file that may be gzipped.
 
-use std::fs::File;
 use std::io::{BufRead, ErrorKind, Read};
 use std::path::PathBuf;
+
+use mingle_plaintext::InputFile;
 
 use super::ReadError;
 
@@ -25,9 +26,9 @@ impl LineReader {
             gzipped.push(".gz");
             PathBuf::from(gzipped)
         };
-        let mut found: Option<(PathBuf, File)> = None;
+        let mut found: Option<(PathBuf, InputFile)> = None;
         for path in paths.iter().flat_map(|path| [path.clone(), gzipped(path)]) {
-            match File::open(&path) {
+            match InputFile::open(&path) {
                 Ok(file) => {
                     if let Some((other, _)) = found {
                         return Err(ReadError::Twice { path: other, other: path });

@@ -2,12 +2,11 @@
 
 use std::collections::BTreeSet;
 use std::fmt;
-use std::fs::File;
 use std::io::{BufRead, ErrorKind, Read};
 use std::path::Path;
 use std::str::FromStr;
 
-use mingle_plaintext::open_table;
+use mingle_plaintext::{InputFile, open_table};
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
@@ -95,7 +94,7 @@ impl fmt::Display for Form {
 /// # Errors
 /// The file cannot be read, is empty or too long, or a line is malformed; the error names the line.
 pub fn read_interactions(path: &Path, form: Form) -> Result<Interactions, RecommendError> {
-    let file = File::open(path).map_err(|source| RecommendError::Io { path: path.to_owned(), source })?;
+    let file = InputFile::open(path).map_err(|source| RecommendError::Io { path: path.to_owned(), source })?;
     read_from(file, path, form)
 }
 

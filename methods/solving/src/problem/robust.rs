@@ -5,7 +5,7 @@ mod support;
 
 pub(super) use file::RobustFile;
 
-use std::path::PathBuf;
+use std::path::Path;
 
 use mingle_robust::{HalfSpace, Loss, Penalty, RobustError, RobustLoss, Support, WeightNorm};
 use mingle_solver::{RegressionTable, Standardization};
@@ -175,8 +175,8 @@ impl RobustTask {
     }
 
     /// Reads a site's table.
-    pub(super) fn read(&self, path: &PathBuf) -> Result<RegressionTable, TableFileError> {
-        let file = std::io::BufReader::new(std::fs::File::open(path)?);
+    pub(super) fn read(&self, path: &Path) -> Result<RegressionTable, TableFileError> {
+        let file = std::io::BufReader::new(mingle_plaintext::InputFile::open(path)?);
         Ok(match &self.labels {
             Some(labels) => RegressionTable::read_labelled(file, &self.source.selection, labels)?,
             None => RegressionTable::read(file, &self.source.selection)?,

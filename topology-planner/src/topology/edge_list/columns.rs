@@ -33,13 +33,12 @@ pub(super) struct Columns<'t> {
 }
 
 impl<'t> Columns<'t> {
-    /// The columns of rows whose first is a header: it has the names of the ends, and no other row does. A first row
-    /// of two words alone is a header in a table with separators only.
+    /// The columns of rows whose first is a header: it has the names of the ends, and no other row does.
     ///
     /// # Errors
     ///
     /// Two columns have the same name.
-    pub(super) fn of(rows: &[Row<'t>], is_table: bool) -> Result<Option<Self>, TopologyError> {
+    pub(super) fn of(rows: &[Row<'t>]) -> Result<Option<Self>, TopologyError> {
         let [first, rest @ ..] = rows else { return Ok(None) };
         let names: Vec<String> = first.cells.iter().map(|cell| normal(cell)).collect();
         let place = |name: &str| names.iter().position(|it| it == name);
@@ -53,8 +52,7 @@ impl<'t> Columns<'t> {
                 .filter_map(|&end| row.cells.get(end))
                 .any(|name| ends.iter().any(|&end| first.cells[end] == *name))
         };
-        let is_edge = names.len() == 2 && (rest.iter().any(is_named_again) || (rest.is_empty() && !is_table));
-        if is_edge {
+        if names.len() == 2 && rest.iter().any(is_named_again) {
             return Ok(None);
         }
         let repeated = ends.iter().find(|&&end| names.iter().filter(|name| **name == names[end]).count() > 1);

@@ -101,6 +101,10 @@ fn a_run_that_is_over_goes_on_with_another_number_of_rounds() {
         panic!("it does not go on")
     };
     assert!(Node::resume(config(2), recovered.record, &recovered.payloads).is_ok());
+    let mut fewer = config(2);
+    fewer.rounds = 0;
+    let refused = Past::find(&home, &fewer, prolonged, false).unwrap_err().to_string();
+    assert!(refused.contains("ended after 5 rounds, and --rounds asks for no more"), "{refused}");
     Ending::new(1, 5, true).write(&home).unwrap();
     let left = Past::find(&home, &config(2), prolonged, false).unwrap();
     assert!(matches!(left.past, Past::None), "whoever has handed its weight over has none to go on with: {left:?}");

@@ -1,0 +1,24 @@
+//! What a peer has chosen by itself, and the reasons.
+
+use serde::{Deserialize, Serialize};
+
+/// The codec of a peer's parcels under its plan.
+#[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct CodecInUse {
+    /// Its name.
+    pub codec: String,
+    /// The reason, where `auto` took it.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub reason: Option<String>,
+}
+
+/// The local steps in a round of the plans that a peer makes, and the times that they follow from.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
+pub struct LocalStepsInUse {
+    /// The number of local steps.
+    pub steps: u32,
+    /// Seconds that a local step takes, in the median of the members.
+    pub local_step_s: f64,
+    /// Seconds that an exchange takes, on the slowest of their links.
+    pub exchange_s: f64,
+}
