@@ -10,17 +10,18 @@
 //! is below the objective of any model `w`. At the solution `e = 0`. Before it, the least value of that bound over the
 //! models within a distance `reach` of the present one (in the largest difference of a coefficient) is
 //! `sum_s q_s constant_s + <e, model> - reach ||e||_1`. The reach is twice the largest coefficient of the model, and at
-//! least 2: all models with coefficients up to that size are within it. Because the objective is convex, a model `k` times
+//! least twice the mean target (1 for labels). Because the objective is convex, a model `k` times
 //! as far away is better by at most `k` times the gap.
 //!
 //! Two such bounds are computed at every check: of the last iteration, and of the mean over a window of iterations. The
 //! sum of all `psi` is the penalty times a change of the models, so its mean over a window, and `e` with it, falls faster
 //! than its last value. Bounds of earlier checks remain bounds, and the best ones are kept.
 
+use crate::penalty::DataScale;
 use crate::shared_state::SharedState;
 use crate::site::Site;
 
-/// The reach, as a multiple of the largest coefficient.
+/// The reach, as a multiple of the largest coefficient or the size of predictions.
 const REACH: f64 = 2.0;
 /// The most bounds of earlier checks that are kept.
 const MOST_BOUNDS: usize = 16;
@@ -77,8 +78,9 @@ pub const CHECK_ROW: usize = 4;
 /// The checks of a run: the same at all sites.
 ///
 /// A check takes one sum over all sites, of [`check_terms`], and then one row of each, of [`check_row`].
-#[derive(Clone, Debug, Default)]
+#[derive(Clone, Debug)]
 pub struct GapSearch {
+    scale: DataScale,
     bounds: Vec<Minorant>,
 }
 
@@ -103,6 +105,12 @@ pub fn check_models(sites: usize, sums: &[f64]) -> [Vec<f64>; 2] {
 }
 
 impl GapSearch {
+    /// The search before its first check.
+    #[must_use]
+    pub fn new(scale: DataScale) -> Self {
+        Self { scale, bounds: Vec::new() }
+    }
+
     /// Ends a check with the sums over all sites and their rows, `[sites]`. Returns the better of the two models with its
     /// gap, and `false` if it is the last one, `true` if it is the mean one.
     #[must_use]
@@ -117,7 +125,7 @@ impl GapSearch {
         let values = [value(0), value(1)];
         let is_mean = values[1] < values[0];
         let model = &models[usize::from(is_mean)];
-        let reach = REACH * model.iter().map(|value| value.abs()).fold(1.0, f64::max);
+        let reach = REACH * model.iter().map(|value| value.abs()).fold(self.scale.prediction, f64::max);
         self.bounds.sort_by(|a, b| b.least_near(model, reach).total_cmp(&a.least_near(model, reach)));
         self.bounds.truncate(MOST_BOUNDS);
         // No loss is negative.

@@ -59,8 +59,8 @@ mod projection;
 mod samples;
 mod shared_state;
 mod site;
+mod units;
 mod weights;
-
 mod worst_case;
 mod worst_weights;
 

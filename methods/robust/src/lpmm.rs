@@ -70,7 +70,7 @@ pub fn solve_by_lpmm(
     let mut gap = DualityGap { value: f64::INFINITY, bound: 0.0 };
     let mut model = vec![0.0; columns];
     let mut consensus = vec![0.0; columns];
-    let mut search = GapSearch::default();
+    let mut search = GapSearch::new(scale);
     while iterations < limits.iterations && gap.gap() > limits.tolerance * scale.loss {
         sites.iter_mut().try_for_each(|site| site.steer(state.steering()))?;
         consensus = mean(&sites.iter().map(Site::message).collect::<Vec<_>>());

@@ -64,6 +64,11 @@ impl LinearSamples {
         self.targets.iter().map(|target| target.abs()).sum::<f64>() / self.count() as f64
     }
 
+    /// The same samples with other targets.
+    pub(crate) fn with_targets(&self, of: impl Fn(f64) -> f64) -> Self {
+        Self { targets: self.targets.iter().map(|&target| of(target)).collect(), ..self.clone() }
+    }
+
     /// Each sample, `[columns]`, with its target.
     pub fn rows(&self) -> impl Iterator<Item = (&[f64], f64)> {
         self.values.chunks_exact(self.columns).zip(self.targets.iter().copied())

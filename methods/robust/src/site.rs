@@ -8,6 +8,7 @@ use crate::loss::{RobustLoss, dot};
 use crate::penalty::Steering;
 use crate::problem::{SiteSamples, check_radius};
 use crate::shared_state::SiteTarget;
+use crate::units::Units;
 
 /// The least multiplier of a worst loss from which a subgradient is computed.
 const LEAST_PRICE: f64 = 1e-6;
@@ -24,16 +25,13 @@ const UNKNOWN: f64 = 1e100;
 ///   min  1/2 || wh - (w + psi / c) ||^2  +  c'/(2 c) (pi - (z - zeta / c'))^2     s.t.  pi >= worst loss of wh
 /// ```
 ///
-/// Only the linear costs of this cone program change, so it is laid out once for each penalty. Where `pi` leaves room for the worst loss
-/// of `w + psi / c`, that is the solution, and no program is solved.
+/// Only the linear costs of this cone program change, so it is laid out once for each penalty. Where `pi` leaves room
+/// for the worst loss of `w + psi / c`, that is the solution, and no program is solved.
 pub struct Site {
     robust: RobustLoss,
     site: SiteSamples,
     steering: Steering,
-    program: PreparedProgram,
-    /// The variables of the program: those of the model; `bound` is that of `pi`.
-    columns: Vec<usize>,
-    bound: usize,
+    program: SiteProgram,
     model: Vec<f64>,
     /// `psi`.
     multipliers: Vec<f64>,
@@ -88,13 +86,11 @@ impl Site {
         if model.len() != site.samples.columns() {
             return Err(RobustError::Shape("the model has to have a coefficient for each column"));
         }
-        let (program, columns, bound) = lay_out(robust, &site, steering.loss / steering.model)?;
+        let program = SiteProgram::new(robust, &site, steering.loss / steering.model)?;
         Ok(Self {
             robust: robust.clone(),
             steering,
             program,
-            columns,
-            bound,
             multipliers: vec![0.0; model.len()],
             minorant: Minorant::zero(model.len()),
             window: Minorant::zero(model.len()),
@@ -116,7 +112,7 @@ impl Site {
     /// The solver refuses the program.
     pub fn steer(&mut self, steering: Steering) -> Result<(), RobustError> {
         if steering != self.steering {
-            self.program = lay_out(&self.robust, &self.site, steering.loss / steering.model)?.0;
+            self.program = SiteProgram::new(&self.robust, &self.site, steering.loss / steering.model)?;
             self.steering = steering;
         }
         Ok(())
@@ -217,17 +213,13 @@ impl Site {
         if self.robust.is_worst_within(allowed, &wanted, &self.site.samples, self.site.radius) {
             return Ok((wanted, allowed));
         }
-        let weight = self.steering.loss / self.steering.model;
-        let costs = self.columns.iter().zip(&wanted).map(|(&column, value)| (column, -value));
-        let costs: Vec<(usize, f64)> = costs.chain([(self.bound, -weight * allowed)]).collect();
-        let (columns, bound) = (&self.columns, self.bound);
-        let values = |x: &[f64]| (columns.iter().map(|&column| x[column]).collect::<Vec<f64>>(), x[bound]);
-        if let Ok(solved) = self.program.solve_for(costs.iter().copied()) {
-            return Ok(values(solved.x));
+        if let Ok(solved) = self.program.solve(&wanted, allowed) {
+            return Ok(solved);
         }
         // The solver can stall on a program that it has solved with other costs, and not on a new one.
-        self.program = lay_out(&self.robust, &self.site, weight)?.0;
-        Ok(values(self.program.solve_for(costs.into_iter())?.x))
+        let weight = self.steering.loss / self.steering.model;
+        self.program = SiteProgram::new(&self.robust, &self.site, weight)?;
+        self.program.solve(&wanted, allowed)
     }
 
     /// The lower bound of the worst loss of any model that the last subproblem gave.
@@ -280,22 +272,44 @@ impl Site {
     }
 }
 
-/// The program of a site's subproblem, with this weight of the loss, its variables of the model, and that of `pi`.
-fn lay_out(
-    robust: &RobustLoss,
-    site: &SiteSamples,
+/// The cone program of a site's subproblem, in the units of the site's targets.
+struct SiteProgram {
+    program: PreparedProgram,
+    units: Units,
+    /// The weight of the loss.
     weight: f64,
-) -> Result<(PreparedProgram, Vec<usize>, usize), RobustError> {
-    let mut program = ConeProgram::default();
-    let columns = program.variables(site.samples.columns());
-    let bound = program.variable();
-    columns.iter().for_each(|&variable| program.cost(variable, 1.0, 0.0));
-    program.cost(bound, weight, 0.0);
-    let lam = (site.radius > 0.0).then(|| program.nonnegative_variable());
-    let mean = mean_loss(&mut program, &columns, lam, robust, &site.samples);
-    let robust_part = lam.map_or_else(Affine::default, |lam| Affine::default().plus(site.radius, lam));
-    program.nonnegative(Affine::of(bound).add(-1.0, &robust_part).add(-1.0, &mean));
-    Ok((program.prepare()?, columns, bound))
+    /// The variables of the model.
+    columns: Vec<usize>,
+    /// The variable of `pi`.
+    bound: usize,
+}
+
+impl SiteProgram {
+    /// The program where `c' / c` is this.
+    fn new(robust: &RobustLoss, site: &SiteSamples, weight: f64) -> Result<Self, RobustError> {
+        let units = Units::of(&robust.loss, &site.samples);
+        let weight = weight * (units.loss / units.prediction).powi(2);
+        let mut program = ConeProgram::default();
+        let columns = program.variables(site.samples.columns());
+        let bound = program.variable();
+        columns.iter().for_each(|&variable| program.cost(variable, 1.0, 0.0));
+        program.cost(bound, weight, 0.0);
+        let lam = (site.radius > 0.0).then(|| program.nonnegative_variable());
+        let robust = units.scale_loss(robust);
+        let mean = mean_loss(&mut program, &columns, lam, &robust, &units.scale_samples(&site.samples));
+        let robust_part = lam.map_or_else(Affine::default, |lam| Affine::default().plus(site.radius, lam));
+        program.nonnegative(Affine::of(bound).add(-1.0, &robust_part).add(-1.0, &mean));
+        Ok(Self { program: program.prepare()?, units, weight, columns, bound })
+    }
+
+    /// The model, `[columns]`, and `pi`, for the wanted model and the allowed loss.
+    fn solve(&mut self, wanted: &[f64], allowed: f64) -> Result<(Vec<f64>, f64), RobustError> {
+        let Units { prediction, loss } = self.units;
+        let costs = self.columns.iter().zip(wanted).map(|(&column, value)| (column, -value / prediction));
+        let solved = self.program.solve_for(costs.chain([(self.bound, -self.weight * allowed / loss)]))?;
+        let model = self.columns.iter().map(|&column| prediction * solved.x[column]).collect();
+        Ok((model, loss * solved.x[self.bound]))
+    }
 }
 
 /// The largest magnitude.

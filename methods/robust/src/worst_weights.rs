@@ -53,11 +53,14 @@ impl SiteWeights {
         let weights = match self.norm {
             _ if self.theta == 0.0 => self.nominal.clone(),
             WeightNorm::Two => {
-                let spread = losses.iter().copied().fold(f64::NEG_INFINITY, f64::max)
-                    - losses.iter().copied().fold(f64::INFINITY, f64::min);
+                let most = losses.iter().copied().fold(f64::NEG_INFINITY, f64::max);
+                let spread = most - losses.iter().copied().fold(f64::INFINITY, f64::min);
                 let size = if spread > 0.0 { 1.0 / spread } else { 0.0 };
+                // Relative to the largest loss, so that far along the path the largest entries stay near 1 and keep
+                // their digits.
                 let along = |by: f64| {
-                    let point = self.nominal.iter().zip(losses).map(|(nominal, loss)| nominal + by * size * loss);
+                    let terms = self.nominal.iter().zip(losses);
+                    let point = terms.map(|(nominal, loss)| nominal + by * size * (loss - most));
                     nearest_distribution(&point.collect::<Vec<_>>())
                 };
                 self.furthest_within(along, f64::INFINITY)
@@ -158,9 +161,10 @@ fn nearest_distribution(x: &[f64]) -> Vec<f64> {
     for (at, value) in sorted.iter().enumerate() {
         sum += value;
         let candidate = (sum - 1.0) / (at + 1) as f64;
-        if *value > candidate {
-            threshold = candidate;
+        if *value <= candidate {
+            break;
         }
+        threshold = candidate;
     }
     x.iter().map(|value| (value - threshold).max(0.0)).collect()
 }

@@ -50,7 +50,7 @@ pub(crate) async fn solve(
     let new_state = || Ok::<_, SolveError>(SharedState::new(facts.weights(&task)?, task.penalty, scale));
     let mut state = new_state()?;
     let mut run = IterationRun::new(limits, scale);
-    let mut search = GapSearch::default();
+    let mut search = GapSearch::new(scale);
     let mut last = None;
     while run.goes_on(last.as_ref()) {
         site.steer(state.steering()).map_err(SolveError::Robust)?;
