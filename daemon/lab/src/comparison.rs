@@ -11,8 +11,6 @@
 //! | WAFL | the worst mean loss within one ball around the mixture of all sites, with the mean of their radii |
 //! | robust | the solution that the sites found together: worst-case weights and worst-case distributions |
 
-mod splits;
-
 use mingle_plot::{Horizontal, LineWeight, Panel, Scale, Series, line_chart};
 use mingle_robust::{RobustError, RobustProblem, aggregate_then_robustify, solve_directly};
 use mingle_solver::{RegressionTable, Standardization};
@@ -22,10 +20,8 @@ use mingle_solving::{
 use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, Normal};
-use serde::{Deserialize, Serialize};
+use serde::Serialize;
 use thiserror::Error;
-
-pub use splits::{ModelSummary, NoiseSummary, SplitProblem, SplitScores, SplitSuite, SplitSummary};
 
 /// Standard deviations of the noise with mean 0 on test data, in the scale in which the model is robust.
 const DEVIATIONS: [f64; 7] = [0.0, 0.1, 0.25, 0.5, 0.75, 1.0, 1.5];
@@ -73,8 +69,7 @@ pub struct Comparison {
 }
 
 /// A noise on every column of every test sample, in the scale of the model.
-#[derive(Clone, Copy, Debug, PartialEq, Deserialize, Serialize)]
-#[serde(deny_unknown_fields)]
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
 pub struct Noise {
     /// Its mean.
     pub mean: f64,

@@ -1,8 +1,7 @@
-//! `mingle evaluate`: compares designs, methods of learning in rounds, or robust models, by experiment.
+//! `mingle evaluate`: compares designs, or methods of learning in rounds, by experiment.
 
 mod methods;
 mod parallel;
-mod splits;
 
 use std::num::NonZero;
 use std::path::Path;
@@ -11,7 +10,6 @@ use mingle_builtin::errors;
 use mingle_builtin::learners::learners;
 use mingle_builtin::options::{GradientOptions, PrivacyOptions, TrainingOptions};
 use mingle_lab::evaluation::{Records, Run, RunRecord, Suite, Training, all_runs, page, summary};
-use mingle_lab::comparison::SplitSuite;
 use mingle_lab::methods::MethodSuite;
 use mingle_lab::simulation::SwarmProgress;
 use mingle_peer::Result;
@@ -22,11 +20,8 @@ use crate::{out, topology};
 
 /// Executes the missing runs of a suite, and writes its report.
 pub(super) fn execute(arguments: &EvaluateArgs, json: bool) -> Result {
-    if let Some(suite) = MethodSuite::read(&arguments.suite).map_err(errors::suite_error)? {
-        return methods::execute(arguments, &suite, json);
-    }
-    match SplitSuite::read(&arguments.suite).map_err(errors::suite_error)? {
-        Some(suite) => splits::execute(arguments, &suite, json),
+    match MethodSuite::read(&arguments.suite).map_err(errors::suite_error)? {
+        Some(suite) => methods::execute(arguments, &suite, json),
         None => designs(arguments, json),
     }
 }

@@ -72,12 +72,12 @@ impl DualityGap {
     }
 }
 
-/// Numbers in a site's row of a check, of [`check_row`].
+/// Numbers in a site's row of a check, of [`Site::check_row`].
 pub const CHECK_ROW: usize = 4;
 
 /// The checks of a run: the same at all sites.
 ///
-/// A check takes one sum over all sites, of [`check_terms`], and then one row of each, of [`check_row`].
+/// A check takes one sum over all sites, of [`check_terms`], and then one row of each, of [`Site::check_row`].
 #[derive(Clone, Debug)]
 pub struct GapSearch {
     scale: DataScale,

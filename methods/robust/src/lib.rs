@@ -69,7 +69,7 @@ pub use duality_gap::{CHECK_ROW, DualityGap, GapSearch, Minorant, check_models, 
 pub use error::{MOST_FAILURES, Outside, RobustError};
 pub use loss::{Loss, RobustLoss};
 pub use lpmm::{GAP_INTERVAL, LpmmLimits, LpmmSolution, solve_by_lpmm};
-pub use penalty::{DataScale, Linearisation, Penalty, Steering};
+pub use penalty::{DataScale, Linearisation, PENALTY_FACTOR, Penalty, Steering};
 pub use problem::{RobustProblem, SiteSamples};
 pub use projection::project_on_ball;
 pub use samples::{HalfSpace, LinearSamples, Support};

@@ -3,7 +3,7 @@
 use serde::Serialize;
 
 /// The factor of one change of a penalty.
-const FACTOR: f64 = 2.0;
+pub const PENALTY_FACTOR: f64 = 2.0;
 /// A penalty changes where one relative residual is this many times the other.
 const IMBALANCE: f64 = 2.0;
 /// The fewest iterations between two changes.
@@ -121,9 +121,9 @@ impl Balance {
     /// The factor for the penalty.
     fn factor(self) -> f64 {
         if self.primal > IMBALANCE * self.dual {
-            FACTOR
+            PENALTY_FACTOR
         } else if self.dual > IMBALANCE * self.primal {
-            1.0 / FACTOR
+            1.0 / PENALTY_FACTOR
         } else {
             1.0
         }

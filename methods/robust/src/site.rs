@@ -106,6 +106,12 @@ impl Site {
         })
     }
 
+    /// The penalties of the present iteration.
+    #[must_use]
+    pub fn steering(&self) -> Steering {
+        self.steering
+    }
+
     /// Takes the penalties of the next iteration.
     ///
     /// # Errors

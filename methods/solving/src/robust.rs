@@ -10,13 +10,13 @@ use std::sync::Arc;
 
 use mingle_protocol::NodeId;
 use mingle_robust::{
-    CHECK_ROW, DataScale, DualityGap, GAP_INTERVAL, GapSearch, LinearSamples, MOST_FAILURES, Residuals, RobustError,
-    RobustProblem, SharedState, Site, SiteIteration, SiteSamples, SiteWeights, Steering, check_models, check_terms,
+    CHECK_ROW, DataScale, DualityGap, GAP_INTERVAL, GapSearch, LinearSamples, MOST_FAILURES, PENALTY_FACTOR, Residuals,
+    RobustError, RobustProblem, SharedState, Site, SiteIteration, SiteSamples, SiteWeights, Steering, check_models,
+    check_terms,
 };
 use mingle_solver::{RegressionTable, Standardization};
 
 use crate::collectives::Collectives;
-use crate::communication_plan::AveragingScheme;
 use crate::error::SolveError;
 use crate::journal::ProgressJournal;
 use crate::problem::{ColumnScaling, NominalWeights, ROW, RobustTask, SampleError, StoppingCriteria};
@@ -25,10 +25,11 @@ use crate::schedule::node;
 use crate::solution::{Answer, Certificate, Coefficient, RobustSite};
 use crate::stopping_rule::NodeOutcome;
 
-/// Growth of the residual at which everything begins anew with twice the tracking steps: tracking averages can swing.
-const LARGEST_GROWTH: f64 = 10.0;
-/// Iterations after a beginning in which growth does not count: everything moves then.
+/// The first iterations after a beginning. Their largest residual is what later ones are compared with.
 const SETTLING: u64 = 10;
+/// Growth of the residual beyond that at which everything begins anew with twice the tracking steps: tracking averages
+/// can swing. A residual that grows from a small one proves nothing: a hinge loss lets it fall far, and rise again.
+const LARGEST_GROWTH: f64 = 10.0;
 /// The most restarts with more steps.
 const MOST_RESTARTS: u32 = 4;
 /// The largest scaled coefficient of a model that predicts nothing.
@@ -51,10 +52,11 @@ pub(crate) async fn solve(
     let mut state = new_state()?;
     let mut run = IterationRun::new(limits, scale);
     let mut search = GapSearch::new(scale);
+    let mut messages = Messages::default();
     let mut last = None;
     while run.goes_on(last.as_ref()) {
-        site.steer(state.steering()).map_err(SolveError::Robust)?;
-        let model = collectives.mix(&site.message()).await?;
+        let message = messages.next(&collectives, &mut site, state.steering()).await?;
+        let model = collectives.mix(&message).await?;
         state.begin_iteration();
         let progress = site.advance(&model, state.of_site(collectives.me));
         let rows = collectives.gather(&own_row(progress, &site, &state)).await?;
@@ -62,7 +64,7 @@ pub(crate) async fn solve(
         let steering = state.steering();
         state.finish_iteration(&rows.iter().map(|row| iteration_of(row)).collect::<Vec<_>>());
         if steering != state.steering() {
-            run.settle();
+            run.note_penalty();
         }
         if run.is_gap_due() {
             last = Some(Check::of(&mut search, &collectives, &state, &site).await?);
@@ -73,6 +75,7 @@ pub(crate) async fn solve(
         if run.note(&mut collectives, &journal, &state, last.as_ref(), &model)? {
             state = new_state()?;
             site.begin_anew();
+            messages = Messages::default();
         }
     }
     let last = match last {
@@ -80,6 +83,41 @@ pub(crate) async fn solve(
         None => Check::of(&mut search, &collectives, &state, &site).await?,
     };
     Ok(conclude(&task, &table, &facts, &state, &run, last))
+}
+
+/// The messages of a site to the averages. A change of the penalty moves the messages of the sites far apart, and
+/// averages by tracking keep a part of that as an error. So a site takes back the change of its own message, and adds the
+/// mean change of all: the mean stays what it is, and all inputs have moved alike.
+#[derive(Default)]
+struct Messages {
+    /// The sum of what was taken back and added, `[columns]`; over all sites it is zero.
+    added: Vec<f64>,
+}
+
+impl Messages {
+    /// The message of the next iteration, with these penalties.
+    async fn next(
+        &mut self,
+        collectives: &Collectives,
+        site: &mut Site,
+        steering: Steering,
+    ) -> Result<Vec<f64>, SolveError> {
+        let before = site.message();
+        let is_new = steering != site.steering();
+        site.steer(steering).map_err(SolveError::Robust)?;
+        let mut message = site.message();
+        self.added.resize(message.len(), 0.0);
+        if is_new && collectives.tracks() {
+            let own: Vec<f64> = message.iter().zip(&before).map(|(after, before)| after - before).collect();
+            let sites = collectives.communication.schedule.nodes() as f64;
+            let all = collectives.total(&own).await?;
+            for ((added, own), all) in self.added.iter_mut().zip(&own).zip(&all) {
+                *added += all / sites - own;
+            }
+        }
+        message.iter_mut().zip(&self.added).for_each(|(value, added)| *value += added);
+        Ok(message)
+    }
 }
 
 /// The units of the data of all sites, from the worst loss of the zero model at each, and the mean target.
@@ -319,8 +357,8 @@ struct IterationRun {
     limits: StoppingCriteria,
     scale: DataScale,
     iterations: u64,
-    /// The least primal residual since the last beginning.
-    least: f64,
+    /// The largest primal residual of the first iterations since the last beginning.
+    most: f64,
     /// The iteration after which the work last began anew.
     began: u64,
     restarts: u32,
@@ -330,7 +368,7 @@ struct IterationRun {
 
 impl IterationRun {
     fn new(limits: StoppingCriteria, scale: DataScale) -> Self {
-        Self { limits, scale, iterations: 0, least: f64::INFINITY, began: 0, restarts: 0, failures: Vec::new() }
+        Self { limits, scale, iterations: 0, most: 0.0, began: 0, restarts: 0, failures: Vec::new() }
     }
 
     fn goes_on(&self, last: Option<&Check>) -> bool {
@@ -346,10 +384,9 @@ impl IterationRun {
         self.iterations.is_multiple_of(GAP_INTERVAL) || self.iterations == self.limits.iterations
     }
 
-    /// Forgets the least residual, and lets the residuals move for some iterations: a penalty changed.
-    fn settle(&mut self) {
-        self.least = f64::INFINITY;
-        self.began = self.iterations;
+    /// Lets the residual be so much larger: half the penalty doubles it.
+    fn note_penalty(&mut self) {
+        self.most *= PENALTY_FACTOR;
     }
 
     /// Checks that all sites are in the same state, and that no site has failed too often in a row.
@@ -390,13 +427,12 @@ impl IterationRun {
             journal.note_check(primal.max(dual));
             journal.note_gap(last.gap.gap());
         }
-        if self.iterations - self.began <= SETTLING || primal < self.least {
-            self.least = primal;
-        }
-        let tracks = matches!(collectives.communication.agreement, AveragingScheme::Tracking { .. });
-        if tracks && primal > LARGEST_GROWTH * self.least.max(self.limits.tolerance) && self.restarts < MOST_RESTARTS {
+        if self.iterations - self.began <= SETTLING {
+            self.most = self.most.max(primal);
+        } else if collectives.tracks() && primal > LARGEST_GROWTH * self.most && self.restarts < MOST_RESTARTS {
             self.restarts += 1;
-            self.settle();
+            self.most = 0.0;
+            self.began = self.iterations;
             collectives.average_more()?;
             return Ok(true);
         }

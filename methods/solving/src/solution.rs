@@ -63,9 +63,9 @@ impl Finding {
 /// solution.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Certificate {
-    /// Of a robust model, the duality gap: no model within reach has an objective that is lower by more. The reach is
-    /// the size of the largest scaled coefficient, and at least 1, in each coefficient; a model `k` times as far away is
-    /// better by at most `k` times the gap.
+    /// Of a robust model, the duality gap: no model within reach has an objective that is lower by more. Each scaled
+    /// coefficient may differ by twice the largest one, and at least by twice the mean magnitude of targets (1 for
+    /// labels). A model `k` times as far away is better by at most `k` times the gap.
     #[serde(default)]
     pub gap: Option<f64>,
     /// By how much the optimality conditions (Karush, Kuhn and Tucker) are violated, in the units of a gradient.

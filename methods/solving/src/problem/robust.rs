@@ -77,8 +77,7 @@ pub enum ColumnScaling {
 
 impl RobustTask {
     /// The bounds of the support, if it is a box.
-    #[must_use]
-    pub fn bounds(&self) -> Option<(f64, f64)> {
+    pub(crate) fn bounds(&self) -> Option<(f64, f64)> {
         if let SupportEntry::Box { lower, upper } = self.support { Some((lower, upper)) } else { None }
     }
 

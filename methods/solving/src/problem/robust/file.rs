@@ -161,8 +161,7 @@ impl RobustFile {
             Constants::Least => Linearisation::Least,
             Constants::Paper => Linearisation::Paper,
         };
-        let penalty =
-            Penalty { c: self.penalty, linearisation, adaptive: self.adaptive, relaxation: self.relaxation };
+        let penalty = Penalty { c: self.penalty, linearisation, adaptive: self.adaptive, relaxation: self.relaxation };
         let task = RobustTask {
             loss,
             kappa: self.kappa,
