@@ -16,7 +16,8 @@ pub(crate) struct Units {
 impl Units {
     pub(crate) fn of(loss: &Loss, samples: &LinearSamples) -> Self {
         let mean = samples.mean_target();
-        let prediction = if loss.is_classification() || !(mean > 0.0) { 1.0 } else { mean };
+        let has_unit = !loss.is_classification() && mean > 0.0 && mean.is_finite();
+        let prediction = if has_unit { mean } else { 1.0 };
         let is_quadratic = matches!(loss, Loss::Huber { .. });
         Self { prediction, loss: if is_quadratic { prediction * prediction } else { prediction } }
     }
