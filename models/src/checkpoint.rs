@@ -95,20 +95,21 @@ impl Checkpoint {
     /// [`CheckpointError::Task`] when the parameters have the wrong length,
     /// [`CheckpointError::Encode`] when the format cannot hold them.
     pub fn to_bytes(&self, task: &Task) -> Result<Vec<u8>, CheckpointError> {
-        task.check(&self.parameters)?;
-        self.encode(task).map_err(|reason| CheckpointError::Encode { reason })
+        Self::encoded(&self.parameters, &self.metadata, task)
     }
 
-    /// The checkpoint as the bytes of a file; the caller has checked the number of parameters.
-    pub(crate) fn encode(&self, task: &Task) -> Result<Vec<u8>, String> {
-        let network = unflatten(task.blank(), &self.parameters, &burn::tensor::Device::flex());
-        let mut store = SafetensorsStore::from_bytes(None)
-            .clear_metadata()
-            .skip_enum_variants(true)
-            .with_to_adapter(BurnToPyTorchAdapter);
-        network.save_into(&mut store).map_err(|error| error.to_string())?;
-        let bytes = store.get_bytes().map_err(|error| error.to_string())?;
-        with_metadata(&bytes, &self.metadata).map_err(|error| error.to_string())
+    /// The checkpoint of these parameters and metadata as the bytes of a file, without a copy of the parameters.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`to_bytes`](Self::to_bytes).
+    pub fn encoded(
+        parameters: &[f32],
+        metadata: &BTreeMap<String, String>,
+        task: &Task,
+    ) -> Result<Vec<u8>, CheckpointError> {
+        task.check(parameters)?;
+        encode(parameters, metadata, task).map_err(|reason| CheckpointError::Encode { reason })
     }
 
     fn decode(bytes: Vec<u8>, task: &Task) -> Result<Self, String> {
@@ -127,23 +128,37 @@ impl Checkpoint {
     }
 }
 
+/// A checkpoint as the bytes of a file; the caller has checked the number of parameters.
+fn encode(parameters: &[f32], metadata: &BTreeMap<String, String>, task: &Task) -> Result<Vec<u8>, String> {
+    let network = unflatten(task.blank(), parameters, &burn::tensor::Device::flex());
+    let mut store = SafetensorsStore::from_bytes(None)
+        .clear_metadata()
+        .skip_enum_variants(true)
+        .with_to_adapter(BurnToPyTorchAdapter);
+    network.save_into(&mut store).map_err(|error| error.to_string())?;
+    // Of a large model, each copy counts.
+    drop(network);
+    let mut bytes = store.get_bytes().map_err(|error| error.to_string())?;
+    drop(store);
+    put_metadata(&mut bytes, metadata).map_err(|error| error.to_string())?;
+    Ok(bytes)
+}
+
 /// Puts `metadata` into the header of a safetensors file, in the order of its keys. The store would write it in a
 /// random order.
-fn with_metadata(file: &[u8], metadata: &BTreeMap<String, String>) -> serde_json::Result<Vec<u8>> {
+fn put_metadata(file: &mut Vec<u8>, metadata: &BTreeMap<String, String>) -> serde_json::Result<()> {
     let (length, rest) = file.split_at(WORD);
     let length = length.iter().rev().fold(0, |length, &byte| length << 8 | usize::from(byte));
-    let (header, tensors) = rest.split_at(length);
+    let header = &rest[..length];
     let mut entries: BTreeMap<String, Value> = serde_json::from_slice(header)?;
     let metadata = metadata.iter().map(|(key, value)| (key.clone(), Value::from(value.as_str())));
     entries.insert("__metadata__".into(), Value::Object(metadata.collect::<Map<_, _>>()));
     let mut header = serde_json::to_vec(&entries)?;
     header.resize(header.len().next_multiple_of(WORD), b' ');
 
-    let mut bytes = Vec::with_capacity(WORD + header.len() + tensors.len());
-    bytes.extend_from_slice(&(header.len() as u64).to_le_bytes());
-    bytes.extend_from_slice(&header);
-    bytes.extend_from_slice(tensors);
-    Ok(bytes)
+    let front = (header.len() as u64).to_le_bytes().into_iter().chain(header);
+    file.splice(..WORD + length, front.collect::<Vec<u8>>());
+    Ok(())
 }
 
 /// Writes a new file beside `path` and renames it once it is on disk.
@@ -200,7 +215,7 @@ impl ModelFile {
 ///
 /// They are read from the encoded file of a blank, so they are those that are written, whatever the model.
 fn tensors(task: &Task) -> BTreeMap<String, Vec<usize>> {
-    let blank = Checkpoint { parameters: vec![0.0; task.parameter_count()], metadata: BTreeMap::new() };
-    let file = blank.encode(task).and_then(|bytes| ModelFile::of(&bytes));
+    let blank = vec![0.0; task.parameter_count()];
+    let file = encode(&blank, &BTreeMap::new(), task).and_then(|bytes| ModelFile::of(&bytes));
     file.map(|file| file.tensors.into_iter().map(|tensor| (tensor.name, tensor.shape)).collect()).unwrap_or_default()
 }

@@ -39,7 +39,7 @@ use std::str::FromStr;
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-pub(crate) use buffer_pool::BufferPool;
+pub(crate) use buffer_pool::{BufferPool, MOST_IDLE_BYTES};
 pub(crate) use decoding::{decode, first_flaw, square_of};
 pub(crate) use distance::{Distance, distance};
 pub(crate) use dither::Dither;

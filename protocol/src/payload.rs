@@ -82,7 +82,7 @@ impl Payload {
         let codec = codec.suited_to(codec::largest_of(values), 0.0, 1.0);
         let mut bytes = vec![0; codec.encoded_len(values.len())];
         let unwritten = Unwritten { codec, bytes: &mut bytes, base: &[] };
-        codec::emit(&mut values.to_vec(), unwritten, (1.0, 1.0), &mut Dither::seeded(seed), |_| ());
+        codec::emit(&mut values.to_vec(), unwritten, (1.0, 1.0), &mut Dither::seeded(seed));
         Ok(Self::of(codec, values.len(), bytes.into()))
     }
 

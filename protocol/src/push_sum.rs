@@ -23,7 +23,7 @@ pub mod bench;
 
 use std::sync::Arc;
 
-use crate::codec::{self, Absorbed, BufferPool, Codec, Distance, Dither, Encoded, Unwritten};
+use crate::codec::{self, Absorbed, BufferPool, Codec, Distance, Dither, Encoded, MOST_IDLE_BYTES, Unwritten};
 use crate::mass::{Mass, UNITS_PER_ONE};
 use crate::payload::{MAX_MAGNITUDE, Payload};
 use crate::reference::{Reference, References};
@@ -36,18 +36,17 @@ pub const SMALLEST_WORKING_MASS: Mass = Mass::from_units(UNITS_PER_ONE >> 20);
 /// Numerator, weight and the ratio last formed.
 #[derive(Clone, Debug)]
 pub(crate) struct PushSum {
-    numerator: Vec<f32>,
+    /// Shared with records that are on their way to the disk: it is copied when it changes before they are there.
+    numerator: Arc<[f32]>,
     /// The largest magnitude in the numerator, measured by the pass that changed it last.
     largest: f32,
     mass: Mass,
     last_ratio: Arc<[f32]>,
     last_ratio_is_current: bool,
-    /// The numerator as it is now, if the last split made a copy.
-    snapshot: Option<Arc<[f32]>>,
     /// Payloads made here: one being written, and those that wait in outboxes.
     payloads: BufferPool<u8>,
-    /// Copies of the numerator: one being made, and one that is still on its way to the disk.
-    snapshots: BufferPool<f32>,
+    /// Earlier numerators, which are on their way to the disk.
+    numerators: BufferPool<f32>,
     /// Earlier ratios that others hold.
     ratios: BufferPool<f32>,
     /// A parcel's ratio while it is clipped; empty before the first one that was.
@@ -71,10 +70,9 @@ pub(crate) enum RatioForm {
 impl PushSum {
     /// A node that starts with `mass` and the ratio `initial`; with no mass its numerator is zero.
     pub(crate) fn new(initial: Vec<f32>, mass: Mass) -> Self {
-        let last_ratio = Arc::from(initial.as_slice());
-        let mut numerator = initial;
         let weight = weight(mass);
-        numerator.iter_mut().for_each(|x| *x *= weight);
+        let numerator: Arc<[f32]> = initial.iter().map(|z| z * weight).collect();
+        let last_ratio = Arc::from(initial);
         let largest = codec::largest_of(&numerator);
         Self {
             numerator,
@@ -82,9 +80,8 @@ impl PushSum {
             mass,
             last_ratio,
             last_ratio_is_current: true,
-            snapshot: None,
             payloads: BufferPool::new(WINDOW + 1),
-            snapshots: BufferPool::new(2),
+            numerators: BufferPool::new(2),
             ratios: BufferPool::new(2),
             clipped: Vec::new(),
             taken_over: None,
@@ -126,10 +123,9 @@ impl PushSum {
     pub(crate) fn discard(&mut self) {
         self.ratio();
         self.taken_over = None;
-        self.numerator.fill(0.0);
+        self.numerator_mut().fill(0.0);
         self.largest = 0.0;
         self.mass = Mass::ZERO;
-        self.snapshot = None;
     }
 
     pub(crate) fn mass(&self) -> Mass {
@@ -158,13 +154,13 @@ impl PushSum {
     pub(crate) fn ratio(&mut self) -> Arc<[f32]> {
         if !self.last_ratio_is_current && self.has_working_mass() {
             let inverse = 1.0 / weight(self.mass);
-            if Arc::get_mut(&mut self.last_ratio).is_none() {
+            if self.last_ratio.len() != self.numerator.len() || Arc::get_mut(&mut self.last_ratio).is_none() {
                 let unused = self.ratios.take(self.numerator.len());
                 self.ratios.put(std::mem::replace(&mut self.last_ratio, unused));
             }
             // No other reference to it is left now.
             let last = Arc::get_mut(&mut self.last_ratio).unwrap_or_default();
-            last.iter_mut().zip(&self.numerator).for_each(|(last, x)| *last = x * inverse);
+            last.iter_mut().zip(&*self.numerator).for_each(|(last, x)| *last = x * inverse);
             self.last_ratio_is_current = true;
         }
         Arc::clone(&self.last_ratio)
@@ -181,15 +177,8 @@ impl PushSum {
     /// Takes `outgoing` out of the pair and returns the ratio it is worth, in the given form or a finer one; `None`, with
     /// nothing changed, when there is too little mass or the ratio is not finite.
     ///
-    /// One pass: the ratio is formed, encoded and debited while it is in the cache, and what is left of the
-    /// numerator is copied there too if a [`snapshot`](Self::snapshot) of it will be asked for.
-    pub(crate) fn split(
-        &mut self,
-        outgoing: Mass,
-        form: &RatioForm,
-        dither: &mut Dither,
-        is_recorded: bool,
-    ) -> Option<Payload> {
+    /// One pass: the ratio is formed, encoded and debited while it is in the cache.
+    pub(crate) fn split(&mut self, outgoing: Mass, form: &RatioForm, dither: &mut Dither) -> Option<Payload> {
         let rest = self.mass.checked_sub(outgoing).filter(|_| self.has_working_mass())?;
         let inverse = 1.0 / weight(self.mass);
         let largest = self.largest * inverse;
@@ -207,21 +196,15 @@ impl PushSum {
         };
         let mut buffer = self.payloads.take(codec.encoded_len(self.dimension()));
         let bytes = Arc::get_mut(&mut buffer)?;
-        let mut snapshot = is_recorded.then(|| self.snapshots.take(self.numerator.len()));
-        let mut uncopied = snapshot.as_mut().and_then(Arc::get_mut).unwrap_or_default();
-        let seen = |left: &[f32]| {
-            if let Some(copy) = uncopied.split_off_mut(..left.len()) {
-                copy.copy_from_slice(left);
-            }
-        };
         let base = reference.map_or(&[][..], |reference| reference.values());
         let unwritten = Unwritten { codec, bytes, base };
-        self.largest = codec::emit(&mut self.numerator, unwritten, (weight(outgoing), inverse), dither, seen);
+        self.largest = codec::emit(self.numerator_mut(), unwritten, (weight(outgoing), inverse), dither);
         self.mass = rest;
         // Rounding stays here and changes the ratio; without any it is what it was.
-        self.last_ratio_is_current &= codec == Codec::F32;
+        if codec != Codec::F32 {
+            self.forget_ratio();
+        }
         self.taken_over = None;
-        self.snapshot = snapshot;
         self.payloads.put(Arc::clone(&buffer));
         let payload = Payload::of(codec, self.dimension(), buffer);
         Some(match reference {
@@ -239,17 +222,16 @@ impl PushSum {
         form: &RatioForm,
         can_decode: impl Fn(&Payload) -> bool,
         dither: &mut Dither,
-        is_recorded: bool,
     ) -> Option<Payload> {
         let Some(payload) = self.taken_over.take().filter(|_| self.last_ratio_is_current) else {
-            let payload = self.split(outgoing, form, dither, is_recorded)?;
+            let payload = self.split(outgoing, form, dither)?;
             self.take_over(&payload);
             return Some(payload);
         };
         let sent = if can_decode(&payload) { payload.clone() } else { Payload::new(&self.last_ratio).ok()? };
         self.mass = self.mass.checked_sub(outgoing)?;
-        self.largest = codec::add(&mut self.numerator, -weight(outgoing), &self.last_ratio);
-        self.snapshot = None;
+        let ratio = Arc::clone(&self.last_ratio);
+        self.largest = codec::add(self.numerator_mut(), -weight(outgoing), &ratio);
         self.taken_over = Some(payload);
         Some(sent)
     }
@@ -266,24 +248,29 @@ impl PushSum {
 
     /// Takes all mass out, however little, in full precision; a pair with too little mass to form a ratio sends its last
     /// one.
-    pub(crate) fn split_all(&mut self, dither: &mut Dither, is_recorded: bool) -> Option<Payload> {
+    pub(crate) fn split_all(&mut self, dither: &mut Dither) -> Option<Payload> {
         if self.has_working_mass() {
-            return self.split(self.mass, &RatioForm::Whole(Codec::F32), dither, is_recorded);
+            return self.split(self.mass, &RatioForm::Whole(Codec::F32), dither);
         }
         let payload = Payload::new(&self.last_ratio).ok()?;
         self.discard();
         Some(payload)
     }
 
-    /// The numerator as it is now, `[dimension]`, in a buffer of its own.
-    pub(crate) fn snapshot(&mut self) -> Arc<[f32]> {
-        let snapshot = self.snapshot.take().unwrap_or_else(|| {
-            let mut copy = self.snapshots.take(self.numerator.len());
+    /// The numerator as it is now, `[dimension]`. It is not copied unless it changes while this is held.
+    pub(crate) fn snapshot(&self) -> Arc<[f32]> {
+        Arc::clone(&self.numerator)
+    }
+
+    /// The numerator, to be changed: a copy of it where somebody holds it as it is.
+    fn numerator_mut(&mut self) -> &mut [f32] {
+        if Arc::get_mut(&mut self.numerator).is_none() {
+            let mut copy = self.numerators.take(self.numerator.len());
             Arc::get_mut(&mut copy).unwrap_or_default().copy_from_slice(&self.numerator);
-            copy
-        });
-        self.snapshots.put(Arc::clone(&snapshot));
-        snapshot
+            self.numerators.put(std::mem::replace(&mut self.numerator, copy));
+        }
+        // No other reference to it is left now.
+        Arc::get_mut(&mut self.numerator).unwrap_or_default()
     }
 
     /// Adds a parcel of `mass` at `payload`; returns its distance from this node's own ratio, `None` when there was no
@@ -310,12 +297,11 @@ impl PushSum {
         let total = self.mass.checked_add(mass).ok_or(MassOverflow)?;
         let has_ratio = self.has_working_mass();
         let inverse = if has_ratio { 1.0 / weight(self.mass) } else { 0.0 };
-        let Absorbed { apart, own, largest } = codec::absorb(&mut self.numerator, encoded, weight(mass), inverse);
+        let Absorbed { apart, own, largest } = codec::absorb(self.numerator_mut(), encoded, weight(mass), inverse);
         self.mass = total;
         self.largest = largest;
-        self.snapshot = None;
         self.taken_over = None;
-        self.last_ratio_is_current = false;
+        self.forget_ratio();
         Ok(has_ratio.then_some(Distance { apart, own }))
     }
 
@@ -356,10 +342,17 @@ impl PushSum {
 
     /// x += `scale` times `delta`.
     pub(crate) fn step(&mut self, scale: f32, delta: &[f32]) {
-        self.largest = codec::add(&mut self.numerator, scale, delta);
-        self.snapshot = None;
+        self.largest = codec::add(self.numerator_mut(), scale, delta);
         self.taken_over = None;
+        self.forget_ratio();
+    }
+
+    /// Notes that the ratio has changed. A large one is freed, where it can be formed again.
+    fn forget_ratio(&mut self) {
         self.last_ratio_is_current = false;
+        if self.has_working_mass() && size_of_val(&*self.last_ratio) > MOST_IDLE_BYTES {
+            self.last_ratio = Arc::from([]);
+        }
     }
 }
 

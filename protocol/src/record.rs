@@ -12,6 +12,7 @@ mod error;
 mod format;
 mod host_state;
 mod limits;
+mod postscript;
 mod recovery;
 mod rules;
 mod slots;
@@ -38,9 +39,10 @@ pub use chains::{LinkBreak, compare_links};
 pub use error::RecordError;
 #[cfg(feature = "sim")]
 pub(crate) use format::forge_checksum;
-pub use format::{EncodedRecord, Outline};
+pub use format::{EncodedRecord, Outline, record_length};
 pub use host_state::HostState;
 pub use limits::{FORMAT_VERSION, MAX_BOOKS_BYTES, MAX_HOST_BYTES, most_host_bytes, most_training_bytes};
+pub use postscript::Postscript;
 pub use recovery::{LostParcel, Recovered, RecoveryError, SlotContent, Survey, recover, survey};
 pub use slots::{SlotError, SlotMap};
 

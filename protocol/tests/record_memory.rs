@@ -52,8 +52,9 @@ fn books(links: u32, host: usize) -> Books {
 fn encoded(books: Books, dimension: usize) -> Vec<u8> {
     let values = vec![1.0; dimension];
     let payload = Some(Payload::new(&values).unwrap());
-    let record =
-        Record { books, numerator: values.clone().into(), ratio: Some(values.into()), held_back: None, payload };
+    // Far from what follows from the payload, so that it is written whole.
+    let numerator = (0..dimension).map(|at| if at % 2 == 0 { 1.0 } else { -1e-30 }).collect();
+    let record = Record { books, numerator, ratio: Some(values.into()), held_back: None, payload };
     let mut bytes = Vec::new();
     record.encode(&mut bytes).unwrap();
     bytes

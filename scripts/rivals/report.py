@@ -11,7 +11,7 @@ import time
 
 ROWS_ENV = "MINGLE_BENCH_ROWS"
 # In the order of the report.
-SECTIONS = ["planner", "training", "mixing", "wire", "round", "rivals", "learning", "recommenders"]
+SECTIONS = ["planner", "training", "mixing", "wire", "round", "memory", "rivals", "learning", "recommenders"]
 
 
 def quartiles(ratios):

@@ -103,9 +103,6 @@ impl LocalTraining for BuiltInTraining {
     /// In PyTorch's names and shapes, with the meaning of inputs and outputs as metadata.
     fn model_encoder(&self) -> ModelEncoder {
         let (task, metadata) = (self.task, meaning::of(&self.card));
-        Arc::new(move |parameters| {
-            let checkpoint = Checkpoint { parameters: parameters.to_vec(), metadata: metadata.clone() };
-            Ok(checkpoint.to_bytes(&task)?)
-        })
+        Arc::new(move |parameters| Ok(Checkpoint::encoded(parameters, &metadata, &task)?))
     }
 }

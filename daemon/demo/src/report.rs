@@ -38,6 +38,8 @@ pub(crate) struct Course<'a> {
     pub(crate) results: Vec<PeerResult>,
     /// The kills that were made, with the round.
     pub(crate) killed_at: Vec<(usize, u64)>,
+    /// Peers that skipped most of the rounds.
+    pub(crate) late: BTreeSet<usize>,
     pub(crate) joined: Option<Joined>,
     pub(crate) rows: Vec<SwarmRow>,
     pub(crate) seconds: f64,
@@ -52,6 +54,8 @@ pub struct DemoReport {
     pub peers: usize,
     /// Peers that were killed.
     pub killed: Vec<usize>,
+    /// Peers that skipped most of the rounds: their data have little part in the models.
+    pub late: BTreeSet<usize>,
     /// The survivors' models.
     pub swarm: SwarmResult,
     /// Bits for a token of the held-out text, where a text was learnt.
@@ -135,7 +139,7 @@ impl DemoReport {
         homes: &[Home],
         without_swarm: Option<Baselines>,
     ) -> Result<Self> {
-        let Course { options, output, survivors, results, killed_at, joined, rows, seconds } = course;
+        let Course { options, output, survivors, results, killed_at, late, joined, rows, seconds } = course;
         let summaries = survivors.iter().map(|&node| Ok((node, Summary::read(&homes[node].summary())?)));
         let summaries = summaries.collect::<Result<Vec<(usize, Summary)>>>()?;
         let bits_per_token = BitsPerToken::of(task, &summaries);
@@ -153,6 +157,7 @@ impl DemoReport {
             schema: "mingle.demo/1",
             peers: homes.len(),
             killed: killed_at.iter().map(|(node, _)| *node).collect::<BTreeSet<_>>().into_iter().collect(),
+            late,
             swarm: SwarmResult {
                 mean_accuracy: mean(&accuracies),
                 best_accuracy: accuracies.iter().copied().fold(f64::NEG_INFINITY, f64::max),

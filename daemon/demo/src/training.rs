@@ -3,6 +3,7 @@
 //! The first peer has the plan; the others know only its address. Afterwards the demo trains the same model without a
 //! swarm, audits the peers' books, and draws the curves.
 
+use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
@@ -112,6 +113,7 @@ impl TrainingDemo {
         watcher: Arc<dyn Watcher>,
         stop: &mut StopRequests,
     ) -> Result<DemoReport> {
+        let program = program.for_model(self.parameter_count()?);
         let Self { options, parts, plan, homes, output, kills } = self;
         let mut swarm = Swarm::new(&options, &output, &plan, program, watcher.clone(), kills)?;
         let trained = tokio::select! {
@@ -165,6 +167,8 @@ struct Swarm<'a> {
     kills: Kills,
     /// The kills that were made, with the round.
     killed_at: Vec<(usize, u64)>,
+    /// Peers that ended with a result, and skipped most of the rounds.
+    late: BTreeSet<usize>,
     /// The address of each peer, as reported by its present process.
     addresses: Vec<Option<String>>,
     joining: Joining,
@@ -193,6 +197,7 @@ impl<'a> Swarm<'a> {
             tally: ReportTally::new(options.peers),
             kills,
             killed_at: Vec::new(),
+            late: BTreeSet::new(),
             addresses: vec![None; options.peers],
             joining: Joining::new(plan)?,
             watcher,
@@ -210,6 +215,7 @@ impl<'a> Swarm<'a> {
             results: survivors.iter().filter_map(|&node| self.results[node]).collect(),
             survivors,
             killed_at: self.killed_at,
+            late: self.late,
             joined: self.joining.summary(),
             rows: self.tally.rows().to_vec(),
             seconds,
@@ -234,9 +240,8 @@ impl<'a> Swarm<'a> {
             }
         }
         for (node, status) in self.processes.wait().await?.into_iter().enumerate() {
-            // A peer that was away for most of the rounds ends with its own exit code, and with a result.
-            let was_away = status.code() == Some(ErrorKind::TimedOut.code().into()) && self.results[node].is_some();
-            if !status.success() && !was_away && !self.processes.was_killed(node) {
+            // A late peer ends with an exit code of its own.
+            if !status.success() && !self.late.contains(&node) && !self.processes.was_killed(node) {
                 return Err(self.lost(node, &format!("ended with {status}")));
             }
         }
@@ -257,6 +262,11 @@ impl<'a> Swarm<'a> {
     fn on_event(&mut self, node: usize, event: PeerEvent) -> Result {
         match event {
             PeerEvent::Said(event) => self.on_said(node, &event),
+            PeerEvent::Failed(ErrorKind::TimedOut, message) if self.results[node].is_some() => {
+                self.late.insert(node);
+                self.see(&DemoEvent::Late { node, message: &message });
+                Ok(())
+            }
             PeerEvent::Failed(kind, message) => Err(self.lost_to(kind, node, &message)),
             PeerEvent::Ended => {
                 self.ended += 1;

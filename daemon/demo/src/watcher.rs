@@ -32,6 +32,13 @@ pub enum DemoEvent<'a> {
         /// Its weight, in units of 2^-40.
         weight_units: u64,
     },
+    /// A peer has ended with a result, and without most of the rounds: the others went on without it.
+    Late {
+        /// The peer.
+        node: usize,
+        /// Its own words.
+        message: &'a str,
+    },
     /// The swarm is done, and this baseline is trained.
     Trains(Unaided),
     /// The swarm has failed, or the demo was asked to stop: its peers are stopped.

@@ -5,9 +5,9 @@ use std::io::{self, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 use std::time::{Duration, Instant};
 
+use mingle_peer::records::Room;
 use mingle_peer::{Home, Identity, plan};
-use mingle_protocol::Record;
-use mingle_protocol::record::SlotMap;
+use mingle_protocol::RecordRoom;
 
 use crate::check::Check;
 use crate::machine::mebibytes;
@@ -46,10 +46,15 @@ fn existing(folder: &Path) -> PathBuf {
 fn room(home: &Home, place: &Path, parameters: usize) -> Option<Check> {
     let available = available_bytes(place)?;
     let (incoming, outgoing) = neighbours(home).unwrap_or((NEIGHBOURS, NEIGHBOURS));
-    let slot = Record::largest_bytes(parameters, incoming, outgoing)?;
-    let needed = slot.checked_mul(SlotMap::worst_case(outgoing) as u64)?;
+    let room = Room::new(parameters, RecordRoom::for_links(incoming, outgoing)).ok()?;
+    let needed = room.first_bytes();
+    let more = if room.is_made_as_needed() {
+        format!(", and {} more for each round by which a neighbour lags behind", mebibytes(room.slot_bytes()))
+    } else {
+        String::new()
+    };
     let finding = format!(
-        "{} free at {}; records with {incoming} neighbours in and {outgoing} out take {}",
+        "{} free at {}; records with {incoming} neighbours in and {outgoing} out take {}{more}",
         mebibytes(available),
         place.display(),
         mebibytes(needed)

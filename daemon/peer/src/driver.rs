@@ -71,7 +71,8 @@ pub(crate) struct Finished {
 
 /// The parts of a driver, besides those of every member of a plan.
 pub(crate) struct DriverParts {
-    /// The node's configuration; its incarnation may grow when neighbours remember an earlier life of this peer.
+    /// The node's configuration, without the initial model once the node has that; its incarnation may grow when
+    /// neighbours remember an earlier life of this peer.
     pub config: NodeConfig,
     /// This peer's key, for plans to come.
     pub keypair: Keypair,
@@ -145,12 +146,16 @@ pub(crate) struct Driver<'a> {
 
 impl<'a> Driver<'a> {
     /// A driver that has not begun. Its node goes on from the recovered state, if there is one.
-    pub(crate) fn new(member: Member<'a>, parts: DriverParts, recovered: Option<Recovered>) -> Result<Self> {
+    pub(crate) fn new(member: Member<'a>, mut parts: DriverParts, recovered: Option<Recovered>) -> Result<Self> {
         let last_record = recovered.as_ref().map_or(0, |recovered| recovered.record.books.number);
+        // The node has the model from here on: it is large, and not kept twice.
+        let initial = std::mem::take(&mut parts.config.initial);
         let node = match recovered {
-            None => build(&parts.config)?.with_host_state(parts.taken_along.clone()),
-            Some(Recovered { record, payloads, .. }) => Node::resume(parts.config.clone(), record, &payloads)
-                .context(ErrorKind::Refused, "this peer cannot go on from its records")?,
+            None => build(&parts.config, initial)?.with_host_state(parts.taken_along.clone()),
+            Some(Recovered { record, payloads, .. }) => {
+                Node::resume(with_model(&parts.config, initial), record, &payloads)
+                    .context(ErrorKind::Refused, "this peer cannot go on from its records")?
+            }
         };
         let first_round = member.connections.place.plan.first_round();
         Ok(Self {
@@ -293,7 +298,7 @@ impl<'a> Driver<'a> {
                 return Ok(link_input(peer, self.member.connections.links.drop_streams(peer)));
             }
             Effect::Reserve(links) => {
-                let room = Room::new(self.parts.config.initial.len(), links)?.with_state(self.parts.largest_state);
+                let room = Room::new(self.node.dimension(), links)?.with_state(self.parts.largest_state);
                 self.parts.records.iter().for_each(|records| records.reserve(room));
             }
             Effect::Report(event) => {
@@ -350,8 +355,15 @@ impl<'a> Driver<'a> {
     }
 }
 
-fn build(config: &NodeConfig) -> Result<Node> {
-    Node::new(config.clone()).context(ErrorKind::BadInput, "this peer cannot run its plan")
+/// The configuration with the model that a node begins with.
+fn with_model(config: &NodeConfig, initial: Vec<f32>) -> NodeConfig {
+    let mut config = config.clone();
+    config.initial = initial;
+    config
+}
+
+fn build(config: &NodeConfig, initial: Vec<f32>) -> Result<Node> {
+    Node::new(with_model(config, initial)).context(ErrorKind::BadInput, "this peer cannot run its plan")
 }
 
 fn link_input(peer: NodeId, change: LinkChange) -> Option<Input> {

@@ -43,5 +43,6 @@ pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Result {
 /// are hidden.
 fn this_program() -> Result<PeerProgram> {
     let file = std::env::current_exe().context(ErrorKind::Unexpected, "cannot find this program's own file")?;
-    Ok(PeerProgram { file, hidden_variables: config::variables().map(str::to_owned).collect() })
+    let hidden_variables = config::variables().map(str::to_owned).collect();
+    Ok(PeerProgram { file, hidden_variables, settings: Vec::new() })
 }

@@ -7,6 +7,8 @@ mod support;
 mod crashes;
 mod demo;
 mod growing;
+mod large_models;
+mod late_peer;
 mod page;
 mod peers;
 mod skipped_rounds;

@@ -53,7 +53,8 @@ pub trait LocalTraining: Send {
 
     /// Returns `true` if all peers begin with the vector of one, the founder: the operator of the swarm, where the plan
     /// names it, or else node 0. Networks with random initial weights need that, as the mean of two different ones is
-    /// useless. By default each peer begins with its own.
+    /// useless. By default each peer begins with its own. The run of such a training ends with the mean of its last models
+    /// ([`ends_with_mean`](mingle_protocol::NodeConfig::ends_with_mean)): its learning rate is not known here.
     fn begins_with_the_founder(&self) -> bool {
         false
     }

@@ -2,11 +2,15 @@
 
 use std::sync::Arc;
 
+/// The most bytes of a buffer that is kept while nothing is in it. Of a large model, each idle buffer would be another
+/// copy in memory, and mapping fresh pages costs little beside what is done with them.
+pub(crate) const MOST_IDLE_BYTES: usize = 16 << 20;
+
 /// A few shared buffers, handed out again once the pool holds the only reference.
 ///
 /// A parcel's bytes are shared by every outbox and every frame under way. The pool keeps one more reference. When it is
 /// the last one, the next parcel is written in place: in steady state nothing is allocated, and no page of a fresh
-/// buffer has to be mapped. Vectors that are handed out are kept the same way.
+/// buffer has to be mapped. Vectors that are handed out are kept the same way, those above [`MOST_IDLE_BYTES`] excepted.
 #[derive(Debug)]
 pub(crate) struct BufferPool<T> {
     /// Oldest first.
@@ -32,8 +36,11 @@ impl<T: Copy + Default> BufferPool<T> {
         self.reuse(length).unwrap_or_else(|| blank(length))
     }
 
-    /// Remembers a buffer for later, and forgets the oldest if there are too many.
+    /// Remembers a buffer for later, unless it is large, and forgets the oldest if there are too many.
     pub(crate) fn put(&mut self, buffer: Arc<[T]>) {
+        if size_of_val(&*buffer) > MOST_IDLE_BYTES {
+            return;
+        }
         if self.buffers.len() >= self.capacity {
             self.buffers.remove(0);
         }
@@ -69,6 +76,16 @@ mod tests {
         assert_eq!(pool.reuse(99), None, "it has another length");
         assert_eq!(pool.reuse(100).unwrap().as_ptr(), address);
         assert_eq!(pool.reuse(100), None, "it is out again");
+    }
+
+    #[test]
+    fn a_large_buffer_is_not_kept() {
+        let mut pool: BufferPool<u8> = BufferPool::new(2);
+        for (bytes, is_kept) in [(MOST_IDLE_BYTES, true), (MOST_IDLE_BYTES + 1, false)] {
+            let buffer = pool.take(bytes);
+            pool.put(Arc::clone(&buffer));
+            assert_eq!(Arc::strong_count(&buffer) == 2, is_kept, "{bytes} bytes");
+        }
     }
 
     #[test]

@@ -61,15 +61,14 @@ pub(crate) struct Unwritten<'a> {
 }
 
 /// Encodes `numerator * inverse` and subtracts `weight` times the decoded vector from the numerator. Returns the
-/// largest magnitude left in it. `seen` is called with what is left, stretch by stretch and while it is in the cache.
+/// largest magnitude left in it.
 pub(crate) fn emit(
     numerator: &mut [f32],
     unwritten: Unwritten<'_>,
     (weight, inverse): (f32, f32),
     dither: &mut Dither,
-    seen: impl FnMut(&[f32]),
 ) -> f32 {
-    with_format!(unwritten.codec, emit_as(numerator, unwritten, (weight, inverse), dither, seen))
+    with_format!(unwritten.codec, emit_as(numerator, unwritten, (weight, inverse), dither))
 }
 
 /// `numerator += scale * delta`. Returns the largest magnitude in the numerator.
@@ -220,13 +219,12 @@ impl Sums {
 }
 
 /// An emission, as work that is compiled once for every kind of vector unit.
-struct Emit<'a, F, Seen> {
+struct Emit<'a, F> {
     numerator: &'a mut [f32],
     unwritten: Unwritten<'a>,
     weight: f32,
     inverse: f32,
     dither: &'a mut Dither,
-    seen: Seen,
     format: PhantomData<F>,
 }
 
@@ -235,16 +233,15 @@ fn emit_as<F: Format>(
     unwritten: Unwritten<'_>,
     (weight, inverse): (f32, f32),
     dither: &mut Dither,
-    seen: impl FnMut(&[f32]),
 ) -> f32 {
-    Arch::new().dispatch(Emit::<F, _> { numerator, unwritten, weight, inverse, dither, seen, format: PhantomData })
+    Arch::new().dispatch(Emit::<F> { numerator, unwritten, weight, inverse, dither, format: PhantomData })
 }
 
-impl<F: Format, Seen: FnMut(&[f32])> WithSimd for Emit<'_, F, Seen> {
+impl<F: Format> WithSimd for Emit<'_, F> {
     type Output = f32;
 
     #[inline(always)]
-    fn with_simd<S: Simd>(mut self, _: S) -> f32 {
+    fn with_simd<S: Simd>(self, _: S) -> f32 {
         let scales = (self.weight, self.inverse);
         let mut largest = [0; BLOCK];
         let Unwritten { bytes, mut base, .. } = self.unwritten;
@@ -263,7 +260,6 @@ impl<F: Format, Seen: FnMut(&[f32])> WithSimd for Emit<'_, F, Seen> {
                 bytes.copy_from_slice(&whole[..bytes.len()]);
             }
             written = end;
-            (self.seen)(x);
         }
         magnitude(&largest)
     }

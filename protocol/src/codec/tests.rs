@@ -194,13 +194,9 @@ fn names_and_numbers_are_one_to_one() {
 fn emitted(codec: Codec, numerator: &[f32], base: &[f32], weight: f32, inverse: f32) -> (Vec<u8>, Vec<f32>, f32) {
     let mut left = numerator.to_vec();
     let mut bytes = vec![0; codec.encoded_len(numerator.len())];
-    let mut seen_left = Vec::new();
     let mut dither = Dither::seeded(3);
     let unwritten = Unwritten { codec, bytes: &mut bytes, base };
-    let largest = emit(&mut left, unwritten, (weight, inverse), &mut dither, |left| {
-        seen_left.extend_from_slice(left);
-    });
-    assert_eq!(seen_left, left, "all that is left is seen once and in order");
+    let largest = emit(&mut left, unwritten, (weight, inverse), &mut dither);
     (bytes, left, largest)
 }
 

@@ -217,8 +217,9 @@ impl Node {
         let is_reversible = self.config.schedule.is_reversible();
         let patience = if is_reversible { PATIENCE } else { PATIENCE_ONE_WAY };
         let is_short = self.credit.own_share.is_some_and(|share| share < ENOUGH);
-        // The parcels of a neighbour that is ahead wait for their step.
-        let has_waiting = |peer: &Neighbour| peer.incoming.as_ref().is_some_and(InLink::has_waiting);
+        // Where links go one way, silence is all there is to go by, and a neighbour that is far ahead is silent until its parcels
+        // have had their step. Elsewhere they are in its balance.
+        let has_waiting = |peer: &Neighbour| !is_reversible && peer.incoming.as_ref().is_some_and(InLink::has_waiting);
         let is_excused = |peer: &Neighbour| !peer.is_active() || peer.has_ended() || has_waiting(peer);
         let schedule = &self.config.schedule;
         let rounds_of_period = schedule.period() as f64 / schedule.round_length() as f64;

@@ -157,13 +157,12 @@ impl Node {
     /// Gives all mass, or as much as a parcel may weigh, to one neighbour in a later step.
     fn hand_over(&mut self, heir: NodeId, step: u64) {
         let codec = self.codec().codec.of_wholes();
-        let is_durable = self.is_durable();
         let mass = self.mass().min(self.config.schedule.heaviest_parcel(self.config.id, heir, step));
         let mut dither = Dither::of(self.config.id, step);
         let payload = if mass == self.mass() {
-            self.push_sum.split_all(&mut dither, is_durable)
+            self.push_sum.split_all(&mut dither)
         } else {
-            self.push_sum.split(mass, &RatioForm::Whole(codec), &mut dither, is_durable)
+            self.push_sum.split(mass, &RatioForm::Whole(codec), &mut dither)
         };
         let Some(payload) = payload else {
             return;

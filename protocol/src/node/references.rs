@@ -52,15 +52,15 @@ impl Node {
     /// Splits `outgoing` off for the receivers of this step.
     pub(super) fn split_off(&mut self, outgoing: Mass, cuts: &[(NodeId, Mass)]) -> Option<Payload> {
         let mut dither = Dither::of(self.config.id, self.step);
-        let (form, is_durable) = (self.form_for(cuts), self.is_durable());
+        let form = self.form_for(cuts);
         if !self.is_handed_down(self.config.id, self.step) {
-            return self.push_sum.split(outgoing, &form, &mut dither, is_durable);
+            return self.push_sum.split(outgoing, &form, &mut dither);
         }
         let peers = &self.peers;
         let has_it = |to: &NodeId, id| peers.get(to).is_some_and(|peer| peer.references.can_decode(id));
         let all_have = |id| cuts.iter().all(|(to, _)| has_it(to, id));
         let can_decode = |payload: &Payload| payload.reference().is_none_or(all_have);
-        self.push_sum.hand_down(outgoing, &form, can_decode, &mut dither, is_durable)
+        self.push_sum.hand_down(outgoing, &form, can_decode, &mut dither)
     }
 
     /// Returns `true` if `from` hands its ratio down in `step`, and this node takes part in that.

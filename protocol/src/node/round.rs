@@ -12,6 +12,7 @@ use crate::link::QueuedParcel;
 use crate::mass::Mass;
 use crate::payload::Payload;
 use crate::schedule::{NodeId, OutShare};
+use crate::time::Time;
 
 /// Statistics of the present round.
 #[derive(Clone, Copy, Debug, Default)]
@@ -44,7 +45,7 @@ impl Node {
     }
 
     /// Starts once all neighbours have greeted, or the time to wait for them is over and some have.
-    fn try_start(&mut self, give_up_at: Option<crate::time::Time>) -> bool {
+    fn try_start(&mut self, give_up_at: Option<Time>) -> bool {
         if !self.started {
             return false;
         }
@@ -95,7 +96,18 @@ impl Node {
     }
 
     pub(super) fn new_wait(&self) -> Wait {
-        Wait { since: self.now, deadline: self.clock.deadline(self.now) }
+        let deadline = self.clock.deadline(self.now);
+        let return_ends = self.end_of_returns(deadline.since(self.now));
+        Wait { since: self.now, deadline: return_ends.map_or(deadline, |end| deadline.min(end)) }
+    }
+
+    /// The time until which a node that trains no more waits for a neighbour to come back, where none is there: so long
+    /// after it heard from the last one. Each of its last rounds would else wait as long anew.
+    fn end_of_returns(&self, wait: Duration) -> Option<Time> {
+        if !self.is_closing() || self.peers.values().any(Neighbour::is_active) {
+            return None;
+        }
+        self.peers.values().map(|peer| peer.heard_at + wait).max()
     }
 
     /// Splits once every receiver of this step has room, or time is up.

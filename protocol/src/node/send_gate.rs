@@ -7,6 +7,7 @@
 //! gets a parcel in the same step of every period would else send in that step alone.
 
 use super::Node;
+use super::peer::Neighbour;
 use crate::schedule::OutShare;
 
 /// Largest number of consecutive splits that a node without a permit skips: the parcels that would have given it one
@@ -84,9 +85,10 @@ impl SendGate {
 impl Node {
     /// Returns `true` if the gate keeps the node from sending to these receivers.
     pub(super) fn is_held_up(&self, links: &[OutShare]) -> bool {
-        let was_passed_over =
-            |link: &OutShare| self.peers.get(&link.to).is_some_and(|peer| peer.passed_over >= MOST_PASSED_OVER);
-        self.send_gate.is_closed() && !links.iter().any(was_passed_over)
+        // One that can take no parcel now would hold the gate open for the others.
+        let was_passed_over = |peer: &Neighbour| peer.passed_over >= MOST_PASSED_OVER && peer.can_take_parcel();
+        let is_due = |link: &OutShare| self.peers.get(&link.to).is_some_and(was_passed_over);
+        self.send_gate.is_closed() && !links.iter().any(is_due)
     }
 
     /// Notes that these receivers got nothing for want of a permit. Splits in a row count once: what counts is that others
@@ -96,7 +98,7 @@ impl Node {
             return;
         }
         for link in links {
-            self.peers.entry(link.to).and_modify(|peer| peer.passed_over += 1);
+            self.peers.entry(link.to).and_modify(|peer| peer.passed_over = peer.passed_over.saturating_add(1));
         }
     }
 }

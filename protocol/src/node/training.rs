@@ -104,11 +104,11 @@ impl Node {
         let TrainedChange { mut delta, steps, state } = change;
         let left = self.rounds_of_mean().filter(|_| is_waited_for && steps > 0);
         if left == Some(1) {
-            self.end_with_mean(&mut delta, 1, 1.0);
+            self.lead_to_mean(&mut delta);
         }
         let factor = self.take_step(Taking { delta: &delta, steps, of: ordered.local_steps, is_waited_for });
-        if let Some(left) = left.filter(|left| *left > 1 && factor > 0.0) {
-            self.end_with_mean(&mut delta, left, factor);
+        if let Some(left) = left.filter(|left| *left > 1) {
+            self.remember_for_mean(&delta, left, factor);
         }
         self.training.last_factor = factor;
         // From here on records keep the state that belongs to the change.
@@ -124,21 +124,23 @@ impl Node {
         }
     }
 
-    /// Makes a change one that leads to the mean of the models after the last `MODELS_OF_MEAN` rounds of training, where
-    /// it is that of the last round; remembers those of the rounds before. With models `z - c3 - c2 - c1` to `z`, where
-    /// `c1` is the last change, that mean is `z - c1 + (c1 - 2 c2 - c3) / 4`. Changes add up, so that the nodes together
-    /// come to the mean of their mean models, whatever the plan.
-    fn end_with_mean(&mut self, change: &mut [f32], left: u64, factor: f64) {
-        let (models, left) = (MODELS_OF_MEAN as f32, left as f32);
-        if left == 1.0 {
-            let before = self.training.before_last.take().filter(|before| before.len() == change.len());
-            let before = before.unwrap_or_else(|| vec![0.0; change.len()]);
-            change.iter_mut().zip(before).for_each(|(last, before)| *last = (*last - before) / models);
-        } else {
-            let weight = (models - left) * factor as f32;
-            let sum = self.training.before_last.get_or_insert_with(|| vec![0.0; change.len()]);
-            sum.iter_mut().zip(change).for_each(|(sum, change)| *sum += weight * *change);
+    /// Makes the change of the last round of training one that leads to the mean of the models after the last
+    /// [`MODELS_OF_MEAN`] rounds. With models `z - c3 - c2 - c1` to `z`, where `c1` is the last change, that mean is
+    /// `z - c1 + (c1 - 2 c2 - c3) / 4`. Changes add up, so that the nodes together come to the mean of their mean models,
+    /// whatever the plan.
+    fn lead_to_mean(&mut self, last: &mut [f32]) {
+        let models = MODELS_OF_MEAN as f32;
+        last.iter_mut().for_each(|last| *last /= models);
+        if let Some(before) = self.training.before_last.take() {
+            last.iter_mut().zip(before).for_each(|(last, before)| *last -= before / models);
         }
+    }
+
+    /// Adds a change that was taken by this factor, with so many rounds of training left, to the sum for the mean.
+    fn remember_for_mean(&mut self, change: &[f32], left: u64, factor: f64) {
+        let weight = MODELS_OF_MEAN.saturating_sub(left) as f32 * factor as f32;
+        let sum = self.training.before_last.get_or_insert_with(|| vec![0.0; change.len()]);
+        sum.iter_mut().zip(change).for_each(|(sum, change)| *sum += weight * change);
     }
 
     /// Rounds of training from this one on, this one included, where they are those of the mean with which the run ends.

@@ -16,7 +16,7 @@ impl Pair {
 
     /// Sends `outgoing` away.
     pub fn split(&mut self, outgoing: Mass, codec: Codec, seed: u64) -> Option<Payload> {
-        self.0.split(outgoing, &RatioForm::Whole(codec), &mut Dither::seeded(seed), false)
+        self.0.split(outgoing, &RatioForm::Whole(codec), &mut Dither::seeded(seed))
     }
 
     /// Absorbs a parcel.
@@ -38,7 +38,7 @@ impl Pair {
 /// The pass of a split, without hashing: writes `numerator` to `bytes` and subtracts `weight` times the decoded bytes.
 pub fn emit(codec: Codec, numerator: &mut [f32], bytes: &mut [u8], weight: f32) -> f32 {
     let unwritten = Unwritten { codec, bytes, base: &[] };
-    codec::emit(numerator, unwritten, (weight, 1.0), &mut Dither::seeded(0), |_| ())
+    codec::emit(numerator, unwritten, (weight, 1.0), &mut Dither::seeded(0))
 }
 
 /// The pass of an absorption: adds `weight` times the decoded bytes to `numerator`.

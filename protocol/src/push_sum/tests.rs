@@ -8,7 +8,7 @@ fn half() -> Mass {
 }
 
 fn split(pair: &mut PushSum, outgoing: Mass) -> Option<Payload> {
-    pair.split(outgoing, &RatioForm::Whole(Codec::F32), &mut Dither::seeded(0), false)
+    pair.split(outgoing, &RatioForm::Whole(Codec::F32), &mut Dither::seeded(0))
 }
 
 #[test]
@@ -61,18 +61,32 @@ fn mass_that_does_not_fit_changes_nothing() {
 #[test]
 fn a_snapshot_is_the_numerator_of_its_moment_whatever_happened_before_and_after() {
     let start: Vec<f32> = (0..40_001).map(|i| (i as f32 * 0.37).sin()).collect();
-    for (codec, is_recorded) in Codec::ALL.into_iter().flat_map(|codec| [(codec, true), (codec, false)]) {
+    for codec in Codec::ALL {
         let mut pair = PushSum::new(start.clone(), Mass::ONE);
-        let payload = pair.split(half(), &RatioForm::Whole(codec), &mut Dither::seeded(0), is_recorded).unwrap();
+        let payload = pair.split(half(), &RatioForm::Whole(codec), &mut Dither::seeded(0)).unwrap();
         let after_split = pair.numerator().to_vec();
         let first = pair.snapshot();
         assert_eq!(*first, after_split, "{codec}");
-        let _ = pair.split(half(), &RatioForm::Whole(codec), &mut Dither::seeded(1), is_recorded);
+        let _ = pair.split(half(), &RatioForm::Whole(codec), &mut Dither::seeded(1));
         pair.absorb(half(), &payload).unwrap();
         assert_eq!(*pair.snapshot(), *pair.numerator(), "{codec}: a copy that was made is out of date by now");
         pair.step(0.5, &start);
         assert_eq!(*pair.snapshot(), *pair.numerator(), "{codec}");
         assert_eq!(*first, after_split, "{codec}: who has one keeps it");
+    }
+}
+
+#[test]
+fn a_snapshot_is_no_copy_unless_the_numerator_changes_while_it_is_held() {
+    let mut pair = PushSum::new(vec![1.0; 1000], Mass::ONE);
+    for is_held in [false, true, false] {
+        let snapshot = pair.snapshot();
+        assert_eq!(snapshot.as_ptr(), pair.numerator().as_ptr());
+        let before = snapshot.as_ptr();
+        let held = is_held.then_some(snapshot);
+        pair.step(1.0, &[1.0; 1000]);
+        assert_eq!(pair.numerator().as_ptr() == before, !is_held);
+        drop(held);
     }
 }
 
@@ -115,8 +129,7 @@ fn churn(codec: Codec, dimension: usize, seed: u64, look: impl Fn(&[PushSum], &[
             let part = Mass::from_units(pairs[from].mass().units() / rng.random_range(2..5));
             // One encoding for two receivers, as in a step with two out-links.
             let both = Mass::from_units(2 * (part.units() / 2));
-            if let Some(payload) = pairs[from].split(both, &RatioForm::Whole(codec), &mut Dither::seeded(event), false)
-            {
+            if let Some(payload) = pairs[from].split(both, &RatioForm::Whole(codec), &mut Dither::seeded(event)) {
                 let half = Mass::from_units(both.units() / 2);
                 parcels.extend([1, 2].map(|hop| ((from + hop) % 4, half, payload.clone())));
             }
@@ -170,7 +183,7 @@ fn a_sender_that_keeps_nothing_sends_f32_and_keeps_no_residue_worth_naming() {
     for codec in Codec::ALL {
         let mut pair = PushSum::new(vec![0.1, 1.0 / 3.0, -7.7], Mass::from_units(UNITS_PER_ONE / 3));
         let ratio = pair.ratio();
-        let payload = pair.split(pair.mass(), &RatioForm::Whole(codec), &mut Dither::seeded(1), false).unwrap();
+        let payload = pair.split(pair.mass(), &RatioForm::Whole(codec), &mut Dither::seeded(1)).unwrap();
         assert_eq!(payload.codec(), Codec::F32);
         assert!(pair.numerator().iter().all(|x| x.abs() < 1e-6), "{:?}", pair.numerator());
         assert_eq!(pair.ratio(), ratio);
@@ -184,9 +197,8 @@ fn in_steady_state_a_split_writes_into_the_buffer_of_an_earlier_one() {
     let mut addresses = std::collections::BTreeSet::new();
     for seed in 0..20 {
         // Two parcels are outstanding at any time.
-        let split = |pair: &mut PushSum| {
-            pair.split(small, &RatioForm::Whole(Codec::F16), &mut Dither::seeded(seed), false).unwrap()
-        };
+        let split =
+            |pair: &mut PushSum| pair.split(small, &RatioForm::Whole(Codec::F16), &mut Dither::seeded(seed)).unwrap();
         let outstanding = [split(&mut pair), split(&mut pair)];
         addresses.extend(outstanding.iter().map(|payload| payload.bytes().as_ptr()));
     }
@@ -266,7 +278,7 @@ fn handed_down() -> (PushSum, Payload) {
     let reference = pair.references().newest().unwrap().clone();
     pair.step(1.0, &[0.001, 0.0003]);
     let form = RatioForm::Difference(Codec::Int4, reference);
-    let payload = pair.hand_down(half(), &form, |_| true, &mut Dither::seeded(0), false).unwrap();
+    let payload = pair.hand_down(half(), &form, |_| true, &mut Dither::seeded(0)).unwrap();
     (pair, payload)
 }
 
@@ -280,9 +292,9 @@ fn sender_and_receivers_of_a_ratio_that_is_handed_down_hold_its_bits() {
     assert_eq!(sender.references().ids()[0], receiver.references().ids()[0]);
     // The receiver sends on what it got, and not what its numerator has after rounding.
     let quarter = Mass::from_units(UNITS_PER_ONE / 4);
-    let again = receiver.hand_down(quarter, &RatioForm::Keyframe, |_| true, &mut Dither::seeded(1), false).unwrap();
+    let again = receiver.hand_down(quarter, &RatioForm::Keyframe, |_| true, &mut Dither::seeded(1)).unwrap();
     assert_eq!(again, payload);
-    let whole = receiver.hand_down(Mass::from_units(1), &RatioForm::Keyframe, |_| false, &mut Dither::seeded(2), false);
+    let whole = receiver.hand_down(Mass::from_units(1), &RatioForm::Keyframe, |_| false, &mut Dither::seeded(2));
     assert_eq!((whole.as_ref().unwrap().codec(), &*whole.unwrap().values()), (Codec::F32, &*payload.values()));
 }
 

@@ -22,7 +22,7 @@ pub enum RecordError {
     NotARecord,
     /// A record of another version of the format.
     #[error(
-        "this is a record in format {found}; this version writes format {FORMAT_VERSION}, and reads the two before too"
+        "this is a record in format {found}; this version writes format {FORMAT_VERSION}, and reads the three before too"
     )]
     Version {
         /// The version found.
@@ -39,6 +39,12 @@ pub enum RecordError {
     /// The content does not fit the checksum: a write was cut off, or the disk changed it.
     #[error("the checksum is wrong: the write was cut off, or the disk is damaged")]
     Torn,
+    /// The difference of a numerator to what follows from its payload cannot be read.
+    #[error("the numerator cannot be read from coordinate {index} on")]
+    Remainder {
+        /// The first coordinate of the part that cannot be read.
+        index: usize,
+    },
     /// A field of the head that no record has.
     #[error("the head says {field} = {value}, which no record does")]
     Head {

@@ -2,8 +2,9 @@
 //!
 //! ```text
 //!   head      magic [8]   version: u32   codec: u8   vectors: u8   0: u16   books: u32   dimension d: u32
+//!             n: u32                   if bit 3 of `vectors` is set
 //!   books     postcard
-//!   x         d f32                    the numerator
+//!   x         d f32                    the numerator, or n bytes of `remainder`, if bit 3 is set
 //!   z         d f32                    the ratio, if bit 0 of `vectors` is set
 //!   h         d f32                    changes that were held back, if bit 1 is
 //!   r         d f32                    the reference that the payload is a difference to, if bit 2 is
@@ -11,22 +12,26 @@
 //!   checksum  BLAKE3 of all of the above
 //! ```
 //!
-//! Versions 3 and 4 are read too. Neither has r, and version 3 has other books.
+//! Versions 3 to 5 are read too. None of them has bit 3, 3 and 4 have no r, and version 3 has other books.
 //!
 //! Everything is little-endian. Bytes after the checksum are none of the record's: a file keeps its size, and what an
-//! earlier, longer record left there is ignored. The length of a record follows from its head. Nothing of it is used,
-//! or allocated, before there are that many bytes and their checksum is right.
+//! earlier, longer record left there is ignored, a [`Postscript`] to this record excepted. The length of a record
+//! follows from its head. Nothing of it is used, or allocated, before there are that many bytes and their checksum is
+//! right.
 
 mod head;
+mod remainder;
+mod vectors;
 mod version_3;
 
-use std::sync::Arc;
+use std::borrow::Cow;
 
 use serde::Serialize;
 use serde::de::DeserializeOwned;
 
 use super::error::RecordError;
 use super::limits::{FORMAT_VERSION, MAX_BOOKS_BYTES, MAX_HOST_BYTES, MAX_HOST_VECTORS};
+use super::postscript::Postscript;
 use super::rules;
 use super::{Books, Record};
 use crate::codec::{self, Codec};
@@ -34,8 +39,13 @@ use crate::payload::{MAX_DIMENSION, Payload, PayloadError};
 use crate::reference::Reference;
 use crate::window::WINDOW;
 use head::Head;
+pub use head::record_length;
+use remainder::{Expected, Numerator};
+use vectors::{check_base, check_finite, floats};
 use version_3::Books3;
 
+/// The first format whose numerators may be differences to what follows from the payload.
+const WITH_REMAINDERS: u32 = 6;
 /// The first format whose payloads may be differences to a vector in the record.
 const WITH_BASES: u32 = 5;
 /// The first format whose books have the statements of neighbours.
@@ -50,6 +60,9 @@ const NO_PAYLOAD: u8 = u8::MAX;
 const RATIO: u8 = 1;
 const HELD_BACK: u8 = 2;
 const BASE: u8 = 4;
+const REMAINDER: u8 = 8;
+/// Bytes of the length of a remainder, which follow the head.
+const LENGTH_BYTES: usize = 4;
 
 /// The longest a postcard integer of 32, 64 and 128 bits can be.
 const VARINT_U32: usize = 5;
@@ -72,6 +85,8 @@ pub struct Outline {
     pub has_held_back: bool,
     /// The codec of the payload, if there is one.
     pub payload: Option<Codec>,
+    /// `true` if acknowledgements were written behind the record. They are part of the books.
+    pub has_postscript: bool,
 }
 
 /// A record ready to be written: the vectors are borrowed, not copied.
@@ -79,7 +94,7 @@ pub struct Outline {
 pub struct EncodedRecord<'a> {
     /// Head and books.
     front: Vec<u8>,
-    vectors: [&'a [u8]; 5],
+    vectors: [Cow<'a, [u8]>; 5],
     checksum: [u8; CHECKSUM_BYTES],
 }
 
@@ -88,7 +103,7 @@ impl EncodedRecord<'_> {
     pub fn slices(&self) -> impl Iterator<Item = &[u8]> {
         let front = std::iter::once(&self.front[..]);
         let checksum = std::iter::once(&self.checksum[..]);
-        front.chain(self.vectors).chain(checksum).filter(|part| !part.is_empty())
+        front.chain(self.vectors.iter().map(|vector| &**vector)).chain(checksum).filter(|part| !part.is_empty())
     }
 
     /// The number of bytes in all slices.
@@ -113,25 +128,31 @@ impl Record {
         if books.len() > most_books_bytes(self.numerator.len()) {
             return Err(RecordError::BooksTooLong { bytes: books.len() as u64 });
         }
-        let mut front = Vec::with_capacity(HEAD_BYTES + books.len());
+        let remainder = self.remainder();
+        let mut front = Vec::with_capacity(HEAD_BYTES + LENGTH_BYTES + books.len());
         front.extend_from_slice(&MAGIC);
         front.extend_from_slice(&FORMAT_VERSION.to_le_bytes());
         front.push(self.payload.as_ref().map_or(NO_PAYLOAD, |payload| payload.codec().id()));
         let base = self.payload.as_ref().and_then(Payload::base);
-        let marks = [(&self.ratio, RATIO), (&self.held_back, HELD_BACK)];
-        let marks = marks.iter().filter(|(vector, _)| vector.is_some()).map(|(_, mark)| mark);
-        front.push(marks.sum::<u8>() | if base.is_some() { BASE } else { 0 });
+        let marks = [
+            (self.ratio.is_some(), RATIO),
+            (self.held_back.is_some(), HELD_BACK),
+            (base.is_some(), BASE),
+            (remainder.is_some(), REMAINDER),
+        ];
+        front.push(marks.iter().filter(|(is_there, _)| *is_there).map(|(_, mark)| mark).sum());
         front.extend_from_slice(&[0, 0]);
-        // Both are far below 2^32: they were checked.
+        // All are far below 2^32: they were checked, and a remainder is shorter than what it stands for.
         front.extend_from_slice(&(books.len() as u32).to_le_bytes());
         front.extend_from_slice(&(self.numerator.len() as u32).to_le_bytes());
+        remainder.iter().for_each(|bytes| front.extend_from_slice(&(bytes.len() as u32).to_le_bytes()));
         front.extend_from_slice(&books);
         let vectors = [
-            bytemuck::cast_slice(&self.numerator),
-            self.ratio.as_deref().map_or(&[][..], bytemuck::cast_slice),
-            self.held_back.as_deref().map_or(&[][..], bytemuck::cast_slice),
-            base.map_or(&[][..], |base| bytemuck::cast_slice(base)),
-            self.payload.as_ref().map_or(&[][..], Payload::bytes),
+            remainder.map_or_else(|| Cow::Borrowed(bytemuck::cast_slice(&self.numerator)), Cow::Owned),
+            Cow::Borrowed(self.ratio.as_deref().map_or(&[], bytemuck::cast_slice)),
+            Cow::Borrowed(self.held_back.as_deref().map_or(&[], bytemuck::cast_slice)),
+            Cow::Borrowed(base.map_or(&[], |base| bytemuck::cast_slice(base))),
+            Cow::Borrowed(self.payload.as_ref().map_or(&[], Payload::bytes)),
         ];
         let mut hasher = blake3::Hasher::new();
         hasher.update(&front);
@@ -139,6 +160,13 @@ impl Record {
             hasher.update(vector);
         });
         Ok(EncodedRecord { front, vectors, checksum: *hasher.finalize().as_bytes() })
+    }
+
+    /// The numerator as its difference to what follows from the payload, where that is shorter.
+    fn remainder(&self) -> Option<Vec<u8>> {
+        let payload =
+            self.payload.as_ref().filter(|payload| payload.codec() == Codec::F32 && payload.base().is_none())?;
+        remainder::encode(&self.numerator, &Expected::of(&self.books, payload.bytes()))
     }
 
     /// Replaces the content of `bytes` by the record.
@@ -186,9 +214,10 @@ impl Record {
             }
             (payload, _) => payload,
         };
+        let numerator = numerator.decode()?;
         let ratio = outline.has_ratio.then(|| floats(ratio));
         let held_back = outline.has_held_back.then(|| floats(held_back));
-        Ok(Self { books: outline.books, numerator: floats(numerator), ratio, held_back, payload })
+        Ok(Self { books: outline.books, numerator, ratio, held_back, payload })
     }
 
     /// The most bytes of a record of a node with so many coordinates and links, while no node leaves and its host keeps
@@ -209,6 +238,7 @@ impl Record {
             has_ratio: self.ratio.is_some(),
             has_held_back: self.held_back.is_some(),
             payload: self.payload.as_ref().map(Payload::codec),
+            has_postscript: false,
         }
     }
 
@@ -255,7 +285,7 @@ impl Outline {
 /// A record whose checksum is right and whose books and own vectors are sound. The payload is not checked.
 struct Parts<'a> {
     outline: Outline,
-    numerator: &'a [u8],
+    numerator: Numerator<'a>,
     ratio: &'a [u8],
     held_back: &'a [u8],
     base: Option<&'a [u8]>,
@@ -272,20 +302,28 @@ impl<'a> Parts<'a> {
         if *blake3::hash(content).as_bytes() != *checksum {
             return Err(RecordError::Torn);
         }
-        let (books, vectors) = content[HEAD_BYTES..].split_at(head.books_bytes);
-        let (numerator, rest) = vectors.split_at(4 * head.dimension);
+        let (books, vectors) = content[head.bytes()..].split_at(head.books_bytes);
+        let (numerator, rest) = vectors.split_at(head.numerator_bytes());
         let (ratio, rest) = rest.split_at(if head.has_ratio { 4 * head.dimension } else { 0 });
         let (held_back, rest) = rest.split_at(if head.has_held_back { 4 * head.dimension } else { 0 });
         let (base, payload) = rest.split_at(if head.has_base { 4 * head.dimension } else { 0 });
-        check_finite("numerator", numerator)?;
         check_finite("ratio", ratio)?;
         check_finite("held-back changes", held_back)?;
         let base = head.has_base.then_some(base);
         base.map_or(Ok(()), check_base)?;
-        let books = head.read_books(books)?;
+        let mut books = head.read_books(books)?;
         rules::check(&books, head.payload.is_some(), head.dimension)?;
+        let numerator = match head.remainder_bytes {
+            None => Numerator::Whole(numerator),
+            Some(_) => Numerator::Remainder(numerator, Expected::of(&books, payload)),
+        };
+        numerator.check()?;
+        let postscript = usize::try_from(Postscript::offset(needed)).ok().and_then(|offset| bytes.get(offset..));
+        let postscript = postscript.and_then(|bytes| Postscript::read(bytes, checksum, &books));
+        postscript.iter().for_each(|postscript| postscript.apply(&mut books));
+        let has_postscript = postscript.is_some();
         let Head { dimension, has_ratio, has_held_back, payload: codec, .. } = head;
-        let outline = Outline { books, dimension, has_ratio, has_held_back, payload: codec };
+        let outline = Outline { books, dimension, has_ratio, has_held_back, payload: codec, has_postscript };
         Ok(Self { outline, numerator, ratio, held_back, base, payload })
     }
 }
@@ -331,35 +369,6 @@ fn largest_books(in_links: u64, out_links: u64) -> Option<u64> {
     let incoming = in_links.checked_mul(IN_LINK as u64)?;
     let outgoing = out_links.checked_mul(OUT_LINK as u64)?;
     incoming.checked_add(outgoing)?.checked_add(OWN as u64)
-}
-
-/// Little-endian f32 as numbers, in one allocation.
-fn floats(bytes: &[u8]) -> Arc<[f32]> {
-    bytes.as_chunks::<4>().0.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect()
-}
-
-/// Checks that a vector can be a reference.
-fn check_base(bytes: &[u8]) -> Result<(), RecordError> {
-    let is_fit = |all: bool, &bytes: &[u8; 4]| all & Reference::can_have(f32::from_le_bytes(bytes));
-    if bytes.as_chunks().0.iter().fold(true, is_fit) { Ok(()) } else { Err(RecordError::UnfitBase) }
-}
-
-/// One vectorised pass when all coordinates are finite.
-fn check_finite(vector: &'static str, bytes: &[u8]) -> Result<(), RecordError> {
-    const BLOCK: usize = 1024;
-    let coordinates = bytes.as_chunks::<4>().0;
-    let all_finite = |block: &[[u8; 4]]| block.iter().fold(true, |all, &bytes| all & is_finite(bytes));
-    let Some(block) = coordinates.chunks(BLOCK).position(|block| !all_finite(block)) else {
-        return Ok(());
-    };
-    let start = block * BLOCK;
-    let offset = coordinates[start..].iter().position(|&bytes| !is_finite(bytes)).unwrap_or(0);
-    Err(RecordError::NotFinite { vector, index: start + offset })
-}
-
-fn is_finite(bytes: [u8; 4]) -> bool {
-    const EXPONENT: u32 = 0x7f80_0000;
-    u32::from_le_bytes(bytes) & EXPONENT != EXPONENT
 }
 
 #[cfg(test)]

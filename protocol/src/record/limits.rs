@@ -1,7 +1,7 @@
 //! The version of the format of records, and the most bytes of their parts.
 
 /// Version of the format that is written. Unknown ones are refused: there is no guessing about mass.
-pub const FORMAT_VERSION: u32 = 5;
+pub const FORMAT_VERSION: u32 = 6;
 /// Most bytes that books may take without a large state of the host: those of more than 100,000 links.
 pub const MAX_BOOKS_BYTES: usize = 96 << 20;
 /// Most bytes that a host may keep in a record for which it announced nothing.

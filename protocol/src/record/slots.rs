@@ -4,13 +4,16 @@
 //! disk, or one whose payload the newest still owes to a receiver. In the worst case every link is stuck with a full
 //! outbox, each of its parcels is of another step, and all of these are in other records than the newest: out-degree *
 //! [`WINDOW`] slots that cannot be touched, one for the newest, and one to write.
+//!
+//! Where nothing was acknowledged late, two slots and a [`Postscript`] to each newest record are enough.
 
 use std::collections::BTreeSet;
 
 use thiserror::Error;
 
-use super::Books;
+use super::postscript::Postscript;
 use super::recovery::{SlotContent, Survey};
+use super::{Books, HostState};
 use crate::window::WINDOW;
 
 /// The contents of a node's slots: pure bookkeeping, which writes nothing itself.
@@ -52,6 +55,9 @@ enum Held {
 struct Newest {
     number: u64,
     owed: BTreeSet<u64>,
+    /// Its books, without the state of the host.
+    books: Books,
+    has_postscript: bool,
 }
 
 impl SlotMap {
@@ -78,7 +84,9 @@ impl SlotMap {
             })
             .collect();
         let newest = survey.and_then(|survey| match contents.get(survey.newest) {
-            Some(SlotContent::Holds(outline)) => Some(Newest::of(&outline.books)),
+            Some(SlotContent::Holds(outline)) => {
+                Some(Newest { has_postscript: outline.has_postscript, ..Newest::of(&outline.books) })
+            }
             _ => None,
         });
         Self { slots, newest }
@@ -90,12 +98,12 @@ impl SlotMap {
     }
 
     /// The last slot, if there are more than `slots`, it holds nothing that is needed, and another one is free for the
-    /// next record: the host may remove it, and then calls [`remove_last`](Self::remove_last). Always the last, so that
-    /// no gap is left among those that remain.
-    pub fn superfluous(&self, slots: usize) -> Option<usize> {
+    /// next record, or `makes_as_needed` is set and the host makes one: the host may remove it, and then calls
+    /// [`remove_last`](Self::remove_last). Always the last, so that no gap is left among those that remain.
+    pub fn superfluous(&self, slots: usize, makes_as_needed: bool) -> Option<usize> {
         let last = self.slots.len().checked_sub(1)?;
-        let is_another_free = self.slots[..last].iter().any(|held| self.is_free(*held));
-        (last >= slots && is_another_free && self.is_free(self.slots[last])).then_some(last)
+        let is_spare = makes_as_needed || self.slots[..last].iter().any(|held| self.is_free(*held));
+        (last >= slots && is_spare && self.is_free(self.slots[last])).then_some(last)
     }
 
     /// Notes that the last slot was removed.
@@ -125,13 +133,13 @@ impl SlotMap {
     /// # Errors
     /// [`SlotError`] when the record must not be written, or there is no room for it.
     pub fn claim(&mut self, books: &Books) -> Result<usize, SlotError> {
-        let next = Newest::of(books);
-        if let Some(newest) = self.highest().filter(|highest| *highest >= next.number) {
-            return Err(SlotError::NotNewer { number: next.number, newest });
+        let number = books.number;
+        if let Some(newest) = self.highest().filter(|highest| *highest >= number) {
+            return Err(SlotError::NotNewer { number, newest });
         }
-        let is_held = |record: &u64| *record == next.number || self.slots.contains(&Held::Record(*record));
-        if let Some(&record) = next.owed.iter().find(|record| !is_held(record)) {
-            return Err(SlotError::NotHeld { number: next.number, record });
+        let is_held = |record: &u64| *record == number || self.slots.contains(&Held::Record(*record));
+        if let Some(record) = books.owed_records().into_iter().find(|record| !is_held(record)) {
+            return Err(SlotError::NotHeld { number, record });
         }
         let free = self.slots.iter().enumerate().filter(|(_, held)| self.is_free(**held));
         let (slot, _) = free.min_by_key(|(_, held)| **held).ok_or(SlotError::NoneFree { slots: self.slots.len() })?;
@@ -147,9 +155,25 @@ impl SlotMap {
         }
     }
 
+    /// The postscript to the newest record that would make a slot free for the record of these books, and the slot that it
+    /// is to be written to. Once it is on the disk, the host calls [`add_postscript`](Self::add_postscript).
+    pub fn postscript(&self, books: &Books) -> Option<(usize, Postscript)> {
+        let newest = self.newest.as_ref().filter(|newest| !newest.has_postscript)?;
+        let postscript = Postscript::between(&newest.books, books)?;
+        let after = newest.with(&postscript);
+        let is_freed = |held: &Held| matches!(held, Held::Record(number) if newest.owed.contains(number) && !after.is_needed(*number));
+        let slot = self.slots.iter().position(|held| *held == Held::Record(newest.number))?;
+        self.slots.iter().any(is_freed).then_some((slot, postscript))
+    }
+
+    /// Notes that a postscript to the newest record is on the disk.
+    pub fn add_postscript(&mut self, postscript: &Postscript) {
+        self.newest = self.newest.take().map(|newest| newest.with(postscript));
+    }
+
     fn is_free(&self, held: Held) -> bool {
         match (held, &self.newest) {
-            (Held::Record(number), Some(newest)) => number != newest.number && !newest.owed.contains(&number),
+            (Held::Record(number), Some(newest)) => !newest.is_needed(number),
             _ => true,
         }
     }
@@ -157,7 +181,19 @@ impl SlotMap {
 
 impl Newest {
     fn of(books: &Books) -> Self {
-        Self { number: books.number, owed: books.owed_records() }
+        let known = Books { host: HostState::default(), ..books.clone() };
+        Self { number: books.number, owed: books.owed_records(), books: known, has_postscript: false }
+    }
+
+    /// The newest record with a postscript.
+    fn with(&self, postscript: &Postscript) -> Self {
+        let mut books = self.books.clone();
+        postscript.apply(&mut books);
+        Self { has_postscript: true, ..Self::of(&books) }
+    }
+
+    fn is_needed(&self, number: u64) -> bool {
+        number == self.number || self.owed.contains(&number)
     }
 }
 

@@ -9,7 +9,6 @@ use super::resilience::Siege;
 use super::swarm::SimulatedSwarm;
 use super::trace_entry::TraceEntry;
 use crate::effect::NodeEvent;
-use crate::schedule::NodeId;
 use crate::time::Time;
 
 /// Rounding of f32 over some thousand rounds, as a fraction of a sum of numerators; random, not growing.
@@ -114,8 +113,7 @@ fn watch_scenario(profile: Profile, seed: u64, scenario: Scenario, look: impl Fn
         disk_checks: swarm.disk_checks(),
         unreadable: swarm.unreadable(),
         rollbacks: swarm.events().iter().filter(|(_, _, event)| is_rollback(event)).count() as u64,
-        false_suspicions: swarm.events().iter().filter(|(_, id, event)| swarm.is_false_suspicion(*id, event)).count()
-            as u64,
+        false_suspicions: false_suspicions(&swarm).count() as u64,
         events: swarm.trace_length(),
         digest: swarm.digest(),
         failure,
@@ -196,11 +194,13 @@ fn check_suspicions(swarm: &SimulatedSwarm, profile: Profile) -> Result<(), SimE
     if profile.loses_records() || profile == Profile::Hostile {
         return Ok(());
     }
-    let suspicion = |(now, id, event): &(Time, NodeId, NodeEvent)| match event {
-        NodeEvent::NeighbourKeeps { peer, .. } => {
-            Some(SimError::SoundNeighbourSuspected { now: *now, id: *id, peer: *peer })
-        }
-        _ => None,
-    };
-    swarm.events().iter().find_map(suspicion).map_or(Ok(()), Err)
+    false_suspicions(swarm).next().map_or(Ok(()), Err)
+}
+
+/// The reports of sound nodes that name a sound neighbour as one that keeps weight.
+fn false_suspicions(swarm: &SimulatedSwarm) -> impl Iterator<Item = SimError> {
+    swarm.events().iter().filter_map(|(now, id, event)| {
+        let peer = swarm.falsely_suspected(*id, event)?;
+        Some(SimError::SoundNeighbourSuspected { now: *now, id: *id, peer })
+    })
 }

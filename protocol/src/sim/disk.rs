@@ -15,7 +15,8 @@ pub(super) use damage::DiskDamage;
 
 use crate::injected_bug::{Injected, InjectedBug};
 use crate::record::{
-    Outline, Record, RecordError, Recovered, RecoveryError, SlotContent, SlotError, SlotMap, forge_checksum, survey,
+    Outline, Postscript, Record, RecordError, Recovered, RecoveryError, SlotContent, SlotError, SlotMap,
+    forge_checksum, record_length, survey,
 };
 
 /// Records that a node may hand in before any of them is on its disk: one is being written, and another replaces one
@@ -32,6 +33,8 @@ pub(super) struct Disk {
     wanted_slots: usize,
     /// The length of a new slot.
     slot_bytes: usize,
+    /// Set when slots beyond two are made as records need them, as a host does for a large model.
+    pub(super) makes_slots_as_needed: bool,
     /// The record being written, and one that waits for it.
     writing: VecDeque<Arc<Record>>,
     /// Records handed in since one was last complete.
@@ -108,8 +111,17 @@ impl Disk {
     fn claim(&mut self, record: &Record) -> Result<(usize, Vec<u8>), Unwritable> {
         let mut bytes = Vec::new();
         record.encode(&mut bytes).map_err(Unwritable::Record)?;
-        let slot = self.slots.claim(&record.books).map_err(Unwritable::Slot)?;
-        Ok((slot, bytes))
+        let slot = match self.slots.claim(&record.books) {
+            Err(SlotError::NoneFree { slots }) if self.makes_slots_as_needed => {
+                match self.slots.postscript(&record.books) {
+                    Some((slot, postscript)) => self.add_postscript(slot, &postscript),
+                    None => self.grow(slots + 1),
+                }
+                self.slots.claim(&record.books)
+            }
+            claimed => claimed,
+        };
+        Ok((slot.map_err(Unwritable::Slot)?, bytes))
     }
 
     /// Writes the bytes for whose index `arrives` is true to a slot, from its beginning.
@@ -126,9 +138,7 @@ impl Disk {
     fn note_complete(&mut self, slot: usize, record: &Arc<Record>) {
         self.unwritten = 0;
         self.slots.complete(slot, &record.books);
-        let owed = record.books.owed_records();
-        self.complete.retain(|number, _| owed.contains(number));
-        self.complete.insert(record.books.number, Arc::clone(record));
+        self.keep_complete(record);
         self.trim();
     }
 
@@ -137,14 +147,50 @@ impl Disk {
     pub(super) fn make_room(&mut self, slots: usize, slot_bytes: usize) -> Option<usize> {
         self.slot_bytes = self.slot_bytes.max(slot_bytes);
         self.wanted_slots = slots;
-        if self.is_full && self.slots.len() < slots {
+        if self.is_full && self.slots.len() < self.first_slots() {
             return None;
         }
+        self.grow(self.first_slots());
+        Some(self.slots())
+    }
+
+    /// Writes a postscript to the newest record.
+    fn add_postscript(&mut self, slot: usize, postscript: &Postscript) {
+        self.append(slot, postscript, usize::MAX);
+        self.slots.add_postscript(postscript);
+        let Some((_, newest)) = self.complete.last_key_value() else { return };
+        let mut record = Record::clone(newest);
+        postscript.apply(&mut record.books);
+        self.keep_complete(&Arc::new(record));
+    }
+
+    /// Writes up to so many bytes of a postscript behind the record in a slot.
+    fn append(&mut self, slot: usize, postscript: &Postscript, most: usize) {
+        let file = &mut self.files[slot];
+        let Some(length) = record_length(file).ok().and_then(|length| usize::try_from(length).ok()) else { return };
+        let bytes = postscript.encode(&file[length - 32..length]);
+        let at = Postscript::offset(length as u64) as usize;
+        file.resize(file.len().max(at + bytes.len()), 0);
+        let arriving = &bytes[..bytes.len().min(most)];
+        file[at..at + arriving.len()].copy_from_slice(arriving);
+    }
+
+    fn keep_complete(&mut self, record: &Arc<Record>) {
+        let owed = record.books.owed_records();
+        self.complete.retain(|number, _| owed.contains(number));
+        self.complete.insert(record.books.number, Arc::clone(record));
+    }
+
+    fn grow(&mut self, slots: usize) {
         self.slots.grow(slots);
         self.files.resize(self.slots.len(), Vec::new());
         let length = self.slot_bytes;
         self.files.iter_mut().for_each(|file| file.resize(file.len().max(length), 0));
-        Some(self.slots.len())
+    }
+
+    /// The slots that are made before a record needs them.
+    fn first_slots(&self) -> usize {
+        if self.makes_slots_as_needed { self.wanted_slots.min(2) } else { self.wanted_slots }
     }
 
     /// Notes the slots that its node needs from now on, and the largest length of a record.
@@ -152,14 +198,14 @@ impl Disk {
         (self.wanted_slots, self.slot_bytes) = (slots, self.slot_bytes.max(slot_bytes));
     }
 
-    /// The number of slots.
+    /// The number of slots that records can have.
     pub(super) fn slots(&self) -> usize {
-        self.slots.len()
+        if self.makes_slots_as_needed { self.slots.len().max(self.wanted_slots) } else { self.slots.len() }
     }
 
     /// Returns `true` if slots are missing that the node asked for and a full disk had no room for.
     pub(super) fn lacks_slots(&self) -> bool {
-        self.slots.len() < self.wanted_slots
+        self.slots.len() < self.first_slots()
     }
 
     pub(super) fn wanted_slots(&self) -> usize {
@@ -169,7 +215,7 @@ impl Disk {
     /// Removes slots that are too many, once a record is written, as in production: one that is under way may need
     /// them.
     fn trim(&mut self) {
-        while self.slots.superfluous(self.wanted_slots).is_some() {
+        while self.slots.superfluous(self.first_slots(), self.makes_slots_as_needed).is_some() {
             self.slots.remove_last();
             self.files.pop();
         }

@@ -159,8 +159,8 @@ impl Soak {
         let reported = self.swarm.take_events();
         let rollbacks = reported.iter().filter(|(_, _, event)| matches!(event, NodeEvent::RollbackDetected { .. }));
         self.happened.rollbacks += rollbacks.count() as u64;
-        let suspicions = reported.iter().filter(|(_, id, event)| self.swarm.is_false_suspicion(*id, event));
-        self.happened.false_suspicions += suspicions.count() as u64;
+        let suspected = reported.iter().filter_map(|(_, id, event)| self.swarm.falsely_suspected(*id, event));
+        self.happened.false_suspicions += suspected.count() as u64;
     }
 
     fn so_far(&self) -> SeedOutcome {

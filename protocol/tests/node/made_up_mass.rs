@@ -2,10 +2,14 @@
 
 use std::collections::BTreeSet;
 
+use mingle_protocol::InjectedBug;
+
 use super::*;
 
 /// Number of nodes that all send to all; node 0 claims too much weight.
 const NODES: u32 = 6;
+/// Rounds of a run, each of one step.
+const ROUNDS: u64 = 4_000;
 
 fn all_to_all() -> Arc<Schedule> {
     let ids = || (0..NODES).map(NodeId);
@@ -13,6 +17,12 @@ fn all_to_all() -> Arc<Schedule> {
     let share = 1.0 / f64::from(NODES);
     let step = Step { keep: vec![share; NODES as usize], links: links.map(|(from, to)| (from, to, share)).collect() };
     Arc::new(Schedule::new(NODES as usize, &[step], 1).unwrap())
+}
+
+fn config_of(id: u32) -> NodeConfig {
+    let mut config = NodeConfig::new(NodeId(id), all_to_all(), vec![f32::from(id as u8); 3], ROUNDS);
+    config.identity.boot_nonce = u64::from(id);
+    config
 }
 
 /// Nodes that train for a second a round, wired without delay. Parcels of node 0 claim `factor` times their weight, or
@@ -26,25 +36,22 @@ struct Swarm {
     is_careful: bool,
     /// Set when its parcels are differences to a reference that nobody has.
     is_undecodable: bool,
+    /// Set when it does not hear that parcels came which it did not send itself.
+    is_deaf: bool,
     events: Vec<(usize, NodeEvent)>,
     trainings: Vec<(usize, u64)>,
 }
 
 impl Swarm {
     fn new(factor: u64, is_careful: bool) -> Self {
-        let schedule = all_to_all();
-        let node = |id: u32| {
-            let mut config = NodeConfig::new(NodeId(id), Arc::clone(&schedule), vec![f32::from(id as u8); 3], 4_000);
-            config.identity.boot_nonce = u64::from(id);
-            Node::new(config).unwrap()
-        };
-        let (nodes, is_claiming) = ((0..NODES).map(node).collect(), |_| true);
+        let (nodes, is_claiming) = ((0..NODES).map(|id| Node::new(config_of(id)).unwrap()).collect(), |_| true);
         Self {
             nodes,
             factor,
             is_claiming,
             is_careful,
             is_undecodable: false,
+            is_deaf: false,
             events: Vec::new(),
             trainings: Vec::new(),
         }
@@ -66,6 +73,9 @@ impl Swarm {
                                 parcel.payload = parcel.payload.clone().against_named(ReferenceId([7; 16]));
                             }
                         }
+                        if let (true, NodeId(0), Message::Ack(ack)) = (self.is_deaf, receiver, &mut message) {
+                            ack.link.received = 0;
+                        }
                         let from = NodeId(to as u32);
                         inbox.push_back((receiver.index(), Input::Received { from, message }));
                     }
@@ -83,7 +93,11 @@ impl Swarm {
         let pairs = ids.clone().flat_map(|id| ids.clone().map(move |peer| (id, peer))).filter(|(id, peer)| id != peer);
         let links = pairs.map(|(id, peer)| (id, Input::LinkUp { peer: NodeId(peer as u32) }));
         self.settle(AT, starts.chain(links).collect());
-        for round in 1..=rounds {
+        self.go_on(1..=rounds);
+    }
+
+    fn go_on(&mut self, rounds: std::ops::RangeInclusive<u64>) {
+        for round in rounds {
             let trained = std::mem::take(&mut self.trainings).into_iter().map(|(id, round)| {
                 (id, Input::Trained { round, delta: vec![0.0; 3], steps: 1, state: HostState::default() })
             });
@@ -217,5 +231,27 @@ fn a_member_whose_parcels_nobody_can_decode_gives_nothing_and_is_named_as_one_th
         let from_liar = &node.ledger().incoming[&NodeId(0)];
         assert_eq!(from_liar.applied_in_all(), 0, "node {}", node.id());
         assert!(node.w() > 0.5, "node {} keeps {}", node.id(), node.w());
+    }
+}
+
+#[test]
+fn a_member_that_gives_one_unit_for_the_last_step_and_takes_all_is_named() {
+    let mut swarm = Swarm::new(1, false);
+    swarm.is_deaf = true;
+    let mut config = config_of(0);
+    config.inject(InjectedBug::KeepsAll);
+    swarm.nodes[0] = Node::new(config).unwrap();
+    swarm.run(10);
+    let mut parcel = parcel_from_peer(1, ROUNDS - 1, 1.0);
+    parcel.header.generation = swarm.nodes[1].config().generation;
+    parcel.header.mass = Mass::from_units(1);
+    let gift = Input::Received { from: NodeId(0), message: Message::Parcel(parcel) };
+    swarm.settle(AT + Duration::from_secs(10), (1..NODES as usize).map(|id| (id, gift.clone())).collect());
+    swarm.go_on(11..=200);
+    let is_keeping = |event: &NodeEvent| matches!(event, NodeEvent::NeighbourKeeps { peer: NodeId(0), .. });
+    assert_eq!(swarm.who_reports(is_keeping), (1..NODES as usize).collect());
+    for node in &swarm.nodes[1..] {
+        let from_taker = node.neighbour_views().next().unwrap().incoming.unwrap();
+        assert_eq!(from_taker.queued_parcels, 1, "it waits for the last step at node {}", node.id());
     }
 }

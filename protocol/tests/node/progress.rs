@@ -178,3 +178,30 @@ fn without_records_a_parcel_is_sent_once_however_many_others_go_to_other_neighbo
     assert!(others.iter().all(|peer| sent.iter().any(|(to, _)| to == peer)), "{sent:?}");
     assert_eq!(sent.len(), count, "{sent:?}");
 }
+
+#[test]
+fn a_node_without_neighbours_waits_for_their_return_once_at_the_end_and_not_in_each_of_the_last_rounds() {
+    let step = Step { keep: vec![0.9, 0.9], links: vec![(ME, PEER, 0.1), (PEER, ME, 0.1)] };
+    let mut config = config(ME, 1);
+    config.schedule = Arc::new(Schedule::new(2, &[step], 1).unwrap());
+    (config.rounds, config.closes) = (100, true);
+    let deadline = config.deadline_floor;
+    let mut node = Node::new(config).unwrap();
+    node.handle(AT, Input::Start);
+    greet(&mut node, PEER);
+    node.handle(AT, Input::LinkDown { peer: PEER });
+    let mut now = AT;
+    let mut closes_at = None;
+    while !matches!(node.state(), NodeState::Draining | NodeState::Drained) {
+        if node.state() == NodeState::Training {
+            let round = node.round();
+            node.handle(now, Input::Trained { round, delta: vec![0.0; 3], steps: 1, state: HostState::default() });
+        } else {
+            closes_at.get_or_insert(now);
+            now = node.next_deadline().expect("it waits for something");
+            node.handle(now, Input::Tick);
+        }
+    }
+    let waited = now.since(closes_at.unwrap());
+    assert!(waited <= deadline, "the last rounds took {waited:?}");
+}

@@ -2,11 +2,11 @@
 
 use std::collections::BTreeMap;
 use std::fs::{self, File, OpenOptions};
-use std::io::{self, Read};
+use std::io::{self, Read, Seek, SeekFrom, Write};
 use std::path::{Path, PathBuf};
 
 use mingle_protocol::MAX_DIMENSION;
-use mingle_protocol::record::{MAX_BOOKS_BYTES, Outline, SlotContent};
+use mingle_protocol::record::{MAX_BOOKS_BYTES, Outline, Postscript, SlotContent, record_length};
 
 use crate::error::{Error, ErrorKind, Result};
 use crate::owner_only::{self, open_to_read};
@@ -14,10 +14,14 @@ use crate::owner_only::{self, open_to_read};
 /// Most slots, enough for 16,000 receivers.
 pub(super) const MAX_SLOTS: usize = 1 << 16;
 
-/// The longest record: three vectors of the largest dimension, the books, head and checksum.
-const MAX_SLOT_BYTES: u64 = 4 * 4 * MAX_DIMENSION as u64 + MAX_BOOKS_BYTES as u64 + (1 << 10);
+/// The longest record: three vectors of the largest dimension, the books, head and checksum, and a postscript.
+const MAX_SLOT_BYTES: u64 = 4 * 4 * MAX_DIMENSION as u64 + 2 * MAX_BOOKS_BYTES as u64 + (1 << 10);
 
 const EXTENSION: &str = "record";
+/// Bytes from which the length of a record follows.
+const FRONT_BYTES: u64 = 64;
+/// The last bytes of a record.
+const CHECKSUM_BYTES: usize = 32;
 
 /// A folder of record files.
 #[derive(Clone, Debug)]
@@ -111,6 +115,20 @@ impl RecordFolder {
     /// Opens a slot to overwrite it from its beginning.
     pub(super) fn open_slot(&self, slot: usize) -> io::Result<File> {
         self.open(&self.file(slot), OpenOptions::new().write(true))
+    }
+
+    /// Writes a postscript behind the record in a slot. The file that is returned has still to be synced.
+    pub(super) fn write_behind(&self, slot: usize, postscript: &Postscript) -> io::Result<File> {
+        let mut slot_file = open_to_read(&self.file(slot))?;
+        let (mut front, mut checksum) = (Vec::new(), [0; CHECKSUM_BYTES]);
+        (&mut slot_file).take(FRONT_BYTES).read_to_end(&mut front)?;
+        let length = record_length(&front).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
+        slot_file.seek(SeekFrom::Start(length.saturating_sub(CHECKSUM_BYTES as u64)))?;
+        slot_file.read_exact(&mut checksum)?;
+        let mut file = self.open_slot(slot)?;
+        file.seek(SeekFrom::Start(Postscript::offset(length)))?;
+        file.write_all(&postscript.encode(&checksum))?;
+        Ok(file)
     }
 
     /// Replaces what is in `bytes` by a slot.

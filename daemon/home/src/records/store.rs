@@ -6,6 +6,7 @@
 //!   make_room make every slot as long as the longest record, filled with zeros, and wait until that is on the disk,
 //!             as well as what was found there
 //!   reserve   the same in a running process, when a plan gives the node more receivers; slots too many are removed later
+//!   (of large models, slots beyond two are made when a record needs one: see Room)
 //!   write     into a free slot, wait until it is on the disk; only then may anything of it leave the process
 //! ```
 //!
@@ -18,21 +19,25 @@
 //! again.
 
 mod error;
+mod room;
+mod slot_files;
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, File};
 use std::io::{self, Write};
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
-use mingle_protocol::record::{
-    MAX_HOST_BYTES, Recovered, RecoveryError, SlotContent, SlotError, SlotMap, Survey, survey,
-};
-use mingle_protocol::{Record, RecordRoom};
+use mingle_protocol::Record;
+use mingle_protocol::record::{Postscript, Recovered, RecoveryError, SlotContent, SlotError, SlotMap, Survey, survey};
 
 use super::folder::{Contents, MAX_SLOTS, RecordFolder};
 use super::replacement::Replacement;
-use crate::error::is_full_disk;
 use crate::owner_only::create_private;
 pub use error::StoreError;
+pub use room::Room;
+use slot_files::fill_slots;
+
+/// The length of a slot that is made because a record needs it now, and that this record lengthens.
+const SMALLEST_SLOT_BYTES: u64 = 4096;
 
 /// The record files of one peer, for the process that holds its home.
 #[derive(Debug)]
@@ -41,8 +46,8 @@ pub struct RecordStore {
     contents: Contents,
     found: Result<Option<Survey>, RecoveryError>,
     map: SlotMap,
-    /// Slots that are needed; others are removed once nothing in them is owed.
-    wanted_slots: usize,
+    /// The room that was made last.
+    room: Option<Room>,
     /// Set when a sync has failed.
     is_spoiled: bool,
     /// The replacement that the first record completes, if these are to take the place of other records.
@@ -64,7 +69,7 @@ impl RecordStore {
         };
         let found = survey(&contents.slots);
         let map = SlotMap::found(&contents.slots, found.as_ref().ok().and_then(Option::as_ref));
-        Ok(Self { folder, contents, found, map, wanted_slots: usize::MAX, is_spoiled: false, replacement: None })
+        Ok(Self { folder, contents, found, map, room: None, is_spoiled: false, replacement: None })
     }
 
     /// Makes the first record of the store put all of it in the place of other records.
@@ -89,11 +94,11 @@ impl RecordStore {
         let path = self.folder.path();
         create_private(path).map_err(|error| in_folder("cannot create", path, error))?;
         remove_unfinished(path).map_err(|error| in_folder("cannot clear", path, error))?;
-        self.contents.slots.resize(self.contents.slots.len().max(room.slots), SlotContent::Empty);
-        fill_slots(&self.folder, self.contents.slots.len(), room.slot_bytes)?;
+        self.contents.slots.resize(self.contents.slots.len().max(room.first_slots()), SlotContent::Empty);
+        fill_slots(&self.folder, self.contents.slots.len(), room.slot_bytes())?;
         self.sync_records()?;
         self.map = SlotMap::found(&self.contents.slots, self.found.as_ref().ok().and_then(Option::as_ref));
-        self.wanted_slots = room.slots;
+        self.room = Some(room);
         Ok(())
     }
 
@@ -119,25 +124,27 @@ impl RecordStore {
         if self.is_spoiled {
             return Err(StoreError::Spoiled);
         }
-        self.wanted_slots = room.slots;
+        self.room = Some(room);
         let path = self.folder.path();
         remove_unfinished(path).map_err(|error| in_folder("cannot clear", path, error))?;
-        let filled = fill_slots(&self.folder, self.map.len().max(room.slots), room.slot_bytes);
+        let filled = fill_slots(&self.folder, self.map.len().max(room.first_slots()), room.slot_bytes());
         self.is_spoiled |= matches!(filled, Err(StoreError::Sync { .. }));
-        let made = (self.map.len()..room.slots).take_while(|slot| self.folder.file(*slot).exists()).count();
+        let made = (self.map.len()..room.first_slots()).take_while(|slot| self.folder.file(*slot).exists()).count();
         self.map.grow(self.map.len() + made);
         filled
     }
 
-    /// Number of slots.
+    /// Number of slots that records can have: those that are there, and those that are made when they are needed.
     pub fn slots(&self) -> usize {
-        self.map.len()
+        let as_needed = self.room.filter(Room::is_made_as_needed).map_or(0, |room| room.slots);
+        self.map.len().max(as_needed)
     }
 
     /// Removes surplus slots, from the last one down. Each removal is synced before the next one: a gap among the slots
     /// would look like an unreadable one.
     fn trim(&mut self) {
-        while let Some(slot) = self.map.superfluous(self.wanted_slots) {
+        let Some(room) = self.room else { return };
+        while let Some(slot) = self.map.superfluous(room.first_slots(), room.is_made_as_needed()) {
             let path = self.folder.file(slot);
             if let Err(error) = fs::remove_file(&path).and_then(|()| sync_folder(self.folder.path())) {
                 tracing::warn!(%error, path = %path.display(), "a record slot that is not needed stays");
@@ -178,7 +185,7 @@ impl RecordStore {
         records.iter().enumerate().try_for_each(|(slot, record)| self.write_slot(slot, record))?;
         self.take_their_place()?;
         let adopted = Self::look(self.folder.path())?;
-        Ok(Self { wanted_slots: self.wanted_slots, ..adopted })
+        Ok(Self { room: self.room, ..adopted })
     }
 
     /// Writes a record into a free slot. Once this returns without an error the record is on the disk, and its contents
@@ -225,6 +232,7 @@ impl RecordStore {
         let path = self.folder.file(slot);
         let written = self.folder.open_slot(slot).and_then(|mut file| {
             encoded.slices().try_for_each(|part| file.write_all(part))?;
+            self.shorten(&file, encoded.total_bytes())?;
             Ok(file)
         });
         let file = written.map_err(|error| StoreError::Write { path: path.clone(), error })?;
@@ -237,6 +245,13 @@ impl RecordStore {
         Ok(())
     }
 
+    /// Gives back what an earlier, longer record left behind this one, where a slot is as long as records usually are.
+    fn shorten(&self, file: &File, record_bytes: u64) -> io::Result<()> {
+        let Some(room) = self.room.filter(Room::is_made_as_needed) else { return Ok(()) };
+        let bytes = record_bytes.max(room.slot_bytes());
+        if file.metadata()?.len() > bytes { file.set_len(bytes) } else { Ok(()) }
+    }
+
     /// Makes slots until there are so many, each as long as the longest.
     fn extend_to(&mut self, slots: usize) -> Result<(), StoreError> {
         if slots <= self.map.len() {
@@ -244,21 +259,39 @@ impl RecordStore {
         }
         let present = (0..self.map.len()).filter_map(|slot| fs::metadata(self.folder.file(slot)).ok());
         let longest = present.map(|file| file.len()).max().unwrap_or(0);
-        fill_slots(&self.folder, slots, longest)?;
+        let length = self.room.filter(Room::is_made_as_needed).map_or(longest, |_| SMALLEST_SLOT_BYTES);
+        fill_slots(&self.folder, slots, length)?;
         self.map.grow(slots);
         Ok(())
     }
 
-    /// The slot for a record. If each slot holds something owed, another one is made: no plan or neighbour may end the
+    /// The slot for a record. If each slot holds something owed, acknowledgements that came since the newest record are
+    /// written behind it where that makes one free. Otherwise another slot is made: no plan or neighbour may end the
     /// process for want of a slot.
     fn claim(&mut self, record: &Record) -> Result<usize, StoreError> {
         match self.map.claim(&record.books) {
             Err(SlotError::NoneFree { slots }) if slots < MAX_SLOTS => {
-                self.extend_to(slots + 1)?;
+                match self.map.postscript(&record.books) {
+                    Some((slot, postscript)) => self.add_postscript(slot, &postscript)?,
+                    None => self.extend_to(slots + 1)?,
+                }
                 self.map.claim(&record.books).map_err(StoreError::Refused)
             }
             claimed => claimed.map_err(StoreError::Refused),
         }
+    }
+
+    /// Writes a postscript to the newest record, and waits until it is on the disk.
+    fn add_postscript(&mut self, slot: usize, postscript: &Postscript) -> Result<(), StoreError> {
+        let path = self.folder.file(slot);
+        let file = self.folder.write_behind(slot, postscript);
+        let file = file.map_err(|error| StoreError::Write { path: path.clone(), error })?;
+        if let Err(error) = file.sync_data() {
+            self.is_spoiled = true;
+            return Err(StoreError::Sync { path, error });
+        }
+        self.map.add_postscript(postscript);
+        Ok(())
     }
 
     fn decode(&self, slot: usize, bytes: &mut Vec<u8>) -> Result<Record, StoreError> {
@@ -270,38 +303,6 @@ impl RecordStore {
     fn not_recovered(&self, error: RecoveryError) -> StoreError {
         let faults = self.contents.faults.iter().map(|(slot, fault)| format!("slot {slot}: {fault}")).collect();
         StoreError::Recovery { folder: self.folder.path().to_path_buf(), error, faults }
-    }
-}
-
-/// The number and the length of the slots that a node needs.
-#[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub struct Room {
-    /// Number of slots: [`SlotMap::worst_case`] of the node's receivers.
-    slots: usize,
-    /// Length of each: [`Record::largest_bytes`].
-    slot_bytes: u64,
-}
-
-impl Room {
-    /// Adds room for up to `state_bytes` of the host's state in each record.
-    #[must_use]
-    pub fn with_state(self, state_bytes: usize) -> Self {
-        let more = state_bytes.saturating_sub(MAX_HOST_BYTES) as u64;
-        Self { slot_bytes: self.slot_bytes + more, ..self }
-    }
-
-    /// Room for records with this many parameters and links, and next to nothing of the host's.
-    ///
-    /// # Errors
-    /// No record is that long, or a peer may not have that many slots.
-    pub fn new(dimension: usize, links: RecordRoom) -> Result<Self, StoreError> {
-        let RecordRoom { slots, senders, receivers } = links;
-        let slot_bytes = Record::largest_bytes(dimension, senders, receivers)
-            .ok_or(StoreError::TooLong { dimension, links: senders + receivers })?;
-        if slots > MAX_SLOTS {
-            return Err(StoreError::TooManySlots { slots });
-        }
-        Ok(Self { slots, slot_bytes })
     }
 }
 
@@ -325,70 +326,7 @@ fn remove_unfinished(folder: &Path) -> io::Result<()> {
     Ok(())
 }
 
-/// Creates missing slots and lengthens those that are too short.
-fn fill_slots(folder: &RecordFolder, slots: usize, slot_bytes: u64) -> Result<(), StoreError> {
-    // Paths of the slots that are too short, with their length if the file exists.
-    let short: Vec<(PathBuf, Option<u64>)> = (0..slots)
-        .map(|slot| folder.file(slot))
-        .map(|path| (path.clone(), fs::metadata(path).map(|file| file.len()).ok()))
-        .filter(|(_, length)| length.is_none_or(|length| length < slot_bytes))
-        .collect();
-    let lacks = |length: Option<u64>| slot_bytes - length.unwrap_or(0);
-    let mut missing_bytes: u64 = short.iter().map(|(_, length)| lacks(*length)).sum();
-    for (path, length) in short {
-        let made = match length {
-            None => make_slot(folder, &path, slot_bytes).and_then(|()| sync_folder(folder.path())),
-            Some(_) => lengthen_slot(folder, &path, lacks(length)),
-        };
-        made.map_err(|error| {
-            if is_full_disk(&error) {
-                let path = folder.path().to_path_buf();
-                return StoreError::NoSpace { path, slots, slot_bytes, missing_bytes };
-            }
-            StoreError::Folder { doing: format!("cannot make {}", path.display()), error }
-        })?;
-        missing_bytes -= lacks(length);
-    }
-    let synced = sync_folder(folder.path());
-    let above = folder.path().parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let synced = synced.and_then(|()| File::open(above)?.sync_all());
-    synced.map_err(|error| StoreError::Sync { path: folder.path().to_path_buf(), error })
-}
-
-/// Makes a slot under another name, so that it is there whole or not at all.
-fn make_slot(folder: &RecordFolder, path: &Path, bytes: u64) -> io::Result<()> {
-    let unfinished = path.with_extension("record.new");
-    let opened = folder.open(&unfinished, OpenOptions::new().write(true).create_new(true));
-    let made = opened.and_then(|mut file| {
-        fill(&mut file, bytes)?;
-        file.sync_all()?;
-        fs::rename(&unfinished, path)
-    });
-    if made.is_err() {
-        // A full disk should not keep an incomplete slot. If this fails too, nothing can be done.
-        let _ = fs::remove_file(&unfinished);
-    }
-    made
-}
-
-/// Appends zeros to a slot; the record in front of them does not change.
-fn lengthen_slot(folder: &RecordFolder, path: &Path, bytes: u64) -> io::Result<()> {
-    let mut file = folder.open(path, OpenOptions::new().append(true))?;
-    fill(&mut file, bytes)?;
-    file.sync_all()
-}
-
-/// Writes zeros: reserved blocks that were never written can still fail to be written later.
-fn fill(file: &mut impl Write, bytes: u64) -> io::Result<()> {
-    let zeros = vec![0; 1 << 20];
-    let mut left = bytes;
-    while left > 0 {
-        let piece = usize::try_from(left).map_or(zeros.len(), |left| left.min(zeros.len()));
-        file.write_all(&zeros[..piece])?;
-        left -= piece as u64;
-    }
-    Ok(())
-}
-
+#[cfg(test)]
+mod large_tests;
 #[cfg(test)]
 mod tests;

@@ -76,7 +76,9 @@ impl Driver<'_> {
     fn rejoin(&mut self, incarnation: u64) -> Result {
         self.parts.config.identity = Incarnation { incarnation, ..self.parts.config.identity };
         self.member.log.tell(Event::Rejoining { incarnation });
-        self.node = build(&self.parts.config)?;
+        // It has not taken part yet: its ratio is the model that it began with.
+        let initial = self.node.ratio().to_vec();
+        self.node = build(&self.parts.config, initial)?;
         self.feed(Input::Start)?;
         for peer in self.member.connections.links.up() {
             self.feed(Input::LinkUp { peer })?;

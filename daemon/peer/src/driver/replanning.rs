@@ -93,7 +93,7 @@ impl Driver<'_> {
             Err(failure) => return Ok(PlanVerdict::Refused(format!("{failure:#}"))),
             Ok(place) if self.parts.records.is_some() => {
                 let links = RecordRoom::of(&place.schedule, place.node);
-                if let Err(error) = Room::new(self.parts.config.initial.len(), links) {
+                if let Err(error) = Room::new(self.node.dimension(), links) {
                     return Ok(PlanVerdict::Refused(error.to_string()));
                 }
             }
@@ -111,8 +111,7 @@ impl Driver<'_> {
     fn borrow_model_for(&mut self, plan: CheckedPlan) {
         let Ok(place) = Place::of(plan.clone(), String::new(), self.member.local) else { return };
         let (service, streams) = (self.member.service.clone(), self.member.network.streams.clone());
-        let (dimension, max_norm) =
-            (self.parts.config.initial.len(), self.parts.config.largest_norm.unwrap_or(f64::INFINITY));
+        let (dimension, max_norm) = (self.node.dimension(), self.parts.config.largest_norm.unwrap_or(f64::INFINITY));
         self.fetching = Some(plan.generation());
         tokio::spawn(async move {
             let borrowed = membership::borrow_model(streams, place.others(), dimension, max_norm).await;
@@ -128,7 +127,7 @@ impl Driver<'_> {
         if model.is_some() {
             self.training.forget();
         }
-        let (boot_nonce, dimension) = (self.parts.config.identity.boot_nonce, self.parts.config.initial.len());
+        let (boot_nonce, dimension) = (self.parts.config.identity.boot_nonce, self.node.dimension());
         self.member.take_up(plan, boot_nonce, dimension, receivers).await?;
         let place = &self.member.connections.place;
         self.first_round = place.plan.first_round();

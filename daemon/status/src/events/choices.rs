@@ -1,4 +1,4 @@
-//! What a peer has chosen by itself, and the reasons.
+//! Choices of a peer, and the reasons for them.
 
 use serde::{Deserialize, Serialize};
 

@@ -120,7 +120,7 @@ fn heads_of_other_versions_and_with_unknown_fields_are_refused() {
         Record::decode(&sealed(bytes)).unwrap_err()
     };
     assert_eq!(with(0, b'M'), RecordError::NotARecord);
-    for found in [1, 2, 6] {
+    for found in [1, 2, 7] {
         assert_eq!(with(8, found), RecordError::Version { found: u32::from(found) });
     }
     assert_eq!(with(12, 9), RecordError::Head { field: "codec", value: 9 });

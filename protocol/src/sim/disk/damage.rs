@@ -6,7 +6,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::{Disk, Unwritable};
-use crate::record::{Record, SlotMap};
+use crate::record::{Record, SlotError, SlotMap};
 
 const SECTOR_BYTES: usize = 512;
 
@@ -33,6 +33,9 @@ impl Disk {
         let Some(record) = record else {
             return Ok(None);
         };
+        if self.tears_postscript(&record, rng) {
+            return Ok(None);
+        }
         let (slot, bytes) = self.claim(&record)?;
         match rng.random_range(0..4) {
             // The system has the whole of it, and the disk nothing yet.
@@ -61,6 +64,21 @@ impl Disk {
         }
         self.note_complete(slot, &record);
         Ok(Some(record))
+    }
+
+    /// Where a record would be preceded by a postscript to the one before: ends the process, every other time, in the
+    /// middle of that.
+    fn tears_postscript(&mut self, record: &Record, rng: &mut ChaCha8Rng) -> bool {
+        let claimed = self.slots.clone().claim(&record.books);
+        if !self.makes_slots_as_needed || !matches!(claimed, Err(SlotError::NoneFree { .. })) {
+            return false;
+        }
+        let Some((slot, postscript)) = self.slots.postscript(&record.books) else { return false };
+        let is_torn = rng.random_bool(0.5);
+        if is_torn {
+            self.append(slot, &postscript, rng.random_range(0..60));
+        }
+        is_torn
     }
 
     /// Undoes the last write: the power was out before it was on the disk.

@@ -1,5 +1,5 @@
 #![allow(clippy::unwrap_used)]
-use rand::SeedableRng;
+use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
 use super::*;
@@ -51,6 +51,43 @@ fn a_write_that_was_cut_off_leaves_the_record_before_it_or_is_whole() {
         write(&mut disk, 8);
     }
     assert!(whole > 20 && torn > 20 && untouched > 5, "{whole} whole, {torn} torn, {untouched} untouched");
+}
+
+/// Record `number` of a node whose parcels are acknowledged a record later.
+fn acknowledged_late(number: u64) -> Arc<Record> {
+    let mut record = record(number);
+    record.books.outgoing = [(NodeId(1), owing(number - 2, &[number - 1, number]))].into();
+    Arc::new(record)
+}
+
+#[test]
+fn a_disk_of_a_large_model_makes_do_with_two_slots_and_loses_nothing_wherever_a_write_is_cut_off() {
+    let (mut torn, mut scripts) = (0, 0);
+    for seed in 0..100 {
+        let rng = &mut ChaCha8Rng::seed_from_u64(seed);
+        let mut disk = Disk { makes_slots_as_needed: true, ..Disk::default() };
+        assert_eq!(disk.make_room(SlotMap::worst_case(1), 700), Some(SlotMap::worst_case(1)));
+        let mut first = numbered(1);
+        Arc::make_mut(&mut first).books.outgoing = [(NodeId(1), owing(0, &[1]))].into();
+        disk.begin(first).unwrap();
+        disk.complete().unwrap();
+        let mut number = 2;
+        while number < 20 {
+            disk.begin(acknowledged_late(number)).unwrap();
+            if rng.random_bool(0.5) {
+                assert_eq!(disk.complete().unwrap(), Some(acknowledged_late(number)), "seed {seed}");
+                number += 1;
+            } else {
+                number += u64::from(disk.tear(rng).unwrap().is_some());
+                torn += 1;
+                let found = disk.recover(Injected::default()).unwrap();
+                assert!(!disk.differs_from(&found), "seed {seed}, record {number}");
+                scripts += u64::from(found.is_some_and(|found| found.payloads.len() == 1));
+            }
+            assert!(disk.files.len() <= 2, "seed {seed}, record {number}: {} slots", disk.files.len());
+        }
+    }
+    assert!(torn > 300 && scripts > 50, "{torn} writes were cut off, {scripts} after what was acknowledged");
 }
 
 #[test]

@@ -42,10 +42,13 @@ impl SimulatedSwarm {
         self.durable_ledger.generation().is_some_and(|generation| self.rolled_back_in.contains(&generation.counter))
     }
 
-    /// Returns `true` if a sound node reports a sound neighbour as one that keeps weight.
-    pub(in crate::sim) fn is_false_suspicion(&self, id: NodeId, event: &NodeEvent) -> bool {
+    /// The sound neighbour that a sound node reports, by this event, as one that keeps weight.
+    pub(in crate::sim) fn falsely_suspected(&self, id: NodeId, event: &NodeEvent) -> Option<NodeId> {
+        let NodeEvent::NeighbourKeeps { peer, .. } = event else {
+            return None;
+        };
         let is_sound = |id: &NodeId| !self.hostile.contains_key(id);
-        matches!(event, NodeEvent::NeighbourKeeps { peer, .. } if is_sound(peer) && is_sound(&id))
+        Some(*peer).filter(|peer| is_sound(peer) && is_sound(&id))
     }
 
     /// Starts of nodes that could not rely on their disks, and began without them.

@@ -7,20 +7,19 @@ use mingle_protocol::{
     Books, Chain, Codec, Generation, MAX_DIMENSION, Mass, NodeId, OutBooks, Owed, Payload, RecordRoom, WINDOW,
 };
 
+use std::fs::OpenOptions;
+use std::path::PathBuf;
+
+use super::slot_files::fill;
 use super::*;
 use crate::records::{Condition, RecordFile, Sound, list, verify};
 
 const DIMENSION: usize = 1000;
 
 /// Record `number` of node 0, which owes the payloads of these records to as many receivers as have windows for them.
-fn record(number: u64, owed: &[u64]) -> Record {
-    let parcel = |(seq, record)| Owed { seq, step: record, mass: Mass::ONE, chain: Chain::default(), record };
-    let link = |owed: &[u64]| {
-        let outbox: Vec<Owed> = (1..).zip(owed.iter().copied()).map(parcel).collect();
-        OutBooks { next_seq: outbox.len() as u64 + 1, outbox, ..OutBooks::default() }
-    };
+pub(super) fn record(number: u64, owed: &[u64]) -> Record {
     let receivers = (1..).map(NodeId);
-    let outgoing: BTreeMap<NodeId, OutBooks> = receivers.zip(owed.chunks(WINDOW).map(link)).collect();
+    let outgoing: BTreeMap<NodeId, OutBooks> = receivers.zip(owed.chunks(WINDOW).map(owing)).collect();
     let books = Books {
         number,
         generation: Generation { counter: 0, plan_hash: [1; 32] },
@@ -45,6 +44,13 @@ fn record(number: u64, owed: &[u64]) -> Record {
         held_back: None,
         payload: Some(payload(number)),
     }
+}
+
+/// A link that owes the payloads of these records.
+pub(super) fn owing(owed: &[u64]) -> OutBooks {
+    let parcel = |(seq, record)| Owed { seq, step: record, mass: Mass::ONE, chain: Chain::default(), record };
+    let outbox: Vec<Owed> = (1..).zip(owed.iter().copied()).map(parcel).collect();
+    OutBooks { next_seq: outbox.len() as u64 + 1, outbox, ..OutBooks::default() }
 }
 
 fn payload(number: u64) -> Payload {
