@@ -243,4 +243,11 @@ mod tests {
             assert!(lines[0].starts_with(words) && lines[1].contains(what), "{lines:?}");
         }
     }
+
+    #[test]
+    fn a_peer_that_solves_shows_its_residual_and_the_gap_of_a_robust_model() {
+        let status = Status { residual: Some(0.02), ..Status::starting("12D3KooWExample".to_owned()) };
+        assert!(summary(&status)[1].ends_with("residual 2.0e-2"));
+        assert!(summary(&Status { gap: Some(3e-4), ..status })[1].ends_with("residual 2.0e-2  gap 3.0e-4"));
+    }
 }

@@ -17,43 +17,15 @@
 //! sum of all `psi` is the penalty times a change of the models, so its mean over a window, and `e` with it, falls faster
 //! than its last value. Bounds of earlier checks remain bounds, and the best ones are kept.
 
+use crate::minorant::Minorant;
 use crate::penalty::DataScale;
 use crate::shared_state::SharedState;
-use crate::site::Site;
+use crate::site::{CHECK_ROW, Site};
 
 /// The reach, as a multiple of the largest coefficient or the size of predictions.
 const REACH: f64 = 2.0;
 /// The most bounds of earlier checks that are kept.
 const MOST_BOUNDS: usize = 16;
-
-/// A lower bound of a convex function of the model: `constant + <slope, w>` for every model `w`.
-#[derive(Clone, Debug, Default, PartialEq)]
-pub struct Minorant {
-    /// The bound for the zero model.
-    pub constant: f64,
-    /// The subgradient, `[columns]`.
-    pub slope: Vec<f64>,
-}
-
-impl Minorant {
-    pub(crate) fn zero(columns: usize) -> Self {
-        Self { constant: 0.0, slope: vec![0.0; columns] }
-    }
-
-    /// The quotient by a sum of multipliers; 0 where that is below `least`: no loss is negative.
-    pub(crate) fn over(&self, price: f64, least: f64) -> Self {
-        if price < least || price <= 0.0 {
-            return Self::zero(self.slope.len());
-        }
-        Self { constant: self.constant / price, slope: self.slope.iter().map(|slope| slope / price).collect() }
-    }
-
-    /// The least value within the reach of a model.
-    fn least_near(&self, model: &[f64], reach: f64) -> f64 {
-        let terms = self.slope.iter().zip(model);
-        self.constant + terms.map(|(slope, value)| slope * value - reach * slope.abs()).sum::<f64>()
-    }
-}
 
 /// The objective of a model, and a lower bound of it for every model within reach.
 #[derive(Clone, Copy, Debug, PartialEq)]
@@ -71,9 +43,6 @@ impl DualityGap {
         (self.value - self.bound).max(0.0)
     }
 }
-
-/// Numbers in a site's row of a check, of [`Site::check_row`].
-pub const CHECK_ROW: usize = 4;
 
 /// The checks of a run: the same at all sites.
 ///

@@ -1,8 +1,8 @@
 //! The part of the method that all sites compute alike.
 
+use crate::exchange::{SiteIteration, SiteTarget};
 use crate::penalty::{Balance, Balancing, DataScale, Linearisation, Penalty, Steering};
 use crate::projection::project_on_ball;
-use crate::site::SiteIteration;
 use crate::weights::SiteWeights;
 
 /// The violation of the constraints, and the changes in the last iteration.
@@ -22,15 +22,6 @@ impl Residuals {
     pub fn are_within(&self, tolerance: f64) -> bool {
         self.primal <= tolerance && self.dual <= tolerance && self.value <= 0.1 * tolerance
     }
-}
-
-/// The parameters of a site's subproblem.
-#[derive(Clone, Copy, Debug, PartialEq)]
-pub struct SiteTarget {
-    /// `z_s`, over-relaxed.
-    pub z: f64,
-    /// `zeta_s`.
-    pub zeta: f64,
 }
 
 /// Iterations over which multipliers are summed.

@@ -1,14 +1,17 @@
 //! One site's part: its model, its multipliers, and the subproblem of each iteration.
 
 use crate::cone_program::{Affine, ConeProgram, PreparedProgram};
-use crate::duality_gap::{CHECK_ROW, Minorant};
 use crate::epigraph::mean_loss;
 use crate::error::RobustError;
+use crate::exchange::{SiteIteration, SiteTarget};
 use crate::loss::{RobustLoss, dot};
+use crate::minorant::Minorant;
 use crate::penalty::Steering;
 use crate::problem::{SiteSamples, check_radius};
-use crate::shared_state::SiteTarget;
 use crate::units::Units;
+
+/// Numbers in a site's row of a check, of [`Site::check_row`].
+pub const CHECK_ROW: usize = 4;
 
 /// The least multiplier of a worst loss from which a subgradient is computed.
 const LEAST_PRICE: f64 = 1e-6;
@@ -47,21 +50,6 @@ pub struct Site {
     failures: u32,
     failures_in_a_row: u32,
     last_failure: Option<RobustError>,
-}
-
-/// The result of an iteration at a site.
-#[derive(Clone, Copy, Debug, Default, PartialEq)]
-pub struct SiteIteration {
-    /// `pi`, at least the worst loss of the site's model.
-    pub worst: f64,
-    /// The largest difference between a coefficient of the site's model and of the consensus model.
-    pub apart: f64,
-    /// The largest change of a coefficient of the site's model.
-    pub moved: f64,
-    /// The largest magnitude of a coefficient of both models.
-    pub size: f64,
-    /// The largest magnitude of a multiplier in `psi`.
-    pub price: f64,
 }
 
 impl Site {

@@ -1,9 +1,13 @@
 //! Random problems.
-#![allow(dead_code)]
+#![allow(dead_code, clippy::unwrap_used)]
+
+use std::fs;
+use std::path::Path;
 
 use mingle_robust::{
     HalfSpace, LinearSamples, Loss, RobustLoss, RobustProblem, SiteSamples, SiteWeights, Support, WeightNorm,
 };
+use rand::seq::SliceRandom;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
@@ -132,4 +136,40 @@ pub(crate) fn small_unequal(case: u64) -> RobustProblem {
     let nominal = if dice.random_bool(0.5) { equal } else { counts.iter().map(|count| count / all).collect() };
     let weights = SiteWeights::new(nominal, theta, norm).unwrap();
     RobustProblem { robust: RobustLoss { loss, support, kappa }, sites, weights }
+}
+
+/// 75 patients of the breast cancer data of Wisconsin, 6 columns from -1 to 1 and an intercept, at sites of 40, 20, 10
+/// and 5; drawn by a seed, the first ones with seed 0. `None` where the data are not at hand.
+pub(crate) fn patients(seed: u64, theta: f64) -> Option<RobustProblem> {
+    let path = Path::new(env!("CARGO_MANIFEST_DIR")).join("../../../shared/data/tables/wdbc.data");
+    let text = fs::read_to_string(path).ok()?;
+    let mut rows: Vec<(Vec<f64>, f64)> = text
+        .lines()
+        .map(|line| {
+            let cells: Vec<&str> = line.split(',').collect();
+            (cells[2..8].iter().map(|cell| cell.parse().unwrap()).collect(), if cells[1] == "B" { 1.0 } else { -1.0 })
+        })
+        .collect();
+    if seed > 0 {
+        rows.shuffle(&mut ChaCha8Rng::seed_from_u64(seed));
+    }
+    rows.truncate(75);
+    for column in 0..6 {
+        let least = rows.iter().map(|row| row.0[column]).fold(f64::INFINITY, f64::min);
+        let most = rows.iter().map(|row| row.0[column]).fold(f64::NEG_INFINITY, f64::max);
+        rows.iter_mut().for_each(|row| row.0[column] = 2.0 * (row.0[column] - least) / (most - least) - 1.0);
+    }
+    let mut rest = rows.as_slice();
+    let sites = [40, 20, 10, 5].map(|size| {
+        let (own, others) = rest.split_at(size);
+        rest = others;
+        let values = own.iter().flat_map(|(row, _)| row.iter().copied().chain([1.0])).collect();
+        let labels = own.iter().map(|row| row.1).collect();
+        SiteSamples { samples: LinearSamples::new(7, 6, values, labels).unwrap(), radius: 0.05 }
+    });
+    Some(RobustProblem {
+        robust: RobustLoss { loss: Loss::Hinge, support: Support::Unbounded, kappa: 1.0 },
+        sites: sites.to_vec(),
+        weights: SiteWeights::new(vec![0.25; 4], theta, WeightNorm::Two).unwrap(),
+    })
 }
