@@ -5,6 +5,8 @@ use crate::weights::{SiteWeights, WeightNorm};
 
 /// Halvings of an interval: more than an f64 has bits.
 const HALVINGS: usize = 100;
+/// The largest error of a distance.
+const ROUNDING: f64 = 1e-14;
 /// The most doublings of an upper end.
 const DOUBLINGS: usize = 1_000;
 
@@ -100,43 +102,59 @@ impl SiteWeights {
         weights
     }
 
-    /// The last point of a path away from the nominal weights that is within `theta` of them. The distance does not fall
-    /// along the path, which ends at `end`.
+    /// The last point of a path away from the nominal weights that is within `theta` of them, to rounding. The distance
+    /// does not fall along the path, which ends at `end`. The search takes about ten points: false position (Illinois),
+    /// with a halving in every third step.
     fn furthest_within(&self, point: impl Fn(f64) -> Vec<f64>, end: f64) -> Vec<f64> {
-        let is_within = |point: &[f64]| self.distance(point) <= self.theta;
+        let beyond = |point: &[f64]| self.distance(point) - self.theta;
+        let mut low = 0.0;
+        let mut inside = point(low);
+        let mut beyond_low = beyond(&inside);
         let mut high = 1.0;
         let mut last = point(high);
-        let mut low = 0.0;
-        if end > high {
-            for _ in 0..DOUBLINGS {
-                if !is_within(&last) {
-                    break;
-                }
-                let next = point(2.0 * high);
-                // Beyond this the path does not move any more.
-                let stands = next == last && high > 1e3;
-                low = high;
-                high *= 2.0;
-                last = next;
-                if stands {
-                    return last;
-                }
+        let mut beyond_high = beyond(&last);
+        for _ in 0..DOUBLINGS {
+            if beyond_high > 0.0 {
+                break;
             }
-        } else if is_within(&last) {
-            return last;
+            if high >= end {
+                return last;
+            }
+            let next = point(2.0 * high);
+            // Beyond this the path does not move any more.
+            if next == last && high > 1e3 {
+                return last;
+            }
+            (low, beyond_low, inside) = (high, beyond_high, last);
+            high *= 2.0;
+            beyond_high = beyond(&next);
+            last = next;
         }
-        let mut inside = point(low);
-        for _ in 0..HALVINGS {
-            let middle = 0.5 * (low + high);
+        let mut was_beyond = None;
+        for step in 0..HALVINGS {
+            let share = if step % 3 == 2 { 0.5 } else { beyond_low / (beyond_low - beyond_high) };
+            let middle = low + share * (high - low);
             if middle <= low || middle >= high {
                 break;
             }
             let at = point(middle);
-            if is_within(&at) {
-                low = middle;
-                inside = at;
-            } else {
+            let beyond_middle = beyond(&at);
+            if beyond_middle.abs() <= ROUNDING {
+                return at;
+            }
+            let is_beyond = beyond_middle > 0.0;
+            // The end that stays a second time counts half.
+            let weight = if was_beyond == Some(is_beyond) { 0.5 } else { 1.0 };
+            was_beyond = Some(is_beyond);
+            if is_beyond {
                 high = middle;
+                beyond_high = beyond_middle;
+                beyond_low *= weight;
+            } else {
+                low = middle;
+                beyond_low = beyond_middle;
+                beyond_high *= weight;
+                inside = at;
             }
         }
         inside

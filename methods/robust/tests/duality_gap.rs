@@ -6,7 +6,7 @@ mod instances;
 use instances::{BOX, hinge, patients, small_unequal};
 use mingle_robust::{
     LinearSamples, Linearisation, Loss, LpmmLimits, Penalty, RobustLoss, RobustProblem, SiteSamples, SiteWeights,
-    Support, WeightNorm, solve_by_lpmm, solve_directly,
+    WeightNorm, solve_by_lpmm, solve_directly,
 };
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
