@@ -64,8 +64,9 @@ pub(crate) fn print_certificate(solution: &Solution) {
         Answer::Robust { .. } => "constraints missed by",
     };
     out::line(format!("objective {:.12}", solution.objective));
+    let gap = certificate.gap.map_or_else(String::new, |gap| format!("duality gap {gap:.1e}, "));
     out::line(format!(
-        "{} after {} iterations: KKT residual {:.1e}, {what} {:.1e}, last step {:.1e}",
+        "{} after {} iterations: {gap}KKT residual {:.1e}, {what} {:.1e}, last step {:.1e}",
         if solution.converged { "solved" } else { "NOT solved" },
         solution.iterations,
         certificate.kkt,

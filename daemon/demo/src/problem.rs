@@ -32,6 +32,8 @@ pub enum ProblemEvent<'a> {
         iteration: u64,
         /// The residual, which falls to 0 at the solution.
         residual: f64,
+        /// Of a robust model, the duality gap.
+        gap: Option<f64>,
         /// Time since the first peer was started.
         after: Duration,
     },
@@ -176,9 +178,10 @@ impl<'a> Swarm<'a> {
                     after: self.started.elapsed(),
                 });
             }
-            Event::Iterated { iteration, residual } if node == 0 => {
-                let (iteration, residual, after) = (*iteration, *residual, self.started.elapsed());
-                (self.progress.tell)(&ProblemEvent::Iterated { iteration, residual, after });
+            Event::Iterated { iteration, residual, gap } if node == 0 => {
+                let (iteration, residual, gap) = (*iteration, *residual, *gap);
+                let after = self.started.elapsed();
+                (self.progress.tell)(&ProblemEvent::Iterated { iteration, residual, gap, after });
             }
             _ => {}
         }

@@ -9,7 +9,6 @@ mod log;
 mod sentence;
 mod service_manager;
 
-use mingle_privacy::PrivacySpending;
 use mingle_training::{Best, Metrics};
 use serde::{Deserialize, Serialize};
 
@@ -150,13 +149,13 @@ pub enum Event {
     Privacy {
         /// The clipping and noise of changes, and the privacy spent before.
         #[serde(flatten)]
-        spending: PrivacySpending,
+        spending: mingle_privacy::PrivacySpending,
     },
     /// No further change may be released: this peer takes no more local steps, and goes on mixing.
     PrivacySpent {
         /// The privacy that was spent.
         #[serde(flatten)]
-        spending: PrivacySpending,
+        spending: mingle_privacy::PrivacySpending,
     },
     /// This peer waits for the program that trains for it.
     WaitingForTrainer {
@@ -315,6 +314,8 @@ pub enum Event {
         iteration: u64,
         /// The residual: how far the last iteration moved the peer that moved most.
         residual: f64,
+        /// Of a robust model, the duality gap: no model within reach is better by more.
+        gap: Option<f64>,
     },
     /// The problem is solved, or given up, and the files are written.
     Solved {
@@ -324,6 +325,8 @@ pub enum Event {
         converged: bool,
         /// The objective of the whole problem.
         objective: f64,
+        /// Of a robust model, the duality gap: no model within reach is better by more.
+        gap: Option<f64>,
         /// By how much the optimality conditions are violated.
         kkt: f64,
         /// By how much a constraint is violated, or two peers differ.

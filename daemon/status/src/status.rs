@@ -75,6 +75,9 @@ pub struct Status {
     /// The residual where a problem is solved: how far the last checked iteration moved the peer that moved most.
     #[serde(default)]
     pub residual: Option<f64>,
+    /// The duality gap where a robust model is solved: no model within reach is better by more.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub gap: Option<f64>,
     /// Relative RMS distance to the models received in the last round that received any.
     pub disagreement: Option<f64>,
     /// The clipping of other peers' models, where models are clipped.
@@ -225,6 +228,7 @@ impl Status {
             exchange_s: None,
             privacy: None,
             residual: None,
+            gap: None,
             disagreement: None,
             robust: None,
             contraction: Contraction::default(),

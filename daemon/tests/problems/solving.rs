@@ -86,6 +86,7 @@ fn assert_peers_find_the_same(swarm: &PlannedSwarm, problem: &Path) {
         assert_eq!(end["converged"], true, "{end}");
         assert_eq!(peer.exit_code(), Some(0), "node {node}");
         assert_eq!(solution(&swarm.home(node)), expected[node], "node {node}");
+        assert_eq!(end["gap"], expected[node]["certificate"]["gap"], "node {node}");
         assert!(swarm.home(node).join("residuals.svg").exists() && !swarm.home(node).join("attempt").exists());
     }
     let lines = fs::read_to_string(swarm.home(0).join("residuals.jsonl")).unwrap();
@@ -111,6 +112,9 @@ fn peers_find_the_robust_model_of_one_process_to_the_bit() {
     let folder = tempfile::tempdir().unwrap();
     let swarm = PlannedSwarm::for_a_problem("rg:n=3,r=0.9,seed=2", "nguyen-he", 3);
     assert_peers_find_the_same(&swarm, &robust(folder.path(), ""));
+    // The worst hinge loss of the zero model is 1, so the tolerance is that of the gap itself.
+    let gap = solution(&swarm.home(0))["certificate"]["gap"].as_f64().unwrap();
+    assert!((0.0..=1e-4).contains(&gap), "{gap}");
 }
 
 #[test]
@@ -120,7 +124,8 @@ fn a_peer_that_was_killed_makes_all_begin_the_robust_model_again() {
     let swarm = PlannedSwarm::for_a_problem("complete:n=3", "clique-phi", 3);
     let expected = solve(&problem, &swarm.plan(), &[]);
     let mut peers: Vec<_> = (0..3).map(|node| swarm.solve(node, &problem)).collect();
-    peers[2].wait_for("iterated");
+    let iterated = peers[2].wait_for("iterated");
+    assert!(iterated["gap"].as_f64().unwrap() > 1e-7, "{iterated}");
     peers[2].kill();
     peers[2] = swarm.solve(2, &problem);
     assert!(

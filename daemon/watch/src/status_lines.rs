@@ -60,7 +60,9 @@ fn solving(status: &Status) -> [String; 2] {
     let progress = match &status.evaluation {
         Some(evaluated) => evaluated.metrics.in_columns(),
         None => {
-            format!("residual {}", status.residual.map_or_else(|| "-".to_owned(), |residual| format!("{residual:.1e}")))
+            let number = |value: Option<f64>| value.map_or_else(|| "-".to_owned(), |value| format!("{value:.1e}"));
+            let gap = status.gap.map_or_else(String::new, |gap| format!("  gap {gap:.1e}"));
+            format!("residual {}{gap}", number(status.residual))
         }
     };
     let sent = units::megabytes(status.sent_bytes);
@@ -240,5 +242,12 @@ mod tests {
             let lines = summary(&Status { state, ..Status::starting("12D3KooWExample".to_owned()) });
             assert!(lines[0].starts_with(words) && lines[1].contains(what), "{lines:?}");
         }
+    }
+
+    #[test]
+    fn a_peer_that_solves_shows_its_residual_and_the_gap_of_a_robust_model() {
+        let status = Status { residual: Some(0.02), ..Status::starting("12D3KooWExample".to_owned()) };
+        assert!(summary(&status)[1].ends_with("residual 2.0e-2"));
+        assert!(summary(&Status { gap: Some(3e-4), ..status })[1].ends_with("residual 2.0e-2  gap 3.0e-4"));
     }
 }

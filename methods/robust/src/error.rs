@@ -28,6 +28,9 @@ pub enum RobustError {
     /// The penalty of the method is not above zero.
     #[error("penalty {0}: give a number above 0")]
     Penalty(f64),
+    /// The factor of over-relaxation is out of its range.
+    #[error("relaxation {0}: give a number from 1 to below 2")]
+    Relaxation(f64),
     /// The nominal weights of sites are no distribution.
     #[error("the nominal weights of the sites are not a distribution: they are not all at least 0 and add up to {sum}")]
     Weights {

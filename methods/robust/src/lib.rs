@@ -14,12 +14,14 @@
 //!   for each sample and column (the supremum separates by column; `epigraph`);
 //! - the cost `kappa` of moving a target bounds the dual norm by `1 / kappa`, which the paper drops for the Huber loss;
 //! - samples outside the support are refused: the value would not be that of any distribution ([`LinearSamples::check`]);
+//! - by default the step over the losses is exact, both groups of variables are over-relaxed, and the penalties balance the
+//!   residuals ([`Penalty`]); the method ends by its duality gap ([`DualityGap`]);
 //! - columns at the end may be exempt from the adversary, such as the constant one of an intercept ([`LinearSamples::movable`]).
 //!
 //! | | contents |
 //! | --- | --- |
 //! | [`Site`] | one site's part: its samples, its own model, its subproblem (a cone program, by `clarabel`) |
-//! | [`SharedState`] | the state that all sites compute alike from one number of each: `+ - * / sqrt max` alone, so the bits are the same everywhere |
+//! | [`SharedState`] | the state that all sites compute alike from a few numbers of each: `+ - * / sqrt max` alone, so the bits are the same everywhere |
 //! | [`solve_by_lpmm`] | both of them in one place: Algorithm 1 of \[BWQH\], AD-LPMM |
 //! | [`solve_directly`] | the whole problem as one cone program: the reference for the others |
 //! | [`aggregate_then_robustify`] | the baseline WAFL: one ball around the mixture of all sites |
@@ -48,23 +50,35 @@
 
 mod cone_program;
 mod direct;
+mod duality_gap;
 mod epigraph;
 mod error;
+mod exchange;
 mod loss;
 mod lpmm;
+mod minorant;
+mod penalty;
 mod problem;
 mod projection;
 mod samples;
+mod shared_state;
 mod site;
+mod units;
 mod weights;
 mod worst_case;
+mod worst_weights;
 
 pub use direct::{DirectSolution, aggregate_then_robustify, solve_directly};
+pub use duality_gap::{DualityGap, GapSearch, check_models, check_terms};
 pub use error::{MOST_FAILURES, Outside, RobustError};
+pub use exchange::{SiteIteration, SiteTarget};
 pub use loss::{Loss, RobustLoss};
-pub use lpmm::{Linearisation, LpmmLimits, LpmmSolution, Penalty, Residuals, SharedState, solve_by_lpmm};
+pub use lpmm::{GAP_INTERVAL, LpmmLimits, LpmmSolution, solve_by_lpmm};
+pub use minorant::Minorant;
+pub use penalty::{DataScale, Linearisation, PENALTY_FACTOR, Penalty, Steering};
 pub use problem::{RobustProblem, SiteSamples};
 pub use projection::project_on_ball;
 pub use samples::{HalfSpace, LinearSamples, Support};
-pub use site::{Site, SiteIteration};
+pub use shared_state::{Residuals, SharedState};
+pub use site::{CHECK_ROW, Site};
 pub use weights::{SiteWeights, WeightNorm};

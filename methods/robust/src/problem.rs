@@ -2,6 +2,7 @@
 
 use crate::error::RobustError;
 use crate::loss::RobustLoss;
+use crate::penalty::DataScale;
 use crate::samples::LinearSamples;
 use crate::weights::SiteWeights;
 
@@ -55,6 +56,19 @@ impl RobustProblem {
         nominal.sites.iter_mut().for_each(|site| site.radius = 0.0);
         nominal.weights.theta = theta;
         nominal
+    }
+
+    /// The units of the data.
+    ///
+    /// # Errors
+    /// The linear program of a polyhedral support was not solved.
+    pub fn scale(&self) -> Result<DataScale, RobustError> {
+        let zero = vec![0.0; self.sites.first().map_or(0, |site| site.samples.columns())];
+        let losses = self.sites.iter().map(|site| self.robust.worst_loss(&zero, &site.samples, site.radius));
+        let loss = self.weights.worst(&losses.collect::<Result<Vec<f64>, _>>()?).1;
+        let sizes = self.sites.iter().map(|site| site.samples.mean_target());
+        let prediction = sizes.zip(self.weights.nominal()).map(|(size, weight)| size * weight).sum();
+        Ok(DataScale::new(loss, prediction))
     }
 
     /// The mean loss of a model, `[columns]`, at each site, `[sites]`, over the samples as they are.

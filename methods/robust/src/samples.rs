@@ -58,6 +58,17 @@ impl LinearSamples {
         self.targets.len()
     }
 
+    /// The mean magnitude of the targets; 1 for labels.
+    #[must_use]
+    pub fn mean_target(&self) -> f64 {
+        self.targets.iter().map(|target| target.abs()).sum::<f64>() / self.count() as f64
+    }
+
+    /// The same samples with other targets.
+    pub(crate) fn with_targets(&self, of: impl Fn(f64) -> f64) -> Self {
+        Self { targets: self.targets.iter().map(|&target| of(target)).collect(), ..self.clone() }
+    }
+
     /// Each sample, `[columns]`, with its target.
     pub fn rows(&self) -> impl Iterator<Item = (&[f64], f64)> {
         self.values.chunks_exact(self.columns).zip(self.targets.iter().copied())

@@ -70,29 +70,6 @@ impl SiteWeights {
         mean + self.theta * norm
     }
 
-    /// The weights with the largest mean of the losses of the sites, `[sites]`, and that mean.
-    ///
-    /// # Errors
-    /// The cone program was not solved.
-    pub fn worst(&self, losses: &[f64]) -> Result<(Vec<f64>, f64), RobustError> {
-        let mut program = ConeProgram::default();
-        let weights: Vec<usize> = losses.iter().map(|_| program.nonnegative_variable()).collect();
-        let all = weights.iter().map(|&weight| (1.0, weight));
-        program.zero(Affine::constant(-1.0).plus_all(all));
-        for (&weight, loss) in weights.iter().zip(losses) {
-            program.cost(weight, 0.0, -loss);
-        }
-        let moved: Vec<Affine> = weights
-            .iter()
-            .zip(&self.nominal)
-            .map(|(&weight, nominal)| Affine::constant(-nominal).plus(1.0, weight))
-            .collect();
-        bound_norm(&mut program, self.norm, moved, &Affine::constant(self.theta));
-        let mut program = program.prepare()?;
-        let solved = program.solve()?;
-        Ok((weights.iter().map(|&weight| solved.x[weight]).collect(), -solved.cost))
-    }
-
     /// `theta ||t||_(p*)` as a term to minimise.
     pub(crate) fn dual_norm_term(&self, program: &mut ConeProgram, t: Vec<Affine>) {
         if self.theta == 0.0 {

@@ -5,6 +5,7 @@ use crate::epigraph::mean_loss;
 use crate::error::RobustError;
 use crate::loss::{Loss, RobustLoss, dot};
 use crate::samples::{LinearSamples, Support};
+use crate::units::Units;
 
 /// The steps of the search for `lam`: they reduce the range to 1e-19 of it.
 const STEPS: usize = 90;
@@ -37,17 +38,19 @@ impl RobustLoss {
     }
 
     fn worst_by_program(&self, model: &[f64], samples: &LinearSamples, radius: f64) -> Result<f64, RobustError> {
+        let units = Units::of(&self.loss, samples);
         let mut program = ConeProgram::default();
         let columns = program.variables(model.len());
         for (&column, value) in columns.iter().zip(model) {
-            program.zero(Affine::constant(-value).plus(1.0, column));
+            program.zero(Affine::constant(-value / units.prediction).plus(1.0, column));
         }
         let lam = program.nonnegative_variable();
         let worst = program.variable();
-        let mean = mean_loss(&mut program, &columns, Some(lam), self, samples);
+        let (robust, samples) = (units.scale_loss(self), units.scale_samples(samples));
+        let mean = mean_loss(&mut program, &columns, Some(lam), &robust, &samples);
         program.nonnegative(Affine::of(worst).plus(-radius, lam).add(-1.0, &mean));
         program.cost(worst, 0.0, 1.0);
-        Ok(program.prepare()?.solve()?.cost)
+        Ok(units.loss * program.prepare()?.solve()?.cost)
     }
 }
 

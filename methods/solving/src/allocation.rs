@@ -54,7 +54,7 @@ pub(crate) async fn solve(
         converged: pace.converged,
         step,
         objective: cost[0],
-        certificate: Certificate { kkt: worst[0], violation: worst[1], residual: pace.worst },
+        certificate: Certificate { gap: None, kkt: worst[0], violation: worst[1], residual: pace.worst },
         answer: Answer::ResourceAllocation { number: state.solution()[0], cliques: cliques.map(of_clique).collect() },
     })
 }

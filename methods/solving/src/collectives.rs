@@ -71,6 +71,11 @@ impl Collectives {
         Ok(rows.chunks_exact(own.len()).map(<[f64]>::to_vec).collect())
     }
 
+    /// Returns `true` if averages are tracked, and so not exact.
+    pub(crate) fn tracks(&self) -> bool {
+        matches!(self.communication.agreement, AveragingScheme::Tracking { .. })
+    }
+
     /// Begins the averages anew with twice the steps. All nodes have to do it between the same two collectives.
     pub(crate) fn average_more(&mut self) -> Result<(), SolveError> {
         lock(&self.channel).collective_mut().forget_tracking().map_err(SolveError::Collective)?;

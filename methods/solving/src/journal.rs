@@ -16,6 +16,8 @@ pub struct Entries {
     pub residuals: Vec<f64>,
     /// The largest residual of all nodes at the last check, and after which iteration that was.
     pub checked: Option<(u64, f64)>,
+    /// Of a robust model, the duality gap at the last check.
+    pub gap: Option<f64>,
     /// The solution so far.
     pub x: Vec<f64>,
     /// In learning in rounds, the record of the last round.
@@ -54,5 +56,10 @@ impl ProgressJournal {
     pub(crate) fn note_check(&self, worst: f64) {
         let mut entries = self.read();
         entries.checked = Some((entries.iterations, worst));
+    }
+
+    /// Notes the duality gap of a robust model, as the last check found it.
+    pub(crate) fn note_gap(&self, gap: f64) {
+        self.read().gap = Some(gap);
     }
 }

@@ -149,7 +149,7 @@ impl Part {
         match self {
             Self::Regression { table, .. } => 2 * table.columns().len() + 2,
             Self::Allocation { task, .. } => task.most_memberships().max(4),
-            Self::Robust { task, table } => (2 * table.columns().len() + 2).max(ROW * task.radii.len()),
+            Self::Robust { task, table } => (4 * (table.columns().len() + 1)).max(ROW * task.radii.len()),
             Self::Rounds(_) => CHUNK,
         }
     }

@@ -50,7 +50,7 @@ pub(crate) async fn solve(
         converged: pace.converged,
         step,
         objective,
-        certificate: Certificate { kkt, violation, residual: pace.worst },
+        certificate: Certificate { gap: None, kkt, violation, residual: pace.worst },
         answer: Answer::SparseRegression { coefficients, intercept, rows: whole(rows) },
     })
 }

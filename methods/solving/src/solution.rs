@@ -20,10 +20,10 @@ pub struct Solution {
     pub problem: String,
     /// Iterations done.
     pub iterations: u64,
-    /// `true` if no node moved by more than the tolerance in the last iteration, or the residuals of a robust model
-    /// were within it.
+    /// `true` if no node moved by more than the tolerance in the last iteration, or the duality gap of a robust model
+    /// was within it.
     pub converged: bool,
-    /// The step size that all agreed on; of a robust model the penalty `c`.
+    /// The step size that all agreed on; of a robust model the penalty `c` at the start.
     pub step: f64,
     /// The objective of the whole problem.
     pub objective: f64,
@@ -63,6 +63,11 @@ impl Finding {
 /// solution.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct Certificate {
+    /// Of a robust model, the duality gap: no model within reach has an objective that is lower by more. Each scaled
+    /// coefficient may differ by twice the largest one, and at least by twice the mean magnitude of targets (1 for
+    /// labels). A model `k` times as far away is better by at most `k` times the gap.
+    #[serde(default)]
+    pub gap: Option<f64>,
     /// By how much the optimality conditions (Karush, Kuhn and Tucker) are violated, in the units of a gradient.
     pub kkt: f64,
     /// By how much a constraint is violated: two nodes' coefficients differ, or a budget is missed.
@@ -177,7 +182,7 @@ impl Solution {
                 "raise iterations or tolerance in the problem file; if the budgets are missed by more and more, they contradict each other"
             }
             Answer::Robust { .. } => {
-                "raise iterations or tolerance in the problem file, or try another penalty: a third, or three times as much"
+                "raise iterations or tolerance in the problem file; the duality gap says how far the objective still is from the least one"
             }
         };
         (!self.converged).then_some(NotSolved { iterations: self.iterations, remedy })

@@ -30,9 +30,10 @@ fn tell(event: &ProblemEvent<'_>, json: bool) {
             let cells: Vec<String> = metrics.iter().map(cell).collect();
             out::line(format!("round {round:>4}{}   {:.1} s", cells.concat(), after.as_secs_f64()));
         }
-        ProblemEvent::Iterated { iteration, residual, after } => {
+        ProblemEvent::Iterated { iteration, residual, gap, after } => {
             let seconds = after.as_secs_f64();
-            out::line(format!("iteration {iteration:>5}   residual {residual:.1e}   {seconds:.2} s"));
+            let gap = gap.map_or_else(String::new, |gap| format!("   gap {gap:.1e}"));
+            out::line(format!("iteration {iteration:>5}   residual {residual:.1e}{gap}   {seconds:.2} s"));
         }
     }
 }

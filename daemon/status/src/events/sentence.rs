@@ -77,11 +77,14 @@ impl Event {
         match self {
             Self::Problem { description, way } => format!("problem    {description}\n           {way}"),
             Self::Met { neighbours } => format!("joined     {}, solving starts", are_up(*neighbours)),
-            Self::Iterated { iteration, residual } => format!("iteration  {iteration:>5}  residual {residual:.1e}"),
-            Self::Solved { iterations, converged, objective, kkt, violation, seconds, sent_bytes, .. } => format!(
-                "{} after {iterations} iterations, objective {objective:.12}, KKT residual {kkt:.1e}, constraints to \
+            Self::Iterated { iteration, residual, gap } => {
+                format!("iteration  {iteration:>5}  residual {residual:.1e}{}", gap_in_words(*gap))
+            }
+            Self::Solved { iterations, converged, objective, gap, kkt, violation, seconds, sent_bytes, .. } => format!(
+                "{} after {iterations} iterations, objective {objective:.12}{}, KKT residual {kkt:.1e}, constraints to \
                  {violation:.1e}, {seconds:.1} s, {:.1} MB sent",
                 if *converged { "solved    " } else { "NOT SOLVED" },
+                gap_in_words(*gap),
                 mingle_home::units::megabytes(*sent_bytes)
             ),
             Self::Measured { round, metrics, .. } => format!("round {round:>4} {}", metrics.in_columns()),
@@ -301,6 +304,10 @@ fn borrowed(peers: &[String]) -> String {
         [peer] => format!("model      the one of {peer}, to begin with"),
         peers => format!("model      the median of those of {}, to begin with", peers.join(", ")),
     }
+}
+
+fn gap_in_words(gap: Option<f64>) -> String {
+    gap.map_or_else(String::new, |gap| format!(", gap {gap:.1e}"))
 }
 
 #[cfg(test)]

@@ -17,9 +17,9 @@ use super::{StoppingCriteria, TableSource};
 use crate::communication_plan::Averaging;
 use support::{HalfSpaceEntry, SupportEntry, check_box, check_half_spaces};
 
-/// Numbers in a site's row: `pi`, the distance of its model from the consensus model, its last change, its failed
-/// subproblems in a row and in all, and the hash of the replicated state.
-pub(crate) const ROW: usize = 6;
+/// Numbers in a site's row: `pi`, the distance of its model from the consensus model, its last change, the largest
+/// coefficient and multiplier, its failed subproblems in a row and in all, and the hash of the replicated state.
+pub(crate) const ROW: usize = 8;
 
 /// A distributionally robust model.
 #[derive(Clone, Debug)]
@@ -117,6 +117,9 @@ impl RobustTask {
         }
         if !(self.penalty.c > 0.0 && self.penalty.c.is_finite()) {
             return Err(RobustError::Penalty(self.penalty.c).into());
+        }
+        if !(1.0..2.0).contains(&self.penalty.relaxation) {
+            return Err(RobustError::Relaxation(self.penalty.relaxation).into());
         }
         let support = match &self.support {
             SupportEntry::Unbounded => Support::Unbounded,

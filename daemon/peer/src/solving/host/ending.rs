@@ -148,6 +148,7 @@ impl Host<'_, '_> {
             iterations: solution.iterations,
             converged: solution.converged,
             objective: solution.objective,
+            gap: solution.certificate.gap,
             kkt: solution.certificate.kkt,
             violation: solution.certificate.violation,
             seconds: self.member.started.elapsed().as_secs_f64(),

@@ -28,16 +28,17 @@ pub(super) fn tell_data(member: &Member<'_>, part: &Part) {
 
 impl Host<'_, '_> {
     pub(super) fn show(&mut self) {
-        let (iterations, checked, round) = {
+        let (iterations, checked, gap, round) = {
             let entries = self.peer.journal().read();
             let round = entries.round.clone().filter(|record| record.round > self.told_rounds);
-            (entries.iterations, entries.checked, round)
+            (entries.iterations, entries.checked, entries.gap, round)
         };
         let joined = self.joined;
         self.member.board.update(|status| {
             status.state = if joined { PeerState::Solving } else { PeerState::Waiting };
             (status.joined, status.round) = (joined, iterations);
             status.residual = checked.map(|(_, residual)| residual);
+            status.gap = gap;
         });
         if let (Some(record), ProblemTask::Rounds(task)) = (round, &self.problem.task) {
             self.told_rounds = record.round;
@@ -47,11 +48,12 @@ impl Host<'_, '_> {
             self.member.board.update(|status| status.evaluation = Some(evaluated));
             self.member.log.tell(Event::Measured { round: record.round, metrics, own });
         }
-        if let Some((iteration, residual)) = checked
-            && residual <= self.told * WORTH_TELLING
-        {
-            self.told = residual;
-            self.member.log.tell(Event::Iterated { iteration, residual });
+        if let Some((iteration, residual)) = checked {
+            let left = gap.unwrap_or(residual);
+            if left <= self.told * WORTH_TELLING {
+                self.told = left;
+                self.member.log.tell(Event::Iterated { iteration, residual, gap });
+            }
         }
     }
 

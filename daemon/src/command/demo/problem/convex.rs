@@ -52,8 +52,9 @@ fn print_end(report: &ConvexReport, output: &Output) {
     let Some(first) = report.solutions.first() else { return };
     let OnePlace { method, objective, .. } = &report.one_place;
     out::line("");
+    let gap = first.certificate.gap.map_or_else(String::new, |gap| format!("duality gap {gap:.1e}, "));
     out::line(format!(
-        "{} peers, {} iterations, {:.1} s; KKT residual {:.1e}, constraints to {:.1e}",
+        "{} peers, {} iterations, {:.1} s; {gap}KKT residual {:.1e}, constraints to {:.1e}",
         report.peers, first.iterations, report.seconds, first.certificate.kkt, first.certificate.violation
     ));
     out::line(format!("objective {:.12}, in one place {objective:.12} ({method})", first.objective));

@@ -52,6 +52,10 @@ pub(in crate::problem) struct RobustFile {
     penalty: f64,
     #[serde(default)]
     constants: Constants,
+    #[serde(default = "yes")]
+    adaptive: bool,
+    #[serde(default = "usual_relaxation")]
+    relaxation: f64,
     #[serde(default)]
     averaging: Averaging,
     #[serde(default = "usual_tolerance")]
@@ -100,6 +104,7 @@ impl TryFrom<f64> for NormName {
 #[serde(rename_all = "kebab-case")]
 enum Constants {
     #[default]
+    None,
     Least,
     Paper,
 }
@@ -116,8 +121,12 @@ fn usual_penalty() -> f64 {
     Penalty::default().c
 }
 
+fn usual_relaxation() -> f64 {
+    Penalty::default().relaxation
+}
+
 fn usual_tolerance() -> f64 {
-    1e-5
+    1e-4
 }
 
 fn usual_iterations() -> u64 {
@@ -148,10 +157,11 @@ impl RobustFile {
             return Err(FileError::ScalingOfBox);
         }
         let linearisation = match self.constants {
+            Constants::None => Linearisation::None,
             Constants::Least => Linearisation::Least,
             Constants::Paper => Linearisation::Paper,
         };
-        let penalty = Penalty { c: self.penalty, linearisation };
+        let penalty = Penalty { c: self.penalty, linearisation, adaptive: self.adaptive, relaxation: self.relaxation };
         let task = RobustTask {
             loss,
             kappa: self.kappa,
