@@ -3,7 +3,7 @@
 
 A swarm of `mingle demo` trains text models of several sizes in plain SGD, with records on the disk. Resident memory is the
 most that the kernel counted for a process (VmHWM), disk the most that all files of a peer's records had at one time. Both
-are of the peer with the largest figure. The second number of a row is what was promised (docs/durability.md).
+are of the peer with the largest figure. The second number of a row is the goal.
 """
 
 import argparse
@@ -112,9 +112,9 @@ def main():
         parameters, watched = measured(mingle, MODELS[name], arguments.rounds, arguments.option)
         millions, model = parameters / 1e6, 4 * parameters
         resident, disk = max(watched.resident.values()) / model, max(watched.disk.values()) / model
-        row("memory", f"resident, {millions:.1f} M parameters, 4 peers", "promised", "x", resident, RESIDENT,
+        row("memory", f"resident, {millions:.1f} M parameters, 4 peers", "goal", "x", resident, RESIDENT,
             [RESIDENT / resident])
-        row("memory", f"records on disk, {millions:.1f} M parameters, 4 peers", "promised", "x", disk, DISK, [DISK / disk])
+        row("memory", f"records on disk, {millions:.1f} M parameters, 4 peers", "goal", "x", disk, DISK, [DISK / disk])
 
 
 if __name__ == "__main__":
