@@ -5,7 +5,7 @@ use std::collections::BTreeMap;
 use mingle_peer::{Error, ErrorKind, Result};
 
 /// The kills that are still to be made.
-#[derive(Debug, PartialEq, Eq)]
+#[derive(Debug, Default, PartialEq, Eq)]
 pub(crate) struct Kills {
     rounds: BTreeMap<usize, u64>,
 }

@@ -169,6 +169,8 @@ struct Swarm<'a> {
     killed_at: Vec<(usize, u64)>,
     /// Peers that ended with a result, and skipped most of the rounds.
     late: BTreeSet<usize>,
+    /// Warnings of peers that were shown.
+    warnings: BTreeSet<String>,
     /// The address of each peer, as reported by its present process.
     addresses: Vec<Option<String>>,
     joining: Joining,
@@ -198,6 +200,7 @@ impl<'a> Swarm<'a> {
             kills,
             killed_at: Vec::new(),
             late: BTreeSet::new(),
+            warnings: BTreeSet::new(),
             addresses: vec![None; options.peers],
             joining: Joining::new(plan)?,
             watcher,
@@ -289,6 +292,9 @@ impl<'a> Swarm<'a> {
             }
             Event::Recovered { round, weight_units, .. } => {
                 self.see(&DemoEvent::StartedAgain { node, round: *round, weight_units: *weight_units });
+            }
+            Event::Warning { message, .. } if self.warnings.insert(message.clone()) => {
+                self.see(&DemoEvent::Warned { node, message });
             }
             Event::Plan { .. } => self.processes.note_started(node)?,
             Event::Joined { neighbours, network, .. } => {

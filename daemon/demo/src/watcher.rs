@@ -39,6 +39,13 @@ pub enum DemoEvent<'a> {
         /// Its own words.
         message: &'a str,
     },
+    /// A peer warned, and none has in these words before.
+    Warned {
+        /// The peer.
+        node: usize,
+        /// Its own words.
+        message: &'a str,
+    },
     /// The swarm is done, and this baseline is trained.
     Trains(Unaided),
     /// The swarm has failed, or the demo was asked to stop: its peers are stopped.

@@ -108,6 +108,7 @@ impl Watcher for Progress {
                     "round {round:>4}   peer {node} started again, with weight {weight:.6} from its disk"
                 ));
             }
+            DemoEvent::Warned { node, message } => self.note(&format!("warning  peer {node}: {message}")),
             DemoEvent::Late { node, message } => self.note(&format!("peer {node}: {message}")),
             DemoEvent::Trains(with) => self.compares(with),
             DemoEvent::Stops => self.clear(),
