@@ -252,17 +252,25 @@ impl RecordStore {
         if file.metadata()?.len() > bytes { file.set_len(bytes) } else { Ok(()) }
     }
 
-    /// Makes slots until there are so many, each as long as the longest.
+    /// Makes slots until there are so many. Those of a large model become as long as the record that needs them.
     fn extend_to(&mut self, slots: usize) -> Result<(), StoreError> {
         if slots <= self.map.len() {
             return Ok(());
         }
-        let present = (0..self.map.len()).filter_map(|slot| fs::metadata(self.folder.file(slot)).ok());
-        let longest = present.map(|file| file.len()).max().unwrap_or(0);
-        let length = self.room.filter(Room::is_made_as_needed).map_or(longest, |_| SMALLEST_SLOT_BYTES);
-        fill_slots(&self.folder, slots, length)?;
+        match self.room.filter(Room::is_made_as_needed) {
+            None => fill_slots(&self.folder, slots, self.longest_slot())?,
+            Some(room) => {
+                let made = fill_slots(&self.folder, slots, SMALLEST_SLOT_BYTES);
+                made.map_err(|error| error.for_records_of(room.slot_bytes()))?;
+            }
+        }
         self.map.grow(slots);
         Ok(())
+    }
+
+    fn longest_slot(&self) -> u64 {
+        let present = (0..self.map.len()).filter_map(|slot| fs::metadata(self.folder.file(slot)).ok());
+        present.map(|file| file.len()).max().unwrap_or(0)
     }
 
     /// The slot for a record. If each slot holds something owed, acknowledgements that came since the newest record are

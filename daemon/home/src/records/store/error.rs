@@ -106,6 +106,14 @@ fn listed(faults: &[String]) -> String {
 }
 
 impl StoreError {
+    /// The same error for a slot that is to hold a record of so many bytes.
+    pub(super) fn for_records_of(self, bytes: u64) -> Self {
+        match self {
+            Self::NoSpace { path, slots, .. } => Self::NoSpace { path, slots, slot_bytes: bytes, missing_bytes: bytes },
+            other => other,
+        }
+    }
+
     /// Returns `true` if the same write may succeed once other files on the disk are deleted.
     pub fn is_full_disk(&self) -> bool {
         match self {

@@ -194,3 +194,18 @@ fn a_record_that_finds_no_room_for_another_slot_is_an_error_of_a_full_disk_and_i
     store.write(&split(3, &[1, 2, 3])).unwrap();
     assert_found(folder.path(), 3, &[1, 2, 3]);
 }
+
+#[test]
+fn a_disk_without_room_for_another_slot_is_reported_with_the_bytes_of_a_record_and_not_of_an_empty_slot() {
+    let folder = tempfile::tempdir().unwrap();
+    let mut store = open(folder.path());
+    (1..=2).for_each(|number| store.write(&split(number, &[1, 2][..number as usize])).unwrap());
+    store.folder.opens = |path, options| {
+        let is_third = path.file_name().is_some_and(|name| name == "0002.record.new");
+        if is_third { Err(std::io::ErrorKind::StorageFull.into()) } else { options.open(path) }
+    };
+    let error = store.write(&split(3, &[1, 2, 3])).unwrap_err();
+    let StoreError::NoSpace { missing_bytes, slots, .. } = error else { panic!("{error}") };
+    assert_eq!((missing_bytes, slots), (room().slot_bytes(), 3));
+    assert!(missing_bytes > MODEL_BYTES, "{missing_bytes}");
+}
