@@ -43,6 +43,27 @@ pub struct DemoOptions {
 }
 
 impl DemoOptions {
+    /// A demo of so many peers with this training: over the plan that fits best, in step, without kills and comparison.
+    #[must_use]
+    pub fn new(peers: usize, training: TrainingOptions, output: PathBuf) -> Self {
+        Self {
+            peers,
+            training,
+            method: "auto".to_owned(),
+            local_steps: 1,
+            kills: Vec::new(),
+            restart: false,
+            durability: None,
+            timeline: false,
+            wait: "sync".to_owned(),
+            codec: CodecChoice::default(),
+            robust: Robust::default(),
+            momentum_across_rounds: MomentumAcrossRounds::default(),
+            comparison: false,
+            output,
+        }
+    }
+
     /// Returns `true` if the peers keep their weight on disk. A demo without restarts has no use for that.
     pub(crate) fn keeps_records(&self) -> bool {
         self.durability.unwrap_or(self.restart)
@@ -71,26 +92,6 @@ pub struct PeerProgram {
     pub file: PathBuf,
     /// Environment variables that are removed for its processes, because they hold settings of another peer.
     pub hidden_variables: Vec<String>,
-    /// Environment variables that are set for them.
-    pub settings: Vec<(&'static str, &'static str)>,
-}
-
-/// The bytes of a model from which a freed block counts.
-const LARGE_MODEL_BYTES: usize = 32 << 20;
-/// glibc's threshold, in bytes, from which a block goes back to the system when it is freed. It would learn to keep blocks
-/// up to eight times as large, which is right for small models: the system need not clear them again in each step. The
-/// gradients of a large one would stay another copy of it in memory while parcels are exchanged.
-const LARGEST_KEPT_BLOCK: (&str, &str) = ("MALLOC_MMAP_THRESHOLD_", "4194304");
-
-impl PeerProgram {
-    /// The program for peers that share one machine's memory and train a model of so many parameters. A setting of the
-    /// user's own stays.
-    pub(crate) fn for_model(mut self, parameters: usize) -> Self {
-        if 4 * parameters >= LARGE_MODEL_BYTES && std::env::var_os(LARGEST_KEPT_BLOCK.0).is_none() {
-            self.settings.push(LARGEST_KEPT_BLOCK);
-        }
-        self
-    }
 }
 
 /// Checks the number of peers of a demo.

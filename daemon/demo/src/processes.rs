@@ -117,7 +117,6 @@ impl PeerProcesses {
         for variable in &self.program.hidden_variables {
             command.env_remove(variable);
         }
-        command.envs(self.program.settings.iter().copied());
         let mut child = command
             .args(arguments)
             .stdin(Stdio::piped())

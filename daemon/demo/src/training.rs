@@ -113,7 +113,6 @@ impl TrainingDemo {
         watcher: Arc<dyn Watcher>,
         stop: &mut StopRequests,
     ) -> Result<DemoReport> {
-        let program = program.for_model(self.parameter_count()?);
         let Self { options, parts, plan, homes, output, kills } = self;
         let mut swarm = Swarm::new(&options, &output, &plan, program, watcher.clone(), kills)?;
         let trained = tokio::select! {

@@ -43,6 +43,5 @@ pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Result {
 /// are hidden.
 fn this_program() -> Result<PeerProgram> {
     let file = std::env::current_exe().context(ErrorKind::Unexpected, "cannot find this program's own file")?;
-    let hidden_variables = config::variables().map(str::to_owned).collect();
-    Ok(PeerProgram { file, hidden_variables, settings: Vec::new() })
+    Ok(PeerProgram { file, hidden_variables: config::variables().map(str::to_owned).collect() })
 }

@@ -8,7 +8,6 @@ use std::sync::Arc;
 use mingle_builtin::options::TrainingOptions;
 use mingle_demo::{DemoEvent, DemoOptions, PeerProgram, TrainingDemo, Watcher};
 use mingle_peer::stop;
-use mingle_protocol::{CodecChoice, MomentumAcrossRounds, Robust};
 
 use crate::support::{read_json, text};
 
@@ -47,22 +46,8 @@ fn options(output: &Path) -> DemoOptions {
         evaluate_every: 20,
         ..TrainingOptions::default()
     };
-    DemoOptions {
-        peers: 4,
-        training,
-        method: "auto".to_owned(),
-        local_steps: 1,
-        kills: vec!["1@10".to_owned()],
-        restart: true,
-        durability: None,
-        timeline: false,
-        wait: "sync".to_owned(),
-        codec: CodecChoice::default(),
-        robust: Robust::default(),
-        momentum_across_rounds: MomentumAcrossRounds::default(),
-        comparison: false,
-        output: output.to_owned(),
-    }
+    let kills = vec!["1@10".to_owned()];
+    DemoOptions { kills, restart: true, ..DemoOptions::new(4, training, output.to_owned()) }
 }
 
 #[test]
@@ -71,7 +56,7 @@ fn a_demo_goes_on_with_a_peer_that_comes_back_late_and_says_that_its_data_have_l
     let output = folder.path().join("demo");
     let demo = TrainingDemo::prepare(options(&output)).unwrap();
     let file = late_program(folder.path(), &output);
-    let program = PeerProgram { file, hidden_variables: Vec::new(), settings: Vec::new() };
+    let program = PeerProgram { file, hidden_variables: Vec::new() };
     let (_handle, mut requests) = stop::channel();
     let runtime = tokio::runtime::Runtime::new().unwrap();
     let report = runtime.block_on(demo.run(program, Arc::new(Unwatched), &mut requests)).unwrap();

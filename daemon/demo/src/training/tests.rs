@@ -3,7 +3,6 @@ use std::path::{Path, PathBuf};
 use std::sync::Mutex;
 
 use mingle_builtin::options::TrainingOptions;
-use mingle_protocol::{CodecChoice, MomentumAcrossRounds, Robust};
 
 use super::*;
 
@@ -27,32 +26,14 @@ impl Watcher for Words {
 
 /// A demo of three peers in this folder.
 fn demo_in(folder: &Path) -> TrainingDemo {
-    TrainingDemo::prepare(options(&folder.join("demo"))).unwrap()
+    let training = TrainingOptions { split: Some("iid".to_owned()), rounds: 10, ..TrainingOptions::default() };
+    TrainingDemo::prepare(DemoOptions::new(3, training, folder.join("demo"))).unwrap()
 }
 
 /// The swarm of a demo before any peer is started.
 fn swarm_of(demo: &TrainingDemo, watcher: Arc<Words>) -> Swarm<'_> {
-    let program = PeerProgram { file: PathBuf::from("mingle"), hidden_variables: Vec::new(), settings: Vec::new() };
+    let program = PeerProgram { file: PathBuf::from("mingle"), hidden_variables: Vec::new() };
     Swarm::new(&demo.options, &demo.output, &demo.plan, program, watcher, Kills::default()).unwrap()
-}
-
-fn options(output: &Path) -> DemoOptions {
-    DemoOptions {
-        peers: 3,
-        training: TrainingOptions { split: Some("iid".to_owned()), rounds: 10, ..TrainingOptions::default() },
-        method: "auto".to_owned(),
-        local_steps: 1,
-        kills: Vec::new(),
-        restart: false,
-        durability: None,
-        timeline: false,
-        wait: "sync".to_owned(),
-        codec: CodecChoice::default(),
-        robust: Robust::default(),
-        momentum_across_rounds: MomentumAcrossRounds::default(),
-        comparison: false,
-        output: output.to_owned(),
-    }
 }
 
 #[tokio::test]
