@@ -9,7 +9,7 @@ mod rounds;
 
 use std::time::{Duration, Instant};
 
-use mingle_peer::events::Event;
+use mingle_peer::events::{Event, SolvedProblem};
 use mingle_peer::stop::StopRequests;
 use mingle_peer::{Error, ErrorKind, Home, Result};
 use tokio::sync::mpsc;
@@ -166,7 +166,7 @@ impl<'a> Swarm<'a> {
     /// Reports results about all peers, as the first peer finds them, and notes the memory of those that are done.
     fn on_said(&mut self, node: usize, event: &Event) {
         match event {
-            Event::Solved { peak_resident_bytes, .. } | Event::Learned { peak_resident_bytes, .. } => {
+            Event::Solved(SolvedProblem { peak_resident_bytes, .. }) | Event::Learned { peak_resident_bytes, .. } => {
                 self.peak_bytes = self.peak_bytes.max(*peak_resident_bytes);
             }
             Event::Measured { round, metrics, .. } if node == 0 && round % self.progress.each == 0 => {

@@ -8,7 +8,9 @@ mod line;
 mod log;
 mod sentence;
 mod service_manager;
+mod solved_problem;
 
+use mingle_privacy::PrivacySpending;
 use mingle_training::{Best, Metrics};
 use serde::{Deserialize, Serialize};
 
@@ -17,6 +19,7 @@ pub use choices::{CodecInUse, LocalStepsInUse};
 pub use line::{EventLine, SCHEMA};
 pub use log::{EventLog, EventSink};
 pub use service_manager::Watchdog;
+pub use solved_problem::SolvedProblem;
 
 /// An event of a peer.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
@@ -149,13 +152,13 @@ pub enum Event {
     Privacy {
         /// The clipping and noise of changes, and the privacy spent before.
         #[serde(flatten)]
-        spending: mingle_privacy::PrivacySpending,
+        spending: PrivacySpending,
     },
     /// No further change may be released: this peer takes no more local steps, and goes on mixing.
     PrivacySpent {
         /// The privacy that was spent.
         #[serde(flatten)]
-        spending: mingle_privacy::PrivacySpending,
+        spending: PrivacySpending,
     },
     /// This peer waits for the program that trains for it.
     WaitingForTrainer {
@@ -318,26 +321,7 @@ pub enum Event {
         gap: Option<f64>,
     },
     /// The problem is solved, or given up, and the files are written.
-    Solved {
-        /// Iterations done.
-        iterations: u64,
-        /// `true` if no peer moved by more than the tolerance in the end.
-        converged: bool,
-        /// The objective of the whole problem.
-        objective: f64,
-        /// Of a robust model, the duality gap: no model within reach is better by more.
-        gap: Option<f64>,
-        /// By how much the optimality conditions are violated.
-        kkt: f64,
-        /// By how much a constraint is violated, or two peers differ.
-        violation: f64,
-        /// Seconds since the process started.
-        seconds: f64,
-        /// Payload and control bytes written to all links.
-        sent_bytes: u64,
-        /// The largest resident memory of the process, where the system reports it.
-        peak_resident_bytes: Option<u64>,
-    },
+    Solved(SolvedProblem),
     /// A round of learning in rounds is over at all peers.
     Measured {
         /// Rounds done.

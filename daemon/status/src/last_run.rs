@@ -4,7 +4,7 @@ use std::fs::File;
 use std::io::{Read, Seek, SeekFrom};
 use std::path::Path;
 
-use crate::events::{Event, EventLine};
+use crate::events::{Event, EventLine, SolvedProblem};
 use crate::results::Summary;
 use mingle_home::home::Home;
 
@@ -43,7 +43,7 @@ impl LastRun {
             Event::Finished { round, left: true } => {
                 (format!("is over: it left the swarm after round {round}"), "a new plan can bring it back".to_owned())
             }
-            Event::Solved { iterations, objective, .. } => (
+            Event::Solved(SolvedProblem { iterations, objective, .. }) => (
                 format!("is over after {iterations} iterations, objective {objective:.12}"),
                 format!("its solution is {}", home.root().join("solution.json").display()),
             ),

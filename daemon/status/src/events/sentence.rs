@@ -2,7 +2,7 @@
 
 use mingle_privacy::PrivacySpending;
 
-use super::{CodecInUse, Event, LocalStepsInUse};
+use super::{CodecInUse, Event, LocalStepsInUse, SolvedProblem};
 use crate::results::skipped_most;
 use mingle_membership::PlanNumber;
 
@@ -64,7 +64,7 @@ impl Event {
             Self::Problem { .. }
             | Self::Met { .. }
             | Self::Iterated { .. }
-            | Self::Solved { .. }
+            | Self::Solved(_)
             | Self::Measured { .. }
             | Self::Learned { .. } => self.of_solving(),
             Self::Failed { message, .. } => format!("failed     {message}"),
@@ -80,13 +80,7 @@ impl Event {
             Self::Iterated { iteration, residual, gap } => {
                 format!("iteration  {iteration:>5}  residual {residual:.1e}{}", gap_in_words(*gap))
             }
-            Self::Solved { iterations, converged, objective, gap, kkt, violation, seconds, sent_bytes, .. } => format!(
-                "{} after {iterations} iterations, objective {objective:.12}{}, KKT residual {kkt:.1e}, constraints to \
-                 {violation:.1e}, {seconds:.1} s, {:.1} MB sent",
-                if *converged { "solved    " } else { "NOT SOLVED" },
-                gap_in_words(*gap),
-                mingle_home::units::megabytes(*sent_bytes)
-            ),
+            Self::Solved(solved) => in_words(solved),
             Self::Measured { round, metrics, .. } => format!("round {round:>4} {}", metrics.in_columns()),
             Self::Learned { rounds, best_round, own, seconds, sent_bytes, .. } => format!(
                 "learned    in {rounds} rounds, the model after {best_round} is kept; its own {}; {seconds:.1} s, {:.1} MB sent",
@@ -304,6 +298,17 @@ fn borrowed(peers: &[String]) -> String {
         [peer] => format!("model      the one of {peer}, to begin with"),
         peers => format!("model      the median of those of {}, to begin with", peers.join(", ")),
     }
+}
+
+fn in_words(solved: &SolvedProblem) -> String {
+    let SolvedProblem { iterations, converged, objective, gap, kkt, violation, seconds, sent_bytes, .. } = *solved;
+    format!(
+        "{} after {iterations} iterations, objective {objective:.12}{}, KKT residual {kkt:.1e}, constraints to \
+         {violation:.1e}, {seconds:.1} s, {:.1} MB sent",
+        if converged { "solved    " } else { "NOT SOLVED" },
+        gap_in_words(gap),
+        mingle_home::units::megabytes(sent_bytes)
+    )
 }
 
 fn gap_in_words(gap: Option<f64>) -> String {

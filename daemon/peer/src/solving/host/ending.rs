@@ -10,7 +10,7 @@ use mingle_training::Metrics;
 use super::{Host, PATIENCE, ROOM_PAUSE};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::event_loop::{EventReceivers, LoopEvent};
-use crate::events::Event;
+use crate::events::{Event, SolvedProblem};
 use crate::home::write_file;
 use crate::results;
 use crate::status::PeerState;
@@ -144,7 +144,7 @@ impl Host<'_, '_> {
     }
 
     fn tell_solution(&mut self, solution: &Solution) {
-        self.member.log.tell(Event::Solved {
+        self.member.log.tell(Event::Solved(SolvedProblem {
             iterations: solution.iterations,
             converged: solution.converged,
             objective: solution.objective,
@@ -154,7 +154,7 @@ impl Host<'_, '_> {
             seconds: self.member.started.elapsed().as_secs_f64(),
             sent_bytes: self.member.traffic().sent_bytes,
             peak_resident_bytes: results::peak_resident_bytes(),
-        });
+        }));
     }
 
     fn tell_learned(&mut self, learned: &Learned) {
