@@ -10,24 +10,26 @@ mod gap_check;
 mod iteration_run;
 mod messages;
 mod site_facts;
+mod site_row;
 
 use std::sync::Arc;
 
-use mingle_robust::{DataScale, GapSearch, Residuals, SharedState, Site, SiteIteration};
+use mingle_robust::{DataScale, GapSearch, Residuals, SharedState, Site};
 use mingle_solver::RegressionTable;
 
 use crate::collectives::Collectives;
 use crate::error::SolveError;
 use crate::journal::ProgressJournal;
-use crate::problem::{ROW, RobustTask, StoppingCriteria};
+use crate::problem::{RobustTask, StoppingCriteria};
 use crate::regression::agree_on_columns;
 use crate::solution::{Answer, Certificate, Coefficient, RobustSite};
 use crate::stopping_rule::NodeOutcome;
 use gap_check::Check;
 use iteration_run::IterationRun;
 use messages::Messages;
-use site_facts::SiteFacts;
 pub use site_facts::in_one_place;
+use site_facts::{SiteFacts, agreed};
+use site_row::SiteRow;
 
 /// The largest scaled coefficient of a model that predicts nothing.
 const NOTHING: f64 = 1e-4;
@@ -56,10 +58,11 @@ pub(crate) async fn solve(
         let model = collectives.mix(&message).await?;
         state.begin_iteration();
         let progress = site.advance(&model, state.of_site(collectives.me));
-        let rows = collectives.gather(&own_row(progress, &site, &state)).await?;
+        let rows = collectives.gather(&SiteRow::of(progress, &site, &state).numbers()).await?;
+        let rows: Vec<SiteRow> = rows.iter().map(|row| SiteRow::read(row)).collect();
         run.check(&rows, site.failures().2)?;
         let steering = state.steering();
-        state.finish_iteration(&rows.iter().map(|row| iteration_of(row)).collect::<Vec<_>>());
+        state.finish_iteration(&rows.iter().map(|row| row.iteration).collect::<Vec<_>>());
         if steering != state.steering() {
             run.note_penalty();
         }
@@ -90,34 +93,12 @@ async fn agree_on_scale(
     site: &Site,
 ) -> Result<DataScale, SolveError> {
     let zero = vec![0.0; site.model().len()];
-    let worst = site.worst_loss(&zero).map_err(SolveError::Robust)?;
+    let worst = agreed(collectives, site.worst_loss(&zero).map_err(SolveError::Robust)).await?;
     let rows = collectives.gather(&[worst, site.mean_target()]).await?;
     let weights = facts.weights(task)?;
     let prediction = rows.iter().zip(weights.nominal()).map(|(row, weight)| row[1] * weight).sum();
     let losses: Vec<f64> = rows.iter().map(|row| row[0]).collect();
     Ok(DataScale::new(weights.worst(&losses).1, prediction))
-}
-
-/// A site's row of an iteration.
-fn own_row(progress: SiteIteration, site: &Site, state: &SharedState) -> [f64; ROW] {
-    let SiteIteration { worst, apart, moved, size, price } = progress;
-    let (failures, in_a_row, _) = site.failures();
-    [worst, apart, moved, size, price, f64::from(in_a_row), f64::from(failures), hash(state)]
-}
-
-/// A site's iteration as its row has it.
-fn iteration_of(row: &[f64]) -> SiteIteration {
-    SiteIteration { worst: row[0], apart: row[1], moved: row[2], size: row[3], price: row[4] }
-}
-
-/// A number that stands for the replicated state, exact in an f64.
-fn hash(state: &SharedState) -> f64 {
-    let mut hasher = blake3::Hasher::new();
-    for number in state.numbers() {
-        hasher.update(&number.to_bits().to_le_bytes());
-    }
-    let [a, b, c, d, e, f, ..] = *hasher.finalize().as_bytes();
-    u64::from_le_bytes([a, b, c, d, e, f, 0, 0]) as f64
 }
 
 /// The final model, which is the exact mean of all sites' models, with its certificate.

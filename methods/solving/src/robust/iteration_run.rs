@@ -4,6 +4,7 @@ use mingle_protocol::NodeId;
 use mingle_robust::{DataScale, GAP_INTERVAL, MOST_FAILURES, PENALTY_FACTOR, Residuals, RobustError, SharedState};
 
 use super::gap_check::Check;
+use super::site_row::SiteRow;
 use crate::collectives::Collectives;
 use crate::error::SolveError;
 use crate::journal::ProgressJournal;
@@ -17,6 +18,7 @@ const SETTLING: u64 = 10;
 const LARGEST_GROWTH: f64 = 10.0;
 /// The most restarts with more steps.
 const MOST_RESTARTS: u32 = 4;
+
 /// The progress of the iterations, the same at all sites.
 pub(super) struct IterationRun {
     limits: StoppingCriteria,
@@ -55,13 +57,13 @@ impl IterationRun {
     }
 
     /// Checks that all sites are in the same state, and that no site has failed too often in a row.
-    pub(super) fn check(&mut self, rows: &[Vec<f64>], own: Option<&RobustError>) -> Result<(), SolveError> {
+    pub(super) fn check(&mut self, rows: &[SiteRow], own: Option<&RobustError>) -> Result<(), SolveError> {
         self.iterations += 1;
-        self.failures = rows.iter().map(|row| row[6]).collect();
-        if let Some(other) = rows.iter().position(|row| row[7].to_bits() != rows[0][7].to_bits()) {
+        self.failures = rows.iter().map(|row| row.failures).collect();
+        if let Some(other) = rows.iter().position(|row| row.state.to_bits() != rows[0].state.to_bits()) {
             return Err(SolveError::StatesDiffer { one: NodeId(0), other: node(other), iteration: self.iterations });
         }
-        match rows.iter().position(|row| row[5] >= f64::from(MOST_FAILURES)) {
+        match rows.iter().position(|row| row.failures_in_a_row >= f64::from(MOST_FAILURES)) {
             Some(failed) => {
                 let reason = own.map_or_else(|| "it says there why".to_owned(), ToString::to_string);
                 Err(SolveError::Subproblem { site: node(failed), iteration: self.iterations, reason })
@@ -109,11 +111,18 @@ impl IterationRun {
 mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
-    use crate::problem::ROW;
 
     /// The rows of two sites in an iteration: the second failed so often in a row, and in all.
-    fn rows(in_a_row: f64, in_all: f64) -> [Vec<f64>; 2] {
-        [vec![0.0; ROW], vec![0.0, 0.0, 0.0, 0.0, 0.0, in_a_row, in_all, 0.0]]
+    fn rows(failures_in_a_row: f64, failures: f64) -> [SiteRow; 2] {
+        [SiteRow::default(), SiteRow { failures_in_a_row, failures, ..SiteRow::default() }]
+    }
+
+    #[test]
+    fn a_row_is_read_as_it_was_written() {
+        let numbers = [1.0, 2.0, 3.0, 4.0, 5.0, 6.0, 7.0, 8.0];
+        let row = SiteRow::read(&numbers);
+        assert_eq!((row.iteration.price, row.failures_in_a_row, row.state), (5.0, 6.0, 8.0));
+        assert_eq!(row.numbers(), numbers);
     }
 
     #[test]

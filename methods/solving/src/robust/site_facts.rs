@@ -71,12 +71,7 @@ impl SiteFacts {
             let site = SiteSamples { samples, radius: task.radii[collectives.me] };
             Site::new(&robust, site, Steering::begin(&task.penalty, DataScale::ONE), model).map_err(SolveError::Robust)
         };
-        let site = lay_out();
-        let refused = collectives.largest(&[f64::from(u8::from(site.is_err()))]).await?;
-        match refused[..] {
-            [(refused, finder)] if refused > 0.0 && site.is_ok() => Err(SolveError::SamplesElsewhere { finder }),
-            _ => site,
-        }
+        agreed(collectives, lay_out()).await
     }
 
     /// Warnings about the samples, in words.
@@ -102,6 +97,15 @@ impl SiteFacts {
             }
         }
         warnings
+    }
+}
+
+/// A result of every site: where one of them has an error, all end, and the others name it.
+pub(super) async fn agreed<T>(collectives: &Collectives, own: Result<T, SolveError>) -> Result<T, SolveError> {
+    let failed = collectives.largest(&[f64::from(u8::from(own.is_err()))]).await?;
+    match failed[..] {
+        [(failed, finder)] if failed > 0.0 && own.is_ok() => Err(SolveError::SamplesElsewhere { finder }),
+        _ => own,
     }
 }
 
