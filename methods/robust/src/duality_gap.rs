@@ -37,10 +37,12 @@ pub struct DualityGap {
 }
 
 impl DualityGap {
-    /// The largest amount by which a model within reach is better; 0 where rounding says less.
+    /// The largest amount by which a model within reach is better; 0 where rounding says less, and infinite where the
+    /// value or the bound is no number.
     #[must_use]
     pub fn gap(&self) -> f64 {
-        (self.value - self.bound).max(0.0)
+        let gap = self.value - self.bound;
+        if gap.is_nan() { f64::INFINITY } else { gap.max(0.0) }
     }
 }
 
