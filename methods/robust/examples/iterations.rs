@@ -2,6 +2,7 @@
 //! docs/robust-models.md.
 #![allow(clippy::unwrap_used)]
 
+#[path = "../tests/instances/mod.rs"]
 mod instances;
 
 use instances::{patients, small_unequal};
@@ -23,7 +24,7 @@ fn iterations(name: &str, problem: &RobustProblem, most: u64) -> [Option<u64>; 3
     found
 }
 
-/// Prints a row of the table for each penalty. The default one has to end every case.
+/// Prints a row of the table for each penalty.
 fn report(name: &str, found: &[[Option<u64>; 3]]) {
     for (at, penalty) in ["default", "constant, least", "constant, paper"].iter().enumerate() {
         let mut all: Vec<u64> = found.iter().map(|of_case| of_case[at].unwrap_or(u64::MAX)).collect();
@@ -35,19 +36,18 @@ fn report(name: &str, found: &[[Option<u64>; 3]]) {
             all.len(),
             all.last()
         );
-        assert!(at > 0 || ended == all.len(), "{name}");
     }
 }
 
-#[test]
-#[ignore = "takes some minutes, and needs ../shared/data"]
-fn iterations_until_the_gap_is_small_beside_constant_penalties() {
+fn main() {
     let cases: Vec<_> = (0..40).map(|case| iterations(&format!("case {case}"), &small_unequal(case), 2_000)).collect();
-    let draws = (0..5).flat_map(|seed| [0.0, 0.1].map(|theta| (seed, theta)));
-    let draws = draws.map(|(seed, theta)| {
-        iterations(&format!("patients {seed}, theta {theta}"), &patients(seed, theta).unwrap(), 10_000)
-    });
-    let draws: Vec<_> = draws.collect();
     report("40 small cases", &cases);
+    let draws = (0..5).flat_map(|seed| [0.0, 0.1].map(|theta| (seed, theta)));
+    let problems = draws.map(|(seed, theta)| Some((format!("patients {seed}, theta {theta}"), patients(seed, theta)?)));
+    let Some(problems) = problems.collect::<Option<Vec<_>>>() else {
+        eprintln!("left out: 75 patients, for there is no ../shared/data/tables/wdbc.data");
+        return;
+    };
+    let draws: Vec<_> = problems.iter().map(|(name, problem)| iterations(name, problem, 10_000)).collect();
     report("75 patients", &draws);
 }
