@@ -6,4 +6,5 @@ mod support;
 
 mod graphs;
 mod recommendations;
+mod robust_models;
 mod solving;
