@@ -5,7 +5,7 @@
 //! outbox, each of its parcels is of another step, and all of these are in other records than the newest: out-degree *
 //! [`WINDOW`] slots that cannot be touched, one for the newest, and one to write.
 //!
-//! Where nothing was acknowledged late, two slots and a [`Postscript`] to each newest record are enough.
+//! Two slots and a [`Postscript`] to each newest record are enough where nothing was acknowledged late.
 
 use std::collections::BTreeSet;
 

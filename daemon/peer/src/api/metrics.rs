@@ -80,7 +80,11 @@ impl Sheet<'_> {
             "How far the last iteration moved the peer that moved most",
             status.residual,
         )?;
-        self.gauge("mingle_solve_gap", "No robust model within reach is better by more", status.gap)?;
+        self.gauge(
+            "mingle_solve_gap",
+            "Duality gap of a robust model: none within reach is better by more",
+            status.gap,
+        )?;
         self.gauge("mingle_train_loss", "Mean loss over the last local steps", status.train_loss)?;
         let attached = status.trainer.as_ref().map(|trainer| f64::from(u8::from(trainer.attached.is_some())));
         self.gauge("mingle_trainer_attached", "Whether a program is there that trains for this peer", attached)?;

@@ -66,8 +66,8 @@ impl Disk {
         Ok(Some(record))
     }
 
-    /// Where a record would be preceded by a postscript to the one before: ends the process, every other time, in the
-    /// middle of that.
+    /// An end of the process in the middle of a postscript: every other time where the record needs one before it.
+    /// Returns `true` if it came.
     fn tears_postscript(&mut self, record: &Record, rng: &mut ChaCha8Rng) -> bool {
         let claimed = self.slots.clone().claim(&record.books);
         if !self.makes_slots_as_needed || !matches!(claimed, Err(SlotError::NoneFree { .. })) {
