@@ -3,7 +3,7 @@
 //! A site that needs ten times as long for its local steps would make every other one wait ten times as long, or go on
 //! without its parcels. It can do fewer local steps instead. Once its training is over, a node knows when its
 //! neighbours' parcels of the round came, and so how long their training and a parcel's transfer take. Where it needs
-//! more than [`FAR_SLOWER`] times as long, two limits hold from then on:
+//! more than [`FAR_SLOWER`] times as long, and longer than [`SHORTEST`], two limits hold from then on:
 //!
 //! - its host begins no local step after [`TIMES`] as long as the others need; a change of fewer steps counts as
 //!   described in `step_guard`;
@@ -36,7 +36,7 @@ const FAR_SLOWER: f64 = 2.0;
 const TIMES: f64 = 1.25;
 /// The node mixes on after this multiple of the others' time.
 const GOES_ON: f64 = 1.5;
-/// Shortest limit of training: below it, other load on a machine makes rounds differ.
+/// Shortest limit of training: below it, other load on a machine makes rounds differ. A node that needs less is not slow.
 const SHORTEST: Duration = Duration::from_millis(50);
 /// The node mixes on after this multiple of the others' time where its own is usually similar or not known, and not
 /// before [`SHORTEST_HOLD_UP`].
@@ -62,7 +62,7 @@ impl OthersPace {
     fn pace_to_keep(&self) -> Option<Duration> {
         let (own, others) = (self.own.median(Ord::cmp)?, self.others.median(Ord::cmp)?);
         let is_known = self.own.len() >= ROUNDS_TO_MEASURE && self.others.len() >= ROUNDS_TO_MEASURE;
-        (is_known && own > others.mul_f64(FAR_SLOWER)).then_some(others)
+        (is_known && own > others.mul_f64(FAR_SLOWER).max(SHORTEST)).then_some(others)
     }
 }
 

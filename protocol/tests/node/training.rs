@@ -298,31 +298,55 @@ fn enter(id: NodeId, local_steps: u32) -> Input {
     Input::Enter(Box::new(NewGeneration { generation, schedule, id, keys, rounds: 10, ratio: None }))
 }
 
-#[test]
-fn a_node_that_trains_three_times_as_long_as_its_neighbour_boxes_its_training_until_another_plan_begins() {
-    const LOCAL_STEPS: u32 = 10;
+/// Two nodes of which the first trains for 3 `unit` and the second for `unit` in each of three rounds, the start of the
+/// fourth round, and the effects of the first node there.
+fn pair_with_a_slow_first_node(unit: Duration) -> (Pair, Time, Vec<Effect>) {
     let mut configs = [config(ME, LOCAL_STEPS), config(PEER, LOCAL_STEPS)];
     for config in &mut configs {
         (config.policy, config.keeps_up) = (WaitPolicy::default(), true);
     }
     let mut pair = Pair::new(configs);
-    let done = |round| Input::Trained { round, delta: vec![1.0; 3], steps: LOCAL_STEPS, state: HostState::default() };
     let [mut effects, _] = pair.meet(AT);
     let mut began = AT;
     for round in 0..3 {
         assert_eq!(time_boxes(&effects), [None], "round {round}");
-        pair.settle(began + Duration::from_millis(100), 1, done(round));
-        began = began + Duration::from_millis(300);
-        [effects, _] = pair.settle(began, 0, done(round));
+        pair.settle(began + unit, 1, trained(round));
+        began = began + 3 * unit;
+        [effects, _] = pair.settle(began, 0, trained(round));
     }
+    (pair, began, effects)
+}
+
+/// All local steps of a round of [`pair_with_a_slow_first_node`].
+const LOCAL_STEPS: u32 = 10;
+
+fn trained(round: u64) -> Input {
+    Input::Trained { round, delta: vec![1.0; 3], steps: LOCAL_STEPS, state: HostState::default() }
+}
+
+#[test]
+fn a_node_is_not_slow_where_its_training_is_within_the_shortest_limit() {
+    // 3 times as long as its neighbour: 48 ms, which no limit cuts, and 51 ms.
+    let far_slower = |ms| {
+        let (_, _, effects) = pair_with_a_slow_first_node(Duration::from_millis(ms));
+        let is_told = reports(&effects).iter().any(|event| matches!(event, NodeEvent::FarSlower { .. }));
+        (is_told, time_boxes(&effects))
+    };
+    assert_eq!(far_slower(16), (false, vec![None]));
+    assert_eq!(far_slower(17), (true, vec![Some(Duration::from_millis(50))]));
+}
+
+#[test]
+fn a_node_that_trains_three_times_as_long_as_its_neighbour_boxes_its_training_until_another_plan_begins() {
+    let (mut pair, began, effects) = pair_with_a_slow_first_node(Duration::from_millis(100));
     assert_eq!(time_boxes(&effects), [Some(Duration::from_millis(125))]);
     let [own, others] = [300, 100].map(Duration::from_millis);
     assert!(reports(&effects).contains(&NodeEvent::FarSlower { round: 3, own, others }), "{effects:?}");
 
     enter_both(&mut pair, began, [ME, PEER].map(|id| enter(id, LOCAL_STEPS)));
     // The trainings under way are those of the first round.
-    pair.settle(began, 1, done(3));
-    let [effects, _] = pair.settle(began, 0, done(3));
+    pair.settle(began, 1, trained(3));
+    let [effects, _] = pair.settle(began, 0, trained(3));
     let boxes = time_boxes(&effects);
     assert_eq!(boxes, [None], "what was measured is of the plan before");
 }
