@@ -126,7 +126,11 @@ fn a_clock_that_jumps_by_a_day_and_back_disturbs_nothing() {
     }
     let events: Vec<Value> = events_of(&swarm.home(0)).into_iter().map(Result::unwrap).collect();
     assert!(events.is_sorted_by_key(|event| event["at_ms"].as_u64().unwrap()), "{events:#?}");
-    let is_trouble = |event: &&Value| ["warning", "set_back", "failed"].iter().any(|kind| event["event"] == *kind);
+    // Each look at this clock reads a file, so its peer may be far slower than the others, and says so.
+    let is_of_pace = |event: &Value| event["message"].to_string().contains("all local steps of a round take this peer");
+    let is_trouble = |event: &&Value| {
+        ["warning", "set_back", "failed"].iter().any(|kind| event["event"] == *kind) && !is_of_pace(event)
+    };
     let trouble: Vec<&Value> = events.iter().filter(is_trouble).collect();
     assert!(trouble.is_empty(), "{trouble:#?}");
 

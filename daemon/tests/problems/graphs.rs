@@ -120,7 +120,7 @@ fn real_peers_one_of_them_killed_end_with_the_bits_of_one_process() {
     let plan = swarm.plan();
     succeeds(&["solve", "--problem", "nodes.toml", "--plan", text(&plan), "-o", "out"], folder.path());
     let mut peers: Vec<_> = (0..3).map(|node| swarm.solve(node, &problem)).collect();
-    let data = peers[1].wait_for("warning")["message"].as_str().unwrap().to_owned();
+    let data = peers[1].wait_for_warning("data: ");
     assert!(data.starts_with("data: ") && data.contains(" nodes, ") && data.contains(" features"), "{data}");
     while peers[1].wait_for("measured")["round"].as_u64().unwrap() < 4 {}
     peers[1].kill();

@@ -57,10 +57,9 @@ fn peers_that_are_killed_and_one_process_whose_links_lose_learn_the_same_to_the_
     peers[1].kill();
     assert!(fs::read_dir(swarm.home(1).join("rounds")).unwrap().count() <= 4);
     peers[1] = swarm.solve(1, &problem);
-    let mut warning = || peers[0].wait_for("warning")["message"].as_str().unwrap().to_owned();
-    let data = warning();
+    let data = peers[0].wait_for_warning("data: ");
     assert!(data.starts_with("data: ") && data.contains(" users, ") && data.contains(" interactions"), "{data}");
-    assert!(warning().contains("all begin attempt 1, from the last round"));
+    peers[0].wait_for_warning("all begin attempt 1, from the last round");
     for (node, peer) in peers.iter_mut().enumerate() {
         assert_eq!(peer.wait_for("learned")["rounds"], 12, "node {node}");
         assert_eq!(peer.exit_code(), Some(0), "node {node}");

@@ -198,13 +198,7 @@ fn a_member_that_claims_to_be_at_the_end_ends_nobody_and_is_named() {
             liar.say([claim]).await;
         }
     });
-    loop {
-        let warning = peers[0].wait_for("warning");
-        let message = warning["message"].as_str().unwrap_or_else(|| panic!("it ended: {warning}"));
-        if message.starts_with("node 2 says that it has done") {
-            break;
-        }
-    }
+    peers[0].wait_for_warning("node 2 says that it has done");
     // A peer that stops waits for neighbours that answer; this one would answer for ever.
     claims.abort();
     swarm.check(peers);
@@ -280,10 +274,7 @@ fn a_younger_process_with_the_same_key_behind_another_member_is_told_to_end() {
         let (_, other) = hear_of_another_process(&mut liar, 2).await;
         assert_eq!(other, OtherProcess { boot_nonce: SecondProcess::NONCE, fate: Fate::OtherEnds });
     });
-    let mut said = String::new();
-    while !said.contains("another process uses this peer's key") {
-        said = peers[0].wait_for("warning")["message"].as_str().unwrap().to_owned();
-    }
+    peers[0].wait_for_warning("another process uses this peer's key");
     swarm.check(peers);
 }
 

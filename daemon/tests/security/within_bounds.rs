@@ -123,17 +123,6 @@ fn say_nothing_first(_: &Liar) -> Vec<Message> {
     Vec::new()
 }
 
-/// The next warning of a peer that contains these words.
-fn wait_for_warning(peer: &mut RunningPeer, words: &str) -> String {
-    loop {
-        let warning = peer.wait_through_rounds_for("warning");
-        let message = warning["message"].as_str().unwrap_or_else(|| panic!("it ended: {warning}"));
-        if message.contains(words) {
-            return message.to_owned();
-        }
-    }
-}
-
 #[test]
 fn a_member_that_takes_and_never_gives_is_named_does_not_drain_the_others_and_is_planned_out_without_an_operator() {
     let attacked = Attacked::new(3, 1);
@@ -142,7 +131,7 @@ fn a_member_that_takes_and_never_gives_is_named_does_not_drain_the_others_and_is
     let sink = stdout(&run(&["id", "--home", text(&attacked.swarm.home(3))]));
     let mut commands = Vec::new();
     for (node, peer) in peers.iter_mut().enumerate() {
-        let named = wait_for_warning(peer, "node 3 was given weight ");
+        let named = peer.wait_for_warning("node 3 was given weight ");
         assert!(named.contains(" and gave 0.000, nothing in the last "), "{named}");
         let command = named.split('`').nth(1).unwrap().to_owned();
         let home = attacked.swarm.home(node);
@@ -202,7 +191,7 @@ fn a_thousand_cheap_warnings_hide_no_alarm_about_the_member_that_causes_them() {
         std::iter::once(liar.hello(0)).chain(std::iter::repeat_n(impossible, CHEAP)).collect()
     });
     for (node, peer) in peers.iter_mut().enumerate() {
-        wait_for_warning(peer, "node 2 was given weight ");
+        peer.wait_for_warning("node 2 was given weight ");
         let refusals = &attacked.status(node)["refusals"];
         assert_eq!(refusals["impossible_ack"], CHEAP, "{refusals}");
         let warnings = attacked.warnings(node);
@@ -222,7 +211,7 @@ fn a_member_whose_models_are_barely_within_the_largest_norm_ends_no_other_and_is
     let model = Payload::new(&[(norm / (DIMENSION as f64).sqrt()) as f32; DIMENSION]).unwrap();
     let liar = attacked.attack(2, &Conduct::Returns(model), say_nothing_first);
     for peer in &mut peers {
-        wait_for_warning(peer, "neighbours pull this peer's model far away from what it learns");
+        peer.wait_for_warning("neighbours pull this peer's model far away from what it learns");
     }
     attacked.go_on(&mut peers, LONG);
     for node in 0..2 {
@@ -241,7 +230,7 @@ fn two_of_five_that_claim_to_be_at_the_end_end_no_other_and_do_not_make_them_ski
     let _liars = [(3, u64::MAX), (4, ROUNDS)]
         .map(|(node, claim)| attacked.attack(node, &Conduct::Claims(claim), say_nothing_first));
     for peer in &mut peers {
-        wait_for_warning(peer, " says that it has done ");
+        peer.wait_for_warning(" says that it has done ");
     }
     attacked.go_on(&mut peers, 6 * LONG);
     for node in 0..3 {

@@ -185,6 +185,17 @@ impl RunningPeer {
         panic!("rounds go on, and the peer did not say {kind:?}; {}", self.last_words());
     }
 
+    /// The next warning that contains these words, waited for as long as the peer goes on with its rounds.
+    pub(crate) fn wait_for_warning(&mut self, words: &str) -> String {
+        loop {
+            let warning = self.wait_through_rounds_for("warning");
+            let message = warning["message"].as_str().unwrap_or_else(|| panic!("it ended: {warning}"));
+            if message.contains(words) {
+                return message.to_owned();
+            }
+        }
+    }
+
     /// The first warning with these words that any of these peers reports.
     pub(crate) fn wait_for_warning_of_any(peers: &mut [&mut Self], words: &str) -> String {
         let deadline = Instant::now() + PATIENCE;

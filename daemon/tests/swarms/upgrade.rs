@@ -64,10 +64,7 @@ fn a_member_with_another_protocol_is_named_with_both_versions_and_the_others_tra
     });
     let (theirs, ours) = (PROTOCOL_VERSION - 1, PROTOCOL_VERSION);
     let sentence = format!("it speaks protocol version {theirs}, this node {ours}: run the same release on both");
-    let mut said = String::new();
-    while !said.contains(&sentence) {
-        said = peers[0].wait_for("warning")["message"].as_str().unwrap().to_owned();
-    }
+    let said = peers[0].wait_for_warning(&sentence);
     assert!(said.starts_with("node 2 ("), "{said}");
     drop(stream);
     swarm.check(peers);
