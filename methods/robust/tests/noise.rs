@@ -79,7 +79,8 @@ fn accuracy(model: &[f64], test: &Patients, mean: f64, deviation: f64, seed: u64
 
 #[test]
 #[ignore = "needs ../shared/data"]
-fn on_published_patients_a_radius_of_a_tenth_gains_three_points_where_devices_are_noisy_and_loses_some_where_they_are_not() {
+fn on_published_patients_a_radius_of_a_tenth_gains_three_points_where_devices_are_noisy_and_loses_some_where_they_are_not()
+ {
     let noises = [(0.0, 0.0), (0.0, 0.25), (0.0, 0.5), (0.0, 1.0), (0.5, 0.5), (1.0, 0.5)];
     let mut gains = Vec::new();
     for seed in 0..SEEDS {

@@ -325,6 +325,9 @@ pub enum SkippedDelta {
     /// The node has left and had no weight to hand the change over with: it was held back until then.
     #[error("the node left before it had weight to hand the change over with")]
     LeftWithoutWeight,
+    /// The node left while the host trained.
+    #[error("the node handed over its weight and left while they were under way")]
+    LeftMeanwhile,
     /// A new plan began with the model of another member while the host trained.
     #[error("the node goes on with the model of another member")]
     OtherModel,

@@ -22,7 +22,7 @@ use super::peer::Neighbour;
 use super::processes::MOST_LIVES;
 use crate::codec::Dither;
 use crate::config::Durability;
-use crate::effect::{InputFault, NodeEvent};
+use crate::effect::{InputFault, NodeEvent, SkippedDelta};
 use crate::injected_bug::InjectedBug;
 use crate::link::{InLink, OutLink, Returned};
 use crate::message::{Incarnation, LeaveCertificate, LinkEnd, Message};
@@ -189,6 +189,7 @@ impl Node {
     /// Certifies finally which parcels of every link were applied. No parcel is applied after this.
     fn certify(&mut self) {
         self.give_up_held_back();
+        self.give_up_training(SkippedDelta::LeftMeanwhile);
         let end = |peer: &Neighbour| peer.incoming.as_ref()?.end(peer.id, peer.incarnation());
         let sent = |peer: &Neighbour| Some((peer.id, peer.evidence.sent?));
         let certificate = LeaveCertificate {

@@ -209,10 +209,16 @@ impl Node {
     /// node's model cannot use what it learns on its own: the host must not answer that order.
     pub(super) fn carry_training_over(&mut self, keeps_model: bool) {
         let TrainingState { ordered, .. } = std::mem::take(&mut self.training);
-        if keeps_model {
-            self.training.ordered = ordered.map(|ordered| Ordered { round: 0, ..ordered });
-        } else if let Some(Ordered { number: round, .. }) = ordered {
-            self.report(NodeEvent::DeltaSkipped { round, reason: SkippedDelta::OtherModel });
+        self.training.ordered = ordered.map(|ordered| Ordered { round: 0, ..ordered });
+        if !keeps_model {
+            self.give_up_training(SkippedDelta::OtherModel);
+        }
+    }
+
+    /// Withdraws the order of a training under way, and reports why: the host must not answer it.
+    pub(super) fn give_up_training(&mut self, reason: SkippedDelta) {
+        if let Some(Ordered { number: round, .. }) = self.training.ordered.take() {
+            self.report(NodeEvent::DeltaSkipped { round, reason });
         }
     }
 }

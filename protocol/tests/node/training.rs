@@ -268,6 +268,24 @@ fn a_node_that_leaves_hands_over_a_change_that_it_still_holds_back() {
 }
 
 #[test]
+fn a_node_that_leaves_while_its_host_trains_reports_it_and_takes_no_change_after_that() {
+    let mut pair = Pair::new([ME, PEER].map(|id| config(id, 2)));
+    pair.meet(AT);
+    let mut said = Vec::new();
+    pair.settle(AT, 0, Input::Leave);
+    for round in 0..4 {
+        let [effects, _] = pair.settle(AT, 1, trained(round, 0.0, b""));
+        said.extend(reports(&effects));
+    }
+    assert!(pair.nodes[0].has_left(), "{:?}", pair.nodes[0].state());
+    let given_up = NodeEvent::DeltaSkipped { round: 0, reason: SkippedDelta::LeftMeanwhile };
+    assert_eq!(said.iter().filter(|event| **event == given_up).count(), 1, "{said:?}");
+    let [effects, _] = pair.settle(AT, 0, trained(0, 3.0, b""));
+    let ignored = NodeEvent::Ignored { peer: ME, fault: InputFault::UnexpectedTraining };
+    assert_eq!((reports(&effects), pair.nodes[0].held_back()), (vec![ignored], None));
+}
+
+#[test]
 fn a_node_that_begins_a_plan_with_the_model_of_another_reports_the_training_that_it_gives_up() {
     let mut pair = Pair::new([ME, PEER].map(|id| config(id, 2)));
     pair.meet(AT);
@@ -310,9 +328,9 @@ fn pair_with_a_slow_first_node(unit: Duration) -> (Pair, Time, Vec<Effect>) {
     let mut began = AT;
     for round in 0..3 {
         assert_eq!(time_boxes(&effects), [None], "round {round}");
-        pair.settle(began + unit, 1, trained(round));
+        pair.settle(began + unit, 1, all_trained(round));
         began = began + 3 * unit;
-        [effects, _] = pair.settle(began, 0, trained(round));
+        [effects, _] = pair.settle(began, 0, all_trained(round));
     }
     (pair, began, effects)
 }
@@ -320,7 +338,7 @@ fn pair_with_a_slow_first_node(unit: Duration) -> (Pair, Time, Vec<Effect>) {
 /// All local steps of a round of [`pair_with_a_slow_first_node`].
 const LOCAL_STEPS: u32 = 10;
 
-fn trained(round: u64) -> Input {
+fn all_trained(round: u64) -> Input {
     Input::Trained { round, delta: vec![1.0; 3], steps: LOCAL_STEPS, state: HostState::default() }
 }
 
@@ -345,8 +363,8 @@ fn a_node_that_trains_three_times_as_long_as_its_neighbour_boxes_its_training_un
 
     enter_both(&mut pair, began, [ME, PEER].map(|id| enter(id, LOCAL_STEPS)));
     // The trainings under way are those of the first round.
-    pair.settle(began, 1, trained(3));
-    let [effects, _] = pair.settle(began, 0, trained(3));
+    pair.settle(began, 1, all_trained(3));
+    let [effects, _] = pair.settle(began, 0, all_trained(3));
     let boxes = time_boxes(&effects);
     assert_eq!(boxes, [None], "what was measured is of the plan before");
 }
