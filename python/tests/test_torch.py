@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import os
 import threading
+import traceback
 import warnings
+from array import array
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -264,6 +266,21 @@ def test_evaluations_see_their_model_and_leave_no_trace(tmp_path: Path) -> None:
                 train_step(model, optimizer, step)
         assert len(seen) == len(host.evaluations) == 2
         assert host.evaluations[0] == {"accuracy": [0.5, 360.0], "loss": [2.0, 1.0]}
+
+
+def test_a_refusal_is_not_hidden_below_frames_of_the_package(host: FakeHost) -> None:
+    mingle.Exchange(host.home, "test", array("f", [0.0, 0.0])).close()
+    model = network()
+    calls: dict[str, Callable[[], object]] = {
+        "torch.py": lambda: mingle.join(model, sgd(model), home=host.home, name="test"),
+        "exchange.py": lambda: mingle.Exchange(host.home, "test", array("f", [0.0])),
+    }
+    for file, call in calls.items():
+        with pytest.raises(mingle.Conflict, match="in the swarm") as refused:
+            call()
+        frames = traceback.extract_tb(refused.value.__traceback__)
+        assert [Path(frame.filename).name for frame in frames] == ["test_torch.py", "test_torch.py", file]
+        assert refused.value.__suppress_context__ and refused.value.__cause__ is None
 
 
 def test_reports_reach_the_peer(host: FakeHost) -> None:

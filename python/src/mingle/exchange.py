@@ -65,8 +65,10 @@ class Exchange(Generic[Model]):
         self._trainer = Trainer(find_peer(home, url, token), description, offer=lambda: first, timeout=timeout)
         try:
             self._take(self._trainer.first_order(self._incoming))
-        except BaseException:
+        except BaseException as error:
             self._trainer.detach()
+            if isinstance(error, MingleError):
+                raise error.with_traceback(None) from None  # the message says it all, and frames of this package would hide it
             raise
 
     @property

@@ -9,7 +9,7 @@ from typing import Literal
 import torch
 
 from mingle.client import Description
-from mingle.errors import LayoutError
+from mingle.errors import LayoutError, MingleError
 from mingle.home import Path, Whereabouts, find_peer
 from mingle.optimizer_state import Keep
 from mingle.swarm import Evaluate, Options, Swarm
@@ -79,7 +79,10 @@ def join(
     _check_others(swarm, description, peer)
     if (former := _joined.pop(peer.key, None)) is not None:
         former._close(send_rest=False)  # a notebook cell that is run again: two swarms would take the session from each other
-    swarm._begin(peer, description)
+    try:
+        swarm._begin(peer, description)
+    except MingleError as error:
+        raise error.with_traceback(None) from None  # the message says it all, and frames of this package would hide it
     _joined[peer.key] = swarm
     return swarm
 
