@@ -308,7 +308,7 @@ impl Node {
             if parcel.is_refused {
                 continue;
             }
-            self.send_gate.absorb();
+            self.send_gate.absorb(parcel.step);
             self.tally.absorbed += 1;
             self.weight_floor.absorb(parcel.mass);
             let payload = if self.config.injected.is(InjectedBug::DropsNumerators) {
