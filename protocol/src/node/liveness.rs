@@ -2,6 +2,7 @@
 //!
 //! Suspending a neighbour is local and reversible and never touches mass, so a false alarm costs nothing but time.
 
+use super::peer::Neighbour;
 use super::{Node, Phase};
 use crate::effect::{NodeEvent, Suspension};
 use crate::schedule::NodeId;
@@ -108,9 +109,13 @@ impl Node {
     }
 
     fn reinstate(&mut self, peer: NodeId) {
+        let was_alone = !self.peers.values().any(Neighbour::is_active);
         if let Some(entry) = self.peers.get_mut(&peer) {
             entry.suspended = None;
             self.report(NodeEvent::NeighbourBack { peer });
+        }
+        if was_alone {
+            self.usual_steps.forget();
         }
     }
 

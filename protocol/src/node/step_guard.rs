@@ -8,7 +8,8 @@
 //!   heavy loss would make that diverge. The rest follows when there is more weight (`held_back`).
 //! - A step far beyond the usual ones is scaled down to [`NodeConfig::clip`](crate::NodeConfig::clip) times their
 //!   median. A mistyped learning rate or a failing device produces such steps; a malicious neighbour is not stopped by
-//!   this.
+//!   this. A node that trains alone takes shorter and shorter steps as its model settles: once a neighbour is back, it
+//!   learns anew what is usual.
 //! - A step of fewer local steps than the plan wants, because no more fitted into the time box, counts as if it had
 //!   been all of them (normalised averaging: Wang, Liu, Liang, Joshi, Poor, NeurIPS 2020). Otherwise slow nodes would
 //!   pull less. It counts at most [`MOST_MADE_UP`] times, unless the host set the time box itself: one step that stands
@@ -62,6 +63,11 @@ impl UsualSteps {
     /// The upper median; `None` before the first step.
     pub(super) fn median(&self) -> Option<f64> {
         self.norms.median(f64::total_cmp)
+    }
+
+    /// Forgets all norms: they say nothing of the steps to come.
+    pub(super) fn forget(&mut self) {
+        *self = Self::default();
     }
 
     fn remember(&mut self, norm: f64) {

@@ -316,6 +316,28 @@ fn enter(id: NodeId, local_steps: u32) -> Input {
     Input::Enter(Box::new(NewGeneration { generation, schedule, id, keys, rounds: 10, ratio: None }))
 }
 
+#[test]
+fn a_step_is_not_compared_with_those_that_a_node_took_alone_while_its_neighbour_was_away() {
+    let is_clipped = |goes_away: bool| {
+        let mut pair = Pair::new([ME, PEER].map(|id| config(id, 2)));
+        pair.meet(AT);
+        for round in 0..8 {
+            (0..2).for_each(|node| drop(pair.settle(AT, node, trained(round, 1e-6, b""))));
+        }
+        if goes_away {
+            pair.settle(AT, 0, Input::LinkDown { peer: PEER });
+            pair.settle(AT, 1, Input::LinkDown { peer: ME });
+            pair.settle(AT, 0, Input::LinkUp { peer: PEER });
+            let [effects, _] = pair.settle(AT, 1, Input::LinkUp { peer: ME });
+            assert!(reports(&effects).contains(&NodeEvent::NeighbourBack { peer: PEER }), "{effects:?}");
+        }
+        let [effects, _] = pair.settle(AT, 0, trained(8, 1.0, b""));
+        reports(&effects).iter().any(|event| matches!(event, NodeEvent::DeltaClipped { .. }))
+    };
+    assert!(is_clipped(false));
+    assert!(!is_clipped(true));
+}
+
 /// Two nodes of which the first trains for 3 `unit` and the second for `unit` in each of three rounds, the start of the
 /// fourth round, and the effects of the first node there.
 fn pair_with_a_slow_first_node(unit: Duration) -> (Pair, Time, Vec<Effect>) {
