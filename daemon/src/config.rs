@@ -34,7 +34,7 @@ use mingle_peer::{ErrorKind, Home, Result};
 use crate::cli::{ADAMW_LEARNING_RATE, CONFIG_ENV, Cli, Command as Asked, Given, RunArgs};
 
 pub(crate) use file::ConfigFile;
-pub(crate) use remembered::Remembered;
+pub(crate) use remembered::{Remembered, path as remembered_options_path};
 pub(crate) use settings::{SETTINGS, Setting, ValueForm};
 pub(crate) use template::template;
 

@@ -1,6 +1,7 @@
 //! `mingle run`: one peer in the foreground, from its key to its trained model.
 
 mod compare_alone;
+mod former_start;
 
 use std::num::NonZeroUsize;
 use std::path::PathBuf;
@@ -13,7 +14,7 @@ use mingle_builtin::task_card::Card;
 use mingle_builtin::task_file::TaskFile;
 use mingle_models::start_threads;
 use mingle_peer::error::Context;
-use mingle_peer::events::EventSink;
+use mingle_peer::events::{Event, EventSink};
 use mingle_peer::membership::{AutomaticPlanning, Membership};
 use mingle_peer::peer::{GivenPlan, Outcome, Peer, PeerOptions, PeerParts, Purpose};
 use mingle_peer::results::{Summary, skipped_most};
@@ -34,6 +35,7 @@ use crate::rounds::{self, SPECTRA};
 use crate::signals::{STDIN_ENDED, StopSignals};
 use crate::{event_loop, out};
 use compare_alone::RequestedComparison;
+use former_start::FormerStart;
 
 /// The value of `--trainer` for a trainer that is not started, but connects by itself.
 const ATTACH: &str = "attach";
@@ -79,10 +81,11 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
         }
         (None, None) => purpose_of_problem(arguments, &home)?,
     };
+    let former = FormerStart::of(&home);
     let remember = remember(home.clone(), Remembered::new(arguments.given.options.clone()), trainer.clone());
     let options = options(arguments)?;
     let extension = trainer.as_ref().map(TrainerHost::extension).transpose()?;
-    let (printer, sink) = output(json, board(arguments)?)?;
+    let (printer, sink) = output(json, board(arguments)?, former.watch())?;
     let peer =
         Peer::new(PeerParts { home, identity, membership, purpose, options, sink, remember, extension, started })?;
     told.into_iter().for_each(|event| peer.tell(event));
@@ -101,6 +104,9 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
         }
         whole
     });
+    if let Err(error) = &ended {
+        former.put_back_after(error);
+    }
     // Remarks that nobody reads are no failure.
     ended.and(printer.finish().or_else(|unwritten| if json { Err(unwritten) } else { Ok(()) }))
 }
@@ -244,10 +250,16 @@ fn board(arguments: &RunArgs) -> Result<Option<TensorBoardFile>> {
 }
 
 /// The output of events beside the file in the home: with `json` lines of JSON, else sentences.
-fn output(json: bool, mut board: Option<TensorBoardFile>) -> Result<(Printer, EventSink)> {
+/// `watch` sees each event first.
+fn output(
+    json: bool,
+    mut board: Option<TensorBoardFile>,
+    mut watch: impl FnMut(&Event) + Send + 'static,
+) -> Result<(Printer, EventSink)> {
     let printer = Printer::start(if json { Stream::Output } else { Stream::Remarks })?;
     let lines = printer.clone();
     let sink: EventSink = Box::new(move |event, line| {
+        watch(event);
         if let Some(Err(error)) = board.as_mut().map(|board| board.note(event)) {
             out::remark(format_args!("warning    nothing more is written for TensorBoard: {error}"));
             board = None;

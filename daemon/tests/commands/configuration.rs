@@ -46,6 +46,29 @@ fn a_peer_runs_as_its_file_says_and_flags_win() {
 }
 
 #[test]
+fn options_of_a_start_that_is_refused_decide_no_later_one() {
+    let [pair, other] = [Pair::new(), Pair::new()];
+    let home = pair.home(0);
+    let refuse = || {
+        let plan = other.plan();
+        let command = ["run", "--home", text(&home), "--plan", text(&plan), "--rounds", "7", "--learning-rate", "9"];
+        assert_fails(&run(&command), 6, &["plan"]);
+    };
+    let remembered = || ["options.json", "task.json"].map(|name| fs::read_to_string(home.join(name)).ok());
+    refuse();
+    assert_eq!(remembered(), [None, None]);
+    let mut peers = pair.start(&["--model", "softmax", "--rounds", "8"]);
+    for peer in &mut peers {
+        peer.wait_through_rounds_for("done");
+        assert_eq!(peer.exit_code(), Some(0));
+    }
+    let before = remembered();
+    assert!(before.iter().all(Option::is_some), "{before:?}");
+    refuse();
+    assert_eq!(remembered(), before);
+}
+
+#[test]
 fn what_is_in_force_says_where_it_comes_from() {
     let folder = tempfile::tempdir().unwrap();
     let file = folder.path().join("config.toml");
