@@ -1,8 +1,9 @@
 //! `mingle wait`: blocks until a condition holds for the peer in a home, for scripts and supervisors.
 
-use std::time::Duration;
+use std::time::{Duration, Instant};
 
 use mingle_peer::api::client::{self, Client};
+use mingle_peer::last_run::LastRun;
 use mingle_peer::results::Summary;
 use mingle_peer::status::{PeerState, Status};
 use mingle_peer::{Error, ErrorKind, Home, Result};
@@ -12,6 +13,8 @@ use crate::out;
 
 /// Pause between two attempts to reach a peer that is not there yet.
 const RETRY: Duration = Duration::from_millis(100);
+/// Time without a peer after which its absence is reported.
+const REPORT_ABSENCE: Duration = Duration::from_secs(5);
 
 /// Waits, and prints the state reached.
 pub(super) fn execute(arguments: &WaitArgs, json: bool) -> Result {
@@ -59,12 +62,14 @@ impl ReachedState {
 /// Follows the snapshots until the condition holds; `seen` is the last one. A peer that is not there may still come,
 /// and one that has gone may come back.
 async fn watch(home: &Home, condition: WaitCondition, seen: &mut Option<ReachedState>) -> ReachedState {
+    let mut absent_since = Some(Instant::now());
     loop {
         if let Ok(mut snapshots) = Client::new(home).follow("/v1/status/follow").await {
             while let Some(text) = snapshots.next().await {
                 let Ok(status) = serde_json::from_str::<Status>(&text) else { continue };
                 let reached = ReachedState::of(&status);
                 *seen = Some(reached);
+                absent_since = Some(Instant::now());
                 if holds(condition, &status) {
                     return reached;
                 }
@@ -76,8 +81,17 @@ async fn watch(home: &Home, condition: WaitCondition, seen: &mut Option<ReachedS
         {
             return reached;
         }
+        if absent_since.take_if(|since| since.elapsed() > REPORT_ABSENCE).is_some() {
+            report_absence(home);
+        }
         tokio::time::sleep(RETRY).await;
     }
+}
+
+/// Reports that no peer runs in the home, and how its last run ended.
+fn report_absence(home: &Home) {
+    let last = LastRun::of(home).map(|last| format!(": {}", last.end)).unwrap_or_default();
+    out::remark(format_args!("waiting    no peer runs in {}{last}", home.root().display()));
 }
 
 fn holds(condition: WaitCondition, status: &Status) -> bool {

@@ -23,7 +23,7 @@ pub struct LastRun {
 impl LastRun {
     /// The last run in a home where no peer runs; `None` if there was none, or its events cannot be read.
     pub fn of(home: &Home) -> Option<Self> {
-        let event = last_event(&home.events())?;
+        let event = last_event_of_peer(&home.events())?;
         let model = home.model().display().to_string();
         let goes_on = "start it again with the same command, such as mingle run: it goes on where it was".to_owned();
         let judge = format!("mingle eval {model} judges its model; mingle run --fresh trains anew");
@@ -61,8 +61,9 @@ impl LastRun {
     }
 }
 
-/// The last event in a file of which a whole line can be read.
-fn last_event(path: &Path) -> Option<Event> {
+/// The last event in a file of which a whole line can be read, but for warnings and lines of a training script, which
+/// may come after the end of the run.
+fn last_event_of_peer(path: &Path) -> Option<Event> {
     let mut file = File::open(path).ok()?;
     let length = file.metadata().ok()?.len();
     file.seek(SeekFrom::Start(length.saturating_sub(END_BYTES))).ok()?;
@@ -70,7 +71,8 @@ fn last_event(path: &Path) -> Option<Event> {
     file.take(END_BYTES).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     let event = |line: &str| serde_json::from_str::<EventLine>(line).ok().map(|line| line.event);
-    text.lines().rev().find_map(event)
+    let is_of_peer = |event: &Event| !matches!(event, Event::TrainerSaid { .. } | Event::Warning { .. });
+    text.lines().rev().filter_map(event).find(is_of_peer)
 }
 
 #[cfg(test)]
@@ -100,7 +102,14 @@ mod tests {
         assert!(ended(std::slice::from_ref(&joined)).unwrap().end.ends_with("was cut off"));
         assert_eq!(ended(&[joined.clone(), failed]).unwrap().end, "its last run failed: no");
         let finished = Event::Finished { round: 8, left: false };
-        assert_eq!(ended(&[joined, finished]).unwrap().end, "its last run is over after round 8");
+        assert_eq!(ended(&[joined.clone(), finished.clone()]).unwrap().end, "its last run is over after round 8");
+        let line = Event::TrainerSaid { line: "largest error of a weight: 0.01".to_owned() };
+        let warning = Event::Warning { message: "one neighbour is slow".to_owned() };
+        assert_eq!(
+            ended(&[joined.clone(), finished, line.clone(), warning.clone()]).unwrap().end,
+            "its last run is over after round 8"
+        );
+        assert!(ended(&[joined, line, warning]).unwrap().end.ends_with("was cut off"));
         assert_eq!(ended(&[]), None);
     }
 }

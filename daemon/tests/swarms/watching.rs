@@ -112,7 +112,7 @@ fn waiting_for_a_peer_that_does_not_come_is_told_from_one_that_is_not_so_far() {
     let wait = |condition: &str, timeout: &str| {
         run(&["wait", "--home", text(&home), "--for", condition, "--timeout", timeout])
     };
-    assert_fails(&wait("plan", "200ms"), 3, &["no peer runs in"]);
+    assert_fails(&wait("plan", "6s"), 3, &["waiting    no peer runs in", "error: no peer runs in"]);
     let mut lonely = RunningPeer::start(&["--home", text(&home), "--plan", text(&pair.plan()), "--rounds", "8"]);
     lonely.wait_for("plan");
     assert!(wait("plan", "30s").status.success());
