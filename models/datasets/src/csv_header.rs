@@ -53,10 +53,13 @@ pub(crate) enum FirstLine {
 impl FirstLine {
     /// Classifies the first line of a table.
     pub(crate) fn of(source: &CsvSource, first: &StringRecord) -> Result<Self, DataError> {
-        let label = find_label(source, first)?;
         let reject = |reason: String| row(&source.path, first, reason);
+        let cell = first.get(0).unwrap_or_default();
+        if let Some(format) = other_format(cell) {
+            return Err(reject(format.to_owned()));
+        }
+        let label = find_label(source, first)?;
         if first.len() < 2 {
-            let cell = first.get(0).unwrap_or_default();
             return Err(reject(format!(
                 "a label and at least one feature are needed, and this line has one cell, {:?}: {}",
                 cell.chars().take(80).collect::<String>(),
@@ -194,6 +197,27 @@ impl ColumnLayout {
     }
 }
 
+/// The format of a file whose first line begins with this cell, and what to do, where it is that of no table.
+fn other_format(cell: &str) -> Option<&'static str> {
+    let cell = cell.trim_ascii_start();
+    let begins_with = |word: &str| cell.get(..word.len()).is_some_and(|begin| begin.eq_ignore_ascii_case(word));
+    if cell.starts_with(['{', '[']) {
+        return Some(
+            "it looks like JSON: save a table as CSV, with the names of the columns in the first line, such as by \
+             pandas.read_json(FILE, lines=True).to_csv(NEW, index=False); a text to learn from is --data text:FILE",
+        );
+    }
+    if ["<!doctype", "<html", "<?xml"].into_iter().any(begins_with) {
+        return Some("it is a web page or XML, and no table: did a download end on a page for people?");
+    }
+    if begins_with("version https://git-lfs") {
+        return Some("it is a pointer of Git LFS, and not the file: `git lfs pull` fetches that");
+    }
+    begins_with("@relation").then_some(
+        "it looks like ARFF of Weka: save the data as CSV, with the names of the attributes in the first line",
+    )
+}
+
 /// The likely reason why a first line has one cell.
 fn one_cell(cell: &str) -> &'static str {
     let mut words = cell.split_ascii_whitespace();
@@ -203,12 +227,6 @@ fn one_cell(cell: &str) -> &'static str {
     });
     if first.starts_with(['#', '%']) || first.starts_with("//") {
         return "a remark? Leave it out, so that the table begins in the first line";
-    }
-    if first.eq_ignore_ascii_case("@relation") {
-        return "it looks like ARFF of Weka: save the data as CSV, with the names of the attributes in the first line";
-    }
-    if first.starts_with(['{', '[']) {
-        return "it looks like JSON: save a table as CSV, with the names of the columns in the first line";
     }
     if is_sparse {
         return "it looks like LIBSVM: save a table as CSV, with a cell for every feature and the label as the last";

@@ -232,6 +232,10 @@ fn a_table_of_another_kind_is_named_and_a_last_column_without_a_name_is_refused(
         ("1 1:0.5 2:3", "it looks like LIBSVM"),
         ("@relation heart", "it looks like ARFF"),
         ("{\"a\": 1}", "it looks like JSON"),
+        ("{\"messages\": [{\"role\": \"user\", \"content\": \"hi\"}]}", "pandas.read_json(FILE, lines=True)"),
+        ("[{\"text\": \"a\", \"label\": 0},", "it looks like JSON"),
+        ("<!DOCTYPE html><title>Sign in, please</title>", "a download end on a page for people"),
+        ("version https://git-lfs.github.com/spec/v1", "`git lfs pull` fetches that"),
         ("a", "are cells separated by commas"),
     ] {
         refused(&format!("{first}\n1 2 x\n"), "", &["line 1", words]);
