@@ -32,15 +32,16 @@ impl InputFile {
     ///
     /// # Errors
     ///
-    /// There is no such file, or it is a folder, a device or a socket. It is a pipe, and no program opens it to write
-    /// within 8 s.
+    /// There is no such file, or it is a folder, a socket, or a device other than `/dev/null`, which is an empty file. It
+    /// is a pipe, and no program opens it to write within 8 s.
     pub fn open(path: &Path) -> io::Result<Self> {
         Self::open_within(path, NO_WRITER)
     }
 
     fn open_within(path: &Path, limit: Duration) -> io::Result<Self> {
         let found = fs::metadata(path)?;
-        if found.is_file() {
+        let is_empty = || fs::canonicalize(path).is_ok_and(|path| path == Path::new("/dev/null"));
+        if found.is_file() || is_empty() {
             return File::open(path).map(|file| Self(Source::Regular(file)));
         }
         if is_pipe(&found) {
@@ -163,6 +164,9 @@ mod tests {
     #[test]
     fn what_has_no_end_is_refused_and_a_pipe_without_a_writer_after_a_while() {
         assert_eq!(refusal(Path::new("/dev/zero")).to_string(), "it is a device or a socket, and no file");
+        let mut nothing = String::new();
+        InputFile::open(Path::new("/dev/null")).unwrap().read_to_string(&mut nothing).unwrap();
+        assert_eq!(nothing, "");
         assert_eq!(refusal(Path::new("/dev")).to_string(), "it is a folder, and no file");
         assert_eq!(refusal(Path::new("/nowhere")).kind(), ErrorKind::NotFound);
         let refused = refusal(&Pipe::new().path());
