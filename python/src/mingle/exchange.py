@@ -68,7 +68,8 @@ class Exchange(Generic[Model]):
         except BaseException as error:
             self._trainer.detach()
             if isinstance(error, MingleError):
-                raise error.with_traceback(None) from None  # the message says it all, and frames of this package would hide it
+                # The message says it all, and frames of this package would hide it.
+                raise error.with_traceback(None) from None
             raise
 
     @property

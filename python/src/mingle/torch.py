@@ -75,14 +75,15 @@ def join(
         evaluates=evaluate is not None,
         state_bytes=swarm._state.room_wanted(swarm.tensors.layout.dimension) if swarm._state is not None else 0,
     )
-    peer = find_peer(home, url, token)
-    _check_others(swarm, description, peer)
-    if (former := _joined.pop(peer.key, None)) is not None:
-        former._close(send_rest=False)  # a notebook cell that is run again: two swarms would take the session from each other
     try:
+        peer = find_peer(home, url, token)
+        _check_others(swarm, description, peer)
+        if (former := _joined.pop(peer.key, None)) is not None:
+            former._close(send_rest=False)  # a notebook cell that is run again: two swarms would take the session from each other
         swarm._begin(peer, description)
     except MingleError as error:
-        raise error.with_traceback(None) from None  # the message says it all, and frames of this package would hide it
+        # The message says it all, and frames of this package would hide it.
+        raise error.with_traceback(None) from None
     _joined[peer.key] = swarm
     return swarm
 
