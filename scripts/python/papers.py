@@ -120,7 +120,7 @@ def report(row: Row, run: Run, lines: list[Line]) -> str:
     table = [f"| {what} | {paper} | {here} |" for what, paper, here in joined(row, lines)]
     text = [f"# {row['name']}: {row['number']}, {row['shows']}", "", f"The paper: {row['paper']}", ""]
     text += [f"| {row.get('columns', '')} | paper | here |", "| --- | --- | --- |", *table, ""]
-    text += [row[key] + "\n" for key in ("note", "differs") if key in row]
+    text += [f"Note: {row['note']}.\n"] if "note" in row else []
     text += [f"{datetime.date.today()}, commit {commit}, {machine()}, {run.version()}. Commands:", ""]
     return "\n".join(text + [f"    {command}" for command in dict.fromkeys(run.commands)]) + "\n"
 
