@@ -196,7 +196,7 @@ impl Node {
             clock: RoundClock::new(config.deadline_floor),
             tally: RoundTally::default(),
             training: TrainingState::default(),
-            send_gate: SendGate::default(),
+            send_gate: SendGate::new(config.policy),
             usual_steps: UsualSteps::default(),
             held_back: HeldBack::default(),
             norm_guard: NormGuard::default(),

@@ -309,7 +309,7 @@ impl Node {
             self.push_sum.discard();
             self.held_back.clear();
         }
-        self.send_gate = super::SendGate::default();
+        self.send_gate = super::SendGate::new(self.config.policy);
         self.mass_watch = super::MassWatch::default();
         for peer in self.peers.values_mut() {
             peer.incoming.iter_mut().for_each(|link| *link = InLink::default());

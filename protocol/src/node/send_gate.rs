@@ -11,6 +11,7 @@
 
 use super::Node;
 use super::peer::Neighbour;
+use crate::config::WaitPolicy;
 use crate::schedule::OutShare;
 
 /// Largest number of consecutive splits that a node without a permit skips: the parcels that would have given it one
@@ -20,7 +21,8 @@ const MOST_SKIPPED_SPLITS: u32 = 16;
 /// Largest number of times in a row that a receiver gets nothing for want of a permit.
 const MOST_PASSED_OVER: u32 = 4;
 
-/// Largest number of permits. A node that could save more of them would give its weight away where most messages are lost.
+/// Largest number of permits of a node that does not wait for all parcels. One that could save more of them would give its
+/// weight away where most messages are lost.
 const MOST_PERMITS: u32 = 2;
 
 /// Permission to send, and what happened to the node's mass in the present step.
@@ -29,6 +31,8 @@ pub(super) struct SendGate {
     /// Set when parcels were due from others since the last split: only then their absence closes the gate.
     parcels_were_due: bool,
     permits: u32,
+    /// Set where the node waits for all parcels of a step: it saves no permit.
+    is_in_step: bool,
     /// The steps whose parcels have given a permit.
     permitted: RecentSteps,
     /// Set when a parcel was absorbed in the present step.
@@ -41,6 +45,11 @@ pub(super) struct SendGate {
 }
 
 impl SendGate {
+    /// The gate of a node that has received and sent nothing.
+    pub(super) fn new(policy: WaitPolicy) -> Self {
+        Self { is_in_step: policy == WaitPolicy::Sync, ..Self::default() }
+    }
+
     /// Notes that a parcel of this step of its sender was absorbed.
     pub(super) fn absorb(&mut self, step: u64) {
         if self.permitted.insert(step) || self.permits == 0 {
@@ -58,7 +67,7 @@ impl SendGate {
 
     /// Allows one more split: parcels sent to a neighbour died or left with it, and cannot come back.
     pub(super) fn grant_permit(&mut self) {
-        self.permits = (self.permits + 1).min(MOST_PERMITS);
+        self.permits = (self.permits + 1).min(if self.is_in_step { 1 } else { MOST_PERMITS });
     }
 
     /// Ends a step in which parcels were due or not.
