@@ -62,5 +62,7 @@ fn a_pipe_that_no_program_writes_to_is_given_up_within_seconds() {
         assert_fails(&run(arguments), 4, &["no program has opened it to write within 8 s"]);
         assert!(began.elapsed() < Duration::from_secs(20), "{arguments:?}: {:?}", began.elapsed());
     }
-    assert_fails(&run(&["topology", "show", "/dev/null"]), 4, &["it is a device or a socket, and no file"]);
+    assert_fails(&run(&["topology", "show", "/dev/zero"]), 4, &["it is a device or a socket, and no file"]);
+    assert_fails(&run(&["topology", "show", "/dev/null"]), 4, &["the topology is empty"]);
+    assert!(run(&["config", "check", "/dev/null"]).status.success());
 }
