@@ -104,11 +104,11 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
         }
         whole
     });
-    finish(ended, former, printer, json)
+    finish(ended, former, &printer, json)
 }
 
 /// Puts the files of the former start back if this one was refused, and writes what is left of the output.
-fn finish(ended: Result, former: FormerStart, printer: Printer, json: bool) -> Result {
+fn finish(ended: Result, former: FormerStart, printer: &Printer, json: bool) -> Result {
     if let Err(error) = &ended {
         former.put_back_after(error);
     }
