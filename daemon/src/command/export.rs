@@ -71,6 +71,9 @@ pub(super) fn execute(arguments: &ExportArgs, json: bool) -> Result {
 /// Exports the model of the newest record.
 fn export_record(home: &Home, record: &Record) -> Result<Exported> {
     let books = &record.books;
+    if home.trainer().exists() && !home.task().exists() {
+        return Err(trained_by_a_script(home));
+    }
     let card = TaskFile::find(home, &books.task)?;
     let task = card.task()?;
     let parameters = whole_model(&card, &task, record)?;
@@ -87,6 +90,18 @@ fn export_record(home: &Home, record: &Record) -> Result<Exported> {
     let file = checkpoint.to_bytes(&task).context(ErrorKind::BadInput, "cannot write the model")?;
     let source = format!("record {} in {}", books.number, home.records().display());
     Ok(Exported { file, source, round, parameters: task.parameter_count(), is_final: false })
+}
+
+/// The error for records whose numbers have a meaning for a script alone.
+fn trained_by_a_script(home: &Home) -> Error {
+    let model = home.model();
+    let hint = if model.is_file() {
+        format!("{} is the model with which it stopped last", model.display())
+    } else {
+        format!("start it with its script once more and stop it: it writes {}", model.display())
+    };
+    let message = "a script trains this peer, and its records do not have the names and shapes of the model";
+    Error::new(ErrorKind::BadInput, message).hint(hint)
 }
 
 /// The model of a record, with the personal layers of its peer if there are any.

@@ -7,7 +7,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::pair::Pair;
 use crate::support::trainer::{Answer, Trainer};
-use crate::support::{RunningPeer, text};
+use crate::support::{RunningPeer, assert_fails, run, text};
 use serde_json::Value;
 
 const ENDLESS: [&str; 4] = ["--trainer", "attach", "--rounds", "1000000"];
@@ -147,6 +147,28 @@ fn a_trainer_that_is_late_with_a_round_still_evaluates_the_final_model() {
     assert_eq!(end_of(&mut second).0["metrics"]["measured"], 1.5);
     late.join().unwrap();
     trainer.join().unwrap();
+}
+
+#[test]
+fn an_export_of_what_a_script_trains_says_which_file_has_the_model() {
+    let pair = Pair::new();
+    let mut peers = pair.start(&["--trainer", "attach", "--rounds", "1000000"]);
+    let trainers = [0, 1].map(|node| train_for(pair.home(node), None));
+    for node in 0..2 {
+        assert!(run(&["wait", "--home", text(&pair.home(node)), "--for", "round=4"]).status.success());
+    }
+    for (node, peer) in peers.iter_mut().enumerate() {
+        assert!(run(&["stop", "--home", text(&pair.home(node))]).status.success());
+        assert_eq!(peer.exit_code(), Some(0));
+    }
+    trainers.map(|trainer| trainer.join().unwrap());
+    let (home, file) = (pair.home(0), pair.home(0).join("out.safetensors"));
+    let model = home.join("model.safetensors");
+    let export = || run(&["export", "--home", text(&home), "-o", text(&file)]);
+    let stopped = format!("{} is the model with which it stopped last", model.display());
+    assert_fails(&export(), 4, &["a script trains this peer", &stopped]);
+    std::fs::remove_file(&model).unwrap();
+    assert_fails(&export(), 4, &["a script trains this peer", "start it with its script once more"]);
 }
 
 #[test]
