@@ -161,7 +161,7 @@ fn an_export_of_what_a_script_trains_says_which_file_has_the_model() {
         assert!(run(&["stop", "--home", text(&pair.home(node))]).status.success());
         assert_eq!(peer.exit_code(), Some(0));
     }
-    trainers.map(|trainer| trainer.join().unwrap());
+    trainers.into_iter().for_each(|trainer| trainer.join().unwrap());
     let (home, file) = (pair.home(0), pair.home(0).join("out.safetensors"));
     let model = home.join("model.safetensors");
     let export = || run(&["export", "--home", text(&home), "-o", text(&file)]);
