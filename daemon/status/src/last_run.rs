@@ -61,8 +61,8 @@ impl LastRun {
     }
 }
 
-/// The last event in a file of which a whole line can be read, but for warnings and lines of a training script, which
-/// may come after the end of the run.
+/// The last event in a file of which a whole line can be read. Warnings and lines of a training script may come after the
+/// end of the run, and count only where nothing else is near.
 fn last_event_of_peer(path: &Path) -> Option<Event> {
     let mut file = File::open(path).ok()?;
     let length = file.metadata().ok()?.len();
@@ -71,8 +71,9 @@ fn last_event_of_peer(path: &Path) -> Option<Event> {
     file.take(END_BYTES).read_to_end(&mut bytes).ok()?;
     let text = String::from_utf8_lossy(&bytes);
     let event = |line: &str| serde_json::from_str::<EventLine>(line).ok().map(|line| line.event);
+    let latest_first = || text.lines().rev().filter_map(event);
     let is_of_peer = |event: &Event| !matches!(event, Event::TrainerSaid { .. } | Event::Warning { .. });
-    text.lines().rev().filter_map(event).find(is_of_peer)
+    latest_first().find(is_of_peer).or_else(|| latest_first().next())
 }
 
 #[cfg(test)]
@@ -109,7 +110,8 @@ mod tests {
             ended(&[joined.clone(), finished, line.clone(), warning.clone()]).unwrap().end,
             "its last run is over after round 8"
         );
-        assert!(ended(&[joined, line, warning]).unwrap().end.ends_with("was cut off"));
+        assert!(ended(&[joined, line.clone(), warning]).unwrap().end.ends_with("was cut off"));
+        assert!(ended(&vec![line; 2_000]).unwrap().end.ends_with("was cut off"), "a script that prints much");
         assert_eq!(ended(&[]), None);
     }
 }
