@@ -115,7 +115,7 @@ impl Node {
             self.report(NodeEvent::NeighbourBack { peer });
         }
         if was_alone {
-            self.usual_steps.forget();
+            self.usual_steps.learn_anew();
         }
     }
 

@@ -49,6 +49,8 @@ pub(super) struct Taking<'a> {
 pub(super) struct UsualSteps {
     /// Oldest first; steps of length zero are left out.
     norms: Latest<f64, REMEMBERED>,
+    /// The median when the node began to learn anew what is usual.
+    before: Option<f64>,
 }
 
 impl UsualSteps {
@@ -60,14 +62,15 @@ impl UsualSteps {
         self.median().map(|median| clip * median)
     }
 
-    /// The upper median; `None` before the first step.
+    /// The upper median, or that before [`learn_anew`](Self::learn_anew) while no step was taken since; `None` before the
+    /// first step. What relies on it has a limit at all times: a neighbour decides when it goes and comes.
     pub(super) fn median(&self) -> Option<f64> {
-        self.norms.median(f64::total_cmp)
+        self.norms.median(f64::total_cmp).or(self.before)
     }
 
-    /// Forgets all norms: they say nothing of the steps to come.
-    pub(super) fn forget(&mut self) {
-        *self = Self::default();
+    /// Forgets the norms, which say nothing of the steps to come: none of these is cut before enough of them are known.
+    pub(super) fn learn_anew(&mut self) {
+        *self = Self { norms: Latest::default(), before: self.median() };
     }
 
     fn remember(&mut self, norm: f64) {
@@ -168,6 +171,17 @@ mod tests {
         let usual = after((1..=100).map(f64::from));
         assert_eq!(usual.norms.len(), REMEMBERED);
         assert_eq!(usual.bound(2.0), Some(2.0 * 85.0));
+    }
+
+    #[test]
+    fn what_is_learnt_anew_has_no_bound_for_a_while_and_a_median_at_all_times() {
+        let mut usual = after([1e-6; 31]);
+        usual.learn_anew();
+        assert_eq!((usual.bound(10.0), usual.median()), (None, Some(1e-6)));
+        usual.learn_anew();
+        assert_eq!(usual.median(), Some(1e-6));
+        (0..8).for_each(|_| usual.remember(1.0));
+        assert_eq!((usual.bound(10.0), usual.median()), (Some(10.0), Some(1.0)));
     }
 
     #[test]
