@@ -112,6 +112,15 @@ impl Error {
         self
     }
 
+    /// Adds a hint, if there is one.
+    #[must_use]
+    pub fn hint_if_any(self, hint: Option<impl Into<String>>) -> Self {
+        match hint {
+            Some(hint) => self.hint(hint),
+            None => self,
+        }
+    }
+
     /// Adds the cause.
     #[must_use]
     pub fn caused_by(mut self, source: impl Into<Box<dyn StdError + Send + Sync>>) -> Self {
@@ -150,7 +159,20 @@ impl Error {
         if is_full_disk(error) {
             return failure.hint("free some room on that disk, then do the same again: a peer goes on where it was");
         }
-        failure
+        failure.hint_if_any(write_hint(error))
+    }
+}
+
+/// The hint to one who may not write somewhere.
+pub(crate) fn write_hint(error: &io::Error) -> Option<&'static str> {
+    match error.kind() {
+        io::ErrorKind::ReadOnlyFilesystem => {
+            Some("that disk can only be read: name a folder on another one, or mount it to be written")
+        }
+        io::ErrorKind::PermissionDenied => {
+            Some("this user may not write there: name a folder of this user, or start as the user to whom it belongs")
+        }
+        _ => None,
     }
 }
 
@@ -217,6 +239,13 @@ mod tests {
         let hint = |kind: io::ErrorKind| Error::cannot_write(Path::new("model"), &kind.into()).hint;
         assert!(hint(io::ErrorKind::StorageFull).is_some_and(|hint| hint.contains("free some room")));
         assert!(hint(io::ErrorKind::QuotaExceeded).is_some());
-        assert!(hint(io::ErrorKind::PermissionDenied).is_none());
+        assert!(hint(io::ErrorKind::InvalidInput).is_none());
+    }
+
+    #[test]
+    fn who_may_not_write_somewhere_is_told_why() {
+        let hint = |kind: io::ErrorKind| Error::cannot_write(Path::new("model"), &kind.into()).hint.unwrap_or_default();
+        assert!(hint(io::ErrorKind::ReadOnlyFilesystem).contains("only be read"));
+        assert!(hint(io::ErrorKind::PermissionDenied).contains("this user may not write"));
     }
 }

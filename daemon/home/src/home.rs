@@ -8,7 +8,7 @@ use std::sync::Arc;
 use libp2p::{Multiaddr, PeerId};
 use tempfile::TempDir;
 
-use crate::error::{Context, Error, ErrorKind, Result};
+use crate::error::{Context, Error, ErrorKind, Result, write_hint};
 use crate::identity::Identity;
 pub use crate::owner_only::write_file;
 use crate::owner_only::{self, Exposure, create_private};
@@ -64,8 +64,12 @@ impl Home {
     /// It cannot be created, or others than its owner can write to it.
     pub fn create(root: Option<&Path>) -> Result<Self> {
         let home = Self::at(root)?;
-        create_private(&home.root)
-            .context(ErrorKind::BadInput, format!("cannot create the home {}", home.root.display()))?;
+        create_private(&home.root).map_err(|error| {
+            let hint = write_hint(&error).map(|hint| format!("{hint}: --home DIR"));
+            Error::new(ErrorKind::BadInput, format!("cannot create the home {}", home.root.display()))
+                .caused_by(error)
+                .hint_if_any(hint)
+        })?;
         owner_only::refuse_if_others_can_write(&home.root)?;
         Ok(home)
     }

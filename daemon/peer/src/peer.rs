@@ -6,6 +6,7 @@ mod extension;
 mod find_place;
 mod finish;
 mod lenders;
+mod long_wait;
 mod options;
 mod plan_search;
 mod solve;

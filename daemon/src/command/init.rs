@@ -60,7 +60,9 @@ fn create(arguments: &InitArgs, json: bool) -> Result {
         Some(name) => {
             remark!("founded the swarm {name}; this peer is its operator\nnext: mingle run, and mingle invite");
         }
-        None => remark!("next: give this PeerId to whoever makes the plan: mingle plan bind PLAN --peer NODE={peer}"),
+        None => remark!(
+            "next: mingle join TICKET; or give this PeerId to whoever makes the plan: mingle plan bind PLAN --peer NODE={peer}"
+        ),
     }
     Ok(())
 }

@@ -17,6 +17,7 @@ use mingle_peer::error::Context;
 use mingle_peer::events::{Event, EventSink};
 use mingle_peer::membership::{AutomaticPlanning, Membership};
 use mingle_peer::peer::{GivenPlan, Outcome, Peer, PeerOptions, PeerParts, Purpose};
+use mingle_peer::records::Ending;
 use mingle_peer::results::{Summary, skipped_most};
 use mingle_peer::stop::StopHandle;
 use mingle_peer::task::Assignment;
@@ -195,10 +196,20 @@ fn trainer_host(arguments: &RunArgs, home: &Home, identity: &Identity) -> Result
         peer: identity.peer_id().to_string(),
         rounds: arguments.training.rounds,
         fresh: arguments.fresh,
+        begins_again: begins_again(arguments, home)?,
         begin_with: arguments.begin_with.clone(),
         // A peer that only leaves waits for no trainer.
         tcp: arguments.trainer_tcp.filter(|_| !arguments.leaves),
     })
+}
+
+/// Returns `true` if the run in the home is over, and another or a longer one begins with its model.
+fn begins_again(arguments: &RunArgs, home: &Home) -> Result<bool> {
+    if arguments.leaves || arguments.fresh {
+        return Ok(false);
+    }
+    let former = Ending::of_latest_run(home)?.filter(|ending| !ending.left);
+    Ok(former.is_some_and(|former| arguments.continues || arguments.training.rounds > former.rounds_of_task()))
 }
 
 /// Starts the trainer program, if a command is given.

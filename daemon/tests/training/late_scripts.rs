@@ -63,6 +63,30 @@ fn a_script_that_does_not_come_holds_nobody_for_a_minute_and_joins_with_its_weig
 }
 
 #[test]
+fn a_run_that_goes_on_with_more_rounds_waits_for_the_scripts_as_the_first_one_did() {
+    let mut swarm = PlannedSwarm::new(2, 12);
+    let mut peers = start_all(&swarm);
+    let trained = [train_for(swarm.home(0), [0.0, 3.0]), train_for(swarm.home(1), [4.0, 1.0])];
+    let _ = trained.map(|trainer| trainer.join().unwrap());
+    peers.iter_mut().for_each(|peer| assert_eq!(peer.exit_code(), Some(0)));
+
+    swarm.rounds = 24;
+    let mut peers = start_all(&swarm);
+    let early = train_for(swarm.home(0), [0.0, 3.0]);
+    let warning =
+        RunningPeer::wait_for_warning_of_any(&mut peers.iter_mut().collect::<Vec<_>>(), "has nothing to train yet");
+    assert!(warning.contains("node 1"), "{warning}");
+    let mut late = Trainer::new(&swarm.home(1), [4.0, 1.0]);
+    late.attach();
+    let first = late.order();
+    assert_eq!((first.kind(), first.number("mingle-round")), ("train", 12), "no round is over without it");
+    late.train();
+    early.join().unwrap();
+    peers.iter_mut().for_each(|peer| assert_eq!(peer.exit_code(), Some(0)));
+    swarm.audit("one came late to the longer run");
+}
+
+#[test]
 fn a_peer_whose_script_trains_something_else_holds_nobody_for_a_minute() {
     let swarm = PlannedSwarm::new(3, 1_000_000);
     let mut peers = start_all(&swarm);

@@ -84,8 +84,9 @@ fn a_run_with_more_rounds_or_by_another_plan_goes_on_from_the_models_of_the_one_
     Trainer::new(&pair.home(0), [0.0, 3.0]).attach();
     let end = first.wait_for("done");
     let why = end["error"]["message"].as_str().unwrap_or_default();
-    assert!(why.contains("the run in this home is over") && why.contains("--continue"), "{end}");
-    assert_eq!(first.exit_code(), Some(7));
+    let hint = end["error"]["hint"].as_str().unwrap_or_default();
+    assert!(why.contains("the run in this home is over") && hint.contains("--continue"), "{end}");
+    assert_eq!(first.exit_code(), Some(6));
     let ((steps, begun, kept), models) = train(&["--rounds", "20", "--continue"]);
     assert_eq!((steps, &kept[..]), (3, &b"momentum"[..]), "the state of the optimizer is taken along");
     assert!(distance(&begun, &longer[0]) < 0.01, "by another plan it begins at {begun:?} where it ended at {longer:?}");

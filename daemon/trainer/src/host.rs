@@ -40,6 +40,9 @@ pub struct HostOptions {
     pub rounds: u64,
     /// Set when the peer gives up what its home has kept of an earlier run.
     pub fresh: bool,
+    /// Set when the run in the home is over and another or a longer one begins: the others wait for this peer's trainer,
+    /// as at the first start.
+    pub begins_again: bool,
     /// Model file to begin a new run with, in place of the vector that the trainer offers.
     pub begin_with: Option<PathBuf>,
     /// TCP address at which trainers that show a token are served; port 0 takes any that is free.
@@ -74,7 +77,7 @@ impl TrainerHost {
         if goes_on && task.is_none() {
             return Err(unknown_work(&options.home));
         }
-        let state = State::new(task, goes_on);
+        let state = State::new(task, goes_on, options.begins_again);
         Ok(Self(Arc::new(SharedHost {
             state: Mutex::new(state),
             answered: Condvar::new(),

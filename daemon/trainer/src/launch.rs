@@ -16,6 +16,7 @@ use tokio::process::{Child, Command};
 
 use crate::host::TrainerHost;
 use crate::output::{OutputEvent, TrainerOutput};
+use crate::run_end::RunEnd;
 use restarts::{Next, Restarts, WorkSinceStart};
 
 /// Failures in a row after which a program is given up while the peer still waits for a task. A run in which the
@@ -65,7 +66,8 @@ impl Launcher {
     /// `MINGLE_TRAINER_TOKEN` are set too.
     pub fn start(self, host: &TrainerHost) {
         let Self { command, restarts } = self;
-        let supervisor = Supervisor { command, restarts, host: host.clone(), last_lines: Vec::new() };
+        let supervisor =
+            Supervisor { command, restarts, host: host.clone(), attachments_before: 0, last_lines: Vec::new() };
         host.watch_over(tokio::spawn(supervisor.run()));
     }
 }
@@ -74,6 +76,8 @@ struct Supervisor {
     command: String,
     restarts: Restarts,
     host: TrainerHost,
+    /// Attachments of trainers before the present program started.
+    attachments_before: u64,
     last_lines: Vec<String>,
 }
 
@@ -94,9 +98,10 @@ impl Supervisor {
         }
         loop {
             let began = Instant::now();
-            let (before, trained_before) = {
+            let trained_before = {
                 let state = self.host.state();
-                (state.attachments, state.trained)
+                self.attachments_before = state.attachments;
+                state.trained
             };
             let status = match self.run_once().await {
                 Ok(ProcessEnd::WithThePeer) => {
@@ -107,14 +112,11 @@ impl Supervisor {
                 Ok(ProcessEnd::Exit(status)) => status,
                 Err(error) => return self.host.fail(error),
             };
-            let (is_attached, attachments) = {
-                let state = self.host.state();
-                (state.session.is_some(), state.attachments)
-            };
+            let is_attached = self.host.state().session.is_some();
             if is_attached {
                 self.host.detach(format!("the trainer has ended with {status}"));
             }
-            let has_attached = attachments > before;
+            let has_attached = self.has_attached();
             if has_attached {
                 fruitless = 0;
             }
@@ -145,6 +147,11 @@ impl Supervisor {
                 return;
             }
         }
+    }
+
+    /// Returns `true` if the present program has attached since it started.
+    fn has_attached(&self) -> bool {
+        self.host.state().attachments > self.attachments_before
     }
 
     /// Keeps the count of crashes in the home.
@@ -264,8 +271,13 @@ impl Supervisor {
     /// Waits for the trainer to end after the run, unless the user stops waiting or the trainer does not even fetch the
     /// end. Then ends its whole process group.
     async fn end_with_the_peer(&self, child: &mut Child) {
-        let has_failed = matches!(self.host.state().end, Some(crate::run_end::RunEnd::Failure { .. }));
-        let patience = if has_failed { AFTER_A_FAILURE } else { AFTER_THE_END };
+        let has_failed = matches!(self.host.state().end, Some(RunEnd::Failure { .. }));
+        let patience = match (has_failed, self.has_attached()) {
+            (true, true) => AFTER_A_FAILURE,
+            // It does not know of the run that has failed.
+            (true, false) => Duration::ZERO,
+            (false, _) => AFTER_THE_END,
+        };
         let mut changes = self.host.changes();
         let hurry = async {
             while !self.host.state().is_hurried {

@@ -49,6 +49,8 @@ pub(crate) struct State {
     takes: bool,
     /// Set when the peer has a model of an earlier run.
     pub(crate) goes_on: bool,
+    /// Set while the next run of this home waits for its first trainer.
+    is_trainer_awaited: bool,
     /// Number of attachments so far.
     pub(crate) attachments: u64,
     /// Number of rounds in which a trainer trained.
@@ -85,9 +87,10 @@ pub(crate) struct State {
 }
 
 impl State {
-    /// A state without a trainer. `task` comes from the home where the peer goes on with an earlier run (`goes_on`).
-    pub(crate) fn new(task: Option<Arc<TrainedTask>>, goes_on: bool) -> Self {
-        Self { task, goes_on, ..Self::default() }
+    /// A state without a trainer. `task` comes from the home where the peer goes on with an earlier run (`goes_on`). If
+    /// that one is over and the next begins (`begins_again`), the peer is not ready before a trainer has attached.
+    pub(crate) fn new(task: Option<Arc<TrainedTask>>, goes_on: bool, begins_again: bool) -> Self {
+        Self { task, goes_on, is_trainer_awaited: goes_on && begins_again, ..Self::default() }
     }
 
     /// Attaches a trainer. The first one defines the task; until the peer is ready, a later one may replace it.
@@ -110,7 +113,7 @@ impl State {
         }
         let wanted = TrainedTask::of(attach)?;
         match &self.task {
-            Some(task) if self.is_ready() => task.check(&wanted)?,
+            Some(task) if self.is_ready() || self.goes_on => task.check(&wanted)?,
             // No work has begun with the task of an earlier trainer.
             _ => self.task = Some(Arc::new(wanted)),
         }
@@ -119,6 +122,7 @@ impl State {
         }
         self.session = Some(Session::new(id, attach, caller, now));
         self.attachments += 1;
+        self.is_trainer_awaited = false;
         self.is_deserted = false;
         // A new trainer is not late with the order of its predecessor.
         if let Some(order) = &mut self.order {
@@ -131,7 +135,7 @@ impl State {
 
     /// Returns `true` if nothing more is waited for: the task and the beginning are known, or no trainer will attach.
     pub(crate) fn is_ready(&self) -> bool {
-        let knows_a_beginning = self.initial.is_some() || self.goes_on || self.takes;
+        let knows_a_beginning = self.initial.is_some() || self.takes || (self.goes_on && !self.is_trainer_awaited);
         self.is_settled || self.failure.is_some() || (self.task.is_some() && knows_a_beginning)
     }
 

@@ -2,6 +2,7 @@
 
 use mingle_peer::events::Event;
 use mingle_peer::training::{Budget, Evaluation, Facts, Layout, LocalTraining, Patience, Trained, TrainingError};
+use mingle_peer::{Error, ErrorKind};
 
 use crate::host::TrainerHost;
 use crate::memory::TrainedTask;
@@ -26,6 +27,14 @@ impl ExternalTraining {
     }
 }
 
+/// The refusal of a run by another plan or task in a home whose run is over.
+fn another_task() -> Error {
+    Error::new(ErrorKind::Refused, "the run in this home is over, and this one has another plan or task").hint(
+        "start all peers with --continue to begin with the models that they have, or with --fresh to begin with that of the founder's \
+         script",
+    )
+}
+
 impl LocalTraining for ExternalTraining {
     fn layout(&self) -> &Layout {
         &self.task.layout
@@ -33,13 +42,13 @@ impl LocalTraining for ExternalTraining {
 
     fn initial(&mut self) -> Result<Vec<f32>, TrainingError> {
         let (initial, goes_on) = self.host.change(|state| (state.take_initial(), state.goes_on));
-        let why = if goes_on {
-            "the run in this home is over, and this one has another plan or task: start all peers with --continue to begin with the \
-             models that they have, or with --fresh to begin with that of the founder's script"
-        } else {
-            "all peers begin with the model of this one, and its trainer offers none"
-        };
-        initial.ok_or_else(|| why.into())
+        initial.ok_or_else(|| {
+            if goes_on {
+                another_task().into()
+            } else {
+                "all peers begin with the model of this one, and its trainer offers none".into()
+            }
+        })
     }
 
     fn begins_with_the_founder(&self) -> bool {

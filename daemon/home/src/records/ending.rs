@@ -7,6 +7,7 @@ use std::path::PathBuf;
 
 use serde::{Deserialize, Serialize};
 
+use super::listing::{Condition, list};
 use super::replacement::folder_of;
 use crate::error::{Context, ErrorKind, Result};
 use crate::home::{Home, write_file};
@@ -71,6 +72,18 @@ impl Ending {
         let ending: Option<Self> = serde_json::from_str(&text).ok();
         Ok(ending.filter(|ending| ending.schema == SCHEMA && ending.record >= record))
     }
+
+    /// The mark in this home, if no later run has written a record since.
+    ///
+    /// # Errors
+    /// The mark or the folder of the records cannot be read.
+    pub fn of_latest_run(home: &Home) -> Result<Option<Self>> {
+        let Some(ending) = Self::find(home, 0)? else { return Ok(None) };
+        let files = list(&folder_of(home))?;
+        let newest =
+            files.iter().find(|file| file.condition == Condition::Newest).and_then(|file| file.outline.as_ref());
+        Ok(newest.filter(|newest| newest.books.number <= ending.record).map(|_| ending))
+    }
 }
 
 fn path(home: &Home) -> PathBuf {
@@ -83,6 +96,16 @@ mod tests {
     use std::fs;
 
     use super::*;
+
+    #[test]
+    fn the_mark_of_a_run_without_records_is_that_of_no_run() {
+        let folder = tempfile::tempdir().unwrap();
+        let home = Home::create(Some(folder.path())).unwrap();
+        fs::create_dir_all(home.records()).unwrap();
+        assert_eq!(Ending::of_latest_run(&home).unwrap(), None);
+        Ending::new(7, 40, false).write(&home).unwrap();
+        assert_eq!(Ending::of_latest_run(&home).unwrap(), None);
+    }
 
     #[test]
     fn a_run_is_over_up_to_its_last_record_and_not_beyond() {

@@ -12,6 +12,7 @@
 //! which makes the task.
 
 use std::collections::BTreeMap;
+use std::pin::pin;
 use std::time::Duration;
 
 use futures::StreamExt;
@@ -19,6 +20,7 @@ use futures::stream::FuturesUnordered;
 use libp2p::PeerId;
 
 use super::find_place::PlanReceivers;
+use super::long_wait::LongWait;
 use super::{Peer, Purpose};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
@@ -49,7 +51,18 @@ impl Peer {
         };
         let patience = self.options.bootstrap_timeout;
         let makes_it = place.node.index() == 0 || !may_wait;
-        match ask_for_task(receivers, &others, patience, makes_it).await? {
+        let mut wait = LongWait::begin();
+        let mut asking = pin!(ask_for_task(receivers, &others, patience, makes_it));
+        let found = loop {
+            tokio::select! {
+                found = &mut asking => break found?,
+                () = wait.is_long() => self.warn(format!(
+                    "no peer has said yet what the columns and classes are: is node 0 of the plan running? All are asked until {} s are over",
+                    patience.as_secs()
+                )),
+            }
+        };
+        match found {
             Some((peer, card)) => self.agree_with(peer, &card)?,
             None if makes_it => {
                 let told = self.open_task().map(|task| task.propose()).transpose()?;

@@ -8,6 +8,7 @@ use mingle_net::transport::{Network, NetworkEvent};
 use mingle_planner::Plan;
 use tokio::sync::mpsc;
 
+use super::long_wait::LongWait;
 use super::plan_search::PlanSearch;
 use super::{GivenPlan, Peer};
 use crate::error::{Error, ErrorKind, Result};
@@ -127,6 +128,7 @@ impl Peer {
         let mut search = PlanSearch::default();
         let mut streams = receivers.network.streams.clone();
         let give_up = tokio::time::Instant::now() + self.options.bootstrap_timeout;
+        let mut wait = LongWait::begin();
         let is_operator = service.is_operator();
         let claim = membership.invite.as_ref().map(|invite| invite.claim(swarm, &local)).transpose()?;
         loop {
@@ -158,6 +160,7 @@ impl Peer {
                         return Ok((plan, "from the operator".to_owned()));
                     }
                 }
+                () = wait.is_long(), if nobody_answers => self.warn(search.remark(self.options.bootstrap_timeout, "")),
                 () = tokio::time::sleep_until(give_up), if nobody_answers => {
                     return Err(search.failure(self.options.bootstrap_timeout));
                 }
@@ -257,7 +260,7 @@ impl Peer {
         None
     }
 
-    fn warn(&mut self, message: String) {
+    pub(super) fn warn(&mut self, message: String) {
         self.log.tell(Event::Warning { message });
     }
 
@@ -308,6 +311,7 @@ impl Peer {
     ) -> Result<(Plan, String)> {
         let local = self.identity.peer_id();
         let mut streams = network.streams.clone();
+        let mut wait = LongWait::begin();
         loop {
             // A peer to be left out would give the plan that names it.
             for (&peer, address) in search.answered.iter().filter(|(peer, _)| !self.options.without.contains(peer)) {
@@ -339,6 +343,10 @@ impl Peer {
             };
             tokio::select! {
                 Some(event) = events.recv() => self.note(event, search),
+                () = wait.is_long() => {
+                    let or_else = if self.home.plan().exists() { ", then the plan of the last run is used" } else { "" };
+                    self.warn(search.remark(self.options.bootstrap_timeout, or_else));
+                }
                 () = pause => {}
             }
         }

@@ -11,7 +11,7 @@ use super::lenders::Lenders;
 use super::start::{FoundRecords, Start, norm};
 use super::{Access, Incoming, Outcome, Peer, Streams, boot_nonce};
 use crate::driver::{Driver, DriverParts};
-use crate::error::{Context, Error, ErrorKind, Result};
+use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
 use crate::membership::MemberKeys;
 use crate::place::Place;
@@ -21,7 +21,7 @@ use crate::status::PeerState;
 use crate::task::{Assignment, TaskCard};
 use crate::timeline::Timeline;
 use crate::training::thread::TrainingThread;
-use crate::training::{BestFile, BestModel, LocalTraining, MomentumOfPeer, TrainingTask};
+use crate::training::{BestFile, BestModel, LocalTraining, MomentumOfPeer, TrainingError, TrainingTask};
 
 impl Peer {
     pub(super) async fn train(
@@ -319,7 +319,7 @@ fn check_sizes(training: &dyn LocalTraining) -> Result {
 
 /// The vector that a training begins with, if it is finite and fits its layout.
 fn initial(training: &mut dyn LocalTraining) -> Result<Vec<f32>> {
-    let initial = training.initial().context(ErrorKind::Training, "there is no model to begin with")?;
+    let initial = training.initial().map_err(no_beginning)?;
     let (found, wanted) = (initial.len(), training.layout().dimension());
     if found != wanted {
         let message = format!("the model to begin with has {found} numbers, and its layout {wanted}");
@@ -331,6 +331,14 @@ fn initial(training: &mut dyn LocalTraining) -> Result<Vec<f32>> {
             let message = format!("number {index} of the model to begin with is {}", initial[index]);
             Err(Error::new(ErrorKind::Training, message))
         }
+    }
+}
+
+/// The error of a training without a first vector. A training that gives a kind and a hint keeps them.
+fn no_beginning(error: TrainingError) -> Error {
+    match error.downcast::<Error>() {
+        Ok(error) => *error,
+        Err(error) => Error::new(ErrorKind::Training, "there is no model to begin with").caused_by(error),
     }
 }
 

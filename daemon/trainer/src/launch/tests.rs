@@ -11,7 +11,15 @@ use crate::wire::Attach;
 /// The host of a peer to which a trainer of two numbers has attached before.
 fn host(home: &std::path::Path) -> TrainerHost {
     let home = Home::at(Some(home)).unwrap();
-    let options = HostOptions { home, peer: "a peer".to_owned(), rounds: 10, fresh: true, begin_with: None, tcp: None };
+    let options = HostOptions {
+        home,
+        peer: "a peer".to_owned(),
+        rounds: 10,
+        fresh: true,
+        begins_again: false,
+        begin_with: None,
+        tcp: None,
+    };
     let host = TrainerHost::new(options).unwrap();
     let introduction = br#"{"protocol": 1, "name": "x", "layout": [["w", [2]]], "initial": "take"}"#;
     host.attach(&Attach::parse(introduction).unwrap(), Caller::default()).unwrap();
@@ -54,4 +62,23 @@ async fn a_program_that_crashes_again_and_again_ends_the_training_with_what_it_w
     assert!(failure.next_step().is_some_and(|hint| hint.contains("start this peer again")), "{failure:?}");
     let log = std::fs::read_to_string(home.path().join("trainer.log")).unwrap();
     assert_eq!(log.matches("no room on the device").count(), 4, "{log}");
+}
+
+#[tokio::test(flavor = "multi_thread")]
+async fn a_program_that_has_not_attached_is_not_waited_for_once_the_run_has_failed() {
+    let home = tempfile::tempdir().unwrap();
+    let host = host(home.path());
+    launcher("sleep 60", 4).start(&host);
+    let mut changes = host.changes();
+    while !host.state().is_watched {
+        changes.changed().await.unwrap();
+    }
+    let message = "stopped before a trainer attached".to_owned();
+    host.change(|state| state.end = Some(RunEnd::Failure { kind: ErrorKind::Forced, message, hint: None }));
+    let ended = async {
+        while host.state().is_watched {
+            changes.changed().await.unwrap();
+        }
+    };
+    assert!(tokio::time::timeout(AFTER_A_FAILURE, ended).await.is_ok(), "it cannot know that the run is over");
 }

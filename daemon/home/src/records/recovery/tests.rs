@@ -160,6 +160,7 @@ fn store_of(home: &Home) -> RecordStore {
 fn a_longer_run_that_is_cut_off_before_its_parcels_are_acknowledged_is_gone_on_with() {
     let (_folder, home, number) = home_with_owed_parcels();
     Ending::new(number, 5, false).write(&home).unwrap();
+    assert_eq!(Ending::of_latest_run(&home).unwrap().map(|ending| ending.rounds), Some(5));
     let longer =
         |home: &Home| Past::find(home, &config(2), |rounds| [if rounds == 5 { 1 } else { 0 }; 32], false).unwrap();
     let Found { past: Past::Unfinished(mut recovered), store, is_prolonged: true, .. } = longer(&home) else {
@@ -173,6 +174,7 @@ fn a_longer_run_that_is_cut_off_before_its_parcels_are_acknowledged_is_gone_on_w
             panic!("{when}: it does not go on")
         };
         assert_eq!(found.payloads, payloads, "{when}");
+        assert_eq!(Ending::of_latest_run(&home).unwrap(), None, "{when}");
         assert!(Node::resume(config(2), found.record, &found.payloads).is_ok(), "{when}");
     };
     cut_off("before the next record");
