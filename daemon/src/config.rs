@@ -35,6 +35,7 @@ use crate::cli::{ADAMW_LEARNING_RATE, CONFIG_ENV, Cli, Command as Asked, Given, 
 
 pub(crate) use file::ConfigFile;
 pub(crate) use remembered::{Remembered, path as remembered_options_path};
+use settings::{OF_ONE_START, ONE_START};
 pub(crate) use settings::{SETTINGS, Setting, ValueForm};
 pub(crate) use template::template;
 
@@ -45,7 +46,7 @@ const LEARNING_RATE: &str = "learning_rate";
 
 /// The command line, with a variable of the environment for every setting.
 pub(crate) fn command_line() -> Command {
-    with_rate_of_the_optimizer(with_variables())
+    with_rate_of_the_optimizer(with_settings())
 }
 
 /// Makes the default learning rate depend on the optimizer.
@@ -57,12 +58,16 @@ fn with_rate_of_the_optimizer(command: Command) -> Command {
     })
 }
 
-fn with_variables() -> Command {
+/// The command line of the derived types, with a variable and a heading for every setting.
+fn with_settings() -> Command {
     PEER_COMMANDS.iter().fold(Cli::command(), |command, name| {
         command.mut_subcommand(name, |peer| {
-            SETTINGS.iter().fold(peer, |peer, setting| {
-                peer.mut_arg(setting.key, |argument| argument.env(setting.env).hide_env_values(true))
-            })
+            let peer = SETTINGS.iter().fold(peer, |peer, setting| {
+                peer.mut_arg(setting.key, |argument| {
+                    argument.env(setting.env).hide_env_values(true).help_heading(setting.group.heading())
+                })
+            });
+            OF_ONE_START.iter().fold(peer, |peer, key| peer.mut_arg(key, |argument| argument.help_heading(ONE_START)))
         })
     })
 }
@@ -208,7 +213,7 @@ pub(crate) fn run_arguments(home: Option<&Path>, file: Option<&ConfigFile>) -> R
 fn with_defaults(file: Option<&ConfigFile>, last: &Remembered) -> Command {
     let mut defaults: BTreeMap<&'static str, &Vec<String>> = last.entries().collect();
     defaults.extend(file.into_iter().flat_map(ConfigFile::entries).map(|(key, entry)| (key, &entry.values)));
-    let command = PEER_COMMANDS.iter().fold(with_variables(), |command, name| {
+    let command = PEER_COMMANDS.iter().fold(with_settings(), |command, name| {
         command.mut_subcommand(name, |peer| {
             defaults.iter().fold(peer, |peer, (key, values)| {
                 peer.mut_arg(key, |argument| argument.default_values(values.iter().map(|value| leak(value))))

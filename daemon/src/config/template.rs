@@ -20,7 +20,11 @@ pub(crate) fn template() -> String {
     let command = Cli::command();
     let run = command.find_subcommand("run");
     let mut text = HEAD.to_owned();
+    let mut group = None;
     for setting in SETTINGS {
+        if group.replace(setting.group) != Some(setting.group) {
+            text.push_str(&format!("\n# ---- {} ----\n", setting.group.heading()));
+        }
         let argument = run.and_then(|run| run.get_arguments().find(|argument| argument.get_id() == setting.key));
         text.push('\n');
         text.push_str(&entry(*setting, argument));

@@ -2,7 +2,7 @@
 
 use std::collections::BTreeSet;
 
-use super::settings::NO_SETTINGS;
+use super::settings::OF_ONE_START;
 use super::*;
 
 fn parse(text: &str) -> Result<ConfigFile> {
@@ -21,13 +21,34 @@ fn every_option_of_run_is_a_setting_or_is_known_to_be_none() {
     let run = command.find_subcommand("run").unwrap();
     let options: BTreeSet<&str> = run.get_arguments().map(|argument| argument.get_id().as_str()).collect();
     let settings = SETTINGS.iter().map(|setting| setting.key);
-    let known: BTreeSet<&str> = settings.chain(NO_SETTINGS.iter().copied()).chain(["help"]).collect();
+    let known: BTreeSet<&str> =
+        settings.chain(OF_ONE_START.iter().copied()).chain(["home", "config", "json", "help"]).collect();
     let missing: Vec<_> = options.difference(&known).collect();
-    assert!(missing.is_empty(), "give {missing:?} a row in settings.rs, or name them in NO_SETTINGS");
+    assert!(missing.is_empty(), "give {missing:?} a row in settings.rs, or name them in OF_ONE_START");
     for setting in SETTINGS {
         assert!(options.contains(setting.key), "{} is no option of run", setting.key);
         assert_eq!(setting.env, format!("MINGLE_{}", setting.key.to_uppercase()));
     }
+}
+
+#[test]
+fn help_and_file_show_the_settings_in_groups() {
+    let mut command = command_line();
+    let help = command.find_subcommand_mut("run").unwrap().render_long_help().to_string();
+    let file = template();
+    let mut shown = Vec::new();
+    for setting in SETTINGS {
+        let heading = setting.group.heading();
+        let option = format!("--{} ", setting.key.replace('_', "-"));
+        let (before, _) = help.split_once(&option).unwrap_or_else(|| panic!("{option} is missing in {help}"));
+        let last_heading = before.lines().rfind(|line| !line.starts_with(' ') && line.ends_with(':')).unwrap();
+        assert_eq!(last_heading, format!("{heading}:"), "{option}");
+        if shown.last() != Some(&heading) {
+            assert_eq!(file.matches(&format!("# ---- {heading} ----")).count(), 1, "{file}");
+            shown.push(heading);
+        }
+    }
+    assert_eq!(shown.len(), 7, "a group of settings lies together: {shown:?}");
 }
 
 #[test]
