@@ -9,9 +9,14 @@ use crate::{CardDifference, CardError, SampleShape, UnknownCharacter};
 pub enum DataError {
     /// The text names no data source.
     #[error(
-        "unknown data source {0:?}: write digits, idx:DIR, cifar10:DIR, csv:FILE[,label=NAME|INDEX] or text[:FILE][,tokens=bytes]"
+        "unknown data source {text:?}: write digits, idx:DIR, cifar10:DIR, csv:FILE[,label=NAME|INDEX] or text[:FILE][,tokens=bytes]{advice}"
     )]
-    UnknownSource(String),
+    UnknownSource {
+        /// The text.
+        text: String,
+        /// The kinds of source that fit a file or folder of this name, if there is one.
+        advice: String,
+    },
     /// A file cannot be opened or read.
     #[error("cannot read {}: {error}{}", path.display(), advice_on_tilde(path))]
     Read {

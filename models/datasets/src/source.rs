@@ -2,7 +2,7 @@
 
 use std::fmt;
 use std::num::NonZeroUsize;
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::str::FromStr;
 
 use rand::SeedableRng;
@@ -294,7 +294,7 @@ impl FromStr for DataSource {
     type Err = DataError;
 
     fn from_str(text: &str) -> Result<Self, DataError> {
-        let unknown = || DataError::UnknownSource(text.to_owned());
+        let unknown = || DataError::UnknownSource { text: text.to_owned(), advice: advice_on_path(text) };
         if text == "digits" {
             return Ok(Self::Digits);
         }
@@ -316,6 +316,18 @@ impl FromStr for DataSource {
             }
             _ => Err(unknown()),
         }
+    }
+}
+
+/// Advice to one who named a file or folder without its kind.
+fn advice_on_path(text: &str) -> String {
+    let path = Path::new(text);
+    if path.is_file() {
+        format!("; this is a file: csv:{text} for a table, text:{text} for text")
+    } else if path.is_dir() {
+        format!("; this is a folder: idx:{text} for files as of MNIST, cifar10:{text}")
+    } else {
+        String::new()
     }
 }
 

@@ -219,6 +219,16 @@ fn sources_read_back_as_they_print() {
     }
 }
 
+#[test]
+fn a_file_or_folder_without_its_kind_is_answered_with_the_kinds_that_fit() {
+    let folder = tempfile::tempdir().unwrap();
+    let table = folder.path().join("sites.csv");
+    std::fs::write(&table, "a,label\n1,x\n").unwrap();
+    let error = |path: &std::path::Path| path.to_str().unwrap().parse::<DataSource>().unwrap_err().to_string();
+    assert!(error(&table).ends_with(&format!("csv:{0} for a table, text:{0} for text", table.display())));
+    assert!(error(folder.path()).contains("this is a folder: idx:"));
+}
+
 /// Published data, in a folder beside the repository that not every machine has.
 mod published {
     use super::*;
