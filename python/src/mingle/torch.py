@@ -11,6 +11,7 @@ import torch
 from mingle.client import Description
 from mingle.errors import LayoutError, MingleError
 from mingle.home import Path, Whereabouts, find_peer
+from mingle.loggers import Logger
 from mingle.optimizer_state import Keep
 from mingle.swarm import Evaluate, Options, Swarm
 from mingle.tensors import ModelTensors
@@ -36,6 +37,7 @@ def join(
     alone_ok: bool = False,
     keep_optimizer: Keep = False,
     raise_when_done: bool = True,
+    log_to: Logger | Sequence[Logger] | None = None,
 ) -> Swarm:
     """Trains `model` in a swarm: waits for the first order, loads the swarm's weights, and exchanges after the steps that the plan wants.
 
@@ -58,6 +60,7 @@ def join(
     - `alone_ok`: where the peer is gone for good, warn and train on alone.
     - `keep_optimizer`: leave the optimizer's state with the peer, and load it at a restart; `"bfloat16"` rounds it to half the bytes.
     - `raise_when_done`: False for loops that look at `swarm.done` after each step instead.
+    - `log_to`: a logger, or several, that get the numbers of each round: `mingle.loggers.tensorboard("runs/site0")`.
 
     Raises `LayoutError` for tensors that cannot be exchanged, and for optimizers of another model or whose steps cannot be counted. The same
     where another `Swarm` of this process trains the same tensors, or uses the same peer for another model; nothing is attached then. Raises
@@ -65,7 +68,7 @@ def join(
     for, after `timeout` seconds without an order. A run that is over already is no error: `swarm.done` is then true, and the first step raises
     `SwarmDone`.
     """
-    options = Options(evaluate, timeout, overlap, alone_ok, keep_optimizer, raise_when_done)
+    options = Options(evaluate, timeout, overlap, alone_ok, keep_optimizer, raise_when_done, _loggers(log_to))
     swarm = Swarm(ModelTensors(model, local), hookable_optimizer(optimizer) if optimizer is not None else None, options)
     description = Description(
         name=name or type(swarm.tensors.model).__name__,
@@ -79,13 +82,23 @@ def join(
         peer = find_peer(home, url, token)
         _check_others(swarm, description, peer)
         if (former := _joined.pop(peer.key, None)) is not None:
-            former._close(send_rest=False)  # a notebook cell that is run again: two swarms would take the session from each other
+            former.close(send_rest=False)  # a notebook cell that is run again: two swarms would take the session from each other
         swarm._begin(peer, description)
     except MingleError as error:
         # The message says it all, and frames of this package would hide it.
         raise error.with_traceback(None) from None
     _joined[peer.key] = swarm
     return swarm
+
+
+def _loggers(given: Logger | Sequence[Logger] | None) -> Sequence[Logger]:
+    if given is None:
+        return ()
+    loggers = given if isinstance(given, (list, tuple)) else (given,)
+    if other := [logger for logger in loggers if not isinstance(logger, Logger)]:
+        wanted = "log_to takes loggers, such as mingle.loggers.tensorboard(folder), and classes derived from mingle.loggers.Logger"
+        raise MingleError(f"{wanted}: this is a {type(other[0]).__name__}")
+    return loggers
 
 
 _joined: weakref.WeakValueDictionary[str, Swarm] = weakref.WeakValueDictionary()
