@@ -8,6 +8,7 @@ import re
 import subprocess
 import sys
 import threading
+from array import array
 from collections.abc import Callable, Iterator, Mapping
 from pathlib import Path
 from types import ModuleType, SimpleNamespace
@@ -204,6 +205,24 @@ def test_a_forked_process_leaves_the_loggers_of_its_parent_alone() -> None:
         os._exit(0 if kept.calls == ["open"] else 1)
     assert os.waitpid(child, 0)[1] == 0
     recorder.close()
+    assert kept.calls == ["open", "close"]
+
+
+def test_an_exchange_logs_as_a_swarm_does(host: FakeHost) -> None:
+    kept = Kept()
+    options: dict[str, Any] = {"evaluate": lambda model: {"error": (model[0], 10)}, "log_to": [kept]}
+    with mingle.Exchange(host.home, "two numbers", array("f", [0.0, 0.0]), **options) as swarm:
+        while not swarm.done:
+            model = swarm.model
+            model[0] += 1
+            swarm.exchange(model, steps=3, loss=0.5, metrics={"share": (swarm.round, 7)})
+        assert [round for round, _ in kept.records] == [0, 1, 2, 3, 4, 5], "all is written at the end of the run"
+    trained = {"swarm/train/loss": 0.5, "swarm/last_factor": 1.0, **OF_STATUS}
+    expected = [(0, {"swarm/evaluation/error": 0.0, **OF_STATUS})]
+    for round in range(1, 6):
+        measured = {"swarm/evaluation/error": float(round)} if round in (2, 4) else {}
+        expected.append((round, {"swarm/steps": 3.0 * round, "swarm/reported/share": round - 1, **measured, **trained}))
+    assert kept.records == expected
     assert kept.calls == ["open", "close"]
 
 

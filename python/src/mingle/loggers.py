@@ -1,4 +1,4 @@
-"""Loggers of a training: `mingle.join(model, optimizer, log_to=mingle.loggers.tensorboard("runs/site0"))`.
+"""Loggers of a training: `mingle.join(model, optimizer, log_to=mingle.loggers.tensorboard("runs/site0"))`, and the same of `mingle.Exchange`.
 
     tensorboard(folder)    torch.utils.tensorboard
     wandb(**options)       Weights & Biases
@@ -14,7 +14,7 @@ import importlib
 import os
 import posixpath
 import re
-from collections.abc import Mapping
+from collections.abc import Mapping, Sequence
 from typing import Any
 
 from mingle.errors import MingleError
@@ -33,14 +33,14 @@ class Logger:
     """
 
     def open(self) -> None:
-        """Prepares for a training, in the thread of `mingle.join`, once the peer has answered. After an exception nothing is logged here."""
+        """Prepares for a training, in the thread that joins, once the peer has answered. After an exception nothing is logged here."""
 
     def log(self, values: Mapping[str, float], round: int) -> None:
         """Writes numbers by name, `round` being the rounds of the run that are done. Called in a thread beside the training."""
         raise NotImplementedError
 
     def close(self) -> None:
-        """Finishes, in the thread that closes the `Swarm`, after the last call of `log`."""
+        """Finishes, in the thread that closes the training, after the last call of `log`."""
 
 
 def tensorboard(folder: Path | None = None, *, writer: Any = None) -> Logger:
@@ -70,6 +70,17 @@ def mlflow(run_id: str | None = None, **options: Any) -> Logger:
     `mlflow.start_run(**options)`, which ends with the training. Raises `MingleError` where the package mlflow is missing.
     """
     return _MLflow(_library("mlflow"), run_id, options)
+
+
+def loggers_of(log_to: Logger | Sequence[Logger] | None) -> Sequence[Logger]:
+    """The loggers of an option `log_to`. Raises `MingleError` for anything else."""
+    if log_to is None:
+        return ()
+    loggers = log_to if isinstance(log_to, (list, tuple)) else (log_to,)
+    if other := [logger for logger in loggers if not isinstance(logger, Logger)]:
+        wanted = "log_to takes loggers, such as mingle.loggers.tensorboard(folder), and classes derived from mingle.loggers.Logger"
+        raise MingleError(f"{wanted}: this is a {type(other[0]).__name__}")
+    return loggers
 
 
 def _library(module: str, package: str = "") -> Any:

@@ -11,7 +11,7 @@ import torch
 from mingle.client import Description
 from mingle.errors import LayoutError, MingleError
 from mingle.home import Path, Whereabouts, find_peer
-from mingle.loggers import Logger
+from mingle.loggers import Logger, loggers_of
 from mingle.optimizer_state import Keep
 from mingle.swarm import Evaluate, Options, Swarm
 from mingle.tensors import ModelTensors
@@ -68,7 +68,7 @@ def join(
     for, after `timeout` seconds without an order. A run that is over already is no error: `swarm.done` is then true, and the first step raises
     `SwarmDone`.
     """
-    options = Options(evaluate, timeout, overlap, alone_ok, keep_optimizer, raise_when_done, _loggers(log_to))
+    options = Options(evaluate, timeout, overlap, alone_ok, keep_optimizer, raise_when_done, loggers_of(log_to))
     swarm = Swarm(ModelTensors(model, local), hookable_optimizer(optimizer) if optimizer is not None else None, options)
     description = Description(
         name=name or type(swarm.tensors.model).__name__,
@@ -89,16 +89,6 @@ def join(
         raise error.with_traceback(None) from None
     _joined[peer.key] = swarm
     return swarm
-
-
-def _loggers(given: Logger | Sequence[Logger] | None) -> Sequence[Logger]:
-    if given is None:
-        return ()
-    loggers = given if isinstance(given, (list, tuple)) else (given,)
-    if other := [logger for logger in loggers if not isinstance(logger, Logger)]:
-        wanted = "log_to takes loggers, such as mingle.loggers.tensorboard(folder), and classes derived from mingle.loggers.Logger"
-        raise MingleError(f"{wanted}: this is a {type(other[0]).__name__}")
-    return loggers
 
 
 _joined: weakref.WeakValueDictionary[str, Swarm] = weakref.WeakValueDictionary()
