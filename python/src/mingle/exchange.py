@@ -15,6 +15,7 @@ from mingle.layout import Layout
 from mingle.loggers import Logger, loggers_of
 from mingle.recording import Recorder
 from mingle.reports import Doubts, Reported, as_loss, as_metrics, evaluated, what_fits
+from mingle.site_weight import factor_of
 from mingle.trainer import Trainer
 
 Model = TypeVar("Model")
@@ -35,7 +36,7 @@ class Exchange(Generic[Model]):
       peer has no model to offer. Models come back in the same form, so arrays of whole numbers are refused.
     - `flatten`: from a model of another form to `(vector, unflatten)`, as `jax.flatten_util.ravel_pytree` returns them.
     - `evaluate`: from a model to metrics: `{"accuracy": (0.97, 360)}`, means and the samples behind them.
-    - `url`, `token`, `initial`, `samples`, `timeout`, `log_to`: as for `mingle.join`.
+    - `url`, `token`, `initial`, `samples`, `weight`, `timeout`, `log_to`: as for `mingle.join`.
 
     Waits for the first order. Raises `LayoutError`, `Conflict`, `TimedOut` and `NotFinite` as `mingle.join` does.
     """
@@ -52,10 +53,12 @@ class Exchange(Generic[Model]):
         initial: Literal["offer", "take"] = "offer",
         evaluate: Callable[[Model], Mapping[str, Reported]] | None = None,
         samples: int | None = None,
+        weight: str = "equal",
         timeout: float = 300.0,
         log_to: Logger | Sequence[Logger] | None = None,
     ) -> None:
         loggers = loggers_of(log_to)
+        self._factor = factor_of(weight, samples)
         self._recorder = Recorder((), dict)
         self._steps_taken = 0
         self._form = form_of(model, flatten)
@@ -122,7 +125,7 @@ class Exchange(Generic[Model]):
         if self.done:
             raise SwarmDone(f"the run is over after round {self.round}: look at `done` before each exchange")
         steps = self.steps if steps is None else steps
-        _subtract(self._form.to_vector(model), self._base(), self._change.cast("f"))
+        _subtract(self._form.to_vector(model), self._base(), self._change.cast("f"), self._factor)
         change = self._change if steps else None
         sent = what_fits({}, as_metrics(metrics or {}, self._doubts), self._doubts)
         loss = None if loss is None else as_loss(loss, self._doubts)
@@ -175,13 +178,16 @@ class Exchange(Generic[Model]):
             self._recorder.flush()
 
 
-def _subtract(minuend: memoryview[float], subtrahend: memoryview[float], into: memoryview[float]) -> None:
-    """Writes `minuend - subtrahend` into `into`, with numpy where that is loaded."""
+def _subtract(minuend: memoryview[float], subtrahend: memoryview[float], into: memoryview[float], factor: float) -> None:
+    """Writes `factor * (minuend - subtrahend)` into `into`, with numpy where that is loaded."""
     if (numpy := sys.modules.get("numpy")) is not None:
-        numpy.subtract(_as_numpy(minuend), _as_numpy(subtrahend), out=_as_numpy(into))
+        difference = _as_numpy(into)
+        numpy.subtract(_as_numpy(minuend), _as_numpy(subtrahend), out=difference)
+        if factor != 1.0:
+            difference *= numpy.float32(factor)
         return
     for index, (one, other) in enumerate(zip(minuend, subtrahend)):
-        into[index] = one - other
+        into[index] = factor * (one - other)
 
 
 def _check_finite(vector: memoryview[float], layout: Layout, what: str, outcome: str, cause: Refused | None = None) -> None:

@@ -47,7 +47,9 @@ class Options:
     alone_ok: bool
     keep_optimizer: Keep
     raise_when_done: bool
-    loggers: Sequence[Logger] = ()
+    loggers: Sequence[Logger]
+    factor: float
+    """The weight of the site: its changes are multiplied by it."""
 
 
 class Swarm:
@@ -86,7 +88,7 @@ class Swarm:
         self.exchanges = 0
         """Number of changes that were answered."""
         if self._ranks.is_first:
-            self._vectors = RoundVectors(tensors, options.overlap)
+            self._vectors = RoundVectors(tensors, options.overlap, options.factor)
 
     # For users
 

@@ -13,6 +13,7 @@ from mingle.errors import LayoutError, MingleError
 from mingle.home import Path, Whereabouts, find_peer
 from mingle.loggers import Logger, loggers_of
 from mingle.optimizer_state import Keep
+from mingle.site_weight import factor_of
 from mingle.swarm import Evaluate, Options, Swarm
 from mingle.tensors import ModelTensors
 from mingle.wrappers import hookable_optimizer
@@ -32,6 +33,7 @@ def join(
     initial: Literal["offer", "take"] = "offer",
     evaluate: Evaluate | None = None,
     samples: int | Sized | None = None,
+    weight: str = "equal",
     timeout: float = 300.0,
     overlap: bool = False,
     alone_ok: bool = False,
@@ -54,7 +56,8 @@ def join(
     - `initial`: `offer` the model's weights to begin with, or `take` another peer's.
     - `evaluate`: returns metrics of the model as it is when called: `{"accuracy": (0.97, 360)}`, means and the samples behind them. It is
       called without gradients, in `eval()` mode, with the weights to be evaluated; the training weights are put back after it.
-    - `samples`: the number of training samples, or the data set; for people.
+    - `samples`: the number of training samples, or the data set; for people, and for `weight`.
+    - `weight`: "equal", or "samples:N" to count by the training samples, where a site with N of them counts as one: the same N on all sites.
     - `timeout`: the longest wait for an order, in seconds.
     - `overlap`: train on while the change is exchanged, and shift the weights when the answer comes.
     - `alone_ok`: where the peer is gone for good, warn and train on alone.
@@ -68,13 +71,14 @@ def join(
     for, after `timeout` seconds without an order. A run that is over already is no error: `swarm.done` is then true, and the first step raises
     `SwarmDone`.
     """
-    options = Options(evaluate, timeout, overlap, alone_ok, keep_optimizer, raise_when_done, loggers_of(log_to))
+    count = len(samples) if isinstance(samples, Sized) else samples
+    options = Options(evaluate, timeout, overlap, alone_ok, keep_optimizer, raise_when_done, loggers_of(log_to), factor_of(weight, count))
     swarm = Swarm(ModelTensors(model, local), hookable_optimizer(optimizer) if optimizer is not None else None, options)
     description = Description(
         name=name or type(swarm.tensors.model).__name__,
         layout=swarm.tensors.layout,
         initial=initial,
-        samples=len(samples) if isinstance(samples, Sized) else samples,
+        samples=count,
         evaluates=evaluate is not None,
         state_bytes=swarm._state.room_wanted(swarm.tensors.layout.dimension) if swarm._state is not None else 0,
     )
