@@ -38,7 +38,7 @@ class Batches(Generic[Batch]):
 
     def __iter__(self) -> Iterator[Batch]:
         """Ends with the run, and no step raises `SwarmDone` meanwhile. A training that goes on alone ends where the run would have."""
-        with self._swarm.ending_quietly():
+        with self._swarm._ending_quietly():
             while not self._is_over():
                 taken_before = self._taken
                 if (set_epoch := getattr(getattr(self._loader, "sampler", None), "set_epoch", None)) is not None:

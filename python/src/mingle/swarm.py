@@ -160,15 +160,6 @@ class Swarm:
         """
         return Batches(self, loader, accumulate)
 
-    @contextmanager
-    def ending_quietly(self) -> Iterator[None]:
-        """No step raises `SwarmDone` inside: the caller looks at `done` after each."""
-        before, self._raises_when_done = self._raises_when_done, False
-        try:
-            yield
-        finally:
-            self._raises_when_done = before
-
     def step(self) -> None:
         """Counts one local step, and exchanges after the last one of the round. The optimizer's hook calls this."""
         if self.alone or self._order is None:
@@ -308,6 +299,15 @@ class Swarm:
             self._watch.before_exchange(self._vectors.change, self._taken)
             state = self._state.to_bytes() if self._state is not None else None
             trainer.leave(self._order, self._vectors.change_bytes, self._taken, self._vectors.incoming_bytes, state=state)
+
+    @contextmanager
+    def _ending_quietly(self) -> Iterator[None]:
+        """No step raises `SwarmDone` inside: the caller looks at `done` after each."""
+        before, self._raises_when_done = self._raises_when_done, False
+        try:
+            yield
+        finally:
+            self._raises_when_done = before
 
     def _guarded(self, work: Callable[[], None]) -> None:
         self._or_alone(work)
