@@ -73,6 +73,14 @@ def library(monkeypatch: pytest.MonkeyPatch, name: str, **contents: Any) -> Any:
     return module
 
 
+def run_script(script: str, *arguments: str) -> None:
+    """Runs a Python script in a process of its own, which must succeed."""
+    tests = Path(__file__).parent
+    environment = {"PYTHONPATH": f"{tests.parent / 'src'}:{tests}", "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
+    ended = subprocess.run([sys.executable, "-c", script, *arguments], env=environment, capture_output=True, text=True, timeout=60)
+    assert ended.returncode == 0, ended.stderr
+
+
 def test_each_round_has_its_numbers(host: FakeHost) -> None:
     kept, another = Kept(), Kept()
     train(host, [kept, another], lambda swarm, step: swarm.report(rate=1 / step, share=(step, 7)))
@@ -187,25 +195,29 @@ swarm = mingle.join(model, None, home=sys.argv[1], log_to=Closed(Path(sys.argv[2
 while not swarm.done:
     swarm.step()
 """
-    tests = Path(__file__).parent
-    environment = {"PYTHONPATH": f"{tests.parent / 'src'}:{tests}", "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
-    ended = subprocess.run([sys.executable, "-c", script, str(host.home), str(tmp_path / "lines")], env=environment, timeout=60)
-    assert ended.returncode == 0
+    run_script(script, str(host.home), str(tmp_path / "lines"))
     logged = read_lines(tmp_path / "lines")
     assert list(logged) == [0, 1, 2, 3, 4, 5, 99] and logged[99] == {"closed": [1.0]}
 
 
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
 def test_a_forked_process_leaves_the_loggers_of_its_parent_alone() -> None:
-    kept = Kept()
-    recorder = mingle.recording.Recorder([kept], dict)
-    child = os.fork()
-    if child == 0:
-        recorder.close()
-        os._exit(0 if kept.calls == ["open"] else 1)
-    assert os.waitpid(child, 0)[1] == 0
+    script = """
+import os
+from kept_logger import Kept
+from mingle.recording import Recorder
+
+kept = Kept()
+recorder = Recorder([kept], dict)
+child = os.fork()
+if child == 0:
     recorder.close()
-    assert kept.calls == ["open", "close"]
+    os._exit(0 if kept.calls == ["open"] else 1)
+assert os.waitpid(child, 0)[1] == 0
+recorder.close()
+assert kept.calls == ["open", "close"]
+"""
+    run_script(script)
 
 
 def test_an_exchange_logs_as_a_swarm_does(host: FakeHost) -> None:
