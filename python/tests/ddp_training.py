@@ -5,9 +5,11 @@ from __future__ import annotations
 import os
 import sys
 from pathlib import Path
+from typing import Any
 
 import torch
 import torch.distributed
+from kept_logger import Lines
 from torch import nn
 
 import mingle
@@ -20,7 +22,8 @@ model = nn.parallel.DistributedDataParallel(nn.Sequential(nn.Linear(3, 4), nn.Ba
 optimizer = torch.optim.SGD(model.parameters(), lr=0.1, momentum=0.9)
 steps = 0
 try:
-    with mingle.join(model, optimizer, home=home, name="ddp", timeout=90 if mode != "gone" else 0.5, keep_optimizer=True) as swarm:
+    options: dict[str, Any] = {"timeout": 90 if mode != "gone" else 0.5, "keep_optimizer": True, "log_to": Lines(Path(home) / f"rank{rank}.jsonl")}
+    with mingle.join(model, optimizer, home=home, name="ddp", **options) as swarm:
         if mode == "overlap":
             mingle.join(model, optimizer, home=home, overlap=True)
         while steps < 100:

@@ -100,6 +100,7 @@ class FakeHost:
         self.evaluations: list[dict[str, Any]] = []
         self.losses: list[float] = []
         self.metrics: dict[str, Any] = {}
+        self.status: dict[str, Any] = {}
         self.attached: dict[str, Any] | None = None
         self.busy_reason = "busy"
         self.sessions = 0
@@ -209,6 +210,8 @@ class FakeHost:
             if "Mingle-Session" in request.headers:
                 self._check_session(request)
             return 200, {}, _json({"attached": self.attached is not None, "waiting_for": self.waiting_for or "a trainer"})
+        if call == "status":
+            return 200, {}, _json({"schema": "mingle.status/1", "round": self.node.round} | self.status)
         if call == "attach":
             return self._attach(request)
         self._check_session(request)

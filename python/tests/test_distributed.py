@@ -8,6 +8,7 @@ from pathlib import Path
 
 import pytest
 from fake_host import FakeHost
+from kept_logger import read_lines
 
 TESTS = Path(__file__).parent
 
@@ -38,6 +39,9 @@ def test_rank_0_exchanges_and_all_ranks_hold_the_same_model(host: FakeHost, tmp_
     assert host.node.layout[0] == ["0.weight", [4, 3]], "names are those without the wrapper"
     assert (host.home / "model.pt").exists()
     assert host.node.state
+    logged = read_lines(host.home / "rank0.jsonl")
+    assert [values["swarm/steps"] for round, values in logged.items() if round] == [[4], [8], [12], [16], [20]]
+    assert not (host.home / "rank1.jsonl").exists(), "rank 0 logs alone"
 
 
 def test_what_fails_on_rank_0_is_raised_on_all(host: FakeHost, tmp_path: Path) -> None:

@@ -13,8 +13,12 @@ from typing import Any
 
 import numpy
 import pytest
+import torch
 from agreement import check_agreement, final_model, mean_model
 from fake_host import FakeHost
+
+import mingle
+import mingle.batches
 
 PAGES = Path(__file__).parents[2] / "docs"
 PROTOCOL = PAGES / "trainer-protocol.md"
@@ -85,6 +89,36 @@ def test_the_exchange_with_curl_works_as_it_stands_there(tmp_path: Path) -> None
         assert [list(change) for change in host.changes] == [[0.5, -0.5]]
         assert host.node.vector is not None and list(host.node.vector) == [0.5, 0.5]
     assert "mingle-kind: train" in (tmp_path / "headers").read_text().lower()
+
+
+def test_the_script_with_loggers_logs_each_round(tmp_path: Path) -> None:
+    (tmp_path / "logged.py").write_text(block("python.md", "logged.py"))
+    environment = {**os.environ, "PYTHONPATH": str(SOURCES), "OMP_NUM_THREADS": "1"}
+    with FakeHost(tmp_path / "home", rounds=6, evaluate_every=3) as host:
+        environment["MINGLE_HOME"] = str(host.home)
+        ended = subprocess.run([sys.executable, "logged.py"], cwd=tmp_path, env=environment, capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0 and not ended.stderr, ended.stderr
+    lines = ended.stdout.splitlines()
+    assert [line.partition(":")[0] for line in lines] == [f"round {round}" for round in (0, 1, 2, 3, 4, 5, 6)], lines
+    assert all(re.search(r"swarm/steps \d+, swarm/train/loss \d", line) for line in lines[1:]), lines
+    assert ["swarm/evaluation/error" in line for line in lines] == [True, False, False, True, False, False, False], lines
+    assert list((tmp_path / "runs/site0").glob("events.out.tfevents.*"))
+
+
+def test_the_bar_has_the_steps_that_are_left_as_its_total(host: FakeHost) -> None:
+    model, totals, steps = torch.nn.Linear(1, 1), [], []
+    with mingle.join(model, None, home=host.home) as swarm:
+
+        def tqdm(batches: mingle.batches.Batches[tuple[int, int]]) -> mingle.batches.Batches[tuple[int, int]]:
+            totals.append(len(batches))
+            return batches
+
+        def train_step(inputs: int, targets: int) -> None:
+            steps.append((inputs, targets))
+            swarm.step()
+
+        exec(block("python.md", "bar"), {"tqdm": tqdm, "train_step": train_step, "swarm": swarm, "loader": [(1, 2), (3, 4)]})
+    assert totals == [20] and steps == [(1, 2), (3, 4)] * 10
 
 
 @pytest.mark.swarm

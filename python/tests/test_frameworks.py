@@ -9,6 +9,7 @@ from typing import Any
 import pytest
 import torch
 from fake_host import FakeHost
+from kept_logger import Kept
 from torch import nn
 
 import mingle
@@ -144,7 +145,8 @@ def test_the_trainer_of_transformers_ends_with_the_run(tmp_path: Path) -> None:
 
     samples = [{"x": torch.randn(3), "labels": torch.tensor(1.0)} for _ in range(64)]
     with FakeHost(tmp_path / "home", rounds=3, steps=5) as host:
-        callback = mingle.hf.Callback(home=host.home, name="net", samples=len(samples), keep_optimizer="bfloat16")
+        kept = Kept()
+        callback = mingle.hf.Callback(home=host.home, name="net", samples=len(samples), keep_optimizer="bfloat16", log_to=kept)
         arguments = transformers.TrainingArguments(
             str(tmp_path / "out"),
             max_steps=1000,
@@ -165,6 +167,12 @@ def test_the_trainer_of_transformers_ends_with_the_run(tmp_path: Path) -> None:
         assert host.node.vector is not None and model.layer.bias.item() == host.node.vector[3], "the model is the final one"
         assert "eval_loss" in host.metrics and not any("runtime" in name for name in host.metrics)
         assert host.losses and host.attached is None
+        assert kept.of("swarm/steps") == {1: 5, 2: 10, 3: 15}
+        assert list(kept.of("swarm/train/loss").values()) == pytest.approx(host.losses)
+        evaluations = {entry["step"]: entry["eval_loss"] for entry in trainer.state.log_history if "eval_loss" in entry}
+        # The last evaluation of each round, and that of the final model, which no exchange takes along.
+        assert kept.of("swarm/reported/eval_loss") == {1: evaluations[3], 2: evaluations[9], 3: evaluations[15]}
+        assert kept.calls == ["open", "close"]
 
 
 def test_a_trainer_of_lightning_ends_with_the_run(tmp_path: Path) -> None:
@@ -188,13 +196,13 @@ def test_a_trainer_of_lightning_ends_with_the_run(tmp_path: Path) -> None:
 
     with FakeHost(tmp_path / "home", rounds=3, steps=5) as host, warnings.catch_warnings():
         warnings.simplefilter("ignore")
-        model = Net()
+        model, kept = Net(), Kept()
         batches = torch.utils.data.DataLoader(torch.randn(64, 3), batch_size=8)
         trainer = pl.Trainer(
             max_epochs=1000,
             accelerator="cpu",
             accumulate_grad_batches=2,
-            callbacks=[mingle.lightning.Callback(home=host.home)],
+            callbacks=[mingle.lightning.Callback(home=host.home, log_to=kept)],
             logger=False,
             enable_checkpointing=False,
             enable_progress_bar=False,
@@ -205,6 +213,10 @@ def test_a_trainer_of_lightning_ends_with_the_run(tmp_path: Path) -> None:
         assert host.node.name == "Net" and host.losses and "val_loss" in host.metrics
         assert host.node.vector is not None and model.layer.bias.item() == host.node.vector[3]
         assert host.attached is None
+        assert kept.of("swarm/steps") == {1: 5, 2: 10, 3: 15}
+        assert list(kept.of("swarm/train/loss").values()) == pytest.approx(host.losses)
+        assert kept.of("swarm/reported/val_loss")[3] == trainer.callback_metrics["val_loss"].item()
+        assert kept.calls == ["open", "close"]
 
 
 def test_an_optimizer_and_a_model_of_opacus_are_looked_through(tmp_path: Path) -> None:

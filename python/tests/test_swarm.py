@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 from pathlib import Path
@@ -9,6 +10,7 @@ from statistics import fmean
 
 import pytest
 from agreement import check_agreement, evaluations
+from kept_logger import read_lines
 from kill_campaign import campaign
 from swarm import LocalSwarm, free_ports, kill
 
@@ -199,6 +201,42 @@ def test_a_script_that_is_at_work_when_the_run_ends_gets_the_final_model(tmp_pat
         for node in range(2):
             assert "done True, round 60" in swarm.output(f"script{node}")
         swarm.audit()
+
+
+def test_loggers_of_each_site_get_its_rounds_and_the_numbers_of_its_peer(tmp_path: Path) -> None:
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    logged_trainer = Path(__file__).parent / "logged_trainer.py"
+    with LocalSwarm(tmp_path, count=2, rounds=60, options=("--evaluate-every", "20")) as swarm:
+        peers = [swarm.start_peer(node) for node in range(2)]
+        folders = [tmp_path / f"logged{node}" for node in range(2)]
+        scripts = [swarm.start_script(node, logged_trainer, str(node), "2", str(folders[node])) for node in range(2)]
+        swarm.end(scripts, "script")
+        swarm.end(peers, "peer")
+        for node, (home, folder) in enumerate(zip(swarm.homes, folders, strict=True)):
+            logged = read_lines(folder / "lines.jsonl")
+            assert max(logged) == 60, logged.keys()
+            assert logged[60]["swarm/evaluation/error"][-1] == swarm.summary(node)["metrics"]["error"]
+            events = [json.loads(line) for line in (home / "events.jsonl").read_text().splitlines()]
+            evaluated = [event for event in events if event["event"] == "evaluated"]
+            assert [event["round"] for event in evaluated] == [20, 40, 60]
+            for event in evaluated:
+                values = logged[event["round"]]
+                assert event["metrics"]["error"] in values["swarm/evaluation/error"], (event, values)
+                # The status keeps the last disagreement above 0, and two peers may agree to the bit.
+                assert event["disagreement"] in [0, *values["swarm/disagreement"]], (event, values)
+                assert event["weight_units"] / 2**40 in values["swarm/weight"], (event, values)
+                assert max(values["swarm/sent_megabytes"]) >= event["sent_bytes"] / 1e6, (event, values)
+            trained = {round: values for round, values in logged.items() if "swarm/train/loss" in values}
+            assert len(trained) >= 40, "most rounds train, the last ones only mix"
+            assert all(values["swarm/reported/site"] == [node] for values in trained.values())
+            steps = [values["swarm/steps"][-1] for values in trained.values()]
+            assert steps == [5 * count for count in range(1, len(steps) + 1)]
+            read = EventAccumulator(str(folder / "tensorboard"), size_guidance={"scalars": 0}).Reload()
+            for name in ("swarm/train/loss", "swarm/evaluation/error", "swarm/disagreement"):
+                written = [(round, value) for round, values in logged.items() for value in values.get(name, [])]
+                assert [scalar.step for scalar in read.Scalars(name)] == [round for round, _ in written], name
+                assert [scalar.value for scalar in read.Scalars(name)] == pytest.approx([value for _, value in written]), name
 
 
 @pytest.mark.heavy

@@ -12,6 +12,7 @@ from __future__ import annotations
 import importlib
 from typing import TYPE_CHECKING, Any
 
+from mingle import loggers as loggers
 from mingle.errors import (
     Conflict,
     LayoutError,
@@ -61,6 +62,7 @@ __all__ = [
     "compare",
     "join",
     "load",
+    "loggers",
     "plan",
     "simulate",
 ]

@@ -109,6 +109,10 @@ class Client:
         """The attached trainer, the task and what is waited for."""
         return self._json("GET", "/v1/trainer")
 
+    def peer_status(self) -> dict[str, Any]:
+        """The status of the peer, `mingle.status/1`, as `mingle status --json` prints it. Ends within some 5 s."""
+        return _object(self._call("GET", "/v1/status", None, answer_s=SHORT_SECONDS).body)
+
     def still_here(self, session: str) -> None:
         """Renews the lease of the trainer, which a peer that cannot observe its process ends after 60 s of silence. Ends within some 5 s."""
         self._call("GET", "/v1/trainer", session, answer_s=SHORT_SECONDS)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from types import TracebackType
 from typing import Any, Generic, Literal, TypeVar
 
@@ -12,7 +12,10 @@ from mingle.client import Description, Order
 from mingle.errors import MingleError, NotFinite, Refused, SwarmDone
 from mingle.home import Path, find_peer
 from mingle.layout import Layout
+from mingle.loggers import Logger, loggers_of
+from mingle.recording import Recorder
 from mingle.reports import Doubts, Reported, as_loss, as_metrics, evaluated, what_fits
+from mingle.site_weight import factor_of
 from mingle.trainer import Trainer
 
 Model = TypeVar("Model")
@@ -33,7 +36,7 @@ class Exchange(Generic[Model]):
       peer has no model to offer. Models come back in the same form, so arrays of whole numbers are refused.
     - `flatten`: from a model of another form to `(vector, unflatten)`, as `jax.flatten_util.ravel_pytree` returns them.
     - `evaluate`: from a model to metrics: `{"accuracy": (0.97, 360)}`, means and the samples behind them.
-    - `url`, `token`, `initial`, `samples`, `timeout`: as for `mingle.join`.
+    - `url`, `token`, `initial`, `samples`, `weight`, `timeout`, `log_to`: as for `mingle.join`.
 
     Waits for the first order. Raises `LayoutError`, `Conflict`, `TimedOut` and `NotFinite` as `mingle.join` does.
     """
@@ -50,8 +53,14 @@ class Exchange(Generic[Model]):
         initial: Literal["offer", "take"] = "offer",
         evaluate: Callable[[Model], Mapping[str, Reported]] | None = None,
         samples: int | None = None,
+        weight: str = "equal",
         timeout: float = 300.0,
+        log_to: Logger | Sequence[Logger] | None = None,
     ) -> None:
+        loggers = loggers_of(log_to)
+        self._factor = factor_of(weight, samples)
+        self._recorder = Recorder((), dict)
+        self._steps_taken = 0
         self._form = form_of(model, flatten)
         if isinstance(model, Layout):
             initial, first = "take", memoryview(bytes(4 * model.dimension))
@@ -64,9 +73,11 @@ class Exchange(Generic[Model]):
         description = Description(name, self._form.layout, initial, samples, evaluate is not None)
         self._trainer = Trainer(find_peer(home, url, token), description, offer=lambda: first, timeout=timeout)
         try:
-            self._take(self._trainer.first_order(self._incoming))
+            order = self._trainer.first_order(self._incoming)
+            self._recorder = Recorder(loggers, self._trainer.client.peer_status)
+            self._take(order)
         except BaseException as error:
-            self._trainer.detach()
+            self.close()
             if isinstance(error, MingleError):
                 # The message says it all, and frames of this package would hide it.
                 raise error.with_traceback(None) from None
@@ -114,10 +125,11 @@ class Exchange(Generic[Model]):
         if self.done:
             raise SwarmDone(f"the run is over after round {self.round}: look at `done` before each exchange")
         steps = self.steps if steps is None else steps
-        _subtract(self._form.to_vector(model), self._base(), self._change.cast("f"))
+        _subtract(self._form.to_vector(model), self._base(), self._change.cast("f"), self._factor)
         change = self._change if steps else None
         sent = what_fits({}, as_metrics(metrics or {}, self._doubts), self._doubts)
         loss = None if loss is None else as_loss(loss, self._doubts)
+        self._recorder.trained(self._steps_taken + steps, loss, sent)
         try:
             order = self._trainer.exchange(self._order, self._held, change, steps, self._incoming, loss=loss, metrics=sent)
         except Refused as error:
@@ -125,6 +137,7 @@ class Exchange(Generic[Model]):
                 what_to_do = "the peer has refused it and waits for another: train again from swarm.model"
                 _check_finite(self._change.cast("f"), self._form.layout, "the change", what_to_do, error)
             raise
+        self._steps_taken += steps
         self._take(order)
         return self.model
 
@@ -134,8 +147,9 @@ class Exchange(Generic[Model]):
         self._trainer.still_here()
 
     def close(self) -> None:
-        """Detaches. Further calls do nothing."""
+        """Detaches, and closes the loggers. Further calls do nothing."""
         self._trainer.detach()
+        self._recorder.close()
 
     def __enter__(self) -> Exchange[Model]:
         return self
@@ -155,18 +169,25 @@ class Exchange(Generic[Model]):
                 raise MingleError("the peer orders an evaluation, which this trainer does not offer: it has no evaluate=")
             evaluate, model = self._evaluate, self._form.from_vector(self._incoming.cast("f"))
             metrics = evaluated(lambda: evaluate(model), self._doubts)
+            self._recorder.evaluated(metrics)
             order = self._trainer.evaluation(order, metrics, self._incoming)
         self._held, self._incoming = self._incoming, self._held
         self._order = order
+        self._recorder.round_over(order.round, order.last_factor)
+        if self.done:
+            self._recorder.flush()
 
 
-def _subtract(minuend: memoryview[float], subtrahend: memoryview[float], into: memoryview[float]) -> None:
-    """Writes `minuend - subtrahend` into `into`, with numpy where that is loaded."""
+def _subtract(minuend: memoryview[float], subtrahend: memoryview[float], into: memoryview[float], factor: float) -> None:
+    """Writes `factor * (minuend - subtrahend)` into `into`, with numpy where that is loaded."""
     if (numpy := sys.modules.get("numpy")) is not None:
-        numpy.subtract(_as_numpy(minuend), _as_numpy(subtrahend), out=_as_numpy(into))
+        difference = _as_numpy(into)
+        numpy.subtract(_as_numpy(minuend), _as_numpy(subtrahend), out=difference)
+        if factor != 1.0:
+            difference *= numpy.float32(factor)
         return
     for index, (one, other) in enumerate(zip(minuend, subtrahend)):
-        into[index] = one - other
+        into[index] = factor * (one - other)
 
 
 def _check_finite(vector: memoryview[float], layout: Layout, what: str, outcome: str, cause: Refused | None = None) -> None:

@@ -2,7 +2,7 @@
 
     held       the vector of the order, z
     base       the origin of the change
-    change     the model minus base, which is sent
+    change     the model minus base, times the weight of the site, which is sent
     incoming   the buffer for the vector of the next order
 
 `base` is `held`, with two exceptions. Tensors of float16 and bfloat16 cannot hold z to the bit: `base` is then the rounded z, so that no
@@ -19,8 +19,9 @@ from mingle.tensors import ModelTensors
 class RoundVectors:
     """Vectors of `f32` on the processor, `[dimension]` each, which share memory with buffers of bytes, `[4 * dimension]`."""
 
-    def __init__(self, tensors: ModelTensors, overlap: bool) -> None:
+    def __init__(self, tensors: ModelTensors, overlap: bool, factor: float) -> None:
         self.tensors = tensors
+        self._factor = factor
         self._has_own_base = overlap or not tensors.is_exact
         self.held_bytes, self.held = self._vector()
         self.incoming_bytes, self.incoming = self._vector()
@@ -38,8 +39,10 @@ class RoundVectors:
         return buffer
 
     def measure(self) -> None:
-        """Writes the model minus `base` into `change`."""
+        """Writes the model minus `base`, times the weight of the site, into `change`."""
         self.tensors.difference(self.base, self.change)
+        if self._factor != 1.0:
+            self.change.mul_(self._factor)
 
     def load(self) -> None:
         """Makes `incoming` the vector of the order, and writes it into the model."""
@@ -51,11 +54,11 @@ class RoundVectors:
     def shift(self) -> None:
         """Makes `incoming` the vector of the order, and keeps the steps that the model took since `measure`. Allocates a vector."""
         self._take()
-        sent = self.base.add_(self.change)
-        steps_since = torch.empty_like(sent)
+        measured = self.base.add_(self.change, alpha=1.0 / self._factor)
+        steps_since = torch.empty_like(measured)
         self.tensors.store(steps_since)
-        steps_since.sub_(sent)
-        self.tensors.shift(torch.sub(self.held, sent, out=self.change))
+        steps_since.sub_(measured)
+        self.tensors.shift(torch.sub(self.held, measured, out=self.change))
         self.tensors.store(self.base)
         self.base.sub_(steps_since)
 

@@ -6,19 +6,23 @@ import logging
 import os
 import time
 import warnings
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass
 from types import TracebackType
 from typing import Any
 
 import torch
 
+from mingle.batches import Batch, Batches
 from mingle.client import Description, Order
 from mingle.distributed import Ranks
 from mingle.errors import LayoutError, MingleError, NotFinite, PeerFailed, PeerUnreachable, Refused, SwarmDone, TimedOut
 from mingle.flight import Flight
 from mingle.home import Path, Whereabouts
+from mingle.loggers import Logger
 from mingle.optimizer_state import Keep, OptimizerState
+from mingle.recording import Recorder
 from mingle.reports import Reported, Reports
 from mingle.round_vectors import RoundVectors
 from mingle.tensors import ModelTensors
@@ -43,6 +47,9 @@ class Options:
     alone_ok: bool
     keep_optimizer: Keep
     raise_when_done: bool
+    loggers: Sequence[Logger]
+    factor: float
+    """The weight of the site: its changes are multiplied by it."""
 
 
 class Swarm:
@@ -61,6 +68,7 @@ class Swarm:
         self._state = OptimizerState(optimizer, options.keep_optimizer) if options.keep_optimizer and optimizer is not None else None
         self._watch = Watch(tensors, optimizer)
         self._reports = Reports()
+        self._recorder = Recorder((), dict)
         self._trainer: Trainer | None = None
         self._hook: Any = None
         self._flight: Flight[Order] | None = None
@@ -70,6 +78,7 @@ class Swarm:
         self._taken = 0
         self._taken_before = 0
         self._began = 0.0
+        self._raises_when_done = options.raise_when_done
         self.tensors = tensors
         """The exchanged tensors of the model."""
         self.done = False
@@ -79,7 +88,7 @@ class Swarm:
         self.exchanges = 0
         """Number of changes that were answered."""
         if self._ranks.is_first:
-            self._vectors = RoundVectors(tensors, options.overlap)
+            self._vectors = RoundVectors(tensors, options.overlap, options.factor)
 
     # For users
 
@@ -143,6 +152,14 @@ class Swarm:
         """
         self._reports.add(values)
 
+    def batches(self, loader: Iterable[Batch], *, accumulate: int = 1) -> Batches[Batch]:
+        """The batches of `loader`, epoch after epoch, until the run is over: `for x, y in tqdm(swarm.batches(loader)):`.
+
+        Their number is known, for progress bars. It assumes that every batch, or every `accumulate` batches, bring one step. The loop ends with the
+        run, without `SwarmDone`.
+        """
+        return Batches(self, loader, accumulate)
+
     def step(self) -> None:
         """Counts one local step, and exchanges after the last one of the round. The optimizer's hook calls this."""
         if self.alone or self._order is None:
@@ -198,12 +215,14 @@ class Swarm:
     def close(self, *, send_rest: bool = True) -> None:
         """Sends the steps since the last exchange unless `send_rest` is false, without waiting for the next order, and detaches. Idempotent."""
         self._close(send_rest)
+        self._end_recording()
 
     def __enter__(self) -> Swarm:
         return self
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, traceback: TracebackType | None) -> bool:
         self._close(send_rest=kind is None)
+        self._end_recording()
         return isinstance(error, SwarmDone)
 
     # Begin and end
@@ -216,6 +235,7 @@ class Swarm:
             timeout = self._options.timeout
             trainer = self._trainer = Trainer(peer, description, offer=self._vectors.model_bytes, timeout=timeout)
             session = trainer.attach()
+            self._recorder = Recorder(self._options.loggers, trainer.client.peer_status)
             if self._state is not None:
                 self._state.check_room(session.most_state_bytes)
             order = self._settled(trainer.first_order(self._vectors.incoming_bytes))
@@ -230,7 +250,7 @@ class Swarm:
         try:
             self._or_alone(begin)
         except BaseException:
-            self._close(send_rest=False)
+            self.close(send_rest=False)
             raise
         if self.alone:
             return
@@ -254,6 +274,12 @@ class Swarm:
                 log.warning("the last %d steps are lost: %s", self._taken, error)
         trainer, self._trainer = self._trainer, None
         trainer.detach()
+        self._recorder.flush()
+
+    def _end_recording(self) -> None:
+        """Records the metrics that no exchange took along, and closes the loggers."""
+        self._recorder.rest(self.round, self._reports.take()[1])
+        self._recorder.close()
 
     def _send_rest(self, trainer: Trainer) -> None:
         if self._flight is not None and not self._flight.wait(CLOSE_SECONDS):
@@ -273,6 +299,15 @@ class Swarm:
             self._watch.before_exchange(self._vectors.change, self._taken)
             state = self._state.to_bytes() if self._state is not None else None
             trainer.leave(self._order, self._vectors.change_bytes, self._taken, self._vectors.incoming_bytes, state=state)
+
+    @contextmanager
+    def _ending_quietly(self) -> Iterator[None]:
+        """No step raises `SwarmDone` inside: the caller looks at `done` after each."""
+        before, self._raises_when_done = self._raises_when_done, False
+        try:
+            yield
+        finally:
+            self._raises_when_done = before
 
     def _guarded(self, work: Callable[[], None]) -> None:
         self._or_alone(work)
@@ -294,7 +329,7 @@ class Swarm:
 
     def _tell_end(self) -> None:
         self._close(send_rest=False)
-        if self._options.raise_when_done:
+        if self._raises_when_done:
             what_to_do = "put the training into `with mingle.join(...):`, or catch mingle.SwarmDone"
             raise SwarmDone(f"the run is over after round {self.round}, and the final model is loaded: {what_to_do}")
 
@@ -351,6 +386,7 @@ class Swarm:
         self.exchanges += self._order is not None
         self._order = order
         self.done = order.kind == "end"
+        self._recorder.round_over(order.round, order.last_factor)
 
     def _restart_count(self) -> None:
         self._taken_before += self._taken
@@ -366,6 +402,7 @@ class Swarm:
         self._watch.before_exchange(vectors.change, taken)
         state = self._state.to_bytes() if self._state is not None else None
         loss, metrics = self._reports.take()
+        self._recorder.trained(self._taken_before + taken, loss, metrics)
         change = vectors.change_bytes if taken else None
 
         def send() -> Order:
@@ -392,7 +429,9 @@ class Swarm:
         """Answers orders to evaluate until one of another kind comes; its vector is then in `incoming`."""
         assert self._trainer is not None
         while order.kind == "evaluate":
-            order = self._trainer.evaluation(order, self._evaluated(), self._vectors.incoming_bytes)
+            metrics = self._evaluated()
+            self._recorder.evaluated(metrics)
+            order = self._trainer.evaluation(order, metrics, self._vectors.incoming_bytes)
         return order
 
     def _evaluated(self) -> dict[str, tuple[float, float]]:

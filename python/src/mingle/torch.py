@@ -11,7 +11,9 @@ import torch
 from mingle.client import Description
 from mingle.errors import LayoutError, MingleError
 from mingle.home import Path, Whereabouts, find_peer
+from mingle.loggers import Logger, loggers_of
 from mingle.optimizer_state import Keep
+from mingle.site_weight import factor_of
 from mingle.swarm import Evaluate, Options, Swarm
 from mingle.tensors import ModelTensors
 from mingle.wrappers import hookable_optimizer
@@ -31,11 +33,13 @@ def join(
     initial: Literal["offer", "take"] = "offer",
     evaluate: Evaluate | None = None,
     samples: int | Sized | None = None,
+    weight: str = "equal",
     timeout: float = 300.0,
     overlap: bool = False,
     alone_ok: bool = False,
     keep_optimizer: Keep = False,
     raise_when_done: bool = True,
+    log_to: Logger | Sequence[Logger] | None = None,
 ) -> Swarm:
     """Trains `model` in a swarm: waits for the first order, loads the swarm's weights, and exchanges after the steps that the plan wants.
 
@@ -52,12 +56,14 @@ def join(
     - `initial`: `offer` the model's weights to begin with, or `take` another peer's.
     - `evaluate`: returns metrics of the model as it is when called: `{"accuracy": (0.97, 360)}`, means and the samples behind them. It is
       called without gradients, in `eval()` mode, with the weights to be evaluated; the training weights are put back after it.
-    - `samples`: the number of training samples, or the data set; for people.
+    - `samples`: the number of training samples, or the data set; for people, and for `weight`.
+    - `weight`: "equal", or "samples:N" to count by the training samples, where a site with N of them counts as one: the same N on all sites.
     - `timeout`: the longest wait for an order, in seconds.
     - `overlap`: train on while the change is exchanged, and shift the weights when the answer comes.
     - `alone_ok`: where the peer is gone for good, warn and train on alone.
     - `keep_optimizer`: leave the optimizer's state with the peer, and load it at a restart; `"bfloat16"` rounds it to half the bytes.
     - `raise_when_done`: False for loops that look at `swarm.done` after each step instead.
+    - `log_to`: a logger, or several, that get the numbers of each round: `mingle.loggers.tensorboard("runs/site0")`.
 
     Raises `LayoutError` for tensors that cannot be exchanged, and for optimizers of another model or whose steps cannot be counted. The same
     where another `Swarm` of this process trains the same tensors, or uses the same peer for another model; nothing is attached then. Raises
@@ -65,13 +71,14 @@ def join(
     for, after `timeout` seconds without an order. A run that is over already is no error: `swarm.done` is then true, and the first step raises
     `SwarmDone`.
     """
-    options = Options(evaluate, timeout, overlap, alone_ok, keep_optimizer, raise_when_done)
+    count = len(samples) if isinstance(samples, Sized) else samples
+    options = Options(evaluate, timeout, overlap, alone_ok, keep_optimizer, raise_when_done, loggers_of(log_to), factor_of(weight, count))
     swarm = Swarm(ModelTensors(model, local), hookable_optimizer(optimizer) if optimizer is not None else None, options)
     description = Description(
         name=name or type(swarm.tensors.model).__name__,
         layout=swarm.tensors.layout,
         initial=initial,
-        samples=len(samples) if isinstance(samples, Sized) else samples,
+        samples=count,
         evaluates=evaluate is not None,
         state_bytes=swarm._state.room_wanted(swarm.tensors.layout.dimension) if swarm._state is not None else 0,
     )
@@ -79,7 +86,7 @@ def join(
         peer = find_peer(home, url, token)
         _check_others(swarm, description, peer)
         if (former := _joined.pop(peer.key, None)) is not None:
-            former._close(send_rest=False)  # a notebook cell that is run again: two swarms would take the session from each other
+            former.close(send_rest=False)  # a notebook cell that is run again: two swarms would take the session from each other
         swarm._begin(peer, description)
     except MingleError as error:
         # The message says it all, and frames of this package would hide it.
