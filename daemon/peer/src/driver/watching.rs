@@ -84,7 +84,7 @@ impl Watching {
 
     pub(super) fn note_round(&mut self, report: &RoundReport) {
         keep_last(&mut self.pace, report.took);
-        if let Some(disagreement) = report.disagreement.filter(|value| value.is_finite() && *value > 0.0) {
+        if let Some(disagreement) = report.disagreement.filter(|value| value.is_finite()) {
             keep_last(&mut self.disagreements, (report.round, disagreement));
         }
         self.weight = Some(weight(report.mass.units(), report.stationary_weight));
@@ -264,14 +264,15 @@ fn median(times: &VecDeque<Duration>) -> Option<Duration> {
 }
 
 /// The factor per round that fits these disagreements best: the exponential of the least-squares slope of their
-/// logarithms.
+/// logarithms, over the rounds after which there was one.
 fn contraction(disagreements: &VecDeque<(u64, f64)>) -> Option<f64> {
-    if disagreements.len() < FEWEST_ROUNDS {
+    let first = disagreements.front()?.0;
+    let apart = || disagreements.iter().filter(|(_, value)| *value > 0.0);
+    if apart().count() < FEWEST_ROUNDS {
         return None;
     }
-    let first = disagreements.front()?.0;
-    let points = || disagreements.iter().map(|(round, value)| (to_f64(round - first), value.ln()));
-    let count = to_f64(disagreements.len() as u64);
+    let points = || apart().map(|(round, value)| (to_f64(round - first), value.ln()));
+    let count = to_f64(apart().count() as u64);
     let (sum_x, sum_y) = points().fold((0.0, 0.0), |(sum_x, sum_y), (x, y)| (sum_x + x, sum_y + y));
     let (mean_x, mean_y) = (sum_x / count, sum_y / count);
     let (along, across) = points().fold((0.0, 0.0), |(along, across), (x, y)| {
@@ -305,6 +306,12 @@ mod tests {
         let same_round = [(3, 0.5), (3, 0.4), (3, 0.3), (3, 0.2)];
         assert_eq!(contraction(&same_round.into()), None);
         assert_eq!(contraction(&[(1, 0.5), (2, 0.4)].into()), None);
+    }
+
+    #[test]
+    fn models_that_agree_to_the_bit_have_no_contraction() {
+        let agreed = [(1, 0.5), (2, 0.0), (3, 0.0), (4, 0.0), (5, 0.0)];
+        assert_eq!(contraction(&agreed.into()), None);
     }
 
     #[test]
