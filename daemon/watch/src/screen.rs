@@ -266,7 +266,7 @@ mod tests {
             "accuracy 0.912",
             "accuracy ↑",
             "loss ↓ / 2.00",
-            "0.987 (plan: 0.500)",
+            "0.987 (mixing alone: 0.500)",
             "12D3KooWTheirs",
             "suspended",
             "0.5000",

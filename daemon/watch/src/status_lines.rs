@@ -146,7 +146,7 @@ fn mixing(status: &Status) -> String {
     let disagreement = status.disagreement.map_or_else(|| "-".to_owned(), |value| format!("{value:.1e}"));
     let contraction = status.contraction;
     format!(
-        "disagreement {disagreement}, of which a round leaves {} (mixing alone: {})  w {:.4}  w/w* {}",
+        "disagreement {disagreement}  a round leaves {} (mixing alone: {})  w {:.4}  w/w* {}",
         number(contraction.observed, 3),
         number(contraction.forecast, 3),
         status.weight.value,
