@@ -3,6 +3,7 @@
 //! - [`transport`] owns the libp2p swarm: it listens, dials, relays and finds peers, over QUIC and TCP.
 //! - [`edge`] keeps one stream for each directed link of the plan, and carries the messages of the protocol on it.
 //! - [`neighbour_table`] knows which streams there are to each neighbour, and which links are up.
+//! - [`objections`] between this peer and its neighbours: those that concern one neighbour, and those that end this peer.
 //! - [`probe`] measures round-trip times and throughput between two members.
 //! - [`framed`] reads and writes single values on a stream, each with a limit of its size.
 //! - [`known_peers`] are those that are served before others, and [`places`] the room that each protocol has for both.
@@ -20,6 +21,7 @@ pub mod framed;
 pub mod guests;
 pub mod known_peers;
 pub mod neighbour_table;
+pub mod objections;
 pub mod places;
 pub mod printable;
 pub mod probe;

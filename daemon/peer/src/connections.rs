@@ -6,13 +6,13 @@ use std::time::Instant;
 use libp2p::PeerId;
 use mingle_net::edge::{EdgeEvent, Edges, Greeting, StreamRefusal};
 use mingle_net::neighbour_table::{LinkChange, NeighbourTable};
+use mingle_net::objections::{Objection, Objections};
 use mingle_net::questions::Questions;
 use mingle_net::traffic::Traffic;
 use mingle_protocol::{Message, NodeId};
 use tokio::sync::mpsc;
 
 use crate::error::{Error, ErrorKind, Result};
-use crate::objections::{Objection, Objections};
 use crate::place::Place;
 use crate::timeline::Timeline;
 

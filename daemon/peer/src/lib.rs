@@ -9,7 +9,6 @@ mod connections;
 mod driver;
 mod event_loop;
 mod member;
-mod objections;
 pub mod peer;
 mod place;
 pub mod plan;

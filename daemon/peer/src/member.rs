@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use libp2p::PeerId;
 use mingle_home::skipped_rounds::SkippedRounds;
+use mingle_net::objections::Objection;
 use mingle_net::traffic::Traffic;
 use mingle_net::transport::{DialAttempt, Network};
 use mingle_protocol::NodeId;
@@ -18,7 +19,6 @@ use crate::event_loop::EventReceivers;
 use crate::events::{Event, EventLog, LocalStepsInUse};
 use crate::home::Home;
 use crate::membership::{self, CheckedPlan, MembershipService, PlanVerdict, RoundCosts, Wanted};
-use crate::objections::Objection;
 use crate::place::Place;
 use crate::plan;
 use crate::status::StatusBoard;

@@ -3,6 +3,8 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use crate::run_end::RunEnd;
+
 /// An order to the trainer.
 #[derive(Clone, Debug)]
 pub(crate) struct Order {
@@ -17,6 +19,15 @@ pub(crate) struct Order {
     /// Set when the trainer has received it.
     pub(crate) is_fetched: bool,
     pub(crate) lateness: Lateness,
+}
+
+/// The answer to a trainer that asks for its next order.
+#[derive(Debug)]
+pub(crate) enum NextOrder {
+    Order(Order),
+    /// No order is open, or the open one is answered.
+    Nothing,
+    End(RunEnd),
 }
 
 /// Lateness of an answer. The peer goes on without a late one, which counts when it comes.

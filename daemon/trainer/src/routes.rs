@@ -16,9 +16,9 @@ use serde_json::json;
 
 use crate::error::Refusal;
 use crate::host::TrainerHost;
-use crate::order::{Order, OrderKind};
+use crate::order::{NextOrder, Order, OrderKind};
 use crate::run_end::RunEnd;
-use crate::state::{NextOrder, State, TrainerAnswer};
+use crate::state::{State, TrainerAnswer};
 use crate::tcp;
 use crate::vectors::{VectorBody, read_bytes, read_vector};
 use crate::wire::{Attach, EvaluationBody, MAX_ATTACH_BYTES, MAX_METRICS_BYTES, check_metrics, metrics};

@@ -9,7 +9,7 @@ use mingle_peer::training::{Layout, Metrics};
 
 use crate::error::{Reason, Refusal};
 use crate::memory::TrainedTask;
-use crate::order::{Lateness, Order, OrderKind};
+use crate::order::{Lateness, NextOrder, Order, OrderKind};
 use crate::pace::{EvaluationPace, Pace};
 use crate::run_end::RunEnd;
 use crate::session::Session;
@@ -25,15 +25,6 @@ pub(crate) enum TrainerAnswer {
         loss: Option<f64>,
     },
     Evaluation(WeightedMetrics),
-}
-
-/// The answer to a trainer that asks for its next order.
-#[derive(Debug)]
-pub(crate) enum NextOrder {
-    Order(Order),
-    /// No order is open, or the open one is answered.
-    Nothing,
-    End(RunEnd),
 }
 
 /// All that the training thread and the trainer share.

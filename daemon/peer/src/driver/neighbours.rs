@@ -4,6 +4,7 @@ use std::time::Instant;
 
 use mingle_net::edge::EdgeEvent;
 use mingle_net::neighbour_table::LinkChange;
+use mingle_net::objections::Objection;
 use mingle_net::transport::NetworkEvent;
 use mingle_protocol::{Durability, Hello, Incarnation, Input, LinkPositions, Message, NodeConfig, NodeId};
 
@@ -11,7 +12,6 @@ use super::{Driver, build, link_input};
 use crate::connections::News;
 use crate::error::Result;
 use crate::events::Event;
-use crate::objections::Objection;
 
 impl Driver<'_> {
     pub(super) fn on_edge(&mut self, event: EdgeEvent) -> Result {

@@ -11,6 +11,7 @@
 
 use std::sync::Arc;
 
+use mingle_net::objections::Objection;
 use mingle_protocol::{Durability, Input, NewGeneration, RecordRoom};
 
 use super::Driver;
@@ -18,7 +19,6 @@ use crate::error::Result;
 use crate::event_loop::EventReceivers;
 use crate::events::Event;
 use crate::membership::{self, Borrowed, CheckedPlan, MemberKeys, PlanVerdict, Standing, Wanted};
-use crate::objections::Objection;
 use crate::place::Place;
 use crate::records::Room;
 

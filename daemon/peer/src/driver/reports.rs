@@ -3,6 +3,7 @@
 use std::sync::Arc;
 use std::time::Instant;
 
+use mingle_net::objections::{ONE_PROCESS_A_KEY, Objection};
 use mingle_protocol::{Durability, InputFault, Mismatch, NodeEvent, NodeId, Robust, RoundReport, SkippedDelta};
 use mingle_status::node_warnings::{Remedy, in_words, source_of, warning};
 use mingle_status::warnings::Source;
@@ -10,7 +11,6 @@ use mingle_status::warnings::Source;
 use super::{Driver, UnderEvaluation};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
-use crate::objections::{ONE_PROCESS_A_KEY, Objection};
 use crate::records;
 use crate::timeline::SpanKind;
 use crate::training::thread::Haste;

@@ -11,6 +11,7 @@ use std::time::{Duration, Instant};
 use super::Explain;
 use mingle_net::edge::EdgeEvent;
 use mingle_net::neighbour_table::LinkChange;
+use mingle_net::objections::Objection;
 use mingle_net::token_bucket::TokenBucket;
 use mingle_net::transport::NetworkEvent;
 use mingle_protocol::{Envelope, Message, NodeId};
@@ -26,7 +27,6 @@ use crate::event_loop::{EventReceivers, LoopEvent};
 use crate::events::Event;
 use crate::member::Member;
 use crate::membership::{CheckedPlan, PlanVerdict, Standing, Wanted};
-use crate::objections::Objection;
 
 /// Time without progress after which a node repeats messages that may be lost.
 const PATIENCE: Duration = Duration::from_secs(1);

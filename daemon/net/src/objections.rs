@@ -3,9 +3,10 @@
 use std::collections::BTreeMap;
 use std::time::{Duration, Instant};
 
-use mingle_net::edge::StreamRefusal;
-use mingle_net::printable::one_line;
 use mingle_protocol::{Mismatch, NodeId};
+
+use crate::edge::StreamRefusal;
+use crate::printable::one_line;
 
 /// Time for which a neighbour may refuse this peer's identity before it counts: within it a crash of this peer's last
 /// process is noticed, and its place is free again.
@@ -16,12 +17,12 @@ const IDENTITY_PATIENCE: Duration = Duration::from_secs(12);
 const IDENTITY_WITNESSES: usize = 2;
 
 /// Hint where two processes have one key.
-pub(crate) const ONE_PROCESS_A_KEY: &str =
+pub const ONE_PROCESS_A_KEY: &str =
     "stop the other process; a copied home is the usual cause: give this peer a home and a key of its own";
 
 /// An objection of a neighbour to this peer, or to its work.
 #[derive(Clone, Debug)]
-pub(crate) struct Objection {
+pub struct Objection {
     /// The objection, as the end of a sentence that begins with the neighbour's name.
     pub what: String,
     /// The next step for the user.
@@ -35,7 +36,7 @@ pub(crate) struct Objection {
 
 /// The present objections.
 #[derive(Debug, Default)]
-pub(crate) struct Objections {
+pub struct Objections {
     standing: BTreeMap<NodeId, PresentObjection>,
 }
 
@@ -55,7 +56,7 @@ impl PresentObjection {
 
 impl Objection {
     /// A neighbour refused this peer's stream.
-    pub(crate) fn refusal(refusal: &StreamRefusal) -> Self {
+    pub fn refusal(refusal: &StreamRefusal) -> Self {
         let is_about_identity = *refusal == StreamRefusal::IdentityInUse;
         let (patience, hint) = match refusal {
             StreamRefusal::IdentityInUse => (IDENTITY_PATIENCE, ONE_PROCESS_A_KEY),
@@ -73,7 +74,7 @@ impl Objection {
     }
 
     /// A neighbour trains a model where this peer solves a problem.
-    pub(crate) fn trains() -> Self {
+    pub fn trains() -> Self {
         Self {
             what: "trains a model, and this peer solves a problem".to_owned(),
             hint: "start all peers of a swarm with the same --problem, or all without",
@@ -84,12 +85,12 @@ impl Objection {
     }
 
     /// A neighbour solves a problem where this peer trains a model.
-    pub(crate) fn solves() -> Self {
+    pub fn solves() -> Self {
         Self { what: "solves a problem, and this peer trains a model".to_owned(), ..Self::trains() }
     }
 
     /// A neighbour solves another problem.
-    pub(crate) fn other_problem() -> Self {
+    pub fn other_problem() -> Self {
         Self {
             what: "solves another problem".to_owned(),
             hint: "all peers need the same problem file, but for what each [[node]] wants",
@@ -100,7 +101,7 @@ impl Objection {
     }
 
     /// A neighbour's greeting does not fit; the hint states what all peers need.
-    pub(crate) fn mismatch(mismatch: &Mismatch, hint: &'static str) -> Self {
+    pub fn mismatch(mismatch: &Mismatch, hint: &'static str) -> Self {
         Self {
             // The text contains the neighbour's description of its task.
             what: format!("does not fit: {}", one_line(&mismatch.to_string())),
@@ -113,7 +114,7 @@ impl Objection {
 
     /// A neighbour trains something else. `difference` is the first one, with the words "here" and "there"; the hint
     /// states what all peers need.
-    pub(crate) fn other_task(difference: &str, hint: &'static str) -> Self {
+    pub fn other_task(difference: &str, hint: &'static str) -> Self {
         Self {
             what: format!("trains something else: {difference}"),
             hint,
@@ -127,7 +128,7 @@ impl Objection {
 impl Objections {
     /// Records an objection of `node`, which is raised repeatedly for as long as it lasts. Returns `true` if a person
     /// should be notified now.
-    pub(crate) fn raise(&mut self, node: NodeId, objection: Objection, now: Instant) -> bool {
+    pub fn raise(&mut self, node: NodeId, objection: Objection, now: Instant) -> bool {
         let standing = self.standing.entry(node).or_insert(PresentObjection { since: now, objection, was_told: false });
         let is_news = standing.has_lasted(now) && !standing.was_told;
         standing.was_told |= is_news;
@@ -135,14 +136,14 @@ impl Objections {
     }
 
     /// Removes the objection of a neighbour that accepts this peer after all.
-    pub(crate) fn withdraw(&mut self, node: NodeId) {
+    pub fn withdraw(&mut self, node: NodeId) {
         self.standing.remove(&node);
     }
 
     /// Returns `true` if all of `receivers`, the nodes this peer would send to, have objected for longer than their
     /// patience, or if several are connected to another process with this peer's key. One odd neighbour is its own
     /// problem; if all object, this peer is the odd one.
-    pub(crate) fn are_final(&self, receivers: &[NodeId], now: Instant) -> bool {
+    pub fn are_final(&self, receivers: &[NodeId], now: Instant) -> bool {
         let lasting = |node: &NodeId| self.standing.get(node).filter(|standing| standing.has_lasted(now));
         let witnesses =
             self.standing.keys().filter_map(lasting).filter(|standing| standing.objection.is_about_identity);
@@ -173,7 +174,7 @@ mod tests {
         let theirs = "x\u{1b}]52;c;Zm9v\u{7}\nwarning    all is lost\u{202e}".to_owned();
         let mismatch = Mismatch::Task { ours: "mlp".to_owned(), theirs };
         let what = Objection::mismatch(&mismatch, "").what;
-        assert!(!what.chars().any(mingle_net::printable::is_unseen), "{what:?}");
+        assert!(!what.chars().any(crate::printable::is_unseen), "{what:?}");
         assert!(what.contains(r"x\u001b]52;c;Zm9v\u0007 warning all is lost\u202e"), "{what}");
     }
 
