@@ -116,7 +116,10 @@ impl Publisher {
                 Some(answered) = questions.join_next() => match answered {
                     Ok((peer, Ok(Some(progress)))) => {
                         answers.insert(peer, progress);
-                        until = until.min(Instant::now() + SECOND_ANSWER);
+                        // The peer of this home may know nothing: those that were named get all of the time.
+                        if peer != self.signer.peer_id() {
+                            until = until.min(Instant::now() + SECOND_ANSWER);
+                        }
                     }
                     Ok((peer, Ok(None))) => drop(questions.spawn(self.question(peer, PAUSE))),
                     Ok((peer, Err(refusal))) => {
@@ -127,7 +130,11 @@ impl Publisher {
                 },
                 () = tokio::time::sleep_until(until) => break,
             }
-            if answers.is_empty() && search.is_in_vain(&self.addresses) {
+            let is_over = match answers.is_empty() {
+                true => search.is_in_vain(&self.addresses),
+                false => search.has_heard_all(&self.addresses, &answers),
+            };
+            if is_over {
                 break;
             }
         }
@@ -249,11 +256,21 @@ struct AnswerSearch {
 impl AnswerSearch {
     /// Returns `true` if waiting is useless: all reached peers refuse, and no address is left where another one may be.
     fn is_in_vain(&self, addresses: &[Multiaddr]) -> bool {
+        !self.refused.is_empty() && self.refused == self.reached && self.has_tried(addresses)
+    }
+
+    /// Returns `true` if all addresses were tried, and all peers behind them have answered.
+    fn has_heard_all(&self, addresses: &[Multiaddr], answers: &BTreeMap<PeerId, PeerProgress>) -> bool {
+        let has_answered = |peer: &PeerId| answers.contains_key(peer) || self.refused.contains(peer);
+        self.reached.iter().all(has_answered) && self.has_tried(addresses)
+    }
+
+    fn has_tried(&self, addresses: &[Multiaddr]) -> bool {
         let is_tried = |address: &Multiaddr| {
             let named = |peer: &PeerId| address.iter().last() == Some(Protocol::P2p(*peer));
             self.tried.contains(&unnamed(address)) || self.reached.iter().any(named)
         };
-        !self.refused.is_empty() && self.refused == self.reached && addresses.iter().all(is_tried)
+        addresses.iter().all(is_tried)
     }
 
     /// The error to report when the time is up.
