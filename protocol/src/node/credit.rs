@@ -58,6 +58,8 @@ const LEAST_GIVEN: f64 = 1e-6;
 const MOST_UNDER_WAY: f64 = 2.0;
 /// Smallest usual weight to compare with; below it, credit is unlimited.
 const LEAST_USUAL: f64 = 0.25;
+/// Smallest usual weight that a node compares its own weight with.
+const LEAST_COMPARED: f64 = 1.0 / 64.0;
 /// Usual rounds after which a neighbour that has no credit and gives nothing is reported.
 const PATIENCE: f64 = 20.0;
 /// The same where links go one way. There a sound neighbour that gets nothing itself sends once in 17 splits.
@@ -127,12 +129,15 @@ impl Node {
         let usual = self.config.schedule.stationary_weight(self.config.id, self.step);
         self.credit.own_share = None;
         self.credit.limit = None;
-        if usual < LEAST_USUAL {
+        if usual < LEAST_COMPARED {
             return;
         }
         let own_share = self.w() / usual;
         self.credit.reference = self.credit.reference.max(own_share.min(1.0));
         self.credit.own_share = Some(own_share / self.credit.reference).filter(|share| share.is_finite());
+        if usual < LEAST_USUAL {
+            return;
+        }
         self.credit.measure(own_share + self.counted_under_way() / usual, self.config.schedule.is_reversible());
         if self.credit.is_rich {
             self.peers.values_mut().for_each(|peer| peer.account.forgive());
