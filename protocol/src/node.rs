@@ -137,6 +137,8 @@ pub struct Node {
     step: u64,
     /// Set when the present step's sends are done.
     split_done: bool,
+    /// Set when the node has skipped steps of its present plan.
+    has_skipped_steps: bool,
     last_step: u64,
     /// The latest instant at which a step was completed, and the number of steps completed then.
     steps_now: (Time, u32),
@@ -189,6 +191,7 @@ impl Node {
             phase: Phase::Gathering { give_up_at: None },
             step: 0,
             split_done: false,
+            has_skipped_steps: false,
             last_step,
             steps_now: (Time::default(), 0),
             started: false,

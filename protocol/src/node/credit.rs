@@ -24,8 +24,8 @@
 //! observed: there `weight_floor` bounds what a node gives in all. Neither is of use in steps in which the plan lets a
 //! node keep nothing. In these cases only the alarm of `mass_watch` remains.
 //!
-//! A neighbour that should give and gives nothing for many rounds is reported, in any plan. Where links go one way these are
-//! rounds that it has itself done, by its own words.
+//! A neighbour that should give and gives nothing for many rounds is reported, in any plan. Where links go one way, and in
+//! trees of exact averages, these are rounds that it has itself done, by its own words.
 
 use super::Node;
 use super::account::Account;
@@ -58,6 +58,8 @@ const LEAST_GIVEN: f64 = 1e-6;
 const MOST_UNDER_WAY: f64 = 2.0;
 /// Smallest usual weight to compare with; below it, credit is unlimited.
 const LEAST_USUAL: f64 = 0.25;
+/// Smallest usual weight that a node compares its own weight with.
+const LEAST_COMPARED: f64 = 1.0 / 64.0;
 /// Usual rounds after which a neighbour that has no credit and gives nothing is reported.
 const PATIENCE: f64 = 20.0;
 /// The same where links go one way. There a sound neighbour that gets nothing itself sends once in 17 splits.
@@ -127,12 +129,15 @@ impl Node {
         let usual = self.config.schedule.stationary_weight(self.config.id, self.step);
         self.credit.own_share = None;
         self.credit.limit = None;
-        if usual < LEAST_USUAL {
+        if usual < LEAST_COMPARED {
             return;
         }
         let own_share = self.w() / usual;
         self.credit.reference = self.credit.reference.max(own_share.min(1.0));
         self.credit.own_share = Some(own_share / self.credit.reference).filter(|share| share.is_finite());
+        if usual < LEAST_USUAL {
+            return;
+        }
         self.credit.measure(own_share + self.counted_under_way() / usual, self.config.schedule.is_reversible());
         if self.credit.is_rich {
             self.peers.values_mut().for_each(|peer| peer.account.forgive());
@@ -216,6 +221,7 @@ impl Node {
         let limit = self.credit.limit.unwrap_or(f64::INFINITY);
         let is_reversible = self.config.schedule.is_reversible();
         let patience = if is_reversible { PATIENCE } else { PATIENCE_ONE_WAY };
+        let counts_its_rounds = !is_reversible || self.config.schedule.hands_ratios_down();
         let is_short = self.credit.own_share.is_some_and(|share| share < ENOUGH);
         // Where links go one way, silence is all there is to go by, and a neighbour that is far ahead is silent until its parcels
         // have had their step. Elsewhere they are in its balance.
@@ -229,10 +235,10 @@ impl Node {
             let Account { flows, balance, .. } = peer.account;
             // Where links go one way, a node does not see what a neighbour keeps, only that none of it comes.
             let may_keep = if is_reversible { balance < limit } else { !is_short || flows.from == 0.0 };
-            // There a sound neighbour that takes far longer for its rounds gives as seldom as one that keeps all: its own
-            // rounds count.
+            // There, and in trees, a sound neighbour that takes far longer for its rounds gives as seldom as one that keeps
+            // all: its own rounds count.
             let its_rounds = peer.account.rounds_since(peer.steps_passed(), schedule.round_length());
-            let counted = if is_reversible { fraction } else { fraction.min(its_rounds) };
+            let counted = if counts_its_rounds { fraction.min(its_rounds) } else { fraction };
             if peer.account.end_round(counted, may_keep || is_excused(peer), patience) {
                 let (given, received) = exchanged_with(peer);
                 let rounds = peer.account.withheld;

@@ -293,6 +293,10 @@ impl Node {
             let _ = self.push_sum.absorb(*mass, payload);
         }
         self.note_taken_back(from, returned.mass());
+        // What comes back can be given again, but not in any step of a plan that averages exactly.
+        if !self.config.schedule.hands_ratios_down() {
+            self.send_gate.grant_permit();
+        }
         self.note_undecoded(from, returned);
         self.commits.soil();
         self.report(NodeEvent::MassReturned { peer: from, mass: returned.mass(), parcels: returned.parcels.len() });

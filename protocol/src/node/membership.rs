@@ -111,6 +111,7 @@ impl Node {
         self.departures = Departures::default();
         self.restate_process();
         (self.step, self.split_done, self.resumed) = (0, false, false);
+        self.has_skipped_steps = false;
         self.last_step = rounds * self.config.schedule.round_length();
         self.clock = RoundClock::new(self.config.deadline_floor);
         self.tally = super::RoundTally::default();

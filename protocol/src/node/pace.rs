@@ -23,7 +23,14 @@ impl Node {
     /// Returns `true` if the node waits for this neighbour: it is active and not backed off. In a synchronous swarm
     /// back-off does not count.
     fn is_waited_for(&self, peer: &Neighbour) -> bool {
-        peer.is_active() && (self.config.policy == WaitPolicy::Sync || peer.patience.is_over(self.now))
+        let has_patience = self.config.policy == WaitPolicy::Sync || peer.patience.is_over(self.now);
+        peer.is_active() && has_patience && !self.is_far_behind(peer)
+    }
+
+    /// Returns `true` if this node has skipped steps, and a neighbour that has not is further behind than waits allow, by its
+    /// own words: it cannot be here in time.
+    fn is_far_behind(&self, peer: &Neighbour) -> bool {
+        self.has_skipped_steps && peer.steps_passed().saturating_add(self.longest_lead_in_steps()) < self.step
     }
 
     /// Receivers of this step that have a full window, or have not acknowledged parcels from long ago. Under every
@@ -55,6 +62,9 @@ impl Node {
     /// neighbours lag still give them the [grace](Self::grace_ends) of usual rounds: on healthy links every parcel is
     /// absorbed in its step of the plan.
     pub(super) fn expects_parcels(&self) -> bool {
+        if self.is_left_behind() {
+            return false;
+        }
         let is_expected = |peer: &Neighbour| {
             self.is_waited_for(peer) && peer.incoming.as_ref().is_some_and(|link| !link.is_settled_for(self.step))
         };
@@ -83,7 +93,7 @@ impl Node {
                 (schedule.all_in_neighbours(self.config.id), staleness.saturating_mul(schedule.round_length()))
             }
         };
-        let Some(horizon) = self.step.checked_sub(lag) else {
+        let Some(horizon) = self.step.checked_sub(lag).filter(|_| !self.is_left_behind()) else {
             return Vec::new();
         };
         let is_behind = |peer: &Neighbour| {
@@ -200,6 +210,23 @@ impl Node {
         let is_late = |peer: &Neighbour| peer.was_met && peer.suspended.is_some() && !peer.leaving && !peer.left;
         let is_any_late = senders.iter().any(|from| self.peers.get(from).is_some_and(is_late));
         !is_any_late && !self.misses_someone() && self.furthest() <= self.passed().saturating_add(lag)
+    }
+
+    /// Steps by which one of two neighbours gets ahead of the other, at the most, where neither lets a deadline pass. No
+    /// limit where a plan averages exactly: it does so only if all wait for all.
+    pub(super) fn longest_lead_in_steps(&self) -> u64 {
+        if self.config.schedule.hands_ratios_down() {
+            return u64::MAX;
+        }
+        let staleness = if let WaitPolicy::Bounded { staleness } = self.config.policy { staleness } else { 0 };
+        let periods = staleness.max(WINDOW as u64).saturating_add(ROUNDS_TO_ACKNOWLEDGE);
+        periods.saturating_mul(self.config.schedule.period())
+    }
+
+    /// Returns `true` if most neighbours are further ahead than waits allow: the node makes up for the steps between without
+    /// waits for the others that are left behind, since each would hold up the rest for as long as all do.
+    fn is_left_behind(&self) -> bool {
+        self.witnessed_by_neighbours() > self.step.saturating_add(self.longest_lead_in_steps())
     }
 
     /// Returns `true` if a parcel of this step or an earlier one is queued.

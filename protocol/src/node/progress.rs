@@ -91,6 +91,11 @@ impl Node {
         Witnessed { by_neighbours, own: self.passed() }
     }
 
+    /// The steps that two thirds of the neighbours support.
+    pub(super) fn witnessed_by_neighbours(&self) -> u64 {
+        self.witnessed().by_neighbours
+    }
+
     /// The steps that a neighbour has passed, as far as its claim is credible.
     pub(super) fn credible(&self, peer: &Neighbour, witnessed: Witnessed) -> u64 {
         if self.has(InjectedBug::BelievesAnyone) {

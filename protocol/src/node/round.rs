@@ -8,7 +8,7 @@ use super::{Node, Phase, Wait};
 use crate::config::WaitPolicy;
 use crate::effect::{Clipped, NodeEvent, RoundReport, Suspension};
 use crate::injected_bug::InjectedBug;
-use crate::link::QueuedParcel;
+use crate::link::{InLink, QueuedParcel};
 use crate::mass::Mass;
 use crate::payload::Payload;
 use crate::schedule::{NodeId, OutShare};
@@ -75,6 +75,7 @@ impl Node {
         if let Some(step) = self.overdue_step() {
             self.report(NodeEvent::CaughtUp { from: self.step, to: step });
             self.step = step;
+            self.has_skipped_steps = true;
             self.absorb_until(step);
         }
         if self.stopping || self.step >= self.last_step || self.is_left_alone() {
@@ -243,6 +244,7 @@ impl Node {
         self.end_wait(wait, missing);
         self.note_pace_beside_training();
         self.absorb_until(self.step);
+        self.absorb_from_far_ahead();
         self.answer_those_who_passed();
         let has_ended = |from: &NodeId| self.peers.get(from).is_some_and(Neighbour::has_ended);
         let due = self.config.schedule.in_neighbours(self.config.id, self.step);
@@ -308,7 +310,7 @@ impl Node {
             if parcel.is_refused {
                 continue;
             }
-            self.send_gate.absorb(parcel.step);
+            self.send_gate.absorb(parcel.step.min(self.step));
             self.tally.absorbed += 1;
             self.weight_floor.absorb(parcel.mass);
             let payload = if self.config.injected.is(InjectedBug::DropsNumerators) {
@@ -321,6 +323,18 @@ impl Node {
                 self.tally.own += distance.own;
             }
         }
+    }
+
+    /// Absorbs the parcels of neighbours that are further ahead than waits allow: their steps may be long in coming, and the
+    /// weight would be with nobody until then.
+    fn absorb_from_far_ahead(&mut self) {
+        let horizon = self.step.saturating_add(self.longest_lead_in_steps());
+        let is_far_ahead = |peer: &Neighbour| {
+            peer.incoming.as_ref().and_then(InLink::oldest_step).is_some_and(|oldest| oldest > horizon)
+        };
+        let far_ahead: Vec<NodeId> =
+            self.peers.values().filter(|peer| is_far_ahead(peer)).map(|peer| peer.id).collect();
+        far_ahead.into_iter().for_each(|peer| self.absorb_from(peer, u64::MAX));
     }
 
     /// Takes the next parcel of `step` or before from the queue of a link.

@@ -7,7 +7,8 @@
 //!
 //! A permit can die with a neighbour: after [`MOST_SKIPPED_SPLITS`] splits without a permit the gate opens once
 //! regardless. It also opens where a receiver of the step has been passed over [`MOST_PASSED_OVER`] times: a node that gets
-//! a parcel in the same step of every period would else send in that step alone.
+//! a parcel in the same step of every period would else send in that step alone. A node with [`PLENTY`] needs no permit:
+//! where weight was made up, nodes refuse each other's parcels, and would all wait for one.
 
 use super::Node;
 use super::peer::Neighbour;
@@ -24,6 +25,9 @@ const MOST_PASSED_OVER: u32 = 4;
 /// Largest number of permits of a node that does not wait for all parcels. One that could save more of them would give its
 /// weight away where most messages are lost.
 const MOST_PERMITS: u32 = 2;
+
+/// Multiple of its usual weight with which a node needs no permit.
+const PLENTY: f64 = 1.5;
 
 /// Permission to send, and what happened to the node's mass in the present step.
 #[derive(Clone, Copy, Debug, Default)]
@@ -132,7 +136,8 @@ impl Node {
         // One that can take no parcel now would hold the gate open for the others.
         let was_passed_over = |peer: &Neighbour| peer.passed_over >= MOST_PASSED_OVER && peer.can_take_parcel();
         let is_due = |link: &OutShare| self.peers.get(&link.to).is_some_and(was_passed_over);
-        self.send_gate.is_closed() && !links.iter().any(is_due)
+        let has_plenty = self.own_share().is_some_and(|share| share >= PLENTY);
+        self.send_gate.is_closed() && !has_plenty && !links.iter().any(is_due)
     }
 
     /// Notes that these receivers got nothing for want of a permit. Splits in a row count once: what counts is that others

@@ -134,3 +134,11 @@ fn where_links_go_one_way_a_node_whose_rounds_are_far_shorter_than_those_of_a_so
     let scenario = Scenario::new(Profile::Partition, seed);
     assert_eq!(wrong_names(Profile::Partition, seed, scenario), [], "seed {seed}");
 }
+
+#[test]
+fn in_a_tree_a_node_that_is_ahead_of_its_parent_does_not_name_it() {
+    // The parent was some rounds behind, and gave nothing in twenty rounds of the child: it had done few itself.
+    let seed = 440_002;
+    let scenario = Scenario::new(Profile::ExactAverage, seed);
+    assert_eq!(wrong_names(Profile::ExactAverage, seed, scenario), [], "seed {seed}");
+}

@@ -32,6 +32,16 @@ fn beside_fewer_than_a_third_of_attackers_sound_nodes_keep_weight_and_pace_and_a
     assert_eq!((policies.len(), reversible.len()), (3, 2), "{policies:?}, reversible {reversible:?}");
 }
 
+#[test]
+fn sound_nodes_keep_weight_and_pace_in_sieges_that_once_cost_them_either() {
+    // Nodes that gave away in one step of a period what they had for the next; swarms that claims of the end split in two;
+    // nodes that waited for each other's permits, since made-up weight had them refuse each other's parcels.
+    for seed in [500_109, 512_323, 500_033, 510_207, 511_025, 512_433, 512_235] {
+        let scenario = Scenario::new(Profile::Hostile, seed);
+        assert_eq!(run_scenario(Profile::Hostile, seed, scenario).failure, None, "seed {seed}");
+    }
+}
+
 /// The failures of runs with a bug in which members only make these attacks.
 fn failures(bug: InjectedBug, wanted: &[Misconduct]) -> Vec<SimError> {
     let is_wanted = |scenario: &Scenario| {
