@@ -29,6 +29,7 @@ fn main() -> ExitCode {
         Err(error) => return exit::usage(&error),
     };
     start_logging();
+    mingle_plaintext::report_long_waits_with(|sentence| out::remark(sentence));
     let json = matches.get_flag("json");
     if let Some(advice) = config::former::of_variable(config::former::is_set) {
         let failure = mingle_peer::Error::new(mingle_peer::ErrorKind::BadInput, advice);

@@ -1,11 +1,12 @@
 //! Files that a user names, to be read from the beginning to the end: regular files, and pipes that have a writer.
 //!
 //! Opening a pipe blocks until a program opens it to write, and reading it until something is written. Both happen on a
-//! thread of its own here, so that the wait has a limit.
+//! thread of its own here, so that the wait has a limit. A long one is reported while it lasts.
 
 use std::fs::{self, File};
 use std::io::{self, Error, ErrorKind, Read};
-use std::path::Path;
+use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 use std::sync::mpsc::{Receiver, RecvTimeoutError, sync_channel};
 use std::thread;
 use std::time::Duration;
@@ -14,8 +15,18 @@ use std::time::Duration;
 const NO_WRITER: Duration = Duration::from_secs(8);
 /// The longest wait for more from a pipe that has a writer.
 const SILENT_WRITER: Duration = Duration::from_secs(60);
+/// The silence of a pipe after which the wait is reported.
+const LONG_SILENCE: Duration = Duration::from_secs(5);
 /// Bytes read from a pipe at once, as many as it holds on Linux.
 const CHUNK_BYTES: usize = 64 << 10;
+
+static LONG_WAIT_REPORT: OnceLock<fn(&str)> = OnceLock::new();
+
+/// Sets the function that gets a sentence where a pipe has written nothing for 5 s and is waited for on. The first one set
+/// stays, for the whole process; without one nothing is reported.
+pub fn report_long_waits_with(report: fn(&str)) {
+    let _ = LONG_WAIT_REPORT.set(report);
+}
 
 /// An open regular file or pipe, a process substitution such as `<(zcat x.gz)` among them.
 #[derive(Debug)]
@@ -77,15 +88,17 @@ fn is_pipe(_found: &fs::Metadata) -> bool {
 struct PipeReader {
     chunks: Receiver<io::Result<Vec<u8>>>,
     chunk: io::Cursor<Vec<u8>>,
-    silence: Duration,
+    path: PathBuf,
+    /// The silence after which the wait is reported, and that after which it ends.
+    limits: (Duration, Duration),
 }
 
 impl PipeReader {
     fn open(path: &Path, limit: Duration) -> io::Result<Self> {
         let (sender, chunks) = sync_channel(1);
-        let path = path.to_owned();
+        let (path, opened_path) = (path.to_owned(), path.to_owned());
         thread::Builder::new().name("pipe".to_owned()).spawn(move || {
-            let mut file = match File::open(path) {
+            let mut file = match File::open(opened_path) {
                 Ok(file) => file,
                 Err(error) => return drop(sender.send(Err(error))),
             };
@@ -101,7 +114,10 @@ impl PipeReader {
             }
         })?;
         match chunks.recv_timeout(limit) {
-            Ok(opened) => opened.map(|_| Self { chunks, chunk: io::Cursor::default(), silence: SILENT_WRITER }),
+            Ok(opened) => {
+                let limits = (LONG_SILENCE, SILENT_WRITER);
+                opened.map(|_| Self { chunks, chunk: io::Cursor::default(), path, limits })
+            }
             Err(_) => Err(Error::new(
                 ErrorKind::TimedOut,
                 format!(
@@ -113,13 +129,31 @@ impl PipeReader {
     }
 }
 
+impl PipeReader {
+    /// Waits for the next chunk; reports a long wait once.
+    fn next_chunk(&self) -> Result<io::Result<Vec<u8>>, RecvTimeoutError> {
+        let (long, limit) = self.limits;
+        let rest = match self.chunks.recv_timeout(long) {
+            Err(RecvTimeoutError::Timeout) => limit.saturating_sub(long),
+            received => return received,
+        };
+        if let Some(report) = LONG_WAIT_REPORT.get() {
+            let (path, long, rest) = (self.path.display(), long.as_secs(), rest.as_secs());
+            report(&format!(
+                "{path} is a pipe, and its writer has written nothing for {long} s: it is given up in {rest} s unless it writes or ends"
+            ));
+        }
+        self.chunks.recv_timeout(rest)
+    }
+}
+
 impl Read for PipeReader {
     fn read(&mut self, buffer: &mut [u8]) -> io::Result<usize> {
         let read = self.chunk.read(buffer)?;
         if read > 0 || buffer.is_empty() {
             return Ok(read);
         }
-        match self.chunks.recv_timeout(self.silence) {
+        match self.next_chunk() {
             Ok(chunk) => {
                 self.chunk = io::Cursor::new(chunk?);
                 self.chunk.read(buffer)
@@ -127,7 +161,7 @@ impl Read for PipeReader {
             Err(RecvTimeoutError::Disconnected) => Ok(0),
             Err(RecvTimeoutError::Timeout) => Err(Error::new(
                 ErrorKind::TimedOut,
-                format!("it is a pipe, and its writer has written nothing for {} s", self.silence.as_secs()),
+                format!("it is a pipe, and its writer has written nothing for {} s", self.limits.1.as_secs()),
             )),
         }
     }
@@ -139,8 +173,11 @@ mod tests {
     use std::io::Write;
     use std::path::PathBuf;
     use std::process::Command;
+    use std::sync::Mutex;
 
     use super::*;
+
+    static REPORTED: Mutex<Vec<String>> = Mutex::new(Vec::new());
 
     /// A folder that holds a pipe.
     struct Pipe(tempfile::TempDir);
@@ -191,8 +228,12 @@ mod tests {
         file.read_exact(&mut read).unwrap();
         assert!(read == bytes, "all of it, in order");
         let Source::Pipe(reader) = &mut file.0 else { panic!("it is a pipe") };
-        reader.silence = Duration::from_millis(50);
+        reader.limits = (Duration::from_millis(20), Duration::from_millis(50));
+        report_long_waits_with(|sentence| REPORTED.lock().unwrap().push(sentence.to_owned()));
         let silent = file.read(&mut read).unwrap_err();
+        let reported = REPORTED.lock().unwrap();
+        assert_eq!(reported.len(), 1, "{reported:?}");
+        assert!(reported[0].starts_with(pipe.path().to_str().unwrap()), "{reported:?}");
         assert!(silent.to_string().contains("has written nothing"), "{silent}");
         finish.send(()).unwrap();
         writer.join().unwrap();

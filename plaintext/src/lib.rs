@@ -16,7 +16,7 @@ use std::io::{self, BufRead, BufReader, Error, ErrorKind, Read};
 use flate2::bufread::MultiGzDecoder;
 
 pub use cell::{class_name, is_missing, number, truth, way_out};
-pub use input_file::InputFile;
+pub use input_file::{InputFile, report_long_waits_with};
 pub use separator::{CellTable, open_table};
 use utf16::{ByteOrder, Utf16};
 
