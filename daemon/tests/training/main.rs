@@ -9,6 +9,7 @@ mod best_model;
 mod codecs;
 mod compare_alone;
 mod crashing_trainers;
+mod faithful;
 mod late_scripts;
 mod local_steps;
 mod optimizers;

@@ -1,0 +1,45 @@
+//! Peers follow their plan with the options that a user gets: its parcels are sent, and the weight is in their hands.
+
+use crate::support::planned_swarm::{ONE, PlannedSwarm};
+use crate::support::{RunningPeer, status};
+use serde_json::Value;
+
+const ROUNDS: u64 = 300;
+
+/// The weights that a peer reports at the ends of its rounds, as parts of what it begins with.
+fn weights_until_round(peer: &mut RunningPeer, last: u64) -> Vec<f64> {
+    let mut weights = Vec::new();
+    loop {
+        let report = peer.wait_for("round");
+        weights.push(report["weight_units"].as_u64().unwrap() as f64 / ONE as f64);
+        if report["round"].as_u64() >= Some(last) {
+            return weights;
+        }
+    }
+}
+
+/// The number of rounds that a running peer has finished, and of parcels that it has sent to each neighbour.
+fn sent(status: &Value) -> (u64, Vec<u64>) {
+    let parcels = |neighbour: &Value| neighbour["outgoing"]["parcels"].as_u64();
+    let links = status["neighbours"].as_array().unwrap().iter().filter_map(parcels).collect();
+    (status["round"].as_u64().unwrap(), links)
+}
+
+#[test]
+fn the_parcels_of_the_plan_are_sent_and_weights_are_in_hand() {
+    for nodes in [2, 4] {
+        let swarm = PlannedSwarm::new(nodes, 1_000_000);
+        let mut peers = swarm.start_all();
+        let weights: Vec<f64> = peers.iter_mut().flat_map(|peer| weights_until_round(peer, ROUNDS)).collect();
+        for node in 0..nodes {
+            let (rounds, links) = sent(&status(&swarm.home(node)));
+            assert_eq!(links.len(), nodes - 1, "every round of the plan has a parcel for every other node");
+            let fewest = links.iter().min().copied().unwrap_or_default();
+            println!("{nodes} peers, node {node}: {fewest} parcels or more to each in {rounds} rounds");
+            assert!(fewest as f64 >= 0.95 * rounds as f64, "node {node} of {nodes}: {links:?} in {rounds} rounds");
+        }
+        let in_hand = weights.iter().sum::<f64>() / weights.len() as f64;
+        println!("{nodes} peers: {in_hand:.3} of the weight in hand");
+        assert!(in_hand >= 0.9, "{nodes} peers: {in_hand}");
+    }
+}
