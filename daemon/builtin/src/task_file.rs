@@ -7,6 +7,7 @@ use std::path::Path;
 
 use mingle_peer::error::Context;
 use mingle_peer::home::write_file;
+use mingle_peer::records::counting_file;
 use mingle_peer::task::MAX_CARD_BYTES;
 use mingle_peer::{Error, ErrorKind, Home, Result};
 use serde::{Deserialize, Serialize};
@@ -39,7 +40,7 @@ impl TaskFile {
     /// # Errors
     /// The file cannot be read.
     pub fn last(home: &Home) -> Result<Option<Card>> {
-        let path = home.task();
+        let path = counting_file(home, &home.task());
         let doing = format!("cannot read {}", path.display());
         let file = match std::fs::File::open(&path) {
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(None),
@@ -55,7 +56,7 @@ impl TaskFile {
     /// # Errors
     /// There is no file, it cannot be read, or it belongs to another run.
     pub fn find(home: &Home, hash: &[u8; 32]) -> Result<Card> {
-        let path = home.task();
+        let path = counting_file(home, &home.task());
         let doing = format!("cannot read what the records are of, {}", path.display());
         let file = std::fs::File::open(&path)
             .context(ErrorKind::BadInput, &doing)

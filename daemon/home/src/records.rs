@@ -14,6 +14,7 @@
 mod beginning;
 mod ending;
 mod folder;
+mod former_start;
 mod listing;
 mod recovery;
 mod replacement;
@@ -23,6 +24,7 @@ mod writer;
 pub use beginning::{begin_anew, prolong};
 pub use ending::Ending;
 pub use folder::{Contents, RecordFolder, read_outline};
+pub use former_start::counting_file;
 pub use listing::{Condition, RecordFile, Sound, list, verify};
 pub use recovery::{Found, Past};
 pub use replacement::{discard, folder_of};

@@ -4,6 +4,7 @@
 //! is under way between peers.
 
 use std::collections::BTreeMap;
+use std::path::Path;
 
 use mingle_builtin::meaning;
 use mingle_builtin::round_count::RoundCount;
@@ -71,7 +72,8 @@ pub(super) fn execute(arguments: &ExportArgs, json: bool) -> Result {
 /// Exports the model of the newest record.
 fn export_record(home: &Home, record: &Record) -> Result<Exported> {
     let books = &record.books;
-    if home.trainer().exists() && !home.task().exists() {
+    let exists = |path: &Path| records::counting_file(home, path).exists();
+    if exists(&home.trainer()) && !exists(&home.task()) {
         return Err(trained_by_a_script(home));
     }
     let card = TaskFile::find(home, &books.task)?;

@@ -10,6 +10,7 @@ use std::path::{Path, PathBuf};
 
 use mingle_peer::error::Context;
 use mingle_peer::home::write_file;
+use mingle_peer::records::counting_file;
 use mingle_peer::{ErrorKind, Home, Result};
 use serde::{Deserialize, Serialize};
 
@@ -38,7 +39,7 @@ impl Remembered {
     /// The options of the last run in a home; empty if there was none. Options that this release does not accept are
     /// left out.
     pub(crate) fn of(home: &Home) -> Result<Self> {
-        let path = path(home);
+        let path = counting_file(home, &path(home));
         let text = match fs::read_to_string(&path) {
             Ok(text) => text,
             Err(error) if error.kind() == io::ErrorKind::NotFound => return Ok(Self::new(BTreeMap::new())),

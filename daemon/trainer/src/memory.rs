@@ -4,6 +4,7 @@ use std::collections::BTreeSet;
 
 use mingle_peer::error::Context;
 use mingle_peer::home::write_file;
+use mingle_peer::records::counting_file;
 use mingle_peer::training::Layout;
 use mingle_peer::{Error, ErrorKind, Home, Result};
 use mingle_protocol::record::{MAX_HOST_BYTES, most_training_bytes};
@@ -89,7 +90,7 @@ impl TrainedTask {
     /// # Errors
     /// The file cannot be read, is too large or damaged, or is of another release.
     pub(crate) fn recall(home: &Home) -> Result<Option<Self>> {
-        let path = home.trainer();
+        let path = counting_file(home, &home.trainer());
         let length = match std::fs::metadata(&path) {
             Ok(metadata) => metadata.len(),
             Err(error) if error.kind() == std::io::ErrorKind::NotFound => return Ok(None),

@@ -74,8 +74,8 @@ struct CandidateModel {
 }
 
 impl BestModel {
-    /// Begins anew, or continues from the file of the same run. `tell` is called for each model that is written, or
-    /// with the error.
+    /// Begins anew, or continues from the file of the same run: one by another metric stays until there is a model by
+    /// this one. `tell` is called for each model that is written, or with the error.
     ///
     /// # Errors
     /// The file of an earlier run cannot be removed, or no thread can be started.
@@ -86,7 +86,7 @@ impl BestModel {
         tell: impl Fn(Result<Best>) + Send + 'static,
     ) -> Result<Self> {
         let best = if goes_on { recall(&file.path, &criterion) } else { None };
-        if best.is_none() {
+        if !goes_on {
             remove(&file.path)?;
         }
         let (waiting, words) = (Arc::<PendingWrites>::default(), criterion.to_string());

@@ -2,16 +2,17 @@
 
 use mingle_protocol::record::Recovered;
 
+use super::former_start;
 use super::replacement::{Replacement, put_back};
 use super::store::{RecordStore, Room, StoreError};
-use crate::error::{Context, ErrorKind, Result};
+use crate::error::{Context, Error, ErrorKind, Result};
 use crate::home::Home;
 
 /// Makes room for the records of a new run beside the existing ones. These are replaced once the first record of the
-/// new run is on the disk, and stay if it comes to none.
+/// new run is on the disk, and stay if it comes to none, and with them the task, the options and the best model.
 ///
 /// # Errors
-/// Those of [`RecordStore::make_room`].
+/// Those of [`RecordStore::make_room`], or the other files cannot be kept.
 pub fn begin_anew(home: &Home, room: Room) -> Result<RecordStore> {
     begin_anew_by(home, |store| store.make_room(room))
 }
@@ -43,11 +44,16 @@ pub(super) fn begin_anew_by(
     let doing = format!("cannot remove {}", replacement.next().display());
     replacement.remove_next().context(ErrorKind::BadInput, &doing)?;
     let made = RecordStore::look(replacement.next()).and_then(|mut store| make_room(&mut store).map(|()| store));
-    match made {
+    let kept = made.map_err(Error::from).and_then(|store| {
+        former_start::keep(home)
+            .context(ErrorKind::BadInput, "cannot keep the task and the options of the run before")?;
+        Ok(store)
+    });
+    match kept {
         Ok(store) => Ok(store.in_place_of(replacement)),
         Err(error) => {
             replacement.remove_next().context(ErrorKind::BadInput, &doing)?;
-            Err(error.into())
+            Err(error)
         }
     }
 }

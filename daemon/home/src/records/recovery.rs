@@ -42,6 +42,18 @@ pub struct Found {
     pub is_prolonged: bool,
 }
 
+impl Found {
+    /// The state for a run that begins whatever there is in the home.
+    ///
+    /// # Errors
+    /// The records of a start that was interrupted cannot be put back.
+    pub fn fresh(home: &Home) -> Result<Self> {
+        put_back(home)?;
+        let store = RecordStore::look(&home.records())?;
+        Ok(Self { past: Past::None, store, is_superseded: true, is_prolonged: false })
+    }
+}
+
 impl Past {
     /// Reads the home without changing it, except that records are put back which an interrupted start has set aside.
     /// `task_of` returns the hash of the task with another number of rounds: a run

@@ -4,11 +4,14 @@
 //! ```text
 //!                                            records.next/     records/     records.discarded/
 //!   begin           slots are made           empty slots       old
+//!                   (and the former start)
 //!   complete        first record is written  new               old
 //!                   `records` is renamed     new                            old
 //!                   the other is renamed                       new          old
 //!                   the old one is removed                     new
 //! ```
+//!
+//! Task, options and best model of the run before are kept in `records.next/` meanwhile (see `former_start`).
 //!
 //! In the middle line no records are in their place. Nothing of the new run has left the process there, so a start goes
 //! back to the old ones.
@@ -17,6 +20,7 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
+use super::former_start;
 use crate::error::{Context, ErrorKind, Result};
 use crate::home::Home;
 
@@ -31,11 +35,12 @@ pub(super) struct Replacement {
 
 /// The parts of a replacement once the first record is on the disk. A process can end between any two, and within the
 /// last one.
-pub(super) const STEPS: [fn(&Replacement) -> io::Result<()>; 5] = [
+pub(super) const STEPS: [fn(&Replacement) -> io::Result<()>; 6] = [
     Replacement::set_aside,
     Replacement::sync,
     Replacement::put_in_place,
     Replacement::sync,
+    Replacement::remove_former_start,
     Replacement::remove_discarded,
 ];
 
@@ -82,6 +87,10 @@ impl Replacement {
         or_missing(fs::remove_dir_all(&self.discarded))
     }
 
+    fn remove_former_start(&self) -> io::Result<()> {
+        former_start::remove(&self.records)
+    }
+
     fn sync(&self) -> io::Result<()> {
         File::open(&self.root)?.sync_all()
     }
@@ -97,11 +106,12 @@ impl Replacement {
 }
 
 /// Puts the records of a home back that a process had set aside when it ended, before those of its own run were in
-/// their place.
+/// their place, and the files that belong to them.
 ///
 /// # Errors
-/// The folder cannot be renamed.
+/// A folder or a file cannot be renamed.
 pub(super) fn put_back(home: &Home) -> Result {
+    former_start::put_back(home)?;
     let replacement = Replacement::of(home);
     let doing = format!("cannot put the records back that are in {}", replacement.discarded.display());
     replacement.go_back().context(ErrorKind::BadInput, doing)
@@ -132,6 +142,6 @@ pub fn discard(home: &Home) -> Result {
 }
 
 /// Takes a folder that is not there for one that has been dealt with.
-fn or_missing(done: io::Result<()>) -> io::Result<()> {
+pub(super) fn or_missing(done: io::Result<()>) -> io::Result<()> {
     done.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }

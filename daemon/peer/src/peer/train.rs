@@ -16,7 +16,7 @@ use crate::events::Event;
 use crate::membership::MemberKeys;
 use crate::place::Place;
 use crate::plan;
-use crate::records::{self, Found, Past, RecordStore, RecordWriter, Room};
+use crate::records::{self, Found, Past, RecordWriter, Room};
 use crate::status::PeerState;
 use crate::task::{Assignment, TaskCard};
 use crate::timeline::Timeline;
@@ -219,8 +219,7 @@ impl Peer {
     /// State that the home has of this training; none counts with `--fresh`.
     fn find_past(&self, config: &NodeConfig, card: &dyn TaskCard) -> Result<Found> {
         if self.options.fresh {
-            let store = RecordStore::look(&self.home.records())?;
-            return Ok(Found { past: Past::None, store, is_superseded: true, is_prolonged: false });
+            return Found::fresh(&self.home);
         }
         Past::find(&self.home, config, |rounds| card.hash_for(rounds), self.options.continues)
     }
@@ -228,14 +227,25 @@ impl Peer {
     /// Prepares the records, once there is an initial model: a failed start leaves those of the run before, and the
     /// first record replaces them.
     fn open_records(&self, start: &mut Start, place: &Place, config: &mut NodeConfig, largest_state: usize) -> Result {
-        let Some(FoundRecords { mut store, is_superseded, is_prolonged }) = start.store.take() else { return Ok(()) };
-        if start.is_the_first() || (is_superseded && self.options.continues) {
-            self.home.forget_skipped_rounds()?;
+        let Some(found) = start.store.take() else { return Ok(()) };
+        let begins_anew = start.is_the_first() || (found.is_superseded && self.options.continues);
+        // Records of a run that is over, or was given up, stay until this one has begun.
+        if config.durability == Durability::On {
+            self.write_records(found, start, place, config, largest_state)?;
         }
-        if config.durability == Durability::Off {
-            // Records of a run that is over, or was given up, stay until this one has begun.
-            return Ok(());
-        }
+        if begins_anew { self.home.forget_skipped_rounds() } else { Ok(()) }
+    }
+
+    /// Makes room for the records, and starts the thread that writes them.
+    fn write_records(
+        &self,
+        found: FoundRecords,
+        start: &mut Start,
+        place: &Place,
+        config: &mut NodeConfig,
+        largest_state: usize,
+    ) -> Result {
+        let FoundRecords { mut store, is_superseded, is_prolonged } = found;
         let room = Room::new(config.initial.len(), RecordRoom::of(&place.schedule, place.node))?;
         let room = room.with_state(largest_state);
         if is_superseded {

@@ -9,6 +9,7 @@ use std::sync::atomic::{AtomicBool, Ordering};
 use mingle_peer::error::Context;
 use mingle_peer::events::Event;
 use mingle_peer::home::write_file;
+use mingle_peer::records::counting_file;
 use mingle_peer::{Error, ErrorKind, Home};
 
 use crate::config::remembered_options_path;
@@ -23,7 +24,8 @@ impl FormerStart {
     /// Reads the files of a home.
     pub(super) fn of(home: &Home) -> Self {
         let files = [remembered_options_path(home), home.task(), home.trainer()];
-        let files = files.map(|path| (fs::read(&path).ok(), path)).map(|(content, path)| (path, content));
+        let files =
+            files.map(|path| (fs::read(counting_file(home, &path)).ok(), path)).map(|(content, path)| (path, content));
         Self { files: files.into(), has_joined: Arc::default() }
     }
 

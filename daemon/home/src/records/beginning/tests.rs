@@ -7,7 +7,7 @@ use mingle_protocol::{Durability, Effect, Input, Node, NodeConfig, NodeId, Recor
 
 use super::*;
 use crate::records::Ending;
-use crate::records::replacement::{STEPS, folder_of};
+use crate::records::replacement::{STEPS, folder_of, or_missing};
 
 const DIMENSION: usize = 3;
 const OLD: f32 = 1.0;
@@ -57,7 +57,10 @@ fn found(home: &Home) -> (f32, bool) {
 /// Removes files of a folder one after the other, as a process does that empties it, and looks after each.
 fn remove_bit_by_bit(folder: &Path, mut look: impl FnMut()) {
     for entry in fs::read_dir(folder).unwrap() {
-        fs::remove_file(entry.unwrap().path()).unwrap();
+        let path = entry.unwrap().path();
+        // A look puts the former start back, and with it removes its folder.
+        let removed = if path.is_dir() { fs::remove_dir_all(&path) } else { fs::remove_file(&path) };
+        or_missing(removed).unwrap();
         look();
     }
     fs::remove_dir(folder).unwrap();
