@@ -88,6 +88,11 @@ fn lists_of_two_or_three_items_are_told_from_pairs_with_ratings_or_refused() {
     let lists: String = (0..30).map(|user| format!("{user} {} {}\n", user + 7, user + 40)).collect();
     let found = read(&lists, Form::Auto).unwrap();
     assert_eq!((found.users().len(), found.items().len(), found.count()), (30, 60, 60));
+    // Four numbers a line, as in a table of users, items, ratings and times.
+    let items = |user: usize| [user * 31 % 40, user * 11 % 40 + 40, user * 3 % 40 + 80].map(|item| item.to_string());
+    let of_three: String = (0..40).map(|user| format!("{user} {}\n", items(user).join(" "))).collect();
+    let found = read(&of_three, Form::Auto).unwrap();
+    assert_eq!((found.users().len(), found.items().len(), found.count()), (40, 120, 120));
     assert_eq!(read("1 10 5\n1 11 4\n2 10 1\n", Form::Auto).unwrap().count(), 3);
     for text in ["1 10 5\n2 7 4\n", "1 10 5 9\n1 7\n2 8 3\n"] {
         let refused = read(text, Form::Auto).unwrap_err();
