@@ -8,16 +8,20 @@
 //!   what it usually gives in the step * (inflow + share - 0.6)
 //! ```
 //!
-//! where `share` is its weight as a part of the usual one, and `inflow` the weight that it absorbed as a part of the
-//! weight usually due, since its last split or on average, whichever is less. At 0.6 of its usual weight a node gives as
-//! much as it gets. The rest stays with it and is divided again in the next step. A millionth of the usual is always
-//! given: a neighbour that gives nothing at all can be told from one that has nothing to give.
+//! where `share` is its weight as a part of the usual one, in this step or over a period of the plan, and `inflow` the
+//! weight that it absorbed as a part of the weight usually due, since its last split or on average, whichever is less in
+//! both cases. Usual weights differ from step to step: what little a node has left may be plenty in a step in which it
+//! usually has less, and is needed in the next. At 0.6 of its usual weight a node gives as much as it gets. The rest stays with it and
+//! is divided again in the next step. A millionth of the usual is always given: a neighbour that gives nothing at all can
+//! be told from one that has nothing to give.
 //!
 //! A node that gets nothing at all for long also keeps a reserve of 2^-19, so that it never runs out of what it needs to
 //! send these: below it, it gives single units.
 //!
 //! Mixing slows down, and ends in time, where all nodes together have less than 0.6 of their usual weight. The floor is
 //! no help in steps in which the plan lets a node keep nothing, as in trees of exact averages.
+
+use std::collections::VecDeque;
 
 use super::Node;
 use crate::mass::{Mass, UNITS_PER_ONE};
@@ -31,13 +35,15 @@ const FLOOR: f64 = 0.6;
 const NEWEST: f64 = 1.0 / 8.0;
 /// Largest inflow that is remembered of a step: parcels that were late come together.
 const MOST_INFLOW: f64 = 4.0;
+/// Most splits over which weights are added up: plans may have longer periods.
+const MOST_SPLITS: usize = 64;
 /// Part of what a node usually gives that it gives in any case.
 const LEAST_GIVEN: f64 = 1e-6;
 /// Weight of which a node gives single units alone.
 const RESERVE: Mass = Mass::from_units(2 * SMALLEST_WORKING_MASS.units());
 
 /// The weight that a node has got of late, compared with the plan.
-#[derive(Clone, Copy, Debug)]
+#[derive(Clone, Debug)]
 pub(super) struct WeightFloor {
     /// Weight absorbed since the last split that sent anything.
     absorbed: f64,
@@ -45,6 +51,8 @@ pub(super) struct WeightFloor {
     due: f64,
     /// Moving average of absorbed / due.
     mean: f64,
+    /// The node's weight and the usual one at its last splits, those of a period of the plan.
+    splits: VecDeque<(f64, f64)>,
     /// The most that the node may give in the present step.
     limit: Option<f64>,
     is_reached: bool,
@@ -52,7 +60,7 @@ pub(super) struct WeightFloor {
 
 impl Default for WeightFloor {
     fn default() -> Self {
-        Self { absorbed: 0.0, due: 0.0, mean: 1.0, limit: None, is_reached: false }
+        Self { absorbed: 0.0, due: 0.0, mean: 1.0, splits: VecDeque::new(), limit: None, is_reached: false }
     }
 }
 
@@ -67,8 +75,15 @@ impl WeightFloor {
         self.due += due.max(0.0);
     }
 
-    /// Sets the limit for a split of a node that has this share of its usual weight, where it usually gives so much.
-    fn measure(&mut self, share: f64, usually_given: f64) {
+    /// Sets the limit for a split of a node that has this share of its usual weight, where it usually gives so much, of a
+    /// plan with so many steps in a period.
+    fn measure(&mut self, share: f64, usual: f64, usually_given: f64, period: usize) {
+        self.splits.push_back((share * usual, usual));
+        while self.splits.len() > period.clamp(1, MOST_SPLITS) {
+            self.splits.pop_front();
+        }
+        let (weight, usual) = self.splits.iter().fold((0.0, 0.0), |sum, split| (sum.0 + split.0, sum.1 + split.1));
+        let share = if usual > 0.0 { share.min(weight / usual) } else { share };
         let inflow = self.newest().map_or(self.mean, |newest| newest.min(self.mean_with(newest)));
         let part = inflow + share - FLOOR;
         self.is_reached = share < 1.0 && part <= LEAST_GIVEN;
@@ -109,9 +124,10 @@ impl Node {
     /// Sets the most weight that the node may give in the present step.
     pub(super) fn measure_floor(&mut self) {
         let share = self.own_share().filter(|_| !self.config.schedule.is_reversible());
-        let usually_given = self.usually_given();
+        let (usual, usually_given) = (self.usual_weight(self.step), self.usually_given());
+        let period = self.config.schedule.period() as usize;
         match share {
-            Some(share) => self.weight_floor.measure(share, usually_given),
+            Some(share) => self.weight_floor.measure(share, usual, usually_given, period),
             None => {
                 self.weight_floor.limit = None;
                 self.weight_floor.is_reached = false;
@@ -165,7 +181,7 @@ mod tests {
         let mut floor = WeightFloor::default();
         floor.absorb(Mass::from_units((inflow * UNITS_PER_ONE as f64) as u64));
         floor.end_step(1.0);
-        floor.measure(share, 1.0);
+        floor.measure(share, 1.0, 1.0, 1);
         floor.limit
     }
 
@@ -187,6 +203,23 @@ mod tests {
     }
 
     #[test]
+    fn a_node_that_is_short_in_one_step_of_a_period_gives_no_more_in_a_step_in_which_it_usually_has_less() {
+        let mut floor = WeightFloor::default();
+        // The same weight where it usually has 1, 0.4 and 1 again: over a period it has 1 where it usually has 1.4.
+        let limits = [(0.5, 1.0), (1.25, 0.4), (0.5, 1.0)].map(|(share, usual)| {
+            floor.end_step(1.0);
+            floor.measure(share, usual, 1.0, 2);
+            floor.limit
+        });
+        assert_eq!(limits[0], Some(LEAST_GIVEN), "{floor:?}");
+        assert!(is_close(limits[1], 1.0 / 1.4 - FLOOR), "{limits:?}");
+        assert_eq!(limits[2], Some(LEAST_GIVEN), "{floor:?}");
+        // Once it has been at its usual weight for a period, it gives as planned.
+        [0.4, 1.0].into_iter().for_each(|usual| floor.measure(1.0, usual, 1.0, 2));
+        assert_eq!(floor.limit, None, "{floor:?}");
+    }
+
+    #[test]
     fn one_rich_step_does_not_make_up_for_many_without_weight() {
         let mut floor = WeightFloor::default();
         for _ in 0..40 {
@@ -195,7 +228,7 @@ mod tests {
         }
         floor.absorb(Mass::ONE);
         floor.end_step(1.0);
-        floor.measure(0.6, 1.0);
+        floor.measure(0.6, 1.0, 1.0, 1);
         assert!(floor.limit.is_some_and(|limit| limit < 0.2), "{floor:?}");
     }
 
@@ -205,7 +238,7 @@ mod tests {
         (0..3).for_each(|_| floor.end_step(1.0));
         floor.absorb(Mass::ONE);
         floor.end_step(1.0);
-        floor.measure(0.6, 1.0);
+        floor.measure(0.6, 1.0, 1.0, 1);
         assert!(is_close(floor.limit, 0.25), "{floor:?}");
     }
 }
