@@ -46,12 +46,13 @@ pub fn write_json(path: &Path, value: &(impl Serialize + ?Sized), what: &str) ->
 /// # Errors
 /// It cannot be removed.
 pub fn remove(path: &Path) -> Result {
-    match fs::remove_file(path) {
-        Err(error) if error.kind() != io::ErrorKind::NotFound => {
-            Err(Error::new(ErrorKind::BadInput, format!("cannot remove {}: {error}", path.display())))
-        }
-        _ => Ok(()),
-    }
+    or_missing(fs::remove_file(path))
+        .map_err(|error| Error::new(ErrorKind::BadInput, format!("cannot remove {}: {error}", path.display())))
+}
+
+/// Takes a file or folder that is not there for one that has been dealt with.
+pub(crate) fn or_missing(done: io::Result<()>) -> io::Result<()> {
+    done.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }
 
 #[cfg(test)]

@@ -9,9 +9,9 @@ use std::fs::{self, File};
 use std::io;
 use std::path::{Path, PathBuf};
 
-use super::replacement::or_missing;
 use crate::error::{Context, ErrorKind, Result};
 use crate::home::Home;
+use crate::small_file::or_missing;
 
 const FOLDER: &str = "former";
 /// The folder until all files are in it.

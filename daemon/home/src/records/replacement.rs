@@ -23,6 +23,7 @@ use std::path::{Path, PathBuf};
 use super::former_start;
 use crate::error::{Context, ErrorKind, Result};
 use crate::home::Home;
+use crate::small_file::or_missing;
 
 /// The folders of a replacement.
 #[derive(Clone, Debug)]
@@ -139,9 +140,4 @@ pub fn discard(home: &Home) -> Result {
         .and_then(|()| replacement.sync())
         .and_then(|()| or_missing(fs::remove_dir_all(&removed)));
     gone.context(ErrorKind::BadInput, doing)
-}
-
-/// Takes a folder that is not there for one that has been dealt with.
-pub(super) fn or_missing(done: io::Result<()>) -> io::Result<()> {
-    done.or_else(|error| if error.kind() == io::ErrorKind::NotFound { Ok(()) } else { Err(error) })
 }

@@ -7,7 +7,8 @@ use mingle_protocol::{Durability, Effect, Input, Node, NodeConfig, NodeId, Recor
 
 use super::*;
 use crate::records::Ending;
-use crate::records::replacement::{STEPS, folder_of, or_missing};
+use crate::records::replacement::{STEPS, folder_of};
+use crate::small_file::or_missing;
 
 const DIMENSION: usize = 3;
 const OLD: f32 = 1.0;
