@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import re
+import subprocess
 from itertools import pairwise
 from pathlib import Path
 from statistics import fmean
@@ -51,6 +52,20 @@ def test_sites_that_see_different_features_find_all_weights(tmp_path: Path) -> N
             assert error and float(error[1]) < 0.2, error
         check_agreement(swarm.homes)
         swarm.audit()
+
+
+def test_eight_simulated_scripts_end_with_the_models_of_eight_real_peers_to_the_bit(tmp_path: Path) -> None:
+    patience = ("--wait", "sync", "--deadline", "60s", "--training-deadline", "60s")
+    script = Path(__file__).parent / "hashed_model.py"
+    with LocalSwarm(tmp_path, count=8, rounds=20, options=patience) as swarm:
+        swarm.end([swarm.start_peer(node, swarm.command_of_script(script, str(node))) for node in range(8)], "peer")
+        said = ["".join(re.findall("final model .*", (home / "trainer.log").read_text())) for home in swarm.homes]
+        command = [swarm.program, "simulate", "--plan", str(swarm.plan), "--rounds", "20", "--wait", "sync"]
+        command += ["--trainer", swarm.command_of_script(script, "{node}")]
+        simulated = subprocess.run(command, capture_output=True, text=True, check=True)
+    lines = dict(re.findall(r"node (\d+): (final model .*)", simulated.stderr))
+    assert said == [lines[str(node)] for node in range(8)], simulated.stderr
+    assert len(set(said)) > 1, "by this plan the last rounds leave a difference, and each has its own model"
 
 
 def test_scripts_of_sites_with_other_labels_end_with_one_model_that_is_no_worse_than_theirs_before(tmp_path: Path) -> None:

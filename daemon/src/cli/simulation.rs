@@ -111,6 +111,11 @@ pub(crate) struct SimulateArgs {
         conflicts_with_all = OF_BUILTIN_TRAINING
     )]
     pub(crate) train_elsewhere: Option<u64>,
+    /// Train with other programs, one for each node: the command of a script that calls mingle.join, unchanged, or speaks
+    /// docs/trainer-protocol.md. {node} and {nodes}, MINGLE_NODE and MINGLE_NODES are the number of the node, from 0, and
+    /// the number of nodes
+    #[arg(long, value_name = "COMMAND", conflicts_with = "train_elsewhere", conflicts_with_all = OF_BUILTIN_TRAINING)]
+    pub(crate) trainer: Option<String>,
 }
 
 /// Arguments of `simulate` that training elsewhere cannot follow.

@@ -1,6 +1,7 @@
 //! `mingle simulate`: trains a swarm in this process by a plan, and reports the use of its slots.
 
 mod stdio;
+mod trainers;
 
 use std::io::{IsTerminal, stderr};
 use std::time::{Duration, Instant};
@@ -57,11 +58,17 @@ struct Report<'a> {
     training_seconds: f64,
 }
 
-/// Trains until the goal is reached; prints every evaluation.
+/// Simulates with the training that the arguments name.
 pub(super) fn execute(arguments: &SimulateArgs, json: bool) -> Result {
-    if let Some(parameters) = arguments.train_elsewhere {
-        return stdio::execute(arguments, parameters);
+    match (arguments.train_elsewhere, &arguments.trainer) {
+        (Some(parameters), _) => stdio::execute(arguments, parameters),
+        (None, Some(command)) => trainers::execute(arguments, command, json),
+        (None, None) => train(arguments, json),
     }
+}
+
+/// Trains until the goal is reached; prints every evaluation.
+fn train(arguments: &SimulateArgs, json: bool) -> Result {
     let began = Instant::now();
     let mut conditions = conditions(arguments)?;
     let rounds = rounds(arguments)?;

@@ -20,6 +20,7 @@ mod plan_commands;
 mod plan_comparison;
 mod predict;
 mod simulate;
+mod simulated_trainers;
 mod table_sums;
 mod topology_commands;
 mod unwritable_output;

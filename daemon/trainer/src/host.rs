@@ -13,19 +13,18 @@ use mingle_peer::events::Event;
 use mingle_peer::peer::Announcer;
 use mingle_peer::status::{PeerState, StatusView};
 use mingle_peer::training::{Metrics, Patience};
-use mingle_peer::{Error, ErrorKind, Home, Outcome, Peer, Result};
+use mingle_peer::{Error, ErrorKind, Home, Peer, Result};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
 use crate::memory::TrainedTask;
 use crate::order::OrderKind;
-use crate::run_end::RunEnd;
 use crate::state::{State, TrainerAnswer};
 use crate::tcp::TcpAccess;
 use crate::wire::{Attach, Attached, Need, PROTOCOL};
 
 /// Interval at which the training thread checks that its trainer is there and the peer has patience.
-const LOOK: Duration = Duration::from_millis(50);
+pub(crate) const LOOK: Duration = Duration::from_millis(50);
 /// Random bytes in the name of a session.
 const SESSION_BYTES: usize = 16;
 
@@ -60,7 +59,9 @@ struct SharedHost {
     /// Notified of each change of the state; the tasks that serve the trainer wait for it.
     changed: watch::Sender<()>,
     options: HostOptions,
-    peer: OnceLock<(Announcer, StatusView)>,
+    announcer: OnceLock<Announcer>,
+    /// The status of the peer; none in a simulation.
+    status: OnceLock<StatusView>,
     access: OnceLock<TcpAccess>,
     launched: Mutex<Option<JoinHandle<()>>>,
 }
@@ -83,7 +84,8 @@ impl TrainerHost {
             answered: Condvar::new(),
             changed: watch::Sender::new(()),
             options,
-            peer: OnceLock::new(),
+            announcer: OnceLock::new(),
+            status: OnceLock::new(),
             access: OnceLock::new(),
             launched: Mutex::new(None),
         })))
@@ -101,13 +103,20 @@ impl TrainerHost {
     /// Connects the host to its peer, which publishes the events of the trainer and knows what is waited for.
     pub fn connect(&self, peer: &Peer) {
         // A host has one peer.
-        let _ = self.0.peer.set((peer.announcer(), peer.status()));
+        let _ = self.0.status.set(peer.status());
+        self.connect_simulated(peer.announcer());
+    }
+
+    /// Connects the host to a node of a simulation, on whose behalf the events of the trainer are published.
+    pub(crate) fn connect_simulated(&self, announcer: Announcer) {
+        // A host has one peer.
+        let _ = self.0.announcer.set(announcer);
         self.show(None);
     }
 
     /// Resolves once the peer listens and its socket is open, or the peer has ended before.
     pub(crate) async fn peer_is_up(&self) {
-        if let Some((_, status)) = self.0.peer.get() {
+        if let Some(status) = self.0.status.get() {
             // An error means that the peer has ended before.
             let _ = status.clone().wait_for(|status| !status.addresses.is_empty()).await;
         }
@@ -127,6 +136,11 @@ impl TrainerHost {
     /// Registers the supervisor of the started trainer: the end of the peer waits for it.
     pub(crate) fn watch_over(&self, launched: JoinHandle<()>) {
         *self.0.launched.lock().unwrap_or_else(PoisonError::into_inner) = Some(launched);
+    }
+
+    /// Takes the supervisor of the started trainer, if there is one.
+    pub(crate) fn take_launched(&self) -> Option<JoinHandle<()>> {
+        self.0.launched.lock().unwrap_or_else(PoisonError::into_inner).take()
     }
 
     pub(crate) fn options(&self) -> &HostOptions {
@@ -298,7 +312,7 @@ impl TrainerHost {
         if self.state().task.is_none() {
             return "a trainer".to_owned();
         }
-        let Some((_, status)) = self.0.peer.get() else { return "the peer".to_owned() };
+        let Some(status) = self.0.status.get() else { return "the other nodes".to_owned() };
         let status = status.borrow();
         match status.state {
             PeerState::WaitingForTrainer => "the vector to begin with".to_owned(),
@@ -314,57 +328,14 @@ impl TrainerHost {
         }
     }
 
-    /// Announces the end of the run to the trainer, and waits within a timeout until it is sent or the trainer is gone.
-    /// Then waits for the supervisor to end the trainer that it started.
-    pub(crate) fn end(&self, outcome: &Result<Outcome>) -> BoxFuture<'static, ()> {
-        let end = match outcome {
-            Ok(Outcome::Trained { summary, parameters }) => {
-                RunEnd::Model { vector: Arc::clone(parameters), rounds: summary.rounds }
-            }
-            Ok(_) => RunEnd::Failure {
-                kind: ErrorKind::Refused,
-                message: "the run in this home was over before".to_owned(),
-                hint: Some(
-                    "`mingle run --fresh` begins a new one; its last model is model.safetensors in the home".to_owned(),
-                ),
-            },
-            Err(error) => RunEnd::Failure {
-                kind: error.kind(),
-                message: format!("the peer has failed: {error:#}"),
-                hint: error.next_step().map(str::to_owned),
-            },
-        };
-        self.change(|state| {
-            state.withdraw();
-            state.end = Some(end);
-        });
-        let (host, mut changes) = (self.clone(), self.changes());
-        async move {
-            let last_call = host.state().last_call();
-            let told = async {
-                while !host.state().is_told_of_the_end(Instant::now()) {
-                    // The loop also checks whether the trainer is still there, which is no change.
-                    let _ = tokio::time::timeout(LOOK, changes.changed()).await;
-                }
-            };
-            let _ = tokio::time::timeout(last_call, told).await;
-            let launched = host.0.launched.lock().unwrap_or_else(PoisonError::into_inner).take();
-            if let Some(launched) = launched {
-                // A panic of the supervisor must not be one of the peer.
-                let _ = launched.await;
-            }
-        }
-        .boxed()
-    }
-
     pub(crate) fn tell(&self, event: Event) {
-        if let Some((announcer, _)) = self.0.peer.get() {
+        if let Some(announcer) = self.0.announcer.get() {
             announcer.tell(event);
         }
     }
 
     fn show(&self, attached: Option<String>) {
-        if let Some((announcer, _)) = self.0.peer.get() {
+        if let Some(announcer) = self.0.announcer.get() {
             announcer.show_trainer(attached);
         }
     }

@@ -50,6 +50,7 @@ eval "$1"
 #[derive(Clone, Debug)]
 pub struct Launcher {
     command: String,
+    variables: Vec<(&'static str, String)>,
     restarts: Restarts,
 }
 
@@ -58,22 +59,32 @@ impl Launcher {
     /// training has not made good: 100 rounds of training or 12 hours make good for one. Those in earlier processes of
     /// the peer count too. The run of the peer then fails, and its records are kept.
     pub fn new(command: &str, most_crashes: NonZeroU32) -> Self {
-        Self { command: command.to_owned(), restarts: Restarts::new(command, most_crashes) }
+        let restarts = Restarts::new(command, most_crashes);
+        Self { command: command.to_owned(), variables: Vec::new(), restarts }
+    }
+
+    /// Sets another environment variable of the trainer.
+    #[must_use]
+    pub(crate) fn with_variable(mut self, name: &'static str, value: String) -> Self {
+        self.variables.push((name, value));
+        self
     }
 
     /// Starts the command within the present tokio runtime, and supervises it until the run of the peer is over.
     /// `MINGLE_HOME` is set to the home of the peer, and where trainers are served over TCP, `MINGLE_TRAINER_URL` and
     /// `MINGLE_TRAINER_TOKEN` are set too.
     pub fn start(self, host: &TrainerHost) {
-        let Self { command, restarts } = self;
-        let supervisor =
-            Supervisor { command, restarts, host: host.clone(), attachments_before: 0, last_lines: Vec::new() };
+        let Self { command, variables, restarts } = self;
+        let (attachments_before, last_lines) = (0, Vec::new());
+        let host_of_it = host.clone();
+        let supervisor = Supervisor { command, variables, restarts, host: host_of_it, attachments_before, last_lines };
         host.watch_over(tokio::spawn(supervisor.run()));
     }
 }
 
 struct Supervisor {
     command: String,
+    variables: Vec<(&'static str, String)>,
     restarts: Restarts,
     host: TrainerHost,
     /// Attachments of trainers before the present program started.
@@ -244,6 +255,7 @@ impl Supervisor {
         command
             .args(["-c", WATCHED, "mingle", &self.command])
             .env("MINGLE_HOME", root)
+            .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
             .stdout(Stdio::piped())
             .stderr(Stdio::piped())

@@ -12,6 +12,7 @@
 //! A trainer may die, freeze, or come back at any time: the peer and its weight do not depend on it. A round whose trainer
 //! does not answer takes no local steps, and the peer mixes on.
 
+mod ending;
 mod error;
 mod host;
 mod launch;
@@ -22,6 +23,7 @@ mod pace;
 mod routes;
 mod run_end;
 mod session;
+mod simulated_node;
 mod state;
 mod task;
 mod tcp;
@@ -31,4 +33,5 @@ mod wire;
 
 pub use host::{HostOptions, TrainerHost};
 pub use launch::Launcher;
+pub use simulated_node::{SimulatedNode, attached_trainings};
 pub use task::TrainerTask;

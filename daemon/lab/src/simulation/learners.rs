@@ -22,6 +22,10 @@ pub struct NodeWork {
     pub from: Arc<[f32]>,
     /// The number of gradient steps.
     pub steps: u32,
+    /// Rounds that train from this one on, this one included.
+    pub rounds_left: u64,
+    /// Factor by which the last change was multiplied when it was added to the model.
+    pub last_factor: f64,
 }
 
 /// The quality of the models of a swarm.

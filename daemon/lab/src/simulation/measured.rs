@@ -6,7 +6,7 @@
 //!   worst_loss                         that of the worst node
 //! ```
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
 
 use mingle_models::ModelEvaluation;
 use serde::{Deserialize, Serialize};
@@ -25,13 +25,18 @@ pub struct SwarmMeans(BTreeMap<String, Option<f64>>);
 impl SwarmMeans {
     /// The means of one evaluation for each node, all of the same task.
     pub(super) fn of(judged: &[ModelEvaluation]) -> Self {
+        let named = |judged: &ModelEvaluation| {
+            judged.metrics().into_iter().map(|(name, value)| (name.to_owned(), value)).collect()
+        };
+        Self::of_metrics(&judged.iter().map(named).collect::<Vec<_>>())
+    }
+
+    /// The means of metrics by name, of one evaluation for each node. A metric that a node lacks has none.
+    pub fn of_metrics(judged: &[BTreeMap<String, f64>]) -> Self {
         let mut all = BTreeMap::new();
         let finite = |value: f64| Some(value).filter(|value| value.is_finite());
-        for (name, _) in judged.first().map(ModelEvaluation::metrics).unwrap_or_default() {
-            let values = || {
-                let value = |judged: &ModelEvaluation| judged.metrics().into_iter().find(|(known, _)| *known == name);
-                judged.iter().map(move |judged| value(judged).map_or(f64::NAN, |(_, value)| value))
-            };
+        for name in judged.iter().flat_map(BTreeMap::keys).map(String::as_str).collect::<BTreeSet<_>>() {
+            let values = || judged.iter().map(|judged| judged.get(name).copied().unwrap_or(f64::NAN));
             let mean = finite(values().sum::<f64>() / judged.len() as f64);
             if SCORES.contains(&name) {
                 all.insert(format!("mean_{name}"), mean);
@@ -50,6 +55,11 @@ impl SwarmMeans {
     /// The mean of a metric over all nodes.
     pub fn mean(&self, name: &str) -> Option<f64> {
         self.0.get(&format!("mean_{name}")).or_else(|| self.0.get(name)).copied().flatten()
+    }
+
+    /// All means and worst values, by name; none where a value is not finite.
+    pub fn iter(&self) -> impl Iterator<Item = (&str, Option<f64>)> {
+        self.0.iter().map(|(name, value)| (name.as_str(), *value))
     }
 
     /// The name of the score: `accuracy`, or `r2` of a regression.

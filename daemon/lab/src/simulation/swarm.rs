@@ -239,9 +239,9 @@ impl VirtualSwarm {
                         .add(self.now + DELIVERY, Happening::Arrival { from: id, to, message: Box::new(message) });
                 }
             }
-            Effect::Train { round, from, local_steps, .. } => {
+            Effect::Train { round, from, local_steps, rounds_left, last_factor, .. } => {
                 let ends = self.now + SLOT * u32::try_from(self.lengths.of_round(round)).unwrap_or(u32::MAX);
-                let job = NodeWork { node: id.index(), round, from, steps: local_steps };
+                let job = NodeWork { node: id.index(), round, from, steps: local_steps, rounds_left, last_factor };
                 let node = &self.nodes[id.index()];
                 let weight = node.config().schedule.stationary_weight(id, node.step());
                 let momentum = MomentumStep { momentum: self.momentum, weight, restarts: false };

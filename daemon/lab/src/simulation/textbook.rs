@@ -55,7 +55,14 @@ impl Textbook {
 
     fn round(&mut self, training: &mut dyn NodeTraining) -> Result<(), SimulationError> {
         let holds = |node: &usize| self.weights[*node] > 0.0;
-        let job = |node| NodeWork { node, round: self.rounds, from: self.ratio(node), steps: self.local_steps };
+        let job = |node| NodeWork {
+            node,
+            round: self.rounds,
+            from: self.ratio(node),
+            steps: self.local_steps,
+            rounds_left: u64::MAX,
+            last_factor: 1.0,
+        };
         let jobs: Vec<NodeWork> = (0..self.weights.len()).filter(holds).map(job).collect();
         for (job, mut delta) in jobs.iter().zip(training.train(&jobs)?) {
             let trained = TrainedRound { number: self.rounds, pace: 1.0 };

@@ -21,7 +21,7 @@ pub struct Extension {
 /// An action at the end of a peer.
 pub type Farewell = Box<dyn FnOnce(&Result<Outcome>) -> BoxFuture<'static, ()> + Send>;
 
-/// Reporter on behalf of a running peer, for a training that runs elsewhere.
+/// Reporter on behalf of a running peer, or of a node of a simulation, for a training that runs elsewhere.
 #[derive(Clone)]
 pub struct Announcer {
     pub(super) log: EventLog,
@@ -29,6 +29,11 @@ pub struct Announcer {
 }
 
 impl Announcer {
+    /// A reporter that publishes events in this log, and shows the trainer on this board.
+    pub fn new(log: EventLog, board: StatusBoard) -> Self {
+        Self { log, board }
+    }
+
     /// Reports an event.
     pub fn tell(&self, event: Event) {
         self.log.tell(event);

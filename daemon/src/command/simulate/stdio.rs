@@ -117,7 +117,7 @@ impl<R: Read, W: Write> TrainingElsewhere<R, W> {
 impl<R: Read, W: Write> NodeTraining for TrainingElsewhere<R, W> {
     fn train(&mut self, jobs: &[NodeWork]) -> Result<Vec<Vec<f32>>, SimulationError> {
         let mut changes = Vec::with_capacity(jobs.len());
-        for NodeWork { node, round, from, steps } in jobs {
+        for NodeWork { node, round, from, steps, .. } in jobs {
             let header = serde_json::json!({
                 "schema": "mingle.simulation-order/1",
                 "node": node,
@@ -145,7 +145,7 @@ mod tests {
     use super::*;
 
     fn job(from: &[f32]) -> NodeWork {
-        NodeWork { node: 3, round: 7, from: from.into(), steps: 2 }
+        NodeWork { node: 3, round: 7, from: from.into(), steps: 2, rounds_left: 9, last_factor: 1.0 }
     }
 
     fn bytes(numbers: &[f32]) -> Vec<u8> {

@@ -139,9 +139,11 @@ impl Restarts {
     pub(super) fn in_words(&self) -> String {
         let hours = TIME_FOR_A_CRASH.as_secs() / 3600;
         let crashes = self.tally.crashes;
-        let times = if crashes == 1 { "once".to_owned() } else { format!("{crashes} times") };
+        if crashes == 1 {
+            return "it has crashed once".to_owned();
+        }
         format!(
-            "it has crashed {times}, beside the crashes that {ROUNDS_FOR_A_CRASH} rounds of training or {hours} hours \
+            "it has crashed {crashes} times, beside the crashes that {ROUNDS_FOR_A_CRASH} rounds of training or {hours} hours \
              each made good"
         )
     }

@@ -30,7 +30,7 @@ fn host(home: &std::path::Path) -> TrainerHost {
 fn launcher(command: &str, most_crashes: u32) -> Launcher {
     let command = command.to_owned();
     let restarts = Restarts::new(&command, NonZeroU32::new(most_crashes).unwrap()).at_once();
-    Launcher { command, restarts }
+    Launcher { command, variables: Vec::new(), restarts }
 }
 
 #[tokio::test(flavor = "multi_thread")]
