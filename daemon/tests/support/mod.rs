@@ -175,12 +175,18 @@ impl RunningPeer {
 
     /// Like `wait_for`, but waits as long as the peer goes on with its rounds.
     pub(crate) fn wait_through_rounds_for(&mut self, kind: &str) -> Value {
+        self.look_at_rounds_until(kind, |_| {})
+    }
+
+    /// Like `wait_through_rounds_for`, and looks at the events of rounds on the way.
+    pub(crate) fn look_at_rounds_until(&mut self, kind: &str, mut look: impl FnMut(&Value)) -> Value {
         let deadline = Instant::now() + PATIENCE_THROUGH_ROUNDS;
         while Instant::now() < deadline {
             let event = self.wait_until_any(&[kind, "round"], Instant::now() + PATIENCE);
             if event["event"] != "round" {
                 return event;
             }
+            look(&event);
         }
         panic!("rounds go on, and the peer did not say {kind:?}; {}", self.last_words());
     }

@@ -5,7 +5,8 @@ use std::path::PathBuf;
 use std::thread::JoinHandle;
 use std::time::{Duration, Instant};
 
-use crate::support::planned_swarm::PlannedSwarm;
+use crate::support::RunningPeer;
+use crate::support::planned_swarm::{ONE, PlannedSwarm};
 use crate::support::trainer::{Answer, Trainer, bytes};
 
 const PEERS: usize = 3;
@@ -46,6 +47,16 @@ fn take_steps(order: &Answer, target: [f32; 2], step: Duration) -> (u64, Vec<f32
     (taken, change)
 }
 
+/// The mean of a peer's weights at the ends of its rounds, as a part of what it began with, to the end of its run.
+fn mean_weight(peer: &mut RunningPeer) -> f64 {
+    let (mut sum, mut rounds) = (0, 0);
+    peer.look_at_rounds_until("done", |round| {
+        sum += round["weight_units"].as_u64().unwrap();
+        rounds += 1;
+    });
+    sum as f64 / (rounds * ONE) as f64
+}
+
 /// The time of a whole run with these times of the peers' local steps, the last peer's event about its pace, and the
 /// number of steps that each took.
 fn run_with(steps: [Duration; PEERS]) -> (Duration, Option<String>, Vec<u64>) {
@@ -59,7 +70,9 @@ fn run_with(steps: [Duration; PEERS]) -> (Duration, Option<String>, Vec<u64>) {
     let done = peers[0].wait_through_rounds_for("done");
     let took = began.elapsed();
     assert_eq!(done["round"], ROUNDS, "{done}");
-    peers[1..].iter_mut().for_each(|peer| drop(peer.wait_through_rounds_for("done")));
+    let least = peers[1..].iter_mut().map(mean_weight).fold(1.0, f64::min);
+    println!("the least mean weight of a peer: {least:.3}");
+    assert!(least > 0.8, "a peer is left with {least} of its weight");
     let ends: Vec<(u64, Vec<f32>)> = trainers.into_iter().map(|trainer| trainer.join().unwrap()).collect();
     for (_, model) in &ends {
         // The mean of all targets; one that takes a twentieth of the steps counts for less.
