@@ -70,11 +70,7 @@ impl TrainerHost {
         let (host, mut changes) = (self.clone(), self.changes());
         async move {
             loop {
-                let is_deserted = {
-                    let state = host.state();
-                    state.end.is_none() && (state.is_deserted || state.given_up.is_some())
-                };
-                if is_deserted {
+                if host.has_been_deserted() {
                     return;
                 }
                 // The sender lives in the host, which this future holds.
@@ -82,6 +78,12 @@ impl TrainerHost {
             }
         }
         .boxed()
+    }
+
+    /// Returns `true` if the trainer has ended for good before the end of the run, or is not started again.
+    pub(crate) fn has_been_deserted(&self) -> bool {
+        let state = self.state();
+        state.end.is_none() && (state.is_deserted || state.given_up.is_some())
     }
 
     /// The error with which the trainer was given up after its crashes.

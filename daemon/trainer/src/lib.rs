@@ -33,5 +33,5 @@ mod wire;
 
 pub use host::{HostOptions, TrainerHost};
 pub use launch::Launcher;
-pub use simulated_node::{SimulatedNode, attached_trainings};
+pub use simulated_node::{Desertion, SimulatedNode, attached_trainings};
 pub use task::TrainerTask;

@@ -23,6 +23,9 @@ use crate::task::TrainerTask;
 const NODE: &str = "MINGLE_NODE";
 const NODES: &str = "MINGLE_NODES";
 
+/// Returns `true` once the program of a node has ended before the end of the simulation.
+pub type Desertion = Box<dyn Fn() -> bool + Send + Sync>;
+
 /// A node of a simulated swarm whose training is another program.
 pub struct SimulatedNode {
     number: usize,
@@ -94,6 +97,12 @@ impl SimulatedNode {
         Ok(task)
     }
 
+    /// A function that returns `true` once the program has ended before the end of the simulation.
+    pub fn desertion(&self) -> Desertion {
+        let host = self.host.clone();
+        Box::new(move || host.has_been_deserted())
+    }
+
     /// Resolves to the reason once the program has ended before the end of the simulation.
     pub fn deserted(&self) -> BoxFuture<'static, Error> {
         let (number, host) = (self.number, self.host.clone());
@@ -140,7 +149,9 @@ pub async fn attached_trainings(nodes: &[SimulatedNode]) -> Result<Vec<Box<dyn L
     for (number, card) in cards.iter().enumerate().skip(1) {
         if let Some(difference) = card.difference(&cards[0].encode(), &card.encode()) {
             let message = format!("node 0 and node {number} train different models: {difference}");
-            return Err(Error::new(ErrorKind::Refused, message));
+            return Err(Error::new(ErrorKind::Refused, message).hint(
+                "all scripts need a model of the same name, whose tensors have the same names, order and shapes",
+            ));
         }
     }
     let count = nodes.len();

@@ -19,7 +19,7 @@ use mingle_peer::status::{PeerState, StatusBoard};
 use mingle_peer::training::{Budget, LocalTraining, MomentumStep, Patience};
 use mingle_peer::{Error, ErrorKind, Result, plan};
 use mingle_planner::Plan;
-use mingle_trainer::{SimulatedNode, attached_trainings};
+use mingle_trainer::{Desertion, SimulatedNode, attached_trainings};
 use serde_json::{Value, json};
 
 use crate::cli::SimulateArgs;
@@ -81,7 +81,8 @@ impl Simulation {
         };
         let simulation = self.clone();
         let boards = nodes.iter().map(SimulatedNode::board).collect();
-        let trainers = Trainers { trainings, boards, is_stopped: Arc::clone(&self.is_stopped) };
+        let desertions = nodes.iter().map(SimulatedNode::desertion).collect();
+        let trainers = Trainers { trainings, boards, desertions, is_stopped: Arc::clone(&self.is_stopped) };
         let mut work = tokio::task::spawn_blocking(move || simulation.train(trainers));
         let deserted = select_all(nodes.iter().map(SimulatedNode::deserted));
         let cause = tokio::select! {
@@ -89,7 +90,11 @@ impl Simulation {
             biased;
             (gone, ..) = deserted => gone,
             reason = signals.next() => stopped(reason),
-            trained = &mut work => return trained.context(ErrorKind::Unexpected, "the simulation has stopped")?,
+            trained = &mut work => {
+                let (models, report) = trained.context(ErrorKind::Unexpected, "the simulation has stopped")??;
+                out::line(report);
+                return Ok(models);
+            }
         };
         self.is_stopped.store(true, Ordering::Relaxed);
         // It ends with an error that the cause explains.
@@ -97,8 +102,8 @@ impl Simulation {
         Err(cause)
     }
 
-    /// Trains to the last round, and prints every evaluation. Returns all final models.
-    fn train(&self, mut trainers: Trainers) -> Result<Vec<Arc<[f32]>>> {
+    /// Trains to the last round, and prints every evaluation. Returns all final models, and the report.
+    fn train(&self, mut trainers: Trainers) -> Result<(Vec<Arc<[f32]>>, String)> {
         let initial = trainers.trainings[0].initial();
         let initial = initial.map_err(|error| Error::new(ErrorKind::Training, format!("node 0: {error:#}")))?;
         let mut swarm = simulation::found(&self.plan, &initial, self.conditions).map_err(errors::simulation_error)?;
@@ -108,46 +113,46 @@ impl Simulation {
             swarm.advance(round, &mut trainers).map_err(errors::simulation_error)?;
             let models = swarm.models();
             let measured = trainers.evaluate(&models).map_err(errors::simulation_error)?;
-            self.tell(&mut *swarm, round, &measured, &models)?;
+            self.print(&mut *swarm, round, &measured, &models);
             if round == self.rounds {
-                return Ok(models);
+                let report = self.report(&mut *swarm, &measured, &models)?;
+                return Ok((models, report));
             }
         }
     }
 
-    /// Prints an evaluation, and after the last round the report.
-    fn tell(&self, swarm: &mut dyn Rounds, round: u64, measured: &SwarmMeans, models: &[Arc<[f32]>]) -> Result {
-        let tally = swarm.tally();
-        let apart = Some(disagreement(models)).filter(|apart| apart.is_finite());
-        if self.json {
-            let mut progress = json!({
-                "schema": "mingle.simulation-progress/1",
-                "round": round,
-                "slots": tally.slots,
-                "link_bytes": tally.link_bytes,
-                "disagreement": apart,
-            });
-            extend(&mut progress, measured);
-            out::line(progress);
-        } else {
+    /// Prints an evaluation.
+    fn print(&self, swarm: &mut dyn Rounds, round: u64, measured: &SwarmMeans, models: &[Arc<[f32]>]) {
+        let (tally, apart) = (swarm.tally(), finite_disagreement(models));
+        if !self.json {
             let apart = apart.map_or_else(|| "none".to_owned(), |apart| format!("{apart:.1e}"));
             let values = in_columns(measured);
-            out::line(format!("round {round:>5}   slots {:>7}{values}   disagreement {apart}", tally.slots));
+            return out::line(format!("round {round:>5}   slots {:>7}{values}   disagreement {apart}", tally.slots));
         }
-        if round < self.rounds {
-            return Ok(());
-        }
+        let mut progress = json!({
+            "schema": "mingle.simulation-progress/1",
+            "round": round,
+            "slots": tally.slots,
+            "link_bytes": tally.link_bytes,
+            "disagreement": apart,
+        });
+        extend(&mut progress, measured);
+        out::line(progress);
+    }
+
+    /// The report after the last round: a sentence, or an object of JSON.
+    fn report(&self, swarm: &mut dyn Rounds, measured: &SwarmMeans, models: &[Arc<[f32]>]) -> Result<String> {
+        let (tally, round) = (swarm.tally(), self.rounds);
         let parameters = models.first().map_or(0, |model| model.len());
         let chosen = super::codec(&self.plan, self.conditions, parameters)?;
         if !self.json {
-            out::line(format!(
+            return Ok(format!(
                 "{round} rounds of {} nodes, {parameters} parameters, {}: {} slots, {:.1} MB on links",
                 models.len(),
                 chosen.codec,
                 tally.slots,
                 mingle_peer::units::megabytes(tally.link_bytes)
             ));
-            return Ok(());
         }
         let mut report = json!({
             "schema": "mingle.simulation/1",
@@ -162,15 +167,14 @@ impl Simulation {
             "round": round,
             "slots": tally.slots,
             "link_bytes": tally.link_bytes,
-            "disagreement": apart,
+            "disagreement": finite_disagreement(models),
             "parcels": tally.parcels,
             "lost_parcels": tally.lost_parcels,
             "weight": tally.weight,
             "seconds": self.began.elapsed().as_secs_f64(),
         });
         extend(&mut report, measured);
-        out::line(report);
-        Ok(())
+        Ok(report.to_string())
     }
 
     /// Ends the run of every program: with its final model, or with the error. An interrupt ends the programs at once.
@@ -201,6 +205,7 @@ impl Simulation {
 struct Trainers {
     trainings: Vec<Box<dyn LocalTraining>>,
     boards: Vec<StatusBoard>,
+    desertions: Vec<Desertion>,
     is_stopped: Arc<AtomicBool>,
 }
 
@@ -225,10 +230,10 @@ impl NodeTraining for Trainers {
         for (node, training) in self.trainings.iter_mut().enumerate() {
             if let Some(job) = wanted.next_if(|job| job.node == node) {
                 self.boards[node].update(|status| (status.state, status.round) = (PeerState::Training, job.round));
-                work.push((training, job));
+                work.push((training, job, &self.desertions[node]));
             }
         }
-        at_once(work, |(training, job)| train(&mut **training, job, &patience))
+        at_once(work, |(training, job, is_deserted)| train(&mut **training, job, &patience, is_deserted))
     }
 
     fn threads(&self) -> usize {
@@ -237,7 +242,12 @@ impl NodeTraining for Trainers {
 }
 
 /// Trains a round with the program of a node, however long it takes: virtual time does not pass.
-fn train(training: &mut dyn LocalTraining, job: &NodeWork, patience: &Patience) -> Result<Vec<f32>, SimulationError> {
+fn train(
+    training: &mut dyn LocalTraining,
+    job: &NodeWork,
+    patience: &Patience,
+    is_deserted: &Desertion,
+) -> Result<Vec<f32>, SimulationError> {
     let budget = Budget {
         round: job.round,
         local_steps: job.steps,
@@ -251,6 +261,9 @@ fn train(training: &mut dyn LocalTraining, job: &NodeWork, patience: &Patience) 
         let trained = training.train(&job.from, &budget).map_err(|error| failed(job.node, &error))?;
         if patience.is_stopped() {
             return Err(failed(job.node, &"it is not waited for any more"));
+        }
+        if trained.steps == 0 && is_deserted() {
+            return Err(failed(job.node, &"its trainer has ended before the last round"));
         }
         if trained.steps > 0 || !training.is_absent() {
             return Ok(trained.change);
@@ -277,6 +290,11 @@ fn failed(node: usize, error: &dyn std::fmt::Display) -> SimulationError {
 
 fn stopped(reason: &str) -> Error {
     Error::new(ErrorKind::Forced, format!("the simulation was stopped: {reason}"))
+}
+
+/// The disagreement of models; none where it is not finite.
+fn finite_disagreement(models: &[Arc<[f32]>]) -> Option<f64> {
+    Some(disagreement(models)).filter(|apart| apart.is_finite())
 }
 
 /// Adds the means to an object.
