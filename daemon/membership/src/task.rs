@@ -48,7 +48,7 @@ pub struct Advice {
 impl Advice {
     /// Advice to a user whose own program trains.
     pub const OF_PROGRAMS: Self = Self {
-        same_task: "all peers of a swarm need the same plan, the same --rounds, and programs that train a model of the same name, whose \
+        same_task: "all peers of a swarm need the same plan, the same rounds, and programs that train a model of the same name, whose \
                     tensors have the same names, order and shapes",
         diverged: "lower the learning rate of the program that trains, or clip its gradients; where only this peer diverges, look at \
                    its data",

@@ -11,7 +11,7 @@ use crate::support::founded_swarm::{PLANS_ITSELF, Swarm};
 use crate::support::pair::Pair;
 use crate::support::planned_swarm::ONE;
 use crate::support::trainer::Trainer;
-use crate::support::{RunningPeer, audit, read_json, run, stderr, text};
+use crate::support::{RunningPeer, audit, read_json, run, stderr, stdout, text};
 use serde_json::Value;
 
 const ENDLESS: [&str; 4] = ["--trainer", "attach", "--rounds", "1000000"];
@@ -53,7 +53,10 @@ fn a_swarm_that_plans_itself_grows_and_shrinks_while_trainers_train() {
     trainers.push(train_for(swarm.home(2), [2.0, 2.0]));
     assert_eq!(operator.wait_through_rounds_for("new_plan")["nodes"], 3);
     third.wait_for("round");
-    let stop = |peer: usize| assert!(run(&["stop", "--home", text(&swarm.home(peer))]).status.success());
+    let stop = |peer: usize| {
+        let stopped = run(&["stop", "--home", text(&swarm.home(peer))]);
+        assert!(stopped.status.success(), "peer {peer}: {}{}", stdout(&stopped), stderr(&stopped));
+    };
     let ended = |peer: &mut RunningPeer| {
         assert_eq!(peer.wait_through_rounds_for("done")["event"], "done");
         assert_eq!(peer.exit_code(), Some(0));

@@ -84,6 +84,11 @@ impl SimulatedNode {
             .start(&self.host);
     }
 
+    /// Returns `true` once the program has attached, and has given what it has to give.
+    pub fn has_attached(&self) -> bool {
+        self.host.state().is_ready()
+    }
+
     /// Waits for the program to attach, and for the model of the first node.
     ///
     /// # Errors

@@ -3,10 +3,12 @@
 //! Every node has a temporary home, where the trainer protocol is served as by a peer, and the command is started with
 //! that home. The programs cannot tell the difference, and all train a round at the same time.
 
-use std::collections::BTreeMap;
+use std::collections::{BTreeMap, BTreeSet};
+use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
-use std::time::Instant;
+use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
+use std::time::{Duration, Instant};
 
 use futures::future::{join_all, select_all, try_join_all};
 use mingle_builtin::errors;
@@ -25,6 +27,9 @@ use serde_json::{Value, json};
 use crate::cli::SimulateArgs;
 use crate::signals::StopSignals;
 use crate::{event_loop, out};
+
+/// The wait for a script after which it is named, and again after twice that.
+const LONG_WAIT: Duration = Duration::from_secs(10);
 
 /// A simulation whose nodes train in other programs.
 #[derive(Clone)]
@@ -78,6 +83,7 @@ impl Simulation {
         let trainings = tokio::select! {
             attached = attached_trainings(nodes) => attached?,
             reason = signals.next() => return Err(stopped(reason)),
+            never = remark_who_is_late(nodes) => match never {},
         };
         let simulation = self.clone();
         let boards = nodes.iter().map(SimulatedNode::board).collect();
@@ -214,7 +220,7 @@ impl Trainers {
     fn evaluate(&mut self, models: &[Arc<[f32]>]) -> Result<SwarmMeans, SimulationError> {
         let patience = Patience::unless(Arc::clone(&self.is_stopped));
         let work = self.trainings.iter_mut().zip(models).enumerate().collect();
-        let judged = at_once(work, |(node, (training, model))| {
+        let judged = at_once(work, |node, (training, model)| {
             let evaluated = training.evaluate(model, &patience).map_err(|error| failed(node, &error))?;
             Ok(evaluated.metrics.iter().map(|(name, value)| (name.to_owned(), value)).collect::<BTreeMap<_, _>>())
         })?;
@@ -230,10 +236,10 @@ impl NodeTraining for Trainers {
         for (node, training) in self.trainings.iter_mut().enumerate() {
             if let Some(job) = wanted.next_if(|job| job.node == node) {
                 self.boards[node].update(|status| (status.state, status.round) = (PeerState::Training, job.round));
-                work.push((training, job, &self.desertions[node]));
+                work.push((node, (training, job, &self.desertions[node])));
             }
         }
-        at_once(work, |(training, job, is_deserted)| train(&mut **training, job, &patience, is_deserted))
+        at_once(work, |_, (training, job, is_deserted)| train(&mut **training, job, &patience, is_deserted))
     }
 
     fn threads(&self) -> usize {
@@ -273,15 +279,65 @@ fn train(
 
 /// Does the work of all nodes at the same time, as their programs are processes of their own; results are in order.
 fn at_once<T: Send, R: Send>(
-    items: Vec<T>,
-    work: impl Fn(T) -> Result<R, SimulationError> + Sync,
+    items: Vec<(usize, T)>,
+    work: impl Fn(usize, T) -> Result<R, SimulationError> + Sync,
 ) -> Result<Vec<R>, SimulationError> {
     let work = &work;
+    let (done, ended) = mpsc::channel();
+    let nodes = items.iter().map(|(node, _)| *node).collect();
     std::thread::scope(|scope| {
-        let running: Vec<_> = items.into_iter().map(|item| scope.spawn(move || work(item))).collect();
+        let start = |(node, item)| {
+            let done = done.clone();
+            scope.spawn(move || {
+                let result = work(node, item);
+                // The receiver waits for all.
+                let _ = done.send(node);
+                result
+            })
+        };
+        let running: Vec<_> = items.into_iter().map(start).collect();
+        // A thread that panics says nothing, and its sender is gone.
+        drop(done);
+        wait_for_all(nodes, &ended);
         let joined = running.into_iter().map(|thread| thread.join().map_err(|_| SimulationError::Thread)?);
         joined.collect()
     })
+}
+
+/// Waits until all nodes are done, and says which are late.
+fn wait_for_all(mut late: BTreeSet<usize>, ended: &Receiver<usize>) {
+    let mut patience = LONG_WAIT;
+    while !late.is_empty() {
+        match ended.recv_timeout(patience) {
+            Ok(node) => drop(late.remove(&node)),
+            Err(RecvTimeoutError::Timeout) => {
+                out::remark(format_args!("waiting for an answer of {}", scripts_of(&late)));
+                patience *= 2;
+            }
+            Err(RecvTimeoutError::Disconnected) => return,
+        }
+    }
+}
+
+/// Says which scripts have not attached, for as long as it is polled.
+async fn remark_who_is_late(nodes: &[SimulatedNode]) -> Infallible {
+    let mut patience = LONG_WAIT;
+    loop {
+        tokio::time::sleep(patience).await;
+        let late =
+            nodes.iter().enumerate().filter(|(_, node)| !node.has_attached()).map(|(number, _)| number).collect();
+        out::remark(format_args!("waiting for {} to attach", scripts_of(&late)));
+        patience *= 2;
+    }
+}
+
+/// Words such as `the scripts of nodes 1, 3`.
+fn scripts_of(nodes: &BTreeSet<usize>) -> String {
+    let numbers: Vec<String> = nodes.iter().map(usize::to_string).collect();
+    match &numbers[..] {
+        [number] => format!("the script of node {number}"),
+        _ => format!("the scripts of nodes {}", numbers.join(", ")),
+    }
 }
 
 fn failed(node: usize, error: &dyn std::fmt::Display) -> SimulationError {
