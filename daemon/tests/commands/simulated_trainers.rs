@@ -2,15 +2,17 @@
 #![cfg(unix)]
 
 use std::fs;
+use std::io::{BufRead, BufReader};
 use std::path::Path;
+use std::process::{Command, Stdio};
 
 use crate::support::planned_swarm::PlannedSwarm;
 use crate::support::trainer::SHELL_TRAINER;
-use crate::support::{assert_fails, run, stderr, stdout, text};
+use crate::support::{assert_fails, mingle, run, stderr, stdout, text};
 use serde_json::{Value, json};
 
 const ANSWER: &str = "head -c 8 /dev/zero | call \"http://localhost/v1/trainer/exchange";
-/// Where a script has attached, and trains from here on.
+/// First words of the loop in which the shell trainer trains.
 const LOOP: &str = "while [";
 
 /// The shell trainer with other words in place of these, which occur once.
@@ -76,6 +78,28 @@ fn a_script_that_ends_too_early_or_trains_another_model_ends_the_simulation_and_
         assert_fails(&run(&[&simulation("true")[..], &other].concat()), 2, &["--trainer", other[0]]);
     }
     assert_fails(&run(&simulation(" ")), 4, &["--trainer has no command"]);
+}
+
+#[test]
+fn a_script_that_does_not_attach_is_named_and_an_interrupt_ends_all_scripts() {
+    let folder = tempfile::tempdir().unwrap();
+    fs::write(folder.path().join("trainer.sh"), SHELL_TRAINER).unwrap();
+    let hangs = "if [ {node} = 1 ]; then echo $$ > process; exec sleep 1000; fi; sh trainer.sh";
+    let command = in_folder(folder.path(), hangs);
+    let homes = tempfile::tempdir().unwrap();
+    let mut simulating = mingle();
+    simulating.args(simulation(&command)).env("TMPDIR", homes.path()).stdout(Stdio::null()).stderr(Stdio::piped());
+    let mut simulated = simulating.spawn().unwrap();
+    let mut lines = BufReader::new(simulated.stderr.take().unwrap()).lines().map(Result::unwrap);
+    // On a busy machine the others may be late too, and are named before.
+    assert!(lines.any(|line| line == "waiting for the script of node 1 to attach"));
+    let interrupted = Command::new("kill").args(["-INT", &simulated.id().to_string()]).status().unwrap();
+    assert!(interrupted.success());
+    assert_eq!(simulated.wait().unwrap().code(), Some(130));
+    let process = fs::read_to_string(folder.path().join("process")).unwrap();
+    let is_there = Command::new("kill").args(["-0", process.trim()]).stderr(Stdio::null()).status().unwrap();
+    assert!(!is_there.success(), "process {process} has not ended");
+    assert_eq!(fs::read_dir(homes.path()).unwrap().count(), 0, "the homes are gone");
 }
 
 #[test]

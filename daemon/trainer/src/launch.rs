@@ -75,9 +75,14 @@ impl Launcher {
     /// `MINGLE_TRAINER_TOKEN` are set too.
     pub fn start(self, host: &TrainerHost) {
         let Self { command, variables, restarts } = self;
-        let (attachments_before, last_lines) = (0, Vec::new());
-        let host_of_it = host.clone();
-        let supervisor = Supervisor { command, variables, restarts, host: host_of_it, attachments_before, last_lines };
+        let supervisor = Supervisor {
+            command,
+            variables,
+            restarts,
+            host: host.clone(),
+            attachments_before: 0,
+            last_lines: Vec::new(),
+        };
         host.watch_over(tokio::spawn(supervisor.run()));
     }
 }
