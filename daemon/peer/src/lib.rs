@@ -24,6 +24,7 @@ pub use mingle_home::{
     units,
 };
 pub use mingle_membership::{self as membership, task};
+use mingle_status::openmetrics;
 pub use mingle_status::{encodings, events, last_run, results, status};
 pub use mingle_training::priority;
 pub use peer::{Outcome, Peer, PeerBuilder, PeerOptions, RunningPeer};

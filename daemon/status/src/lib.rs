@@ -2,6 +2,7 @@
 //!
 //! [`events`] go to any number of readers, as lines of JSON and as sentences. [`status`] is one snapshot, of which
 //! every reader sees the newest. [`results`] stay in the home when a run is over, and [`last_run`] summarises them.
+//! [`openmetrics`] is the snapshot for Prometheus.
 //! [`node_warnings`] has the words of warnings about a node's events, and [`warnings`] limits how many of each cause
 //! reach a person. `mingle-peer` publishes all of them.
 
@@ -9,6 +10,7 @@ pub mod encodings;
 pub mod events;
 pub mod last_run;
 pub mod node_warnings;
+pub mod openmetrics;
 pub mod results;
 pub mod status;
 pub mod warnings;

@@ -18,7 +18,6 @@ mod answer;
 mod browser;
 pub mod client;
 mod measuring;
-mod metrics;
 mod page;
 mod request;
 mod routes;
@@ -42,6 +41,7 @@ use crate::error::Result;
 use crate::events::EventFeed;
 use crate::home::Home;
 use crate::membership::MembershipService;
+use crate::openmetrics;
 use crate::status::Status;
 pub use answer::fail;
 pub use measuring::{Known, LinkSpeed};
@@ -123,7 +123,7 @@ impl Interface {
         let Openings { http, more, tcp } = openings;
         let more = more.unwrap_or_default();
         let ApiState { status, events, mut registry, requests } = api_state;
-        metrics::register(&mut registry, status.clone());
+        openmetrics::register(&mut registry, status.clone());
         let shared =
             Arc::new(Shared { status, events, registry, requests, plan: Mutex::new(None), service: OnceLock::new() });
         let (closing, closes) = watch::channel(false);

@@ -19,8 +19,9 @@ use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 use super::answer::{self, refuse};
 use super::request::{Request, Stopping};
 use super::token::{self, AccessToken};
-use super::{Shared, browser, measuring, metrics, page, serve, stream};
+use super::{Shared, browser, measuring, page, serve, stream};
 use crate::error::ErrorKind;
+use crate::openmetrics;
 use crate::status::{NeighbourStatus, PeerState};
 
 /// Largest number of open streams of events and snapshots, per listener.
@@ -140,8 +141,8 @@ fn too_many_streams() -> Response {
 }
 
 async fn scrape(State(shared): State<Arc<Shared>>) -> Response {
-    match metrics::encode(&shared.registry) {
-        Ok(text) => answer::typed(metrics::CONTENT_TYPE, text),
+    match openmetrics::encode(&shared.registry) {
+        Ok(text) => answer::typed(openmetrics::CONTENT_TYPE, text),
         Err(error) => refuse(StatusCode::INTERNAL_SERVER_ERROR, ErrorKind::Unexpected, &error.to_string()),
     }
 }

@@ -17,15 +17,15 @@ use tokio::sync::watch;
 use crate::status::{LinkState, PeerState, Status};
 
 /// Content type of the answer to a scrape.
-pub(super) const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
+pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
 
 /// Adds the snapshot's numbers to a registry.
-pub(super) fn register(registry: &mut Registry, status: watch::Receiver<Arc<Status>>) {
+pub fn register(registry: &mut Registry, status: watch::Receiver<Arc<Status>>) {
     registry.register_collector(Box::new(StatusCollector { status }));
 }
 
 /// All metrics of the registry, as text.
-pub(super) fn encode(registry: &Registry) -> Result<String, fmt::Error> {
+pub fn encode(registry: &Registry) -> Result<String, fmt::Error> {
     let mut text = String::new();
     text::encode(&mut text, registry)?;
     Ok(text)
@@ -174,8 +174,9 @@ impl Sheet<'_> {
             neighbour.round_trip_ms.map(|time| ([("peer", neighbour.peer.as_str())], time / 1e3))
         });
         self.gauges("mingle_peer_rtt_seconds", "The last round trip to a neighbour", known)?;
-        let owed =
-            of_each(|neighbour| neighbour.outgoing.map_or(0.0, |link| crate::units::weight(link.unacknowledged_units)));
+        let owed = of_each(|neighbour| {
+            neighbour.outgoing.map_or(0.0, |link| mingle_home::units::weight(link.unacknowledged_units))
+        });
         self.gauges("mingle_peer_unacknowledged_weight", "Weight that a neighbour has not acknowledged", owed)?;
         let given = of_each(|neighbour| neighbour.outgoing.map_or(0.0, |link| link.given_weight));
         self.gauges("mingle_peer_given_weight", "Weight that a neighbour was given by the plan", given)?;
@@ -353,7 +354,7 @@ mod tests {
 
     /// Rows of the table in the documentation: names in one cell have the same type and labels.
     fn documented() -> Catalogue {
-        let page = include_str!("../../../../docs/watching.md");
+        let page = include_str!("../../../docs/watching.md");
         let quoted = |cell: &str| -> Vec<String> { cell.split('`').skip(1).step_by(2).map(str::to_owned).collect() };
         let mut catalogue = Catalogue::new();
         for row in page.lines().filter(|line| line.starts_with("| `mingle_")) {
