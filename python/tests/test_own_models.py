@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 import torch
-from agreement import check_agreement, evaluations
+from agreement import check_agreement, gains
 from own_models import KINDS
 from swarm import LocalSwarm
 
@@ -20,8 +20,6 @@ pytestmark = [
 ]
 
 OWN_MODELS = Path(__file__).parent / "own_models.py"
-NOISE = {"accuracy": 4 / 360, "val_loss": 0.01}
-"""The difference of a metric from one round to the next that says nothing."""
 
 
 @pytest.mark.parametrize("kind", sorted(KINDS))
@@ -35,11 +33,8 @@ def test_final_models_agree_and_are_no_worse_than_those_before(tmp_path: Path, k
         for node, home in enumerate(swarm.homes):
             # A busy machine may start slowly; nothing else is to be warned of.
             assert [line for line in swarm.output(f"script{node}").splitlines() if not line.startswith("no order yet")] == []
-            (name, final), *_ = swarm.summary(node)["metrics"].items()
-            # A site that is late with its steps by a moment leaves an evaluation out.
-            before = [evaluation["metrics"][name] for evaluation in evaluations(home) if name in evaluation["metrics"]][-2:]
-            gain = (sum(before) / 2 - final) * (-1 if name == "accuracy" else 1)
-            assert gain >= -NOISE[name], (name, before, final)
+            gain, noise = gains(home, swarm.summary(node)["metrics"])
+            assert gain >= -noise, (node, gain)
         swarm.audit()
         work = KINDS[kind](0, 3)
         mingle.load(work.model, swarm.home(0))
