@@ -1,6 +1,7 @@
 //! One peer, from its key to its trained model.
 
 mod agree;
+mod agree_on_rounds;
 mod builder;
 mod extension;
 mod find_place;
@@ -255,7 +256,7 @@ impl Peer {
         network.bootstrap(self.bootstrap()).await;
 
         let stopping = Stopping { round: 0, rounds: self.rounds(), weight_units: 0, durable: true };
-        let mut receivers = PlanReceivers { network, events: &mut incoming.events, wanted: &mut wanted };
+        let mut receivers = PlanReceivers::new(network, &mut incoming.events, &mut wanted);
         let place = tokio::select! {
             place = self.settle(&mut receivers, &service) => place?,
             reason = stopped(&mut incoming.stop, &mut incoming.asked, stopping) => {
@@ -283,6 +284,7 @@ impl Peer {
 
     /// Finds this peer's place, and agrees with the others on the task.
     async fn settle(&mut self, receivers: &mut PlanReceivers<'_>, service: &MembershipService) -> Result<Place> {
+        self.agree_on_rounds(receivers, service).await?;
         self.wait_for_trainer(receivers, service).await?;
         if self.work().is_some() {
             self.announce_work(service);
@@ -291,8 +293,7 @@ impl Peer {
         let place = self.find_place(receivers, service).await?;
         self.agree_with_others(receivers, service, &place).await?;
         self.remember_new_work()?;
-        let rounds = self.rounds();
-        self.board.update(|status| status.rounds = rounds);
+        self.show_rounds();
         Ok(place)
     }
 

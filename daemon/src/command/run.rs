@@ -23,7 +23,7 @@ use mingle_peer::stop::StopHandle;
 use mingle_peer::task::Assignment;
 use mingle_peer::{Error, ErrorKind, Home, Identity, Result, plan, priority, stop};
 
-use mingle_trainer::{HostOptions, Launcher, TrainerHost, TrainerTask};
+use mingle_trainer::{HostOptions, Launcher, RoundsChoice, TrainerHost, TrainerTask};
 use mingle_watch::tensorboard::TensorBoardFile;
 use tokio::sync::watch;
 
@@ -77,7 +77,8 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
             Purpose::Train(Box::new(task))
         }
         (None, Some(_)) => {
-            let host = trainer.insert(trainer_host(arguments, &home, &identity)?);
+            let rounds = rounds_of_trainer(arguments, membership.as_ref(), &identity);
+            let host = trainer.insert(trainer_host(arguments, rounds, &home, &identity)?);
             Purpose::Train(Box::new(TrainerTask::new(host, privacy)?))
         }
         (None, None) => purpose_of_problem(arguments, &home)?,
@@ -90,16 +91,15 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
     let peer =
         Peer::new(PeerParts { home, identity, membership, purpose, options, sink, remember, extension, started })?;
     told.into_iter().for_each(|event| peer.tell(event));
-    let (with_stdin, leaves) = (arguments.stop_with_stdin, arguments.leaves);
     let ended = event_loop::run(async {
         if let Some(host) = &trainer {
             host.connect(&peer);
             launch(arguments, host);
         }
         let (handle, requests) = stop::channel();
-        let mut asked = pass_on(StopSignals::listen(with_stdin)?, handle, trainer);
+        let mut asked = pass_on(StopSignals::listen(arguments.stop_with_stdin)?, handle, trainer);
         let Outcome::Trained { summary, .. } = peer.run(requests).await? else { return Ok(()) };
-        let whole = if leaves { Ok(()) } else { check_whole(&summary) };
+        let whole = if arguments.leaves { Ok(()) } else { check_whole(&summary) };
         if let Some(comparison) = comparison {
             comparison.execute(*summary, &mut asked, json).await?;
         }
@@ -186,7 +186,7 @@ fn check_beginning(arguments: &RunArgs) -> Result {
 }
 
 /// The host to which a trainer program connects.
-fn trainer_host(arguments: &RunArgs, home: &Home, identity: &Identity) -> Result<TrainerHost> {
+fn trainer_host(arguments: &RunArgs, rounds: RoundsChoice, home: &Home, identity: &Identity) -> Result<TrainerHost> {
     if let Some(path) = arguments.begin_with.as_deref() {
         // Its layout is judged once a trainer is there, which may take minutes.
         model_files::read(path)?;
@@ -194,7 +194,7 @@ fn trainer_host(arguments: &RunArgs, home: &Home, identity: &Identity) -> Result
     TrainerHost::new(HostOptions {
         home: home.clone(),
         peer: identity.peer_id().to_string(),
-        rounds: arguments.training.rounds,
+        rounds,
         fresh: arguments.fresh,
         begins_again: begins_again(arguments, home)?,
         begin_with: arguments.begin_with.clone(),
@@ -203,13 +203,25 @@ fn trainer_host(arguments: &RunArgs, home: &Home, identity: &Identity) -> Result
     })
 }
 
+/// The number of rounds that a trainer is told: the swarm's where the user chose none and the swarm has an operator
+/// elsewhere.
+fn rounds_of_trainer(arguments: &RunArgs, membership: Option<&Membership>, identity: &Identity) -> RoundsChoice {
+    let rounds = arguments.training.rounds;
+    if arguments.given.keys.contains("rounds") {
+        return RoundsChoice::Chosen(rounds);
+    }
+    let is_told = membership.is_some_and(|it| it.swarm.role_of(&identity.peer_id()).is_none());
+    if is_told && !arguments.leaves { RoundsChoice::OfTheSwarm } else { RoundsChoice::Default(rounds) }
+}
+
 /// Returns `true` if the run in the home is over, and another or a longer one begins with its model.
 fn begins_again(arguments: &RunArgs, home: &Home) -> Result<bool> {
     if arguments.leaves || arguments.fresh {
         return Ok(false);
     }
     let former = Ending::of_latest_run(home)?.filter(|ending| !ending.left);
-    Ok(former.is_some_and(|former| arguments.continues || arguments.training.rounds > former.rounds_of_task()))
+    let more = arguments.given.keys.contains("rounds").then_some(arguments.training.rounds);
+    Ok(former.is_some_and(|former| arguments.continues || more.is_some_and(|more| more > former.rounds_of_task())))
 }
 
 /// Starts the trainer program, if a command is given.

@@ -17,6 +17,7 @@ mod personal_layers;
 mod privacy;
 mod regression;
 mod robust;
+mod rounds_of_the_swarm;
 mod site_weight;
 mod slow_site;
 mod tasks;

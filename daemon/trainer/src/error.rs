@@ -29,6 +29,8 @@ pub(crate) enum Reason {
     Order,
     /// The run is over.
     Over,
+    /// The number of rounds is not known yet.
+    Rounds,
 }
 
 impl Reason {
@@ -40,6 +42,7 @@ impl Reason {
             Self::Session => "session",
             Self::Order => "order",
             Self::Over => "over",
+            Self::Rounds => "rounds",
         }
     }
 }

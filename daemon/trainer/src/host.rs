@@ -17,8 +17,10 @@ use mingle_peer::{Error, ErrorKind, Home, Peer, Result};
 use tokio::sync::watch;
 use tokio::task::JoinHandle;
 
+use crate::error::Refusal;
 use crate::memory::TrainedTask;
 use crate::order::OrderKind;
+use crate::rounds::{ROUNDS_AWAITED, RoundsChoice};
 use crate::state::{State, TrainerAnswer};
 use crate::tcp::TcpAccess;
 use crate::wire::{Attach, Attached, Need, PROTOCOL};
@@ -36,7 +38,7 @@ pub struct HostOptions {
     /// The public name of the peer, sent to trainers that attach.
     pub peer: String,
     /// Rounds of the run, sent to trainers that attach.
-    pub rounds: u64,
+    pub rounds: RoundsChoice,
     /// Set when the peer gives up what its home has kept of an earlier run.
     pub fresh: bool,
     /// Set when the run in the home is over and another or a longer one begins: the others wait for this peer's trainer,
@@ -78,7 +80,9 @@ impl TrainerHost {
         if goes_on && task.is_none() {
             return Err(unknown_work(&options.home));
         }
-        let state = State::new(task, goes_on, options.begins_again);
+        let rounds = options.rounds.known(task.as_ref().and_then(|task| task.rounds));
+        let mut state = State::new(task, goes_on, options.begins_again);
+        state.rounds = rounds;
         Ok(Self(Arc::new(SharedHost {
             state: Mutex::new(state),
             answered: Condvar::new(),
@@ -176,22 +180,38 @@ impl TrainerHost {
         .boxed()
     }
 
+    /// Resolves once the number of rounds is known, or the peer ends without it.
+    pub(crate) async fn rounds_are_known(&self) {
+        let mut changes = self.changes();
+        loop {
+            changes.mark_unchanged();
+            let is_settled = {
+                let state = self.state();
+                state.rounds.is_some() || state.end.is_some()
+            };
+            // An error means that the host is gone.
+            if is_settled || changes.changed().await.is_err() {
+                return;
+            }
+        }
+    }
+
     /// Attaches a trainer under a new session, and announces it.
-    pub(crate) fn attach(&self, attach: &Attach, caller: Caller) -> Result<Attached, crate::error::Refusal> {
-        let session = session_id().map_err(crate::error::Refusal::gone)?;
+    pub(crate) fn attach(&self, attach: &Attach, caller: Caller) -> Result<Attached, Refusal> {
+        let session = session_id().map_err(Refusal::gone)?;
         let attached = self.change(|state| {
+            let rounds = state.known_rounds()?;
             let needs = state.attach(attach, session.clone(), caller, Instant::now())?;
             let most_state_bytes = state.task.as_ref().map_or(0, |task| task.state_bytes);
             let dimension = state.layout().map_or(0, mingle_peer::training::Layout::dimension);
-            let HostOptions { peer, rounds, .. } = self.options();
             Ok(Attached {
                 protocol: PROTOCOL,
                 session,
                 dimension,
                 needs,
                 most_state_bytes,
-                peer: peer.clone(),
-                rounds: *rounds,
+                peer: self.options().peer.clone(),
+                rounds,
             })
         })?;
         tracing::debug!(needs = ?attached.needs == Need::Initial, "a trainer has attached");
@@ -309,6 +329,9 @@ impl TrainerHost {
 
     /// The event that the peer waits for, in words for people.
     pub(crate) fn waiting_for(&self) -> String {
+        if self.state().rounds.is_none() {
+            return ROUNDS_AWAITED.to_owned();
+        }
         if self.state().task.is_none() {
             return "a trainer".to_owned();
         }

@@ -109,6 +109,7 @@ impl Supervisor {
     async fn run(mut self) {
         let mut fruitless = 0;
         self.host.peer_is_up().await;
+        self.host.rounds_are_known().await;
         if let Err(error) = self.restarts.recall(&self.host.options().home) {
             return self.host.fail(error);
         }

@@ -20,6 +20,7 @@ mod memory;
 mod order;
 mod output;
 mod pace;
+mod rounds;
 mod routes;
 mod run_end;
 mod session;
@@ -33,5 +34,6 @@ mod wire;
 
 pub use host::{HostOptions, TrainerHost};
 pub use launch::Launcher;
+pub use rounds::RoundsChoice;
 pub use simulated_node::{Desertion, SimulatedNode, attached_trainings};
 pub use task::TrainerTask;

@@ -33,6 +33,9 @@ pub(crate) struct TrainedTask {
     pub(crate) state_bytes: usize,
     /// Training samples of the trainer that defined the task; 0 where unknown.
     pub(crate) samples: usize,
+    /// Rounds of the run; none in a file of an earlier release.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(crate) rounds: Option<u64>,
     /// BLAKE3 of the model file that this peer began its run with, in hexadecimal, if there was one.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub(crate) begun_with: Option<String>,
@@ -67,6 +70,7 @@ impl TrainedTask {
             layout,
             state_bytes,
             samples: attach.samples,
+            rounds: None,
             begun_with: None,
         })
     }

@@ -104,6 +104,8 @@ async fn show(Served(host): Served<TrainerHost>, headers: HeaderMap) -> HandlerR
 
 async fn attach(Served(host): Served<TrainerHost>, caller: Extension<Caller>, body: Body) -> HandlerResult {
     let attach = Attach::parse(&read_bytes(body, MAX_ATTACH_BYTES).await?)?;
+    // Where they stay unknown, the trainer is told so.
+    let _ = tokio::time::timeout(Duration::from_secs_f64(USUAL_WAIT), host.rounds_are_known()).await;
     Ok(Json(host.attach(&attach, *caller)?).into_response())
 }
 

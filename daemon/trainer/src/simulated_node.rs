@@ -17,6 +17,7 @@ use mingle_peer::{Error, ErrorKind, Home, Result};
 
 use crate::host::{HostOptions, TrainerHost};
 use crate::launch::Launcher;
+use crate::rounds::RoundsChoice;
 use crate::task::TrainerTask;
 
 /// Environment variables of a program: the number of its node, from 0, and the number of nodes.
@@ -49,7 +50,7 @@ impl SimulatedNode {
         let host = TrainerHost::new(HostOptions {
             home: home.clone(),
             peer: name,
-            rounds,
+            rounds: RoundsChoice::Chosen(rounds),
             fresh: false,
             begins_again: false,
             begin_with: None,

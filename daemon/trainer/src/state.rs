@@ -30,6 +30,8 @@ pub(crate) enum TrainerAnswer {
 /// All that the training thread and the trainer share.
 #[derive(Debug, Default)]
 pub(crate) struct State {
+    /// Rounds of the run, once they are known.
+    pub(crate) rounds: Option<u64>,
     /// The task, once a trainer or the home has defined it.
     pub(crate) task: Option<Arc<TrainedTask>>,
     /// The initial vector that the trainer or a file offered, until the peer takes it.

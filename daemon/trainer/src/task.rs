@@ -14,13 +14,13 @@ use mingle_peer::{Error, ErrorKind, Home, Result};
 
 use crate::host::TrainerHost;
 use crate::memory::TrainedTask;
+use crate::rounds::ROUNDS_AWAITED;
 use crate::training::ExternalTraining;
 
 /// The training task that the trainer of a `TrainerHost` defines.
 pub struct TrainerTask {
     host: TrainerHost,
     home: Home,
-    rounds: u64,
     privacy: Option<PrivacySettings>,
     /// The task, once it is known.
     settled: Option<FixedTask>,
@@ -32,8 +32,7 @@ impl TrainerTask {
     /// # Errors
     /// The task that the home remembers cannot be used, or not be saved there again.
     pub fn new(host: &TrainerHost, privacy: Option<PrivacySettings>) -> Result<Self> {
-        let (home, rounds) = (host.options().home.clone(), host.options().rounds);
-        let mut task = Self { host: host.clone(), home, rounds, privacy, settled: None };
+        let mut task = Self { host: host.clone(), home: host.options().home.clone(), privacy, settled: None };
         if host.state().is_ready() {
             task.settle()?;
         }
@@ -55,6 +54,11 @@ impl TrainerTask {
         }
         let task = task.ok_or_else(|| Error::new(ErrorKind::Unexpected, "it is not known what is trained"))?;
         let mut task = Arc::unwrap_or_clone(task);
+        let rounds =
+            self.host.state().rounds.ok_or_else(|| {
+                Error::new(ErrorKind::Unexpected, format!("training begins without {ROUNDS_AWAITED}"))
+            })?;
+        task.rounds = Some(rounds);
         self.begin_with_a_file(&mut task)?;
         let gives_work_up = self.home.holds_work() && !self.host.state().goes_on;
         self.host.change(|state| state.task = Some(Arc::new(task.clone())));
@@ -67,7 +71,7 @@ impl TrainerTask {
             Some(settings) => Box::new(PrivateTraining::new(training, settings, &self.home)?),
             None => training,
         };
-        self.settled = Some(FixedTask::new(&name, self.rounds, training)?);
+        self.settled = Some(FixedTask::new(&name, rounds, training)?);
         Ok(())
     }
 
@@ -129,7 +133,26 @@ impl TrainingTask for TrainerTask {
     }
 
     fn rounds(&self) -> u64 {
-        self.rounds
+        self.host.state().rounds.unwrap_or_default()
+    }
+
+    fn awaits_rounds(&self) -> bool {
+        self.host.state().rounds.is_none()
+    }
+
+    fn adopt_rounds(&mut self, card: &[u8], adoption: Adoption) -> Result {
+        let rounds = FixedTask::rounds_of(card).ok_or_else(|| {
+            Error::new(
+                ErrorKind::Refused,
+                format!(
+                    "a built-in model is trained in the swarm, and another program's here (so says {})",
+                    adoption.from
+                ),
+            )
+            .hint("start this peer without --trainer")
+        })?;
+        self.host.change(|state| state.rounds = Some(rounds));
+        Ok(())
     }
 
     fn adopt(&mut self, card: &[u8], adoption: Adoption) -> Result<Vec<Event>> {

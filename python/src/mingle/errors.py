@@ -57,7 +57,7 @@ class NothingThere(Refused):
 
 
 class Conflict(Refused):
-    """409. `reason` is `busy` (another trainer is attached, and its process runs), `unseen` (another is attached, and may be gone), `task` (the
+    """409. `reason` is `busy` (another trainer is attached, and its process runs), `unseen` (another is attached, and may be gone), `rounds` (the number of rounds is not known yet), `task` (the
     peer trains another model), `session` (the session is over), `order` (the order is not the present one) or `over` (the run is over)."""
 
 

@@ -258,7 +258,7 @@ class Trainer:
         except PeerUnreachable as error:
             deadline.pause(f"{error}: start the peer with `{self.peer.start_command}`", is_peer_away=True)
         except Conflict as error:
-            if not _may_end(error) or (error.reason == "busy" and deadline.is_busy_for_long()):
+            if not _may_pass(error) or (error.reason == "busy" and deadline.is_busy_for_long()):
                 raise
             deadline.pause(str(error))
         else:
@@ -272,9 +272,10 @@ def _same_bytes(one: memoryview, other: memoryview) -> bool:
     return all(bytes(one[at : at + (1 << 20)]) == bytes(other[at : at + (1 << 20)]) for at in pieces)
 
 
-def _may_end(refused: Conflict) -> bool:
-    """Returns True if another trainer is attached that may be about to end, or has died without detection by the peer."""
-    return refused.reason in ("busy", "unseen")
+def _may_pass(refused: Conflict) -> bool:
+    """Returns True if the reason may pass: another trainer may be about to end, or has died without detection by the peer, or no member of the
+    swarm has told the peer the number of rounds yet."""
+    return refused.reason in ("busy", "unseen", "rounds")
 
 
 class _Deadline:

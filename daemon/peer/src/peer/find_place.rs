@@ -23,7 +23,7 @@ use crate::status::PeerState;
 use crate::task::Assignment;
 
 /// Pause between two requests for the plan.
-const FETCH_PAUSE: Duration = Duration::from_millis(200);
+pub(super) const FETCH_PAUSE: Duration = Duration::from_millis(200);
 /// Largest number of unreachable addresses that are reported.
 const MAX_FAILURES: usize = 1024;
 
@@ -32,6 +32,18 @@ pub(super) struct PlanReceivers<'a> {
     pub(super) network: &'a Network,
     pub(super) events: &'a mut mpsc::Receiver<NetworkEvent>,
     pub(super) wanted: &'a mut mpsc::Receiver<Wanted>,
+    /// The bootstrap peers that answered so far, while this one had another question.
+    pub(super) search: PlanSearch,
+}
+
+impl<'a> PlanReceivers<'a> {
+    pub(super) fn new(
+        network: &'a Network,
+        events: &'a mut mpsc::Receiver<NetworkEvent>,
+        wanted: &'a mut mpsc::Receiver<Wanted>,
+    ) -> Self {
+        Self { network, events, wanted, search: PlanSearch::default() }
+    }
 }
 
 impl Peer {
@@ -125,7 +137,7 @@ impl Peer {
     ) -> Result<(CheckedPlan, String)> {
         let swarm = &membership.swarm;
         let local = self.identity.peer_id();
-        let mut search = PlanSearch::default();
+        let mut search = std::mem::take(&mut receivers.search);
         let mut streams = receivers.network.streams.clone();
         let give_up = tokio::time::Instant::now() + self.options.bootstrap_timeout;
         let mut wait = LongWait::begin();
@@ -353,7 +365,7 @@ impl Peer {
     }
 
     /// Records peers that answered and addresses that failed; each failure is reported once.
-    fn note(&mut self, event: NetworkEvent, search: &mut PlanSearch) {
+    pub(super) fn note(&mut self, event: NetworkEvent, search: &mut PlanSearch) {
         match event {
             NetworkEvent::Bootstrapped { peer, address } => {
                 search.answers += 1;

@@ -42,6 +42,20 @@ pub trait TrainingTask: Send {
     /// Rounds to train, as far as is known.
     fn rounds(&self) -> u64;
 
+    /// Returns `true` if the number of rounds is that of the swarm's task, and not known yet: a member is asked for it
+    /// before another program begins to train.
+    fn awaits_rounds(&self) -> bool {
+        false
+    }
+
+    /// Takes the number of rounds from the task of a member, an encoded card.
+    ///
+    /// # Errors
+    /// The card is of another kind of training.
+    fn adopt_rounds(&mut self, _card: &[u8], _adoption: Adoption) -> Result {
+        Ok(())
+    }
+
     /// Adopts the task of another peer, an encoded card. Returns events that report it to people.
     ///
     /// # Errors
@@ -90,6 +104,11 @@ impl FixedTask {
             return Err(Error::new(ErrorKind::BadInput, message).hint("give the tensors shorter names"));
         }
         Ok(Self { card: Arc::new(card), training })
+    }
+
+    /// The number of rounds in the card of a fixed task; none in that of another kind of training.
+    pub fn rounds_of(card: &[u8]) -> Option<u64> {
+        postcard::from_bytes::<FixedCard>(card).ok().map(|card| card.rounds)
     }
 }
 

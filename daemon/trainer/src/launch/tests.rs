@@ -5,6 +5,7 @@ use mingle_peer::training::{Budget, LocalTraining, MomentumStep, Patience};
 
 use super::*;
 use crate::host::HostOptions;
+use crate::rounds::RoundsChoice;
 use crate::training::ExternalTraining;
 use crate::wire::Attach;
 
@@ -14,7 +15,7 @@ fn host(home: &std::path::Path) -> TrainerHost {
     let options = HostOptions {
         home,
         peer: "a peer".to_owned(),
-        rounds: 10,
+        rounds: RoundsChoice::Chosen(10),
         fresh: true,
         begins_again: false,
         begin_with: None,

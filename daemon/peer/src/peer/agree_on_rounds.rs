@@ -1,0 +1,90 @@
+//! Agreement with the swarm on the number of rounds, before another program begins to train.
+//!
+//! A program plans by that number: the learning rate of a step depends on how many there are. So a peer whose user chose
+//! none asks the members before its program attaches, where all else of the task is compared after it has.
+
+use libp2p::PeerId;
+
+use super::find_place::{FETCH_PAUSE, PlanReceivers};
+use super::long_wait::LongWait;
+use super::plan_search::PlanSearch;
+use super::{Peer, Purpose};
+use crate::error::{Error, ErrorKind, Result};
+use crate::membership::{self, Claim, MembershipService, TaskAnswer};
+use crate::task::Assignment;
+use crate::training::Adoption;
+
+impl Peer {
+    /// Takes the number of rounds from the task of a member, if this peer's task awaits it.
+    ///
+    /// # Errors
+    /// No member can be reached in time, all refuse this peer, or they train nothing that a program trains.
+    pub(super) async fn agree_on_rounds(
+        &mut self,
+        receivers: &mut PlanReceivers<'_>,
+        service: &MembershipService,
+    ) -> Result {
+        let awaits = matches!(&self.purpose, Purpose::Train(task) if task.awaits_rounds());
+        let Some(membership) = self.membership.clone().filter(|_| awaits) else { return Ok(()) };
+        let local = self.identity.peer_id();
+        let claim = membership.invite.as_ref().map(|invite| invite.claim(&membership.swarm, &local)).transpose()?;
+        let mut search = PlanSearch::default();
+        let (peer, card) = self.ask_members_for_rounds(receivers, service, claim.as_ref(), &mut search).await?;
+        receivers.search = search;
+        if let Purpose::Train(task) = &mut self.purpose {
+            task.adopt_rounds(&card, Adoption { from: peer, is_of_a_swarm: true })?;
+        }
+        self.show_rounds();
+        Ok(())
+    }
+
+    /// Shows how many rounds this peer trains, as far as is known.
+    pub(super) fn show_rounds(&self) {
+        let rounds = self.rounds();
+        self.board.update(|status| status.rounds = rounds);
+    }
+
+    /// Asks the members that answer, repeatedly, until one says what the swarm trains.
+    async fn ask_members_for_rounds(
+        &mut self,
+        receivers: &mut PlanReceivers<'_>,
+        service: &MembershipService,
+        claim: Option<&Claim>,
+        search: &mut PlanSearch,
+    ) -> Result<(PeerId, Vec<u8>)> {
+        let local = self.identity.peer_id();
+        let patience = self.options.bootstrap_timeout;
+        let give_up = tokio::time::Instant::now() + patience;
+        let mut streams = receivers.network.streams.clone();
+        let mut wait = LongWait::begin();
+        loop {
+            for peer in search.answered.keys().copied().collect::<Vec<_>>() {
+                match membership::fetch_task(&mut streams, peer, claim).await {
+                    Ok(TaskAnswer::Task(Assignment::Train(card))) => return Ok((peer, card)),
+                    Ok(TaskAnswer::Task(Assignment::Solve)) => return Err(solves_a_problem(peer)),
+                    Ok(TaskAnswer::NotYet | TaskAnswer::Away) => drop(search.refusals.remove(&peer)),
+                    Err(refusal) => search.refused(peer, refusal).map_or(Ok(()), Err)?,
+                }
+            }
+            let nobody_answers = search.answered.is_empty();
+            tokio::select! {
+                Some(event) = receivers.events.recv() => self.note(event, search),
+                Some(wanted) = receivers.wanted.recv() => drop(self.on_wanted(wanted, local, service)),
+                () = wait.is_long() => self.warn(if nobody_answers {
+                    search.remark(patience, "")
+                } else {
+                    "no member of the swarm has said yet how many rounds it trains: has the trainer of its operator attached? All are \
+                     asked again; --rounds N, the same number as there, waits for nobody"
+                        .to_owned()
+                }),
+                () = tokio::time::sleep_until(give_up), if nobody_answers => return Err(search.failure(patience)),
+                () = tokio::time::sleep(FETCH_PAUSE), if !nobody_answers => {}
+            }
+        }
+    }
+}
+
+fn solves_a_problem(peer: PeerId) -> Error {
+    Error::new(ErrorKind::Refused, format!("peer {peer} solves a problem, and this peer trains a model"))
+        .hint("name its problem file with --problem FILE")
+}

@@ -1,0 +1,83 @@
+//! The number of rounds of a peer that joins with a trainer and names none: the operator's, known before its trainer is.
+#![cfg(unix)]
+
+use crate::support::founded_swarm::{PLANS_ITSELF, Swarm};
+use crate::support::planned_swarm::ONE;
+use crate::support::trainer::Trainer;
+use crate::support::{RunningPeer, audit, text};
+
+const ATTACH: [&str; 2] = ["--trainer", "attach"];
+const ROUNDS: u64 = 25;
+
+fn operator_of(swarm: &Swarm, rounds: u64) -> RunningPeer {
+    let rounds = rounds.to_string();
+    let mut operator = swarm.start_operator(&[&PLANS_ITSELF[..], &ATTACH, &["--rounds", &rounds]].concat());
+    operator.address();
+    operator
+}
+
+/// Attaches at the peer of this node, says the rounds that it was told, and trains to the end.
+fn train_for(swarm: &Swarm, node: usize, target: [f32; 2]) -> std::thread::JoinHandle<u64> {
+    let home = swarm.home(node);
+    std::thread::spawn(move || {
+        let mut trainer = Trainer::new(&home, target);
+        let attached = trainer.attach();
+        trainer.train();
+        attached["rounds"].as_u64().unwrap()
+    })
+}
+
+#[test]
+fn a_peer_that_joins_without_rounds_trains_as_many_as_the_operator() {
+    let swarm = Swarm::found();
+    let mut operator = operator_of(&swarm, ROUNDS);
+    let mut joined = swarm.join(1, &swarm.invite(1), &ATTACH);
+    // Its trainer comes first, and has to wait: the operator has no task yet.
+    let mut trainers = vec![train_for(&swarm, 1, [4.0, 1.0])];
+    let missing = joined.wait_for("warning")["message"].as_str().unwrap().to_owned();
+    assert!(missing.contains("has the trainer of its operator attached"), "{missing}");
+    trainers.push(train_for(&swarm, 0, [0.0, 3.0]));
+    for peer in [&mut operator, &mut joined] {
+        assert_eq!(peer.wait_through_rounds_for("done")["round"], ROUNDS);
+        assert_eq!(peer.exit_code(), Some(0));
+    }
+    trainers.into_iter().for_each(|trainer| assert_eq!(trainer.join().unwrap(), ROUNDS));
+    let report = audit(&[swarm.home(0), swarm.home(1)]);
+    assert_eq!((&report["verdict"], &report["sum_units"]), (&"exact".into(), &(2 * ONE).into()), "{report:#}");
+
+    // The home knows the number: the run is over, and nothing longer begins.
+    let mut again = RunningPeer::start(&["--home", text(&swarm.home(1))]);
+    assert_eq!(again.wait_for("finished")["round"], ROUNDS);
+    assert_eq!(again.exit_code(), Some(0));
+}
+
+#[test]
+fn a_peer_that_joined_without_rounds_knows_them_at_its_next_start() {
+    let many = 1_000_000;
+    let swarm = Swarm::found();
+    let operator = operator_of(&swarm, many);
+    drop(train_for(&swarm, 0, [0.0, 3.0]));
+    let mut joined = swarm.join(1, &swarm.invite(1), &ATTACH);
+    drop(train_for(&swarm, 1, [4.0, 1.0]));
+    joined.wait_for("round");
+    joined.kill();
+    drop(operator);
+
+    // The operator is gone, and cannot be asked.
+    let again = RunningPeer::start(&["--home", text(&swarm.home(1))]);
+    let attached = Trainer::new(&swarm.home(1), [4.0, 1.0]).attach();
+    assert_eq!(attached["rounds"], many);
+    drop(again);
+}
+
+#[test]
+fn a_peer_with_a_trainer_is_refused_before_it_attaches_where_a_built_in_model_is_trained() {
+    let swarm = Swarm::found();
+    let mut operator = swarm.start_operator(&crate::support::founded_swarm::ENDLESS);
+    operator.address();
+    let mut newcomer = swarm.join(1, &swarm.invite(1), &ATTACH);
+    let end = newcomer.wait_for("done");
+    let said = end["error"]["message"].as_str().unwrap_or_else(|| panic!("{end}"));
+    assert!(said.contains("a built-in model is trained in the swarm"), "{said}");
+    assert_eq!(newcomer.exit_code(), Some(6));
+}
