@@ -8,6 +8,7 @@ mod begin_with;
 mod best_model;
 mod codecs;
 mod compare_alone;
+mod contraction;
 mod crashing_trainers;
 mod faithful;
 mod late_scripts;
