@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Outcome, Peer};
+use super::{Outcome, Peer, followers};
 use crate::driver::{Finished, before_the_model};
 use crate::error::{Context, ErrorKind, Result};
 use crate::events::Event;
@@ -68,7 +68,8 @@ impl Peer {
             alone: None,
         };
         let parameters = finished.node.ratio();
-        let file = self.model_file(wanted.form, &parameters, metadata(&summary), stop).await?;
+        let described = metadata(&summary);
+        let file = self.model_file(wanted.form, &parameters, described.clone(), stop).await?;
         write_file(&self.home.model(), &file)?;
         summary.model_blake3 = Some(blake3::hash(&file).to_hex().to_string());
         summary.write(&self.home)?;
@@ -76,6 +77,7 @@ impl Peer {
             ending.write(&self.home)?;
         }
         finished.timeline.flush();
+        followers::see_off(&finished, &parameters, summary.rounds_wanted, described, stop).await?;
         self.log.tell(done(&summary));
         let is_done = summary.rounds >= summary.rounds_wanted;
         self.board.update(|status| status.state = if is_done { PeerState::Done } else { PeerState::Stopped });

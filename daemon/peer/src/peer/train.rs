@@ -59,6 +59,7 @@ impl Peer {
         let best = self.best_model(&place, &*card, &*training, !start.is_the_first())?;
         let Start { records, written, recovered, state_taken_along, timeline, .. } = start;
         let (form, privacy) = (ModelForm::of(&*training), training.privacy());
+        access.followers.begin(card.describe(), training.shared_model_encoder())?;
         let (training, answers) =
             TrainingThread::start(training, records.is_some(), self.options.priority, timeline.clone())?;
         let streams = Streams { boot_nonce: config.identity.boot_nonce, dimension: config.initial.len(), timeline };
