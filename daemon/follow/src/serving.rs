@@ -55,7 +55,7 @@ pub struct FollowerLimits {
 
 impl Default for FollowerLimits {
     fn default() -> Self {
-        Self { most: 16, bytes_per_second: 16 << 20 }
+        Self { most: 16, bytes_per_second: 16_000_000 }
     }
 }
 

@@ -17,10 +17,7 @@ const MAX_TICKET_BYTES: u64 = 64 << 10;
 /// Runs this peer for the swarm of the ticket. Once a member has admitted it, the home remembers the swarm, and later
 /// starts need no ticket. If it is not admitted, nothing is kept.
 pub(super) fn execute(arguments: &JoinArgs, json: bool) -> Result {
-    let ticket: Ticket = match arguments.ticket.as_str() {
-        "-" => ticket_from_input()?.parse()?,
-        ticket => ticket.parse()?,
-    };
+    let ticket = ticket(&arguments.ticket)?;
     check(&arguments.run)?;
     let home = Home::at(arguments.run.home.home.as_deref())?;
     let before = Provisional::look(&home);
@@ -30,6 +27,14 @@ pub(super) fn execute(arguments: &JoinArgs, json: bool) -> Result {
         before.undo();
     }
     joined
+}
+
+/// The ticket in an argument, or on the first line of standard input where that is `-`.
+pub(super) fn ticket(argument: &str) -> Result<Ticket> {
+    match argument {
+        "-" => ticket_from_input()?.parse(),
+        ticket => ticket.parse(),
+    }
 }
 
 /// The first line of standard input.

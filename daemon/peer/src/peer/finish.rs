@@ -77,7 +77,7 @@ impl Peer {
             ending.write(&self.home)?;
         }
         finished.timeline.flush();
-        followers::see_off(&finished, &parameters, summary.rounds_wanted, described, stop).await?;
+        followers::see_off(&finished, &parameters, summary.rounds_wanted, described, stop).await;
         self.log.tell(done(&summary));
         let is_done = summary.rounds >= summary.rounds_wanted;
         self.board.update(|status| status.state = if is_done { PeerState::Done } else { PeerState::Stopped });

@@ -6,7 +6,7 @@ use std::sync::Arc;
 use mingle_net::transport::Network;
 
 use super::{Peer, Purpose};
-use crate::driver::{Finished, before_the_model};
+use crate::driver::Finished;
 use crate::error::Result;
 use crate::follow::serving::{Followers, RoundModel};
 use crate::membership::MembershipService;
@@ -24,16 +24,14 @@ impl Peer {
 }
 
 /// Gives followers the last model of this peer, or sends them to other members where its training is not done.
-///
-/// # Errors
-/// The user insists on the end.
+/// The owner's request to stop ends the wait for them.
 pub(super) async fn see_off(
     finished: &Finished,
     parameters: &Arc<[f32]>,
     last_round: u64,
     metadata: BTreeMap<String, String>,
     stop: &mut StopRequests,
-) -> Result {
+) {
     let followers = &finished.followers;
     let farewell = async {
         if finished.rounds < last_round {
@@ -43,7 +41,7 @@ pub(super) async fn see_off(
         followers.end_with(RoundModel { round: finished.rounds, last_round, model, metadata }).await;
     };
     tokio::select! {
-        () = farewell => Ok(()),
-        reason = stop.insists() => Err(before_the_model(&reason)),
+        () = farewell => {}
+        reason = stop.next() => tracing::debug!(reason, "followers are not waited for"),
     }
 }
