@@ -120,7 +120,7 @@ impl Follower {
             swarm: ticket.swarm.id(),
             claim,
             options,
-            candidates: Candidates::new(ticket.bootstrap.len()),
+            candidates: Candidates::new(&ticket.bootstrap),
             session: None,
             have: None,
             after: None,
@@ -225,7 +225,9 @@ impl Follower {
             }
             SessionError::Refused(Refusal::Full(most)) => {
                 self.candidates.retry_later(peer);
-                Some(Followed::Lost { peer, reason: Refusal::Full(most).to_string() })
+                let reason = Refusal::Full(most).to_string();
+                self.candidates.failed(peer, reason.clone());
+                Some(Followed::Lost { peer, reason })
             }
             SessionError::Refused(refusal) => {
                 self.candidates.refused(peer, refusal.to_string());
@@ -253,7 +255,7 @@ impl Follower {
             }
             return Ok(());
         }
-        if let Some(refusal) = self.candidates.refusal_of_all() {
+        if let Some(refusal) = self.candidates.refusal_of_all(now) {
             return Err(Error::new(ErrorKind::Refused, refusal).hint(
                 "ask the operator for a ticket that counts: mingle invite; docs/following.md says who serves followers",
             ));

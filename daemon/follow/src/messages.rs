@@ -7,7 +7,8 @@ use libp2p::{Multiaddr, StreamProtocol};
 use mingle_membership::Claim;
 use serde::{Deserialize, Serialize};
 
-pub(crate) const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/follow/1");
+/// Name of the protocol.
+pub const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/follow/1");
 /// Largest request.
 pub(crate) const MAX_ASK_BYTES: usize = 8 << 10;
 /// Largest answer, without the bytes of models that follow it.

@@ -177,7 +177,8 @@ impl Followers {
         let shared = Arc::clone(&self.shared);
         let making = tokio::task::spawn_blocking(move || {
             let Some(maker) = shared.maker.get() else { return };
-            for precision in shared.state().followed() {
+            let followed = shared.state().followed();
+            for precision in followed {
                 making::make(&shared, &maker.encoder, &model, precision, true);
             }
         });

@@ -3,6 +3,7 @@
 use std::collections::{BTreeMap, BTreeSet};
 use std::time::Duration;
 
+use libp2p::multiaddr::Protocol;
 use libp2p::{Multiaddr, PeerId};
 use mingle_home::error::{Error, ErrorKind};
 use mingle_net::transport::NetworkEvent;
@@ -17,16 +18,21 @@ const MOST_FAILURES: usize = 16;
 /// First pause before a member is asked again; it doubles up to the longest one.
 const FIRST_PAUSE: Duration = Duration::from_millis(500);
 const LONGEST_PAUSE: Duration = Duration::from_secs(8);
+/// Time after the last refusal for another member of the ticket to answer.
+const OTHERS_ANSWER: Duration = Duration::from_secs(5);
 
 /// The members.
 #[derive(Debug)]
 pub(super) struct Candidates {
     members: BTreeMap<PeerId, Candidate>,
-    /// Addresses of the ticket.
-    of_ticket: usize,
-    /// Peers and failures at these addresses.
+    /// Peers that the addresses of the ticket name; the rest of the addresses name none.
+    of_ticket: BTreeSet<PeerId>,
+    nameless: usize,
+    /// Addresses that have answered.
     answered: BTreeSet<String>,
     failures: BTreeSet<String>,
+    /// Time of the last refusal.
+    refused_at: Option<Instant>,
 }
 
 #[derive(Debug, Default)]
@@ -42,8 +48,21 @@ struct Candidate {
 }
 
 impl Candidates {
-    pub(super) fn new(of_ticket: usize) -> Self {
-        Self { members: BTreeMap::new(), of_ticket, answered: BTreeSet::new(), failures: BTreeSet::new() }
+    /// No members yet; those of a ticket are being dialled at these addresses.
+    pub(super) fn new(dialled: &[Multiaddr]) -> Self {
+        let named = dialled.iter().filter_map(|address| match address.iter().last() {
+            Some(Protocol::P2p(peer)) => Some(peer),
+            _ => None,
+        });
+        let of_ticket: BTreeSet<PeerId> = named.clone().collect();
+        Self {
+            members: BTreeMap::new(),
+            nameless: dialled.len() - named.count(),
+            of_ticket,
+            answered: BTreeSet::new(),
+            failures: BTreeSet::new(),
+            refused_at: None,
+        }
     }
 
     pub(super) fn note(&mut self, event: NetworkEvent) {
@@ -93,7 +112,9 @@ impl Candidates {
 
     /// Time at which a member may be asked again.
     pub(super) fn next_at(&self) -> Option<Instant> {
-        self.members.values().filter(|member| member.refusal.is_none()).filter_map(|member| member.not_before).min()
+        let settled_at = self.refused_at.map(|at| at + OTHERS_ANSWER);
+        let open = self.members.values().filter(|member| member.refusal.is_none());
+        open.filter_map(|member| member.not_before).chain(settled_at).min()
     }
 
     /// The member served this follower, and is to be asked again without delay.
@@ -120,12 +141,15 @@ impl Candidates {
     /// The member refuses this follower for good.
     pub(super) fn refused(&mut self, peer: PeerId, reason: String) {
         self.members.entry(peer).or_default().refusal = Some(format!("peer {peer} serves no model here: {reason}"));
+        self.refused_at = Some(Instant::now());
     }
 
-    /// The first refusal, if all members refuse and no further one can come.
-    pub(super) fn refusal_of_all(&self) -> Option<String> {
+    /// The first refusal, if all members refuse, and those of the ticket have answered, or had time to.
+    pub(super) fn refusal_of_all(&self, now: Instant) -> Option<String> {
         let all_refuse = self.members.values().all(|member| member.refusal.is_some());
-        let none_to_come = self.answered.len() >= self.of_ticket || !self.failures.is_empty();
+        let all_came = self.of_ticket.iter().all(|peer| self.members.contains_key(peer));
+        let none_to_come = all_came && self.answered.len() >= self.nameless
+            || self.refused_at.is_some_and(|at| now >= at + OTHERS_ANSWER);
         let first = self.members.values().find_map(|member| member.refusal.clone());
         first.filter(|_| all_refuse && none_to_come)
     }
@@ -156,7 +180,8 @@ mod tests {
     use super::*;
 
     fn of(peers: &[PeerId]) -> Candidates {
-        let mut candidates = Candidates::new(peers.len());
+        let dialled = peers.iter().map(|peer| format!("/ip4/10.0.1.5/tcp/1/p2p/{peer}").parse().unwrap());
+        let mut candidates = Candidates::new(&dialled.collect::<Vec<_>>());
         let address: Multiaddr = "/ip4/10.0.1.5/tcp/1".parse().unwrap();
         for (number, peer) in peers.iter().enumerate() {
             let address = format!("/ip4/10.0.1.5/tcp/{number}").parse().unwrap();
@@ -187,15 +212,22 @@ mod tests {
         let peers = [PeerId::random(), PeerId::random()];
         let mut candidates = of(&peers);
         candidates.refused(peers[0], "it serves no followers".to_owned());
-        assert!(candidates.refusal_of_all().is_none());
+        let now = Instant::now();
+        assert!(candidates.refusal_of_all(now).is_none());
         candidates.refused(peers[1], "it serves no followers".to_owned());
-        assert!(candidates.refusal_of_all().unwrap().contains("it serves no followers"));
-        assert!(candidates.next(Instant::now()).is_none());
+        assert!(candidates.refusal_of_all(now).unwrap().contains("it serves no followers"));
+        assert!(candidates.next(now).is_none());
+        // The other member of the ticket never answers.
+        let mut candidates = Candidates::new(&["/ip4/10.0.1.7/tcp/1".parse().unwrap()]);
+        candidates.learn(vec![(peers[0], Vec::new())]);
+        candidates.refused(peers[0], "it serves no followers".to_owned());
+        assert!(candidates.refusal_of_all(now).is_none());
+        assert!(candidates.refusal_of_all(candidates.next_at().unwrap()).is_some());
     }
 
     #[test]
     fn a_follower_knows_a_bounded_number_of_members_and_addresses() {
-        let mut candidates = Candidates::new(1);
+        let mut candidates = Candidates::new(&[]);
         for round in 0..100 {
             let many = (0..100).map(|port| {
                 let address: Multiaddr = format!("/ip4/10.0.1.5/tcp/{}", 100 * round + port).parse().unwrap();

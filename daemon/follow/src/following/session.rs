@@ -31,6 +31,8 @@ const PATCH_SLACK: u64 = 16 << 20;
 pub(super) struct Session {
     peer: PeerId,
     stream: Stream,
+    /// Set after a welcome: the answer to the request is still to come.
+    is_asked: bool,
 }
 
 /// An answer, with the model that it brought.
@@ -60,7 +62,7 @@ impl Session {
         }
         let mut streams = network.streams.clone();
         match open_stream(&mut streams, peer, PROTOCOL).await {
-            Ok(stream) => Ok(Self { peer, stream }),
+            Ok(stream) => Ok(Self { peer, stream, is_asked: false }),
             Err(error) if error.kind() == io::ErrorKind::Unsupported => {
                 Err(SessionError::Unfit(format!("it does not speak {PROTOCOL}: it runs another release of Mingle")))
             }
@@ -74,8 +76,11 @@ impl Session {
 
     /// Asks for the next model, and reads the answer with all that belongs to it.
     pub(super) async fn exchange(&mut self, ask: &Ask, have: Option<&Arc<ModelFile>>) -> Result<Answer, SessionError> {
+        let is_asked = std::mem::take(&mut self.is_asked);
         let asking = async {
-            framed::write(&mut self.stream, ask).await?;
+            if !is_asked {
+                framed::write(&mut self.stream, ask).await?;
+            }
             framed::read(&mut self.stream, MAX_REPLY_BYTES).await
         };
         let reply = match tokio::time::timeout(ANSWER_TIMEOUT, asking).await {
@@ -86,7 +91,10 @@ impl Session {
             Reply::Waiting => Ok(Answer::Waiting),
             Reply::Leaving => Err(SessionError::Gone("it ends before the training does".to_owned())),
             Reply::Refused(refusal) => Err(SessionError::Refused(refusal)),
-            Reply::Welcome(welcome) => Ok(welcomed(welcome)),
+            Reply::Welcome(welcome) => {
+                self.is_asked = true;
+                Ok(welcomed(welcome))
+            }
             Reply::Update(update) => self.receive(update, have.cloned()).await,
         }
     }

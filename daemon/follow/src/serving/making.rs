@@ -67,7 +67,9 @@ fn work(shared: &Shared, encoder: &ModelEncoder, models: &Receiver<RoundModel>) 
     lower(Priority::Low);
     while let Ok(model) = models.recv() {
         let began = Instant::now();
-        for precision in shared.state().followed() {
+        // Not in the head of the loop, which would hold the lock.
+        let followed = shared.state().followed();
+        for precision in followed {
             make(shared, encoder, &model, precision, false);
         }
         let rest = SHORTEST_REST.max(began.elapsed() * REST_PER_WORK);
