@@ -162,3 +162,62 @@ impl fmt::Display for Refusal {
         }
     }
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::time::Duration;
+
+    use libp2p::PeerId;
+    use libp2p::identity::Keypair;
+    use mingle_membership::{SecretInvite, Signer, SwarmIdentity};
+    use mingle_mutations::for_each_input;
+    use mingle_net::printable::is_unseen;
+
+    use super::*;
+
+    fn ask(every: u32, after: Option<u64>) -> Ask {
+        let key = Keypair::generate_ed25519();
+        let swarm = SwarmIdentity::found("ward7", key.public().to_peer_id()).unwrap();
+        let signer = Signer::new(swarm.clone(), key).unwrap();
+        let secret = SecretInvite::sign(&signer, 1, Duration::from_secs(60)).unwrap();
+        let claim = secret.claim(&swarm, &PeerId::random()).unwrap();
+        Ask { swarm: swarm.id(), claim, precision: Precision::Bf16, every, have: Some([7; 32]), after }
+    }
+
+    #[test]
+    fn the_next_wanted_model_is_that_of_the_next_multiple() {
+        for (every, after, due) in [(1, Some(4), 5), (5, Some(4), 5), (5, Some(5), 10), (5, None, 0), (0, Some(4), 5)] {
+            assert_eq!(ask(every, after).due(), due, "{every} {after:?}");
+        }
+        assert_eq!(ask(u32::MAX, Some(u64::MAX)).due(), u64::MAX, "no overflow");
+    }
+
+    #[test]
+    fn mutated_requests_and_answers_of_followers_break_nothing() {
+        let update = Update {
+            round: 7,
+            last_round: 9,
+            digest: [3; 32],
+            is_final: false,
+            parts: vec![Part::Whole(1 << 40), Part::Patch(300)],
+        };
+        let address: Multiaddr = "/ip4/10.0.1.5/tcp/4717".parse().unwrap();
+        let welcome = Welcome { task: "softmax".to_owned(), members: vec![(PeerId::random().to_bytes(), vec![address])] };
+        let refusal = Refusal::NotInvited("it expired".to_owned());
+        let replies = [Reply::Update(update), Reply::Welcome(welcome), Reply::Refused(refusal), Reply::Leaving];
+        let seeds: Vec<Vec<u8>> = replies.iter().map(|reply| postcard::to_stdvec(reply).unwrap()).collect();
+        for_each_input("answers to followers", &seeds, |input| {
+            if let Ok(Reply::Refused(refusal)) = postcard::from_bytes::<Reply>(input) {
+                assert!(!refusal.to_string().chars().any(is_unseen), "{refusal:?}");
+            }
+        });
+        let asks = [ask(1, None), ask(1000, Some(5))].map(|ask| postcard::to_stdvec(&ask).unwrap());
+        assert!(asks.iter().all(|ask| ask.len() < MAX_ASK_BYTES / 4));
+        for_each_input("requests of followers", &asks, |input| {
+            if let Ok(ask) = postcard::from_bytes::<Ask>(input) {
+                assert!(ask.due() > ask.after.unwrap_or(0) || ask.after.is_none() || ask.due() == u64::MAX);
+            }
+        });
+    }
+}

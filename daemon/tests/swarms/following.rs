@@ -140,19 +140,58 @@ fn a_follower_that_is_of_no_use_or_harm_is_refused_with_the_reason() {
     let other = Swarm::found();
     let invited = run(&["invite", "--home", text(&other.home(0)), "--address", &address]);
     assert_fails(&followed(stdout(&invited).trim(), &[]), 6, &["belongs to another swarm"]);
-    let revoked = swarm.invite(1);
-    let list = stdout(&run(&["invite", "--home", text(&swarm.home(0)), "--list", "--json"]));
-    let list: Value = serde_json::from_str(&list).unwrap();
-    println!("{list}");
     fs::write(&file, "a poem").unwrap();
     assert_fails(&followed(&ticket, &[]), 4, &["holds no model of a swarm", "--output"]);
     assert_eq!(fs::read(&file).unwrap(), b"a poem");
     assert_fails(&followed(&ticket, &["--home", text(&swarm.home(0))]), 4, &["home of a peer"]);
     let nowhere = swarm.folder.path().join("missing/model.safetensors");
-    assert_fails(&run(&["follow", &revoked, "--output", text(&nowhere)]), 4, &["there is no folder"]);
+    assert_fails(&run(&["follow", &ticket, "--output", text(&nowhere)]), 4, &["there is no folder"]);
     first.kill();
-    // Nobody is there.
+    let solving = Swarm::found();
+    fs::write(solving.folder.path().join("table.csv"), "a,y\n1,2\n2,4\n3,7\n4,8\n").unwrap();
+    let problem = solving.folder.path().join("problem.toml");
+    fs::write(&problem, "kind = \"sparse-regression\"\ndata = \"table.csv\"\ndeal = true\ntarget = \"y\"\n").unwrap();
+    let mut solver = solving.start_operator(&["--problem", text(&problem)]);
+    solver.address();
     fs::remove_file(&file).unwrap();
+    assert_fails(&followed(&solving.invite(1), &[]), 6, &["solves a problem, which has no model to follow"]);
+    solver.kill();
+    // Nobody is there.
     let gone = run(&["follow", &ticket, "--output", text(&file), "--timeout", "2s"]);
-    assert_fails(&gone, 3, &["no member of the swarm could be reached in 2 s", "tried"]);
+    assert_fails(&gone, 3, &["no member of the swarm could be reached in 2 s"]);
+}
+
+#[test]
+fn a_follower_whose_ticket_is_revoked_ends_and_one_never_replaces_the_model_of_another_task() {
+    let swarm = Swarm::found();
+    let mut first = swarm.start_operator(&[&PLANS_ITSELF[..], &["--rounds", "1000000"]].concat());
+    first.address();
+    let mut second = swarm.join(1, &swarm.invite(1), &["--rounds", "1000000"]);
+    second.wait_for("evaluated");
+    let ticket = swarm.invite(1);
+    let file = swarm.folder.path().join("model.safetensors");
+    let mut follower = follow(&ticket, &file, &["--timeout", "20s"]);
+    model(&mut follower);
+    let other = fs::read(&file).unwrap();
+    let listed = stdout(&run(&["invite", "--home", text(&swarm.home(0)), "--list", "--json"]));
+    let listed: Value = serde_json::from_str(&listed).unwrap();
+    for invite in listed["invites"].as_array().unwrap() {
+        let revoked = run(&["invite", "--home", text(&swarm.home(0)), "--revoke", invite["id"].as_str().unwrap()]);
+        assert!(revoked.status.success(), "{}", stderr(&revoked));
+    }
+    let lost = follower.wait_for("lost");
+    assert!(lost["reason"].as_str().unwrap().contains("revoked"), "{lost}");
+    // The file of another swarm stays as it is; one with the same model by another seed is another task.
+    let others = Swarm::found();
+    let seeded = ["--rounds", "1000000", "--seed", "7"];
+    let mut third = others.start_operator(&[&PLANS_ITSELF[..], &seeded].concat());
+    third.address();
+    let mut fourth = others.join(1, &others.invite(1), &seeded);
+    fourth.wait_for("evaluated");
+    let refused = run(&["follow", &others.invite(1), "--output", text(&file), "--timeout", "20s"]);
+    assert_fails(&refused, 4, &["the model of another task", "seed 0", "is not replaced", "--output"]);
+    let kept = fs::read(&file).unwrap();
+    assert_eq!(kept.len(), other.len());
+    assert!(String::from_utf8_lossy(&kept).contains("seed 0"));
+    [first, second, third, fourth].iter_mut().for_each(RunningPeer::kill);
 }
