@@ -3,7 +3,6 @@
 
 use std::collections::BTreeMap;
 
-use mingle_patch::encode as encode_patch;
 use mingle_planner::plan::{PlanDraft, StepDraft};
 use mingle_planner::{DesignOptions, Medium, Method, Parameter, Plan, Topology, WeightedLink, design};
 use mingle_protocol::collective::{
@@ -33,7 +32,7 @@ pub fn all() -> Vec<(&'static str, Seed<Vec<u8>>)> {
     [
         bytes("message_reader", message_reader()),
         bytes("payload", payload()),
-        bytes("patch", patch()),
+        bytes("patch", crate::patch::seeds()),
         bytes("record", record()),
         bytes("collective", collective()),
         bytes("plan_postcard", plan_postcard()),
@@ -41,24 +40,6 @@ pub fn all() -> Vec<(&'static str, Seed<Vec<u8>>)> {
         texts("topology_text", topology_text()),
     ]
     .concat()
-}
-
-/// Patches without their heads: few numbers changed, many, and none.
-pub fn patch() -> Vec<Seed<Vec<u8>>> {
-    let before = crate::patch::before();
-    let number = |index: usize, is_changed: bool| {
-        let step = if is_changed { 1e-4 } else { 0.0 };
-        (index as f32 / 100.0 + step).to_le_bytes()
-    };
-    let to = |is_changed: fn(usize) -> bool, remark: &str| {
-        let after = crate::patch::of(|index| number(index, is_changed(index)), remark);
-        encode_patch(&before, &after).expect("the tensors are the same")[crate::patch::HEAD..].to_vec()
-    };
-    vec![
-        ("few", to(|index| index % 37 == 0, "few")),
-        ("many", to(|_| true, "many numbers")),
-        ("none", to(|_| false, "none")),
-    ]
 }
 
 /// Streams, preceded by the bytes that [`check`](crate::message_reader::check) expects.

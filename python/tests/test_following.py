@@ -95,7 +95,7 @@ def test_a_loop_gets_models_in_place_and_ends_with_the_final_one(swarm: FoundedS
     with mingle.follow(model, swarm.invite(), output=output, every=5) as follower:
         for now in follower:
             rounds.append(now.round)
-            seen.add(float(model.linear.weight.sum()))
+            seen.add(float(model.linear.weight.detach().sum()))
         assert follower.done and now.final and now.rounds == 1500
     assert rounds == sorted(rounds) and len(rounds) > 2, rounds
     assert len(seen) == len(rounds), "each model is another one"

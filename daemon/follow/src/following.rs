@@ -205,7 +205,15 @@ impl Follower {
                     self.session = Some(session);
                 }
                 let (round, last_round, is_final) = (update.round, update.last_round, update.is_final);
-                Ok(Some(Followed::Model(FollowedModel { file, round, last_round, is_final, is_patch, received_bytes, peer })))
+                Ok(Some(Followed::Model(FollowedModel {
+                    file,
+                    round,
+                    last_round,
+                    is_final,
+                    is_patch,
+                    received_bytes,
+                    peer,
+                })))
             }
         }
     }

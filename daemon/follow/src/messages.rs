@@ -203,7 +203,8 @@ mod tests {
             parts: vec![Part::Whole(1 << 40), Part::Patch(300)],
         };
         let address: Multiaddr = "/ip4/10.0.1.5/tcp/4717".parse().unwrap();
-        let welcome = Welcome { task: "softmax".to_owned(), members: vec![(PeerId::random().to_bytes(), vec![address])] };
+        let welcome =
+            Welcome { task: "softmax".to_owned(), members: vec![(PeerId::random().to_bytes(), vec![address])] };
         let refusal = Refusal::NotInvited("it expired".to_owned());
         let replies = [Reply::Update(update), Reply::Welcome(welcome), Reply::Refused(refusal), Reply::Leaving];
         let seeds: Vec<Vec<u8>> = replies.iter().map(|reply| postcard::to_stdvec(reply).unwrap()).collect();

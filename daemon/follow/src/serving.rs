@@ -72,12 +72,9 @@ struct Shared {
     state: Mutex<State>,
     /// Counts changes of the state that a waiting follower must see.
     news: watch::Sender<u64>,
-    maker: OnceLock<Maker>,
-}
-
-struct Maker {
-    encoder: ModelEncoder,
-    models: SyncSender<RoundModel>,
+    encoder: OnceLock<ModelEncoder>,
+    /// The way to the thread that makes versions, once one was wanted.
+    models: OnceLock<Option<SyncSender<RoundModel>>>,
 }
 
 /// A follower among those that are served; it is removed when this is dropped.
@@ -87,7 +84,7 @@ struct Seat {
 }
 
 impl Followers {
-    /// Begins to answer followers, for as long as the process runs.
+    /// Begins to answer followers, for as long as the process runs. Those of a peer that trains no model are refused.
     ///
     /// # Errors
     /// Another part of this process answers them already.
@@ -95,15 +92,18 @@ impl Followers {
         mut streams: libp2p_stream::Control,
         service: Arc<MembershipService>,
         limits: FollowerLimits,
+        trains: bool,
     ) -> Result<Self> {
-        let mut incoming = transport::accept(&mut streams, PROTOCOL).map_err(|error| Error::of(ErrorKind::Unexpected, error))?;
+        let mut incoming =
+            transport::accept(&mut streams, PROTOCOL).map_err(|error| Error::of(ErrorKind::Unexpected, error))?;
         let shared = Arc::new(Shared {
             service,
             limits,
             rate: SendingRate::new(limits.bytes_per_second),
-            state: Mutex::new(State::new()),
+            state: Mutex::new(State::new(if trains { Phase::Begins } else { Phase::NoModel })),
             news: watch::Sender::new(0),
-            maker: OnceLock::new(),
+            encoder: OnceLock::new(),
+            models: OnceLock::new(),
         });
         let followers = Self { shared: Arc::clone(&shared) };
         tokio::spawn(async move {
@@ -122,31 +122,39 @@ impl Followers {
         Ok(followers)
     }
 
-    /// The peer solves a problem: it has no model.
-    pub fn have_no_model(&self) {
-        self.shared.state().phase = Phase::NoModel;
-    }
-
     /// The peer trains this task, and writes its models so.
-    ///
-    /// # Errors
-    /// The system starts no thread.
-    pub fn begin(&self, task: String, encoder: ModelEncoder) -> Result {
-        let models = making::start(Arc::clone(&self.shared), Arc::clone(&encoder))?;
-        if self.shared.maker.set(Maker { encoder, models }).is_ok() {
+    pub fn begin(&self, task: String, encoder: ModelEncoder) {
+        if self.shared.encoder.set(encoder).is_ok() {
             self.shared.state().phase = Phase::Trains(task);
             self.shared.tell_news();
         }
-        Ok(())
     }
 
-    /// Notes the end of a round. Returns `true` if followers wait for a model of it: [`give`](Self::give) it then.
-    pub fn want(&self, round: u64) -> bool {
-        self.shared.limits.most > 0 && self.shared.state().wants(round, Instant::now())
+    /// Hands over the model of a round that has ended, if followers wait for one. It becomes a version soon; the caller
+    /// does not wait. `plan` is the hash of the plan.
+    pub fn note_round(&self, round: u64, last_round: u64, plan: &str, model: impl FnOnce() -> Arc<[f32]>) {
+        let is_wanted = self.shared.limits.most > 0 && self.shared.state().wants(round, Instant::now());
+        let models = if is_wanted { self.models() } else { None };
+        let Some(models) = models else { return };
+        let model = RoundModel { round, last_round, model: model(), metadata: self.metadata(plan, round) };
+        self.shared.state().is_busy = true;
+        if models.try_send(model).is_err() {
+            self.shared.state().is_busy = false;
+        }
+    }
+
+    /// The way to the thread that makes versions; `None` if there can be none.
+    fn models(&self) -> Option<&SyncSender<RoundModel>> {
+        let encoder = self.shared.encoder.get()?;
+        let models = self.shared.models.get_or_init(|| {
+            let started = making::start(Arc::downgrade(&self.shared), Arc::clone(encoder));
+            started.inspect_err(|error| tracing::warn!(%error, "followers get no models")).ok()
+        });
+        models.as_ref()
     }
 
     /// Metadata for the file of a round's model.
-    pub fn metadata(&self, plan: &str, round: u64) -> BTreeMap<String, String> {
+    fn metadata(&self, plan: &str, round: u64) -> BTreeMap<String, String> {
         let task = match &self.shared.state().phase {
             Phase::Trains(task) => task.clone(),
             Phase::Begins | Phase::NoModel | Phase::Leaves => String::new(),
@@ -155,46 +163,34 @@ impl Followers {
         known.map(|(key, value)| (key.to_owned(), value)).into()
     }
 
-    /// Gives the model of a round. It becomes a version soon; the caller does not wait.
-    pub fn give(&self, model: RoundModel) {
-        let Some(maker) = self.shared.maker.get() else { return };
-        self.shared.state().is_busy = true;
-        if maker.models.try_send(model).is_err() {
-            self.shared.state().is_busy = false;
-        }
-    }
-
     /// Number of followers at present.
     pub fn count(&self) -> usize {
         self.shared.state().count()
     }
 
-    /// Gives followers the final model of this peer's training, and waits until they have it, for a while.
-    pub async fn end_with(&self, model: RoundModel) {
+    /// Gives followers the last model of this peer, and waits until they have it, for a while. Where the training is not
+    /// done, they are sent to other members.
+    pub async fn see_off(&self, model: RoundModel) {
         if self.count() == 0 {
             return;
         }
+        if model.round < model.last_round {
+            return self.wait_for_departures(SHORT_FAREWELL).await;
+        }
         let shared = Arc::clone(&self.shared);
         let making = tokio::task::spawn_blocking(move || {
-            let Some(maker) = shared.maker.get() else { return };
+            let Some(encoder) = shared.encoder.get() else { return };
             let followed = shared.state().followed();
             for precision in followed {
-                making::make(&shared, &maker.encoder, &model, precision, true);
+                making::make(&shared, encoder, &model, precision, true);
             }
         });
         // A panic in an encoder loses the model of followers alone.
         let _ = making.await;
-        self.see_off(FAREWELL).await;
+        self.wait_for_departures(FAREWELL).await;
     }
 
-    /// Sends followers to other members, as this peer ends before the training does.
-    pub async fn leave(&self) {
-        if self.count() > 0 {
-            self.see_off(SHORT_FAREWELL).await;
-        }
-    }
-
-    async fn see_off(&self, patience: Duration) {
+    async fn wait_for_departures(&self, patience: Duration) {
         self.shared.state().phase = Phase::Leaves;
         self.shared.tell_news();
         let mut news = self.shared.news.subscribe();

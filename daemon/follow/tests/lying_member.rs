@@ -106,7 +106,9 @@ async fn a_patch_that_does_not_fit_is_answered_by_a_request_for_the_whole_model(
     assert_eq!((second.round, second.is_patch, second.file.bytes()), (2, true, two.bytes()));
     assert_eq!(second.received_bytes, patch.len() as u64);
     match follower.next().await.unwrap() {
-        Followed::Unfit { peer, reason } => assert!(peer == member.peer && reason.contains("the patch is from"), "{reason}"),
+        Followed::Unfit { peer, reason } => {
+            assert!(peer == member.peer && reason.contains("the patch is from"), "{reason}")
+        }
         other => panic!("{other:?}"),
     }
     let last = model(&mut follower).await;

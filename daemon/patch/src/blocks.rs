@@ -1,12 +1,13 @@
-//! The differences of one block of numbers: none, few or many.
+//! The differences of the numbers of one block: none, few or many of each class changed.
 
+use crate::classes::Classes;
 use crate::patch::PatchError;
 use crate::streams::{self, PatchReader};
 
 /// Most numbers of a block.
 pub(crate) const BLOCK: usize = 1 << 20;
 /// Where less than one number in so many has changed, only the changed ones are written.
-const FEW: usize = 6;
+const FEW: usize = 3;
 /// Most bytes of a gap: numbers below [`BLOCK`] in groups of seven bits.
 const LONGEST_GAP: usize = 3;
 
@@ -36,6 +37,14 @@ pub(crate) fn change(patch: &mut PatchReader<'_>, width: usize, numbers: &mut [u
 
 fn put_block<const WIDTH: usize>(patch: &mut Vec<u8>, before: &[u8], after: &[u8]) {
     let (before, after) = (before.as_chunks::<WIDTH>().0, after.as_chunks::<WIDTH>().0);
+    let classes = Classes::of(before);
+    let (before, after) = (classes.gathered(before), classes.gathered(after));
+    for range in classes.ranges() {
+        put_class(patch, &before[range.clone()], &after[range.clone()]);
+    }
+}
+
+fn put_class<const WIDTH: usize>(patch: &mut Vec<u8>, before: &[[u8; WIDTH]], after: &[[u8; WIDTH]]) {
     let changed = before.iter().zip(after).filter(|(before, after)| before != after).count();
     if changed == 0 {
         patch.push(UNCHANGED);
@@ -76,6 +85,19 @@ fn put_planes<const WIDTH: usize>(patch: &mut Vec<u8>, numbers: impl Iterator<It
 
 fn change_block<const WIDTH: usize>(patch: &mut PatchReader<'_>, numbers: &mut [u8]) -> Result<(), PatchError> {
     let numbers = numbers.as_chunks_mut::<WIDTH>().0;
+    let classes = Classes::of(numbers);
+    let mut gathered = classes.gathered(numbers);
+    for range in classes.ranges() {
+        change_class(patch, &mut gathered[range.clone()])?;
+    }
+    classes.scatter(&gathered, numbers);
+    Ok(())
+}
+
+fn change_class<const WIDTH: usize>(
+    patch: &mut PatchReader<'_>,
+    numbers: &mut [[u8; WIDTH]],
+) -> Result<(), PatchError> {
     match patch.array()? {
         [UNCHANGED] => Ok(()),
         [SPARSE] => change_few(patch, numbers),
@@ -90,10 +112,7 @@ fn change_block<const WIDTH: usize>(patch: &mut PatchReader<'_>, numbers: &mut [
     }
 }
 
-fn change_few<const WIDTH: usize>(
-    patch: &mut PatchReader<'_>,
-    numbers: &mut [[u8; WIDTH]],
-) -> Result<(), PatchError> {
+fn change_few<const WIDTH: usize>(patch: &mut PatchReader<'_>, numbers: &mut [[u8; WIDTH]]) -> Result<(), PatchError> {
     let (changed, gaps) = (patch.length()?, patch.length()?);
     if changed > numbers.len() || gaps > changed * LONGEST_GAP {
         return Err(PatchError::Block);

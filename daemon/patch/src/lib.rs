@@ -6,7 +6,7 @@
 //! ```text
 //!   numbers before  - (as integers, by their bits) -  numbers after
 //!                            |
-//!                  blocks of 2^20 numbers
+//!          blocks of 2^20 numbers, in classes by exponent
 //!                            |
 //!     none changed        nothing
 //!     few changed         gaps between them, and their differences by byte planes
@@ -24,6 +24,7 @@
 //! it has, the bytes of the patch, and a few blocks.
 
 mod blocks;
+mod classes;
 mod model_file;
 mod patch;
 mod streams;

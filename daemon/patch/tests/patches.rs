@@ -15,9 +15,9 @@ use safetensors::tensor::TensorView;
 
 /// A model file of tensors by name, type, shape and bytes, with a remark in its header.
 fn file(tensors: &[(&str, Dtype, Vec<usize>, &[u8])], remark: &str) -> ModelFile {
-    let views = tensors.iter().map(|(name, dtype, shape, bytes)| {
-        (name.to_string(), TensorView::new(*dtype, shape.clone(), bytes).unwrap())
-    });
+    let views = tensors
+        .iter()
+        .map(|(name, dtype, shape, bytes)| (name.to_string(), TensorView::new(*dtype, shape.clone(), bytes).unwrap()));
     let metadata = HashMap::from([("remark".to_owned(), remark.to_owned())]);
     ModelFile::parse(safetensors::serialize(views, Some(metadata)).unwrap()).unwrap()
 }
@@ -59,7 +59,8 @@ fn any_two_files_of_one_layout_are_a_patch_apart() {
     ];
     for layout in layouts {
         for changed in [0.0, 0.001, 0.1, 0.5, 1.0] {
-            let count: Vec<usize> = layout.iter().map(|(_, dtype, shape)| shape.iter().product::<usize>() * dtype.bitsize() / 8).collect();
+            let count: Vec<usize> =
+                layout.iter().map(|(_, dtype, shape)| shape.iter().product::<usize>() * dtype.bitsize() / 8).collect();
             let before: Vec<Vec<u8>> = count.iter().map(|count| (0..*count).map(|_| rng.random()).collect()).collect();
             let mut after = before.clone();
             for byte in after.iter_mut().flatten() {
@@ -68,7 +69,11 @@ fn any_two_files_of_one_layout_are_a_patch_apart() {
                 }
             }
             let of = |bytes: &[Vec<u8>], remark: &str| {
-                let tensors: Vec<_> = layout.iter().zip(bytes).map(|((name, dtype, shape), bytes)| (*name, *dtype, shape.clone(), bytes.as_slice())).collect();
+                let tensors: Vec<_> = layout
+                    .iter()
+                    .zip(bytes)
+                    .map(|((name, dtype, shape), bytes)| (*name, *dtype, shape.clone(), bytes.as_slice()))
+                    .collect();
                 file(&tensors, remark)
             };
             checked(&of(&before, "round 1"), &of(&after, "round 22"));
@@ -99,7 +104,8 @@ fn after_a_step_at_a_small_learning_rate_a_patch_of_bf16_is_small() {
     let weights = normal(&mut rng, count, 0.02);
     let directions = normal(&mut rng, count, 1.0);
     let shares = |name: &str, moved: &[f32]| {
-        let share = |before: &ModelFile, after: &ModelFile| checked(before, after).len() as f64 / after.bytes().len() as f64;
+        let share =
+            |before: &ModelFile, after: &ModelFile| checked(before, after).len() as f64 / after.bytes().len() as f64;
         let bf16 = share(&of_bf16(&weights, ""), &of_bf16(moved, ""));
         let f32 = share(&of_f32(&weights, ""), &of_f32(moved, ""));
         println!("{name}: {:.2} % of a bf16 file, {:.2} % of an f32 file", 100.0 * bf16, 100.0 * f32);
@@ -111,9 +117,10 @@ fn after_a_step_at_a_small_learning_rate_a_patch_of_bf16_is_small() {
     let sgd = shares("SGD at 1e-5, gradients of 0.01", &moved(&|direction| 1e-5 * 0.01 * direction));
     assert!(sgd.0 < 0.01, "most numbers are the same");
     let slow = shares("AdamW at 1e-6", &moved(&|direction| 1e-6 * direction.clamp(-1.0, 1.0)));
-    assert!(slow.0 < 0.02, "most numbers are the same");
+    assert!(slow.0 < 0.015, "most numbers are the same");
     let adamw = shares("AdamW at 1e-5", &moved(&|direction| 1e-5 * direction.clamp(-1.0, 1.0)));
-    assert!(adamw.0 < 0.06 && adamw.0 / 2.0 < 0.125, "less than int4");
+    // A file of bf16 has half the bytes of one of f32, and int4 an eighth.
+    assert!(adamw.0 / 2.0 < 0.125 / 3.0, "a third of int4");
     // What an ideal coder of independent bits would need is no less: the low bytes are noise.
     assert!((0.125..0.5).contains(&adamw.1), "no lossless patch of f32 is as small as int4");
 }
@@ -161,8 +168,9 @@ fn mutated_patches_break_nothing() {
     let before = of_f32(&[0.5; 300], "");
     let mut changed = [0.5; 300];
     changed[7] = 0.75;
-    let seeds: Vec<Vec<u8>> =
-        [of_f32(&changed, ""), of_f32(&[0.25; 300], "x"), before.clone()].map(|after| encode(&before, &after).unwrap()).into();
+    let seeds: Vec<Vec<u8>> = [of_f32(&changed, ""), of_f32(&[0.25; 300], "x"), before.clone()]
+        .map(|after| encode(&before, &after).unwrap())
+        .into();
     for_each_input("patches of models", &seeds, |input| match apply(&before, input) {
         Ok(after) => assert!(after.has_layout_of(&before)),
         Err(error) => assert!(!error.to_string().is_empty()),

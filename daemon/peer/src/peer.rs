@@ -6,7 +6,6 @@ mod builder;
 mod extension;
 mod find_place;
 mod finish;
-mod followers;
 mod lenders;
 mod long_wait;
 mod options;
@@ -32,6 +31,7 @@ use crate::connections::Connections;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::event_loop::EventReceivers;
 use crate::events::{Event, EventFeed, EventLog, EventSink, Watchdog};
+use crate::follow::serving::Followers;
 use crate::home::Home;
 use crate::identity::Identity;
 use crate::member::{Member, Notices};
@@ -249,7 +249,9 @@ impl Peer {
         probe::serve(network.streams.clone(), network.known.clone(), move |peer, token| {
             guard.objection_to_probe(peer, token)
         })?;
-        let followers = self.serve_followers(network, &service)?;
+        let trains = matches!(self.purpose, Purpose::Train(_));
+        let followers =
+            Followers::serve(network.streams.clone(), Arc::clone(&service), self.options.followers, trains)?;
         interface.show_service(&service);
         if let Some(planning) = self.options.automatic_planning {
             AutoPlanner::start(&service, network.streams.clone(), planning)?;

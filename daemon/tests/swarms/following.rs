@@ -95,7 +95,7 @@ fn sixteen_followers_of_one_peer_get_the_same_models_and_one_more_waits_for_a_pl
     let ticket = swarm.invite(1);
     let mut second = swarm.join(1, &ticket, &["--rounds", "1000000"]);
     second.wait_for("evaluated");
-    // The ticket of a member whose uses are spent lets nobody in.
+    // The ticket of a member whose uses are spent lets no other in.
     let spent = run(&["follow", &ticket, "--output", text(&swarm.folder.path().join("spent")), "--timeout", "5s"]);
     assert_fails(&spent, 6, &["serves no model here", "used"]);
     let ticket = swarm.invite(1);
@@ -156,7 +156,7 @@ fn a_follower_that_is_of_no_use_or_harm_is_refused_with_the_reason() {
     fs::remove_file(&file).unwrap();
     assert_fails(&followed(&solving.invite(1), &[]), 6, &["solves a problem, which has no model to follow"]);
     solver.kill();
-    // Nobody is there.
+    // No member is there.
     let gone = run(&["follow", &ticket, "--output", text(&file), "--timeout", "2s"]);
     assert_fails(&gone, 3, &["no member of the swarm could be reached in 2 s"]);
 }

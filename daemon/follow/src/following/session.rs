@@ -116,7 +116,9 @@ impl Session {
             file = Some(Arc::new(making.await.map_err(|error| unfit(error.to_string()))?.map_err(unfit)?));
         }
         match file {
-            Some(file) if file.digest() == update.digest => Ok(Answer::Model { update, file, is_patch, received_bytes }),
+            Some(file) if file.digest() == update.digest => {
+                Ok(Answer::Model { update, file, is_patch, received_bytes })
+            }
             _ => Err(unfit("the model that it sent is not the one that it named".to_owned())),
         }
     }

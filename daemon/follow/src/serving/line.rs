@@ -81,7 +81,8 @@ impl Line {
         }
         let most = version.file.bytes().len() / PATCHES_PER_FILE;
         let too_many = |steps: &VecDeque<Step>| {
-            steps.len() > MAX_PARTS || (steps.len() > 1 && steps.iter().map(|step| step.bytes.len()).sum::<usize>() > most)
+            steps.len() > MAX_PARTS
+                || (steps.len() > 1 && steps.iter().map(|step| step.bytes.len()).sum::<usize>() > most)
         };
         while too_many(&self.steps) {
             self.steps.pop_front();
@@ -102,7 +103,11 @@ impl Line {
         let patches = first.map(|first| self.steps.range(first..).map(|step| Load::Patch(Arc::clone(&step.bytes))));
         let patches: Vec<Load> = patches.into_iter().flatten().collect();
         let bytes: usize = patches.iter().map(|patch| patch.bytes().len()).sum();
-        if patches.is_empty() || bytes >= version.file.bytes().len() { vec![Load::Whole(Arc::clone(version))] } else { patches }
+        if patches.is_empty() || bytes >= version.file.bytes().len() {
+            vec![Load::Whole(Arc::clone(version))]
+        } else {
+            patches
+        }
     }
 }
 
@@ -158,7 +163,10 @@ mod tests {
         for have in [None, Some([7; 32])] {
             let way = line.way(newest, have);
             assert_eq!(way.len(), 1);
-            assert_eq!((way[0].part(), way[0].bytes()), (Part::Whole(newest.file.bytes().len() as u64), newest.file.bytes()));
+            assert_eq!(
+                (way[0].part(), way[0].bytes()),
+                (Part::Whole(newest.file.bytes().len() as u64), newest.file.bytes())
+            );
         }
     }
 

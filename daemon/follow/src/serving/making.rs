@@ -1,8 +1,8 @@
 //! Making versions: the file of a model, and the patch to it, on a thread of low priority.
 
 use std::collections::BTreeMap;
-use std::sync::Arc;
 use std::sync::mpsc::{Receiver, SyncSender, sync_channel};
+use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use mingle_home::error::{Context, ErrorKind, Result};
@@ -49,11 +49,11 @@ pub(super) fn file(
     Ok(ModelFile::parse(file)?)
 }
 
-/// Starts the thread. It ends when the sender is dropped.
+/// Starts the thread. It ends with the peer.
 ///
 /// # Errors
 /// The system starts no thread.
-pub(super) fn start(shared: Arc<Shared>, encoder: ModelEncoder) -> Result<SyncSender<RoundModel>> {
+pub(super) fn start(shared: Weak<Shared>, encoder: ModelEncoder) -> Result<SyncSender<RoundModel>> {
     // One model waits at most: none is given while one is made.
     let (sender, receiver) = sync_channel(1);
     std::thread::Builder::new()
@@ -63,14 +63,16 @@ pub(super) fn start(shared: Arc<Shared>, encoder: ModelEncoder) -> Result<SyncSe
     Ok(sender)
 }
 
-fn work(shared: &Shared, encoder: &ModelEncoder, models: &Receiver<RoundModel>) {
+fn work(shared: &Weak<Shared>, encoder: &ModelEncoder, models: &Receiver<RoundModel>) {
     lower(Priority::Low);
-    while let Ok(model) = models.recv() {
+    while let Ok(model) = models.recv()
+        && let Some(shared) = shared.upgrade()
+    {
         let began = Instant::now();
         // Not in the head of the loop, which would hold the lock.
         let followed = shared.state().followed();
         for precision in followed {
-            make(shared, encoder, &model, precision, false);
+            make(&shared, encoder, &model, precision, false);
         }
         let rest = SHORTEST_REST.max(began.elapsed() * REST_PER_WORK);
         let mut state = shared.state();

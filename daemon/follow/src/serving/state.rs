@@ -56,9 +56,9 @@ pub(super) enum Next {
 }
 
 impl State {
-    pub(super) fn new() -> Self {
+    pub(super) fn new(phase: Phase) -> Self {
         Self {
-            phase: Phase::Begins,
+            phase,
             lines: BTreeMap::new(),
             followers: BTreeMap::new(),
             next_number: 0,
@@ -92,7 +92,8 @@ impl State {
 
     /// The precisions in which a version is wanted.
     pub(super) fn followed(&self) -> Vec<Precision> {
-        let is_followed = |precision: &Precision| self.followers.values().any(|follower| follower.precision == *precision);
+        let is_followed =
+            |precision: &Precision| self.followers.values().any(|follower| follower.precision == *precision);
         Precision::ALL.into_iter().filter(is_followed).collect()
     }
 

@@ -11,7 +11,6 @@ use mingle_status::warnings::Source;
 use super::{Driver, UnderEvaluation};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
-use crate::follow::serving::RoundModel;
 use crate::records;
 use crate::timeline::SpanKind;
 use crate::training::thread::Haste;
@@ -131,7 +130,8 @@ impl Driver<'_> {
         }
         let clipped = (self.parts.config.robust != Robust::Off).then_some(report.clipped);
         self.member.log.tell(Event::Round { round: self.rounds, weight_units: report.mass.units(), clipped });
-        self.give_to_followers();
+        let (followers, plan) = (&self.member.followers, &self.member.connections.place.hash);
+        followers.note_round(self.rounds, self.last_round(), plan, || self.node.ratio());
         let due = self.rounds.is_multiple_of(self.parts.evaluate_every) || self.rounds == self.last_round();
         // Rounds without training can outrun the evaluation; one at a time is enough.
         if due && self.evaluating.is_none() {
@@ -140,16 +140,6 @@ impl Driver<'_> {
             self.parts.training.evaluate(report.round, model, Haste::GiveUp)?;
         }
         Ok(())
-    }
-
-    /// Hands the model of this round to followers, if some wait for it.
-    fn give_to_followers(&mut self) {
-        let (round, last_round) = (self.rounds, self.last_round());
-        if self.member.followers.want(round) {
-            let model = self.node.ratio();
-            let metadata = self.member.followers.metadata(&self.member.connections.place.hash, round);
-            self.member.followers.give(RoundModel { round, last_round, model, metadata });
-        }
     }
 
     pub(super) fn tell_evaluation(&mut self, rounds: u64, report: &RoundReport, evaluation: &Evaluation) {

@@ -3,10 +3,11 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use super::{Outcome, Peer, followers};
+use super::{Outcome, Peer};
 use crate::driver::{Finished, before_the_model};
 use crate::error::{Context, ErrorKind, Result};
 use crate::events::Event;
+use crate::follow::serving::RoundModel;
 use crate::home::write_file;
 use crate::results::{self, Summary};
 use crate::status::{PeerState, RobustReceiving};
@@ -77,7 +78,11 @@ impl Peer {
             ending.write(&self.home)?;
         }
         finished.timeline.flush();
-        followers::see_off(&finished, &parameters, summary.rounds_wanted, described, stop).await;
+        let (round, last_round, model) = (summary.rounds, summary.rounds_wanted, Arc::clone(&parameters));
+        tokio::select! {
+            () = finished.followers.see_off(RoundModel { round, last_round, model, metadata: described }) => {}
+            reason = stop.next() => tracing::debug!(reason, "followers are not waited for"),
+        }
         self.log.tell(done(&summary));
         let is_done = summary.rounds >= summary.rounds_wanted;
         self.board.update(|status| status.state = if is_done { PeerState::Done } else { PeerState::Stopped });

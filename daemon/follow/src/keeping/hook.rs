@@ -3,8 +3,9 @@
 use std::path::{Path, PathBuf};
 use std::process::Stdio;
 
-use mingle_peer::follow::following::FollowedModel;
 use tokio::process::{Child, Command};
+
+use crate::following::FollowedModel;
 
 /// The command, and its process.
 pub(super) struct Hook {

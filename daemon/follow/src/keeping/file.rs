@@ -4,11 +4,10 @@ use std::fs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use mingle_home::error::{Context, Error, ErrorKind, Result};
+use mingle_home::output_file::OutputFile;
 use mingle_patch::ModelFile;
-use mingle_peer::error::Context;
-use mingle_peer::output_file::OutputFile;
-use mingle_peer::training::model_file;
-use mingle_peer::{Error, ErrorKind, Result};
+use mingle_training::model_file;
 
 /// The file, and the model that it held at the start.
 pub(super) struct FollowedFile {
