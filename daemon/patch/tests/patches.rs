@@ -117,7 +117,7 @@ fn after_a_step_at_a_small_learning_rate_a_patch_of_bf16_is_small() {
     let sgd = shares("SGD at 1e-5, gradients of 0.01", &moved(&|direction| 1e-5 * 0.01 * direction));
     assert!(sgd.0 < 0.01, "most numbers are the same");
     let slow = shares("AdamW at 1e-6", &moved(&|direction| 1e-6 * direction.clamp(-1.0, 1.0)));
-    assert!(slow.0 < 0.015, "most numbers are the same");
+    assert!(slow.0 < 0.014, "most numbers are the same");
     let adamw = shares("AdamW at 1e-5", &moved(&|direction| 1e-5 * direction.clamp(-1.0, 1.0)));
     // A file of bf16 has half the bytes of one of f32, and int4 an eighth.
     assert!(adamw.0 / 2.0 < 0.125 / 3.0, "a third of int4");

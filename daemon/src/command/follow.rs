@@ -3,15 +3,15 @@
 use mingle_peer::Result;
 use mingle_peer::follow::following::FollowOptions;
 use mingle_peer::follow::keeping::{KeepOptions, keep};
+use mingle_peer::membership::Ticket;
 
-use super::join;
 use crate::cli::FollowArgs;
 use crate::signals::StopSignals;
 use crate::{event_loop, out};
 
 /// Follows until the training is over, or the user stops it.
 pub(super) fn execute(arguments: &FollowArgs, json: bool) -> Result {
-    let ticket = join::ticket(&arguments.ticket)?;
+    let ticket = Ticket::of_argument(&arguments.ticket)?;
     let FollowArgs { precision, every, timeout, once, stop_with_stdin, .. } = *arguments;
     let follow = FollowOptions { precision, every, patience: timeout };
     let FollowArgs { output, home, exec, .. } = arguments.clone();
