@@ -8,6 +8,7 @@ mod demo;
 mod documents;
 mod duration;
 mod fault_test;
+mod follow;
 mod graph;
 mod model_files;
 mod operator;
@@ -33,6 +34,7 @@ pub(crate) use data::{DataCardArgs, DataCommand, DataSumsArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use documents::{CompletionsArgs, ManArgs};
 pub(crate) use fault_test::{FaultTestArgs, Profiles, ReplayArgs};
+pub(crate) use follow::FollowArgs;
 pub(crate) use graph::{GraphCommand, GraphShowArgs};
 pub(crate) use model_files::{
     CkptCommand, CkptInspectArgs, CkptVerifyArgs, EvalArgs, ExportArgs, GenerateArgs, ModelArgs, PredictArgs,
@@ -90,6 +92,8 @@ pub(crate) enum Command {
     Operator(OperatorCommand),
     /// Use a ticket, then run this peer until training is done
     Join(Box<JoinArgs>),
+    /// Get the model of a swarm while it is trained, without taking part: for evaluation, dashboards, servers of answers
+    Follow(FollowArgs),
     /// Print this peer's PeerId
     Id(HomeArgs),
     /// Run this peer in the foreground until training is done

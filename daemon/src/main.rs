@@ -12,7 +12,6 @@ mod command;
 mod config;
 mod event_loop;
 mod exit;
-mod limits;
 mod model_files;
 mod printer;
 mod provisional;
@@ -22,6 +21,8 @@ mod solving_report;
 mod topology;
 
 use std::process::ExitCode;
+
+use mingle_builtin::limits;
 
 fn main() -> ExitCode {
     let matches = match config::command_line().try_get_matches() {

@@ -32,6 +32,7 @@ pub fn all() -> Vec<(&'static str, Seed<Vec<u8>>)> {
     [
         bytes("message_reader", message_reader()),
         bytes("payload", payload()),
+        bytes("patch", crate::patch::seeds()),
         bytes("record", record()),
         bytes("collective", collective()),
         bytes("plan_postcard", plan_postcard()),

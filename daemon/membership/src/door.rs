@@ -75,7 +75,7 @@ impl MembershipService {
     ///
     /// # Errors
     /// The invitation is not valid, another peer's, revoked or used up, or the peer was expelled.
-    fn check_claim(&self, swarm: &SwarmIdentity, peer: &PeerId, claim: &Claim) -> Result {
+    pub(crate) fn check_claim(&self, swarm: &SwarmIdentity, peer: &PeerId, claim: &Claim) -> Result {
         let is_member = self.is_member(peer);
         if !is_member {
             claim.check(swarm, peer)?;

@@ -12,6 +12,7 @@ mod donors;
 mod door;
 mod exchange;
 mod failure_detector;
+mod followers;
 mod forks;
 #[cfg(test)]
 #[allow(clippy::unwrap_used)]

@@ -1,10 +1,11 @@
 //! A ticket: one text token to paste, which lets a peer join. It begins with mingle2.
 
 use std::fmt;
+use std::io::{BufRead, Read};
 use std::str::FromStr;
 
 use libp2p::{Multiaddr, PeerId};
-use mingle_home::error::{Error, ErrorKind, Result};
+use mingle_home::error::{Context, Error, ErrorKind, Result};
 use mingle_home::home::Home;
 use serde::{Deserialize, Serialize};
 
@@ -16,6 +17,8 @@ use crate::token_text;
 const PREFIX: &str = "mingle2";
 /// Most addresses in a ticket.
 const MAX_ADDRESSES: usize = 16;
+/// Longest ticket on standard input, in bytes.
+const MAX_TICKET_BYTES: u64 = 64 << 10;
 
 /// An invitation, with the swarm and the addresses needed to use it.
 #[derive(Clone, Debug, PartialEq, Eq, Serialize, Deserialize)]
@@ -46,6 +49,22 @@ impl Ticket {
             if may_sign { Membership::founder(swarm) } else { Membership::invited(swarm, invite, bootstrap) };
         membership.check(home)?;
         Ok(membership)
+    }
+}
+
+impl Ticket {
+    /// The ticket in an argument, or on the first line of standard input where that is `-`.
+    ///
+    /// # Errors
+    /// Standard input cannot be read, or it is no ticket.
+    pub fn of_argument(argument: &str) -> Result<Self> {
+        if argument != "-" {
+            return argument.parse();
+        }
+        let mut line = String::new();
+        let read = std::io::stdin().lock().take(MAX_TICKET_BYTES).read_line(&mut line);
+        read.context(ErrorKind::BadInput, "cannot read a ticket from standard input")?;
+        line.parse()
     }
 }
 

@@ -27,6 +27,7 @@ use mingle_status::warnings::Source;
 use crate::error::{Context, ErrorKind, Result};
 use crate::event_loop::{EventReceivers, LoopEvent};
 use crate::events::Event;
+use crate::follow::serving::Followers;
 use crate::member::Member;
 use crate::place::Place;
 use crate::records::{Ending, RecordWriter, Room, Written};
@@ -67,6 +68,8 @@ pub(crate) struct Finished {
     pub ending: Option<Ending>,
     /// The timeline that this process recorded.
     pub(crate) timeline: Timeline,
+    /// Those who follow this peer's model.
+    pub(crate) followers: Followers,
 }
 
 /// The parts of a driver, besides those of every member of a plan.
@@ -207,7 +210,7 @@ impl<'a> Driver<'a> {
         self.member.connections.end().await;
         let traffic = self.member.traffic();
         let skipped = self.member.skipped_rounds.total;
-        let Member { connections, timeline, .. } = self.member;
+        let Member { connections, timeline, followers, .. } = self.member;
         Ok(Finished {
             node: self.node,
             place: connections.place,
@@ -220,6 +223,7 @@ impl<'a> Driver<'a> {
             traffic,
             ending,
             timeline,
+            followers,
         })
     }
 

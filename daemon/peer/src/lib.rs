@@ -19,6 +19,7 @@ pub mod training;
 
 /// Types of addresses and public names of peers.
 pub use libp2p::{Multiaddr, PeerId};
+pub use mingle_follow as follow;
 pub use mingle_home::{
     Error, ErrorKind, Home, Identity, Result, audit, error, home, identity, output_file, owner_only, records, timeline,
     units,

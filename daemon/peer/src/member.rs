@@ -17,6 +17,7 @@ use crate::connections::{Connections, Raised};
 use crate::error::Result;
 use crate::event_loop::EventReceivers;
 use crate::events::{Event, EventLog, LocalStepsInUse};
+use crate::follow::serving::Followers;
 use crate::home::Home;
 use crate::membership::{self, CheckedPlan, MembershipService, PlanVerdict, RoundCosts, Wanted};
 use crate::place::Place;
@@ -42,6 +43,8 @@ pub(crate) struct Member<'a> {
     pub interface: &'a Interface,
     pub timeline: Timeline,
     pub started: Instant,
+    /// Those who follow this peer's model, and take no part.
+    pub followers: Followers,
     /// Rounds that this peer skipped in its run, since its neighbours were too far ahead.
     pub skipped_rounds: SkippedRounds,
     pub notices: Notices,

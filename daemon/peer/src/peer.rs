@@ -1,5 +1,6 @@
 //! One peer, from its key to its trained model.
 
+mod access;
 mod agree;
 mod agree_on_rounds;
 mod builder;
@@ -21,7 +22,7 @@ use std::time::Instant;
 use libp2p::{Multiaddr, PeerId};
 use libp2p_metrics::Registry;
 use mingle_net::probe::{self, Prober};
-use mingle_net::transport::{Network, NetworkEvent, NetworkOptions};
+use mingle_net::transport::{Network, NetworkOptions};
 use mingle_protocol::Durability;
 use mingle_solving::RoundTask;
 use tokio::sync::mpsc;
@@ -31,17 +32,18 @@ use crate::connections::Connections;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::event_loop::EventReceivers;
 use crate::events::{Event, EventFeed, EventLog, EventSink, Watchdog};
+use crate::follow::serving::Followers;
 use crate::home::Home;
 use crate::identity::Identity;
 use crate::member::{Member, Notices};
-use crate::membership::{self, AutoPlanner, Introductions, Membership, MembershipService, Wanted};
+use crate::membership::{self, AutoPlanner, Introductions, Membership, MembershipService};
 use crate::place::Place;
 use crate::results::Summary;
 use crate::status::{PeerState, Status, StatusBoard, StatusView};
 use crate::stop::StopRequests;
 use crate::task::{Assignment, Work};
-use crate::timeline::Timeline;
 use crate::training::TrainingTask;
+use access::{Access, Incoming, Streams};
 pub use builder::{PeerBuilder, RunningPeer};
 pub use extension::{Announcer, Extension, Farewell};
 use find_place::PlanReceivers;
@@ -248,6 +250,9 @@ impl Peer {
         probe::serve(network.streams.clone(), network.known.clone(), move |peer, token| {
             guard.objection_to_probe(peer, token)
         })?;
+        let trains = matches!(self.purpose, Purpose::Train(_));
+        let followers =
+            Followers::serve(network.streams.clone(), Arc::clone(&service), self.options.followers, trains)?;
         interface.show_service(&service);
         if let Some(planning) = self.options.automatic_planning {
             AutoPlanner::start(&service, network.streams.clone(), planning)?;
@@ -269,7 +274,7 @@ impl Peer {
         interface.show_plan(&place.plan.plan);
         let (out, inward) = place.neighbours();
         network.seek(out.into_values().chain(inward.into_values()).collect()).await;
-        let access = Access { service, wanted, interface };
+        let access = Access { service, wanted, interface, followers };
         // The futures are too large for the stack of their callers.
         match std::mem::replace(&mut self.purpose, Purpose::Solve(PathBuf::new())) {
             Purpose::Solve(path) => {
@@ -309,7 +314,7 @@ impl Peer {
         let Streams { boot_nonce, dimension, timeline } = streams;
         let (connections, edges) = Connections::open(&network.streams, place, boot_nonce, dimension, &timeline)?;
         let Incoming { events, stop, asked } = incoming;
-        let Access { service, wanted, interface } = access;
+        let Access { service, wanted, interface, followers } = access;
         let receivers = EventReceivers {
             edges,
             network: events,
@@ -331,6 +336,7 @@ impl Peer {
             interface,
             timeline,
             started: self.started,
+            followers,
             skipped_rounds: self.home.skipped_rounds()?,
             notices: Notices::default(),
         };
@@ -352,30 +358,6 @@ impl Peer {
             Purpose::Train(task) => task.card().map(Work::Train),
         }
     }
-}
-
-/// Parameters of the streams of a plan.
-struct Streams {
-    /// A number that distinguishes this process from any other.
-    boot_nonce: u64,
-    /// Parameters in a parcel.
-    dimension: usize,
-    /// The timeline of this process.
-    timeline: Timeline,
-}
-
-/// The interfaces through which others reach this process, and the requests that only the event loop can answer.
-struct Access<'a> {
-    service: Arc<MembershipService>,
-    wanted: mpsc::Receiver<Wanted>,
-    interface: &'a Interface,
-}
-
-/// Sources of outside events.
-struct Incoming {
-    events: mpsc::Receiver<NetworkEvent>,
-    stop: StopRequests,
-    asked: mpsc::Receiver<Request>,
 }
 
 /// Waits until the peer is requested to stop. Returns the reason.

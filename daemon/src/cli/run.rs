@@ -154,6 +154,12 @@ pub(crate) struct RunArgs {
     /// Write down this peer's activities over time, for `mingle timeline`
     #[arg(long, value_enum, default_value_t = Switch::Off, value_name = "ON|OFF")]
     pub(crate) timeline: Switch,
+    /// Most followers (`mingle follow`) that this peer gives its model to; 0 gives it to none
+    #[arg(long, default_value_t = 16, value_name = "N", value_parser = clap::value_parser!(u16).range(0..=256))]
+    pub(crate) followers: u16,
+    /// Most megabytes a second that this peer sends to all its followers together
+    #[arg(long, default_value_t = 16, value_name = "MB", value_parser = clap::value_parser!(u32).range(1..=100_000))]
+    pub(crate) follower_rate: u32,
     /// Show a page for a browser, and metrics, at this address, read only, such as 127.0.0.1:7717 [default: none]
     #[arg(long, value_name = "ADDR:PORT", value_parser = socket_address)]
     pub(crate) http: Option<SocketAddr>,
@@ -198,6 +204,8 @@ const OF_ANY_TRAINING: &[&str] = &[
     "tensorboard",
     "durability",
     "timeline",
+    "followers",
+    "follower_rate",
 ];
 
 /// Options of `run` about the built-in models; without a meaning where another program trains or a problem is solved.

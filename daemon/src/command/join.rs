@@ -1,26 +1,17 @@
 //! `mingle join`: use a ticket, then run.
 
-use std::io::{BufRead, Read};
-
-use mingle_peer::error::Context;
 use mingle_peer::membership::{Membership, Ticket};
-use mingle_peer::{ErrorKind, Home, Identity, Result};
+use mingle_peer::{Home, Identity, Result};
 
 use crate::arguments::check;
 use crate::cli::JoinArgs;
 use crate::out;
 use crate::provisional::Provisional;
 
-/// Longest ticket, in bytes.
-const MAX_TICKET_BYTES: u64 = 64 << 10;
-
 /// Runs this peer for the swarm of the ticket. Once a member has admitted it, the home remembers the swarm, and later
 /// starts need no ticket. If it is not admitted, nothing is kept.
 pub(super) fn execute(arguments: &JoinArgs, json: bool) -> Result {
-    let ticket: Ticket = match arguments.ticket.as_str() {
-        "-" => ticket_from_input()?.parse()?,
-        ticket => ticket.parse()?,
-    };
+    let ticket = Ticket::of_argument(&arguments.ticket)?;
     check(&arguments.run)?;
     let home = Home::at(arguments.run.home.home.as_deref())?;
     let before = Provisional::look(&home);
@@ -30,14 +21,6 @@ pub(super) fn execute(arguments: &JoinArgs, json: bool) -> Result {
         before.undo();
     }
     joined
-}
-
-/// The first line of standard input.
-fn ticket_from_input() -> Result<String> {
-    let mut line = String::new();
-    let read = std::io::stdin().lock().take(MAX_TICKET_BYTES).read_line(&mut line);
-    read.context(ErrorKind::BadInput, "cannot read a ticket from standard input")?;
-    Ok(line.trim().to_owned())
 }
 
 fn join(arguments: &JoinArgs, ticket: Ticket, json: bool) -> Result {

@@ -14,6 +14,7 @@ mod evaluate;
 mod expel;
 mod export;
 mod fault_test;
+mod follow;
 mod generate;
 mod goodbye;
 mod graph;
@@ -66,6 +67,7 @@ pub(crate) fn execute(cli: Cli) -> Result<ExitCode> {
         Command::Expel(arguments) => expel::execute(&arguments, json)?,
         Command::Operator(command) => operator::execute(&command, json)?,
         Command::Join(arguments) => join::execute(&arguments, json)?,
+        Command::Follow(arguments) => follow::execute(&arguments, json)?,
         Command::Id(arguments) => id::execute(&arguments, json)?,
         Command::Run(arguments) => run::execute(&arguments, json)?,
         Command::Status(arguments) => status::execute(&arguments, json)?,

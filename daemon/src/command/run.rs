@@ -15,6 +15,7 @@ use mingle_builtin::task_file::TaskFile;
 use mingle_models::start_threads;
 use mingle_peer::error::Context;
 use mingle_peer::events::{Event, EventSink};
+use mingle_peer::follow::serving::FollowerLimits;
 use mingle_peer::membership::{AutomaticPlanning, Membership};
 use mingle_peer::peer::{GivenPlan, Outcome, Peer, PeerOptions, PeerParts, Purpose};
 use mingle_peer::records::Ending;
@@ -262,6 +263,10 @@ fn options(arguments: &RunArgs) -> Result<PeerOptions> {
         evaluate_every: evaluate_every(arguments),
         priority: arguments.priority.into(),
         timeline: arguments.timeline == Switch::On,
+        followers: FollowerLimits {
+            most: arguments.followers.into(),
+            bytes_per_second: 1_000_000 * u64::from(arguments.follower_rate),
+        },
         http: arguments.http,
     })
 }

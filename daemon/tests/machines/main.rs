@@ -5,4 +5,5 @@
 mod support;
 
 mod bad_machines;
+mod followers_disk;
 mod machines;

@@ -6,6 +6,7 @@ mod support;
 
 mod crashes;
 mod demo;
+mod following;
 mod growing;
 mod large_models;
 mod late_peer;

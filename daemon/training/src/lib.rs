@@ -114,6 +114,11 @@ pub trait LocalTraining: Send {
     fn model_encoder(&self) -> ModelEncoder {
         self.layout().clone().encoder()
     }
+
+    /// The encoder of model files for others, such as followers of the swarm: the same, without what stays with this peer.
+    fn shared_model_encoder(&self) -> ModelEncoder {
+        self.model_encoder()
+    }
 }
 
 /// Encodes a model, `[dimension]`, as the bytes of a [safetensors] file. The peer adds metadata to its header: the

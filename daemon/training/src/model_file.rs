@@ -136,6 +136,48 @@ pub fn describe(file: &mut Vec<u8>, metadata: &BTreeMap<String, String>) -> Resu
     Ok(())
 }
 
+/// A model file with its tensors of `F32` rounded to the nearest `BF16`, ties to even; the others, and the metadata, stay.
+/// The checksum is that of the new numbers.
+///
+/// # Errors
+/// The bytes are no safetensors file.
+pub fn rounded_to_bf16(file: &[u8]) -> Result<Vec<u8>, TrainingError> {
+    let (_, header) = SafeTensors::read_metadata(file)?;
+    let metadata: BTreeMap<String, String> = header.metadata().clone().into_iter().flatten().collect();
+    let tensors = SafeTensors::deserialize(file)?;
+    let rounded: BTreeMap<String, (Dtype, Vec<usize>, Vec<u8>)> = tensors
+        .iter()
+        .map(|(name, tensor)| {
+            let (dtype, data) = match tensor.dtype() {
+                Dtype::F32 => (Dtype::BF16, rounded_numbers(tensor.data())),
+                other => (other, tensor.data().to_vec()),
+            };
+            (name.to_owned(), (dtype, tensor.shape().to_vec(), data))
+        })
+        .collect();
+    let views = rounded.iter().map(|(name, (dtype, shape, data))| {
+        TensorView::new(*dtype, shape.clone(), data).map(|view| (name.as_str(), view))
+    });
+    let views: BTreeMap<&str, TensorView<'_>> = views.collect::<Result<_, _>>()?;
+    let mut rounded = safetensors::serialize(views, None::<HashMap<String, String>>)?;
+    describe(&mut rounded, &metadata)?;
+    Ok(rounded)
+}
+
+/// Numbers of `f32`, little-endian, as the nearest `bf16`: their upper halves.
+fn rounded_numbers(numbers: &[u8]) -> Vec<u8> {
+    let rounded = |number: &[u8; 4]| {
+        let bits = u32::from_le_bytes(*number);
+        let is_nan = f32::from_bits(bits).is_nan();
+        // Half a unit of the last place, less one where the place is even: a carry goes up into the exponent.
+        let up = bits.wrapping_add(0x7fff + ((bits >> 16) & 1));
+        // A number that is none stays so, whatever bits it loses.
+        let bits = if is_nan { bits | 0x0040_0000 } else { up };
+        ((bits >> 16) as u16).to_le_bytes()
+    };
+    numbers.as_chunks().0.iter().flat_map(rounded).collect()
+}
+
 /// Reads the metadata of a safetensors file, without its tensors.
 ///
 /// # Errors
@@ -216,6 +258,27 @@ mod tests {
         let bytes: Vec<u8> = [1.0_f32, 2.0].iter().flat_map(|value| value.to_le_bytes()).collect();
         assert_eq!(once[MODEL_CHECKSUM], blake3::hash(&bytes).to_hex().to_string());
         assert_eq!(SafeTensors::deserialize(&file).unwrap().tensor("parameters").unwrap().data(), bytes);
+    }
+
+    #[test]
+    fn a_file_is_rounded_to_the_nearest_bf16_with_ties_to_even_and_keeps_its_metadata() {
+        let ulp = 2.0_f32.powi(-7);
+        let model = [1.0 + 0.49 * ulp, 1.0 + 0.5 * ulp, 1.0 + 1.5 * ulp, -1.0 - 0.51 * ulp, f32::MAX];
+        let mut file = encode(&Layout::new([("w", vec![5])]), &model).unwrap();
+        describe(&mut file, &BTreeMap::from([("round".to_owned(), "7".to_owned())])).unwrap();
+        let rounded = rounded_to_bf16(&file).unwrap();
+        let read = SafeTensors::deserialize(&rounded).unwrap();
+        let tensor = read.tensor("w").unwrap();
+        assert_eq!((tensor.dtype(), tensor.shape()), (Dtype::BF16, &[5][..]));
+        let halves = tensor.data().as_chunks::<2>().0.iter();
+        let found: Vec<f32> = halves.map(|half| f32::from_bits(u32::from(u16::from_le_bytes(*half)) << 16)).collect();
+        assert_eq!(found, [1.0, 1.0, 1.0 + 2.0 * ulp, -1.0 - ulp, f32::INFINITY]);
+        let metadata = metadata_of(&rounded);
+        assert_eq!(metadata["round"], "7");
+        assert_eq!(metadata[MODEL_CHECKSUM], blake3::hash(tensor.data()).to_hex().to_string());
+        assert_eq!(rounded_to_bf16(&file).unwrap(), rounded, "the same bytes");
+        assert_eq!(rounded_numbers(&f32::from_bits(0x7f80_0001).to_le_bytes()), [0xc0, 0x7f], "still no number");
+        assert!(rounded_to_bf16(&file[..file.len() - 1]).is_err());
     }
 
     #[test]

@@ -113,6 +113,10 @@ impl LocalTraining for TrainingWithMomentum {
     fn model_encoder(&self) -> ModelEncoder {
         self.training.model_encoder()
     }
+
+    fn shared_model_encoder(&self) -> ModelEncoder {
+        self.training.shared_model_encoder()
+    }
 }
 
 /// The momentum across rounds under the present plan, beside the choice that led to it.

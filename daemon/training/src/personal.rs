@@ -234,6 +234,11 @@ impl LocalTraining for PersonalLayers {
             encode(&whole)
         })
     }
+
+    /// Encodes the shared tensors alone, by their layout.
+    fn shared_model_encoder(&self) -> ModelEncoder {
+        self.layout().clone().encoder()
+    }
 }
 
 impl OwnedRanges {
@@ -393,6 +398,8 @@ mod tests {
             numbers
         };
         assert_eq!(sorted(file_of(&training, &[10.0, 20.0])), [1.0, 4.0, 5.0, 10.0, 20.0]);
+        let for_others = training.shared_model_encoder()(&[10.0, 20.0]).unwrap();
+        assert_eq!(for_others, training.layout().clone().encoder()(&[10.0, 20.0]).unwrap(), "nothing personal");
         assert_eq!(sorted(file_of(&training, &[10.5, 20.0])), [2.0, 5.0, 6.0, 10.5, 20.0]);
     }
 

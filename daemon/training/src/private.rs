@@ -139,6 +139,10 @@ impl LocalTraining for PrivateTraining {
         self.training.model_encoder()
     }
 
+    fn shared_model_encoder(&self) -> ModelEncoder {
+        self.training.shared_model_encoder()
+    }
+
     fn privacy(&self) -> Option<PrivacySpending> {
         Some(self.budget.spending())
     }

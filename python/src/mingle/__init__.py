@@ -1,5 +1,6 @@
 """Train a model of your own in a Mingle swarm: `swarm = mingle.join(model, optimizer)`.
 
+`mingle.follow(model, ticket)` gets the model of a swarm that is trained, without taking part.
 `mingle.plan(graph)` plans a swarm, `mingle.compare(graph)` shows all designs, and `mingle.simulate(plan)` tries one.
 
 The peer, `mingle run --trainer`, is a process of its own; this package talks to it over the socket in its home. It needs the standard
@@ -32,6 +33,9 @@ from mingle.layout import Layout
 from mingle.version import VERSION
 
 if TYPE_CHECKING:
+    from mingle.following import FollowedModel as FollowedModel
+    from mingle.following import Follower as Follower
+    from mingle.following import follow as follow
     from mingle.loading import load as load
     from mingle.torch import Swarm as Swarm
     from mingle.planning import Plan as Plan
@@ -45,6 +49,8 @@ __version__ = VERSION
 __all__ = [
     "Conflict",
     "Exchange",
+    "FollowedModel",
+    "Follower",
     "Layout",
     "LayoutError",
     "MingleError",
@@ -60,6 +66,7 @@ __all__ = [
     "SwarmDone",
     "TimedOut",
     "compare",
+    "follow",
     "join",
     "load",
     "loggers",
@@ -68,9 +75,12 @@ __all__ = [
 ]
 
 _LATE = {
+    "FollowedModel": "mingle.following",
+    "Follower": "mingle.following",
     "Plan": "mingle.planning",
     "Swarm": "mingle.torch",
     "compare": "mingle.planning",
+    "follow": "mingle.following",
     "join": "mingle.torch",
     "load": "mingle.loading",
     "plan": "mingle.planning",

@@ -15,6 +15,8 @@ from mingle.client import Order
 from mingle.layout import Layout
 
 LONGEST_HEADER_BYTES = 100_000_000
+WIDTHS = {"F32": 4, "BF16": 2}
+"""Bytes of a number, by its type."""
 
 
 def run_ended_s_ago(home: str) -> float | None:
@@ -26,7 +28,7 @@ def run_ended_s_ago(home: str) -> float | None:
 
 
 class ModelFile:
-    """A file in the format of safetensors whose tensors are all f32.
+    """A file in the format of safetensors whose tensors are all f32, or all bf16 where a follower wanted that.
 
     Raises `OSError` where it cannot be read, `ValueError`, `KeyError` or `TypeError` where it is no such file.
     """
@@ -40,9 +42,12 @@ class ModelFile:
             header = json.loads(file.read(length))
         if not isinstance(header, dict):
             raise ValueError("its header is no JSON object")
-        header.pop("__metadata__", None)
-        if other := [name for name, found in header.items() if found["dtype"] != "F32"]:
+        self.metadata: dict[str, str] = dict(header.pop("__metadata__", None) or {})
+        """What the header says beside the tensors."""
+        if other := [name for name, found in header.items() if found["dtype"] not in WIDTHS]:
             raise ValueError(f"`{other[0]}` is {header[other[0]]['dtype']}")
+        self.dtypes: dict[str, str] = {name: found["dtype"] for name, found in header.items()}
+        """Type of each tensor, F32 or BF16, by its name."""
         self._begins = {name: 8 + length + int(found["data_offsets"][0]) for name, found in header.items()}
         self.shapes: dict[str, tuple[int, ...]] = {name: tuple(int(n) for n in found["shape"]) for name, found in header.items()}
         """Shape of each tensor, by its name."""
@@ -56,7 +61,7 @@ class ModelFile:
 
     def read(self, name: str) -> bytearray:
         """The bytes of a tensor."""
-        part = bytearray(4 * math.prod(self.shapes[name]))
+        part = bytearray(WIDTHS[self.dtypes[name]] * math.prod(self.shapes[name]))
         self.read_into(name, memoryview(part))
         return part
 
@@ -72,7 +77,7 @@ def read_final_model(home: str, layout: Layout, since: float, into: memoryview) 
             return None
         file = ModelFile(path)
         for entry in layout:
-            if file.shapes[entry.name] != entry.shape:
+            if file.shapes[entry.name] != entry.shape or file.dtypes[entry.name] != "F32":
                 return None
             file.read_into(entry.name, into[4 * entry.offset : 4 * (entry.offset + entry.size)])
         with open(os.path.join(home, "summary.json"), "rb") as summary:

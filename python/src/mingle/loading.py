@@ -12,6 +12,8 @@ from mingle.home import Path, usual_home
 from mingle.tensors import listed
 from mingle.wrappers import plain_names, unwrapped
 
+DTYPES = {"F32": torch.float32, "BF16": torch.bfloat16}
+
 
 def load(model: torch.nn.Module, home: Path | None = None) -> None:
     """Writes the model of a home into `model`, in place: its `model.safetensors`, or the file itself where `home` is one, such as `best.safetensors`.
@@ -30,7 +32,7 @@ def load(model: torch.nn.Module, home: Path | None = None) -> None:
         file = ModelFile(path)
         held = _tensors(model)
         _check(file, held, path, type(unwrapped(model)).__name__)
-        loaded = [(held[name], torch.frombuffer(file.read(name), dtype=torch.float32)) for name in file.shapes if held[name].numel()]
+        loaded = [(held[name], torch.frombuffer(file.read(name), dtype=DTYPES[file.dtypes[name]])) for name in file.shapes if held[name].numel()]
     except FileNotFoundError:
         raise MingleError(f"there is no {path}: a run writes it into the home of its peer when it ends") from None
     except OSError as error:

@@ -7,6 +7,7 @@ use super::{Outcome, Peer};
 use crate::driver::{Finished, before_the_model};
 use crate::error::{Context, ErrorKind, Result};
 use crate::events::Event;
+use crate::follow::serving::RoundModel;
 use crate::home::write_file;
 use crate::results::{self, Summary};
 use crate::status::{PeerState, RobustReceiving};
@@ -68,7 +69,8 @@ impl Peer {
             alone: None,
         };
         let parameters = finished.node.ratio();
-        let file = self.model_file(wanted.form, &parameters, metadata(&summary), stop).await?;
+        let described = metadata(&summary);
+        let file = self.model_file(wanted.form, &parameters, described.clone(), stop).await?;
         write_file(&self.home.model(), &file)?;
         summary.model_blake3 = Some(blake3::hash(&file).to_hex().to_string());
         summary.write(&self.home)?;
@@ -76,6 +78,11 @@ impl Peer {
             ending.write(&self.home)?;
         }
         finished.timeline.flush();
+        let (round, last_round, model) = (summary.rounds, summary.rounds_wanted, Arc::clone(&parameters));
+        tokio::select! {
+            () = finished.followers.see_off(RoundModel { round, last_round, model, metadata: described }) => {}
+            reason = stop.next() => tracing::debug!(reason, "followers are not waited for"),
+        }
         self.log.tell(done(&summary));
         let is_done = summary.rounds >= summary.rounds_wanted;
         self.board.update(|status| status.state = if is_done { PeerState::Done } else { PeerState::Stopped });

@@ -7,6 +7,7 @@ use libp2p::{Multiaddr, PeerId};
 use mingle_planner::Plan;
 use mingle_protocol::{CodecChoice, Durability, MomentumAcrossRounds, Robust, WaitPolicy};
 
+use crate::follow::serving::FollowerLimits;
 use crate::membership::AutomaticPlanning;
 use crate::priority::Priority;
 use crate::training::Criterion;
@@ -67,6 +68,8 @@ pub struct PeerOptions {
     pub priority: Priority,
     /// `true` to write a timeline of the peer's activities.
     pub timeline: bool,
+    /// Limits on followers, which get the model and take no part.
+    pub followers: FollowerLimits,
     /// Address of the page for browsers and of the metrics.
     pub http: Option<SocketAddr>,
 }
@@ -109,6 +112,7 @@ impl Default for PeerOptions {
             keep_best: None,
             priority: Priority::Normal,
             timeline: false,
+            followers: FollowerLimits::default(),
             http: None,
         }
     }

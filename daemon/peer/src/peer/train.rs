@@ -13,6 +13,7 @@ use super::{Access, Incoming, Outcome, Peer, Streams, boot_nonce};
 use crate::driver::{Driver, DriverParts};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
+use crate::follow::serving::Followers;
 use crate::membership::MemberKeys;
 use crate::place::Place;
 use crate::plan;
@@ -36,7 +37,7 @@ impl Peer {
         let card = agreed_card(&*task)?;
         let momentum = self.momentum(&place)?;
         let mut training = momentum.add_to(task.build(place.node.index(), place.peers.len())?);
-        self.introduce_training(&*card, &*training);
+        self.introduce_training(&*card, &*training, &access.followers);
         let mut config = self.configure(&place, rounds, &mut *training, &*card)?;
         let Some(mut start) = self.begin(&place, &mut config, &*card)? else {
             return Ok(Outcome::WasOver);
@@ -156,7 +157,8 @@ impl Peer {
         BestModel::open(criterion, file, goes_on, tell).map(Some)
     }
 
-    fn introduce_training(&mut self, card: &dyn TaskCard, training: &dyn LocalTraining) {
+    fn introduce_training(&mut self, card: &dyn TaskCard, training: &dyn LocalTraining, followers: &Followers) {
+        followers.begin(card.describe(), training.shared_model_encoder());
         let (description, facts) = (card.describe(), training.facts());
         self.log.tell(Event::Task {
             description: description.clone(),
