@@ -79,6 +79,11 @@ impl FixedPoint {
         (biased - 1022).max(LEAST_EXPONENT)
     }
 
+    /// The width of its integers.
+    pub fn width(&self) -> Width {
+        self.width
+    }
+
     /// The integers of the values, as two's complement words.
     pub fn encode(&self, values: &[f64]) -> Vec<u64> {
         let [first, second] = halves(self.bits - self.exponent);
