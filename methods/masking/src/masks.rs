@@ -2,8 +2,8 @@
 
 use std::fmt;
 
-use chacha20::ChaCha20Rng;
 use rand::{Rng, SeedableRng};
+use rand_chacha::ChaCha20Rng;
 use zeroize::Zeroizing;
 
 use crate::error::MaskingError;

@@ -9,6 +9,7 @@ use mingle_masking::{
 use proptest::prelude::*;
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha20Rng;
+use sha2::{Digest, Sha256};
 
 const CONTEXT: [u8; 32] = [3; 32];
 
@@ -180,35 +181,79 @@ fn a_member_with_another_list_of_members_is_found_out_by_all_with_the_right_one(
     }
 }
 
-/// A member that announces two keys, both signed: one to some members, the other to the rest. Signatures do not show it;
-/// masks do not cancel, and the sum of the honest ones stays hidden.
+/// The mask between an attacker and a member, as the attacker computes it: added by the lower of them.
+fn mask_with(
+    secret: [u8; 32],
+    key: [u8; 32],
+    transcript: &[u8; 32],
+    [low, high]: [u64; 2],
+    number: u64,
+    length: usize,
+) -> Vec<u64> {
+    let shared = x25519_dalek::x25519(secret, key);
+    let hkdf = hkdf::Hkdf::<Sha256>::new(Some(b"mingle masked sums pair 1"), &shared);
+    let mut seed = [0; 32];
+    hkdf.expand_multi_info(&[&transcript[..], &low.to_le_bytes(), &high.to_le_bytes()], &mut seed).unwrap();
+    let mut stream = ChaCha20Rng::from_seed(seed);
+    stream.set_stream(number);
+    (0..length).map(|_| stream.next_u64()).collect()
+}
+
+/// The transcript over these keys; over none, if that is what the masks are bound to.
+fn transcript(roster: &Roster, keys: &[Announcement]) -> [u8; 32] {
+    let mut hasher = Sha256::new_with_prefix(b"mingle masked sums transcript 1");
+    hasher.update(roster.digest());
+    keys.iter().for_each(|announced| hasher.update(announced.key));
+    hasher.finalize().into()
+}
+
+/// A member that announces two keys, both signed: one to member 0, the other to the rest. Signatures do not show it. It
+/// takes away its masks with each member under the key that this member has; those of honest members with each other do
+/// not cancel, since they name all keys.
 #[test]
 fn two_keys_of_one_member_spoil_the_sum_and_reveal_nothing() {
+    const LENGTH: usize = 2_000;
     let swarm = Swarm::new(4);
-    let double = SumKey::draw(roster_of(&swarm.signers, 0), 3, &swarm.signers[3]).unwrap();
+    let roster = roster_of(&swarm.signers, 0);
+    let double = SumKey::draw(roster.clone(), 3, &swarm.signers[3]).unwrap();
+    // The attacker knows its own secrets: the first two that its identity draws.
+    let attacker = SeededSigner::new(5, 3);
+    let secrets = [(); 2].map(|()| attacker.fresh_secret().unwrap());
     let one = swarm.announcements();
     let mut two = one.clone();
     two[3] = double.announcement();
-    let values = [vec![5_u64; 2_000], vec![6; 2_000], vec![7; 2_000]];
+    let views = [&two, &one, &one];
     let mut sent = Vec::new();
-    for (me, key) in swarm.keys.into_iter().take(3).enumerate() {
-        let mut masks = key.agree(if me == 0 { &two } else { &one }, None).unwrap();
-        sent.push(masked(&mut masks, 1, Width::Narrow, &values[me]));
+    for ((key, view), value) in swarm.keys.into_iter().zip(views).zip([5_u64, 6, 7]) {
+        let mut masks = key.agree(view, None).unwrap();
+        sent.push(masked(&mut masks, 1, Width::Narrow, &vec![value; LENGTH]));
     }
-    // The attacker is member 3 with both of its secrets. Masks between the honest members differ, whatever it takes away.
-    let honest = sum(Width::Narrow, &sent);
-    let pair = sum(Width::Narrow, &sent[1..]);
-    for seen in [&honest, &pair, &sent[0]] {
-        let (ones, chi) = looks(seen);
-        assert!((ones - 0.5).abs() < 0.01 && chi < 400.0, "{ones} {chi}");
+    let seen = sum(Width::Narrow, &sent);
+    for is_bound_to_keys in [true, false] {
+        let mut left = seen.clone();
+        for (member, view) in views.iter().enumerate() {
+            let keys: &[Announcement] = if is_bound_to_keys { view } else { &[] };
+            let secret = secrets[usize::from(member == 0)];
+            let pair = [member as u64, 3];
+            let mask = mask_with(secret, one[member].key, &transcript(&roster, keys), pair, 1, LENGTH);
+            left.iter_mut().zip(mask).for_each(|(left, mask)| *left = left.wrapping_sub(mask));
+        }
+        assert!(looks(&left).1 < 400.0, "the attacker has the sum of the others: {:?}", &left[..3]);
     }
-    // With the attacker's own masks, which it can compute, taken away from the whole.
-    let take_away = |announcements: &[Announcement], key: SumKey| {
-        let mut masks = key.agree(announcements, None).unwrap();
-        masked(&mut masks, 1, Width::Narrow, &vec![0; 2_000])
-    };
-    let with_one = sum(Width::Narrow, [&honest, &take_away(&two, double)]);
-    assert!(looks(&with_one).1 < 400.0 && !with_one.contains(&18));
+    // With one key for all, its masks leave the total of the others, so the attack is computed rightly.
+    let mut honest = Swarm::new(4)
+        .keys
+        .into_iter()
+        .take(3)
+        .zip([5_u64, 6, 7])
+        .map(|(key, value)| masked(&mut key.agree(&one, None).unwrap(), 1, Width::Narrow, &vec![value; LENGTH]));
+    let mut left = [honest.next().unwrap(), honest.next().unwrap(), honest.next().unwrap()];
+    for (member, sent) in left.iter_mut().enumerate() {
+        let key = one[member].key;
+        let mask = mask_with(secrets[0], key, &transcript(&roster, &one), [member as u64, 3], 1, LENGTH);
+        sent.iter_mut().zip(mask).for_each(|(left, mask)| *left = left.wrapping_sub(mask));
+    }
+    assert_eq!(sum(Width::Narrow, &left), vec![18; LENGTH]);
 }
 
 /// One difference of two masked vectors under the same mask is the difference of their values.
