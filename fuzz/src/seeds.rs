@@ -6,7 +6,7 @@ use std::collections::BTreeMap;
 use mingle_planner::plan::{PlanDraft, StepDraft};
 use mingle_planner::{DesignOptions, Medium, Method, Parameter, Plan, Topology, WeightedLink, design};
 use mingle_protocol::collective::{
-    MessageEncoding, ExchangeMessage, FloodValue, Frame, OperationMessage, TableRow, NewRows, SequenceMessage, Share,
+    MessageEncoding, ExchangeMessage, FloodValue, Frame, ModularPartial, OperationMessage, TableRow, NewRows, SequenceMessage, Share,
 };
 use mingle_protocol::wire::encode;
 use mingle_protocol::{
@@ -170,6 +170,10 @@ pub fn collective() -> Vec<Seed<Vec<u8>>> {
         operation: 2,
         payload: OperationMessage::Exchange(ExchangeMessage { values: [1.0, 4.0].into() }),
     };
+    let masked = SequenceMessage {
+        operation: 2,
+        payload: OperationMessage::ModularPartial(ModularPartial { is_whole: false, words: vec![1, u64::MAX] }),
+    };
     let row = |id, payload: &[u8]| TableRow { id: NodeId(id), version: 300, payload: payload.into() };
     let rows = NewRows(vec![row(0, b"three"), row(2, b"")]);
     vec![
@@ -178,6 +182,7 @@ pub fn collective() -> Vec<Seed<Vec<u8>>> {
         ("rows", input(3, Frame { acknowledged: 0, message: Some((1, rows)) }.encode())),
         ("turn", input(2, Frame { acknowledged: 0, message: Some((1, shared)) }.encode())),
         ("later turn", input(2, Frame { acknowledged: 0, message: Some((1, exchanged)) }.encode())),
+        ("masked turn", input(2, Frame { acknowledged: 0, message: Some((1, masked)) }.encode())),
         ("acknowledgement", input(3, Frame::<NewRows> { acknowledged: 0, message: None }.encode())),
     ]
 }

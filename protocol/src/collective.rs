@@ -1,6 +1,6 @@
 //! Averages, tables and extrema over the planned links: building blocks of algorithms other than push-sum SGD.
 //!
-//! Seven collectives, each a small state machine without clock, network or threads. None of them needs a server, or more
+//! Eight collectives, each a small state machine without clock, network or threads. None of them needs a server, or more
 //! than the plan's own links.
 //!
 //! | Need | Collective | Result |
@@ -10,6 +10,7 @@
 //! | a small row from every node | [`ReplicatedTable`] | the same bits everywhere |
 //! | the largest or smallest number, and whose | [`Extremum`] | the same bits everywhere |
 //! | the sum or largest of vectors, exactly | [`AllReduce`] | the same bits everywhere |
+//! | the sum of integers, modulo 2^64 or 2^128 | [`ModularSum`] | the same bits everywhere |
 //! | a vector from each neighbour | [`Exchange`] | as each sent it |
 //! | vectors of chosen nodes, near or far | `Pull` | as each sent it |
 //! | a state that all compute alike | [`Replicated`] on a [`ReplicatedTable`] | the same bits everywhere |
@@ -53,6 +54,7 @@ mod exchange;
 mod extremum;
 mod fault;
 mod mixing;
+mod modular_sum;
 mod pull;
 mod reliable_channel;
 mod replicated;
@@ -60,14 +62,16 @@ mod rounds;
 mod sequence;
 mod table;
 mod tracking_average;
+mod trees;
 mod wire;
 
-pub use all_reduce::{AllReduce, Partial, Reduction, Trees};
+pub use all_reduce::{AllReduce, Partial, Reduction};
 pub use average::Average;
 pub use exchange::{Exchange, ExchangeMessage};
 pub use extremum::{Extreme, Extremum, FloodValue};
-pub use fault::{CollectiveError, CollectiveFault, MAX_ROW_BYTES};
+pub use fault::{CollectiveError, CollectiveFault, LARGEST_INPUT, MAX_ROW_BYTES};
 pub use mixing::Share;
+pub use modular_sum::{ModularPartial, ModularSum, Modulus};
 pub use pull::{Pull, PullMessage, PullRoutes};
 pub use reliable_channel::{Frame, ReliableChannel};
 pub use replicated::Replicated;
@@ -75,6 +79,7 @@ pub use rounds::{TRACKING_CONTRACTION, diameter, rounds_to_contract, tracking_ro
 pub use sequence::{CollectiveSequence, OperationMessage, SequenceMessage};
 pub use table::{MAX_ROWS_BYTES, NewRows, ReplicatedTable, TableRow};
 pub use tracking_average::TrackingAverage;
+pub use trees::Trees;
 pub use wire::{MessageEncoding, MessageError, SizeLimits};
 
 use crate::schedule::NodeId;

@@ -55,6 +55,7 @@ pub mod network;
 pub mod objective;
 pub mod orientation;
 pub mod plan;
+pub mod reconstruction;
 pub mod recurrence;
 pub mod resilience;
 pub mod spectrum;

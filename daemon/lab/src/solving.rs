@@ -7,7 +7,7 @@ use mingle_protocol::sim::Agenda;
 use mingle_protocol::{Envelope, NodeId, ScheduleError, Time};
 use mingle_solving::{
     CommunicationPlan, CommunicationPlanError, EnvelopeFault, Finding, Learned, LearningError, Problem, ProblemError,
-    RoundRecord, Solution, SolveError, SolverPeer,
+    RoundRecord, Solution, SolveError, SolverPeer, SumPolicy, Sums, TooFewMembers,
 };
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
@@ -30,6 +30,9 @@ pub enum SwarmError {
     /// The plan does not allow to solve or learn anything.
     #[error(transparent)]
     Plan(#[from] CommunicationPlanError),
+    /// The plan has fewer nodes than sums are wanted of.
+    #[error(transparent)]
+    Members(#[from] TooFewMembers),
     /// A node failed.
     #[error(transparent)]
     Solve(#[from] SolveError),
@@ -54,13 +57,15 @@ pub enum SwarmError {
     Unfinished,
 }
 
-/// The simulated network.
-#[derive(Clone, Copy, Debug)]
+/// The simulated network, and the protection of sums in it. [`Default`] loses nothing and masks sums.
+#[derive(Clone, Copy, Debug, Default)]
 pub struct Conditions {
     /// The share of messages that are lost.
     pub loss: f64,
-    /// The seed of delays and losses.
+    /// The seed of delays, losses and keys. No result depends on it.
     pub seed: u64,
+    /// The choice between masked and plain sums.
+    pub sums: SumPolicy,
 }
 
 /// The result of all nodes, and its cost.
@@ -92,7 +97,7 @@ pub fn solve_here(
     conditions: Conditions,
     mut watch: impl FnMut(u64, f64),
 ) -> Result<Solved, SwarmError> {
-    let mut swarm = SolvingSwarm::new(peers(problem, communication)?, conditions);
+    let mut swarm = SolvingSwarm::new(peers(problem, communication, conditions)?, conditions);
     let mut checked = None;
     while swarm.step()? {
         let now = swarm.peers[0].journal().read().checked;
@@ -114,7 +119,7 @@ pub fn learn_here(
     conditions: Conditions,
     mut watch: impl FnMut(&RoundRecord),
 ) -> Result<Solved, SwarmError> {
-    let mut swarm = SolvingSwarm::new(peers(problem, communication)?, conditions);
+    let mut swarm = SolvingSwarm::new(peers(problem, communication, conditions)?, conditions);
     let mut told = 0;
     while swarm.step()? {
         let round = swarm.peers[0].journal().read().round.clone();
@@ -126,9 +131,16 @@ pub fn learn_here(
     swarm.finish()
 }
 
-fn peers(problem: &Problem, communication: &Arc<CommunicationPlan>) -> Result<Vec<SolverPeer>, ProblemError> {
-    let parts = problem.parts()?.into_iter().enumerate();
-    Ok(parts.map(|(me, part)| SolverPeer::new(me, problem, part, Arc::clone(communication), 0)).collect())
+fn peers(
+    problem: &Problem,
+    communication: &Arc<CommunicationPlan>,
+    conditions: Conditions,
+) -> Result<Vec<SolverPeer>, SwarmError> {
+    let nodes = communication.schedule.nodes();
+    let sums = Sums::simulated(conditions.sums.protection(nodes)?, nodes, conditions.seed);
+    let parts = problem.parts()?.into_iter().zip(sums).enumerate();
+    let peer = |(me, (part, sums))| SolverPeer::new(me, problem, part, Arc::clone(communication), 0, sums);
+    Ok(parts.map(peer).collect())
 }
 
 struct SolvingSwarm {

@@ -33,7 +33,9 @@ fn losses_and_delays_change_how_long_it_takes_and_no_bit_of_the_solutions() {
     for method in [Method::CliquePhi, Method::NguyenHe] {
         let (problem, communication) = regression(folder.path(), "rg:n=6,r=0.6,seed=1", method);
         let communication = Arc::new(communication);
-        let solve = |loss, seed| solve_here(&problem, &communication, Conditions { loss, seed }, |_, _| {}).unwrap();
+        let solve = |loss, seed| {
+            solve_here(&problem, &communication, Conditions { loss, seed, ..Conditions::default() }, |_, _| {}).unwrap()
+        };
         let undisturbed: Solved = solve(0.0, 0);
         assert_eq!(undisturbed.lost, 0);
         for (loss, seed) in [(0.0, 7), (0.2, 0), (0.2, 1)] {
@@ -56,8 +58,7 @@ fn an_iteration_that_diverges_ends_with_the_error_of_the_nodes() {
     let communication =
         Arc::new(CommunicationPlan { agreement: AveragingScheme::Tracking { steps: 1 }, ..communication });
     let mut last = 0;
-    let failed =
-        solve_here(&problem, &communication, Conditions { loss: 0.0, seed: 0 }, |iteration, _| last = iteration);
+    let failed = solve_here(&problem, &communication, Conditions::default(), |iteration, _| last = iteration);
     let Err(SwarmError::Solve(SolveError::Diverged { iteration, .. })) = failed else { panic!("it does not diverge") };
     assert!(iteration <= 500 && last <= iteration, "{iteration} {last}");
 }

@@ -93,7 +93,7 @@ impl Objection {
     pub fn other_problem() -> Self {
         Self {
             what: "solves another problem".to_owned(),
-            hint: "all peers need the same problem file, but for what each [[node]] wants",
+            hint: "all peers need the same problem file, but for what each [[node]] wants, and --plain-sums at all of them or at none",
             is_about_the_task: true,
             is_about_identity: false,
             patience: Duration::ZERO,

@@ -16,7 +16,7 @@ use mingle_protocol::{CodecChoice, Durability, MomentumAcrossRounds, Robust};
 use super::address::{PeerAddress, listen_address, peer_address, socket_address};
 use super::config::CONFIG_ENV;
 use super::duration::duration;
-use super::{HomeArgs, OptimizerArgs, PrivacyArgs, Switch};
+use super::{HomeArgs, OptimizerArgs, PrivacyArgs, SumArgs, Switch};
 
 /// Arguments of `join`.
 #[derive(Args, Clone, Debug)]
@@ -79,6 +79,8 @@ pub(crate) struct RunArgs {
     /// Solve this problem instead of training a model; all peers need the same file, but for what each node wants
     #[arg(long, value_name = "FILE", conflicts_with_all = OF_BUILT_IN_MODELS, conflicts_with_all = OF_ANY_TRAINING)]
     pub(crate) problem: Option<PathBuf>,
+    #[command(flatten)]
+    pub(crate) sums: SumArgs,
     /// Let another program train, with a model, data and optimizer of its own: attach waits for one to come, a command is started with the peer
     #[arg(long, value_name = "attach|COMMAND", conflicts_with = "problem")]
     pub(crate) trainer: Option<String>,

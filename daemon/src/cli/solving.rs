@@ -4,7 +4,28 @@ use std::path::PathBuf;
 
 use clap::{Args, ValueEnum};
 
-use super::HomeArgs;
+use mingle_peer::solving::SumPolicy;
+
+use super::{HomeArgs, Switch};
+
+/// Options of the sums of a problem.
+#[derive(Args, Clone, Copy, Debug)]
+pub(crate) struct SumArgs {
+    /// Of a problem: add numbers up in clear, as all members say or none; a member then sees the own numbers of those below it in the
+    /// tree. Without it sums are masked from 3 members on (docs/privacy.md)
+    #[arg(long, value_enum, default_value_t = Switch::Off, num_args = 0..=1, default_missing_value = "on", value_name = "ON|OFF")]
+    pub(crate) plain_sums: Switch,
+    /// Of a problem: take part in no sum of fewer members, 3 or more [default: 3, and 2 members add up in clear]
+    #[arg(long, value_name = "N", value_parser = clap::value_parser!(u32).range(3..))]
+    pub(crate) least_members: Option<u32>,
+}
+
+impl From<SumArgs> for SumPolicy {
+    fn from(arguments: SumArgs) -> Self {
+        let least_members = arguments.least_members.map(|least| usize::try_from(least).unwrap_or(usize::MAX));
+        Self { plain: arguments.plain_sums == Switch::On, least_members }
+    }
+}
 
 /// Arguments of `solve`.
 #[derive(Args, Clone, Debug)]
@@ -20,6 +41,8 @@ pub(crate) struct SolveArgs {
     /// Lose this share of all messages on the way; the solution does not depend on it
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub(crate) loss: f64,
+    #[command(flatten)]
+    pub(crate) sums: SumArgs,
     /// Seed of delays, losses and the noise of --compare
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,

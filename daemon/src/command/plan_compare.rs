@@ -9,6 +9,7 @@ use mingle_planner::{
     DesignObjective, DesignOptions, Forecast, Medium, Method, Plan,
     design::{Candidate, cost},
     load::{FOUR_BITS, RoundLoad},
+    reconstruction,
 };
 use mingle_protocol::CodecChoice;
 
@@ -88,7 +89,7 @@ fn progress(methods: u64) -> ProgressBar {
 /// A column: its heading, and its value for a plan.
 type Column = (&'static str, fn(&Plan, &Forecast) -> String);
 
-const COLUMNS: [Column; 15] = [
+const COLUMNS: [Column; 16] = [
     ("design", |plan, _| plan.method().to_owned()),
     ("steps", |plan, _| plan.steps().len().to_string()),
     ("slots", |plan, forecast| match plan.medium() {
@@ -114,6 +115,7 @@ const COLUMNS: [Column; 15] = [
     ("momentum", |plan, _| plan.largest_momentum().map_or_else(|_| unknown(), |largest| format!("{largest:.2}"))),
     ("min n*pi", |_, forecast| forecast.perron_min.map_or_else(unknown, |value| format!("{value:.3}"))),
     ("payloads", |_, forecast| forecast.payloads_per_period.to_string()),
+    ("curious", |plan, _| reconstruction::of_plan(plan, 1).map_or_else(unknown, |values| values.to_string())),
 ];
 
 /// The columns of a point-to-point medium: payloads of the busiest node in a round, the heaviest node's share of the mean,
@@ -217,6 +219,7 @@ fn document(
             "round_length": plan.round_length(),
             "parameters": plan.parameters().iter().map(|(name, value)| (name.clone(), value.to_string().into())).collect::<serde_json::Map<_, _>>(),
             "bytes_per_round": traffic.to_json(plan),
+            "reconstructed_by_one": reconstruction::of_plan(plan, 1),
             "forecast": serde_json::from_str::<serde_json::Value>(&plan.forecast_to_json()).unwrap_or_default(),
         }),
         Err(error) => serde_json::json!({ "method": candidate.method.name(), "refused": error.to_string() }),

@@ -1,7 +1,9 @@
 //! `mingle plan show`: describes a plan for people, and prints its forecast for programs.
 
 use mingle_peer::{Result, plan};
-use mingle_planner::{Medium, MixingStep, Parameter, Plan, digraph::Digraph, load::FOUR_BITS, resilience::Resilience};
+use mingle_planner::{
+    Medium, MixingStep, Parameter, Plan, digraph::Digraph, load::FOUR_BITS, reconstruction, resilience::Resilience,
+};
 
 use crate::cli::PlanFileArgs;
 use crate::out;
@@ -66,6 +68,7 @@ pub(super) fn describe(plan: &Plan) -> String {
         format!("weights    n * pi from {} to {}", number(forecast.perron_min), number(forecast.perron_max)),
         losses(plan),
     ];
+    lines.extend(reconstructed(plan));
     if let Some(Parameter::Text(reason)) = plan.parameters().get(REASON) {
         lines.insert(2, format!("reason     {reason}"));
     }
@@ -118,6 +121,17 @@ fn losses(plan: &Plan) -> String {
         count(forecast.critical_nodes, "node"),
         count(forecast.critical_links, "link")
     )
+}
+
+/// The values of others that curious nodes compute from averages alone; nothing for plans too large for that.
+fn reconstructed(plan: &Plan) -> Option<String> {
+    let others = plan.node_count().checked_sub(1)?;
+    let one = reconstruction::of_plan(plan, 1)?;
+    let both = reconstruction::of_plan(plan, 2);
+    let both = both.map_or_else(String::new, |two| format!(", two together {two} of {}", others.saturating_sub(1)));
+    Some(format!(
+        "curious    one node computes up to {one} of {others} others' values from averages of fixed values{both}"
+    ))
 }
 
 /// The first few names, in parentheses.

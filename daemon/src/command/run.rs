@@ -260,6 +260,7 @@ fn options(arguments: &RunArgs) -> Result<PeerOptions> {
         fresh: arguments.fresh,
         continues: arguments.continues,
         leaves: arguments.leaves,
+        sums: arguments.sums.into(),
         evaluate_every: evaluate_every(arguments),
         priority: arguments.priority.into(),
         timeline: arguments.timeline == Switch::On,

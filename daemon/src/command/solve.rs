@@ -19,7 +19,7 @@ use crate::{out, rounds};
 
 /// Solves the problem.
 pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Result {
-    let conditions = Conditions { loss: arguments.loss, seed: arguments.seed };
+    let conditions = Conditions { loss: arguments.loss, seed: arguments.seed, sums: arguments.sums.into() };
     if !(0.0..=0.9).contains(&conditions.loss) {
         return Err(Error::new(ErrorKind::BadInput, format!("--loss {}: give a share from 0 to 0.9", conditions.loss)));
     }
@@ -39,6 +39,7 @@ pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Result {
         out::line(format!("plan     {}, {} nodes, blake3:{}", plan.method(), plan.node_count(), plan.hash().short()));
         out::line(format!("problem  {}, blake3:{}", problem.describe(), hex::encode(&problem.hash[..6])));
         out::line(format!("way      {}", problem.way(&communication)));
+        tell_sums(conditions, plan.node_count())?;
         if let Some(defaults) = defaults(&problem) {
             out::line(format!("defaults {defaults}"));
         }
@@ -67,6 +68,13 @@ pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Result {
         conclude(&solved, began.elapsed().as_secs_f64());
     }
     solved.solutions.iter().find_map(Solution::not_solved).map_or(Ok(()), |failure| Err(failure.explain()))
+}
+
+/// Prints the protection of sums.
+pub(super) fn tell_sums(conditions: Conditions, nodes: usize) -> Result {
+    let protection = conditions.sums.protection(nodes).map_err(Explain::explain)?;
+    out::line(format!("sums     {}", protection.describe()));
+    Ok(())
 }
 
 fn compare(arguments: &SolveArgs, problem: &Problem, solved: &Solved) -> Result<Option<Comparison>> {

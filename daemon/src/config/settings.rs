@@ -159,6 +159,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting(Group::Privacy, "dp_noise", "MINGLE_DP_NOISE", ValueForm::Number, "4.0"),
     setting(Group::Privacy, "dp_epsilon_max", "MINGLE_DP_EPSILON_MAX", ValueForm::Number, "8.0"),
     setting(Group::Privacy, "dp_delta", "MINGLE_DP_DELTA", ValueForm::Number, "0.00001"),
+    setting(Group::Privacy, "plain_sums", "MINGLE_PLAIN_SUMS", ValueForm::Text, r#""off""#),
+    setting(Group::Privacy, "least_members", "MINGLE_LEAST_MEMBERS", ValueForm::Whole, "3"),
     setting(Group::Results, "durability", "MINGLE_DURABILITY", ValueForm::Text, r#""on""#),
     setting(Group::Results, "keep_best", "MINGLE_KEEP_BEST", ValueForm::Text, r#""accuracy""#),
     setting(Group::Results, "compare_alone", "MINGLE_COMPARE_ALONE", ValueForm::Text, r#""on""#),

@@ -5,6 +5,7 @@
 mod support;
 
 mod graphs;
+mod private_sums;
 mod recommendations;
 mod robust_models;
 mod solving;

@@ -12,6 +12,7 @@ use mingle_protocol::collective::{
 
 use crate::communication_plan::{AveragingScheme, CommunicationPlan};
 use crate::error::SolveError;
+use crate::masked_sums::AgreedMasks;
 use crate::schedule::node;
 
 /// The reliable channel of one node, which both its work and its host hold.
@@ -22,7 +23,9 @@ pub(crate) type SharedChannel = Arc<Mutex<ReliableChannel<CollectiveSequence>>>;
 pub(crate) struct Collectives {
     pub me: usize,
     pub communication: Arc<CommunicationPlan>,
-    channel: SharedChannel,
+    pub(crate) channel: SharedChannel,
+    /// The masks of sums, unless those are in clear.
+    pub(crate) masks: Option<AgreedMasks>,
 }
 
 /// The channel behind its lock. Nothing that holds the lock panics.
@@ -35,7 +38,7 @@ impl Collectives {
     pub(crate) fn new(me: usize, communication: Arc<CommunicationPlan>) -> (Self, SharedChannel) {
         let sequence = CollectiveSequence::new(Arc::clone(&communication.schedule), node(me));
         let channel = Arc::new(Mutex::new(ReliableChannel::new(sequence)));
-        (Self { me, communication, channel: Arc::clone(&channel) }, channel)
+        (Self { me, communication, channel: Arc::clone(&channel), masks: None }, channel)
     }
 
     /// The largest value of all nodes, place by place, and the node that has it. The same at all nodes.
@@ -45,8 +48,14 @@ impl Collectives {
         self.result(|sequence| sequence.extremum().map(<[_]>::to_vec)).await
     }
 
-    /// The sum of all nodes' values, place by place. The same bits at all nodes.
+    /// The sum of all nodes' values, place by place. The same bits at all nodes. Masked, unless the user wants it in
+    /// clear.
     pub(crate) async fn total(&self, values: &[f64]) -> Result<Vec<f64>, SolveError> {
+        self.total_in_pieces(values, values.len().max(1)).await
+    }
+
+    /// The sum of all nodes' values in clear: the node above in the tree sees those of a leaf.
+    pub(crate) async fn plain_total(&self, values: &[f64]) -> Result<Vec<f64>, SolveError> {
         self.reduce(Reduction::Sum, values).await
     }
 
@@ -61,13 +70,14 @@ impl Collectives {
     }
 
     /// The values of all nodes at every node, by node: the sum of vectors in which all places but one's own are zero,
-    /// so that no bit changes. Over the trees that is two messages a node, where a flood would take one for each row
+    /// so that no bit changes. In clear: all
+    /// nodes see all rows anyway. Over the trees that is two messages a node, where a flood would take one for each row
     /// and link.
     pub(crate) async fn gather(&self, own: &[f64]) -> Result<Vec<Vec<f64>>, SolveError> {
         let nodes = self.communication.schedule.nodes();
         let mut rows = vec![0.0; nodes * own.len()];
         rows[self.me * own.len()..][..own.len()].copy_from_slice(own);
-        let rows = self.total(&rows).await?;
+        let rows = self.plain_total(&rows).await?;
         Ok(rows.chunks_exact(own.len()).map(<[f64]>::to_vec).collect())
     }
 
@@ -131,7 +141,7 @@ impl Collectives {
         Ok(mixed)
     }
 
-    fn begin(
+    pub(crate) fn begin(
         &self,
         begin: impl FnOnce(&mut CollectiveSequence) -> Result<(), CollectiveError>,
     ) -> Result<(), SolveError> {
@@ -143,7 +153,7 @@ impl Collectives {
     }
 
     /// Waits until the collective is complete, and returns its result.
-    async fn result<T>(&self, of: impl Fn(&CollectiveSequence) -> Option<T>) -> Result<T, SolveError> {
+    pub(crate) async fn result<T>(&self, of: impl Fn(&CollectiveSequence) -> Option<T>) -> Result<T, SolveError> {
         let found = poll_fn(|_| {
             let channel = lock(&self.channel);
             let sequence = channel.collective();

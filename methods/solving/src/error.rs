@@ -1,5 +1,6 @@
 //! Errors of plans that solvers cannot use, and of nodes on the way to a solution.
 
+use mingle_masking::MaskingError;
 use mingle_planner::design::MethodMismatch;
 use mingle_protocol::NodeId;
 use mingle_protocol::collective::CollectiveError;
@@ -43,6 +44,9 @@ pub enum SolveError {
     /// A collective cannot be made.
     #[error(transparent)]
     Collective(CollectiveError),
+    /// A sum cannot be masked as all nodes agreed.
+    #[error(transparent)]
+    Masking(#[from] MaskingError),
     /// A collective is complete and has no result.
     #[error("a collective ended without its result")]
     NoResult,

@@ -16,6 +16,7 @@ mod curves;
 mod error;
 mod journal;
 mod learning;
+mod masked_sums;
 mod peer;
 mod problem;
 mod regression;
@@ -33,6 +34,8 @@ pub use learning::{
     Aggregation, Learned, LearningError, LocalWork, MOST_STATE_BYTES, MemoryStore, RoundLearning, RoundPart,
     RoundRecord, RoundRules, RoundStore, RoundTask, RulesError, StatisticsTable,
 };
+pub use masked_sums::{SumMember, Sums};
+pub use mingle_masking::{MaskingError, SignerError, SumPolicy, SumProtection, SumSigner, TooFewMembers};
 pub use peer::{EnvelopeFault, Reception, SolverPeer};
 pub use problem::{
     AllocationTask, CONVEX_KINDS, ColumnScaling, FileError, NominalWeights, Part, Problem, ProblemError, ProblemTask,

@@ -19,11 +19,12 @@ use crate::communication_plan::CommunicationPlan;
 use crate::error::SolveError;
 use crate::journal::ProgressJournal;
 use crate::learning::{Learned, LocalWork};
+use crate::masked_sums::Sums;
 use crate::problem::{Part, Problem, StoppingCriteria};
 use crate::rounds::learn;
 use crate::solution::{Finding, Solution};
 use crate::stopping_rule::NodeOutcome;
-use crate::{allocation, regression, robust};
+use crate::{allocation, masked_sums, regression, robust};
 
 /// The most attempts that a received number may be ahead: a damaged or malicious number must not use all of them up.
 const FURTHEST_ATTEMPT: u64 = 1 << 20;
@@ -39,8 +40,12 @@ enum Done {
 /// One node's part, driven by its host.
 pub struct SolverPeer {
     me: usize,
+    /// The hash of the problem, and of the protection of its sums.
     problem: [u8; 32],
+    /// The hash of the problem alone.
+    subject: [u8; 32],
     part: Part,
+    sums: Sums,
     limits: StoppingCriteria,
     communication: Arc<CommunicationPlan>,
     attempt: u64,
@@ -78,26 +83,46 @@ pub enum EnvelopeFault {
 }
 
 impl SolverPeer {
-    /// The part of node `me`, which begins this attempt.
-    pub fn new(me: usize, problem: &Problem, part: Part, communication: Arc<CommunicationPlan>, attempt: u64) -> Self {
-        let journal = ProgressJournal::default();
-        let limits = problem.limits;
-        let (channel, work) = begin(me, &part, limits, &communication, &journal, None);
+    /// The part of node `me`, which begins this attempt. The protection of sums has to be the same at all nodes.
+    pub fn new(
+        me: usize,
+        problem: &Problem,
+        part: Part,
+        communication: Arc<CommunicationPlan>,
+        attempt: u64,
+        sums: Sums,
+    ) -> Self {
+        let (_, channel) = Collectives::new(me, Arc::clone(&communication));
         let mut peer = Self {
             me,
-            problem: problem.hash,
+            problem: sums.mark(problem.hash),
+            subject: problem.hash,
             part,
-            limits,
+            sums,
+            limits: problem.limits,
             communication,
             attempt,
             channel,
-            work: Some(work),
-            journal,
+            work: None,
+            journal: ProgressJournal::default(),
             outcome: None,
             behind: VecDeque::new(),
         };
+        peer.begin(None);
         peer.advance();
         peer
+    }
+
+    /// Begins the work of the present attempt at `start`, else at zero, with keys for sums that no other attempt has.
+    fn begin(&mut self, start: Option<Vec<f64>>) {
+        let (mut collectives, channel) = Collectives::new(self.me, Arc::clone(&self.communication));
+        let (part, limits, journal) = (self.part.clone(), self.limits, self.journal.clone());
+        let (sums, attempt) = (self.sums.clone(), self.attempt);
+        self.channel = channel;
+        self.work = Some(Box::pin(async move {
+            collectives.agree_on_masks(&sums, attempt).await?;
+            work(part, limits, collectives, journal, start).await
+        }));
     }
 
     /// The progress of its work.
@@ -198,15 +223,19 @@ impl SolverPeer {
     }
 
     fn sizes(&self) -> SizeLimits {
-        SizeLimits { nodes: self.communication.schedule.nodes(), dimension: self.part.longest_message() }
+        let nodes = self.communication.schedule.nodes();
+        let longest = self.part.longest_message();
+        let dimension = match self.sums {
+            Sums::Plain => longest,
+            Sums::Masked(_) => masked_sums::longest_message(longest, nodes),
+        };
+        SizeLimits { nodes, dimension }
     }
 
     fn begin_anew(&mut self, attempt: u64) {
         self.attempt = attempt;
         let start = Some(self.journal.read().x.clone()).filter(|x| !x.is_empty());
-        let (channel, work) = begin(self.me, &self.part, self.limits, &self.communication, &self.journal, start);
-        self.channel = channel;
-        self.work = Some(work);
+        self.begin(start);
         self.outcome = None;
         self.behind.clear();
         self.advance();
@@ -230,7 +259,7 @@ impl SolverPeer {
         Solution {
             schema: Solution::schema(),
             node: self.me,
-            problem: hex::encode(self.problem),
+            problem: hex::encode(self.subject),
             iterations,
             converged,
             step,
@@ -241,17 +270,15 @@ impl SolverPeer {
     }
 }
 
-fn begin(
-    me: usize,
-    part: &Part,
+/// A node's work for its part, over these collectives.
+fn work(
+    part: Part,
     limits: StoppingCriteria,
-    communication: &Arc<CommunicationPlan>,
-    journal: &ProgressJournal,
+    collectives: Collectives,
+    journal: ProgressJournal,
     start: Option<Vec<f64>>,
-) -> (SharedChannel, NodeFuture) {
-    let (collectives, channel) = Collectives::new(me, Arc::clone(communication));
-    let journal = journal.clone();
-    let work: NodeFuture = match part.clone() {
+) -> NodeFuture {
+    match part {
         Part::Regression { task, table } => {
             Box::pin(found(regression::solve(task, table, limits, collectives, journal, start)))
         }
@@ -262,8 +289,7 @@ fn begin(
             Box::pin(found(robust::solve(task, table, limits, collectives, journal, start)))
         }
         Part::Rounds(part) => Box::pin(async { learn(part, collectives, journal).await.map(Done::Learned) }),
-    };
-    (channel, work)
+    }
 }
 
 async fn found(work: impl Future<Output = Result<NodeOutcome, SolveError>>) -> Result<Done, SolveError> {

@@ -222,12 +222,9 @@ impl RoundsNode {
 
     async fn mean(&self, own: &[f32]) -> Result<Vec<f32>, SolveError> {
         let nodes = self.collectives.communication.schedule.nodes() as f64;
-        let mut mean = Vec::with_capacity(own.len());
-        for piece in own.chunks(CHUNK) {
-            let wide: Vec<f64> = piece.iter().map(|value| f64::from(*value)).collect();
-            mean.extend(self.collectives.total(&wide).await?.iter().map(|total| (total / nodes) as f32));
-        }
-        Ok(mean)
+        let wide: Vec<f64> = own.iter().map(|value| f64::from(*value)).collect();
+        let totals = self.collectives.total_in_pieces(&wide, CHUNK).await?;
+        Ok(totals.iter().map(|total| (total / nodes) as f32).collect())
     }
 
     /// The contributions of the sources that this node chose, by node.
@@ -246,18 +243,13 @@ impl RoundsNode {
         Ok(pulled)
     }
 
-    /// The mean of each metric over the nodes that could measure it, from a table of all, so that all have the same
-    /// bits.
+    /// The mean of each metric over the nodes that could measure it, from the sum of all, so that all have the same
+    /// bits and no node sees another's.
     async fn mean_metrics(&self, own: &[Option<f64>]) -> Result<Vec<Option<f64>>, SolveError> {
         let row: Vec<f64> =
             own.iter().flat_map(|value| [f64::from(u8::from(value.is_some())), value.unwrap_or(0.0)]).collect();
-        let rows = self.gather(&row).await?;
-        let mean = |at: usize| {
-            let sum = |place: usize| rows.iter().map(|row| row[place]).sum::<f64>();
-            let measured = sum(2 * at);
-            (measured > 0.0).then(|| sum(2 * at + 1) / measured)
-        };
-        Ok((0..own.len()).map(mean).collect())
+        let sums = self.collectives.total(&row).await?;
+        Ok(sums.as_chunks().0.iter().map(|[measured, sum]| (*measured > 0.0).then(|| sum / measured)).collect())
     }
 }
 

@@ -6,7 +6,7 @@ use crate::payload::MAX_DIMENSION;
 use crate::schedule::NodeId;
 
 /// Largest magnitude of an input. With as many nodes as a plan can have, sums stay far from the end of f64.
-pub(super) const LARGEST_INPUT: f64 = 1e290;
+pub const LARGEST_INPUT: f64 = 1e290;
 /// Longest payload of a row. Rows are for statistics and coupling variables, not for models.
 pub const MAX_ROW_BYTES: usize = 32 * 1024;
 

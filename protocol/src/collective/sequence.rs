@@ -11,7 +11,8 @@ use std::sync::Arc;
 
 use super::{
     AllReduce, Collective, CollectiveError, CollectiveFault, Exchange, ExchangeMessage, Extreme, Extremum, FloodValue,
-    Partial, Pull, PullMessage, PullRoutes, Reduction, Share, TrackingAverage, Trees,
+    ModularPartial, ModularSum, Modulus, Partial, Pull, PullMessage, PullRoutes, Reduction, Share, TrackingAverage,
+    Trees,
 };
 use crate::schedule::{NodeId, Schedule};
 
@@ -31,6 +32,8 @@ pub enum OperationMessage {
     Partial(Partial),
     /// Of a [`Pull`].
     Pull(PullMessage),
+    /// Of a [`ModularSum`].
+    ModularPartial(ModularPartial),
 }
 
 /// A message of a sequence: its operation, and the message of that operation's collective.
@@ -93,6 +96,7 @@ enum Now {
     AllReduce(AllReduce),
     Exchange(Exchange),
     Pull(Pull),
+    ModularSum(ModularSum),
     /// The tracking average, which is kept in `CollectiveSequence::tracking`.
     Tracking,
 }
@@ -134,6 +138,21 @@ impl CollectiveSequence {
         self.check_complete()?;
         let all_reduce = AllReduce::new(Arc::clone(trees), self.me, reduction, values)?;
         self.begin(Now::AllReduce(all_reduce))
+    }
+
+    /// Begins to add all nodes' integers up; see [`ModularSum::new`].
+    ///
+    /// # Errors
+    /// As [`begin_extremum`](Self::begin_extremum).
+    pub fn begin_modular_sum(
+        &mut self,
+        trees: &Arc<Trees>,
+        modulus: Modulus,
+        words: Vec<u64>,
+    ) -> Result<(), CollectiveError> {
+        self.check_complete()?;
+        let sum = ModularSum::new(Arc::clone(trees), self.me, modulus, words)?;
+        self.begin(Now::ModularSum(sum))
     }
 
     /// Gives the tracking average of this sequence its next input; see [`TrackingAverage::new`]. `rounds` count at the
@@ -199,6 +218,11 @@ impl CollectiveSequence {
         if let Now::AllReduce(all_reduce) = &self.now { all_reduce.result() } else { None }
     }
 
+    /// The result of this operation, if it is a complete modular sum.
+    pub fn summed(&self) -> Option<&[u64]> {
+        if let Now::ModularSum(sum) = &self.now { sum.result() } else { None }
+    }
+
     /// The mean as this node has it, if this operation is a complete one of the tracking average.
     pub fn average(&self) -> Option<&[f64]> {
         let tracking = self.tracking.as_ref().filter(|_| matches!(self.now, Now::Tracking));
@@ -259,6 +283,7 @@ impl CollectiveSequence {
             }
             Now::Exchange(exchange) => exchange.poll().map(|(to, message)| (to, OperationMessage::Exchange(message))),
             Now::Pull(pull) => pull.poll().map(|(to, message)| (to, OperationMessage::Pull(message))),
+            Now::ModularSum(sum) => sum.poll().map(|(to, partial)| (to, OperationMessage::ModularPartial(partial))),
             Now::Tracking => self.tracking.as_mut()?.poll().map(|(to, share)| (to, OperationMessage::Share(share))),
         }
     }
@@ -270,6 +295,7 @@ impl CollectiveSequence {
             (Now::AllReduce(all_reduce), OperationMessage::Partial(partial)) => all_reduce.handle(from, partial),
             (Now::Exchange(exchange), OperationMessage::Exchange(message)) => exchange.handle(from, message),
             (Now::Pull(pull), OperationMessage::Pull(message)) => pull.handle(from, message),
+            (Now::ModularSum(sum), OperationMessage::ModularPartial(partial)) => sum.handle(from, partial),
             (Now::Tracking, OperationMessage::Share(share)) => match &mut self.tracking {
                 Some(tracking) => tracking.handle(from, share),
                 None => Err(CollectiveFault::OtherCollective),
@@ -319,6 +345,7 @@ impl Collective for CollectiveSequence {
             Now::AllReduce(all_reduce) => all_reduce.is_complete(),
             Now::Exchange(exchange) => exchange.is_complete(),
             Now::Pull(pull) => pull.is_complete(),
+            Now::ModularSum(sum) => sum.is_complete(),
             Now::Tracking => self.tracking.as_ref().is_some_and(Collective::is_complete),
         }
     }

@@ -7,8 +7,9 @@
 //!   exchange                             values: f64 LE each
 //!   partial   is whole (0 or 1)          values: f64 LE each
 //!   pull      source (varint)            values: f64 LE each
-//!   sequence  operation, kind (varints)  a flood value (0), a share (1), an exchange message (2), a partial (3) or a pull (4), of
-//!                                        any number of values up to the dimension
+//!   modular   is whole (0 or 1)          words: u64 LE each
+//!   sequence  operation, kind (varints)  a flood value (0), a share (1), an exchange message (2), a partial (3), a pull (4) or a
+//!                                        modular partial (5), of any number of values up to the dimension
 //!   frame     acknowledged, number or nothing (varints)                       the message, if it has a number
 //! ```
 //!
@@ -23,6 +24,7 @@ use super::exchange::ExchangeMessage;
 use super::extremum::FloodValue;
 use super::fault::MAX_ROW_BYTES;
 use super::mixing::Share;
+use super::modular_sum::ModularPartial;
 use super::pull::PullMessage;
 use super::reliable_channel::Frame;
 use super::sequence::{OperationMessage, SequenceMessage};
@@ -158,6 +160,7 @@ const SHARE: u8 = 1;
 const EXCHANGE: u8 = 2;
 const PARTIAL: u8 = 3;
 const PULL: u8 = 4;
+const MODULAR: u8 = 5;
 
 impl MessageEncoding for PullMessage {
     fn encode_into(&self, bytes: &mut Vec<u8>) {
@@ -184,6 +187,20 @@ impl MessageEncoding for Partial {
     }
 }
 
+impl MessageEncoding for ModularPartial {
+    fn encode_into(&self, bytes: &mut Vec<u8>) {
+        put_head(&self.is_whole, bytes);
+        bytes.reserve_exact(8 * self.words.len());
+        self.words.iter().for_each(|word| bytes.extend_from_slice(&word.to_le_bytes()));
+    }
+
+    fn decode(bytes: &[u8], limits: &SizeLimits) -> Result<Self, MessageError> {
+        let (is_whole, rest) = split_head(bytes)?;
+        check_length(rest, 8, limits.dimension)?;
+        Ok(Self { is_whole, words: rest.as_chunks().0.iter().map(|bytes| u64::from_le_bytes(*bytes)).collect() })
+    }
+}
+
 impl MessageEncoding for SequenceMessage {
     fn encode_into(&self, bytes: &mut Vec<u8>) {
         let (kind, message): (u8, &dyn Body) = match &self.payload {
@@ -192,6 +209,7 @@ impl MessageEncoding for SequenceMessage {
             OperationMessage::Exchange(message) => (EXCHANGE, message),
             OperationMessage::Partial(partial) => (PARTIAL, partial),
             OperationMessage::Pull(message) => (PULL, message),
+            OperationMessage::ModularPartial(partial) => (MODULAR, partial),
         };
         put_head(&(self.operation, kind), bytes);
         message.put(bytes);
@@ -217,6 +235,11 @@ impl MessageEncoding for SequenceMessage {
             PULL => {
                 let values = split_head::<NodeId>(body)?.1;
                 OperationMessage::Pull(PullMessage::decode(body, &fitting(values, 8, limits)?)?)
+            }
+            MODULAR => {
+                let words = split_head::<bool>(body)?.1;
+                let partial = ModularPartial::decode(body, &fitting(words, 8, limits)?)?;
+                OperationMessage::ModularPartial(partial)
             }
             _ => return Err(MessageError::Head),
         };

@@ -201,8 +201,7 @@ impl OnePlace {
         let ways = Arc::new(
             problem.communication(&given.plan, Arc::new(plan::schedule(&given.plan)?)).map_err(Explain::explain)?,
         );
-        let solved =
-            solve_here(&problem, &ways, Conditions { loss: 0.0, seed: 0 }, |_, _| {}).map_err(errors::swarm_error)?;
+        let solved = solve_here(&problem, &ways, Conditions::default(), |_, _| {}).map_err(errors::swarm_error)?;
         let objective = solved.solutions.first().map_or(f64::NAN, |solution| solution.objective);
         Ok(Self {
             method: "all nodes in one process",

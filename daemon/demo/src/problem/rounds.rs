@@ -138,7 +138,7 @@ impl RoundDemo {
         let problem = Problem::of_rounds(self.task(way, output)?, Arc::new(names));
         let schedule = Arc::new(plan::schedule(plan)?);
         let communication = Arc::new(problem.communication(plan, schedule).map_err(Explain::explain)?);
-        let found = learn_here(&problem, &communication, Conditions { loss: 0.0, seed: 0 }, |_| {});
+        let found = learn_here(&problem, &communication, Conditions::default(), |_| {});
         Ok(found.map_err(errors::swarm_error)?.learned)
     }
 

@@ -121,7 +121,8 @@ impl MethodRun {
         let problem = Problem::of_rounds(task, Arc::new(names));
         let schedule = Arc::new(schedule(&self.plan)?);
         let communication = Arc::new(problem.communication(&self.plan, schedule)?);
-        let solved = learn_here(&problem, &communication, Conditions { loss: 0.0, seed: self.seed }, tell)?;
+        let solved =
+            learn_here(&problem, &communication, Conditions { seed: self.seed, ..Conditions::default() }, tell)?;
         let first = solved.learned.first().ok_or(SwarmError::Unfinished)?;
         Ok(MethodRecord {
             schema: SCHEMA.to_owned(),

@@ -10,6 +10,7 @@ use mingle_protocol::{CodecChoice, Durability, MomentumAcrossRounds, Robust, Wai
 use crate::follow::serving::FollowerLimits;
 use crate::membership::AutomaticPlanning;
 use crate::priority::Priority;
+use crate::solving::SumPolicy;
 use crate::training::Criterion;
 
 /// Options of a peer. [`Default`] is the same as `mingle run` without flags.
@@ -64,6 +65,8 @@ pub struct PeerOptions {
     pub evaluate_every: u64,
     /// Criterion by which the best model of the run is kept, besides the last one.
     pub keep_best: Option<Criterion>,
+    /// The choice between masked and plain sums of a problem, or of learning in rounds; other peers need the same.
+    pub sums: SumPolicy,
     /// Priority of training.
     pub priority: Priority,
     /// `true` to write a timeline of the peer's activities.
@@ -110,6 +113,7 @@ impl Default for PeerOptions {
             leaves: false,
             evaluate_every: 20,
             keep_best: None,
+            sums: SumPolicy::default(),
             priority: Priority::Normal,
             timeline: false,
             followers: FollowerLimits::default(),

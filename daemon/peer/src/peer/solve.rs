@@ -5,7 +5,7 @@ use std::sync::Arc;
 
 use mingle_net::transport::Network;
 use mingle_planner::Plan;
-use mingle_solving::{CommunicationPlan, Problem, RoundTask};
+use mingle_solving::{CommunicationPlan, Problem, RoundTask, SumProtection};
 
 use super::{Access, Incoming, Outcome, Peer, Streams, boot_nonce};
 use crate::error::{Error, ErrorKind, Result};
@@ -15,6 +15,7 @@ use crate::membership::PlanNumber;
 use crate::place::Place;
 use crate::solving::Explain;
 use crate::solving::host::{self, End};
+use crate::solving::sums;
 use crate::timeline::Timeline;
 
 /// A problem's messages are no parcels: parcels of any size are refused.
@@ -52,6 +53,7 @@ impl Peer {
         incoming: Incoming,
     ) -> Result<Outcome> {
         let (boot_nonce, fresh) = (boot_nonce()?, self.options.fresh);
+        let (policy, keypair) = (self.options.sums, self.identity.keypair().clone());
         let streams = Streams { boot_nonce, dimension: NO_PARCELS, timeline: Timeline::default() };
         let (mut receivers, mut member) = self.join_plan(place, network, access, incoming, streams)?;
         loop {
@@ -61,8 +63,9 @@ impl Peer {
                 problem.communication(&place.plan.plan, Arc::clone(&place.schedule)).map_err(Explain::explain)?,
             );
             problem.check_links(&communication).map_err(Explain::explain)?;
-            introduce(&problem, &communication, &mut member);
-            match host::take_part(&mut member, &problem, communication, fresh, &mut receivers).await? {
+            let (protection, sums) = sums::of_plan(policy, &keypair, place, &problem)?;
+            introduce(&problem, &communication, protection, &mut member);
+            match host::take_part(&mut member, &problem, communication, sums, fresh, &mut receivers).await? {
                 End::Solved => return Ok(Outcome::Solved),
                 End::Replanned(plan) if member.is_named_by(&plan) => {
                     member.take_up(*plan, boot_nonce, NO_PARCELS, &mut receivers).await?;
@@ -77,9 +80,16 @@ impl Peer {
     }
 }
 
-fn introduce(problem: &Problem, communication: &CommunicationPlan, member: &mut Member<'_>) {
+fn introduce(problem: &Problem, communication: &CommunicationPlan, protection: SumProtection, member: &mut Member<'_>) {
     let description = problem.describe();
-    member.log.tell(Event::Problem { description: description.clone(), way: problem.way(communication) });
+    let way = match protection {
+        SumProtection::Masked => format!("{}; sums are masked", problem.way(communication)),
+        SumProtection::Plain | SumProtection::NothingToHide => problem.way(communication),
+    };
+    member.log.tell(Event::Problem { description: description.clone(), way });
+    if protection != SumProtection::Masked {
+        member.warn(format!("sums are {}", protection.describe()));
+    }
     let name = problem.names.get(member.connections.place.node.index()).map_or("", String::as_str);
     if problem.defaulted().contains(&name) {
         member.warn(format!(

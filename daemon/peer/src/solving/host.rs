@@ -15,7 +15,7 @@ use mingle_net::objections::Objection;
 use mingle_net::token_bucket::TokenBucket;
 use mingle_net::transport::NetworkEvent;
 use mingle_protocol::{Envelope, Message, NodeId};
-use mingle_solving::{CommunicationPlan, Finding, Problem, ProblemTask, Reception, SolverPeer};
+use mingle_solving::{CommunicationPlan, Finding, Problem, ProblemTask, Reception, SolverPeer, Sums};
 use tokio::sync::oneshot;
 
 use super::attempt::AttemptFile;
@@ -84,6 +84,7 @@ pub(crate) async fn take_part(
     member: &mut Member<'_>,
     problem: &Problem,
     communication: Arc<CommunicationPlan>,
+    sums: Sums,
     fresh: bool,
     receivers: &mut EventReceivers,
 ) -> Result<End> {
@@ -99,7 +100,7 @@ pub(crate) async fn take_part(
     showing::tell_data(member, &part);
     let attempts = AttemptFile::of(member.home, &place.hash, problem)?;
     let attempt = attempts.begin()?;
-    let peer = SolverPeer::new(place.node.index(), problem, part, communication, attempt);
+    let peer = SolverPeer::new(place.node.index(), problem, part, communication, attempt, sums);
     let mut host = Host {
         member,
         problem,

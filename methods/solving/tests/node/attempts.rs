@@ -10,12 +10,12 @@ use proptest::prelude::*;
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
-use crate::support::{NODES, coefficients, regression, solve_all};
+use crate::support::{NODES, coefficients, regression, solve_all, sums};
 
 /// A peer of the swarm, with its first envelopes.
 fn peer(folder: &Path, attempt: u64) -> (SolverPeer, Vec<(NodeId, Envelope)>) {
     let (_, problem, communication) = regression(folder, Method::CliquePhi, "");
-    let mut peer = SolverPeer::new(0, &problem, problem.part(0).unwrap(), communication, attempt);
+    let mut peer = SolverPeer::new(0, &problem, problem.part(0).unwrap(), communication, attempt, sums(0, NODES));
     let sent = std::iter::from_fn(|| peer.poll()).collect();
     (peer, sent)
 }
@@ -71,7 +71,10 @@ struct Mortal {
 impl Mortal {
     fn new(problem: Problem, communication: Arc<CommunicationPlan>, seed: u64) -> Self {
         let peers = (0..NODES)
-            .map(|me| SolverPeer::new(me, &problem, problem.part(me).unwrap(), Arc::clone(&communication), 0))
+            .map(|me| {
+                let part = problem.part(me).unwrap();
+                SolverPeer::new(me, &problem, part, Arc::clone(&communication), 0, sums(me, NODES))
+            })
             .collect();
         let dice = ChaCha8Rng::seed_from_u64(seed);
         Self { problem, communication, peers, attempts: vec![0; NODES], under_way: Vec::new(), dice }
@@ -103,7 +106,8 @@ impl Mortal {
     fn kill(&mut self, me: usize) {
         self.attempts[me] += 1;
         let part = self.problem.part(me).unwrap();
-        self.peers[me] = SolverPeer::new(me, &self.problem, part, Arc::clone(&self.communication), self.attempts[me]);
+        let (communication, sums) = (Arc::clone(&self.communication), sums(me, NODES));
+        self.peers[me] = SolverPeer::new(me, &self.problem, part, communication, self.attempts[me], sums);
     }
 }
 

@@ -7,7 +7,7 @@ use mingle_planner::{DesignOptions, Medium, Method, Topology};
 use mingle_solver::{RegressionTable, Selection};
 use mingle_solving::{AveragingScheme, CommunicationPlan, Part, Problem, SolveError, SolverPeer, schedule};
 
-use crate::support::{NODES, outcomes, regression, regression_over};
+use crate::support::{NODES, outcomes, regression, regression_over, sums};
 
 #[test]
 fn an_iteration_that_diverges_is_told_early_by_all_and_with_what_helps() {
@@ -17,8 +17,16 @@ fn an_iteration_that_diverges_is_told_early_by_all_and_with_what_helps() {
     // The roughest averages: one step an iteration.
     let communication =
         Arc::new(CommunicationPlan { agreement: AveragingScheme::Tracking { steps: 1 }, ..(*communication).clone() });
-    let part =
-        |node: usize| SolverPeer::new(node, &problem, problem.part(node).unwrap(), Arc::clone(&communication), 0);
+    let part = |node: usize| {
+        SolverPeer::new(
+            node,
+            &problem,
+            problem.part(node).unwrap(),
+            Arc::clone(&communication),
+            0,
+            sums(node, plan.node_count()),
+        )
+    };
     let outcomes = outcomes((0..plan.node_count()).map(part).collect());
     let told = outcomes[0].as_ref().unwrap_err();
     let SolveError::Diverged { iteration, remedy, .. } = *told else { panic!("{told}") };
@@ -41,8 +49,16 @@ fn more_columns_than_rows_are_cautioned_of_before_and_named_as_the_reason_after(
     fs::write(folder.path().join("table.csv"), format!("a,b,c,d,e,f,g,h,y\n{}\n", rows.join("\n"))).unwrap();
     let caution = problem.caution().unwrap().unwrap();
     assert!(caution.starts_with("8 columns and 6 rows") && caution.contains("within 10 iterations"), "{caution}");
-    let part =
-        |node: usize| SolverPeer::new(node, &problem, problem.part(node).unwrap(), Arc::clone(&communication), 0);
+    let part = |node: usize| {
+        SolverPeer::new(
+            node,
+            &problem,
+            problem.part(node).unwrap(),
+            Arc::clone(&communication),
+            0,
+            sums(node, plan.node_count()),
+        )
+    };
     for outcome in outcomes((0..plan.node_count()).map(part).collect()) {
         let failure = outcome.unwrap().not_solved().unwrap();
         assert!(
@@ -65,7 +81,7 @@ fn tables_that_do_not_fit_together_are_named_by_every_peer_before_anything_is_so
             }
             part => part,
         };
-        SolverPeer::new(me, &problem, part, Arc::clone(&communication), 0)
+        SolverPeer::new(me, &problem, part, Arc::clone(&communication), 0, sums(me, NODES))
     };
     for (me, outcome) in outcomes((0..NODES).map(peer).collect()).into_iter().enumerate() {
         let message = outcome.unwrap_err().to_string();
@@ -90,7 +106,7 @@ fn a_budget_that_bounds_rule_out_is_named_by_every_peer_though_none_knows_the_ot
         fs::write(&path, format!("{shared}[[node]]\nnode = {me}\nwish = 1\nupper = 2\n")).unwrap();
         let problem = Problem::read(&path, &plan).unwrap();
         assert_eq!(problem.defaulted().len(), 2, "the others' wishes are not at hand");
-        SolverPeer::new(me, &problem, problem.part(me).unwrap(), Arc::clone(&communication), 0)
+        SolverPeer::new(me, &problem, problem.part(me).unwrap(), Arc::clone(&communication), 0, sums(me, 3))
     };
     let outcomes = outcomes((0..3).map(peer).collect());
     assert!(outcomes[0].as_ref().unwrap_err().to_string().contains("far cannot share out 5"), "{outcomes:?}");

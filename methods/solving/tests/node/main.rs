@@ -5,6 +5,7 @@ mod attempts;
 mod certificates;
 mod codec;
 mod failures;
+mod masked_sums;
 mod robust;
 mod rounds;
 mod solutions;

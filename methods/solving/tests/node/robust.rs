@@ -14,7 +14,7 @@ use mingle_solving::{
     Answer, AveragingScheme, CommunicationPlan, Part, Problem, Solution, SolveError, SolverPeer, schedule,
 };
 
-use crate::support::{outcomes, solve_all};
+use crate::support::{outcomes, solve_all, sums};
 
 const COLUMNS: usize = 3;
 const RADIUS: f64 = 0.02;
@@ -66,7 +66,11 @@ fn in_one_place(problem: &Problem) -> RobustProblem {
 
 fn peers(problem: &Problem, communication: &Arc<CommunicationPlan>) -> Vec<SolverPeer> {
     let parts = problem.parts().unwrap().into_iter().enumerate();
-    parts.map(|(me, part)| SolverPeer::new(me, problem, part, Arc::clone(communication), 0)).collect()
+    parts
+        .map(|(me, part)| {
+            SolverPeer::new(me, problem, part, Arc::clone(communication), 0, sums(me, communication.schedule.nodes()))
+        })
+        .collect()
 }
 
 /// The answer, its value and the weights of the sites, which are the same at all sites.
@@ -227,7 +231,7 @@ fn a_site_that_computes_otherwise_is_found_out_in_the_first_iteration() {
             }
             part => part,
         };
-        SolverPeer::new(me, &problem, part, Arc::clone(&communication), 0)
+        SolverPeer::new(me, &problem, part, Arc::clone(&communication), 0, sums(me, 3))
     };
     for outcome in outcomes((0..3).map(peer).collect()) {
         let told = outcome.unwrap_err();

@@ -12,6 +12,8 @@ use mingle_solving::{
 use rand::{Rng, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 
+use crate::support::sums;
+
 const SHARED: usize = 70_000;
 const ROUNDS: u64 = 6;
 
@@ -169,7 +171,14 @@ impl Swarm {
 
     fn begin(&self, me: usize) -> SolverPeer {
         let part = self.problem.part_that_keeps(me, Box::new(self.disks[me].clone())).unwrap();
-        SolverPeer::new(me, &self.problem, part, Arc::clone(&self.communication), self.attempts[me])
+        SolverPeer::new(
+            me,
+            &self.problem,
+            part,
+            Arc::clone(&self.communication),
+            self.attempts[me],
+            sums(me, self.attempts.len()),
+        )
     }
 
     /// The process dies wherever it is; another one begins with its disk.

@@ -7,7 +7,9 @@ use std::sync::Arc;
 use mingle_planner::{DesignOptions, Medium, Method, Plan, Topology};
 use mingle_protocol::NodeId;
 use mingle_solver::{RegressionTable, Standardization};
-use mingle_solving::{Answer, CommunicationPlan, Part, Problem, Solution, SolveError, SolverPeer, schedule};
+use mingle_solving::{
+    Answer, CommunicationPlan, Part, Problem, Solution, SolveError, SolverPeer, SumPolicy, Sums, schedule,
+};
 
 pub(crate) const NODES: usize = 6;
 
@@ -61,6 +63,12 @@ pub(crate) fn in_one_place(problem: &Problem) -> (RegressionTable, Standardizati
     (whole, scaling)
 }
 
+/// The protection of sums that node `me` of a simulation has by default.
+pub(crate) fn sums(me: usize, nodes: usize) -> Sums {
+    let protection = SumPolicy::default().protection(nodes).unwrap();
+    Sums::simulated(protection, nodes, 1).swap_remove(me)
+}
+
 /// The outcomes of peers whose messages all arrive.
 pub(crate) fn outcomes(mut peers: Vec<SolverPeer>) -> Vec<Result<Solution, SolveError>> {
     loop {
@@ -84,6 +92,10 @@ pub(crate) fn outcomes(mut peers: Vec<SolverPeer>) -> Vec<Result<Solution, Solve
 /// The solutions of all nodes.
 pub(crate) fn solve_all(problem: &Problem, communication: &Arc<CommunicationPlan>) -> Vec<Solution> {
     let parts = problem.parts().unwrap().into_iter().enumerate();
-    let peers = parts.map(|(me, part)| SolverPeer::new(me, problem, part, Arc::clone(communication), 0)).collect();
+    let peers = parts
+        .map(|(me, part)| {
+            SolverPeer::new(me, problem, part, Arc::clone(communication), 0, sums(me, communication.schedule.nodes()))
+        })
+        .collect();
     outcomes(peers).into_iter().map(Result::unwrap).collect()
 }

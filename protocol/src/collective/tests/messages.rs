@@ -37,12 +37,15 @@ fn sequence_messages() -> impl Strategy<Value = SequenceMessage> {
     let pull = (0_u32..9, prop::collection::vec(-1e300..1e300, 0..4)).prop_map(|(source, values)| {
         OperationMessage::Pull(PullMessage { source: NodeId(source), values: values.into() })
     });
+    let modular = (any::<bool>(), prop::collection::vec(any::<u64>(), 0..4))
+        .prop_map(|(is_whole, words)| OperationMessage::ModularPartial(ModularPartial { is_whole, words }));
     let payload = prop_oneof![
         shares().prop_map(OperationMessage::Share),
         flood_values().prop_map(OperationMessage::Extremum),
         exchange,
         partial,
-        pull
+        pull,
+        modular
     ];
     (any::<u64>(), payload).prop_map(|(operation, payload)| SequenceMessage { operation, payload })
 }

@@ -40,6 +40,37 @@ fn everybody_has_the_same_sum_and_the_same_largest_over_any_links() {
 }
 
 #[test]
+fn sums_of_integers_wrap_with_and_without_a_carry_and_are_the_same_everywhere_over_any_links() {
+    for plan in [uneven(12, 9, 2, 4), one_peer_exponential(4), gather_and_scatter()] {
+        for (modulus, loss) in [(Modulus::Word, 0.0), (Modulus::TwoWords, 0.0), (Modulus::TwoWords, 0.3)] {
+            let trees = Arc::new(Trees::of(&plan).unwrap());
+            let words = |id: NodeId| vec![u64::MAX - u64::from(id.0), 1 << 60, 7, u64::MAX];
+            let node = |id| ModularSum::new(Arc::clone(&trees), id, modulus, words(id)).unwrap();
+            let nodes = ids(plan.nodes()).map(node).collect();
+            let mut network = Network::new(nodes, 4, Faults { loss, duplication: loss }, 7);
+            let done = |nodes: &[ReliableChannel<ModularSum>]| nodes.iter().all(|node| node.collective().is_complete());
+            network.run(done, |_| {});
+            let wide = |words: &[u64]| u128::from(words[0]) | u128::from(words[1]) << 64;
+            let all: Vec<Vec<u64>> = ids(plan.nodes()).map(words).collect();
+            for node in &network.nodes {
+                let sum = node.collective().result().unwrap();
+                let expected = |place: usize| all.iter().fold(0_u64, |sum, words| sum.wrapping_add(words[place]));
+                match modulus {
+                    Modulus::Word => assert_eq!(sum, [0, 1, 2, 3].map(expected)),
+                    Modulus::TwoWords => {
+                        let pair = |at| all.iter().fold(0_u128, |sum, words| sum.wrapping_add(wide(&words[at..])));
+                        assert_eq!([wide(sum), wide(&sum[2..])], [pair(0), pair(2)]);
+                    }
+                }
+            }
+        }
+    }
+    let trees = Arc::new(Trees::of(&gather_and_scatter()).unwrap());
+    let half = ModularSum::new(trees, NodeId(0), Modulus::TwoWords, vec![1]);
+    assert_eq!(half.unwrap_err(), CollectiveError::Dimension { dimension: 1 });
+}
+
+#[test]
 fn a_reduction_takes_two_messages_for_each_node_but_the_root() {
     let plan = uneven(12, 9, 2, 4);
     let mut nodes = nodes(&plan, Reduction::Sum);

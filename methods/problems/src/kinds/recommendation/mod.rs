@@ -246,7 +246,9 @@ mod tests {
         let problem = Problem::of_rounds(Arc::new(observed), Arc::clone(&names));
         let schedule = Arc::new(mingle_solving::schedule(&plan).unwrap());
         let communication = Arc::new(problem.communication(&plan, schedule).unwrap());
-        let found = learn_here(&problem, &communication, Conditions { loss: 0.2, seed: 1 }, |_| {}).unwrap();
+        let found =
+            learn_here(&problem, &communication, Conditions { loss: 0.2, seed: 1, ..Conditions::default() }, |_| {})
+                .unwrap();
         let taken = taken.lock().unwrap();
         for (node, round) in (0..4).flat_map(|node| (1..4).map(move |round| (node, round))) {
             let (taken, mean) = (&taken[&(node, round)], &means[round as usize]);

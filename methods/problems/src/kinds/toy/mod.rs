@@ -132,7 +132,9 @@ mod tests {
         let problem = Problem::of_rounds(task, Arc::clone(&names));
         let schedule = Arc::new(mingle_solving::schedule(&plan).unwrap());
         let communication = Arc::new(problem.communication(&plan, schedule).unwrap());
-        let found = learn_here(&problem, &communication, Conditions { loss: 0.2, seed: 1 }, |_| {}).unwrap();
+        let found =
+            learn_here(&problem, &communication, Conditions { loss: 0.2, seed: 1, ..Conditions::default() }, |_| {})
+                .unwrap();
         (names.to_vec(), found.learned)
     }
 
