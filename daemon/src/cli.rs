@@ -1,6 +1,5 @@
 //! The command line of `mingle`: its commands, options and help texts.
 
-mod address;
 mod care;
 mod config;
 mod data;
@@ -27,7 +26,6 @@ use std::time::Duration;
 use clap::{Args, Parser, Subcommand, ValueEnum};
 use libp2p::PeerId;
 
-pub(crate) use address::{PeerAddress, multiaddrs, peer_address};
 pub(crate) use care::{BugreportArgs, DoctorArgs};
 pub(crate) use config::{CONFIG_ENV, ConfigCheckArgs, ConfigCommand, ConfigPathArgs, ConfigShowArgs};
 pub(crate) use data::{DataCardArgs, DataCommand, DataSumsArgs};
@@ -36,6 +34,7 @@ pub(crate) use documents::{CompletionsArgs, ManArgs};
 pub(crate) use fault_test::{FaultTestArgs, Profiles, ReplayArgs};
 pub(crate) use follow::FollowArgs;
 pub(crate) use graph::{GraphCommand, GraphShowArgs};
+pub(crate) use mingle_net::written_address::{PeerAddress, multiaddrs, peer_address};
 pub(crate) use model_files::{
     CkptCommand, CkptInspectArgs, CkptVerifyArgs, EvalArgs, ExportArgs, GenerateArgs, ModelArgs, PredictArgs,
     SampleSource,

@@ -9,6 +9,7 @@
 //! - [`known_peers`] are those that are served before others, and [`places`] the room that each protocol has for both.
 //! - [`guests`] are the connections of a listener that is open to all, and [`unread`] ends those that read no answer.
 //! - [`questions`] limits the requests that messages of a neighbour cause.
+//! - [`written_address`] parses the addresses that people write.
 //! - [`printable`] makes text that others wrote safe to print.
 //!
 //! This crate knows neither the trained model, nor the rules of admission, nor where files lie: callers decide which
@@ -30,5 +31,6 @@ pub mod token_bucket;
 pub mod traffic;
 pub mod transport;
 pub mod unread;
+pub mod written_address;
 
 pub use error::{NetworkError, ProbeError};

@@ -8,8 +8,8 @@ use libp2p::PeerId;
 use mingle_protocol::CodecChoice;
 
 use super::HomeArgs;
-use super::address::{PeerAddress, peer_address};
 use super::duration::duration;
+use mingle_net::written_address::{PeerAddress, peer_address};
 
 /// Subcommands of `plan`.
 #[derive(Debug, Subcommand)]

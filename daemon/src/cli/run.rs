@@ -13,10 +13,10 @@ use mingle_models::ObjectiveKind;
 use mingle_peer::training::Criterion;
 use mingle_protocol::{CodecChoice, Durability, MomentumAcrossRounds, Robust};
 
-use super::address::{PeerAddress, listen_address, peer_address, socket_address};
 use super::config::CONFIG_ENV;
 use super::duration::duration;
 use super::{HomeArgs, OptimizerArgs, PrivacyArgs, SumArgs, Switch};
+use mingle_net::written_address::{PeerAddress, listen_address, peer_address, socket_address};
 
 /// Arguments of `join`.
 #[derive(Args, Clone, Debug)]

@@ -1,4 +1,4 @@
-//! Addresses on the command line: multiaddresses, and `HOST:PORT` for QUIC and TCP at that port.
+//! Addresses as people write them: multiaddresses, and `HOST:PORT` for QUIC and TCP at that port.
 
 use std::net::{IpAddr, Ipv4Addr, SocketAddr};
 use std::str::FromStr;
@@ -13,15 +13,18 @@ const EXAMPLE: &str = "10.0.1.5:4717 or /ip4/10.0.1.5/udp/4717/quic-v1";
 
 /// One address as written: a multiaddress, or the two for which `HOST:PORT` stands, QUIC first.
 #[derive(Clone, Debug, PartialEq, Eq)]
-pub(crate) struct PeerAddress(Vec<Multiaddr>);
+pub struct PeerAddress(Vec<Multiaddr>);
 
 /// The multiaddresses of all addresses, in their order.
-pub(crate) fn multiaddrs(addresses: &[PeerAddress]) -> Vec<Multiaddr> {
+pub fn multiaddrs(addresses: &[PeerAddress]) -> Vec<Multiaddr> {
     addresses.iter().flat_map(|address| address.0.iter().cloned()).collect()
 }
 
 /// Parses the address of a peer to connect to.
-pub(crate) fn peer_address(text: &str) -> Result<PeerAddress, String> {
+///
+/// # Errors
+/// The text is no such address; the words say how to write one.
+pub fn peer_address(text: &str) -> Result<PeerAddress, String> {
     if text.starts_with('/') {
         return multiaddr(text);
     }
@@ -33,7 +36,10 @@ pub(crate) fn peer_address(text: &str) -> Result<PeerAddress, String> {
 }
 
 /// Parses an address of this machine to listen on.
-pub(super) fn listen_address(text: &str) -> Result<PeerAddress, String> {
+///
+/// # Errors
+/// The text is no such address; the words say how to write one.
+pub fn listen_address(text: &str) -> Result<PeerAddress, String> {
     if text.starts_with('/') {
         return multiaddr(text);
     }
@@ -42,7 +48,10 @@ pub(super) fn listen_address(text: &str) -> Result<PeerAddress, String> {
 }
 
 /// Parses an address of this machine for a page or a trainer: an IP address or `localhost`, and a port.
-pub(super) fn socket_address(text: &str) -> Result<SocketAddr, String> {
+///
+/// # Errors
+/// The text is no such address; the words say how to write one.
+pub fn socket_address(text: &str) -> Result<SocketAddr, String> {
     match host_and_port(text)? {
         (AddressHost::Ip(ip), port) => Ok(SocketAddr::new(ip, port)),
         (AddressHost::ThisMachine, port) => Ok(SocketAddr::new(Ipv4Addr::LOCALHOST.into(), port)),
