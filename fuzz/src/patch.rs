@@ -1,6 +1,6 @@
 //! Patches between model files, through `mingle_patch::apply`.
 
-use mingle_patch::{ModelFile, PatchError, apply, encode};
+use mingle_patch::{ModelBytes, PatchError, apply, encode};
 
 use crate::seeds::Seed;
 
@@ -11,7 +11,7 @@ pub const HEAD: usize = 72;
 ///
 /// # Panics
 /// Never: the file is sound.
-pub fn before() -> ModelFile {
+pub fn before() -> ModelBytes {
     of(|index| (index as f32 / 100.0).to_le_bytes(), "before")
 }
 
@@ -19,7 +19,7 @@ pub fn before() -> ModelFile {
 ///
 /// # Panics
 /// Never: the file is sound.
-pub fn of(number: impl Fn(usize) -> [u8; 4], remark: &str) -> ModelFile {
+pub fn of(number: impl Fn(usize) -> [u8; 4], remark: &str) -> ModelBytes {
     let mut header = format!(
         r#"{{"__metadata__":{{"remark":"{remark}"}},"a":{{"dtype":"F32","shape":[30,10],"data_offsets":[0,1200]}},"b":{{"dtype":"BF16","shape":[40],"data_offsets":[1200,1280]}},"c":{{"dtype":"U8","shape":[4],"data_offsets":[1280,1284]}}}}"#
     );
@@ -27,7 +27,7 @@ pub fn of(number: impl Fn(usize) -> [u8; 4], remark: &str) -> ModelFile {
     let mut bytes = (header.len() as u64).to_le_bytes().to_vec();
     bytes.extend(header.into_bytes());
     bytes.extend((0..321).flat_map(number));
-    ModelFile::parse(bytes).expect("the file is sound")
+    ModelBytes::parse(bytes).expect("the file is sound")
 }
 
 /// Checks bytes as a patch after its head, which is that of a patch on [`before`].

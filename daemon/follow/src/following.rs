@@ -12,11 +12,11 @@ use libp2p_metrics::Registry;
 use mingle_home::error::{Error, ErrorKind, Result};
 use mingle_membership::{Claim, Ticket};
 use mingle_net::transport::{Network, NetworkEvent, NetworkOptions};
-use mingle_patch::ModelFile;
+use mingle_patch::ModelBytes;
 use tokio::sync::mpsc;
 use tokio::time::Instant;
 
-use crate::messages::{Ask, Precision, Refusal};
+use crate::messages::{Ask, Precision, Refusal, Update};
 use candidates::Candidates;
 use session::{Answer, Session, SessionError};
 
@@ -41,7 +41,7 @@ impl Default for FollowOptions {
 #[derive(Clone, Debug)]
 pub struct FollowedModel {
     /// The model file, to the bit as its member would write it.
-    pub file: Arc<ModelFile>,
+    pub file: Arc<ModelBytes>,
     /// Rounds over at this model.
     pub round: u64,
     /// Rounds over when training is done.
@@ -93,7 +93,7 @@ pub struct Follower {
     options: FollowOptions,
     candidates: Candidates,
     session: Option<Session>,
-    have: Option<Arc<ModelFile>>,
+    have: Option<Arc<ModelBytes>>,
     after: Option<u64>,
     /// The task of the first member that told it.
     task: Option<String>,
@@ -130,7 +130,7 @@ impl Follower {
     }
 
     /// Goes on from this model file, of an earlier run of the follower: a member that still has it sends a patch.
-    pub fn go_on_from(&mut self, file: ModelFile) {
+    pub fn go_on_from(&mut self, file: ModelBytes) {
         self.have = Some(Arc::new(file));
     }
 
@@ -204,7 +204,7 @@ impl Follower {
                 if !update.is_final {
                     self.session = Some(session);
                 }
-                let (round, last_round, is_final) = (update.round, update.last_round, update.is_final);
+                let Update { round, last_round, is_final, .. } = update;
                 Ok(Some(Followed::Model(FollowedModel {
                     file,
                     round,
@@ -228,17 +228,17 @@ impl Follower {
                 Some(Followed::Unfit { peer, reason })
             }
             SessionError::Unfit(reason) => {
-                self.candidates.refused(peer, reason.clone());
+                self.candidates.refused(peer, &reason);
                 Some(Followed::Lost { peer, reason })
             }
             SessionError::Refused(Refusal::Full(most)) => {
                 self.candidates.retry_later(peer);
                 let reason = Refusal::Full(most).to_string();
-                self.candidates.failed(peer, reason.clone());
+                self.candidates.failed(peer, &reason);
                 Some(Followed::Lost { peer, reason })
             }
             SessionError::Refused(refusal) => {
-                self.candidates.refused(peer, refusal.to_string());
+                self.candidates.refused(peer, &refusal.to_string());
                 Some(Followed::Lost { peer, reason: refusal.to_string() })
             }
             SessionError::Gone(reason) => {
@@ -257,9 +257,9 @@ impl Follower {
         if let Some((peer, addresses)) = self.candidates.next(now) {
             match Session::open(&self.network, peer, addresses).await {
                 Ok(session) => self.session = Some(session),
-                Err(SessionError::Refused(refusal)) => self.candidates.refused(peer, refusal.to_string()),
-                Err(SessionError::Unfit(reason)) => self.candidates.refused(peer, reason),
-                Err(SessionError::Gone(reason)) => self.candidates.failed(peer, reason),
+                Err(SessionError::Refused(refusal)) => self.candidates.refused(peer, &refusal.to_string()),
+                Err(SessionError::Unfit(reason)) => self.candidates.refused(peer, &reason),
+                Err(SessionError::Gone(reason)) => self.candidates.failed(peer, &reason),
             }
             return Ok(());
         }

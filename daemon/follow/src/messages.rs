@@ -115,19 +115,19 @@ pub struct Update {
     /// Set for the model with which the training of this member ended.
     pub is_final: bool,
     /// The way to the file; none if the follower has it.
-    pub parts: Vec<Part>,
+    pub parts: Vec<ModelPart>,
 }
 
 /// A piece of the way to a newer model.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
-pub enum Part {
+pub enum ModelPart {
     /// The whole file, of so many bytes.
     Whole(u64),
     /// A patch of so many bytes, on the file before.
     Patch(u64),
 }
 
-impl Part {
+impl ModelPart {
     /// Its length in bytes.
     pub fn length(self) -> u64 {
         match self {
@@ -200,7 +200,7 @@ mod tests {
             last_round: 9,
             digest: [3; 32],
             is_final: false,
-            parts: vec![Part::Whole(1 << 40), Part::Patch(300)],
+            parts: vec![ModelPart::Whole(1 << 40), ModelPart::Patch(300)],
         };
         let address: Multiaddr = "/ip4/10.0.1.5/tcp/4717".parse().unwrap();
         let welcome =

@@ -8,12 +8,12 @@ use libp2p::identity::Keypair;
 use libp2p::{Multiaddr, PeerId};
 use libp2p_metrics::Registry;
 use mingle_follow::following::{FollowOptions, Followed, FollowedModel, Follower};
-use mingle_follow::messages::{Ask, PROTOCOL, Part, Refusal, Reply, Update, Welcome};
+use mingle_follow::messages::{Ask, ModelPart, PROTOCOL, Refusal, Reply, Update, Welcome};
 use mingle_home::error::ErrorKind;
 use mingle_membership::{SecretInvite, Signer, SwarmIdentity, Ticket};
 use mingle_net::framed;
 use mingle_net::transport::{Network, NetworkOptions};
-use mingle_patch::{ModelFile, encode};
+use mingle_patch::{ModelBytes, encode};
 use mingle_training::Layout;
 use tokio::sync::mpsc;
 
@@ -64,18 +64,18 @@ impl Member {
     }
 }
 
-fn file(value: f32) -> ModelFile {
-    ModelFile::parse(Layout::flat(100).encoder()(&[value; 100]).unwrap()).unwrap()
+fn file(value: f32) -> ModelBytes {
+    ModelBytes::parse(Layout::flat(100).encoder()(&[value; 100]).unwrap()).unwrap()
 }
 
-fn update(round: u64, file: &ModelFile, parts: &[Part]) -> Reply {
+fn update(round: u64, file: &ModelBytes, parts: &[ModelPart]) -> Reply {
     let digest = file.digest();
     Reply::Update(Update { round, last_round: 9, digest, is_final: false, parts: parts.to_vec() })
 }
 
 /// A model sent whole.
-fn whole(round: u64, file: &ModelFile) -> Answer {
-    (update(round, file, &[Part::Whole(file.bytes().len() as u64)]), file.bytes().to_vec())
+fn whole(round: u64, file: &ModelBytes) -> Answer {
+    (update(round, file, &[ModelPart::Whole(file.bytes().len() as u64)]), file.bytes().to_vec())
 }
 
 async fn model(follower: &mut Follower) -> FollowedModel {
@@ -90,7 +90,7 @@ async fn a_patch_that_does_not_fit_is_answered_by_a_request_for_the_whole_model(
     let [one, two, three, four] = [1.0, 2.0, 3.0, 4.0].map(file);
     let patch = encode(&one, &two).unwrap();
     let of_others = encode(&three, &four).unwrap();
-    let part = |patch: &[u8]| [Part::Patch(patch.len() as u64)];
+    let part = |patch: &[u8]| [ModelPart::Patch(patch.len() as u64)];
     let mut member = Member::start(vec![
         whole(1, &one),
         (update(2, &two, &part(&patch)), patch.clone()),
@@ -107,7 +107,7 @@ async fn a_patch_that_does_not_fit_is_answered_by_a_request_for_the_whole_model(
     assert_eq!(second.received_bytes, patch.len() as u64);
     match follower.next().await.unwrap() {
         Followed::Unfit { peer, reason } => {
-            assert!(peer == member.peer && reason.contains("the patch is from"), "{reason}")
+            assert!(peer == member.peer && reason.contains("the patch is from"), "{reason}");
         }
         other => panic!("{other:?}"),
     }
@@ -123,11 +123,11 @@ async fn a_patch_that_does_not_fit_is_answered_by_a_request_for_the_whole_model(
 #[tokio::test(flavor = "multi_thread", worker_threads = 2)]
 async fn a_member_that_sends_no_model_is_left_for_good() {
     let (one, two) = (file(1.0), file(2.0));
-    let claims_much = (update(1, &one, &[Part::Whole(u64::MAX)]), Vec::new());
-    let long_patch = (update(1, &one, &[Part::Patch(1 << 40)]), Vec::new());
-    let too_many = (update(1, &one, &vec![Part::Patch(1); 1000]), Vec::new());
-    let another = (update(1, &two, &[Part::Whole(one.bytes().len() as u64)]), one.bytes().to_vec());
-    let no_file = (update(1, &one, &[Part::Whole(4)]), b"poem".to_vec());
+    let claims_much = (update(1, &one, &[ModelPart::Whole(u64::MAX)]), Vec::new());
+    let long_patch = (update(1, &one, &[ModelPart::Patch(1 << 40)]), Vec::new());
+    let too_many = (update(1, &one, &vec![ModelPart::Patch(1); 1000]), Vec::new());
+    let another = (update(1, &two, &[ModelPart::Whole(one.bytes().len() as u64)]), one.bytes().to_vec());
+    let no_file = (update(1, &one, &[ModelPart::Whole(4)]), b"poem".to_vec());
     let refused = (Reply::Refused(Refusal::NoModel), Vec::new());
     for (answer, words) in [
         (claims_much, "are the most"),

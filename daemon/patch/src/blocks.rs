@@ -1,7 +1,7 @@
 //! The differences of the numbers of one block: none, few or many of each class changed.
 
 use crate::classes::Classes;
-use crate::patch::PatchError;
+use crate::error::PatchError;
 use crate::streams::{self, PatchReader};
 
 /// Most numbers of a block.
@@ -36,9 +36,10 @@ pub(crate) fn change(patch: &mut PatchReader<'_>, width: usize, numbers: &mut [u
 }
 
 fn put_block<const WIDTH: usize>(patch: &mut Vec<u8>, before: &[u8], after: &[u8]) {
-    let (before, after) = (before.as_chunks::<WIDTH>().0, after.as_chunks::<WIDTH>().0);
+    let before = before.as_chunks::<WIDTH>().0;
     let classes = Classes::of(before);
-    let (before, after) = (classes.gathered(before), classes.gathered(after));
+    let before = classes.gathered(before);
+    let after = classes.gathered(after.as_chunks::<WIDTH>().0);
     for range in classes.ranges() {
         put_class(patch, &before[range.clone()], &after[range.clone()]);
     }
@@ -58,7 +59,8 @@ fn put_class<const WIDTH: usize>(patch: &mut Vec<u8>, before: &[[u8; WIDTH]], af
 }
 
 fn put_few<const WIDTH: usize>(patch: &mut Vec<u8>, changed: usize, before: &[[u8; WIDTH]], after: &[[u8; WIDTH]]) {
-    let (mut gaps, mut differences) = (Vec::with_capacity(changed), Vec::with_capacity(changed));
+    let mut gaps = Vec::with_capacity(changed);
+    let mut differences = Vec::with_capacity(changed);
     let mut expected = 0;
     for (index, (before, after)) in before.iter().zip(after).enumerate() {
         if before != after {
@@ -113,7 +115,8 @@ fn change_class<const WIDTH: usize>(
 }
 
 fn change_few<const WIDTH: usize>(patch: &mut PatchReader<'_>, numbers: &mut [[u8; WIDTH]]) -> Result<(), PatchError> {
-    let (changed, gaps) = (patch.length()?, patch.length()?);
+    let changed = patch.length()?;
+    let gaps = patch.length()?;
     if changed > numbers.len() || gaps > changed * LONGEST_GAP {
         return Err(PatchError::Block);
     }

@@ -1,6 +1,6 @@
 //! Lossless differences between two model files of one layout.
 //!
-//! A [`ModelFile`] is a safetensors file as bytes. [`encode`] makes a patch from one file to another with the same
+//! A [`ModelBytes`] is a safetensors file as bytes. [`encode`] makes a patch from one file to another with the same
 //! tensors, and [`apply`] makes the other file from the first one, checked by BLAKE3 over all its bytes.
 //!
 //! ```text
@@ -25,9 +25,11 @@
 
 mod blocks;
 mod classes;
-mod model_file;
+mod error;
+mod model_bytes;
 mod patch;
 mod streams;
 
-pub use model_file::{ModelFile, ModelFileError};
-pub use patch::{PatchError, apply, encode};
+pub use error::PatchError;
+pub use model_bytes::{ModelBytes, ModelBytesError};
+pub use patch::{apply, encode};

@@ -9,66 +9,17 @@
 //! ```
 
 use crate::blocks::{self, BLOCK};
-use crate::model_file::{ModelFile, ModelFileError};
+use crate::error::{LONGEST_HEADER, PatchError};
+use crate::model_bytes::ModelBytes;
 use crate::streams::{self, PatchReader};
 
 const MAGIC: [u8; 8] = *b"mingpat1";
-/// Longest header in a patch. Model files of Mingle have at most a few kilobytes for each tensor and a task card.
-const LONGEST_HEADER: usize = 16 << 20;
-
-/// A patch that cannot be made or applied.
-#[derive(Debug, thiserror::Error)]
-pub enum PatchError {
-    /// The two files have other tensors.
-    #[error("the two model files do not have the same tensors")]
-    OtherLayout,
-    /// The header is longer than a patch may carry.
-    #[error("the header of the model file has {bytes} bytes, and a patch carries {LONGEST_HEADER} at most")]
-    LongHeader {
-        /// Its length.
-        bytes: usize,
-    },
-    /// The bytes begin otherwise than a patch.
-    #[error("it is no patch of this release")]
-    Magic,
-    /// The patch is one from another file.
-    #[error("the patch is from the model blake3:{wanted}, and this is blake3:{found}")]
-    OtherModel {
-        /// BLAKE3 of the file that it changes.
-        wanted: blake3::Hash,
-        /// BLAKE3 of the present file.
-        found: blake3::Hash,
-    },
-    /// The patch ends early.
-    #[error("the patch is cut off")]
-    CutOff,
-    /// A piece has another length than it should.
-    #[error("a piece of the patch does not have its length")]
-    Piece,
-    /// A block contradicts its own numbers.
-    #[error("a block of the patch contradicts itself")]
-    Block,
-    /// Bytes follow the last block.
-    #[error("the patch goes on after its end")]
-    Trailing,
-    /// The result is no model file.
-    #[error("the patch leads to no model file")]
-    Result(#[source] ModelFileError),
-    /// The result is another file than the patch promises.
-    #[error("the patch leads to the model blake3:{found}, and promises blake3:{wanted}")]
-    OtherResult {
-        /// BLAKE3 of the file that the patch promises.
-        wanted: blake3::Hash,
-        /// BLAKE3 of the result.
-        found: blake3::Hash,
-    },
-}
 
 /// The patch from one model file to another.
 ///
 /// # Errors
 /// The files have different tensors, or the header is too long.
-pub fn encode(before: &ModelFile, after: &ModelFile) -> Result<Vec<u8>, PatchError> {
+pub fn encode(before: &ModelBytes, after: &ModelBytes) -> Result<Vec<u8>, PatchError> {
     if !before.has_layout_of(after) {
         return Err(PatchError::OtherLayout);
     }
@@ -82,7 +33,8 @@ pub fn encode(before: &ModelFile, after: &ModelFile) -> Result<Vec<u8>, PatchErr
     patch.extend(after.digest());
     patch.extend((header.len() as u32).to_le_bytes());
     streams::put(&mut patch, header);
-    let (mut old, mut new) = (before.data(), after.data());
+    let mut old = before.data();
+    let mut new = after.data();
     for run in before.runs() {
         let (old_run, new_run);
         (old_run, old) = old.split_at(run.length);
@@ -100,7 +52,7 @@ pub fn encode(before: &ModelFile, after: &ModelFile) -> Result<Vec<u8>, PatchErr
 /// # Errors
 /// The patch is not one from this file, or damaged. Nothing beyond the size of the file and of the patch is allocated
 /// before that is found.
-pub fn apply(before: &ModelFile, patch: &[u8]) -> Result<ModelFile, PatchError> {
+pub fn apply(before: &ModelBytes, patch: &[u8]) -> Result<ModelBytes, PatchError> {
     let mut patch = PatchReader::new(patch);
     if patch.array::<8>().map_err(|_| PatchError::Magic)? != MAGIC {
         return Err(PatchError::Magic);
@@ -130,7 +82,7 @@ pub fn apply(before: &ModelFile, patch: &[u8]) -> Result<ModelFile, PatchError> 
     if !patch.is_at_end() {
         return Err(PatchError::Trailing);
     }
-    let after = ModelFile::parse(file).map_err(PatchError::Result)?;
+    let after = ModelBytes::parse(file).map_err(PatchError::Result)?;
     let found = blake3::Hash::from_bytes(after.digest());
     if found != wanted {
         return Err(PatchError::OtherResult { wanted, found });

@@ -6,7 +6,7 @@ use flate2::Compression;
 use flate2::read::DeflateDecoder;
 use flate2::write::DeflateEncoder;
 
-use crate::patch::PatchError;
+use crate::error::PatchError;
 
 /// Effort of deflate. Less makes patches up to a tenth longer, more gains nothing.
 const EFFORT: u32 = 6;

@@ -6,7 +6,7 @@ use std::collections::HashMap;
 
 use half::bf16;
 use mingle_mutations::for_each_input;
-use mingle_patch::{ModelFile, PatchError, apply, encode};
+use mingle_patch::{ModelBytes, PatchError, apply, encode};
 use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use rand_distr::{Distribution, StandardNormal};
@@ -14,20 +14,20 @@ use safetensors::Dtype;
 use safetensors::tensor::TensorView;
 
 /// A model file of tensors by name, type, shape and bytes, with a remark in its header.
-fn file(tensors: &[(&str, Dtype, Vec<usize>, &[u8])], remark: &str) -> ModelFile {
+fn file(tensors: &[(&str, Dtype, Vec<usize>, &[u8])], remark: &str) -> ModelBytes {
     let views = tensors
         .iter()
         .map(|(name, dtype, shape, bytes)| (name.to_string(), TensorView::new(*dtype, shape.clone(), bytes).unwrap()));
     let metadata = HashMap::from([("remark".to_owned(), remark.to_owned())]);
-    ModelFile::parse(safetensors::serialize(views, Some(metadata)).unwrap()).unwrap()
+    ModelBytes::parse(safetensors::serialize(views, Some(metadata)).unwrap()).unwrap()
 }
 
-fn of_f32(values: &[f32], remark: &str) -> ModelFile {
+fn of_f32(values: &[f32], remark: &str) -> ModelBytes {
     let bytes: Vec<u8> = values.iter().flat_map(|value| value.to_le_bytes()).collect();
     file(&[("w", Dtype::F32, vec![values.len()], &bytes)], remark)
 }
 
-fn of_bf16(values: &[f32], remark: &str) -> ModelFile {
+fn of_bf16(values: &[f32], remark: &str) -> ModelBytes {
     let bytes: Vec<u8> = values.iter().flat_map(|value| bf16::from_f32(*value).to_le_bytes()).collect();
     file(&[("w", Dtype::BF16, vec![values.len()], &bytes)], remark)
 }
@@ -37,7 +37,7 @@ fn normal(rng: &mut ChaCha8Rng, count: usize, deviation: f32) -> Vec<f32> {
 }
 
 /// The bytes of a patch that was checked to lead from one file to the other.
-fn checked(before: &ModelFile, after: &ModelFile) -> Vec<u8> {
+fn checked(before: &ModelBytes, after: &ModelBytes) -> Vec<u8> {
     let patch = encode(before, after).unwrap();
     let found = apply(before, &patch).unwrap();
     assert_eq!(found.bytes(), after.bytes());
@@ -105,7 +105,7 @@ fn after_a_step_at_a_small_learning_rate_a_patch_of_bf16_is_small() {
     let directions = normal(&mut rng, count, 1.0);
     let shares = |name: &str, moved: &[f32]| {
         let share =
-            |before: &ModelFile, after: &ModelFile| checked(before, after).len() as f64 / after.bytes().len() as f64;
+            |before: &ModelBytes, after: &ModelBytes| checked(before, after).len() as f64 / after.bytes().len() as f64;
         let bf16 = share(&of_bf16(&weights, ""), &of_bf16(moved, ""));
         let f32 = share(&of_f32(&weights, ""), &of_f32(moved, ""));
         println!("{name}: {:.2} % of a bf16 file, {:.2} % of an f32 file", 100.0 * bf16, 100.0 * f32);

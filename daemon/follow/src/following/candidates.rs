@@ -106,7 +106,8 @@ impl Candidates {
         member.asked = turn;
         // Whatever becomes of it, it is not asked again at once.
         let pause = member.pause.map_or(FIRST_PAUSE, |pause| (2 * pause).min(LONGEST_PAUSE));
-        (member.pause, member.not_before) = (Some(pause), Some(now + pause));
+        member.pause = Some(pause);
+        member.not_before = Some(now + pause);
         Some((*peer, member.addresses.clone()))
     }
 
@@ -120,26 +121,29 @@ impl Candidates {
     /// The member served this follower, and is to be asked again without delay.
     pub(super) fn retry_soon(&mut self, peer: PeerId) {
         if let Some(member) = self.members.get_mut(&peer) {
-            (member.pause, member.not_before, member.asked) = (None, None, 0);
+            member.pause = None;
+            member.not_before = None;
+            member.asked = 0;
         }
     }
 
     /// The member served this follower and has gone, or has no place: others are asked first.
     pub(super) fn retry_later(&mut self, peer: PeerId) {
         if let Some(member) = self.members.get_mut(&peer) {
-            (member.pause, member.not_before) = (Some(FIRST_PAUSE), Some(Instant::now() + FIRST_PAUSE));
+            member.pause = Some(FIRST_PAUSE);
+            member.not_before = Some(Instant::now() + FIRST_PAUSE);
         }
     }
 
     /// The member could not be reached.
-    pub(super) fn failed(&mut self, peer: PeerId, reason: String) {
+    pub(super) fn failed(&mut self, peer: PeerId, reason: &str) {
         if self.failures.len() < MOST_FAILURES {
             self.failures.insert(format!("{peer}: {reason}"));
         }
     }
 
     /// The member refuses this follower for good.
-    pub(super) fn refused(&mut self, peer: PeerId, reason: String) {
+    pub(super) fn refused(&mut self, peer: PeerId, reason: &str) {
         self.members.entry(peer).or_default().refusal = Some(format!("peer {peer} serves no model here: {reason}"));
         self.refused_at = Some(Instant::now());
     }
@@ -211,16 +215,16 @@ mod tests {
     fn a_follower_ends_once_all_members_refuse_it() {
         let peers = [PeerId::random(), PeerId::random()];
         let mut candidates = of(&peers);
-        candidates.refused(peers[0], "it serves no followers".to_owned());
+        candidates.refused(peers[0], "it serves no followers");
         let now = Instant::now();
         assert!(candidates.refusal_of_all(now).is_none());
-        candidates.refused(peers[1], "it serves no followers".to_owned());
+        candidates.refused(peers[1], "it serves no followers");
         assert!(candidates.refusal_of_all(now).unwrap().contains("it serves no followers"));
         assert!(candidates.next(now).is_none());
         // The other member of the ticket never answers.
         let mut candidates = Candidates::new(&["/ip4/10.0.1.7/tcp/1".parse().unwrap()]);
         candidates.learn(vec![(peers[0], Vec::new())]);
-        candidates.refused(peers[0], "it serves no followers".to_owned());
+        candidates.refused(peers[0], "it serves no followers");
         assert!(candidates.refusal_of_all(now).is_none());
         assert!(candidates.refusal_of_all(candidates.next_at().unwrap()).is_some());
     }

@@ -8,10 +8,10 @@ use futures::{AsyncRead, AsyncReadExt};
 use libp2p::{Multiaddr, PeerId, Stream};
 use mingle_net::framed;
 use mingle_net::transport::{Network, open_stream};
-use mingle_patch::{ModelFile, apply};
+use mingle_patch::{ModelBytes, apply};
 
 use crate::messages::{
-    Ask, MAX_MEMBERS, MAX_PARTS, MAX_REPLY_BYTES, MAX_TASK_BYTES, PROTOCOL, Part, Refusal, Reply, Update, Welcome,
+    Ask, MAX_MEMBERS, MAX_PARTS, MAX_REPLY_BYTES, MAX_TASK_BYTES, ModelPart, PROTOCOL, Refusal, Reply, Update, Welcome,
 };
 
 /// Time limit for connecting to a member.
@@ -39,7 +39,7 @@ pub(super) struct Session {
 pub(super) enum Answer {
     Waiting,
     Welcome { task: String, members: Vec<(PeerId, Vec<Multiaddr>)> },
-    Model { update: Update, file: Arc<ModelFile>, is_patch: bool, received_bytes: u64 },
+    Model { update: Update, file: Arc<ModelBytes>, is_patch: bool, received_bytes: u64 },
 }
 
 /// The end of a session.
@@ -75,7 +75,7 @@ impl Session {
     }
 
     /// Asks for the next model, and reads the answer with all that belongs to it.
-    pub(super) async fn exchange(&mut self, ask: &Ask, have: Option<&Arc<ModelFile>>) -> Result<Answer, SessionError> {
+    pub(super) async fn exchange(&mut self, ask: &Ask, have: Option<&Arc<ModelBytes>>) -> Result<Answer, SessionError> {
         let is_asked = std::mem::take(&mut self.is_asked);
         let asking = async {
             if !is_asked {
@@ -84,7 +84,7 @@ impl Session {
             framed::read(&mut self.stream, MAX_REPLY_BYTES).await
         };
         let reply = match tokio::time::timeout(ANSWER_TIMEOUT, asking).await {
-            Ok(reply) => reply.map_err(broken)?,
+            Ok(reply) => reply.map_err(|error| broken(&error))?,
             Err(_) => return Err(SessionError::Gone("it does not answer".to_owned())),
         };
         match reply {
@@ -100,17 +100,17 @@ impl Session {
     }
 
     /// Reads the parts of a model, and puts them together.
-    async fn receive(&mut self, update: Update, have: Option<Arc<ModelFile>>) -> Result<Answer, SessionError> {
+    async fn receive(&mut self, update: Update, have: Option<Arc<ModelBytes>>) -> Result<Answer, SessionError> {
         if update.parts.len() > MAX_PARTS {
             return Err(unfit(format!("it sends a model in {} parts", update.parts.len())));
         }
-        let is_patch = update.parts.iter().all(|part| matches!(part, Part::Patch(_)));
+        let is_patch = update.parts.iter().all(|part| matches!(part, ModelPart::Patch(_)));
         let received_bytes = update.parts.iter().fold(0, |sum: u64, part| sum.saturating_add(part.length()));
         let mut file = have;
         for part in &update.parts {
             let bytes = read_part(&mut self.stream, *part, file.as_deref()).await?;
             let before = file.take();
-            let is_whole = matches!(part, Part::Whole(_));
+            let is_whole = matches!(part, ModelPart::Whole(_));
             // Large models take a while.
             let making = tokio::task::spawn_blocking(move || made(before.as_deref(), bytes, is_whole));
             file = Some(Arc::new(making.await.map_err(|error| unfit(error.to_string()))?.map_err(unfit)?));
@@ -125,9 +125,9 @@ impl Session {
 }
 
 /// The model that a part leads to.
-fn made(before: Option<&ModelFile>, bytes: Vec<u8>, is_whole: bool) -> Result<ModelFile, String> {
+fn made(before: Option<&ModelBytes>, bytes: Vec<u8>, is_whole: bool) -> Result<ModelBytes, String> {
     match before {
-        _ if is_whole => ModelFile::parse(bytes).map_err(|error| error.to_string()),
+        _ if is_whole => ModelBytes::parse(bytes).map_err(|error| error.to_string()),
         Some(before) => apply(before, &bytes).map_err(|error| error.to_string()),
         None => Err("it sent a patch where there is no model to change".to_owned()),
     }
@@ -136,25 +136,26 @@ fn made(before: Option<&ModelFile>, bytes: Vec<u8>, is_whole: bool) -> Result<Mo
 /// Reads the bytes of a part. The buffer grows with what arrives: a length alone takes no memory.
 async fn read_part<S: AsyncRead + Unpin>(
     stream: &mut S,
-    part: Part,
-    before: Option<&ModelFile>,
+    part: ModelPart,
+    before: Option<&ModelBytes>,
 ) -> Result<Vec<u8>, SessionError> {
     let most = match part {
-        Part::Whole(_) => MOST_MODEL_BYTES,
-        Part::Patch(_) => before.map_or(0, |before| before.bytes().len() as u64).saturating_add(PATCH_SLACK),
+        ModelPart::Whole(_) => MOST_MODEL_BYTES,
+        ModelPart::Patch(_) => before.map_or(0, |before| before.bytes().len() as u64).saturating_add(PATCH_SLACK),
     };
     let length = part.length();
     if length > most {
         return Err(unfit(format!("it sends {length} bytes where {most} are the most")));
     }
-    let (mut bytes, mut buffer) = (Vec::new(), vec![0; CHUNK]);
+    let mut bytes = Vec::new();
+    let mut buffer = vec![0; CHUNK];
     while (bytes.len() as u64) < length {
         let left = usize::try_from(length - bytes.len() as u64).map_or(CHUNK, |left| left.min(CHUNK));
         let reading = tokio::time::timeout(STANDSTILL, stream.read(&mut buffer[..left]));
         match reading.await {
             Ok(Ok(0)) => return Err(SessionError::Gone("it went away in the middle of a model".to_owned())),
             Ok(Ok(count)) => bytes.extend_from_slice(&buffer[..count]),
-            Ok(Err(error)) => return Err(broken(error)),
+            Ok(Err(error)) => return Err(broken(&error)),
             Err(_) => return Err(SessionError::Gone("it stopped sending in the middle of a model".to_owned())),
         }
     }
@@ -172,7 +173,7 @@ fn unfit(reason: String) -> SessionError {
     SessionError::Unfit(reason)
 }
 
-fn broken(error: io::Error) -> SessionError {
+fn broken(error: &io::Error) -> SessionError {
     match error.kind() {
         io::ErrorKind::InvalidData => SessionError::Unfit(format!("it sent something that is no answer: {error}")),
         _ => SessionError::Gone("the connection to it was lost".to_owned()),

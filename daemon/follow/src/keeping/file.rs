@@ -6,7 +6,7 @@ use std::sync::Arc;
 
 use mingle_home::error::{Context, Error, ErrorKind, Result};
 use mingle_home::output_file::OutputFile;
-use mingle_patch::ModelFile;
+use mingle_patch::ModelBytes;
 use mingle_training::model_file;
 
 /// The file, and the model that it held at the start.
@@ -14,7 +14,7 @@ pub(super) struct FollowedFile {
     path: PathBuf,
     /// Task of the model in the file; `None` if there is no file.
     task: Option<String>,
-    before: Option<ModelFile>,
+    before: Option<ModelBytes>,
     /// BLAKE3 of the file.
     digest: Option<[u8; 32]>,
 }
@@ -35,8 +35,8 @@ impl FollowedFile {
             let reading = format!("cannot read {}", path.display());
             let bytes = fs::read(path).context(ErrorKind::BadInput, reading)?;
             // One that is damaged is replaced by the next whole model.
-            file.before = ModelFile::parse(bytes).ok();
-            file.digest = file.before.as_ref().map(ModelFile::digest);
+            file.before = ModelBytes::parse(bytes).ok();
+            file.digest = file.before.as_ref().map(ModelBytes::digest);
         }
         Ok(file)
     }
@@ -46,7 +46,7 @@ impl FollowedFile {
     }
 
     /// The model that the file held at the start.
-    pub(super) fn before(&self) -> Option<ModelFile> {
+    pub(super) fn before(&self) -> Option<ModelBytes> {
         self.before.clone()
     }
 
@@ -65,11 +65,12 @@ impl FollowedFile {
     }
 
     /// Replaces the file by this model, whole or not at all.
-    pub(super) async fn write(&mut self, model: &Arc<ModelFile>) -> Result {
+    pub(super) async fn write(&mut self, model: &Arc<ModelBytes>) -> Result {
         if self.digest == Some(model.digest()) {
             return Ok(());
         }
-        let (path, model) = (self.path.clone(), Arc::clone(model));
+        let path = self.path.clone();
+        let model = Arc::clone(model);
         let digest = model.digest();
         let writing = tokio::task::spawn_blocking(move || OutputFile::at(&path)?.write(model.bytes()));
         writing.await.context(ErrorKind::Unexpected, "the thread that writes the model has ended")??;
@@ -90,7 +91,8 @@ fn is_same(one: &str, other: &str) -> bool {
         task.split(", ").filter(|part| !is_rounds(part)).map(str::to_owned).collect()
     };
     // A member sends at most the beginning of a long description.
-    let (one, other) = (without_rounds(one).join(", "), without_rounds(other).join(", "));
+    let one = without_rounds(one).join(", ");
+    let other = without_rounds(other).join(", ");
     !one.is_empty() && !other.is_empty() && (one.starts_with(&other) || other.starts_with(&one))
 }
 

@@ -4,9 +4,9 @@ use std::collections::VecDeque;
 use std::sync::{Arc, Weak};
 use std::time::Instant;
 
-use mingle_patch::{ModelFile, encode};
+use mingle_patch::{ModelBytes, encode};
 
-use crate::messages::{MAX_PARTS, Part};
+use crate::messages::{MAX_PARTS, ModelPart};
 
 /// Most files of one precision in memory: the newest one, and older ones that are still being sent.
 const MOST_FILES: usize = 3;
@@ -19,7 +19,7 @@ pub(super) struct Version {
     pub(super) round: u64,
     pub(super) last_round: u64,
     pub(super) is_final: bool,
-    pub(super) file: ModelFile,
+    pub(super) file: ModelBytes,
     pub(super) made_at: Instant,
 }
 
@@ -47,10 +47,10 @@ pub(super) enum Load {
 }
 
 impl Load {
-    pub(super) fn part(&self) -> Part {
+    pub(super) fn part(&self) -> ModelPart {
         match self {
-            Self::Whole(version) => Part::Whole(version.file.bytes().len() as u64),
-            Self::Patch(bytes) => Part::Patch(bytes.len() as u64),
+            Self::Whole(version) => ModelPart::Whole(version.file.bytes().len() as u64),
+            Self::Patch(bytes) => ModelPart::Patch(bytes.len() as u64),
         }
     }
 
@@ -112,7 +112,7 @@ impl Line {
 }
 
 /// The patch between two versions; `None` if they have different tensors, or the patch is no shorter than the file.
-pub(super) fn patch(before: &Version, after: &ModelFile) -> Option<Vec<u8>> {
+pub(super) fn patch(before: &Version, after: &ModelBytes) -> Option<Vec<u8>> {
     encode(&before.file, after).ok().filter(|patch| patch.len() < after.bytes().len())
 }
 
@@ -127,7 +127,7 @@ mod tests {
     const DIMENSION: usize = 2_000;
 
     fn version(round: u64, model: &[f32]) -> Version {
-        let file = ModelFile::parse(Layout::flat(DIMENSION).encoder()(model).unwrap()).unwrap();
+        let file = ModelBytes::parse(Layout::flat(DIMENSION).encoder()(model).unwrap()).unwrap();
         Version { round, last_round: 9, is_final: false, file, made_at: Instant::now() }
     }
 
@@ -153,7 +153,7 @@ mod tests {
         let (line, files) = line(6);
         let newest = line.newest().unwrap();
         for file in &files {
-            let mut file = ModelFile::parse(file.clone()).unwrap();
+            let mut file = ModelBytes::parse(file.clone()).unwrap();
             for load in line.way(newest, Some(file.digest())) {
                 assert!(matches!(load, Load::Patch(_)), "{load:?}");
                 file = apply(&file, load.bytes()).unwrap();
@@ -165,7 +165,7 @@ mod tests {
             assert_eq!(way.len(), 1);
             assert_eq!(
                 (way[0].part(), way[0].bytes()),
-                (Part::Whole(newest.file.bytes().len() as u64), newest.file.bytes())
+                (ModelPart::Whole(newest.file.bytes().len() as u64), newest.file.bytes())
             );
         }
     }

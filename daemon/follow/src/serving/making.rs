@@ -6,7 +6,7 @@ use std::sync::{Arc, Weak};
 use std::time::{Duration, Instant};
 
 use mingle_home::error::{Context, ErrorKind, Result};
-use mingle_patch::ModelFile;
+use mingle_patch::ModelBytes;
 use mingle_training::priority::{Priority, lower};
 use mingle_training::{ModelEncoder, TrainingError, model_file};
 
@@ -40,13 +40,13 @@ pub(super) fn file(
     encoder: &ModelEncoder,
     model: &RoundModel,
     precision: Precision,
-) -> Result<ModelFile, TrainingError> {
+) -> Result<ModelBytes, TrainingError> {
     let mut file = encoder(&model.model)?;
     model_file::describe(&mut file, &model.metadata)?;
     if precision == Precision::Bf16 {
         file = model_file::rounded_to_bf16(&file)?;
     }
-    Ok(ModelFile::parse(file)?)
+    Ok(ModelBytes::parse(file)?)
 }
 
 /// Starts the thread. It ends with the peer.

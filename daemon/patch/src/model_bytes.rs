@@ -8,7 +8,7 @@ const WORD: usize = 8;
 
 /// The bytes of a safetensors file whose header is sound.
 #[derive(Clone)]
-pub struct ModelFile {
+pub struct ModelBytes {
     bytes: Vec<u8>,
     /// Place of the first number.
     data_at: usize,
@@ -29,18 +29,18 @@ pub(crate) struct Run {
 
 /// Bytes that are no safetensors file.
 #[derive(Debug, thiserror::Error)]
-pub enum ModelFileError {
+pub enum ModelBytesError {
     /// The header contradicts the format or the length of the file.
     #[error("it is no safetensors file")]
     Header(#[from] safetensors::SafeTensorError),
 }
 
-impl ModelFile {
+impl ModelBytes {
     /// Reads the header of a file.
     ///
     /// # Errors
     /// The bytes are no safetensors file.
-    pub fn parse(bytes: Vec<u8>) -> Result<Self, ModelFileError> {
+    pub fn parse(bytes: Vec<u8>) -> Result<Self, ModelBytesError> {
         // Checks that the tensors fill the file without gaps.
         let (header, metadata) = SafeTensors::read_metadata(&bytes)?;
         let runs = runs(&metadata);
@@ -84,9 +84,9 @@ impl ModelFile {
     }
 }
 
-impl std::fmt::Debug for ModelFile {
+impl std::fmt::Debug for ModelBytes {
     fn fmt(&self, f: &mut std::fmt::Formatter<'_>) -> std::fmt::Result {
-        f.debug_struct("ModelFile").field("bytes", &self.bytes.len()).field("runs", &self.runs).finish_non_exhaustive()
+        f.debug_struct("ModelBytes").field("bytes", &self.bytes.len()).field("runs", &self.runs).finish_non_exhaustive()
     }
 }
 
@@ -105,7 +105,8 @@ fn runs(metadata: &Metadata) -> Vec<Run> {
     for name in metadata.offset_keys() {
         let Some(tensor) = metadata.info(&name) else { continue };
         let (begin, end) = tensor.data_offsets;
-        let (width, length) = (width(tensor.dtype), end - begin);
+        let width = width(tensor.dtype);
+        let length = end - begin;
         match runs.last_mut() {
             Some(last) if last.width == width => last.length += length,
             _ if length > 0 => runs.push(Run { width, length }),
