@@ -40,7 +40,7 @@ pub fn swarm_error(error: SwarmError) -> Error {
         SwarmError::Problem(error) => error.explain(),
         SwarmError::Solve(error) => error.explain(),
         SwarmError::Plan(error) => error.explain(),
-        SwarmError::Members(error) => error.explain(),
+        SwarmError::Members(_) => Error::of(ErrorKind::Refused, error),
         SwarmError::Schedule(_) => Error::of(ErrorKind::BadInput, error),
         SwarmError::Learning { .. } => Error::of(ErrorKind::Training, error),
         SwarmError::Message { .. } | SwarmError::Unfinished => Error::of(ErrorKind::Unexpected, error),

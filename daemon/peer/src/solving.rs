@@ -5,7 +5,6 @@ mod attempt;
 mod error;
 pub(crate) mod host;
 mod round_files;
-pub(crate) mod sums;
 
 pub use error::Explain;
 pub use mingle_solving::SumPolicy;

@@ -11,8 +11,7 @@ use super::{HomeArgs, Switch};
 /// Options of the sums of a problem.
 #[derive(Args, Clone, Copy, Debug)]
 pub(crate) struct SumArgs {
-    /// Of a problem: add numbers up in clear, as all members say or none; a member then sees the own numbers of those below it in the
-    /// tree. Without it sums are masked from 3 members on (docs/privacy.md)
+    /// Of a problem: add numbers up in clear, all members or none; else sums are masked from 3 members on (docs/privacy.md)
     #[arg(long, value_enum, default_value_t = Switch::Off, num_args = 0..=1, default_missing_value = "on", value_name = "ON|OFF")]
     pub(crate) plain_sums: Switch,
     /// Of a problem: take part in no sum of fewer members, 3 or more [default: 3, and 2 members add up in clear]
@@ -22,8 +21,10 @@ pub(crate) struct SumArgs {
 
 impl From<SumArgs> for SumPolicy {
     fn from(arguments: SumArgs) -> Self {
-        let least_members = arguments.least_members.map(|least| usize::try_from(least).unwrap_or(usize::MAX));
-        Self { plain: arguments.plain_sums == Switch::On, least_members }
+        Self {
+            plain: arguments.plain_sums == Switch::On,
+            least_members: arguments.least_members.map(|least| least as usize),
+        }
     }
 }
 

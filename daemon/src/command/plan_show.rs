@@ -125,10 +125,9 @@ fn losses(plan: &Plan) -> String {
 
 /// The values of others that curious nodes compute from averages alone; nothing for plans too large for that.
 fn reconstructed(plan: &Plan) -> Option<String> {
-    let others = plan.node_count().checked_sub(1)?;
-    let one = reconstruction::of_plan(plan, 1)?;
-    let both = reconstruction::of_plan(plan, 2);
-    let both = both.map_or_else(String::new, |two| format!(", two together {two} of {}", others.saturating_sub(1)));
+    let (one, others) = (reconstruction::of_plan(plan, 1)?, plan.node_count() - 1);
+    let both = reconstruction::of_plan(plan, 2).map(|two| format!(", two together {two} of {}", others - 1));
+    let both = both.unwrap_or_default();
     Some(format!(
         "curious    one node computes up to {one} of {others} others' values from averages of fixed values{both}"
     ))

@@ -39,7 +39,8 @@ pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Result {
         out::line(format!("plan     {}, {} nodes, blake3:{}", plan.method(), plan.node_count(), plan.hash().short()));
         out::line(format!("problem  {}, blake3:{}", problem.describe(), hex::encode(&problem.hash[..6])));
         out::line(format!("way      {}", problem.way(&communication)));
-        tell_sums(conditions, plan.node_count())?;
+        let sums = conditions.sums.describe(plan.node_count()).map_err(|few| errors::swarm_error(few.into()))?;
+        out::line(format!("sums     {sums}"));
         if let Some(defaults) = defaults(&problem) {
             out::line(format!("defaults {defaults}"));
         }
@@ -68,13 +69,6 @@ pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Result {
         conclude(&solved, began.elapsed().as_secs_f64());
     }
     solved.solutions.iter().find_map(Solution::not_solved).map_or(Ok(()), |failure| Err(failure.explain()))
-}
-
-/// Prints the protection of sums.
-pub(super) fn tell_sums(conditions: Conditions, nodes: usize) -> Result {
-    let protection = conditions.sums.protection(nodes).map_err(Explain::explain)?;
-    out::line(format!("sums     {}", protection.describe()));
-    Ok(())
 }
 
 fn compare(arguments: &SolveArgs, problem: &Problem, solved: &Solved) -> Result<Option<Comparison>> {

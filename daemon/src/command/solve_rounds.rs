@@ -12,7 +12,6 @@ use mingle_planner::Plan;
 use mingle_problems::{learned_table, round_line};
 use mingle_solving::{Problem, RoundRecord, RoundTask};
 
-use super::solve::tell_sums;
 use crate::cli::SolveArgs;
 use crate::solving_report::conclude;
 use crate::{out, rounds};
@@ -37,7 +36,8 @@ pub(super) fn learn(
     if !json {
         out::line(format!("plan     {}, {} nodes, blake3:{}", plan.method(), plan.node_count(), plan.hash().short()));
         out::line(format!("problem  {}, blake3:{}", problem.describe(), hex::encode(&problem.hash[..6])));
-        tell_sums(conditions, plan.node_count())?;
+        let sums = conditions.sums.describe(plan.node_count()).map_err(|few| errors::swarm_error(few.into()))?;
+        out::line(format!("sums     {sums}"));
         out::line("");
     }
     let each = rules.rounds().div_ceil(TOLD);

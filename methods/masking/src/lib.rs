@@ -36,4 +36,4 @@ pub use masks::Masks;
 pub use neighbours::{MOST_PAIRED, exposure};
 pub use policy::{LEAST_MEMBERS, SumPolicy, SumProtection, TooFewMembers};
 pub use roster::Roster;
-pub use signer::{SeededSigner, SignerError, SumSigner};
+pub use signer::{SeededSigner, SignerError, SumMember, SumSigner};

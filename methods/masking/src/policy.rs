@@ -38,6 +38,14 @@ pub struct TooFewMembers {
 }
 
 impl SumPolicy {
+    /// The protection for so many members in words, for people.
+    ///
+    /// # Errors
+    /// As [`protection`](Self::protection).
+    pub fn describe(&self, members: usize) -> Result<&'static str, TooFewMembers> {
+        self.protection(members).map(SumProtection::describe)
+    }
+
     /// The protection for so many members.
     ///
     /// # Errors
@@ -55,6 +63,11 @@ impl SumPolicy {
 }
 
 impl SumProtection {
+    /// Returns `true` if sums are masked.
+    pub fn is_masked(self) -> bool {
+        self == Self::Masked
+    }
+
     /// The protection in words, for people.
     pub fn describe(self) -> &'static str {
         match self {

@@ -1,6 +1,7 @@
 //! The two things that a member's identity does for masked sums: signing, and drawing secrets.
 
 use std::fmt;
+use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 
 use ed25519_dalek::{Signer, SigningKey};
@@ -20,6 +21,17 @@ pub trait SumSigner: fmt::Debug + Send + Sync {
     /// # Errors
     /// The operating system has none.
     fn fresh_secret(&self) -> Result<[u8; 32], SignerError>;
+}
+
+/// One member of masked sums, with the list of all.
+#[derive(Debug)]
+pub struct SumMember {
+    /// A hash of all that the members have to agree on, such as the plan.
+    pub context: [u8; 32],
+    /// The Ed25519 identities of all members, by number.
+    pub identities: Arc<[[u8; 32]]>,
+    /// The identity of this member.
+    pub signer: Box<dyn SumSigner>,
 }
 
 /// The reason for which a key cannot be used, in one sentence.

@@ -34,8 +34,8 @@ pub use learning::{
     Aggregation, Learned, LearningError, LocalWork, MOST_STATE_BYTES, MemoryStore, RoundLearning, RoundPart,
     RoundRecord, RoundRules, RoundStore, RoundTask, RulesError, StatisticsTable,
 };
-pub use masked_sums::{SumMember, Sums};
-pub use mingle_masking::{MaskingError, SignerError, SumPolicy, SumProtection, SumSigner, TooFewMembers};
+pub use masked_sums::Sums;
+pub use mingle_masking::{MaskingError, SignerError, SumMember, SumPolicy, SumProtection, SumSigner, TooFewMembers};
 pub use peer::{EnvelopeFault, Reception, SolverPeer};
 pub use problem::{
     AllocationTask, CONVEX_KINDS, ColumnScaling, FileError, NominalWeights, Part, Problem, ProblemError, ProblemTask,

@@ -7,7 +7,8 @@
 use std::sync::{Arc, Mutex, PoisonError};
 
 use mingle_masking::{
-    Announcement, FixedPoint, MaskingError, Masks, Roster, SeededSigner, SumKey, SumProtection, SumSigner, Width,
+    Announcement, FixedPoint, MaskingError, Masks, Roster, SeededSigner, SumKey, SumMember, SumProtection, SumSigner,
+    Width,
 };
 use mingle_protocol::collective::{CollectiveError, LARGEST_INPUT, Modulus};
 
@@ -25,28 +26,17 @@ const BYTES: usize = 4;
 /// The protection of the sums that one node takes part in.
 #[derive(Clone, Debug)]
 pub enum Sums {
-    /// In clear: a node of the tree sees the sum of each branch below it, so a leaf's own values.
-    Plain,
+    /// In clear, for this reason: a node of the tree sees the sum of each branch below it, so a leaf's own values.
+    Plain(SumProtection),
     /// Masked.
     Masked(Arc<SumMember>),
-}
-
-/// One node as a member of masked sums.
-#[derive(Debug)]
-pub struct SumMember {
-    /// A hash of all that the members have to agree on, such as the plan.
-    pub context: [u8; 32],
-    /// The Ed25519 identities of all nodes, by node.
-    pub identities: Arc<[[u8; 32]]>,
-    /// The identity of this node.
-    pub signer: Box<dyn SumSigner>,
 }
 
 impl Sums {
     /// The sums of all nodes of a simulation, by node. Keys follow from the seed.
     pub fn simulated(protection: SumProtection, nodes: usize, seed: u64) -> Vec<Self> {
-        if protection != SumProtection::Masked {
-            return vec![Self::Plain; nodes];
+        if !protection.is_masked() {
+            return vec![Self::Plain(protection); nodes];
         }
         let signers: Vec<SeededSigner> = (0..nodes).map(|node| SeededSigner::new(seed, node)).collect();
         let identities: Arc<[[u8; 32]]> = signers.iter().map(SeededSigner::identity).collect();
@@ -58,10 +48,18 @@ impl Sums {
         signers.into_iter().map(|signer| Self::Masked(Arc::new(member(signer)))).collect()
     }
 
+    /// The protection.
+    pub fn protection(&self) -> SumProtection {
+        match self {
+            Self::Plain(reason) => *reason,
+            Self::Masked(_) => SumProtection::Masked,
+        }
+    }
+
     /// The hash of a problem together with the protection: nodes that differ in it refuse each other's messages.
     pub(crate) fn mark(&self, problem: [u8; 32]) -> [u8; 32] {
         match self {
-            Self::Plain => problem,
+            Self::Plain(_) => problem,
             Self::Masked(_) => {
                 let mut hasher = blake3::Hasher::new();
                 hasher.update(b"mingle masked sums 1").update(&problem);

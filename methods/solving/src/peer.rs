@@ -226,7 +226,7 @@ impl SolverPeer {
         let nodes = self.communication.schedule.nodes();
         let longest = self.part.longest_message();
         let dimension = match self.sums {
-            Sums::Plain => longest,
+            Sums::Plain(_) => longest,
             Sums::Masked(_) => masked_sums::longest_message(longest, nodes),
         };
         SizeLimits { nodes, dimension }

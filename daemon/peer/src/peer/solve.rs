@@ -3,19 +3,19 @@
 use std::path::PathBuf;
 use std::sync::Arc;
 
+use libp2p::identity::Keypair;
 use mingle_net::transport::Network;
 use mingle_planner::Plan;
-use mingle_solving::{CommunicationPlan, Problem, RoundTask, SumProtection};
+use mingle_solving::{CommunicationPlan, Problem, RoundTask, SumPolicy, Sums};
 
 use super::{Access, Incoming, Outcome, Peer, Streams, boot_nonce};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
 use crate::member::Member;
-use crate::membership::PlanNumber;
+use crate::membership::{self, PlanNumber};
 use crate::place::Place;
 use crate::solving::Explain;
 use crate::solving::host::{self, End};
-use crate::solving::sums;
 use crate::timeline::Timeline;
 
 /// A problem's messages are no parcels: parcels of any size are refused.
@@ -63,8 +63,8 @@ impl Peer {
                 problem.communication(&place.plan.plan, Arc::clone(&place.schedule)).map_err(Explain::explain)?,
             );
             problem.check_links(&communication).map_err(Explain::explain)?;
-            let (protection, sums) = sums::of_plan(policy, &keypair, place, &problem)?;
-            introduce(&problem, &communication, protection, &mut member);
+            let sums = protect_sums(policy, &keypair, place, &problem)?;
+            introduce(&problem, &communication, &sums, &mut member);
             match host::take_part(&mut member, &problem, communication, sums, fresh, &mut receivers).await? {
                 End::Solved => return Ok(Outcome::Solved),
                 End::Replanned(plan) if member.is_named_by(&plan) => {
@@ -80,15 +80,24 @@ impl Peer {
     }
 }
 
-fn introduce(problem: &Problem, communication: &CommunicationPlan, protection: SumProtection, member: &mut Member<'_>) {
+/// The sums of a problem along a plan: masked, unless the user or the number of members rules that out.
+fn protect_sums(policy: SumPolicy, keypair: &Keypair, place: &Place, problem: &Problem) -> Result<Sums> {
+    let protection = policy.protection(place.peers.len()).map_err(|few| Error::of(ErrorKind::Refused, few))?;
+    if !protection.is_masked() {
+        return Ok(Sums::Plain(protection));
+    }
+    let context = blake3::hash(&[b"mingle masked sums of a plan 1", &problem.hash[..], place.hash.as_bytes()].concat());
+    let member = membership::sum_member(keypair, &place.peers, *context.as_bytes());
+    let lacking = || Error::new(ErrorKind::Refused, "a member of the plan has no Ed25519 identity to mask sums with");
+    member.map(|member| Sums::Masked(Arc::new(member))).ok_or_else(lacking)
+}
+
+fn introduce(problem: &Problem, communication: &CommunicationPlan, sums: &Sums, member: &mut Member<'_>) {
     let description = problem.describe();
-    let way = match protection {
-        SumProtection::Masked => format!("{}; sums are masked", problem.way(communication)),
-        SumProtection::Plain | SumProtection::NothingToHide => problem.way(communication),
-    };
+    let way = format!("{}; sums are {}", problem.way(communication), sums.protection().describe());
     member.log.tell(Event::Problem { description: description.clone(), way });
-    if protection != SumProtection::Masked {
-        member.warn(format!("sums are {}", protection.describe()));
+    if !sums.protection().is_masked() {
+        member.warn(format!("sums are {}", sums.protection().describe()));
     }
     let name = problem.names.get(member.connections.place.node.index()).map_or("", String::as_str);
     if problem.defaulted().contains(&name) {

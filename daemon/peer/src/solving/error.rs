@@ -1,6 +1,6 @@
 //! Conversions from errors of solving to a peer's error, with the kind and the hint of each.
 
-use mingle_solving::{CommunicationPlanError, MaskingError, NotSolved, ProblemError, SolveError, TooFewMembers};
+use mingle_solving::{CommunicationPlanError, MaskingError, NotSolved, ProblemError, SolveError};
 
 use crate::error::{Error, ErrorKind};
 
@@ -66,16 +66,10 @@ impl Explain for SolveError {
                 (ErrorKind::Refused, Some("all peers need the same options and the same version of the program"))
             }
             Self::Masking(MaskingError::Signer(_)) => (ErrorKind::Unexpected, None),
-            Self::Masking(_) => (ErrorKind::Refused, Some(NO_SUM)),
+            Self::Masking(_) => (ErrorKind::Refused, Some("compare the plans of all members (mingle plan show)")),
             Self::Collective(_) | Self::NoResult | Self::Unheard { .. } => (ErrorKind::Unexpected, None),
         };
         with_hint(kind, self, hint)
-    }
-}
-
-impl Explain for TooFewMembers {
-    fn explain(self) -> Error {
-        Error::of(ErrorKind::Refused, self)
     }
 }
 
@@ -85,9 +79,6 @@ impl Explain for NotSolved {
         Error::of(ErrorKind::TimedOut, self).hint(remedy)
     }
 }
-
-/// Hint about a sum that cannot be masked.
-const NO_SUM: &str = "this peer has sent nothing of its own in that attempt; compare the plans of all members (mingle plan show), and look for a member between that changes messages";
 
 /// Hint about tables with other columns.
 const SAY_THE_COLUMNS: &str = "columns = [...] in the problem file says which are used, in which order";

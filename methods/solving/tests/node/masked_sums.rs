@@ -329,7 +329,9 @@ fn a_node_with_another_list_of_members_takes_part_in_no_sum() {
     let (Sums::Masked(own), Sums::Masked(others)) = (&sums[2], &other[2]) else { panic!("masked") };
     let mut identities = own.identities.to_vec();
     identities[4] = others.identities[4];
-    let Sums::Masked(member) = std::mem::replace(&mut sums[2], Sums::Plain) else { panic!("masked") };
+    let Sums::Masked(member) = std::mem::replace(&mut sums[2], Sums::Plain(SumProtection::Plain)) else {
+        panic!("masked")
+    };
     let mut member = Arc::into_inner(member).unwrap();
     member.identities = identities.into();
     sums[2] = Sums::Masked(Arc::new(member));
