@@ -45,7 +45,7 @@ impl NodeLoads {
     }
 
     /// The payloads that the busiest node sends or receives, as a multiple of what a node sends on average. 1 where all
-    /// carry the same, and where nobody sends.
+    /// carry the same, and where no node sends.
     #[must_use]
     pub fn heaviest_share(&self) -> f64 {
         let all: usize = self.sent.iter().sum();

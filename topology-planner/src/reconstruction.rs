@@ -24,7 +24,7 @@ const NEW: f64 = 1e-9;
 const KNOWN: f64 = 1e-12;
 
 /// The most values of others that any coalition of so many nodes reconstructs from so many steps of the period, repeated.
-/// `None` for plans of more than [`MOST_NODES`] nodes, where there are more than 500 coalitions, and where nobody is left
+/// `None` for plans of more than [`MOST_NODES`] nodes, where there are more than 500 coalitions, and where no node is left
 /// outside of one.
 ///
 /// ```

@@ -116,10 +116,12 @@ fn sixteen_followers_of_one_peer_get_the_same_models_and_one_more_waits_for_a_pl
     println!("{patched} of 48 models came as patches");
     // Another precision has versions of its own.
     followers.truncate(15);
-    let rounded = run(&["follow", &ticket, "--output", text(&file(99)), "--once", "--precision", "bf16", "--json"]);
+    // The link stays one: its target is written.
+    std::os::unix::fs::symlink("rounded.safetensors", file(98)).unwrap();
+    let rounded = run(&["follow", &ticket, "--output", text(&file(98)), "--once", "--precision", "bf16", "--json"]);
     assert!(rounded.status.success(), "{}{}", stdout(&rounded), stderr(&rounded));
-    let bytes = fs::read(file(99)).unwrap();
-    assert!(String::from_utf8_lossy(&bytes).contains("\"BF16\""));
+    let bytes = fs::read(swarm.folder.path().join("rounded.safetensors")).unwrap();
+    assert!(file(98).is_symlink() && String::from_utf8_lossy(&bytes).contains("\"BF16\""));
     second.kill();
     first.kill();
 }
@@ -144,6 +146,7 @@ fn a_follower_that_is_of_no_use_or_harm_is_refused_with_the_reason() {
     assert_fails(&followed(&ticket, &[]), 4, &["holds no model of a swarm", "--output"]);
     assert_eq!(fs::read(&file).unwrap(), b"a poem");
     assert_fails(&followed(&ticket, &["--home", text(&swarm.home(0))]), 4, &["home of a peer"]);
+    assert_fails(&run(&["follow", &ticket, "--output", text(swarm.folder.path())]), 4, &["it is a folder"]);
     let nowhere = swarm.folder.path().join("missing/model.safetensors");
     assert_fails(&run(&["follow", &ticket, "--output", text(&nowhere)]), 4, &["there is no folder"]);
     first.kill();

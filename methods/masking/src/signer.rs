@@ -16,7 +16,7 @@ pub trait SumSigner: fmt::Debug + Send + Sync {
     /// The key cannot sign.
     fn sign(&self, statement: &[u8]) -> Result<[u8; 64], SignerError>;
 
-    /// 32 bytes that nobody else knows and that never come again.
+    /// 32 bytes that are secret and never come again.
     ///
     /// # Errors
     /// The operating system has none.

@@ -10,9 +10,9 @@ use mingle_protocol::collective::{
     Collective, CollectiveError, CollectiveSequence, Extreme, PullRoutes, Reduction, ReliableChannel,
 };
 
+use crate::agreed_masks::AgreedMasks;
 use crate::communication_plan::{AveragingScheme, CommunicationPlan};
 use crate::error::SolveError;
-use crate::masked_sums::AgreedMasks;
 use crate::schedule::node;
 
 /// The reliable channel of one node, which both its work and its host hold.

@@ -9,6 +9,7 @@
 //!
 //! Only [`Problem`] reads files: the problem file and the tables that it names.
 
+mod agreed_masks;
 mod allocation;
 mod collectives;
 mod communication_plan;

@@ -2,16 +2,16 @@
 //!
 //! An attempt begins with an exchange of keys that live as long as it. Each sum then takes two reductions: the largest
 //! exponent of all nodes' values, in clear, which sets the scale; and the masked integers. A node that is started again
-//! has lost its key, and makes all begin another attempt with others: nobody sends two inputs under one mask.
+//! has lost its key, and makes all begin another attempt with others: no node sends two inputs under one mask.
 
-use std::sync::{Arc, Mutex, PoisonError};
+use std::sync::Arc;
 
 use mingle_masking::{
-    Announcement, FixedPoint, MaskingError, Masks, Roster, SeededSigner, SumKey, SumMember, SumProtection, SumSigner,
-    Width,
+    Announcement, FixedPoint, MaskingError, Roster, SeededSigner, SumKey, SumMember, SumProtection, SumSigner, Width,
 };
 use mingle_protocol::collective::{CollectiveError, LARGEST_INPUT, Modulus};
 
+use crate::agreed_masks::AgreedMasks;
 use crate::collectives::{Collectives, lock};
 use crate::error::SolveError;
 
@@ -69,17 +69,6 @@ impl Sums {
     }
 }
 
-/// The masks that a node has agreed on in its attempt.
-#[derive(Clone)]
-pub(crate) struct AgreedMasks(Arc<Mutex<Masks>>);
-
-impl AgreedMasks {
-    fn mask(&self, number: u64, width: Width, words: &mut [u64]) -> Result<(), MaskingError> {
-        // Nothing that holds the lock panics.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).mask(number, width, words)
-    }
-}
-
 /// The most words of a masked message in which `longest` values are the most, and of the exchange of keys.
 pub(crate) fn longest_message(longest: usize, nodes: usize) -> usize {
     let wide = 2 * longest.min(MOST_WIDE);
@@ -106,7 +95,7 @@ impl Collectives {
         let announced = self.gather_bytes(&key.announcement().to_bytes()).await?;
         let announced: Vec<Announcement> = announced.iter().map(Announcement::from_bytes).collect();
         let masks = key.agree(&announced, commitments.as_deref())?;
-        self.masks = Some(AgreedMasks(Arc::new(Mutex::new(masks))));
+        self.masks = Some(AgreedMasks::new(masks));
         Ok(())
     }
 

@@ -5,7 +5,7 @@
 //! slots or payloads of one only once in a period.
 //!
 //! Rounds of a plan have the same number of steps. Those of gossip have fewer than an exact average, and end with steps
-//! in which nobody sends.
+//! in which no node sends.
 
 use super::{
     Design, DesignError, DesignOptions, DesignRequest, MAX_ALGORITHM_1_NODES, Method, PeriodicAverage, design_steps,
