@@ -175,6 +175,18 @@ def test_the_trainer_of_transformers_ends_with_the_run(tmp_path: Path) -> None:
         assert kept.calls == ["open", "close"]
 
 
+def test_a_metric_of_the_trainer_that_is_no_number_ends_nothing(host: FakeHost, tmp_path: Path) -> None:
+    transformers = pytest.importorskip("transformers")
+    import mingle.hf
+
+    callback = mingle.hf.Callback(home=host.home, name="net")
+    trainer = trainer_of(transformers, tmp_path, Net(), [callback], eval_strategy="steps", eval_steps=2)
+    trainer.compute_metrics = lambda _: {"auc": float("nan"), "per_class": [0.3, 0.7], "bias": 0.5}
+    trainer.train()
+    assert trainer.state.global_step == 20 and callback.swarm is not None and callback.swarm.done
+    assert "eval_bias" in host.metrics and "eval_auc" not in host.metrics and "eval_per_class" not in host.metrics
+
+
 def test_a_trainer_of_lightning_ends_with_the_run(tmp_path: Path) -> None:
     pl = pytest.importorskip("lightning.pytorch")
     import mingle.lightning

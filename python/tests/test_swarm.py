@@ -11,7 +11,7 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
-from agreement import check_agreement, evaluations
+from agreement import check_agreement, evaluations, gains
 from kept_logger import read_lines
 from kill_campaign import campaign
 from swarm import LocalSwarm, free_ports, kill
@@ -29,12 +29,15 @@ ENDLESS = 10_000_000
 
 
 def test_scripts_of_three_sites_learn_digits_together(tmp_path: Path) -> None:
-    with LocalSwarm(tmp_path, rounds=150) as swarm:
+    with LocalSwarm(tmp_path, rounds=150, options=("--evaluate-every", "10")) as swarm:
         peers = [swarm.start_peer(node) for node in range(3)]
         scripts = [swarm.start_script(node, "digits_mingle.py", str(node), "3") for node in range(3)]
         swarm.end(scripts, "script")
         swarm.end(peers, "peer")
+        check_agreement(swarm.homes)
         for node in range(3):
+            gain, noise = gains(swarm.home(node), {"accuracy": swarm.summary(node)["metrics"]["accuracy"]})
+            assert gain >= -noise, (node, gain)
             accuracy = re.search(r"\((0\.\d+), 360\)", swarm.output(f"script{node}"))
             assert accuracy and float(accuracy[1]) > 0.95, swarm.output(f"script{node}")
             summary = swarm.summary(node)

@@ -15,8 +15,14 @@ from fake_host import FakeHost
 from torch import nn
 
 import mingle
+import mingle.trainer
 import mingle.watch
 from mingle.tensors import ModelTensors
+
+
+def test_warnings_come_within_ten_seconds() -> None:
+    assert mingle.watch.TICK_SECONDS + mingle.watch.PATIENCE_SECONDS < 10
+    assert mingle.trainer.WARNING_SECONDS < 10
 
 
 def network() -> nn.Sequential:

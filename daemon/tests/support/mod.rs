@@ -204,6 +204,20 @@ impl RunningPeer {
 
     /// The first warning with these words that any of these peers reports.
     pub(crate) fn wait_for_warning_of_any(peers: &mut [&mut Self], words: &str) -> String {
+        Self::warning_of_any(peers, words)["message"].as_str().unwrap().to_owned()
+    }
+
+    /// The warning with these words that this peer reports, within 10 s of an event that came before it.
+    pub(crate) fn wait_for_warning_soon_after(&mut self, kind: &str, words: &str) -> String {
+        let event = self.recall_or_wait_for(kind);
+        let warning = Self::warning_of_any(&mut [self], words);
+        let waited_ms = warning["at_ms"].as_u64().unwrap().saturating_sub(event["at_ms"].as_u64().unwrap());
+        println!("{waited_ms} ms after {kind}: {words}");
+        assert!(waited_ms < 10_000, "{waited_ms} ms after {event}: {warning}");
+        warning["message"].as_str().unwrap().to_owned()
+    }
+
+    fn warning_of_any(peers: &mut [&mut Self], words: &str) -> Value {
         let deadline = Instant::now() + PATIENCE;
         while Instant::now() < deadline {
             for peer in peers.iter_mut() {
@@ -216,9 +230,8 @@ impl RunningPeer {
                 assert!(event.get("error").is_none(), "it ended: {event}");
                 peer.remember(line);
                 let is_warning = event["event"] == "warning";
-                let message = event["message"].as_str().filter(|message| is_warning && message.contains(words));
-                if let Some(message) = message {
-                    return message.to_owned();
+                if is_warning && event["message"].as_str().is_some_and(|message| message.contains(words)) {
+                    return event;
                 }
             }
         }

@@ -46,6 +46,18 @@ fn the_best_model_by_a_metric_is_kept_and_is_as_good_as_it_says() {
 }
 
 #[test]
+fn the_last_model_may_be_the_best_between_two_evaluations() {
+    let pair = Pair::new();
+    let task = ["--model", "softmax", "--rounds", "20", "--evaluate-every", "1000", "--keep-best", "loss"];
+    for (node, peer) in pair.start(&task).iter_mut().enumerate() {
+        assert_eq!(peer.wait_through_rounds_for("done")["round"], 20);
+        let summary = read_json(&pair.home(node).join("summary.json"));
+        assert_eq!((&summary["best"]["round"], &summary["best"]["value"]), (&20.into(), &summary["metrics"]["loss"]));
+        assert!(pair.home(node).join("best.safetensors").exists());
+    }
+}
+
+#[test]
 fn a_restarted_peer_replaces_the_best_model_only_by_a_better_one_and_a_new_run_begins_anew() {
     let pair = Pair::new();
     // The loss falls, so the first model has the largest.

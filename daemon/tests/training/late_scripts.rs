@@ -25,7 +25,7 @@ fn start_all(swarm: &PlannedSwarm) -> Vec<RunningPeer> {
 }
 
 fn warned_of(peer: &mut RunningPeer, words: &str) {
-    let warning = RunningPeer::wait_for_warning_of_any(&mut [peer], words);
+    let warning = peer.wait_for_warning_soon_after("trainer_attached", words);
     assert!(warning.contains("node 2"), "{warning}");
 }
 
@@ -36,7 +36,8 @@ fn a_script_that_does_not_come_holds_nobody_for_a_minute_and_joins_with_its_weig
     let mut trainers = vec![train_for(swarm.home(0), [0.0, 3.0]), train_for(swarm.home(1), [4.0, 1.0])];
     for peer in &mut peers[..2] {
         warned_of(peer, "has nothing to train yet");
-        warned_of(peer, "still waits for its script");
+        let later = RunningPeer::wait_for_warning_of_any(&mut [peer], "still waits for its script");
+        assert!(later.contains("node 2"), "{later}");
         let joined = peer.recall_or_wait_for("joined");
         assert_eq!((&joined["neighbours"], &joined["missing"]), (&1.into(), &json!([2])), "{joined}");
         let waited_ms = joined["at_ms"].as_u64().unwrap();
@@ -88,6 +89,13 @@ fn a_run_that_goes_on_with_more_rounds_waits_for_the_scripts_as_the_first_one_di
 
 #[test]
 fn a_peer_whose_script_trains_something_else_holds_nobody_for_a_minute() {
+    for (what, other) in [("name", json!("three numbers")), ("layout", json!([["x", [1]], ["y", [3]]]))] {
+        one_of_three_differs(what, &other);
+    }
+}
+
+/// Two scripts agree, and the third attaches with another value of this field.
+fn one_of_three_differs(what: &str, value: &serde_json::Value) {
     let swarm = PlannedSwarm::new(3, 1_000_000);
     let mut peers = start_all(&swarm);
     for node in 0..2 {
@@ -95,16 +103,40 @@ fn a_peer_whose_script_trains_something_else_holds_nobody_for_a_minute() {
     }
     let other = Trainer::new(&swarm.home(2), [1.0, 2.0]);
     let mut introduction = other.introduction();
-    introduction["name"] = "three numbers".into();
+    introduction[what] = value.clone();
+    introduction["initial"] = "take".into();
     let attached = other.call("POST", "/v1/trainer/attach", &[], introduction.to_string().as_bytes());
     assert_eq!(attached.status, 200, "{attached:?}");
-    let session = attached.json()["session"].as_str().unwrap().to_owned();
-    let begun = [0_u8; 8];
-    assert_eq!(other.call("PUT", "/v1/trainer/initial", &[("Mingle-Session", &session)], &begun).status, 204);
     for peer in &mut peers[..2] {
         warned_of(peer, "trains something else");
         let joined = peer.recall_or_wait_for("joined");
         // The stream of the refused one may still be open.
+        assert_eq!(joined["missing"], json!([2]), "{joined}");
+        let waited_ms = joined["at_ms"].as_u64().unwrap();
+        assert!(waited_ms < 40_000, "{waited_ms} ms, and --join-timeout is 60 s");
+    }
+    let end = peers[2].wait_for("done");
+    let why = end["error"]["message"].as_str().unwrap_or_else(|| panic!("{end}"));
+    assert!(
+        why.contains("trains something else") && why.contains(if what == "name" { "three numbers" } else { "`y`" }),
+        "{end}"
+    );
+    assert_eq!(peers[2].exit_code(), Some(6));
+}
+
+#[test]
+fn a_script_that_crashes_at_its_start_is_named_to_the_others_and_ends_its_peer() {
+    let swarm = PlannedSwarm::new(3, 1_000_000);
+    let crashing = ["--trainer", "echo no such module >&2; exit 3", "--rounds", "1000000"];
+    let mut peers: Vec<RunningPeer> = (0..2).map(|node| swarm.start_for_a_trainer(node)).collect();
+    let mut third = swarm.start_task(2, &crashing);
+    for node in 0..2 {
+        Trainer::new(&swarm.home(node), [node as f32, 1.0]).attach();
+    }
+    let end = third.wait_for("done");
+    assert!(end["error"]["message"].as_str().unwrap_or_default().contains("no such module"), "{end}");
+    for peer in &mut peers {
+        let joined = peer.recall_or_wait_for("joined");
         assert_eq!(joined["missing"], json!([2]), "{joined}");
         let waited_ms = joined["at_ms"].as_u64().unwrap();
         assert!(waited_ms < 40_000, "{waited_ms} ms, and --join-timeout is 60 s");

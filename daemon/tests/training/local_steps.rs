@@ -6,7 +6,7 @@ use std::time::Instant;
 
 use crate::support::founded_swarm::{ENDLESS, PLANS_ITSELF, Swarm};
 use crate::support::trainer::{Trainer, bytes};
-use crate::support::{PATIENCE, RunningPeer, assert_fails, read_json, run, status, stderr, text};
+use crate::support::{PATIENCE, RunningPeer, assert_fails, read_json, run, status, stderr, stdout, text};
 
 /// Parameters of a model that takes much longer on a link than a step that does nothing.
 const DIMENSION: usize = 250_000;
@@ -90,6 +90,8 @@ fn as_many_as_the_operator_says_are_in_every_plan() {
     peers[1].wait_for("evaluated");
     for peer in [0, 2] {
         assert_eq!(status(&swarm.home(peer))["plan"]["local_steps"], 7);
+        let shown = stdout(&run(&["status", "--home", text(&swarm.home(peer))]));
+        assert!(shown.contains("7 local steps a round"), "{shown}");
     }
     let alone = run(&["run", "--home", text(&swarm.home(5)), "--local-steps", "7"]);
     assert_fails(&alone, 4, &["--planning auto", "mingle plan make --local-steps"]);

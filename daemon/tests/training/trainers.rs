@@ -393,7 +393,7 @@ fn a_model_of_another_size_is_named_on_both_sides_within_seconds() {
     let attached = other.call("POST", "/v1/trainer/attach", &[], introduction.to_string().as_bytes()).json();
     assert_eq!(attached["session"].as_str().map(str::is_empty), Some(false), "{attached}");
     let differs = |sentence: &str| sentence.contains("trains something else") && sentence.contains("`y`");
-    let warning = peers[1].wait_for_warning("this peer ends in");
+    let warning = peers[1].wait_for_warning_soon_after("trainer_attached", "this peer ends in");
     assert!(differs(&warning), "{warning}");
     // Alone with a peer that trains something else, the first ends too, with the reason.
     for peer in &mut peers {
