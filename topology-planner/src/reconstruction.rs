@@ -170,7 +170,7 @@ mod tests {
         let first = step(3, vec![(0, 2, 0.5)]);
         let second = step(3, vec![(1, 0, 0.5)]);
         assert_eq!(most_reconstructed(3, std::slice::from_ref(&first), 1, 1), Some(1));
-        assert_eq!(most_reconstructed(3, &[first.clone(), second.clone(), first], 3, 1), Some(2));
+        assert_eq!(most_reconstructed(3, &[first.clone(), second, first], 3, 1), Some(2));
         // The sum of two values alone gives neither.
         let gather = step(4, vec![(0, 1, 0.5)]);
         let pass = step(4, vec![(1, 2, 0.5)]);

@@ -1,7 +1,7 @@
 //! Pure averaging by real peers with default options: the disagreement shrinks from round to round as the plan forecasts.
 #![cfg(unix)]
 
-use std::path::{Path, PathBuf};
+use std::path::Path;
 
 use crate::support::planned_swarm::PlannedSwarm;
 use crate::support::trainer::{Answer, Trainer, bytes};
@@ -16,8 +16,8 @@ const LAST: u64 = 12;
 const NODES: usize = 5;
 
 /// Moves the model of this peer to and fro, once in each period.
-fn disturb(home: PathBuf, target: [f32; 2]) {
-    let mut trainer = Trainer::new(&home, [1.0, 1.0]);
+fn disturb(home: &Path, target: [f32; 2]) {
+    let mut trainer = Trainer::new(home, [1.0, 1.0]);
     trainer.attach();
     let answer = |order: &Answer| {
         let (number, steps) = (order.number("mingle-order"), order.number("mingle-steps"));
@@ -81,7 +81,7 @@ fn the_disagreement_shrinks_in_a_round_as_the_plan_forecasts() {
         let mut peers: Vec<RunningPeer> = (0..NODES).map(|node| swarm.start_task(node, &task)).collect();
         let trainers: Vec<_> = (0..NODES)
             .map(|node| (swarm.home(node), [node as f32, (node * node) as f32]))
-            .map(|(home, target)| std::thread::spawn(move || disturb(home, target)))
+            .map(|(home, target)| std::thread::spawn(move || disturb(&home, target)))
             .collect();
         let mut observed: Vec<f64> = peers.iter_mut().flat_map(factors).collect();
         observed.sort_by(f64::total_cmp);

@@ -132,7 +132,7 @@ mod tests {
         for words in words {
             match width {
                 Width::Narrow => {
-                    total.iter_mut().zip(words).for_each(|(total, word)| *total = total.wrapping_add(*word))
+                    total.iter_mut().zip(words).for_each(|(total, word)| *total = total.wrapping_add(*word));
                 }
                 Width::Wide => {
                     for (total, other) in total.as_chunks_mut().0.iter_mut().zip(words.as_chunks().0) {

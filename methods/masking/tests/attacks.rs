@@ -143,7 +143,7 @@ fn a_forged_key_is_refused_and_its_member_named() {
         match what {
             "key" => {
                 announcements[2].key =
-                    SumKey::draw(roster_of(&signers(4), 0), 2, &SeededSigner::new(6, 2)).unwrap().announcement().key
+                    SumKey::draw(roster_of(&signers(4), 0), 2, &SeededSigner::new(6, 2)).unwrap().announcement().key;
             }
             "signature" => announcements[2].signature[40] ^= 1,
             "another member's" => announcements[2] = announcements[3],
