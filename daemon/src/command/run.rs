@@ -212,7 +212,7 @@ fn rounds_of_trainer(arguments: &RunArgs, membership: Option<&Membership>, ident
         return RoundsChoice::Chosen(rounds);
     }
     let is_told = membership.is_some_and(|it| it.swarm.role_of(&identity.peer_id()).is_none());
-    if is_told && !arguments.leaves { RoundsChoice::OfTheSwarm } else { RoundsChoice::Default(rounds) }
+    if is_told && !arguments.leaves { RoundsChoice::OfTheSwarm(rounds) } else { RoundsChoice::Default(rounds) }
 }
 
 /// Returns `true` if the run in the home is over, and another or a longer one begins with its model.

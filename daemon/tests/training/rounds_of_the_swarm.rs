@@ -45,9 +45,21 @@ fn a_peer_that_joins_without_rounds_trains_as_many_as_the_operator() {
     let report = audit(&[swarm.home(0), swarm.home(1)]);
     assert_eq!((&report["verdict"], &report["sum_units"]), (&"exact".into(), &(2 * ONE).into()), "{report:#}");
 
+    // Another run that takes the model along has the operator's new number.
+    let more = [&PLANS_ITSELF[..], &ATTACH, &["--continue", "--rounds", "40"]].concat();
+    let mut operator = swarm.start(0, &more);
+    let mut joined = RunningPeer::start(&["--home", text(&swarm.home(1)), "--continue"]);
+    let trainers = [train_for(&swarm, 0, [0.0, 3.0]), train_for(&swarm, 1, [4.0, 1.0])];
+    for peer in [&mut operator, &mut joined] {
+        assert_eq!(peer.wait_through_rounds_for("done")["round"], 40);
+        assert_eq!(peer.exit_code(), Some(0));
+    }
+    trainers.into_iter().for_each(|trainer| assert_eq!(trainer.join().unwrap(), 40));
+
     // The home knows the number: the run is over, and nothing longer begins.
     let mut again = RunningPeer::start(&["--home", text(&swarm.home(1))]);
-    assert_eq!(again.wait_for("finished")["round"], ROUNDS);
+    let finished = again.wait_for("finished");
+    assert_eq!(finished["round"], 40, "{finished}");
     assert_eq!(again.exit_code(), Some(0));
 }
 

@@ -80,7 +80,7 @@ impl TrainerHost {
         if goes_on && task.is_none() {
             return Err(unknown_work(&options.home));
         }
-        let rounds = options.rounds.known(task.as_ref().and_then(|task| task.rounds));
+        let rounds = options.rounds.known(task.as_deref(), options.begins_again);
         let mut state = State::new(task, goes_on, options.begins_again);
         state.rounds = rounds;
         Ok(Self(Arc::new(SharedHost {
