@@ -65,7 +65,10 @@ fn a_run_with_more_rounds_or_by_another_plan_goes_on_from_the_models_of_the_one_
         assert_eq!(trainers[0].call("PUT", &put, &[], b"momentum").status, 204);
         let trained = trainers.map(|trainer| std::thread::spawn(move || trainer.train()));
         let models = trained.map(|trained| trained.join().unwrap());
-        peers.iter_mut().for_each(|peer| assert_eq!(peer.wait_through_rounds_for("done")["error"], Value::Null));
+        for peer in &mut peers {
+            assert_eq!(peer.wait_through_rounds_for("done")["error"], Value::Null);
+            assert_eq!(peer.exit_code(), Some(0), "the next start needs its home");
+        }
         (begun, models)
     };
     let (begun, before) = train(&["--rounds", "60"]);
@@ -81,7 +84,6 @@ fn a_run_with_more_rounds_or_by_another_plan_goes_on_from_the_models_of_the_one_
     let refused = run(&["run", "--home", text(&pair.home(0)), "--plan", text(&plan), "--continue", "--fresh"]);
     assert_fails(&refused, 2, &["--fresh"]);
     let mut first = pair.start_first(&["--trainer", "attach", "--rounds", "20"]);
-    Trainer::new(&pair.home(0), [0.0, 3.0]).attach();
     let end = first.wait_for("done");
     let why = end["error"]["message"].as_str().unwrap_or_default();
     let hint = end["error"]["hint"].as_str().unwrap_or_default();
