@@ -25,7 +25,7 @@ pub struct KeepOptions {
     pub output: Option<PathBuf>,
     /// The folder of the follower's key; a new key unless given.
     pub home: Option<PathBuf>,
-    /// What is followed.
+    /// The task that is followed.
     pub follow: FollowOptions,
     /// The command after each new model, for the shell.
     pub command: Option<String>,

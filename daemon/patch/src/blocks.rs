@@ -6,7 +6,7 @@ use crate::streams::{self, PatchReader};
 
 /// Most numbers of a block.
 pub(crate) const BLOCK: usize = 1 << 20;
-/// Where less than one number in so many has changed, only the changed ones are written.
+/// The share of changed numbers, one in so many, below which only the changed ones are written.
 const FEW: usize = 3;
 /// Most bytes of a gap: numbers below [`BLOCK`] in groups of seven bits.
 const LONGEST_GAP: usize = 3;

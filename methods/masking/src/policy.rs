@@ -5,7 +5,7 @@ use thiserror::Error;
 /// The fewest members whose sums are masked, by default: of two, each knows the other's part from the total.
 pub const LEAST_MEMBERS: usize = 3;
 
-/// What a member wants of its sums. [`Default`] masks them.
+/// A member's wishes for its sums. [`Default`] masks them.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq)]
 pub struct SumPolicy {
     /// `true` for sums in clear: those on the way to the root of the tree see them.

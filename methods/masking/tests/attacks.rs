@@ -110,7 +110,7 @@ fn looks(words: &[u64]) -> (f64, f64) {
     (f64::from(ones) / (64.0 * words.len() as f64), chi)
 }
 
-/// What a parent sees of a leaf, and of any part of the members: uniform, while only the whole sum is not.
+/// The words that a parent sees of a leaf, and of any part of the members, are uniform; only the whole sum is not.
 #[test]
 fn what_a_leaf_sends_and_every_partial_sum_are_uniform_and_tell_nothing_of_the_values() {
     const LENGTH: usize = 40_000;

@@ -10,7 +10,7 @@ use std::sync::Arc;
 /// A newcomer takes a version that is no older than this, and waits for the next one otherwise.
 const RECENT: Duration = Duration::from_secs(10);
 
-/// What this member has for followers.
+/// The versions that this member has for followers.
 #[derive(Clone, Debug, PartialEq, Eq)]
 pub(super) enum Phase {
     /// The peer has not begun: nothing is known yet.

@@ -92,12 +92,7 @@ impl Peer {
         loop {
             tokio::select! {
                 () = &mut ready => break,
-                Some(wanted) = receivers.wanted.recv() => match wanted {
-                    Wanted::Plan(_, answer) => {
-                        let _ = answer.send(PlanVerdict::Refused("this peer waits for its trainer".to_owned()));
-                    }
-                    wanted => drop(self.on_wanted(wanted, local, service)),
-                },
+                Some(wanted) = receivers.wanted.recv() => self.decline_plan(wanted, local, service, "its trainer"),
             }
         }
         self.board.update(|status| status.state = PeerState::Starting);
@@ -107,6 +102,16 @@ impl Peer {
         };
         self.tell_all(told);
         Ok(())
+    }
+
+    /// Answers requests to a peer that waits for something before it can follow a plan.
+    pub(super) fn decline_plan(&mut self, wanted: Wanted, local: PeerId, service: &MembershipService, awaited: &str) {
+        if let Wanted::Plan(_, answer) = wanted {
+            // The receiver of the answer may be gone.
+            let _ = answer.send(PlanVerdict::Refused(format!("this peer waits for {awaited}")));
+        } else {
+            drop(self.on_wanted(wanted, local, service));
+        }
     }
 
     /// This peer's training task, while it is not settled.

@@ -69,7 +69,9 @@ impl Peer {
             let nobody_answers = search.answered.is_empty();
             tokio::select! {
                 Some(event) = receivers.events.recv() => self.note(event, search),
-                Some(wanted) = receivers.wanted.recv() => drop(self.on_wanted(wanted, local, service)),
+                Some(wanted) = receivers.wanted.recv() => {
+                    self.decline_plan(wanted, local, service, "the number of rounds");
+                }
                 () = wait.is_long() => self.warn(if nobody_answers {
                     search.remark(patience, "")
                 } else {

@@ -1,4 +1,4 @@
-//! What others see of a node's part in a sum, and attacks on the masks, through the messages that nodes send.
+//! The view that others have of a node's part in a sum, and attacks on the masks, through the messages that nodes send.
 
 use std::sync::Arc;
 
@@ -85,7 +85,7 @@ impl RoundLearning for Number {
     }
 }
 
-/// What was sent: from where, to where, and the message.
+/// The messages sent, with sender and receiver.
 type Sent = (usize, usize, SequenceMessage);
 /// A change of messages on their way.
 type Tamper<'a> = &'a mut dyn FnMut(usize, usize, &mut SequenceMessage);
@@ -217,7 +217,7 @@ fn no_node_shows_a_number_of_its_own_where_sums_are_masked_and_leaves_do_where_t
     }
 }
 
-/// What each node sends up at each sum, of this swarm.
+/// The words that each node of this swarm sends up at each sum.
 fn leaf_words(swarm: &Swarm, leaf: usize) -> Vec<(u64, Vec<u64>)> {
     let of_leaf = swarm.sent.iter().filter(|(from, _, _)| *from == leaf);
     let words = of_leaf.filter_map(|(_, _, message)| match &message.payload {
