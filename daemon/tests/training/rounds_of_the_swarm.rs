@@ -93,3 +93,17 @@ fn a_peer_with_a_trainer_is_refused_before_it_attaches_where_a_built_in_model_is
     assert!(said.contains("a built-in model is trained in the swarm"), "{said}");
     assert_eq!(newcomer.exit_code(), Some(6));
 }
+
+#[test]
+fn the_script_of_a_peer_that_reaches_no_member_is_not_started() {
+    let swarm = Swarm::found();
+    let mut operator = operator_of(&swarm, ROUNDS);
+    let ticket = swarm.invite(1);
+    operator.kill();
+    let started = swarm.folder.path().join("started");
+    let command = format!("touch '{}'", text(&started));
+    let mut newcomer = swarm.join(1, &ticket, &["--trainer", &command, "--bootstrap-timeout", "2s"]);
+    assert_eq!(newcomer.wait_for("done")["error"]["kind"], "unreachable");
+    assert_eq!(newcomer.exit_code(), Some(3));
+    assert!(!started.exists());
+}

@@ -110,6 +110,9 @@ impl Supervisor {
         let mut fruitless = 0;
         self.host.peer_is_up().await;
         self.host.rounds_are_known().await;
+        if self.host.state().rounds.is_none() {
+            return; // the peer has ended before
+        }
         if let Err(error) = self.restarts.recall(&self.host.options().home) {
             return self.host.fail(error);
         }
