@@ -107,15 +107,21 @@ enum ProcessEnd {
 
 impl Supervisor {
     async fn run(mut self) {
-        let mut fruitless = 0;
         self.host.peer_is_up().await;
         self.host.rounds_are_known().await;
-        if self.host.state().rounds.is_none() {
-            return; // the peer has ended before
+        let has_ended_before = self.host.state().rounds.is_none();
+        if has_ended_before {
+            return;
         }
         if let Err(error) = self.restarts.recall(&self.host.options().home) {
             return self.host.fail(error);
         }
+        self.run_until_the_end().await;
+    }
+
+    /// Runs the program again and again until it ends as it should, the peer ends, or it is given up.
+    async fn run_until_the_end(&mut self) {
+        let mut fruitless = 0;
         loop {
             let began = Instant::now();
             let trained_before = {
@@ -151,22 +157,26 @@ impl Supervisor {
                 return self.host.give_up(self.given_up(next, status));
             };
             if fruitless >= FRUITLESS_STARTS && !self.host.state().is_ready() {
-                return self
-                    .host
-                    .fail(self.failure(&format!("failed {fruitless} times before it attached, last with {status}")));
+                let message = format!("failed {fruitless} times before it attached, last with {status}");
+                return self.host.fail(self.failure(&message));
             }
             let message = format!("the trainer has ended with {status}; it is started again in {} s", pause.as_secs());
             self.host.tell(Event::Warning { message });
-            let mut changes = self.host.changes();
-            let is_over = async {
-                while self.host.state().end.is_none() {
-                    let _ = changes.changed().await;
-                }
-            };
-            if tokio::time::timeout(pause, is_over).await.is_ok() {
+            if self.run_ends_within(pause).await {
                 return;
             }
         }
+    }
+
+    /// Waits for `pause`, and returns `true` as soon as the run of the peer has ended meanwhile.
+    async fn run_ends_within(&self, pause: Duration) -> bool {
+        let mut changes = self.host.changes();
+        let is_over = async {
+            while self.host.state().end.is_none() {
+                let _ = changes.changed().await;
+            }
+        };
+        tokio::time::timeout(pause, is_over).await.is_ok()
     }
 
     /// Returns `true` if the present program has attached since it started.
