@@ -47,7 +47,7 @@ pub(crate) use plan::{
 };
 pub(crate) use privacy::PrivacyArgs;
 pub(crate) use run::{DurabilityName, Given, JoinArgs, OF_BUILT_IN_MODELS, Planning, RunArgs};
-pub(crate) use simulation::{EvaluateArgs, SimulateArgs};
+pub(crate) use simulation::{EvaluateArgs, LastRounds, SimulateArgs};
 pub(crate) use solving::{ProblemKind, RecommendArgs, SolveArgs, SumArgs};
 pub(crate) use topology::{TopologyCommand, TopologyConvertArgs, TopologyGenerateArgs, TopologyShowArgs};
 pub(crate) use watching::{PingArgs, ProbeArgs, StopArgs, TimelineArgs, WaitArgs, WaitCondition};

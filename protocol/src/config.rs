@@ -39,6 +39,16 @@ impl Default for WaitPolicy {
     }
 }
 
+impl WaitPolicy {
+    /// Rounds of a run of `rounds` rounds that train: all but the closing ones ([`Schedule::closing_rounds`]).
+    pub fn training_rounds(self, schedule: &Schedule, rounds: u64) -> u64 {
+        match self {
+            Self::Sync => rounds - schedule.closing_rounds(rounds),
+            Self::Bounded { .. } | Self::Async => rounds - schedule.closing_rounds_out_of_step(rounds),
+        }
+    }
+}
+
 /// The durability of a node's mass beyond its process.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "kebab-case")]

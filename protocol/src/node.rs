@@ -57,7 +57,7 @@ mod weight_floor;
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
-use crate::config::{NodeConfig, NodeError, WaitPolicy};
+use crate::config::{NodeConfig, NodeError};
 use crate::effect::{Effect, NodeEvent};
 use crate::injected_bug::InjectedBug;
 use crate::input::Input;
@@ -370,11 +370,7 @@ impl Node {
     /// Rounds of the plan that train: all but the last ones.
     fn training_rounds(&self) -> u64 {
         let NodeConfig { closes, rounds, schedule, policy, .. } = &self.config;
-        match policy {
-            _ if !closes => *rounds,
-            WaitPolicy::Sync => rounds - schedule.closing_rounds(*rounds),
-            WaitPolicy::Bounded { .. } | WaitPolicy::Async => rounds - schedule.closing_rounds_out_of_step(*rounds),
-        }
+        if *closes { policy.training_rounds(schedule, *rounds) } else { *rounds }
     }
 
     /// Steps whose sends are done.

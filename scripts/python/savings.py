@@ -48,6 +48,7 @@ def rows_of(way: tuple[str, str, str, int], split: str, seed: int, rounds: int) 
         codec=codec,
         momentum_across_rounds=momentum,
         evaluate_every=period,
+        options={"last_rounds": "train"},
     )
     return simulation.rows
 

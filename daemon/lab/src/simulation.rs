@@ -102,7 +102,7 @@ pub fn found(plan: &Plan, initial: &[f32], conditions: Conditions) -> Result<Box
     if conditions.ledger {
         Ok(Box::new(VirtualSwarm::new(plan, initial, conditions)?))
     } else {
-        Ok(Box::new(Textbook::new(plan, initial, conditions)))
+        Ok(Box::new(Textbook::new(plan, initial, conditions)?))
     }
 }
 

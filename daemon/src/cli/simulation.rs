@@ -3,7 +3,7 @@
 use std::num::NonZero;
 use std::path::PathBuf;
 
-use clap::Args;
+use clap::{Args, ValueEnum};
 use mingle_builtin::options::{PrivacyOptions, TrainingOptions, WeightChoice};
 use mingle_lab::simulation::{Lie, MetricTarget};
 use mingle_models::ObjectiveKind;
@@ -12,6 +12,15 @@ use mingle_peer::{ErrorKind, Result};
 use mingle_protocol::{CodecChoice, MAX_DIMENSION, MomentumAcrossRounds, Robust};
 
 use super::{ADAMW_LEARNING_RATE, OptimizerArgs, Switch};
+
+/// The closing rounds of a simulated run.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, ValueEnum)]
+pub(crate) enum LastRounds {
+    /// Mix without training.
+    Mix,
+    /// Train as all others do.
+    Train,
+}
 
 /// Arguments of `simulate`.
 #[derive(Args, Clone, Debug)]
@@ -73,6 +82,9 @@ pub(crate) struct SimulateArgs {
     /// Stop after so many rounds [default: 200, if nothing else says when]
     #[arg(long, value_name = "N", value_parser = clap::value_parser!(u64).range(1..))]
     pub(crate) rounds: Option<u64>,
+    /// The last rounds of so many: mix without training, as those of peers do, or train
+    #[arg(long, value_enum, default_value_t = LastRounds::Mix, value_name = "mix|train", conflicts_with_all = ["trainer", "train_elsewhere"])]
+    pub(crate) last_rounds: LastRounds,
     /// The share of messages that is lost, each by itself
     #[arg(long, default_value_t = 0.0, value_name = "P")]
     pub(crate) loss: f64,

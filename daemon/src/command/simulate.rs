@@ -20,7 +20,7 @@ use mingle_protocol::{ChosenCodec, Codec, CodecChoice, Robust};
 use serde::Serialize;
 
 use super::{design_request, plan_make::parse_extra_edges};
-use crate::cli::{SimulateArgs, Switch};
+use crate::cli::{LastRounds, SimulateArgs, Switch};
 use crate::{limits, out, topology};
 
 /// Rounds without any stopping condition.
@@ -74,6 +74,7 @@ fn train(arguments: &SimulateArgs, json: bool) -> Result {
     let rounds = rounds(arguments)?;
     let plan = plan_of(arguments)?;
     conditions.momentum = plan::momentum(arguments.momentum_across_rounds, &plan)?;
+    conditions.rounds = Some(rounds).filter(|rounds| arguments.last_rounds == LastRounds::Mix && *rounds < MOST_ROUNDS);
     let threads = threads(arguments);
     let test_samples = arguments.test_samples.map(std::num::NonZero::get);
     let remark = |remark: &String| out::remark(format_args!("note: {remark}"));

@@ -81,6 +81,49 @@ fn nodes_wait_by_default_as_those_of_run_do() {
     }
 }
 
+/// The mean and the least accuracy of five final models, and their disagreement, as means over three seeds; of real peers and of a simulation
+/// of the same training by the same plans.
+fn final_models() -> [[f64; 3]; 2] {
+    let folder = tempfile::tempdir().unwrap();
+    let training = ["--split", "label-sorted", "--model", "mlp", "--learning-rate", "0.2", "--rounds", "100"];
+    let mut means = [[0.0; 3]; 2];
+    for seed in ["1", "2", "3"] {
+        let output = folder.path().join(seed);
+        let swarm = ["demo", "--json", "--no-comparison", "--peers", "5", "--local-steps", "5", "-o", text(&output)];
+        let demo = run(&[&swarm[..], &training, &["--seed", seed]].concat());
+        assert!(demo.status.success(), "{}", stderr(&demo));
+        let peers: Value = serde_json::from_str(stdout(&demo).lines().last().unwrap()).unwrap();
+        let plan = output.join("plan.json");
+        let simulated = simulate(&[&["--plan", text(&plan), "--seed", seed][..], &training].concat()).pop().unwrap();
+        for (mean, end) in means.iter_mut().zip([&peers["swarm"], &simulated]) {
+            let keys = ["mean_accuracy", "worst_accuracy", "disagreement"];
+            mean.iter_mut().zip(keys).for_each(|(mean, key)| *mean += number(end, key) / 3.0);
+        }
+    }
+    means
+}
+
+#[test]
+fn a_simulation_with_default_options_ends_with_models_as_good_as_those_of_real_peers() {
+    let [peers, simulated] = final_models();
+    println!("mean and least accuracy and disagreement of peers {peers:.4?}, simulated {simulated:.4?}");
+    for (peers, simulated) in peers.iter().zip(simulated) {
+        assert!((peers - simulated).abs() < 0.015, "peers {peers}, simulated {simulated}");
+    }
+}
+
+#[test]
+fn the_last_rounds_train_where_that_is_wanted() {
+    let end = |last: &[&str]| {
+        let task = ["--topology", "ring:n=6", "--method", "d-psgd", "--split", "label-sorted"];
+        simulate(&[&task[..], &TASK, last].concat()).pop().unwrap()
+    };
+    let [mixed, trained] = [&[][..], &["--last-rounds", "train"]].map(end);
+    assert!(number(&mixed, "disagreement") < 0.2 * number(&trained, "disagreement"), "{mixed} and {trained}");
+    assert!(number(&mixed, "epochs") < number(&trained, "epochs"), "{mixed} and {trained}");
+    assert_eq!(mixed["slots"], trained["slots"]);
+}
+
 #[test]
 fn a_round_takes_the_slots_of_its_plan() {
     let folder = tempfile::tempdir().unwrap();

@@ -48,6 +48,14 @@ struct PendingTraining {
 pub(crate) struct VirtualSwarm {
     nodes: Vec<Node>,
     lengths: RoundLengths,
+    /// Rounds that train; later ones only mix.
+    training_rounds: u64,
+    /// The time at which the slowest node had done them.
+    training_over: Option<Time>,
+    /// Rounds to which the swarm goes on now. Parcels of later rounds that only mix are held back, since only training
+    /// takes virtual time.
+    target: u64,
+    held_back: Vec<(NodeId, NodeId, Message)>,
     now: Time,
     agenda: Agenda<Happening>,
     /// The momentum across rounds, and its state on each node.
@@ -74,12 +82,17 @@ impl VirtualSwarm {
             Node::new(config).map_err(SimulationError::Node)
         });
         let attackers = conditions.attack.map_or(0, |attack| attack.attackers);
+        let training_rounds = |rounds| conditions.policy().training_rounds(&schedule, rounds);
         let mut swarm = Self {
             attackers: attack::attackers(schedule.nodes(), attackers, conditions.seed),
             lie: conditions.attack.map(|attack| attack.lie),
             said: BTreeMap::new(),
             nodes: nodes.collect::<Result<_, _>>()?,
             lengths,
+            training_rounds: conditions.rounds.map_or(u64::MAX, training_rounds),
+            training_over: None,
+            target: 0,
+            held_back: Vec::new(),
             now: Time::default(),
             agenda: Agenda::default(),
             momentum: conditions.momentum,
@@ -212,6 +225,12 @@ impl VirtualSwarm {
         Message::Parcel(parcel)
     }
 
+    /// Slots that have passed. Only training takes virtual time, so those of the rounds that only mix are added.
+    fn slots(&self) -> u64 {
+        let closing: u64 = (self.training_rounds..self.rounds()).map(|round| self.lengths.of_round(round)).sum();
+        self.training_over.unwrap_or(self.now).micros() / SLOT.as_micros() as u64 + closing
+    }
+
     /// The parcels that honest nodes received.
     fn received(&self) -> Received {
         let mut received = Received::default();
@@ -230,13 +249,28 @@ impl VirtualSwarm {
         received
     }
 
+    /// Returns `true` for a parcel of a round that only mixes and is later than the one to which the swarm goes on.
+    fn is_early(&self, message: &Message) -> bool {
+        let Message::Parcel(parcel) = message else { return false };
+        let round = parcel.header.step / self.nodes[0].config().schedule.round_length();
+        round >= self.training_rounds.max(self.target)
+    }
+
+    /// Sends a message, which arrives or is lost.
+    fn send(&mut self, from: NodeId, to: NodeId, message: Message) {
+        if self.courier.carries(&message) {
+            self.agenda.add(self.now + DELIVERY, Happening::Arrival { from, to, message: Box::new(message) });
+        }
+    }
+
     fn carry_out(&mut self, id: NodeId, effect: Effect) {
         match effect {
             Effect::Send { to, message } => {
                 let message = if self.attackers.contains(&id) { self.falsified(id, message) } else { message };
-                if self.courier.carries(&message) {
-                    self.agenda
-                        .add(self.now + DELIVERY, Happening::Arrival { from: id, to, message: Box::new(message) });
+                if self.is_early(&message) {
+                    self.held_back.push((id, to, message));
+                } else {
+                    self.send(id, to, message);
                 }
             }
             Effect::Train { round, from, local_steps, rounds_left, last_factor, .. } => {
@@ -256,10 +290,21 @@ impl VirtualSwarm {
 
 impl Rounds for VirtualSwarm {
     fn advance(&mut self, rounds: u64, training: &mut dyn NodeTraining) -> Result<(), SimulationError> {
+        self.target = rounds;
+        for (from, to, message) in std::mem::take(&mut self.held_back) {
+            if self.is_early(&message) {
+                self.held_back.push((from, to, message));
+            } else {
+                self.send(from, to, message);
+            }
+        }
         while self.rounds() < rounds {
             let stuck = self.nodes.iter().all(|node| node.state() == NodeState::Drained);
             if stuck || !self.happen(training, NEVER)? {
                 return Err(SimulationError::StandsStill { round: self.rounds() });
+            }
+            if self.rounds() >= self.training_rounds {
+                self.training_over.get_or_insert(self.now);
             }
         }
         let settled = self.now + SETTLED;
@@ -275,7 +320,7 @@ impl Rounds for VirtualSwarm {
 
     fn tally(&self) -> Tally {
         Tally {
-            slots: self.now.micros() / SLOT.as_micros() as u64,
+            slots: self.slots(),
             link_bytes: self.courier.link_bytes,
             parcels: self.courier.parcels,
             lost_parcels: self.courier.lost_parcels,

@@ -25,15 +25,22 @@ pub(crate) struct Textbook {
     momentum: f64,
     movements: Vec<MomentumState>,
     rounds: u64,
+    /// Rounds that train; later ones only mix.
+    training_rounds: u64,
     slots: u64,
     courier: Courier,
 }
 
 impl Textbook {
     /// A swarm whose nodes all begin with `initial`. No node waits: what arrives in a step is mixed in it.
-    pub(crate) fn new(plan: &Plan, initial: &[f32], conditions: Conditions) -> Self {
+    ///
+    /// # Errors
+    /// The plan cannot be run.
+    pub(crate) fn new(plan: &Plan, initial: &[f32], conditions: Conditions) -> Result<Self, SimulationError> {
         let nodes = plan.node_count();
-        Self {
+        let schedule = mingle_solving::schedule(plan).map_err(SimulationError::Schedule)?;
+        let training_rounds = |rounds| conditions.policy().training_rounds(&schedule, rounds);
+        Ok(Self {
             steps: plan.steps().to_vec(),
             round_length: plan.round_length(),
             local_steps: plan.local_steps(),
@@ -43,9 +50,10 @@ impl Textbook {
             momentum: conditions.momentum,
             movements: vec![MomentumState::default(); nodes],
             rounds: 0,
+            training_rounds: conditions.rounds.map_or(u64::MAX, training_rounds),
             slots: 0,
             courier: Courier::new(conditions.loss, conditions.seed),
-        }
+        })
     }
 
     fn ratio(&self, node: usize) -> Arc<[f32]> {
@@ -54,6 +62,20 @@ impl Textbook {
     }
 
     fn round(&mut self, training: &mut dyn NodeTraining) -> Result<(), SimulationError> {
+        if self.rounds < self.training_rounds {
+            self.train(training)?;
+        }
+        let first = self.rounds as usize * self.round_length % self.steps.len();
+        for step in first..first + self.round_length {
+            self.mix(step);
+        }
+        self.slots += self.lengths.of_round(self.rounds);
+        self.rounds += 1;
+        Ok(())
+    }
+
+    /// The local steps of all nodes that hold weight: x <- x + change.
+    fn train(&mut self, training: &mut dyn NodeTraining) -> Result<(), SimulationError> {
         let holds = |node: &usize| self.weights[*node] > 0.0;
         let job = |node| NodeWork {
             node,
@@ -70,12 +92,6 @@ impl Textbook {
             self.movements[job.node].add_to(&mut delta, &job.from, trained, step);
             self.numerators[job.node].iter_mut().zip(&delta).for_each(|(x, delta)| *x += delta);
         }
-        let first = self.rounds as usize * self.round_length % self.steps.len();
-        for step in first..first + self.round_length {
-            self.mix(step);
-        }
-        self.slots += self.lengths.of_round(self.rounds);
-        self.rounds += 1;
         Ok(())
     }
 
