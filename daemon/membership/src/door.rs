@@ -49,7 +49,7 @@ impl MembershipService {
             return MemberAnswer::No(format!("{failure:#}"));
         }
         // Before an invitation is used up, and before a plan names a peer that does not fit.
-        if let Some(answer) = self.refuse_work(work) {
+        if let Some(answer) = self.refuse_work(peer, work) {
             return answer;
         }
         if self.is_member(&peer) {

@@ -91,6 +91,8 @@ pub(crate) struct ServiceState {
     pub(crate) pending_peers: PendingPeers,
     /// The task of this peer; `None` before it is known.
     pub(crate) work: Option<Work>,
+    /// Newcomers with a ticket and another task, of which the user was told.
+    pub(crate) unfit_newcomers: BTreeSet<PeerId>,
     /// Set when an event loop runs that answers requests for the model.
     gives_models: bool,
     /// The operator's permissions that were used here.
@@ -121,6 +123,7 @@ impl MembershipService {
             plan: None,
             pending_peers: PendingPeers::open(home)?,
             work: None,
+            unfit_newcomers: BTreeSet::new(),
             gives_models: false,
             spent: SpentTokens::default(),
             oddities: BTreeSet::new(),

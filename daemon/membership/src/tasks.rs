@@ -8,19 +8,35 @@ use crate::service::{MembershipService, Wanted};
 use crate::task::{Assignment, UNFIT, Work};
 use mingle_protocol::NodeId;
 
+/// Most newcomers of whose other task the user is told.
+const MOST_UNFIT: usize = 64;
+
 impl MembershipService {
     /// Sets the task of this peer.
     pub fn take_on(&self, work: Work) {
         self.state().work = Some(work);
     }
 
-    /// The answer for a newcomer whose work does not fit; none if it does.
-    pub(crate) fn refuse_work(&self, theirs: &Assignment) -> Option<MemberAnswer> {
+    /// The answer for a newcomer with a ticket whose work does not fit; none if it does. The first difference goes to
+    /// the newcomer, and to the user of this peer.
+    pub(crate) fn refuse_work(&self, newcomer: PeerId, theirs: &Assignment) -> Option<MemberAnswer> {
         let ours = self.state().work.clone();
         let Some(ours) = ours else { return Some(MemberAnswer::NotYet) };
-        // The newcomer reads it, so its own task is "here".
+        // Whoever reads it has its own task "here".
         let difference = ours.difference(theirs, &ours.assignment())?;
+        let seen_from_here = ours.difference(&ours.assignment(), theirs).unwrap_or_default();
+        if self.is_first_time(newcomer) {
+            let warning = format!("{newcomer} has a ticket, and is refused: {UNFIT}: {seen_from_here}");
+            // Only news for a person: without a reader it is dropped.
+            let _ = self.wanted.try_send(Wanted::Warning(warning));
+        }
         Some(MemberAnswer::No(format!("{UNFIT}: {difference}")))
+    }
+
+    /// Returns `true` if this newcomer has not been refused for its task before; of many newcomers, for the first ones.
+    fn is_first_time(&self, newcomer: PeerId) -> bool {
+        let unfit = &mut self.state().unfit_newcomers;
+        unfit.len() < MOST_UNFIT && unfit.insert(newcomer)
     }
 
     /// Requests the task of a neighbour whose task has another hash, and reports the first difference, or else

@@ -136,10 +136,12 @@ fn a_script_that_crashes_at_its_start_is_named_to_the_others_and_ends_its_peer()
     let end = third.wait_for("done");
     assert!(end["error"]["message"].as_str().unwrap_or_default().contains("no such module"), "{end}");
     for peer in &mut peers {
+        warned_of(peer, "has ended before training began");
         let joined = peer.recall_or_wait_for("joined");
         assert_eq!(joined["missing"], json!([2]), "{joined}");
         let waited_ms = joined["at_ms"].as_u64().unwrap();
-        assert!(waited_ms < 40_000, "{waited_ms} ms, and --join-timeout is 60 s");
+        println!("{waited_ms} ms after the start");
+        assert!(waited_ms < 20_000, "{waited_ms} ms, three starts of the script included");
     }
 }
 
@@ -148,7 +150,7 @@ fn a_founder_whose_script_does_not_come_is_named_to_those_that_wait_for_its_mode
     let swarm = PlannedSwarm::new(2, 1_000_000);
     let mut peers = start_all(&swarm);
     Trainer::new(&swarm.home(1), [4.0, 1.0]).attach();
-    let warning = RunningPeer::wait_for_warning_of_any(&mut [&mut peers[1]], "no member has a model to begin with");
+    let warning = peers[1].wait_for_warning_soon_after("trainer_attached", "no member has a model to begin with");
     assert!(warning.contains("runs without its script"), "{warning}");
     peers[0].kill();
     let warning = RunningPeer::wait_for_warning_of_any(&mut [&mut peers[1]], "the founder, does not answer");

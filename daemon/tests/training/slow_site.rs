@@ -86,7 +86,6 @@ fn run_with(steps: [Duration; PEERS]) -> Run {
     assert!(least > 0.8, "a peer is left with {least} of its weight");
     let ends: Vec<(u64, Vec<f32>)> = trainers.into_iter().map(|trainer| trainer.join().unwrap()).collect();
     for (_, model) in &ends {
-        assert!((model[0] + model[1] - 1.0).abs() < 0.3, "between the two targets: {ends:?}");
         // A tenth of what the local steps of a round put between neighbours whose targets are 1 apart.
         assert!(model.iter().zip(&ends[0].1).all(|(a, b)| (a - b).abs() < 0.018), "all agree: {ends:?}");
     }

@@ -128,6 +128,8 @@ fn a_newcomer_whose_model_differs_is_told_what_to_do_and_its_home_is_as_it_was()
     assert!(said("hint").contains("tensors have the same names, order and shapes"), "{end}");
     assert_eq!(newcomer.exit_code(), Some(6));
     assert_eq!(files(&home), before);
+    let warning = RunningPeer::wait_for_warning_of_any(&mut [&mut operator], "has a ticket, and is refused");
+    assert!(warning.contains("tensor `y` has shape [1] here and [3] there"), "{warning}");
 }
 
 #[test]

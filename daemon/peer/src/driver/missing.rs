@@ -150,7 +150,10 @@ impl Driver<'_> {
             News::Absent => {
                 format!("node {node} is not there and others have begun: this peer begins too, and node {node} may come later")
             }
-            News::Gone => format!("node {node} has ended before training began: this peer does not wait for it"),
+            News::Gone => format!(
+                "node {node} has ended before training began: this peer does not wait for it; log.txt in its home, or trainer.log of its \
+                 script, says why"
+            ),
         });
         if news == News::Waits { Ok(()) } else { self.feed(Input::Gone { peer: node }) }
     }
