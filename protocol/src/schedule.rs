@@ -196,10 +196,10 @@ impl Schedule {
     }
 
     /// The same number where nodes need not wait for the parcels of a step, and may be half a round out of step: then even
-    /// a plan that averages exactly in one round needs some more, unless it hands ratios down.
+    /// a plan that averages exactly in one round needs some more, unless it hands ratios down in every round.
     pub fn closing_rounds_out_of_step(&self, rounds: u64) -> u64 {
         let closing = self.closing_rounds(rounds);
-        if self.local_steps == 0 || self.nodes == 1 || self.hands_ratios_down() {
+        if self.local_steps == 0 || self.nodes == 1 || self.hands_ratios_down_in_every_round() {
             return closing;
         }
         closing.max(LEAST_OUT_OF_STEP.min(rounds / MOST_OF_ALL_ROUNDS))
@@ -250,6 +250,12 @@ impl Schedule {
     pub fn hands_ratios_down(&self) -> bool {
         let hands_down_in = |step| (0..self.nodes).any(|node| self.hands_down(NodeId(node as u32), step));
         self.hands_ratios_down.get_or(|| (0..self.period()).any(hands_down_in))
+    }
+
+    fn hands_ratios_down_in_every_round(&self) -> bool {
+        let hands_down_in = |step| (0..self.nodes).any(|node| self.hands_down(NodeId(node as u32), step));
+        let mut first_steps = (0..self.period()).step_by(self.round_length as usize);
+        self.hands_ratios_down() && first_steps.all(|first| (first..first + self.round_length).any(hands_down_in))
     }
 
     /// The heaviest parcel on the link `from -> to` in global step `step`: the share of that link in four times the

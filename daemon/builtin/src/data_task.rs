@@ -194,13 +194,7 @@ impl DataTask {
     /// Adopts the card of a member.
     fn take_over(&mut self, bytes: &[u8], adoption: Adoption) -> Result<Vec<Event>> {
         let from = adoption.from;
-        let card = Card::decode(bytes).ok_or_else(|| {
-            Error::new(
-                ErrorKind::Refused,
-                format!("the swarm trains something else than a built-in model (so says {from})"),
-            )
-            .hint("start this peer with the trainer of that model: --trainer attach, or --trainer 'COMMAND'; docs/python.md")
-        })?;
+        let card = decode(bytes, adoption)?;
         let keys = &self.options.chosen;
         if let Some(conflict) = conflict(&self.options.training, keys, &card, adoption.is_of_a_swarm) {
             return Err(Error::new(ErrorKind::Refused, format!("{conflict} (so says {from})"))
@@ -294,6 +288,17 @@ impl TrainingTask for DataTask {
         self.options.training.rounds
     }
 
+    fn rounds_in(&self, card: &[u8], adoption: Adoption) -> Result<u64> {
+        decode(card, adoption).map(|card| card.rounds)
+    }
+
+    fn set_rounds(&mut self, rounds: u64) {
+        self.options.training.rounds = rounds;
+        if let Some((card, _)) = &mut self.settled {
+            Arc::make_mut(card).rounds = rounds;
+        }
+    }
+
     fn adopt(&mut self, card: &[u8], adoption: Adoption) -> Result<Vec<Event>> {
         self.take_over(card, adoption)
     }
@@ -325,6 +330,17 @@ impl TrainingTask for DataTask {
             None => Ok(training),
         }
     }
+}
+
+/// The card of a member.
+fn decode(bytes: &[u8], Adoption { from, .. }: Adoption) -> Result<Card> {
+    Card::decode(bytes).ok_or_else(|| {
+        Error::new(
+            ErrorKind::Refused,
+            format!("the swarm trains something else than a built-in model (so says {from})"),
+        )
+        .hint("start this peer with the trainer of that model: --trainer attach, or --trainer 'COMMAND'; docs/python.md")
+    })
 }
 
 fn constant_columns(card: &DataCard) -> Option<String> {

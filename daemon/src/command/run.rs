@@ -69,6 +69,8 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
         Some(membership) => Some(membership),
         None => Membership::of(&home)?,
     };
+    let rounds = rounds_choice(arguments, membership.as_ref(), &identity);
+    let longer_than = longer_than(arguments, rounds, &home)?;
     let (mut told, mut trainer, mut comparison) = (Vec::new(), None, None);
     let purpose = match (task, &arguments.trainer) {
         (Some(mut task), _) => {
@@ -78,15 +80,15 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
             Purpose::Train(Box::new(task))
         }
         (None, Some(_)) => {
-            let rounds = rounds_of_trainer(arguments, membership.as_ref(), &identity);
-            let host = trainer.insert(trainer_host(arguments, rounds, &home, &identity)?);
+            let begins_again = begins_again(arguments, &home)? || longer_than.is_some();
+            let host = trainer.insert(trainer_host(arguments, (rounds, begins_again), &home, &identity)?);
             Purpose::Train(Box::new(TrainerTask::new(host, privacy)?))
         }
         (None, None) => purpose_of_problem(arguments, &home)?,
     };
     let former = FormerStart::of(&home);
     let remember = remember(home.clone(), Remembered::new(arguments.given.options.clone()), trainer.clone());
-    let options = options(arguments)?;
+    let options = options(arguments, longer_than)?;
     let extension = trainer.as_ref().map(TrainerHost::extension).transpose()?;
     let (printer, sink) = output(json, board(arguments)?, former.watch())?;
     let peer =
@@ -187,7 +189,12 @@ fn check_beginning(arguments: &RunArgs) -> Result {
 }
 
 /// The host to which a trainer program connects.
-fn trainer_host(arguments: &RunArgs, rounds: RoundsChoice, home: &Home, identity: &Identity) -> Result<TrainerHost> {
+fn trainer_host(
+    arguments: &RunArgs,
+    (rounds, begins_again): (RoundsChoice, bool),
+    home: &Home,
+    identity: &Identity,
+) -> Result<TrainerHost> {
     if let Some(path) = arguments.begin_with.as_deref() {
         // Its layout is judged once a trainer is there, which may take minutes.
         model_files::read(path)?;
@@ -197,22 +204,29 @@ fn trainer_host(arguments: &RunArgs, rounds: RoundsChoice, home: &Home, identity
         peer: identity.peer_id().to_string(),
         rounds,
         fresh: arguments.fresh,
-        begins_again: begins_again(arguments, home)?,
+        begins_again,
         begin_with: arguments.begin_with.clone(),
         // A peer that only leaves waits for no trainer.
         tcp: arguments.trainer_tcp.filter(|_| !arguments.leaves),
     })
 }
 
-/// The number of rounds that a trainer is told: the swarm's where the user chose none and the swarm has an operator
-/// elsewhere.
-fn rounds_of_trainer(arguments: &RunArgs, membership: Option<&Membership>, identity: &Identity) -> RoundsChoice {
+/// The number of rounds: the swarm's where the user chose none and the swarm has an operator elsewhere.
+fn rounds_choice(arguments: &RunArgs, membership: Option<&Membership>, identity: &Identity) -> RoundsChoice {
     let rounds = arguments.training.rounds;
     if arguments.given.keys.contains("rounds") {
         return RoundsChoice::Chosen(rounds);
     }
     let is_told = membership.is_some_and(|it| it.swarm.role_of(&identity.peer_id()).is_none());
     if is_told && !arguments.leaves { RoundsChoice::OfTheSwarm(rounds) } else { RoundsChoice::Default(rounds) }
+}
+
+/// The number of rounds of the run in the home where that is over, and the swarm may train on.
+fn longer_than(arguments: &RunArgs, rounds: RoundsChoice, home: &Home) -> Result<Option<u64>> {
+    if !matches!(rounds, RoundsChoice::OfTheSwarm(_)) || arguments.fresh || arguments.continues {
+        return Ok(None);
+    }
+    Ok(Ending::of_latest_run(home)?.filter(|ending| !ending.left).map(|ending| ending.rounds_of_task()))
 }
 
 /// Returns `true` if the run in the home is over, and another or a longer one begins with its model.
@@ -232,7 +246,7 @@ fn launch(arguments: &RunArgs, host: &TrainerHost) {
 }
 
 /// The options of the peer.
-fn options(arguments: &RunArgs) -> Result<PeerOptions> {
+fn options(arguments: &RunArgs, longer_than: Option<u64>) -> Result<PeerOptions> {
     let given = |path: &PathBuf| -> Result<GivenPlan> {
         Ok(GivenPlan { plan: plan::read(path)?, origin: path.display().to_string() })
     };
@@ -258,6 +272,7 @@ fn options(arguments: &RunArgs) -> Result<PeerOptions> {
         keep_best: arguments.keep_best.clone(),
         durability: arguments.durability.into(),
         fresh: arguments.fresh,
+        longer_than,
         continues: arguments.continues,
         leaves: arguments.leaves,
         sums: arguments.sums.into(),

@@ -280,6 +280,13 @@ pub enum Event {
         /// The weight that was given up, in units of 2^-40.
         discarded_units: u64,
     },
+    /// The run was over, and the swarm trains more rounds now: it goes on.
+    Prolonged {
+        /// Rounds of the run that was over.
+        round: u64,
+        /// Rounds of the swarm.
+        rounds: u64,
+    },
     /// The run is over, and was before this process started.
     Finished {
         /// Rounds done.

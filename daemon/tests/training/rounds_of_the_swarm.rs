@@ -45,22 +45,57 @@ fn a_peer_that_joins_without_rounds_trains_as_many_as_the_operator() {
     let report = audit(&[swarm.home(0), swarm.home(1)]);
     assert_eq!((&report["verdict"], &report["sum_units"]), (&"exact".into(), &(2 * ONE).into()), "{report:#}");
 
-    // Another run that takes the model along has the operator's new number.
-    let more = [&PLANS_ITSELF[..], &ATTACH, &["--continue", "--rounds", "40"]].concat();
-    let mut operator = swarm.start(0, &more);
-    let mut joined = RunningPeer::start(&["--home", text(&swarm.home(1)), "--continue"]);
-    let trainers = [train_for(&swarm, 0, [0.0, 3.0]), train_for(&swarm, 1, [4.0, 1.0])];
-    for peer in [&mut operator, &mut joined] {
-        assert_eq!(peer.wait_through_rounds_for("done")["round"], 40);
-        assert_eq!(peer.exit_code(), Some(0));
+    // A longer run, and another one that takes the model along, have the operator's new number.
+    for (rounds, more) in [(40, &[][..]), (60, &["--continue"])] {
+        let number = rounds.to_string();
+        let mut operator = swarm.start(0, &[&PLANS_ITSELF[..], &ATTACH, &["--rounds", &number], more].concat());
+        let mut joined = RunningPeer::start(&[&["--home", text(&swarm.home(1))], more].concat());
+        let trainers = [train_for(&swarm, 1, [4.0, 1.0]), train_for(&swarm, 0, [0.0, 3.0])];
+        if more.is_empty() {
+            let prolonged = joined.wait_for("prolonged");
+            assert_eq!((&prolonged["round"], &prolonged["rounds"]), (&ROUNDS.into(), &rounds.into()), "{prolonged}");
+        }
+        for peer in [&mut operator, &mut joined] {
+            assert_eq!(peer.wait_through_rounds_for("done")["round"], rounds);
+            assert_eq!(peer.exit_code(), Some(0));
+        }
+        trainers.into_iter().for_each(|trainer| assert_eq!(trainer.join().unwrap(), rounds));
     }
-    trainers.into_iter().for_each(|trainer| assert_eq!(trainer.join().unwrap(), 40));
 
-    // The home knows the number: the run is over, and nothing longer begins.
+    // The home knows the number, and no member answers: the run is over, and nothing longer begins.
     let mut again = RunningPeer::start(&["--home", text(&swarm.home(1))]);
     let finished = again.wait_for("finished");
-    assert_eq!(finished["round"], 40, "{finished}");
+    assert_eq!(finished["round"], 60, "{finished}");
     assert_eq!(again.exit_code(), Some(0));
+}
+
+#[test]
+fn members_with_a_built_in_model_go_on_when_the_operator_prolongs_the_run() {
+    let swarm = Swarm::found();
+    let start_operator = |rounds: &str| swarm.start_operator(&[&PLANS_ITSELF[..], &["--rounds", rounds]].concat());
+    let end_at = |peers: [&mut RunningPeer; 3], rounds: u64| {
+        for peer in peers {
+            assert_eq!(peer.wait_through_rounds_for("done")["round"], rounds);
+            assert_eq!(peer.exit_code(), Some(0));
+        }
+    };
+    let mut operator = start_operator("60");
+    operator.address();
+    let ticket = swarm.invite(2);
+    let [mut first, mut second] = [1, 2].map(|peer| swarm.join(peer, &ticket, &[]));
+    end_at([&mut operator, &mut first, &mut second], 60);
+
+    // The members repeat what they did, the second with options of its own.
+    let mut operator = start_operator("120");
+    let mut first = RunningPeer::start(&["--home", text(&swarm.home(1))]);
+    let mut second = swarm.start(2, &["--evaluate-every", "10"]);
+    for peer in [&mut first, &mut second] {
+        assert_eq!(peer.wait_for("prolonged")["rounds"], 120);
+        assert_eq!(peer.wait_for("recovered")["round"], 60);
+    }
+    end_at([&mut operator, &mut first, &mut second], 120);
+    let report = audit(&[0, 1, 2].map(|peer| swarm.home(peer)));
+    assert_eq!((&report["verdict"], &report["sum_units"]), (&"exact".into(), &(3 * ONE).into()), "{report:#}");
 }
 
 #[test]

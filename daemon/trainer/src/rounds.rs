@@ -33,6 +33,13 @@ impl RoundsChoice {
 }
 
 impl State {
+    /// Sets the number of rounds. Where it is that of the run in the home, which is over, no trainer is waited for.
+    pub(crate) fn set_rounds(&mut self, rounds: u64) {
+        let is_over = self.goes_on && self.task.as_ref().is_some_and(|task| task.rounds == Some(rounds));
+        self.rounds = Some(rounds);
+        self.is_trainer_awaited &= !is_over;
+    }
+
     /// The number of rounds.
     ///
     /// # Errors

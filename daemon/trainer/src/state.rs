@@ -43,7 +43,7 @@ pub(crate) struct State {
     /// Set when the peer has a model of an earlier run.
     pub(crate) goes_on: bool,
     /// Set while the next run of this home waits for its first trainer.
-    is_trainer_awaited: bool,
+    pub(crate) is_trainer_awaited: bool,
     /// Number of attachments so far.
     pub(crate) attachments: u64,
     /// Number of rounds in which a trainer trained.

@@ -140,19 +140,16 @@ impl TrainingTask for TrainerTask {
         self.host.state().rounds.is_none()
     }
 
-    fn adopt_rounds(&mut self, card: &[u8], adoption: Adoption) -> Result {
-        let rounds = FixedTask::rounds_of(card).ok_or_else(|| {
-            Error::new(
-                ErrorKind::Refused,
-                format!(
-                    "a built-in model is trained in the swarm, and another program's here (so says {})",
-                    adoption.from
-                ),
-            )
-            .hint("start this peer without --trainer")
-        })?;
-        self.host.change(|state| state.rounds = Some(rounds));
-        Ok(())
+    fn rounds_in(&self, card: &[u8], Adoption { from, .. }: Adoption) -> Result<u64> {
+        FixedTask::rounds_of(card).ok_or_else(|| {
+            let message =
+                format!("a built-in model is trained in the swarm, and another program's here (so says {from})");
+            Error::new(ErrorKind::Refused, message).hint("start this peer without --trainer")
+        })
+    }
+
+    fn set_rounds(&mut self, rounds: u64) {
+        self.host.change(|state| state.set_rounds(rounds));
     }
 
     fn adopt(&mut self, card: &[u8], adoption: Adoption) -> Result<Vec<Event>> {

@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mingle_protocol::sim::{SimulatedSwarm, SwarmConfig, TrainFunction};
-use mingle_protocol::{NodeId, Schedule, Step, WaitPolicy};
+use mingle_protocol::{Codec, NodeId, Schedule, Step, WaitPolicy};
 
 use crate::support::*;
 use crate::training::least_squares;
@@ -163,6 +163,38 @@ fn apart(swarm: &mut SimulatedSwarm) -> f32 {
     let models: Vec<Arc<[f32]>> = swarm.nodes().collect::<Vec<_>>().into_iter().map(|id| swarm.ratio(id)).collect();
     let distance = |a: &[f32], b: &[f32]| a.iter().zip(b).map(|(a, b)| (a - b).abs()).fold(0.0, f32::max);
     models.iter().flat_map(|a| models.iter().map(move |b| distance(a, b))).fold(0.0, f32::max)
+}
+
+/// Two nodes that exchange halves for three rounds, and average exactly over a tree in the fourth.
+fn periodic_average_of_two() -> Arc<Schedule> {
+    let gossip = Step { keep: vec![0.5; 2], links: vec![(NodeId(0), NodeId(1), 0.5), (NodeId(1), NodeId(0), 0.5)] };
+    let idle = Step { keep: vec![1.0; 2], links: Vec::new() };
+    let up = Step { keep: vec![1.0, 0.0], links: vec![(NodeId(1), NodeId(0), 1.0)] };
+    let down = Step { keep: vec![0.5, 1.0], links: vec![(NodeId(0), NodeId(1), 0.5)] };
+    let mut steps: Vec<Step> = std::iter::repeat_n([gossip, idle], 3).flatten().collect();
+    steps.extend([up, down]);
+    Arc::new(Schedule::new(2, &steps, 1).unwrap().with_round_length(2).unwrap())
+}
+
+#[test]
+fn two_nodes_out_of_step_that_average_exactly_now_and_then_agree_at_any_end_of_a_period() {
+    for (policy, rounds) in EVERY_POLICY.into_iter().flat_map(|policy| (60..64).map(move |rounds| (policy, rounds))) {
+        for (codec, seed) in [Codec::F32, Codec::Int4].into_iter().flat_map(|codec| (0..4).map(move |seed| (codec, seed))) {
+            let config = SwarmConfig {
+                policy,
+                seed,
+                codec,
+                training_time: (Duration::from_millis(1), Duration::from_millis(20)),
+                trainer: Box::new(|id, _, z, _| z.iter().map(|z| 0.1 * (id.0 as f32 - z)).collect()),
+                ..SwarmConfig::averaging(periodic_average_of_two(), vec![vec![0.0; 64], vec![1.0; 64]], rounds)
+            };
+            let mut swarm = SimulatedSwarm::new(config).unwrap();
+            swarm.run_until_drained(HOUR).unwrap();
+            let left = apart(&mut swarm);
+            println!("{policy:?}, {codec}, {rounds} rounds, seed {seed}: {left} apart");
+            assert!(left < 0.01, "{policy:?}, {codec}, {rounds} rounds, seed {seed}: {left} apart");
+        }
+    }
 }
 
 #[test]

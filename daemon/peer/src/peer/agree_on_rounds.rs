@@ -3,6 +3,8 @@
 //! A program plans by that number: the learning rate of a step depends on how many there are. So a peer whose user chose
 //! none asks the members before its program attaches, where all else of the task is compared after it has.
 
+use std::time::Duration;
+
 use libp2p::PeerId;
 
 use super::find_place::{FETCH_PAUSE, PlanReceivers};
@@ -10,31 +12,59 @@ use super::long_wait::LongWait;
 use super::plan_search::PlanSearch;
 use super::{Peer, Purpose};
 use crate::error::{Error, ErrorKind, Result};
+use crate::events::Event;
 use crate::membership::{self, Claim, MembershipService, TaskAnswer};
 use crate::task::Assignment;
 use crate::training::Adoption;
 
+/// Time in which a member has to answer where this peer's run is over.
+const ANSWER_AFTER_THE_END: Duration = Duration::from_secs(5);
+
 impl Peer {
-    /// Takes the number of rounds from the task of a member, if this peer's task awaits it.
+    /// Takes the number of rounds from the task of a member, if this peer's task awaits it, or its run is over and a
+    /// longer one may have begun.
     ///
     /// # Errors
-    /// No member can be reached in time, all refuse this peer, or they train nothing that a program trains.
+    /// No member can be reached in time, all refuse this peer, or they train nothing that a program trains. Where the run
+    /// is over, it stays over instead.
     pub(super) async fn agree_on_rounds(
         &mut self,
         receivers: &mut PlanReceivers<'_>,
         service: &MembershipService,
     ) -> Result {
+        let Some(membership) = self.membership.clone() else { return Ok(()) };
         let awaits = matches!(&self.purpose, Purpose::Train(task) if task.awaits_rounds());
-        let Some(membership) = self.membership.clone().filter(|_| awaits) else { return Ok(()) };
+        let over = self.options.longer_than;
+        if !awaits && over.is_none() {
+            return Ok(());
+        }
         let local = self.identity.peer_id();
         let claim = membership.invite.as_ref().map(|invite| invite.claim(&membership.swarm, &local)).transpose()?;
         let mut search = PlanSearch::default();
-        let (peer, card) = self.ask_members_for_rounds(receivers, service, claim.as_ref(), &mut search).await?;
+        let patience_with_answers = self.options.join_timeout;
+        let asked = self.ask_members_for_rounds(receivers, service, claim.as_ref(), &mut search);
+        let said = match over {
+            None => asked.await.map(Some),
+            Some(_) => Ok(tokio::time::timeout(patience_with_answers, asked).await.ok().and_then(Result::ok)),
+        }?;
         receivers.search = search;
-        if let Purpose::Train(task) = &mut self.purpose {
-            task.adopt_rounds(&card, Adoption { from: peer, is_of_a_swarm: true })?;
-        }
+        self.take_rounds(said, over)?;
         self.show_rounds();
+        Ok(())
+    }
+
+    /// Takes the number in the card of a member; of a run that is over, only a larger one.
+    fn take_rounds(&mut self, said: Option<(PeerId, Vec<u8>)>, over: Option<u64>) -> Result {
+        let Purpose::Train(task) = &mut self.purpose else { return Ok(()) };
+        let said = said.map(|(from, card)| task.rounds_in(&card, Adoption { from, is_of_a_swarm: true })).transpose();
+        let rounds = match over {
+            None => said?,
+            Some(over) => Some(said.ok().flatten().unwrap_or(over).max(over)),
+        };
+        rounds.into_iter().for_each(|rounds| task.set_rounds(rounds));
+        if let (Some(over), Some(more)) = (over, rounds.filter(|rounds| Some(*rounds) > over)) {
+            self.log.tell(Event::Prolonged { round: over, rounds: more });
+        }
         Ok(())
     }
 
@@ -53,7 +83,8 @@ impl Peer {
         search: &mut PlanSearch,
     ) -> Result<(PeerId, Vec<u8>)> {
         let local = self.identity.peer_id();
-        let patience = self.options.bootstrap_timeout;
+        let is_over = self.options.longer_than.is_some();
+        let patience = if is_over { ANSWER_AFTER_THE_END } else { self.options.bootstrap_timeout };
         let give_up = tokio::time::Instant::now() + patience;
         let mut streams = receivers.network.streams.clone();
         let mut wait = LongWait::begin();

@@ -56,6 +56,9 @@ pub struct PeerOptions {
     pub durability: Durability,
     /// `true` to discard what the home has kept of an earlier run.
     pub fresh: bool,
+    /// The number of rounds of the run in the home where that is over and its owner chose no number: members are asked for
+    /// the swarm's, and with a larger one the run goes on.
+    pub longer_than: Option<u64>,
     /// `true` if a run of another plan or task begins with the model that the home has kept, and the state of its
     /// training.
     pub continues: bool,
@@ -109,6 +112,7 @@ impl Default for PeerOptions {
             momentum_across_rounds: MomentumAcrossRounds::Off,
             durability: Durability::On,
             fresh: false,
+            longer_than: None,
             continues: false,
             leaves: false,
             evaluate_every: 20,

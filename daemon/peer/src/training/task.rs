@@ -48,13 +48,14 @@ pub trait TrainingTask: Send {
         false
     }
 
-    /// Takes the number of rounds from the task of a member, an encoded card.
+    /// The number of rounds in the task of a member, an encoded card.
     ///
     /// # Errors
     /// The card is of another kind of training.
-    fn adopt_rounds(&mut self, _card: &[u8], _adoption: Adoption) -> Result {
-        Ok(())
-    }
+    fn rounds_in(&self, card: &[u8], adoption: Adoption) -> Result<u64>;
+
+    /// Sets the number of rounds, before training begins.
+    fn set_rounds(&mut self, rounds: u64);
 
     /// Adopts the task of another peer, an encoded card. Returns events that report it to people.
     ///
@@ -127,6 +128,16 @@ impl TrainingTask for FixedTask {
 
     fn rounds(&self) -> u64 {
         self.card.rounds
+    }
+
+    fn rounds_in(&self, card: &[u8], Adoption { from, .. }: Adoption) -> Result<u64> {
+        Self::rounds_of(card).ok_or_else(|| {
+            Error::new(ErrorKind::Refused, format!("the swarm trains a built-in model, and this peer another (so says {from})"))
+        })
+    }
+
+    fn set_rounds(&mut self, rounds: u64) {
+        Arc::make_mut(&mut self.card).rounds = rounds;
     }
 
     fn adopt(&mut self, card: &[u8], adoption: Adoption) -> Result<Vec<Event>> {

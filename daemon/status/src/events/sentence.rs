@@ -57,6 +57,7 @@ impl Event {
             | Self::Rejoining { .. }
             | Self::Recovered { .. }
             | Self::SetBack { .. }
+            | Self::Prolonged { .. }
             | Self::Finished { .. }
             | Self::Done { .. } => self.of_rounds(),
             Self::Warning { message } => format!("warning    {message}"),
@@ -174,6 +175,9 @@ impl Event {
                 mingle_home::units::weight(*weight_units)
             ),
             Self::SetBack { incarnation, discarded_units } => set_back(*incarnation, *discarded_units),
+            Self::Prolonged { round, rounds } => {
+                format!("prolonged  the run of {round} rounds goes on: the swarm trains {rounds} now")
+            }
             Self::Finished { round, left } => finished(*round, *left),
             Self::Done { round, skipped, metrics, seconds, sent_bytes, .. } => format!(
                 "{}{}, {seconds:.1} s, {:.1} MB sent",
@@ -352,6 +356,7 @@ mod tests {
         r#"{"event":"rejoining","incarnation":2}"#,
         r#"{"event":"recovered","round":1,"weight_units":1,"record":1}"#,
         r#"{"event":"set_back","incarnation":2,"discarded_units":1}"#,
+        r#"{"event":"prolonged","round":1,"rounds":2}"#,
         r#"{"event":"finished","round":1,"left":false}"#,
         r#"{"event":"done","round":1,"metrics":{},"weight_units":1,"seconds":1.0,"sent_bytes":1,"peak_resident_bytes":null}"#,
         r#"{"event":"problem","description":"lasso","way":"admm"}"#,
