@@ -19,6 +19,7 @@ use serde_json::{Map, Value};
 
 use crate::checkpoint_error::{CheckpointError, HEADER_MAX, TensorDifference};
 use crate::flatten::{flatten, unflatten};
+use crate::half_precision::widened;
 use crate::model_file::ModelFile;
 use crate::regular_file;
 use crate::task::Task;
@@ -71,7 +72,7 @@ impl Checkpoint {
     ///
     /// [`CheckpointError::Read`] when the file cannot be read, [`CheckpointError::Size`] when it is
     /// too large for the task, [`CheckpointError::Format`] when it is not a safetensors file, and
-    /// [`CheckpointError::Tensor`] when it has not exactly the task's tensors as 32-bit numbers.
+    /// [`CheckpointError::Tensor`] when it has not exactly the task's tensors, as 32-bit numbers or in half precision.
     pub fn load(path: &Path, task: &Task) -> Result<Self, CheckpointError> {
         let limit = HEADER_MAX + (task.parameter_count() * size_of::<f32>()) as u64;
         let mut bytes = Vec::new();
@@ -85,7 +86,7 @@ impl Checkpoint {
         if let Some(difference) = ModelFile::of(&bytes).map_err(format)?.difference(task) {
             return Err(CheckpointError::Tensor { path: path.into(), difference });
         }
-        Self::decode(bytes, task).map_err(format)
+        widened(bytes).and_then(|bytes| Self::decode(bytes, task)).map_err(format)
     }
 
     /// The checkpoint of a `task` as the bytes of a file, for callers that write it themselves.
@@ -202,7 +203,7 @@ impl ModelFile {
                     wanted: shape.clone(),
                 });
             }
-            if found.dtype != "F32" {
+            if !["F32", "F16", "BF16"].contains(&found.dtype.as_str()) {
                 return Some(TensorDifference::Type { name: name.clone(), found: found.dtype.clone() });
             }
         }

@@ -89,7 +89,7 @@ pub enum TensorDifference {
         wanted: Vec<usize>,
     },
     /// A tensor has numbers of another type.
-    #[error("tensor {name} holds {found} in the file; models here hold F32")]
+    #[error("tensor {name} holds {found} in the file; models here hold F32, F16 or BF16")]
     Type {
         /// The tensor.
         name: String,

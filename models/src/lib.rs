@@ -51,6 +51,7 @@ mod evaluation;
 mod flatten;
 mod generation;
 mod gradient_clipping;
+mod half_precision;
 mod initialization;
 mod kernels;
 mod memory;

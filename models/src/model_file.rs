@@ -7,9 +7,10 @@ use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::Path;
 
-use safetensors::{Dtype, SafeTensors};
+use safetensors::SafeTensors;
 
 use crate::checkpoint_error::{CheckpointError, HEADER_MAX};
+use crate::half_precision::numbers;
 use crate::model::ModelKind;
 use crate::regular_file;
 use crate::task::Task;
@@ -51,7 +52,7 @@ pub struct TensorOutline {
     pub dtype: String,
     /// The sides, outermost first.
     pub shape: Vec<usize>,
-    /// The number of values that are infinite or not a number; counted for 32-bit values alone.
+    /// The number of values that are infinite or not a number; counted for `F32`, `F16` and `BF16`.
     pub not_finite: usize,
 }
 
@@ -82,7 +83,8 @@ impl ModelFile {
         let file = SafeTensors::deserialize(bytes).map_err(|error| error.to_string())?;
         let outline = |name: String| {
             let tensor = file.tensor(&name).map_err(|error| error.to_string())?;
-            let not_finite = if tensor.dtype() == Dtype::F32 { count_not_finite(tensor.data()) } else { 0 };
+            let numbers = numbers(tensor.dtype(), tensor.data()).into_iter().flatten();
+            let not_finite = numbers.filter(|number| !number.is_finite()).count();
             Ok(TensorOutline { name, dtype: tensor.dtype().to_string(), shape: tensor.shape().to_vec(), not_finite })
         };
         Ok(Self {
@@ -122,12 +124,6 @@ impl ModelFile {
     pub(crate) fn tensor(&self, name: &str) -> Option<&TensorOutline> {
         self.tensors.iter().find(|tensor| tensor.name == name)
     }
-}
-
-/// The number of little-endian 32-bit values that are not finite. The bytes need not be aligned.
-fn count_not_finite(bytes: &[u8]) -> usize {
-    let (numbers, _) = bytes.as_chunks::<4>();
-    numbers.iter().filter(|number| !f32::from_le_bytes(**number).is_finite()).count()
 }
 
 #[cfg(test)]

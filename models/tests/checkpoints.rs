@@ -5,7 +5,8 @@
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
-use mingle_models::{Checkpoint, SampleShape, Task};
+use mingle_models::{Checkpoint, ModelFile, SampleShape, Task};
+use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
 use tempfile::TempDir;
 
@@ -185,4 +186,43 @@ fn saving_where_nothing_can_be_written_leaves_what_was_there() {
     let error = short.save(&path, &task).unwrap_err().to_string();
     assert_eq!(error, "model softmax has 7850 parameters, but 3 were given");
     assert_eq!(Checkpoint::load(&path, &task).unwrap(), saved);
+}
+
+/// The file with its tensors rounded to half precision, as PyTorch's `.to(torch.bfloat16)` or `.half()` would save them.
+fn halved(file: &[u8], dtype: Dtype, round: fn(f32) -> [u8; 2]) -> Vec<u8> {
+    let (_, header) = SafeTensors::read_metadata(file).unwrap();
+    let tensors = SafeTensors::deserialize(file).unwrap();
+    let halves: Vec<(String, Vec<usize>, Vec<u8>)> = tensors
+        .iter()
+        .map(|(name, tensor)| {
+            let numbers = tensor.data().as_chunks().0.iter().map(|number| f32::from_le_bytes(*number));
+            (name.to_owned(), tensor.shape().to_vec(), numbers.flat_map(round).collect())
+        })
+        .collect();
+    let views = halves
+        .iter()
+        .map(|(name, shape, bytes)| (name.as_str(), TensorView::new(dtype, shape.clone(), bytes).unwrap()));
+    safetensors::serialize(views, header.metadata().clone()).unwrap()
+}
+
+#[test]
+fn files_in_half_precision_are_read_as_the_nearest_numbers() {
+    let (_folder, path) = folder();
+    let task = task("cnn");
+    let written = checkpoint(&task);
+    let file = written.to_bytes(&task).unwrap();
+    let to_bf16 = |number: f32| half::bf16::from_f32(number).to_le_bytes();
+    let to_f16 = |number: f32| half::f16::from_f32(number).to_le_bytes();
+    for (dtype, round, error) in [(Dtype::BF16, to_bf16 as fn(f32) -> [u8; 2], 2e-3), (Dtype::F16, to_f16, 5e-4)] {
+        std::fs::write(&path, halved(&file, dtype, round)).unwrap();
+        let outline = ModelFile::read(&path).unwrap();
+        assert_eq!((outline.difference(&task), outline.first_not_finite()), (None, None));
+        let read = Checkpoint::load(&path, &task).unwrap();
+        assert_eq!(read.metadata, written.metadata);
+        for (read, written) in read.parameters.iter().zip(&written.parameters) {
+            assert!((read - written).abs() <= error * written.abs() + 1e-7, "{dtype:?}: {read} for {written}");
+        }
+    }
+    std::fs::write(&path, halved(&file, Dtype::F16, |_| half::f16::INFINITY.to_le_bytes())).unwrap();
+    assert_eq!(ModelFile::read(&path).unwrap().first_not_finite().unwrap().not_finite, 32);
 }

@@ -85,8 +85,10 @@ pub struct Schedule {
 /// A stationary weight below this one is rounding.
 const NO_WEIGHT: f64 = 1e-9;
 
-/// The fewest rounds that mix without training where nodes may be out of step: each leaves half of the disagreement or less.
-const LEAST_OUT_OF_STEP: u64 = 4;
+/// The fewest rounds that mix without training where nodes may be out of step.
+const LEAST_OUT_OF_STEP: u64 = 7;
+/// The fewest such rounds beyond those that suffice where nodes are in step, and half as many as those where that is more.
+const MORE_OUT_OF_STEP: u64 = 3;
 
 /// The part of all rounds that may mix without training at the end: one of so many.
 const MOST_OF_ALL_ROUNDS: u64 = 3;
@@ -202,7 +204,8 @@ impl Schedule {
         if self.local_steps == 0 || self.nodes == 1 || self.hands_ratios_down_in_every_round() {
             return closing;
         }
-        closing.max(LEAST_OUT_OF_STEP.min(rounds / MOST_OF_ALL_ROUNDS))
+        let wanted = closing + MORE_OUT_OF_STEP.max(closing / 2);
+        wanted.max(LEAST_OUT_OF_STEP).min(rounds / MOST_OF_ALL_ROUNDS)
     }
 
     /// The links `node` sends on in global step `step`, by ascending receiver.

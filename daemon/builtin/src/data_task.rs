@@ -339,7 +339,9 @@ fn decode(bytes: &[u8], Adoption { from, .. }: Adoption) -> Result<Card> {
             ErrorKind::Refused,
             format!("the swarm trains something else than a built-in model (so says {from})"),
         )
-        .hint("start this peer with the trainer of that model: --trainer attach, or --trainer 'COMMAND'; docs/python.md")
+        .hint(
+            "start this peer with the trainer of that model: --trainer attach, or --trainer 'COMMAND'; docs/python.md",
+        )
     })
 }
 

@@ -1,5 +1,7 @@
 //! Peers follow their plan with the options that a user gets: its parcels are sent, and the weight is in their hands.
 
+use std::path::PathBuf;
+
 use crate::support::planned_swarm::{ONE, PlannedSwarm};
 use crate::support::{RunningPeer, status};
 use serde_json::Value;
@@ -25,21 +27,37 @@ fn sent(status: &Value) -> (u64, Vec<u64>) {
     (status["round"].as_u64().unwrap(), links)
 }
 
+/// Looks at the parcels and weights of peers, each of which sends to every other one in each round, in this number of
+/// rounds.
+fn assert_faithful(what: &str, homes: &[PathBuf], peers: &mut [RunningPeer]) {
+    let weights: Vec<f64> = peers.iter_mut().flat_map(|peer| weights_until_round(peer, ROUNDS)).collect();
+    for home in homes {
+        let (rounds, links) = sent(&status(home));
+        assert_eq!(links.len(), homes.len() - 1, "every round of the plan has a parcel for every other node");
+        let fewest = links.iter().min().copied().unwrap_or_default();
+        println!("{what}: {fewest} parcels or more to each in {rounds} rounds");
+        assert!(fewest as f64 >= 0.95 * rounds as f64, "{what}: {links:?} in {rounds} rounds");
+    }
+    let in_hand = weights.iter().sum::<f64>() / weights.len() as f64;
+    println!("{what}: {in_hand:.3} of the weight in hand");
+    assert!(in_hand >= 0.9, "{what}: {in_hand}");
+}
+
 #[test]
 fn the_parcels_of_the_plan_are_sent_and_weights_are_in_hand() {
     for nodes in [2, 4] {
         let swarm = PlannedSwarm::new(nodes, 1_000_000);
-        let mut peers = swarm.start_all();
-        let weights: Vec<f64> = peers.iter_mut().flat_map(|peer| weights_until_round(peer, ROUNDS)).collect();
-        for node in 0..nodes {
-            let (rounds, links) = sent(&status(&swarm.home(node)));
-            assert_eq!(links.len(), nodes - 1, "every round of the plan has a parcel for every other node");
-            let fewest = links.iter().min().copied().unwrap_or_default();
-            println!("{nodes} peers, node {node}: {fewest} parcels or more to each in {rounds} rounds");
-            assert!(fewest as f64 >= 0.95 * rounds as f64, "node {node} of {nodes}: {links:?} in {rounds} rounds");
-        }
-        let in_hand = weights.iter().sum::<f64>() / weights.len() as f64;
-        println!("{nodes} peers: {in_hand:.3} of the weight in hand");
-        assert!(in_hand >= 0.9, "{nodes} peers: {in_hand}");
+        let homes: Vec<PathBuf> = (0..nodes).map(|node| swarm.home(node)).collect();
+        assert_faithful(&format!("{nodes} peers"), &homes, &mut swarm.start_all());
+    }
+}
+
+#[test]
+fn parcels_are_sent_and_weights_are_in_hand_with_every_wait_policy() {
+    for wait in ["sync", "bounded:1", "async"] {
+        let swarm = PlannedSwarm::new(3, 1_000_000);
+        let homes: Vec<PathBuf> = (0..3).map(|node| swarm.home(node)).collect();
+        let mut peers: Vec<_> = (0..3).map(|node| swarm.start_with(node, &["--wait", wait])).collect();
+        assert_faithful(&format!("--wait {wait}"), &homes, &mut peers);
     }
 }

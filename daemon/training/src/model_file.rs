@@ -5,6 +5,7 @@ use std::io::Read;
 use std::path::Path;
 use std::sync::Arc;
 
+use half::{bf16, f16};
 use mingle_plaintext::InputFile;
 use safetensors::tensor::TensorView;
 use safetensors::{Dtype, SafeTensors};
@@ -61,8 +62,8 @@ pub fn encode(layout: &Layout, parameters: &[f32]) -> Result<Vec<u8>, TrainingEr
 /// Reads a model of this layout from a safetensors file: its parameters, `[dimension]`.
 ///
 /// # Errors
-/// The file cannot be read or is no safetensors file, has not exactly the tensors of the layout as 32-bit numbers, or
-/// one of these is not finite.
+/// The file cannot be read or is no safetensors file, has not exactly the tensors of the layout as 32-bit numbers or in
+/// half precision, or one of these is not finite.
 pub fn read(path: &Path, layout: &Layout) -> Result<Vec<f32>, TrainingError> {
     let limit = MAX_HEADER_BYTES + (WORD + layout.dimension() * size_of::<f32>()) as u64;
     let mut bytes = Vec::new();
@@ -85,20 +86,31 @@ fn decode(layout: &Layout, bytes: &[u8]) -> Result<Vec<f32>, TrainingError> {
             let (there, here) = (found.shape(), &tensor.shape);
             return Err(format!("tensor `{name}` has shape {there:?} in the file and {here:?} in the model").into());
         }
-        if found.dtype() != Dtype::F32 {
-            return Err(format!("tensor `{name}` holds {} in the file; models here hold F32", found.dtype()).into());
-        }
-        let values = found.data().as_chunks().0.iter().map(|value| f32::from_le_bytes(*value));
-        if let Some((index, value)) = values.clone().enumerate().find(|(_, value)| !value.is_finite()) {
+        let first = parameters.len();
+        extend_by(&mut parameters, found.dtype(), found.data()).ok_or_else(|| {
+            format!("tensor `{name}` holds {} in the file; models here hold F32, F16 or BF16", found.dtype())
+        })?;
+        if let Some((index, value)) = parameters[first..].iter().enumerate().find(|(_, value)| !value.is_finite()) {
             return Err(format!("number {index} of tensor `{name}` is {value}").into());
         }
-        parameters.extend(values);
     }
     let known: BTreeSet<&str> = layout.tensors().iter().map(|tensor| tensor.name.as_str()).collect();
     match file.names().into_iter().find(|name| !known.contains(&**name)) {
         Some(name) => Err(format!("the file has a tensor `{name}`, which the model has not").into()),
         None => Ok(parameters),
     }
+}
+
+/// Appends the numbers of a tensor's bytes, of 32 bits or in half precision. `None` for any other type.
+fn extend_by(parameters: &mut Vec<f32>, dtype: Dtype, bytes: &[u8]) -> Option<()> {
+    let halves = || bytes.as_chunks().0.iter().copied();
+    match dtype {
+        Dtype::F32 => parameters.extend(bytes.as_chunks().0.iter().map(|value| f32::from_le_bytes(*value))),
+        Dtype::F16 => parameters.extend(halves().map(|half| f16::from_le_bytes(half).to_f32())),
+        Dtype::BF16 => parameters.extend(halves().map(|half| bf16::from_le_bytes(half).to_f32())),
+        _ => return None,
+    }
+    Some(())
 }
 
 /// BLAKE3 of the parameters of a model, as little-endian bytes.
@@ -236,10 +248,16 @@ mod tests {
         let not_finite = encode(&layout, &[1.0, 2.0, 3.0, f32::NAN, 5.0]).unwrap();
         let error = decode(&layout, &not_finite).unwrap_err().to_string();
         assert_eq!(error, "number 3 of tensor `second` is NaN");
-        let half = TensorView::new(Dtype::F16, vec![1], &[0, 0]).unwrap();
-        let half = safetensors::serialize([("first", half)], None::<HashMap<String, String>>).unwrap();
-        let error = decode(&Layout::new([("first", vec![1])]), &half).unwrap_err().to_string();
-        assert!(error.contains("holds F16 in the file"), "{error}");
+        let one = Layout::new([("first", vec![1])]);
+        let of = |dtype, bytes: &[u8]| {
+            let tensor = TensorView::new(dtype, vec![1], bytes).unwrap();
+            decode(&one, &safetensors::serialize([("first", tensor)], None::<HashMap<String, String>>).unwrap())
+        };
+        let error = of(Dtype::F64, &[0; 8]).unwrap_err().to_string();
+        assert!(error.contains("holds F64 in the file"), "{error}");
+        assert_eq!(of(Dtype::BF16, &bf16::from_f32(-1.5).to_le_bytes()).unwrap(), [-1.5]);
+        assert_eq!(of(Dtype::F16, &f16::from_f32(0.25).to_le_bytes()).unwrap(), [0.25]);
+        assert!(of(Dtype::F16, &f16::NAN.to_le_bytes()).unwrap_err().to_string().contains("is NaN"));
         for length in 0..file.len() {
             assert!(decode(&layout, &file[..length]).is_err(), "the first {length} bytes");
         }

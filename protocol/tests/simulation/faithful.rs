@@ -7,7 +7,7 @@ use std::sync::Arc;
 use std::time::Duration;
 
 use mingle_protocol::sim::{SimulatedSwarm, SwarmConfig, TrainFunction};
-use mingle_protocol::{Codec, NodeId, Schedule, Step, WaitPolicy};
+use mingle_protocol::{Codec, NodeId, Schedule, Step, Time, WaitPolicy};
 
 use crate::support::*;
 use crate::training::least_squares;
@@ -158,6 +158,55 @@ fn the_last_rounds_leave_less_than_a_tenth_of_the_disagreement_of_those_that_tra
     }
 }
 
+/// In each step every node sends half to the one that is a power of two further.
+fn one_peer_exponential(nodes: u32) -> Arc<Schedule> {
+    let hops = (0..nodes.ilog2() + u32::from(!nodes.is_power_of_two())).map(|power| 1 << power);
+    let steps: Vec<Step> = hops
+        .map(|hop| Step {
+            keep: vec![0.5; nodes as usize],
+            links: ids(nodes).map(|from| (from, NodeId((from.0 + hop) % nodes), 0.5)).collect(),
+        })
+        .collect();
+    Arc::new(Schedule::new(nodes as usize, &steps, 1).unwrap().with_round_length(1).unwrap())
+}
+
+/// Nodes that train for unequal times, each towards a point of its own and always as hard.
+fn pulled_apart(schedule: &Arc<Schedule>, policy: WaitPolicy, seed: u64, rounds: u64) -> SimulatedSwarm {
+    let nodes = schedule.nodes();
+    let config = SwarmConfig {
+        policy,
+        seed,
+        training_time: (Duration::from_millis(1), Duration::from_millis(20)),
+        trainer: Box::new(|id, _, z, _| z.iter().map(|z| 0.1 * (id.0 as f32 - z)).collect()),
+        ..SwarmConfig::averaging(Arc::clone(schedule), vec![vec![0.0]; nodes], rounds)
+    };
+    SimulatedSwarm::new(config).unwrap()
+}
+
+#[test]
+fn nodes_that_send_to_one_other_in_turn_end_with_less_than_a_tenth_of_the_disagreement() {
+    let policies = [WaitPolicy::Sync, WaitPolicy::Bounded { staleness: 4 }, WaitPolicy::Async];
+    for (nodes, policy) in [3, 4, 5, 6, 8, 12].into_iter().flat_map(|nodes| policies.map(|policy| (nodes, policy))) {
+        let schedule = one_peer_exponential(nodes);
+        let while_training = |seed: u64| {
+            let mut swarm = pulled_apart(&schedule, policy, seed, 1_000);
+            swarm.run_until(Time::default() + Duration::from_millis(700 + 13 * seed)).unwrap();
+            apart(&mut swarm)
+        };
+        let mut usual: Vec<f32> = (0..9).map(while_training).collect();
+        usual.sort_by(f32::total_cmp);
+        let at_the_end = |(rounds, seed)| {
+            let mut swarm = pulled_apart(&schedule, policy, seed, rounds);
+            swarm.run_until_drained(HOUR).unwrap();
+            apart(&mut swarm)
+        };
+        let ends = (60..63).flat_map(|rounds| (0..5).map(move |seed| (rounds, seed)));
+        let worst = ends.map(at_the_end).fold(0.0, f32::max);
+        println!("{nodes} nodes, {policy:?}: {} apart while training, {worst} at most at the end", usual[4]);
+        assert!(worst <= 0.1 * usual[4], "{nodes} nodes, {policy:?}: {worst} at the end, {} before", usual[4]);
+    }
+}
+
 /// The largest distance of two nodes' models.
 fn apart(swarm: &mut SimulatedSwarm) -> f32 {
     let models: Vec<Arc<[f32]>> = swarm.nodes().collect::<Vec<_>>().into_iter().map(|id| swarm.ratio(id)).collect();
@@ -179,7 +228,9 @@ fn periodic_average_of_two() -> Arc<Schedule> {
 #[test]
 fn two_nodes_out_of_step_that_average_exactly_now_and_then_agree_at_any_end_of_a_period() {
     for (policy, rounds) in EVERY_POLICY.into_iter().flat_map(|policy| (60..64).map(move |rounds| (policy, rounds))) {
-        for (codec, seed) in [Codec::F32, Codec::Int4].into_iter().flat_map(|codec| (0..4).map(move |seed| (codec, seed))) {
+        for (codec, seed) in
+            [Codec::F32, Codec::Int4].into_iter().flat_map(|codec| (0..4).map(move |seed| (codec, seed)))
+        {
             let config = SwarmConfig {
                 policy,
                 seed,

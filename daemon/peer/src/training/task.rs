@@ -132,7 +132,10 @@ impl TrainingTask for FixedTask {
 
     fn rounds_in(&self, card: &[u8], Adoption { from, .. }: Adoption) -> Result<u64> {
         Self::rounds_of(card).ok_or_else(|| {
-            Error::new(ErrorKind::Refused, format!("the swarm trains a built-in model, and this peer another (so says {from})"))
+            Error::new(
+                ErrorKind::Refused,
+                format!("the swarm trains a built-in model, and this peer another (so says {from})"),
+            )
         })
     }
 

@@ -235,7 +235,8 @@ fn finished(round: u64, has_left: bool) -> String {
         );
     }
     format!(
-        "finished   this run ended before, after {round} rounds; to go on, start all peers with other --rounds; to train anew, with --fresh"
+        "finished   this run ended before, after {round} rounds; to go on, start all peers, or the operator of the swarm, with more --rounds; \
+         to train anew, with --fresh"
     )
 }
 
@@ -326,7 +327,7 @@ mod tests {
     use mingle_net::transport::NetworkCounts;
 
     /// Events of each kind that a sentence function handles for several kinds.
-    const SORTED: [&str; 37] = [
+    const SORTED: [&str; 38] = [
         r#"{"event":"waiting_for_plan","swarm":"ward7"}"#,
         r#"{"event":"waiting_for_model","members":1}"#,
         r#"{"event":"waiting_for_model","members":2}"#,
