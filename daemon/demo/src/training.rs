@@ -66,7 +66,8 @@ impl TrainingDemo {
         parse_policy(&options.wait)?;
         let mut plan = make_plan(&options)?;
         mingle_peer::plan::momentum(options.momentum_across_rounds, &plan)?;
-        let output = Output::create(&options.output)?;
+        let output = Output::at(&options.output)?;
+        output.make()?;
         let homes = bind_to_new_homes(&mut plan, &output)?;
         mingle_peer::plan::write(&plan, &output.plan())?;
         Ok(Self { options, parts, plan, homes, output, kills })
@@ -115,6 +116,8 @@ impl TrainingDemo {
     ) -> Result<DemoReport> {
         let Self { options, parts, plan, homes, output, kills } = self;
         let mut swarm = Swarm::new(&options, &output, &plan, program, watcher.clone(), kills)?;
+        // Each peer says of the same data what has been said.
+        swarm.warnings.extend(parts.remarks().iter().cloned());
         let trained = tokio::select! {
             trained = swarm.train(&homes) => trained,
             reason = stop.next() => Err(Error::new(ErrorKind::Forced, format!("{reason}; all peers are stopped"))),
@@ -263,7 +266,7 @@ impl<'a> Swarm<'a> {
 
     fn on_event(&mut self, node: usize, event: PeerEvent) -> Result {
         match event {
-            PeerEvent::Said(event) => self.on_said(node, &event),
+            PeerEvent::Said(event) => self.output.note(&event).and_then(|()| self.on_said(node, &event)),
             PeerEvent::Failed(ErrorKind::TimedOut, message) if self.results[node].is_some() => {
                 self.late.insert(node);
                 self.see(&DemoEvent::Late { node, message: &message });
@@ -369,7 +372,7 @@ impl<'a> Swarm<'a> {
 
     fn lost_to(&self, kind: ErrorKind, node: usize, what: &str) -> Error {
         Error::new(kind, format!("peer {node}: {what}"))
-            .hint(format!("its log is {}", self.output.home(node).join("log.txt").display()))
+            .hint(format!("its log is {}", self.output.log_of_failed(node).display()))
     }
 
     /// Lets the peers stop by themselves, and kills those that do not, or all at a second signal.
