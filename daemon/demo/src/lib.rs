@@ -34,5 +34,5 @@ pub use problem::{
 };
 pub use report::{BitsPerToken, DemoReport, SwarmResult};
 pub use tally::SwarmRow;
-pub use training::TrainingDemo;
+pub use training::{CheckedTraining, TrainingDemo};
 pub use watcher::{DemoEvent, Unaided, Watcher};

@@ -203,10 +203,11 @@ fn a_demo_that_fails_before_its_peers_have_begun_leaves_the_files_of_the_one_bef
         let mut program = mingle();
         program.args(many).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
         let mut running = program.spawn().unwrap();
-        while !root.join("peers/0/log.txt").exists() || !root.join(".former").exists() {
+        while processes_of(&root.join("peers/0")).is_empty() {
             assert!(running.try_wait().unwrap().is_none(), "it ended by itself");
             std::thread::yield_now();
         }
+        assert!(root.join(".former").exists(), "its peers have begun already");
         assert!(Command::new("kill").args(["-s", signal, &running.id().to_string()]).status().unwrap().success());
         assert_eq!(running.wait().unwrap().code(), if signal == "INT" { Some(130) } else { None });
         wait_until_gone(&root);

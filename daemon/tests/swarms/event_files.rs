@@ -33,7 +33,7 @@ fn what_a_peer_said_before_it_was_killed_and_started_again_is_still_there() {
     peers.iter_mut().for_each(RunningPeer::kill);
     for (home, before) in pair.homes().iter().zip(&before) {
         let after = lines(home);
-        assert!(count(before, "round") > 0 && count(before, "listening") == 1, "{before:?}");
+        assert!(count(before, "joined") == 1 && count(before, "listening") == 1, "{before:?}");
         assert_eq!(after[..before.len()], before[..], "{}", home.display());
         let (since, starts) = (&after[before.len()..], ["started", "listening", "recovered"]);
         assert_eq!(starts.map(|event| count(since, event)), [1, 1, 1], "{since:?}");
