@@ -33,9 +33,9 @@ pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Result {
         let mut stop = signals::forward()?;
         let demo = checked.make_folder()?;
         let progress = Arc::new(Progress::start(&options, demo.plan(), json));
-        let (schedule, parameters) = (plan::schedule(demo.plan())?, demo.parameter_count()?);
+        let schedule = plan::schedule(demo.plan())?;
         let momentum = plan::momentum(options.momentum_across_rounds, demo.plan())?;
-        let codec = encodings::introduce(&schedule, options.codec, parameters, momentum);
+        let codec = encodings::introduce(&schedule, options.codec, demo.parameter_count()?, momentum);
         codec.iter().for_each(|line| progress.note(line));
         demo.data_remarks().iter().for_each(|remark| progress.note(&format!("data     {remark}")));
         let report = demo.run(program, progress.clone(), &mut stop).await?;

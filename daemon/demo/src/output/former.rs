@@ -15,7 +15,7 @@ use std::path::Path;
 const FORMER: &str = ".former";
 /// The earlier files, some of them: the others are in the demo's folder.
 const MOVES: &str = ".former-moves";
-/// Earlier files that nobody needs any more.
+/// Earlier files that are no longer needed.
 const GONE: &str = ".former-gone";
 /// The folder of what a demo left that came to nothing, such as its peers' logs.
 pub(super) const FAILED: &str = "failed";
@@ -38,7 +38,8 @@ pub(super) fn set_aside(root: &Path) -> io::Result<()> {
 
 /// Puts earlier files back, if any are set aside; what has been written since goes to [`FAILED`].
 pub(super) fn put_back(root: &Path) -> io::Result<()> {
-    let (former, moves) = (root.join(FORMER), root.join(MOVES));
+    let former = root.join(FORMER);
+    let moves = root.join(MOVES);
     if former.exists() {
         let failed = former.join(FAILED);
         if failed.exists() {

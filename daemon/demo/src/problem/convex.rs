@@ -74,7 +74,7 @@ impl ConvexDemo {
         tell: &dyn Fn(&ProblemEvent<'_>),
         stop: &mut StopRequests,
     ) -> Result<ConvexReport> {
-        let (given, output) = (&self.given, &self.output);
+        let Self { given, output } = self;
         output.make()?;
         let mut plan = given.plan.clone();
         let homes = bind_to_new_homes(&mut plan, output)?;
