@@ -129,6 +129,9 @@ fn npz(arrays: &[(&str, &str, &str, Vec<u8>)]) -> Vec<u8> {
     [&files[..], &directory, b"PK\x05\x06\0\0\0\0", &count, &count, &sizes, &[0, 0]].concat()
 }
 
+/// The bytes of a small number, as one kind of array has them.
+type Encoding = fn(i64) -> Vec<u8>;
+
 /// What `mingle graph show` finds in a graph.
 fn graph(data: &str) -> Value {
     let shown = run(&["graph", "show", "--json", "--data", data]);
@@ -259,7 +262,7 @@ fn tables_are_read_in_every_form_and_say_which_column_is_the_label() {
         assert!(said.contains("12 samples, 2 classes"), "{said}");
     }
     let smokes = |yes: &str, no: &str| {
-        let row = |row: usize| format!("{},{row},{}\n", if row % 3 == 0 { yes } else { no }, row % 2);
+        let row = |row: usize| format!("{},{row},{}\n", if row.is_multiple_of(3) { yes } else { no }, row % 2);
         files.card(format!("smokes,age,kind\n{}", (0..12).map(row).collect::<String>())).0
     };
     assert_eq!(smokes("True", "False"), smokes("1", "0"));
@@ -376,11 +379,10 @@ fn images_under_the_names_of_archives_and_arrays_of_every_kind_are_read() {
     let gone = run(&["data", "card", "--data", &data]);
     assert_refused(&gone, &["train-labels-idx1-ubyte"]);
 
-    let numbers =
-        |values: &[i64], bytes: fn(i64) -> Vec<u8>| values.iter().flat_map(|&value| bytes(value)).collect::<Vec<u8>>();
+    let numbers = |values: &[i64], bytes: Encoding| values.iter().flat_map(|&value| bytes(value)).collect::<Vec<u8>>();
     let labels = numbers(&[0, 1, 1], |value| value.to_le_bytes().to_vec());
     let edges = numbers(&[0, 1, 1, 2], |value| value.to_le_bytes().to_vec());
-    let features: [(&str, fn(i64) -> Vec<u8>); 4] = [
+    let features: [(&str, Encoding); 4] = [
         ("<f2", |value| [0, [0x00, 0x3c][value as usize]].to_vec()),
         ("|b1", |value| vec![value as u8]),
         ("|i1", |value| vec![value as u8]),
