@@ -41,8 +41,9 @@ impl Output {
     /// The folder at this path, as it is.
     ///
     /// # Errors
-    /// It has other contents than a demo's.
+    /// It is no folder, cannot be written to, or has other contents than a demo's.
     pub(crate) fn at(root: &Path) -> Result<Self> {
+        output_file::check_folder(root)?;
         let is_used = root.exists()
             && fs::read_dir(root).context(ErrorKind::BadInput, cannot_write_to(root))?.next().is_some()
             && !former::is_there(root);
