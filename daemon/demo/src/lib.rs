@@ -4,7 +4,8 @@
 //! followed. A [`TrainingDemo`] trains a model, kills peers on request, and compares the swarm with training without
 //! one. A [`ConvexDemo`] solves a problem, and compares it with the same problem in one place. A [`RecommendationDemo`]
 //! and a [`NodesDemo`] learn in rounds, and compare that with the same and other methods in one process. Each is first
-//! prepared, which reports errors before anything is started, then run.
+//! prepared, which reports errors before anything is started, then run. Files of an earlier demo in its folder stay until
+//! peers have made progress.
 //!
 //! Nothing is printed: progress goes to the caller's observer, results are returned and written to the folder of the
 //! demo.
@@ -34,5 +35,5 @@ pub use problem::{
 };
 pub use report::{BitsPerToken, DemoReport, SwarmResult};
 pub use tally::SwarmRow;
-pub use training::TrainingDemo;
+pub use training::{CheckedTraining, TrainingDemo};
 pub use watcher::{DemoEvent, Unaided, Watcher};

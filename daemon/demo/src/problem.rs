@@ -117,6 +117,7 @@ impl<'a> Swarm<'a> {
             let Some((node, event)) = self.events.recv().await else { break };
             match event {
                 PeerEvent::Said(event) => {
+                    self.output.note(&event)?;
                     if matches!(event, Event::Plan { .. }) {
                         self.processes.note_started(node)?;
                     }
@@ -189,7 +190,7 @@ impl<'a> Swarm<'a> {
 
     fn lost(&self, node: usize, what: &str) -> Error {
         Error::new(ErrorKind::Unexpected, format!("peer {node}: {what}"))
-            .hint(format!("its log is {}", self.output.home(node).join("log.txt").display()))
+            .hint(format!("its log is {}", self.output.log_of_failed(node).display()))
     }
 
     async fn stop_all(&mut self) {

@@ -3,33 +3,33 @@
 //! The first peer has the plan; the others know only its address. Afterwards the demo trains the same model without a
 //! swarm, audits the peers' books, and draws the curves.
 
+mod checked;
+
 use std::collections::BTreeSet;
 use std::sync::Arc;
 use std::time::Instant;
 
-use mingle_builtin::limits;
-use mingle_builtin::options::parse_policy;
-use mingle_builtin::task::{self, TaskSamples};
+use mingle_builtin::task::TaskSamples;
 use mingle_peer::events::Event;
 use mingle_peer::stop::StopRequests;
 use mingle_peer::timeline::Picture;
 use mingle_peer::training::Metrics;
 use mingle_peer::{Error, ErrorKind, Home, Result};
-use mingle_planner::{DesignOptions, Plan};
+use mingle_planner::Plan;
 use tokio::sync::mpsc;
 
 use crate::baselines::Baselines;
 use crate::joining::Joining;
 use crate::kill::Kills;
 use crate::metric;
-use crate::options::{DemoOptions, PeerProgram, check_peers};
+use crate::options::{DemoOptions, PeerProgram};
 use crate::output::Output;
 use crate::peer_options::peer_arguments;
-use crate::plan::{bind_to_new_homes, design, method_of, topology};
 use crate::processes::{PeerEvent, PeerProcesses, STOP_TIMEOUT};
 use crate::report::{Course, DemoReport, PeerResult};
 use crate::tally::{self, ReportTally};
 use crate::watcher::{DemoEvent, Watcher};
+pub use checked::CheckedTraining;
 
 /// A training demo that is ready to run.
 pub struct TrainingDemo {
@@ -46,43 +46,8 @@ impl TrainingDemo {
     ///
     /// # Errors
     /// The options are invalid, the data cannot be read, or the folder holds something else.
-    pub fn prepare(mut options: DemoOptions) -> Result<Self> {
-        check_peers(options.peers)?;
-        if options.restart && !options.keeps_records() {
-            return Err(Error::new(
-                ErrorKind::BadInput,
-                "--restart: without records a killed peer comes back without weight",
-            )
-            .hint("leave --durability off away"));
-        }
-        limits::check("local-steps", options.local_steps.into(), 1..=limits::MOST_LOCAL_STEPS)?;
-        let kills = Kills::parse(&options.kills, options.peers, options.training.rounds)?;
-        let parts = Self::read_data(&mut options)?;
-        let training = &options.training;
-        task::check_options(training)?;
-        training.optimizer.settings(training.learning_rate)?;
-        training.optimizer.rates(training.learning_rate, training.rounds)?;
-        training.privacy.settings()?;
-        parse_policy(&options.wait)?;
-        let mut plan = make_plan(&options)?;
-        mingle_peer::plan::momentum(options.momentum_across_rounds, &plan)?;
-        let output = Output::create(&options.output)?;
-        let homes = bind_to_new_homes(&mut plan, &output)?;
-        mingle_peer::plan::write(&plan, &output.plan())?;
-        Ok(Self { options, parts, plan, homes, output, kills })
-    }
-
-    /// Reads the data before anything is started, so that an error is reported once, not by every peer.
-    fn read_data(options: &mut DemoOptions) -> Result<TaskSamples> {
-        let training = &mut options.training;
-        let mut parts = TaskSamples::load(&training.data, training.task, training.seed)?;
-        if let Some(split) = &training.split {
-            parts.deal(split, options.peers, training.seed)?;
-        }
-        parts.task(&training.model)?;
-        task::open_device(&training.device)?;
-        training.weight = parts.weight(training.weight, options.peers)?;
-        Ok(parts)
+    pub fn prepare(options: DemoOptions) -> Result<Self> {
+        CheckedTraining::new(options)?.make_folder()
     }
 
     /// The plan, with a key for each node.
@@ -115,6 +80,8 @@ impl TrainingDemo {
     ) -> Result<DemoReport> {
         let Self { options, parts, plan, homes, output, kills } = self;
         let mut swarm = Swarm::new(&options, &output, &plan, program, watcher.clone(), kills)?;
+        // Each peer says of the same data what has been said.
+        swarm.warnings.extend(parts.remarks().iter().cloned());
         let trained = tokio::select! {
             trained = swarm.train(&homes) => trained,
             reason = stop.next() => Err(Error::new(ErrorKind::Forced, format!("{reason}; all peers are stopped"))),
@@ -145,14 +112,6 @@ impl TrainingDemo {
         report.write(&output)?;
         Ok(report)
     }
-}
-
-/// A random geometric base topology, and the requested design on it.
-fn make_plan(options: &DemoOptions) -> Result<Plan> {
-    method_of(&options.method)?;
-    let seed = options.training.seed;
-    let design_options = DesignOptions { seed, local_steps: options.local_steps, ..DesignOptions::default() };
-    design(&options.method, &topology(options.peers, seed)?, &design_options)
 }
 
 /// The running peers.
@@ -263,7 +222,7 @@ impl<'a> Swarm<'a> {
 
     fn on_event(&mut self, node: usize, event: PeerEvent) -> Result {
         match event {
-            PeerEvent::Said(event) => self.on_said(node, &event),
+            PeerEvent::Said(event) => self.output.note(&event).and_then(|()| self.on_said(node, &event)),
             PeerEvent::Failed(ErrorKind::TimedOut, message) if self.results[node].is_some() => {
                 self.late.insert(node);
                 self.see(&DemoEvent::Late { node, message: &message });
@@ -369,7 +328,7 @@ impl<'a> Swarm<'a> {
 
     fn lost_to(&self, kind: ErrorKind, node: usize, what: &str) -> Error {
         Error::new(kind, format!("peer {node}: {what}"))
-            .hint(format!("its log is {}", self.output.home(node).join("log.txt").display()))
+            .hint(format!("its log is {}", self.output.log_of_failed(node).display()))
     }
 
     /// Lets the peers stop by themselves, and kills those that do not, or all at a second signal.

@@ -6,7 +6,7 @@ mod report;
 
 use std::sync::Arc;
 
-use mingle_demo::{PeerProgram, TrainingDemo};
+use mingle_demo::{CheckedTraining, PeerProgram};
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result, encodings, plan};
 use mingle_protocol::{Codec, CodecChoice};
@@ -26,14 +26,21 @@ pub(super) fn execute(arguments: &DemoArgs, json: bool) -> Result {
         return problem::execute(&arguments.problem_options(), kind, json);
     }
     let options = arguments.options();
-    let demo = TrainingDemo::prepare(options.clone())?;
+    let checked = CheckedTraining::new(options.clone())?;
     let program = this_program()?;
-    let progress = Arc::new(Progress::start(&options, demo.plan(), json));
-    let momentum = plan::momentum(options.momentum_across_rounds, demo.plan())?;
-    let codec = encodings::introduce(&plan::schedule(demo.plan())?, options.codec, demo.parameter_count()?, momentum);
-    codec.iter().for_each(|line| progress.note(line));
-    demo.data_remarks().iter().for_each(|remark| progress.note(&format!("data     {remark}")));
-    let report = event_loop::run(async { demo.run(program, progress.clone(), &mut signals::forward()?).await })?;
+    let (report, progress) = event_loop::run(async {
+        // Before the folder is made: an interrupted demo puts the files of an earlier one back.
+        let mut stop = signals::forward()?;
+        let demo = checked.make_folder()?;
+        let progress = Arc::new(Progress::start(&options, demo.plan(), json));
+        let schedule = plan::schedule(demo.plan())?;
+        let momentum = plan::momentum(options.momentum_across_rounds, demo.plan())?;
+        let codec = encodings::introduce(&schedule, options.codec, demo.parameter_count()?, momentum);
+        codec.iter().for_each(|line| progress.note(line));
+        demo.data_remarks().iter().for_each(|remark| progress.note(&format!("data     {remark}")));
+        let report = demo.run(program, progress.clone(), &mut stop).await?;
+        Ok((report, progress))
+    })?;
     progress.clear();
     report::print(&report, json);
     report.check()

@@ -11,6 +11,7 @@ mod deployment;
 mod documents;
 mod evaluate;
 mod fault_test;
+mod foreign_files;
 mod model_files;
 mod momentum;
 mod output_files;

@@ -4,6 +4,7 @@
 #[path = "../support/mod.rs"]
 mod support;
 
+mod demos;
 mod graphs;
 mod private_sums;
 mod recommendations;

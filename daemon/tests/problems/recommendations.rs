@@ -3,6 +3,7 @@
 
 use std::fs;
 use std::path::{Path, PathBuf};
+use std::time::SystemTime;
 
 use crate::support::planned_swarm::PlannedSwarm;
 use crate::support::{assert_fails, read_json, run, stderr, stdout, text};
@@ -81,6 +82,67 @@ fn peers_that_are_killed_and_one_process_whose_links_lose_learn_the_same_to_the_
     let is_even = |item: &Value| item["item"].as_str().unwrap()[1..].parse::<u32>().unwrap().is_multiple_of(2);
     assert!(found["items"].as_array().unwrap().iter().all(is_even), "{found}");
     assert_fails(&run(&["recommend", "--home", text(&home), "--user", "c400"]), 4, &["c400", "users are such as c0"]);
+}
+
+/// The files in which a peer keeps its rounds, by name, and when each was written.
+type Kept = Vec<(String, Vec<u8>, SystemTime)>;
+
+fn kept_rounds(home: &Path) -> Kept {
+    let mut kept: Kept = fs::read_dir(home.join("rounds"))
+        .unwrap()
+        .map(|entry| {
+            let entry = entry.unwrap();
+            let written = entry.metadata().unwrap().modified().unwrap();
+            (entry.file_name().into_string().unwrap(), fs::read(entry.path()).unwrap(), written)
+        })
+        .collect();
+    kept.sort();
+    kept
+}
+
+#[test]
+fn a_fresh_start_that_comes_to_nothing_leaves_the_rounds_before_and_one_that_goes_on_replaces_them() {
+    let folder = tempfile::tempdir().unwrap();
+    let problem = shops(folder.path(), "rounds = 4");
+    let swarm = PlannedSwarm::for_a_problem("complete:n=3", "nguyen-he", 3);
+    let task = ["--problem", text(&problem)];
+    let learn = |more: &[&str]| {
+        let mut peers: Vec<_> = (0..3).map(|node| swarm.start_task(node, &[&task, more].concat())).collect();
+        for (node, peer) in peers.iter_mut().enumerate() {
+            assert_eq!(peer.wait_for("learned")["rounds"], 4, "node {node}");
+            assert_eq!(peer.exit_code(), Some(0), "node {node}");
+        }
+    };
+    let kept = || (0..3).map(|node| kept_rounds(&swarm.home(node))).collect::<Vec<_>>();
+    learn(&[]);
+    let before = kept();
+    assert!(before[1].iter().any(|(name, ..)| name == "4.state"), "{:?}", before[1].first());
+
+    // Alone, it waits for the others, and is killed meanwhile.
+    let mut alone = swarm.start_task(1, &[&task[..], &["--fresh"]].concat());
+    alone.wait_for_warning("data: ");
+    alone.wait_for("waiting");
+    alone.kill();
+    assert!(kept() == before, "a fresh start that came to nothing has changed what was kept");
+    // Data that cannot be read end it before it meets anybody.
+    let data = folder.path().join("node-1.csv");
+    let whole = fs::read(&data).unwrap();
+    fs::write(&data, "user,item\n").unwrap();
+    let mut spoilt = swarm.start_task(1, &[&task[..], &["--fresh"]].concat());
+    assert!(spoilt.wait_for("learned")["error"]["message"].as_str().unwrap().contains("cannot learn"));
+    fs::write(&data, whole).unwrap();
+    assert!(kept() == before, "data that cannot be read have cost a peer what it had kept");
+
+    // The old command ends as before, from its last round.
+    learn(&[]);
+    let last = |of: &[Kept]| of.iter().map(|files| files.last().unwrap().2).collect::<Vec<_>>();
+    assert_eq!(last(&kept()), last(&before), "the last round was learned again");
+    learn(&["--fresh"]);
+    let after = kept();
+    for (node, (after, before)) in after.iter().zip(&before).enumerate() {
+        assert!(after.last().unwrap().2 > before.last().unwrap().2, "node {node} has learned nothing anew");
+        assert_eq!(after.last().unwrap().1, before.last().unwrap().1, "node {node}");
+    }
 }
 
 #[test]

@@ -93,9 +93,14 @@ pub(crate) const PATIENCE: Duration = Duration::from_secs(60);
 /// The longest wait for an event that comes after any number of rounds.
 const PATIENCE_THROUGH_ROUNDS: Duration = Duration::from_secs(600);
 
+/// The longest time from a peer's last event to the end of its process: everything that it waits for then has a limit.
+const TO_THE_END: Duration = Duration::from_secs(15);
+
 /// A peer that runs in the background; it ends with the test.
 pub(crate) struct RunningPeer {
     child: Child,
+    /// The time at which its last event was read: its result, or the failure that it ends with.
+    concluded: Option<Instant>,
     /// Its output lines, read by a thread: a full pipe would hold it up.
     lines: Receiver<String>,
     /// The last of its output, for the failure of a test.
@@ -157,7 +162,7 @@ impl RunningPeer {
         let stdout = BufReader::new(child.stdout.take().unwrap());
         let (sender, lines) = channel();
         std::thread::spawn(move || stdout.lines().map_while(Result::ok).try_for_each(|line| sender.send(line)));
-        Self { child, lines, said: VecDeque::new() }
+        Self { child, concluded: None, lines, said: VecDeque::new() }
     }
 
     /// The next event of this kind, or the failure that came instead. Panics when the peer ends or does not report it
@@ -254,6 +259,9 @@ impl RunningPeer {
     }
 
     fn remember(&mut self, line: String) {
+        if self.concluded.is_none() && is_conclusion(&line) {
+            self.concluded = Some(Instant::now());
+        }
         self.said.push_back(line);
         if self.said.len() > 20 {
             self.said.pop_front();
@@ -293,9 +301,26 @@ impl RunningPeer {
         self.child.wait().unwrap();
     }
 
-    /// Waits for its end and returns the exit code.
+    /// Waits for its end and returns the exit code. Panics if its process goes on after its last event.
     pub(crate) fn exit_code(&mut self) -> Option<i32> {
-        self.child.wait().unwrap().code()
+        let begun = Instant::now();
+        loop {
+            if let Some(status) = self.child.try_wait().unwrap() {
+                return status.code();
+            }
+            match self.lines.recv_timeout(Duration::from_millis(5)) {
+                Ok(line) => self.remember(line),
+                Err(RecvTimeoutError::Timeout) => {}
+                Err(RecvTimeoutError::Disconnected) => std::thread::yield_now(),
+            }
+            let concluded = self.concluded.map(|at| at.elapsed());
+            assert!(
+                concluded.is_none_or(|elapsed| elapsed < TO_THE_END),
+                "its last event was {concluded:?} ago, and its process has not ended; {}",
+                self.last_words()
+            );
+            assert!(begun.elapsed() < PATIENCE_THROUGH_ROUNDS, "its process does not end; {}", self.last_words());
+        }
     }
 
     /// Waits until its output is closed, and returns `false` if it is not within this time. Its standard input stays open:
@@ -310,6 +335,13 @@ impl RunningPeer {
             }
         }
     }
+}
+
+/// Returns `true` for the last event of a peer: its result, or the failure that it ends with.
+fn is_conclusion(line: &str) -> bool {
+    let Ok(object) = serde_json::from_str::<Value>(line) else { return false };
+    let last = ["done", "solved", "learned", "left"];
+    object.get("error").is_some() || last.iter().any(|event| object["event"] == **event)
 }
 
 impl Drop for RunningPeer {

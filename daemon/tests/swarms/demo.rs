@@ -1,8 +1,8 @@
 //! `mingle demo`: real processes, a model that is better together, books that balance, nothing left behind.
 
-use std::collections::BTreeSet;
+use std::collections::{BTreeMap, BTreeSet};
 use std::fs;
-use std::path::Path;
+use std::path::{Path, PathBuf};
 use std::process::{Command, Stdio};
 
 use crate::support::{assert_fails, mingle, run, stderr, stdout, text};
@@ -148,6 +148,77 @@ fn a_demo_that_cannot_run_says_why_and_writes_nothing() {
     fails(&["--wait", "patiently"], &["patiently", "sync"]);
     fails(&["--split", "random"], &["random", "dirichlet"]);
     fails(&["--method", "best"], &["best"]);
+}
+
+/// The files below a folder, without those of a demo that failed.
+fn files_below(root: &Path) -> BTreeMap<PathBuf, Vec<u8>> {
+    let mut found = BTreeMap::new();
+    let mut folders = vec![root.to_path_buf()];
+    while let Some(folder) = folders.pop() {
+        for entry in fs::read_dir(folder).unwrap() {
+            let entry = entry.unwrap();
+            let kind = entry.file_type().unwrap();
+            if kind.is_dir() && entry.path() != root.join("failed") {
+                folders.push(entry.path());
+            } else if kind.is_file() {
+                found.insert(entry.path(), fs::read(entry.path()).unwrap());
+            }
+        }
+    }
+    found
+}
+
+#[cfg(target_os = "linux")]
+#[test]
+fn a_demo_that_fails_before_its_peers_have_begun_leaves_the_files_of_the_one_before() {
+    let folder = tempfile::tempdir().unwrap();
+    let root = folder.path().join("demo");
+    demo(&root, &["--peers", "2", "--rounds", "4", "--no-comparison"]);
+    let before = files_below(&root);
+    let table = folder.path().join("table.csv");
+    fs::write(&table, "a,b,kind\n1,2,x\n1,?,y\n").unwrap();
+    let data = format!("csv:{}", table.display());
+    for (arguments, words) in [
+        (&["--peers", "1"][..], "--peers 1"),
+        (&["--wait", "patiently"], "patiently"),
+        (&["--data", "idx:no/such/folder"], "no/such/folder"),
+        (&["--data", &data], "line 3"),
+        (&["--problem", "sparse-regression", "--rounds", "9"], "--rounds 9"),
+        (&["--problem", "recommendation", "--rounds", "0"], "0 rounds"),
+        (&["--problem", "node-classification", "--rounds", "0"], "0 rounds"),
+    ] {
+        assert_fails(&run(&[&["demo", "--output", text(&root)], arguments].concat()), 4, &[words]);
+        assert!(files_below(&root) == before, "{arguments:?}");
+    }
+    // What introduces a problem cannot be written.
+    let mut program = mingle();
+    program.args(["demo", "--problem", "sparse-regression", "--peers", "2", "--output", text(&root)]);
+    let full = fs::OpenOptions::new().write(true).open("/dev/full").unwrap();
+    assert_eq!(program.stdin(Stdio::null()).stdout(full).stderr(Stdio::null()).status().unwrap().code(), Some(4));
+    assert!(files_below(&root) == before, "on a full disk");
+
+    // Its files are made, and it is stopped or killed before all of its many peers are there.
+    let many = ["demo", "--model", "softmax", "--peers", "48", "--rounds", "1000000", "--output", text(&root)];
+    for signal in ["KILL", "INT"] {
+        let mut program = mingle();
+        program.args(many).stdin(Stdio::null()).stdout(Stdio::null()).stderr(Stdio::null());
+        let mut running = program.spawn().unwrap();
+        while processes_of(&root.join("peers/0")).is_empty() {
+            assert!(running.try_wait().unwrap().is_none(), "it ended by itself");
+            std::thread::yield_now();
+        }
+        assert!(root.join(".former").exists(), "its peers have begun already");
+        assert!(Command::new("kill").args(["-s", signal, &running.id().to_string()]).status().unwrap().success());
+        assert_eq!(running.wait().unwrap().code(), if signal == "INT" { Some(130) } else { None });
+        wait_until_gone(&root);
+    }
+    let after = files_below(&root);
+    assert_eq!(after.keys().collect::<Vec<_>>(), before.keys().collect::<Vec<_>>());
+    assert!(after == before, "some file has changed");
+    assert!(root.join("failed/peers/0/log.txt").exists());
+    // One that runs replaces them all.
+    demo(&root, &["--peers", "3", "--rounds", "2", "--no-comparison"]);
+    assert!(root.join("peers/2/model.safetensors").exists() && !root.join("failed").exists());
 }
 
 #[test]

@@ -6,6 +6,7 @@ mod support;
 
 mod crashes;
 mod demo;
+mod event_files;
 mod following;
 mod growing;
 mod large_models;

@@ -49,6 +49,23 @@ fn packed_files_are_unpacked_and_packed_rubbish_is_told() {
 }
 
 #[test]
+fn interactions_in_utf_16_are_those_in_utf_8_packed_or_not() {
+    let text = "user,item\nJürg,Zürich\nana,\"Bern, the\"\n";
+    let expected = read(text, Form::Auto).unwrap();
+    assert_eq!(expected.count(), 2);
+    let file = tempfile::NamedTempFile::new().unwrap();
+    for order in [u16::to_le_bytes, u16::to_be_bytes] {
+        let bytes: Vec<u8> = [0xfeff].into_iter().chain(text.encode_utf16()).flat_map(order).collect();
+        let mut packed = GzEncoder::new(Vec::new(), Compression::default());
+        packed.write_all(&bytes).unwrap();
+        for bytes in [bytes, packed.finish().unwrap()] {
+            fs::write(file.path(), &bytes).unwrap();
+            assert_eq!(read_interactions(file.path(), Form::Auto).unwrap(), expected);
+        }
+    }
+}
+
+#[test]
 fn repeated_lines_count_once_and_users_without_items_are_left_out() {
     let found = read("user,item,rating,time\nb,x,1,5\na,x,1,4\nb,x,5,3\n", Form::Auto).unwrap();
     assert_eq!((found.count(), found.repeated()), (2, 1));

@@ -86,8 +86,11 @@ impl RoundsNode {
         });
         let best = rules.best_round(&self.history);
         let restored = self.part.bench.run(move |learner| {
-            // Kept rounds after the common one would be offered again after another restart.
-            learner.store.retain(&BTreeSet::from([common, best]));
+            // Kept rounds after the common one would be offered again after another restart. Where all begin at the
+            // beginning, rounds of another beginning or another task stay until the first round of this one is kept.
+            if common > 0 {
+                learner.store.retain(&BTreeSet::from([common, best]));
+            }
             learner.learning.restore(state.as_ref().unwrap_or(&learner.beginning))
         });
         let restored = restored.await;

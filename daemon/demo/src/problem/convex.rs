@@ -32,26 +32,21 @@ const MOST_DIFFERENCE: f64 = 1e-7;
 pub struct ConvexDemo {
     given: GivenProblem,
     output: Output,
-    homes: Vec<Home>,
 }
 
 impl ConvexDemo {
-    /// Makes the plan, the problem, and a folder with a home and a part of the data for each peer.
+    /// Makes the plan, the problem, and a part of the data for each peer.
     ///
+    /// # Errors
     /// The options are invalid, or the folder holds something else.
-    /// Options that no demo can use, a folder that holds something else.
     pub fn prepare(options: &ProblemOptions, kind: ConvexKind) -> Result<Self> {
         check_peers(options.peers)?;
         if let Some(rounds) = options.rounds {
             let message = format!("--rounds {rounds}: peers that solve a convex problem iterate to a tolerance");
             return Err(Error::new(ErrorKind::BadInput, message).hint("leave --rounds away"));
         }
-        let mut given = GivenProblem::new(options, kind)?;
-        let output = Output::create(&options.output)?;
-        let homes = bind_to_new_homes(&mut given.plan, &output)?;
-        plan::write(&given.plan, &output.plan())?;
-        given.write(&output)?;
-        Ok(Self { given, output, homes })
+        let given = GivenProblem::new(options, kind)?;
+        Ok(Self { given, output: Output::at(&options.output)? })
     }
 
     /// An introduction to the demo, in a few lines.
@@ -59,7 +54,7 @@ impl ConvexDemo {
         self.given.introduction()
     }
 
-    /// The plan, with a key for each node.
+    /// The plan, whose nodes have no key yet.
     pub fn plan(&self) -> &Plan {
         &self.given.plan
     }
@@ -69,7 +64,7 @@ impl ConvexDemo {
         &self.output
     }
 
-    /// Runs the peers to their end, compares, and writes the results into the folder of the demo.
+    /// Makes the folder with a home for each peer, runs the peers to their end, compares, and writes the results there.
     ///
     /// # Errors
     /// Any error of a peer; a request to stop.
@@ -79,10 +74,16 @@ impl ConvexDemo {
         tell: &dyn Fn(&ProblemEvent<'_>),
         stop: &mut StopRequests,
     ) -> Result<ConvexReport> {
+        let Self { given, output } = self;
+        output.make()?;
+        let mut plan = given.plan.clone();
+        let homes = bind_to_new_homes(&mut plan, output)?;
+        plan::write(&plan, &output.plan())?;
+        given.write(output)?;
         let progress = ProgressReport { tell, metrics: &[], each: 1 };
-        let ended = Swarm::run(&self.output, progress, &self.homes, program, stop).await?;
-        let report = ConvexReport::new(&self.given, &self.homes, &ended)?;
-        report.write(&self.output)?;
+        let ended = Swarm::run(output, progress, &homes, program, stop).await?;
+        let report = ConvexReport::new(given, &homes, &ended)?;
+        report.write(output)?;
         Ok(report)
     }
 }

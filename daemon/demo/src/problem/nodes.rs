@@ -67,7 +67,7 @@ pub struct NodesDemo {
 }
 
 impl NodesDemo {
-    /// Makes the plan, deals out the graph, and makes the folder.
+    /// Makes the plan, and deals out the graph.
     ///
     /// # Errors
     /// The options are invalid, or the folder holds something else.
@@ -75,10 +75,11 @@ impl NodesDemo {
         check_peers(options.peers)?;
         let plan = given::design(options, &given::places(options)?)?;
         let parts = parts(options)?;
-        let output = Output::create(&options.output)?;
+        let output = Output::at(&options.output)?;
         let demo = RoundDemo {
             schema: "mingle.demo.nodes/1",
             question: "Of which class is a node? Each client keeps its part of the graph.",
+            files: Vec::new(),
             lines: format!("kind = \"node-classification\"\ndata = \"{GRAPH}\"\nseed = {}\n{MODEL}", options.seed),
             rounds: options.rounds.unwrap_or(ROUNDS),
             ways: WAYS,

@@ -38,7 +38,7 @@ pub struct RecommendationDemo {
 }
 
 impl RecommendationDemo {
-    /// Makes the plan, draws the data, and makes a folder with a part of them for each peer.
+    /// Makes the plan, and draws the data of each peer.
     ///
     /// # Errors
     /// The options are invalid, or the folder holds something else.
@@ -55,12 +55,9 @@ impl RecommendationDemo {
         let all = planted.draw();
         let deal = DealOptions { seed: options.seed, ..DealOptions::default() };
         let dealt = co_cluster(&all, options.peers, deal).map_err(recommend_error)?;
-        let output = Output::create(&options.output)?;
-        let folder = output.root().join("shops");
-        fs::create_dir_all(&folder).context(ErrorKind::BadInput, format!("cannot create {}", folder.display()))?;
-        for ((name, _), part) in plan.nodes().zip(&dealt.parts) {
-            output.write(&format!("shops/{name}.csv"), table(part).as_bytes())?;
-        }
+        let output = Output::at(&options.output)?;
+        let file = |((name, _), part): ((&str, _), &Interactions)| (format!("shops/{name}.csv"), table(part));
+        let files = plan.nodes().zip(&dealt.parts).map(file).collect();
         let introduction = format!(
             "{} shops have {} interactions of {} customers with {} articles, in communities that are planted; {} lie between shops and\n\
              are dropped. None leaves its shop: what is shared are two small networks, a margin and how alike the shops' graphs are.\n",
@@ -73,6 +70,7 @@ impl RecommendationDemo {
         let demo = RoundDemo {
             schema: "mingle.demo.recommend/1",
             question: "What might a customer want next? Each shop keeps who bought what.",
+            files,
             lines: format!(
                 "kind = \"recommendation\"\ndata = \"shops/{{node}}.csv\"\nseed = {}\n{OPTIONS}",
                 options.seed

@@ -37,6 +37,8 @@ pub(super) struct RoundDemo {
     pub(super) schema: &'static str,
     /// The comment in the first line of the problem file.
     pub(super) question: &'static str,
+    /// The files of data that the problem file names, by their names in the demo's folder.
+    pub(super) files: Vec<(String, String)>,
     pub(super) lines: String,
     pub(super) rounds: u64,
     /// The methods. The last one is that of the peers; all are run in this process as well.
@@ -78,7 +80,8 @@ impl RoundDemo {
         task.ok_or_else(|| Error::new(ErrorKind::Unexpected, "the problem of the demo is learned in no rounds"))
     }
 
-    /// Writes the problem file, runs the peers, and compares them with one process.
+    /// Makes the folder with the problem file, the data and the homes, runs the peers, and compares them with one
+    /// process.
     ///
     /// # Errors
     /// Any error of a peer.
@@ -95,6 +98,10 @@ impl RoundDemo {
         };
         // An invalid number of rounds is reported once here, and not by every peer.
         let title = format!("{}, {} peers", self.task(own, output)?.title(), plan.node_count());
+        output.make()?;
+        for (name, text) in &self.files {
+            output.write_below(name, text.as_bytes())?;
+        }
         output.write("problem.toml", self.problem(own).as_bytes())?;
         let homes = bind_to_new_homes(&mut plan, output)?;
         plan::write(&plan, &output.plan())?;

@@ -20,32 +20,46 @@ const MOST_BYTES: u64 = MOST_STATE_BYTES as u64 + (1 << 30);
 #[derive(Debug)]
 pub(super) struct RoundFiles {
     folder: PathBuf,
+    /// Rounds of an earlier run that are not offered: they stay on disk until a fresh run has kept a round of its own.
+    former: BTreeSet<u64>,
 }
 
 impl RoundFiles {
-    /// The files in this folder, which is made if it does not exist; if `fresh`, files of an earlier run are removed.
+    /// The files in this folder, which is made if it does not exist. If `fresh`, those of an earlier run count as not
+    /// held, and are removed once a round is kept: a fresh run that comes to nothing leaves them as they were.
     pub(super) fn open(folder: PathBuf, fresh: bool) -> Result<Self> {
         let doing = || format!("cannot keep rounds in {}", folder.display());
         create_private(&folder).context(ErrorKind::BadInput, doing())?;
-        let mut files = Self { folder };
+        let mut files = Self { folder, former: BTreeSet::new() };
         if fresh {
-            files.retain(&BTreeSet::new());
+            files.former = files.on_disk();
         }
         Ok(files)
     }
 
-    fn path(&self, round: u64) -> PathBuf {
-        self.folder.join(format!("{round}{SUFFIX}"))
-    }
-}
-
-impl RoundStore for RoundFiles {
-    fn held(&self) -> BTreeSet<u64> {
+    fn on_disk(&self) -> BTreeSet<u64> {
         let round = |entry: io::Result<fs::DirEntry>| {
             let name = entry.ok()?.file_name();
             name.to_str()?.strip_suffix(SUFFIX)?.parse().ok()
         };
         fs::read_dir(&self.folder).into_iter().flatten().filter_map(round).collect()
+    }
+
+    fn path(&self, round: u64) -> PathBuf {
+        self.folder.join(format!("{round}{SUFFIX}"))
+    }
+
+    fn remove(&self, rounds: &BTreeSet<u64>) {
+        for round in rounds {
+            // A leftover file is of a round to which no peer returns, or is offered again: it is harmless.
+            let _ = fs::remove_file(self.path(*round));
+        }
+    }
+}
+
+impl RoundStore for RoundFiles {
+    fn held(&self) -> BTreeSet<u64> {
+        self.on_disk().difference(&self.former).copied().collect()
     }
 
     fn load(&self, round: u64) -> std::result::Result<Vec<u8>, LearningError> {
@@ -54,14 +68,16 @@ impl RoundStore for RoundFiles {
     }
 
     fn keep(&mut self, round: u64, bytes: &[u8]) -> std::result::Result<(), LearningError> {
-        write_file(&self.path(round), bytes).map_err(|failure| LearningError(format!("{failure:#}")))
+        write_file(&self.path(round), bytes).map_err(|failure| LearningError(format!("{failure:#}")))?;
+        let mut former = std::mem::take(&mut self.former);
+        former.remove(&round);
+        self.remove(&former);
+        Ok(())
     }
 
     fn retain(&mut self, rounds: &BTreeSet<u64>) {
-        for round in self.held().difference(rounds) {
-            // A leftover file is of a round to which no peer returns, or is offered again: it is harmless.
-            let _ = fs::remove_file(self.path(*round));
-        }
+        let gone = self.held().difference(rounds).copied().collect();
+        self.remove(&gone);
     }
 }
 
@@ -80,21 +96,43 @@ mod tests {
     #![allow(clippy::unwrap_used)]
     use super::*;
 
+    fn files_of(folder: &Path, rounds: impl IntoIterator<Item = u64>) -> RoundFiles {
+        let mut files = RoundFiles::open(folder.to_owned(), false).unwrap();
+        rounds.into_iter().for_each(|round| files.keep(round, &[round as u8; 9]).unwrap());
+        files
+    }
+
     #[test]
-    fn rounds_outlive_the_process_until_they_are_let_go_or_a_fresh_run_begins() {
+    fn rounds_outlive_the_process_until_they_are_let_go() {
         let home = tempfile::tempdir().unwrap();
         let folder = home.path().join("rounds");
-        let mut files = RoundFiles::open(folder.clone(), false).unwrap();
-        for round in 1..=4 {
-            files.keep(round, &[round as u8; 9]).unwrap();
-        }
-        fs::write(folder.join("notes.txt"), "mine").unwrap();
-        files.retain(&BTreeSet::from([3, 4]));
-        let again = RoundFiles::open(folder.clone(), false).unwrap();
+        files_of(&folder, 1..=4).retain(&BTreeSet::from([3, 4]));
+        let again = RoundFiles::open(folder, false).unwrap();
         assert_eq!(again.held(), BTreeSet::from([3, 4]));
         assert_eq!(again.load(4).unwrap(), [4; 9]);
         assert!(again.load(1).unwrap_err().to_string().contains("1.state"));
-        assert!(RoundFiles::open(folder.clone(), true).unwrap().held().is_empty());
+    }
+
+    #[test]
+    fn a_fresh_run_removes_the_rounds_of_the_one_before_once_it_has_kept_one_of_its_own() {
+        let home = tempfile::tempdir().unwrap();
+        let folder = home.path().join("rounds");
+        files_of(&folder, [1, 3, 4]);
+        fs::write(folder.join("notes.txt"), "mine").unwrap();
+        let mut fresh = RoundFiles::open(folder.clone(), true).unwrap();
+        assert_eq!(fresh.held(), BTreeSet::new());
+        // What a node does when all begin at the beginning.
+        fresh.retain(&BTreeSet::from([0]));
+        let former = || RoundFiles::open(folder.clone(), false).unwrap();
+        assert_eq!(former().held(), BTreeSet::from([1, 3, 4]));
+        // A state that cannot be written, as on a full disk, removes nothing either.
+        fs::create_dir(fresh.path(2)).unwrap();
+        fresh.keep(2, &[8; 9]).unwrap_err();
+        fs::remove_dir(fresh.path(2)).unwrap();
+        assert_eq!(former().load(4).unwrap(), [4; 9]);
+        fresh.keep(1, &[7; 9]).unwrap();
+        assert_eq!((fresh.held(), former().held()), (BTreeSet::from([1]), BTreeSet::from([1])));
+        assert_eq!(former().load(1).unwrap(), [7; 9]);
         assert!(folder.join("notes.txt").exists());
     }
 }
