@@ -113,6 +113,8 @@ class Exchange(Generic[Model]):
     @property
     def rounds_left(self) -> int:
         """Rounds that train, from this one to the last that counts, by the present plan: the last rounds of a run only mix."""
+        if self.done:
+            return 0
         if self._order.rounds_left is not None:
             return self._order.rounds_left
         return max(0, self._rounds - self.round)
