@@ -14,7 +14,7 @@ import pytest
 from agreement import check_agreement, evaluations, final_model, gains
 from kept_logger import read_lines
 from kill_campaign import campaign
-from swarm import LocalSwarm, free_ports, kill
+from swarm import LocalSwarm, TicketSwarm, free_ports, kill
 
 pytestmark = [
     pytest.mark.swarm,
@@ -298,6 +298,24 @@ def test_a_site_with_a_compiled_layer_trains_together_with_one_without(tmp_path:
             assert error and float(error[1]) < 0.05, swarm.output(f"script{node}")
             assert sorted(final_model(home)) == ["0.bias", "0.weight", "2.bias", "2.weight"]
         check_agreement(swarm.homes)
+        swarm.audit()
+
+
+def test_a_run_by_ticket_goes_on_with_more_rounds_and_the_moments_of_its_optimizers(tmp_path: Path) -> None:
+    script = Path(__file__).parent / "kept_moments.py"
+    with TicketSwarm(tmp_path, ["ana", "ben", "cho"], script) as swarm:
+        swarm.run_to_end(rounds=30)
+        ended = [swarm.said(name) for name in swarm.names]
+        assert [len(said) for said in ended] == [2, 2, 2], ended
+        assert all(said[0] == "begins in round 0 of 30 with 0 steps, second moments 0.000000" for said in ended), ended
+        assert all(re.match("ends after round 30 with [1-9]", said[1]) for said in ended), ended
+        # The same commands, but that the operator has more rounds: those who joined take his number.
+        swarm.run_to_end(rounds=60)
+        for name, (_, end) in zip(swarm.names, ended):
+            moments = end.partition(" with ")[2]
+            began, over = swarm.said(name)[2:]
+            assert began == f"begins in round 30 of 60 with {moments}", (end, began)
+            assert int(over.split()[5]) > int(end.split()[5]) and over.startswith("ends after round 60"), over
         swarm.audit()
 
 
