@@ -322,12 +322,15 @@ def test_a_run_by_ticket_goes_on_with_more_rounds_and_the_moments_of_its_optimiz
 @pytest.mark.heavy
 def test_adapters_of_a_language_model_are_trained_by_four_sites(tmp_path: Path) -> None:
     pytest.importorskip("peft")
-    with LocalSwarm(tmp_path, count=4, rounds=30, local_steps=10) as swarm:
+    with LocalSwarm(tmp_path, count=4, rounds=30, local_steps=10, options=("--evaluate-every", "5")) as swarm:
         peers = [swarm.start_peer(node) for node in range(4)]
         scripts = [swarm.start_script(node, "gpt2_lora.py", str(node)) for node in range(4)]
         swarm.end(scripts, "script")
         swarm.end(peers, "peer")
+        check_agreement(swarm.homes)
         for node in range(4):
+            gain, noise = gains(swarm.home(node), swarm.summary(node)["metrics"])
+            assert gain >= -noise, (node, gain)
             found = re.search(r"exchanges of (\d+) numbers, loss from (\S+) to (\S+)", swarm.output(f"script{node}"))
             assert found and float(found[3]) < float(found[2]) - 0.3, swarm.output(f"script{node}")
         swarm.audit()
