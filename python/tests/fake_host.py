@@ -16,6 +16,7 @@ import sys
 import threading
 from array import array
 from collections import deque
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from http.server import BaseHTTPRequestHandler
 from pathlib import Path
@@ -72,7 +73,8 @@ class FakeHost:
     """A host in a thread. It orders `rounds` rounds of `steps` local steps each, then the end.
 
     `drift` is added to each number of the vector in each round, as neighbours would. Every `evaluate_every` rounds, an evaluation is ordered
-    of trainers that offer it. With a `token` the host is served over TCP too.
+    of trainers that offer it. With a `token` the host is served over TCP too. The last `closing` rounds mix without orders to train; None: the
+    host says nothing of the rounds that are left. `plans` has the steps and the rounds of further plans, by the round in which each begins.
     """
 
     def __init__(
@@ -84,12 +86,15 @@ class FakeHost:
         drift: float = 0.0,
         seconds: float | None = None,
         evaluate_every: int = 0,
+        closing: int | None = None,
+        plans: Mapping[int, tuple[int, int]] | None = None,
         model: list[float] | None = None,
         most_state_bytes: int | None = None,
         token: str | None = None,
     ) -> None:
         self.home, self.steps, self.rounds, self.drift = home, steps, rounds, drift
         self.seconds, self.evaluate_every, self._most_state_bytes = seconds, evaluate_every, most_state_bytes
+        self.closing, self.plans = closing, dict(plans or {})
         self.node = Node()
         self._model = array("f", model) if model is not None else None
         self.calls: list[Call] = []
@@ -291,6 +296,8 @@ class FakeHost:
             headers = {"Mingle-Order": str(self._order), "Mingle-Kind": self._kind, "Mingle-Round": str(self.node.round)}
             if self._kind == "train":
                 headers |= {"Mingle-Steps": str(self.steps), "Mingle-Last-Factor": "1"}
+                if self.closing is not None:
+                    headers["Mingle-Rounds-Left"] = str(self.rounds - self.closing - self.node.round)
                 if self.seconds is not None:
                     headers["Mingle-Seconds"] = str(self.seconds)
             return 200, headers | {"Content-Type": "application/octet-stream"}, self.node.vector.tobytes()
@@ -316,6 +323,9 @@ class FakeHost:
                 raise Refusal(400, "too many metrics")
             self.metrics |= json.loads(request.headers["Mingle-Metrics"])
         self.node.round += 1
+        self.steps, self.rounds = self.plans.get(self.node.round, (self.steps, self.rounds))
+        if self.node.round >= self.rounds - (self.closing or 0):
+            self.node.round = self.rounds
         self._order += 1
         return self._present_order(request)
 

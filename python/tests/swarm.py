@@ -145,8 +145,79 @@ class LocalSwarm:
 
     def audit(self) -> None:
         """Checks that the weights of all peers add up to their number, exactly."""
-        report = json.loads(self.run("audit", "--json", *(str(self.home(node)) for node in range(self.count))))
-        assert (report["verdict"], report["sum_units"]) == ("exact", self.count << 40), report
+        check_audit(self.run("audit", "--json", *(str(home) for home in self.homes)), self.count)
+
+
+class TicketSwarm:
+    """Peers on loopback that share one operator's plan: the first founds the swarm, the others join by one ticket. Each starts the script with
+    its number. A context manager, as `LocalSwarm`."""
+
+    def __init__(self, folder: Path, names: list[str], script: Path) -> None:
+        self.folder, self.names, self._script = folder, names, script
+        self._processes: list[subprocess.Popen[bytes]] = []
+        self._ticket = folder / "ticket"
+        self._command("init", "--home", str(self.home(names[0])), "--swarm", "tested")
+
+    def __enter__(self) -> TicketSwarm:
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for process in self._processes:
+            process.kill()
+            process.wait()
+
+    def home(self, name: str) -> Path:
+        """The home of a peer."""
+        return self.folder / name
+
+    def run_to_end(self, rounds: int) -> None:
+        """Starts all peers, whose commands are always the same but for the operator's rounds, and waits until they have ended."""
+        operator, *guests = self.names
+        begun = [self._start(0, "run", "--planning", "auto", "--rounds", str(rounds))]
+        self._command("wait", "--home", str(self.home(operator)), "--for", "waiting=0")
+        if not self._ticket.exists():
+            self._ticket.write_text(self._command("invite", "--home", str(self.home(operator)), "--uses", str(len(guests))))
+        begun += [self._start(number, "join", "-") for number in range(1, len(self.names))]
+        for name, process in zip(self.names, begun):
+            try:
+                code = process.wait(END_SECONDS)
+            except subprocess.TimeoutExpired:
+                raise AssertionError(f"{name} has not ended:\n{self.output(name)}") from None
+            assert code == 0, f"{name} ended with {code}:\n{self.output(name)}"
+
+    def output(self, name: str) -> str:
+        """The last of what a peer printed."""
+        return (self.folder / f"{name}.log").read_text(errors="replace")[-4000:]
+
+    def said(self, name: str) -> list[str]:
+        """The lines that the script of a peer printed, without warnings."""
+        lines = (self.home(name) / "trainer.log").read_text().splitlines()
+        return [line for line in lines if not line.startswith("no order yet")]
+
+    def audit(self) -> None:
+        """Checks that the weights of all peers add up to their number, exactly."""
+        check_audit(self._command("audit", "--json", *(str(self.home(name)) for name in self.names)), len(self.names))
+
+    def _start(self, number: int, *words: str) -> subprocess.Popen[bytes]:
+        name = self.names[number]
+        trainer = shlex.join(["exec", sys.executable, str(self._script), str(number)])
+        command = [os.environ["MINGLE_BIN"], *words, "--home", str(self.home(name)), "--listen", "127.0.0.1:0", "--trainer", trainer]
+        source = self._ticket if "-" in words else Path(os.devnull)
+        with source.open("rb") as given, (self.folder / f"{name}.log").open("ab") as log:
+            process = subprocess.Popen(command, env=_environment(), stdin=given, stdout=log, stderr=log)
+        self._processes.append(process)
+        return process
+
+    def _command(self, *arguments: str) -> str:
+        ended = subprocess.run([os.environ["MINGLE_BIN"], *arguments], env=_environment(), capture_output=True, text=True, timeout=60)
+        assert ended.returncode == 0, ended.stderr
+        return ended.stdout
+
+
+def check_audit(report: str, count: int) -> None:
+    """Checks that an audit found the weights of `count` peers to add up to their number, exactly."""
+    told = json.loads(report)
+    assert (told["verdict"], told["sum_units"]) == ("exact", count << 40), told
 
 
 def kill(process: subprocess.Popen[bytes]) -> None:

@@ -8,7 +8,9 @@ import re
 import shutil
 import subprocess
 import sys
+from dataclasses import dataclass
 from pathlib import Path
+from statistics import fmean
 from typing import Any
 
 import numpy
@@ -30,16 +32,9 @@ LARGEST_ERROR = 0.05
 """The mean squared error of the sine below which sites that train together come."""
 VARIANCE_OF_SINE = 0.52
 """The mean square of the sine from -3 to 3."""
-BY_TICKET = """
-mingle init --home ana --swarm sine
-mingle run --home ana --planning auto --rounds 400 --listen /ip4/127.0.0.1/tcp/0 --trainer 'python train.py 0' >ana.log 2>&1 &
-until grep -q ^listening ana.log; do kill -0 $!; sleep 0.1; done
-ticket=$(mingle invite --home ana --uses 2 | grep -o 'mingle2[0-9a-z]*' | head -n 1)
-mingle join $ticket --home ben --rounds 400 --listen /ip4/127.0.0.1/tcp/0 --trainer 'python train.py 1' &
-mingle join $ticket --home cho --rounds 400 --listen /ip4/127.0.0.1/tcp/0 --trainer 'python train.py 2' &
-wait
-cat ana/trainer.log ben/trainer.log cho/trainer.log
-"""
+LEAST_EXPLAINED = 0.98
+"""The part of the variance that a model by ticket explains, relative to one by plan file: errors of two equal runs differ by a factor of two
+and more, and the part that they explain does not."""
 
 
 def block(page: str, name: str) -> str:
@@ -121,49 +116,66 @@ def test_the_bar_has_the_steps_that_are_left_as_its_total(host: FakeHost) -> Non
     assert totals == [20] and steps == [(1, 2), (3, 4)] * 10
 
 
+@dataclass
+class SineRun:
+    """Three sites that have learnt the sine by the commands of the page: the largest error, and the steps of each site."""
+
+    folder: Path
+    error: float
+    steps: list[int]
+
+
+@pytest.fixture(scope="module")
+def by_plan_file(tmp_path_factory: pytest.TempPathFactory) -> SineRun:
+    """A run by "three sites"."""
+    return run_sine(tmp_path_factory.mktemp("plan file"), "three sites", ["site0", "site1", "site2"])
+
+
 @pytest.mark.swarm
 @NEEDS_MINGLE
-def test_three_sites_learn_the_sine(tmp_path: Path) -> None:
-    errors = run_sine(tmp_path, block("python.md", "three sites"))
-    assert all(error < LARGEST_ERROR for error in errors), errors
-    homes = [tmp_path / f"site{site}" for site in range(3)]
+def test_three_sites_learn_the_sine(by_plan_file: SineRun) -> None:
+    assert by_plan_file.error < LARGEST_ERROR, by_plan_file
+    check_sine([by_plan_file.folder / f"site{site}" for site in range(3)])
+
+
+@pytest.mark.swarm
+@NEEDS_MINGLE
+def test_the_sine_is_learnt_by_ticket_as_by_a_plan_file_in_as_many_steps(tmp_path: Path, by_plan_file: SineRun) -> None:
+    names = ["ana", "ben", "cho"]
+    by_ticket = run_sine(tmp_path, "by ticket", names)
+    print(by_plan_file, by_ticket)
+    # A plan with other local steps has more rounds or fewer, so that the number of steps stays.
+    # A site that is late by a moment, on a busy machine, mixes on without the steps of a round.
+    assert abs(fmean(by_ticket.steps) / fmean(by_plan_file.steps) - 1) < 0.1, (by_plan_file, by_ticket)
+    explained = [1 - error / VARIANCE_OF_SINE for error in (by_plan_file.error, by_ticket.error)]
+    assert by_ticket.error < LARGEST_ERROR and explained[1] > LEAST_EXPLAINED * explained[0], (by_plan_file, by_ticket)
+    check_sine([tmp_path / name for name in names])
+    local_steps = json.loads((tmp_path / "ana/plan.json").read_text())["local_steps"]
+    events = [json.loads(line) for line in (tmp_path / "ana/events.jsonl").read_text().splitlines()]
+    chosen = [event for event in events if event["event"] == "local_steps"]
+    assert local_steps == (chosen[-1]["steps"] if chosen else 10), (local_steps, chosen)
+    assert all(event["local_step_s"] > 0 and event["exchange_s"] > 0 for event in chosen), "the reason is said with it"
+
+
+def check_sine(homes: list[Path]) -> None:
+    """Checks that the final models agree, and that none is worse than their mean."""
     check_agreement(homes)
     of_mean = error_of_sine(mean_model(homes))
     assert all(error_of_sine(final_model(home)) <= 1.01 * of_mean for home in homes), of_mean
 
 
-@pytest.mark.heavy
-@pytest.mark.swarm
-@NEEDS_MINGLE
-def test_the_sine_is_learnt_by_ticket_as_by_a_plan_file(tmp_path: Path) -> None:
-    found = {}
-    for way, commands, founder in (("plan file", block("python.md", "three sites"), "site0"), ("ticket", BY_TICKET, "ana")):
-        folder = tmp_path / way
-        folder.mkdir()
-        errors = run_sine(folder, commands)
-        local_steps = json.loads((folder / founder / "plan.json").read_text())["local_steps"]
-        steps = sum(int(count) for count in re.findall(r"steps (\d+)", (folder / founder / "trainer.log").read_text()))
-        found[way] = (max(errors), steps, local_steps)
-    print("error, steps of the first site, local steps of the last plan:", found)
-    by_plan, by_ticket = found["plan file"], found["ticket"]
-    # A plan with other local steps has more rounds or fewer, so that the number of steps stays.
-    assert abs(by_ticket[1] / by_plan[1] - 1) < 0.1, found
-    # Errors of two equal runs differ by a factor of two and more; the part of the variance that a model explains does not.
-    explained = [1 - error / VARIANCE_OF_SINE for error, *_ in (by_plan, by_ticket)]
-    assert by_ticket[0] < LARGEST_ERROR and explained[1] > 0.9 * explained[0], found
-
-
-def run_sine(folder: Path, commands: str) -> list[float]:
-    """Runs commands beside train.py, as the page has it, but that it counts its steps; returns the errors that the three sites print."""
+def run_sine(folder: Path, commands: str, names: list[str]) -> SineRun:
+    """Runs the commands of that name beside train.py, as the page has both, but that the script counts its steps. `names` are those of the homes."""
     begun, step = "    while True:", "        optimizer.step()\n"
     script = block("python.md", "train.py")
     assert script.count(begun) == script.count(step) == 1
     script = script.replace(begun, f"    steps = 0\n{begun}").replace(step, f"        steps += 1\n{step}")
     (folder / "train.py").write_text(script + 'print(f"steps {steps}")\n')
-    output = run(commands, folder)
+    output = run(block("python.md", commands), folder)
     errors = re.findall(r"mean squared error from -3 to 3: (\d\.\d+)", output)
     assert len(errors) == 3, output
-    return [float(error) for error in errors]
+    steps = [re.findall(r"steps (\d+)", (folder / name / "trainer.log").read_text()) for name in names]
+    return SineRun(folder, max(map(float, errors)), [sum(map(int, of_site)) for of_site in steps])
 
 
 def error_of_sine(model: dict[str, Any]) -> float:

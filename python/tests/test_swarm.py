@@ -11,10 +11,10 @@ from pathlib import Path
 from statistics import fmean
 
 import pytest
-from agreement import check_agreement, evaluations, gains
+from agreement import check_agreement, evaluations, final_model, gains
 from kept_logger import read_lines
 from kill_campaign import campaign
-from swarm import LocalSwarm, free_ports, kill
+from swarm import LocalSwarm, TicketSwarm, free_ports, kill
 
 pytestmark = [
     pytest.mark.swarm,
@@ -260,15 +260,77 @@ def test_loggers_of_each_site_get_its_rounds_and_the_numbers_of_its_peer(tmp_pat
                 assert [scalar.value for scalar in read.Scalars(name)] == pytest.approx([value for _, value in written]), name
 
 
+def test_scripts_of_different_models_read_the_difference_within_ten_seconds(tmp_path: Path) -> None:
+    layered = Path(__file__).parent / "layered_trainer.py"
+    with LocalSwarm(tmp_path, count=2, rounds=60) as swarm:
+        peers = [swarm.start_peer(node) for node in range(2)]
+        scripts = [swarm.start_script(node, layered, str(node), width) for node, width in enumerate(("4", "5"))]
+        assert [script.wait(60) for script in scripts] == [1, 1]
+        assert [peer.wait(60) for peer in peers] == [6, 6]
+        attached = max(_unix_s(swarm.home(node), "trainer_attached") for node in range(2))
+        for node, (here, there) in enumerate((("[4, 1]", "[5, 1]"), ("[5, 1]", "[4, 1]"))):
+            output = swarm.output(f"script{node}")
+            error = output.splitlines()[-1]
+            assert "PeerFailed" in error and f"trains something else: tensor `0.weight` has shape {here} here and {there} there" in error, output
+            ended = re.search(r"ended at (\S+)", output)
+            # The start of a peer is recorded in whole seconds.
+            assert ended and float(ended[1]) - attached <= 10 + 1, (output, attached)
+
+
+def _unix_s(home: Path, event: str) -> float:
+    """The time of a peer's first event of that kind."""
+    events = [json.loads(line) for line in (home / "events.jsonl").read_text().splitlines()]
+    started = next(each for each in events if each["event"] == "started")
+    found = next(each for each in events if each["event"] == event)
+    return float(started["unix_s"] + found["at_ms"] / 1000)
+
+
+def test_a_site_with_a_compiled_layer_trains_together_with_one_without(tmp_path: Path) -> None:
+    layered = Path(__file__).parent / "layered_trainer.py"
+    with LocalSwarm(tmp_path, count=2, rounds=300) as swarm:
+        peers = [swarm.start_peer(node) for node in range(2)]
+        scripts = [swarm.start_script(0, layered, "0", "16", "compiled"), swarm.start_script(1, layered, "1", "16")]
+        swarm.end(scripts, "script")
+        swarm.end(peers, "peer")
+        for node, home in enumerate(swarm.homes):
+            error = re.search(r"mean squared error from -3 to 3: (\d\.\d+)", swarm.output(f"script{node}"))
+            # Site 0 alone, which has the negative half, comes to 0.25.
+            assert error and float(error[1]) < 0.05, swarm.output(f"script{node}")
+            assert sorted(final_model(home)) == ["0.bias", "0.weight", "2.bias", "2.weight"]
+        check_agreement(swarm.homes)
+        swarm.audit()
+
+
+def test_a_run_by_ticket_goes_on_with_more_rounds_and_the_moments_of_its_optimizers(tmp_path: Path) -> None:
+    script = Path(__file__).parent / "kept_moments.py"
+    with TicketSwarm(tmp_path, ["ana", "ben", "cho"], script) as swarm:
+        swarm.run_to_end(rounds=30)
+        ended = [swarm.said(name) for name in swarm.names]
+        assert [len(said) for said in ended] == [2, 2, 2], ended
+        assert all(said[0] == "begins in round 0 of 30 with 0 steps, second moments 0.000000" for said in ended), ended
+        assert all(re.match("ends after round 30 with [1-9]", said[1]) for said in ended), ended
+        # The same commands, but that the operator has more rounds: those who joined take his number.
+        swarm.run_to_end(rounds=60)
+        for name, (_, end) in zip(swarm.names, ended):
+            moments = end.partition(" with ")[2]
+            began, over = swarm.said(name)[2:]
+            assert began == f"begins in round 30 of 60 with {moments}", (end, began)
+            assert int(over.split()[5]) > int(end.split()[5]) and over.startswith("ends after round 60"), over
+        swarm.audit()
+
+
 @pytest.mark.heavy
 def test_adapters_of_a_language_model_are_trained_by_four_sites(tmp_path: Path) -> None:
     pytest.importorskip("peft")
-    with LocalSwarm(tmp_path, count=4, rounds=30, local_steps=10) as swarm:
+    with LocalSwarm(tmp_path, count=4, rounds=30, local_steps=10, options=("--evaluate-every", "5")) as swarm:
         peers = [swarm.start_peer(node) for node in range(4)]
         scripts = [swarm.start_script(node, "gpt2_lora.py", str(node)) for node in range(4)]
         swarm.end(scripts, "script")
         swarm.end(peers, "peer")
+        check_agreement(swarm.homes)
         for node in range(4):
+            gain, noise = gains(swarm.home(node), swarm.summary(node)["metrics"])
+            assert gain >= -noise, (node, gain)
             found = re.search(r"exchanges of (\d+) numbers, loss from (\S+) to (\S+)", swarm.output(f"script{node}"))
             assert found and float(found[3]) < float(found[2]) - 0.3, swarm.output(f"script{node}")
         swarm.audit()

@@ -20,9 +20,8 @@ import mingle.watch
 from mingle.tensors import ModelTensors
 
 
-def test_warnings_come_within_ten_seconds() -> None:
-    assert mingle.watch.TICK_SECONDS + mingle.watch.PATIENCE_SECONDS < 10
-    assert mingle.trainer.WARNING_SECONDS < 10
+LONGEST_SECONDS = 10.0
+"""Longest time from a mistake to its warning."""
 
 
 def network() -> nn.Sequential:
@@ -42,6 +41,43 @@ def backward(model: nn.Module) -> None:
 def train_step(model: nn.Module, optimizer: torch.optim.Optimizer) -> None:
     backward(model)
     optimizer.step()
+
+
+class Loop:
+    """A training loop in virtual time beside a `Watch` of its model, which looks once in `TICK_SECONDS`."""
+
+    def __init__(self, model: nn.Module, optimizer: torch.optim.Optimizer | None = None) -> None:
+        self.now = 0.0
+        self._model = model
+        self._looked_at = 0.0
+        self.watch = mingle.watch.Watch(ModelTensors(model), optimizer, clock=lambda: self.now)
+        self._is_told = False
+
+    def spend(self, seconds: float) -> None:
+        """Lets time pass."""
+        ends = self.now + seconds
+        while self._looked_at + mingle.watch.TICK_SECONDS <= ends:
+            self._looked_at += mingle.watch.TICK_SECONDS
+            self.now = self._looked_at
+            self._is_told = self._is_told or self.watch.look()
+        self.now = ends
+
+    def move(self, *names: str) -> None:
+        """Writes into the parameters with these names, or into all."""
+        with torch.no_grad():
+            for name, parameter in self._model.named_parameters():
+                if not names or name in names:
+                    parameter.add_(0.01)
+
+    def count(self) -> None:
+        """Counts a step."""
+        self.watch.counted()
+
+    def evaluate(self, seconds: float) -> None:
+        """Evaluates an average of the weights, which stands in for them meanwhile."""
+        self.move()
+        self.spend(seconds)
+        self.move()
 
 
 class Sam(torch.optim.Optimizer):
@@ -87,6 +123,36 @@ def test_what_local_names_may_be_unfrozen(host: FakeHost, caplog: pytest.LogCapt
         while swarm.exchanges < 1:
             train_step(model, optimizer)
     assert not caplog.messages
+
+
+def test_layers_and_parameters_that_were_added_after_joining_are_named(host: FakeHost, caplog: pytest.LogCaptureFixture) -> None:
+    model = network()
+    optimizer = sgd(model.parameters())
+    with mingle.join(model, optimizer, home=host.home) as swarm:
+        train_step(model, optimizer)
+        model.add_module("3", nn.Linear(2, 2))
+        optimizer.add_param_group({"params": list(model[3].parameters())})
+        while swarm.exchanges < 1:
+            train_step(model, optimizer)
+        told = [text for text in caplog.messages if "not exchanged" in text]
+        assert len(told) == 1 and "`3.weight`, `3.bias`." in told[0], caplog.messages
+        model.register_parameter("scale", nn.Parameter(torch.ones(1)))
+        model[1].register_buffer("mean", torch.zeros(2))
+        model.register_parameter("tied", model[0].weight)  # has a name already
+        while swarm.exchanges < 3:
+            train_step(model, optimizer)
+    told = [text for text in caplog.messages if "not exchanged" in text]
+    assert len(told) == 2 and "trainable: `scale`, `1.mean`." in told[1], caplog.messages
+
+
+def test_a_parameter_that_became_a_computed_one_ends_the_training_with_its_name(host: FakeHost) -> None:
+    model = network()
+    optimizer = sgd(model.parameters())
+    swarm = mingle.join(model, optimizer, home=host.home)
+    torch.nn.utils.parametrizations.weight_norm(model[2])
+    with pytest.raises(mingle.LayoutError, match=r"`2.weight` \(removed or replaced\)"):
+        swarm.sync()
+    swarm.close(send_rest=False)
 
 
 def test_a_layer_that_was_replaced_after_joining_ends_the_training_with_its_name(host: FakeHost) -> None:
@@ -186,6 +252,104 @@ def test_weights_that_move_without_a_counted_step_are_told(
     wait_until(told_after_another_step, "the weights move and nobody counts")
     assert "`0.weight`, `0.bias`" in caplog.text
     swarm.close()
+
+
+@pytest.mark.parametrize("step_s", [0.01, 0.3, 1.0, 3.0])
+@pytest.mark.parametrize("before", ["nothing", "steps", "an evaluation", "a pause"])
+def test_weights_that_move_uncounted_are_told_within_ten_seconds(caplog: pytest.LogCaptureFixture, step_s: float, before: str) -> None:
+    loop = Loop(network())
+    for _ in range(0 if before == "nothing" else 20):
+        loop.spend(step_s)
+        loop.move()
+        loop.count()
+    if before == "a pause":
+        loop.spend(600)
+        loop.move()
+        loop.count()
+    if before == "an evaluation":
+        loop.evaluate(60)
+        loop.spend(step_s)
+        loop.move()
+        loop.count()
+    began = loop.now
+    while not caplog.messages:
+        loop.spend(step_s)
+        loop.move()
+        assert loop.now - began <= LONGEST_SECONDS + step_s, "the first step moves them after its time"
+    assert "without a counted step" in caplog.text and "`0.weight`, `0.bias`" in caplog.text
+
+
+def test_three_uncounted_steps_are_told_where_a_step_takes_longer(caplog: pytest.LogCaptureFixture) -> None:
+    loop = Loop(network())
+    for _ in range(20):
+        loop.spend(30)
+        loop.move()
+        loop.count()
+    for _ in range(3):
+        assert not caplog.messages
+        loop.spend(30)
+        loop.move()
+    loop.spend(2)
+    assert "without a counted step" in caplog.text
+
+
+def test_no_warning_of_moves_where_each_step_is_counted(caplog: pytest.LogCaptureFixture) -> None:
+    for step_s in (0.01, 0.7, 3.0, 20.0):
+        loop = Loop(network())
+        for step in range(60):
+            for name in ("0.weight", "0.bias", "2.weight", "2.bias"):  # by optimizers of their own, or within the backward pass
+                loop.spend(step_s / 4)
+                loop.move(name)
+            loop.count()
+            if step % 20 == 0:
+                loop.evaluate(60)
+    loop = Loop(network())
+    for _ in range(10):  # a step that moves all weights again and again
+        for _ in range(5):
+            loop.spend(1.0)
+            loop.move()
+        loop.count()
+    for seconds in (20, 8, 30):  # a step of two halves, which takes longer each time
+        for _ in range(2):
+            loop.spend(seconds)
+            loop.move()
+        loop.count()
+    assert not caplog.messages
+
+
+@pytest.mark.parametrize("step_s", [0.01, 1.0, 4.0])
+def test_a_copy_that_is_trained_is_told_within_ten_seconds(caplog: pytest.LogCaptureFixture, step_s: float) -> None:
+    model = network()
+    loop = Loop(model, sgd(model.parameters()))
+    another = copy.deepcopy(model)
+    optimizer = sgd(another.parameters())
+    loop.watch.start()
+    try:
+        while not caplog.messages:
+            loop.spend(step_s)
+            train_step(another, optimizer)
+            assert loop.now <= LONGEST_SECONDS
+    finally:
+        loop.watch.stop()
+    assert "Is a copy of the model trained?" in caplog.text
+
+
+def test_another_network_that_is_trained_first_is_no_copy(caplog: pytest.LogCaptureFixture) -> None:
+    model, judge = network(), nn.Linear(3, 1)
+    optimizer = sgd(judge.parameters())
+    loop = Loop(model, sgd(model.parameters()))
+    loop.watch.start()
+    try:
+        for _ in range(5):
+            loop.spend(2.0)
+            train_step(judge, optimizer)
+    finally:
+        loop.watch.stop()
+    assert not caplog.messages
+
+
+def test_a_peer_that_does_not_answer_is_told_within_ten_seconds() -> None:
+    assert mingle.trainer.WARNING_SECONDS < LONGEST_SECONDS
 
 
 def test_weights_that_moved_and_are_dropped_at_an_exchange_are_told(host: FakeHost, caplog: pytest.LogCaptureFixture) -> None:

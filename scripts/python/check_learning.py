@@ -9,6 +9,8 @@ from __future__ import annotations
 import gzip
 import json
 import os
+import re
+import shlex
 import struct
 import subprocess
 import sys
@@ -16,6 +18,7 @@ import tempfile
 from array import array
 from collections.abc import Sequence
 from dataclasses import dataclass
+from functools import cached_property
 from math import sqrt
 from pathlib import Path
 from statistics import fmean, median
@@ -32,14 +35,15 @@ SLOWEST_OF_SYNC = 0.9
 """Least parcels in a second, relative to sync."""
 TURNS = 3
 """Runs by each policy to measure that: two equal runs on a busy machine differ by a fifth."""
-CLOSING = 1 / 3
-"""The part of a run that may mix without training, at most."""
 POLICIES = ("sync", "bounded:4", "async")
 SORTED = ("--split", "label-sorted", "--local-steps", "5")
 AGREEMENT = (("label-sorted", 600, SORTED), ("64 peers", 100, ("--peers", "64", "--evaluate-every", "10")))
 """Runs by name, with their rounds and options."""
 IMAGES = ("--peers", "4", "--model", "cnn", "--learning-rate", "0.05", "--evaluate-every", "5", *SORTED)
 IMAGE_ROUNDS = 60
+PYTHON = Path(__file__).parents[2] / "python"
+PACKAGE = PYTHON / "src"
+TRAINING_ROUNDS = PYTHON / "tests/training_rounds.py"
 IMAGE_COUNTS = {"train": 6000, "t10k": 500}
 """Images that are trained on and tested with: the first ones of each file."""
 
@@ -67,8 +71,21 @@ class Demo:
         return [event for event in events if event["event"] == "evaluated"]
 
     def while_training(self, home: Path) -> list[dict[str, Any]]:
-        """A peer's evaluations before the rounds that may mix without training."""
-        return [event for event in self.evaluations(home) if event["round"] <= self.rounds * (1 - CLOSING)]
+        """A peer's evaluations while it trained: without those after rounds that only mix."""
+        return [event for event in self.evaluations(home) if event["round"] <= self.training_rounds]
+
+    @cached_property
+    def training_rounds(self) -> int:
+        """The number of rounds that train, before those that only mix: what scripts are told in a simulated run of the same plan. Both wait as by
+        default."""
+        script = f"PYTHONPATH={shlex.quote(str(PACKAGE))} exec {shlex.quote(sys.executable)} {shlex.quote(str(TRAINING_ROUNDS))}"
+        plan = str(self.homes()[0] / "plan.json")
+        command = [self.mingle, "simulate", "--plan", plan, "--rounds", str(self.rounds), "--trainer", script]
+        ended = subprocess.run(command, capture_output=True, text=True)
+        found = set(re.findall(r"training rounds: (\d+)", ended.stderr))
+        if ended.returncode or len(found) != 1:
+            sys.exit(f"{shlex.join(command)} ended with {ended.returncode}: {ended.stderr}")
+        return int(found.pop())
 
     def final_accuracies(self) -> list[float]:
         return [json.loads((home / "summary.json").read_text())["metrics"]["accuracy"] for home in self.homes()]

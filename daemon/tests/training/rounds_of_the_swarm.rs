@@ -63,7 +63,7 @@ fn a_peer_that_joins_without_rounds_trains_as_many_as_the_operator() {
     }
 
     // The home knows the number, and no member answers: the run is over, and nothing longer begins.
-    let mut again = RunningPeer::start(&["--home", text(&swarm.home(1))]);
+    let mut again = RunningPeer::start(&["--home", text(&swarm.home(1)), "--bootstrap-timeout", "2s"]);
     let finished = again.wait_for("finished");
     assert_eq!(finished["round"], 60, "{finished}");
     assert_eq!(again.exit_code(), Some(0));

@@ -74,6 +74,7 @@ class Exchange(Generic[Model]):
         self._trainer = Trainer(find_peer(home, url, token), description, offer=lambda: first, timeout=timeout)
         try:
             order = self._trainer.first_order(self._incoming)
+            self._rounds = self._trainer.session.rounds if self._trainer.session is not None else 0
             self._recorder = Recorder(loggers, self._trainer.client.peer_status)
             self._take(order)
         except BaseException as error:
@@ -108,6 +109,15 @@ class Exchange(Generic[Model]):
     def seconds(self) -> float | None:
         """The time box: seconds after the arrival of the order from which no step should begin; None without one."""
         return self._order.seconds
+
+    @property
+    def rounds_left(self) -> int:
+        """Rounds that train, from this one to the last that counts, by the present plan: the last rounds of a run only mix."""
+        if self.done:
+            return 0
+        if self._order.rounds_left is not None:
+            return self._order.rounds_left
+        return max(0, self._rounds - self.round)
 
     @property
     def last_factor(self) -> float:

@@ -122,6 +122,8 @@ class Swarm:
         rounds_left = self._order.rounds_left if self._order is not None else None
         if rounds_left is None:
             rounds_left = self._rounds - self.round
+        if self._flight is not None:
+            rounds_left -= 1  # that of the order is on its way
         return max(0, rounds_left * self.steps - self._taken)
 
     @property

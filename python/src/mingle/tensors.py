@@ -36,7 +36,8 @@ class ModelTensors:
         parts = [tensor.path.rpartition(".") for _, tensor in chosen]
         self._owners = [(self.model.get_submodule(module), attribute) for module, _, attribute in parts]
         self._modules = [module for module, _, _ in parts]
-        parameters = [owner for owner, (_, found) in zip(self._owners, chosen) if isinstance(found.tensor, torch.nn.Parameter)]
+        self._are_parameters = [isinstance(found.tensor, torch.nn.Parameter) for _, found in chosen]
+        parameters = [owner for owner, is_parameter in zip(self._owners, self._are_parameters) if is_parameter]
         self._ends = [parameters[0], parameters[-1]] if parameters else []
         if not chosen:
             raise LayoutError("there is nothing to exchange: no parameter with requires_grad is left, nor a buffer of floating point")
@@ -52,13 +53,15 @@ class ModelTensors:
     def check_layout(self) -> None:
         """Raises `LayoutError` where a module or a tensor of the layout is no longer part of the model, or has another shape.
 
-        The exchanged tensors would then not be the trained ones.
+        The exchanged tensors would then not be the trained ones. A parameter that is computed from others since, as by weight normalisation or
+        pruning, is replaced too: what is written into it is lost.
         """
         gone = []
-        for entry, module, (owner, attribute) in zip(self.layout, self._modules, self._owners):
+        for entry, module, (owner, attribute), was_parameter in zip(self.layout, self._modules, self._owners, self._are_parameters):
             try:
                 tensor = getattr(owner, attribute)
                 is_there = self.model.get_submodule(module) is owner and isinstance(tensor, torch.Tensor)
+                is_there = is_there and isinstance(tensor, torch.nn.Parameter) == was_parameter
             except AttributeError:
                 is_there = False
             if not is_there:

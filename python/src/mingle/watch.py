@@ -17,7 +17,7 @@ import logging
 import threading
 import time
 import weakref
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from typing import Any
 
@@ -29,11 +29,17 @@ from mingle.tensors import ModelTensors, listed
 
 TICK_SECONDS = 1.0
 PATIENCE_SECONDS = 6.0
-"""Seconds that weights may move without a counted step before a warning, or five times the longest pause between two steps, if that is more."""
+"""Seconds that weights may move without a counted step before a warning. Only times in which they move count, so that an evaluation does not."""
 MOVES = 3
-"""Number of looks in which weights must have moved before that warning."""
+"""Number of looks in which one parameter must have moved before that warning, and more where a counted step takes more moves by itself.
+
+So it comes after three uncounted steps where these take more than 3 s each. An average of weights that stands in during an evaluation moves them
+twice; several optimizers in turn, or optimizers within the backward pass, move each parameter once.
+"""
 FOREIGN_STEPS = 20
 """Steps of optimizers of other models, without a counted one, before a warning. It needs `PATIENCE_SECONDS` too."""
+COPY_STEPS = 2
+"""The same of an optimizer whose parameters have the shapes of the model's."""
 IDLE_ROUNDS = 3
 """Exchanges with steps and without a change, from the first on, before a warning. A schedule may begin with a rate of 0."""
 
@@ -69,11 +75,17 @@ def warn_of_silence() -> None:
 
 
 class Watch:
-    """A monitor of the model, from `start` to `stop`. `counted` is called at each counted step, `paused` surrounds the swarm's own work."""
+    """A monitor of the model, from `start` to `stop`. `counted` is called at each counted step, `paused` surrounds the swarm's own work.
 
-    def __init__(self, tensors: ModelTensors, optimizer: torch.optim.Optimizer | None) -> None:
+    `clock` returns seconds.
+    """
+
+    def __init__(
+        self, tensors: ModelTensors, optimizer: torch.optim.Optimizer | None, clock: Callable[[], float] = time.monotonic
+    ) -> None:
         self._tensors = tensors
         self._optimizer = optimizer
+        self._clock = clock
         self._hooks: list[Any] = []
         self._disjoint: weakref.WeakSet[torch.optim.Optimizer] = weakref.WeakSet()
         self._over = threading.Event()
@@ -83,11 +95,10 @@ class Watch:
         self._has_told_of_drop = False
         self._has_counted = False
         self._foreign_steps = 0
-        self._counted_at = time.monotonic()
-        self._longest_pause_s = 0.0
+        self._counted_at = clock()
         self._ends: list[int] = []
-        self._marks: list[int] | None = None
-        self._moves = 0
+        self._uncounted = _Moves()
+        self._moves_in_step = 0
         self._idle_rounds: int | None = 0
         self._told_names: set[str] = set()
 
@@ -103,7 +114,7 @@ class Watch:
             if (watch := this()) is not None:
                 watch._in_step = True
 
-        self._counted_at = time.monotonic()
+        self._counted_at = self._clock()
         if self._optimizer is not None:
             self._hooks = [register_optimizer_step_post_hook(any_step), self._optimizer.register_step_pre_hook(own_step)]
         threading.Thread(target=_look, args=(this, self._over), name="mingle-watch", daemon=True).start()
@@ -117,10 +128,9 @@ class Watch:
 
     def counted(self) -> None:
         """Records a counted step."""
-        now = time.monotonic()
         self._has_counted = True
-        self._longest_pause_s = max(self._longest_pause_s, now - self._counted_at)
-        self._counted_at, self._in_step, self._marks, self._moves = now, False, None, 0
+        self._moves_in_step = max(self._moves_in_step, self._uncounted.most)
+        self._counted_at, self._in_step, self._uncounted = self._clock(), False, _Moves()
         self._ends = self._version_of_ends()
 
     def is_overwritten(self) -> bool:
@@ -138,8 +148,8 @@ class Watch:
         try:
             yield
         finally:
-            self._marks, self._moves = None, 0
-            self._counted_at = time.monotonic()
+            self._uncounted = _Moves()
+            self._counted_at = self._clock()
             self._ends = self._version_of_ends()
             self._depth -= 1
 
@@ -198,6 +208,7 @@ class Watch:
         moved = [name for name, parameter in self._tensors.model.named_parameters() if id(parameter) in has]
         if not has & _parameters_of(own) and not skipped & set(moved):
             self._disjoint.add(optimizer)
+            self._note_foreign_step(optimizer, own)
             return
         self._has_told_of_other = True
         log.warning(
@@ -213,8 +224,9 @@ class Watch:
         if self._has_counted or _parameters_of(optimizer) & {id(parameter) for parameter in self._tensors.model.parameters()}:
             return
         self._foreign_steps += 1
-        waited_s = time.monotonic() - self._counted_at
-        if self._foreign_steps < FOREIGN_STEPS or waited_s < PATIENCE_SECONDS:
+        waited_s = self._clock() - self._counted_at
+        is_copy = _shapes_of(optimizer) == _shapes_of(own)
+        if self._foreign_steps < (COPY_STEPS if is_copy else FOREIGN_STEPS) or waited_s < PATIENCE_SECONDS:
             return
         self._has_counted = True  # said once
         log.warning(
@@ -225,33 +237,51 @@ class Watch:
             type(own).__name__,
         )
 
-    def _has_moved_uncounted(self, now: float) -> list[str]:
-        """Names of the parameters that moved since the last look, once a warning is due; empty before."""
-        if self._depth or self._in_step:
-            return []
-        parameters = self._tensors.parameters()
-        marks = [_version(tensor) for _, tensor in parameters]
-        before, self._marks = self._marks, marks
-        if before is None or len(before) != len(marks) or before == marks:
-            return []
-        self._moves += 1
-        patience_s = max(PATIENCE_SECONDS, 5 * self._longest_pause_s)
-        if self._moves < MOVES or now - self._counted_at < patience_s:
-            return []
-        return [name for (name, _), one, other in zip(parameters, before, marks) if one != other]
-
     def look(self) -> bool:
         """Warns where weights move without a counted step. Returns True once they do: no further look is needed."""
-        now = time.monotonic()
-        moved = self._has_moved_uncounted(now)
-        if moved and not self._has_told_of_other:
+        if self._depth or self._in_step:
+            return False
+        now, moves = self._clock(), self._uncounted
+        parameters = self._tensors.parameters()
+        moved = moves.look(now, [_version(tensor) for _, tensor in parameters])
+        if not moved or moves.most < max(MOVES, self._moves_in_step + MOVES - 1) or now - moves.since < PATIENCE_SECONDS:
+            return False
+        if self._in_step or self._uncounted is not moves:  # a step that began or was counted meanwhile
+            return False
+        if not self._has_told_of_other:
             log.warning(
                 "the weights have moved for %.0f s without a counted step, so nothing was exchanged: %s. Each step() of the optimizer that was given to"
                 " mingle.join counts; a loop that steps otherwise calls swarm.step() after each step",
-                now - self._counted_at,
-                listed([f"`{name}`" for name in moved]),
+                now - moves.since,
+                listed([f"`{parameters[index][0]}`" for index in moved]),
             )
-        return bool(moved)
+        return True
+
+
+class _Moves:
+    """The moves of parameters since the last counted step, as seen in looks at their versions."""
+
+    def __init__(self) -> None:
+        self.most = 0
+        """Looks in which the parameter that moved most often had moved."""
+        self.since = 0.0
+        """The time of the look before the first in which one had."""
+        self._versions: list[int] | None = None
+        self._counts: list[int] = []
+
+    def look(self, now: float, versions: list[int]) -> list[int]:
+        """Counts the parameters that moved since the look before, and returns their indices. Without one of as many parameters it begins anew."""
+        before, self._versions = self._versions, versions
+        if before is None or len(before) != len(versions):
+            self._counts, self.most, self.since = [0] * len(versions), 0, now
+            return []
+        moved = [index for index, (one, other) in enumerate(zip(before, versions)) if one != other]
+        for index in moved:
+            self._counts[index] += 1
+            self.most = max(self.most, self._counts[index])
+        if self.most == 0:
+            self.since = now
+        return moved
 
 
 def _look(this: weakref.ref[Watch], over: threading.Event) -> None:
@@ -269,6 +299,10 @@ def _version(tensor: torch.Tensor) -> int:
         return tensor._version
     except RuntimeError:  # tensors of inference mode do not count
         return 0
+
+
+def _shapes_of(optimizer: torch.optim.Optimizer) -> list[torch.Size]:
+    return [parameter.shape for group in optimizer.param_groups for parameter in group["params"]]
 
 
 def _parameters_of(optimizer: torch.optim.Optimizer) -> set[int]:

@@ -3,8 +3,6 @@
 //! A program plans by that number: the learning rate of a step depends on how many there are. So a peer whose user chose
 //! none asks the members before its program attaches, where all else of the task is compared after it has.
 
-use std::time::Duration;
-
 use libp2p::PeerId;
 
 use super::find_place::{FETCH_PAUSE, PlanReceivers};
@@ -16,9 +14,6 @@ use crate::events::Event;
 use crate::membership::{self, Claim, MembershipService, TaskAnswer};
 use crate::task::Assignment;
 use crate::training::Adoption;
-
-/// Time in which a member has to answer where this peer's run is over.
-const ANSWER_AFTER_THE_END: Duration = Duration::from_secs(5);
 
 impl Peer {
     /// Takes the number of rounds from the task of a member, if this peer's task awaits it, or its run is over and a
@@ -83,8 +78,7 @@ impl Peer {
         search: &mut PlanSearch,
     ) -> Result<(PeerId, Vec<u8>)> {
         let local = self.identity.peer_id();
-        let is_over = self.options.longer_than.is_some();
-        let patience = if is_over { ANSWER_AFTER_THE_END } else { self.options.bootstrap_timeout };
+        let patience = self.options.bootstrap_timeout;
         let give_up = tokio::time::Instant::now() + patience;
         let mut streams = receivers.network.streams.clone();
         let mut wait = LongWait::begin();
