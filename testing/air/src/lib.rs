@@ -30,7 +30,7 @@ mod air;
 mod comparison;
 mod counts;
 mod frame;
-//LIVE
+pub mod live;
 mod rank_correlation;
 mod rate;
 mod round;

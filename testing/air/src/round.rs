@@ -9,6 +9,7 @@ mod progress;
 mod slots;
 mod streams;
 
+use std::collections::BTreeSet;
 use std::time::Duration;
 
 pub use self::{
@@ -109,8 +110,13 @@ trait Player<P> {
     /// Takes an outcome, and sends what follows from it.
     fn on_outcome(&mut self, air: &mut Air<P>, outcome: Outcome<P>) -> Result<(), SendError>;
 
-    /// Begins what a node has to begin by itself at the time of the air.
-    fn on_start(&mut self, air: &mut Air<P>, node: usize) -> Result<(), SendError>;
+    /// Lets a node begin, or go on, at the time of the air.
+    fn on_wake(&mut self, air: &mut Air<P>, node: usize) -> Result<(), SendError>;
+
+    /// The next time at which a node that has begun has to go on, and the node.
+    fn next_wake(&self) -> Option<(Duration, usize)> {
+        None
+    }
 
     /// The number of payloads that have not arrived.
     fn missing(&self) -> usize;
@@ -123,12 +129,10 @@ fn play<P: Clone>(
     starts: &[Duration],
     limit: Duration,
 ) -> Result<Played, PlayError> {
-    let mut order: Vec<(Duration, usize)> = starts.iter().copied().zip(0..).collect();
-    order.sort_unstable();
-    let mut waiting = order.into_iter().peekable();
+    let mut starts: BTreeSet<(Duration, usize)> = starts.iter().copied().zip(0..).collect();
     while player.missing() > 0 {
-        let start = waiting.peek().map(|&(at, _)| at);
-        let Some(next) = start.into_iter().chain(air.next_event()).min() else {
+        let wake = starts.first().copied().into_iter().chain(player.next_wake()).min();
+        let Some(next) = wake.map(|(at, _)| at).into_iter().chain(air.next_event()).min() else {
             break;
         };
         if next > limit {
@@ -137,8 +141,9 @@ fn play<P: Clone>(
         for outcome in air.advance(next) {
             player.on_outcome(&mut air, outcome)?;
         }
-        while let Some((_, node)) = waiting.next_if(|&(at, _)| at <= next) {
-            player.on_start(&mut air, node)?;
+        if let Some((_, node)) = wake.filter(|&(at, _)| at <= next) {
+            starts.retain(|start| Some(*start) != wake);
+            player.on_wake(&mut air, node)?;
         }
     }
     match player.missing() {

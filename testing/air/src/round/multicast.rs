@@ -178,7 +178,7 @@ impl Multicast {
 }
 
 impl Player<MulticastPacket> for Multicast {
-    fn on_start(&mut self, air: &mut Air<MulticastPacket>, node: usize) -> Result<(), SendError> {
+    fn on_wake(&mut self, air: &mut Air<MulticastPacket>, node: usize) -> Result<(), SendError> {
         let steps = self.progress.begin(node);
         self.take_up(air, node, steps)
     }

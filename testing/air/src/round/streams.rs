@@ -18,9 +18,16 @@ use crate::{
 /// The packets that a node hands to its radio before the first of them has left.
 const WINDOW: usize = 2;
 
+/// The pause of a stream after a packet that was given up (the least retransmission timeout of TCP on Linux).
+const FIRST_PAUSE: Duration = Duration::from_millis(200);
+
+/// The most doublings of a pause.
+const MAX_DOUBLINGS: u32 = 6;
+
 /// Plays the period of a plan by unicast streams. Nodes begin at `starts`, and take up a step when they have everything
-/// of the one before. A node serves its streams in turns; a packet that the link layer gives up is sent again later.
-/// Acknowledgements of the transport are not sent, which favours streams.
+/// of the one before. A node serves its streams in turns. A stream pauses after a packet that the link layer gave up, as
+/// transports do: 200 ms, and twice as long each time until a packet arrives. Acknowledgements of the transport are not
+/// sent, which favours streams.
 ///
 /// # Errors
 ///
@@ -40,6 +47,7 @@ pub fn play_streams(
         turns: vec![VecDeque::new(); plan.node_count()],
         in_radio: vec![0; plan.node_count()],
         arrived: BTreeMap::new(),
+        paused: BTreeMap::new(),
     };
     play(air, &mut streams, starts, limit)
 }
@@ -56,6 +64,8 @@ struct StreamPacket {
 struct Stream {
     link: StepLink,
     packets: VecDeque<usize>,
+    /// Packets given up since one arrived.
+    failures: u32,
 }
 
 struct Streams {
@@ -66,6 +76,8 @@ struct Streams {
     in_radio: Vec<usize>,
     /// The packets of a link that have arrived.
     arrived: BTreeMap<(usize, usize, usize), Vec<bool>>,
+    /// Streams that pause, by the time at which they go on, their sender, receiver and step.
+    paused: BTreeMap<(Duration, usize, usize, usize), Stream>,
 }
 
 impl Streams {
@@ -73,7 +85,7 @@ impl Streams {
         for step in steps {
             for &to in self.progress.receivers(step, node) {
                 let link = StepLink { step, from: node, to };
-                self.turns[node].push_back(Stream { link, packets: (0..self.payload.packets()).collect() });
+                self.turns[node].push_back(Stream { link, packets: (0..self.payload.packets()).collect(), failures: 0 });
             }
         }
         self.fill(air, node)
@@ -82,7 +94,8 @@ impl Streams {
     /// Hands packets to the radio of a node, up to the window.
     fn fill(&mut self, air: &mut Air<StreamPacket>, node: usize) -> Result<(), SendError> {
         while self.in_radio[node] < WINDOW {
-            let Some(mut stream) = self.turns[node].pop_front() else {
+            let next = self.turns[node].iter().position(|stream| !stream.packets.is_empty());
+            let Some(mut stream) = next.and_then(|next| self.turns[node].remove(next)) else {
                 return Ok(());
             };
             if let Some(number) = stream.packets.pop_front() {
@@ -92,26 +105,45 @@ impl Streams {
                 air.send(air.now(), node, frame)?;
                 self.in_radio[node] += 1;
             }
-            if !stream.packets.is_empty() {
-                self.turns[node].push_back(stream);
-            }
+            self.turns[node].push_back(stream);
         }
         Ok(())
     }
 
-    fn repeat(&mut self, packet: StreamPacket) {
-        let turns = &mut self.turns[packet.link.from];
-        match turns.iter_mut().find(|stream| stream.link == packet.link) {
-            Some(stream) => stream.packets.push_back(packet.number),
-            None => turns.push_back(Stream { link: packet.link, packets: VecDeque::from([packet.number]) }),
+    /// Takes note of a packet that left the radio; its stream pauses if it was given up.
+    fn on_left(&mut self, now: Duration, packet: StreamPacket, is_sent: bool) {
+        let node = packet.link.from;
+        let Some(active) = self.turns[node].iter().position(|stream| stream.link == packet.link) else {
+            // It pauses already: another packet of it was in the radio.
+            let paused = self.paused.values_mut().find(|stream| stream.link == packet.link);
+            paused.filter(|_| !is_sent).into_iter().for_each(|stream| stream.packets.push_back(packet.number));
+            return;
+        };
+        if is_sent {
+            self.turns[node][active].failures = 0;
+        } else if let Some(mut stream) = self.turns[node].remove(active) {
+            let pause = FIRST_PAUSE * (1 << stream.failures.min(MAX_DOUBLINGS));
+            stream.failures += 1;
+            stream.packets.push_back(packet.number);
+            let key = (now + pause, node, stream.link.to, stream.link.step);
+            self.paused.insert(key, stream);
         }
     }
 }
 
 impl Player<StreamPacket> for Streams {
-    fn on_start(&mut self, air: &mut Air<StreamPacket>, node: usize) -> Result<(), SendError> {
+    fn on_wake(&mut self, air: &mut Air<StreamPacket>, node: usize) -> Result<(), SendError> {
+        while let Some(entry) = self.paused.first_entry().filter(|entry| entry.key().0 <= air.now()) {
+            let ((_, sender, ..), stream) = entry.remove_entry();
+            self.turns[sender].push_back(stream);
+            self.fill(air, sender)?;
+        }
         let steps = self.progress.begin(node);
         self.take_up(air, node, steps)
+    }
+
+    fn next_wake(&self) -> Option<(Duration, usize)> {
+        self.paused.first_key_value().map(|(&(at, node, ..), _)| (at, node))
     }
 
     fn on_outcome(&mut self, air: &mut Air<StreamPacket>, outcome: Outcome<StreamPacket>) -> Result<(), SendError> {
@@ -130,9 +162,7 @@ impl Player<StreamPacket> for Streams {
             }
             Outcome::Left { node, is_sent, frame, .. } => {
                 self.in_radio[node] -= 1;
-                if !is_sent {
-                    self.repeat(frame.payload);
-                }
+                self.on_left(air.now(), frame.payload, is_sent);
                 self.fill(air, node)
             }
         }
