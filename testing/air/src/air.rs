@@ -21,14 +21,14 @@ use rand::SeedableRng;
 use rand_chacha::ChaCha8Rng;
 
 use self::{
-    agenda::{Agenda, AirEvent},
+    agenda::{AirAgenda, AirEvent},
     radio::Radio,
     transmission::Transmission,
 };
 use crate::{
     counts::RadioCounts,
-    frame::{AirFrame, Outcome, Recipient, SendError},
-    settings::{AirSettings, AirSettingsError, Loss, MAX_FRAME_BYTES},
+    frame::{AirFrame, FrameOutcome, Recipient, SendError},
+    settings::{AirLoss, AirSettings, AirSettingsError, MAX_FRAME_BYTES},
 };
 
 /// A shared half-duplex medium with a radio for each node of a base graph.
@@ -41,13 +41,13 @@ pub struct Air<P> {
     disturbed: Vec<Vec<usize>>,
     radios: Vec<Radio<P>>,
     on_air: BTreeMap<u64, Transmission>,
-    agenda: Agenda,
+    agenda: AirAgenda,
     random: ChaCha8Rng,
     now: Duration,
     transmissions: u64,
     busy: Duration,
     busy_since: Duration,
-    outcomes: Vec<Outcome<P>>,
+    outcomes: Vec<FrameOutcome<P>>,
 }
 
 impl<P: Clone> Air<P> {
@@ -64,7 +64,7 @@ impl<P: Clone> Air<P> {
             disturbed: nodes.clone().map(|node| base.interferers(node).to_vec()).collect(),
             radios: nodes.map(|_| Radio::new()).collect(),
             on_air: BTreeMap::new(),
-            agenda: Agenda::default(),
+            agenda: AirAgenda::default(),
             random: ChaCha8Rng::seed_from_u64(settings.seed),
             now: Duration::ZERO,
             transmissions: 0,
@@ -113,7 +113,7 @@ impl<P: Clone> Air<P> {
     }
 
     /// Lets the medium go on to a time, and returns what happened since the last call, in its order.
-    pub fn advance(&mut self, to: Duration) -> Vec<Outcome<P>> {
+    pub fn advance(&mut self, to: Duration) -> Vec<FrameOutcome<P>> {
         self.go_on_to(to);
         std::mem::take(&mut self.outcomes)
     }
@@ -167,15 +167,15 @@ impl<P: Clone> Air<P> {
 }
 
 /// The nodes in range of each node, with the share that is lost on the way.
-fn losses(base: &Topology, loss: Loss) -> Result<Vec<Vec<(usize, f64)>>, AirSettingsError> {
+fn losses(base: &Topology, loss: AirLoss) -> Result<Vec<Vec<(usize, f64)>>, AirSettingsError> {
     let nodes = 0..base.node_count();
     let with_loss = |share: &dyn Fn(usize, usize) -> f64| {
         let row = |node: usize| base.neighbors(node).iter().map(|&other| (other, share(node, other))).collect();
         nodes.clone().map(row).collect()
     };
     let share = match loss {
-        Loss::Uniform(share) => return Ok(with_loss(&|_, _| share)),
-        Loss::AtRange(share) => share,
+        AirLoss::Uniform(share) => return Ok(with_loss(&|_, _| share)),
+        AirLoss::AtRange(share) => share,
     };
     let places = base.positions().ok_or(AirSettingsError::NoPositions)?;
     let square = |u: usize, v: usize| (places[u][0] - places[v][0]).powi(2) + (places[u][1] - places[v][1]).powi(2);

@@ -4,7 +4,7 @@ use std::path::PathBuf;
 use std::time::Duration;
 
 use clap::{Args, Parser, Subcommand};
-use mingle_air::{Acknowledgements, AirSettings, CarrierSense, Loss, live, parse_rate};
+use mingle_air::{Acknowledgements, AirLoss, AirSettings, CarrierSense, live, parse_rate};
 use mingle_planner::Method;
 
 /// An emulated shared half-duplex radio, for tests.
@@ -17,11 +17,11 @@ use mingle_planner::Method;
 #[command(name = "mingle-air", max_term_width = 100)]
 pub(crate) struct Arguments {
     #[command(subcommand)]
-    pub(crate) task: Task,
+    pub(crate) task: AirTask,
 }
 
 #[derive(Debug, Subcommand)]
-pub(crate) enum Task {
+pub(crate) enum AirTask {
     /// Carry frames between network namespaces, in real time; needs root, iproute2 and /dev/net/tun.
     ///
     /// Makes a namespace for each node of the graph, with an interface air0, the address 10.83.0.(number + 1) and a route
@@ -136,7 +136,7 @@ impl MediumArguments {
         AirSettings {
             rate: self.rate,
             frame_overhead: self.overhead,
-            loss: if self.loss_by_distance { Loss::AtRange(self.loss) } else { Loss::Uniform(self.loss) },
+            loss: if self.loss_by_distance { AirLoss::AtRange(self.loss) } else { AirLoss::Uniform(self.loss) },
             seed: self.seed,
             ..AirSettings::default()
         }

@@ -22,7 +22,7 @@ const MOST_TIMES_FORECAST: u32 = 1_000;
 
 /// Designs and graphs to compare, on one medium.
 #[derive(Debug, Clone)]
-pub struct ComparisonRequest {
+pub struct AirtimeRequest {
     /// The graphs, with their names.
     pub graphs: Vec<(String, Topology)>,
     /// The designs.
@@ -39,7 +39,7 @@ pub struct ComparisonRequest {
 
 /// The airtime of a round of one design on one graph.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct ComparisonRow {
+pub struct AirtimeRow {
     /// The graph.
     pub graph: String,
     /// The design.
@@ -69,9 +69,9 @@ pub struct ComparisonRow {
 
 /// All rows, and how well the forecast ranks them.
 #[derive(Debug, Clone, PartialEq, Serialize)]
-pub struct Comparison {
+pub struct AirtimeComparison {
     /// The rows: graph by graph, design by design.
-    pub rows: Vec<ComparisonRow>,
+    pub rows: Vec<AirtimeRow>,
     /// Spearman's rank correlation of forecast and slotted senders.
     pub slotted_correlation: Option<f64>,
     /// That of forecast and multicast.
@@ -82,7 +82,7 @@ pub struct Comparison {
 
 /// A comparison that could not be made.
 #[derive(Debug, thiserror::Error)]
-pub enum ComparisonError {
+pub enum AirtimeError {
     /// A design refused a graph.
     #[error("{design} makes no plan for {graph}")]
     Design {
@@ -91,7 +91,7 @@ pub enum ComparisonError {
         /// The graph.
         graph: String,
         /// The reason.
-        source: DesignError,
+        source: Box<DesignError>,
     },
     /// A plan could not be played.
     #[error("the plan of {design} for {graph} could not be played")]
@@ -105,13 +105,13 @@ pub enum ComparisonError {
     },
 }
 
-impl Comparison {
+impl AirtimeComparison {
     /// Designs and plays all plans. `progress` is called with the graph and the design before each.
     ///
     /// # Errors
     ///
     /// A design that refuses a graph, or a plan that cannot be played.
-    pub fn make(request: &ComparisonRequest, mut progress: impl FnMut(&str, &str)) -> Result<Self, ComparisonError> {
+    pub fn make(request: &AirtimeRequest, mut progress: impl FnMut(&str, &str)) -> Result<Self, AirtimeError> {
         let mut rows = Vec::new();
         for (graph, base) in &request.graphs {
             for &method in &request.designs {
@@ -119,7 +119,7 @@ impl Comparison {
                 rows.push(row(request, graph, base, method)?);
             }
         }
-        let of = |time: fn(&ComparisonRow) -> Duration| -> Vec<f64> {
+        let of = |time: fn(&AirtimeRow) -> Duration| -> Vec<f64> {
             rows.iter().map(|row| time(row).as_secs_f64()).collect()
         };
         let forecast = of(|row| row.forecast);
@@ -138,66 +138,62 @@ impl Comparison {
     }
 }
 
-fn row(
-    request: &ComparisonRequest,
-    graph: &str,
-    base: &Topology,
-    method: Method,
-) -> Result<ComparisonRow, ComparisonError> {
+fn row(request: &AirtimeRequest, graph: &str, base: &Topology, method: Method) -> Result<AirtimeRow, AirtimeError> {
     let design_name = method.name();
-    let plan = design(base, method, &DesignOptions::default()).map_err(|source| ComparisonError::Design {
+    let plan = design(base, method, &DesignOptions::default()).map_err(|source| AirtimeError::Design {
         design: design_name,
         graph: graph.to_owned(),
-        source,
+        source: Box::new(source),
     })?;
-    measured(request, graph, &plan, design_name).map_err(|source| ComparisonError::Play {
+    measured(request, graph, &plan, design_name).map_err(|source| AirtimeError::Play {
         design: design_name,
         graph: graph.to_owned(),
         source,
     })
 }
 
-fn measured(
-    request: &ComparisonRequest,
-    graph: &str,
-    plan: &Plan,
-    design: &'static str,
-) -> Result<ComparisonRow, PlayError> {
-    let rounds = plan.steps().len() as f64 / plan.round_length() as f64;
+fn measured(request: &AirtimeRequest, graph: &str, plan: &Plan, design: &'static str) -> Result<AirtimeRow, PlayError> {
     let slot = request.slotting.slot(&request.payload, &request.settings);
-    let slots = plan.forecast().slots_per_period as f64 / rounds;
-    let a_round = |played: &Played| played.elapsed.div_f64(rounds);
+    let slots = plan.forecast().slots_per_period as f64 / rounds(plan);
     let slotted = play_slots(plan, &request.settings, &request.payload, request.slotting)?;
-    let limit = (slot * u32::try_from(plan.forecast().slots_per_period).unwrap_or(u32::MAX))
-        .saturating_mul(MOST_TIMES_FORECAST);
-    let median = |play: Unslotted| -> Result<Duration, PlayError> {
-        let mut times = Vec::new();
-        for run in 0..request.runs.max(1) {
-            let settings = AirSettings {
-                carrier_sense: Some(CarrierSense::default()),
-                acknowledgements: Some(Acknowledgements::default()),
-                seed: request.settings.seed.wrapping_add(u64::from(run)),
-                ..request.settings.clone()
-            };
-            let starts = random_starts(plan.node_count(), slot, settings.seed);
-            times.push(a_round(&play(plan, &settings, &request.payload, &starts, limit)?));
-        }
-        times.sort_unstable();
-        Ok(times[times.len() / 2])
-    };
     let unicast_slots = unicast_slots(plan);
-    Ok(ComparisonRow {
+    Ok(AirtimeRow {
         graph: graph.to_owned(),
         design,
         slots,
         forecast: slot.mul_f64(slots),
-        slotted: a_round(&slotted),
+        slotted: slotted.elapsed.div_f64(rounds(plan)),
         slotted_undelivered: slotted.undelivered,
-        multicast: median(play_multicast)?,
+        multicast: median(request, plan, play_multicast)?,
         unicast_slots,
         unicast_slotted: slot.mul_f64(unicast_slots),
-        streams: median(play_streams)?,
+        streams: median(request, plan, play_streams)?,
     })
+}
+
+/// The rounds of a period.
+fn rounds(plan: &Plan) -> f64 {
+    plan.steps().len() as f64 / plan.round_length() as f64
+}
+
+/// The median time of a round over all runs.
+fn median(request: &AirtimeRequest, plan: &Plan, play: Unslotted) -> Result<Duration, PlayError> {
+    let slot = request.slotting.slot(&request.payload, &request.settings);
+    let slots = u32::try_from(plan.forecast().slots_per_period).unwrap_or(u32::MAX);
+    let limit = slot.saturating_mul(slots).saturating_mul(MOST_TIMES_FORECAST);
+    let mut times = Vec::new();
+    for run in 0..request.runs.max(1) {
+        let settings = AirSettings {
+            carrier_sense: Some(CarrierSense::default()),
+            acknowledgements: Some(Acknowledgements::default()),
+            seed: request.settings.seed.wrapping_add(u64::from(run)),
+            ..request.settings.clone()
+        };
+        let starts = random_starts(plan.node_count(), slot, settings.seed);
+        times.push(play(plan, &settings, &request.payload, &starts, limit)?.elapsed.div_f64(rounds(plan)));
+    }
+    times.sort_unstable();
+    Ok(times[times.len() / 2])
 }
 
 /// A player of senders without slots.

@@ -24,7 +24,7 @@ pub struct AirFrame<P> {
 
 /// The fate of a frame.
 #[derive(Debug, Clone, PartialEq, Eq)]
-pub enum Outcome<P> {
+pub enum FrameOutcome<P> {
     /// A frame arrived at a node that it was meant for.
     Received {
         /// The end of its reception.

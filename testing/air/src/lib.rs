@@ -13,7 +13,7 @@
 //!
 //! ```
 //! use std::time::Duration;
-//! use mingle_air::{Air, AirFrame, AirSettings, Outcome, Recipient};
+//! use mingle_air::{Air, AirFrame, AirSettings, FrameOutcome, Recipient};
 //! use mingle_planner::Topology;
 //!
 //! let path = Topology::parse("a b\nb c\n")?;
@@ -21,7 +21,7 @@
 //! air.send(Duration::ZERO, 0, AirFrame { recipient: Recipient::All, bytes: 1_000, payload: "from a" })?;
 //! air.send(Duration::ZERO, 2, AirFrame { recipient: Recipient::All, bytes: 1_000, payload: "from c" })?;
 //! let outcomes = air.advance(Duration::from_secs(1));
-//! assert!(!outcomes.iter().any(|outcome| matches!(outcome, Outcome::Received { .. })));
+//! assert!(!outcomes.iter().any(|outcome| matches!(outcome, FrameOutcome::Received { .. })));
 //! assert_eq!(air.counts()[1].collided, 2); // a and c are out of each other's range, and both are in range of b
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
@@ -39,12 +39,12 @@ mod unicast_slots;
 
 pub use self::{
     air::Air,
-    comparison::{Comparison, ComparisonError, ComparisonRequest, ComparisonRow},
+    comparison::{AirtimeComparison, AirtimeError, AirtimeRequest, AirtimeRow},
     counts::RadioCounts,
-    frame::{AirFrame, Outcome, Recipient, SendError},
+    frame::{AirFrame, FrameOutcome, Recipient, SendError},
     rank_correlation::spearman,
     rate::{ParseRateError, parse_rate},
     round::{PlayError, Played, RoundPayload, Slotting, play_multicast, play_slots, play_streams},
-    settings::{Acknowledgements, AirSettings, AirSettingsError, CarrierSense, Loss},
+    settings::{Acknowledgements, AirLoss, AirSettings, AirSettingsError, CarrierSense},
     unicast_slots::unicast_slots,
 };

@@ -14,7 +14,7 @@ use clap::Parser as _;
 use mingle_air::live;
 use mingle_planner::Topology;
 
-use self::cli::{Arguments, ExecArguments, Task};
+use self::cli::{AirTask, Arguments, ExecArguments};
 
 /// The environment variable with the prefix of an air, for the commands that run on it.
 const AIR_VARIABLE: &str = "MINGLE_AIR";
@@ -24,11 +24,11 @@ type Failure = Box<dyn Error>;
 
 fn main() -> ExitCode {
     let done = match Arguments::parse().task {
-        Task::Run(arguments) => run::run(&arguments),
-        Task::Exec(arguments) => exec(&arguments),
-        Task::Clean => Ok(clean()),
-        Task::Compare(arguments) => compare::compare(&arguments),
-        Task::Janitor { prefix } => janitor::serve(&prefix),
+        AirTask::Run(arguments) => run::run(&arguments),
+        AirTask::Exec(arguments) => exec(&arguments),
+        AirTask::Clean => Ok(clean()),
+        AirTask::Compare(arguments) => compare::compare(&arguments),
+        AirTask::Janitor { prefix } => janitor::serve(&prefix),
     };
     done.unwrap_or_else(|error| {
         eprintln!("mingle-air: {error}");
@@ -48,7 +48,9 @@ fn exec(arguments: &ExecArguments) -> Result<ExitCode, Failure> {
         None => match &live::airs()[..] {
             [only] => only.clone(),
             [] => return Err("no air is running: start one with mingle-air run".into()),
-            several => return Err(format!("several airs are running: choose one with --air {}", several.join(" or ")).into()),
+            several => {
+                return Err(format!("several airs are running: choose one with --air {}", several.join(" or ")).into());
+            }
         },
     };
     let namespace = live::namespace_name(&prefix, arguments.node);

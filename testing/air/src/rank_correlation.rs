@@ -29,6 +29,8 @@ fn centred_ranks(values: &[f64]) -> Vec<f64> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use super::*;
 
     #[test]

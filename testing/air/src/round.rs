@@ -20,7 +20,7 @@ pub use self::{
 use crate::{
     air::Air,
     counts::RadioCounts,
-    frame::{Outcome, SendError},
+    frame::{FrameOutcome, SendError},
     settings::{AirSettings, AirSettingsError},
 };
 
@@ -108,7 +108,7 @@ impl RoundPayload {
 /// Senders and receivers of a round, as a function of what happens on the air.
 trait Player<P> {
     /// Takes an outcome, and sends what follows from it.
-    fn on_outcome(&mut self, air: &mut Air<P>, outcome: Outcome<P>) -> Result<(), SendError>;
+    fn on_outcome(&mut self, air: &mut Air<P>, outcome: FrameOutcome<P>) -> Result<(), SendError>;
 
     /// Lets a node begin, or go on, at the time of the air.
     fn on_wake(&mut self, air: &mut Air<P>, node: usize) -> Result<(), SendError>;

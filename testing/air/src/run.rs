@@ -19,7 +19,7 @@ use super::{AIR_VARIABLE, Failure, cli::RunArguments, janitor::Janitor, topology
 const PATIENCE: Duration = Duration::from_secs(10);
 
 /// The end of an air's work.
-enum End {
+enum AirEnd {
     Asked,
     Ended(std::io::Result<ExitStatus>),
 }
@@ -44,20 +44,20 @@ pub(super) fn run(arguments: &RunArguments) -> Result<ExitCode, Failure> {
 }
 
 /// A channel of the ends of an air, with the signals that ask for one.
-fn signals() -> Result<(Sender<End>, Receiver<End>), Failure> {
+fn signals() -> Result<(Sender<AirEnd>, Receiver<AirEnd>), Failure> {
     let mut signals = Signals::new([SIGHUP, SIGINT, SIGTERM])?;
     let (sender, ends) = channel();
     let asked = sender.clone();
     std::thread::spawn(move || {
         for _ in signals.forever() {
             // Nothing is left to end where this fails.
-            let _ = asked.send(End::Asked);
+            let _ = asked.send(AirEnd::Asked);
         }
     });
     Ok((sender, ends))
 }
 
-fn wait(air: &LiveAir, ends: &Receiver<End>) -> Result<ExitCode, Failure> {
+fn wait(air: &LiveAir, ends: &Receiver<AirEnd>) -> Result<ExitCode, Failure> {
     let mut output = std::io::stdout().lock();
     for (number, node) in air.nodes().iter().enumerate() {
         writeln!(output, "{number} {} {} {}", node.namespace, node.address, node.name)?;
@@ -71,7 +71,7 @@ fn run_command(
     command: &[String],
     prefix: &str,
     air: &LiveAir,
-    (sender, ends): (Sender<End>, Receiver<End>),
+    (sender, ends): (Sender<AirEnd>, Receiver<AirEnd>),
 ) -> Result<ExitCode, Failure> {
     let nodes = air.nodes().len().to_string();
     let mut child = Command::new(&command[0])
@@ -83,12 +83,12 @@ fn run_command(
     let process = pid(&child);
     std::thread::spawn(move || {
         // Where this fails, the air has ended without waiting for its command.
-        let _ = sender.send(End::Ended(child.wait()));
+        let _ = sender.send(AirEnd::Ended(child.wait()));
     });
     let end = match ends.recv()? {
-        End::Asked => {
+        AirEnd::Asked => {
             signal(process, Signal::TERM);
-            let is_ended = |end: &End| matches!(end, End::Ended(_));
+            let is_ended = |end: &AirEnd| matches!(end, AirEnd::Ended(_));
             let end = std::iter::from_fn(|| ends.recv_timeout(PATIENCE).ok()).find(is_ended);
             if end.is_none() {
                 signal(process, Signal::KILL);
@@ -97,7 +97,7 @@ fn run_command(
         }
         end => Some(end),
     };
-    let Some(End::Ended(status)) = end else {
+    let Some(AirEnd::Ended(status)) = end else {
         return Ok(ExitCode::from(128 + 9));
     };
     let status = status?;

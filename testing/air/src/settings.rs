@@ -20,7 +20,7 @@ pub struct AirSettings {
     /// Acknowledgements of frames to one node, with retries; without them, no frame is repeated.
     pub acknowledgements: Option<Acknowledgements>,
     /// Losses by chance.
-    pub loss: Loss,
+    pub loss: AirLoss,
     /// The most frames in the queue of a radio.
     pub queue_frames: usize,
     /// The seed of all random choices.
@@ -55,7 +55,7 @@ pub struct Acknowledgements {
 
 /// Losses by chance, at each receiver on its own.
 #[derive(Debug, Clone, Copy, PartialEq)]
-pub enum Loss {
+pub enum AirLoss {
     /// The same share of all transmissions on each link.
     Uniform(f64),
     /// This share on the longest link of the base graph, and on others less, by the square of their length. Needs a
@@ -76,13 +76,17 @@ pub enum AirSettingsError {
         loss: f64,
     },
     /// Loss by distance, without distances.
-    #[error("the base graph has no positions, which loss by distance needs: use a uniform loss, or a graph such as rg:n=12,r=0.5")]
+    #[error(
+        "the base graph has no positions, which loss by distance needs: use a uniform loss, or a graph such as rg:n=12,r=0.5"
+    )]
     NoPositions,
     /// A back-off without slots.
     #[error("carrier sense needs a slot above zero, and windows of which the first is not above the last")]
     CarrierSense,
     /// Acknowledgements that other radios would not let through.
-    #[error("acknowledgements come {acknowledgement:?} after a frame, and others send {sense:?} after it: make that longer")]
+    #[error(
+        "acknowledgements come {acknowledgement:?} after a frame, and others send {sense:?} after it: make that longer"
+    )]
     LateAcknowledgements {
         /// The time between a frame and its acknowledgement.
         acknowledgement: Duration,
@@ -108,7 +112,7 @@ impl Default for AirSettings {
             frame_overhead: Duration::from_micros(100),
             carrier_sense: None,
             acknowledgements: None,
-            loss: Loss::Uniform(0.0),
+            loss: AirLoss::Uniform(0.0),
             queue_frames: 10_000,
             seed: 0,
         }
@@ -147,7 +151,7 @@ impl AirSettings {
         if self.frame_overhead > MAX_FRAME_OVERHEAD {
             return Err(AirSettingsError::Overhead { overhead: self.frame_overhead });
         }
-        let (Loss::Uniform(loss) | Loss::AtRange(loss)) = self.loss;
+        let (AirLoss::Uniform(loss) | AirLoss::AtRange(loss)) = self.loss;
         if !(0.0..1.0).contains(&loss) {
             return Err(AirSettingsError::Loss { loss });
         }

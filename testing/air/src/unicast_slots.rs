@@ -43,6 +43,8 @@ fn colors(base: &Topology, links: &[Link]) -> Vec<usize> {
 
 #[cfg(test)]
 mod tests {
+    #![allow(clippy::unwrap_used)]
+
     use mingle_planner::{DesignOptions, Method, design};
 
     use super::*;

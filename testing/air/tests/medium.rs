@@ -1,8 +1,12 @@
 //! The medium on virtual time: reception, collisions, access, acknowledgements, loss, counts.
 
+#![allow(clippy::unwrap_used)]
+
 use std::time::Duration;
 
-use mingle_air::{Acknowledgements, Air, AirFrame, AirSettings, CarrierSense, Loss, Outcome, RadioCounts, Recipient};
+use mingle_air::{
+    Acknowledgements, Air, AirFrame, AirLoss, AirSettings, CarrierSense, FrameOutcome, RadioCounts, Recipient,
+};
 use mingle_planner::Topology;
 use proptest::prelude::*;
 
@@ -34,7 +38,7 @@ fn with_acknowledgements(seed: u64) -> AirSettings {
 }
 
 /// Runs an air until nothing is left to happen.
-fn run(air: &mut Air<u32>) -> Vec<Outcome<u32>> {
+fn run(air: &mut Air<u32>) -> Vec<FrameOutcome<u32>> {
     let mut outcomes = Vec::new();
     while let Some(next) = air.next_event() {
         outcomes.extend(air.advance(next));
@@ -43,10 +47,10 @@ fn run(air: &mut Air<u32>) -> Vec<Outcome<u32>> {
 }
 
 /// Receivers and contents of what arrived, in order.
-fn received(outcomes: &[Outcome<u32>]) -> Vec<(usize, u32)> {
-    let one = |outcome: &Outcome<u32>| match outcome {
-        Outcome::Received { node, frame, .. } => Some((*node, frame.payload)),
-        Outcome::Left { .. } => None,
+fn received(outcomes: &[FrameOutcome<u32>]) -> Vec<(usize, u32)> {
+    let one = |outcome: &FrameOutcome<u32>| match outcome {
+        FrameOutcome::Received { node, frame, .. } => Some((*node, frame.payload)),
+        FrameOutcome::Left { .. } => None,
     };
     outcomes.iter().filter_map(one).collect()
 }
@@ -138,12 +142,15 @@ fn senders_in_range_share_the_channel_and_lose_little_to_equal_backoffs() {
 
 #[test]
 fn a_frame_to_one_node_is_acknowledged_and_its_retries_deliver_it_once() {
-    let settings = AirSettings { loss: Loss::Uniform(0.3), ..with_acknowledgements(5) };
+    let settings = AirSettings { loss: AirLoss::Uniform(0.3), ..with_acknowledgements(5) };
     let mut air = Air::new(&topology("a b\n"), &settings).unwrap();
     (0..500).for_each(|number| air.send(Duration::ZERO, 0, to_one(1, number)).unwrap());
     let outcomes = run(&mut air);
     // A try succeeds both ways with 0.49; all eight fail for one frame in 218.
-    assert_eq!(received(&outcomes).iter().map(|&(_, number)| number).collect::<std::collections::BTreeSet<_>>().len(), received(&outcomes).len());
+    assert_eq!(
+        received(&outcomes).iter().map(|&(_, number)| number).collect::<std::collections::BTreeSet<_>>().len(),
+        received(&outcomes).len()
+    );
     assert!(received(&outcomes).len() >= 495, "{} arrived", received(&outcomes).len());
     let counts = air.counts();
     assert!((400..700).contains(&counts[0].retries), "{} retries", counts[0].retries);
@@ -158,7 +165,7 @@ fn a_frame_to_a_node_out_of_range_is_given_up_after_its_retries() {
     let mut air = Air::new(&hidden_senders(), &with_acknowledgements(0)).unwrap();
     air.send(Duration::ZERO, 0, to_one(2, 9)).unwrap();
     let outcomes = run(&mut air);
-    assert!(matches!(outcomes[..], [Outcome::Left { node: 0, is_sent: false, .. }]), "{outcomes:?}");
+    assert!(matches!(outcomes[..], [FrameOutcome::Left { node: 0, is_sent: false, .. }]), "{outcomes:?}");
     let counts = air.counts();
     assert_eq!((counts[0].frames, counts[0].retries, counts[0].given_up), (8, 7, 1));
     assert_eq!((counts[1].overheard, counts[2].in_range()), (8, 0));
@@ -166,7 +173,7 @@ fn a_frame_to_a_node_out_of_range_is_given_up_after_its_retries() {
 
 #[test]
 fn frames_to_all_are_neither_acknowledged_nor_repeated() {
-    let settings = AirSettings { loss: Loss::Uniform(0.5), ..with_acknowledgements(2) };
+    let settings = AirSettings { loss: AirLoss::Uniform(0.5), ..with_acknowledgements(2) };
     let mut air = Air::new(&Topology::generate("star:n=6").unwrap(), &settings).unwrap();
     (0..100).for_each(|number| air.send(Duration::ZERO, 0, to_all(number)).unwrap());
     run(&mut air);
@@ -177,7 +184,7 @@ fn frames_to_all_are_neither_acknowledged_nor_repeated() {
 
 #[test]
 fn chance_loses_the_share_it_is_given() {
-    let settings = AirSettings { loss: Loss::Uniform(0.2), seed: 11, ..AirSettings::default() };
+    let settings = AirSettings { loss: AirLoss::Uniform(0.2), seed: 11, ..AirSettings::default() };
     let mut air = Air::new(&Topology::generate("star:n=11").unwrap(), &settings).unwrap();
     (0..2_000).for_each(|number| air.send(Duration::ZERO, 0, to_all(number)).unwrap());
     run(&mut air);
@@ -189,7 +196,7 @@ fn chance_loses_the_share_it_is_given() {
 #[test]
 fn loss_by_distance_grows_with_the_square_of_the_length() {
     let line = topology("a b\na c\n").with_positions(vec![[0.0, 0.0], [0.5, 0.0], [0.0, 1.0]]);
-    let settings = AirSettings { loss: Loss::AtRange(0.4), seed: 4, ..AirSettings::default() };
+    let settings = AirSettings { loss: AirLoss::AtRange(0.4), seed: 4, ..AirSettings::default() };
     let mut air = Air::new(&line, &settings).unwrap();
     (0..10_000).for_each(|number| air.send(Duration::ZERO, 0, to_all(number)).unwrap());
     run(&mut air);
@@ -216,12 +223,12 @@ fn impossible_settings_and_frames_are_refused() {
     let no_slot = CarrierSense { slot: Duration::ZERO, ..CarrierSense::default() };
     for wrong in [
         AirSettings { rate: 0, ..sound.clone() },
-        AirSettings { loss: Loss::Uniform(1.0), ..sound.clone() },
-        AirSettings { loss: Loss::Uniform(f64::NAN), ..sound.clone() },
+        AirSettings { loss: AirLoss::Uniform(1.0), ..sound.clone() },
+        AirSettings { loss: AirLoss::Uniform(f64::NAN), ..sound.clone() },
         AirSettings { queue_frames: 0, ..sound.clone() },
         AirSettings { frame_overhead: Duration::MAX, ..sound.clone() },
         AirSettings { acknowledgements: Some(slow), ..sound.clone() },
-        AirSettings { carrier_sense: Some(no_slot), ..sound.clone() },
+        AirSettings { carrier_sense: Some(no_slot), ..with_acknowledgements(0) },
     ] {
         assert!(Air::<u32>::new(&base, &wrong).is_err(), "{wrong:?}");
     }
@@ -234,18 +241,21 @@ fn impossible_settings_and_frames_are_refused() {
     assert_eq!(air.counts()[0].dropped, 1);
 }
 
-/// Frames at random times between random nodes, on a random graph.
-fn traffic() -> impl Strategy<Value = (u64, bool, bool, f64, Vec<(u64, usize, usize)>)> {
+/// The time of a frame in microseconds, its sender, and its recipient; 9 and above are all.
+type TimedFrame = (u64, usize, usize);
+
+/// Frames at random times between random nodes, on a random graph: seed, carrier sense, acknowledgements, loss, frames.
+fn traffic() -> impl Strategy<Value = (u64, bool, bool, f64, Vec<TimedFrame>)> {
     let frames = proptest::collection::vec((0_u64..200_000, 0_usize..9, 0_usize..12), 1..120);
     (0_u64..50, any::<bool>(), any::<bool>(), 0.0..0.5, frames)
 }
 
-fn play(seed: u64, senses: bool, acknowledges: bool, loss: f64, frames: &[(u64, usize, usize)]) -> (Air<u32>, usize) {
+fn play(seed: u64, senses: bool, acknowledges: bool, loss: f64, frames: &[TimedFrame]) -> (Air<u32>, usize) {
     let base = Topology::generate(&format!("rg:n=9,r=0.45,seed={seed}")).unwrap();
     let settings = AirSettings {
         carrier_sense: senses.then(CarrierSense::default),
         acknowledgements: acknowledges.then(Acknowledgements::default),
-        loss: Loss::Uniform(loss),
+        loss: AirLoss::Uniform(loss),
         seed,
         ..AirSettings::default()
     };
@@ -256,7 +266,7 @@ fn play(seed: u64, senses: bool, acknowledges: bool, loss: f64, frames: &[(u64, 
         let frame = if to < 9 && to != node { to_one(to, number) } else { to_all(number) };
         air.send(Duration::from_micros(at), node, frame).unwrap();
     }
-    let left = run(&mut air).iter().filter(|outcome| matches!(outcome, Outcome::Left { .. })).count();
+    let left = run(&mut air).iter().filter(|outcome| matches!(outcome, FrameOutcome::Left { .. })).count();
     (air, left)
 }
 

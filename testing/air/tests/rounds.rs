@@ -1,9 +1,11 @@
 //! Rounds of plans on virtual time.
 
+#![allow(clippy::unwrap_used)]
+
 use std::time::Duration;
 
 use mingle_air::{
-    Acknowledgements, AirSettings, CarrierSense, Loss, PlayError, Played, RoundPayload, Slotting, play_multicast,
+    Acknowledgements, AirLoss, AirSettings, CarrierSense, PlayError, Played, RoundPayload, Slotting, play_multicast,
     play_slots, play_streams, unicast_slots,
 };
 use mingle_planner::{DesignOptions, Medium, Method, Plan, Topology, design};
@@ -45,7 +47,9 @@ fn a_plan_in_its_slots_has_no_collision_and_takes_slots_times_slot_length() {
         Method::Tuned,
         Method::ExactAverage,
     ];
-    for graph in ["rg:n=12,r=0.5,seed=3", "windmill:cliques=3,size=5", "erdos-renyi:n=10,p=0.4,seed=2", "grid:rows=3,cols=4"] {
+    for graph in
+        ["rg:n=12,r=0.5,seed=3", "windmill:cliques=3,size=5", "erdos-renyi:n=10,p=0.4,seed=2", "grid:rows=3,cols=4"]
+    {
         for method in designs {
             let plan = plan(graph, method);
             let played = in_slots(&plan, Slotting::default());
@@ -68,7 +72,11 @@ fn clocks_within_the_guard_lose_nothing_and_clocks_beyond_it_do() {
     assert_eq!(kept.undelivered, 0);
     let slots = u32::try_from(plan.forecast().slots_per_period).unwrap();
     let forecast = Slotting { guard: 2 * error, clock_error: error }.slot(&payload(), &AirSettings::default()) * slots;
-    assert!(kept.elapsed <= forecast && kept.elapsed.as_secs_f64() > 0.8 * forecast.as_secs_f64(), "{:?}", kept.elapsed);
+    assert!(
+        kept.elapsed <= forecast && kept.elapsed.as_secs_f64() > 0.8 * forecast.as_secs_f64(),
+        "{:?}",
+        kept.elapsed
+    );
     let passed = in_slots(&plan, Slotting { guard: Duration::ZERO, clock_error: error });
     assert!(passed.undelivered > 0, "clocks that are off by 2 ms kept slots without a guard");
 }
@@ -76,7 +84,7 @@ fn clocks_within_the_guard_lose_nothing_and_clocks_beyond_it_do() {
 #[test]
 fn what_is_lost_in_a_slot_is_reported() {
     let plan = plan("windmill:cliques=3,size=5", Method::DPsgd);
-    let settings = AirSettings { loss: Loss::Uniform(0.05), ..AirSettings::default() };
+    let settings = AirSettings { loss: AirLoss::Uniform(0.05), ..AirSettings::default() };
     let played = play_slots(&plan, &settings, &payload(), Slotting::default()).unwrap();
     assert!(played.undelivered > 0 && played.undelivered <= plan.forecast().links, "{}", played.undelivered);
 }
@@ -114,7 +122,7 @@ fn streams_take_several_times_the_round_in_slots() {
 fn everything_arrives_whatever_chance_takes() {
     for loss in [0.0, 0.05, 0.3] {
         let plan = plan("rg:n=12,r=0.5,seed=3", Method::ExactAverage);
-        let settings = AirSettings { loss: Loss::Uniform(loss), ..shared(7) };
+        let settings = AirSettings { loss: AirLoss::Uniform(loss), ..shared(7) };
         let multicast = play_multicast(&plan, &settings, &payload(), &at_once(&plan), LIMIT).unwrap();
         let streams = play_streams(&plan, &settings, &payload(), &at_once(&plan), LIMIT).unwrap();
         assert_eq!((multicast.undelivered, streams.undelivered), (0, 0));
@@ -128,7 +136,7 @@ fn everything_arrives_whatever_chance_takes() {
 fn one_sender_repairs_no_more_than_its_worst_receiver_lacks() {
     let plan = plan("star:n=6", Method::ExactAverage);
     let alone = play_multicast(&plan, &shared(0), &payload(), &at_once(&plan), LIMIT).unwrap();
-    let lossy = AirSettings { loss: Loss::Uniform(0.2), ..shared(0) };
+    let lossy = AirSettings { loss: AirLoss::Uniform(0.2), ..shared(0) };
     let repaired = play_multicast(&plan, &lossy, &payload(), &at_once(&plan), LIMIT).unwrap();
     // The centre answers its five leaves while all others are silent.
     assert_eq!(alone.counts[0].group_frames, 25);
@@ -140,7 +148,8 @@ fn one_sender_repairs_no_more_than_its_worst_receiver_lacks() {
 #[test]
 fn the_same_seed_gives_the_same_round() {
     let plan = plan("windmill:cliques=3,size=5", Method::Tuned);
-    let twice = |seed| [(); 2].map(|()| play_multicast(&plan, &shared(seed), &payload(), &at_once(&plan), LIMIT).unwrap());
+    let twice =
+        |seed| [(); 2].map(|()| play_multicast(&plan, &shared(seed), &payload(), &at_once(&plan), LIMIT).unwrap());
     let [first, second] = twice(3);
     assert_eq!(first, second);
     assert_ne!(first, twice(4)[0]);

@@ -7,11 +7,11 @@ use rand::RngExt;
 use super::{
     Air,
     agenda::AirEvent,
-    radio::Phase,
+    radio::AccessPhase,
     transmission::{Transmission, TransmissionKind},
 };
 use crate::{
-    frame::{Outcome, Recipient},
+    frame::{FrameOutcome, Recipient},
     settings::CarrierSense,
 };
 
@@ -21,7 +21,7 @@ const MAX_DOUBLINGS: u32 = 6;
 impl<P: Clone> Air<P> {
     /// Begins to seek access for the first frame of a node's queue.
     pub(super) fn contend(&mut self, node: usize) {
-        self.radios[node].phase = Phase::Waiting;
+        self.radios[node].phase = AccessPhase::Waiting;
         let most = match self.settings.carrier_sense {
             Some(sense) => window(&sense, self.radios[node].failed_tries),
             None => (1 << self.radios[node].failed_tries.min(MAX_DOUBLINGS)) - 1,
@@ -34,7 +34,7 @@ impl<P: Clone> Air<P> {
 
     /// Counts the back-off of a waiting node down, if the channel is free for it.
     pub(super) fn count_down(&mut self, node: usize) {
-        if self.radios[node].phase != Phase::Waiting || !self.is_free_for(node) {
+        if self.radios[node].phase != AccessPhase::Waiting || !self.is_free_for(node) {
             return;
         }
         let Some(frame) = self.radios[node].queue.front() else {
@@ -47,7 +47,7 @@ impl<P: Clone> Air<P> {
         let now = self.now;
         let radio = &mut self.radios[node];
         let due = now + space + slot * radio.backoff.unwrap_or(0);
-        radio.phase = Phase::CountingDown { since: now, due };
+        radio.phase = AccessPhase::CountingDown { since: now, due };
         let epoch = radio.begin_epoch();
         self.agenda.add(due, AirEvent::Access { node, epoch });
     }
@@ -60,7 +60,7 @@ impl<P: Clone> Air<P> {
         };
         let now = self.now;
         let radio = &mut self.radios[node];
-        let Phase::CountingDown { since, due } = radio.phase else {
+        let AccessPhase::CountingDown { since, due } = radio.phase else {
             return;
         };
         if due < now + sense.slot {
@@ -69,7 +69,7 @@ impl<P: Clone> Air<P> {
         let counted = (now - since).saturating_sub(sense.space).as_nanos() / sense.slot.as_nanos();
         let counted = u32::try_from(counted).unwrap_or(u32::MAX);
         radio.backoff = radio.backoff.map(|left| left.saturating_sub(counted));
-        radio.phase = Phase::Waiting;
+        radio.phase = AccessPhase::Waiting;
         radio.begin_epoch();
     }
 
@@ -80,13 +80,13 @@ impl<P: Clone> Air<P> {
             return;
         }
         if radio.sending.is_some() {
-            radio.phase = Phase::Waiting;
+            radio.phase = AccessPhase::Waiting;
             return;
         }
         let Some(frame) = radio.queue.front() else {
             return;
         };
-        radio.phase = Phase::Sending;
+        radio.phase = AccessPhase::Sending;
         radio.backoff = None;
         let bytes = frame.bytes;
         let transmission =
@@ -114,7 +114,7 @@ impl<P: Clone> Air<P> {
         };
         let slot = self.settings.carrier_sense.unwrap_or_default().slot;
         let due = self.now + acknowledgements.space + self.settings.airtime(acknowledgements.bytes) + slot;
-        self.radios[node].phase = Phase::AwaitingAcknowledgement;
+        self.radios[node].phase = AccessPhase::AwaitingAcknowledgement;
         let epoch = self.radios[node].begin_epoch();
         self.agenda.add(due, AirEvent::AcknowledgementLate { node, epoch });
     }
@@ -136,7 +136,7 @@ impl<P: Clone> Air<P> {
     /// Takes an acknowledgement that arrived whole.
     pub(super) fn on_acknowledgement(&mut self, node: usize, serial: u64) {
         let radio = &self.radios[node];
-        if radio.phase == Phase::AwaitingAcknowledgement && radio.serial == serial {
+        if radio.phase == AccessPhase::AwaitingAcknowledgement && radio.serial == serial {
             self.leave_queue(node, true);
         }
     }
@@ -161,11 +161,11 @@ impl<P: Clone> Air<P> {
         let at = self.now;
         let radio = &mut self.radios[node];
         radio.begin_epoch();
-        radio.phase = Phase::Idle;
+        radio.phase = AccessPhase::Idle;
         radio.failed_tries = 0;
         radio.serial += 1;
         if let Some(frame) = radio.queue.pop_front() {
-            self.outcomes.push(Outcome::Left { at, node, is_sent, frame });
+            self.outcomes.push(FrameOutcome::Left { at, node, is_sent, frame });
         }
         if !self.radios[node].queue.is_empty() {
             self.contend(node);

@@ -18,12 +18,12 @@ pub(super) enum AirEvent {
 
 /// Events by time. At one time, ends come before beginnings, and else the first scheduled first.
 #[derive(Debug, Clone, Default)]
-pub(super) struct Agenda {
+pub(super) struct AirAgenda {
     events: BTreeMap<(Duration, bool, u64), AirEvent>,
     scheduled: u64,
 }
 
-impl Agenda {
+impl AirAgenda {
     pub(super) fn add(&mut self, at: Duration, event: AirEvent) {
         let is_beginning = !matches!(event, AirEvent::TransmissionEnds { .. });
         self.events.insert((at, is_beginning, self.scheduled), event);

@@ -10,7 +10,7 @@ use crate::{counts::RadioCounts, frame::AirFrame};
 pub(super) struct Radio<P> {
     /// Frames to send; the first is the one that `phase` is about.
     pub(super) queue: VecDeque<AirFrame<P>>,
-    pub(super) phase: Phase,
+    pub(super) phase: AccessPhase,
     /// The transmission of this node that is on the air: its frame, or an acknowledgement.
     pub(super) sending: Option<u64>,
     /// The transmissions of others that arrive here.
@@ -30,7 +30,7 @@ pub(super) struct Radio<P> {
 
 /// A radio's way to send the first frame of its queue.
 #[derive(Debug, Clone, Copy, PartialEq, Eq)]
-pub(super) enum Phase {
+pub(super) enum AccessPhase {
     /// Nothing to send.
     Idle,
     /// The channel is taken.
@@ -47,7 +47,7 @@ impl<P> Radio<P> {
     pub(super) fn new() -> Self {
         Self {
             queue: VecDeque::new(),
-            phase: Phase::Idle,
+            phase: AccessPhase::Idle,
             sending: None,
             arriving: Vec::new(),
             backoff: None,
@@ -60,7 +60,7 @@ impl<P> Radio<P> {
     }
 
     pub(super) fn is_idle(&self) -> bool {
-        self.phase == Phase::Idle
+        self.phase == AccessPhase::Idle
     }
 
     /// Makes all scheduled events of this radio void, and returns the epoch of new ones.

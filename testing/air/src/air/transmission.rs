@@ -6,7 +6,7 @@ use std::time::Duration;
 use rand::RngExt;
 
 use super::{Air, agenda::AirEvent};
-use crate::frame::{Outcome, Recipient};
+use crate::frame::{FrameOutcome, Recipient};
 
 /// A transmission that is on the air.
 #[derive(Debug, Clone)]
@@ -38,12 +38,7 @@ enum Spoil {
 }
 
 impl Transmission {
-    pub(super) const fn new(
-        sender: usize,
-        kind: TransmissionKind,
-        recipient: Recipient,
-        began: Duration,
-    ) -> Self {
+    pub(super) const fn new(sender: usize, kind: TransmissionKind, recipient: Recipient, began: Duration) -> Self {
         Self { sender, kind, recipient, began, spoiled: BTreeMap::new() }
     }
 
@@ -144,7 +139,7 @@ impl<P: Clone> Air<P> {
         }
         if let Some(frame) = self.radios[from].queue.front() {
             let frame = frame.clone();
-            self.outcomes.push(Outcome::Received { at: self.now, node, from, frame });
+            self.outcomes.push(FrameOutcome::Received { at: self.now, node, from, frame });
         }
     }
 }

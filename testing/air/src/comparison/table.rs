@@ -3,14 +3,14 @@
 use std::fmt::Write as _;
 use std::time::Duration;
 
-use super::{Comparison, ComparisonRow};
+use super::{AirtimeComparison, AirtimeRow};
 
 const HEAD: &str = "\
 | graph | design | slots | forecast, s | in slots, s | multicast, no slots, s | unicast, least slots | unicast streams, s |
 | --- | --- | ---: | ---: | ---: | ---: | ---: | ---: |
 ";
 
-pub(super) fn markdown(comparison: &Comparison) -> String {
+pub(super) fn markdown(comparison: &AirtimeComparison) -> String {
     let mut text = HEAD.to_owned();
     for row in &comparison.rows {
         write_row(&mut text, row);
@@ -27,10 +27,9 @@ pub(super) fn markdown(comparison: &Comparison) -> String {
     text
 }
 
-fn write_row(text: &mut String, row: &ComparisonRow) {
-    let times = |time: Duration| {
-        format!("{:.2} ({:.2}x)", time.as_secs_f64(), time.as_secs_f64() / row.forecast.as_secs_f64())
-    };
+fn write_row(text: &mut String, row: &AirtimeRow) {
+    let times =
+        |time: Duration| format!("{:.2} ({:.2}x)", time.as_secs_f64(), time.as_secs_f64() / row.forecast.as_secs_f64());
     let undelivered = match row.slotted_undelivered {
         0 => String::new(),
         count => format!(", {count} payloads lost"),

@@ -14,7 +14,7 @@ use super::{
 use crate::{
     air::Air,
     counts::RadioCounts,
-    frame::{AirFrame, Outcome},
+    frame::{AirFrame, FrameOutcome},
 };
 
 /// The most frames of a node that are read and have not left the air. Others wait in the interface.
@@ -45,12 +45,12 @@ pub(super) struct Carried {
 
 /// Places for frames of one node.
 #[derive(Default)]
-struct Places {
+struct QueuePlaces {
     taken: Mutex<usize>,
     freed: Condvar,
 }
 
-impl Places {
+impl QueuePlaces {
     /// Waits for a place and takes it.
     fn take(&self) {
         let taken = self.taken.lock().unwrap_or_else(PoisonError::into_inner);
@@ -69,7 +69,7 @@ impl Places {
 pub(super) fn start(air: Air<Arc<[u8]>>, taps: Vec<File>) -> (SyncSender<CarrierInput>, JoinHandle<Carried>) {
     let (input, inputs) = sync_channel(CHANNEL_FRAMES);
     let taps: Vec<Arc<File>> = taps.into_iter().map(Arc::new).collect();
-    let places: Vec<Arc<Places>> = taps.iter().map(|_| Arc::default()).collect();
+    let places: Vec<Arc<QueuePlaces>> = taps.iter().map(|_| Arc::default()).collect();
     for (node, (tap, places)) in taps.iter().zip(&places).enumerate() {
         let tap = tap.clone();
         let places = places.clone();
@@ -88,7 +88,7 @@ pub(super) fn start(air: Air<Arc<[u8]>>, taps: Vec<File>) -> (SyncSender<Carrier
     (input, std::thread::spawn(move || carrier.carry(&inputs)))
 }
 
-fn read(node: usize, mut tap: &File, places: &Places, input: &SyncSender<CarrierInput>) {
+fn read(node: usize, mut tap: &File, places: &QueuePlaces, input: &SyncSender<CarrierInput>) {
     let mut buffer = [0; READ_BYTES];
     loop {
         places.take();
@@ -106,7 +106,7 @@ fn read(node: usize, mut tap: &File, places: &Places, input: &SyncSender<Carrier
 struct Carrier {
     air: Air<Arc<[u8]>>,
     taps: Vec<Arc<File>>,
-    places: Vec<Arc<Places>>,
+    places: Vec<Arc<QueuePlaces>>,
     began: Instant,
     delivery_late: LatenessCounter,
     intake_late: LatenessCounter,
@@ -138,20 +138,20 @@ impl Carrier {
         };
         self.intake_late.add(at.elapsed());
         let frame = AirFrame { recipient, bytes: bytes.len(), payload: bytes };
-        // Places are as many as the queue holds, so that it is never full.
+        // QueuePlaces are as many as the queue holds, so that it is never full.
         if self.air.send(at.saturating_duration_since(self.began), node, frame).is_err() {
             self.places[node].free();
         }
     }
 
-    fn act_on(&mut self, outcome: &Outcome<Arc<[u8]>>) {
+    fn act_on(&mut self, outcome: &FrameOutcome<Arc<[u8]>>) {
         match outcome {
-            Outcome::Received { at, node, frame, .. } => {
+            FrameOutcome::Received { at, node, frame, .. } => {
                 let written = (&*self.taps[*node]).write(&frame.payload);
                 self.undeliverable += u64::from(written.is_err());
                 self.delivery_late.add(self.began.elapsed().saturating_sub(*at));
             }
-            Outcome::Left { node, .. } => self.places[*node].free(),
+            FrameOutcome::Left { node, .. } => self.places[*node].free(),
         }
     }
 

@@ -106,7 +106,8 @@ pub(super) fn set_up(namespace: &str, number: usize, address: Ipv4Addr, mtu: usi
     let inside = |arguments: &[&str]| run(&[&["-n", namespace], arguments].concat());
     inside(&["link", "set", "lo", "up"])?;
     inside(&["link", "set", namespace, "name", "air0"])?;
-    let (mtu, frames) = (mtu.to_string(), INTERFACE_FRAMES.to_string());
+    let mtu = mtu.to_string();
+    let frames = INTERFACE_FRAMES.to_string();
     let station = station_text(number);
     inside(&["link", "set", "air0", "address", &station, "mtu", &mtu, "txqueuelen", &frames])?;
     // Neighbour discovery of IPv6 would take airtime that no one asked for; a kernel without IPv6 has no such file.
@@ -177,7 +178,9 @@ mod tests {
     fn only_names_of_this_form_belong_to_an_air() {
         assert_eq!(air_of_namespace("mair4711-0"), Some(("mair4711", 4_711)));
         assert_eq!(namespace_name(&prefix_of(4_711), 12), "mair4711-12");
-        for other in ["mair4711", "mair-0", "mair4711-x", "mgl4711-0", "mair04711-0", "mair4711-0-1", "mair4711x-0", "", "-"] {
+        for other in
+            ["mair4711", "mair-0", "mair4711-x", "mgl4711-0", "mair04711-0", "mair4711-0-1", "mair4711x-0", "", "-"]
+        {
             assert_eq!(air_of_namespace(other), None, "{other}");
         }
     }

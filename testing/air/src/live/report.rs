@@ -88,8 +88,8 @@ impl LiveReport {
         let late = self.delivery_late.p99_s.max(self.intake_late.p99_s);
         (late > frame).then(|| {
             format!(
-                "one frame in a hundred was {:.1} ms late or more, and a full frame takes {:.1} ms: the machine is too \
-                 slow for this rate, give a lower --rate or fewer nodes",
+                "99 of 100 frames came no better than within {:.1} ms, and a full frame takes {:.1} ms: the machine is \
+                 too slow for this rate, give a lower --rate or fewer nodes",
                 1e3 * late,
                 1e3 * frame
             )

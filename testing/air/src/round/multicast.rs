@@ -16,11 +16,11 @@ use mingle_planner::Plan;
 
 use super::{
     PlayError, Played, Player, RoundPayload, play,
-    progress::{Progress, StepLink},
+    progress::{StepLink, StepProgress},
 };
 use crate::{
     air::Air,
-    frame::{AirFrame, Outcome, Recipient, SendError},
+    frame::{AirFrame, FrameOutcome, Recipient, SendError},
     settings::AirSettings,
 };
 
@@ -44,8 +44,12 @@ pub fn play_multicast(
     let most_queued = plan.steps().len().saturating_mul(payload.packets() + plan.node_count());
     let settings = AirSettings { queue_frames: settings.queue_frames.max(most_queued), ..settings.clone() };
     let air = Air::new(plan.base(), &settings)?;
-    let mut multicast =
-        Multicast { payload: *payload, progress: Progress::new(plan), passes: BTreeMap::new(), arrived: BTreeMap::new() };
+    let mut multicast = Multicast {
+        payload: *payload,
+        progress: StepProgress::new(plan),
+        passes: BTreeMap::new(),
+        arrived: BTreeMap::new(),
+    };
     play(air, &mut multicast, starts, limit)
 }
 
@@ -70,7 +74,7 @@ struct Pass {
 
 struct Multicast {
     payload: RoundPayload,
-    progress: Progress,
+    progress: StepProgress,
     /// By step and sender.
     passes: BTreeMap<(usize, usize), Pass>,
     /// The number of packets that have arrived, by step, sender and receiver.
@@ -85,7 +89,8 @@ impl Multicast {
                 continue;
             }
             let packets = self.payload.packets();
-            self.passes.insert((step, node), Pass { leaving: packets, unreported: receivers, lacking: BTreeMap::new() });
+            self.passes
+                .insert((step, node), Pass { leaving: packets, unreported: receivers, lacking: BTreeMap::new() });
             for number in 0..packets {
                 self.send_symbol(air, step, node, self.payload.packet(number))?;
             }
@@ -100,7 +105,11 @@ impl Multicast {
         node: usize,
         bytes: usize,
     ) -> Result<(), SendError> {
-        air.send(air.now(), node, AirFrame { recipient: Recipient::All, bytes, payload: MulticastPacket::Symbol { step } })
+        air.send(
+            air.now(),
+            node,
+            AirFrame { recipient: Recipient::All, bytes, payload: MulticastPacket::Symbol { step } },
+        )
     }
 
     fn report(&self, air: &mut Air<MulticastPacket>, link: StepLink) -> Result<(), SendError> {
@@ -186,14 +195,14 @@ impl Player<MulticastPacket> for Multicast {
     fn on_outcome(
         &mut self,
         air: &mut Air<MulticastPacket>,
-        outcome: Outcome<MulticastPacket>,
+        outcome: FrameOutcome<MulticastPacket>,
     ) -> Result<(), SendError> {
         match outcome {
-            Outcome::Received { node, from, frame, .. } => match frame.payload {
+            FrameOutcome::Received { node, from, frame, .. } => match frame.payload {
                 MulticastPacket::Symbol { step } => self.on_symbol(air, StepLink { step, from, to: node }),
                 MulticastPacket::Report { link, lacks } => self.on_report(air, link, lacks),
             },
-            Outcome::Left { node, is_sent, frame, .. } => match frame.payload {
+            FrameOutcome::Left { node, is_sent, frame, .. } => match frame.payload {
                 MulticastPacket::Symbol { step } => self.on_left(air, step, node),
                 // Its sender has it perhaps; a report of a pass that is over does no harm.
                 MulticastPacket::Report { link, .. } if !is_sent => self.report(air, link),

@@ -12,7 +12,7 @@ pub(super) struct StepLink {
 
 /// The payloads that each node still waits for: a node takes up the next step when it has all of the present one.
 #[derive(Debug)]
-pub(super) struct Progress {
+pub(super) struct StepProgress {
     /// The receivers of each node, by step.
     receivers: Vec<Vec<Vec<usize>>>,
     /// The number of payloads that each node lacks, by step.
@@ -22,7 +22,7 @@ pub(super) struct Progress {
     missing: usize,
 }
 
-impl Progress {
+impl StepProgress {
     pub(super) fn new(plan: &Plan) -> Self {
         let nodes = plan.node_count();
         let mut receivers = Vec::new();
@@ -67,7 +67,8 @@ impl Progress {
 
     fn go_on(&mut self, node: usize) -> Vec<usize> {
         let mut taken_up = Vec::new();
-        while let Some(step) = self.at[node].filter(|&step| step + 1 < self.lacking.len() && self.lacking[step][node] == 0)
+        while let Some(step) =
+            self.at[node].filter(|&step| step + 1 < self.lacking.len() && self.lacking[step][node] == 0)
         {
             self.at[node] = Some(step + 1);
             taken_up.push(step + 1);

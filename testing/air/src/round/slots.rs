@@ -10,7 +10,7 @@ use rand_chacha::ChaCha8Rng;
 use super::{PlayError, Played, RoundPayload, played};
 use crate::{
     air::Air,
-    frame::{AirFrame, Outcome, Recipient, SendError},
+    frame::{AirFrame, FrameOutcome, Recipient, SendError},
     settings::AirSettings,
 };
 
@@ -70,9 +70,9 @@ pub fn play_slots(
     }
     let mut arrived: BTreeMap<(u32, usize, usize), usize> = BTreeMap::new();
     let mut last = Duration::ZERO;
-    let mut take = |outcomes: Vec<Outcome<u32>>| {
+    let mut take = |outcomes: Vec<FrameOutcome<u32>>| {
         for outcome in outcomes {
-            if let Outcome::Received { at, node, from, frame } = outcome {
+            if let FrameOutcome::Received { at, node, from, frame } = outcome {
                 *arrived.entry((frame.payload, from, node)).or_default() += 1;
                 last = last.max(at);
             }

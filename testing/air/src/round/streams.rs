@@ -7,11 +7,11 @@ use mingle_planner::Plan;
 
 use super::{
     PlayError, Played, Player, RoundPayload, play,
-    progress::{Progress, StepLink},
+    progress::{StepLink, StepProgress},
 };
 use crate::{
     air::Air,
-    frame::{AirFrame, Outcome, Recipient, SendError},
+    frame::{AirFrame, FrameOutcome, Recipient, SendError},
     settings::AirSettings,
 };
 
@@ -41,9 +41,9 @@ pub fn play_streams(
 ) -> Result<Played, PlayError> {
     payload.check()?;
     let air = Air::new(plan.base(), settings)?;
-    let mut streams = Streams {
+    let mut streams = StreamSenders {
         payload: *payload,
-        progress: Progress::new(plan),
+        progress: StepProgress::new(plan),
         turns: vec![VecDeque::new(); plan.node_count()],
         in_radio: vec![0; plan.node_count()],
         arrived: BTreeMap::new(),
@@ -61,31 +61,35 @@ struct StreamPacket {
 
 /// The packets that a stream has to send.
 #[derive(Debug, Clone)]
-struct Stream {
+struct PacketStream {
     link: StepLink,
     packets: VecDeque<usize>,
     /// Packets given up since one arrived.
     failures: u32,
 }
 
-struct Streams {
+struct StreamSenders {
     payload: RoundPayload,
-    progress: Progress,
+    progress: StepProgress,
     /// The streams of each node that have packets to send; the first is served next.
-    turns: Vec<VecDeque<Stream>>,
+    turns: Vec<VecDeque<PacketStream>>,
     in_radio: Vec<usize>,
     /// The packets of a link that have arrived.
     arrived: BTreeMap<(usize, usize, usize), Vec<bool>>,
-    /// Streams that pause, by the time at which they go on, their sender, receiver and step.
-    paused: BTreeMap<(Duration, usize, usize, usize), Stream>,
+    /// StreamSenders that pause, by the time at which they go on, their sender, receiver and step.
+    paused: BTreeMap<(Duration, usize, usize, usize), PacketStream>,
 }
 
-impl Streams {
+impl StreamSenders {
     fn take_up(&mut self, air: &mut Air<StreamPacket>, node: usize, steps: Vec<usize>) -> Result<(), SendError> {
         for step in steps {
             for &to in self.progress.receivers(step, node) {
                 let link = StepLink { step, from: node, to };
-                self.turns[node].push_back(Stream { link, packets: (0..self.payload.packets()).collect(), failures: 0 });
+                self.turns[node].push_back(PacketStream {
+                    link,
+                    packets: (0..self.payload.packets()).collect(),
+                    failures: 0,
+                });
             }
         }
         self.fill(air, node)
@@ -131,7 +135,7 @@ impl Streams {
     }
 }
 
-impl Player<StreamPacket> for Streams {
+impl Player<StreamPacket> for StreamSenders {
     fn on_wake(&mut self, air: &mut Air<StreamPacket>, node: usize) -> Result<(), SendError> {
         while let Some(entry) = self.paused.first_entry().filter(|entry| entry.key().0 <= air.now()) {
             let ((_, sender, ..), stream) = entry.remove_entry();
@@ -146,9 +150,13 @@ impl Player<StreamPacket> for Streams {
         self.paused.first_key_value().map(|(&(at, node, ..), _)| (at, node))
     }
 
-    fn on_outcome(&mut self, air: &mut Air<StreamPacket>, outcome: Outcome<StreamPacket>) -> Result<(), SendError> {
+    fn on_outcome(
+        &mut self,
+        air: &mut Air<StreamPacket>,
+        outcome: FrameOutcome<StreamPacket>,
+    ) -> Result<(), SendError> {
         match outcome {
-            Outcome::Received { node, frame, .. } => {
+            FrameOutcome::Received { node, frame, .. } => {
                 let StreamPacket { link, number } = frame.payload;
                 let packets = self.payload.packets();
                 let key = (link.step, link.from, link.to);
@@ -160,7 +168,7 @@ impl Player<StreamPacket> for Streams {
                 let steps = self.progress.arrive(link);
                 self.take_up(air, node, steps)
             }
-            Outcome::Left { node, is_sent, frame, .. } => {
+            FrameOutcome::Left { node, is_sent, frame, .. } => {
                 self.in_radio[node] -= 1;
                 self.on_left(air.now(), frame.payload, is_sent);
                 self.fill(air, node)
