@@ -218,21 +218,21 @@ fn a_node_that_disturbs_without_being_received_spoils_frames() {
 #[test]
 fn impossible_settings_and_frames_are_refused() {
     let base = hidden_senders();
-    let sound = with_acknowledgements(0);
+    let sound = || with_acknowledgements(0);
     let slow = Acknowledgements { space: Duration::from_millis(1), ..Acknowledgements::default() };
     let no_slot = CarrierSense { slot: Duration::ZERO, ..CarrierSense::default() };
     for wrong in [
-        AirSettings { rate: 0, ..sound.clone() },
-        AirSettings { loss: AirLoss::Uniform(1.0), ..sound.clone() },
-        AirSettings { loss: AirLoss::Uniform(f64::NAN), ..sound.clone() },
-        AirSettings { queue_frames: 0, ..sound.clone() },
-        AirSettings { frame_overhead: Duration::MAX, ..sound.clone() },
-        AirSettings { acknowledgements: Some(slow), ..sound.clone() },
-        AirSettings { carrier_sense: Some(no_slot), ..with_acknowledgements(0) },
+        AirSettings { rate: 0, ..sound() },
+        AirSettings { loss: AirLoss::Uniform(1.0), ..sound() },
+        AirSettings { loss: AirLoss::Uniform(f64::NAN), ..sound() },
+        AirSettings { queue_frames: 0, ..sound() },
+        AirSettings { frame_overhead: Duration::MAX, ..sound() },
+        AirSettings { acknowledgements: Some(slow), ..sound() },
+        AirSettings { carrier_sense: Some(no_slot), ..sound() },
     ] {
         assert!(Air::<u32>::new(&base, &wrong).is_err(), "{wrong:?}");
     }
-    let mut air = Air::new(&base, &AirSettings { queue_frames: 2, ..sound }).unwrap();
+    let mut air = Air::new(&base, &AirSettings { queue_frames: 2, ..sound() }).unwrap();
     assert!(air.send(Duration::ZERO, 3, to_all(0)).is_err());
     assert!(air.send(Duration::ZERO, 0, to_one(3, 0)).is_err());
     assert!(air.send(Duration::ZERO, 0, AirFrame { bytes: 100_000, ..to_all(0) }).is_err());
