@@ -6,7 +6,7 @@
 //! ```
 //!
 //! Each node has a namespace with one interface, `air0`, with the address 10.83.0.(node + 1) and a route for multicast.
-//! Frames are read from the interfaces and handed to [`Air`](crate::Air), whose events are due at times of the clock.
+//! Frames are read from the interfaces and handed to [`Air`], whose events are due at times of the clock.
 //! Carrier sense, back-off, collisions and acknowledgements happen at the times of the medium, however late the
 //! scheduler is; a frame reaches a namespace late then, and [`LiveReport`] says how late.
 
