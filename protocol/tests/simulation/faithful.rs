@@ -2,6 +2,7 @@
 //! at the end agree.
 
 use std::cell::RefCell;
+use std::ops::Range;
 use std::rc::Rc;
 use std::sync::Arc;
 use std::time::Duration;
@@ -268,15 +269,17 @@ fn two_nodes_out_of_step_end_with_less_than_a_tenth_of_the_disagreement_that_tra
     }
 }
 
-/// The largest number of rounds that a node has finished more than one that it sends to.
-fn largest_lead(swarm: &SimulatedSwarm, schedule: &Schedule) -> u64 {
+/// The largest number of rounds that a node has finished more than one that it sends to, in these rounds.
+fn largest_lead(swarm: &SimulatedSwarm, schedule: &Schedule, rounds: &Range<u64>) -> u64 {
     let mut finished = vec![0; schedule.nodes()];
     let mut largest = 0;
     for (id, report) in rounds_of(swarm) {
         finished[id.index()] = report.round + 1;
         let leads =
             schedule.all_out_neighbours(id).iter().map(|to| (report.round + 1).saturating_sub(finished[to.index()]));
-        largest = leads.fold(largest, u64::max);
+        if rounds.contains(&report.round) {
+            largest = leads.fold(largest, u64::max);
+        }
     }
     largest
 }
@@ -296,7 +299,9 @@ fn nodes_are_at_most_k_rounds_ahead_of_those_that_they_send_to() {
             let schedule = Arc::clone(&config.schedule);
             let mut swarm = SimulatedSwarm::new(config).unwrap();
             swarm.run_until_drained(HOUR).unwrap();
-            let lead = largest_lead(&swarm, &schedule);
+            // No node waits beyond its deadline, which is short before it knows the pace, and in rounds that only mix.
+            let rounds = 20..WaitPolicy::Bounded { staleness }.training_rounds(&schedule, 400);
+            let lead = largest_lead(&swarm, &schedule, &rounds);
             println!("bounded:{staleness}, seed {seed}: {lead} rounds ahead at most");
             // One round is under way, and one is over before its acknowledgement arrives.
             assert!(lead <= staleness + 2, "bounded:{staleness}, seed {seed}: {lead} rounds ahead");
