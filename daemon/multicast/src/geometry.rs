@@ -84,8 +84,7 @@ impl Geometry {
         }
         let (least, longer) = self.block_sizes();
         let of_longer = longer * (least + 1);
-        let block =
-            if source < of_longer { source / (least + 1) } else { longer + (source - of_longer) / least };
+        let block = if source < of_longer { source / (least + 1) } else { longer + (source - of_longer) / least };
         Some(SymbolPlace { block, index: source - self.block(block).start, is_repair })
     }
 

@@ -109,7 +109,8 @@ mod tests {
 
     #[test]
     fn media_are_read_as_they_are_written() {
-        for text in ["unicast", "multicast", "multicast%lo", "multicast:239.1.2.3:9", "multicast:224.0.1.0:1%10.0.0.1"] {
+        for text in ["unicast", "multicast", "multicast%lo", "multicast:239.1.2.3:9", "multicast:224.0.1.0:1%10.0.0.1"]
+        {
             assert_eq!(text.parse::<Medium>().unwrap().to_string(), text);
         }
     }

@@ -77,6 +77,11 @@ impl Reception {
         Word::Rest { object: self.object }
     }
 
+    /// Returns `true` once the object is wanted by stream.
+    pub fn has_given_up(&self) -> bool {
+        self.has_given_up
+    }
+
     /// The time at which to ask again, unless something comes before.
     pub fn wake_at(&self) -> Duration {
         self.sign_at + if self.asked.is_some() { SETTLE } else { PATIENCE }

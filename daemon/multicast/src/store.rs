@@ -8,6 +8,9 @@ use crate::packet::PacketHead;
 use crate::seal::{SECRET_BYTES, SenderKey};
 use crate::word::ObjectName;
 
+/// Bounds of a symbol. Shorter ones would cost more memory than they hold, longer ones fit no jumbo frame.
+const LEAST_SYMBOL_BYTES: u16 = 512;
+const MOST_SYMBOL_BYTES: u16 = 8_800;
 /// Keys of one sender: the present one, and the one before for packets under way.
 const KEYS_PER_SENDER: usize = 2;
 /// Objects of one sender at a time: the one under way, the next one, and one that was not announced here.
@@ -87,13 +90,17 @@ impl ObjectStore {
         Self { limits, senders: BTreeMap::new(), used_bytes: 0, counts: StoreCounts::default() }
     }
 
-    /// Adds a sender's key, with the length of the symbols under it.
-    pub fn admit(&mut self, sender: u32, secret: &[u8; SECRET_BYTES], symbol_bytes: u16) {
+    /// Adds a sender's key, with the length of the symbols under it. `false` if that is out of bounds.
+    pub fn admit(&mut self, sender: u32, secret: &[u8; SECRET_BYTES], symbol_bytes: u16) -> bool {
+        if !(LEAST_SYMBOL_BYTES..=MOST_SYMBOL_BYTES).contains(&symbol_bytes) {
+            return false;
+        }
         let key = SenderKey::new(secret);
         let keys = &mut self.senders.entry(sender).or_default().keys;
         keys.retain(|(known, _)| known.number() != key.number());
         keys.push_front((key, symbol_bytes));
         keys.truncate(KEYS_PER_SENDER);
+        true
     }
 
     /// Removes a sender, with its objects.
@@ -150,6 +157,11 @@ impl ObjectStore {
         let (_, object) = from.objects.remove(place)?;
         self.used_bytes -= memory_of(object.geometry());
         Some(object)
+    }
+
+    /// Returns `true` if an object was taken or dropped: its symbols are ignored.
+    pub fn is_over(&self, sender: u32, name: ObjectName) -> bool {
+        self.senders.get(&sender).is_some_and(|from| from.over.contains(&name))
     }
 
     /// The counts so far.

@@ -54,13 +54,23 @@ pub struct Transmission {
 #[derive(Clone, Debug)]
 enum Phase {
     /// The object itself, from this source symbol on.
-    Sources { next: u32 },
+    Sources {
+        next: u32,
+    },
     /// Repair symbols: how many of which block are still to be sent.
-    Repairs { left: Vec<u32>, block: usize },
+    Repairs {
+        left: Vec<u32>,
+        block: usize,
+    },
     /// A question is to be put to the receivers, after so many that were not answered.
-    Asking { questions: u16 },
+    Asking {
+        questions: u16,
+    },
     /// A question is being answered.
-    Waiting { until: Duration, questions: u16 },
+    Waiting {
+        until: Duration,
+        questions: u16,
+    },
     Over,
 }
 
@@ -162,6 +172,11 @@ impl Transmission {
         }
     }
 
+    /// Returns `true` if nothing more will be sent or asked.
+    pub fn is_over(&self) -> bool {
+        matches!(self.phase, Phase::Over)
+    }
+
     /// Symbols sent in all.
     pub fn sent(&self) -> u64 {
         self.sent
@@ -249,7 +264,10 @@ mod tests {
         transmission.answer(8, 0, vec![2]);
         let second = steps(&mut transmission, Duration::ZERO);
         // Two of ten are lost: of three repair symbols about two arrive.
-        assert_eq!(second[..4], [Step::Symbol(10), Step::Symbol(11), Step::Symbol(12), Step::Ask { pass: 1, last: false }]);
+        assert_eq!(
+            second[..4],
+            [Step::Symbol(10), Step::Symbol(11), Step::Symbol(12), Step::Ask { pass: 1, last: false }]
+        );
         assert!((transmission.take_lost().unwrap() - 0.2).abs() < 1e-9);
         transmission.remove(7);
         transmission.answer(8, 0, vec![9]);

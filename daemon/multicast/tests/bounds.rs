@@ -149,7 +149,10 @@ fn mutated_symbols_under_the_right_key_do_no_harm() {
     let key = SenderKey::new(&[1; 32]);
     let mut store = store(10_000_000);
     store.admit(1, &[1; 32], SYMBOL);
-    let seeds = [vec![1, 0, 0, 0, 184, 11, 0, 0, 0, 0, 0, 0], [vec![2, 0, 0, 0, 100, 0, 0, 0, 0, 0, 0, 0], vec![1; 100]].concat()];
+    let seeds = [
+        vec![1, 0, 0, 0, 184, 11, 0, 0, 0, 0, 0, 0],
+        [vec![2, 0, 0, 0, 100, 0, 0, 0, 0, 0, 0, 0], vec![1; 100]].concat(),
+    ];
     mingle_mutations::for_each_input("multicast symbol", &seeds, |input| {
         let number = |at: usize| u32::from_le_bytes(std::array::from_fn(|i| input.get(at + i).copied().unwrap_or(0)));
         let bytes = input.get(12..).unwrap_or_default();
@@ -197,6 +200,6 @@ fn words_and_packets_have_the_bytes_that_they_had() {
 }
 
 const GOLDEN_PACKET: [u8; 36] = [
-    1, 16, 104, 53, 136, 2, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 189, 58, 98, 19, 242, 86, 80, 220, 118, 140, 188, 63, 83, 34,
-    96, 83, 245, 53, 159,
+    1, 16, 104, 53, 136, 2, 0, 0, 0, 3, 0, 0, 0, 0, 0, 0, 0, 189, 58, 98, 19, 242, 86, 80, 220, 118, 140, 188, 63, 83,
+    34, 96, 83, 245, 53, 159,
 ];

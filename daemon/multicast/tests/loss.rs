@@ -62,7 +62,10 @@ fn send(bytes: usize, channels: &[Channel], seed: u64) -> (u64, u64) {
                         continue;
                     }
                     if let Received::Symbol { completes: true, .. } = store.receive(&mut packet.clone()) {
-                        assert!(store.take(3, name).unwrap() == object, "seed {seed}: receiver {number} has other bytes");
+                        assert!(
+                            store.take(3, name).unwrap() == object,
+                            "seed {seed}: receiver {number} has other bytes"
+                        );
                         *done = Some(transmission.sent());
                         transmission.remove(number as u64);
                     }
@@ -72,7 +75,8 @@ fn send(bytes: usize, channels: &[Channel], seed: u64) -> (u64, u64) {
                 assert!(!last, "seed {seed}: {} symbols and no end", transmission.sent());
                 for (number, (_, store, done)) in receivers.iter().enumerate() {
                     if done.is_none() {
-                        let missing = store.missing(3, name).map_or(geometry.all_missing(), |(missing, _)| missing.to_vec());
+                        let missing =
+                            store.missing(3, name).map_or(geometry.all_missing(), |(missing, _)| missing.to_vec());
                         transmission.answer(number as u64, pass, missing);
                     }
                 }

@@ -92,6 +92,11 @@ impl MessageReader {
         self.parcel.take()?.finish(&mut self.pool).ok().map(Message::Parcel)
     }
 
+    /// Returns `true` if frames about payloads elsewhere have come that are not taken.
+    pub fn has_asides(&self) -> bool {
+        !self.asides.is_empty()
+    }
+
     /// Takes the bodies of the frames about payloads elsewhere that have come, in order.
     pub fn take_asides(&mut self) -> Vec<Vec<u8>> {
         std::mem::take(&mut self.asides)

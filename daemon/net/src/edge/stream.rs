@@ -8,11 +8,12 @@ use std::time::{Duration, Instant};
 use futures::io::{ReadHalf, WriteHalf};
 use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
 use mingle_protocol::wire::{self, MessageReader};
-use mingle_protocol::{Message, NodeId};
+use mingle_protocol::{Message, NodeId, Payload};
 use tokio::sync::{mpsc, watch};
 
 use super::pace::{CompletedMessages, MessageProgress, TooSlow};
-use super::{EdgeEvent, LinkDirection, ParcelObserver, SharedStreams};
+use super::{EdgeEvent, LinkDirection, ParcelObserver, SharedStreams, payloads};
+use crate::multicast::Multicast;
 use crate::token_bucket::TokenBucket;
 use crate::traffic::{Counters, Traffic};
 
@@ -20,14 +21,14 @@ use crate::traffic::{Counters, Traffic};
 /// peer that lets more pile up is not reading.
 const WRITE_QUEUE: usize = 64;
 /// Bytes read from the stream at a time.
-const READ_BYTES: usize = 64 * 1024;
+pub(super) const READ_BYTES: usize = 64 * 1024;
 /// Once this side has closed its half, the other one reads to the end and closes its own within this time.
 pub(super) const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval at which each stream is polled. Yamux does not wake the readers of a connection that this side has closed,
 /// such as a relayed one once there is a direct one (rust-yamux issue 216); polled again, the stream reports its end.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
 /// A peer that accepts no bytes for this long is gone.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
+pub(super) const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
 
 /// Acknowledgements that one stream may carry in a burst: many more than a swarm with rounds of milliseconds has. A
 /// peer that sends more is read more slowly, and delays only itself.
@@ -49,6 +50,7 @@ pub struct EdgeHandle {
     queue: mpsc::Sender<Message>,
     counters: Arc<Counters>,
     written: watch::Receiver<()>,
+    takes_payloads_elsewhere: bool,
 }
 
 impl EdgeHandle {
@@ -61,6 +63,16 @@ impl EdgeHandle {
     /// Returns `true` if the queue takes another message.
     pub fn has_room(&self) -> bool {
         self.queue.capacity() > 0
+    }
+
+    /// Returns `true` if both sides may speak of payloads by multicast on this stream.
+    pub fn takes_payloads_elsewhere(&self) -> bool {
+        self.takes_payloads_elsewhere
+    }
+
+    /// Returns `true` if the payloads of parcels on this stream go by multicast, where others need them too.
+    pub fn is_heard(&self) -> bool {
+        self.counters.is_heard()
     }
 
     /// Traffic over the stream so far.
@@ -89,21 +101,27 @@ pub(super) async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
     node: NodeId,
     direction: LinkDirection,
     shared: &SharedStreams,
+    multicast: Option<&Arc<Multicast>>,
 ) -> Result<(), DriverGone> {
     static STREAMS: AtomicU64 = AtomicU64::new(0);
     let number = STREAMS.fetch_add(1, Ordering::Relaxed);
     let (queue, messages) = mpsc::channel(WRITE_QUEUE);
     let (still_writing, written) = watch::channel(());
     let counters = Arc::<Counters>::default();
-    let handle = EdgeHandle { stream: number, queue, counters: Arc::clone(&counters), written };
+    let takes_payloads_elsewhere = multicast.is_some();
+    let handle =
+        EdgeHandle { stream: number, queue, counters: Arc::clone(&counters), written, takes_payloads_elsewhere };
     let tell = |event| async { shared.events.send(event).await.map_err(|_| DriverGone) };
     tell(EdgeEvent::Up { node, direction, handle }).await?;
 
     let (reader, writer) = stream.split();
-    let observer = Arc::clone(&shared.observer);
-    let written_counters = Arc::clone(&counters);
+    let outgoing = Outgoing { stream: writer, node, counters: &counters, observer: shared.observer.as_ref() };
+    let (read, write) = payloads::talk(multicast, node, direction, &counters);
     let writing = async move {
-        let result = write_all(writer, node, messages, &written_counters, observer.as_ref()).await;
+        let result = match write {
+            None => write_all(outgoing, messages).await,
+            Some(write) => write.write_all(outgoing, messages).await,
+        };
         drop(still_writing);
         match result {
             Ok(()) => {
@@ -113,7 +131,17 @@ pub(super) async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
             Err(error) => error,
         }
     };
-    let mut reading = pin!(read_all(reader, node, shared, &counters));
+    let decoder = MessageReader::new(shared.dimension);
+    let reading = async {
+        match read {
+            None => read_all(reader, Incoming::new(node, shared, &counters, decoder)).await,
+            Some(read) => {
+                let decoder = decoder.with_payloads_elsewhere();
+                read.read_all(reader, Incoming::new(node, shared, &counters, decoder)).await
+            }
+        }
+    };
+    let mut reading = pin!(reading);
     let mut writing = pin!(writing);
     let mut looks = tokio::time::interval(shared.look_every);
     let ended = loop {
@@ -129,60 +157,100 @@ pub(super) async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
 /// Reads messages until the other side closes its half (`None`) or an error occurs (its text).
 async fn read_all(
     mut stream: ReadHalf<impl AsyncRead + AsyncWrite + Unpin>,
-    node: NodeId,
-    shared: &SharedStreams,
-    counters: &Counters,
+    mut incoming: Incoming<'_>,
 ) -> Result<Option<String>, DriverGone> {
-    let mut reader = MessageReader::new(shared.dimension);
     let mut buffer = vec![0; READ_BYTES];
-    let mut acks = TokenBucket::new(ACKS_AT_ONCE, ACKS_PER_SECOND);
-    let mut words = TokenBucket::new(WORDS_AT_ONCE, WORDS_PER_SECOND);
-    let mut pace = MessageProgress::new(shared.pace_window);
-    // Arrival of the first bytes of the parcel that is being read.
-    let mut began = None;
     loop {
         let waits_since = Instant::now();
-        let bytes = match read_in_time(&mut stream, &mut buffer, pace.patience()).await {
+        match read_in_time(&mut stream, &mut buffer, incoming.pace.patience()).await {
             Ok(0) => return Ok(None),
             Ok(count) => {
-                counters.note_received(count);
-                &buffer[..count]
+                if let Some(error) = incoming.take(&buffer[..count], waits_since).await? {
+                    return Ok(Some(error));
+                }
             }
             Err(error) => return Ok(Some(error.to_string())),
-        };
+        }
+    }
+}
+
+/// The reading half of a stream: its decoder, and the bounds of what it may carry.
+pub(super) struct Incoming<'a> {
+    node: NodeId,
+    shared: &'a SharedStreams,
+    counters: &'a Counters,
+    pub(super) reader: MessageReader,
+    acks: TokenBucket,
+    words: TokenBucket,
+    pub(super) pace: MessageProgress,
+    /// Arrival of the first bytes of the parcel that is being read.
+    began: Option<Instant>,
+}
+
+impl<'a> Incoming<'a> {
+    pub(super) fn new(node: NodeId, shared: &'a SharedStreams, counters: &'a Counters, reader: MessageReader) -> Self {
+        Self {
+            node,
+            shared,
+            counters,
+            reader,
+            acks: TokenBucket::new(ACKS_AT_ONCE, ACKS_PER_SECOND),
+            words: TokenBucket::new(WORDS_AT_ONCE, WORDS_PER_SECOND),
+            pace: MessageProgress::new(shared.pace_window),
+            began: None,
+        }
+    }
+
+    /// Takes bytes that were waited for, and hands the messages that they complete to the driver. Returns the error
+    /// that they make, if any.
+    pub(super) async fn take(&mut self, bytes: &[u8], waits_since: Instant) -> Result<Option<String>, DriverGone> {
+        self.counters.note_received(bytes.len());
         let came = Instant::now();
-        let messages = match reader.feed(bytes) {
+        let messages = match self.reader.feed(bytes) {
             Ok(messages) => messages,
             Err(error) => return Ok(Some(error.to_string())),
         };
-        let mut finished = CompletedMessages::default();
+        let mut finished = CompletedMessages { parcel: false, other: self.reader.has_asides() };
         messages.iter().for_each(|message| match message {
             Message::Parcel(_) => finished.parcel = true,
             _ => finished.other = true,
         });
-        if let Err(error) = pace.note(came.saturating_duration_since(waits_since), reader.unfinished(), finished) {
+        let waited = came.saturating_duration_since(waits_since);
+        if let Err(error) = self.pace.note(waited, self.reader.unfinished(), finished) {
             return Ok(Some(error.to_string()));
         }
         for message in messages {
-            match message {
-                Message::Parcel(_) => {
-                    let began = began.take().unwrap_or(came);
-                    counters.note_received_parcel(came.saturating_duration_since(began));
-                    shared.observer.received(node, began);
-                }
-                Message::Collective(_) => {}
-                Message::Ack(_) => keep_to_the_rate(&mut acks).await,
-                Message::Hello(_) | Message::Left(_) | Message::Process(_) => keep_to_the_rate(&mut words).await,
-            }
-            let event = EdgeEvent::Message { node, message };
-            shared.events.send(event).await.map_err(|_| DriverGone)?;
+            self.hand_over(message, came).await?;
         }
-        began = began.filter(|_| reader.is_receiving()).or_else(|| reader.is_receiving().then_some(came));
+        let is_receiving = self.reader.is_receiving();
+        self.began = self.began.filter(|_| is_receiving).or_else(|| is_receiving.then_some(came));
+        Ok(None)
+    }
+
+    /// Hands a message to the driver, at the rate of its kind.
+    pub(super) async fn hand_over(&mut self, message: Message, came: Instant) -> Result<(), DriverGone> {
+        let node = self.node;
+        match message {
+            Message::Parcel(_) => {
+                let began = self.began.take().unwrap_or(came);
+                self.counters.note_received_parcel(came.saturating_duration_since(began));
+                self.shared.observer.received(node, began);
+            }
+            Message::Collective(_) => {}
+            Message::Ack(_) => keep_to_the_rate(&mut self.acks).await,
+            Message::Hello(_) | Message::Left(_) | Message::Process(_) => keep_to_the_rate(&mut self.words).await,
+        }
+        self.shared.events.send(EdgeEvent::Message { node, message }).await.map_err(|_| DriverGone)
+    }
+
+    /// Waits until the rate of acknowledgements allows another word about payloads.
+    pub(super) async fn admit_aside(&mut self) {
+        keep_to_the_rate(&mut self.acks).await;
     }
 }
 
 /// Reads the available bytes, within `patience` if there is a limit.
-async fn read_in_time(
+pub(super) async fn read_in_time(
     stream: &mut ReadHalf<impl AsyncRead + AsyncWrite + Unpin>,
     buffer: &mut [u8],
     patience: Option<Duration>,
@@ -200,41 +268,62 @@ async fn keep_to_the_rate(bucket: &mut TokenBucket) {
 }
 
 /// Writes queued messages until the driver closes the queue, then closes the writing half.
-async fn write_all(
-    mut stream: WriteHalf<impl AsyncRead + AsyncWrite + Unpin>,
-    node: NodeId,
+async fn write_all<S: AsyncRead + AsyncWrite + Unpin>(
+    mut outgoing: Outgoing<'_, S>,
     mut messages: mpsc::Receiver<Message>,
-    counters: &Counters,
-    observer: &dyn ParcelObserver,
 ) -> std::io::Result<()> {
     while let Some(message) = messages.recv().await {
         let more = !messages.is_empty();
+        outgoing.write_message(message, more).await?;
+    }
+    outgoing.close().await
+}
+
+/// The writing half of a stream.
+pub(super) struct Outgoing<'a, S> {
+    stream: WriteHalf<S>,
+    node: NodeId,
+    pub(super) counters: &'a Counters,
+    observer: &'a dyn ParcelObserver,
+}
+
+impl<S: AsyncRead + AsyncWrite + Unpin> Outgoing<'_, S> {
+    /// Writes one message; flushes unless another follows at once.
+    pub(super) async fn write_message(&mut self, message: Message, more: bool) -> std::io::Result<()> {
         let parcel = match &message {
             Message::Parcel(parcel) => Some((Instant::now(), parcel.payload.clone())),
             _ => None,
         };
-        write_message(&mut stream, message, more, counters).await?;
+        self.write(wire::encode(message).slices(), more).await?;
         if let Some((began, payload)) = parcel {
-            counters.note_sent_parcel(&payload);
-            observer.sent(node, began);
+            self.note_sent_parcel(&payload, began);
         }
+        Ok(())
     }
-    in_time(stream.close()).await
-}
 
-/// Writes one message; flushes unless another follows at once.
-async fn write_message(
-    stream: &mut WriteHalf<impl AsyncRead + AsyncWrite + Unpin>,
-    message: Message,
-    more: bool,
-    counters: &Counters,
-) -> std::io::Result<()> {
-    let encoded = wire::encode(message);
-    for slice in encoded.slices() {
-        in_time(stream.write_all(slice)).await?;
-        counters.note_sent(slice.len());
+    /// Writes bytes; flushes unless more follow at once.
+    pub(super) async fn write<'b>(
+        &mut self,
+        slices: impl Iterator<Item = &'b [u8]>,
+        more: bool,
+    ) -> std::io::Result<()> {
+        for slice in slices {
+            in_time(self.stream.write_all(slice)).await?;
+            self.counters.note_sent(slice.len());
+        }
+        if more { Ok(()) } else { in_time(self.stream.flush()).await }
     }
-    if more { Ok(()) } else { in_time(stream.flush()).await }
+
+    /// Counts a parcel that the other side has from now on.
+    pub(super) fn note_sent_parcel(&self, payload: &Payload, began: Instant) {
+        self.counters.note_sent_parcel(payload);
+        self.observer.sent(self.node, began);
+    }
+
+    /// Closes the writing half.
+    pub(super) async fn close(&mut self) -> std::io::Result<()> {
+        in_time(self.stream.close()).await
+    }
 }
 
 async fn in_time(writing: impl Future<Output = std::io::Result<()>>) -> std::io::Result<()> {
@@ -305,10 +394,11 @@ mod tests {
             close_timeout: Duration::from_millis(1),
             look_every: Duration::from_millis(1),
             pace_window: Duration::from_millis(20),
+            multicast: None,
             events,
             observer: Arc::new(Blind),
         };
-        tokio::spawn(async move { carry(stream, NodeId(3), LinkDirection::Out, &shared).await.is_ok() });
+        tokio::spawn(async move { carry(stream, NodeId(3), LinkDirection::Out, &shared, None).await.is_ok() });
         receiver
     }
 

@@ -1,0 +1,102 @@
+//! Payloads of parcels that travel by multicast: the conversation on the stream of each link.
+//!
+//! ```text
+//!   sender                                     receiver
+//!   key, and its probes by multicast  ---->
+//!                                     <----    heard
+//!   header of a parcel, `elsewhere`   ---->
+//!   symbols by multicast              ---->    object store
+//!   sent, pass 0                      ---->
+//!                                     <----    lacks 3 of block 0, or got it
+//!   repair symbols by multicast       ---->
+//!   sent, pass 1                      ---->
+//!                                     <----    got it: the parcel is complete
+//!                                        or    rest: the chunks follow, as on any stream
+//! ```
+//!
+//! The receiver decides how a parcel is completed, so the two never disagree. The sender writes the next header once
+//! the parcel is complete; other messages pass meanwhile.
+
+mod inward;
+mod outward;
+
+use std::io;
+use std::sync::Arc;
+
+use futures::io::ReadHalf;
+use futures::{AsyncRead, AsyncWrite};
+use mingle_protocol::{Message, NodeId};
+use tokio::sync::mpsc;
+
+use super::LinkDirection;
+use super::stream::{DriverGone, Incoming, Outgoing};
+use crate::multicast::Multicast;
+use crate::traffic::Counters;
+
+/// Words that wait between the halves of a stream. A sound neighbour has a few under way; what is more is dropped.
+const WORD_QUEUE: usize = 1_024;
+
+/// The reading half of the conversation.
+pub(super) enum Reading {
+    In(inward::InReading),
+    Out(outward::OutReading),
+}
+
+/// The writing half of the conversation.
+pub(super) enum Writing {
+    In(inward::InWriting),
+    Out(Box<outward::OutWriting>),
+}
+
+/// The conversation of a stream, if there is one: its two halves.
+pub(super) fn talk(
+    multicast: Option<&Arc<Multicast>>,
+    node: NodeId,
+    direction: LinkDirection,
+    counters: &Arc<Counters>,
+) -> (Option<Reading>, Option<Writing>) {
+    let Some(multicast) = multicast else { return (None, None) };
+    match direction {
+        LinkDirection::In => {
+            let (reading, writing) = inward::conversation(multicast, node, counters);
+            (Some(Reading::In(reading)), Some(Writing::In(writing)))
+        }
+        LinkDirection::Out => {
+            let (reading, writing) = outward::conversation(multicast, node, counters);
+            (Some(Reading::Out(reading)), Some(Writing::Out(Box::new(writing))))
+        }
+    }
+}
+
+impl Reading {
+    /// Reads messages until the other side closes its half (`None`) or an error occurs (its text).
+    pub(super) async fn read_all(
+        self,
+        stream: ReadHalf<impl AsyncRead + AsyncWrite + Unpin>,
+        incoming: Incoming<'_>,
+    ) -> Result<Option<String>, DriverGone> {
+        match self {
+            Self::In(reading) => reading.read_all(stream, incoming).await,
+            Self::Out(reading) => reading.read_all(stream, incoming).await,
+        }
+    }
+}
+
+impl Writing {
+    /// Writes queued messages until the driver closes the queue, then closes the writing half.
+    pub(super) async fn write_all<S: AsyncRead + AsyncWrite + Unpin>(
+        self,
+        outgoing: Outgoing<'_, S>,
+        messages: mpsc::Receiver<Message>,
+    ) -> io::Result<()> {
+        match self {
+            Self::In(writing) => writing.write_all(outgoing, messages).await,
+            Self::Out(writing) => writing.write_all(outgoing, messages).await,
+        }
+    }
+}
+
+/// The error of a word that is none.
+fn no_word() -> String {
+    "a frame about payloads makes no sense".to_owned()
+}
