@@ -100,3 +100,25 @@ impl Writing {
 fn no_word() -> String {
     "a frame about payloads makes no sense".to_owned()
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use mingle_multicast::Word;
+    use mingle_protocol::wire::{self, MessageReader};
+
+    #[test]
+    fn mutated_frames_about_payloads_are_refused_or_make_sense() {
+        let seeds = [
+            wire::aside(&Word::Heard { key: 7, probe: 2 }.encode()),
+            [wire::aside(&Word::Key { secret: [1; 32], symbol_bytes: 1166 }.encode()), wire::elsewhere(7)].concat(),
+        ];
+        mingle_mutations::for_each_input("frames about payloads", &seeds, |input| {
+            let mut reader = MessageReader::new(4).with_payloads_elsewhere();
+            if reader.feed(input).is_ok() {
+                assert_eq!(reader.awaited(), None, "no header can come of these");
+                reader.take_asides().iter().for_each(|aside| drop(Word::decode(aside)));
+            }
+        });
+    }
+}
