@@ -172,9 +172,9 @@ impl Edges {
         for (&node, &peer) in out {
             tasks.spawn(keep_open(control.clone(), shared.clone(), node, peer));
         }
-        let incoming = accept(&mut control.clone(), PROTOCOL)?;
         let with_payloads = multicast.as_ref().map(|_| accept(&mut control.clone(), WITH_PAYLOADS_ELSEWHERE));
-        let incoming = Listening { incoming, with_payloads: with_payloads.transpose()? };
+        let with_payloads = with_payloads.transpose()?;
+        let incoming = Listening { incoming: accept(&mut control.clone(), PROTOCOL)?, with_payloads };
         let nodes = inward.iter().map(|(&node, &peer)| (peer, node)).collect();
         tasks.spawn(accept_all(incoming, shared, nodes));
         Ok((Self { tasks, multicast }, receiver))
@@ -242,6 +242,27 @@ async fn keep_open(mut control: libp2p_stream::Control, shared: SharedStreams, n
     }
 }
 
+/// Opens a stream on which payloads may travel elsewhere, or one of the other protocol if the peer does not know that.
+///
+/// A peer that takes up its plan begins to accept both, this one first. It may do so between two attempts: only if it
+/// accepts the other protocol, and still not this one, does it not know it.
+async fn open_with_payloads<'a>(
+    control: &mut libp2p_stream::Control,
+    multicast: &'a Arc<Multicast>,
+    peer: PeerId,
+) -> std::io::Result<(Stream, Option<&'a Arc<Multicast>>)> {
+    let is_unknown = |error: &std::io::Error| error.kind() == std::io::ErrorKind::Unsupported;
+    match open_stream(control, peer, WITH_PAYLOADS_ELSEWHERE).await {
+        Err(error) if is_unknown(&error) => {}
+        opened => return opened.map(|stream| (stream, Some(multicast))),
+    }
+    let other = open_stream(control, peer, PROTOCOL).await?;
+    match open_stream(control, peer, WITH_PAYLOADS_ELSEWHERE).await {
+        Err(error) if is_unknown(&error) => Ok((other, None)),
+        opened => opened.map(|stream| (stream, Some(multicast))),
+    }
+}
+
 enum OpenError {
     Refused(StreamRefusal),
     Unreachable(String),
@@ -254,14 +275,11 @@ async fn open<'a>(
     peer: PeerId,
 ) -> Result<(Stream, Option<&'a Arc<Multicast>>), OpenError> {
     let unreachable = |error: &dyn std::fmt::Display| OpenError::Unreachable(error.to_string());
-    let mut multicast = shared.multicast.as_ref();
-    let protocol = if multicast.is_some() { WITH_PAYLOADS_ELSEWHERE } else { PROTOCOL };
-    let mut opened = open_stream(control, peer, protocol).await;
-    if multicast.is_some() && opened.as_ref().is_err_and(|error| error.kind() == std::io::ErrorKind::Unsupported) {
-        multicast = None;
-        opened = open_stream(control, peer, PROTOCOL).await;
-    }
-    let mut stream = opened.map_err(|error| unreachable(&error))?;
+    let opened = match &shared.multicast {
+        Some(multicast) => open_with_payloads(control, multicast, peer).await,
+        None => open_stream(control, peer, PROTOCOL).await.map(|stream| (stream, None)),
+    };
+    let (mut stream, multicast) = opened.map_err(|error| unreachable(&error))?;
     let answer = tokio::time::timeout(PREAMBLE_TIMEOUT, preamble::introduce(&mut stream, &shared.greeting))
         .await
         .map_err(|_| unreachable(&"no answer to the greeting"))?

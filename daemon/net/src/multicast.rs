@@ -10,6 +10,7 @@
 //! The threads wait for packets and for the pace, not for the runtime: a receive buffer of the system holds some
 //! milliseconds only. What is sent, when, and what is lacking is decided in `mingle-multicast`.
 
+mod active;
 mod audience;
 mod error;
 mod receiver;

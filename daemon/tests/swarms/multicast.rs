@@ -120,6 +120,22 @@ fn a_flood_of_rubbish_to_the_group_costs_no_weight() {
 }
 
 #[test]
+fn two_swarms_on_one_group_do_not_disturb_each_other() {
+    let medium = format!("multicast:{}%127.0.0.1", group(4));
+    let swarms = [dense(60), dense(60)];
+    let mut peers = swarms
+        .each_ref()
+        .map(|swarm| -> Vec<RunningPeer> { (0..NODES).map(|node| start(swarm, node, &medium)).collect() });
+    for (swarm, peers) in swarms.iter().zip(&mut peers) {
+        swarm.finish(peers, "two on one group");
+        for node in 0..NODES {
+            let summary = summary(swarm, node);
+            assert!(count(&summary, "sent_parcels") > 0 && count(&summary, "refused_packets") == 0, "{summary:#}");
+        }
+    }
+}
+
+#[test]
 fn a_sender_that_is_killed_in_the_middle_goes_on_and_no_unit_of_weight_is_lost() {
     let swarm = dense(120);
     // Slow enough that each model of 38 kB is on its way for 30 ms.
@@ -144,7 +160,7 @@ fn a_sender_that_is_killed_in_the_middle_goes_on_and_no_unit_of_weight_is_lost()
 
 #[test]
 fn a_group_whose_port_is_in_use_is_reported_and_payloads_go_by_stream() {
-    let swarm = dense(20);
+    let swarm = dense(60);
     let group = group(3);
     let _other = UdpSocket::bind(group).unwrap();
     let mut peers: Vec<RunningPeer> =
@@ -159,6 +175,7 @@ fn a_group_whose_port_is_in_use_is_reported_and_payloads_go_by_stream() {
 fn media_and_interfaces_that_make_no_sense_are_refused_by_name() {
     let folder = tempfile::tempdir().unwrap();
     let home = folder.path().join("home");
+    assert!(run(&["init", "--home", text(&home)]).status.success());
     let run_with = |medium: &str| run(&["run", "--home", text(&home), "--medium", medium]);
     assert_fails(&run_with("multicast:10.0.0.1:7000"), 2, &["10.0.0.1 is not a multicast address"]);
     assert_fails(&run_with("radio"), 2, &["`radio` is no medium"]);

@@ -8,12 +8,12 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::Duration;
 
 use mingle_multicast::{
-    AirRate, Encoder, ObjectName, Pacer, PacketHead, RateControl, SECRET_BYTES, SenderKey, Step, Transmission, Word,
-    symbol_bytes,
+    AirRate, ObjectName, Pacer, PacketHead, RateControl, SECRET_BYTES, SenderKey, Step, Word, symbol_bytes,
 };
 use mingle_protocol::Payload;
 use tokio::sync::{mpsc, oneshot};
 
+use super::active::{Active, REMIND_EVERY};
 use super::audience::Audience;
 use super::error::MulticastError;
 use super::{Order, PACKET_BYTES, Shared};
@@ -23,8 +23,6 @@ use crate::edge::EdgeEvent;
 const GATHER: Duration = Duration::from_millis(5);
 /// Payloads in transmission at a time; more go by stream.
 const MAX_ACTIVE: usize = 8;
-/// Interval at which receivers are reminded of a payload that waits for others.
-const REMIND_EVERY: Duration = Duration::from_secs(1);
 /// Longest time without a look at probes and waits.
 const LONGEST_WAIT: Duration = Duration::from_millis(100);
 /// Bytes under one key.
@@ -56,25 +54,6 @@ struct Gathering {
     payload: Payload,
     offers: Vec<(u64, oneshot::Sender<Option<ObjectName>>)>,
     until: Duration,
-}
-
-/// A payload in transmission.
-struct Active {
-    name: ObjectName,
-    key: SenderKey,
-    payload: Payload,
-    encoder: Encoder<PayloadBytes>,
-    transmission: Transmission,
-    remind_at: Duration,
-    has_lost: bool,
-}
-
-struct PayloadBytes(Payload);
-
-impl AsRef<[u8]> for PayloadBytes {
-    fn as_ref(&self) -> &[u8] {
-        self.0.bytes()
-    }
 }
 
 impl Transmitter {
@@ -210,26 +189,24 @@ impl Transmitter {
     }
 
     fn begin(&mut self, Gathering { payload, offers, .. }: Gathering, now: Duration) {
-        let encoder = Encoder::new(PayloadBytes(payload.clone()), symbol_bytes(PACKET_BYTES));
         let is_worth_it =
             offers.len() >= 2 && self.active.len() < MAX_ACTIVE && !self.is_broken && self.next_object < u32::MAX;
-        let Some(encoder) = encoder.filter(|_| is_worth_it) else {
+        let name = ObjectName { key: self.key.number(), object: self.next_object };
+        let active = Active::new(name, &self.key, payload, now).filter(|_| is_worth_it);
+        let Some(mut active) = active else {
             for (_, answer) in offers {
                 let _ = answer.send(None);
             }
             return;
         };
-        let name = ObjectName { key: self.key.number(), object: self.next_object };
         self.next_object += 1;
         self.shared.objects.fetch_add(1, Ordering::Relaxed);
-        let mut transmission = Transmission::new(encoder.geometry());
         for (link, answer) in offers {
             if answer.send(Some(name)).is_ok() {
-                transmission.add(link);
+                active.transmission.add(link);
             }
         }
-        let (key, remind_at) = (self.key.clone(), now + REMIND_EVERY);
-        self.active.push(Active { name, key, payload, encoder, transmission, remind_at, has_lost: false });
+        self.active.push(active);
     }
 
     /// Sends packets while the pace allows, and asks receivers of what was sent. Returns the time until more is due.
@@ -277,7 +254,7 @@ impl Transmitter {
                 Step::Over => return None,
                 Step::Symbol(symbol) => {
                     // The first repair symbol of a pass: the pacer counts it with the next packets.
-                    send(&self.socket, self.group, active, symbol, &mut self.packet, &self.shared).ok()?;
+                    active.send(symbol, &self.socket, self.group, &mut self.packet, &self.shared).ok()?;
                 }
             }
         }
@@ -299,7 +276,7 @@ impl Transmitter {
             }
             let active = &mut self.active[place];
             let Step::Symbol(symbol) = active.transmission.next(now) else { break };
-            match send(&self.socket, self.group, active, symbol, &mut self.packet, &self.shared) {
+            match active.send(symbol, &self.socket, self.group, &mut self.packet, &self.shared) {
                 Ok(bytes) => {
                     self.bytes_under_key += bytes as u64;
                     self.note_sent();
@@ -392,32 +369,6 @@ impl Transmitter {
         tracing::warn!(message, "multicast");
         let _ = self.events.try_send(EdgeEvent::Notice { message });
     }
-}
-
-/// Sends one symbol. Returns the bytes of the packet.
-fn send(
-    socket: &UdpSocket,
-    group: SocketAddrV4,
-    active: &mut Active,
-    symbol: u32,
-    packet: &mut Vec<u8>,
-    shared: &Shared,
-) -> io::Result<usize> {
-    let geometry = active.encoder.geometry();
-    let head = PacketHead {
-        key: active.name.key,
-        object: active.name.object,
-        object_bytes: geometry.object_bytes() as u32,
-        symbol,
-    };
-    let bytes = active.encoder.symbol(symbol).map_err(io::Error::other)?;
-    active.key.seal(head, bytes, packet);
-    let sent = socket.send_to(packet, SocketAddr::from(group))?;
-    shared.packet_bytes.fetch_add(sent as u64, Ordering::Relaxed);
-    if symbol >= geometry.sources() {
-        shared.repair_bytes.fetch_add(sent as u64, Ordering::Relaxed);
-    }
-    Ok(sent)
 }
 
 fn new_key() -> Result<([u8; SECRET_BYTES], SenderKey), MulticastError> {
