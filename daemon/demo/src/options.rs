@@ -3,7 +3,7 @@
 use std::path::PathBuf;
 
 use mingle_builtin::options::TrainingOptions;
-use mingle_net::multicast::{AirRate, Medium, MulticastOptions};
+use mingle_net::multicast::{AirRate, MulticastOptions, PayloadMedium};
 use mingle_peer::{Error, ErrorKind, Result};
 use mingle_protocol::{CodecChoice, MomentumAcrossRounds, Robust};
 
@@ -34,7 +34,7 @@ pub struct DemoOptions {
     /// The encoding of models in parcels.
     pub codec: CodecChoice,
     /// The medium of payloads; multicast without an interface is that of the loopback one.
-    pub medium: Medium,
+    pub medium: PayloadMedium,
     /// The rate of packets of multicast.
     pub air_rate: Option<AirRate>,
     /// The treatment of models that are far from a peer's own.
@@ -62,7 +62,7 @@ impl DemoOptions {
             timeline: false,
             wait: "sync".to_owned(),
             codec: CodecChoice::default(),
-            medium: Medium::Unicast,
+            medium: PayloadMedium::Unicast,
             air_rate: None,
             robust: Robust::default(),
             momentum_across_rounds: MomentumAcrossRounds::default(),
@@ -72,10 +72,10 @@ impl DemoOptions {
     }
 
     /// The medium of its peers: on this machine, all of them are reached over the loopback interface.
-    pub(crate) fn medium_of_peers(&self) -> Medium {
+    pub(crate) fn medium_of_peers(&self) -> PayloadMedium {
         match &self.medium {
-            Medium::Multicast(MulticastOptions { group, interface: None }) => {
-                Medium::Multicast(MulticastOptions { group: *group, interface: Some("127.0.0.1".to_owned()) })
+            PayloadMedium::Multicast(MulticastOptions { group, interface: None }) => {
+                PayloadMedium::Multicast(MulticastOptions { group: *group, interface: Some("127.0.0.1".to_owned()) })
             }
             medium => medium.clone(),
         }

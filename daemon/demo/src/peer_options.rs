@@ -1,7 +1,7 @@
 //! The command line of each peer of a demo.
 
 use mingle_builtin::options::TrainingOptions;
-use mingle_net::multicast::Medium;
+use mingle_net::multicast::PayloadMedium;
 use mingle_peer::Home;
 
 use crate::options::DemoOptions;
@@ -50,7 +50,7 @@ pub(crate) fn peer_arguments(demo: &DemoOptions, home: &Home, way_in: &[String])
     }
     option("wait", &demo.wait);
     option("codec", &demo.codec);
-    if demo.medium != Medium::Unicast {
+    if demo.medium != PayloadMedium::Unicast {
         option("medium", &demo.medium_of_peers());
         demo.air_rate.iter().for_each(|rate| option("air-rate", rate));
     }

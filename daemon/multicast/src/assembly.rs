@@ -125,8 +125,10 @@ impl Assembly {
         if ours.is_empty() {
             return;
         }
-        let (sources, symbol_bytes) = (self.geometry.block(block), self.geometry.symbol_bytes());
-        let (from, to) = (sources.start as usize, sources.end as usize);
+        let sources = self.geometry.block(block);
+        let symbol_bytes = self.geometry.symbol_bytes();
+        let from = sources.start as usize;
+        let to = sources.end as usize;
         let is_there = &self.is_there[from..to];
         let symbols = &mut self.bytes[from * symbol_bytes..to * symbol_bytes];
         let given = ours.iter().map(|((_, index), bytes)| (*index, &**bytes));

@@ -44,7 +44,8 @@ impl<T: AsRef<[u8]>> Encoder<T> {
 
     fn repairs(&self, block: u32) -> Result<Vec<u8>, CodeError> {
         let sources = self.geometry.block(block);
-        let (from, to) = (self.geometry.bytes_of(sources.start).start, self.geometry.bytes_of(sources.end - 1).end);
+        let from = self.geometry.bytes_of(sources.start).start;
+        let to = self.geometry.bytes_of(sources.end - 1).end;
         let mut symbols = self.object.as_ref()[from..to].to_vec();
         symbols.resize(self.geometry.block_len(block) as usize * self.geometry.symbol_bytes(), 0);
         code::encode(&symbols, self.geometry.symbol_bytes())

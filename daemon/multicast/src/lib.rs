@@ -4,7 +4,7 @@
 //!   sender                                                         each receiver
 //!   Transmission  which symbol is next  --+                    +-->  ObjectStore  symbols of several senders
 //!   Encoder       its bytes              |   UDP multicast   |         Assembly   one object
-//!   SenderKey     sealed in a packet     +-------------------+       Reception    what to say of it, and when
+//!   SenderKey     sealed in a packet     +-------------------+       ObjectReception    what to say of it, and when
 //!   Pacer         not too fast                                            |
 //!        ^                                                                |
 //!        +---------------  Word: got it, lack so many symbols  <----------+
@@ -37,12 +37,12 @@ pub use assembly::{Assembly, Placed};
 pub use code::CodeError;
 pub use encoder::Encoder;
 pub use geometry::{Geometry, MAX_BLOCK_SYMBOLS, SymbolPlace};
-pub use medium::{Medium, MediumError, MulticastOptions, group_of};
+pub use medium::{MediumError, MulticastOptions, PayloadMedium, group_of};
 pub use pacing::{Pacer, RateControl};
 pub use packet::{DEFAULT_PACKET_BYTES, PACKET_OVERHEAD, PacketHead, symbol_bytes};
 pub use rate::{AirRate, AirRateError};
-pub use reception::Reception;
+pub use reception::ObjectReception;
 pub use seal::{SECRET_BYTES, SenderKey};
-pub use store::{ObjectStore, Received, StoreCounts, StoreLimits};
-pub use transmission::{MAX_PASSES, Step, Transmission};
+pub use store::{ObjectStore, PacketMeaning, StoreCounts, StoreLimits};
+pub use transmission::{MAX_PASSES, Transmission, TransmissionStep};
 pub use word::{ObjectName, Word};

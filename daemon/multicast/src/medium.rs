@@ -9,17 +9,17 @@ use thiserror::Error;
 /// The way of payloads.
 ///
 /// ```
-/// use mingle_multicast::Medium;
-/// let medium: Medium = "multicast:239.255.7.1:7000%eth0".parse().unwrap();
+/// use mingle_multicast::PayloadMedium;
+/// let medium: PayloadMedium = "multicast:239.255.7.1:7000%eth0".parse().unwrap();
 /// assert_eq!(medium.to_string(), "multicast:239.255.7.1:7000%eth0");
-/// assert!("multicast:10.0.0.1:7000".parse::<Medium>().is_err());
+/// assert!("multicast:10.0.0.1:7000".parse::<PayloadMedium>().is_err());
 /// ```
 #[derive(Clone, Debug, Default, PartialEq, Eq)]
-pub enum Medium {
+pub enum PayloadMedium {
     /// Each payload on the stream of each link.
     #[default]
     Unicast,
-    /// Each payload once, to a group, for all neighbours that hear it.
+    /// Each payload once, to a group, for all neighbours that packets reach.
     Multicast(MulticastOptions),
 }
 
@@ -59,7 +59,7 @@ pub fn group_of(plan_hash: &[u8; 32]) -> SocketAddrV4 {
     SocketAddrV4::new(Ipv4Addr::new(239, 255, a, b), port)
 }
 
-impl FromStr for Medium {
+impl FromStr for PayloadMedium {
     type Err = MediumError;
 
     fn from_str(text: &str) -> Result<Self, MediumError> {
@@ -93,7 +93,7 @@ fn group(text: &str) -> Result<SocketAddrV4, MediumError> {
     Ok(group)
 }
 
-impl fmt::Display for Medium {
+impl fmt::Display for PayloadMedium {
     fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
         let Self::Multicast(MulticastOptions { group, interface }) = self else { return f.write_str("unicast") };
         f.write_str("multicast")?;
@@ -111,13 +111,13 @@ mod tests {
     fn media_are_read_as_they_are_written() {
         for text in ["unicast", "multicast", "multicast%lo", "multicast:239.1.2.3:9", "multicast:224.0.1.0:1%10.0.0.1"]
         {
-            assert_eq!(text.parse::<Medium>().unwrap().to_string(), text);
+            assert_eq!(text.parse::<PayloadMedium>().unwrap().to_string(), text);
         }
     }
 
     #[test]
     fn other_texts_are_refused_with_the_part_that_is_wrong() {
-        let refused = |text: &str| text.parse::<Medium>().unwrap_err().to_string();
+        let refused = |text: &str| text.parse::<PayloadMedium>().unwrap_err().to_string();
         assert!(refused("broadcast").contains("`broadcast` is no medium"));
         assert!(refused("multicasts").contains("is no medium"));
         assert!(refused("multicast:239.1.2.3").contains("`239.1.2.3` is no group with its port"));

@@ -12,7 +12,7 @@ const PATIENCE: Duration = Duration::from_secs(5);
 
 /// An object that a header has announced, and that is not complete. Times are since any fixed point.
 #[derive(Clone, Debug)]
-pub struct Reception {
+pub struct ObjectReception {
     object: ObjectName,
     geometry: Geometry,
     /// Symbols that have come.
@@ -25,7 +25,7 @@ pub struct Reception {
     has_given_up: bool,
 }
 
-impl Reception {
+impl ObjectReception {
     /// A reception that begins now.
     pub fn new(object: ObjectName, geometry: Geometry, now: Duration) -> Self {
         Self { object, geometry, taken: 0, sign_at: now, asked: None, has_given_up: false }
@@ -96,8 +96,8 @@ mod tests {
     const OBJECT: ObjectName = ObjectName { key: 1, object: 2 };
     const MS: Duration = Duration::from_millis(1);
 
-    fn reception() -> Reception {
-        Reception::new(OBJECT, Geometry::new(10_000, 1166).unwrap(), Duration::ZERO)
+    fn reception() -> ObjectReception {
+        ObjectReception::new(OBJECT, Geometry::new(10_000, 1166).unwrap(), Duration::ZERO)
     }
 
     #[test]

@@ -1,4 +1,4 @@
-//! The unfinished objects of all senders that a receiver hears, with bounded memory.
+//! The unfinished objects of all senders of a receiver, with bounded memory.
 
 use std::collections::{BTreeMap, VecDeque};
 
@@ -42,7 +42,7 @@ pub struct StoreCounts {
 
 /// The meaning of a packet.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub enum Received {
+pub enum PacketMeaning {
     /// No known key opens it.
     Strange,
     /// It makes no sense, is beyond the limits, or came too late.
@@ -111,25 +111,25 @@ impl ObjectStore {
     }
 
     /// Takes a packet, which is opened in place.
-    pub fn receive(&mut self, packet: &mut [u8]) -> Received {
+    pub fn receive(&mut self, packet: &mut [u8]) -> PacketMeaning {
         let Some((sender, head, symbol_bytes)) = self.open(packet) else {
             self.counts.strange += 1;
-            return Received::Strange;
+            return PacketMeaning::Strange;
         };
         self.counts.bytes += packet.len() as u64;
         let PacketHead { key, object, object_bytes, symbol } = head;
         if object == 0 {
-            return Received::Probe { sender, key, probe: symbol };
+            return PacketMeaning::Probe { sender, key, probe: symbol };
         }
         let geometry = Geometry::new(object_bytes as usize, symbol_bytes);
         let name = ObjectName { key, object };
         let text = &packet[crate::packet::HEAD_BYTES..packet.len() - crate::packet::TAG_BYTES];
         match geometry.map(|geometry| self.put(sender, name, geometry, symbol, text)) {
-            Some(Some((Placed::New, completes))) => return Received::Symbol { sender, object: name, completes },
+            Some(Some((Placed::New, completes))) => return PacketMeaning::Symbol { sender, object: name, completes },
             Some(Some((Placed::Surplus, _))) => self.counts.surplus += 1,
             _ => self.counts.refused += 1,
         }
-        Received::Useless
+        PacketMeaning::Useless
     }
 
     /// Takes an object, once it is complete.

@@ -16,7 +16,7 @@ const MOST_EXPECTED_LOSS: f64 = 0.5;
 
 /// The next step of a transmission.
 #[derive(Clone, Copy, Debug, PartialEq)]
-pub enum Step {
+pub enum TransmissionStep {
     /// Send this symbol.
     Symbol(u32),
     /// Say to all receivers that a pass is sent.
@@ -125,7 +125,7 @@ impl Transmission {
     }
 
     /// The next step. Each symbol and question that it returns counts as sent.
-    pub fn next(&mut self, now: Duration) -> Step {
+    pub fn next(&mut self, now: Duration) -> TransmissionStep {
         loop {
             if self.receivers.is_empty() {
                 self.phase = Phase::Over;
@@ -152,13 +152,14 @@ impl Transmission {
                     return self.ask(questions, now);
                 }
                 Phase::Waiting { until, questions } => {
-                    let (until, questions) = (*until, *questions);
+                    let until = *until;
+                    let questions = *questions;
                     if now < until && self.receivers.values().any(Option::is_none) {
-                        return Step::WaitUntil(until);
+                        return TransmissionStep::WaitUntil(until);
                     }
                     self.phase = self.phase_after_answers(questions);
                 }
-                Phase::Over => return Step::Over,
+                Phase::Over => return TransmissionStep::Over,
             }
         }
     }
@@ -187,10 +188,10 @@ impl Transmission {
         self.lost.take()
     }
 
-    fn symbol(&mut self, symbol: u32) -> Step {
+    fn symbol(&mut self, symbol: u32) -> TransmissionStep {
         self.sent += 1;
         self.sent_in_pass += 1;
-        Step::Symbol(symbol)
+        TransmissionStep::Symbol(symbol)
     }
 
     fn next_repair_of(&mut self, block: u32) -> u32 {
@@ -200,10 +201,10 @@ impl Transmission {
         self.geometry.repair(block, index)
     }
 
-    fn ask(&mut self, questions: u16, now: Duration) -> Step {
+    fn ask(&mut self, questions: u16, now: Duration) -> TransmissionStep {
         let last = self.pass + 1 >= MAX_PASSES || questions >= MAX_QUESTIONS;
         self.phase = if last { Phase::Over } else { Phase::Waiting { until: now + ANSWER_TIME, questions } };
-        Step::Ask { pass: self.pass, last }
+        TransmissionStep::Ask { pass: self.pass, last }
     }
 
     /// The phase after the answers of a pass, or the time for them: the next pass, the same question, or the end.
@@ -237,12 +238,12 @@ mod tests {
     use super::*;
 
     /// The steps up to the next wait, at a time.
-    fn steps(transmission: &mut Transmission, now: Duration) -> Vec<Step> {
+    fn steps(transmission: &mut Transmission, now: Duration) -> Vec<TransmissionStep> {
         let mut steps = Vec::new();
         loop {
             let step = transmission.next(now);
             steps.push(step);
-            if matches!(step, Step::WaitUntil(_) | Step::Over) {
+            if matches!(step, TransmissionStep::WaitUntil(_) | TransmissionStep::Over) {
                 return steps;
             }
         }
@@ -259,21 +260,29 @@ mod tests {
         let mut transmission = of_two(10_000);
         let first = steps(&mut transmission, Duration::ZERO);
         assert_eq!(first.len(), 12);
-        assert_eq!(first[10], Step::Ask { pass: 0, last: false });
+        assert_eq!(first[10], TransmissionStep::Ask { pass: 0, last: false });
         transmission.answer(7, 0, vec![1]);
         transmission.answer(8, 0, vec![2]);
         let second = steps(&mut transmission, Duration::ZERO);
         // Two of ten are lost: of three repair symbols about two arrive.
         assert_eq!(
             second[..4],
-            [Step::Symbol(10), Step::Symbol(11), Step::Symbol(12), Step::Ask { pass: 1, last: false }]
+            [
+                TransmissionStep::Symbol(10),
+                TransmissionStep::Symbol(11),
+                TransmissionStep::Symbol(12),
+                TransmissionStep::Ask { pass: 1, last: false }
+            ]
         );
         assert!((transmission.take_lost().unwrap() - 0.2).abs() < 1e-9);
         transmission.remove(7);
         transmission.answer(8, 0, vec![9]);
-        assert!(matches!(transmission.next(Duration::ZERO), Step::WaitUntil(_)), "that was an answer to pass 0");
+        assert!(
+            matches!(transmission.next(Duration::ZERO), TransmissionStep::WaitUntil(_)),
+            "that was an answer to pass 0"
+        );
         transmission.remove(8);
-        assert_eq!(transmission.next(Duration::ZERO), Step::Over);
+        assert_eq!(transmission.next(Duration::ZERO), TransmissionStep::Over);
         assert!(!transmission.add(9));
     }
 
@@ -283,13 +292,13 @@ mod tests {
         let (mut now, mut questions, mut symbols) = (Duration::ZERO, 0, 0);
         loop {
             match transmission.next(now) {
-                Step::Symbol(_) => symbols += 1,
-                Step::Ask { last, .. } => {
+                TransmissionStep::Symbol(_) => symbols += 1,
+                TransmissionStep::Ask { last, .. } => {
                     questions += 1;
                     assert_eq!(last, questions == MAX_QUESTIONS);
                 }
-                Step::WaitUntil(until) => now = until,
-                Step::Over => break,
+                TransmissionStep::WaitUntil(until) => now = until,
+                TransmissionStep::Over => break,
             }
         }
         assert_eq!((symbols, questions), (1, MAX_QUESTIONS));
@@ -302,11 +311,11 @@ mod tests {
         let mut passes = 0;
         loop {
             match transmission.next(Duration::ZERO) {
-                Step::Ask { pass, .. } => {
+                TransmissionStep::Ask { pass, .. } => {
                     passes += 1;
                     [7, 8].iter().for_each(|receiver| transmission.answer(*receiver, pass, vec![u16::MAX]));
                 }
-                Step::Over => break,
+                TransmissionStep::Over => break,
                 _ => {}
             }
         }
@@ -321,6 +330,6 @@ mod tests {
         transmission.answer(7, 0, vec![1; 1000]);
         transmission.answer(8, 0, Vec::new());
         transmission.answer(99, 0, vec![1]);
-        assert!(matches!(transmission.next(Duration::ZERO), Step::WaitUntil(_)));
+        assert!(matches!(transmission.next(Duration::ZERO), TransmissionStep::WaitUntil(_)));
     }
 }

@@ -52,7 +52,7 @@ pub enum Word {
         /// The object.
         object: ObjectName,
     },
-    /// The receiver hears the sender: a probe has come.
+    /// Packets reach the receiver: a probe has come.
     Heard {
         /// Number of the key of the probe.
         key: u32,

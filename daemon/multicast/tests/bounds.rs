@@ -20,14 +20,14 @@ fn a_packet_of_a_stranger_costs_nothing_but_its_count() {
     let mut store = store(usize::MAX);
     store.admit(1, &[1; 32], SYMBOL);
     let mut sealed = packet(&SenderKey::new(&[2; 32]), 1, 100, 0, &[5; 100]);
-    assert_eq!(store.receive(&mut sealed), Received::Strange);
+    assert_eq!(store.receive(&mut sealed), PacketMeaning::Strange);
     // The same number of the key, and another secret.
     let ours = SenderKey::new(&[1; 32]);
     let mut forged = Vec::new();
     let head = PacketHead { key: ours.number(), object: 1, object_bytes: 100, symbol: 0 };
     SenderKey::new(&[2; 32]).seal(head, &[5; 100], &mut forged);
-    assert_eq!(store.receive(&mut forged), Received::Strange);
-    assert_eq!(store.receive(&mut []), Received::Strange);
+    assert_eq!(store.receive(&mut forged), PacketMeaning::Strange);
+    assert_eq!(store.receive(&mut []), PacketMeaning::Strange);
     assert_eq!((store.counts().strange, store.used_bytes()), (3, 0));
 }
 
@@ -39,10 +39,10 @@ fn each_changed_bit_of_a_packet_is_noticed() {
     for bit in 0..sealed.len() * 8 {
         let mut changed = sealed.clone();
         changed[bit / 8] ^= 1 << (bit % 8);
-        assert_eq!(store.receive(&mut changed), Received::Strange, "bit {bit}");
+        assert_eq!(store.receive(&mut changed), PacketMeaning::Strange, "bit {bit}");
     }
     let whole = store.receive(&mut sealed.clone());
-    assert!(matches!(whole, Received::Symbol { sender: 1, completes: true, .. }), "{whole:?}");
+    assert!(matches!(whole, PacketMeaning::Symbol { sender: 1, completes: true, .. }), "{whole:?}");
 }
 
 #[test]
@@ -91,12 +91,12 @@ fn symbols_that_contradict_their_object_are_refused() {
         (2_000, 0, &full[..5]),
         (2_000, 1, &full[..]),
     ] {
-        assert_eq!(store.receive(&mut packet(&key, 1, object_bytes, symbol, bytes)), Received::Useless);
+        assert_eq!(store.receive(&mut packet(&key, 1, object_bytes, symbol, bytes)), PacketMeaning::Useless);
     }
     // An object keeps the length of its first symbol.
     let mut first = packet(&key, 2, 2_000, 0, &full);
-    assert!(matches!(store.receive(&mut first), Received::Symbol { .. }));
-    assert_eq!(store.receive(&mut packet(&key, 2, 3_000, 1, &full)), Received::Useless);
+    assert!(matches!(store.receive(&mut first), PacketMeaning::Symbol { .. }));
+    assert_eq!(store.receive(&mut packet(&key, 2, 3_000, 1, &full)), PacketMeaning::Useless);
 }
 
 #[test]
@@ -107,7 +107,7 @@ fn late_symbols_of_an_object_that_is_over_do_not_begin_it_anew() {
     let name = ObjectName { key: key.number(), object: 1 };
     store.receive(&mut packet(&key, 1, 100, 0, &[5; 100]));
     assert_eq!(store.take(1, name), Some(vec![5; 100]));
-    assert_eq!(store.receive(&mut packet(&key, 1, 100, 0, &[5; 100])), Received::Useless);
+    assert_eq!(store.receive(&mut packet(&key, 1, 100, 0, &[5; 100])), PacketMeaning::Useless);
     assert_eq!((store.take(1, name), store.used_bytes()), (None, 0));
 }
 
@@ -121,9 +121,9 @@ fn a_key_before_the_last_one_opens_nothing() {
         key.seal(PacketHead::probe(key.number(), 9), &[0; 20], &mut packet);
         packet
     };
-    assert_eq!(store.receive(&mut probe(1)), Received::Strange);
-    assert!(matches!(store.receive(&mut probe(2)), Received::Probe { sender: 1, probe: 9, .. }));
-    assert!(matches!(store.receive(&mut probe(3)), Received::Probe { sender: 1, probe: 9, .. }));
+    assert_eq!(store.receive(&mut probe(1)), PacketMeaning::Strange);
+    assert!(matches!(store.receive(&mut probe(2)), PacketMeaning::Probe { sender: 1, probe: 9, .. }));
+    assert!(matches!(store.receive(&mut probe(3)), PacketMeaning::Probe { sender: 1, probe: 9, .. }));
 }
 
 #[test]

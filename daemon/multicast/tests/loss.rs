@@ -53,7 +53,7 @@ fn send(bytes: usize, channels: &[Channel], seed: u64) -> (u64, u64) {
     let (mut packet, mut now) = (Vec::new(), Duration::ZERO);
     loop {
         match transmission.next(now) {
-            Step::Symbol(symbol) => {
+            TransmissionStep::Symbol(symbol) => {
                 let head = PacketHead { key: key.number(), object: 1, object_bytes: bytes as u32, symbol };
                 key.seal(head, encoder.symbol(symbol).unwrap(), &mut packet);
                 assert!(packet.len() <= usize::from(DEFAULT_PACKET_BYTES));
@@ -61,7 +61,7 @@ fn send(bytes: usize, channels: &[Channel], seed: u64) -> (u64, u64) {
                     if channel.loses(&mut rng) || done.is_some() {
                         continue;
                     }
-                    if let Received::Symbol { completes: true, .. } = store.receive(&mut packet.clone()) {
+                    if let PacketMeaning::Symbol { completes: true, .. } = store.receive(&mut packet.clone()) {
                         assert!(
                             store.take(3, name).unwrap() == object,
                             "seed {seed}: receiver {number} has other bytes"
@@ -71,7 +71,7 @@ fn send(bytes: usize, channels: &[Channel], seed: u64) -> (u64, u64) {
                     }
                 }
             }
-            Step::Ask { pass, last } => {
+            TransmissionStep::Ask { pass, last } => {
                 assert!(!last, "seed {seed}: {} symbols and no end", transmission.sent());
                 for (number, (_, store, done)) in receivers.iter().enumerate() {
                     if done.is_none() {
@@ -81,8 +81,8 @@ fn send(bytes: usize, channels: &[Channel], seed: u64) -> (u64, u64) {
                     }
                 }
             }
-            Step::WaitUntil(until) => now = until,
-            Step::Over => break,
+            TransmissionStep::WaitUntil(until) => now = until,
+            TransmissionStep::Over => break,
         }
     }
     let slowest = receivers.iter().filter_map(|(_, _, done)| *done).max().unwrap();

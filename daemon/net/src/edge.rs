@@ -4,6 +4,7 @@
 //! in-neighbour and refuses all other peers, with the reason. The driver receives [`EdgeEvent`]s from the streams. Its
 //! outgoing messages wait in a bounded queue per stream, so that a slow peer fills its own queue only.
 
+mod halves;
 mod pace;
 mod payloads;
 mod preamble;
@@ -142,7 +143,7 @@ impl Edges {
     /// Starts opening streams to `out` and accepting streams from `inward`.
     ///
     /// `dimension` is the number of parameters that a parcel carries: no other size is accepted. With settings of
-    /// multicast, payloads go once for all out-neighbours that hear the group. If it cannot be used, a notice says why,
+    /// multicast, payloads go once for all out-neighbours that packets reach. If it cannot be used, a notice says why,
     /// and they go by stream.
     ///
     /// # Errors
@@ -202,7 +203,12 @@ fn start_multicast(
     dimension: usize,
     events: &mpsc::Sender<EdgeEvent>,
 ) -> Option<Arc<Multicast>> {
-    match Multicast::start(settings, &greeting.plan_hash, dimension, events.clone()) {
+    let queue = events.clone();
+    let notices = Box::new(move |message| {
+        // If the driver is busy, the log has the sentence alone.
+        let _ = queue.try_send(EdgeEvent::Notice { message });
+    });
+    match Multicast::start(settings, &greeting.plan_hash, dimension, notices) {
         Ok(multicast) => Some(multicast),
         Err(error) => {
             let message = format!("payloads go by stream: {error}");

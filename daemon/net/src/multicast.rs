@@ -23,12 +23,11 @@ use std::sync::atomic::{AtomicBool, AtomicU32, AtomicU64, Ordering};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError, mpsc};
 use std::time::{Duration, Instant};
 
-pub use mingle_multicast::{AirRate, Medium, MulticastOptions};
+pub use mingle_multicast::{AirRate, MulticastOptions, PayloadMedium};
 use mingle_multicast::{DEFAULT_PACKET_BYTES, ObjectName, ObjectStore, StoreLimits, Word, group_of};
 use mingle_protocol::{Codec, NodeId, Payload};
 use tokio::sync::{oneshot, watch};
 
-use crate::edge::EdgeEvent;
 use crate::traffic::{Counters, MulticastTraffic, Traffic};
 pub use error::MulticastError;
 pub use socket::interface_address;
@@ -47,10 +46,10 @@ pub struct MulticastSettings {
 
 impl MulticastSettings {
     /// The settings of a medium; `None` for unicast.
-    pub fn of(medium: &Medium, rate: Option<AirRate>) -> Option<Self> {
+    pub fn of(medium: &PayloadMedium, rate: Option<AirRate>) -> Option<Self> {
         match medium {
-            Medium::Unicast => None,
-            Medium::Multicast(options) => Some(Self { options: options.clone(), rate }),
+            PayloadMedium::Unicast => None,
+            PayloadMedium::Multicast(options) => Some(Self { options: options.clone(), rate }),
         }
     }
 }
@@ -68,7 +67,7 @@ pub(crate) struct Shared {
     began: Instant,
     is_over: AtomicBool,
     store: Mutex<ObjectStore>,
-    /// The newest probe of each in-neighbour that was heard: key and number.
+    /// The newest probe of each in-neighbour that came: key and number.
     heard: Mutex<BTreeMap<u32, (u32, u32)>>,
     /// Changes with each complete object and each probe.
     progress: watch::Sender<u64>,
@@ -79,6 +78,9 @@ pub(crate) struct Shared {
     repair_bytes: AtomicU64,
     forged: AtomicU64,
 }
+
+/// The way of sentences for people. It must not block.
+pub(crate) type Notices = Box<dyn Fn(String) + Send>;
 
 /// An order to the transmitter.
 pub(crate) enum Order {
@@ -101,7 +103,7 @@ impl Multicast {
         settings: &MulticastSettings,
         plan_hash: &[u8; 32],
         dimension: usize,
-        events: tokio::sync::mpsc::Sender<EdgeEvent>,
+        notices: Notices,
     ) -> Result<Arc<Self>, MulticastError> {
         let group = settings.options.group.unwrap_or_else(|| group_of(plan_hash));
         let sockets = socket::open(group, settings.options.interface.as_deref())?;
@@ -121,7 +123,7 @@ impl Multicast {
         });
         let (orders, taken) = mpsc::channel();
         let transmitter =
-            transmitter::Transmitter::new(sockets.send, group, settings.rate, Arc::clone(&shared), events)?;
+            transmitter::Transmitter::new(sockets.send, group, settings.rate, Arc::clone(&shared), notices)?;
         let receiver = receiver::Receiver { socket: sockets.receive, shared: Arc::clone(&shared) };
         let thread = |name: &str| std::thread::Builder::new().name(name.to_owned());
         let cannot = |source| MulticastError::Thread { source };
@@ -194,7 +196,7 @@ impl Shared {
         self.progress.subscribe()
     }
 
-    /// The newest probe of an in-neighbour that was heard.
+    /// The newest probe of an in-neighbour that came.
     pub(crate) fn heard_of(&self, node: NodeId) -> Option<(u32, u32)> {
         self.heard.lock().unwrap_or_else(PoisonError::into_inner).get(&node.0).copied()
     }

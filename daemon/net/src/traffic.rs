@@ -244,12 +244,12 @@ impl Counters {
         self.multicast.received_parcels.fetch_add(1, Ordering::Relaxed);
     }
 
-    /// Remembers whether the other side hears this peer's packets.
+    /// Sets whether this peer's packets reach the other side.
     pub fn set_heard(&self, is_heard: bool) {
         self.multicast.is_heard.store(is_heard, Ordering::Relaxed);
     }
 
-    /// Returns `true` if the other side hears this peer's packets, as far as is known.
+    /// Returns `true` if this peer's packets reach the other side, as far as is known.
     pub fn is_heard(&self) -> bool {
         self.multicast.is_heard.load(Ordering::Relaxed)
     }

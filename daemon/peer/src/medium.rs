@@ -1,6 +1,6 @@
 //! The medium of payloads: checks before a peer starts, and its traffic for people.
 
-use mingle_net::multicast::{AirRate, Medium, MulticastSettings, interface_address};
+use mingle_net::multicast::{AirRate, MulticastSettings, PayloadMedium, interface_address};
 
 use crate::error::{Context, ErrorKind, Result};
 
@@ -9,8 +9,8 @@ use crate::error::{Context, ErrorKind, Result};
 ///
 /// # Errors
 /// No interface has the name or address, or it has no IPv4 address.
-pub fn check(medium: &Medium) -> Result {
-    if let Medium::Multicast(options) = medium
+pub fn check(medium: &PayloadMedium) -> Result {
+    if let PayloadMedium::Multicast(options) = medium
         && let Some(name) = &options.interface
     {
         interface_address(name).context(ErrorKind::BadInput, format!("--medium {medium}"))?;
@@ -19,6 +19,6 @@ pub fn check(medium: &Medium) -> Result {
 }
 
 /// The settings of multicast, where that is the medium.
-pub(crate) fn settings(medium: &Medium, rate: Option<AirRate>) -> Option<MulticastSettings> {
+pub(crate) fn settings(medium: &PayloadMedium, rate: Option<AirRate>) -> Option<MulticastSettings> {
     MulticastSettings::of(medium, rate)
 }

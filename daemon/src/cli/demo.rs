@@ -7,7 +7,7 @@ use clap::builder::ArgPredicate;
 use mingle_builtin::options::{TrainingOptions, WeightChoice};
 use mingle_demo::{DemoOptions, ProblemOptions};
 use mingle_models::ObjectiveKind;
-use mingle_net::multicast::{AirRate, Medium};
+use mingle_net::multicast::{AirRate, PayloadMedium};
 use mingle_protocol::{CodecChoice, MomentumAcrossRounds, Robust};
 
 use super::{ADAMW_LEARNING_RATE, DurabilityName, OptimizerArgs, PrivacyArgs, ProblemKind, Switch};
@@ -128,8 +128,8 @@ pub(crate) struct DemoArgs {
     #[arg(long, default_value_t = CodecChoice::Auto, value_name = "CODEC")]
     pub(crate) codec: CodecChoice,
     /// The medium of models: unicast, or multicast[:GROUP:PORT][%INTERFACE] (docs/broadcast.md) [default interface: loopback]
-    #[arg(long, default_value_t = Medium::Unicast, value_name = "MEDIUM")]
-    pub(crate) medium: Medium,
+    #[arg(long, default_value_t = PayloadMedium::Unicast, value_name = "MEDIUM")]
+    pub(crate) medium: PayloadMedium,
     /// Rate of multicast of each peer, such as 20mbit [default: adapts to what neighbours lose]
     #[arg(long, value_name = "RATE")]
     pub(crate) air_rate: Option<AirRate>,

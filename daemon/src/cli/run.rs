@@ -16,7 +16,7 @@ use mingle_protocol::{CodecChoice, Durability, MomentumAcrossRounds, Robust};
 use super::config::CONFIG_ENV;
 use super::duration::duration;
 use super::{HomeArgs, OptimizerArgs, PrivacyArgs, SumArgs, Switch};
-use mingle_net::multicast::{AirRate, Medium};
+use mingle_net::multicast::{AirRate, PayloadMedium};
 use mingle_net::written_address::{PeerAddress, listen_address, peer_address, socket_address};
 
 /// Arguments of `join`.
@@ -66,8 +66,8 @@ pub(crate) struct RunArgs {
     pub(crate) mdns: Switch,
     /// The medium of models: unicast on the stream of each link, or multicast[:GROUP:PORT][%INTERFACE], once for all
     /// neighbours that hear it (docs/broadcast.md) [default group: one of the plan]
-    #[arg(long, default_value_t = Medium::Unicast, value_name = "MEDIUM")]
-    pub(crate) medium: Medium,
+    #[arg(long, default_value_t = PayloadMedium::Unicast, value_name = "MEDIUM")]
+    pub(crate) medium: PayloadMedium,
     /// Rate of multicast, such as 20mbit [default: adapts to what neighbours lose]
     #[arg(long, value_name = "RATE")]
     pub(crate) air_rate: Option<AirRate>,

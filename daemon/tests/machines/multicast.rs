@@ -1,6 +1,6 @@
 //! Payloads by multicast between machines: packets that are lost, uplinks that are slow, networks without a route.
 
-use std::time::Instant;
+use std::time::{Duration, Instant};
 
 use serde_json::Value;
 
@@ -28,6 +28,18 @@ fn dense(networks: &Networks, machines: &[&Machine], model: &str, medium: &[&str
 
 fn wait_for(machine: &Machine, what: &str) {
     succeed(machine, &["wait", "--for", what, "--timeout", "300s"]);
+}
+
+/// Waits until packets of this machine reach all neighbours, if it sends any.
+fn wait_until_heard(machine: &Machine, by_stream: bool) {
+    let deadline = Instant::now() + Duration::from_secs(60);
+    let are_heard = || {
+        let status = object(&succeed(machine, &["status", "--json"]));
+        status["neighbours"].as_array().unwrap().iter().all(|neighbour| neighbour["multicast"]["hears"] == true)
+    };
+    while !by_stream && !are_heard() {
+        assert!(Instant::now() < deadline, "{}", succeed(machine, &["status"]));
+    }
 }
 
 fn multicast(machine: &Machine) -> Value {
@@ -93,6 +105,7 @@ fn a_slow_uplink_carries_a_payload_once_and_rounds_take_less_time() {
         let machines: Vec<&Machine> = machines.iter().collect();
         let mut running = dense(&networks, &machines, &model, medium);
         wait_for(machines[0], "round=5");
+        wait_until_heard(machines[0], medium.is_empty());
         let (began, before) = (Instant::now(), object(&succeed(machines[0], &["status", "--json"])));
         wait_for(machines[0], &format!("round={}", before["round"].as_u64().unwrap() + rounds));
         let seconds = began.elapsed().as_secs_f64();

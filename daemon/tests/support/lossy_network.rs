@@ -161,7 +161,7 @@ impl Air {
     }
 
     /// Decides the fate of a packet at each machine that it is for: one to a group is for all but its sender, one to
-    /// nobody is dropped.
+    /// none is dropped.
     fn launch(&mut self, packet: &[u8], under_way: usize) -> Vec<UnderWay> {
         let Some((source, destination)) = addresses(packet) else { return Vec::new() };
         let is_for = |address: &Ipv4Addr| *address == destination || (destination.is_multicast() && *address != source);

@@ -29,7 +29,7 @@ use mingle_protocol::{Message, NodeId};
 use tokio::sync::mpsc;
 
 use super::LinkDirection;
-use super::stream::{DriverGone, Incoming, Outgoing};
+use super::halves::{DriverGone, Incoming, Outgoing};
 use crate::multicast::Multicast;
 use crate::traffic::Counters;
 

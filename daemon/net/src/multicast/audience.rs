@@ -1,8 +1,8 @@
-//! The out-neighbours of a transmitter, and whether they hear it.
+//! The out-neighbours of a transmitter: those that its packets reach, and those that get streams.
 //!
-//! A neighbour hears the transmitter once it has said on its stream that a probe came. It no longer does when the
+//! A neighbour is reached once it has said on its stream that a probe came. It no longer is when the
 //! payloads of two parcels in a row had to go by stream; then only a later probe counts. Probes go out while somebody
-//! does not hear, at first every 100 ms, at last every 10 s.
+//! is not reached, at first every 100 ms, at last every 10 s.
 
 use std::collections::BTreeMap;
 use std::sync::Arc;
@@ -16,7 +16,7 @@ use crate::traffic::Counters;
 
 const FIRST_INTERVAL: Duration = Duration::from_millis(100);
 const LONGEST_INTERVAL: Duration = Duration::from_secs(10);
-/// Time after which a neighbour that does not hear is reported.
+/// Time after which a neighbour that is not reached is reported.
 const REPORTED_AFTER: Duration = Duration::from_secs(10);
 /// Parcels in a row whose payloads had to go by stream.
 const MAX_FAILURES: u32 = 2;
@@ -89,7 +89,7 @@ impl Audience {
         self.listeners.get(&link).is_some_and(|listener| listener.hears)
     }
 
-    /// The number of neighbours that hear.
+    /// The number of neighbours that are reached.
     pub(super) fn hearing(&self) -> usize {
         self.listeners.values().filter(|listener| listener.hears).count()
     }
@@ -111,7 +111,7 @@ impl Audience {
         self.listeners.entry(link).and_modify(|listener| listener.failures = 0);
     }
 
-    /// A neighbour wants a payload by stream. Returns its node if it is no longer regarded as one that hears.
+    /// A neighbour wants a payload by stream. Returns its node if it is no longer regarded as reached.
     pub(super) fn note_failure(&mut self, link: u64, now: Duration) -> Option<NodeId> {
         let refuted = self.probe;
         let listener = self.listeners.get_mut(&link)?;
@@ -125,7 +125,7 @@ impl Audience {
         Some(node)
     }
 
-    /// Nobody is regarded as hearing until a new probe came.
+    /// No neighbour is regarded as reached until a new probe came.
     pub(super) fn refute_all(&mut self, now: Duration) {
         let refuted = self.probe;
         self.listeners.values_mut().for_each(|listener| listener.refute(refuted, now));
@@ -142,7 +142,7 @@ impl Audience {
         Some(self.probe)
     }
 
-    /// Neighbours that have not heard for long, each reported once.
+    /// Neighbours that were not reached for long, each reported once.
     pub(super) fn take_unreported(&mut self, now: Duration) -> Vec<NodeId> {
         let is_new = |listener: &&mut Listener| {
             !listener.hears && !listener.is_reported && now.saturating_sub(listener.since) >= REPORTED_AFTER
@@ -171,7 +171,8 @@ impl Listener {
 
     fn refute(&mut self, probe: u32, now: Duration) {
         self.set_hears(false);
-        (self.failures, self.refuted) = (0, probe);
+        self.failures = 0;
+        self.refuted = probe;
         self.since = now;
     }
 }

@@ -6,7 +6,7 @@ use std::sync::atomic::Ordering;
 use std::sync::{Arc, PoisonError};
 use std::time::Duration;
 
-use mingle_multicast::{PacketHead, Received};
+use mingle_multicast::{PacketHead, PacketMeaning};
 
 use super::Shared;
 
@@ -42,12 +42,12 @@ impl Receiver {
         }
         let received = self.shared.store().receive(packet);
         match received {
-            Received::Probe { sender, key, probe } => {
+            PacketMeaning::Probe { sender, key, probe } => {
                 let mut heard = self.shared.heard.lock().unwrap_or_else(PoisonError::into_inner);
                 heard.insert(sender, (key, probe));
             }
-            Received::Symbol { completes: true, .. } => {}
-            Received::Symbol { .. } | Received::Strange | Received::Useless => return,
+            PacketMeaning::Symbol { completes: true, .. } => {}
+            PacketMeaning::Symbol { .. } | PacketMeaning::Strange | PacketMeaning::Useless => return,
         }
         self.shared.progress.send_modify(|changes| *changes = changes.wrapping_add(1));
     }

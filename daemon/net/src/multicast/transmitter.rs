@@ -8,16 +8,15 @@ use std::sync::mpsc::{Receiver, RecvTimeoutError, TryRecvError};
 use std::time::Duration;
 
 use mingle_multicast::{
-    AirRate, ObjectName, Pacer, PacketHead, RateControl, SECRET_BYTES, SenderKey, Step, Word, symbol_bytes,
+    AirRate, ObjectName, Pacer, PacketHead, RateControl, SECRET_BYTES, SenderKey, TransmissionStep, Word, symbol_bytes,
 };
 use mingle_protocol::Payload;
-use tokio::sync::{mpsc, oneshot};
+use tokio::sync::oneshot;
 
 use super::active::{Active, REMIND_EVERY};
 use super::audience::Audience;
 use super::error::MulticastError;
-use super::{Order, PACKET_BYTES, Shared};
-use crate::edge::EdgeEvent;
+use super::{Notices, Order, PACKET_BYTES, Shared};
 
 /// Time in which several links may offer the same payload. What one link alone offers goes by its stream.
 const GATHER: Duration = Duration::from_millis(5);
@@ -34,7 +33,7 @@ pub(super) struct Transmitter {
     socket: UdpSocket,
     group: SocketAddrV4,
     shared: Arc<Shared>,
-    events: mpsc::Sender<EdgeEvent>,
+    notices: Notices,
     key: SenderKey,
     secret: [u8; SECRET_BYTES],
     bytes_under_key: u64,
@@ -62,7 +61,7 @@ impl Transmitter {
         group: SocketAddrV4,
         rate: Option<AirRate>,
         shared: Arc<Shared>,
-        events: mpsc::Sender<EdgeEvent>,
+        notices: Notices,
     ) -> Result<Self, MulticastError> {
         let (secret, key) = new_key()?;
         shared.own_key.store(key.number(), Ordering::Relaxed);
@@ -70,7 +69,7 @@ impl Transmitter {
             socket,
             group,
             shared,
-            events,
+            notices,
             key,
             secret,
             bytes_under_key: 0,
@@ -246,13 +245,13 @@ impl Transmitter {
                 self.rate.learn(lost);
             }
             match step {
-                Step::Ask { pass, last } => {
+                TransmissionStep::Ask { pass, last } => {
                     let word = Word::Sent { object: active.name, pass, last };
                     active.transmission.receivers().for_each(|link| self.audience.tell(link, word.clone()));
                 }
-                Step::WaitUntil(until) => return Some(until),
-                Step::Over => return None,
-                Step::Symbol(symbol) => {
+                TransmissionStep::WaitUntil(until) => return Some(until),
+                TransmissionStep::Over => return None,
+                TransmissionStep::Symbol(symbol) => {
                     // The first repair symbol of a pass: the pacer counts it with the next packets.
                     active.send(symbol, &self.socket, self.group, &mut self.packet, &self.shared).ok()?;
                 }
@@ -275,7 +274,7 @@ impl Transmitter {
                 return wait;
             }
             let active = &mut self.active[place];
-            let Step::Symbol(symbol) = active.transmission.next(now) else { break };
+            let TransmissionStep::Symbol(symbol) = active.transmission.next(now) else { break };
             match active.send(symbol, &self.socket, self.group, &mut self.packet, &self.shared) {
                 Ok(bytes) => {
                     self.bytes_under_key += bytes as u64;
@@ -347,14 +346,17 @@ impl Transmitter {
         }
     }
 
-    /// Renews the key after many bytes, or where objects run out of numbers. Nobody hears the new one yet.
+    /// Renews the key after many bytes, or where objects run out of numbers. It reaches no neighbour yet.
     fn renew_key_if_worn(&mut self, now: Duration) {
         if self.bytes_under_key < RENEW_AFTER && self.next_object < u32::MAX {
             return;
         }
         // Without random numbers, the old key serves until its object numbers end.
         let Ok((secret, key)) = new_key() else { return };
-        (self.secret, self.key, self.bytes_under_key, self.next_object) = (secret, key, 0, 1);
+        self.secret = secret;
+        self.key = key;
+        self.bytes_under_key = 0;
+        self.next_object = 1;
         self.shared.own_key.store(self.key.number(), Ordering::Relaxed);
         self.audience.refute_all(now);
         self.audience.tell_all(&self.key_word());
@@ -364,10 +366,10 @@ impl Transmitter {
         Word::Key { secret: self.secret, symbol_bytes: symbol_bytes(PACKET_BYTES) }
     }
 
-    /// A sentence for people. If the driver is busy it is only written to the log.
+    /// A sentence for people.
     fn say(&self, message: String) {
         tracing::warn!(message, "multicast");
-        let _ = self.events.try_send(EdgeEvent::Notice { message });
+        (self.notices)(message);
     }
 }
 

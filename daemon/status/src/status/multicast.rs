@@ -16,7 +16,7 @@ pub struct MulticastStatus {
 /// Payloads by multicast on the links with one neighbour.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 pub struct LinkMulticast {
-    /// `true` if the neighbour hears this peer, or this peer the neighbour where there is no link to it.
+    /// `true` if packets of this peer reach the neighbour, or its packets this peer where there is no link to it.
     pub hears: bool,
     /// Parcels sent whose payload went by multicast.
     pub sent_parcels: u64,

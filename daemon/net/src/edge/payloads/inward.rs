@@ -6,13 +6,13 @@ use std::time::Instant;
 
 use futures::io::ReadHalf;
 use futures::{AsyncRead, AsyncWrite};
-use mingle_multicast::{Geometry, ObjectName, Reception, Word};
+use mingle_multicast::{Geometry, ObjectName, ObjectReception, Word};
 use mingle_protocol::wire::{self, MessageReader};
 use mingle_protocol::{Message, NodeId};
 use tokio::sync::mpsc;
 
 use super::{WORD_QUEUE, no_word};
-use crate::edge::stream::{DriverGone, Incoming, Outgoing, READ_BYTES, read_in_time};
+use crate::edge::halves::{DriverGone, Incoming, Outgoing, READ_BYTES, read_in_time};
 use crate::multicast::Multicast;
 use crate::traffic::Counters;
 
@@ -23,7 +23,7 @@ pub(in crate::edge) struct InReading {
     say: mpsc::Sender<Word>,
     /// Length of symbols under the sender's key, once that has come.
     symbol_bytes: Option<u16>,
-    reception: Option<Reception>,
+    reception: Option<ObjectReception>,
     /// The last probe that was acknowledged: key and number.
     acknowledged: Option<(u32, u32)>,
 }
@@ -127,7 +127,8 @@ impl InReading {
             self.reception = self.begin(object, bytes);
         }
         let multicast = Arc::clone(&self.multicast);
-        let (shared, node) = (multicast.shared(), self.node.0);
+        let shared = multicast.shared();
+        let node = self.node.0;
         let reception = self.reception.as_mut().filter(|reception| !reception.has_given_up())?;
         let payload = shared.store().take(node, object);
         let Some(payload) = payload else {
@@ -151,13 +152,13 @@ impl InReading {
 
     /// Begins the reception of an announced payload. One that cannot come, or came for an earlier parcel and is gone,
     /// is wanted by stream at once.
-    fn begin(&mut self, object: ObjectName, bytes: usize) -> Option<Reception> {
+    fn begin(&mut self, object: ObjectName, bytes: usize) -> Option<ObjectReception> {
         let shared = Arc::clone(self.multicast.shared());
         let geometry = Geometry::new(
             bytes,
             self.symbol_bytes.unwrap_or(mingle_multicast::symbol_bytes(crate::multicast::PACKET_BYTES)),
         )?;
-        let mut reception = Reception::new(object, geometry, shared.now());
+        let mut reception = ObjectReception::new(object, geometry, shared.now());
         if self.symbol_bytes.is_none() || shared.store().is_over(self.node.0, object) {
             let word = reception.give_up();
             self.say(word);
@@ -201,5 +202,109 @@ async fn sleep_until(instant: Option<Instant>) {
     match instant {
         Some(instant) => tokio::time::sleep_until(instant.into()).await,
         None => std::future::pending().await,
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use std::net::{Ipv4Addr, SocketAddrV4};
+
+    use mingle_multicast::{PacketHead, SenderKey};
+    use mingle_protocol::{Chain, Generation, Mac, Mass, Parcel, ParcelHeader, Payload};
+
+    use super::*;
+    use crate::multicast::{MulticastOptions, MulticastSettings};
+
+    const SECRET: [u8; 32] = [7; 32];
+    const OBJECT: u32 = 3;
+
+    /// The reading half at a receiver that has the key of node 5, with what it says.
+    fn receiver(port: u16) -> (InReading, InWriting) {
+        let group = Some(SocketAddrV4::new(Ipv4Addr::new(239, 255, 61, 5), port));
+        let options = MulticastOptions { group, interface: Some("127.0.0.1".to_owned()) };
+        let settings = MulticastSettings { options, rate: None };
+        let multicast = Multicast::start(&settings, &[1; 32], 400, Box::new(|_| {})).unwrap();
+        let (mut reading, writing) = conversation(&multicast, NodeId(5), &Arc::default());
+        reading.hear(&Word::Key { secret: SECRET, symbol_bytes: 1166 });
+        (reading, writing)
+    }
+
+    fn parcel() -> Message {
+        let generation = Generation { counter: 0, plan_hash: [0; 32] };
+        let header = ParcelHeader {
+            generation,
+            sender_incarnation: 1,
+            receiver_incarnation: 1,
+            base: 0,
+            acked: 0,
+            seq: 1,
+            previous: Chain::default(),
+            chain: Chain::default(),
+            step: 0,
+            mass: Mass::from_units(1),
+            mac: Mac::default(),
+        };
+        Message::Parcel(Parcel { header, payload: Payload::new(&[0.5; 400]).unwrap() })
+    }
+
+    fn name() -> ObjectName {
+        ObjectName { key: SenderKey::new(&SECRET).number(), object: OBJECT }
+    }
+
+    /// A decoder that has the header of the parcel.
+    fn decoder() -> MessageReader {
+        let mut decoder = MessageReader::new(400).with_payloads_elsewhere();
+        let encoded = wire::encode(parcel());
+        let (header, _) = encoded.frames().next().unwrap();
+        decoder.feed(&[header, &wire::elsewhere(name().to_number())].concat()).unwrap();
+        decoder
+    }
+
+    /// The packets of a payload, as whoever has the key can make them.
+    fn deliver(reading: &InReading, payload: &[u8]) {
+        let key = SenderKey::new(&SECRET);
+        for (symbol, bytes) in (0..).zip(payload.chunks(1166)) {
+            let mut packet = Vec::new();
+            let object_bytes = u32::try_from(payload.len()).unwrap();
+            key.seal(PacketHead { key: key.number(), object: OBJECT, object_bytes, symbol }, bytes, &mut packet);
+            reading.multicast.shared().store().receive(&mut packet);
+        }
+    }
+
+    #[test]
+    fn a_payload_in_packets_completes_its_parcel_and_the_sender_is_told() {
+        let (mut reading, mut writing) = receiver(23_311);
+        let mut decoder = decoder();
+        assert_eq!(reading.complete(&mut decoder), None);
+        deliver(&reading, &0.5_f32.to_le_bytes().repeat(400));
+        assert_eq!(reading.complete(&mut decoder), Some(parcel()));
+        assert_eq!(writing.said.try_recv(), Ok(Word::Got { object: name() }));
+        assert_eq!(reading.counters.read().multicast.received_parcels, 1);
+    }
+
+    #[test]
+    fn a_payload_that_another_holder_of_the_key_made_up_is_dropped_and_wanted_by_stream() {
+        let (mut reading, mut writing) = receiver(23_312);
+        let mut decoder = decoder();
+        deliver(&reading, &0.25_f32.to_le_bytes().repeat(400));
+        assert_eq!(reading.complete(&mut decoder), None);
+        assert_eq!(writing.said.try_recv(), Ok(Word::Rest { object: name() }));
+        assert_eq!(reading.multicast.traffic().multicast.refused_packets, 1);
+        // Right packets after that come too late: the sender knows what it has to do.
+        deliver(&reading, &0.5_f32.to_le_bytes().repeat(400));
+        assert_eq!(reading.complete(&mut decoder), None);
+        assert!(writing.said.try_recv().is_err(), "it has said what it wants");
+        let encoded = wire::encode(parcel());
+        let chunks: Vec<u8> = encoded.frames().skip(1).flat_map(|(head, body)| [head, body].concat()).collect();
+        assert_eq!(decoder.feed(&chunks).unwrap(), [parcel()]);
+    }
+
+    #[test]
+    fn a_payload_of_a_sender_whose_key_never_came_is_wanted_by_stream_at_once() {
+        let (mut reading, mut writing) = receiver(23_313);
+        reading.symbol_bytes = None;
+        assert_eq!(reading.complete(&mut decoder()), None);
+        assert_eq!(writing.said.try_recv(), Ok(Word::Rest { object: name() }));
     }
 }

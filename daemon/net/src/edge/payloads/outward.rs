@@ -12,7 +12,7 @@ use mingle_protocol::{Message, NodeId, Parcel, Payload};
 use tokio::sync::{mpsc, oneshot};
 
 use super::{WORD_QUEUE, no_word};
-use crate::edge::stream::{DriverGone, Incoming, Outgoing, READ_BYTES, WRITE_TIMEOUT, read_in_time};
+use crate::edge::halves::{DriverGone, Incoming, Outgoing, READ_BYTES, WRITE_TIMEOUT, read_in_time};
 use crate::multicast::{Multicast, Order};
 use crate::traffic::Counters;
 
@@ -121,7 +121,7 @@ impl OutWriting {
         outgoing.close().await
     }
 
-    /// Begins a parcel: by multicast, if its payload is for others too and this neighbour hears it, or by stream.
+    /// Begins a parcel: by multicast, if its payload is for others too and packets reach this neighbour, or by stream.
     async fn begin<S: AsyncRead + AsyncWrite + Unpin>(
         &mut self,
         parcel: Parcel,
@@ -130,7 +130,8 @@ impl OutWriting {
         let Some(object) = self.link.offer(&parcel.payload).await else {
             return outgoing.write_message(Message::Parcel(parcel), false).await;
         };
-        let (began, payload) = (Instant::now(), parcel.payload.clone());
+        let began = Instant::now();
+        let payload = parcel.payload.clone();
         let encoded = wire::encode(Message::Parcel(parcel));
         let elsewhere = wire::elsewhere(object.to_number());
         let header = encoded.frames().take(1).map(|(control, _)| control);
