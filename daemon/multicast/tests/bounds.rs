@@ -114,7 +114,8 @@ fn late_symbols_of_an_object_that_is_over_do_not_begin_it_anew() {
 #[test]
 fn a_key_before_the_last_one_opens_nothing() {
     let mut store = store(usize::MAX);
-    (1..=3).for_each(|secret| store.admit(1, &[secret; 32], SYMBOL));
+    (1..=3).for_each(|secret| assert!(store.admit(1, &[secret; 32], SYMBOL)));
+    assert!(!store.admit(2, &[9; 32], 2), "symbols of two bytes cost more memory than they hold");
     let probe = |secret: u8| {
         let key = SenderKey::new(&[secret; 32]);
         let mut packet = Vec::new();
@@ -130,7 +131,7 @@ fn a_key_before_the_last_one_opens_nothing() {
 fn mutated_packets_are_dropped_or_make_sense() {
     let keys = [1, 2].map(|secret| SenderKey::new(&[secret; 32]));
     let mut store = store(10_000_000);
-    (1..=2).for_each(|sender| store.admit(sender, &[sender as u8; 32], SYMBOL));
+    (1..=2).for_each(|sender| assert!(store.admit(sender, &[sender as u8; 32], SYMBOL)));
     let seeds = [
         packet(&keys[0], 1, 3_000, 0, &[1; 1_166]),
         packet(&keys[0], 1, 3_000, 5, &[1; 1_166]),

@@ -158,7 +158,8 @@ impl Edges {
         observer: Arc<dyn ParcelObserver>,
     ) -> Result<(Self, mpsc::Receiver<EdgeEvent>), NetworkError> {
         let (events, receiver) = mpsc::channel(EVENT_QUEUE);
-        let multicast = multicast.and_then(|settings| start_multicast(settings, &greeting, dimension, &events));
+        let multicast =
+            multicast.and_then(|settings| start_multicast(settings, &greeting, dimension, inward.len(), &events));
         let shared = SharedStreams {
             greeting,
             dimension,
@@ -201,6 +202,7 @@ fn start_multicast(
     settings: &MulticastSettings,
     greeting: &Greeting,
     dimension: usize,
+    in_neighbours: usize,
     events: &mpsc::Sender<EdgeEvent>,
 ) -> Option<Arc<Multicast>> {
     let queue = events.clone();
@@ -208,7 +210,7 @@ fn start_multicast(
         // If the driver is busy, the log has the sentence alone.
         let _ = queue.try_send(EdgeEvent::Notice { message });
     });
-    match Multicast::start(settings, &greeting.plan_hash, dimension, notices) {
+    match Multicast::start(settings, &greeting.plan_hash, dimension, in_neighbours, notices) {
         Ok(multicast) => Some(multicast),
         Err(error) => {
             let message = format!("payloads go by stream: {error}");

@@ -32,7 +32,7 @@ use crate::traffic::{Counters, MulticastTraffic, Traffic};
 pub use error::MulticastError;
 pub use socket::interface_address;
 
-/// Memory of unfinished objects, unless three of the task need more.
+/// Memory of unfinished objects, unless one of each in-neighbour and two more need more.
 const STORE_BYTES: usize = 256 << 20;
 
 /// Settings of payloads by multicast.
@@ -95,7 +95,8 @@ pub(crate) enum Order {
 }
 
 impl Multicast {
-    /// Opens the sockets and starts the threads. Parcels have `dimension` parameters.
+    /// Opens the sockets and starts the threads. Parcels have `dimension` parameters, and come from so many
+    /// in-neighbours.
     ///
     /// # Errors
     /// The interface or the group cannot be used.
@@ -103,12 +104,16 @@ impl Multicast {
         settings: &MulticastSettings,
         plan_hash: &[u8; 32],
         dimension: usize,
+        in_neighbours: usize,
         notices: Notices,
     ) -> Result<Arc<Self>, MulticastError> {
         let group = settings.options.group.unwrap_or_else(|| group_of(plan_hash));
         let sockets = socket::open(group, settings.options.interface.as_deref())?;
         let object_bytes = Codec::ALL.into_iter().map(|codec| codec.encoded_len(dimension)).max().unwrap_or_default();
-        let limits = StoreLimits { object_bytes, total_bytes: STORE_BYTES.max(6 * (object_bytes + (1 << 16))) };
+        // An object and its repair symbols take twice its length at most.
+        let most_bytes = 2 * (object_bytes + (1 << 16));
+        let total_bytes = STORE_BYTES.max(most_bytes.saturating_mul(in_neighbours + 2));
+        let limits = StoreLimits { object_bytes, total_bytes };
         let shared = Arc::new(Shared {
             began: Instant::now(),
             is_over: AtomicBool::new(false),

@@ -179,9 +179,9 @@ fn media_and_interfaces_that_make_no_sense_are_refused_by_name() {
     let run_with = |medium: &str| run(&["run", "--home", text(&home), "--medium", medium]);
     assert_fails(&run_with("multicast:10.0.0.1:7000"), 2, &["10.0.0.1 is not a multicast address"]);
     assert_fails(&run_with("radio"), 2, &["`radio` is no medium"]);
-    assert_fails(&run_with("multicast%nope0"), 2, &["no interface `nope0`: it has ", "lo"]);
+    assert_fails(&run_with("multicast%nope0"), 4, &["no interface `nope0`: it has ", "lo"]);
     let demo = run(&["demo", "--medium", "multicast%nope0", "--output", text(&folder.path().join("demo"))]);
-    assert_fails(&demo, 2, &["no interface `nope0`"]);
+    assert_fails(&demo, 4, &["no interface `nope0`"]);
     let wrong = run(&["run", "--home", text(&home), "--air-rate", "fast"]);
     assert_fails(&wrong, 2, &["`fast` is no rate"]);
 }

@@ -224,7 +224,7 @@ mod tests {
         let group = Some(SocketAddrV4::new(Ipv4Addr::new(239, 255, 61, 5), port));
         let options = MulticastOptions { group, interface: Some("127.0.0.1".to_owned()) };
         let settings = MulticastSettings { options, rate: None };
-        let multicast = Multicast::start(&settings, &[1; 32], 400, Box::new(|_| {})).unwrap();
+        let multicast = Multicast::start(&settings, &[1; 32], 400, 1, Box::new(|_| {})).unwrap();
         let (mut reading, writing) = conversation(&multicast, NodeId(5), &Arc::default());
         reading.hear(&Word::Key { secret: SECRET, symbol_bytes: 1166 });
         (reading, writing)
