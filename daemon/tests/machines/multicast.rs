@@ -19,7 +19,9 @@ fn number(variable: &str, otherwise: u64) -> u64 {
 /// Starts a swarm in which each peer sends its model to all others in each round, until it is killed.
 fn dense(networks: &Networks, machines: &[&Machine], model: &str, medium: &[&str]) -> Vec<RunningPeer> {
     let task = ["--model", model, "--split", "iid", "--evaluate-every", "1000000", "--rounds", "1000000"];
-    let medium = &[&["--batch-size", "2"], medium].concat();
+    // Each round waits for each neighbour, however long its model takes.
+    let in_step = ["--wait", "sync", "--deadline", "120s", "--batch-size", "2"];
+    let medium = &[&in_step[..], medium].concat();
     let peers = swarm_with(machines, &LISTEN, &[&task[..], medium].concat());
     let topology = format!("complete:n={}", machines.len());
     apply(networks, machines[0], &["--topology", &topology, "--method", "d-psgd"], Reach::All);
