@@ -35,13 +35,13 @@ fn a_packet_of_a_stranger_costs_nothing_but_its_count() {
 fn each_changed_bit_of_a_packet_is_noticed() {
     let mut store = store(usize::MAX);
     store.admit(1, &[1; 32], SYMBOL);
-    let sealed = packet(&SenderKey::new(&[1; 32]), 1, 100, 0, &[5; 100]);
+    let mut sealed = packet(&SenderKey::new(&[1; 32]), 1, 100, 0, &[5; 100]);
     for bit in 0..sealed.len() * 8 {
         let mut changed = sealed.clone();
         changed[bit / 8] ^= 1 << (bit % 8);
         assert_eq!(store.receive(&mut changed), PacketMeaning::Strange, "bit {bit}");
     }
-    let whole = store.receive(&mut sealed.clone());
+    let whole = store.receive(&mut sealed);
     assert!(matches!(whole, PacketMeaning::Symbol { sender: 1, completes: true, .. }), "{whole:?}");
 }
 

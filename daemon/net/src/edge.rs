@@ -158,8 +158,8 @@ impl Edges {
         observer: Arc<dyn ParcelObserver>,
     ) -> Result<(Self, mpsc::Receiver<EdgeEvent>), NetworkError> {
         let (events, receiver) = mpsc::channel(EVENT_QUEUE);
-        let multicast =
-            multicast.and_then(|settings| start_multicast(settings, &greeting, dimension, inward.len(), &events));
+        let multicast = multicast
+            .and_then(|settings| payloads::start(settings, &greeting.plan_hash, dimension, inward.len(), &events));
         let shared = SharedStreams {
             greeting,
             dimension,
@@ -195,29 +195,6 @@ impl Edges {
     /// Ends every stream task. To have queued messages written, wait on the handles first.
     pub async fn shutdown(&mut self) {
         self.tasks.shutdown().await;
-    }
-}
-
-fn start_multicast(
-    settings: &MulticastSettings,
-    greeting: &Greeting,
-    dimension: usize,
-    in_neighbours: usize,
-    events: &mpsc::Sender<EdgeEvent>,
-) -> Option<Arc<Multicast>> {
-    let queue = events.clone();
-    let notices = Box::new(move |message| {
-        // If the driver is busy, the log has the sentence alone.
-        let _ = queue.try_send(EdgeEvent::Notice { message });
-    });
-    match Multicast::start(settings, &greeting.plan_hash, dimension, in_neighbours, notices) {
-        Ok(multicast) => Some(multicast),
-        Err(error) => {
-            let message = format!("payloads go by stream: {error}");
-            // The queue is empty.
-            let _ = events.try_send(EdgeEvent::Notice { message });
-            None
-        }
     }
 }
 

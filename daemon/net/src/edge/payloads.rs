@@ -28,9 +28,9 @@ use futures::{AsyncRead, AsyncWrite};
 use mingle_protocol::{Message, NodeId};
 use tokio::sync::mpsc;
 
-use super::LinkDirection;
 use super::halves::{DriverGone, Incoming, Outgoing};
-use crate::multicast::Multicast;
+use super::{EdgeEvent, LinkDirection};
+use crate::multicast::{Multicast, MulticastSettings};
 use crate::traffic::Counters;
 
 /// Words that wait between the halves of a stream. A sound neighbour has a few under way; what is more is dropped.
@@ -92,6 +92,30 @@ impl Writing {
         match self {
             Self::In(writing) => writing.write_all(outgoing, messages).await,
             Self::Out(writing) => writing.write_all(outgoing, messages).await,
+        }
+    }
+}
+
+/// Starts the multicast of a plan. If it cannot be used, a notice says why.
+pub(super) fn start(
+    settings: &MulticastSettings,
+    plan_hash: &[u8; 32],
+    dimension: usize,
+    in_neighbours: usize,
+    events: &mpsc::Sender<EdgeEvent>,
+) -> Option<Arc<Multicast>> {
+    let queue = events.clone();
+    let notices = Box::new(move |message| {
+        // If the driver is busy, the log has the sentence alone.
+        let _ = queue.try_send(EdgeEvent::Notice { message });
+    });
+    match Multicast::start(settings, plan_hash, dimension, in_neighbours, notices) {
+        Ok(multicast) => Some(multicast),
+        Err(error) => {
+            let message = format!("payloads go by stream: {error}");
+            // The queue is empty.
+            let _ = events.try_send(EdgeEvent::Notice { message });
+            None
         }
     }
 }
