@@ -231,7 +231,7 @@ impl Payload {
 ///
 /// BLAKE3 hashes a tree of 1 KiB leaves, many at a time, but only whole subtrees: of bytes that come in pieces of any
 /// other length it has to hash some leaf by leaf.
-#[derive(Debug, Default)]
+#[derive(Clone, Debug, Default)]
 pub(crate) struct PayloadHasher {
     hasher: blake3::Hasher,
     hashed: usize,

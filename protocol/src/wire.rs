@@ -6,6 +6,13 @@
 //!   chunk    body = raw bytes, at most 256 KiB: the next piece of the parcel announced last
 //! ```
 //!
+//! Between neighbours whose payloads may travel elsewhere, such as by multicast, there are two more kinds of frames:
+//!
+//! ```text
+//!   elsewhere  body = postcard u64: the payload of the header before travels elsewhere, under this name
+//!   aside      body = at most 64 KiB about such payloads, opaque here
+//! ```
+//!
 //! A parcel is a header frame and its chunks; other control frames may come between the chunks, so that a heartbeat
 //! never waits behind a slow parcel. [`encode`] gives byte slices that borrow the payload, [`MessageReader`] takes
 //! bytes as they arrive. Nothing a peer sends can make it panic, or allocate more than one payload of the dimension it
@@ -18,7 +25,7 @@ mod writer;
 
 pub use frame::{FRAME_HEAD_BYTES, MAX_CERTIFICATE_BYTES, MAX_CHUNK_BYTES, MAX_COLLECTIVE_BYTES, MAX_CONTROL_BYTES};
 pub use reader::{MessageReader, Unfinished};
-pub use writer::{EncodedMessage, encode};
+pub use writer::{EncodedMessage, aside, elsewhere, encode};
 
 use thiserror::Error;
 

@@ -2,7 +2,8 @@
 #![allow(clippy::unwrap_used)]
 
 use mingle_protocol::wire::{
-    FRAME_HEAD_BYTES, MAX_CHUNK_BYTES, MAX_COLLECTIVE_BYTES, MAX_CONTROL_BYTES, MessageReader, WireError, encode,
+    FRAME_HEAD_BYTES, MAX_CHUNK_BYTES, MAX_COLLECTIVE_BYTES, MAX_CONTROL_BYTES, MessageReader, WireError, aside,
+    elsewhere, encode,
 };
 use mingle_protocol::*;
 use proptest::prelude::*;
@@ -386,4 +387,73 @@ fn frames_of_kinds_that_are_not_used_any_more_are_refused() {
         let frame = [&1u32.to_le_bytes()[..], &[kind, 0]].concat();
         assert_eq!(MessageReader::new(0).feed(&frame), Err(WireError::UnknownKind { kind }));
     }
+}
+
+/// A reader that has the header of this parcel, and knows that its payload travels elsewhere.
+fn awaiting(parcel: &Message, name: u64) -> MessageReader {
+    let mut reader = MessageReader::new(DIMENSION).with_payloads_elsewhere();
+    let encoded = encode(parcel.clone());
+    let (header, _) = encoded.frames().next().unwrap();
+    assert_eq!(reader.feed(&[header, &elsewhere(name)].concat()).unwrap(), []);
+    reader
+}
+
+fn payload_of(message: &Message) -> Payload {
+    let Message::Parcel(parcel) = message else { panic!("{message:?}") };
+    parcel.payload.clone()
+}
+
+#[test]
+fn a_payload_that_came_elsewhere_completes_its_parcel_and_heartbeats_pass_meanwhile() {
+    let parcel = sample_parcel(DIMENSION);
+    let payload = payload_of(&parcel);
+    let mut reader = awaiting(&parcel, 77);
+    assert_eq!(reader.awaited(), Some((77, payload.bytes().len())));
+    assert_eq!(reader.unfinished(), None, "its pace is not that of the stream");
+    assert_eq!(reader.feed(&bytes_of(&heartbeat())).unwrap(), [heartbeat()]);
+    assert_eq!(reader.feed(&aside(b"a word")).unwrap(), []);
+    assert_eq!(reader.take_asides(), [b"a word".to_vec()]);
+    assert_eq!(reader.supply(payload.bytes()), Some(parcel.clone()));
+    assert_eq!((reader.awaited(), reader.supply(payload.bytes())), (None, None));
+    assert_eq!(reader.feed(&bytes_of(&parcel)).unwrap(), [parcel], "the next one may come as ever");
+}
+
+#[test]
+fn a_payload_that_is_not_the_announced_one_is_refused_and_its_chunks_can_still_come() {
+    let parcel = sample_parcel(DIMENSION);
+    let payload = payload_of(&parcel);
+    let mut reader = awaiting(&parcel, 1);
+    let mut changed = payload.bytes().to_vec();
+    changed[0] ^= 1;
+    let infinite = f32::INFINITY.to_le_bytes().repeat(DIMENSION);
+    for other in [&changed[..], &payload.bytes()[1..], &[], &infinite] {
+        assert_eq!(reader.supply(other), None);
+        assert_eq!(reader.awaited(), Some((1, payload.bytes().len())));
+    }
+    let encoded = encode(parcel.clone());
+    let chunks: Vec<u8> = encoded.frames().skip(1).flat_map(|(head, body)| [head, body].concat()).collect();
+    assert_eq!(reader.feed(&chunks[..7]).unwrap(), []);
+    assert_eq!(reader.awaited(), None, "the stream has the rest");
+    assert_eq!(reader.supply(payload.bytes()), None);
+    assert_eq!(reader.feed(&chunks[7..]).unwrap(), [parcel]);
+}
+
+#[test]
+fn frames_about_payloads_elsewhere_are_refused_where_nobody_agreed_on_them() {
+    for frame in [elsewhere(3), aside(b"word")] {
+        let kind = frame[4];
+        assert_eq!(MessageReader::new(DIMENSION).feed(&frame), Err(WireError::UnknownKind { kind }));
+    }
+    let mut reader = MessageReader::new(DIMENSION).with_payloads_elsewhere();
+    assert_eq!(reader.feed(&elsewhere(3)), Err(WireError::UnexpectedChunk), "no header came");
+    let mut reader = awaiting(&sample_parcel(DIMENSION), 1);
+    assert_eq!(reader.feed(&elsewhere(2)), Err(WireError::UnexpectedChunk), "it has a name");
+    let mut reader = awaiting(&sample_parcel(DIMENSION), 1);
+    assert!(matches!(reader.feed(&bytes_of(&sample_parcel(DIMENSION))), Err(WireError::Interleaved { .. })));
+}
+
+#[test]
+fn frames_about_payloads_elsewhere_have_the_bytes_that_they_had() {
+    assert_eq!(elsewhere(300), [2, 0, 0, 0, 10, 0xac, 2]);
+    assert_eq!(aside(&[7, 8]), [2, 0, 0, 0, 11, 7, 8]);
 }

@@ -3,6 +3,7 @@
 use std::path::PathBuf;
 
 use mingle_builtin::options::TrainingOptions;
+use mingle_net::multicast::{AirRate, MulticastOptions, PayloadMedium};
 use mingle_peer::{Error, ErrorKind, Result};
 use mingle_protocol::{CodecChoice, MomentumAcrossRounds, Robust};
 
@@ -32,6 +33,10 @@ pub struct DemoOptions {
     pub wait: String,
     /// The encoding of models in parcels.
     pub codec: CodecChoice,
+    /// The medium of payloads; multicast without an interface is that of the loopback one.
+    pub medium: PayloadMedium,
+    /// The rate of packets of multicast.
+    pub air_rate: Option<AirRate>,
     /// The treatment of models that are far from a peer's own.
     pub robust: Robust,
     /// Momentum across rounds.
@@ -57,10 +62,22 @@ impl DemoOptions {
             timeline: false,
             wait: "sync".to_owned(),
             codec: CodecChoice::default(),
+            medium: PayloadMedium::Unicast,
+            air_rate: None,
             robust: Robust::default(),
             momentum_across_rounds: MomentumAcrossRounds::default(),
             comparison: false,
             output,
+        }
+    }
+
+    /// The medium of its peers: on this machine, all of them are reached over the loopback interface.
+    pub(crate) fn medium_of_peers(&self) -> PayloadMedium {
+        match &self.medium {
+            PayloadMedium::Multicast(MulticastOptions { group, interface: None }) => {
+                PayloadMedium::Multicast(MulticastOptions { group: *group, interface: Some("127.0.0.1".to_owned()) })
+            }
+            medium => medium.clone(),
         }
     }
 

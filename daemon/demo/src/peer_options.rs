@@ -1,6 +1,7 @@
 //! The command line of each peer of a demo.
 
 use mingle_builtin::options::TrainingOptions;
+use mingle_net::multicast::PayloadMedium;
 use mingle_peer::Home;
 
 use crate::options::DemoOptions;
@@ -49,6 +50,10 @@ pub(crate) fn peer_arguments(demo: &DemoOptions, home: &Home, way_in: &[String])
     }
     option("wait", &demo.wait);
     option("codec", &demo.codec);
+    if demo.medium != PayloadMedium::Unicast {
+        option("medium", &demo.medium_of_peers());
+        demo.air_rate.iter().for_each(|rate| option("air-rate", rate));
+    }
     option("robust", &demo.robust);
     option("momentum-across-rounds", &demo.momentum_across_rounds);
     // The peers share this machine: one thread for each leaves time to the others.

@@ -4,7 +4,7 @@ use std::collections::BTreeSet;
 use std::path::PathBuf;
 
 use mingle_models::{Checkpoint, ObjectiveKind, SampleShape, Task};
-use mingle_net::traffic::ParameterEncoding;
+use mingle_net::traffic::{MulticastTraffic, ParameterEncoding};
 use mingle_peer::audit::AuditOutcome;
 use mingle_peer::error::Context;
 use mingle_peer::results::Summary;
@@ -74,6 +74,9 @@ pub struct DemoReport {
     pub privacy: Option<PrivacySpending>,
     /// The encoding of models, and the bytes that it saved.
     pub encoding: ParameterEncoding,
+    /// Payloads by multicast of all peers, where that is the medium.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub multicast: Option<MulticastTraffic>,
     /// The largest resident memory of any peer, where the system reports it.
     pub peak_resident_bytes_per_peer: Option<u64>,
     /// The mass ledger of the survivors.
@@ -146,6 +149,10 @@ impl DemoReport {
         let used = summaries.first().map(|(_, summary)| &summary.encoding);
         let mut encoding = used.map_or_else(ParameterEncoding::default, ParameterEncoding::without_counts);
         summaries.iter().for_each(|(_, summary)| encoding.add(&summary.encoding));
+        let multicast = summaries.iter().filter_map(|(_, summary)| summary.multicast).reduce(|mut all, one| {
+            all += one;
+            all
+        });
         let spendings = summaries.iter().filter_map(|(_, summary)| summary.privacy);
         let privacy = spendings.max_by(|one, other| one.epsilon.total_cmp(&other.epsilon));
         let books: Vec<_> = summaries.into_iter().map(|(node, summary)| (node_id(node), summary.ledger)).collect();
@@ -171,6 +178,7 @@ impl DemoReport {
             sent_bytes: results.iter().map(|result| result.sent_bytes).sum(),
             privacy,
             encoding,
+            multicast,
             peak_resident_bytes_per_peer: results.iter().filter_map(|result| result.peak_resident_bytes).max(),
             audit: mingle_protocol::audit(&books, homes.len()),
             disks,

@@ -4,11 +4,14 @@
 //! in-neighbour and refuses all other peers, with the reason. The driver receives [`EdgeEvent`]s from the streams. Its
 //! outgoing messages wait in a bounded queue per stream, so that a slow peer fills its own queue only.
 
+mod halves;
 mod pace;
+mod payloads;
 mod preamble;
 mod stream;
 
 use std::collections::BTreeMap;
+use std::net::SocketAddrV4;
 use std::sync::{Arc, Mutex, PoisonError};
 use std::time::{Duration, Instant};
 
@@ -20,12 +23,17 @@ use tokio::task::JoinSet;
 
 use crate::error::NetworkError;
 use crate::known_peers::KnownPeers;
+use crate::multicast::{Multicast, MulticastSettings};
 use crate::places::{AdmissionLimits, AdmissionPermit, Places};
+use crate::traffic::Traffic;
 use crate::transport::{accept, open_stream};
 pub use preamble::{Greeting, StreamRefusal};
 pub use stream::EdgeHandle;
 
 const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/edge/1");
+/// The same, and payloads of parcels may travel elsewhere. Spoken by peers whose payloads go by multicast; with all
+/// others they fall back to the one above.
+const WITH_PAYLOADS_ELSEWHERE: StreamProtocol = StreamProtocol::new("/mingle/edge/2");
 /// Time limit for the preamble of a stream.
 const PREAMBLE_TIMEOUT: Duration = Duration::from_secs(10);
 const FIRST_PAUSE: Duration = Duration::from_millis(100);
@@ -82,6 +90,11 @@ pub enum EdgeEvent {
         /// The reason.
         refusal: StreamRefusal,
     },
+    /// A change of the medium that a person should know of.
+    Notice {
+        /// A sentence.
+        message: String,
+    },
 }
 
 /// Observer of parcels, notified when the last byte of one has been written or read.
@@ -95,6 +108,7 @@ pub trait ParcelObserver: Send + Sync {
 /// The streams of this peer. Dropping it ends them all.
 pub struct Edges {
     tasks: JoinSet<()>,
+    multicast: Option<Arc<Multicast>>,
 }
 
 /// State shared by all stream tasks.
@@ -111,6 +125,7 @@ struct SharedStreams {
     pace_window: Duration,
     events: mpsc::Sender<EdgeEvent>,
     observer: Arc<dyn ParcelObserver>,
+    multicast: Option<Arc<Multicast>>,
 }
 
 /// The stream that each in-neighbour holds open now.
@@ -127,7 +142,9 @@ struct Holder {
 impl Edges {
     /// Starts opening streams to `out` and accepting streams from `inward`.
     ///
-    /// `dimension` is the number of parameters that a parcel carries: no other size is accepted.
+    /// `dimension` is the number of parameters that a parcel carries: no other size is accepted. With settings of
+    /// multicast, payloads go once for all out-neighbours that packets reach. If it cannot be used, a notice says why,
+    /// and they go by stream.
     ///
     /// # Errors
     /// The streams of another plan are still accepted in this process.
@@ -135,11 +152,14 @@ impl Edges {
         control: &libp2p_stream::Control,
         greeting: Greeting,
         dimension: usize,
+        multicast: Option<&MulticastSettings>,
         out: &BTreeMap<NodeId, PeerId>,
         inward: &BTreeMap<NodeId, PeerId>,
         observer: Arc<dyn ParcelObserver>,
     ) -> Result<(Self, mpsc::Receiver<EdgeEvent>), NetworkError> {
         let (events, receiver) = mpsc::channel(EVENT_QUEUE);
+        let multicast = multicast
+            .and_then(|settings| payloads::start(settings, &greeting.plan_hash, dimension, inward.len(), &events));
         let shared = SharedStreams {
             greeting,
             dimension,
@@ -148,15 +168,28 @@ impl Edges {
             pace_window: pace::WINDOW,
             events,
             observer,
+            multicast: multicast.clone(),
         };
         let mut tasks = JoinSet::new();
         for (&node, &peer) in out {
             tasks.spawn(keep_open(control.clone(), shared.clone(), node, peer));
         }
-        let incoming = accept(&mut control.clone(), PROTOCOL)?;
+        let with_payloads = multicast.as_ref().map(|_| accept(&mut control.clone(), WITH_PAYLOADS_ELSEWHERE));
+        let with_payloads = with_payloads.transpose()?;
+        let incoming = Listening { incoming: accept(&mut control.clone(), PROTOCOL)?, with_payloads };
         let nodes = inward.iter().map(|(&node, &peer)| (peer, node)).collect();
         tasks.spawn(accept_all(incoming, shared, nodes));
-        Ok((Self { tasks }, receiver))
+        Ok((Self { tasks, multicast }, receiver))
+    }
+
+    /// The packets of this peer, as traffic beside that of its streams.
+    pub fn packets(&self) -> Traffic {
+        self.multicast.as_ref().map(|multicast| multicast.traffic()).unwrap_or_default()
+    }
+
+    /// The group that payloads go to, if any do.
+    pub fn group(&self) -> Option<SocketAddrV4> {
+        self.multicast.as_ref().map(|multicast| multicast.group())
     }
 
     /// Ends every stream task. To have queued messages written, wait on the handles first.
@@ -170,10 +203,10 @@ async fn keep_open(mut control: libp2p_stream::Control, shared: SharedStreams, n
     let mut pause = FIRST_PAUSE;
     loop {
         match open(&mut control, &shared, peer).await {
-            Ok(stream) => {
+            Ok((stream, multicast)) => {
                 pause = FIRST_PAUSE;
                 tracing::debug!(%peer, node = node.0, "opened the stream to this neighbour");
-                let ended = stream::carry(stream, node, LinkDirection::Out, &shared).await;
+                let ended = stream::carry(stream, node, LinkDirection::Out, &shared, multicast).await;
                 if ended.is_err() {
                     return; // the driver is gone
                 }
@@ -194,30 +227,79 @@ async fn keep_open(mut control: libp2p_stream::Control, shared: SharedStreams, n
     }
 }
 
+/// Opens a stream on which payloads may travel elsewhere, or one of the other protocol if the peer does not know that.
+///
+/// A peer that takes up its plan begins to accept both, this one first. It may do so between two attempts: only if it
+/// accepts the other protocol, and still not this one, does it not know it.
+async fn open_with_payloads<'a>(
+    control: &mut libp2p_stream::Control,
+    multicast: &'a Arc<Multicast>,
+    peer: PeerId,
+) -> std::io::Result<(Stream, Option<&'a Arc<Multicast>>)> {
+    let is_unknown = |error: &std::io::Error| error.kind() == std::io::ErrorKind::Unsupported;
+    match open_stream(control, peer, WITH_PAYLOADS_ELSEWHERE).await {
+        Err(error) if is_unknown(&error) => {}
+        opened => return opened.map(|stream| (stream, Some(multicast))),
+    }
+    let other = open_stream(control, peer, PROTOCOL).await?;
+    match open_stream(control, peer, WITH_PAYLOADS_ELSEWHERE).await {
+        Err(error) if is_unknown(&error) => Ok((other, None)),
+        opened => opened.map(|stream| (stream, Some(multicast))),
+    }
+}
+
 enum OpenError {
     Refused(StreamRefusal),
     Unreachable(String),
 }
 
-async fn open(control: &mut libp2p_stream::Control, shared: &SharedStreams, peer: PeerId) -> Result<Stream, OpenError> {
+/// Opens a stream to `peer`. Returns it with the multicast, if the peer takes payloads elsewhere.
+async fn open<'a>(
+    control: &mut libp2p_stream::Control,
+    shared: &'a SharedStreams,
+    peer: PeerId,
+) -> Result<(Stream, Option<&'a Arc<Multicast>>), OpenError> {
     let unreachable = |error: &dyn std::fmt::Display| OpenError::Unreachable(error.to_string());
-    let mut stream = open_stream(control, peer, PROTOCOL).await.map_err(|error| unreachable(&error))?;
+    let opened = match &shared.multicast {
+        Some(multicast) => open_with_payloads(control, multicast, peer).await,
+        None => open_stream(control, peer, PROTOCOL).await.map(|stream| (stream, None)),
+    };
+    let (mut stream, multicast) = opened.map_err(|error| unreachable(&error))?;
     let answer = tokio::time::timeout(PREAMBLE_TIMEOUT, preamble::introduce(&mut stream, &shared.greeting))
         .await
         .map_err(|_| unreachable(&"no answer to the greeting"))?
         .map_err(|error| unreachable(&error))?;
     match answer {
-        None => Ok(stream),
+        None => Ok((stream, multicast)),
         Some(refusal) => Err(OpenError::Refused(refusal)),
     }
 }
 
+/// The streams that others open.
+struct Listening {
+    incoming: libp2p_stream::IncomingStreams,
+    /// Those on which payloads may travel elsewhere.
+    with_payloads: Option<libp2p_stream::IncomingStreams>,
+}
+
+impl Listening {
+    /// The next stream, its opener, and whether payloads may travel elsewhere.
+    async fn next(&mut self) -> Option<(PeerId, Stream, bool)> {
+        let with_payloads = async {
+            match &mut self.with_payloads {
+                Some(incoming) => incoming.next().await,
+                None => std::future::pending().await,
+            }
+        };
+        tokio::select! {
+            next = self.incoming.next() => next.map(|(peer, stream)| (peer, stream, false)),
+            next = with_payloads => next.map(|(peer, stream)| (peer, stream, true)),
+        }
+    }
+}
+
 /// Accepts the streams of in-neighbours, and refuses those of other peers.
-async fn accept_all(
-    mut incoming: libp2p_stream::IncomingStreams,
-    shared: SharedStreams,
-    nodes: BTreeMap<PeerId, NodeId>,
-) {
+async fn accept_all(mut incoming: Listening, shared: SharedStreams, nodes: BTreeMap<PeerId, NodeId>) {
     let open = Open::default();
     let neighbours = KnownPeers::default();
     neighbours.replace(nodes.keys().copied().collect());
@@ -226,11 +308,13 @@ async fn accept_all(
     loop {
         tokio::select! {
             next = incoming.next() => {
-                let Some((peer, stream)) = next else { return };
+                let Some((peer, stream, with_payloads)) = next else { return };
                 // A peer without a permit opens another stream later.
                 if let Some(place) = places.take(peer) {
                     let node = nodes.get(&peer).copied();
-                    streams.spawn(receive(stream, node, place, shared.clone(), Arc::clone(&open)));
+                    let mut shared = shared.clone();
+                    shared.multicast = shared.multicast.filter(|_| with_payloads);
+                    streams.spawn(receive(stream, node, place, shared, Arc::clone(&open)));
                 }
             }
             Some(_) = streams.join_next() => {}
@@ -266,7 +350,7 @@ async fn receive(mut stream: Stream, node: Option<NodeId>, place: AdmissionPermi
     if let Some(stream) = answer(stream, None).await {
         tokio::select! {
             // An error means that the driver is gone: no event can be delivered.
-            _ = stream::carry(stream, node, LinkDirection::In, &shared) => {}
+            _ = stream::carry(stream, node, LinkDirection::In, &shared, shared.multicast.as_ref()) => {}
             () = holder.replaced.notified() => {}
         }
     }

@@ -2,6 +2,7 @@
 //!
 //! - [`transport`] owns the libp2p swarm: it listens, dials, relays and finds peers, over QUIC and TCP.
 //! - [`edge`] keeps one stream for each directed link of the plan, and carries the messages of the protocol on it.
+//! - [`multicast`] sends the payload of a parcel once for all out-neighbours that packets reach, beside these streams.
 //! - [`neighbour_table`] knows which streams there are to each neighbour, and which links are up.
 //! - [`objections`] between this peer and its neighbours: those that concern one neighbour, and those that end this peer.
 //! - [`probe`] measures round-trip times and throughput between two members.
@@ -21,6 +22,7 @@ mod error;
 pub mod framed;
 pub mod guests;
 pub mod known_peers;
+pub mod multicast;
 pub mod neighbour_table;
 pub mod objections;
 pub mod places;

@@ -172,6 +172,14 @@ impl NeighbourTable {
         self.links.values().map(NeighbourLink::traffic).fold(Traffic::default(), Traffic::add)
     }
 
+    /// Returns `true` if payloads to `node` go by multicast where others need them too, or come so where this peer sends
+    /// it none. `None` if none of its streams is one on which payloads may travel elsewhere.
+    pub fn hears(&self, node: NodeId) -> Option<bool> {
+        let streams = &self.links.get(&node)?.streams;
+        let stream = streams.get(&LinkDirection::Out).or_else(|| streams.get(&LinkDirection::In))?;
+        stream.takes_payloads_elsewhere().then(|| stream.is_heard())
+    }
+
     /// Traffic over the streams with `node` so far.
     pub fn traffic_with(&self, node: NodeId) -> Traffic {
         self.links.get(&node).map(NeighbourLink::traffic).unwrap_or_default()

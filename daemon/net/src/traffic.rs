@@ -2,7 +2,7 @@
 
 use std::collections::BTreeMap;
 use std::ops::{Add, AddAssign};
-use std::sync::atomic::{AtomicU64, Ordering};
+use std::sync::atomic::{AtomicBool, AtomicU64, Ordering};
 use std::time::Duration;
 
 use mingle_protocol::{ChosenCodec, Codec, Payload};
@@ -27,9 +27,16 @@ pub struct Traffic {
     /// Time from the first to the last bytes of a parcel, summed over all parcels read. It measures the link, not the
     /// time that the sender trained.
     pub receiving: Duration,
+    /// Payloads by multicast.
+    pub multicast: MulticastTraffic,
 }
 
 impl Traffic {
+    /// The packets of a peer, beside what its streams carry.
+    pub(crate) fn of_packets(multicast: MulticastTraffic, received_bytes: u64) -> Self {
+        Self { sent_bytes: multicast.packet_bytes, received_bytes, multicast, ..Self::default() }
+    }
+
     /// Parcels written.
     pub fn sent_parcels(&self) -> u64 {
         self.sent_parcels.iter().sum()
@@ -62,7 +69,62 @@ impl AddAssign for Traffic {
         self.saved_bytes += other.saved_bytes;
         self.received_parcels += other.received_parcels;
         self.receiving += other.receiving;
+        self.multicast += other.multicast;
         self.sent_parcels.iter_mut().zip(other.sent_parcels).for_each(|(count, more)| *count += more);
+    }
+}
+
+/// Payloads by multicast: those of one link, or all of a peer with its packets.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+pub struct MulticastTraffic {
+    /// Parcels sent whose payload went by multicast.
+    pub sent_parcels: u64,
+    /// Bytes of these payloads: what the streams of the links would have carried.
+    pub stream_bytes: u64,
+    /// Parcels sent whose payload was offered by multicast, and went by stream in the end.
+    pub resorted_parcels: u64,
+    /// Parcels received whose payload came by multicast.
+    pub received_parcels: u64,
+    /// Payloads that this peer transmitted.
+    pub objects: u64,
+    /// Bytes of the packets that it transmitted, probes and repair included.
+    pub packet_bytes: u64,
+    /// Bytes of these in repair symbols.
+    pub repair_bytes: u64,
+    /// Packets received that no key of an in-neighbour opens.
+    pub strange_packets: u64,
+    /// Packets received from in-neighbours that make no sense or are beyond a limit, and payloads without their hash.
+    pub refused_packets: u64,
+}
+
+impl MulticastTraffic {
+    /// A short description for people.
+    pub fn words(&self) -> String {
+        let mb = |bytes: u64| bytes as f64 / 1e6;
+        let mut words = format!(
+            "{:.2} MB in packets where streams would carry {:.2} MB, {:.2} MB of it repair",
+            mb(self.packet_bytes),
+            mb(self.stream_bytes),
+            mb(self.repair_bytes),
+        );
+        if self.resorted_parcels > 0 {
+            words += &format!(", {} parcels by stream in the end", self.resorted_parcels);
+        }
+        words
+    }
+}
+
+impl AddAssign for MulticastTraffic {
+    fn add_assign(&mut self, other: Self) {
+        self.sent_parcels += other.sent_parcels;
+        self.stream_bytes += other.stream_bytes;
+        self.resorted_parcels += other.resorted_parcels;
+        self.received_parcels += other.received_parcels;
+        self.objects += other.objects;
+        self.packet_bytes += other.packet_bytes;
+        self.repair_bytes += other.repair_bytes;
+        self.strange_packets += other.strange_packets;
+        self.refused_packets += other.refused_packets;
     }
 }
 
@@ -129,6 +191,16 @@ pub struct Counters {
     sent_parcels: [AtomicU64; Codec::ALL.len()],
     received_parcels: AtomicU64,
     receiving_nanoseconds: AtomicU64,
+    multicast: MulticastCounters,
+}
+
+#[derive(Debug, Default)]
+struct MulticastCounters {
+    sent_parcels: AtomicU64,
+    stream_bytes: AtomicU64,
+    resorted_parcels: AtomicU64,
+    received_parcels: AtomicU64,
+    is_heard: AtomicBool,
 }
 
 impl Counters {
@@ -156,6 +228,32 @@ impl Counters {
         self.receiving_nanoseconds.fetch_add(nanoseconds, Ordering::Relaxed);
     }
 
+    /// Counts a parcel whose payload the other side has from packets, and the bytes that the stream was spared.
+    pub fn note_sent_by_multicast(&self, payload_bytes: usize) {
+        self.multicast.sent_parcels.fetch_add(1, Ordering::Relaxed);
+        self.multicast.stream_bytes.fetch_add(payload_bytes as u64, Ordering::Relaxed);
+    }
+
+    /// Counts a parcel whose payload went by stream although it was offered by multicast.
+    pub fn note_resorted(&self) {
+        self.multicast.resorted_parcels.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Counts a parcel whose payload came in packets.
+    pub fn note_received_by_multicast(&self) {
+        self.multicast.received_parcels.fetch_add(1, Ordering::Relaxed);
+    }
+
+    /// Sets whether this peer's packets reach the other side.
+    pub fn set_heard(&self, is_heard: bool) {
+        self.multicast.is_heard.store(is_heard, Ordering::Relaxed);
+    }
+
+    /// Returns `true` if this peer's packets reach the other side, as far as is known.
+    pub fn is_heard(&self) -> bool {
+        self.multicast.is_heard.load(Ordering::Relaxed)
+    }
+
     /// The present counts.
     pub fn read(&self) -> Traffic {
         let of = |counter: &AtomicU64| counter.load(Ordering::Relaxed);
@@ -166,6 +264,13 @@ impl Counters {
             sent_parcels: std::array::from_fn(|codec| of(&self.sent_parcels[codec])),
             received_parcels: of(&self.received_parcels),
             receiving: Duration::from_nanos(of(&self.receiving_nanoseconds)),
+            multicast: MulticastTraffic {
+                sent_parcels: of(&self.multicast.sent_parcels),
+                stream_bytes: of(&self.multicast.stream_bytes),
+                resorted_parcels: of(&self.multicast.resorted_parcels),
+                received_parcels: of(&self.multicast.received_parcels),
+                ..MulticastTraffic::default()
+            },
         }
     }
 }

@@ -5,6 +5,7 @@ use std::time::Instant;
 
 use libp2p::PeerId;
 use mingle_net::edge::{EdgeEvent, Edges, Greeting, StreamRefusal};
+use mingle_net::multicast::MulticastSettings;
 use mingle_net::neighbour_table::{LinkChange, NeighbourTable};
 use mingle_net::objections::{Objection, Objections};
 use mingle_net::questions::Questions;
@@ -39,6 +40,8 @@ pub(crate) enum News {
     Message(NodeId, Message),
     /// A stream that a neighbour refused.
     Refused(NodeId, StreamRefusal),
+    /// A change of the medium that a person should know of.
+    Notice(String),
 }
 
 /// The consequence of an objection.
@@ -59,11 +62,13 @@ impl Connections {
         place: Place,
         boot_nonce: u64,
         dimension: usize,
+        multicast: Option<&MulticastSettings>,
         timeline: &Timeline,
     ) -> Result<(Self, mpsc::Receiver<EdgeEvent>)> {
         let (out, inward) = place.neighbours();
         let greeting = Greeting { plan_hash: place.plan.generation().plan_hash, boot_nonce };
-        let (edges, events) = Edges::start(streams, greeting, dimension, &out, &inward, Arc::new(timeline.clone()))?;
+        let observer = Arc::new(timeline.clone());
+        let (edges, events) = Edges::start(streams, greeting, dimension, multicast, &out, &inward, observer)?;
         let links = NeighbourTable::new(out.keys().copied(), inward.keys().copied());
         let (task_questions, plan_questions) = (Questions::default(), Questions::default());
         Ok((Self { place, links, task_questions, plan_questions, objections: Objections::default(), edges }, events))
@@ -84,6 +89,7 @@ impl Connections {
                 News::Link(node, self.links.detach(node, direction, stream, error.is_none()))
             }
             EdgeEvent::Refused { node, refusal } => News::Refused(node, refusal),
+            EdgeEvent::Notice { message } => News::Notice(message),
         }
     }
 
@@ -116,9 +122,19 @@ impl Connections {
         self.place.peers.iter().find_map(|(node, other)| (other == peer).then_some(*node))
     }
 
+    /// Traffic of the streams, and of packets beside them.
+    pub(crate) fn traffic(&self) -> Traffic {
+        self.links.traffic() + self.edges.packets()
+    }
+
+    /// The group that payloads go to, if they go by multicast.
+    pub(crate) fn group(&self) -> Option<String> {
+        self.edges.group().map(|group| group.to_string())
+    }
+
     /// Ends all streams. Returns their traffic.
     pub(crate) async fn end(&mut self) -> Traffic {
         self.edges.shutdown().await;
-        self.links.traffic()
+        self.traffic()
     }
 }

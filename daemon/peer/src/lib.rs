@@ -8,6 +8,7 @@ pub mod api;
 mod connections;
 mod driver;
 mod event_loop;
+pub mod medium;
 mod member;
 pub mod peer;
 mod place;

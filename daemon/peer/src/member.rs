@@ -6,6 +6,7 @@ use std::time::Instant;
 
 use libp2p::PeerId;
 use mingle_home::skipped_rounds::SkippedRounds;
+use mingle_net::multicast::MulticastSettings;
 use mingle_net::objections::Objection;
 use mingle_net::traffic::Traffic;
 use mingle_net::transport::{DialAttempt, Network};
@@ -42,6 +43,8 @@ pub(crate) struct Member<'a> {
     pub board: &'a StatusBoard,
     pub interface: &'a Interface,
     pub timeline: Timeline,
+    /// Settings of multicast, where payloads go by it.
+    pub multicast: Option<MulticastSettings>,
     pub started: Instant,
     /// Those who follow this peer's model, and take no part.
     pub followers: Followers,
@@ -62,7 +65,7 @@ pub(crate) struct Notices {
 impl Member<'_> {
     /// Traffic over all links since this process began.
     pub(crate) fn traffic(&self) -> Traffic {
-        self.notices.past + self.connections.links.traffic()
+        self.notices.past + self.connections.traffic()
     }
 
     /// Warns the user of something that this peer itself found.
@@ -168,7 +171,10 @@ impl Member<'_> {
         self.notices.past += self.connections.end().await;
         let streams = &self.network.streams;
         // Events still in the queue came over streams of the old plan.
-        (self.connections, receivers.edges) = Connections::open(streams, place, boot_nonce, dimension, &self.timeline)?;
+        (self.connections, receivers.edges) = {
+            let multicast = self.multicast.as_ref();
+            Connections::open(streams, place, boot_nonce, dimension, multicast, &self.timeline)?
+        };
         Ok(())
     }
 

@@ -35,6 +35,7 @@ use crate::events::{Event, EventFeed, EventLog, EventSink, Watchdog};
 use crate::follow::serving::Followers;
 use crate::home::Home;
 use crate::identity::Identity;
+use crate::medium;
 use crate::member::{Member, Notices};
 use crate::membership::{self, AutoPlanner, Introductions, Membership, MembershipService};
 use crate::place::Place;
@@ -180,6 +181,7 @@ impl Peer {
     /// Any earlier end: no plan, neighbours that refuse it, training that fails or diverges, a disk that cannot be
     /// written, or a second request to stop.
     pub async fn run(mut self, stop: StopRequests) -> Result<Outcome> {
+        medium::check(&self.options.medium)?;
         let mut registry = Registry::default();
         // Only a preference: unreadable addresses are overwritten below.
         let before = self.home.addresses().unwrap_or_default();
@@ -312,7 +314,11 @@ impl Peer {
         streams: Streams,
     ) -> Result<(EventReceivers, Member<'a>)> {
         let Streams { boot_nonce, dimension, timeline } = streams;
-        let (connections, edges) = Connections::open(&network.streams, place, boot_nonce, dimension, &timeline)?;
+        let multicast = medium::settings(&self.options.medium, self.options.air_rate);
+        let (connections, edges) = {
+            let streams = &network.streams;
+            Connections::open(streams, place, boot_nonce, dimension, multicast.as_ref(), &timeline)?
+        };
         let Incoming { events, stop, asked } = incoming;
         let Access { service, wanted, interface, followers } = access;
         let receivers = EventReceivers {
@@ -335,6 +341,7 @@ impl Peer {
             board: &self.board,
             interface,
             timeline,
+            multicast,
             started: self.started,
             followers,
             skipped_rounds: self.home.skipped_rounds()?,

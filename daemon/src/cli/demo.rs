@@ -7,6 +7,7 @@ use clap::builder::ArgPredicate;
 use mingle_builtin::options::{TrainingOptions, WeightChoice};
 use mingle_demo::{DemoOptions, ProblemOptions};
 use mingle_models::ObjectiveKind;
+use mingle_net::multicast::{AirRate, PayloadMedium};
 use mingle_protocol::{CodecChoice, MomentumAcrossRounds, Robust};
 
 use super::{ADAMW_LEARNING_RATE, DurabilityName, OptimizerArgs, PrivacyArgs, ProblemKind, Switch};
@@ -42,6 +43,8 @@ const OF_TRAINING: &[&str] = &[
     "device",
     "wait",
     "codec",
+    "medium",
+    "air_rate",
     "robust",
     "momentum_across_rounds",
     "no_comparison",
@@ -124,6 +127,12 @@ pub(crate) struct DemoArgs {
     /// or f32, bf16, f16, int8, int4, int3
     #[arg(long, default_value_t = CodecChoice::Auto, value_name = "CODEC")]
     pub(crate) codec: CodecChoice,
+    /// The medium of models: unicast, or multicast[:GROUP:PORT][%INTERFACE] (docs/broadcast.md) [default interface: loopback]
+    #[arg(long, default_value_t = PayloadMedium::Unicast, value_name = "MEDIUM")]
+    pub(crate) medium: PayloadMedium,
+    /// Rate of multicast of each peer, such as 20mbit [default: adapts to what neighbours lose]
+    #[arg(long, value_name = "RATE")]
+    pub(crate) air_rate: Option<AirRate>,
     /// Treatment of models that are far from a peer's own: off, or clip
     #[arg(long, default_value_t = Robust::Off, value_name = "off|clip")]
     pub(crate) robust: Robust,
@@ -170,6 +179,8 @@ impl DemoArgs {
             timeline: self.timeline == Switch::On,
             wait: self.wait.clone(),
             codec: self.codec,
+            medium: self.medium.clone(),
+            air_rate: self.air_rate,
             robust: self.robust,
             momentum_across_rounds: self.momentum_across_rounds,
             comparison: !self.no_comparison,

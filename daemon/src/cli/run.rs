@@ -16,6 +16,7 @@ use mingle_protocol::{CodecChoice, Durability, MomentumAcrossRounds, Robust};
 use super::config::CONFIG_ENV;
 use super::duration::duration;
 use super::{HomeArgs, OptimizerArgs, PrivacyArgs, SumArgs, Switch};
+use mingle_net::multicast::{AirRate, PayloadMedium};
 use mingle_net::written_address::{PeerAddress, listen_address, peer_address, socket_address};
 
 /// Arguments of `join`.
@@ -63,6 +64,13 @@ pub(crate) struct RunArgs {
     /// Announce this peer's addresses on the local network, and find members there (mDNS)
     #[arg(long, value_enum, default_value_t = Switch::Off, value_name = "ON|OFF")]
     pub(crate) mdns: Switch,
+    /// The medium of models: unicast on the stream of each link, or multicast[:GROUP:PORT][%INTERFACE], once for all
+    /// neighbours that hear it (docs/broadcast.md) [default group: one of the plan]
+    #[arg(long, default_value_t = PayloadMedium::Unicast, value_name = "MEDIUM")]
+    pub(crate) medium: PayloadMedium,
+    /// Rate of multicast, such as 20mbit [default: adapts to what neighbours lose]
+    #[arg(long, value_name = "RATE")]
+    pub(crate) air_rate: Option<AirRate>,
     /// The planner of the swarm that this peer operates: a person, or this peer by itself
     #[arg(long, value_enum, default_value_t = Planning::Operator, value_name = "WHO")]
     pub(crate) planning: Planning,
@@ -193,6 +201,8 @@ const OF_ANY_TRAINING: &[&str] = &[
     "dp_delta",
     "wait",
     "codec",
+    "medium",
+    "air_rate",
     "join_timeout",
     "deadline",
     "time_box",

@@ -262,6 +262,8 @@ fn options(arguments: &RunArgs, longer_than: Option<u64>) -> Result<PeerOptions>
         join_timeout: arguments.join_timeout,
         wait: parse_policy(&arguments.wait)?,
         codec: arguments.codec,
+        medium: arguments.medium.clone(),
+        air_rate: arguments.air_rate,
         deadline: arguments.deadline,
         time_box: arguments.time_box,
         training_deadline: arguments.training_deadline,

@@ -104,6 +104,8 @@ pub(crate) const SETTINGS: &[Setting] = &[
     setting(Group::Network, "bootstrap", "MINGLE_BOOTSTRAP", ValueForm::Texts, r#"["/ip4/10.0.1.5/udp/4717/quic-v1"]"#),
     setting(Group::Network, "bootstrap_timeout", "MINGLE_BOOTSTRAP_TIMEOUT", ValueForm::Text, r#""30s""#),
     setting(Group::Network, "mdns", "MINGLE_MDNS", ValueForm::Text, r#""off""#),
+    setting(Group::Network, "medium", "MINGLE_MEDIUM", ValueForm::Text, r#""multicast%eth0""#),
+    setting(Group::Network, "air_rate", "MINGLE_AIR_RATE", ValueForm::Text, r#""20mbit""#),
     setting(Group::Network, "followers", "MINGLE_FOLLOWERS", ValueForm::Whole, "16"),
     setting(Group::Network, "follower_rate", "MINGLE_FOLLOWER_RATE", ValueForm::Whole, "16"),
     setting(Group::Network, "http", "MINGLE_HTTP", ValueForm::Text, r#""127.0.0.1:7717""#),

@@ -14,7 +14,7 @@ use prometheus_client::metrics::counter::ConstCounter;
 use prometheus_client::metrics::gauge::ConstGauge;
 use tokio::sync::watch;
 
-use crate::status::{LinkState, PeerState, Status};
+use crate::status::{LinkState, MulticastStatus, PeerState, Status};
 
 /// Content type of the answer to a scrape.
 pub const CONTENT_TYPE: &str = "application/openmetrics-text; version=1.0.0; charset=utf-8";
@@ -146,6 +146,7 @@ impl Sheet<'_> {
             let parcels = encoding.parcels.iter().map(|(codec, count)| ([("codec", codec.as_str())], *count));
             self.counters("mingle_gossip_encoded_parcels", "Parcels sent, by codec", parcels)?;
         }
+        self.multicast(status)?;
         let sent = status.neighbours.iter().filter_map(|neighbour| neighbour.outgoing).map(|link| link.parcels).sum();
         let received =
             status.neighbours.iter().filter_map(|neighbour| neighbour.incoming).map(|link| link.parcels).sum();
@@ -156,6 +157,27 @@ impl Sheet<'_> {
         )?;
         let reasons = status.refusals.iter().map(|(reason, count)| ([("reason", reason.as_str())], *count));
         self.counters("mingle_refusals", "Inputs that were not taken", reasons)
+    }
+
+    fn multicast(&mut self, status: &Status) -> fmt::Result {
+        let Some(MulticastStatus { traffic, .. }) = &status.multicast else { return Ok(()) };
+        let bytes = [
+            ("packets", traffic.packet_bytes),
+            ("repair", traffic.repair_bytes),
+            ("streams_would", traffic.stream_bytes),
+        ];
+        let bytes = bytes.map(|(what, bytes)| ([("what", what)], bytes));
+        self.counters("mingle_multicast_bytes", "Bytes in packets, and those that streams would have carried", bytes)?;
+        let parcels = [
+            ("sent", traffic.sent_parcels),
+            ("by_stream_in_the_end", traffic.resorted_parcels),
+            ("received", traffic.received_parcels),
+        ];
+        let parcels = parcels.map(|(what, count)| ([("what", what)], count));
+        self.counters("mingle_multicast_parcels", "Parcels whose payload was offered by multicast", parcels)?;
+        let packets = [("strange", traffic.strange_packets), ("refused", traffic.refused_packets)];
+        let packets = packets.map(|(what, count)| ([("what", what)], count));
+        self.counters("mingle_multicast_dropped_packets", "Packets of the group that were dropped", packets)
     }
 
     fn neighbours(&mut self, status: &Status) -> fmt::Result {
@@ -298,6 +320,7 @@ mod tests {
             steps_behind: 1,
             sent_bytes: 10,
             received_bytes: 9,
+            multicast: None,
         };
         Status {
             plan: Some(PlanFacts {
@@ -326,6 +349,7 @@ mod tests {
                 clipped: BTreeMap::new(),
             }),
             contraction: Contraction { observed: known(), forecast: known() },
+            multicast: Some(MulticastStatus::default()),
             encoding: Some(ParameterEncoding { codec: "int8".to_owned(), parcels, saved_bytes: 7, reason: None }),
             refusals: BTreeMap::from([("other_life".to_owned(), 1)]),
             neighbours: vec![neighbour],

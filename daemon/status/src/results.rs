@@ -3,7 +3,7 @@
 use std::fs;
 use std::path::Path;
 
-use mingle_net::traffic::ParameterEncoding;
+use mingle_net::traffic::{MulticastTraffic, ParameterEncoding};
 use mingle_privacy::PrivacySpending;
 use mingle_protocol::LedgerSummary;
 use mingle_training::{Best, Metrics, MomentumTaken};
@@ -60,6 +60,9 @@ pub struct Summary {
     /// The encoding of parameters on the links.
     #[serde(default)]
     pub encoding: ParameterEncoding,
+    /// Payloads by multicast, where that is the medium.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub multicast: Option<MulticastTraffic>,
     /// The momentum across rounds under the last plan.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub momentum_across_rounds: Option<MomentumTaken>,

@@ -1,6 +1,7 @@
 //! The status of a peer at any moment: one snapshot, shown as JSON, as text, as metrics, on a page and on a terminal.
 
 mod board;
+mod multicast;
 mod neighbour;
 mod receiving;
 
@@ -13,6 +14,7 @@ use mingle_training::{MetricDirection, Metrics, MomentumTaken};
 use serde::{Deserialize, Serialize};
 
 pub use board::{StatusBoard, StatusView};
+pub use multicast::{LinkMulticast, MulticastStatus};
 pub use neighbour::{IncomingLink, LinkState, NeighbourStatus, OutgoingLink, WeightAccount};
 pub use receiving::RobustReceiving;
 
@@ -92,6 +94,9 @@ pub struct Status {
     /// The encoding of parameters on the links, where a model is trained.
     #[serde(default)]
     pub encoding: Option<ParameterEncoding>,
+    /// Payloads by multicast, where a group is in use.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub multicast: Option<MulticastStatus>,
     /// The momentum across rounds, where a model is trained.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub momentum_across_rounds: Option<MomentumTaken>,
@@ -235,6 +240,7 @@ impl Status {
             sent_bytes: 0,
             received_bytes: 0,
             encoding: None,
+            multicast: None,
             momentum_across_rounds: None,
             durable: false,
             incarnation: 0,

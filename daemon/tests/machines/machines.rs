@@ -11,13 +11,13 @@ const TASK: [&str; 6] = ["--model", "softmax", "--split", "iid", "--evaluate-eve
 const ENDLESS: [&str; 2] = ["--rounds", "1000000"];
 
 #[track_caller]
-fn succeed(machine: &Machine, arguments: &[&str]) -> String {
+pub(super) fn succeed(machine: &Machine, arguments: &[&str]) -> String {
     let output = machine.run(arguments);
     assert!(output.status.success(), "{arguments:?}: {}{}", stdout(&output), stderr(&output));
     stdout(&output)
 }
 
-fn object(text: &str) -> Value {
+pub(super) fn object(text: &str) -> Value {
     serde_json::from_str(text).unwrap()
 }
 
@@ -26,7 +26,7 @@ fn swarm(machines: &[&Machine], rounds: &[&str]) -> Vec<RunningPeer> {
     swarm_with(machines, &LISTEN, &[&TASK, rounds].concat())
 }
 
-fn swarm_with(machines: &[&Machine], listen: &[&str], task: &[&str]) -> Vec<RunningPeer> {
+pub(super) fn swarm_with(machines: &[&Machine], listen: &[&str], task: &[&str]) -> Vec<RunningPeer> {
     let [ana, others @ ..] = machines else { return Vec::new() };
     succeed(ana, &["init", "--swarm", "ward7"]);
     let mut peers = vec![ana.start(&[&["run"], listen, task].concat())];
@@ -41,13 +41,13 @@ fn swarm_with(machines: &[&Machine], listen: &[&str], task: &[&str]) -> Vec<Runn
 
 /// The members that `plan apply` can reach from ana's machine.
 #[derive(Clone, Copy, PartialEq)]
-enum Reach {
+pub(super) enum Reach {
     All,
     /// The others are behind routers: they ask for the plan themselves.
     Part,
 }
 
-fn apply(networks: &Networks, ana: &Machine, design: &[&str], reach: Reach) {
+pub(super) fn apply(networks: &Networks, ana: &Machine, design: &[&str], reach: Reach) {
     let plan = networks.folder().join("plan.json");
     succeed(ana, &[&["plan", "make", "-o", text(&plan)], design].concat());
     let applied = succeed(ana, &["plan", "apply", text(&plan)]);
@@ -65,7 +65,7 @@ fn all_go_on(machines: &[&Machine]) {
 }
 
 /// Kills all peers, and adds up the mass on their disks.
-fn audit(machines: &[&Machine], peers: &mut [RunningPeer]) -> String {
+pub(super) fn audit(machines: &[&Machine], peers: &mut [RunningPeer]) -> String {
     peers.iter_mut().for_each(RunningPeer::kill);
     let homes: Vec<&str> = machines.iter().map(|machine| machine.home()).collect();
     let audit = run(&[&["audit"], &homes[..]].concat());

@@ -7,3 +7,4 @@ mod support;
 mod bad_machines;
 mod followers_disk;
 mod machines;
+mod multicast;

@@ -150,7 +150,7 @@ impl Air {
                 None => packets.recv().map_err(|_| RecvTimeoutError::Disconnected),
             };
             match next {
-                Ok(packet) => under_way.extend(self.launch(packet, under_way.len())),
+                Ok(packet) => under_way.extend(self.launch(&packet, under_way.len())),
                 Err(RecvTimeoutError::Timeout) => {}
                 Err(RecvTimeoutError::Disconnected) => return,
             }
@@ -160,9 +160,17 @@ impl Air {
         }
     }
 
-    /// Decides the fate of a packet. One for no machine, such as a multicast, is dropped.
-    fn launch(&mut self, packet: Vec<u8>, under_way: usize) -> Option<UnderWay> {
-        let end = self.ends.lock().unwrap().get(&destination(&packet)?)?.clone();
+    /// Decides the fate of a packet at each machine that it is for: one to a group is for all but its sender, one to
+    /// none is dropped.
+    fn launch(&mut self, packet: &[u8], under_way: usize) -> Vec<UnderWay> {
+        let Some((source, destination)) = addresses(packet) else { return Vec::new() };
+        let is_for = |address: &Ipv4Addr| *address == destination || (destination.is_multicast() && *address != source);
+        let known = self.ends.lock().unwrap().clone();
+        let ends: Vec<PathBuf> = known.into_iter().filter(|(address, _)| is_for(address)).map(|(_, end)| end).collect();
+        ends.into_iter().filter_map(|end| self.launch_to(end, packet, under_way)).collect()
+    }
+
+    fn launch_to(&mut self, end: PathBuf, packet: &[u8], under_way: usize) -> Option<UnderWay> {
         self.counts.sent.fetch_add(1, Ordering::Relaxed);
         let is_lost = self.random.random_ratio(1, self.faults.loses_one_in);
         let (shortest, longest) = self.faults.delay_ms;
@@ -171,7 +179,7 @@ impl Air {
             self.counts.lost.fetch_add(1, Ordering::Relaxed);
             return None;
         }
-        Some(UnderWay { due: Instant::now() + delay, packet, end })
+        Some(UnderWay { due: Instant::now() + delay, packet: packet.to_vec(), end })
     }
 
     fn land(&self, packet: &UnderWay) {
@@ -181,10 +189,11 @@ impl Air {
     }
 }
 
-/// The destination of an IPv4 packet.
-fn destination(packet: &[u8]) -> Option<Ipv4Addr> {
-    let address: [u8; 4] = packet.get(16..20)?.try_into().ok()?;
-    (packet[0] >> 4 == 4).then(|| Ipv4Addr::from(address))
+/// The source and the destination of an IPv4 packet.
+fn addresses(packet: &[u8]) -> Option<(Ipv4Addr, Ipv4Addr)> {
+    let source: [u8; 4] = packet.get(12..16)?.try_into().ok()?;
+    let destination: [u8; 4] = packet.get(16..20)?.try_into().ok()?;
+    (packet[0] >> 4 == 4).then(|| (source.into(), destination.into()))
 }
 
 /// A packet on its way. The greatest is the one that is due first.

@@ -11,6 +11,7 @@ mod following;
 mod growing;
 mod large_models;
 mod late_peer;
+mod multicast;
 mod page;
 mod peers;
 mod skipped_rounds;

@@ -243,6 +243,7 @@ mod tests {
             round_trip_ms: Some(12.5),
             steps_behind: 3,
             sent_bytes: 1_500_000,
+            multicast: None,
             received_bytes: 0,
         }];
         let mut view = View { status: Some(status), ..View::default() };

@@ -1,6 +1,8 @@
 //! One snapshot of a peer in lines of text.
 
-use mingle_peer::status::{NeighbourStatus, PeerState, RobustReceiving, Status, TrainerStatus, WeightAccount};
+use mingle_peer::status::{
+    MulticastStatus, NeighbourStatus, PeerState, RobustReceiving, Status, TrainerStatus, WeightAccount,
+};
 use mingle_peer::training::{MomentumTaken, PrivacySpending};
 use mingle_peer::units;
 
@@ -16,6 +18,7 @@ pub fn summary(status: &Status) -> Vec<String> {
         lines.push(learning(status));
         lines.extend(round_costs(status));
         lines.extend([mixing(status), ledger(status)]);
+        lines.extend(multicast(status));
         lines.extend(taken_by_auto(status));
         lines.extend(status.privacy.as_ref().map(privacy));
         lines.extend(status.trainer.as_ref().map(trainer));
@@ -172,6 +175,18 @@ fn ledger(status: &Status) -> String {
         line += &format!("  refused since it started: {}", reasons.join(", "));
     }
     line
+}
+
+/// Payloads by multicast, and the neighbours with which they go by stream.
+fn multicast(status: &Status) -> Option<String> {
+    let MulticastStatus { group, traffic } = status.multicast.as_ref()?;
+    let by_stream = status.neighbours.iter().filter(|neighbour| !neighbour.multicast.is_some_and(|link| link.hears));
+    let by_stream: Vec<String> = by_stream.map(|neighbour| neighbour.node.to_string()).collect();
+    let mut line = format!("multicast {group}: {}", traffic.words());
+    if !by_stream.is_empty() {
+        line += &format!("; by stream with nodes {}", by_stream.join(", "));
+    }
+    Some(line)
 }
 
 /// A table of the neighbours: a heading, and a line for each.

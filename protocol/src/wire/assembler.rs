@@ -47,6 +47,23 @@ impl ParcelAssembler {
         })
     }
 
+    /// Forgets the bytes that have come: all are expected again.
+    pub(super) fn restart(&mut self) {
+        self.filled = 0;
+        self.checked = 0;
+        self.hasher = PayloadHasher::default();
+    }
+
+    /// Returns `true` if these bytes are the payload.
+    pub(super) fn matches(&self) -> bool {
+        self.missing() == 0 && self.hasher.clone().seal(&self.buffer, self.codec, self.reference) == self.hash
+    }
+
+    /// The length of the payload.
+    pub(super) fn payload_bytes(&self) -> usize {
+        self.codec.encoded_len(self.dimension)
+    }
+
     /// Bytes still to come.
     pub(super) fn missing(&self) -> usize {
         self.codec.encoded_len(self.dimension) - self.filled

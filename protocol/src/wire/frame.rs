@@ -25,13 +25,29 @@ pub(super) enum Kind {
     Left = 7,
     Collective = 8,
     Process = 9,
+    Elsewhere = 10,
+    Aside = 11,
 }
 
 impl Kind {
     fn from_byte(byte: u8) -> Option<Self> {
-        [Self::Hello, Self::Ack, Self::Parcel, Self::Chunk, Self::Left, Self::Collective, Self::Process]
-            .into_iter()
-            .find(|kind| *kind as u8 == byte)
+        const ALL: [Kind; 9] = [
+            Kind::Hello,
+            Kind::Ack,
+            Kind::Parcel,
+            Kind::Chunk,
+            Kind::Left,
+            Kind::Collective,
+            Kind::Process,
+            Kind::Elsewhere,
+            Kind::Aside,
+        ];
+        ALL.into_iter().find(|kind| *kind as u8 == byte)
+    }
+
+    /// Returns `true` for the kinds of streams whose payloads may travel elsewhere.
+    pub(super) fn is_about_payloads_elsewhere(self) -> bool {
+        matches!(self, Self::Elsewhere | Self::Aside)
     }
 
     fn limit(self) -> usize {

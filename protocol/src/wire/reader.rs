@@ -23,6 +23,12 @@ pub struct MessageReader {
     chunk_left: usize,
     /// The parcel whose chunks are still arriving.
     parcel: Option<Box<ParcelAssembler>>,
+    /// `true` if payloads may travel elsewhere.
+    takes_elsewhere: bool,
+    /// The name under which the payload of that parcel travels elsewhere, until its first chunk comes.
+    elsewhere: Option<u64>,
+    /// Bodies of frames about payloads that travel elsewhere.
+    asides: Vec<Vec<u8>>,
     /// The buffer of the parcel before, for the next one.
     pool: BufferPool<u8>,
 }
@@ -53,8 +59,47 @@ impl MessageReader {
             body: Vec::new(),
             chunk_left: 0,
             parcel: None,
+            takes_elsewhere: false,
+            elsewhere: None,
+            asides: Vec::new(),
             pool: BufferPool::new(1),
         }
+    }
+
+    /// A reader for a stream on which the payload of a parcel may be announced to travel elsewhere.
+    #[must_use]
+    pub fn with_payloads_elsewhere(self) -> Self {
+        Self { takes_elsewhere: true, ..self }
+    }
+
+    /// The payload that was announced to travel elsewhere: its name there, and its length. `None` once its chunks come
+    /// on the stream after all.
+    pub fn awaited(&self) -> Option<(u64, usize)> {
+        let parcel = self.parcel.as_ref()?;
+        Some((self.elsewhere?, parcel.payload_bytes()))
+    }
+
+    /// Takes the awaited payload as it came elsewhere. `None` if it is not the announced one, by its length, its
+    /// numbers or its hash: then it is still awaited.
+    pub fn supply(&mut self, bytes: &[u8]) -> Option<Message> {
+        self.elsewhere?;
+        let parcel = self.parcel.as_mut()?;
+        if bytes.len() != parcel.payload_bytes() || parcel.push(bytes, &mut self.pool).is_err() || !parcel.matches() {
+            parcel.restart();
+            return None;
+        }
+        self.elsewhere = None;
+        self.parcel.take()?.finish(&mut self.pool).ok().map(Message::Parcel)
+    }
+
+    /// Returns `true` if frames about payloads elsewhere have come that are not taken.
+    pub fn has_asides(&self) -> bool {
+        !self.asides.is_empty()
+    }
+
+    /// Takes the bodies of the frames about payloads elsewhere that have come, in order.
+    pub fn take_asides(&mut self) -> Vec<Vec<u8>> {
+        std::mem::take(&mut self.asides)
     }
 
     /// Takes the bytes that arrived, in pieces of any size, and returns the messages they complete.
@@ -89,7 +134,7 @@ impl MessageReader {
     /// The message that is incomplete, if any. While that is a parcel, frames of other messages may come between its
     /// chunks.
     pub fn unfinished(&self) -> Option<Unfinished> {
-        if let Some(parcel) = &self.parcel {
+        if let Some(parcel) = self.parcel.as_ref().filter(|_| self.elsewhere.is_none()) {
             return Some(Unfinished::Parcel { bytes: parcel.filled() });
         }
         let bytes = self.head.len() + self.body.len();
@@ -101,11 +146,15 @@ impl MessageReader {
         if let Ok(head) = <[u8; FRAME_HEAD_BYTES]>::try_from(self.head.as_slice()) {
             self.head.clear();
             let head = Head::decode(head)?;
+            if head.kind.is_about_payloads_elsewhere() && !self.takes_elsewhere {
+                return Err(WireError::UnknownKind { kind: head.kind as u8 });
+            }
             if head.kind == Kind::Chunk {
                 if head.bytes == 0 || self.parcel.is_none() {
                     return Err(WireError::UnexpectedChunk);
                 }
                 self.chunk_left = head.bytes;
+                self.elsewhere = None;
             }
             self.frame = Some(head);
         }
@@ -147,6 +196,18 @@ impl MessageReader {
                     return Err(WireError::Interleaved { missing: unfinished.missing() });
                 }
                 self.parcel = Some(Box::new(assembler));
+                Ok(None)
+            }
+            Kind::Elsewhere => {
+                let name = decode(kind, body)?;
+                if self.parcel.as_ref().is_none_or(|parcel| parcel.filled() > 0) || self.elsewhere.is_some() {
+                    return Err(WireError::UnexpectedChunk);
+                }
+                self.elsewhere = Some(name);
+                Ok(None)
+            }
+            Kind::Aside => {
+                self.asides.push(body.to_vec());
                 Ok(None)
             }
             Kind::Chunk => Err(WireError::UnexpectedChunk),

@@ -59,6 +59,20 @@ pub fn encode(message: Message) -> EncodedMessage {
     }
 }
 
+/// The frame behind the header of a parcel whose payload travels elsewhere, under this name. Chunks may still follow, if
+/// the receiver does not get the payload there.
+pub fn elsewhere(name: u64) -> Vec<u8> {
+    control_frame(Kind::Elsewhere, &name)
+}
+
+/// A frame about payloads that travel elsewhere; its body is opaque to this crate, of at most
+/// [`MAX_CONTROL_BYTES`](super::MAX_CONTROL_BYTES).
+pub fn aside(body: &[u8]) -> Vec<u8> {
+    let mut frame = Head { kind: Kind::Aside, bytes: body.len() }.encode().to_vec();
+    frame.extend_from_slice(body);
+    frame
+}
+
 impl EncodedMessage {
     fn new(kind: Kind, body: &impl Serialize, payload: Option<Payload>) -> Self {
         let control = control_frame(kind, body);

@@ -5,42 +5,25 @@ use std::sync::Arc;
 use std::sync::atomic::{AtomicU64, Ordering};
 use std::time::{Duration, Instant};
 
-use futures::io::{ReadHalf, WriteHalf};
-use futures::{AsyncRead, AsyncReadExt, AsyncWrite, AsyncWriteExt};
-use mingle_protocol::wire::{self, MessageReader};
+use futures::io::ReadHalf;
+use futures::{AsyncRead, AsyncReadExt, AsyncWrite};
+use mingle_protocol::wire::MessageReader;
 use mingle_protocol::{Message, NodeId};
 use tokio::sync::{mpsc, watch};
 
-use super::pace::{CompletedMessages, MessageProgress, TooSlow};
-use super::{EdgeEvent, LinkDirection, ParcelObserver, SharedStreams};
-use crate::token_bucket::TokenBucket;
+use super::halves::{DriverGone, Incoming, Outgoing, READ_BYTES, read_in_time};
+use super::{EdgeEvent, LinkDirection, SharedStreams, payloads};
+use crate::multicast::Multicast;
 use crate::traffic::{Counters, Traffic};
 
 /// Messages that wait to be written. A node has at most a window of parcels and a few acknowledgements under way; a
 /// peer that lets more pile up is not reading.
 const WRITE_QUEUE: usize = 64;
-/// Bytes read from the stream at a time.
-const READ_BYTES: usize = 64 * 1024;
 /// Once this side has closed its half, the other one reads to the end and closes its own within this time.
 pub(super) const CLOSE_TIMEOUT: Duration = Duration::from_secs(5);
 /// Interval at which each stream is polled. Yamux does not wake the readers of a connection that this side has closed,
 /// such as a relayed one once there is a direct one (rust-yamux issue 216); polled again, the stream reports its end.
 pub(super) const LOOK_EVERY: Duration = Duration::from_secs(1);
-/// A peer that accepts no bytes for this long is gone.
-const WRITE_TIMEOUT: Duration = Duration::from_secs(60);
-
-/// Acknowledgements that one stream may carry in a burst: many more than a swarm with rounds of milliseconds has. A
-/// peer that sends more is read more slowly, and delays only itself.
-const ACKS_AT_ONCE: f64 = 20_000.0;
-/// Acknowledgements that one stream may carry per second, after the burst.
-const ACKS_PER_SECOND: f64 = 5_000.0;
-/// Greetings, leave certificates and process statements that one stream may carry in a burst. A sound neighbour sends
-/// them when a link comes up, or when a peer joins or leaves: a few in a heartbeat, once as many as there are nodes.
-/// Each may cost a signature check, or a request.
-const WORDS_AT_ONCE: f64 = 400.0;
-/// Greetings, leave certificates and process statements that one stream may carry per second, after the burst.
-const WORDS_PER_SECOND: f64 = 20.0;
-
 /// The driver's end of a stream.
 #[derive(Clone, Debug)]
 pub struct EdgeHandle {
@@ -49,6 +32,7 @@ pub struct EdgeHandle {
     queue: mpsc::Sender<Message>,
     counters: Arc<Counters>,
     written: watch::Receiver<()>,
+    takes_payloads_elsewhere: bool,
 }
 
 impl EdgeHandle {
@@ -61,6 +45,16 @@ impl EdgeHandle {
     /// Returns `true` if the queue takes another message.
     pub fn has_room(&self) -> bool {
         self.queue.capacity() > 0
+    }
+
+    /// Returns `true` if both sides may speak of payloads by multicast on this stream.
+    pub fn takes_payloads_elsewhere(&self) -> bool {
+        self.takes_payloads_elsewhere
+    }
+
+    /// Returns `true` if the payloads of parcels on this stream go by multicast, where others need them too.
+    pub fn is_heard(&self) -> bool {
+        self.counters.is_heard()
     }
 
     /// Traffic over the stream so far.
@@ -77,9 +71,6 @@ impl EdgeHandle {
     }
 }
 
-/// The driver is gone: nothing is left to do.
-pub(super) struct DriverGone;
-
 /// Carries messages over `stream` until it ends, and reports its events to the driver.
 ///
 /// A stream without a driver ends when the other side closes it, at the latest after a timeout: the other side may have
@@ -89,21 +80,27 @@ pub(super) async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
     node: NodeId,
     direction: LinkDirection,
     shared: &SharedStreams,
+    multicast: Option<&Arc<Multicast>>,
 ) -> Result<(), DriverGone> {
     static STREAMS: AtomicU64 = AtomicU64::new(0);
     let number = STREAMS.fetch_add(1, Ordering::Relaxed);
     let (queue, messages) = mpsc::channel(WRITE_QUEUE);
     let (still_writing, written) = watch::channel(());
     let counters = Arc::<Counters>::default();
-    let handle = EdgeHandle { stream: number, queue, counters: Arc::clone(&counters), written };
+    let takes_payloads_elsewhere = multicast.is_some();
+    let handle =
+        EdgeHandle { stream: number, queue, counters: Arc::clone(&counters), written, takes_payloads_elsewhere };
     let tell = |event| async { shared.events.send(event).await.map_err(|_| DriverGone) };
     tell(EdgeEvent::Up { node, direction, handle }).await?;
 
     let (reader, writer) = stream.split();
-    let observer = Arc::clone(&shared.observer);
-    let written_counters = Arc::clone(&counters);
+    let outgoing = Outgoing { stream: writer, node, counters: &counters, observer: shared.observer.as_ref() };
+    let (read, write) = payloads::talk(multicast, node, direction, &counters);
     let writing = async move {
-        let result = write_all(writer, node, messages, &written_counters, observer.as_ref()).await;
+        let result = match write {
+            None => write_all(outgoing, messages).await,
+            Some(write) => write.write_all(outgoing, messages).await,
+        };
         drop(still_writing);
         match result {
             Ok(()) => {
@@ -113,7 +110,17 @@ pub(super) async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
             Err(error) => error,
         }
     };
-    let mut reading = pin!(read_all(reader, node, shared, &counters));
+    let decoder = MessageReader::new(shared.dimension);
+    let reading = async {
+        match read {
+            None => read_all(reader, Incoming::new(node, shared, &counters, decoder)).await,
+            Some(read) => {
+                let decoder = decoder.with_payloads_elsewhere();
+                read.read_all(reader, Incoming::new(node, shared, &counters, decoder)).await
+            }
+        }
+    };
+    let mut reading = pin!(reading);
     let mut writing = pin!(writing);
     let mut looks = tokio::time::interval(shared.look_every);
     let ended = loop {
@@ -129,118 +136,33 @@ pub(super) async fn carry<S: AsyncRead + AsyncWrite + Unpin>(
 /// Reads messages until the other side closes its half (`None`) or an error occurs (its text).
 async fn read_all(
     mut stream: ReadHalf<impl AsyncRead + AsyncWrite + Unpin>,
-    node: NodeId,
-    shared: &SharedStreams,
-    counters: &Counters,
+    mut incoming: Incoming<'_>,
 ) -> Result<Option<String>, DriverGone> {
-    let mut reader = MessageReader::new(shared.dimension);
     let mut buffer = vec![0; READ_BYTES];
-    let mut acks = TokenBucket::new(ACKS_AT_ONCE, ACKS_PER_SECOND);
-    let mut words = TokenBucket::new(WORDS_AT_ONCE, WORDS_PER_SECOND);
-    let mut pace = MessageProgress::new(shared.pace_window);
-    // Arrival of the first bytes of the parcel that is being read.
-    let mut began = None;
     loop {
         let waits_since = Instant::now();
-        let bytes = match read_in_time(&mut stream, &mut buffer, pace.patience()).await {
+        match read_in_time(&mut stream, &mut buffer, incoming.pace.patience()).await {
             Ok(0) => return Ok(None),
             Ok(count) => {
-                counters.note_received(count);
-                &buffer[..count]
-            }
-            Err(error) => return Ok(Some(error.to_string())),
-        };
-        let came = Instant::now();
-        let messages = match reader.feed(bytes) {
-            Ok(messages) => messages,
-            Err(error) => return Ok(Some(error.to_string())),
-        };
-        let mut finished = CompletedMessages::default();
-        messages.iter().for_each(|message| match message {
-            Message::Parcel(_) => finished.parcel = true,
-            _ => finished.other = true,
-        });
-        if let Err(error) = pace.note(came.saturating_duration_since(waits_since), reader.unfinished(), finished) {
-            return Ok(Some(error.to_string()));
-        }
-        for message in messages {
-            match message {
-                Message::Parcel(_) => {
-                    let began = began.take().unwrap_or(came);
-                    counters.note_received_parcel(came.saturating_duration_since(began));
-                    shared.observer.received(node, began);
+                if let Some(error) = incoming.take(&buffer[..count], waits_since).await? {
+                    return Ok(Some(error));
                 }
-                Message::Collective(_) => {}
-                Message::Ack(_) => keep_to_the_rate(&mut acks).await,
-                Message::Hello(_) | Message::Left(_) | Message::Process(_) => keep_to_the_rate(&mut words).await,
             }
-            let event = EdgeEvent::Message { node, message };
-            shared.events.send(event).await.map_err(|_| DriverGone)?;
+            Err(error) => return Ok(Some(error.to_string())),
         }
-        began = began.filter(|_| reader.is_receiving()).or_else(|| reader.is_receiving().then_some(came));
-    }
-}
-
-/// Reads the available bytes, within `patience` if there is a limit.
-async fn read_in_time(
-    stream: &mut ReadHalf<impl AsyncRead + AsyncWrite + Unpin>,
-    buffer: &mut [u8],
-    patience: Option<Duration>,
-) -> std::io::Result<usize> {
-    let Some(patience) = patience else { return stream.read(buffer).await };
-    let too_slow = |_| Err(std::io::Error::new(std::io::ErrorKind::TimedOut, TooSlow.to_string()));
-    tokio::time::timeout(patience, stream.read(buffer)).await.unwrap_or_else(too_slow)
-}
-
-/// Waits until the rate limit allows one more message.
-async fn keep_to_the_rate(bucket: &mut TokenBucket) {
-    while !bucket.take(Instant::now()) {
-        tokio::time::sleep(bucket.wait(Instant::now())).await;
     }
 }
 
 /// Writes queued messages until the driver closes the queue, then closes the writing half.
-async fn write_all(
-    mut stream: WriteHalf<impl AsyncRead + AsyncWrite + Unpin>,
-    node: NodeId,
+async fn write_all<S: AsyncRead + AsyncWrite + Unpin>(
+    mut outgoing: Outgoing<'_, S>,
     mut messages: mpsc::Receiver<Message>,
-    counters: &Counters,
-    observer: &dyn ParcelObserver,
 ) -> std::io::Result<()> {
     while let Some(message) = messages.recv().await {
         let more = !messages.is_empty();
-        let parcel = match &message {
-            Message::Parcel(parcel) => Some((Instant::now(), parcel.payload.clone())),
-            _ => None,
-        };
-        write_message(&mut stream, message, more, counters).await?;
-        if let Some((began, payload)) = parcel {
-            counters.note_sent_parcel(&payload);
-            observer.sent(node, began);
-        }
+        outgoing.write_message(message, more).await?;
     }
-    in_time(stream.close()).await
-}
-
-/// Writes one message; flushes unless another follows at once.
-async fn write_message(
-    stream: &mut WriteHalf<impl AsyncRead + AsyncWrite + Unpin>,
-    message: Message,
-    more: bool,
-    counters: &Counters,
-) -> std::io::Result<()> {
-    let encoded = wire::encode(message);
-    for slice in encoded.slices() {
-        in_time(stream.write_all(slice)).await?;
-        counters.note_sent(slice.len());
-    }
-    if more { Ok(()) } else { in_time(stream.flush()).await }
-}
-
-async fn in_time(writing: impl Future<Output = std::io::Result<()>>) -> std::io::Result<()> {
-    tokio::time::timeout(WRITE_TIMEOUT, writing)
-        .await
-        .unwrap_or_else(|_| Err(std::io::Error::other("the peer takes no more data")))
+    outgoing.close().await
 }
 
 #[cfg(test)]
@@ -250,10 +172,12 @@ mod tests {
     use std::sync::atomic::AtomicBool;
     use std::task::{Context, Poll};
 
+    use mingle_protocol::wire;
     use mingle_protocol::{Ack, Generation, Incarnation, LinkPositions, ProcessStatement, Signature};
 
     use super::*;
-    use crate::edge::Greeting;
+    use crate::edge::halves::{ACKS_AT_ONCE, ACKS_PER_SECOND};
+    use crate::edge::{Greeting, ParcelObserver};
 
     struct Blind;
 
@@ -305,10 +229,11 @@ mod tests {
             close_timeout: Duration::from_millis(1),
             look_every: Duration::from_millis(1),
             pace_window: Duration::from_millis(20),
+            multicast: None,
             events,
             observer: Arc::new(Blind),
         };
-        tokio::spawn(async move { carry(stream, NodeId(3), LinkDirection::Out, &shared).await.is_ok() });
+        tokio::spawn(async move { carry(stream, NodeId(3), LinkDirection::Out, &shared, None).await.is_ok() });
         receiver
     }
 

@@ -20,6 +20,10 @@ impl Driver<'_> {
             News::Message(node, message) => self.on_message(node, message),
             News::Refused(node, refusal) if refusal.is_about_plans() && self.member.compare_plans(node) => Ok(()),
             News::Refused(node, refusal) => self.object(node, Objection::refusal(&refusal)),
+            News::Notice(message) => {
+                self.member.warn(message);
+                Ok(())
+            }
         }
     }
 

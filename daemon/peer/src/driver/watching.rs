@@ -11,7 +11,8 @@ use mingle_status::node_warnings::in_words;
 use super::Driver;
 use crate::membership::RoundCosts;
 use crate::status::{
-    Evaluated, IncomingLink, LinkState, NeighbourStatus, OutgoingLink, PeerState, RobustReceiving, Weight,
+    Evaluated, IncomingLink, LinkMulticast, LinkState, MulticastStatus, NeighbourStatus, OutgoingLink, PeerState,
+    RobustReceiving, Weight,
 };
 use crate::training::Evaluation;
 
@@ -143,6 +144,12 @@ impl Watching {
             steps_behind: own_step.saturating_sub(view.passed_steps),
             sent_bytes: traffic.sent_bytes,
             received_bytes: traffic.received_bytes,
+            multicast: links.hears(view.id).map(|hears| LinkMulticast {
+                hears,
+                sent_parcels: traffic.multicast.sent_parcels,
+                resorted_parcels: traffic.multicast.resorted_parcels,
+                received_parcels: traffic.multicast.received_parcels,
+            }),
         }
     }
 }
@@ -173,6 +180,7 @@ impl Driver<'_> {
         (self.watching.is_stale, self.watching.shown_state) = (false, Some(state));
         self.watching.shown_at = Some(Instant::now());
         let traffic = self.member.traffic();
+        let group = self.member.connections.group();
         let (node, links, watching) = (&self.node, &self.member.connections.links, &self.watching);
         let config = &self.parts.config;
         let settled = || weight(node.mass().units(), config.schedule.stationary_weight(node.id(), node.step()));
@@ -198,6 +206,7 @@ impl Driver<'_> {
             status.contraction.observed = contraction(&watching.disagreements);
             (status.sent_bytes, status.received_bytes) = (traffic.sent_bytes, traffic.received_bytes);
             status.encoding = Some(traffic.encoding(node.codec()));
+            status.multicast = group.map(|group| MulticastStatus { group, traffic: traffic.multicast });
             status.momentum_across_rounds = Some(self.parts.momentum.taken());
             status.incarnation = config.identity.incarnation;
             status.refusals = node.refusals().map(|(fault, count)| (name(fault), count)).collect();

@@ -3,6 +3,8 @@
 use std::collections::BTreeMap;
 use std::sync::Arc;
 
+use mingle_net::multicast::PayloadMedium;
+
 use super::{Outcome, Peer};
 use crate::driver::{Finished, before_the_model};
 use crate::error::{Context, ErrorKind, Result};
@@ -62,6 +64,7 @@ impl Peer {
             sent_bytes: finished.traffic.sent_bytes,
             received_bytes: finished.traffic.received_bytes,
             encoding: finished.traffic.encoding(finished.node.codec()),
+            multicast: (self.options.medium != PayloadMedium::Unicast).then_some(finished.traffic.multicast),
             momentum_across_rounds: Some(finished.momentum.taken()),
             peak_resident_bytes: results::peak_resident_bytes(),
             model_blake3: None,

@@ -4,6 +4,7 @@ use std::net::SocketAddr;
 use std::time::Duration;
 
 use libp2p::{Multiaddr, PeerId};
+use mingle_net::multicast::{AirRate, PayloadMedium};
 use mingle_planner::Plan;
 use mingle_protocol::{CodecChoice, Durability, MomentumAcrossRounds, Robust, WaitPolicy};
 
@@ -22,6 +23,10 @@ pub struct PeerOptions {
     pub bootstrap: Vec<Multiaddr>,
     /// Timeout for an answer with a plan, after which the peer gives up.
     pub bootstrap_timeout: Duration,
+    /// The medium of payloads.
+    pub medium: PayloadMedium,
+    /// The rate of packets of multicast; `None` adapts it to what receivers lose.
+    pub air_rate: Option<AirRate>,
     /// `true` to announce on the local network where this peer listens, and to find members there.
     pub mdns: bool,
     /// The plan; otherwise it is that of a bootstrap peer, or that of the last run in the home.
@@ -96,6 +101,8 @@ impl Default for PeerOptions {
             listen: ["/ip4/0.0.0.0/udp/0/quic-v1", "/ip4/0.0.0.0/tcp/0"].into_iter().filter_map(any).collect(),
             bootstrap: Vec::new(),
             bootstrap_timeout: Duration::from_secs(30),
+            medium: PayloadMedium::Unicast,
+            air_rate: None,
             mdns: false,
             plan: None,
             without: Vec::new(),

@@ -237,6 +237,7 @@ impl Host<'_, '_> {
             News::Message(node, Message::Hello(_)) => return self.object(node, Objection::trains()),
             News::Refused(node, refusal) if refusal.is_about_plans() && self.member.compare_plans(node) => {}
             News::Refused(node, refusal) => return self.object(node, Objection::refusal(&refusal)),
+            News::Notice(message) => self.member.warn(message),
             News::Link(..) | News::Message(..) => {}
         }
         Ok(())

@@ -52,6 +52,7 @@ fn table(report: &DemoReport) -> String {
         units::megabytes(report.sent_bytes),
         swarm.disagreement
     ));
+    lines.extend(report.multicast.map(|multicast| format!("by multicast: {}", multicast.words())));
     if let Some(PrivacySpending { settings, changes, epsilon, .. }) = &report.privacy {
         let (most, delta) = (settings.epsilon_max(), settings.delta());
         lines.push(format!(

@@ -5,6 +5,8 @@ use std::fmt;
 use mingle_protocol::{AccountView, Clipped};
 use serde::{Deserialize, Serialize};
 
+use super::LinkMulticast;
+
 /// A neighbour as this peer sees it.
 #[derive(Clone, Debug, PartialEq, Serialize, Deserialize)]
 pub struct NeighbourStatus {
@@ -34,6 +36,9 @@ pub struct NeighbourStatus {
     pub sent_bytes: u64,
     /// Bytes read from its streams since this process follows the plan.
     pub received_bytes: u64,
+    /// Payloads by multicast; none where all streams are those of peers that do not know it.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub multicast: Option<LinkMulticast>,
 }
 
 /// The state of the link with a neighbour.

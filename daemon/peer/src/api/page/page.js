@@ -146,11 +146,17 @@ function momentum({ choice, momentum }) {
   return choice === "auto" ? number(momentum, 2) + " (auto, by what the plan bears)" : choice === "off" ? "off" : number(momentum, 2);
 }
 
+function multicast({ group, packet_bytes: packets, stream_bytes: streams, resorted_parcels: resorted }) {
+  const inTheEnd = resorted ? ", " + resorted + " parcels by stream in the end" : "";
+  return megabytes(packets) + " MB to " + group + " where streams would carry " + megabytes(streams) + " MB" + inTheEnd;
+}
+
 function showFacts(next) {
   const refused = Object.entries(next.refusals).map(([reason, count]) => reason.replaceAll("_", " ") + " " + count);
   const facts = {
     "MB out / in": megabytes(next.sent_bytes) + " / " + megabytes(next.received_bytes),
     "Sent as": encoded(next),
+    ...(next.multicast && { "Multicast": multicast(next.multicast) }),
     ...(next.momentum_across_rounds && { "Momentum across rounds": momentum(next.momentum_across_rounds) }),
     "Weight on disk": next.durable ? "yes" : "no",
     "Incarnation": String(next.incarnation),

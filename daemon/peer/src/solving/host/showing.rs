@@ -77,6 +77,7 @@ impl Host<'_, '_> {
                 steps_behind: 0,
                 sent_bytes: traffic.sent_bytes,
                 received_bytes: traffic.received_bytes,
+                multicast: None,
             }
         };
         let neighbours: Vec<NeighbourStatus> = all.into_iter().map(neighbour).collect();
