@@ -15,7 +15,6 @@ mod place;
 pub mod plan;
 pub mod plan_apply;
 pub mod solving;
-pub mod stop;
 pub mod training;
 
 /// Types of addresses and public names of peers.
@@ -27,7 +26,7 @@ pub use mingle_home::{
 };
 pub use mingle_membership::{self as membership, task};
 use mingle_status::openmetrics;
-pub use mingle_status::{encodings, events, last_run, results, status};
+pub use mingle_status::{encodings, events, last_run, results, status, stop};
 pub use mingle_training::priority;
 pub use peer::{Outcome, Peer, PeerBuilder, PeerOptions, RunningPeer};
 pub use training::LocalTraining;

@@ -69,8 +69,7 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
         Some(membership) => Some(membership),
         None => Membership::of(&home)?,
     };
-    let rounds = rounds_choice(arguments, membership.as_ref(), &identity);
-    let longer_than = longer_than(arguments, rounds, &home)?;
+    let (rounds, longer_than) = rounds_choice(arguments, membership.as_ref(), &identity, &home)?;
     let (mut told, mut trainer, mut comparison) = (Vec::new(), None, None);
     let purpose = match (task, &arguments.trainer) {
         (Some(mut task), _) => {
@@ -80,8 +79,7 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
             Purpose::Train(Box::new(task))
         }
         (None, Some(_)) => {
-            let begins_again = begins_again(arguments, &home)? || longer_than.is_some();
-            let host = trainer.insert(trainer_host(arguments, (rounds, begins_again), &home, &identity)?);
+            let host = trainer.insert(trainer_host(arguments, (rounds, longer_than), &home, &identity)?);
             Purpose::Train(Box::new(TrainerTask::new(host, privacy)?))
         }
         (None, None) => purpose_of_problem(arguments, &home)?,
@@ -191,7 +189,7 @@ fn check_beginning(arguments: &RunArgs) -> Result {
 /// The host to which a trainer program connects.
 fn trainer_host(
     arguments: &RunArgs,
-    (rounds, begins_again): (RoundsChoice, bool),
+    (rounds, longer_than): (RoundsChoice, Option<u64>),
     home: &Home,
     identity: &Identity,
 ) -> Result<TrainerHost> {
@@ -204,29 +202,32 @@ fn trainer_host(
         peer: identity.peer_id().to_string(),
         rounds,
         fresh: arguments.fresh,
-        begins_again,
+        begins_again: begins_again(arguments, home)? || longer_than.is_some(),
         begin_with: arguments.begin_with.clone(),
         // A peer that only leaves waits for no trainer.
         tcp: arguments.trainer_tcp.filter(|_| !arguments.leaves),
     })
 }
 
-/// The number of rounds: the swarm's where the user chose none and the swarm has an operator elsewhere.
-fn rounds_choice(arguments: &RunArgs, membership: Option<&Membership>, identity: &Identity) -> RoundsChoice {
+/// The number of rounds: the swarm's where the user chose none and the swarm has an operator elsewhere. Then also that of
+/// the run in the home, where it is over and the swarm may train on.
+fn rounds_choice(
+    arguments: &RunArgs,
+    membership: Option<&Membership>,
+    identity: &Identity,
+    home: &Home,
+) -> Result<(RoundsChoice, Option<u64>)> {
     let rounds = arguments.training.rounds;
     if arguments.given.keys.contains("rounds") {
-        return RoundsChoice::Chosen(rounds);
+        return Ok((RoundsChoice::Chosen(rounds), None));
     }
     let is_told = membership.is_some_and(|it| it.swarm.role_of(&identity.peer_id()).is_none());
-    if is_told && !arguments.leaves { RoundsChoice::OfTheSwarm(rounds) } else { RoundsChoice::Default(rounds) }
-}
-
-/// The number of rounds of the run in the home where that is over, and the swarm may train on.
-fn longer_than(arguments: &RunArgs, rounds: RoundsChoice, home: &Home) -> Result<Option<u64>> {
-    if !matches!(rounds, RoundsChoice::OfTheSwarm(_)) || arguments.fresh || arguments.continues {
-        return Ok(None);
+    if !is_told || arguments.leaves {
+        return Ok((RoundsChoice::Default(rounds), None));
     }
-    Ok(Ending::of_latest_run(home)?.filter(|ending| !ending.left).map(|ending| ending.rounds_of_task()))
+    let former = Ending::of_latest_run(home)?.filter(|ending| !ending.left);
+    let former = former.filter(|_| !arguments.fresh && !arguments.continues);
+    Ok((RoundsChoice::OfTheSwarm(rounds), former.map(|ending| ending.rounds_of_task())))
 }
 
 /// Returns `true` if the run in the home is over, and another or a longer one begins with its model.

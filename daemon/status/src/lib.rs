@@ -2,7 +2,7 @@
 //!
 //! [`events`] go to any number of readers, as lines of JSON and as sentences. [`status`] is one snapshot, of which
 //! every reader sees the newest. [`results`] stay in the home when a run is over, and [`last_run`] summarises them.
-//! [`openmetrics`] is the snapshot for Prometheus.
+//! [`openmetrics`] is the snapshot for Prometheus. [`stop`] has the requests to stop that a peer hears.
 //! [`node_warnings`] has the words of warnings about a node's events, and [`warnings`] limits how many of each cause
 //! reach a person. `mingle-peer` publishes all of them.
 
@@ -13,4 +13,5 @@ pub mod node_warnings;
 pub mod openmetrics;
 pub mod results;
 pub mod status;
+pub mod stop;
 pub mod warnings;

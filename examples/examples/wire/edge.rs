@@ -50,7 +50,7 @@ impl EdgePair {
         let (to_far, to_near) = (BTreeMap::from([(FAR, far.peer)]), BTreeMap::from([(NEAR, near.peer)]));
         let greeting = |boot_nonce| Greeting { plan_hash: [0; 32], boot_nonce };
         let start = |end: &End, greeting, out, inward| {
-            Edges::start(&end.network.streams, greeting, parameters, out, inward, Arc::new(Timeline::default()))
+            Edges::start(&end.network.streams, greeting, parameters, None, out, inward, Arc::new(Timeline::default()))
         };
         let (far_edges, far_events) = start(&far, greeting(2), &nobody, &to_near)?;
         tokio::spawn(answer_each(far_events));

@@ -25,8 +25,7 @@ impl Event {
             Self::Plan { hash, method, nodes, node, origin } => {
                 format!("plan       blake3:{hash}  {method}, {nodes} peers, this is node {node}  ({origin})")
             }
-            Self::Codec(CodecInUse { codec, reason: None }) => format!("codec      {codec}"),
-            Self::Codec(CodecInUse { codec, reason: Some(reason) }) => format!("codec      {codec}: {reason}"),
+            Self::Codec(chosen) => in_use(chosen),
             Self::WaitingForPlan { .. } | Self::WaitingForModel { .. } | Self::Waiting { .. } => self.of_waiting(),
             Self::Admitted { .. }
             | Self::TaskOf { .. }
@@ -226,6 +225,11 @@ fn reached(round: u64, skipped: u64) -> String {
         ),
         _ => format!("done       round {round}, {skipped} of them skipped"),
     }
+}
+
+fn in_use(CodecInUse { codec, reason }: &CodecInUse) -> String {
+    let reason = reason.as_ref().map_or_else(String::new, |reason| format!(": {reason}"));
+    format!("codec      {codec}{reason}")
 }
 
 fn finished(round: u64, has_left: bool) -> String {
