@@ -43,7 +43,7 @@ impl StopRequests {
     }
 
     /// Waits until the peer was requested to stop for the second time, which means at once.
-    pub(crate) async fn insists(&mut self) -> String {
+    pub async fn insists(&mut self) -> String {
         loop {
             let reason = self.next().await;
             if self.heard > 1 {
