@@ -85,8 +85,9 @@ pub struct Schedule {
 /// A stationary weight below this one is rounding.
 const NO_WEIGHT: f64 = 1e-9;
 
-/// The fewest rounds that mix without training where nodes may be out of step.
+/// The fewest rounds that mix without training where nodes may be out of step. Two nodes that exchange halves need less.
 const LEAST_OUT_OF_STEP: u64 = 7;
+const LEAST_OF_TWO_OUT_OF_STEP: u64 = 4;
 /// The fewest such rounds beyond those that suffice where nodes are in step, and half as many as those where that is more.
 const MORE_OUT_OF_STEP: u64 = 3;
 
@@ -205,7 +206,8 @@ impl Schedule {
             return closing;
         }
         let wanted = closing + MORE_OUT_OF_STEP.max(closing / 2);
-        wanted.max(LEAST_OUT_OF_STEP).min(rounds / MOST_OF_ALL_ROUNDS)
+        let least = if self.nodes == 2 { LEAST_OF_TWO_OUT_OF_STEP } else { LEAST_OUT_OF_STEP };
+        wanted.max(least).min(rounds / MOST_OF_ALL_ROUNDS)
     }
 
     /// The links `node` sends on in global step `step`, by ascending receiver.

@@ -19,7 +19,7 @@ const SLOWER: f64 = 0.7;
 
 /// A bucket of bytes: holds packets back that would exceed the rate.
 ///
-/// This is the one place that all packets pass. A schedule of slots holds a transmission back here too.
+/// Symbols pass it; probes, and the first repair symbol after a question, do not.
 #[derive(Clone, Copy, Debug)]
 pub struct Pacer {
     burst_bytes: f64,

@@ -6,7 +6,7 @@ use serde_json::Value;
 /// The result of a short training of eight whose data differ, by a plan of this method.
 fn simulate(method: &str) -> Value {
     let swarm = ["--topology", "complete:n=8", "--split", "dirichlet:0.3", "--local-steps", "10"];
-    let length = ["--rounds", "20", "--evaluate-every", "20", "--learning-rate", "0.01"];
+    let length = ["--rounds", "20", "--last-rounds", "train", "--evaluate-every", "20", "--learning-rate", "0.01"];
     let output = run(&[&["simulate", "--json", "--method", method][..], &swarm, &length].concat());
     assert!(output.status.success(), "{method}: {}", stderr(&output));
     serde_json::from_str(stdout(&output).lines().last().unwrap()).unwrap()

@@ -23,7 +23,18 @@ fn number(object: &Value, key: &str) -> f64 {
 #[test]
 fn a_simulated_swarm_learns_a_text_and_says_how_many_bits_a_character_takes() {
     let swarm = ["simulate", "--json", "--topology", "complete:n=3", "--data", "text", "--rounds", "60"];
-    let more = ["--evaluate-every", "20", "--batch-size", "4", "--schedule", "cosine:0.1", "--beta2", "0.99"];
+    let more = [
+        "--last-rounds",
+        "train",
+        "--evaluate-every",
+        "20",
+        "--batch-size",
+        "4",
+        "--schedule",
+        "cosine:0.1",
+        "--beta2",
+        "0.99",
+    ];
     let arguments = [&swarm[..], &more, &TINY, &ADAMW].concat();
     let told = objects(&arguments);
     let [first, .., last] = &told[..] else { panic!("{told:?}") };
