@@ -127,7 +127,7 @@ pub(crate) struct DemoArgs {
     /// or f32, bf16, f16, int8, int4, int3
     #[arg(long, default_value_t = CodecChoice::Auto, value_name = "CODEC")]
     pub(crate) codec: CodecChoice,
-    /// The medium of models: unicast, or multicast[:GROUP:PORT][%INTERFACE] (docs/broadcast.md) [default interface: loopback]
+    /// The medium of models: unicast, multicast, multicast%INTERFACE or multicast:GROUP:PORT (docs/broadcast.md) [default interface: loopback]
     #[arg(long, default_value_t = PayloadMedium::Unicast, value_name = "MEDIUM")]
     pub(crate) medium: PayloadMedium,
     /// Rate of multicast of each peer, such as 20mbit [default: adapts to what neighbours lose]

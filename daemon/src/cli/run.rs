@@ -64,8 +64,8 @@ pub(crate) struct RunArgs {
     /// Announce this peer's addresses on the local network, and find members there (mDNS)
     #[arg(long, value_enum, default_value_t = Switch::Off, value_name = "ON|OFF")]
     pub(crate) mdns: Switch,
-    /// The medium of models: unicast on the stream of each link, or multicast[:GROUP:PORT][%INTERFACE], once for all
-    /// neighbours that hear it (docs/broadcast.md) [default group: one of the plan]
+    /// The medium of models: unicast on the stream of each link, or once for all neighbours that hear it by multicast,
+    /// multicast%INTERFACE, multicast:GROUP:PORT or multicast:GROUP:PORT%INTERFACE (docs/broadcast.md)
     #[arg(long, default_value_t = PayloadMedium::Unicast, value_name = "MEDIUM")]
     pub(crate) medium: PayloadMedium,
     /// Rate of multicast, such as 20mbit [default: adapts to what neighbours lose]
