@@ -1,4 +1,4 @@
-//! What sender and receiver say about payloads on the stream of their link.
+//! Words about payloads that sender and receiver exchange on the stream of their link.
 
 use serde::{Deserialize, Serialize};
 

@@ -144,7 +144,7 @@ pub(crate) struct DemoArgs {
     /// Do not train each peer alone and all data in one place afterwards, to compare with
     #[arg(long)]
     pub(crate) no_comparison: bool,
-    /// Where to write plan, models, events and plot; the files of an earlier demo are replaced once peers have begun
+    /// Folder of plan, models, events and plot; the files of an earlier demo are replaced once peers have begun
     #[arg(short, long, default_value = "mingle-demo", value_name = "DIR")]
     pub(crate) output: PathBuf,
 }

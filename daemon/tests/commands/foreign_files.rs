@@ -36,7 +36,7 @@ impl Files {
         format!("csv:{}", self.write("t.csv", bytes))
     }
 
-    /// What `mingle data card` finds in a table: the card, and the remarks.
+    /// The card and the remarks that `mingle data card` prints for a table.
     fn card(&self, bytes: impl AsRef<[u8]>) -> (Value, String) {
         let output = run(&["data", "card", "--data", &self.table(bytes)]);
         assert!(output.status.success(), "{}", stderr(&output));
@@ -54,7 +54,7 @@ impl Files {
         }
     }
 
-    /// What three nodes find in a file of interactions, from `mingle solve`.
+    /// The data that three nodes report of a file of interactions, from `mingle solve`.
     fn interactions(&self, bytes: impl AsRef<[u8]>) -> Output {
         for node in 0..3 {
             self.write(&format!("node-{node}.txt"), &bytes);
@@ -132,7 +132,7 @@ fn npz(arrays: &[(&str, &str, &str, Vec<u8>)]) -> Vec<u8> {
 /// The bytes of a small number, as one kind of array has them.
 type Encoding = fn(i64) -> Vec<u8>;
 
-/// What `mingle graph show` finds in a graph.
+/// The findings of `mingle graph show` in a graph.
 fn graph(data: &str) -> Value {
     let shown = run(&["graph", "show", "--json", "--data", data]);
     assert!(shown.status.success(), "{data}: {}", stderr(&shown));

@@ -22,6 +22,7 @@ mod outward;
 
 use std::io;
 use std::sync::Arc;
+use std::time::Instant;
 
 use futures::io::ReadHalf;
 use futures::{AsyncRead, AsyncWrite};
@@ -123,6 +124,14 @@ pub(super) fn start(
 /// The error of a word that is none.
 fn no_word() -> String {
     "a frame about payloads makes no sense".to_owned()
+}
+
+/// Sleeps until this time, or for ever.
+async fn sleep_until(instant: Option<Instant>) {
+    match instant {
+        Some(instant) => tokio::time::sleep_until(instant.into()).await,
+        None => std::future::pending().await,
+    }
 }
 
 #[cfg(test)]

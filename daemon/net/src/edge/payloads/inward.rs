@@ -11,7 +11,7 @@ use mingle_protocol::wire::{self, MessageReader};
 use mingle_protocol::{Message, NodeId};
 use tokio::sync::mpsc;
 
-use super::{WORD_QUEUE, no_word};
+use super::{WORD_QUEUE, no_word, sleep_until};
 use crate::edge::halves::{DriverGone, Incoming, Outgoing, READ_BYTES, read_in_time};
 use crate::multicast::Multicast;
 use crate::traffic::Counters;
@@ -195,13 +195,6 @@ impl InWriting {
                 }
             }
         }
-    }
-}
-
-async fn sleep_until(instant: Option<Instant>) {
-    match instant {
-        Some(instant) => tokio::time::sleep_until(instant.into()).await,
-        None => std::future::pending().await,
     }
 }
 

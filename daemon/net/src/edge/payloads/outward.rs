@@ -11,7 +11,7 @@ use mingle_protocol::wire::{self, EncodedMessage};
 use mingle_protocol::{Message, NodeId, Parcel, Payload};
 use tokio::sync::{mpsc, oneshot};
 
-use super::{WORD_QUEUE, no_word};
+use super::{WORD_QUEUE, no_word, sleep_until};
 use crate::edge::halves::{DriverGone, Incoming, Outgoing, READ_BYTES, WRITE_TIMEOUT, read_in_time};
 use crate::multicast::{Multicast, Order};
 use crate::traffic::Counters;
@@ -198,12 +198,5 @@ impl OutLink {
 impl Drop for OutLink {
     fn drop(&mut self) {
         self.multicast.order(Order::Leave { link: self.number });
-    }
-}
-
-async fn sleep_until(instant: Option<Instant>) {
-    match instant {
-        Some(instant) => tokio::time::sleep_until(instant.into()).await,
-        None => std::future::pending().await,
     }
 }
