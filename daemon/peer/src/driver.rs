@@ -31,11 +31,13 @@ use crate::follow::serving::Followers;
 use crate::member::Member;
 use crate::place::Place;
 use crate::records::{Ending, RecordWriter, Room, Written};
+use crate::results::MetricsOf;
 use crate::task::Advice;
 use crate::timeline::{IdleTime, Timeline};
 use crate::training::thread::{TrainingOrders, TrainingThread};
 use crate::training::{BestModel, Evaluation, MomentumOfPeer, PrivacySpending};
 use divergence::Divergence;
+use ending::FinalEvaluation;
 use missing::MissingNeighbours;
 use watching::Watching;
 
@@ -50,8 +52,10 @@ pub(crate) struct Finished {
     pub node: Node,
     /// Its place in the last plan that it followed.
     pub place: Place,
-    /// The test evaluation of the final model.
+    /// The test evaluation of the final model, unless `metrics_of` names another.
     pub evaluation: Evaluation,
+    /// What was evaluated, where the final model was not, or not on all samples.
+    pub metrics_of: Option<MetricsOf>,
     /// The keeper of the best model, where one is kept.
     pub best: Option<BestModel>,
     /// Privacy spent so far, where changes are private.
@@ -125,7 +129,7 @@ pub(crate) struct Driver<'a> {
     /// The training under way.
     training: TrainingOrders,
     evaluating: Option<UnderEvaluation>,
-    final_evaluation: Option<Evaluation>,
+    final_evaluation: Option<FinalEvaluation>,
     /// The last evaluation of an earlier model, and the rounds before it.
     last_evaluation: Option<(u64, Evaluation)>,
     watching: Watching,
@@ -203,7 +207,7 @@ impl<'a> Driver<'a> {
         if self.node.has_left() {
             self.member.log.tell(Event::Left);
         }
-        let evaluation = self.evaluate_final(receivers).await?;
+        let (evaluation, metrics_of) = self.evaluate_final(receivers).await?;
         self.show_end(&evaluation);
         let best = self.parts.best.take();
         let ending = self.close_books(receivers)?;
@@ -215,6 +219,7 @@ impl<'a> Driver<'a> {
             node: self.node,
             place: connections.place,
             evaluation,
+            metrics_of,
             best,
             privacy: self.parts.privacy,
             momentum: self.parts.momentum,

@@ -14,6 +14,8 @@ use mingle_privacy::PrivacySpending;
 use mingle_training::{Best, Metrics};
 use serde::{Deserialize, Serialize};
 
+use crate::results::MetricsOf;
+
 pub use bus::{EventFeed, EventReader, Read};
 pub use choices::{CodecInUse, LocalStepsInUse};
 pub use line::{EventLine, SCHEMA};
@@ -362,8 +364,11 @@ pub enum Event {
         /// Rounds of these that this peer skipped.
         #[serde(default)]
         skipped: u64,
-        /// The metrics of the final model.
+        /// The metrics of the final model, unless `metrics_of` names another.
         metrics: Metrics,
+        /// What was measured, where the final model was not, or not on all samples.
+        #[serde(default, skip_serializing_if = "Option::is_none")]
+        metrics_of: Option<MetricsOf>,
         /// Push-sum weight, in units of 2^-40.
         weight_units: u64,
         /// Seconds since the process started.

@@ -28,9 +28,10 @@ impl LastRun {
         let goes_on = "start it again with the same command, such as mingle run: it goes on where it was".to_owned();
         let judge = format!("mingle eval {model} judges its model; mingle run --fresh trains anew");
         let (end, hint) = match event {
-            Event::Done { round, skipped, metrics, .. } => {
+            Event::Done { round, skipped, metrics, metrics_of, .. } => {
                 let skipped = if skipped > 0 { format!(", {skipped} of these rounds skipped") } else { String::new() };
-                let measured = format!("{skipped}{}", metrics.in_passing());
+                let of = metrics_of.map(|of| of.to_string()).unwrap_or_default();
+                let measured = format!("{skipped}{}{of}", metrics.in_passing());
                 let wanted = Summary::read(&home.summary()).ok().map(|summary| summary.rounds_wanted);
                 match wanted {
                     Some(wanted) if round < wanted => {

@@ -1,5 +1,6 @@
 //! The results of a peer: the de-biased model, and a summary with its side of the ledger.
 
+use std::fmt;
 use std::fs;
 use std::path::Path;
 
@@ -39,8 +40,11 @@ pub struct Summary {
     /// Rounds of those done that this peer skipped, since its neighbours were too far ahead.
     #[serde(default)]
     pub skipped: u64,
-    /// The metrics of the final de-biased model on held-out samples.
+    /// The metrics of the final de-biased model on held-out samples, unless `metrics_of` names another.
     pub metrics: Metrics,
+    /// What was measured, where the final model was not, or not on all samples.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub metrics_of: Option<MetricsOf>,
     /// The metric, value and round of the model in `best.safetensors`, where the best one was to be kept.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub best: Option<Best>,
@@ -76,6 +80,31 @@ pub struct Summary {
     /// The result of training on its own data alone, where that was asked for.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub alone: Option<LocalBaseline>,
+}
+
+/// The subject of the last metrics of a run whose final model was not evaluated on all held-out samples.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum MetricsOf {
+    /// The model after this round.
+    Round(u64),
+    /// The final model, on this many of the samples.
+    Samples(usize),
+    /// Models in training: the script reported these values with its changes.
+    Training,
+    /// Nothing: no evaluation was answered.
+    Nothing,
+}
+
+impl fmt::Display for MetricsOf {
+    fn fmt(&self, f: &mut fmt::Formatter<'_>) -> fmt::Result {
+        match self {
+            Self::Round(round) => write!(f, " (measured after round {round}, not of the final model)"),
+            Self::Samples(samples) => write!(f, " (on {samples} samples only)"),
+            Self::Training => f.write_str(" (reported in training, not measured of the final model)"),
+            Self::Nothing => f.write_str(" (the final model was not evaluated)"),
+        }
+    }
 }
 
 /// A model that a peer trained on its own data alone, to compare the swarm's with.

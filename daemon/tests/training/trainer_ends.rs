@@ -120,9 +120,12 @@ fn a_trainer_that_goes_while_it_evaluates_the_final_model_is_not_waited_for() {
     let leave: Evaluation = |trainer, _| assert_eq!(trainer.call("POST", "/v1/trainer/detach", &[], &[]).status, 204);
     let trainers = [train_for(pair.home(0), Some(measure)), train_for(pair.home(1), Some(leave))];
     let (done, _) = end_of(&mut first);
-    assert_eq!(done["metrics"]["measured"], 1.5);
+    assert_eq!((&done["metrics"]["measured"], &done["metrics_of"]), (&1.5.into(), &Value::Null));
     let (done, took) = end_of(&mut second);
     assert_eq!(done["metrics"]["distance"], 2.5, "the last value that was reported with a change");
+    assert_eq!(done["metrics_of"], "training", "and said to be no measure of the final model");
+    let summary = std::fs::read(pair.home(1).join("summary.json")).unwrap();
+    assert_eq!(serde_json::from_slice::<Value>(&summary).unwrap()["metrics_of"], "training");
     assert!(took < Duration::from_secs(45), "{took:?}, and an evaluation may take 120 s");
     trainers.into_iter().for_each(|trainer| trainer.join().unwrap());
 }
@@ -200,6 +203,9 @@ fn an_evaluation_that_hangs_is_told_of_and_given_up_and_the_results_before_it_ar
     let (done, _) = end_of(&mut second);
     assert!(began.elapsed() < Duration::from_secs(25), "{:?}, it was 120 s once", began.elapsed());
     assert_eq!(done["metrics"]["measured"], 1.5, "that of an evaluation before");
+    assert_eq!(done["metrics_of"]["round"], 16, "and of which one");
+    let stopped = run(&["status", "--home", text(&pair.home(1))]);
+    assert_fails(&stopped, 3, &["measured after round 16, not of the final model"]);
     is_over.send(()).unwrap();
     hanging.join().unwrap();
     trainer.join().unwrap();

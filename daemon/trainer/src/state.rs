@@ -386,7 +386,12 @@ impl State {
 
     /// Returns `true` if the trainer answers orders to evaluate, and none is open.
     pub(crate) fn can_evaluate(&self) -> bool {
-        self.session.as_ref().is_some_and(|session| session.evaluates) && self.order.is_none()
+        self.evaluates() && self.order.is_none()
+    }
+
+    /// Returns `true` if the attached trainer answers orders to evaluate.
+    pub(crate) fn evaluates(&self) -> bool {
+        self.session.as_ref().is_some_and(|session| session.evaluates)
     }
 
     /// The layout of the task, once that is known.

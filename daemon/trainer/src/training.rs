@@ -17,13 +17,13 @@ pub(crate) struct ExternalTraining {
     task: TrainedTask,
     /// Set when the last order got no answer but one may come later.
     is_absent: bool,
-    /// Set once the trainer has evaluated a model.
-    has_evaluated: bool,
+    /// Set once a trainer that answers orders to evaluate was attached.
+    evaluates: bool,
 }
 
 impl ExternalTraining {
     pub(crate) fn new(host: TrainerHost, task: TrainedTask) -> Self {
-        Self { host, task, is_absent: false, has_evaluated: false }
+        Self { host, task, is_absent: false, evaluates: false }
     }
 }
 
@@ -65,6 +65,7 @@ impl LocalTraining for ExternalTraining {
             self.host.tell(Event::Warning { message });
         }
         let seconds = budget.patience.time_left().map(|left| left.as_secs_f64());
+        self.evaluates |= self.host.state().evaluates();
         let Budget { local_steps: steps, rounds_left, last_factor, .. } = *budget;
         let work = OrderKind::Train { steps, rounds_left, seconds, last_factor };
         let answer = self.host.ask(work, budget.round, from, &budget.patience);
@@ -85,15 +86,15 @@ impl LocalTraining for ExternalTraining {
             self.host.change(State::withdraw);
         }
         let can_evaluate = self.host.state().can_evaluate();
+        self.evaluates |= self.host.state().evaluates();
         let answer = can_evaluate.then(|| self.host.ask(OrderKind::Evaluate, 0, parameters, patience));
         if let Some(Some(TrainerAnswer::Evaluation(metrics))) = answer {
-            self.has_evaluated = true;
             let (metrics, samples) = means(&metrics);
             return Ok(Evaluation { metrics, samples, is_whole: true });
         }
         let (metrics, samples) = self.host.reported();
-        // Beside real evaluations, what a trainer reported while it trained is none.
-        Ok(Evaluation { metrics, samples, is_whole: !self.has_evaluated })
+        // Of a trainer that evaluates, what it reported while it trained is no evaluation.
+        Ok(Evaluation { metrics, samples: if self.evaluates { 0 } else { samples }, is_whole: !self.evaluates })
     }
 
     fn state(&self) -> Vec<u8> {

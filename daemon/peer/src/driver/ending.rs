@@ -8,6 +8,7 @@ use super::{Driver, sleep_until};
 use crate::error::{Error, ErrorKind, Result};
 use crate::event_loop::{EventReceivers, LoopEvent};
 use crate::records::{Ending, Written};
+use crate::results::MetricsOf;
 use crate::training::Evaluation;
 use crate::training::thread::Haste;
 use mingle_protocol::Input;
@@ -18,6 +19,9 @@ const LINGER: Duration = Duration::from_millis(1500);
 const LAST_ANSWER: Duration = Duration::from_secs(10);
 /// The round number of the final model's evaluation.
 pub(super) const FINAL: u64 = u64::MAX;
+
+/// The evaluation at the end of a run, with its subject where that is not the final model on all samples.
+pub(super) type FinalEvaluation = (Evaluation, Option<MetricsOf>);
 
 impl Driver<'_> {
     /// Lets the neighbours that this peer does not fit receive its greeting before it ends: otherwise they would wait
@@ -67,7 +71,7 @@ impl Driver<'_> {
     }
 
     /// Evaluates the final model. If a trainer does not answer in time, the evaluation is lost, not the model.
-    pub(super) async fn evaluate_final(&mut self, receivers: &mut EventReceivers) -> Result<Evaluation> {
+    pub(super) async fn evaluate_final(&mut self, receivers: &mut EventReceivers) -> Result<FinalEvaluation> {
         let mut model = Some(self.node.ratio());
         if !self.trainer_answers(receivers).await? {
             return Ok(self.without_evaluation());
@@ -107,23 +111,26 @@ impl Driver<'_> {
     }
 
     /// The last evaluation before the trainer stopped answering, or an empty one.
-    fn without_evaluation(&mut self) -> Evaluation {
+    fn without_evaluation(&mut self) -> FinalEvaluation {
         self.member.warn("the trainer does not answer: the model is written without being evaluated".to_owned());
-        self.last_evaluation.take().map(|(_, evaluation)| evaluation).unwrap_or_default()
+        self.last_evaluation.take().map_or((Evaluation::default(), Some(MetricsOf::Nothing)), of_earlier_model)
     }
 
-    /// The evaluation to report when there was no time for all samples: that of an earlier model if there is one, else
-    /// the partial one.
-    pub(super) fn best_known(&mut self, partial: Evaluation) -> Evaluation {
-        let Some((rounds, evaluation)) = self.last_evaluation.take() else {
-            self.member
-                .warn(format!("the model was judged on {} samples only, for this peer was to stop", partial.samples));
-            return partial;
+    /// The evaluation to report where the final model was not evaluated on all samples: that of an earlier model if there
+    /// is one, else the partial one.
+    pub(super) fn best_known(&mut self, partial: Evaluation) -> FinalEvaluation {
+        if let Some(earlier) = self.last_evaluation.take() {
+            let rounds = earlier.0;
+            self.member.warn(format!("the final model was not evaluated: the metrics are those after round {rounds}"));
+            return of_earlier_model(earlier);
+        }
+        let metrics_of = match partial.samples {
+            0 if partial.metrics.is_empty() => MetricsOf::Nothing,
+            0 => MetricsOf::Training,
+            samples => MetricsOf::Samples(samples),
         };
-        self.member.warn(format!(
-            "what was measured is the model after round {rounds}: there was no time to judge the last model"
-        ));
-        evaluation
+        self.member.warn(format!("the metrics at the end:{metrics_of}"));
+        (partial, Some(metrics_of))
     }
 
     async fn next_answer(&mut self, receivers: &mut EventReceivers) -> Result {
@@ -165,6 +172,10 @@ impl Driver<'_> {
 
 pub(crate) fn before_the_model(reason: &str) -> Error {
     Error::new(ErrorKind::Forced, format!("{reason} before the final model was written"))
+}
+
+fn of_earlier_model((rounds, evaluation): (u64, Evaluation)) -> FinalEvaluation {
+    (evaluation, Some(MetricsOf::Round(rounds)))
 }
 
 async fn finish_all(handles: Vec<EdgeHandle>) {

@@ -57,7 +57,7 @@ impl Driver<'_> {
                     best.consider(self.rounds, &evaluation.metrics, self.node.ratio());
                 }
                 self.final_evaluation =
-                    Some(if evaluation.is_whole { evaluation } else { self.best_known(evaluation) });
+                    Some(if evaluation.is_whole { (evaluation, None) } else { self.best_known(evaluation) });
                 Ok(())
             }
             JobResult::Evaluated { evaluation, .. } => {

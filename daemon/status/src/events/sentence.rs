@@ -178,10 +178,11 @@ impl Event {
                 format!("prolonged  the run of {round} rounds goes on: the swarm trains {rounds} now")
             }
             Self::Finished { round, left } => finished(*round, *left),
-            Self::Done { round, skipped, metrics, seconds, sent_bytes, .. } => format!(
-                "{}{}, {seconds:.1} s, {:.1} MB sent",
+            Self::Done { round, skipped, metrics, metrics_of, seconds, sent_bytes, .. } => format!(
+                "{}{}{}, {seconds:.1} s, {:.1} MB sent",
                 reached(*round, *skipped),
                 metrics.in_passing(),
+                metrics_of.map(|of| of.to_string()).unwrap_or_default(),
                 mingle_home::units::megabytes(*sent_bytes)
             ),
             _ => String::new(),
