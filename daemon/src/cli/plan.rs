@@ -76,7 +76,7 @@ pub(crate) struct DesignArgs {
     /// Seed of every random choice
     #[arg(long, default_value_t = 0)]
     pub(crate) seed: u64,
-    /// Gradient steps that each peer takes per round
+    /// Gradient steps that each peer takes per round; swarms by ticket begin with 10, and measure
     #[arg(long, default_value_t = 1, value_name = "H")]
     pub(crate) local_steps: u32,
     /// Difference of the peers' data, for auto: 0 if all look alike, 1 if each has a class or two

@@ -119,7 +119,18 @@ fn round_costs(status: &Status) -> Option<String> {
     let in_milliseconds = |seconds: Option<f64>| number(seconds.map(|seconds| 1e3 * seconds), 3);
     let step = in_milliseconds(status.local_step_s);
     let exchange = in_milliseconds(status.exchange_s);
-    Some(format!("{local_steps} local steps a round  ms: {step} a step, {exchange} an exchange"))
+    let steps = if local_steps == 1 { "step" } else { "steps" };
+    let advice = longer_rounds(local_steps, status).unwrap_or_default();
+    Some(format!("{local_steps} local {steps} a round  ms: {step} a step, {exchange} an exchange{advice}"))
+}
+
+/// The number of local steps that take twice as long as an exchange, where those of the plan take less than one.
+fn longer_rounds(local_steps: u32, status: &Status) -> Option<String> {
+    let (step, exchange) = (status.local_step_s.filter(|step| *step > 0.0)?, status.exchange_s?);
+    let is_short = exchange > f64::from(local_steps) * step;
+    let wanted = (2.0 * exchange / step).ceil();
+    is_short
+        .then(|| format!(": the exchange takes longer than the steps, which a plan with --local-steps {wanted} avoids"))
 }
 
 /// The privacy spent.
@@ -245,7 +256,23 @@ fn number(value: Option<f64>, decimals: usize) -> String {
 
 #[cfg(test)]
 mod tests {
+    use mingle_peer::status::PlanFacts;
+
     use super::*;
+
+    #[test]
+    fn steps_that_are_shorter_than_an_exchange_are_said_with_the_number_that_is_not() {
+        let costs = |local_steps, step_ms: f64, exchange_ms: f64| {
+            let (hash, method, origin) = (String::new(), String::new(), String::new());
+            let plan = PlanFacts { hash, method, nodes: 3, origin, local_steps };
+            let (local_step_s, exchange_s) = (Some(step_ms / 1e3), Some(exchange_ms / 1e3));
+            let status = Status { plan: Some(plan), local_step_s, exchange_s, ..Status::starting(String::new()) };
+            round_costs(&status).unwrap()
+        };
+        assert_eq!(costs(10, 2.0, 20.0), "10 local steps a round  ms: 2.000 a step, 20.000 an exchange");
+        let short = costs(1, 2.0, 21.0);
+        assert!(short.starts_with("1 local step a round") && short.contains("--local-steps 21 avoids"), "{short}");
+    }
 
     #[test]
     fn a_peer_that_has_not_begun_says_what_it_waits_for() {
