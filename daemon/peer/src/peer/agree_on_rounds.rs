@@ -36,8 +36,9 @@ impl Peer {
         let local = self.identity.peer_id();
         let claim = membership.invite.as_ref().map(|invite| invite.claim(&membership.swarm, &local)).transpose()?;
         let mut search = PlanSearch::default();
+        let operator = membership.swarm.operator()?;
         let patience_with_answers = self.options.join_timeout;
-        let asked = self.ask_members_for_rounds(receivers, service, claim.as_ref(), &mut search);
+        let asked = self.ask_members_for_rounds(receivers, service, (operator, claim.as_ref()), &mut search);
         let said = match over {
             None => asked.await.map(Some),
             Some(_) => Ok(tokio::time::timeout(patience_with_answers, asked).await.ok().and_then(Result::ok)),
@@ -69,12 +70,12 @@ impl Peer {
         self.board.update(|status| status.rounds = rounds);
     }
 
-    /// Asks the members that answer, repeatedly, until one says what the swarm trains.
+    /// Asks the members that answer, the operator first, repeatedly, until one says what the swarm trains.
     async fn ask_members_for_rounds(
         &mut self,
         receivers: &mut PlanReceivers<'_>,
         service: &MembershipService,
-        claim: Option<&Claim>,
+        (operator, claim): (PeerId, Option<&Claim>),
         search: &mut PlanSearch,
     ) -> Result<(PeerId, Vec<u8>)> {
         let local = self.identity.peer_id();
@@ -83,7 +84,9 @@ impl Peer {
         let mut streams = receivers.network.streams.clone();
         let mut wait = LongWait::begin();
         loop {
-            for peer in search.answered.keys().copied().collect::<Vec<_>>() {
+            let mut asked: Vec<PeerId> = search.answered.keys().copied().collect();
+            asked.sort_by_key(|peer| *peer != operator);
+            for peer in asked {
                 match membership::fetch_task(&mut streams, peer, claim).await {
                     Ok(TaskAnswer::Task(Assignment::Train(card))) => return Ok((peer, card)),
                     Ok(TaskAnswer::Task(Assignment::Solve)) => return Err(solves_a_problem(peer)),
