@@ -7,6 +7,7 @@ use std::path::{Path, PathBuf};
 use std::process::Command;
 use std::time::{Duration, Instant};
 
+use crate::support::founded_swarm::{ENDLESS as FOR_EVER, PLANS_ITSELF, Swarm};
 use crate::support::planned_swarm::PlannedSwarm;
 use crate::support::small_disk::SmallDisk;
 use crate::support::{RunningPeer, assert_fails, mingle, run, text};
@@ -107,6 +108,31 @@ impl Clock {
         let (ruled, right) = (seconds(self.rule(Command::new("date"))), seconds(Command::new("date")));
         (ruled - right + 43_200).div_euclid(86_400)
     }
+}
+
+#[test]
+#[ignore = "needs libfaketime"]
+fn a_newcomer_whose_clock_is_wrong_is_told_what_both_clocks_show() {
+    let swarm = Swarm::found();
+    let mut operator = swarm.start_operator(&[&PLANS_ITSELF[..], &FOR_EVER].concat());
+    operator.wait_for("listening");
+    let ticket = swarm.invite(2);
+    let clock = Clock::new(swarm.folder.path());
+    let join = |peer: usize, offset: &str| {
+        clock.step(offset);
+        let home = swarm.home(peer);
+        let options = ["--home", text(&home), "--listen", "/ip4/127.0.0.1/tcp/0", "--model", "softmax"];
+        RunningPeer::spawn_as(clock.rule(mingle()), &[&["join", &ticket][..], &options, &FOR_EVER].concat())
+    };
+    let began = Instant::now();
+    let refused = failure_of(&mut join(1, "+40d"), 6);
+    assert!(refused.contains("expired") && refused.contains("by a clock that shows"), "{refused}");
+    assert!(began.elapsed() < Duration::from_secs(10), "{:?}", began.elapsed());
+
+    // Before its day an invitation holds too, so this one trains with the operator.
+    let mut behind = join(2, "-40d");
+    behind.wait_for("joined");
+    go_on(&mut [behind, operator]);
 }
 
 #[test]
