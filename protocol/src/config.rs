@@ -13,7 +13,7 @@ use crate::codec_choice::{ChosenCodec, CodecChoice};
 use crate::injected_bug::Injected;
 use crate::message::{Generation, Incarnation, MAX_DESCRIPTION, TaskDigest};
 use crate::payload::{MAX_DIMENSION, MAX_MAGNITUDE, first_unusable};
-use crate::schedule::{NodeId, Schedule};
+use crate::schedule::{MOST_OF_ALL_ROUNDS, NodeId, Schedule};
 use crate::statement::{Keys, NoKeys};
 
 /// The wait of a node for its in-neighbours before it goes on to the next step. Conservation does not depend on it:
@@ -39,6 +39,9 @@ impl Default for WaitPolicy {
     }
 }
 
+/// Rounds of a run that is long for every plan.
+const LONG_RUN: u64 = 1 << 40;
+
 impl WaitPolicy {
     /// Rounds of a run of `rounds` rounds that train: all but the closing ones ([`Schedule::closing_rounds`]).
     pub fn training_rounds(self, schedule: &Schedule, rounds: u64) -> u64 {
@@ -46,6 +49,16 @@ impl WaitPolicy {
             Self::Sync => rounds - schedule.closing_rounds(rounds),
             Self::Bounded { .. } | Self::Async => rounds - schedule.closing_rounds_out_of_step(rounds),
         }
+    }
+
+    /// About the fewest rounds of a run that ends as a long one does: its closing rounds are as many as they have to be,
+    /// and not cut to a share of all.
+    pub fn shortest_run(self, schedule: &Schedule) -> u64 {
+        let closing = |rounds| rounds - self.training_rounds(schedule, rounds);
+        let share = MOST_OF_ALL_ROUNDS;
+        let guess = share * closing(LONG_RUN);
+        // A run of another length may end in another step of the period, and need some more.
+        (share * closing(LONG_RUN - LONG_RUN % schedule.rounds_in_period() + guess)).max(guess).max(1)
     }
 }
 

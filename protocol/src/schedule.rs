@@ -92,7 +92,7 @@ const LEAST_OF_TWO_OUT_OF_STEP: u64 = 4;
 const MORE_OUT_OF_STEP: u64 = 3;
 
 /// The part of all rounds that may mix without training at the end: one of so many.
-const MOST_OF_ALL_ROUNDS: u64 = 3;
+pub(crate) const MOST_OF_ALL_ROUNDS: u64 = 3;
 
 /// One step, indexed by node.
 #[derive(Clone, Debug, PartialEq)]
@@ -176,7 +176,7 @@ impl Schedule {
     }
 
     /// The number of rounds in a period.
-    fn rounds_in_period(&self) -> u64 {
+    pub(crate) fn rounds_in_period(&self) -> u64 {
         self.period() / self.round_length
     }
 

@@ -100,6 +100,8 @@ class FakeHost:
         self.calls: list[Call] = []
         self.faults: dict[str, deque[Fault]] = {}
         self.waiting_for: str | None = None
+        self.has_operator = True
+        self.asked_to_end: list[bool] = []
         self.failed: str | None = None
         self.changes: list[array[float]] = []
         self.evaluations: list[dict[str, Any]] = []
@@ -227,6 +229,7 @@ class FakeHost:
             ("POST", "evaluation"): self._evaluation,
             ("PUT", "state"): self._put_state,
             ("GET", "state"): self._get_state,
+            ("POST", "end"): self._end,
             ("POST", "detach"): self._detach,
         }
         if (method, call) not in known:
@@ -363,6 +366,12 @@ class FakeHost:
         if not self.node.state:
             raise Refusal(404, "no state is kept")
         return 200, {"Content-Type": "application/octet-stream"}, self.node.state
+
+    def _end(self, request: _Handler) -> tuple[int, dict[str, str], bytes]:
+        if not self.has_operator:
+            raise Refusal(400, "this swarm has no operator")
+        self.asked_to_end.append(request.query["asks"] == "true")
+        return 204, {}, b""
 
     def _detach(self, _: _Handler) -> tuple[int, dict[str, str], bytes]:
         self.attached, self._session = None, ""

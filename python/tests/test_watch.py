@@ -467,3 +467,20 @@ def test_the_length_of_the_run_is_known_for_schedules(host: FakeHost) -> None:
         assert (swarm.total_steps, swarm.steps_left) == (20, 14)
     with mingle.join(model, optimizer, home=host.home) as late:
         assert late.round == 2 and late.total_steps == 12, "a script that comes later has the rest"
+
+
+def test_the_wish_to_end_is_told_and_told_again_to_a_peer_that_has_restarted(host: FakeHost) -> None:
+    model = network()
+    optimizer = sgd(model.parameters())
+    with mingle.join(model, optimizer, home=host.home) as swarm:
+        swarm.ask_to_end()
+        assert host.asked_to_end == [True]
+        host.fail_next("exchange", "restart after")
+        for _ in range(4):
+            train_step(model, optimizer)
+        assert host.asked_to_end == [True, True], "the restarted peer knew nothing of it"
+        swarm.ask_to_end(False)
+        host.has_operator = False
+        with pytest.raises(mingle.Refused, match="no operator"):
+            swarm.ask_to_end()
+    assert host.asked_to_end == [True, True, False]

@@ -22,6 +22,7 @@ use mingle_home::error::{Context, Error, ErrorKind, Result};
 use mingle_planner::{DesignOptions, FaultTolerance, Medium, Method, Plan, Topology};
 use tokio::task::JoinSet;
 
+use crate::early_end::{EarlyEnd, EndVotes};
 use crate::exchange::{announce, ask_progress};
 use crate::failure_detector::FailureDetector;
 use crate::local_steps::LocalSteps;
@@ -53,6 +54,7 @@ pub struct AutoPlanner {
     streams: libp2p_stream::Control,
     failure_detector: FailureDetector,
     local_steps: LocalSteps,
+    votes: EndVotes,
     /// The number and the members of the plan under which the local steps are measured.
     measured: (u64, Vec<PeerId>),
     /// Members that the next plan should have, as last reported to a person whose own plan stays.
@@ -87,6 +89,7 @@ impl AutoPlanner {
             streams,
             failure_detector: FailureDetector::new(planning.forget_after),
             local_steps: LocalSteps::new(planning.local_steps),
+            votes: EndVotes::default(),
             measured: (0, Vec::new()),
             told: Vec::new(),
             began: Instant::now(),
@@ -150,6 +153,7 @@ impl AutoPlanner {
         if let Some(progress) = progress {
             let left = progress.left.iter().filter_map(|peer| peer.parse().ok());
             self.failure_detector.hear(self.began.elapsed(), member, left);
+            self.votes.hear(member, progress.asks_to_end);
             if let Some(costs) = progress.costs.filter(|_| progress.counter == self.measured.0) {
                 self.local_steps.hear(member, costs);
             }
@@ -178,6 +182,10 @@ impl AutoPlanner {
         if let Some(costs) = standing.costs {
             self.local_steps.hear(self.service.local, costs);
         }
+        self.votes.hear_own(self.service.local, standing.wish);
+        if let Some(last) = last.as_ref().filter(|last| self.is_to_end(last, &standing, &members)) {
+            return self.end_early(&signer, last, &standing).await;
+        }
         let next = match self.next_members(&standing, &members, &revoked) {
             Some(next) if self.is_ours(last.as_ref()) || members.iter().any(|member| revoked.has_peer(member)) => next,
             Some(next) => return self.leave_to_a_person(&members, next).await,
@@ -189,15 +197,33 @@ impl AutoPlanner {
         let plan = plan.await.context(ErrorKind::Unexpected, "the planner stopped")??;
         let first_round = last.as_ref().map_or(0, |_| standing.round);
         let offer = PlanOffer::sign(&signer, last.as_ref(), first_round, &plan, revoked, PlannedBy::Peer)?;
+        self.publish(offer, &members).await
+    }
+
+    /// Takes up a signed plan, and announces it to the members.
+    async fn publish(&self, offer: PlanOffer, members: &[PeerId]) -> Result {
         let news = self.service.news(offer);
         match self.service.judge(news.clone()).await {
             PlanVerdict::Refused(why) => Err(Error::new(ErrorKind::Refused, why)),
             PlanVerdict::Older(_) => Ok(()),
             PlanVerdict::Taken | PlanVerdict::Known => {
-                self.spread(&news, &members);
+                self.spread(&news, members);
                 self.service.keep_revocations(news.offer.revoked())
             }
         }
+    }
+
+    /// Returns `true` if the members have agreed to end, and there are rounds to save.
+    fn is_to_end(&self, last: &PlanOffer, standing: &Standing, members: &[PeerId]) -> bool {
+        let saves = standing.round + standing.rounds_to_end < standing.last_round;
+        saves && !last.ends_early(standing.rounds_of_task) && self.votes.agree(members)
+    }
+
+    /// Signs the plan once more, with as many rounds as leave the models in agreement.
+    async fn end_early(&self, signer: &Signer, last: &PlanOffer, standing: &Standing) -> Result {
+        let end = EarlyEnd { of_task: standing.rounds_of_task, rounds: standing.rounds_to_end };
+        let offer = last.sign_to_end(signer, standing.round, end)?;
+        self.publish(offer, &self.service.members()).await
     }
 
     /// Takes note of a new current plan: measurements under another one no longer count.

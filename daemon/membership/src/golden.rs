@@ -122,7 +122,7 @@ fn the_files_of_a_home_of_this_release_are_read() {
     assert_eq!(fs::read(home.root().join("swarm.json")).unwrap(), membership, "and written as they were");
 
     let [first, second] = offers(&delegate(&swarm));
-    let kept = golden("plan-5.signed", || {
+    let kept = golden("plan-6.signed", || {
         second.clone().check(Some(&swarm)).unwrap().keep(&home).unwrap();
         fs::read(home.root().join("plan.signed")).unwrap()
     });
@@ -170,6 +170,7 @@ fn requests_and_answers_between_members_have_the_bytes_that_they_had() {
         left: vec![newcomer().to_string()],
         addresses: [(newcomer().to_string(), vec![bootstrap[0].to_string()])].into(),
         costs: Some(RoundCosts { local_step_s: 0.25, exchange_s: 1.5 }),
+        asks_to_end: true,
     };
     let answers = [
         MemberAnswer::Plan(Box::new(news.clone())),

@@ -10,6 +10,7 @@ mod authority;
 mod auto_planner;
 mod donors;
 mod door;
+mod early_end;
 mod exchange;
 mod failure_detector;
 mod followers;
@@ -49,6 +50,7 @@ pub use authority::{Authority, CLOCK_SKEW_S, Role};
 pub use auto_planner::{AutoPlanner, AutomaticPlanning};
 pub use donors::{Borrowed, borrow_model};
 
+pub use early_end::{EndWish, Wish};
 pub use exchange::{TaskAnswer, announce, ask_progress, fetch_plan, fetch_task, request_admission};
 pub use introductions::Introductions;
 pub use invite::{Claim, Invite, SecretInvite};

@@ -150,6 +150,7 @@ fn mutated_answers_are_refused_or_make_sense() {
         left: vec![peer.to_string()],
         addresses,
         costs: None,
+        asks_to_end: true,
     };
     let answers = [
         MemberAnswer::Plan(Box::new(world.news())),

@@ -17,6 +17,7 @@ use serde::{Deserialize, Serialize};
 pub(crate) use length::TrainingLength;
 
 use crate::authority::Authority;
+use crate::early_end::EarlyEnd;
 use crate::revocations::Revocations;
 use crate::swarm::{NotSigned, Signer, SwarmIdentity};
 
@@ -50,6 +51,8 @@ pub struct PlanOffer {
     planner: PlannedBy,
     /// Authority certificate at the time of signing.
     authority: Authority,
+    /// The end of the training before its last round, if the members have agreed on one.
+    early_end: Option<EarlyEnd>,
 }
 
 /// The author of a plan.
@@ -118,6 +121,7 @@ impl PlanOffer {
             authority: Authority::default(),
             length: None,
             planner: PlannedBy::Peer,
+            early_end: None,
         })
     }
 
@@ -144,11 +148,31 @@ impl PlanOffer {
         let counter = number_after(previous.map_or(0, |previous| previous.counter), authority.term())?;
         let before = previous.map_or([0; 32], Self::hash);
         let length = TrainingLength::from_round(first_round, plan, previous);
+        let early_end = previous.and_then(|previous| {
+            let rounds = first_round.saturating_sub(previous.first_round);
+            Some(previous.early_end?.after(rounds))
+        });
         let unsigned = Self::unsigned(plan)?;
         let mut offer =
-            Self { counter, first_round, revoked, previous: before, authority, length, planner, ..unsigned };
+            Self { counter, first_round, revoked, previous: before, authority, length, planner, early_end, ..unsigned };
         offer.signature = signer.sign(&offer.words(signer.swarm()))?;
         Ok(offer)
+    }
+
+    /// Signs this plan once more, as the one after it, with an end before the last round.
+    ///
+    /// # Errors
+    /// As [`sign`](Self::sign), and the plan does not hold.
+    pub(crate) fn sign_to_end(&self, signer: &Signer, first_round: u64, early_end: EarlyEnd) -> Result<Self> {
+        let signed = Self::sign(signer, Some(self), first_round, &self.plan()?, self.revoked.clone(), self.planner)?;
+        let mut offer = Self { early_end: Some(early_end), ..signed };
+        offer.signature = signer.sign(&offer.words(signer.swarm()))?;
+        Ok(offer)
+    }
+
+    /// Returns `true` if a task of so many rounds ends early by this plan.
+    pub(crate) fn ends_early(&self, of_task: u64) -> bool {
+        self.early_end.is_some_and(|end| end.of_task == of_task)
     }
 
     /// Checks the whole offer: the plan is valid and, if the swarm has an operator, signed by a key that may sign now.
@@ -262,6 +286,11 @@ impl PlanOffer {
         if self.planner == PlannedBy::Person {
             hasher.update(&[1]);
         }
+        if let Some(EarlyEnd { of_task, rounds }) = self.early_end {
+            hasher.update(&[2]);
+            hasher.update(&of_task.to_le_bytes());
+            hasher.update(&rounds.to_le_bytes());
+        }
         *hasher.finalize().as_bytes()
     }
 
@@ -318,7 +347,13 @@ impl CheckedPlan {
             Some((length, local_steps)) => length.steps_left(of_task).div_ceil(u64::from(local_steps.get())),
             None => of_task.saturating_sub(self.offer.first_round),
         };
-        left.max(1)
+        let early = self.offer.early_end.filter(|end| end.of_task == of_task);
+        early.map_or(left, |end| end.rounds.min(left)).max(1)
+    }
+
+    /// Returns `true` if a task of so many rounds ends before its last one, as the members have agreed.
+    pub fn ends_early(&self, of_task: u64) -> bool {
+        self.offer.ends_early(of_task)
     }
 
     /// Rounds over when a task of `of_task` rounds is done: fewer where this plan has more local steps in a round than
@@ -409,6 +444,7 @@ mod tests {
                 ..offer.clone()
             },
             PlanOffer { planner: PlannedBy::Peer, ..offer.clone() },
+            PlanOffer { early_end: Some(EarlyEnd { of_task: 100, rounds: 1 }), ..offer.clone() },
             made_up(&swarm, 1, &stranger),
             sign(&signer(&self::swarm(&operator), &operator), None, 40),
             PlanOffer::unsigned(&plan()).unwrap(),
@@ -453,6 +489,25 @@ mod tests {
             );
             previous = Some(offer);
         }
+    }
+
+    #[test]
+    fn a_plan_with_an_early_end_is_over_then_and_so_are_those_after_it_unless_the_task_grows() {
+        let operator = Keypair::generate_ed25519();
+        let swarm = swarm(&operator);
+        let signer = signer(&swarm, &operator);
+        let first = sign(&signer, None, 0);
+        let end = EarlyEnd { of_task: 100, rounds: 21 };
+        let ending = first.sign_to_end(&signer, 40, end).unwrap();
+        let checked = |offer: &PlanOffer| offer.clone().check(Some(&swarm)).unwrap();
+        assert_eq!((checked(&ending).rounds(100), checked(&ending).last_round(100)), (21, 61));
+        assert_eq!((ending.counter(), ending.planner(), ending.plan().unwrap()), (2, first.planner(), plan()));
+        assert!(checked(&ending).ends_early(100) && !checked(&first).ends_early(100));
+        assert_eq!(checked(&ending).last_round(150), 150, "a longer task is trained in full");
+        let after = sign(&signer, Some(&ending), 50);
+        assert_eq!((checked(&after).rounds(100), checked(&after).last_round(100)), (11, 61), "the end stays");
+        let late = first.sign_to_end(&signer, 90, end).unwrap();
+        assert_eq!(checked(&late).last_round(100), 100, "no end is after the last round");
     }
 
     #[test]

@@ -11,7 +11,7 @@ use crate::offer::{MAX_OFFER_BYTES, PlanNews};
 use crate::swarm::{Permission, SwarmIdentity};
 use crate::task::Assignment;
 
-pub(crate) const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/swarm/5");
+pub(crate) const PROTOCOL: StreamProtocol = StreamProtocol::new("/mingle/swarm/6");
 /// Largest request, and largest answer without a model.
 pub(crate) const MAX_BYTES: usize = MAX_OFFER_BYTES + 768;
 
@@ -129,6 +129,8 @@ pub struct PeerProgress {
     pub addresses: BTreeMap<String, Vec<String>>,
     /// Costs of a round of its plan; `None` before it has measured some.
     pub costs: Option<RoundCosts>,
+    /// `true` if its user asks for the end of the training before its last round.
+    pub asks_to_end: bool,
 }
 
 /// The time that the two parts of a round take a peer, in seconds: medians over its last rounds.

@@ -18,6 +18,7 @@ use mingle_protocol::NodeId;
 use tokio::sync::{mpsc, oneshot};
 
 use crate::donors::Borrowed;
+use crate::early_end::Wish;
 use crate::exchange::{ANSWER_TIMEOUT, MODEL_TIMEOUT, TaskAnswer};
 use crate::offer::{CheckedPlan, PlanNews, PlanOffer};
 use crate::pending_peers::PendingPeers;
@@ -69,6 +70,12 @@ pub struct Standing {
     pub left: Vec<PeerId>,
     /// Costs of its rounds; `None` before it has measured some.
     pub costs: Option<RoundCosts>,
+    /// Rounds of the task.
+    pub rounds_of_task: u64,
+    /// Rounds of the plan after which models that train until then agree.
+    pub rounds_to_end: u64,
+    /// The wish of its user.
+    pub wish: Wish,
 }
 
 /// The state of this process that other peers can ask for.
@@ -256,8 +263,9 @@ impl MembershipService {
                 let counter = state.counter();
                 let waiting = state.pending_peers.entries().cloned().collect();
                 let left = standing.left.iter().map(PeerId::to_string).collect();
-                let Standing { round, costs, .. } = standing;
-                MemberAnswer::Progress(PeerProgress { counter, round, waiting, left, addresses, costs })
+                let Standing { round, costs, wish, .. } = standing;
+                let asks_to_end = wish != Wish::GoOn;
+                MemberAnswer::Progress(PeerProgress { counter, round, waiting, left, addresses, costs, asks_to_end })
             }
         }
     }

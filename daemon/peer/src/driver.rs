@@ -29,6 +29,7 @@ use crate::event_loop::{EventReceivers, LoopEvent};
 use crate::events::Event;
 use crate::follow::serving::Followers;
 use crate::member::Member;
+use crate::membership::EndWish;
 use crate::place::Place;
 use crate::records::{Ending, RecordWriter, Room, Written};
 use crate::results::MetricsOf;
@@ -107,6 +108,8 @@ pub(crate) struct DriverParts {
     pub advice: Advice,
     /// The keeper of the best model, where one is kept.
     pub best: Option<BestModel>,
+    /// The wish of this peer's user for the end of the swarm's training.
+    pub end_wish: EndWish,
 }
 
 /// A model under evaluation while the rounds go on.

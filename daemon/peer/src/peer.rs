@@ -27,7 +27,7 @@ use mingle_protocol::Durability;
 use mingle_solving::RoundTask;
 use tokio::sync::mpsc;
 
-use crate::api::{self, ApiState, Interface, Openings, Request, Stopping};
+use crate::api::{self, ApiState, EndAnswer, Interface, Openings, Request, Stopping};
 use crate::connections::Connections;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::event_loop::EventReceivers;
@@ -369,17 +369,22 @@ impl Peer {
 
 /// Waits until the peer is requested to stop. Returns the reason.
 async fn stopped(stop: &mut StopRequests, asked: &mut mpsc::Receiver<Request>, answer: Stopping) -> String {
-    tokio::select! {
-        reason = stop.next() => reason,
-        Some(request) = asked.recv() => {
-            // The client may be gone.
-            match request {
-                Request::Stop(sender) => drop(sender.send(answer)),
-                // It holds no weight that the others would miss.
-                Request::Leave(sender) => drop(sender.send(Some(answer))),
+    loop {
+        let request = tokio::select! {
+            reason = stop.next() => return reason,
+            Some(request) = asked.recv() => request,
+        };
+        // The client may be gone.
+        match request {
+            Request::Stop(sender) => drop(sender.send(answer)),
+            // It holds no weight that the others would miss.
+            Request::Leave(sender) => drop(sender.send(Some(answer))),
+            Request::End(sender) => {
+                let _ = sender.send(EndAnswer::Impossible);
+                continue;
             }
-            "asked to stop".to_owned()
         }
+        return "asked to stop".to_owned();
     }
 }
 

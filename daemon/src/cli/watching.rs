@@ -28,6 +28,10 @@ pub(crate) struct WaitArgs {
 pub(crate) struct StopArgs {
     #[command(flatten)]
     pub(crate) home: HomeArgs,
+    /// Ask the swarm to end its training in agreement, before its last round, and return at once: the operator of the swarm
+    /// decides that for all; asked elsewhere, it ends once more than half of the members ask
+    #[arg(long, conflicts_with = "timeout")]
+    pub(crate) for_all: bool,
     /// Do not wait longer than this for the end of the peer (exit code 5); it goes on ending
     #[arg(long, default_value = "2m", value_name = "DURATION", value_parser = duration)]
     pub(crate) timeout: Duration,

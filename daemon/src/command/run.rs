@@ -16,7 +16,7 @@ use mingle_models::start_threads;
 use mingle_peer::error::Context;
 use mingle_peer::events::{Event, EventSink};
 use mingle_peer::follow::serving::FollowerLimits;
-use mingle_peer::membership::{AutomaticPlanning, Membership};
+use mingle_peer::membership::{AutomaticPlanning, EndWish, Membership};
 use mingle_peer::peer::{GivenPlan, Outcome, Peer, PeerOptions, PeerParts, Purpose};
 use mingle_peer::records::Ending;
 use mingle_peer::results::{Summary, skipped_most};
@@ -69,6 +69,7 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
         Some(membership) => Some(membership),
         None => Membership::of(&home)?,
     };
+    let end_wish = EndWish::default();
     let (rounds, longer_than) = rounds_choice(arguments, membership.as_ref(), &identity, &home)?;
     let (mut told, mut trainer, mut comparison) = (Vec::new(), None, None);
     let purpose = match (task, &arguments.trainer) {
@@ -79,14 +80,16 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
             Purpose::Train(Box::new(task))
         }
         (None, Some(_)) => {
-            let host = trainer.insert(trainer_host(arguments, (rounds, longer_than), &home, &identity)?);
+            let end_wish = membership.is_some().then(|| end_wish.clone());
+            let host = trainer_host(arguments, (rounds, longer_than.is_some()), end_wish, &home, &identity)?;
+            let host = trainer.insert(host);
             Purpose::Train(Box::new(TrainerTask::new(host, privacy)?))
         }
         (None, None) => purpose_of_problem(arguments, &home)?,
     };
     let former = FormerStart::of(&home);
     let remember = remember(home.clone(), Remembered::new(arguments.given.options.clone()), trainer.clone());
-    let options = options(arguments, longer_than)?;
+    let options = options(arguments, longer_than, end_wish)?;
     let extension = trainer.as_ref().map(TrainerHost::extension).transpose()?;
     let (printer, sink) = output(json, board(arguments)?, former.watch())?;
     let peer =
@@ -189,7 +192,8 @@ fn check_beginning(arguments: &RunArgs) -> Result {
 /// The host to which a trainer program connects.
 fn trainer_host(
     arguments: &RunArgs,
-    (rounds, longer_than): (RoundsChoice, Option<u64>),
+    (rounds, is_over): (RoundsChoice, bool),
+    end_wish: Option<EndWish>,
     home: &Home,
     identity: &Identity,
 ) -> Result<TrainerHost> {
@@ -202,8 +206,9 @@ fn trainer_host(
         peer: identity.peer_id().to_string(),
         rounds,
         fresh: arguments.fresh,
-        begins_again: begins_again(arguments, home)? || longer_than.is_some(),
+        begins_again: begins_again(arguments, home)? || is_over,
         begin_with: arguments.begin_with.clone(),
+        end_wish,
         // A peer that only leaves waits for no trainer.
         tcp: arguments.trainer_tcp.filter(|_| !arguments.leaves),
     })
@@ -216,7 +221,7 @@ fn rounds_choice(
     membership: Option<&Membership>,
     identity: &Identity,
     home: &Home,
-) -> Result<(RoundsChoice, Option<u64>)> {
+) -> Result<(RoundsChoice, Option<Ending>)> {
     let rounds = arguments.training.rounds;
     if arguments.given.keys.contains("rounds") {
         return Ok((RoundsChoice::Chosen(rounds), None));
@@ -227,7 +232,7 @@ fn rounds_choice(
     }
     let former = Ending::of_latest_run(home)?.filter(|ending| !ending.left);
     let former = former.filter(|_| !arguments.fresh && !arguments.continues);
-    Ok((RoundsChoice::OfTheSwarm(rounds), former.map(|ending| ending.rounds_of_task())))
+    Ok((RoundsChoice::OfTheSwarm(rounds), former))
 }
 
 /// Returns `true` if the run in the home is over, and another or a longer one begins with its model.
@@ -237,7 +242,7 @@ fn begins_again(arguments: &RunArgs, home: &Home) -> Result<bool> {
     }
     let former = Ending::of_latest_run(home)?.filter(|ending| !ending.left);
     let more = arguments.given.keys.contains("rounds").then_some(arguments.training.rounds);
-    Ok(former.is_some_and(|former| arguments.continues || more.is_some_and(|more| more > former.rounds_of_task())))
+    Ok(former.is_some_and(|former| arguments.continues || more.is_some_and(|more| former.goes_on_to(more))))
 }
 
 /// Starts the trainer program, if a command is given.
@@ -247,7 +252,7 @@ fn launch(arguments: &RunArgs, host: &TrainerHost) {
 }
 
 /// The options of the peer.
-fn options(arguments: &RunArgs, longer_than: Option<u64>) -> Result<PeerOptions> {
+fn options(arguments: &RunArgs, longer_than: Option<Ending>, end_wish: EndWish) -> Result<PeerOptions> {
     let given = |path: &PathBuf| -> Result<GivenPlan> {
         Ok(GivenPlan { plan: plan::read(path)?, origin: path.display().to_string() })
     };
@@ -276,6 +281,7 @@ fn options(arguments: &RunArgs, longer_than: Option<u64>) -> Result<PeerOptions>
         durability: arguments.durability.into(),
         fresh: arguments.fresh,
         longer_than,
+        end_wish,
         continues: arguments.continues,
         leaves: arguments.leaves,
         sums: arguments.sums.into(),

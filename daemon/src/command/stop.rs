@@ -1,6 +1,7 @@
 //! `mingle stop`: ends the peer in a home in good order, and reports where its weight is.
 
-use mingle_peer::api::{Stopping, client};
+use mingle_peer::api::client::Client;
+use mingle_peer::api::{EndAnswer, Stopping, client};
 use mingle_peer::{Error, ErrorKind, Home, Result, units};
 use serde_json::json;
 
@@ -11,6 +12,9 @@ use crate::out;
 /// Sends the request, waits for the end of the process, and reports.
 pub(super) fn execute(arguments: &StopArgs, json: bool) -> Result {
     let home = Home::at(arguments.home.home.as_deref())?;
+    if arguments.for_all {
+        return ask_for_the_end(&home, json);
+    }
     let (stopping, ended) = client::block_on(async {
         let ending = goodbye::ask(&home, "/v1/stop");
         tokio::time::timeout(arguments.timeout, ending).await.unwrap_or_else(|_| {
@@ -34,6 +38,30 @@ pub(super) fn execute(arguments: &StopArgs, json: bool) -> Result {
         }));
     } else {
         out::line(format!("stopped    round {} of {}: {place}", ended.round, stopping.rounds));
+    }
+    Ok(())
+}
+
+/// Asks the swarm to end its training before its last round.
+fn ask_for_the_end(home: &Home, json: bool) -> Result {
+    let answer: EndAnswer = client::block_on(async { Client::new(home).post("/v1/end").await })?;
+    let words = match answer {
+        EndAnswer::ForAll => "ending     the operator has decided: all peers mix their models, and end",
+        EndAnswer::Asked => {
+            "asked      the training ends once more than half of the members ask, if the operator's peer runs with --planning auto"
+        }
+        EndAnswer::Impossible => {
+            return Err(Error::new(
+                ErrorKind::Refused,
+                "this peer cannot ask others to end: it trains no model, or its swarm has no operator",
+            )
+            .hint("mingle stop stops this peer alone"));
+        }
+    };
+    if json {
+        out::line(json!({ "schema": "mingle.stop-for-all/1", "answer": answer }));
+    } else {
+        out::line(words);
     }
     Ok(())
 }

@@ -100,6 +100,16 @@ pub enum Event {
     },
     /// The codec of this peer's parcels under the plan that it follows.
     Codec(CodecInUse),
+    /// This peer's user asks for the end of the training before its last round, or no longer does.
+    AskedToEnd {
+        /// `true` to ask.
+        asks: bool,
+    },
+    /// The members have agreed to end the training before its last round.
+    EarlyEnd {
+        /// Rounds in all after which it is over.
+        last_round: u64,
+    },
     /// This peer plans its swarm with another number of local steps in a round.
     LocalSteps(LocalStepsInUse),
     /// The operator's new plan is followed from here on: the ledger begins anew.

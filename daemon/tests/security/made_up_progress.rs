@@ -26,8 +26,9 @@ fn made_up_progress(friend: PeerId) -> Vec<u8> {
     let invite = [&[7; 32][..], &TOP, &[9], &behind_length(&[1; 64]), &[0, 0]].concat();
     let claim = [invite, behind_length(&[2; 64])].concat();
     let waiting = [&[1][..], &behind_length(&friend.to_bytes()), &claim].concat();
-    // The answer of this kind: the number of the plan, rounds, the waiting peers, none that left, no addresses.
-    [&[6][..], &last_but_one, &TOP, &waiting, &[0, 0]].concat()
+    // The answer of this kind: the number of the plan, rounds, the waiting peers, none that left, no addresses, no costs,
+    // and a wish to end.
+    [&[6][..], &last_but_one, &TOP, &waiting, &[0, 0, 0, 1]].concat()
 }
 
 /// Answers every request with that.

@@ -10,6 +10,7 @@ mod codecs;
 mod compare_alone;
 mod contraction;
 mod crashing_trainers;
+mod early_end;
 mod faithful;
 mod late_scripts;
 mod local_steps;

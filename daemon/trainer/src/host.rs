@@ -10,6 +10,7 @@ use futures::future::BoxFuture;
 use mingle_peer::api::Caller;
 use mingle_peer::error::Context;
 use mingle_peer::events::Event;
+use mingle_peer::membership::EndWish;
 use mingle_peer::peer::Announcer;
 use mingle_peer::status::{PeerState, StatusView};
 use mingle_peer::training::{Metrics, Patience};
@@ -46,6 +47,8 @@ pub struct HostOptions {
     pub begins_again: bool,
     /// Model file to begin a new run with, in place of the vector that the trainer offers.
     pub begin_with: Option<PathBuf>,
+    /// The wish for the end of the swarm's training, which trainers may change; `None` where the swarm has no operator.
+    pub end_wish: Option<EndWish>,
     /// TCP address at which trainers that show a token are served; port 0 takes any that is free.
     pub tcp: Option<SocketAddr>,
 }

@@ -10,6 +10,8 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use axum::{Extension, Json, Router};
 use mingle_peer::api::Caller;
+use mingle_peer::events::Event;
+use mingle_peer::membership::Wish;
 use mingle_peer::peer::Extension as PeerExtension;
 use serde::Deserialize;
 use serde_json::json;
@@ -58,6 +60,7 @@ fn routes(host: &TrainerHost) -> Router {
         .route("/v1/trainer/exchange", post(exchange))
         .route("/v1/trainer/evaluation", post(evaluation))
         .route("/v1/trainer/state", get(state).put(put_state))
+        .route("/v1/trainer/end", post(end))
         .route("/v1/trainer/detach", post(detach))
         .with_state(host.clone())
 }
@@ -69,6 +72,7 @@ struct CallQuery {
     order: Option<u64>,
     steps: Option<u32>,
     wait: Option<f64>,
+    asks: Option<bool>,
 }
 
 impl<S: Sync> FromRequestParts<S> for CallQuery {
@@ -120,6 +124,21 @@ async fn initial(Served(host): Served<TrainerHost>, headers: HeaderMap, body: Bo
 async fn order(Served(host): Served<TrainerHost>, asked: CallQuery, headers: HeaderMap) -> HandlerResult {
     check_session(&host, &headers)?;
     next_order(&host, &headers, asked.wait()).await
+}
+
+/// Asks the swarm to end its training before its last round, or no longer.
+async fn end(Served(host): Served<TrainerHost>, asked: CallQuery, headers: HeaderMap) -> HandlerResult {
+    check_session(&host, &headers)?;
+    let Some(wish) = &host.options().end_wish else {
+        return Err(Refusal::bad("this swarm has no operator, whose peer could end it for all")
+            .hint("mingle stop ends this peer; mingle init --swarm NAME founds a swarm with an operator"));
+    };
+    let asks = asked.asks.unwrap_or(true);
+    if (wish.get() != Wish::GoOn) != asks {
+        wish.set(if asks { Wish::End } else { Wish::GoOn });
+        host.tell(Event::AskedToEnd { asks });
+    }
+    Ok(StatusCode::NO_CONTENT.into_response())
 }
 
 async fn exchange(

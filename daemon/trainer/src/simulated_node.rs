@@ -54,6 +54,7 @@ impl SimulatedNode {
             fresh: false,
             begins_again: false,
             begin_with: None,
+            end_wish: None,
             tcp: None,
         })?;
         // The requests of the interface to a peer have no receiver.

@@ -185,6 +185,10 @@ class Client:
         except NothingThere:
             return None
 
+    def ask_to_end(self, session: str, asks: bool) -> None:
+        """Asks the swarm to end its training before its last round, or no longer."""
+        self._call("POST", "/v1/trainer/end", session, {"asks": "true" if asks else "false"})
+
     def detach(self, session: str) -> None:
         """Ends the session."""
         self._call("POST", "/v1/trainer/detach", session)

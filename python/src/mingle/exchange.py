@@ -151,6 +151,10 @@ class Exchange(Generic[Model]):
         self._take(order)
         return self.model
 
+    def ask_to_end(self, asks: bool = True) -> None:
+        """Asks the other members to end the run before its last round, or no longer, as `Swarm.ask_to_end` does."""
+        self._trainer.ask_to_end(asks)
+
     def still_here(self) -> None:
         """Renews the lease of the session. To be called now and then where a round takes longer than 60 s and the peer cannot observe this
         process: over TCP, or from another container. Within 20 s of the last contact it does nothing."""

@@ -180,6 +180,15 @@ class Swarm:
         elif self._trainer is not None:
             self._trainer.still_here()
 
+    def ask_to_end(self, asks: bool = True) -> None:
+        """Asks the other members to end the run before its last round, as early stopping does; `asks=False` takes that back.
+
+        The run ends once more than half of the members ask, after some last rounds that bring the models together. Until then the training goes on
+        as before. Raises `Refused` where the swarm has no operator, whose peer counts. To be called on all ranks or on rank 0.
+        """
+        if self._trainer is not None and not self.done and not self.alone:
+            self._trainer.ask_to_end(asks)
+
     def sync(self) -> None:
         """Exchanges now, with the steps taken so far, and returns with the next weights loaded. To be called on all ranks or none."""
         if self.done or self.alone or self._order is None:

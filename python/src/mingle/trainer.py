@@ -77,6 +77,7 @@ class Trainer:
         self._attached_at: float | None = None
         self._heard_at = time.monotonic()
         self._is_closed = False
+        self._asks_to_end = False
 
     def attach(self) -> Session:
         """Attaches, and waits for the peer where it is not there yet."""
@@ -130,6 +131,20 @@ class Trainer:
             self.client.still_here(self.session.id)
         except (PeerUnreachable, Refused) as error:
             log.info("the peer was not told that the training goes on: %s", error)
+
+    def ask_to_end(self, asks: bool) -> None:
+        """Asks the swarm to end before its last round, or no longer; the wish is told again to a peer that has restarted.
+
+        Raises `Refused` where the swarm has no operator."""
+        self._asks_to_end = asks
+        if self.session is not None:
+            self._tell_wish(self.session)
+
+    def _tell_wish(self, session: Session) -> None:
+        try:
+            self.client.ask_to_end(session.id, self._asks_to_end)
+        except (PeerUnreachable, Conflict, NothingThere) as error:
+            log.info("the peer was not told whether the run may end, and will be once it is there: %s", error)
 
     def kept_state(self) -> bytes | None:
         """The state that the peer keeps, also from before its restart; None where there is none. To be called after the first order."""
@@ -265,6 +280,8 @@ class Trainer:
             log.info("attached to peer %s, %d numbers", session.peer, session.dimension)
             self._attached_at = self._attached_at or time.time()
             self.session = session
+            if self._asks_to_end:
+                self._tell_wish(session)
 
 
 def _same_bytes(one: memoryview, other: memoryview) -> bool:

@@ -29,18 +29,33 @@ pub struct Ending {
     /// `true` if the peer has handed its weight over and is no longer a member.
     #[serde(default)]
     pub left: bool,
+    /// `true` if the members agreed to end before the last round of the task.
+    #[serde(default)]
+    ended_early: bool,
 }
 
 impl Ending {
     /// The mark of a run that ended with this record.
     pub fn new(record: u64, rounds: u64, left: bool) -> Self {
-        Self { schema: SCHEMA.to_owned(), record, rounds, rounds_of_task: None, left }
+        Self { schema: SCHEMA.to_owned(), record, rounds, rounds_of_task: None, left, ended_early: false }
     }
 
     /// Adds the rounds of the task, which differ from those done if a later plan has other local steps in a round.
     #[must_use]
     pub fn of_task(self, rounds: u64) -> Self {
         Self { rounds_of_task: Some(rounds), ..self }
+    }
+
+    /// Adds that the members agreed to end before the last round of the task.
+    #[must_use]
+    pub fn early(self, ended_early: bool) -> Self {
+        Self { ended_early, ..self }
+    }
+
+    /// Returns `true` if a run of a task of so many rounds goes on after this one.
+    pub fn goes_on_to(&self, rounds: u64) -> bool {
+        let over = if self.ended_early { self.rounds } else { self.rounds_of_task() };
+        rounds > over && rounds != self.rounds_of_task()
     }
 
     /// Rounds of the finished task.

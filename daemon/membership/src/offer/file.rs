@@ -10,7 +10,7 @@ use super::{CheckedPlan, MAX_OFFER_BYTES, PlanOffer};
 use crate::swarm::SwarmIdentity;
 
 /// First bytes of the file; each form has its own number.
-pub(super) const FILE_HEAD: &[u8] = b"mingle.plan-signed/5\n";
+pub(super) const FILE_HEAD: &[u8] = b"mingle.plan-signed/6\n";
 
 impl CheckedPlan {
     /// Stores the plan in the home, for the next start and for other peers.

@@ -45,7 +45,7 @@ use crate::openmetrics;
 use crate::status::Status;
 pub use answer::fail;
 pub use measuring::{Known, LinkSpeed};
-pub use request::{Request, Stopping, requests};
+pub use request::{EndAnswer, Request, Stopping, requests};
 pub use routes::peers_object;
 pub use serve::Caller;
 use serve::Manners;

@@ -13,6 +13,20 @@ pub enum Request {
     Stop(oneshot::Sender<Stopping>),
     /// Hand all weight over, and end for good. The answer is `None` if the peer is ending already.
     Leave(oneshot::Sender<Option<Stopping>>),
+    /// Ask the other members to end the training before its last round, with this peer's; the answer says who decides.
+    End(oneshot::Sender<EndAnswer>),
+}
+
+/// The answer to a peer's user who asks for the end of the swarm's training.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "snake_case")]
+pub enum EndAnswer {
+    /// This peer is the operator's: the training ends for all.
+    ForAll,
+    /// It ends once more than half of the members ask for it.
+    Asked,
+    /// There is nothing to end: this peer trains no model, or its swarm has no operator.
+    Impossible,
 }
 
 /// State of a peer that was requested to end.

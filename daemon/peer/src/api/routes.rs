@@ -17,7 +17,7 @@ use tokio::sync::mpsc::error::TrySendError;
 use tokio::sync::{OwnedSemaphorePermit, Semaphore, oneshot};
 
 use super::answer::{self, refuse};
-use super::request::{Request, Stopping};
+use super::request::{EndAnswer, Request, Stopping};
 use super::token::{self, AccessToken};
 use super::{Shared, browser, measuring, page, serve, stream};
 use crate::error::ErrorKind;
@@ -36,6 +36,7 @@ pub(super) fn local(shared: &Arc<Shared>, calls: Router) -> Router {
     let router = watching()
         .route("/v1/stop", post(stop))
         .route("/v1/leave", post(leave))
+        .route("/v1/end", post(end))
         .route("/v1/known", get(measuring::known))
         .route("/v1/measure", post(measuring::measure));
     finish(router, shared).merge(calls).layer(middleware::from_fn(serve::hear))
@@ -178,6 +179,13 @@ async fn leave(State(shared): State<Arc<Shared>>) -> Response {
              for it, until it is back or a plan leaves it out",
         ),
         Ok(_) => refuse(StatusCode::CONFLICT, ErrorKind::Refused, "this peer is ending already, and keeps its weight"),
+        Err(busy) => busy,
+    }
+}
+
+async fn end(State(shared): State<Arc<Shared>>) -> Response {
+    match ask_driver(&shared, Request::End).await {
+        Ok(answer) => answer::json(&answer.unwrap_or(EndAnswer::Impossible)),
         Err(busy) => busy,
     }
 }

@@ -166,7 +166,9 @@ impl Driver<'_> {
         // A peer that caught up with the others at the end has not been in every round.
         let is_done = !self.gave_up && self.node.round() >= self.parts.config.rounds;
         let is_over = keeps_records && (is_done || self.node.has_left());
-        Ok(is_over.then(|| Ending::new(self.last_record, self.rounds, self.node.has_left()).of_task(self.parts.rounds)))
+        let is_early = self.member.connections.place.plan.ends_early(self.parts.rounds);
+        let ending = Ending::new(self.last_record, self.rounds, self.node.has_left());
+        Ok(is_over.then(|| ending.of_task(self.parts.rounds).early(is_early)))
     }
 }
 

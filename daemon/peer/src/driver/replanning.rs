@@ -68,6 +68,9 @@ impl Driver<'_> {
             round: self.rounds,
             last_round: self.last_round(),
             costs: self.round_costs(),
+            rounds_of_task: self.parts.rounds,
+            rounds_to_end: self.parts.config.policy.shortest_run(&self.parts.config.schedule),
+            wish: self.parts.end_wish.get(),
             left: left.filter_map(|neighbour| self.member.connections.peer(neighbour.id)).collect(),
         }
     }
@@ -131,6 +134,9 @@ impl Driver<'_> {
         self.member.take_up(plan, boot_nonce, dimension, receivers).await?;
         let place = &self.member.connections.place;
         self.first_round = place.plan.first_round();
+        if place.plan.ends_early(self.parts.rounds) {
+            self.member.log.tell(Event::EarlyEnd { last_round: place.plan.last_round(self.parts.rounds) });
+        }
         let new = NewGeneration {
             generation: place.plan.generation(),
             schedule: place.schedule.clone(),

@@ -4,9 +4,10 @@ use mingle_protocol::{Durability, Input};
 
 use super::Driver;
 use super::ending::before_the_model;
-use crate::api::{Request, Stopping};
+use crate::api::{EndAnswer, Request, Stopping};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
+use crate::membership::Wish;
 
 impl Driver<'_> {
     pub(super) fn on_request(&mut self, request: Request) -> Result {
@@ -34,7 +35,26 @@ impl Driver<'_> {
                 self.parts.leaves = true;
                 Ok(())
             }
+            Request::End(answer) => {
+                let _ = answer.send(self.ask_for_the_end());
+                Ok(())
+            }
         }
+    }
+
+    /// Asks the members to end the training before its last round.
+    fn ask_for_the_end(&mut self) -> EndAnswer {
+        if self.member.service.swarm().is_none() {
+            return EndAnswer::Impossible;
+        }
+        let (wish, answer) = if self.member.service.is_operator() {
+            (Wish::EndForAll, EndAnswer::ForAll)
+        } else {
+            (Wish::End, EndAnswer::Asked)
+        };
+        self.parts.end_wish.set(wish);
+        self.member.log.tell(Event::AskedToEnd { asks: true });
+        answer
     }
 
     /// Stops this peer: in good order at the first request, at once at the second.

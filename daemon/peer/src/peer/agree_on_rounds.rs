@@ -12,6 +12,7 @@ use super::{Peer, Purpose};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
 use crate::membership::{self, Claim, MembershipService, TaskAnswer};
+use crate::records::Ending;
 use crate::task::Assignment;
 use crate::training::Adoption;
 
@@ -29,7 +30,7 @@ impl Peer {
     ) -> Result {
         let Some(membership) = self.membership.clone() else { return Ok(()) };
         let awaits = matches!(&self.purpose, Purpose::Train(task) if task.awaits_rounds());
-        let over = self.options.longer_than;
+        let over = self.options.longer_than.clone();
         if !awaits && over.is_none() {
             return Ok(());
         }
@@ -39,28 +40,31 @@ impl Peer {
         let operator = membership.swarm.operator()?;
         let patience_with_answers = self.options.join_timeout;
         let asked = self.ask_members_for_rounds(receivers, service, (operator, claim.as_ref()), &mut search);
-        let said = match over {
+        let said = match &over {
             None => asked.await.map(Some),
             Some(_) => Ok(tokio::time::timeout(patience_with_answers, asked).await.ok().and_then(Result::ok)),
         }?;
         receivers.search = search;
-        self.take_rounds(said, over)?;
+        self.take_rounds(said, over.as_ref())?;
         self.show_rounds();
         Ok(())
     }
 
     /// Takes the number in the card of a member; of a run that is over, only a larger one.
-    fn take_rounds(&mut self, said: Option<(PeerId, Vec<u8>)>, over: Option<u64>) -> Result {
+    fn take_rounds(&mut self, said: Option<(PeerId, Vec<u8>)>, over: Option<&Ending>) -> Result {
         let Purpose::Train(task) = &mut self.purpose else { return Ok(()) };
         let said = said.map(|(from, card)| task.rounds_in(&card, Adoption { from, is_of_a_swarm: true })).transpose();
         let rounds = match over {
             None => said?,
-            Some(over) => Some(said.ok().flatten().unwrap_or(over).max(over)),
+            Some(over) => {
+                let longer = said.ok().flatten().filter(|rounds| over.goes_on_to(*rounds));
+                if let Some(rounds) = longer {
+                    self.log.tell(Event::Prolonged { round: over.rounds, rounds });
+                }
+                longer.or(Some(over.rounds_of_task()))
+            }
         };
         rounds.into_iter().for_each(|rounds| task.set_rounds(rounds));
-        if let (Some(over), Some(more)) = (over, rounds.filter(|rounds| Some(*rounds) > over)) {
-            self.log.tell(Event::Prolonged { round: over, rounds: more });
-        }
         Ok(())
     }
 

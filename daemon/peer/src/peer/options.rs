@@ -9,8 +9,9 @@ use mingle_planner::Plan;
 use mingle_protocol::{CodecChoice, Durability, MomentumAcrossRounds, Robust, WaitPolicy};
 
 use crate::follow::serving::FollowerLimits;
-use crate::membership::AutomaticPlanning;
+use crate::membership::{AutomaticPlanning, EndWish};
 use crate::priority::Priority;
+use crate::records::Ending;
 use crate::solving::SumPolicy;
 use crate::training::Criterion;
 
@@ -61,9 +62,9 @@ pub struct PeerOptions {
     pub durability: Durability,
     /// `true` to discard what the home has kept of an earlier run.
     pub fresh: bool,
-    /// The number of rounds of the run in the home where that is over and its owner chose no number: members are asked for
-    /// the swarm's, and with a larger one the run goes on.
-    pub longer_than: Option<u64>,
+    /// The run in the home where that is over and its owner chose no number of rounds: members are asked for the swarm's,
+    /// and with a larger one the run goes on.
+    pub longer_than: Option<Ending>,
     /// `true` if a run of another plan or task begins with the model that the home has kept, and the state of its
     /// training.
     pub continues: bool,
@@ -81,6 +82,8 @@ pub struct PeerOptions {
     pub timeline: bool,
     /// Limits on followers, which get the model and take no part.
     pub followers: FollowerLimits,
+    /// The wish of this peer's user for the end of the swarm's training.
+    pub end_wish: EndWish,
     /// Address of the page for browsers and of the metrics.
     pub http: Option<SocketAddr>,
 }
@@ -128,6 +131,7 @@ impl Default for PeerOptions {
             priority: Priority::Normal,
             timeline: false,
             followers: FollowerLimits::default(),
+            end_wish: EndWish::default(),
             http: None,
         }
     }

@@ -78,6 +78,7 @@ impl Peer {
             begins_with_a_model_of_the_swarm,
             advice: card.advice(),
             best,
+            end_wish: self.options.end_wish.clone(),
         };
         access.service.give_models();
         let (mut receivers, member) = self.join_plan(place, network, access, incoming, streams)?;

@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 
 use super::attempt::AttemptFile;
 use super::round_files::RoundFiles;
-use crate::api::{Request, Stopping};
+use crate::api::{EndAnswer, Request, Stopping};
 use crate::connections::News;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::event_loop::{EventReceivers, LoopEvent};
@@ -345,6 +345,10 @@ impl Host<'_, '_> {
             }
             Request::Leave(answer) => {
                 let _ = answer.send(None);
+                false
+            }
+            Request::End(answer) => {
+                let _ = answer.send(EndAnswer::Impossible);
                 false
             }
         }

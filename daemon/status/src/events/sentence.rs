@@ -32,6 +32,8 @@ impl Event {
             | Self::OwnCard { .. }
             | Self::JoinRequested { .. }
             | Self::LocalSteps(_)
+            | Self::AskedToEnd { .. }
+            | Self::EarlyEnd { .. }
             | Self::NewPlan { .. }
             | Self::PlannedOut { .. }
             | Self::Borrowed { .. }
@@ -134,6 +136,13 @@ impl Event {
                 in_milliseconds(*local_step_s),
                 in_milliseconds(*exchange_s)
             ),
+            Self::AskedToEnd { asks: true } => "ending     this peer asks for the end of the training: it ends once more than half of the members ask, \
+                 where the operator's peer runs with --planning auto"
+                .to_owned(),
+            Self::AskedToEnd { asks: false } => "ending     this peer asks no longer for the end of the training".to_owned(),
+            Self::EarlyEnd { last_round } => {
+                format!("ending     the members have agreed to end: the training is over after round {last_round}")
+            }
             Self::NewPlan { counter, hash, nodes, node, first_round } => format!(
                 "new plan   {}, blake3:{hash}: {nodes} peers, this is node {node}, from round {first_round} on",
                 PlanNumber(*counter)

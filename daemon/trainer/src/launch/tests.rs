@@ -19,6 +19,7 @@ fn host(home: &std::path::Path) -> TrainerHost {
         fresh: true,
         begins_again: false,
         begin_with: None,
+        end_wish: None,
         tcp: None,
     };
     let host = TrainerHost::new(options).unwrap();
