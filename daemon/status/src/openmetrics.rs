@@ -147,6 +147,11 @@ impl Sheet<'_> {
             self.counters("mingle_gossip_encoded_parcels", "Parcels sent, by codec", parcels)?;
         }
         self.multicast(status)?;
+        self.gauge(
+            "mingle_followers",
+            "Followers that get the model from this peer",
+            Some(to_f64(status.followers as u64)),
+        )?;
         let sent = status.neighbours.iter().filter_map(|neighbour| neighbour.outgoing).map(|link| link.parcels).sum();
         let received =
             status.neighbours.iter().filter_map(|neighbour| neighbour.incoming).map(|link| link.parcels).sum();

@@ -43,6 +43,9 @@ pub struct Status {
     /// The number of pending peers here: they have an invitation and wait for a plan that names them.
     #[serde(default)]
     pub waiting: usize,
+    /// Followers that get the model from this peer at present.
+    #[serde(default)]
+    pub followers: usize,
     /// A description of the model and its training.
     pub task: Option<String>,
     /// The device that computes: the adapter, by its name.
@@ -219,6 +222,7 @@ impl Status {
             node: None,
             plan: None,
             waiting: 0,
+            followers: 0,
             task: None,
             device: None,
             trainer: None,

@@ -181,6 +181,9 @@ fn ledger(status: &Status) -> String {
     if let Some(device) = &status.device {
         line += &format!("  on {device}");
     }
+    if status.followers > 0 {
+        line += &format!("  followers {}", status.followers);
+    }
     if !status.refusals.is_empty() {
         let reasons: Vec<String> = status.refusals.iter().map(|(reason, count)| format!("{reason} {count}")).collect();
         line += &format!("  refused since it started: {}", reasons.join(", "));

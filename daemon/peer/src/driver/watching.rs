@@ -180,7 +180,7 @@ impl Driver<'_> {
         (self.watching.is_stale, self.watching.shown_state) = (false, Some(state));
         self.watching.shown_at = Some(Instant::now());
         let traffic = self.member.traffic();
-        let group = self.member.connections.group();
+        let (group, followers) = (self.member.connections.group(), self.member.followers.count());
         let (node, links, watching) = (&self.node, &self.member.connections.links, &self.watching);
         let config = &self.parts.config;
         let settled = || weight(node.mass().units(), config.schedule.stationary_weight(node.id(), node.step()));
@@ -192,6 +192,7 @@ impl Driver<'_> {
         self.member.board.update(|status| {
             status.state = state;
             status.joined = self.joined;
+            status.followers = followers;
             status.round = self.rounds;
             status.rounds = last_round;
             status.eta_s = mean(&watching.pace).filter(|_| is_under_way(state)).map(|pace| pace * to_f64(rounds_left));
