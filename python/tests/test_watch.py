@@ -484,3 +484,32 @@ def test_the_wish_to_end_is_told_and_told_again_to_a_peer_that_has_restarted(hos
         with pytest.raises(mingle.Refused, match="no operator"):
             swarm.ask_to_end()
     assert host.asked_to_end == [True, True, False]
+
+
+@pytest.mark.parametrize("how", ["assign", "replace"])
+def test_a_parameter_that_was_replaced_under_its_optimizer_is_told(host: FakeHost, how: str) -> None:
+    model = network()
+    optimizer = sgd(model.parameters())
+    name, before = next(iter(model.named_parameters()))
+    with pytest.raises(mingle.LayoutError, match=f"optimizer trains the former ones: .*`{name}`"):
+        with mingle.join(model, optimizer, home=host.home):
+            train_step(model, optimizer)
+            if how == "assign":
+                model.load_state_dict({key: value.clone() for key, value in model.state_dict().items()}, assign=True)
+            else:
+                module, _, attribute = name.rpartition(".")
+                setattr(model.get_submodule(module), attribute, nn.Parameter(before.detach().clone()))
+            for _ in range(8):
+                train_step(model, optimizer)
+
+
+def test_a_group_that_leaves_the_optimizer_is_no_replaced_parameter(host: FakeHost) -> None:
+    model = network()
+    parameters = list(model.parameters())
+    optimizer = torch.optim.SGD([{"params": parameters[:1]}, {"params": parameters[1:]}], lr=0.1)
+    with mingle.join(model, optimizer, home=host.home):
+        train_step(model, optimizer)
+        del optimizer.param_groups[1]
+        for _ in range(30):
+            train_step(model, optimizer)
+    assert host.node.round == host.rounds

@@ -189,7 +189,11 @@ impl AutoPlanner {
         let next = match self.next_members(&standing, &members, &revoked) {
             Some(next) if self.is_ours(last.as_ref()) || members.iter().any(|member| revoked.has_peer(member)) => next,
             Some(next) => return self.leave_to_a_person(&members, next).await,
-            None if self.is_ours(last.as_ref()) && self.has_better_steps(&standing, &members).await => members.clone(),
+            None if self.is_ours(last.as_ref())
+                && self.wants_other_steps(last.as_ref(), &standing, &members).await? =>
+            {
+                members.clone()
+            }
             None => return Ok(()),
         };
         let local_steps = self.local_steps.steps();
@@ -250,6 +254,22 @@ impl AutoPlanner {
         self.failure_detector.hear(now, self.service.local, standing.left.iter().copied());
         self.failure_detector.expel(members.iter().filter(|member| revoked.has_peer(member)).copied());
         self.failure_detector.next(now, members, &waiting)
+    }
+
+    /// Returns `true` if the same members should have a plan with another number of local steps: the one that a person
+    /// chose, or a better one by the measurements.
+    async fn wants_other_steps(
+        &mut self,
+        last: Option<&PlanOffer>,
+        standing: &Standing,
+        members: &[PeerId],
+    ) -> Result<bool> {
+        // A peer that has not begun to train has no last round.
+        let chosen = self.local_steps.chosen().filter(|_| standing.last_round > 0);
+        match last.map(PlanOffer::plan).transpose()?.zip(chosen) {
+            Some((plan, chosen)) => Ok(plan.local_steps() != chosen),
+            None => Ok(self.has_better_steps(standing, members).await),
+        }
     }
 
     /// Chooses another number of local steps for the same members, and returns `true`, if that is better and less than

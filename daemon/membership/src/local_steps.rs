@@ -57,6 +57,11 @@ impl LocalSteps {
         Self { is_fixed: fixed.is_some(), steps, changes: 0, costs: BTreeMap::new() }
     }
 
+    /// The number that a person chose.
+    pub(crate) fn chosen(&self) -> Option<u32> {
+        self.is_fixed.then_some(self.steps)
+    }
+
     /// Local steps of a round in the next plan.
     pub(crate) fn steps(&self) -> u32 {
         self.steps

@@ -93,6 +93,16 @@ fn as_many_as_the_operator_says_are_in_every_plan() {
         let shown = stdout(&run(&["status", "--home", text(&swarm.home(peer))]));
         assert!(shown.contains("7 local steps a round"), "{shown}");
     }
+    // Another number is in a new plan for the same members.
+    operator.signal("INT");
+    assert_eq!(operator.wait_through_rounds_for("done")["event"], "done");
+    assert_eq!(operator.exit_code(), Some(0));
+    let mut operator = swarm.start_operator(&[&["--planning", "auto", "--local-steps", "4"], &ENDLESS[..]].concat());
+    assert_eq!(operator.wait_through_rounds_for("new_plan")["nodes"], 3);
+    peers[1].wait_through_rounds_for("new_plan");
+    peers[1].wait_for("evaluated");
+    assert_eq!([0, 2].map(|peer| status(&swarm.home(peer))["plan"]["local_steps"].as_u64()), [Some(4); 2]);
+
     let alone = run(&["run", "--home", text(&swarm.home(5)), "--local-steps", "7"]);
     assert_fails(&alone, 4, &["--planning auto", "mingle plan make --local-steps"]);
 }

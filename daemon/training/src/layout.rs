@@ -74,8 +74,10 @@ impl Layout {
                 return Some(format!("tensor `{name}` has shape {here:?} here and {there:?} there"));
             }
         }
-        let (here, there) = (self.tensors.len(), there.tensors.len());
-        (here != there).then(|| format!("the model has {here} tensors here and {there} there"))
+        let (ours, theirs) = (self.tensors.len(), there.tensors.len());
+        let (longer, side) = if ours > theirs { (self, "here") } else { (there, "there") };
+        let extra = longer.tensors.get(ours.min(theirs))?;
+        Some(format!("the model has {ours} tensors here and {theirs} there: `{}` is only {side}", extra.name))
     }
 
     /// The first name that two tensors share.

@@ -111,6 +111,10 @@ fn lists_of_two_or_three_items_are_told_from_pairs_with_ratings_or_refused() {
     let found = read(&of_three, Form::Auto).unwrap();
     assert_eq!((found.users().len(), found.items().len(), found.count()), (40, 120, 120));
     assert_eq!(read("1 10 5\n1 11 4\n2 10 1\n", Form::Auto).unwrap().count(), 3);
+    // Between tabs, too: a user with all its items is no pair.
+    let found = read(&of_three.replace(' ', "\t"), Form::Auto).unwrap();
+    assert_eq!((found.users().len(), found.items().len(), found.count()), (40, 120, 120));
+    assert_eq!(read("1\t10\t5\n1\t11\t4\n2\t10\t1\n", Form::Auto).unwrap().count(), 3);
     for text in ["1 10 5\n2 7 4\n", "1 10 5 9\n1 7\n2 8 3\n"] {
         let refused = read(text, Form::Auto).unwrap_err();
         assert!(refused.contains("form = \"lists\" or form = \"pairs\""), "{refused}");
@@ -154,6 +158,8 @@ fn what_would_be_two_ids_or_half_a_line_is_refused_with_its_line() {
     for (text, message) in [
         ("user,item\n1,10\n2,10.0\n", "line 3: \"10.0\" and \"10\" are both ids"),
         ("1 5 6 7 8\n1.0 4 9 3 2\n", "line 2: \"1.0\" and \"1\" are both ids"),
+        ("1 5\n1 7\n2 05\n", "line 3: \"05\" and \"5\" are both ids"),
+        ("1 5\n1 nan\n2 7\n", "line 2: \"nan\" stands for a missing id"),
         ("user,item,note\n1,10,\"two\nlines\"\n", "line 2: a quote is not closed on this line"),
         ("{\"user\": 1, \"item\": 2}\n{\"user\": 1, \"item\": 3}\n", "line 1: it looks like JSON"),
     ] {

@@ -101,6 +101,7 @@ class Watch:
         self._moves_in_step = 0
         self._idle_rounds: int | None = 0
         self._told_names: set[str] = set()
+        self._trained = self._names_in_optimizer()
 
     def start(self) -> None:
         """Registers the hooks, and starts the thread that looks at the model."""
@@ -163,10 +164,32 @@ class Watch:
                 " or name what stays on this site in local=[...]",
                 listed([f"`{name}`" for name in new]),
             )
+        self._check_parameters()
         if steps == 0 and not self._has_told_of_drop:
             self._look_at_drop(change)
         if steps and self._idle_rounds is not None:
             self._idle_rounds = self._look_at_idleness(change, self._idle_rounds + 1)
+
+    def _names_in_optimizer(self) -> dict[str, int]:
+        """The exchanged parameters that the optimizer has, by name, with their identities."""
+        if self._optimizer is None:
+            return {}
+        has = _parameters_of(self._optimizer)
+        return {name: id(parameter) for name, parameter in self._tensors.parameters() if id(parameter) in has}
+
+    def _check_parameters(self) -> None:
+        """Raises `LayoutError` where a parameter that the optimizer trains is no longer the model's, as after `load_state_dict(..., assign=True)`."""
+        if self._optimizer is None:
+            return
+        now = self._names_in_optimizer()
+        ids = {name: id(parameter) for name, parameter in self._tensors.parameters()}
+        replaced = [name for name, before in self._trained.items() if name not in now and ids.get(name) != before]
+        self._trained = now | {name: before for name, before in self._trained.items() if name in replaced}
+        if replaced:
+            raise LayoutError(
+                f"parameters were replaced since mingle.join, and the optimizer trains the former ones: {listed([f'`{name}`' for name in replaced])}."
+                " Write new values into a parameter (load_state_dict without assign=True), or replace it before mingle.join"
+            )
 
     def _look_at_drop(self, change: torch.Tensor) -> None:
         if moved := self._moved(change):

@@ -129,7 +129,7 @@ impl Driver<'_> {
             0 => MetricsOf::Training,
             samples => MetricsOf::Samples(samples),
         };
-        self.member.warn(format!("the metrics at the end:{metrics_of}"));
+        self.member.warn(format!("the metrics of the end are not whole{metrics_of}"));
         (partial, Some(metrics_of))
     }
 

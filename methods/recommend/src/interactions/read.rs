@@ -222,7 +222,7 @@ fn guess(lines: &Lines, separator: char) -> Result<Form, (u64, String)> {
     if least < 2 || most > 4 {
         return Ok(Form::Lists);
     }
-    if lines.iter().all(|(_, line)| line.contains('\t')) || (is_repeated && least == most) {
+    if is_repeated && (least == most || lines.iter().all(|(_, line)| line.contains('\t'))) {
         return Ok(Form::Pairs);
     }
     let thirds: BTreeSet<&str> = lines.iter().filter_map(|(_, line)| line.split_ascii_whitespace().nth(2)).collect();
