@@ -294,6 +294,22 @@ fn a_home_goes_on_with_the_options_of_its_last_run_and_needs_fresh_for_another_t
 }
 
 #[test]
+fn a_fresh_run_that_is_stopped_before_its_first_round_leaves_the_model_that_was_trained() {
+    let pair = Pair::new();
+    pair.train();
+    let (home, plan) = (pair.home(1), pair.plan());
+    let files = || ["model.safetensors", "summary.json"].map(|name| std::fs::read(home.join(name)).unwrap());
+    let before = files();
+    let mut fresh = RunningPeer::start(&["--home", text(&home), "--plan", text(&plan), "--fresh", "--rounds", "12"]);
+    fresh.wait_for("waiting");
+    fresh.signal("TERM");
+    fresh.wait_for_warning("no round is done");
+    assert_eq!(fresh.wait_for("done")["round"], 0);
+    assert_eq!(fresh.exit_code(), Some(0));
+    assert!(files() == before, "the model and the summary of the run before");
+}
+
+#[test]
 fn a_run_that_is_over_goes_on_with_more_rounds_from_where_it_ended() {
     let pair = Pair::new();
     pair.train();

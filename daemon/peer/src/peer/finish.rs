@@ -75,9 +75,8 @@ impl Peer {
         let parameters = finished.node.ratio();
         let described = metadata(&summary);
         let file = self.model_file(wanted.form, &parameters, described.clone(), stop).await?;
-        write_file(&self.home.model(), &file)?;
         summary.model_blake3 = Some(blake3::hash(&file).to_hex().to_string());
-        summary.write(&self.home)?;
+        self.write_results(&summary, &file)?;
         if let Some(ending) = &finished.ending {
             ending.write(&self.home)?;
         }
@@ -91,6 +90,20 @@ impl Peer {
         let is_done = summary.rounds >= summary.rounds_wanted;
         self.board.update(|status| status.state = if is_done { PeerState::Done } else { PeerState::Stopped });
         Ok(Outcome::Trained { summary: Box::new(summary), parameters })
+    }
+
+    /// Writes the model and the summary. Of a run that was stopped before its first round, no model replaces one that was
+    /// trained.
+    fn write_results(&self, summary: &Summary, model: &[u8]) -> Result {
+        let path = self.home.model();
+        if summary.rounds == 0 && summary.rounds_wanted > 0 && path.exists() {
+            let path = path.display();
+            let message = format!("no round is done: {path} and the summary beside it stay those of the run before");
+            self.log.tell(Event::Warning { message });
+            return Ok(());
+        }
+        write_file(&path, model)?;
+        summary.write(&self.home)
     }
 
     /// The best model, once its file is written.
