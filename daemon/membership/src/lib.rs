@@ -29,6 +29,8 @@ mod membership;
 mod mutated_inputs;
 mod offer;
 mod pending_peers;
+pub mod plan_apply;
+pub mod plan_peers;
 pub mod plan_without;
 mod probing;
 mod recovery_key;

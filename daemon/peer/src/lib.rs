@@ -13,7 +13,6 @@ mod member;
 pub mod peer;
 mod place;
 pub mod plan;
-pub mod plan_apply;
 pub mod solving;
 pub mod training;
 
@@ -24,7 +23,7 @@ pub use mingle_home::{
     Error, ErrorKind, Home, Identity, Result, audit, error, home, identity, output_file, owner_only, records, timeline,
     units,
 };
-pub use mingle_membership::{self as membership, task};
+pub use mingle_membership::{self as membership, plan_apply, task};
 use mingle_status::openmetrics;
 pub use mingle_status::{encodings, events, last_run, results, status, stop};
 pub use mingle_training::priority;

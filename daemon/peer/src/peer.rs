@@ -27,7 +27,7 @@ use mingle_protocol::Durability;
 use mingle_solving::RoundTask;
 use tokio::sync::mpsc;
 
-use crate::api::{self, ApiState, EndAnswer, Interface, Openings, Request, Stopping};
+use crate::api::{self, ApiState, Interface, Openings, Request, Stopping};
 use crate::connections::Connections;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::event_loop::EventReceivers;
@@ -379,8 +379,8 @@ async fn stopped(stop: &mut StopRequests, asked: &mut mpsc::Receiver<Request>, a
             Request::Stop(sender) => drop(sender.send(answer)),
             // It holds no weight that the others would miss.
             Request::Leave(sender) => drop(sender.send(Some(answer))),
-            Request::End(sender) => {
-                let _ = sender.send(EndAnswer::Impossible);
+            Request::End(_) => {
+                request.decline();
                 continue;
             }
         }

@@ -1,19 +1,17 @@
 //! The planner's plan for the protocol and the network: nodes become peers, steps become a schedule.
 
-use std::collections::BTreeMap;
 use std::io::Read;
 use std::path::{Path, PathBuf};
 
-use libp2p::PeerId;
 use mingle_plaintext::InputFile;
 use mingle_planner::Plan;
-use mingle_protocol::{MomentumAcrossRounds, NodeId, Schedule};
+use mingle_protocol::{MomentumAcrossRounds, Schedule};
 
 use crate::audit::{self, AuditOutcome, PlanNodes};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::home;
-use crate::identity::public_key;
 
+pub use mingle_membership::plan_peers::{node_of, peers};
 pub use mingle_membership::plan_without::{bind_as_in, without};
 
 /// Largest plan file that is read, in bytes: a million links in JSON.
@@ -65,41 +63,6 @@ pub fn audit_records(folders: &[PathBuf], plan: Option<&Plan>) -> Result<AuditOu
     audit::examine(folders, plan.map(nodes), |path| read(path).ok().map(|plan| nodes(&plan)))
 }
 
-/// The node that `peer` runs.
-pub fn node_of(plan: &Plan, peer: &PeerId) -> Option<NodeId> {
-    plan.node_of(&peer.to_string()).map(|index| NodeId(index_to_u32(index)))
-}
-
-/// The peer of every node.
-///
-/// # Errors
-/// The error names a node that is not bound, or is bound to something that is not a PeerId.
-pub fn peers(plan: &Plan) -> Result<BTreeMap<NodeId, PeerId>> {
-    let mut peers = BTreeMap::new();
-    for (index, (name, peer)) in plan.nodes().enumerate() {
-        let Some(peer) = peer else {
-            return Err(Error::new(
-                ErrorKind::BadInput,
-                format!("node {index} ({}) of the plan is not bound to a peer", name),
-            )
-            .hint(format!(
-                "mingle plan bind PLAN --peer {}=PEERID, with the PEERID that `mingle id` prints there",
-                name
-            )));
-        };
-        let peer: PeerId = peer.parse().context(
-            ErrorKind::BadInput,
-            format!("node {index} ({}) of the plan is bound to `{peer}`, which is not a PeerId", name),
-        )?;
-        if public_key(&peer).is_none() {
-            let message = format!("node {index} ({name}) of the plan is bound to {peer}, which names no ed25519 key");
-            return Err(Error::new(ErrorKind::BadInput, message).hint("bind it to what `mingle id` prints there"));
-        }
-        peers.insert(NodeId(index_to_u32(index)), peer);
-    }
-    Ok(peers)
-}
-
 /// The momentum across rounds of this choice under this plan.
 ///
 /// # Errors
@@ -117,9 +80,4 @@ pub fn momentum(choice: MomentumAcrossRounds, plan: &Plan) -> Result<f64> {
 /// The schedule that the protocol runs for this plan.
 pub fn schedule(plan: &Plan) -> Result<Schedule> {
     mingle_solving::schedule(plan).context(ErrorKind::BadInput, "the plan cannot be run")
-}
-
-/// Node indices of a checked plan are far below 2^32.
-fn index_to_u32(index: usize) -> u32 {
-    u32::try_from(index).unwrap_or(u32::MAX)
 }

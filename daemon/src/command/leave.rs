@@ -6,9 +6,9 @@ use mingle_peer::status::Status;
 use mingle_peer::{Error, ErrorKind, Home, Result, units};
 use serde_json::json;
 
-use super::goodbye;
 use crate::cli::RunArgs;
 use crate::out;
+use mingle_watch::goodbye;
 
 /// Asks the peer that runs in this home to leave. If none runs and the records hold weight, starts it with the options
 /// of its last run, and it leaves as soon as its neighbours are connected. If there is nothing to hand over, nothing is

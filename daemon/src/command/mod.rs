@@ -16,7 +16,6 @@ mod export;
 mod fault_test;
 mod follow;
 mod generate;
-mod goodbye;
 mod graph;
 mod id;
 mod init;

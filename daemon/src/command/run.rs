@@ -57,10 +57,8 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
     start_threads(threads, move || priority::lower(priority))
         .context(ErrorKind::Unexpected, "this peer cannot train")?;
     let home = Home::at(arguments.home.home.as_deref())?;
-    let task = match (&arguments.problem, &arguments.trainer) {
-        (None, None) => Some(DataTask::begin(task_options(arguments), home.clone())?),
-        _ => None,
-    };
+    let is_built_in = arguments.problem.is_none() && arguments.trainer.is_none();
+    let task = is_built_in.then(|| DataTask::begin(task_options(arguments), home.clone())).transpose()?;
     check_beginning(arguments)?;
     let identity = identity_of(&home)?;
     let _lock = home.lock()?;
@@ -69,7 +67,7 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
         Some(membership) => Some(membership),
         None => Membership::of(&home)?,
     };
-    let end_wish = EndWish::default();
+    let end_wish = membership.is_some().then(EndWish::default);
     let (rounds, longer_than) = rounds_choice(arguments, membership.as_ref(), &identity, &home)?;
     let (mut told, mut trainer, mut comparison) = (Vec::new(), None, None);
     let purpose = match (task, &arguments.trainer) {
@@ -80,16 +78,14 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
             Purpose::Train(Box::new(task))
         }
         (None, Some(_)) => {
-            let end_wish = membership.is_some().then(|| end_wish.clone());
-            let host = trainer_host(arguments, (rounds, longer_than.is_some()), end_wish, &home, &identity)?;
-            let host = trainer.insert(host);
-            Purpose::Train(Box::new(TrainerTask::new(host, privacy)?))
+            let host = trainer_host(arguments, (rounds, longer_than.is_some()), end_wish.clone(), &home, &identity)?;
+            Purpose::Train(Box::new(TrainerTask::new(trainer.insert(host), privacy)?))
         }
         (None, None) => purpose_of_problem(arguments, &home)?,
     };
     let former = FormerStart::of(&home);
     let remember = remember(home.clone(), Remembered::new(arguments.given.options.clone()), trainer.clone());
-    let options = options(arguments, longer_than, end_wish)?;
+    let options = options(arguments, longer_than, end_wish.unwrap_or_default())?;
     let extension = trainer.as_ref().map(TrainerHost::extension).transpose()?;
     let (printer, sink) = output(json, board(arguments)?, former.watch())?;
     let peer =

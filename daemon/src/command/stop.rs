@@ -5,9 +5,9 @@ use mingle_peer::api::{EndAnswer, Stopping, client};
 use mingle_peer::{Error, ErrorKind, Home, Result, units};
 use serde_json::json;
 
-use super::goodbye::{self, Ended};
 use crate::cli::StopArgs;
 use crate::out;
+use mingle_watch::goodbye::{self, Ended};
 
 /// Sends the request, waits for the end of the process, and reports.
 pub(super) fn execute(arguments: &StopArgs, json: bool) -> Result {

@@ -17,7 +17,7 @@ use serde::{Deserialize, Serialize};
 use crate::results::MetricsOf;
 
 pub use bus::{EventFeed, EventReader, Read};
-pub use choices::{CodecInUse, LocalStepsInUse};
+pub use choices::{AskedToEnd, CodecInUse, EarlyEnd, LocalStepsInUse};
 pub use line::{EventLine, SCHEMA};
 pub use log::{EventLog, EventSink};
 pub use service_manager::Watchdog;
@@ -101,15 +101,9 @@ pub enum Event {
     /// The codec of this peer's parcels under the plan that it follows.
     Codec(CodecInUse),
     /// This peer's user asks for the end of the training before its last round, or no longer does.
-    AskedToEnd {
-        /// `true` to ask.
-        asks: bool,
-    },
+    AskedToEnd(AskedToEnd),
     /// The members have agreed to end the training before its last round.
-    EarlyEnd {
-        /// Rounds in all after which it is over.
-        last_round: u64,
-    },
+    EarlyEnd(EarlyEnd),
     /// This peer plans its swarm with another number of local steps in a round.
     LocalSteps(LocalStepsInUse),
     /// The operator's new plan is followed from here on: the ledger begins anew.

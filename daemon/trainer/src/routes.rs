@@ -10,7 +10,7 @@ use axum::response::{IntoResponse, Response};
 use axum::routing::{get, post, put};
 use axum::{Extension, Json, Router};
 use mingle_peer::api::Caller;
-use mingle_peer::events::Event;
+use mingle_peer::events::{AskedToEnd, Event};
 use mingle_peer::membership::Wish;
 use mingle_peer::peer::Extension as PeerExtension;
 use serde::Deserialize;
@@ -136,7 +136,7 @@ async fn end(Served(host): Served<TrainerHost>, asked: CallQuery, headers: Heade
     let asks = asked.asks.unwrap_or(true);
     if (wish.get() != Wish::GoOn) != asks {
         wish.set(if asks { Wish::End } else { Wish::GoOn });
-        host.tell(Event::AskedToEnd { asks });
+        host.tell(Event::AskedToEnd(AskedToEnd { asks }));
     }
     Ok(StatusCode::NO_CONTENT.into_response())
 }

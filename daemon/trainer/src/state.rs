@@ -49,7 +49,7 @@ pub(crate) struct State {
     /// Number of rounds in which a trainer trained.
     pub(crate) trained: u64,
     pub(crate) session: Option<Session>,
-    order: Option<Order>,
+    pub(crate) order: Option<Order>,
     last_number: u64,
     answer: Option<TrainerAnswer>,
     /// The state of the trainer that records keep, for the time after a restart.
@@ -384,11 +384,6 @@ impl State {
         self.pace.last_call(self.is_stuck)
     }
 
-    /// Returns `true` if the trainer answers orders to evaluate, and none is open.
-    pub(crate) fn can_evaluate(&self) -> bool {
-        self.evaluates() && self.order.is_none()
-    }
-
     /// Returns `true` if the attached trainer answers orders to evaluate.
     pub(crate) fn evaluates(&self) -> bool {
         self.session.as_ref().is_some_and(|session| session.evaluates)
@@ -536,7 +531,7 @@ mod tests {
     fn evaluations_do_not_wait_for_ever_and_go_to_those_who_make_them() {
         let now = Instant::now();
         let mut state = attached(now);
-        assert!(state.can_evaluate());
+        assert!(state.evaluates() && state.order.is_none());
         state.open(OrderKind::Evaluate, 0, &[0.0; 2], now);
         assert_eq!(state.limit(), Some(SHORTEST_LAST_CALL), "the trainer may be deaf");
         assert!(number_of(&mut state).is_some());

@@ -85,9 +85,10 @@ impl LocalTraining for ExternalTraining {
             // A trainer that is late with a round cannot be late with one that counts any more.
             self.host.change(State::withdraw);
         }
-        let can_evaluate = self.host.state().can_evaluate();
-        self.evaluates |= self.host.state().evaluates();
-        let answer = can_evaluate.then(|| self.host.ask(OrderKind::Evaluate, 0, parameters, patience));
+        let evaluates = self.host.state().evaluates();
+        let is_idle = self.host.state().order.is_none();
+        self.evaluates |= evaluates;
+        let answer = (evaluates && is_idle).then(|| self.host.ask(OrderKind::Evaluate, 0, parameters, patience));
         if let Some(Some(TrainerAnswer::Evaluation(metrics))) = answer {
             let (metrics, samples) = means(&metrics);
             return Ok(Evaluation { metrics, samples, is_whole: true });

@@ -74,7 +74,8 @@ impl Layout {
                 return Some(format!("tensor `{name}` has shape {here:?} here and {there:?} there"));
             }
         }
-        let (ours, theirs) = (self.tensors.len(), there.tensors.len());
+        let ours = self.tensors.len();
+        let theirs = there.tensors.len();
         let (longer, side) = if ours > theirs { (self, "here") } else { (there, "there") };
         let extra = longer.tensors.get(ours.min(theirs))?;
         Some(format!("the model has {ours} tensors here and {theirs} there: `{}` is only {side}", extra.name))

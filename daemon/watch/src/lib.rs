@@ -1,15 +1,16 @@
-//! A dashboard of a running peer on a terminal, and its numbers for TensorBoard.
+//! A running peer seen from another process: a dashboard on a terminal, its end, and its numbers for TensorBoard.
 //!
 //! | module | contents |
 //! | --- | --- |
 //! | [`dashboard`] | a peer on the whole terminal, with curves and events, until the user quits |
+//! | [`goodbye`] | the end of a peer on request, with what it said last |
 //! | [`status_lines`] | one snapshot of a peer, and its neighbours, in lines of text |
 //! | [`tensorboard`] | a peer's metrics, as an event file |
 //!
-//! The first two observe the peer only through its local interface, from another process; ending them does not affect
-//! it.
+//! All but the last reach the peer only through its local interface; ending the dashboard does not affect it.
 
 pub mod dashboard;
+pub mod goodbye;
 mod screen;
 pub mod status_lines;
 pub mod tensorboard;

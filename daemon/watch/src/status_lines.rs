@@ -266,10 +266,11 @@ mod tests {
     #[test]
     fn steps_that_are_shorter_than_an_exchange_are_said_with_the_number_that_is_not() {
         let costs = |local_steps, step_ms: f64, exchange_ms: f64| {
-            let (hash, method, origin) = (String::new(), String::new(), String::new());
-            let plan = PlanFacts { hash, method, nodes: 3, origin, local_steps };
-            let (local_step_s, exchange_s) = (Some(step_ms / 1e3), Some(exchange_ms / 1e3));
-            let status = Status { plan: Some(plan), local_step_s, exchange_s, ..Status::starting(String::new()) };
+            let empty = String::new;
+            let plan = PlanFacts { hash: empty(), method: empty(), nodes: 3, origin: empty(), local_steps };
+            let mut status = Status { plan: Some(plan), ..Status::starting(empty()) };
+            status.local_step_s = Some(step_ms / 1e3);
+            status.exchange_s = Some(exchange_ms / 1e3);
             round_costs(&status).unwrap()
         };
         assert_eq!(costs(10, 2.0, 20.0), "10 local steps a round  ms: 2.000 a step, 20.000 an exchange");

@@ -17,6 +17,18 @@ pub enum Request {
     End(oneshot::Sender<EndAnswer>),
 }
 
+impl Request {
+    /// Answers a request to hand over weight or to end for all at a peer that cannot.
+    pub(crate) fn decline(self) {
+        // The client may be gone.
+        match self {
+            Self::Stop(_) => {}
+            Self::Leave(answer) => drop(answer.send(None)),
+            Self::End(answer) => drop(answer.send(EndAnswer::Impossible)),
+        }
+    }
+}
+
 /// The answer to a peer's user who asks for the end of the swarm's training.
 #[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(rename_all = "snake_case")]

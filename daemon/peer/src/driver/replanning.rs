@@ -17,7 +17,7 @@ use mingle_protocol::{Durability, Input, NewGeneration, RecordRoom};
 use super::Driver;
 use crate::error::Result;
 use crate::event_loop::EventReceivers;
-use crate::events::Event;
+use crate::events::{EarlyEnd, Event};
 use crate::membership::{self, Borrowed, CheckedPlan, MemberKeys, PlanVerdict, Standing, Wanted};
 use crate::place::Place;
 use crate::records::Room;
@@ -135,7 +135,7 @@ impl Driver<'_> {
         let place = &self.member.connections.place;
         self.first_round = place.plan.first_round();
         if place.plan.ends_early(self.parts.rounds) {
-            self.member.log.tell(Event::EarlyEnd { last_round: place.plan.last_round(self.parts.rounds) });
+            self.member.log.tell(Event::EarlyEnd(EarlyEnd { last_round: place.plan.last_round(self.parts.rounds) }));
         }
         let new = NewGeneration {
             generation: place.plan.generation(),

@@ -6,7 +6,7 @@ use super::Driver;
 use super::ending::before_the_model;
 use crate::api::{EndAnswer, Request, Stopping};
 use crate::error::{Error, ErrorKind, Result};
-use crate::events::Event;
+use crate::events::{AskedToEnd, Event};
 use crate::membership::Wish;
 
 impl Driver<'_> {
@@ -53,7 +53,7 @@ impl Driver<'_> {
             (Wish::End, EndAnswer::Asked)
         };
         self.parts.end_wish.set(wish);
-        self.member.log.tell(Event::AskedToEnd { asks: true });
+        self.member.log.tell(Event::AskedToEnd(AskedToEnd { asks: true }));
         answer
     }
 

@@ -180,7 +180,8 @@ impl Driver<'_> {
         (self.watching.is_stale, self.watching.shown_state) = (false, Some(state));
         self.watching.shown_at = Some(Instant::now());
         let traffic = self.member.traffic();
-        let (group, followers) = (self.member.connections.group(), self.member.followers.count());
+        let group = self.member.connections.group();
+        let followers = self.member.followers.count();
         let (node, links, watching) = (&self.node, &self.member.connections.links, &self.watching);
         let config = &self.parts.config;
         let settled = || weight(node.mass().units(), config.schedule.stationary_weight(node.id(), node.step()));

@@ -51,9 +51,7 @@ impl Peer {
         };
         let from_swarm = self.settle_model(&place, &mut config, &start, &mut *training, lenders, &mut incoming).await?;
         let begins_with_a_model_of_the_swarm = follows_founder || from_swarm || !start.is_the_first();
-        if let Some(unfit) = start.restore(&mut *training)? {
-            self.log.tell(Event::Warning { message: unfit });
-        }
+        start.restore(&mut *training)?.into_iter().for_each(|message| self.log.tell(Event::Warning { message }));
         let largest_state = training.largest_state();
         self.open_records(&mut start, &place, &mut config, largest_state)?;
         self.remember_task(&*card)?;

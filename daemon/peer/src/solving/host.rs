@@ -20,7 +20,7 @@ use tokio::sync::oneshot;
 
 use super::attempt::AttemptFile;
 use super::round_files::RoundFiles;
-use crate::api::{EndAnswer, Request, Stopping};
+use crate::api::{Request, Stopping};
 use crate::connections::News;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::event_loop::{EventReceivers, LoopEvent};
@@ -335,23 +335,15 @@ impl Host<'_, '_> {
 
     /// Answers a request through the local interface. Returns `true` if the peer is to stop.
     fn answer(&mut self, request: Request) -> bool {
-        match request {
-            Request::Stop(answer) => {
-                let round = self.peer.journal().read().iterations;
-                let rounds = self.problem.limits.iterations;
-                // The client may be gone.
-                let _ = answer.send(Stopping { round, rounds, weight_units: 0, durable: false });
-                true
-            }
-            Request::Leave(answer) => {
-                let _ = answer.send(None);
-                false
-            }
-            Request::End(answer) => {
-                let _ = answer.send(EndAnswer::Impossible);
-                false
-            }
-        }
+        let Request::Stop(answer) = request else {
+            request.decline();
+            return false;
+        };
+        let round = self.peer.journal().read().iterations;
+        let rounds = self.problem.limits.iterations;
+        // The client may be gone.
+        let _ = answer.send(Stopping { round, rounds, weight_units: 0, durable: false });
+        true
     }
 
     /// Moves all messages of the node into the streams, as far as there is room.

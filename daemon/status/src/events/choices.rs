@@ -12,6 +12,20 @@ pub struct CodecInUse {
     pub reason: Option<String>,
 }
 
+/// The wish of a peer's user for the end of the training before its last round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct AskedToEnd {
+    /// `true` to ask, `false` to ask no longer.
+    pub asks: bool,
+}
+
+/// The end of a training before its last round, on which the members have agreed.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Serialize, Deserialize)]
+pub struct EarlyEnd {
+    /// Rounds in all after which it is over.
+    pub last_round: u64,
+}
+
 /// The local steps in a round of the plans that a peer makes, and the times that they follow from.
 #[derive(Clone, Copy, Debug, PartialEq, Serialize, Deserialize)]
 pub struct LocalStepsInUse {

@@ -2,7 +2,7 @@
 
 use mingle_privacy::PrivacySpending;
 
-use super::{CodecInUse, Event, LocalStepsInUse, SolvedProblem};
+use super::{AskedToEnd, CodecInUse, EarlyEnd, Event, LocalStepsInUse, SolvedProblem};
 use crate::results::skipped_most;
 use mingle_membership::PlanNumber;
 
@@ -15,10 +15,7 @@ impl Event {
         match self {
             Self::Started { version, .. } => format!("started    mingle {version}"),
             Self::Listening { addresses, .. } => format!("listening  {}", addresses.join("\n           ")),
-            Self::DialFailed { peer, attempts } => {
-                let whom = peer.as_deref().unwrap_or("the bootstrap address");
-                format!("warning    cannot reach {whom}\n           {}", attempts.join("\n           "))
-            }
+            Self::DialFailed { peer, attempts } => cannot_reach(peer.as_deref(), attempts),
             Self::Interface { socket, page, trainer } => {
                 interface(socket.as_deref(), page.as_deref(), trainer.as_deref())
             }
@@ -32,8 +29,8 @@ impl Event {
             | Self::OwnCard { .. }
             | Self::JoinRequested { .. }
             | Self::LocalSteps(_)
-            | Self::AskedToEnd { .. }
-            | Self::EarlyEnd { .. }
+            | Self::AskedToEnd(_)
+            | Self::EarlyEnd(_)
             | Self::NewPlan { .. }
             | Self::PlannedOut { .. }
             | Self::Borrowed { .. }
@@ -136,11 +133,11 @@ impl Event {
                 in_milliseconds(*local_step_s),
                 in_milliseconds(*exchange_s)
             ),
-            Self::AskedToEnd { asks: true } => "ending     this peer asks for the end of the training: it ends once more than half of the members ask, \
+            Self::AskedToEnd(AskedToEnd { asks: true }) => "ending     this peer asks for the end of the training: it ends once more than half of the members ask, \
                  where the operator's peer runs with --planning auto"
                 .to_owned(),
-            Self::AskedToEnd { asks: false } => "ending     this peer asks no longer for the end of the training".to_owned(),
-            Self::EarlyEnd { last_round } => {
+            Self::AskedToEnd(AskedToEnd { asks: false }) => "ending     this peer asks no longer for the end of the training".to_owned(),
+            Self::EarlyEnd(EarlyEnd { last_round }) => {
                 format!("ending     the members have agreed to end: the training is over after round {last_round}")
             }
             Self::NewPlan { counter, hash, nodes, node, first_round } => format!(
@@ -213,6 +210,12 @@ impl Event {
             _ => String::new(),
         }
     }
+}
+
+/// The peer or address that cannot be reached, with each attempt.
+fn cannot_reach(peer: Option<&str>, attempts: &[String]) -> String {
+    let whom = peer.unwrap_or("the bootstrap address");
+    format!("warning    cannot reach {whom}\n           {}", attempts.join("\n           "))
 }
 
 /// The addresses of the peer's interfaces, with their purpose.

@@ -11,16 +11,16 @@ use libp2p::{Multiaddr, PeerId};
 use mingle_planner::Plan;
 use mingle_protocol::STALEST_ROUNDS;
 
-use crate::error::{Context, Error, ErrorKind, Result};
-use crate::home::Home;
-use crate::membership::{
-    self, CheckedPlan, Membership, PeerProgress, PlanNumber, PlanOffer, PlanVerdict, PlannedBy, Revocations, Role,
-    Signer, Waiting,
+use crate::plan_peers::node_of;
+use crate::{
+    CheckedPlan, Membership, PeerProgress, PlanNumber, PlanOffer, PlanVerdict, PlannedBy, Revocations, Role, Signer,
+    Waiting,
 };
-use crate::plan;
+use mingle_home::error::{Context, Error, ErrorKind, Result};
+use mingle_home::home::{Home, write_file};
 use publisher::Publisher;
 
-pub use mingle_membership::plan_without::NextPlan;
+pub use crate::plan_without::NextPlan;
 
 /// Largest number of rounds of a run: a round a millisecond for thirty years.
 pub const MOST_ROUNDS: u64 = 1_000_000_000_000;
@@ -98,7 +98,7 @@ impl AppliedPlan {
         Membership::remember(home, self.signer.swarm())?;
         self.plan.keep(home)?;
         self.plan.offer.revoked().keep(home)?;
-        plan::write(&self.plan.plan, &home.plan())
+        write_file(&home.plan(), self.plan.plan.to_json().as_bytes())
     }
 }
 
@@ -124,7 +124,7 @@ pub async fn apply(
     copied(&publisher.signer, kept_counter, newest_signed.as_ref()).into_iter().for_each(warn);
     let revoked = list_with(home, &publisher.signer, newest_signed.as_ref())?;
     let told: Vec<Waiting> = answers.values().flat_map(|progress| progress.waiting.iter().cloned()).collect();
-    let waiting = membership::entitled(home, publisher.signer.swarm(), &revoked, &told)?;
+    let waiting = crate::entitled(home, publisher.signer.swarm(), &revoked, &told)?;
     let mut plan = next.after(newest_signed.as_ref())?;
     bind_the_rest(&mut plan, &publisher.signer, newest_signed.as_ref(), &waiting, &revoked)?;
     answers.values().for_each(|progress| publisher.look_for(progress));
@@ -159,7 +159,7 @@ fn copied(signer: &Signer, kept: Option<u64>, newest: Option<&CheckedPlan>) -> O
 
 /// Peers and invitations that the next plan revokes.
 fn list_with(home: &Home, signer: &Signer, newest_signed: Option<&CheckedPlan>) -> Result<Revocations> {
-    membership::turned_away(home, signer, newest_signed.map(|plan| &plan.offer))
+    crate::turned_away(home, signer, newest_signed.map(|plan| &plan.offer))
 }
 
 /// The first round of the next plan: the smallest of the rounds that members of the newest signed plan claim. A number
@@ -170,7 +170,7 @@ fn first_round(
     warn: &dyn Fn(PlanWarning),
 ) -> u64 {
     let Some(newest) = newest_signed else { return 0 };
-    let members = answers.iter().filter(|(peer, _)| plan::node_of(&newest.plan, peer).is_some());
+    let members = answers.iter().filter(|(peer, _)| node_of(&newest.plan, peer).is_some());
     let rounds: Vec<u64> = members.map(|(_, progress)| progress.round).collect();
     let (least, most) = (rounds.iter().min().copied(), rounds.iter().max().copied());
     if let (Some(least), Some(most)) = (least, most)

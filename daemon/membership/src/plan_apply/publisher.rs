@@ -13,10 +13,10 @@ use tokio::task::JoinSet;
 use tokio::time::Instant;
 
 use super::ApplyOptions;
-use crate::error::{Error, ErrorKind, Result};
-use crate::home::Home;
-use crate::membership::{self, CheckedPlan, PeerProgress, Permission, PlanNews, PlanVerdict, Signer};
-use crate::plan;
+use crate::plan_peers::peers;
+use crate::{CheckedPlan, PeerProgress, Permission, PlanNews, PlanVerdict, Signer};
+use mingle_home::error::{Error, ErrorKind, Result};
+use mingle_home::home::Home;
 
 /// Timeout of a second member's answer about its progress.
 const SECOND_ANSWER: Duration = Duration::from_secs(2);
@@ -69,7 +69,7 @@ impl Publisher {
         let until = Instant::now() + self.patience;
         let mut answers = self.first_answers(until).await?;
         answers.values().for_each(|progress| self.look_for(progress));
-        let others = kept.map_or(Ok(BTreeMap::new()), |kept| plan::peers(&kept.plan))?;
+        let others = kept.map_or(Ok(BTreeMap::new()), |kept| peers(&kept.plan))?;
         let others: BTreeSet<PeerId> = others.into_values().filter(|peer| !answers.contains_key(peer)).collect();
         if others.is_empty() {
             return Ok(answers);
@@ -79,7 +79,7 @@ impl Publisher {
         while answers.len() < 2 && Instant::now() < until {
             for peer in &others {
                 let mut streams = self.network.streams.clone();
-                let asking = membership::ask_progress(&mut streams, *peer, self.signer.swarm(), Some(&self.permission));
+                let asking = crate::ask_progress(&mut streams, *peer, self.signer.swarm(), Some(&self.permission));
                 if let Ok(Ok(Some(progress))) = tokio::time::timeout_at(until, asking).await {
                     answers.insert(*peer, progress);
                     break;
@@ -146,7 +146,7 @@ impl Publisher {
         let permission = self.permission.clone();
         async move {
             tokio::time::sleep(pause).await;
-            (peer, membership::ask_progress(&mut streams, peer, &swarm, Some(&permission)).await)
+            (peer, crate::ask_progress(&mut streams, peer, &swarm, Some(&permission)).await)
         }
     }
 
@@ -162,7 +162,7 @@ impl Publisher {
         let mut newest = kept;
         let mut streams = self.network.streams.clone();
         for peer in members {
-            let asking = membership::fetch_plan(&mut streams, self.local, *peer, Some(&self.permission));
+            let asking = crate::fetch_plan(&mut streams, self.local, *peer, Some(&self.permission));
             let Ok(Ok(Some(news))) = tokio::time::timeout(SECOND_ANSWER, asking).await else { continue };
             let told = self.check(news)?;
             newest = newest.into_iter().chain(told).max_by_key(|plan| plan.generation().counter);
@@ -214,7 +214,7 @@ impl Publisher {
     ) -> Result<BTreeMap<PeerId, Option<PlanVerdict>>> {
         let mut verdicts: BTreeMap<PeerId, Option<PlanVerdict>> = BTreeMap::new();
         for plan in std::iter::once(plan).chain(before) {
-            verdicts.extend(plan::peers(&plan.plan)?.into_values().map(|peer| (peer, None)));
+            verdicts.extend(peers(&plan.plan)?.into_values().map(|peer| (peer, None)));
         }
         // The others are found through those that have answered.
         for peer in answered {
@@ -228,7 +228,7 @@ impl Publisher {
             let missing: Vec<PeerId> =
                 verdicts.iter().filter(|(_, told)| told.is_none()).map(|(peer, _)| *peer).collect();
             for peer in missing {
-                let telling = membership::announce(&mut streams, peer, &news);
+                let telling = crate::announce(&mut streams, peer, &news);
                 if let Ok(Ok(Some(verdict))) = tokio::time::timeout_at(until, telling).await {
                     verdicts.insert(peer, Some(verdict));
                 }

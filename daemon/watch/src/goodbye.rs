@@ -1,4 +1,4 @@
-//! Ends a running peer on request, and follows its last events.
+//! The end of a running peer on request, up to its last events.
 
 use std::fs::File;
 use std::path::Path;
@@ -11,17 +11,22 @@ use mingle_peer::{Error, ErrorKind, Home, Result};
 use tokio::sync::oneshot;
 
 /// The end of a peer, as reported by its last events.
-pub(super) struct Ended {
-    pub(super) round: u64,
-    pub(super) weight_units: u64,
+pub struct Ended {
+    /// Rounds done.
+    pub round: u64,
+    /// Its push-sum weight, in units of 2^-40.
+    pub weight_units: u64,
     /// `true` if it handed its weight over, and others know.
-    pub(super) left: bool,
+    pub left: bool,
     /// The reason why it could not end in good order.
-    pub(super) failure: Option<String>,
+    pub failure: Option<String>,
 }
 
 /// Sends the request to `path`, and waits until the process has ended.
-pub(super) async fn ask(home: &Home, path: &str) -> Result<(Stopping, Ended)> {
+///
+/// # Errors
+/// No peer runs in the home, it refuses, or its lock cannot be waited for.
+pub async fn ask(home: &Home, path: &str) -> Result<(Stopping, Ended)> {
     let client = Client::new(home);
     // Opened before the request, so that no event is missed.
     let mut events = client.follow("/v1/events").await?;
