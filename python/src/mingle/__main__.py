@@ -1,4 +1,7 @@
-"""`python -m mingle ...` runs the program `mingle` of this installation with all arguments: `python -m mingle demo`."""
+"""`python -m mingle ...` runs the program `mingle` of this installation with all arguments: `python -m mingle demo`.
+
+`python -m mingle bridge ...` is the one command that is here: it serves a shared folder (`mingle.bridge`).
+"""
 
 from __future__ import annotations
 
@@ -21,6 +24,10 @@ def program() -> Path | None:
 
 def main() -> int:
     """Runs the program, and returns its exit code."""
+    if sys.argv[1:2] == ["bridge"]:
+        from mingle import bridge
+
+        return bridge.main(sys.argv[2:])
     path = program()
     if path is None:
         print("python -m mingle: there is no program `mingle`: install the wheel of mingle-train for this platform", file=sys.stderr)

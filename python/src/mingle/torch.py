@@ -49,8 +49,8 @@ def join(
 
     - `optimizer`: None where `swarm.step()` is called by hand after each step. Wrappers of Accelerate, Lightning and Opacus are unwrapped.
     - `home`: the home of the peer; MINGLE_HOME unless given, else the user's state folder, as for `mingle run`.
-    - `url`, `token`: in place of a home, the address of a peer with `--trainer-tcp`, and the token in its home; MINGLE_TRAINER_URL and
-      MINGLE_TRAINER_TOKEN unless given.
+    - `url`, `token`: in place of a home, the address of a peer with `--trainer-tcp`, and the token in its home; or "folder:/PATH" of a folder
+      that `python -m mingle bridge` serves, without a token. MINGLE_TRAINER_URL and MINGLE_TRAINER_TOKEN unless given.
     - `name`: the name of the task, the same on all peers; the model's class unless given.
     - `local`: globs of names of parameters and buffers that stay out of the exchange, such as `["*.bn*", "head.*"]`.
     - `initial`: `offer` the model's weights to begin with, or `take` another peer's.
