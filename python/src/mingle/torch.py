@@ -13,6 +13,7 @@ from mingle.errors import LayoutError, MingleError
 from mingle.home import Path, Whereabouts, find_peer
 from mingle.loggers import Logger, loggers_of
 from mingle.optimizer_state import Keep
+from mingle.shards import plain_class
 from mingle.site_weight import factor_of
 from mingle.swarm import Evaluate, Options, Swarm
 from mingle.tensors import ModelTensors
@@ -73,9 +74,9 @@ def join(
     """
     count = len(samples) if isinstance(samples, Sized) else samples
     options = Options(evaluate, timeout, overlap, alone_ok, keep_optimizer, raise_when_done, loggers_of(log_to), factor_of(weight, count))
-    swarm = Swarm(ModelTensors(model, local), hookable_optimizer(optimizer) if optimizer is not None else None, options)
+    swarm = Swarm(ModelTensors(model, local, sharded=True), hookable_optimizer(optimizer) if optimizer is not None else None, options)
     description = Description(
-        name=name or type(swarm.tensors.model).__name__,
+        name=name or plain_class(swarm.tensors.model),
         layout=swarm.tensors.layout,
         initial=initial,
         samples=count,
