@@ -18,7 +18,7 @@ def program() -> Path | None:
     name = "mingle.exe" if os.name == "nt" else "mingle"
     schemes = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", f"{os.name}_user")]
     installed = [str(Path(folder) / name) for folder in schemes if folder]
-    candidates = [Path(found) for found in (os.environ.get("MINGLE_BIN"), *installed, shutil.which("mingle")) if found]
+    candidates = [Path(found) for found in (os.environ.get("MINGLE_BIN"), *installed, shutil.which(name)) if found]
     return next((path for path in candidates if path.is_file() and os.access(path, os.X_OK)), None)
 
 

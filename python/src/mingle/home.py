@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import socket
 from dataclasses import dataclass
 
 from mingle.endpoint import FOLDER_SCHEME, Endpoint, FolderEndpoint, TcpEndpoint, UnixEndpoint
@@ -71,7 +72,10 @@ def find_peer(home: Path | None = None, url: str | None = None, token: str | Non
         return Whereabouts(TcpEndpoint.parse(found, shown), None)
     if token is not None:
         raise MingleError("a token without an address: say url=..., or set MINGLE_TRAINER_URL")
-    return Whereabouts.of_home(os.environ.get("MINGLE_HOME") or usual_home())
+    named = os.environ.get("MINGLE_HOME")
+    if not named and not hasattr(socket, "AF_UNIX"):
+        raise MingleError("which peer? This Python has no Unix sockets: start the peer with --trainer-tcp, and say url=... and token=... here")
+    return Whereabouts.of_home(named or usual_home())
 
 
 def usual_home() -> str:
