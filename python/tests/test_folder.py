@@ -311,8 +311,9 @@ def test_a_full_folder_loses_no_change(served: Served, monkeypatch: pytest.Monke
         return create(folder, name)
 
     monkeypatch.setattr(Folder, "_create", fails)
+    begun = time.monotonic()
     train(swarm)
-    assert full[0] == 3
+    assert full[0] == 3 and time.monotonic() - begun < 20, "a request that cannot be answered is given back, and not waited for"
     assert swarm.model.tolist() == [5, 5, 5] and len(served.host.changes) == 5
 
 
@@ -352,6 +353,35 @@ def test_a_folder_of_others_is_refused_by_both_sides(served: Served, monkeypatch
         with pytest.raises(MingleError, match=rf"belongs to user {owner}, and this is user {owner + 1}"):
             begin()
     assert served.host.calls == []
+
+
+def test_a_bridge_reaches_its_peer_over_tcp_and_keeps_the_token_to_itself(tmp_path: Path) -> None:
+    share, token = tmp_path / "share", "0123456789abcdef" * 4
+    with FakeHost(tmp_path / "home", token=token) as host:
+        host.wait("the plan")
+        command = [sys.executable, "-m", "mingle", "bridge", str(share), "--url", host.url]
+        for shown, complaint in ((token, None), ("wrong", "not the token of this peer")):
+            environment = {"PYTHONPATH": str(SOURCES), "PATH": "/usr/bin:/bin", "MINGLE_TRAINER_TOKEN": shown}
+            with subprocess.Popen(command, env=environment) as bridge:
+                try:
+                    wait_until(lambda: share.exists() and list(share.glob("bridge-*")), "a bridge beats")
+                    client = Client(FolderEndpoint(str(share)))
+                    if complaint is not None:
+                        with pytest.raises(mingle.Refused, match=complaint):
+                            client.status()
+                        continue
+                    session = client.attach(Description("ones", Layout.flat(3)))
+                    client.put_initial(session.id, memoryview(bytes(12)))
+                    runner = threading.Thread(target=lambda: client.order(session.id, 20, memoryview(bytearray(12))))
+                    runner.start()
+                    wait_until(lambda: list(share.glob("taken-*")), "the bridge has the call")
+                    assert not any(token.encode() in path.read_bytes() for path in share.glob("taken-*"))
+                    host.wait(None)
+                    runner.join(10)
+                    assert not runner.is_alive()
+                finally:
+                    bridge.terminate()
+                    bridge.wait()
 
 
 def test_a_second_bridge_is_refused_and_one_that_was_killed_is_followed(served: Served) -> None:
