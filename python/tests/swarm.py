@@ -82,6 +82,20 @@ class LocalSwarm:
         command = [sys.executable, str(EXAMPLES / script), *arguments]
         return self._start(command, f"script{node}", {"MINGLE_TRAINER_URL": access["url"], "MINGLE_TRAINER_TOKEN": access["token"]})
 
+    def share(self, node: int) -> Path:
+        """The folder that a bridge of a peer serves."""
+        return self.folder / f"share{node}"
+
+    def start_bridge(self, node: int) -> subprocess.Popen[bytes]:
+        """Starts a bridge from a folder to a peer."""
+        command = [sys.executable, "-m", "mingle", "bridge", str(self.share(node)), "--home", str(self.home(node))]
+        return self._start(command, f"bridge{node}", {})
+
+    def start_script_by_folder(self, node: int, script: Path | str, *arguments: str) -> subprocess.Popen[bytes]:
+        """Starts a Python script that trains for a peer and shares nothing but a folder with it."""
+        command = [sys.executable, str(EXAMPLES / script), *arguments]
+        return self._start(command, f"script{node}", {"MINGLE_TRAINER_URL": f"folder:{self.share(node)}"})
+
     def command_of_script(self, script: Path | str, *arguments: str) -> str:
         """The command of a Python script, to be started by a peer."""
         variables = [f"PYTHONPATH={shlex.quote(str(SOURCES))}", "OMP_NUM_THREADS=1"]

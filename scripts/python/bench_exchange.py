@@ -1,6 +1,8 @@
 """Milliseconds of one exchange of a model, beside copying its bytes: the cost of mingle.join to a training loop.
 
-usage: python scripts/python/bench_exchange.py [PARAMETERS] [EXCHANGES]
+usage: python scripts/python/bench_exchange.py [PARAMETERS] [EXCHANGES] [FOLDER]
+
+With a FOLDER, such as one on a file system that nodes share, also the same through it and a bridge.
 
 The host is that of the tests, in a process of its own, which adds the change with numpy. An exchange measures the change, sends it, receives the
 next vector and writes it into the model.
@@ -8,6 +10,7 @@ next vector and writes it into the model.
 
 from __future__ import annotations
 
+import os
 import statistics
 import subprocess
 import sys
@@ -23,7 +26,9 @@ import torch  # noqa: E402
 import mingle  # noqa: E402
 
 
-def main(parameters: int, exchanges: int) -> None:
+def main(parameters: int, exchanges: int, folder: str | None = None) -> None:
+    if folder is not None:
+        main(parameters, exchanges)
     torch.set_num_threads(1)
     side = int(parameters**0.5)
     model = torch.nn.Linear(side, side, bias=False)
@@ -32,8 +37,15 @@ def main(parameters: int, exchanges: int) -> None:
         with subprocess.Popen(command, stdout=subprocess.PIPE) as host:
             assert host.stdout is not None
             host.stdout.readline()
+            where: dict[str, str] = {"home": home}
+            if folder is not None:
+                environment = os.environ | {"PYTHONPATH": str(ROOT / "python/src")}
+                bridge = subprocess.Popen([sys.executable, "-m", "mingle", "bridge", folder, "--home", home], env=environment)
+                where = {"url": f"folder:{folder}"}
+                while not list(Path(folder).glob("bridge-*")):
+                    time.sleep(0.01)
             started = time.perf_counter()
-            swarm = mingle.join(model, None, home=home)
+            swarm = mingle.join(model, None, **where)
             print(f"join            {1e3 * (time.perf_counter() - started):8.1f} ms")
             rows = {"exchange": [], "measure and load": [], "memcpy, once": []}
             one, other = bytearray(4 * side * side), bytearray(4 * side * side)
@@ -43,7 +55,10 @@ def main(parameters: int, exchanges: int) -> None:
                 swarm._taken = 1
                 rows["exchange"].append(timed(swarm.sync))
             host.kill()
-    print(f"{side * side} parameters, {4e-6 * side * side:.0f} MB each way")
+            if folder is not None:
+                bridge.terminate()
+                bridge.wait()
+    print(f"{side * side} parameters, {4e-6 * side * side:.0f} MB each way by {folder or 'the socket'}")
     for name, times in rows.items():
         print(f"{name:16}{statistics.median(times):8.1f} ms   (from {min(times):.1f} to {max(times):.1f})")
 
@@ -59,4 +74,5 @@ def timed(work: object) -> float:
 
 
 if __name__ == "__main__":
-    main(int(sys.argv[1]) if len(sys.argv) > 1 else 10_000_000, int(sys.argv[2]) if len(sys.argv) > 2 else 15)
+    words = [*sys.argv[1:], *["10000000", "15"][len(sys.argv) - 1 :]]
+    main(int(words[0]), int(words[1]), *words[2:3])

@@ -1,4 +1,7 @@
-"""`python -m mingle ...` runs the program `mingle` of this installation with all arguments: `python -m mingle demo`."""
+"""`python -m mingle ...` runs the program `mingle` of this installation with all arguments: `python -m mingle demo`.
+
+`python -m mingle bridge ...` is the one command that is here: it serves a shared folder (`mingle.bridge`).
+"""
 
 from __future__ import annotations
 
@@ -15,12 +18,16 @@ def program() -> Path | None:
     name = "mingle.exe" if os.name == "nt" else "mingle"
     schemes = [sysconfig.get_path("scripts"), sysconfig.get_path("scripts", f"{os.name}_user")]
     installed = [str(Path(folder) / name) for folder in schemes if folder]
-    candidates = [Path(found) for found in (os.environ.get("MINGLE_BIN"), *installed, shutil.which("mingle")) if found]
+    candidates = [Path(found) for found in (os.environ.get("MINGLE_BIN"), *installed, shutil.which(name)) if found]
     return next((path for path in candidates if path.is_file() and os.access(path, os.X_OK)), None)
 
 
 def main() -> int:
     """Runs the program, and returns its exit code."""
+    if sys.argv[1:2] == ["bridge"]:
+        from mingle import bridge
+
+        return bridge.main(sys.argv[2:])
     path = program()
     if path is None:
         print("python -m mingle: there is no program `mingle`: install the wheel of mingle-train for this platform", file=sys.stderr)

@@ -11,8 +11,8 @@ from dataclasses import dataclass
 from typing import Any, Literal, cast
 from urllib.parse import urlencode
 
-from mingle import http_call
-from mingle.endpoint import Endpoint
+from mingle import folder_call, http_call
+from mingle.endpoint import Endpoint, FolderEndpoint
 from mingle.errors import Conflict, NothingThere, PeerFailed, ProtocolError, Refused
 from mingle.layout import Layout
 from mingle.version import VERSION
@@ -213,10 +213,17 @@ class Client:
         if session is not None:
             sent["Mingle-Session"] = session
         where = f"{target}?{urlencode(query)}" if query else target
-        answer = http_call.call(self.endpoint, method, where, headers=sent, body=body, into=into, wait_s=wait_s, answer_s=answer_s)
+        answer = _transported(self.endpoint, method, where, headers=sent, body=body, into=into, wait_s=wait_s, answer_s=answer_s)
         if answer.status >= 300:
             raise _refusal(answer)
         return answer
+
+
+def _transported(endpoint: Endpoint, method: str, target: str, **how: Any) -> http_call.Answer:
+    """One call by the transport of the endpoint."""
+    if isinstance(endpoint, FolderEndpoint):
+        return folder_call.call(endpoint, method, target, **how)
+    return http_call.call(endpoint, method, target, **how)
 
 
 def metrics_json(metrics: Metrics) -> str:

@@ -1,4 +1,4 @@
-"""Endpoints of a peer: the Unix socket in its home, or a TCP address with a token.
+"""Endpoints of a peer: the Unix socket in its home, a TCP address with a token, or a folder that a bridge serves.
 
 Sockets that are open while another thread forks are closed in the child.
 """
@@ -9,15 +9,19 @@ import http.client
 import os
 import socket
 import sys
-from collections.abc import Mapping
+import threading
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
+from itertools import count
 from urllib.parse import urlsplit
 
 from mingle.errors import MingleError, ProtocolError
+from mingle.folder import Beats, new_id
 
 LONGEST_PATH_BYTES = 103 if sys.platform == "darwin" else 107
 LONGEST_NAMED_BYTES = 256
 USUAL_PORT = 80
+FOLDER_SCHEME = "folder:"
 
 _open_sockets: set[socket.socket] = set()
 
@@ -96,7 +100,39 @@ class TcpEndpoint:
         return f"http://{self.address}"
 
 
-Endpoint = UnixEndpoint | TcpEndpoint
+@dataclass(frozen=True)
+class FolderEndpoint:
+    """A folder on a file system that this machine shares with that of the peer, where `python -m mingle bridge` forwards requests to it."""
+
+    path: str
+    script: str = field(default_factory=new_id, compare=False)
+    """The id of this process among the users of the folder."""
+    numbers: Iterator[int] = field(default_factory=count, compare=False, repr=False)
+    beats: Beats = field(init=False, compare=False, repr=False)
+    lock: threading.Lock = field(default_factory=threading.Lock, compare=False, repr=False)
+
+    def __post_init__(self) -> None:
+        object.__setattr__(self, "beats", Beats(f"script-{self.script}"))
+
+    @classmethod
+    def parse(cls, url: str) -> FolderEndpoint:
+        """Parses `folder:PATH`. Raises `MingleError` where there is no path, or one that depends on the folder that a process works in."""
+        path = os.path.expanduser(url.removeprefix(FOLDER_SCHEME))
+        if not os.path.isabs(path):
+            raise MingleError(f"{url!r} has no whole path, such as folder:/scratch/ana/mingle")
+        return cls(os.path.normpath(path))
+
+    @property
+    def start_bridge(self) -> str:
+        """The advice to start the bridge, for messages."""
+        return f"start `python -m mingle bridge {self.path} --home HOME` on the machine of the peer"
+
+    def __str__(self) -> str:
+        return f"{FOLDER_SCHEME}{self.path}"
+
+
+SocketEndpoint = UnixEndpoint | TcpEndpoint
+Endpoint = SocketEndpoint | FolderEndpoint
 
 
 class _UnixConnection(http.client.HTTPConnection):

@@ -19,6 +19,7 @@ from mingle.__main__ import program
 from mingle.errors import MingleError, PeerUnreachable, Refused
 from mingle.final_model import ModelFile
 from mingle.home import Path
+from mingle.planning.program import is_closed_pipe
 
 if TYPE_CHECKING:
     import torch
@@ -102,9 +103,12 @@ class Follower:
         self._process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, stderr=subprocess.DEVNULL)
         assert self._process.stdin is not None and self._process.stdout is not None
         self._input: IO[bytes] = self._process.stdin
-        with contextlib.suppress(BrokenPipeError):  # it has said why it ended
+        try:
             self._input.write(ticket.strip().encode() + b"\n")
             self._input.flush()
+        except OSError as error:
+            if not is_closed_pipe(error):  # where it is, the program has said why it ended
+                raise
         self._reader = threading.Thread(target=self._read, args=(self._process.stdout,), daemon=True)
         self._reader.start()
 

@@ -9,8 +9,9 @@ from __future__ import annotations
 import http.client
 from collections.abc import Mapping
 from dataclasses import dataclass
+from typing import Protocol
 
-from mingle.endpoint import Endpoint
+from mingle.endpoint import SocketEndpoint
 from mingle.errors import MingleError, PeerUnreachable, ProtocolError
 
 SLOWEST_BYTES_PER_SECOND = 20e6
@@ -29,7 +30,7 @@ class Answer:
 
 
 def call(
-    endpoint: Endpoint,
+    endpoint: SocketEndpoint,
     method: str,
     target: str,
     *,
@@ -76,17 +77,32 @@ def _send(
 
 def _read(response: http.client.HTTPResponse, into: memoryview | None) -> Answer:
     headers = {name.lower(): value for name, value in response.getheaders()}
+    return received(response.status, headers, response.length, response, into)
+
+
+class Source(Protocol):
+    """The bytes of a body."""
+
+    def read(self) -> bytes:
+        """All that are left."""
+
+    def readinto(self, buffer: memoryview, /) -> int | None:
+        """Fills a part of the buffer, and returns its length; 0 at the end."""
+
+
+def received(status: int, headers: Mapping[str, str], length: int | None, source: Source, into: memoryview | None) -> Answer:
+    """Reads the body of an answer, with `length` bytes where that is known, into `into` where it is a vector."""
     is_raw = headers.get("content-type", "application/octet-stream").startswith("application/octet-stream")
-    if into is None or response.status != 200 or not is_raw:
-        if not is_raw and (response.length or 0) > MOST_JSON_BYTES:
-            raise ProtocolError(f"the peer answered {response.length} bytes of {headers.get('content-type', 'no content type')}")
-        return Answer(response.status, headers, response.read(), False)
-    if response.length is not None and response.length != len(into):
-        raise ProtocolError(f"the peer sent {response.length} bytes where the vector has {len(into)}")
+    if into is None or status != 200 or not is_raw:
+        if not is_raw and (length or 0) > MOST_JSON_BYTES:
+            raise ProtocolError(f"the peer answered {length} bytes of {headers.get('content-type', 'no content type')}")
+        return Answer(status, headers, source.read(), False)
+    if length is not None and length != len(into):
+        raise ProtocolError(f"the peer sent {length} bytes where the vector has {len(into)}")
     read = 0
     while read < len(into):
-        count = response.readinto(into[read:])
-        if count == 0:
+        count = source.readinto(into[read:])
+        if not count:
             raise http.client.IncompleteRead(b"", len(into) - read)
         read += count
-    return Answer(response.status, headers, b"", True)
+    return Answer(status, headers, b"", True)

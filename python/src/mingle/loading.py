@@ -9,6 +9,7 @@ import torch
 from mingle.errors import LayoutError, MingleError
 from mingle.final_model import ModelFile
 from mingle.home import Path, usual_home
+from mingle.shards import is_sharded, reshard, scatter
 from mingle.tensors import listed
 from mingle.wrappers import plain_names, unwrapped
 
@@ -20,6 +21,8 @@ def load(model: torch.nn.Module, home: Path | None = None) -> None:
 
     Tensors that the run did not exchange stay as they are: frozen weights below an adapter, integer buffers, those that `local` named. Tied
     weights are in the file once, under any of their names. Wrappers around the model or in it make no difference.
+
+    Where `fully_shard` has split the model, all processes of the site call this together.
 
     `home` is MINGLE_HOME unless given, else the user's state folder. Raises `MingleError` where there is no such file, and `LayoutError`
     where a tensor of the file is not in the model or has another shape; nothing is written then.
@@ -40,8 +43,12 @@ def load(model: torch.nn.Module, home: Path | None = None) -> None:
     except (ValueError, KeyError, TypeError, IndexError) as error:
         raise MingleError(f"{path} is no model of f32 in the format of safetensors: {error}") from error
     with torch.no_grad():
+        reshard(unwrapped(model))
         for tensor, numbers in loaded:
-            tensor.copy_(numbers.view(tensor.shape))
+            if is_sharded(tensor):
+                scatter(tensor, numbers.view(tensor.shape))
+            else:
+                tensor.copy_(numbers.view(tensor.shape))
 
 
 def _tensors(model: torch.nn.Module) -> dict[str, torch.Tensor]:

@@ -11,9 +11,66 @@ rounding is sent as a change. With overlap, steps were taken before z came: `bas
 
 from __future__ import annotations
 
+from typing import Protocol
+
 import torch
 
 from mingle.tensors import ModelTensors
+
+
+class Steps(Protocol):
+    """Those steps of the model from one order to the next that all ranks take together where it is sharded."""
+
+    def hold_model(self) -> None:
+        """Writes the present model into `held`."""
+
+    def measure(self) -> None:
+        """Writes the model minus `base`, times the weight of the site, into `change`."""
+
+    def load(self) -> None:
+        """Makes `incoming` the vector of the order, and writes it into the model."""
+
+    def load_incoming(self) -> None:
+        """Writes `incoming` into the model, to be evaluated."""
+
+    def load_held(self) -> None:
+        """Writes the vector of the order into the model."""
+
+    def reset(self) -> None:
+        """Restores the model from `base`."""
+
+
+class OtherRank:
+    """The part of a rank other than 0, which holds no vectors."""
+
+    def __init__(self, tensors: ModelTensors) -> None:
+        self._tensors = tensors
+
+    def hold_model(self) -> None:
+        """Helps to gather the model."""
+        self._tensors.store(None)
+
+    def measure(self) -> None:
+        """Helps to gather the model."""
+        self._tensors.difference(None, None)
+
+    def load(self) -> None:
+        """Takes its part of the model of an order."""
+        self._tensors.load(None)
+        if not self._tensors.is_exact:
+            self._tensors.store(None)
+
+    def load_incoming(self) -> None:
+        """Takes its part of a model that is evaluated."""
+        self._tensors.load(None)
+
+    def load_held(self) -> None:
+        """Takes its part of the model of the order again."""
+        self._tensors.load(None)
+
+    def reset(self) -> None:
+        """Takes its part of the model that the change is measured from."""
+        self._tensors.load(None)
 
 
 class RoundVectors:
@@ -38,6 +95,10 @@ class RoundVectors:
         self.tensors.store(vector)
         return buffer
 
+    def hold_model(self) -> None:
+        """Writes the present model into `held`."""
+        self.tensors.store(self.held)
+
     def measure(self) -> None:
         """Writes the model minus `base`, times the weight of the site, into `change`."""
         self.tensors.difference(self.base, self.change)
@@ -50,6 +111,14 @@ class RoundVectors:
         self.tensors.load(self.held)
         if self._has_own_base:
             self.tensors.store(self.base)
+
+    def load_incoming(self) -> None:
+        """Writes `incoming` into the model, to be evaluated."""
+        self.tensors.load(self.incoming)
+
+    def load_held(self) -> None:
+        """Writes the vector of the order into the model."""
+        self.tensors.load(self.held)
 
     def shift(self) -> None:
         """Makes `incoming` the vector of the order, and keeps the steps that the model took since `measure`. Allocates a vector."""

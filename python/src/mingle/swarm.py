@@ -9,6 +9,7 @@ import warnings
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from functools import partial
 from types import TracebackType
 from typing import Any
 
@@ -24,7 +25,8 @@ from mingle.loggers import Logger
 from mingle.optimizer_state import Keep, OptimizerState
 from mingle.recording import Recorder
 from mingle.reports import Reported, Reports
-from mingle.round_vectors import RoundVectors
+from mingle.round_vectors import OtherRank, RoundVectors, Steps
+from mingle.shards import whole
 from mingle.tensors import ModelTensors
 from mingle.trainer import Trainer
 from mingle.watch import Watch, check_optimizer, warn_of_silence
@@ -59,6 +61,8 @@ class Swarm:
         self._ranks = Ranks()
         if options.overlap and self._ranks.count > 1:
             raise LayoutError("overlap=True does not work with several processes of torch.distributed: leave it out")
+        if options.keep_optimizer and tensors.is_sharded:
+            raise LayoutError("keep_optimizer does not work with a sharded model: leave it out, and save the optimizer with torch.distributed.checkpoint")
         if options.keep_optimizer and optimizer is None:
             raise LayoutError("keep_optimizer needs the optimizer: give it to mingle.join")
         self._options = options
@@ -87,8 +91,10 @@ class Swarm:
         """True if the peer is gone and the training goes on without it (`alone_ok`)."""
         self.exchanges = 0
         """Number of changes that were answered."""
+        self._is_open = False
+        self._steps: Steps = OtherRank(tensors)
         if self._ranks.is_first:
-            self._vectors = RoundVectors(tensors, options.overlap, options.factor)
+            self._steps = self._vectors = RoundVectors(tensors, options.overlap, options.factor)
 
     # For users
 
@@ -205,23 +211,27 @@ class Swarm:
         """Restores the weights of the present round, and discards the steps taken since, such as after `NotFinite`."""
         with self._watch.paused():
             self._land()
-            if self._ranks.is_first:
-                self._vectors.reset()
-            self._ranks.copy_from_first(self.tensors.tensors)
+            self._together(self._steps.reset)
         self._taken = 0
 
     def load_final(self) -> None:
         """Loads the final weights again, where steps were taken after the end of the run. Does nothing before the end."""
-        if not self.done:
-            return
-        if self._ranks.is_first:
-            self.tensors.load(self._vectors.held)
-        self._ranks.copy_from_first(self.tensors.tensors)
+        if self.done:
+            self._together(self._steps.load_held)
 
     def save(self, path: Path) -> None:
-        """Writes the model's `state_dict()` with `torch.save`, on rank 0."""
+        """Writes the model's `state_dict()` with `torch.save`, on rank 0. Where the model is sharded all ranks call this, and it is gathered."""
+        if not self.tensors.is_sharded:
+            if self._ranks.is_first:
+                torch.save(self.tensors.model.state_dict(), os.fspath(path))
+            return
+        gathered = {}
+        for name, tensor in self.tensors.model.state_dict().items():
+            numbers = whole(tensor.detach()) if isinstance(tensor, torch.Tensor) else tensor
+            if self._ranks.is_first:
+                gathered[name] = numbers.cpu() if isinstance(numbers, torch.Tensor) else numbers
         if self._ranks.is_first:
-            torch.save(self.tensors.model.state_dict(), os.fspath(path))
+            torch.save(gathered, os.fspath(path))
 
     def close(self, *, send_rest: bool = True) -> None:
         """Sends the steps since the last exchange unless `send_rest` is false, without waiting for the next order, and detaches. Idempotent."""
@@ -241,19 +251,27 @@ class Swarm:
     def _begin(self, peer: Whereabouts, description: Description) -> None:
         self._description = description
 
+        def offer() -> memoryview:
+            # A sharded model was gathered, and is in `held`: later that is the vector of the order.
+            return self._vectors.held_bytes if self.tensors.is_sharded else self._vectors.model_bytes()
+
         def attach() -> tuple[Order, int, bytes | None]:
-            self.tensors.check_finite(torch.frombuffer(self._vectors.model_bytes(), dtype=torch.float32), "the model")
+            self.tensors.check_finite(torch.frombuffer(offer(), dtype=torch.float32), "the model")
             timeout = self._options.timeout
-            trainer = self._trainer = Trainer(peer, description, offer=self._vectors.model_bytes, timeout=timeout)
+            trainer = self._trainer = Trainer(peer, description, offer=offer, timeout=timeout)
             session = trainer.attach()
             self._recorder = Recorder(self._options.loggers, trainer.client.peer_status)
             if self._state is not None:
                 self._state.check_room(session.most_state_bytes)
-            order = self._settled(trainer.first_order(self._vectors.incoming_bytes))
+            order = trainer.first_order(self._vectors.incoming_bytes)
             return order, session.rounds, trainer.kept_state() if self._state is not None else None
 
         def begin() -> None:
-            order, self._rounds, kept = self._ranks.lead(attach)
+            if self.tensors.is_sharded:
+                self._steps.hold_model()
+            first, self._rounds, kept = self._ranks.lead(attach)
+            self._is_open = True
+            order = self._settle(lambda: first)
             if self._state is not None and kept is not None:
                 self._state.restore(kept)
             self._load(order)
@@ -274,16 +292,19 @@ class Swarm:
             self._hook.remove()
             self._hook = None
         self._watch.stop()
-        if self._trainer is None:
+        was_open, self._is_open = self._is_open, False
+        if self._trainer is None and not (self.tensors.is_sharded and was_open):
             return
         if send_rest and not self.done and not self.alone:
-            if not self.exchanges and not self._taken and self._flight is None:
+            if not self.exchanges and not self._taken and self._flight is None and self._ranks.is_first:
                 warn_of_silence()
             try:
-                self._send_rest(self._trainer)
+                self._send_rest()
             except MingleError as error:
                 log.warning("the last %d steps are lost: %s", self._taken, error)
         trainer, self._trainer = self._trainer, None
+        if trainer is None:
+            return
         trainer.detach()
         self._recorder.flush()
 
@@ -292,10 +313,12 @@ class Swarm:
         self._recorder.rest(self.round, self._reports.take()[1])
         self._recorder.close()
 
-    def _send_rest(self, trainer: Trainer) -> None:
+    def _send_rest(self) -> None:
+        """Sends the steps since the last exchange: on rank 0, and on all ranks where the model has to be gathered."""
         if self._flight is not None and not self._flight.wait(CLOSE_SECONDS):
             raise TimedOut(f"the exchange that is under way was not answered within {CLOSE_SECONDS:g} s")
-        if self._taken and self._watch.is_overwritten():
+        is_overwritten = self._watch.is_overwritten
+        if self._taken and (self._ranks.lead(is_overwritten) if self.tensors.is_sharded else is_overwritten()):
             self._flight = None
             log.warning(
                 "the last %d steps are not sent: the model was written to after them, as load_state_dict() does, and that jump is no training."
@@ -305,11 +328,12 @@ class Swarm:
             return
         self._land()
         if self._taken and self._order is not None and not self.done:
-            self.tensors.check_layout()
-            self._vectors.measure()
+            self._measure()
+            if self._trainer is None:
+                return
             self._watch.before_exchange(self._vectors.change, self._taken)
             state = self._state.to_bytes() if self._state is not None else None
-            trainer.leave(self._order, self._vectors.change_bytes, self._taken, self._vectors.incoming_bytes, state=state)
+            self._trainer.leave(self._order, self._vectors.change_bytes, self._taken, self._vectors.incoming_bytes, state=state)
 
     @contextmanager
     def _ending_quietly(self) -> Iterator[None]:
@@ -366,13 +390,24 @@ class Swarm:
             self._launch()
 
     def _exchange(self) -> None:
-        self._load(self._ranks.lead(lambda: self._settled(self._measured()())))
+        if self.tensors.is_sharded:
+            self._measure()
+        self._load(self._settle(lambda: self._measured()()))
+
+    def _measure(self) -> None:
+        """Measures the change: on rank 0, and on all ranks where the model has to be gathered."""
+        self.tensors.check_layout()
+        self._steps.measure()
+
+    def _together(self, step: Callable[[], None]) -> None:
+        """Takes a step that writes the model, after which all ranks hold that of rank 0."""
+        if self._ranks.is_first or self.tensors.is_sharded:
+            step()
+        self._ranks.copy_from_first(self.tensors.unsharded)
 
     def _load(self, order: Order) -> None:
         """Loads the weights of a `train` or `end` order, which are in `incoming` on rank 0."""
-        if self._ranks.is_first:
-            self._vectors.load()
-        self._ranks.copy_from_first(self.tensors.tensors)
+        self._together(self._steps.load)
         self._follow(order)
         self._restart_count()
 
@@ -408,8 +443,8 @@ class Swarm:
         """Measures the change, and returns a function that sends it and leaves the vector of the next order in `incoming`."""
         assert self._trainer is not None and self._order is not None
         trainer, order, taken, vectors = self._trainer, self._order, self._taken, self._vectors
-        self.tensors.check_layout()
-        vectors.measure()
+        if not self.tensors.is_sharded:
+            self._measure()
         self._watch.before_exchange(vectors.change, taken)
         state = self._state.to_bytes() if self._state is not None else None
         loss, metrics = self._reports.take()
@@ -436,14 +471,28 @@ class Swarm:
             what_to_do = "lower the learning rate or clip gradients; swarm.reset() puts the swarm's weights back"
             raise NotFinite(f"{error}, so the peer has refused it: {what_to_do}") from refused
 
+    def _settle(self, ask: Callable[[], Order]) -> Order:
+        """The next order that is none to evaluate, on all ranks. Rank 0 asks for it, and its vector is in `incoming` there.
+
+        The forward pass of a sharded model needs all ranks, which then evaluate together.
+        """
+        if not self.tensors.is_sharded:
+            return self._ranks.lead(lambda: self._settled(ask()))
+        order = self._ranks.lead(ask)
+        while order.kind == "evaluate":
+            order = self._ranks.lead(partial(self._evaluation, order, self._evaluated()))
+        return order
+
     def _settled(self, order: Order) -> Order:
         """Answers orders to evaluate until one of another kind comes; its vector is then in `incoming`."""
-        assert self._trainer is not None
         while order.kind == "evaluate":
-            metrics = self._evaluated()
-            self._recorder.evaluated(metrics)
-            order = self._trainer.evaluation(order, metrics, self._vectors.incoming_bytes)
+            order = self._evaluation(order, self._evaluated())
         return order
+
+    def _evaluation(self, order: Order, metrics: dict[str, tuple[float, float]]) -> Order:
+        assert self._trainer is not None
+        self._recorder.evaluated(metrics)
+        return self._trainer.evaluation(order, metrics, self._vectors.incoming_bytes)
 
     def _evaluated(self) -> dict[str, tuple[float, float]]:
         """Metrics of the model in `incoming`."""
@@ -452,7 +501,7 @@ class Swarm:
         kept = self.tensors.copies()
         modes = [(module, module.training) for module in self.tensors.model.modules()]
         try:
-            self.tensors.load(self._vectors.incoming)
+            self._steps.load_incoming()
             self.tensors.model.eval()
             with torch.no_grad():
                 return self._reports.evaluation(self._options.evaluate)

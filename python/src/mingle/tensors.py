@@ -3,6 +3,8 @@
 Exchanged are the parameters with `requires_grad` and the buffers of floating point that `state_dict` has, such as the running means of
 batch normalisation. Not exchanged: frozen parameters, integer buffers, and tensors that `local` names. A tensor that is used twice occurs
 once.
+
+Where tensors are sharded, all ranks call `load`, `store` and `difference` together, and ranks other than 0 have None for a vector.
 """
 
 from __future__ import annotations
@@ -15,6 +17,7 @@ import torch
 
 from mingle.errors import LayoutError, NotFinite
 from mingle.layout import Layout
+from mingle.shards import check_modules, check_sharding, is_sharded, reshard, scatter, whole
 from mingle.wrappers import plain_names, unwrapped
 
 MOST_NAMED = 5
@@ -23,13 +26,15 @@ MOST_NAMED = 5
 class ModelTensors:
     """The exchanged tensors of `model`. Vectors are `torch.float32` on the processor, `[dimension]`.
 
-    Raises `LayoutError` where a tensor cannot be exchanged, which it names, where none is left, and where a glob of `local` matches no tensor.
+    `sharded` permits tensors that `fully_shard` has split over the processes of the default group. Raises `LayoutError` where a tensor cannot be exchanged, which it names, where none is left, and where a glob of `local` matches no tensor.
     """
 
-    def __init__(self, model: torch.nn.Module, local: Sequence[str] = ()) -> None:
+    def __init__(self, model: torch.nn.Module, local: Sequence[str] = (), *, sharded: bool = False) -> None:
         if isinstance(local, str):
             raise LayoutError(f"local={local!r} is one word: give a list, [{local!r}]")
         self.model = unwrapped(model)
+        check_modules(self.model)
+        reshard(self.model)
         self._local = tuple(local)
         chosen = list(_chosen(self.model, local))
         self.names = [name for name, _ in chosen]
@@ -37,18 +42,33 @@ class ModelTensors:
         self._owners = [(self.model.get_submodule(module), attribute) for module, _, attribute in parts]
         self._modules = [module for module, _, _ in parts]
         self._are_parameters = [isinstance(found.tensor, torch.nn.Parameter) for _, found in chosen]
-        parameters = [owner for owner, is_parameter in zip(self._owners, self._are_parameters) if is_parameter]
+        parameters = [index for index, is_parameter in enumerate(self._are_parameters) if is_parameter]
         self._ends = [parameters[0], parameters[-1]] if parameters else []
         if not chosen:
             raise LayoutError("there is nothing to exchange: no parameter with requires_grad is left, nor a buffer of floating point")
+        self._parts_here = [found.tensor if is_sharded(found.tensor) else None for _, found in chosen]
+        self.is_sharded = any(part is not None for part in self._parts_here)
+        """True if a tensor is split over the processes of the site."""
+        if self.is_sharded and not sharded:
+            first = next(name for name, part in zip(self.names, self._parts_here) if part is not None)
+            raise LayoutError(f"`{first}` is sharded over processes (DTensor), which only mingle.join supports: give the model as it is before fully_shard")
         self.layout = Layout((name, found.tensor.shape) for name, found in chosen)
         self.is_exact = all(tensor.dtype in (torch.float32, torch.float64) for tensor in self.tensors)
         """True if the tensors hold any vector of f32 without rounding."""
 
     @property
     def tensors(self) -> list[torch.Tensor]:
-        """The present tensors of the model, in the order of the layout: `model.to(device)` replaces buffers."""
-        return [getattr(module, attribute) for module, attribute in self._owners]
+        """The present tensors of the model, in the order of the layout: `model.to(device)` replaces buffers.
+
+        Of a sharded tensor it is the part of this process, which the whole one takes the place of during a forward pass.
+        """
+        found = zip(self._owners, self._parts_here)
+        return [part if part is not None else getattr(module, attribute) for (module, attribute), part in found]
+
+    @property
+    def unsharded(self) -> list[torch.Tensor]:
+        """Those of the present tensors that are whole on each process."""
+        return [tensor for tensor, part in zip(self.tensors, self._parts_here) if part is None]
 
     def check_layout(self) -> None:
         """Raises `LayoutError` where a module or a tensor of the layout is no longer part of the model, or has another shape.
@@ -56,6 +76,7 @@ class ModelTensors:
         The exchanged tensors would then not be the trained ones. A parameter that is computed from others since, as by weight normalisation or
         pruning, is replaced too: what is written into it is lost.
         """
+        reshard(self.model)
         gone = []
         for entry, module, (owner, attribute), was_parameter in zip(self.layout, self._modules, self._owners, self._are_parameters):
             try:
@@ -91,24 +112,34 @@ class ModelTensors:
 
     def ends(self) -> list[torch.Tensor]:
         """The first and the last exchanged parameter, as the model has them now; empty where it has none."""
-        return [tensor for owner, attribute in self._ends if isinstance(tensor := getattr(owner, attribute, None), torch.Tensor)]
+        present = (self._parts_here[index] if self._parts_here[index] is not None else getattr(*self._owners[index], None) for index in self._ends)
+        return [tensor for tensor in present if isinstance(tensor, torch.Tensor)]
 
-    def load(self, vector: torch.Tensor) -> None:
+    def load(self, vector: torch.Tensor | None) -> None:
         """Writes the vector into the tensors, in place; it is rounded where their type is narrower."""
+        reshard(self.model)
         with torch.no_grad():
             for tensor, part in self._parts(vector):
-                tensor.copy_(part)
+                if is_sharded(tensor):
+                    scatter(tensor, part)
+                elif part is not None:
+                    tensor.copy_(part)
 
-    def store(self, vector: torch.Tensor) -> None:
+    def store(self, vector: torch.Tensor | None) -> None:
         """Writes the tensors into the vector."""
         with torch.no_grad():
             for tensor, part in self._parts(vector):
-                part.copy_(tensor)
+                tensor = whole(tensor)
+                if part is not None:
+                    part.copy_(tensor)
 
-    def difference(self, base: torch.Tensor, change: torch.Tensor) -> None:
+    def difference(self, base: torch.Tensor | None, change: torch.Tensor | None) -> None:
         """Writes the tensors minus `base` into `change`."""
         with torch.no_grad():
             for (tensor, before), (_, part) in zip(self._parts(base), self._parts(change)):
+                tensor = whole(tensor)
+                if before is None or part is None:
+                    continue
                 if tensor.dtype == torch.float32 and tensor.device == part.device:
                     torch.sub(tensor, before, out=part)
                 elif tensor.dtype == torch.float64:
@@ -121,6 +152,7 @@ class ModelTensors:
         """Adds the vector to the tensors."""
         with torch.no_grad():
             for tensor, part in self._parts(by):
+                assert part is not None
                 tensor.copy_(tensor.to(torch.promote_types(tensor.dtype, torch.float32)) + part.to(tensor.device))
 
     def copies(self) -> list[torch.Tensor]:
@@ -129,6 +161,7 @@ class ModelTensors:
 
     def put_back(self, copies: Sequence[torch.Tensor]) -> None:
         """Restores the tensors from what `copies` returned."""
+        reshard(self.model)
         with torch.no_grad():
             for tensor, copy in zip(self.tensors, copies):
                 tensor.copy_(copy)
@@ -143,9 +176,9 @@ class ModelTensors:
         if bad:
             raise NotFinite(f"{what} is not finite in {listed(bad)}")
 
-    def _parts(self, vector: torch.Tensor) -> Iterator[tuple[torch.Tensor, torch.Tensor]]:
+    def _parts(self, vector: torch.Tensor | None) -> Iterator[tuple[torch.Tensor, torch.Tensor | None]]:
         for tensor, entry in zip(self.tensors, self.layout):
-            yield tensor, vector[entry.offset : entry.offset + entry.size].view(entry.shape)
+            yield tensor, vector[entry.offset : entry.offset + entry.size].view(entry.shape) if vector is not None else None
 
 
 def listed(names: Sequence[str]) -> str:
@@ -185,6 +218,8 @@ def _memory(tensor: torch.Tensor) -> tuple[object, ...]:
 
 
 def _has_memory(tensor: torch.Tensor) -> bool:
+    if is_sharded(tensor):
+        return False  # tied parameters are one object, and parts of several may have no memory here
     lazy = isinstance(tensor, (torch.nn.parameter.UninitializedParameter, torch.nn.parameter.UninitializedBuffer))
     return not lazy and tensor.layout == torch.strided and tensor.device.type != "meta" and tensor.numel() > 0
 
@@ -212,5 +247,5 @@ def _check_supported(name: str, tensor: torch.Tensor) -> None:
         raise LayoutError(f"`{name}` is sparse ({tensor.layout}): make it dense with to_dense(), {leave_out}")
     if tensor.device.type == "meta":
         raise LayoutError(f"`{name}` has no data (device meta): load or initialise the model before mingle.join")
-    if hasattr(tensor, "full_tensor"):
-        raise LayoutError(f"`{name}` is sharded over processes (DTensor), which is not supported: use DistributedDataParallel")
+    if is_sharded(tensor):
+        check_sharding(name, tensor)

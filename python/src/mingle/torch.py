@@ -13,6 +13,7 @@ from mingle.errors import LayoutError, MingleError
 from mingle.home import Path, Whereabouts, find_peer
 from mingle.loggers import Logger, loggers_of
 from mingle.optimizer_state import Keep
+from mingle.shards import plain_class
 from mingle.site_weight import factor_of
 from mingle.swarm import Evaluate, Options, Swarm
 from mingle.tensors import ModelTensors
@@ -49,8 +50,8 @@ def join(
 
     - `optimizer`: None where `swarm.step()` is called by hand after each step. Wrappers of Accelerate, Lightning and Opacus are unwrapped.
     - `home`: the home of the peer; MINGLE_HOME unless given, else the user's state folder, as for `mingle run`.
-    - `url`, `token`: in place of a home, the address of a peer with `--trainer-tcp`, and the token in its home; MINGLE_TRAINER_URL and
-      MINGLE_TRAINER_TOKEN unless given.
+    - `url`, `token`: in place of a home, the address of a peer with `--trainer-tcp`, and the token in its home; or "folder:/PATH" of a folder
+      that `python -m mingle bridge` serves, without a token. MINGLE_TRAINER_URL and MINGLE_TRAINER_TOKEN unless given.
     - `name`: the name of the task, the same on all peers; the model's class unless given.
     - `local`: globs of names of parameters and buffers that stay out of the exchange, such as `["*.bn*", "head.*"]`.
     - `initial`: `offer` the model's weights to begin with, or `take` another peer's.
@@ -73,9 +74,9 @@ def join(
     """
     count = len(samples) if isinstance(samples, Sized) else samples
     options = Options(evaluate, timeout, overlap, alone_ok, keep_optimizer, raise_when_done, loggers_of(log_to), factor_of(weight, count))
-    swarm = Swarm(ModelTensors(model, local), hookable_optimizer(optimizer) if optimizer is not None else None, options)
+    swarm = Swarm(ModelTensors(model, local, sharded=True), hookable_optimizer(optimizer) if optimizer is not None else None, options)
     description = Description(
-        name=name or type(swarm.tensors.model).__name__,
+        name=name or plain_class(swarm.tensors.model),
         layout=swarm.tensors.layout,
         initial=initial,
         samples=count,

@@ -271,7 +271,7 @@ class Trainer:
             if session.needs_initial:
                 self.client.put_initial(session.id, self._offer())
         except PeerUnreachable as error:
-            deadline.pause(f"{error}: start the peer with `{self.peer.start_command}`", is_peer_away=True)
+            deadline.pause(f"{error}{self.peer.advice}", is_peer_away=True)
         except Conflict as error:
             if not _may_pass(error) or (error.reason == "busy" and deadline.is_busy_for_long()):
                 raise

@@ -93,7 +93,7 @@ class Plan:
 
     def save(self, path: FilePath) -> None:
         """Writes the plan file, for `mingle plan bind` and `mingle run --plan`."""
-        Path(path).write_text(self.text, encoding="utf-8")
+        Path(path).write_bytes(self.text.encode())
 
     @property
     def method(self) -> str:
@@ -144,11 +144,11 @@ class Plan:
         """
         with tempfile.TemporaryDirectory() as folder:
             file = Path(folder) / "plan.json"
-            file.write_text(self.text, encoding="utf-8")
+            file.write_bytes(self.text.encode())
             arguments = arguments_of({"layout": layout})
             if self._placed is not None and layout != "circle":
                 places = Path(folder) / "places.json"
-                places.write_text(self._placed, encoding="utf-8")
+                places.write_bytes(self._placed.encode())
                 arguments.append(f"--positions={places}")
             drawing = Path(folder) / "plan.svg"
             answer_of("plan", "draw", f"--output={drawing}", *arguments, str(file))

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import errno
 import json
+import os
 import subprocess
 import sys
 import tempfile
@@ -71,12 +73,17 @@ def running(*arguments: str) -> Iterator[Process]:
             try:
                 yield process
                 process.input.close()
-            except BrokenPipeError:
+            except BaseException as error:
+                if not is_closed_pipe(error):
+                    started.terminate()
+                    raise
                 process.last = (process.output.read().splitlines() or [b""])[-1]
-            except BaseException:
-                started.terminate()
-                raise
         _judge(started.returncode, process.last, remarks)
+
+
+def is_closed_pipe(error: BaseException) -> bool:
+    """Returns True if a pipe was written to whose reader has ended. Windows has another error for that."""
+    return isinstance(error, BrokenPipeError) or (os.name == "nt" and isinstance(error, OSError) and error.errno == errno.EINVAL)
 
 
 def _judge(status: int, last: bytes, remarks: IO[str]) -> None:
