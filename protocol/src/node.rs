@@ -31,6 +31,7 @@ mod drain;
 mod exchange;
 mod held_back;
 mod in_distances;
+mod ledger;
 mod liveness;
 mod mass_watch;
 mod membership;
@@ -61,7 +62,6 @@ use crate::config::{NodeConfig, NodeError};
 use crate::effect::{Effect, NodeEvent};
 use crate::injected_bug::InjectedBug;
 use crate::input::Input;
-use crate::ledger::LedgerSummary;
 use crate::mass::Mass;
 use crate::message::Message;
 use crate::push_sum::PushSum;
@@ -331,20 +331,6 @@ impl Node {
     /// All neighbours in the plan, ascending.
     pub fn neighbours(&self) -> impl Iterator<Item = NodeId> {
         self.peers.keys().copied()
-    }
-
-    /// The mass ledger: initial and present mass, and the totals of each link.
-    pub fn ledger(&self) -> LedgerSummary {
-        let incarnation = self.config.identity.incarnation;
-        let incoming = |peer: &Neighbour| Some((peer.id, peer.incoming.as_ref()?.ledger(peer.incarnation())));
-        let outgoing = |peer: &Neighbour| Some((peer.id, peer.outgoing.as_ref()?.ledger(peer.incarnation())));
-        LedgerSummary {
-            incarnation,
-            initial: self.brought,
-            mass: self.mass(),
-            incoming: self.peers.values().filter_map(incoming).collect(),
-            outgoing: self.peers.values().filter_map(outgoing).collect(),
-        }
     }
 
     fn report(&mut self, event: NodeEvent) {

@@ -10,7 +10,7 @@ use std::time::{Duration, Instant};
 
 use crate::support::founded_swarm::{PLANS_ITSELF, Swarm, TASK};
 use crate::support::pair::{KILLED, Pair};
-use crate::support::{RunningPeer, mingle, read_json, run, text};
+use crate::support::{RunningPeer, mingle, mingle_of_a_terminal, read_json, run, text};
 
 fn full_disk() -> Stdio {
     OpenOptions::new().write(true).open("/dev/full").unwrap().into()
@@ -230,7 +230,7 @@ fn a_peer_whose_reader_stands_still_trains_to_its_end_and_holds_up_nobody() {
 #[test]
 fn a_peer_whose_terminal_is_closed_ends_in_good_order() {
     let pair = Pair::new();
-    let mut peers = pair.start(&["--model", "softmax", "--rounds", "1000000"]);
+    let mut peers = pair.start_as(mingle_of_a_terminal, &["--model", "softmax", "--rounds", "1000000"]);
     peers.iter_mut().for_each(|peer| drop(peer.wait_for("round")));
     pair.homes().iter().for_each(|home| assert!(home.join("mingle.sock").exists()));
     peers.iter().for_each(|peer| peer.signal("HUP"));

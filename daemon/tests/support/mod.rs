@@ -29,6 +29,17 @@ pub(crate) fn mingle() -> Command {
     undisturbed(Command::new(named.unwrap_or_else(|| env!("CARGO_BIN_EXE_mingle").into())))
 }
 
+/// The binary as its user's terminal starts it, which ends it when it is closed. Tests may run below a program that ignores that
+/// signal, such as nohup, and what they start would inherit it.
+pub(crate) fn mingle_of_a_terminal() -> Command {
+    if cfg!(not(target_os = "linux")) {
+        return mingle();
+    }
+    let mut command = undisturbed(Command::new("env"));
+    command.arg("--default-signal=HUP").arg(mingle().get_program());
+    command
+}
+
 fn undisturbed(mut command: Command) -> Command {
     for (variable, _) in std::env::vars_os().filter(|(name, _)| is_setting(&name.to_string_lossy())) {
         command.env_remove(variable);
@@ -124,8 +135,13 @@ fn diagnostics() -> Stdio {
 impl RunningPeer {
     /// Starts `mingle run --json` with these arguments, on loopback.
     pub(crate) fn start(arguments: &[&str]) -> Self {
-        let loopback = ["--listen", "/ip4/127.0.0.1/udp/0/quic-v1", "--listen", "/ip4/127.0.0.1/tcp/0"];
-        Self::start_listening(&[&loopback, arguments].concat())
+        Self::start_as(mingle(), arguments)
+    }
+
+    /// Like [`start`](Self::start), with a command that runs the binary in some way of its own.
+    pub(crate) fn start_as(command: Command, arguments: &[&str]) -> Self {
+        let run = ["run", "--listen", "/ip4/127.0.0.1/udp/0/quic-v1", "--listen", "/ip4/127.0.0.1/tcp/0"];
+        Self::spawn_as(command, &[&run, arguments].concat())
     }
 
     /// Starts `mingle join TICKET --json` with these arguments, on loopback.

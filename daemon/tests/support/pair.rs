@@ -1,8 +1,9 @@
 //! Two peers on one machine with a plan that is bound to them.
 
 use std::path::PathBuf;
+use std::process::Command;
 
-use crate::support::{RunningPeer, run, stderr, stdout, text};
+use crate::support::{RunningPeer, mingle, run, stderr, stdout, text};
 
 /// Options of peers that are killed before they are done.
 pub(crate) const KILLED: [&str; 4] = ["--model", "softmax", "--rounds", "1000000"];
@@ -52,10 +53,16 @@ impl Pair {
 
     /// Starts both, the second with the address of the first, each with these arguments.
     pub(crate) fn start(&self, arguments: &[&str]) -> [RunningPeer; 2] {
+        self.start_as(mingle, arguments)
+    }
+
+    /// Like [`start`](Self::start), with commands that run the binary in some way of their own.
+    pub(crate) fn start_as(&self, command: fn() -> Command, arguments: &[&str]) -> [RunningPeer; 2] {
+        let (home, plan) = (self.home(0), self.plan());
+        let start = |options: &[&str]| RunningPeer::start_as(command(), &[options, arguments].concat());
+        let mut first = start(&["--home", text(&home), "--plan", text(&plan)]);
         let home = self.home(1);
-        let mut first = self.start_first(arguments);
-        let address = first.address();
-        let second = RunningPeer::start(&[&["--home", text(&home), "--bootstrap", &address], arguments].concat());
+        let second = start(&["--home", text(&home), "--bootstrap", &first.address()]);
         [first, second]
     }
 

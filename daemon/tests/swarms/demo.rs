@@ -222,20 +222,22 @@ fn a_demo_that_fails_before_its_peers_have_begun_leaves_the_files_of_the_one_bef
 }
 
 #[test]
-fn sixty_four_peers_come_together_with_one_dial_a_link() {
+fn thirty_two_peers_come_together_with_one_dial_a_link() {
+    const PEERS: u64 = 32;
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("demo");
-    let report = demo(&root, &["--peers", "64", "--rounds", "3", "--evaluate-every", "3", "--no-comparison"]);
+    let (peers, rounds) = (PEERS.to_string(), ["--rounds", "3", "--evaluate-every", "3", "--no-comparison"]);
+    let report = demo(&root, &[&["--peers", &peers], &rounds[..]].concat());
     let joined = &report["joined"];
     let count = |name: &str| joined[name].as_u64().unwrap();
     assert_eq!(count("missing_neighbours"), 0, "{joined}");
     // A link costs one dial, and so does the way in. Where both ends learn of each other at once, both dial.
-    assert!(count("dials") <= count("pairs") * 5 / 4 + 64, "{joined}");
+    assert!(count("dials") <= count("pairs") * 5 / 4 + PEERS, "{joined}");
     assert!(count("failed_dials") <= 6, "{joined}");
     // A machine that is busy with something else may take longer than the patience before the table is asked.
     assert!(count("table_queries") <= 8, "{joined}");
     assert!(count("most_dials") <= 2 * count("most_neighbours") + 20, "{joined}");
-    assert_eq!(report["audit"]["held"], 64 * ONE);
+    assert_eq!(report["audit"]["held"], PEERS * ONE);
 }
 
 /// The processes whose command line names `folder`.

@@ -12,7 +12,7 @@ const PERIOD: u64 = 40;
 /// Rounds after a disturbance whose disagreements are fitted: peers may be four rounds apart, and fast modes die first.
 const FITTED: std::ops::Range<u64> = 7..17;
 /// Disturbances that are looked at. The first is left out, in which peers still start.
-const LAST: u64 = 12;
+const LAST: u64 = 5;
 const NODES: usize = 5;
 
 /// Moves the model of this peer to and fro, once in each period.

@@ -341,16 +341,20 @@ impl InLink {
         }
     }
 
-    pub(crate) fn ledger(&self, sender_incarnation: u64) -> InLinkLedger {
-        InLinkLedger {
+    /// Writes the books of this link over others, whose memory is used again.
+    pub(crate) fn ledger_into(&self, books: &mut InLinkLedger, sender_incarnation: u64) {
+        let mut queued = std::mem::take(&mut books.queued);
+        queued.clear();
+        queued.extend(self.queue.iter().map(|parcel| (parcel.seq, parcel.mass)));
+        *books = InLinkLedger {
             sender_incarnation,
             received_seq: self.received(),
             applied_seq: self.cursor.map_or(0, |cursor| cursor.applied),
             rejected: self.cursor.map_or_else(Rejections::default, |cursor| cursor.rejected),
-            queued: self.queue.iter().map(|parcel| (parcel.seq, parcel.mass)).collect(),
+            queued,
             applied_total: self.applied_total,
             applied_from_earlier_lives: self.applied_from_earlier_lives,
-        }
+        };
     }
 
     fn cursor_from(&mut self, base: u64) -> &mut Cursor {

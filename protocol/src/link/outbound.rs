@@ -363,18 +363,22 @@ impl OutLink {
         self.resend_at = None;
     }
 
-    pub(crate) fn ledger(&self, receiver_incarnation: u64) -> OutLinkLedger {
-        OutLinkLedger {
+    /// Writes the books of this link over others, whose memory is used again.
+    pub(crate) fn ledger_into(&self, books: &mut OutLinkLedger, receiver_incarnation: u64) {
+        let mut outbox = std::mem::take(&mut books.outbox);
+        outbox.clear();
+        outbox.extend(self.outbox.iter().map(|parcel| (parcel.seq, parcel.mass)));
+        *books = OutLinkLedger {
             receiver_incarnation,
             base: self.base,
             next_seq: self.next_seq,
             acked_seq: self.acked,
-            outbox: self.outbox.iter().map(|parcel| (parcel.seq, parcel.mass)).collect(),
+            outbox,
             sent_total: self.sent_total,
             acked_total: self.applied_total,
             acked_by_earlier_lives: self.applied_by_earlier_lives,
             written_off: self.written_off,
             returned: self.returned,
-        }
+        };
     }
 }

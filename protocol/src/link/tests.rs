@@ -1,6 +1,7 @@
 #![allow(clippy::unwrap_used)]
 use super::inbound::Acceptance;
 use super::*;
+use crate::ledger::{InLinkLedger, OutLinkLedger};
 use crate::mass::Mass;
 use crate::message::{Generation, LinkEnd, LinkPositions, ParcelHeader};
 use crate::payload::Payload;
@@ -118,7 +119,9 @@ fn refused_parcels_come_back_once_however_often_the_receiver_says_so() {
     assert_eq!((masses, sender.is_settled()), (vec![2, 8], true));
     let (_, again) = sender.on_ack(&word_of(&receiver), true).unwrap();
     assert!(again.parcels.is_empty());
-    let (ours, theirs) = (sender.ledger(1), receiver.ledger(1));
+    let (mut ours, mut theirs) = (OutLinkLedger::default(), InLinkLedger::default());
+    sender.ledger_into(&mut ours, 1);
+    receiver.ledger_into(&mut theirs, 1);
     assert_eq!((ours.sent_total, ours.acked_total, ours.returned), (31, 21, 10));
     assert_eq!(theirs.applied_total, 21);
 }
@@ -146,7 +149,8 @@ fn what_a_receiver_did_not_apply_before_it_left_comes_back() {
         let applied: u64 = (1..=last).filter(|seq| seq % 2 == 1).map(|seq| 1 << (seq - 1)).sum();
         assert_eq!(returned.mass().units(), 31 - applied, "left after parcel {last}");
         assert!(sender.is_settled() && !sender.is_open());
-        let books = sender.ledger(1);
+        let mut books = OutLinkLedger::default();
+        sender.ledger_into(&mut books, 1);
         assert_eq!(books.acked_total + books.returned, books.sent_total);
         // A late acknowledgement changes nothing, and is no sign of a rollback.
         assert_eq!(sender.acked(), last);

@@ -24,6 +24,7 @@ use super::error::SimError;
 use crate::ledger::LedgerSummary;
 use crate::mass::Mass;
 use crate::message::{Generation, ParcelHeader};
+use crate::node::Node;
 use crate::record::Books;
 use crate::schedule::NodeId;
 use crate::time::Time;
@@ -190,6 +191,14 @@ impl Conservation {
             account.records.push_back(HandedIn { number: books.number, moves, ledger, mass: books.mass });
         }
         Ok(())
+    }
+
+    /// The ledger of a node as it is now, for [`check`](Self::check): written over one that is not needed any more.
+    pub(super) fn ledger_now(&mut self, node: &Node) -> LedgerSummary {
+        let account = self.accounts.get_mut(&node.id());
+        let mut books = account.map(|account| std::mem::take(&mut account.spare)).unwrap_or_default();
+        node.ledger_into(&mut books);
+        books
     }
 
     /// Checks the effect of one event on `id`, which put `sent` on the wire in it.

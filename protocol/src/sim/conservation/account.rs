@@ -16,6 +16,8 @@ pub(super) struct Account {
     pub(super) founded: Mass,
     /// The books of the node when they were last seen.
     pub(super) seen: LedgerSummary,
+    /// Those before, to be written over.
+    pub(super) spare: LedgerSummary,
     /// Moves since the oldest of the records below.
     pub(super) moves: VecDeque<Move>,
     /// The number of moves before those.

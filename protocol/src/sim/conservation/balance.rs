@@ -29,6 +29,7 @@ impl Conservation {
         let compared = if is_void { Ok(()) } else { self.compare(now, id, ledger, (&before, &after), given) };
         if let Some(account) = self.accounts.get_mut(&id) {
             account.seen = after;
+            account.spare = before;
         }
         compared
     }

@@ -33,7 +33,7 @@ impl SimulatedSwarm {
         let held_back = node.held_back().map(<[f32]>::to_vec);
         let effects = node.handle(self.now, input);
         self.learning.watch(node, change.as_deref(), held_back.as_deref(), &effects);
-        let (generation, books) = (node.config().generation, node.ledger());
+        let (generation, books) = (node.config().generation, self.conservation.ledger_now(node));
         let has_left = node.has_left();
         self.set_alarm(id);
         let (mut sent, mut renewed, mut ended) = (Vec::<(NodeId, ParcelHeader)>::new(), Vec::new(), false);

@@ -1,7 +1,5 @@
 //! The same seeds give the same bits, whatever else runs and on however many threads.
 
-#![allow(clippy::unwrap_used)]
-
 use std::process::Command;
 
 use mingle_models::{
@@ -76,7 +74,7 @@ fn the_number_of_threads_does_not_change_a_bit() {
 /// The digest of a fresh process which uses this many threads.
 fn digest_with(model: &str, threads: &str) -> String {
     let output = Command::new(std::env::current_exe().unwrap())
-        .args(["--exact", "child_prints_its_digest", "--nocapture"])
+        .args(["--exact", "reproducible::child_prints_its_digest", "--nocapture"])
         .env(MODEL, model)
         .env("RAYON_NUM_THREADS", threads)
         .output()

@@ -1,6 +1,5 @@
 //! Changes of sites with unequal numbers of samples: weighted by these, their mean is the step on all data in one
 //! place.
-#![allow(clippy::unwrap_used)]
 
 use mingle_models::{
     Augmentation, DataSource, DeviceName, OptimizerOptions, Samples, SiteWeight, Task, Trainer, TrainerOptions,

@@ -1,7 +1,5 @@
 //! Local training through the public interface.
 
-#![allow(clippy::unwrap_used)]
-
 use mingle_models::{
     Augmentation, DataSource, Device, DeviceName, Evaluator, ModelKind, OptimizerOptions, SampleShape, Samples,
     SiteWeight, Task, TaskError, TrainError, Trainer, TrainerOptions,

@@ -1,7 +1,5 @@
 //! Regression: the step of a trainer, and the fit of a line.
 
-#![allow(clippy::unwrap_used)]
-
 use std::fmt::Write;
 
 use mingle_models::{

@@ -1,7 +1,5 @@
 //! Language models: encoding of text as tokens, training of a GPT, and generation of text from a checkpoint.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeMap;
 use std::fs;
 use std::io::Write;

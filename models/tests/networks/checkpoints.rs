@@ -1,7 +1,5 @@
 //! Checkpoints, read back by this crate and by the plain safetensors reader.
 
-#![allow(clippy::unwrap_used)]
-
 use std::collections::BTreeMap;
 use std::path::PathBuf;
 
