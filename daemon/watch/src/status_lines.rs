@@ -271,7 +271,7 @@ mod tests {
             let mut status = Status { plan: Some(plan), ..Status::starting(empty()) };
             status.local_step_s = Some(step_ms / 1e3);
             status.exchange_s = Some(exchange_ms / 1e3);
-            round_costs(&status).unwrap()
+            round_costs(&status).unwrap_or_default()
         };
         assert_eq!(costs(10, 2.0, 20.0), "10 local steps a round  ms: 2.000 a step, 20.000 an exchange");
         let short = costs(1, 2.0, 21.0);

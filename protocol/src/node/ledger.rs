@@ -31,10 +31,10 @@ impl Node {
 }
 
 /// The links of a node, each with its entry in the books: that of the same link where the books are of the same links.
-fn entries<'a, L, B: Default>(
+fn entries<L, B: Default>(
     links: impl Iterator<Item = (NodeId, L)> + Clone,
-    books: &'a mut BTreeMap<NodeId, B>,
-) -> impl Iterator<Item = (L, &'a mut B)> {
+    books: &mut BTreeMap<NodeId, B>,
+) -> impl Iterator<Item = (L, &mut B)> {
     if !books.keys().copied().eq(links.clone().map(|(id, _)| id)) {
         *books = links.clone().map(|(id, _)| (id, B::default())).collect();
     }
