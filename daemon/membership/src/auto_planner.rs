@@ -98,6 +98,7 @@ impl AutoPlanner {
             asked_at: None,
             may_sign: true,
         };
+        service.state().plans_the_swarm = true;
         tokio::spawn(auto_planner.work());
         Ok(())
     }

@@ -102,6 +102,8 @@ pub(crate) struct ServiceState {
     pub(crate) unfit_newcomers: BTreeSet<PeerId>,
     /// Set when an event loop runs that answers requests for the model.
     gives_models: bool,
+    /// Set when this process plans the swarm, and counts who asks for its end.
+    pub(crate) plans_the_swarm: bool,
     /// The operator's permissions that were used here.
     pub(crate) spent: SpentTokens,
     /// Pairs of plans that a person was warned of: two of one number, or one and a plan after the other. A plan that
@@ -132,6 +134,7 @@ impl MembershipService {
             work: None,
             unfit_newcomers: BTreeSet::new(),
             gives_models: false,
+            plans_the_swarm: false,
             spent: SpentTokens::default(),
             oddities: BTreeSet::new(),
         });
@@ -159,6 +162,11 @@ impl MembershipService {
     /// two peers that each need the other's model do not wait for each other.
     pub fn give_models(&self) {
         self.state().gives_models = true;
+    }
+
+    /// Returns `true` if this process plans the swarm, and can end its training for all.
+    pub fn plans_the_swarm(&self) -> bool {
+        self.state().plans_the_swarm
     }
 
     /// Number of pending peers.

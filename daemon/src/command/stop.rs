@@ -50,6 +50,13 @@ fn ask_for_the_end(home: &Home, json: bool) -> Result {
         EndAnswer::Asked => {
             "asked      the training ends once more than half of the members ask, if the operator's peer runs with --planning auto"
         }
+        EndAnswer::Uncounted => {
+            return Err(Error::new(
+                ErrorKind::Refused,
+                "this peer is the operator's, and does not plan its swarm: nobody counts who asks",
+            )
+            .hint("start it with --planning auto, and ask again"));
+        }
         EndAnswer::Impossible => {
             return Err(Error::new(
                 ErrorKind::Refused,

@@ -100,6 +100,20 @@ fn the_operator_ends_a_run_for_all_and_members_alone_do_not() {
 }
 
 #[test]
+fn an_operator_that_does_not_plan_is_told_that_nobody_counts() {
+    let swarm = Swarm::found();
+    let mut operator = swarm.start_operator(&ENDLESS);
+    operator.address();
+    let mut member = swarm.join(1, &swarm.invite(1), &ENDLESS);
+    operator.wait_for("join_requested");
+    let bind = swarm.plan("complete:n=2");
+    assert!(swarm.apply(&bind).status.success());
+    member.wait_for("joined");
+    let asked = run(&["stop", "--for-all", "--home", text(&swarm.home(0))]);
+    assert_fails(&asked, 6, &["does not plan its swarm", "--planning auto"]);
+}
+
+#[test]
 fn a_swarm_without_an_operator_has_nobody_who_ends_it_for_all() {
     let pair = Pair::new();
     let mut peers = pair.start(&["--trainer", "attach", "--rounds", "1000000"]);

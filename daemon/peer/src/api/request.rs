@@ -37,6 +37,8 @@ pub enum EndAnswer {
     ForAll,
     /// It ends once more than half of the members ask for it.
     Asked,
+    /// This peer is the operator's, and does not plan its swarm: nobody counts who asks.
+    Uncounted,
     /// There is nothing to end: this peer trains no model, or its swarm has no operator.
     Impossible,
 }

@@ -44,13 +44,12 @@ impl Driver<'_> {
 
     /// Asks the members to end the training before its last round.
     fn ask_for_the_end(&mut self) -> EndAnswer {
-        if self.member.service.swarm().is_none() {
-            return EndAnswer::Impossible;
-        }
-        let (wish, answer) = if self.member.service.is_operator() {
-            (Wish::EndForAll, EndAnswer::ForAll)
-        } else {
-            (Wish::End, EndAnswer::Asked)
+        let service = &self.member.service;
+        let (wish, answer) = match (service.swarm(), service.is_operator()) {
+            (None, _) => return EndAnswer::Impossible,
+            (_, true) if !service.plans_the_swarm() => return EndAnswer::Uncounted,
+            (_, true) => (Wish::EndForAll, EndAnswer::ForAll),
+            (_, false) => (Wish::End, EndAnswer::Asked),
         };
         self.parts.end_wish.set(wish);
         self.member.log.tell(Event::AskedToEnd(AskedToEnd { asks: true }));
