@@ -55,6 +55,8 @@ pub struct AutoPlanner {
     failure_detector: FailureDetector,
     local_steps: LocalSteps,
     votes: EndVotes,
+    /// The number of the newest plan that it has published.
+    published: u64,
     /// The number and the members of the plan under which the local steps are measured.
     measured: (u64, Vec<PeerId>),
     /// Members that the next plan should have, as last reported to a person whose own plan stays.
@@ -90,6 +92,7 @@ impl AutoPlanner {
             failure_detector: FailureDetector::new(planning.forget_after),
             local_steps: LocalSteps::new(planning.local_steps),
             votes: EndVotes::default(),
+            published: 0,
             measured: (0, Vec::new()),
             told: Vec::new(),
             began: Instant::now(),
@@ -178,6 +181,10 @@ impl AutoPlanner {
         let standing = self.service.standing().await.unwrap_or_default();
         let members = self.service.members();
         let last = self.service.last_plan();
+        if last.as_ref().map_or(0, PlanOffer::counter) < self.published {
+            // This peer still fetches a model for it: another plan would have the same number.
+            return Ok(());
+        }
         let revoked = self.service.revocations()?;
         self.note_plan(last.as_ref(), &members)?;
         if let Some(costs) = standing.costs {
@@ -206,12 +213,14 @@ impl AutoPlanner {
     }
 
     /// Takes up a signed plan, and announces it to the members.
-    async fn publish(&self, offer: PlanOffer, members: &[PeerId]) -> Result {
+    async fn publish(&mut self, offer: PlanOffer, members: &[PeerId]) -> Result {
+        let counter = offer.counter();
         let news = self.service.news(offer);
         match self.service.judge(news.clone()).await {
             PlanVerdict::Refused(why) => Err(Error::new(ErrorKind::Refused, why)),
             PlanVerdict::Older(_) => Ok(()),
             PlanVerdict::Taken | PlanVerdict::Known => {
+                self.published = counter;
                 self.spread(&news, members);
                 self.service.keep_revocations(news.offer.revoked())
             }
@@ -225,7 +234,7 @@ impl AutoPlanner {
     }
 
     /// Signs the plan once more, with as many rounds as leave the models in agreement.
-    async fn end_early(&self, signer: &Signer, last: &PlanOffer, standing: &Standing) -> Result {
+    async fn end_early(&mut self, signer: &Signer, last: &PlanOffer, standing: &Standing) -> Result {
         let end = EarlyEnd { of_task: standing.rounds_of_task, rounds: standing.rounds_to_end };
         let offer = last.sign_to_end(signer, standing.round, end)?;
         self.publish(offer, &self.service.members()).await
@@ -265,8 +274,8 @@ impl AutoPlanner {
         standing: &Standing,
         members: &[PeerId],
     ) -> Result<bool> {
-        // A peer that has not begun to train has no last round.
-        let chosen = self.local_steps.chosen().filter(|_| standing.last_round > 0);
+        // A peer that has not begun to train has no last round, and one that ends takes no plan.
+        let chosen = self.local_steps.chosen().filter(|_| standing.round + 1 < standing.last_round);
         match last.map(PlanOffer::plan).transpose()?.zip(chosen) {
             Some((plan, chosen)) => Ok(plan.local_steps() != chosen),
             None => Ok(self.has_better_steps(standing, members).await),

@@ -55,7 +55,7 @@ pub(crate) struct Finished {
     pub place: Place,
     /// The test evaluation of the final model, unless `metrics_of` names another.
     pub evaluation: Evaluation,
-    /// What was evaluated, where the final model was not, or not on all samples.
+    /// Subject of the evaluation, where it was not the final model on all samples.
     pub metrics_of: Option<MetricsOf>,
     /// The keeper of the best model, where one is kept.
     pub best: Option<BestModel>,

@@ -370,7 +370,7 @@ pub enum Event {
         skipped: u64,
         /// The metrics of the final model, unless `metrics_of` names another.
         metrics: Metrics,
-        /// What was measured, where the final model was not, or not on all samples.
+        /// Subject of the metrics, where it was not the final model on all samples.
         #[serde(default, skip_serializing_if = "Option::is_none")]
         metrics_of: Option<MetricsOf>,
         /// Push-sum weight, in units of 2^-40.

@@ -42,7 +42,7 @@ pub struct Summary {
     pub skipped: u64,
     /// The metrics of the final de-biased model on held-out samples, unless `metrics_of` names another.
     pub metrics: Metrics,
-    /// What was measured, where the final model was not, or not on all samples.
+    /// Subject of the metrics, where it was not the final model on all samples.
     #[serde(default, skip_serializing_if = "Option::is_none")]
     pub metrics_of: Option<MetricsOf>,
     /// The metric, value and round of the model in `best.safetensors`, where the best one was to be kept.
