@@ -15,7 +15,7 @@ use std::sync::mpsc::SyncSender;
 use std::sync::{Arc, Mutex, MutexGuard, OnceLock, PoisonError};
 use std::time::{Duration, Instant};
 
-use futures::{AsyncWriteExt, StreamExt};
+use futures::{AsyncReadExt, AsyncWriteExt, StreamExt};
 use libp2p::{PeerId, Stream};
 use mingle_home::error::{Error, ErrorKind, Result};
 use mingle_membership::MembershipService;
@@ -281,12 +281,12 @@ impl Seat {
                         sending::send(&mut stream, load.bytes(), &self.shared.rate).await?;
                     }
                     if is_final {
-                        return stream.close().await;
+                        return hang_up(stream).await;
                     }
                 }
                 Next::Leaving => {
                     reply(&mut stream, &Reply::Leaving).await?;
-                    return stream.close().await;
+                    return hang_up(stream).await;
                 }
                 Next::Update(..) | Next::Wait => reply(&mut stream, &Reply::Waiting).await?,
             }
@@ -330,6 +330,14 @@ impl Drop for Seat {
 
 async fn reply(stream: &mut Stream, reply: &Reply) -> io::Result<()> {
     tokio::time::timeout(LONGEST_SILENCE, framed::write(stream, reply)).await?
+}
+
+/// Ends a stream once the other side has ended it too. A process that ends takes with it what it has sent and the other
+/// side has not read: a connection over QUIC that is closed drops what it has received.
+async fn hang_up(mut stream: Stream) -> io::Result<()> {
+    stream.close().await?;
+    let mut nothing = [0];
+    tokio::time::timeout(LONGEST_SILENCE, stream.read(&mut nothing)).await?.map(drop)
 }
 
 fn shortened(mut task: String) -> String {

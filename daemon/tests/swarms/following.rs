@@ -2,11 +2,12 @@
 
 use std::fs;
 use std::path::Path;
+use std::time::Instant;
 
 use serde_json::{Value, json};
 
-use crate::support::founded_swarm::{PLANS_ITSELF, Swarm};
-use crate::support::{RunningPeer, assert_fails, mingle, read_json, run, stderr, stdout, text};
+use crate::support::founded_swarm::{ENDLESS, PLANS_ITSELF, Swarm};
+use crate::support::{PATIENCE, RunningPeer, assert_fails, mingle, read_json, run, stderr, stdout, text};
 
 /// A follower with this ticket that writes this file.
 fn follow(ticket: &str, output: &Path, more: &[&str]) -> RunningPeer {
@@ -29,18 +30,34 @@ fn trains_among(peer: &mut RunningPeer, members: u64) {
     peer.wait_for("evaluated");
 }
 
-/// A swarm of three that plans itself, and trains for so many rounds.
-fn swarm_of_three(rounds: &str) -> (Swarm, Vec<RunningPeer>) {
+/// A swarm of three that plans itself, and trains until it is asked to end. Returns the address of peer 1 as well.
+fn swarm_of_three() -> (Swarm, Vec<RunningPeer>, String) {
     let swarm = Swarm::found();
-    let task = ["--rounds", rounds, "--durability", "off", "--followers", "16"];
+    let task = [&ENDLESS[..], &["--durability", "off", "--followers", "16"]].concat();
     let mut peers = vec![swarm.start_operator(&[&PLANS_ITSELF[..], &task].concat())];
     peers[0].address();
-    for peer in 1..3 {
-        peers.push(swarm.join(peer, &swarm.invite(1), &task));
-        peers[peer].recall_or_wait_for("plan");
-    }
+    peers.push(swarm.join(1, &swarm.invite(1), &task));
+    let address = peers[1].address();
+    // A plan of its own: the operator's peer tells the next one as a new plan.
+    peers[1].wait_for("plan");
+    peers.push(swarm.join(2, &swarm.invite(1), &task));
     trains_among(&mut peers[0], 3);
-    (swarm, peers)
+    (swarm, peers, address)
+}
+
+/// A ticket that leads to this address.
+fn ticket_by_way_of(swarm: &Swarm, address: &str) -> String {
+    let invited = run(&["invite", "--home", text(&swarm.home(0)), "--address", address]);
+    assert!(invited.status.success(), "{}", stderr(&invited));
+    stdout(&invited).trim().to_owned()
+}
+
+fn wait_for_file(path: &Path) {
+    let deadline = Instant::now() + PATIENCE;
+    while !path.exists() {
+        assert!(Instant::now() < deadline, "{} is not written", path.display());
+        std::thread::yield_now();
+    }
 }
 
 /// The next model of a follower, whose file has its bytes.
@@ -52,23 +69,26 @@ fn model(follower: &mut RunningPeer) -> Value {
 
 #[test]
 fn a_follower_goes_on_at_another_member_and_ends_with_its_final_model_to_the_bit() {
-    let (swarm, mut peers) = swarm_of_three("1500");
-    let ticket = swarm.invite(1);
+    let (swarm, mut peers, address) = swarm_of_three();
+    let ticket = ticket_by_way_of(&swarm, &address);
     let output = swarm.folder.path().join("followed.safetensors");
     let seen = swarm.folder.path().join("seen");
     let command = format!("cp \"$MINGLE_FOLLOWED_FILE\" '{}'", text(&seen));
     let mut follower = follow(&ticket, &output, &["--every", "5", "--exec", &command]);
-    assert_eq!(follower.wait_for("following")["peer"], id(&swarm, 0));
+    assert_eq!(follower.wait_for("following")["peer"], id(&swarm, 1));
     let first = model(&mut follower);
     assert_eq!((&first["patch"], &first["final"]), (&json!(false), &json!(false)), "{first}");
     let second = model(&mut follower);
     assert!(second["round"].as_u64() >= first["round"].as_u64().map(|round| round + 1), "{first} {second}");
     assert_eq!(second["peer"], first["peer"]);
     assert_eq!(run(&["ckpt", "verify", text(&output)]).status.code(), Some(0));
-    peers[0].kill();
-    assert_eq!(follower.wait_for("lost")["peer"], id(&swarm, 0));
+    peers[1].kill();
+    assert_eq!(follower.wait_for("lost")["peer"], id(&swarm, 1));
     let elsewhere = follower.wait_for("following")["peer"].clone();
-    let followed = [1, 2].into_iter().find(|peer| elsewhere == id(&swarm, *peer)).unwrap();
+    let followed = [0, 2].into_iter().find(|peer| elsewhere == id(&swarm, *peer)).unwrap();
+    assert_eq!(model(&mut follower)["peer"], elsewhere);
+    let ended = run(&["stop", "--for-all", "--home", text(&swarm.home(0))]);
+    assert!(ended.status.success(), "{}", stderr(&ended));
     let last = loop {
         let model = model(&mut follower);
         if model["final"] == true {
@@ -85,6 +105,31 @@ fn a_follower_goes_on_at_another_member_and_ends_with_its_final_model_to_the_bit
     assert_eq!(fs::read(&seen).unwrap(), fs::read(&exported).unwrap(), "the command saw it");
     let plan = read_json(&swarm.home(followed).join("plan.json"));
     assert_eq!(plan["nodes"].as_array().unwrap().len(), 3, "a follower is no node");
+}
+
+#[test]
+fn a_member_at_its_end_waits_for_a_follower_that_is_slow_to_read_the_final_model() {
+    let swarm = Swarm::found();
+    let mut operator = swarm.start_operator(&[&PLANS_ITSELF[..], &ENDLESS].concat());
+    operator.address();
+    let mut member = swarm.join(1, &swarm.invite(1), &[]);
+    member.wait_for("joined");
+    let output = swarm.folder.path().join("followed.safetensors");
+    let mut follower = follow(&swarm.invite(1), &output, &["--every", "100000"]);
+    model(&mut follower);
+    // Some rounds later, it has asked for the next one, and waits.
+    member.forget_what_it_said();
+    (0..5).for_each(|_| drop(member.wait_for("evaluated")));
+    follower.signal("STOP");
+    let ended = run(&["stop", "--for-all", "--home", text(&swarm.home(0))]);
+    assert!(ended.status.success(), "{}", stderr(&ended));
+    // The final model is sent at once. The operator's peer ends no earlier than it is read.
+    wait_for_file(&swarm.home(0).join("model.safetensors"));
+    assert_eq!(member.exit_code(), Some(0));
+    follower.signal("CONT");
+    while model(&mut follower)["final"] != true {}
+    operator.wait_through_rounds_for("done");
+    assert_eq!((follower.exit_code(), operator.exit_code()), (Some(0), Some(0)));
 }
 
 #[test]

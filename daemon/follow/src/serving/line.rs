@@ -25,7 +25,7 @@ pub(super) struct Version {
 
 /// A patch from one version to the next.
 #[derive(Clone, Debug)]
-struct Step {
+pub(super) struct Step {
     from: [u8; 32],
     bytes: Arc<[u8]>,
 }
@@ -72,12 +72,17 @@ impl Line {
         self.files.iter().filter(|file| file.strong_count() > 0).count() < MOST_FILES
     }
 
-    /// Makes this the newest version; `patch` leads to it from the one before.
-    pub(super) fn push(&mut self, version: Version, patch: Option<Vec<u8>>) {
-        let before = self.newest.take().map(|before| before.file.digest());
-        match (before, patch) {
-            (Some(from), Some(patch)) => self.steps.push_back(Step { from, bytes: patch.into() }),
-            _ => self.steps.clear(),
+    /// Makes this the newest version; `patch` leads to it. After the final version, which is not made by the same
+    /// thread, no other one counts.
+    pub(super) fn push(&mut self, version: Version, patch: Option<Step>) {
+        let newest = self.newest.as_ref();
+        if newest.is_some_and(|newest| newest.is_final) {
+            return;
+        }
+        let before = newest.map(|newest| newest.file.digest());
+        match patch.filter(|patch| Some(patch.from) == before) {
+            Some(patch) => self.steps.push_back(patch),
+            None => self.steps.clear(),
         }
         let most = version.file.bytes().len() / PATCHES_PER_FILE;
         let too_many = |steps: &VecDeque<Step>| {
@@ -112,8 +117,9 @@ impl Line {
 }
 
 /// The patch between two versions; `None` if they have different tensors, or the patch is no shorter than the file.
-pub(super) fn patch(before: &Version, after: &ModelBytes) -> Option<Vec<u8>> {
-    encode(&before.file, after).ok().filter(|patch| patch.len() < after.bytes().len())
+pub(super) fn patch(before: &Version, after: &ModelBytes) -> Option<Step> {
+    let bytes = encode(&before.file, after).ok().filter(|patch| patch.len() < after.bytes().len())?;
+    Some(Step { from: before.file.digest(), bytes: bytes.into() })
 }
 
 #[cfg(test)]
@@ -168,6 +174,26 @@ mod tests {
                 (ModelPart::Whole(newest.file.bytes().len() as u64), newest.file.bytes())
             );
         }
+    }
+
+    #[test]
+    fn a_version_that_is_made_beside_the_final_one_changes_nothing_and_a_patch_on_another_version_is_dropped() {
+        let mut model = vec![0.5; DIMENSION];
+        let mut next = |round| {
+            model[round as usize] += 0.25;
+            version(round, &model)
+        };
+        let (first, second, third) = (next(1), next(2), next(3));
+        let (early, late) = (patch(&first, &second.file), patch(&first, &third.file));
+        let mut line = Line::default();
+        line.push(first, None);
+        let have = line.newest().map(|newest| newest.file.digest());
+        line.push(second, early);
+        line.push(Version { is_final: true, ..third }, late);
+        let last = Arc::clone(line.newest().unwrap());
+        assert!(matches!(line.way(&last, have)[..], [Load::Whole(_)]), "the patch is not on the version before");
+        line.push(next(4), None);
+        assert_eq!(line.newest().unwrap().round, 3);
     }
 
     #[test]
