@@ -227,8 +227,7 @@ fn rounds_choice(
         return Ok((RoundsChoice::Default(rounds), None));
     }
     let former = Ending::of_latest_run(home)?.filter(|ending| !ending.left);
-    let former = former.filter(|_| !arguments.fresh && !arguments.continues);
-    Ok((RoundsChoice::OfTheSwarm(rounds), former))
+    Ok((RoundsChoice::OfTheSwarm(rounds), former.filter(|_| !arguments.fresh)))
 }
 
 /// Returns `true` if the run in the home is over, and another or a longer one begins with its model.

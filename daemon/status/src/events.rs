@@ -286,7 +286,7 @@ pub enum Event {
         /// The weight that was given up, in units of 2^-40.
         discarded_units: u64,
     },
-    /// The run was over, and the swarm trains more rounds now: it goes on.
+    /// The run was over, and there are more rounds now: it goes on.
     Prolonged {
         /// Rounds of the run that was over.
         round: u64,

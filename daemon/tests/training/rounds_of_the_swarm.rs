@@ -85,15 +85,21 @@ fn members_with_a_built_in_model_go_on_when_the_operator_prolongs_the_run() {
     let [mut first, mut second] = [1, 2].map(|peer| swarm.join(peer, &ticket, &[]));
     end_at([&mut operator, &mut first, &mut second], 60);
 
-    // The members repeat what they did, the second with options of its own.
+    // The members repeat what they did, the second with options of its own, and `--continue`, as nobody else.
     let mut operator = start_operator("120");
     let mut first = RunningPeer::start(&["--home", text(&swarm.home(1))]);
-    let mut second = swarm.start(2, &["--evaluate-every", "10"]);
+    let mut second = swarm.start(2, &["--evaluate-every", "10", "--continue"]);
     for peer in [&mut first, &mut second] {
         assert_eq!(peer.wait_for("prolonged")["rounds"], 120);
         assert_eq!(peer.wait_for("recovered")["round"], 60);
     }
     end_at([&mut operator, &mut first, &mut second], 120);
+
+    // Another run with the models of that one, which is shorter.
+    let mut operator = swarm.start(0, &[&PLANS_ITSELF[..], &["--rounds", "30", "--continue"]].concat());
+    let [mut first, mut second] =
+        [1, 2].map(|peer| RunningPeer::start(&["--home", text(&swarm.home(peer)), "--continue"]));
+    end_at([&mut operator, &mut first, &mut second], 30);
     let report = audit(&[0, 1, 2].map(|peer| swarm.home(peer)));
     assert_eq!((&report["verdict"], &report["sum_units"]), (&"exact".into(), &(3 * ONE).into()), "{report:#}");
 }

@@ -56,9 +56,9 @@ impl Found {
 
 impl Past {
     /// Reads the home without changing it, except that records are put back which an interrupted start has set aside.
-    /// `task_of` returns the hash of the task with another number of rounds: a run
-    /// that ended in good order resumes if only that has changed. With `continues`, a run of another plan or task, or
-    /// of another number of rounds, begins with the model of the earlier run.
+    /// `task_of` returns the hash of the task with another number of rounds: a run that ended in good order resumes if
+    /// only that has changed, and there are rounds left. With `continues`, any other run begins with the model of the
+    /// earlier one.
     ///
     /// # Errors
     /// The records are unreliable, they hold the weight of another unfinished run or of an ended one that has done as many
@@ -76,18 +76,16 @@ impl Past {
         let is_durable = config.durability == Durability::On;
         let ended_as_a_member = ending.as_ref().filter(|ending| !ending.left && is_durable);
         if let Some(ending) = ended_as_a_member
-            && !continues
-            && recovered.record.books.task != config.task.hash
-            && recovered.record.books.task == task_of(ending.rounds_of_task())
+            && is_of_other_rounds(&recovered.record, config, task_of(ending.rounds_of_task()))
         {
-            // The mark belongs to this record; the next one has a larger number, to which the mark does not apply.
-            recovered.record.books.task = config.task.hash;
-            if difference(&recovered.record, config).is_none() {
-                if recovered.record.books.step / config.schedule.round_length() >= config.rounds {
-                    return Err(too_few_rounds(home, ending.rounds));
-                }
+            if recovered.record.books.step / config.schedule.round_length() < config.rounds {
+                // The mark of the end belongs to this record; it does not apply to the next one, with a larger number.
+                recovered.record.books.task = config.task.hash;
                 let past = Self::Unfinished(Box::new(recovered));
                 return Ok(Found { past, store, is_superseded: false, is_prolonged: true });
+            }
+            if !continues {
+                return Err(too_few_rounds(home, ending.rounds));
             }
         }
         let continues = continues && difference(&recovered.record, config).is_some();
@@ -118,8 +116,26 @@ fn is_replaced(record: &Record, config: &NodeConfig) -> bool {
         && record.numerator.len() == config.initial.len()
 }
 
+/// Returns `true` if nothing but the number of rounds of the task has changed since a run that ended; `ended` is the
+/// hash of its task.
+fn is_of_other_rounds(record: &Record, config: &NodeConfig, ended: [u8; 32]) -> bool {
+    let books = &record.books;
+    books.task == ended
+        && books.task != config.task.hash
+        && record.numerator.len() == config.initial.len()
+        && another_place(record, config).is_none()
+}
+
 /// The reason why the node cannot resume from a record; `None` if it can.
 fn difference(record: &Record, config: &NodeConfig) -> Option<String> {
+    let is_other = record.books.task != config.task.hash || record.numerator.len() != config.initial.len();
+    let another_task =
+        || is_other.then(|| "trains something else: another model, number of rounds, seed or kind of data".to_owned());
+    another_place(record, config).or_else(another_task)
+}
+
+/// The plan, generation or node of a record, where it is another one.
+fn another_place(record: &Record, config: &NodeConfig) -> Option<String> {
     let books = &record.books;
     if books.generation.plan_hash != config.generation.plan_hash {
         return Some(format!("follows the plan blake3:{}", hex::encode(books.generation.plan_hash)));
@@ -130,9 +146,6 @@ fn difference(record: &Record, config: &NodeConfig) -> Option<String> {
     if books.id != config.id {
         return Some(format!("has this peer as node {}", books.id));
     }
-    if books.task != config.task.hash || record.numerator.len() != config.initial.len() {
-        return Some("trains something else: another model, number of rounds, seed or kind of data".to_owned());
-    }
     None
 }
 
@@ -140,7 +153,10 @@ fn too_few_rounds(home: &Home, done: u64) -> Error {
     let message =
         format!("the run in {} ended after {done} rounds, and --rounds asks for no more", home.root().display());
     Error::new(ErrorKind::Refused, message)
-        .hint("to go on, start all peers with more rounds than that; to train anew, with --fresh")
+        .hint(
+            "to go on, start all peers with more rounds than that; with --continue they begin another run with its model, \
+             and with --fresh without it",
+        )
 }
 
 fn foreign(home: &Home, record: &Record, difference: &str) -> Error {

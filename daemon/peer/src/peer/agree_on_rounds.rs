@@ -50,12 +50,13 @@ impl Peer {
         Ok(())
     }
 
-    /// Takes the number in the card of a member; of a run that is over, only a larger one.
+    /// Takes the number in the card of a member; of a run that is over, only a larger one, unless another run is to begin.
     fn take_rounds(&mut self, said: Option<(PeerId, Vec<u8>)>, over: Option<&Ending>) -> Result {
         let Purpose::Train(task) = &mut self.purpose else { return Ok(()) };
         let said = said.map(|(from, card)| task.rounds_in(&card, Adoption { from, is_of_a_swarm: true })).transpose();
         let rounds = match over {
             None => said?,
+            Some(over) if self.options.continues => said.ok().flatten().or(Some(over.rounds_of_task())),
             Some(over) => {
                 let longer = said.ok().flatten().filter(|rounds| over.goes_on_to(*rounds));
                 if let Some(rounds) = longer {

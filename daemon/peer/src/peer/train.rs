@@ -197,8 +197,13 @@ impl Peer {
             }
             Past::Unfinished(recovered) => {
                 let books = &recovered.record.books;
+                let round = place.plan.first_round() + books.step / config.schedule.round_length();
+                if is_prolonged && self.options.continues {
+                    let rounds = place.plan.first_round().saturating_add(config.rounds);
+                    self.log.tell(Event::Prolonged { round, rounds });
+                }
                 self.log.tell(Event::Recovered {
-                    round: place.plan.first_round() + books.step / config.schedule.round_length(),
+                    round,
                     weight_units: books.mass.units(),
                     record: books.number,
                 });

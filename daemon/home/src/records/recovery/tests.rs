@@ -105,6 +105,10 @@ fn a_run_that_is_over_goes_on_with_another_number_of_rounds() {
     fewer.rounds = 0;
     let refused = Past::find(&home, &fewer, prolonged, false).unwrap_err().to_string();
     assert!(refused.contains("ended after 5 rounds, and --rounds asks for no more"), "{refused}");
+    let continued = |config: &NodeConfig| Past::find(&home, config, prolonged, true).unwrap();
+    // A peer that says so beside others that do not: they go on together.
+    assert!(matches!(continued(&config(2)), Found { past: Past::Unfinished(_), is_prolonged: true, .. }));
+    assert!(matches!(continued(&fewer), Found { past: Past::Replaced { .. }, is_superseded: true, .. }));
     Ending::new(1, 5, true).write(&home).unwrap();
     let left = Past::find(&home, &config(2), prolonged, false).unwrap();
     assert!(matches!(left.past, Past::None), "whoever has handed its weight over has none to go on with: {left:?}");
@@ -198,8 +202,6 @@ fn another_run_goes_on_from_the_model_of_the_one_before_where_that_is_wanted() {
         assert!(belief.len() == DIMENSION && found.is_superseded);
     }
     assert!(matches!(find(&config(1)).unwrap().past, Past::Finished(_)), "the same run is over");
-    let longer = Past::find(&home, &config(2), |rounds| [if rounds == 5 { 1 } else { 0 }; 32], true).unwrap();
-    assert!(matches!(longer.past, Past::Replaced { .. }), "with other rounds it is another run: {longer:?}");
     let mut larger = config(2);
     larger.initial.push(0.0);
     let refused = format!("{:#}", find(&larger).unwrap_err());
