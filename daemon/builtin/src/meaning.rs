@@ -8,6 +8,7 @@
 //! | `scaling` | how raw values become inputs, as a JSON object: `pixels` with `scale` and `offset`, or `columns` with `means` and `deviations` |
 //! | `shape` | of one sample, as a JSON object |
 //! | `target` | of a regression: the quantity that the output stands for, as a JSON object with `name`, `mean` and `deviation` |
+//! | `meaning_blake3` | BLAKE3 of the entries above, in hexadecimal, by which a change is found; other programs may add further keys |
 
 use std::collections::BTreeMap;
 use std::path::Path;
@@ -24,6 +25,9 @@ const DATA: [&str; 4] = ["classes", "columns", "scaling", "shape"];
 /// The field of a regression alone.
 const TARGET: &str = "target";
 
+/// The checksum of the others.
+const CHECKSUM: &str = "meaning_blake3";
+
 /// The metadata for the models of a task.
 pub fn of(card: &Card) -> BTreeMap<String, String> {
     // Values in memory always have an encoding.
@@ -34,7 +38,21 @@ pub fn of(card: &Card) -> BTreeMap<String, String> {
         entries.extend([entry(TARGET)]);
     }
     entries.insert(MODEL.to_owned(), card.model.to_string());
+    entries.insert(CHECKSUM.to_owned(), checksum(&entries));
     entries
+}
+
+/// The checksum of the entries on the meaning, whatever others there are.
+fn checksum(entries: &BTreeMap<String, String>) -> String {
+    let mut hasher = blake3::Hasher::new_derive_key("mingle 2026 meaning of a model");
+    for key in DATA.into_iter().chain([TARGET, MODEL]) {
+        let Some(text) = entries.get(key) else { continue };
+        for part in [key, text] {
+            hasher.update(&(part.len() as u64).to_le_bytes());
+            hasher.update(part.as_bytes());
+        }
+    }
+    hasher.finalize().to_hex().to_string()
 }
 
 /// The card of the data for the model in the file at `path`; `None` if the file has no such metadata.
@@ -48,6 +66,9 @@ pub fn read(file: &ModelFile, path: &Path) -> Result<Option<DataCard>> {
     }
     if let Some(missing) = DATA.iter().find(|key| !said(key)) {
         return Err(unreadable(path, &format!("it says what some of them are, and nothing of `{missing}`")));
+    }
+    if file.metadata.get(CHECKSUM).is_some_and(|written| *written != checksum(&file.metadata)) {
+        return Err(unreadable(path, "they are not those that were written: the checksum in it is another"));
     }
     let mut data = json!({});
     for key in DATA.into_iter().chain([TARGET]) {
@@ -80,6 +101,18 @@ mod tests {
         let mut metadata = entries.map(|(key, text)| (key.to_owned(), text.to_owned())).into();
         change(&mut metadata);
         ModelFile { tensors: Vec::new(), metadata, bytes: 0 }
+    }
+
+    #[test]
+    fn metadata_that_were_changed_are_refused_and_further_ones_are_not() {
+        let path = Path::new("m.safetensors");
+        let mut written = file(|metadata| drop(metadata.insert(MODEL.to_owned(), "softmax".to_owned())));
+        written.metadata.insert(CHECKSUM.to_owned(), checksum(&written.metadata));
+        written.metadata.insert("format".to_owned(), "pt".to_owned());
+        assert!(read(&written, path).unwrap().is_some());
+        written.metadata.insert("classes".to_owned(), r#"["yes","no"]"#.to_owned());
+        let failure = read(&written, path).unwrap_err();
+        assert!(failure.is(ErrorKind::Integrity) && failure.to_string().contains("checksum"), "{failure:#}");
     }
 
     #[test]
