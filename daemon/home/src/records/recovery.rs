@@ -152,11 +152,10 @@ fn another_place(record: &Record, config: &NodeConfig) -> Option<String> {
 fn too_few_rounds(home: &Home, done: u64) -> Error {
     let message =
         format!("the run in {} ended after {done} rounds, and --rounds asks for no more", home.root().display());
-    Error::new(ErrorKind::Refused, message)
-        .hint(
-            "to go on, start all peers with more rounds than that; with --continue they begin another run with its model, \
+    Error::new(ErrorKind::Refused, message).hint(
+        "to go on, start all peers with more rounds than that; with --continue they begin another run with its model, \
              and with --fresh without it",
-        )
+    )
 }
 
 fn foreign(home: &Home, record: &Record, difference: &str) -> Error {

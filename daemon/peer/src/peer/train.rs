@@ -202,11 +202,7 @@ impl Peer {
                     let rounds = place.plan.first_round().saturating_add(config.rounds);
                     self.log.tell(Event::Prolonged { round, rounds });
                 }
-                self.log.tell(Event::Recovered {
-                    round,
-                    weight_units: books.mass.units(),
-                    record: books.number,
-                });
+                self.log.tell(Event::Recovered { round, weight_units: books.mass.units(), record: books.number });
                 Some(*recovered)
             }
             Past::Replaced { belief, host } => {
