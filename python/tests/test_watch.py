@@ -4,6 +4,9 @@ from __future__ import annotations
 
 import copy
 import logging
+import os
+import subprocess
+import sys
 from collections.abc import Callable, Iterable
 from pathlib import Path
 from typing import Any
@@ -177,6 +180,36 @@ def test_an_optimizer_that_was_made_anew_is_told_at_its_first_step(host: FakeHos
     assert "a AdamW moved `0.weight`, `0.bias`" in caplog.text and "was given a SGD" in caplog.text
     swarm.close()
     assert "0 exchanges" in caplog.text
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork on this system")
+def test_a_forked_process_does_not_end_the_training_of_its_parent(host: FakeHost, tmp_path: Path) -> None:
+    script = f"""
+import os, sys, torch, mingle
+
+model = torch.nn.Linear(3, 2)
+optimizer = torch.optim.SGD(model.parameters(), lr=0.1)
+swarm = mingle.join(model, optimizer, home={str(host.home)!r})
+child = os.fork()
+if child == 0:
+    try:
+        for _ in range(100):
+            model(torch.ones(8, 3)).square().mean().backward()
+            optimizer.step()
+    except mingle.MingleError as error:
+        print(error, file=sys.stderr, flush=True)
+    swarm.close()
+    os._exit(0)
+assert os.waitpid(child, 0)[1] == 0
+with swarm:
+    while True:
+        optimizer.step()
+assert swarm.exchanges == {host.rounds}
+"""
+    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    assert ended.returncode == 0, ended.stderr
+    assert "was forked from the one that joined" in ended.stderr and "0 exchanges" not in ended.stderr
+    assert host.sessions == 1 and len(host.changes) == host.rounds
 
 
 def test_half_steps_of_sam_are_told_and_whole_ones_count(host: FakeHost, caplog: pytest.LogCaptureFixture) -> None:

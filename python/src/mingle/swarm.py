@@ -295,6 +295,9 @@ class Swarm:
         was_open, self._is_open = self._is_open, False
         if self._trainer is None and not (self.tensors.is_sharded and was_open):
             return
+        if self._trainer is not None and self._trainer.is_forked:
+            self._trainer = None
+            return
         if send_rest and not self.done and not self.alone:
             if not self.exchanges and not self._taken and self._flight is None and self._ranks.is_first:
                 warn_of_silence()

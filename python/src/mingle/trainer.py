@@ -18,6 +18,7 @@ steps of one round are lost. A peer that cannot be reached any more may have end
 from __future__ import annotations
 
 import logging
+import os
 import threading
 import time
 from collections.abc import Callable
@@ -64,7 +65,7 @@ class Trainer:
     """The orders of a peer, and the answers to them. Vectors are buffers of bytes, `[4 * dimension]`.
 
     `offer` returns the initial vector; it is called where the peer needs one. `timeout` is the longest time, in seconds, that a call may go
-    on without an order: then it raises `TimedOut`. A session may be used by one thread at a time.
+    on without an order: then it raises `TimedOut`. A session may be used by one thread at a time, and not by a process that was forked later.
     """
 
     def __init__(self, peer: Whereabouts, description: Description, *, offer: Callable[[], memoryview], timeout: float) -> None:
@@ -78,6 +79,12 @@ class Trainer:
         self._heard_at = time.monotonic()
         self._is_closed = False
         self._asks_to_end = False
+        self._process = os.getpid()
+
+    @property
+    def is_forked(self) -> bool:
+        """True in a process that was forked from the one that attached: the session is not its own."""
+        return os.getpid() != self._process
 
     def attach(self) -> Session:
         """Attaches, and waits for the peer where it is not there yet."""
@@ -171,7 +178,7 @@ class Trainer:
         """Ends the session. A peer that does not answer is waited for for `DETACH_SECONDS` at most."""
         self._is_closed = True
         session, self.session = self.session, None
-        if session is None:
+        if session is None or self.is_forked:
             return
         worker = threading.Thread(target=self._detach, args=(session.id,), daemon=True)
         worker.start()
@@ -187,6 +194,8 @@ class Trainer:
         return _Open(order, self.session.id if self.session else "", send, held)
 
     def _settle(self, answer: _Open | None, into: memoryview) -> Order:
+        if self.is_forked:
+            raise MingleError("this process was forked from the one that joined the swarm: train there, or join here, after the fork")
         deadline = _Deadline(self.timeout, self.peer, is_first=answer is None)
         sending = answer is not None and self.session is not None
         while True:
