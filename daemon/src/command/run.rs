@@ -113,7 +113,7 @@ fn finish(ended: Result, former: FormerStart, printer: &Printer, json: bool) -> 
     if let Err(error) = &ended {
         former.put_back_after(error);
     }
-    // Remarks that nobody reads are no failure.
+    // A remark that cannot be printed is no failure.
     ended.and(printer.finish().or_else(|unwritten| if json { Err(unwritten) } else { Ok(()) }))
 }
 

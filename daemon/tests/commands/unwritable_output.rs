@@ -84,7 +84,7 @@ fn what_was_asked_for_about_a_model_a_problem_and_a_peer_and_cannot_be_written_f
     for json in [&[][..], &["--json"]] {
         assert_fails_on_a_full_disk(&[&["status", "--home", text(&home)], json].concat());
     }
-    // Nobody who asked has harmed the peer.
+    // None of the requests has harmed the peer.
     peers[0].forget_what_it_said();
     assert_eq!(peers[0].wait_for("round")["event"], "round");
 }

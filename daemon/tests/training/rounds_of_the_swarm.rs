@@ -85,7 +85,7 @@ fn members_with_a_built_in_model_go_on_when_the_operator_prolongs_the_run() {
     let [mut first, mut second] = [1, 2].map(|peer| swarm.join(peer, &ticket, &[]));
     end_at([&mut operator, &mut first, &mut second], 60);
 
-    // The members repeat what they did, the second with options of its own, and `--continue`, as nobody else.
+    // The members repeat what they did; the second alone adds options of its own, and `--continue`.
     let mut operator = start_operator("120");
     let mut first = RunningPeer::start(&["--home", text(&swarm.home(1))]);
     let mut second = swarm.start(2, &["--evaluate-every", "10", "--continue"]);
