@@ -28,6 +28,7 @@ use self::{
 use crate::{
     counts::RadioCounts,
     frame::{AirFrame, FrameOutcome, Recipient, SendError},
+    kept_transmission::KeptTransmission,
     settings::{AirLoss, AirSettings, AirSettingsError, MAX_FRAME_BYTES},
 };
 
@@ -48,6 +49,7 @@ pub struct Air<P> {
     busy: Duration,
     busy_since: Duration,
     outcomes: Vec<FrameOutcome<P>>,
+    kept: Vec<KeptTransmission>,
 }
 
 impl<P: Clone> Air<P> {
@@ -71,6 +73,7 @@ impl<P: Clone> Air<P> {
             busy: Duration::ZERO,
             busy_since: Duration::ZERO,
             outcomes: Vec::new(),
+            kept: Vec::new(),
             settings: settings.clone(),
         })
     }
@@ -146,6 +149,12 @@ impl<P: Clone> Air<P> {
     #[must_use]
     pub fn busy(&self) -> Duration {
         if self.on_air.is_empty() { self.busy } else { self.busy + (self.now - self.busy_since) }
+    }
+
+    /// The transmissions so far, in the order of their ends, where the settings keep them.
+    #[must_use]
+    pub fn transmissions(&self) -> &[KeptTransmission] {
+        &self.kept
     }
 
     fn go_on_to(&mut self, to: Duration) {

@@ -40,6 +40,8 @@ pub(crate) enum AirTask {
     /// streams sense the carrier, and each frame is acknowledged and repeated. Nodes without slots begin within one slot
     /// length of each other. The column of least slots has a transmission for each link, without collisions.
     Compare(CompareArguments),
+    /// Draw one round of a design, as the three kinds of senders play it, with a lane for each node.
+    Draw(DrawArguments),
     /// Remove the namespaces of an air when the process at the other end of standard input is gone.
     #[command(hide = true)]
     Janitor { prefix: String },
@@ -101,14 +103,9 @@ pub(crate) struct ExecArguments {
     pub(crate) command: Vec<String>,
 }
 
+/// A round in virtual time.
 #[derive(Debug, Args)]
-pub(crate) struct CompareArguments {
-    /// Graph; repeat it for several.
-    #[arg(long = "graph", required = true)]
-    pub(crate) graphs: Vec<String>,
-    /// Design, as `mingle plan make` names them; repeat it for several.
-    #[arg(long = "design", required = true)]
-    pub(crate) designs: Vec<Method>,
+pub(crate) struct RoundArguments {
     #[command(flatten)]
     pub(crate) medium: MediumArguments,
     /// Bytes of a payload.
@@ -123,6 +120,33 @@ pub(crate) struct CompareArguments {
     /// Largest error of a clock; up to half of the guard, nothing is lost.
     #[arg(long, default_value = "500us", value_parser = humantime::parse_duration)]
     pub(crate) clock_error: Duration,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct DrawArguments {
+    /// Graph.
+    #[arg(long, default_value = "rg:n=8,r=0.6,seed=1")]
+    pub(crate) graph: String,
+    /// Design with a plan of one step.
+    #[arg(long, default_value = "d-psgd")]
+    pub(crate) design: Method,
+    #[command(flatten)]
+    pub(crate) round: RoundArguments,
+    /// File for the SVG document.
+    #[arg(long, short, value_name = "FILE", default_value = "air.svg")]
+    pub(crate) output: PathBuf,
+}
+
+#[derive(Debug, Args)]
+pub(crate) struct CompareArguments {
+    /// Graph; repeat it for several.
+    #[arg(long = "graph", required = true)]
+    pub(crate) graphs: Vec<String>,
+    /// Design, as `mingle plan make` names them; repeat it for several.
+    #[arg(long = "design", required = true)]
+    pub(crate) designs: Vec<Method>,
+    #[command(flatten)]
+    pub(crate) round: RoundArguments,
     /// Runs of senders without slots; their median counts.
     #[arg(long, default_value_t = 3)]
     pub(crate) runs: u32,

@@ -93,6 +93,21 @@ pub enum AirtimeError {
         /// The reason.
         source: Box<DesignError>,
     },
+    /// A picture of no graph.
+    #[error("there is no graph to draw a round on")]
+    NoGraph,
+    /// A plan of several steps, whose receivers change.
+    #[error(
+        "{design} makes a plan of {steps} steps for {graph}: a picture is of a plan with one, such as that of d-psgd"
+    )]
+    Steps {
+        /// The design.
+        design: &'static str,
+        /// The graph.
+        graph: String,
+        /// The number of its steps.
+        steps: usize,
+    },
     /// A plan could not be played.
     #[error("the plan of {design} for {graph} could not be played")]
     Play {
@@ -139,16 +154,20 @@ impl AirtimeComparison {
 }
 
 fn row(request: &AirtimeRequest, graph: &str, base: &Topology, method: Method) -> Result<AirtimeRow, AirtimeError> {
-    let design_name = method.name();
-    let plan = design(base, method, &DesignOptions::default()).map_err(|source| AirtimeError::Design {
-        design: design_name,
-        graph: graph.to_owned(),
-        source: Box::new(source),
-    })?;
-    measured(request, graph, &plan, design_name).map_err(|source| AirtimeError::Play {
-        design: design_name,
+    let plan = designed(graph, base, method)?;
+    measured(request, graph, &plan, method.name()).map_err(|source| AirtimeError::Play {
+        design: method.name(),
         graph: graph.to_owned(),
         source,
+    })
+}
+
+/// The plan of a design for a graph.
+pub(crate) fn designed(graph: &str, base: &Topology, method: Method) -> Result<Plan, AirtimeError> {
+    design(base, method, &DesignOptions::default()).map_err(|source| AirtimeError::Design {
+        design: method.name(),
+        graph: graph.to_owned(),
+        source: Box::new(source),
     })
 }
 
@@ -178,26 +197,36 @@ fn rounds(plan: &Plan) -> f64 {
 
 /// The median time of a round over all runs.
 fn median(request: &AirtimeRequest, plan: &Plan, play: Unslotted) -> Result<Duration, PlayError> {
-    let slot = request.slotting.slot(&request.payload, &request.settings);
-    let slots = u32::try_from(plan.forecast().slots_per_period).unwrap_or(u32::MAX);
-    let limit = slot.saturating_mul(slots).saturating_mul(MOST_TIMES_FORECAST);
     let mut times = Vec::new();
     for run in 0..request.runs.max(1) {
-        let settings = AirSettings {
-            carrier_sense: Some(CarrierSense::default()),
-            acknowledgements: Some(Acknowledgements::default()),
-            seed: request.settings.seed.wrapping_add(u64::from(run)),
-            ..request.settings.clone()
-        };
-        let starts = random_starts(plan.node_count(), slot, settings.seed);
-        times.push(play(plan, &settings, &request.payload, &starts, limit)?.elapsed.div_f64(rounds(plan)));
+        times.push(play_unslotted(request, plan, play, run)?.elapsed.div_f64(rounds(plan)));
     }
     times.sort_unstable();
     Ok(times[times.len() / 2])
 }
 
+/// Plays one run of senders without slots.
+pub(crate) fn play_unslotted(
+    request: &AirtimeRequest,
+    plan: &Plan,
+    play: Unslotted,
+    run: u32,
+) -> Result<Played, PlayError> {
+    let slot = request.slotting.slot(&request.payload, &request.settings);
+    let slots = u32::try_from(plan.forecast().slots_per_period).unwrap_or(u32::MAX);
+    let limit = slot.saturating_mul(slots).saturating_mul(MOST_TIMES_FORECAST);
+    let settings = AirSettings {
+        carrier_sense: Some(CarrierSense::default()),
+        acknowledgements: Some(Acknowledgements::default()),
+        seed: request.settings.seed.wrapping_add(u64::from(run)),
+        ..request.settings.clone()
+    };
+    let starts = random_starts(plan.node_count(), slot, settings.seed);
+    play(plan, &settings, &request.payload, &starts, limit)
+}
+
 /// A player of senders without slots.
-type Unslotted = fn(&Plan, &AirSettings, &RoundPayload, &[Duration], Duration) -> Result<Played, PlayError>;
+pub(crate) type Unslotted = fn(&Plan, &AirSettings, &RoundPayload, &[Duration], Duration) -> Result<Played, PlayError>;
 
 /// The starts of nodes that end their training within one slot of each other.
 fn random_starts(nodes: usize, spread: Duration, seed: u64) -> Vec<Duration> {

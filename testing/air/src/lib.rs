@@ -28,8 +28,10 @@
 
 mod air;
 mod comparison;
+mod comparison_picture;
 mod counts;
 mod frame;
+mod kept_transmission;
 pub mod live;
 mod rank_correlation;
 mod rate;
@@ -40,8 +42,10 @@ mod unicast_slots;
 pub use self::{
     air::Air,
     comparison::{AirtimeComparison, AirtimeError, AirtimeRequest, AirtimeRow},
+    comparison_picture::draw_round,
     counts::RadioCounts,
     frame::{AirFrame, FrameOutcome, Recipient, SendError},
+    kept_transmission::KeptTransmission,
     rank_correlation::spearman,
     rate::{ParseRateError, parse_rate},
     round::{PlayError, Played, RoundPayload, Slotting, play_multicast, play_slots, play_streams},

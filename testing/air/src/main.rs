@@ -28,6 +28,7 @@ fn main() -> ExitCode {
         AirTask::Exec(arguments) => exec(&arguments),
         AirTask::Clean => Ok(clean()),
         AirTask::Compare(arguments) => compare::compare(&arguments),
+        AirTask::Draw(arguments) => compare::draw(&arguments),
         AirTask::Janitor { prefix } => janitor::serve(&prefix),
     };
     done.unwrap_or_else(|error| {

@@ -21,6 +21,7 @@ use crate::{
     air::Air,
     counts::RadioCounts,
     frame::{FrameOutcome, SendError},
+    kept_transmission::KeptTransmission,
     settings::{AirSettings, AirSettingsError},
 };
 
@@ -46,6 +47,8 @@ pub struct Played {
     pub undelivered: usize,
     /// The counts of each node.
     pub counts: Vec<RadioCounts>,
+    /// All transmissions, where the settings keep them.
+    pub transmissions: Vec<KeptTransmission>,
 }
 
 /// A round that could not be played.
@@ -153,5 +156,11 @@ fn play<P: Clone>(
 }
 
 fn played<P: Clone>(air: &Air<P>, undelivered: usize) -> Played {
-    Played { elapsed: air.now(), busy: air.busy(), undelivered, counts: air.counts() }
+    Played {
+        elapsed: air.now(),
+        busy: air.busy(),
+        undelivered,
+        counts: air.counts(),
+        transmissions: air.transmissions().to_vec(),
+    }
 }

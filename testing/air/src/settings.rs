@@ -25,6 +25,8 @@ pub struct AirSettings {
     pub queue_frames: usize,
     /// The seed of all random choices.
     pub seed: u64,
+    /// Keep each transmission, for pictures. Their number has no bound: not for an air in real time.
+    pub keeps_transmissions: bool,
 }
 
 /// Carrier sense as IEEE 802.11 has it (DCF): wait until the channel is free for [`space`](CarrierSense::space), then
@@ -115,6 +117,7 @@ impl Default for AirSettings {
             loss: AirLoss::Uniform(0.0),
             queue_frames: 10_000,
             seed: 0,
+            keeps_transmissions: false,
         }
     }
 }

@@ -5,12 +5,48 @@
 use std::time::Duration;
 
 use mingle_air::{
-    Acknowledgements, AirLoss, AirSettings, CarrierSense, PlayError, Played, RoundPayload, Slotting, play_multicast,
-    play_slots, play_streams, unicast_slots,
+    Acknowledgements, AirLoss, AirSettings, AirtimeRequest, CarrierSense, PlayError, Played, RoundPayload, Slotting,
+    draw_round, play_multicast, play_slots, play_streams, unicast_slots,
 };
-use mingle_planner::{DesignOptions, Medium, Method, Plan, Topology, design};
+use mingle_planner::{DesignOptions, Link, Medium, Method, Plan, Topology, design};
 
 const LIMIT: Duration = Duration::from_secs(3_600);
+
+#[test]
+fn a_picture_shows_a_payload_in_each_slot_and_the_losses_of_senders_without_slots() {
+    let request = |graph: &str, bytes| AirtimeRequest {
+        graphs: vec![(graph.to_owned(), Topology::generate(graph).unwrap())],
+        designs: Vec::new(),
+        settings: AirSettings::default(),
+        payload: RoundPayload { bytes, ..RoundPayload::default() },
+        slotting: Slotting { guard: Duration::from_millis(1), clock_error: Duration::from_micros(500) },
+        runs: 1,
+    };
+    let picture = draw_round(&request("rg:n=8,r=0.6,seed=1", 20_000), Method::DPsgd).unwrap();
+    assert_eq!(picture, draw_round(&request("rg:n=8,r=0.6,seed=1", 20_000), Method::DPsgd).unwrap());
+    for words in ["in slots", "multicast", "unicast", "lost at a receiver", "</svg>"] {
+        assert!(picture.contains(words), "{words}");
+    }
+    let shown = std::fs::read_to_string(concat!(env!("CARGO_MANIFEST_DIR"), "/../../docs/air.svg")).unwrap();
+    assert!(picture == shown, "README shows another picture: scripts/air --draw --payload 20000 -o docs/air.svg");
+    let steps = draw_round(&request("rg:n=12,r=0.5,seed=3", 1_000), Method::BassOptimised).unwrap_err().to_string();
+    assert!(steps.contains("bass-optimised makes a plan of") && steps.contains("steps"), "{steps}");
+}
+
+#[test]
+fn transmissions_in_slots_are_lost_at_no_receiver_and_kept_only_where_that_is_asked() {
+    let plan = plan("windmill:cliques=3,size=5", Method::DPsgd);
+    let kept = AirSettings { keeps_transmissions: true, ..AirSettings::default() };
+    let played = play_slots(&plan, &kept, &payload(), Slotting::default()).unwrap();
+    let sent: u64 = played.counts.iter().map(|counts| counts.frames).sum();
+    assert_eq!(played.transmissions.len() as u64, sent);
+    let links: Vec<Link> = plan.steps()[0].slots().iter().flatten().copied().collect();
+    let lost = |link: &&Link| {
+        played.transmissions.iter().any(|sent| sent.sender == link.from && sent.spoiled_at.contains(&link.to))
+    };
+    assert_eq!(links.iter().find(lost), None);
+    assert!(in_slots(&plan, Slotting::default()).transmissions.is_empty());
+}
 
 fn payload() -> RoundPayload {
     RoundPayload { bytes: 30_000, ..RoundPayload::default() }

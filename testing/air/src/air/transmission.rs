@@ -6,7 +6,10 @@ use std::time::Duration;
 use rand::RngExt;
 
 use super::{Air, agenda::AirEvent};
-use crate::frame::{FrameOutcome, Recipient};
+use crate::{
+    frame::{FrameOutcome, Recipient},
+    kept_transmission::KeptTransmission,
+};
 
 /// A transmission that is on the air.
 #[derive(Debug, Clone)]
@@ -40,6 +43,17 @@ enum Spoil {
 impl Transmission {
     pub(super) const fn new(sender: usize, kind: TransmissionKind, recipient: Recipient, began: Duration) -> Self {
         Self { sender, kind, recipient, began, spoiled: BTreeMap::new() }
+    }
+
+    fn kept(&self, ended: Duration) -> KeptTransmission {
+        KeptTransmission {
+            sender: self.sender,
+            recipient: self.recipient,
+            is_acknowledgement: matches!(self.kind, TransmissionKind::Acknowledgement { .. }),
+            began: self.began,
+            ended,
+            spoiled_at: self.spoiled.keys().copied().collect(),
+        }
     }
 
     fn spoil(&mut self, node: usize, cause: Spoil) {
@@ -86,6 +100,9 @@ impl<P: Clone> Air<P> {
             self.busy += self.now - self.busy_since;
         }
         let sender = transmission.sender;
+        if self.settings.keeps_transmissions {
+            self.kept.push(transmission.kept(self.now));
+        }
         self.radios[sender].sending = None;
         self.radios[sender].counts.airtime += self.now - transmission.began;
         for &node in &self.disturbed[sender] {
