@@ -34,6 +34,8 @@ impl Peer {
         if !awaits && over.is_none() {
             return Ok(());
         }
+        // Another run has the swarm's number whatever the one before had.
+        let over = over.filter(|_| !self.options.continues);
         let local = self.identity.peer_id();
         let claim = membership.invite.as_ref().map(|invite| invite.claim(&membership.swarm, &local)).transpose()?;
         let mut search = PlanSearch::default();
@@ -50,13 +52,12 @@ impl Peer {
         Ok(())
     }
 
-    /// Takes the number in the card of a member; of a run that is over, only a larger one, unless another run is to begin.
+    /// Takes the number in the card of a member; of a run that is over, only a larger one.
     fn take_rounds(&mut self, said: Option<(PeerId, Vec<u8>)>, over: Option<&Ending>) -> Result {
         let Purpose::Train(task) = &mut self.purpose else { return Ok(()) };
         let said = said.map(|(from, card)| task.rounds_in(&card, Adoption { from, is_of_a_swarm: true })).transpose();
         let rounds = match over {
             None => said?,
-            Some(over) if self.options.continues => said.ok().flatten().or(Some(over.rounds_of_task())),
             Some(over) => {
                 let longer = said.ok().flatten().filter(|rounds| over.goes_on_to(*rounds));
                 if let Some(rounds) = longer {
