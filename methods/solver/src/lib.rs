@@ -16,6 +16,7 @@
 //! | [`CliqueNode`] | any cliques (CD-DYS) | its variables and its gradient, to the members of its cliques |
 //! | [`NidsNode`] | all variables equal, over a symmetric mixing matrix (NIDS) | one vector, to its neighbours |
 //! | [`AverageNode`] | all variables equal, over any way to average (one clique of all) | one vector, to the averaging |
+//! | [`ProximalNewton`] | least squares, all variables equal | one vector, summed over all nodes |
 //!
 //! Two kinds of problems come with readers of their files and checks: [`Regression`] over [`RegressionTable`]s, and [`Budgets`]
 //! that cliques of nodes share.
@@ -41,12 +42,16 @@
 mod allocation;
 mod average;
 mod clique;
+mod curvature_model;
 pub mod example;
 pub mod experiments;
 mod local;
 mod mixing;
+mod model_minimum;
 mod nids;
 mod nonsmooth;
+mod penalty;
+mod proximal_newton;
 mod regression;
 mod scaling;
 mod smooth;
@@ -62,6 +67,8 @@ pub use local::{Local, MixedNode, SolverNode, optimality};
 pub use mixing::{Mixing, MixingError};
 pub use nids::NidsNode;
 pub use nonsmooth::{Bounds, GroupLasso, L1, Nonnegative, NonnegativeL1, Nonsmooth, Nothing, SparseGroups, Total};
+pub use penalty::Penalty;
+pub use proximal_newton::{ProximalNewton, Query, SharedFacts};
 pub use regression::{CentralSolution, Regression, RegressionError};
 pub use scaling::Standardization;
 pub use smooth::{LeastSquares, PricedQuadratic, Quadratic, Smooth};

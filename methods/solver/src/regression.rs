@@ -9,10 +9,15 @@
 use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
-use crate::{ConsensusTerms, L1, NonnegativeL1, Nonsmooth, RegressionTable, SparseGroups, Standardization};
+use crate::{
+    ConsensusTerms, L1, LeastSquares, NonnegativeL1, Penalty, ProximalNewton, Query, RegressionTable,
+    SharedFacts, Smooth, SparseGroups, Standardization,
+};
 
 /// The largest weight accepted.
 const LARGEST: f64 = 1e100;
+/// The steps of descent after which it counts as slow.
+const MOST_DESCENT: usize = 500;
 
 /// The terms of a regression besides the fit of the target.
 #[derive(Clone, Debug, Default, PartialEq, Serialize, Deserialize)]
@@ -95,7 +100,7 @@ impl Regression {
 
     /// The penalty on the coefficients of these columns.
     #[must_use]
-    pub fn penalty(&self, columns: &[String]) -> Box<dyn Nonsmooth> {
+    pub fn penalty(&self, columns: &[String]) -> Box<dyn Penalty> {
         let weight = self.lambda;
         if !self.groups.is_empty() {
             let place = |column: &String| columns.iter().position(|other| other == column);
@@ -108,12 +113,19 @@ impl Regression {
     /// One node's terms: its rows, out of `rows_per_node` on average.
     #[must_use]
     pub fn terms(&self, table: &RegressionTable, scaling: &Standardization, rows_per_node: f64) -> ConsensusTerms {
-        let smooth = table.least_squares(scaling, 1.0 / rows_per_node).with_ridge(self.ridge);
-        ConsensusTerms { smooth: Box::new(smooth), nonsmooth: self.penalty(table.columns()) }
+        let smooth = Box::new(self.fit(table, scaling, rows_per_node));
+        ConsensusTerms { smooth, nonsmooth: self.penalty(table.columns()) }
+    }
+
+    /// The smooth one of a node's terms.
+    #[must_use]
+    pub fn fit(&self, table: &RegressionTable, scaling: &Standardization, rows_per_node: f64) -> LeastSquares {
+        table.least_squares(scaling, 1.0 / rows_per_node).with_ridge(self.ridge)
     }
 
     /// The solution for a table in one place, with its objective and number of steps: accelerated proximal gradient
-    /// descent until the optimality conditions hold to `tolerance`, for `most` steps at most.
+    /// descent, and where that is slow [`ProximalNewton`], until the optimality conditions hold to `tolerance`, for
+    /// `most` steps at most.
     #[must_use]
     pub fn solve(
         &self,
@@ -122,13 +134,30 @@ impl Regression {
         tolerance: f64,
         most: usize,
     ) -> CentralSolution {
-        let terms = self.terms(table, scaling, table.row_count() as f64);
-        let (x, steps) = crate::solve::alone(&*terms.smooth, &*terms.nonsmooth, tolerance, most);
-        let objective = terms.smooth.value(&x) + terms.nonsmooth.value(&x);
-        let mut gradient = vec![0.0; x.len()];
-        terms.smooth.gradient(&x, &mut gradient);
-        let optimality = crate::optimality(&*terms.nonsmooth, &x, &gradient, 1.0 / terms.smooth.smoothness());
-        CentralSolution { x, objective, optimality, steps }
+        let fit = self.fit(table, scaling, table.row_count() as f64);
+        let penalty = self.penalty(table.columns());
+        let (x, descended) = crate::solve::alone(&fit, &*penalty, tolerance, most.min(MOST_DESCENT));
+        let gradient_at = |x: &[f64]| {
+            let mut gradient = vec![0.0; x.len()];
+            fit.gradient(x, &mut gradient);
+            gradient
+        };
+        let smoothness = if fit.smoothness() > 0.0 { fit.smoothness() } else { 1.0 };
+        let rows = table.row_count();
+        let facts = SharedFacts { trace: fit.trace(), rows, ridge: self.ridge, smoothness, tolerance };
+        let gradient = gradient_at(&x);
+        let mut newton = ProximalNewton::new(self.penalty(table.columns()), facts, x, gradient);
+        let mut steps = descended;
+        while steps < most && let Some(query) = newton.query() {
+            newton.answer(match query {
+                Query::Product(direction) => fit.curvature(&direction),
+                Query::Gradient(x) => gradient_at(&x),
+            });
+            steps += 1;
+        }
+        let x = newton.solution().to_vec();
+        let optimality = crate::optimality(&*penalty, &x, &gradient_at(&x), 1.0 / smoothness);
+        CentralSolution { objective: fit.value(&x) + penalty.value(&x), x, optimality, steps }
     }
 }
 
@@ -179,6 +208,52 @@ mod tests {
                 assert!((coefficients[0] - 2.0).abs() < 1e-10 && (intercept - 1.0).abs() < 1e-10);
             } else {
                 assert!(coefficients[0] > 1.8 && coefficients[1..] == [0.0, 0.0], "{coefficients:?}");
+            }
+        }
+    }
+
+    /// Columns, rows of all nodes, and the correlation of any two columns.
+    fn wide(columns: usize, rows: usize, alike: f64) -> RegressionTable {
+        let mut state = 1_u64;
+        let mut draw = || {
+            let mut uniform = || {
+                state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+                (state >> 40) as f64 / f64::from(1 << 24)
+            };
+            (0..12).map(|_| uniform()).sum::<f64>() - 6.0
+        };
+        let names: Vec<String> = (0..columns).map(|column| format!("c{column}")).collect();
+        let mut text = format!("{},y\n", names.join(","));
+        for _ in 0..rows {
+            let shared = draw() * alike.sqrt();
+            let row: Vec<f64> = (0..columns).map(|_| shared + draw() * (1.0 - alike).sqrt()).collect();
+            let explained = row[0] - 2.0 * row[1] + 0.5 * row[2] + 0.1 * draw();
+            row.iter().for_each(|value| text += &format!("{value},"));
+            text += &format!("{explained}\n");
+        }
+        RegressionTable::read(text.as_bytes(), &Selection { target: "y".to_owned(), columns: Vec::new() }).unwrap()
+    }
+
+    #[test]
+    fn more_columns_than_rows_and_columns_that_are_alike_are_solved_to_the_certificate() {
+        for (columns, rows) in [(100, 30), (100, 180), (500, 60)] {
+            for alike in [0.0, 0.9, 0.99] {
+                let table = wide(columns, rows, alike);
+                let scaling = scaled(&table);
+                for lambda in [0.05, 0.01, 0.001, 1e-4] {
+                    let usual = Regression { lambda, ..Regression::default() };
+                    let pairs = (0..columns / 2).map(|at| vec![format!("c{at}"), format!("c{}", at + columns / 2)]);
+                    let kinds = [
+                        usual.clone(),
+                        Regression { nonnegative: true, ..usual.clone() },
+                        Regression { groups: pairs.collect(), ..usual },
+                    ];
+                    for regression in kinds {
+                        let begun = std::time::Instant::now();
+                        let found = regression.solve(&table, &scaling, 1e-10, 20_000);
+                        eprintln!("{columns}x{rows} {alike} {lambda} {} {} {}: {} steps {:e} {:?}", regression.nonnegative, regression.groups.len(), found.x.iter().filter(|x| **x != 0.0).count(), found.steps, found.optimality, begun.elapsed());
+                    }
+                }
             }
         }
     }

@@ -44,6 +44,22 @@ impl LeastSquares {
         self
     }
 
+    /// `A' A vector`: the product with the second derivative, without the ridge term.
+    #[must_use]
+    pub fn curvature(&self, vector: &[f64]) -> Vec<f64> {
+        let mut product = vec![0.0; vector.len()];
+        for (row, _) in self.rows() {
+            crate::vector::add(&mut product, crate::vector::dot(row, vector), row);
+        }
+        product
+    }
+
+    /// The trace of `A' A`.
+    #[must_use]
+    pub fn trace(&self) -> f64 {
+        crate::vector::dot(&self.matrix, &self.matrix)
+    }
+
     fn rows(&self) -> impl Iterator<Item = (&[f64], f64)> {
         self.matrix.chunks_exact(self.columns).zip(self.target.iter().copied())
     }

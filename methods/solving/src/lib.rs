@@ -20,6 +20,7 @@ mod learning;
 mod masked_sums;
 mod peer;
 mod problem;
+mod proximal_newton;
 mod regression;
 mod robust;
 mod rounds;

@@ -9,10 +9,12 @@ use crate::communication_plan::AveragingScheme;
 use crate::error::SolveError;
 use crate::journal::ProgressJournal;
 use crate::problem::{RegressionTask, StoppingCriteria};
+use crate::proximal_newton::{self, SharedRegression, mean};
 use crate::solution::{Answer, Certificate, Coefficient};
 use crate::stopping_rule::{NodeOutcome, StoppingRule};
 
-/// One node's work, from its table to the coefficients. It begins at `start`, else at zero.
+/// One node's work, from its table to the coefficients. It begins at `start`, else at zero. It mixes until it is solved,
+/// or until the proximal Newton method is expected to cost less than what is left.
 pub(crate) async fn solve(
     task: Arc<RegressionTask>,
     table: RegressionTable,
@@ -26,9 +28,9 @@ pub(crate) async fn solve(
     let rows_per_node = rows / collectives.communication.schedule.nodes() as f64;
     // Twice: one for the node, the other to judge its solution.
     let terms = || task.regression.terms(&table, &scaling, rows_per_node);
-    let own = terms();
-    let step = agree_on_step(&collectives, own.smooth.smoothness()).await?;
-    let x = start.unwrap_or_else(|| vec![0.0; own.smooth.dimension()]);
+    let own = task.regression.fit(&table, &scaling, rows_per_node);
+    let step = agree_on_step(&collectives, own.smoothness()).await?;
+    let x = start.unwrap_or_else(|| vec![0.0; own.dimension()]);
     let mut node: Box<dyn MixedNode + Send> = match collectives.communication.agreement {
         AveragingScheme::Mixing(_) => Box::new(NidsNode::starting_at(terms(), step, x)),
         AveragingScheme::Tracking { .. } | AveragingScheme::Exact => {
@@ -36,15 +38,22 @@ pub(crate) async fn solve(
         }
     };
     let mut pace = StoppingRule::new(&collectives, limits, collectives.communication.agreement.remedy());
-    while pace.goes_on() {
+    let cost = proximal_newton::cost(table.columns().len(), whole(rows));
+    while pace.goes_on() && !pace.takes_longer_than(cost) {
         let mixed = collectives.mix(&node.message()).await?;
         node.absorb(&mixed);
         pace.note(&journal, &collectives, node.residual(), node.solution()).await?;
     }
-    let x = node.solution();
-    let (objective, kkt) = judge(&collectives, &*own.smooth, &*own.nonsmooth, step, x).await?;
-    let violation = apart(&collectives, x).await?;
-    let (coefficients, intercept) = Coefficient::of(&table, &scaling, x);
+    let mut x = node.solution().to_vec();
+    if pace.goes_on() {
+        let ridge = task.regression.ridge;
+        let shared = SharedRegression { fit: &own, ridge, rows: whole(rows), step };
+        x = shared.solve(task.regression.penalty(table.columns()), &collectives, (&mut pace, &journal), &x).await?;
+    }
+    let penalty = task.regression.penalty(table.columns());
+    let (objective, kkt) = judge(&collectives, &own, &*penalty, step, &x).await?;
+    let violation = apart(&collectives, &x).await?;
+    let (coefficients, intercept) = Coefficient::of(&table, &scaling, &x);
     Ok(NodeOutcome {
         iterations: pace.iterations,
         converged: pace.converged,
@@ -132,13 +141,11 @@ async fn judge(
     step: f64,
     x: &[f64],
 ) -> Result<(f64, f64), SolveError> {
-    let nodes = collectives.communication.schedule.nodes() as f64;
-    let mean_of = |totals: Vec<f64>| totals.into_iter().map(|total| total / nodes).collect::<Vec<f64>>();
-    let center = mean_of(collectives.total(x).await?);
+    let center = mean(collectives, x).await?;
     let mut gradient = vec![0.0; x.len() + 1];
     smooth.gradient(&center, &mut gradient[..x.len()]);
     gradient[x.len()] = smooth.value(&center);
-    let mean = mean_of(collectives.total(&gradient).await?);
+    let mean = mean(collectives, &gradient).await?;
     let kkt = mingle_solver::optimality(nonsmooth, &center, &mean[..x.len()], step);
     Ok((mean[x.len()] + nonsmooth.value(&center), kkt))
 }

@@ -26,21 +26,75 @@ pub(crate) struct StoppingRule {
     /// The largest residual of all nodes at the last check, as a share of the solution where that is larger than 1.
     pub(crate) worst: f64,
     growth: Growth,
+    /// The iteration of an earlier check, and the largest residual there.
+    earlier: (u64, f64),
+    /// The iterations that are still expected, at the speed between two checks.
+    expected: Option<u64>,
 }
 
 /// The fewest iterations between two checks. A check takes as long as a message there and back, so the interval is also
 /// at least the diameter in hops.
 const SHORTEST_INTERVAL: u64 = 10;
 
+/// The iterations before the first forecast. Most regressions need fewer.
+const FIRST_FORECAST: u64 = 200;
+
 impl StoppingRule {
     pub(crate) fn new(collectives: &Collectives, limits: StoppingCriteria, remedy: &'static str) -> Self {
         let interval = collectives.communication.diameter.max(SHORTEST_INTERVAL);
         let growth = Growth { nodes: collectives.communication.schedule.nodes(), least: (0, f64::INFINITY), remedy };
-        Self { limits, interval, iterations: 0, converged: false, worst: f64::INFINITY, growth }
+        Self {
+            limits,
+            interval,
+            iterations: 0,
+            converged: false,
+            worst: f64::INFINITY,
+            growth,
+            earlier: (0, f64::INFINITY),
+            expected: None,
+        }
     }
 
     pub(crate) fn goes_on(&self) -> bool {
         !self.converged && self.iterations < self.limits.iterations
+    }
+
+    pub(crate) fn tolerance(&self) -> f64 {
+        self.limits.tolerance
+    }
+
+    /// Returns `true` if the last forecast expects more than so many further iterations. The same at all nodes.
+    pub(crate) fn takes_longer_than(&self, iterations: u64) -> bool {
+        self.expected.is_some_and(|expected| expected > iterations)
+    }
+
+    /// Counts an iteration after which all nodes have the same solution, and know its residual.
+    pub(crate) fn note_shared(&mut self, journal: &ProgressJournal, residual: f64, x: &[f64]) {
+        self.iterations += 1;
+        let size = x.iter().map(|x| x.abs()).fold(1.0, f64::max);
+        self.worst = residual / size;
+        journal.note(residual, x);
+        journal.note_check(self.worst);
+    }
+
+    /// Forecasts the iterations that are left after a check, whenever the iterations have doubled since the last forecast.
+    fn forecast(&mut self) {
+        let (since, before) = self.earlier;
+        if self.iterations < FIRST_FORECAST / 2 || self.iterations < 2 * since {
+            return;
+        }
+        self.earlier = (self.iterations, self.worst);
+        if since == 0 {
+            return;
+        }
+        // By multiplications alone: every machine gets the same bits.
+        let factor = self.worst / before;
+        let (mut expected, mut residual) = (0_u64, self.worst);
+        while residual > self.limits.tolerance && expected < self.limits.iterations && factor < 1.0 {
+            residual *= factor;
+            expected = expected.saturating_add(self.iterations - since);
+        }
+        self.expected = Some(if factor < 1.0 { expected } else { u64::MAX });
     }
 
     /// Ends an iteration. Every `interval` iterations, and at the end, all nodes learn the largest residual of any
@@ -63,6 +117,7 @@ impl StoppingRule {
             self.worst = largest[0];
             self.converged = self.worst <= self.limits.tolerance;
             journal.note_check(self.worst);
+            self.forecast();
             let watched = self.growth.watch(self.iterations, largest[1], x.len());
             if !self.converged {
                 watched?;
