@@ -44,9 +44,6 @@ pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Result {
         if let Some(defaults) = defaults(&problem) {
             out::line(format!("defaults {defaults}"));
         }
-        if let Some(caution) = problem.caution().map_err(Explain::explain)? {
-            out::line(format!("caution  {caution}"));
-        }
         out::line("");
     }
     let solved = solve_here(&problem, &communication, conditions, |iteration, worst| tell(iteration, worst, json))

@@ -28,6 +28,29 @@ pub(super) fn regression(folder: &Path, alike: f64, more: &str) -> PathBuf {
     path
 }
 
+/// A regression of 100 columns, of which any two have a correlation near 0.9, over 30 rows.
+fn more_columns_than_rows(folder: &Path, more: &str) -> PathBuf {
+    let mut state = 1_u64;
+    let mut draw = || {
+        let mut uniform = || {
+            state = state.wrapping_mul(6_364_136_223_846_793_005).wrapping_add(1_442_695_040_888_963_407);
+            f64::from(u32::try_from(state >> 40).unwrap()) / f64::from(1 << 24)
+        };
+        (0..12).map(|_| uniform()).sum::<f64>() - 6.0
+    };
+    let names: Vec<String> = (0..100).map(|column| format!("c{column}")).collect();
+    let mut table = format!("{},y\n", names.join(","));
+    for _ in 0..30 {
+        let shared = 3.0 * draw();
+        let row: Vec<f64> = names.iter().map(|_| shared + draw()).collect();
+        row.iter().for_each(|value| table += &format!("{value},"));
+        table += &format!("{}\n", row[0] - 2.0 * row[1] + 0.1 * draw());
+    }
+    let problem = regression(folder, 1.0, more);
+    fs::write(folder.join("table.csv"), table).unwrap();
+    problem
+}
+
 /// A robust model of the same numbers: the label is whether the target is above 0.
 pub(super) fn robust(folder: &Path, more: &str) -> PathBuf {
     let rows = table(1.0);
@@ -105,6 +128,18 @@ fn peers_on_a_directed_plan_find_the_bits_of_one_process() {
     let folder = tempfile::tempdir().unwrap();
     let swarm = PlannedSwarm::for_a_problem("rg:n=4,r=0.8,seed=2", "nguyen-he", 4);
     assert_peers_find_the_same(&swarm, &regression(folder.path(), 1.0, "lambda = 0.02\nridge = 0.01"));
+}
+
+/// Mixing alone ends after 20,000 iterations with a violation of 1e-3.
+#[test]
+fn more_columns_than_rows_are_solved_to_the_certificate_in_one_process_and_among_peers() {
+    let folder = tempfile::tempdir().unwrap();
+    let swarm = PlannedSwarm::for_a_problem("ring:n=6", "clique-phi", 6);
+    let problem = more_columns_than_rows(folder.path(), "lambda = 0.001");
+    let found = solve(&problem, &swarm.plan(), &[]);
+    let kkt = found[0]["certificate"]["kkt"].as_f64().unwrap();
+    assert!(kkt < 1e-8 && found[0]["iterations"].as_u64().unwrap() < 300, "{}", found[0]);
+    assert_peers_find_the_same(&swarm, &problem);
 }
 
 /// The plan's second eigenvalue promises that one step an iteration is enough, and with one the residual grows for
@@ -194,11 +229,10 @@ fn scaled(solution: &Value) -> Vec<f64> {
 #[test]
 fn a_peer_that_was_killed_makes_all_begin_again_and_the_solution_is_the_same() {
     let folder = tempfile::tempdir().unwrap();
-    // Nearly equal columns take thousands of iterations to separate.
-    let problem = regression(folder.path(), 0.2, "lambda = 0.0001");
+    let problem = more_columns_than_rows(folder.path(), "lambda = 0.001");
     let swarm = PlannedSwarm::for_a_problem("complete:n=3", "clique-phi", 3);
     let expected = solve(&problem, &swarm.plan(), &[]);
-    assert!(expected[0]["iterations"].as_u64().unwrap() > 1000, "{}", expected[0]);
+    assert!(expected[0]["iterations"].as_u64().unwrap() > 200, "{}", expected[0]);
     let mut peers: Vec<_> = (0..3).map(|node| swarm.solve(node, &problem)).collect();
     peers[2].wait_for("iterated");
     peers[2].kill();
@@ -211,7 +245,7 @@ fn a_peer_that_was_killed_makes_all_begin_again_and_the_solution_is_the_same() {
         let (found, wanted) = (scaled(&solution(&swarm.home(node))), scaled(&expected[node]));
         let off = found.iter().zip(&wanted).map(|(a, b)| (a - b).abs()).fold(0.0, f64::max);
         // Both are as close as the tolerance allows.
-        assert!(off < 1e-7, "node {node}: {off}");
+        assert!(off < 1e-6, "node {node}: {off}");
     }
 }
 
@@ -236,7 +270,7 @@ fn a_solution_that_cannot_be_written_is_kept_until_it_can_be_and_holds_nobody_up
 #[test]
 fn a_peer_that_is_stopped_goes_at_once_and_all_begin_again_with_it() {
     let folder = tempfile::tempdir().unwrap();
-    let problem = regression(folder.path(), 0.2, "lambda = 0.0001");
+    let problem = more_columns_than_rows(folder.path(), "lambda = 0.001");
     let swarm = PlannedSwarm::for_a_problem("complete:n=2", "clique-phi", 2);
     let mut peers = [swarm.solve(0, &problem), swarm.solve(1, &problem)];
     peers[1].wait_for("iterated");
@@ -253,7 +287,7 @@ fn a_peer_that_is_stopped_goes_at_once_and_all_begin_again_with_it() {
 #[test]
 fn a_peer_that_solves_holds_no_weight_to_hand_over_and_says_so_running_or_not() {
     let folder = tempfile::tempdir().unwrap();
-    let problem = regression(folder.path(), 0.2, "lambda = 0.0001");
+    let problem = more_columns_than_rows(folder.path(), "lambda = 0.001");
     let swarm = PlannedSwarm::for_a_problem("complete:n=2", "clique-phi", 2);
     let mut peers = [swarm.solve(0, &problem), swarm.solve(1, &problem)];
     peers[0].wait_for("iterated");

@@ -172,9 +172,6 @@ impl Solution {
     /// The reason and the remedy, if the iterations ended before convergence.
     pub fn not_solved(&self) -> Option<NotSolved> {
         let remedy = match &self.answer {
-            Answer::SparseRegression { coefficients, rows, .. } if coefficients.len() as u64 > *rows => {
-                "there are more columns than rows, so the iteration is slow: raise lambda, ridge, tolerance or iterations in the problem file"
-            }
             Answer::SparseRegression { .. } => {
                 "raise iterations or tolerance in the problem file, or give it some ridge"
             }

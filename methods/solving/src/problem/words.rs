@@ -1,8 +1,8 @@
 //! Descriptions of problems in words.
 
-use mingle_solver::{Regression, RegressionTable};
+use mingle_solver::Regression;
 
-use super::{Problem, ProblemError, ProblemTask, read_table};
+use super::{Problem, ProblemTask};
 use crate::communication_plan::CommunicationPlan;
 
 impl Problem {
@@ -34,25 +34,6 @@ impl Problem {
             ProblemTask::Robust(task) => task.describe(),
             ProblemTask::Rounds(task) => task.describe(),
         }
-    }
-
-    /// A warning about a regression with more columns than rows, where the tables of all nodes are at hand: they are
-    /// read for it. None for other problems.
-    ///
-    /// # Errors
-    /// A table cannot be used.
-    pub fn caution(&self) -> Result<Option<String>, ProblemError> {
-        let ProblemTask::Regression(task) = &self.task else { return Ok(None) };
-        let tables = self.tables(&task.source, &|path| read_table(path, task))?;
-        let rows: usize = tables.iter().map(RegressionTable::row_count).sum();
-        let columns = tables.first().map_or(0, |table| table.columns().len());
-        let tolerance = self.limits.tolerance;
-        let iterations = self.limits.iterations;
-        let caution = format!(
-            "{columns} columns and {rows} rows: where these say little of a column, the iteration is slow, and may not come to the \
-             tolerance {tolerance:e} within {iterations} iterations; more lambda, ridge or tolerance helps"
-        );
-        Ok((columns > rows).then_some(caution))
     }
 
     /// A title of a few words.

@@ -37,38 +37,6 @@ fn an_iteration_that_diverges_is_told_early_by_all_and_with_what_helps() {
 }
 
 #[test]
-fn more_columns_than_rows_are_cautioned_of_before_and_named_as_the_reason_after() {
-    let folder = tempfile::tempdir().unwrap();
-    let more = "iterations = 10\n";
-    let (plan, problem, communication) =
-        regression_over(folder.path(), "complete:n=3", Method::CliquePhi, Medium::PointToPoint, more);
-    assert_eq!(problem.caution().unwrap(), None, "36 rows of 3 columns");
-    let row =
-        |row: u32| (1..9).map(|column| ((row * row * column + 3 * row) % 11).to_string()).collect::<Vec<_>>().join(",");
-    let rows: Vec<String> = (1..7).map(|at| format!("{},{at}", row(at))).collect();
-    fs::write(folder.path().join("table.csv"), format!("a,b,c,d,e,f,g,h,y\n{}\n", rows.join("\n"))).unwrap();
-    let caution = problem.caution().unwrap().unwrap();
-    assert!(caution.starts_with("8 columns and 6 rows") && caution.contains("within 10 iterations"), "{caution}");
-    let part = |node: usize| {
-        SolverPeer::new(
-            node,
-            &problem,
-            problem.part(node).unwrap(),
-            Arc::clone(&communication),
-            0,
-            sums(node, plan.node_count()),
-        )
-    };
-    for outcome in outcomes((0..plan.node_count()).map(part).collect()) {
-        let failure = outcome.unwrap().not_solved().unwrap();
-        assert!(
-            failure.iterations == 10 && failure.remedy.starts_with("there are more columns than rows"),
-            "{failure:?}"
-        );
-    }
-}
-
-#[test]
 fn tables_that_do_not_fit_together_are_named_by_every_peer_before_anything_is_solved() {
     let folder = tempfile::tempdir().unwrap();
     let (_, problem, communication) = regression(folder.path(), Method::CliquePhi, "");

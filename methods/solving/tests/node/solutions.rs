@@ -1,9 +1,13 @@
 //! The solutions of all nodes, compared with the same problem in one place.
 
+use std::fs;
+
 use mingle_planner::{Medium, Method, transient};
 use mingle_protocol::collective::tracking_rounds;
 use mingle_solver::{Mixing, Regression, Standardization, solve};
-use mingle_solving::AveragingScheme;
+use mingle_solving::{AveragingScheme, Problem};
+use rand::{RngExt, SeedableRng};
+use rand_chacha::ChaCha8Rng;
 
 use crate::support::{NODES, coefficients, in_one_place, regression, regression_over, solve_all, tables};
 
@@ -92,4 +96,53 @@ fn groups_nonnegativity_and_ridge_are_solved_too() {
             assert!(coefficients(solution)[zero].abs() < 0.05, "{more}: {solution:?}");
         }
     }
+}
+
+/// 100 columns, of which any two have this correlation, and 30 rows. Mixing alone ends after 20,000 iterations with a
+/// violation of 1e-3 where columns are alike or lambda is small.
+#[test]
+fn more_columns_than_rows_are_solved_to_the_certificate_over_every_kind_of_plan() {
+    for (method, alike, lambda) in [
+        (Method::CliquePhi, 0.0, 0.05),
+        (Method::CliquePhi, 0.0, 0.001),
+        (Method::CliquePhi, 0.9, 0.001),
+        (Method::CliquePhi, 0.99, 0.0001),
+        (Method::NguyenHe, 0.9, 0.01),
+        (Method::ExactAverage, 0.9, 0.01),
+    ] {
+        let folder = tempfile::tempdir().unwrap();
+        let medium = Medium::PointToPoint;
+        let (plan, _, communication) = regression_over(folder.path(), "ring:n=6", method, medium, "");
+        fs::write(folder.path().join("table.csv"), wide_table(alike)).unwrap();
+        let path = folder.path().join("problem.toml");
+        let text = "kind = \"sparse-regression\"\ndata = \"table.csv\"\ndeal = true\ntarget = \"y\"\n";
+        fs::write(&path, format!("{text}lambda = {lambda}\n")).unwrap();
+        let problem = Problem::read(&path, &plan).unwrap();
+        let (whole, scaling) = in_one_place(&problem);
+        let expected = Regression { lambda, ..Regression::default() }.solve(&whole, &scaling, 1e-12, 100_000);
+        assert!(expected.optimality <= 1e-12, "{method} {alike} {lambda}: {expected:?}");
+        let solutions = solve_all(&problem, &communication);
+        eprintln!("{method} {alike} {lambda}: {} {:e}", solutions[0].iterations, solutions[0].certificate.kkt);
+        for solution in &solutions {
+            assert!(solution.converged && solution.certificate.kkt < 1e-8, "{method} {alike} {lambda}: {solution:?}");
+            assert!(solution.iterations < 500, "{method} {alike} {lambda}: {}", solution.iterations);
+            assert!(solution.certificate.violation < 1e-12, "{method} {alike} {lambda}: {solution:?}");
+            let off = (solution.objective - expected.objective).abs();
+            assert!(off < 1e-9, "{method} {alike} {lambda}: {off:e}");
+        }
+    }
+}
+
+fn wide_table(alike: f64) -> String {
+    let mut dice = ChaCha8Rng::seed_from_u64(1);
+    let mut draw = || (0..12).map(|_| dice.random_range(-0.5..0.5)).sum::<f64>();
+    let names: Vec<String> = (0..100).map(|column| format!("c{column}")).collect();
+    let mut table = format!("{},y\n", names.join(","));
+    for _ in 0..30 {
+        let shared = alike.sqrt() * draw();
+        let row: Vec<f64> = names.iter().map(|_| shared + (1.0 - alike).sqrt() * draw()).collect();
+        row.iter().for_each(|value| table += &format!("{value},"));
+        table += &format!("{}\n", row[0] - 2.0 * row[1] + 0.5 * row[2] + 0.1 * draw());
+    }
+    table
 }
