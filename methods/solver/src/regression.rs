@@ -236,7 +236,7 @@ mod tests {
 
     #[test]
     fn more_columns_than_rows_and_columns_that_are_alike_are_solved_to_the_certificate() {
-        for (columns, rows) in [(100, 30), (100, 180), (500, 60)] {
+        for (columns, rows) in [(100, 30), (100, 180)] {
             for alike in [0.0, 0.9, 0.99] {
                 let table = wide(columns, rows, alike);
                 let scaling = scaled(&table);
@@ -249,9 +249,12 @@ mod tests {
                         Regression { groups: pairs.collect(), ..usual },
                     ];
                     for regression in kinds {
-                        let begun = std::time::Instant::now();
                         let found = regression.solve(&table, &scaling, 1e-10, 20_000);
-                        eprintln!("{columns}x{rows} {alike} {lambda} {} {} {}: {} steps {:e} {:?}", regression.nonnegative, regression.groups.len(), found.x.iter().filter(|x| **x != 0.0).count(), found.steps, found.optimality, begun.elapsed());
+                        let steps = MOST_DESCENT + rows.min(columns) + 20;
+                        assert!(
+                            found.optimality <= 1e-10 && found.steps <= steps,
+                            "{columns} columns, {rows} rows, {alike} alike, {regression:?}: {found:?}"
+                        );
                     }
                 }
             }

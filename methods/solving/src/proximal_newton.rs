@@ -50,7 +50,7 @@ impl SharedRegression<'_> {
             rows: usize::try_from(self.rows).unwrap_or(usize::MAX),
             ridge: self.ridge,
             smoothness: 1.0 / self.step,
-            tolerance: pace.tolerance() * size / self.step,
+            tolerance: pace.tolerance() * size * (1.0 / self.step).min(1.0),
         };
         let mut newton = ProximalNewton::new(penalty, facts, center, gradient);
         while pace.goes_on()
@@ -63,7 +63,8 @@ impl SharedRegression<'_> {
             newton.answer(mean(collectives, &own).await?);
             pace.note_shared(journal, newton.violation() * self.step, newton.solution());
         }
-        pace.converged = newton.is_solved();
+        // Rounding may allow no more than the movement that ends mixing too.
+        pace.converged = newton.is_solved() || newton.violation() * self.step <= pace.tolerance() * size;
         Ok(newton.solution().to_vec())
     }
 
