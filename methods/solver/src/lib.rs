@@ -50,12 +50,13 @@ mod mixing;
 mod model_minimum;
 mod nids;
 mod nonsmooth;
-mod penalty;
+
 mod proximal_newton;
 mod regression;
 mod scaling;
 mod smooth;
 pub mod solve;
+mod sparsity_penalty;
 mod spectral_bound;
 mod table;
 mod vector;
@@ -67,11 +68,11 @@ pub use local::{Local, MixedNode, SolverNode, optimality};
 pub use mixing::{Mixing, MixingError};
 pub use nids::NidsNode;
 pub use nonsmooth::{Bounds, GroupLasso, L1, Nonnegative, NonnegativeL1, Nonsmooth, Nothing, SparseGroups, Total};
-pub use penalty::Penalty;
 pub use proximal_newton::{ProximalNewton, Query, SharedFacts};
 pub use regression::{CentralSolution, Regression, RegressionError};
 pub use scaling::Standardization;
 pub use smooth::{LeastSquares, PricedQuadratic, Quadratic, Smooth};
+pub use sparsity_penalty::SparsityPenalty;
 pub use table::{MAX_COLUMNS, RegressionTable, Selection, TableError};
 
 /// A node's terms in a problem whose variables all nodes share.

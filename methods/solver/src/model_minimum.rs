@@ -4,7 +4,7 @@
 
 use crate::curvature_model::CurvatureModel;
 use crate::vector::{add, dot};
-use crate::{Penalty, optimality};
+use crate::{SparsityPenalty, optimality};
 
 /// The most cycles of gradient steps and a Newton step; a model that needs more is left where it is then.
 const MOST_CYCLES: usize = 100;
@@ -25,7 +25,7 @@ pub(crate) struct QuadraticModel<'a> {
     pub(crate) smoothness: f64,
     pub(crate) x: &'a [f64],
     pub(crate) gradient: &'a [f64],
-    pub(crate) nonsmooth: &'a dyn Penalty,
+    pub(crate) nonsmooth: &'a dyn SparsityPenalty,
 }
 
 impl QuadraticModel<'_> {

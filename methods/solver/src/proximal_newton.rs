@@ -14,7 +14,7 @@
 use crate::curvature_model::CurvatureModel;
 use crate::model_minimum::QuadraticModel;
 use crate::vector::{add, dot};
-use crate::{Penalty, optimality};
+use crate::{SparsityPenalty, optimality};
 
 /// The accuracy of the minimum of a model, as a share of the violation where it begins.
 const MODEL_ACCURACY: f64 = 1e-2;
@@ -51,7 +51,7 @@ pub struct SharedFacts {
 
 /// The state of the method, the same at all nodes.
 pub struct ProximalNewton {
-    nonsmooth: Box<dyn Penalty>,
+    nonsmooth: Box<dyn SparsityPenalty>,
     facts: SharedFacts,
     model: CurvatureModel,
     x: Vec<f64>,
@@ -69,10 +69,20 @@ pub struct ProximalNewton {
 impl ProximalNewton {
     /// The method from `x`, with the mean of the nodes' gradients there.
     #[must_use]
-    pub fn new(nonsmooth: Box<dyn Penalty>, facts: SharedFacts, x: Vec<f64>, gradient: Vec<f64>) -> Self {
+    pub fn new(nonsmooth: Box<dyn SparsityPenalty>, facts: SharedFacts, x: Vec<f64>, gradient: Vec<f64>) -> Self {
         let model = CurvatureModel::new(facts.trace, facts.rows.min(x.len()));
-        let (pending, best) = (None, f64::INFINITY);
-        Self { nonsmooth, facts, model, x, gradient, is_exact: true, pending, caution: 1.0, best, stalls: 0 }
+        Self {
+            nonsmooth,
+            facts,
+            model,
+            x,
+            gradient,
+            is_exact: true,
+            pending: None,
+            caution: 1.0,
+            best: f64::INFINITY,
+            stalls: 0,
+        }
     }
 
     /// The solution so far.
@@ -133,7 +143,8 @@ impl ProximalNewton {
         self.model.learn(direction, &mean);
         let found = dot(&moved, &self.model(0.0).product(&moved));
         let is_short = found > expected;
-        self.caution = if is_short { (self.caution * 10.0).min(1.0) } else { (self.caution / CAUTION_FALL).max(LEAST_CAUTION) };
+        self.caution =
+            if is_short { (self.caution * 10.0).min(1.0) } else { (self.caution / CAUTION_FALL).max(LEAST_CAUTION) };
         self.go(next, if is_short { expected / found } else { 1.0 });
     }
 

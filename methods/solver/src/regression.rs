@@ -10,8 +10,8 @@ use serde::{Deserialize, Serialize};
 use thiserror::Error;
 
 use crate::{
-    ConsensusTerms, L1, LeastSquares, NonnegativeL1, Penalty, ProximalNewton, Query, RegressionTable,
-    SharedFacts, Smooth, SparseGroups, Standardization,
+    ConsensusTerms, L1, LeastSquares, NonnegativeL1, ProximalNewton, Query, RegressionTable, SharedFacts, Smooth,
+    SparseGroups, SparsityPenalty, Standardization,
 };
 
 /// The largest weight accepted.
@@ -100,7 +100,7 @@ impl Regression {
 
     /// The penalty on the coefficients of these columns.
     #[must_use]
-    pub fn penalty(&self, columns: &[String]) -> Box<dyn Penalty> {
+    pub fn penalty(&self, columns: &[String]) -> Box<dyn SparsityPenalty> {
         let weight = self.lambda;
         if !self.groups.is_empty() {
             let place = |column: &String| columns.iter().position(|other| other == column);
@@ -148,7 +148,9 @@ impl Regression {
         let gradient = gradient_at(&x);
         let mut newton = ProximalNewton::new(self.penalty(table.columns()), facts, x, gradient);
         let mut steps = descended;
-        while steps < most && let Some(query) = newton.query() {
+        while steps < most
+            && let Some(query) = newton.query()
+        {
             newton.answer(match query {
                 Query::Product(direction) => fit.curvature(&direction),
                 Query::Gradient(x) => gradient_at(&x),

@@ -155,10 +155,6 @@ impl Part {
     }
 }
 
-/// The mark of the method that solves regressions, in the hash of their problems: peers with another method refuse each
-/// other's messages.
-const REGRESSION_METHOD: &[u8] = b"mingle regression 2";
-
 impl Problem {
     /// Reads a problem file for the nodes of a plan.
     ///
@@ -173,11 +169,7 @@ impl Problem {
         let names: Arc<Vec<String>> = Arc::new(plan.nodes().map(|(name, _)| name.to_owned()).collect());
         let (task, limits, shared) =
             file::resolve(text, plan, &names).map_err(|source| ProblemError::File { path: path.to_owned(), source })?;
-        let mut hasher = blake3::Hasher::new();
-        if matches!(task, ProblemTask::Regression(_)) {
-            hasher.update(REGRESSION_METHOD);
-        }
-        let hash = *hasher.update(shared.to_string().as_bytes()).finalize().as_bytes();
+        let hash = kinds::hash(&task, &shared.to_string());
         Ok(Self { task, limits, hash, names, file: path.to_owned() })
     }
 

@@ -1,7 +1,7 @@
 //! The end of a regression whose iteration is slow: the proximal Newton method of `mingle-solver` over exact sums of all
 //! nodes' vectors. Every node holds the same state, so nothing but the sums is sent.
 
-use mingle_solver::{LeastSquares, Penalty, ProximalNewton, Query, SharedFacts, Smooth};
+use mingle_solver::{LeastSquares, ProximalNewton, Query, SharedFacts, Smooth, SparsityPenalty};
 
 use crate::collectives::Collectives;
 use crate::error::SolveError;
@@ -34,7 +34,7 @@ impl SharedRegression<'_> {
     /// over. The solution is the same at all nodes.
     pub(crate) async fn solve(
         &self,
-        penalty: Box<dyn Penalty>,
+        penalty: Box<dyn SparsityPenalty>,
         collectives: &Collectives,
         (pace, journal): (&mut StoppingRule, &ProgressJournal),
         x: &[f64],

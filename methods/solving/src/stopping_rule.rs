@@ -89,7 +89,8 @@ impl StoppingRule {
         }
         // By multiplications alone: every machine gets the same bits.
         let factor = self.worst / before;
-        let (mut expected, mut residual) = (0_u64, self.worst);
+        let mut expected = 0_u64;
+        let mut residual = self.worst;
         while residual > self.limits.tolerance && expected < self.limits.iterations && factor < 1.0 {
             residual *= factor;
             expected = expected.saturating_add(self.iterations - since);

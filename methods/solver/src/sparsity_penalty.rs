@@ -3,7 +3,7 @@
 use crate::{L1, NonnegativeL1, Nonsmooth, SparseGroups};
 
 /// A penalty with derivatives along the variables that are not zero.
-pub trait Penalty: Nonsmooth {
+pub trait SparsityPenalty: Nonsmooth {
     /// The variables along which the penalty is smooth near `x`, ascending.
     fn active(&self, x: &[f64]) -> Vec<usize> {
         (0..x.len()).filter(|&at| x[at] != 0.0).collect()
@@ -29,7 +29,8 @@ pub trait Penalty: Nonsmooth {
     /// The share of the way from `x` to `next` up to the first kink; 1 if there is none.
     fn way_to_kink(&self, x: &[f64], next: &[f64]) -> f64 {
         let kinks = self.kinks(x);
-        let ways = kinks.iter().map(|kink| lengths(kink, x, next)).filter(|(length, along)| *length > 0.0 && *along < 0.0);
+        let ways =
+            kinks.iter().map(|kink| lengths(kink, x, next)).filter(|(length, along)| *length > 0.0 && *along < 0.0);
         ways.map(|(length, along)| length / (length - along)).fold(1.0, f64::min)
     }
 }
@@ -47,7 +48,7 @@ fn each(x: &[f64]) -> Vec<Vec<usize>> {
     (0..x.len()).map(|at| vec![at]).collect()
 }
 
-impl Penalty for L1 {
+impl SparsityPenalty for L1 {
     fn active(&self, x: &[f64]) -> Vec<usize> {
         (0..x.len()).filter(|&at| x[at] != 0.0 || self.weight == 0.0).collect()
     }
@@ -63,7 +64,7 @@ impl Penalty for L1 {
     }
 }
 
-impl Penalty for NonnegativeL1 {
+impl SparsityPenalty for NonnegativeL1 {
     fn expand(&self, _: &[f64], _: &[usize], descent: &mut [f64], _: &mut [f64]) {
         descent.iter_mut().for_each(|descent| *descent -= self.weight);
     }
@@ -73,7 +74,7 @@ impl Penalty for NonnegativeL1 {
     }
 }
 
-impl Penalty for SparseGroups {
+impl SparsityPenalty for SparseGroups {
     fn active(&self, x: &[f64]) -> Vec<usize> {
         let is_active = |group: &&Vec<usize>| self.weight == 0.0 || group.iter().any(|&at| x[at] != 0.0);
         let mut active: Vec<usize> = self.groups.iter().filter(is_active).flatten().copied().collect();
@@ -114,7 +115,7 @@ mod tests {
     fn derivatives_of_penalties_are_those_of_differences() {
         const STEP: f64 = 1e-5;
         let groups = vec![vec![2, 0], vec![1, 3]];
-        let penalties: [Box<dyn Penalty>; 3] = [
+        let penalties: [Box<dyn SparsityPenalty>; 3] = [
             Box::new(L1 { weight: 0.7 }),
             Box::new(NonnegativeL1 { weight: 0.7 }),
             Box::new(SparseGroups { weight: 0.7, groups }),
@@ -124,7 +125,8 @@ mod tests {
             let active = penalty.active(&x);
             assert_eq!(active, [0, 2]);
             let derivatives = |x: &[f64]| {
-                let (mut descent, mut matrix) = ([0.0; 2], [0.0; 4]);
+                let mut descent = [0.0; 2];
+                let mut matrix = [0.0; 4];
                 penalty.expand(x, &active, &mut descent, &mut matrix);
                 (descent, matrix)
             };
