@@ -98,7 +98,7 @@ fn run_with(steps: [Duration; PEERS]) -> Run {
 }
 
 #[test]
-fn a_site_ten_times_slower_costs_the_others_less_than_twice_the_time_and_its_work_counts() {
+fn a_site_ten_times_slower_costs_the_others_little_time_and_its_work_counts() {
     let usual = run_with([STEP; PEERS]);
     println!("{usual:?}");
     assert_eq!(usual.said, None);
@@ -107,7 +107,9 @@ fn a_site_ten_times_slower_costs_the_others_less_than_twice_the_time_and_its_wor
     for (slowness, least_share) in [(10, 0.08), (40, 0.02)] {
         let slow = run_with([STEP, STEP, STEP * slowness]);
         println!("{slowness} times slower: {slow:?}");
-        assert!(slow.took < 2 * usual.took, "{:?} instead of {:?}", slow.took, usual.took);
+        // Twice is tested in virtual time, by mingle-lab. A machine may have had more to do in one of the two runs; without
+        // shorter rounds the slow site costs six to eight times.
+        assert!(slow.took < 3 * usual.took, "{:?} instead of {:?}", slow.took, usual.took);
         assert!(slow.taken[PEERS - 1] >= 10, "{slow:?}");
         assert!(slow.share_of_last > least_share, "its work counts: {slow:?}");
         // At 40 times slower, too few of its rounds are over to know the usual pace.
