@@ -1,11 +1,24 @@
 //! Cells of a table: numbers, truth values, missing values, and blank rows at the end.
 
 use csv::StringRecord;
+use icu_normalizer::ComposingNormalizerBorrowed;
 use mingle_plaintext::{number, truth};
 
 /// The line of a record, from 1.
 pub(crate) fn line(record: &StringRecord) -> u64 {
     record.position().map_or(0, csv::Position::line)
+}
+
+/// Puts the cells of a record into one form of Unicode (NFC): an é of one character and one of two, as macOS writes it in
+/// names of files, look the same and are the same here.
+pub(crate) fn compose(record: &mut StringRecord) {
+    let form = ComposingNormalizerBorrowed::new_nfc();
+    if record.as_slice().is_ascii() || form.is_normalized(record.as_slice()) {
+        return;
+    }
+    let mut composed: StringRecord = record.iter().map(|cell| form.normalize(cell)).collect();
+    composed.set_position(record.position().cloned());
+    *record = composed;
 }
 
 /// The feature that a cell holds: a finite number, or 1 and 0 for true and false.

@@ -10,7 +10,7 @@ use std::path::{Path, PathBuf};
 use csv::{ReaderBuilder, StringRecord};
 use mingle_plaintext::{InputFile, class_name, is_missing, number};
 
-use crate::csv_cells::{BlankRows, feature, line};
+use crate::csv_cells::{BlankRows, compose, feature, line};
 use crate::csv_header::{ColumnLayout, FirstLine, row};
 use crate::csv_source::CsvSource;
 use crate::objective::ObjectiveKind;
@@ -265,6 +265,10 @@ impl TableLines {
                 cell: cell.to_owned(),
             });
         }
+        if cell.contains('\n') {
+            let reason = "the label has a line break in it: is a quote not closed?".to_owned();
+            return Err(row(path, record, reason));
+        }
         let label = class_name(cell);
         if self.table.first_word.is_none() && number(&label).is_none() {
             self.table.first_word = Some((line(record), label.clone()));
@@ -330,7 +334,7 @@ pub(crate) fn read_record(
     record: &mut StringRecord,
     path: &Path,
 ) -> Result<bool, DataError> {
-    reader.read_record(record).map_err(|error| {
+    let is_there = reader.read_record(record).map_err(|error| {
         let line = error.position().map_or(0, csv::Position::line);
         match error.into_kind() {
             csv::ErrorKind::Io(error) => read_error(path, error),
@@ -340,7 +344,9 @@ pub(crate) fn read_record(
             }
             other => read_error(path, std::io::Error::new(ErrorKind::InvalidData, format!("{other:?}"))),
         }
-    })
+    })?;
+    compose(record);
+    Ok(is_there)
 }
 
 pub(crate) fn read_error(path: &Path, error: std::io::Error) -> DataError {

@@ -306,7 +306,7 @@ impl FromStr for DataSource {
             Some(("cifar10", directory)) if !directory.is_empty() => Ok(Self::Cifar10(directory.into())),
             Some(("csv", rest)) => {
                 let (file, label) = match rest.rsplit_once(",label=") {
-                    Some((file, label)) => (file, label_column(label).ok_or_else(unknown)?),
+                    Some((file, label)) => (file, label_column(label).ok_or_else(|| no_column(text))?),
                     None => (rest, LabelColumn::Last),
                 };
                 if file.is_empty() {
@@ -317,6 +317,12 @@ impl FromStr for DataSource {
             _ => Err(unknown()),
         }
     }
+}
+
+/// The error for a text whose label is no column.
+fn no_column(text: &str) -> DataError {
+    let advice = "; behind label= comes the name of a column or its place, counted from 1".to_owned();
+    DataError::UnknownSource { text: text.to_owned(), advice }
 }
 
 /// Advice to one who named a file or folder without its kind.

@@ -166,6 +166,14 @@ fn numeric_labels_are_ordered_by_value_and_words_by_the_alphabet() {
 }
 
 #[test]
+fn characters_that_look_the_same_are_the_same() {
+    let (data, _folder) = table("size,caf\u{e9}\n1,\u{e9}\n2,e\u{301}\n3,x\n4,\u{e9}\n5,x\n", ",label=caf\u{e9}");
+    assert_eq!(data.unwrap().card.classes(), ["x", "\u{e9}"]);
+    let (data, _folder) = table("size,cafe\u{301}\n1,a\n2,b\n3,a\n4,b\n5,a\n", ",label=caf\u{e9}");
+    assert_eq!(data.unwrap().card.classes(), ["a", "b"]);
+}
+
+#[test]
 fn a_damaged_table_is_named_with_the_line_and_the_column() {
     let cases = [
         ("1,2,a\n1,?,b\n", "", "line 2, column 2: \"?\" is not a finite number"),
@@ -180,6 +188,7 @@ fn a_damaged_table_is_named_with_the_line_and_the_column() {
         ("h1,h1,c\n1,2,a\n", "", "line 1: the header has two columns `h1`"),
         ("h1,,c\n1,2,a\n", "", "line 1: the header has a column without a name"),
         ("1,2,a\n1,2,\n", "", "line 2, column 3: the label is missing"),
+        ("1,2,a\n1,2,\"b\n1,2,c\n", "", "line 2: the label has a line break in it: is a quote not closed?"),
         ("", "", "holds 0 samples in 0 classes"),
     ];
     for (text, options, message) in cases {
@@ -187,6 +196,8 @@ fn a_damaged_table_is_named_with_the_line_and_the_column() {
         let error = result.unwrap_err();
         assert!(error.contains("table.csv") && error.contains(message), "{error}\nshould say: {message}");
     }
+    let refused = "csv:table.csv,label=0".parse::<DataSource>().unwrap_err().to_string();
+    assert!(refused.ends_with("behind label= comes the name of a column or its place, counted from 1"), "{refused}");
     let folder = tempfile::tempdir().unwrap();
     write(&folder, "table.csv", b"1,2,a\n1,2,\xff\n");
     let error = load(&format!("csv:{}/table.csv", folder.path().display())).unwrap_err();
