@@ -17,6 +17,12 @@ pub enum DataError {
         /// The kinds of source that fit a file or folder of this name, if there is one.
         advice: String,
     },
+    /// The text names a table, and no column for its label.
+    #[error("data source {text:?}: behind label= comes the name of a column or its place, counted from 1")]
+    LabelPlace {
+        /// The text.
+        text: String,
+    },
     /// A file cannot be opened or read.
     #[error("cannot read {}: {error}{}", path.display(), advice_on_tilde(path))]
     Read {

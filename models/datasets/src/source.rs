@@ -295,6 +295,7 @@ impl FromStr for DataSource {
 
     fn from_str(text: &str) -> Result<Self, DataError> {
         let unknown = || DataError::UnknownSource { text: text.to_owned(), advice: advice_on_path(text) };
+        let no_column = || DataError::LabelPlace { text: text.to_owned() };
         if text == "digits" {
             return Ok(Self::Digits);
         }
@@ -306,7 +307,7 @@ impl FromStr for DataSource {
             Some(("cifar10", directory)) if !directory.is_empty() => Ok(Self::Cifar10(directory.into())),
             Some(("csv", rest)) => {
                 let (file, label) = match rest.rsplit_once(",label=") {
-                    Some((file, label)) => (file, label_column(label).ok_or_else(|| no_column(text))?),
+                    Some((file, label)) => (file, label_column(label).ok_or_else(no_column)?),
                     None => (rest, LabelColumn::Last),
                 };
                 if file.is_empty() {
@@ -317,12 +318,6 @@ impl FromStr for DataSource {
             _ => Err(unknown()),
         }
     }
-}
-
-/// The error for a text whose label is no column.
-fn no_column(text: &str) -> DataError {
-    let advice = "; behind label= comes the name of a column or its place, counted from 1".to_owned();
-    DataError::UnknownSource { text: text.to_owned(), advice }
 }
 
 /// Advice to one who named a file or folder without its kind.
