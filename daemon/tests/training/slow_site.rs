@@ -98,21 +98,24 @@ fn run_with(steps: [Duration; PEERS]) -> Run {
 }
 
 #[test]
-fn a_site_ten_times_slower_costs_the_others_little_time_and_its_work_counts() {
+fn a_site_ten_times_slower_costs_the_others_less_than_twice_the_time_and_its_work_counts() {
     let usual = run_with([STEP; PEERS]);
     println!("{usual:?}");
     assert_eq!(usual.said, None);
     assert!((usual.share_of_last - 1.0 / 3.0).abs() < 0.05, "{usual:?}");
     // A change of one step in place of ten counts as four at most: at most 4 of 24, and less where it is late.
+    let mut took = Vec::new();
     for (slowness, least_share) in [(10, 0.08), (40, 0.02)] {
         let slow = run_with([STEP, STEP, STEP * slowness]);
         println!("{slowness} times slower: {slow:?}");
-        // Twice is tested in virtual time, by mingle-lab. A machine may have had more to do in one of the two runs; without
-        // shorter rounds the slow site costs six to eight times.
-        assert!(slow.took < 3 * usual.took, "{:?} instead of {:?}", slow.took, usual.took);
+        took.push(slow.took);
         assert!(slow.taken[PEERS - 1] >= 10, "{slow:?}");
         assert!(slow.share_of_last > least_share, "its work counts: {slow:?}");
         // At 40 times slower, too few of its rounds are over to know the usual pace.
         assert!(slow.said.is_some() || slowness > 10, "it says why it takes fewer steps");
     }
+    // Before and after: what else the machine does changes meanwhile.
+    let again = run_with([STEP; PEERS]);
+    let beside = usual.took.max(again.took);
+    assert!(took.iter().all(|took| *took < 2 * beside), "{took:?} instead of {:?} and {:?}", usual.took, again.took);
 }

@@ -50,7 +50,6 @@ mod mixing;
 mod model_minimum;
 mod nids;
 mod nonsmooth;
-
 mod proximal_newton;
 mod regression;
 mod scaling;

@@ -6,7 +6,7 @@ use mingle_solver::{LeastSquares, ProximalNewton, Query, SharedFacts, Smooth, Sp
 use crate::collectives::Collectives;
 use crate::error::SolveError;
 use crate::journal::ProgressJournal;
-use crate::stopping_rule::StoppingRule;
+use crate::stopping_rule::{StoppingRule, size};
 
 /// The sums beyond one for each independent direction: gradients, and directions that lead away again.
 const MORE_SUMS: u64 = 10;
@@ -44,7 +44,7 @@ impl SharedRegression<'_> {
         shared.push(self.fit.trace());
         let mut gradient = mean(collectives, &shared).await?;
         let trace = gradient.pop().ok_or(SolveError::NoResult)?;
-        let size = center.iter().map(|x| x.abs()).fold(1.0, f64::max);
+        let size = size(&center);
         let facts = SharedFacts {
             trace,
             rows: usize::try_from(self.rows).unwrap_or(usize::MAX),

@@ -26,7 +26,6 @@ pub(crate) async fn solve(
     agree_on_columns(&collectives, &table).await?;
     let (scaling, rows) = scale(&task, &collectives, &table).await?;
     let rows_per_node = rows / collectives.communication.schedule.nodes() as f64;
-    // Twice: one for the node, the other to judge its solution.
     let terms = || task.regression.terms(&table, &scaling, rows_per_node);
     let own = task.regression.fit(&table, &scaling, rows_per_node);
     let step = agree_on_step(&collectives, own.smoothness()).await?;

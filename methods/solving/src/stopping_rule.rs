@@ -71,8 +71,7 @@ impl StoppingRule {
     /// Counts an iteration after which all nodes have the same solution, and know its residual.
     pub(crate) fn note_shared(&mut self, journal: &ProgressJournal, residual: f64, x: &[f64]) {
         self.iterations += 1;
-        let size = x.iter().map(|x| x.abs()).fold(1.0, f64::max);
-        self.worst = residual / size;
+        self.worst = residual / size(x);
         journal.note(residual, x);
         journal.note_check(self.worst);
     }
@@ -113,8 +112,7 @@ impl StoppingRule {
         self.iterations += 1;
         journal.note(residual, x);
         if self.iterations.is_multiple_of(self.interval) || !self.goes_on() {
-            let size = x.iter().map(|x| x.abs()).fold(1.0, f64::max);
-            let largest = collectives.most(&[residual / size, residual]).await?;
+            let largest = collectives.most(&[residual / size(x), residual]).await?;
             self.worst = largest[0];
             self.converged = self.worst <= self.limits.tolerance;
             journal.note_check(self.worst);
@@ -126,6 +124,11 @@ impl StoppingRule {
         }
         Ok(())
     }
+}
+
+/// The size of a solution, to which residuals are compared: its largest magnitude, and at least 1.
+pub(crate) fn size(x: &[f64]) -> f64 {
+    x.iter().map(|x| x.abs()).fold(1.0, f64::max)
 }
 
 /// Detects residuals that grow.
