@@ -54,6 +54,7 @@ mod gradient_clipping;
 mod half_precision;
 mod initialization;
 mod kernels;
+pub mod meaning;
 mod memory;
 mod model;
 mod model_file;

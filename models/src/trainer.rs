@@ -119,6 +119,11 @@ impl Trainer {
         self.weight.factor(self.samples.len() as u64)
     }
 
+    /// The number of samples that this peer trains on; of a text, of tokens.
+    pub fn samples(&self) -> usize {
+        self.samples.len()
+    }
+
     /// The number of samples that a step sees; for a text, the tokens in its windows.
     pub fn samples_per_step(&self) -> u64 {
         let tokens = self.task.gpt().map_or(1, |size| size.context());

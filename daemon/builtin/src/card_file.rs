@@ -12,8 +12,6 @@ use serde::Serialize;
 use serde::de::DeserializeOwned;
 use serde_json::Value;
 
-/// The schema of the file of a card.
-pub const CARD_SCHEMA: &str = "mingle.data-card/1";
 /// The schema of a file of sums.
 pub const SUMS_SCHEMA: &str = "mingle.table-sums/1";
 /// Largest file: numbers take more room as text than in a card on the wire.
@@ -34,7 +32,7 @@ pub fn document(value: &impl Serialize, schema: &str) -> Result<Value> {
 /// # Errors
 /// The file cannot be read, or holds no card.
 pub fn read_card(path: &Path) -> Result<DataCard> {
-    read(path, CARD_SCHEMA, "--card", "`mingle data card --data DATA -o FILE` writes one")
+    read(path, DataCard::SCHEMA, "--card", "`mingle data card --data DATA -o FILE` writes one")
 }
 
 /// Reads the sums in a file.
@@ -54,7 +52,7 @@ fn read<T: DeserializeOwned>(path: &Path, schema: &str, option: &str, hint: &str
     let mut document: Value = serde_json::from_str(&text).context(ErrorKind::BadInput, &doing)?;
     let found = document.as_object_mut().and_then(|fields| fields.remove("schema"));
     if found != Some(Value::from(schema)) {
-        let what = if schema == CARD_SCHEMA { "is no card of data" } else { "has no sums of a table" };
+        let what = if schema == DataCard::SCHEMA { "is no card of data" } else { "has no sums of a table" };
         return Err(Error::new(ErrorKind::BadInput, format!("{doing} {what}")).hint(hint));
     }
     serde_json::from_value(document).context(ErrorKind::BadInput, doing)

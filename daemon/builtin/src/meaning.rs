@@ -1,59 +1,11 @@
-//! Metadata of a model file on the meaning of its inputs and outputs, sufficient to predict from raw samples.
-//!
-//! | key | contents |
-//! | --- | --- |
-//! | `model` | the model, as `--model` writes it |
-//! | `classes` | the names of the classes in the order of the outputs, as a JSON list |
-//! | `columns` | the names of the columns in the order of the inputs, as a JSON list; empty for images |
-//! | `scaling` | how raw values become inputs, as a JSON object: `pixels` with `scale` and `offset`, or `columns` with `means` and `deviations` |
-//! | `shape` | of one sample, as a JSON object |
-//! | `target` | of a regression: the quantity that the output stands for, as a JSON object with `name`, `mean` and `deviation` |
-//! | `meaning_blake3` | BLAKE3 of the entries above, in hexadecimal, by which a change is found; other programs may add further keys |
+//! The meaning of a model's inputs and outputs, read from the metadata of its file. [`mingle_models::meaning`] has the keys.
 
-use std::collections::BTreeMap;
 use std::path::Path;
 
+use mingle_models::meaning::{CHECKSUM, DATA, TARGET, checksum};
 use mingle_models::{DataCard, ModelFile};
 use mingle_peer::{Error, ErrorKind, Result};
-use serde_json::{Value, json};
-
-use crate::task_card::Card;
-
-const MODEL: &str = "model";
-/// The fields of a card of data, each under a key of its own.
-const DATA: [&str; 4] = ["classes", "columns", "scaling", "shape"];
-/// The field of a regression alone.
-const TARGET: &str = "target";
-
-/// The checksum of the others.
-const CHECKSUM: &str = "meaning_blake3";
-
-/// The metadata for the models of a task.
-pub fn of(card: &Card) -> BTreeMap<String, String> {
-    // Values in memory always have an encoding.
-    let data = serde_json::to_value(&card.data).unwrap_or_default();
-    let entry = |key: &str| (key.to_owned(), data.get(key).map(Value::to_string).unwrap_or_default());
-    let mut entries: BTreeMap<String, String> = DATA.map(entry).into();
-    if card.data.target().is_some() {
-        entries.extend([entry(TARGET)]);
-    }
-    entries.insert(MODEL.to_owned(), card.model.to_string());
-    entries.insert(CHECKSUM.to_owned(), checksum(&entries));
-    entries
-}
-
-/// The checksum of the entries on the meaning, whatever others there are.
-fn checksum(entries: &BTreeMap<String, String>) -> String {
-    let mut hasher = blake3::Hasher::new_derive_key("mingle 2026 meaning of a model");
-    for key in DATA.into_iter().chain([TARGET, MODEL]) {
-        let Some(text) = entries.get(key) else { continue };
-        for part in [key, text] {
-            hasher.update(&(part.len() as u64).to_le_bytes());
-            hasher.update(part.as_bytes());
-        }
-    }
-    hasher.finalize().to_hex().to_string()
-}
+use serde_json::json;
 
 /// The card of the data for the model in the file at `path`; `None` if the file has no such metadata.
 ///
@@ -89,6 +41,10 @@ fn unreadable(path: &Path, reason: &str) -> Error {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use std::collections::BTreeMap;
+
+    use mingle_models::meaning::MODEL;
+
     use super::*;
 
     fn file(change: impl FnOnce(&mut BTreeMap<String, String>)) -> ModelFile {

@@ -2,12 +2,11 @@
 
 use std::sync::Arc;
 
-use mingle_models::{Checkpoint, Evaluator, LearningRateSchedule, Samples, Task, Trainer};
+use mingle_models::{Checkpoint, Evaluator, LearningRateSchedule, Samples, Task, Trainer, meaning};
 use mingle_peer::training::{
     Budget, Evaluation, Facts, Layout, LocalTraining, Metrics, ModelEncoder, Patience, Trained, TrainingError,
 };
 
-use crate::meaning;
 use crate::task_card::{Card, layout_of};
 
 /// A built-in model on a peer's part of the data.
@@ -102,7 +101,7 @@ impl LocalTraining for BuiltInTraining {
 
     /// In PyTorch's names and shapes, with the meaning of inputs and outputs as metadata.
     fn model_encoder(&self) -> ModelEncoder {
-        let (task, metadata) = (self.task, meaning::of(&self.card));
+        let (task, metadata) = (self.task, meaning::metadata(&self.card.data, self.card.model));
         Arc::new(move |parameters| Ok(Checkpoint::encoded(parameters, &metadata, &task)?))
     }
 }

@@ -2,7 +2,7 @@
 
 use std::path::{Path, PathBuf};
 
-use mingle_builtin::card_file::{CARD_SCHEMA, SUMS_SCHEMA, document, read_sums};
+use mingle_builtin::card_file::{SUMS_SCHEMA, document, read_sums};
 use mingle_builtin::task;
 use mingle_models::{DataCard, FeatureScaling, TableSums};
 use mingle_peer::error::Context;
@@ -29,7 +29,7 @@ fn write_card(arguments: &DataCardArgs, json: bool) -> Result {
             "note: column `{column}` never varies in these data: its feature is 0 for all who take this card"
         ));
     }
-    let document = document(&card, CARD_SCHEMA)?;
+    let document = document(&card, DataCard::SCHEMA)?;
     let Some(path) = write(output, arguments.output.as_deref(), &document, json)? else { return Ok(()) };
     let whose = card.sites().map_or_else(
         || "these data".to_owned(),
@@ -42,7 +42,7 @@ fn write_card(arguments: &DataCardArgs, json: bool) -> Result {
     };
     let (columns, classes) = (card.columns().len(), card.classes().len());
     if json {
-        out::line(serde_json::json!({ "schema": CARD_SCHEMA, "file": path, "columns": columns, "classes": classes }));
+        out::line(serde_json::json!({ "schema": DataCard::SCHEMA, "file": path, "columns": columns, "classes": classes }));
     } else {
         let wanted = card
             .target()

@@ -6,11 +6,10 @@
 use std::collections::BTreeMap;
 use std::path::Path;
 
-use mingle_builtin::meaning;
 use mingle_builtin::round_count::RoundCount;
 use mingle_builtin::task_card::{Card, layout_of};
 use mingle_builtin::task_file::TaskFile;
-use mingle_models::{Checkpoint, Task};
+use mingle_models::{Checkpoint, Task, meaning};
 use mingle_peer::error::Context;
 use mingle_peer::output_file::OutputFile;
 use mingle_peer::records::{self, Ending, RecordStore};
@@ -86,7 +85,7 @@ fn export_record(home: &Home, record: &Record) -> Result<Exported> {
         ("step".to_owned(), books.step.to_string()),
         ("weight".to_owned(), units::exact_weight(u128::from(books.mass.units()))),
     ]);
-    metadata.extend(meaning::of(&card));
+    metadata.extend(meaning::metadata(&card.data, card.model));
     metadata.extend(round.map(|round| ("rounds".to_owned(), round.to_string())));
     let checkpoint = Checkpoint { parameters, metadata };
     let file = checkpoint.to_bytes(&task).context(ErrorKind::BadInput, "cannot write the model")?;

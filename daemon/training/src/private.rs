@@ -5,17 +5,13 @@ use std::io::ErrorKind as IoErrorKind;
 use std::path::{Path, PathBuf};
 
 use mingle_privacy::gaussian_mechanism::clip_and_noise;
-use mingle_privacy::{NoiseSource, NoisedChanges, PrivacyBudget, PrivacySettings, PrivacySpending};
-use serde::{Deserialize, Serialize};
+use mingle_privacy::{CountFile, NoiseSource, NoisedChanges, PrivacyBudget, PrivacySettings, PrivacySpending};
 
 use crate::{Budget, Evaluation, Facts, Layout, LocalTraining, ModelEncoder, Patience, Trained, TrainingError};
 use mingle_home::Home;
 use mingle_home::error::Context;
 use mingle_home::home::write_file;
-use mingle_home::{Error, ErrorKind, Result};
-
-/// The version of the file that counts noised changes.
-const SCHEMA: &str = "mingle.privacy/1";
+use mingle_home::{ErrorKind, Result};
 
 /// Any training, with differential privacy. Each change is clipped to a norm and gets Gaussian noise. Once all changes
 /// together have spent the privacy budget, no more are released.
@@ -32,14 +28,6 @@ pub struct PrivateTraining {
     last_scale: f64,
 }
 
-/// The count of noised changes in the home.
-#[derive(Serialize, Deserialize)]
-#[serde(deny_unknown_fields)]
-struct Count {
-    schema: String,
-    noised: NoisedChanges,
-}
-
 impl PrivateTraining {
     /// `training` under `settings`; earlier releases are counted in `home`.
     ///
@@ -47,7 +35,7 @@ impl PrivateTraining {
     /// The count cannot be read: the remaining budget is unknown.
     pub fn new(training: Box<dyn LocalTraining>, settings: PrivacySettings, home: &Home) -> Result<Self> {
         let count = home.privacy();
-        let budget = PrivacyBudget::new(settings, read(&count)?);
+        let budget = PrivacyBudget::new(settings, read(&count)?.noised);
         Ok(Self { training, budget, noise: NoiseSource::default(), count, last_scale: 1.0 })
     }
 
@@ -153,22 +141,19 @@ fn nothing(dimension: usize) -> Trained {
     Trained { change: vec![0.0; dimension], steps: 0, loss: None }
 }
 
-fn read(path: &Path) -> Result<NoisedChanges> {
+fn read(path: &Path) -> Result<CountFile> {
     let doing = format!("cannot read how much privacy is spent in {}", path.display());
     let text = match fs::read_to_string(path) {
         Ok(text) => text,
-        Err(error) if error.kind() == IoErrorKind::NotFound => return Ok(NoisedChanges::default()),
+        Err(error) if error.kind() == IoErrorKind::NotFound => return Ok(CountFile::default()),
         Err(error) => return Err(error).context(ErrorKind::Integrity, doing),
     };
-    let count: Count = serde_json::from_str(&text).context(ErrorKind::Integrity, &doing)?;
-    if count.schema != SCHEMA {
-        return Err(Error::new(ErrorKind::Integrity, format!("{doing}: it is of the version {}", count.schema)));
-    }
-    Ok(count.noised)
+    CountFile::parse(&text).context(ErrorKind::Integrity, doing)
 }
 
+/// Writes the count, beside what else the file holds.
 fn write(path: &Path, noised: &NoisedChanges) -> Result {
-    let count = Count { schema: SCHEMA.to_owned(), noised: noised.clone() };
-    let text = serde_json::to_string(&count).context(ErrorKind::Unexpected, "cannot encode the count")?;
-    write_file(path, format!("{text}\n").as_bytes())
+    let count = CountFile { noised: noised.clone(), ..read(path)? };
+    let text = count.text().context(ErrorKind::Unexpected, "cannot encode the count")?;
+    write_file(path, text.as_bytes())
 }

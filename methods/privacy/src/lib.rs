@@ -2,7 +2,8 @@
 //!
 //! - [`gaussian_mechanism`] clips a change to a norm and adds Gaussian noise.
 //! - [`rdp_accountant`] computes the cost of a number of such changes, as (epsilon, delta).
-//! - [`PrivacyBudget`] limits that cost for a peer, over all its runs.
+//! - [`PrivacyBudget`] limits that cost for a peer, over all its runs; [`CountFile`] is where it is counted.
+//! - [`SharedNoise`] is noise of which each member of a sum adds a part, in exact integers.
 //!
 //! ```
 //! use mingle_privacy::{NoisedChanges, PrivacyBudget, PrivacySettings};
@@ -22,9 +23,17 @@ pub mod gaussian_mechanism;
 pub mod rdp_accountant;
 
 mod budget;
+mod count_file;
+mod discrete_gaussian;
+mod noise_key;
 mod noise_source;
 mod settings;
+mod shared_noise;
 
 pub use budget::{NoisedChanges, PrivacyBudget, PrivacySpending};
+pub use count_file::{CountError, CountFile};
+pub use discrete_gaussian::DiscreteGaussian;
+pub use noise_key::NoiseKey;
 pub use noise_source::NoiseSource;
 pub use settings::{DEFAULT_DELTA, PrivacySettings, SettingsError};
+pub use shared_noise::{SharedNoise, SharedNoiseError};

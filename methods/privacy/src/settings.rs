@@ -100,6 +100,23 @@ impl PrivacySettings {
         Ok(settings)
     }
 
+    /// The least noise, to three digits after the point, with which so many changes cost at most `epsilon_max`. The same
+    /// on all machines, unless rounding of logarithms falls on the boundary between two such numbers.
+    ///
+    /// # Errors
+    /// No noise in bounds is enough, or a number is out of bounds.
+    pub fn for_changes(clip: f64, changes: u64, epsilon_max: f64, delta: f64) -> Result<Self, SettingsError> {
+        let with = |noise: f64| Self { clip, noise, epsilon_max, delta };
+        let is_enough = |thousandths: u64| with(thousandths as f64 / 1e3).epsilon_of(changes) <= epsilon_max;
+        let mut too_little = 0;
+        let mut enough = LARGEST as u64 * 1_000;
+        while enough - too_little > 1 {
+            let middle = too_little + (enough - too_little) / 2;
+            if is_enough(middle) { enough = middle } else { too_little = middle }
+        }
+        Self::new(clip, enough as f64 / 1e3, epsilon_max, delta)
+    }
+
     /// The largest L2 norm of a change.
     pub fn clip(&self) -> f64 {
         self.clip
@@ -171,6 +188,18 @@ mod tests {
             assert!(matches!(PrivacySettings::new(1.0, 1.0, 8.0, bad), Err(SettingsError::Delta(_))), "{bad}");
         }
         assert!(matches!(PrivacySettings::new(1.0, 1.0, 8.0, 1.0), Err(SettingsError::Delta(_))));
+    }
+
+    #[test]
+    fn the_least_noise_for_a_number_of_changes_is_enough_for_them_and_a_little_less_is_not() {
+        for (changes, epsilon) in [(40, 8.1), (2, 1.0), (500, 3.0)] {
+            let settings = PrivacySettings::for_changes(1.0, changes, epsilon, 1e-5).unwrap();
+            assert!(settings.epsilon_of(changes) <= epsilon, "{settings:?}");
+            let less = PrivacySettings::new(1.0, settings.noise() - 0.001, epsilon, 1e-5).unwrap();
+            assert!(less.epsilon_of(changes) > epsilon, "{less:?}");
+        }
+        assert!(PrivacySettings::for_changes(1.0, 40, 0.0, 1e-5).is_err());
+        assert!(PrivacySettings::for_changes(1.0, 40, 8.0, 0.0).is_err());
     }
 
     #[test]

@@ -7,6 +7,7 @@ mod node_classification;
 mod recommendation;
 #[cfg(test)]
 mod toy;
+mod training;
 
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
@@ -22,6 +23,7 @@ pub use recommendation::RECOMMENDER;
 pub(crate) const KINDS: &[RoundKind] = &[
     RoundKind::of::<recommendation::RecommendationFile>(),
     RoundKind::of::<node_classification::NodesFile>(),
+    RoundKind::of::<training::TrainingFile>(),
     #[cfg(test)]
     RoundKind::of::<toy::ToyFile>(),
 ];

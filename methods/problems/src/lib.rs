@@ -6,6 +6,7 @@
 //! | --- | --- | --- |
 //! | `recommendation` | a recommender for each peer | `mingle-recommend` |
 //! | `node-classification` | a personal classifier of nodes for each peer | `mingle-graphs` |
+//! | `training` | one model for all, with noise that all share | `mingle-models`, `mingle-privacy` |
 //!
 //! A new kind is a folder of `kinds/` and its line in `kinds.rs`. The folder has the form of its file and its
 //! [`RoundTask`], whose learner is a [`RoundLearning`](mingle_solving::RoundLearning). Convex problems, which are solved by

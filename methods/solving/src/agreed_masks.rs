@@ -6,16 +6,25 @@ use mingle_masking::{MaskingError, Masks, Width};
 
 /// The masks that a node has agreed on in its attempt.
 #[derive(Clone)]
-pub(crate) struct AgreedMasks(Arc<Mutex<Masks>>);
+pub(crate) struct AgreedMasks {
+    masks: Arc<Mutex<Masks>>,
+    members: [u8; 32],
+}
 
 impl AgreedMasks {
-    pub(crate) fn new(masks: Masks) -> Self {
-        Self(Arc::new(Mutex::new(masks)))
+    /// Masks agreed with members that have this hash.
+    pub(crate) fn new(masks: Masks, members: [u8; 32]) -> Self {
+        Self { masks: Arc::new(Mutex::new(masks)), members }
+    }
+
+    /// The hash of all members and of what they agreed on.
+    pub(crate) fn members(&self) -> [u8; 32] {
+        self.members
     }
 
     /// Masks the words of the sum with this number.
     pub(crate) fn mask(&self, number: u64, width: Width, words: &mut [u64]) -> Result<(), MaskingError> {
         // Nothing that holds the lock panics.
-        self.0.lock().unwrap_or_else(PoisonError::into_inner).mask(number, width, words)
+        self.masks.lock().unwrap_or_else(PoisonError::into_inner).mask(number, width, words)
     }
 }

@@ -47,6 +47,11 @@ pub enum SolveError {
     /// A sum cannot be masked as all nodes agreed.
     #[error(transparent)]
     Masking(#[from] MaskingError),
+    /// The task bounds what a sum of all nodes reveals, and sums are not masked.
+    #[error(
+        "the noise of this problem is shared by all members, so that each part of a sum has too little of it: sums have to be masked, which takes 3 members or more, and no --plain-sums"
+    )]
+    SumsInClear,
     /// A collective is complete and has no result.
     #[error("a collective ended without its result")]
     NoResult,

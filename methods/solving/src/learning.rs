@@ -8,7 +8,7 @@
 //! ([`evaluate`](RoundLearning::evaluate)). What it keeps to itself is never asked for.
 //!
 //! ```text
-//!   statistics of all, in stages -> [ train -> mean of all contributions -> take -> evaluate -> metrics of all -> keep ] per round
+//!   statistics of all, in stages -> [ train -> release -> mean of all -> take -> evaluate -> metrics of all -> keep ] per round
 //! ```
 //!
 //! Sums go up a tree of the plan and down again, so that every node has the same bits of them, whatever is lost on the
@@ -53,6 +53,12 @@ pub trait RoundTask: fmt::Debug + Send + Sync {
     /// The number of rounds, the metrics, and when to stop.
     fn rules(&self) -> &RoundRules;
 
+    /// Returns `true` if contributions may be summed behind masks alone: what each node keeps secret is bounded for the
+    /// sum of all, and for no part of it.
+    fn needs_masked_sums(&self) -> bool {
+        false
+    }
+
     /// Reads one node's data, and returns its part.
     ///
     /// # Errors
@@ -68,6 +74,15 @@ pub trait RoundLearning: Send {
     /// BLAKE3 of the data: a state that was kept for other data is not restored.
     fn identity(&self) -> [u8; 32];
 
+    /// Reads what an attempt needs of the store, before anything is shared in it.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    fn prepare(&mut self, store: &mut dyn RoundStore) -> Result<(), LearningError> {
+        let _ = store;
+        Ok(())
+    }
+
     /// This node's row of statistics in the next stage before the first round, to be shared with all nodes, or none if
     /// there are no more stages. `tables` are those of the stages before, each with a row of every node. All nodes have
     /// rows of one length in a stage, and as many stages. Every attempt asks anew.
@@ -82,6 +97,21 @@ pub trait RoundLearning: Send {
     /// # Errors
     /// The training cannot go on.
     fn train(&mut self, round: u64) -> Result<Vec<f32>, LearningError>;
+
+    /// Makes of a trained contribution what leaves this node, such as by clipping and noise, and keeps in `store` what has
+    /// to be on the disk before it does.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    fn release(
+        &mut self,
+        release: Release,
+        contribution: Vec<f32>,
+        store: &mut dyn RoundStore,
+    ) -> Result<Vec<f32>, LearningError> {
+        let _ = (release, store);
+        Ok(contribution)
+    }
 
     /// The use of the contributions of a round; the same at all nodes.
     fn aggregation(&self, round: u64) -> Aggregation;
@@ -129,6 +159,15 @@ pub trait RoundLearning: Send {
     fn files(&self) -> Result<Vec<(String, Vec<u8>)>, LearningError>;
 }
 
+/// A contribution that is about to leave its node.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct Release {
+    /// The round, counted from 0.
+    pub round: u64,
+    /// A hash of the identities of all members and of the plan; of no meaning where sums are not masked.
+    pub members: [u8; 32],
+}
+
 /// A stage of the statistics that nodes share with all: a row of each node, by node.
 pub type StatisticsTable = Vec<Vec<f64>>;
 
@@ -169,30 +208,78 @@ pub trait RoundStore: Send {
     /// They cannot be written.
     fn keep(&mut self, round: u64, bytes: &[u8]) -> Result<(), LearningError>;
 
-    /// Forgets all rounds but these. A state that cannot be removed does no harm.
+    /// Forgets all rounds but these, and what was released for others than those that follow them. A state that cannot be
+    /// removed does no harm.
     fn retain(&mut self, rounds: &BTreeSet<u64>);
+
+    /// The bytes that were kept of the release after so many rounds, if any.
+    ///
+    /// # Errors
+    /// They are there, and cannot be read.
+    fn released(&self, rounds: u64) -> Result<Option<Vec<u8>>, LearningError>;
+
+    /// Keeps the bytes of a release, whole or not at all.
+    ///
+    /// # Errors
+    /// They cannot be written.
+    fn keep_released(&mut self, rounds: u64, bytes: &[u8]) -> Result<(), LearningError>;
+
+    /// The count of all that this peer has ever released, over all runs, if there is one.
+    ///
+    /// # Errors
+    /// It is there, and cannot be read.
+    fn count(&self) -> Result<Option<String>, LearningError>;
+
+    /// Keeps the count, whole or not at all.
+    ///
+    /// # Errors
+    /// It cannot be written.
+    fn keep_count(&mut self, text: &str) -> Result<(), LearningError>;
 }
 
 /// A store that lasts as long as the process.
 #[derive(Clone, Debug, Default)]
-pub struct MemoryStore(BTreeMap<u64, Vec<u8>>);
+pub struct MemoryStore {
+    states: BTreeMap<u64, Vec<u8>>,
+    released: BTreeMap<u64, Vec<u8>>,
+    count: Option<String>,
+}
 
 impl RoundStore for MemoryStore {
     fn held(&self) -> BTreeSet<u64> {
-        self.0.keys().copied().collect()
+        self.states.keys().copied().collect()
     }
 
     fn load(&self, round: u64) -> Result<Vec<u8>, LearningError> {
-        self.0.get(&round).cloned().ok_or_else(|| LearningError(format!("nothing is kept of round {round}")))
+        self.states.get(&round).cloned().ok_or_else(|| LearningError(format!("nothing is kept of round {round}")))
     }
 
     fn keep(&mut self, round: u64, bytes: &[u8]) -> Result<(), LearningError> {
-        self.0.insert(round, bytes.to_vec());
+        self.states.insert(round, bytes.to_vec());
         Ok(())
     }
 
     fn retain(&mut self, rounds: &BTreeSet<u64>) {
-        self.0.retain(|round, _| rounds.contains(round));
+        self.states.retain(|round, _| rounds.contains(round));
+        self.released.retain(|round, _| rounds.contains(round));
+    }
+
+    fn released(&self, rounds: u64) -> Result<Option<Vec<u8>>, LearningError> {
+        Ok(self.released.get(&rounds).cloned())
+    }
+
+    fn keep_released(&mut self, rounds: u64, bytes: &[u8]) -> Result<(), LearningError> {
+        self.released.insert(rounds, bytes.to_vec());
+        Ok(())
+    }
+
+    fn count(&self) -> Result<Option<String>, LearningError> {
+        Ok(self.count.clone())
+    }
+
+    fn keep_count(&mut self, text: &str) -> Result<(), LearningError> {
+        self.count = Some(text.to_owned());
+        Ok(())
     }
 }
 

@@ -33,7 +33,7 @@ pub use curves::files as solution_files;
 pub use error::{CommunicationPlanError, SolveError};
 pub use journal::{Entries, ProgressJournal};
 pub use learning::{
-    Aggregation, Learned, LearningError, LocalWork, MOST_STATE_BYTES, MemoryStore, RoundLearning, RoundPart,
+    Aggregation, Learned, LearningError, LocalWork, MOST_STATE_BYTES, MemoryStore, Release, RoundLearning, RoundPart,
     RoundRecord, RoundRules, RoundStore, RoundTask, RulesError, StatisticsTable,
 };
 pub use masked_sums::Sums;

@@ -95,7 +95,7 @@ impl Collectives {
         let announced = self.gather_bytes(&key.announcement().to_bytes()).await?;
         let announced: Vec<Announcement> = announced.iter().map(Announcement::from_bytes).collect();
         let masks = key.agree(&announced, commitments.as_deref())?;
-        self.masks = Some(AgreedMasks::new(masks));
+        self.masks = Some(AgreedMasks::new(masks, hash_of(member)));
         Ok(())
     }
 
@@ -167,6 +167,16 @@ impl Collectives {
         self.begin(|sequence| sequence.begin_modular_sum(&self.communication.trees, modulus, words))?;
         self.result(|sequence| sequence.summed().map(<[u64]>::to_vec)).await
     }
+}
+
+/// A hash of the identities of all members and of what they agreed on, the same at all and in every attempt.
+fn hash_of(member: &SumMember) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    hasher.update(b"mingle members of sums 1").update(&member.context);
+    member.identities.iter().for_each(|identity| {
+        hasher.update(identity);
+    });
+    *hasher.finalize().as_bytes()
 }
 
 /// The four bytes that a number stands for.

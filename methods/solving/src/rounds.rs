@@ -6,11 +6,13 @@ use std::sync::Arc;
 use mingle_protocol::NodeId;
 use mingle_protocol::collective::PullRoutes;
 
+use crate::agreed_masks::AgreedMasks;
 use crate::collectives::Collectives;
 use crate::error::SolveError;
 use crate::journal::ProgressJournal;
 use crate::learning::{
-    About, Aggregation, CHUNK, Kept, Learned, LearningError, RoundPart, RoundRecord, RoundStore, StatisticsTable,
+    About, Aggregation, CHUNK, Kept, Learned, Learner, LearningError, Release, RoundPart, RoundRecord, RoundStore,
+    StatisticsTable,
 };
 use crate::schedule::node;
 
@@ -23,11 +25,17 @@ const OFFERED: usize = 2;
 const NOTHING: f64 = -1.0;
 
 /// One node's work.
+///
+/// # Errors
+/// Sums are in clear where the task needs masks, or any step fails here or elsewhere.
 pub(crate) async fn learn(
     part: RoundPart,
     collectives: Collectives,
     journal: ProgressJournal,
 ) -> Result<Learned, SolveError> {
+    if part.task.needs_masked_sums() && collectives.masks.is_none() {
+        return Err(SolveError::SumsInClear);
+    }
     let data = part.bench.run(|learner| learner.learning.identity()).await;
     let about = About { task: part.task.hash(), data };
     let mut node = RoundsNode { part, collectives, journal, about, history: Vec::new() };
@@ -50,6 +58,8 @@ struct RoundsNode {
 impl RoundsNode {
     /// Shares its statistics and receives those of all, stage after stage.
     async fn tell_statistics(&mut self) -> Result<(), SolveError> {
+        let prepared = self.part.bench.run(|learner| learner.learning.prepare(learner.store.as_mut())).await;
+        self.agree(prepared, 0).await?;
         let mut tables: Vec<StatisticsTable> = Vec::new();
         loop {
             let known = tables.clone();
@@ -101,8 +111,12 @@ impl RoundsNode {
 
     async fn round(&mut self) -> Result<(), SolveError> {
         let round = self.history.len() as u64;
+        let members = self.collectives.masks.as_ref().map(AgreedMasks::members).unwrap_or_default();
+        let release = Release { round, members };
         let trained = self.part.bench.run(move |learner| {
-            let contribution = learner.learning.train(round)?;
+            let Learner { learning, store, .. } = learner;
+            let trained = learning.train(round)?;
+            let contribution = learning.release(release, trained, store.as_mut())?;
             check_finite(&contribution)?;
             Ok((contribution, learner.learning.aggregation(round)))
         });

@@ -87,6 +87,9 @@ struct Unchecked {
 }
 
 impl DataCard {
+    /// The `schema` of a file that holds a card.
+    pub const SCHEMA: &str = "mingle.data-card/1";
+
     /// The card of images, whose pixels all have the same scaling.
     pub(crate) fn of_images(shape: SampleShape, classes: Vec<String>, (scale, offset): (f32, f32)) -> Self {
         Self {

@@ -91,7 +91,7 @@ pub(crate) async fn take_part(
     let place = &member.connections.place;
     let part = match &problem.task {
         ProblemTask::Rounds(_) => {
-            let store = Box::new(RoundFiles::open(member.home.rounds(), fresh)?);
+            let store = Box::new(RoundFiles::open(member.home.rounds(), member.home.privacy(), fresh)?);
             problem.part_that_keeps(place.node.index(), store)
         }
         _ => problem.part(place.node.index()),

@@ -137,6 +137,18 @@ impl RoundStore for Disk {
     fn retain(&mut self, rounds: &BTreeSet<u64>) {
         self.0.lock().unwrap().retain(rounds);
     }
+    fn released(&self, rounds: u64) -> Result<Option<Vec<u8>>, LearningError> {
+        self.0.lock().unwrap().released(rounds)
+    }
+    fn keep_released(&mut self, rounds: u64, bytes: &[u8]) -> Result<(), LearningError> {
+        self.0.lock().unwrap().keep_released(rounds, bytes)
+    }
+    fn count(&self) -> Result<Option<String>, LearningError> {
+        self.0.lock().unwrap().count()
+    }
+    fn keep_count(&mut self, text: &str) -> Result<(), LearningError> {
+        self.0.lock().unwrap().keep_count(text)
+    }
 }
 
 /// Peers, their disks, and the messages under way.

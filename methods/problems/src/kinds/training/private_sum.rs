@@ -1,0 +1,144 @@
+//! What a peer releases into a sum with shared noise: its change on the lattice with its part of the noise, counted before it
+//! leaves, and the same numbers again where a round is repeated.
+
+use mingle_privacy::{CountFile, NoiseKey, PrivacyBudget, PrivacySettings, SharedNoise};
+use mingle_solving::{LearningError, Release, RoundStore};
+
+use crate::dealt::learning_error;
+
+/// Bytes of a hash.
+const HASH: usize = 32;
+
+/// One peer's part of sums with shared noise.
+#[derive(Debug)]
+pub(super) struct PrivateSum {
+    settings: PrivacySettings,
+    noise: SharedNoise,
+    members: usize,
+    colluders: usize,
+    /// The epsilon of all releases so far.
+    epsilon: f64,
+    /// `true` once a contribution held nothing of this peer's data, since more would cost more than the maximum.
+    is_spent: bool,
+}
+
+impl PrivateSum {
+    /// The part of one of so many members, of which up to `colluders` work together.
+    ///
+    /// # Errors
+    /// The noise cannot be shared by so many.
+    pub(super) fn new(settings: PrivacySettings, members: usize, colluders: usize) -> Result<Self, LearningError> {
+        let noise = SharedNoise::new(settings.clip(), settings.noise(), members, colluders);
+        let noise = noise.map_err(learning_error)?;
+        Ok(Self { settings, noise, members, colluders, epsilon: 0.0, is_spent: false })
+    }
+
+    /// The epsilon of all that this peer has ever released.
+    pub(super) fn epsilon(&self) -> f64 {
+        self.epsilon
+    }
+
+    /// The guarantee of this peer's releases, for its user.
+    pub(super) fn report(&self) -> serde_json::Value {
+        serde_json::json!({
+            "schema": "mingle.privacy-of-sums/1",
+            "epsilon": self.epsilon,
+            "delta": self.settings.delta(),
+            "epsilon_max": self.settings.epsilon_max(),
+            "clip": self.settings.clip(),
+            "noise": self.settings.noise(),
+            "colluders": self.colluders,
+            "members": self.members,
+            "ended_with_noise_alone": self.is_spent,
+        })
+    }
+
+    /// Reads what was released before, and makes the key of the noise where there is none. Returns a number that others may
+    /// know, and that changes with the key and with the data of this hash.
+    ///
+    /// # Errors
+    /// The count cannot be read or written: what is left to spend is not known.
+    pub(super) fn open(&mut self, data: &[u8; HASH], store: &mut dyn RoundStore) -> Result<[u8; HASH], LearningError> {
+        let (file, key) = self.read(store)?;
+        self.epsilon = PrivacyBudget::new(self.settings, file.noised).spending().epsilon;
+        Ok(key.fingerprint(data))
+    }
+
+    /// The numbers to be summed for this change: one for each parameter, and the largest magnitude that any can have, so
+    /// that the scale of the sum says nothing of the data. `name` is that of the release: the same wherever a round is
+    /// repeated from the same model with the same members.
+    ///
+    /// # Errors
+    /// The store cannot be read or written.
+    pub(super) fn release(
+        &mut self,
+        name: [u8; HASH],
+        release: Release,
+        change: &[f32],
+        store: &mut dyn RoundStore,
+    ) -> Result<Vec<f32>, LearningError> {
+        if let Some(before) = store.released(release.round)?.and_then(|bytes| decode(&bytes, &name, change.len() + 1)) {
+            return Ok(before);
+        }
+        let (file, key) = self.read(store)?;
+        let mut numbers = self.noise.quantize(change);
+        let budget = PrivacyBudget::new(self.settings, file.noised);
+        match budget.next() {
+            Some(after) => {
+                let counted = CountFile { noised: after.changes().clone(), sums: Some(key.clone()) };
+                store.keep_count(&counted.text().map_err(learning_error)?)?;
+                self.epsilon = after.spending().epsilon;
+            }
+            // The noise of all is part of the guarantee of each.
+            None => numbers.fill(0),
+        }
+        self.is_spent = budget.next().is_none();
+        let mut generator = key.generator(&name, &numbers);
+        self.noise.add_noise(&mut numbers, &mut generator);
+        numbers.push(self.noise.limit());
+        store.keep_released(release.round, &encode(&name, &numbers))?;
+        Ok(numbers.into_iter().map(|number| number as f32).collect())
+    }
+
+    /// The mean change of all members, from the mean of their numbers.
+    ///
+    /// # Errors
+    /// The numbers are not those of this noise.
+    pub(super) fn mean_change(&self, mean: &[f32]) -> Result<Vec<f32>, LearningError> {
+        match mean.split_last() {
+            Some((limit, mean)) if f64::from(*limit) == self.noise.limit() as f64 => Ok(self.noise.values(mean)),
+            _ => Err(LearningError("another member has other noise: all need the same problem file".to_owned())),
+        }
+    }
+
+    fn read(&self, store: &mut dyn RoundStore) -> Result<(CountFile, NoiseKey), LearningError> {
+        let mut file = match store.count()? {
+            Some(text) => CountFile::parse(&text).map_err(learning_error)?,
+            None => CountFile::default(),
+        };
+        if let Some(key) = &file.sums {
+            let key = key.clone();
+            return Ok((file, key));
+        }
+        let key = NoiseKey::draw().map_err(learning_error)?;
+        file.sums = Some(key.clone());
+        store.keep_count(&file.text().map_err(learning_error)?)?;
+        Ok((file, key))
+    }
+}
+
+/// BLAKE3 of the rest, the name of the release, and its numbers.
+fn encode(name: &[u8; HASH], numbers: &[i64]) -> Vec<u8> {
+    let mut rest = name.to_vec();
+    rest.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+    [blake3::hash(&rest).as_bytes().as_slice(), &rest].concat()
+}
+
+/// The numbers of a release, if the bytes are whole, of that name, and so many.
+fn decode(bytes: &[u8], name: &[u8; HASH], numbers: usize) -> Option<Vec<f32>> {
+    let (hash, rest) = bytes.split_first_chunk::<HASH>()?;
+    let (named, rest) = rest.split_first_chunk::<HASH>().filter(|_| blake3::hash(rest).as_bytes() == hash)?;
+    let (words, odd) = rest.as_chunks();
+    let is_it = named == name && words.len() == numbers && odd.is_empty();
+    is_it.then(|| words.iter().map(|word| i64::from_le_bytes(*word) as f32).collect())
+}

@@ -1,0 +1,108 @@
+//! The samples of each peer: its own, or its part of one source that is dealt out.
+
+use std::io::Read;
+use std::path::{Path, PathBuf};
+
+use mingle_models::{DataCard, DataSet, DataSource, ObjectiveKind, Split};
+use serde_json::Value;
+
+use super::TrainingFile;
+use crate::ProblemFileError;
+use crate::dealt::{Dealt, learning_error, own_data};
+use mingle_plaintext::InputFile;
+use mingle_solving::LearningError;
+
+/// The longest file of a card.
+const MOST_BYTES: u64 = 64 << 20;
+
+/// The source of all peers' samples.
+#[derive(Debug)]
+pub(super) struct SampleSource {
+    data: String,
+    folder: PathBuf,
+    card: Option<DataCard>,
+    split: Split,
+    objective: ObjectiveKind,
+    seed: u64,
+    dealt: Dealt<DataSet>,
+}
+
+impl SampleSource {
+    /// The source that a problem file in `folder` names.
+    ///
+    /// # Errors
+    /// Its card cannot be read.
+    pub(super) fn new(file: &TrainingFile, folder: PathBuf) -> Result<Self, ProblemFileError> {
+        let card = file.card.as_ref().map(|name| read_card(&folder.join(name))).transpose()?;
+        Ok(Self {
+            data: file.data.clone(),
+            folder,
+            card,
+            split: file.split,
+            objective: file.task,
+            seed: file.seed,
+            dealt: Dealt::default(),
+        })
+    }
+
+    /// The card that the problem file names.
+    pub(super) fn card(&self) -> Option<&DataCard> {
+        self.card.as_ref()
+    }
+
+    /// The samples of one node.
+    ///
+    /// # Errors
+    /// They cannot be read or dealt out, or lack a card.
+    pub(super) fn of_node(&self, node: usize, names: &[String]) -> Result<DataSet, LearningError> {
+        match own_data(&self.data, &names[node])? {
+            Some(own) => self.load(&own, true),
+            None => self.dealt.part(node, || self.deal(names.len())),
+        }
+    }
+
+    fn deal(&self, nodes: usize) -> Result<Vec<DataSet>, LearningError> {
+        let whole = self.load(&self.data, false)?;
+        let parts = self.split.share_out(&whole.train, nodes, self.seed).map_err(learning_error)?;
+        let part = |of: &Vec<usize>| DataSet { train: whole.train.select(of), ..whole.clone() };
+        Ok(parts.iter().map(part).collect())
+    }
+
+    fn load(&self, text: &str, is_own: bool) -> Result<DataSet, LearningError> {
+        let source: DataSource = below(&self.folder, text).parse().map_err(learning_error)?;
+        let raw = source.read().map_err(learning_error)?;
+        let card = match &self.card {
+            Some(card) => card.clone(),
+            None if is_own && !raw.means_the_same_everywhere() => {
+                return Err(LearningError(format!(
+                    "{text}: columns, classes and scaling of several sites have to be the same: name a card, card = \"card.json\", \
+                     which `mingle data card` makes of the files or sums of all"
+                )));
+            }
+            None => raw.card_for(self.objective, self.seed).map_err(learning_error)?,
+        };
+        raw.data_set(&card, self.seed).map_err(learning_error)
+    }
+}
+
+/// A source of which a file or folder is relative to this folder.
+fn below(folder: &Path, text: &str) -> String {
+    match text.split_once(':') {
+        Some((kind, path)) => format!("{kind}:{}", folder.join(path).display()),
+        None => text.to_owned(),
+    }
+}
+
+fn read_card(path: &Path) -> Result<DataCard, ProblemFileError> {
+    let unreadable = |source| ProblemFileError::Unreadable { path: path.to_owned(), source };
+    let wrong = |reason: &dyn std::fmt::Display| ProblemFileError::Value(format!("card {}: {reason}", path.display()));
+    let mut text = String::new();
+    let file = InputFile::open(path).map_err(unreadable)?;
+    file.take(MOST_BYTES).read_to_string(&mut text).map_err(unreadable)?;
+    let mut document: Value = serde_json::from_str(&text).map_err(|error| wrong(&error))?;
+    let schema = document.as_object_mut().and_then(|fields| fields.remove("schema"));
+    if schema != Some(Value::from(DataCard::SCHEMA)) {
+        return Err(wrong(&"this is no card of data: `mingle data card --data DATA -o FILE` writes one"));
+    }
+    serde_json::from_value(document).map_err(|error| wrong(&error))
+}
