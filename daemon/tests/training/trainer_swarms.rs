@@ -70,7 +70,12 @@ fn a_swarm_that_plans_itself_grows_and_shrinks_while_trainers_train() {
     for peer in &mut peers {
         assert_eq!(peer.wait_for("round")["event"], "round");
     }
-    (0..2).for_each(stop);
+    stop(0);
+    // Where averages are exact, the operator's peer may hold the weight of both between the halves of one. The other then
+    // has nothing to go on with, says so and ends.
+    if !run(&["stop", "--home", text(&swarm.home(1))]).status.success() {
+        RunningPeer::wait_for_warning_of_any(&mut [&mut peers[1]], "has the weight of this peer");
+    }
     peers.iter_mut().for_each(ended);
     let report = audit(&[swarm.home(0), swarm.home(1)]);
     assert_eq!((&report["verdict"], &report["sum_units"]), (&"exact".into(), &(2 * ONE).into()), "{report:#}");

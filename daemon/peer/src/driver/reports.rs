@@ -4,7 +4,9 @@ use std::sync::Arc;
 use std::time::Instant;
 
 use mingle_net::objections::{ONE_PROCESS_A_KEY, Objection};
-use mingle_protocol::{Durability, InputFault, Mismatch, NodeEvent, NodeId, Robust, RoundReport, SkippedDelta};
+use mingle_protocol::{
+    Durability, InputFault, Mismatch, NodeEvent, NodeId, Robust, RoundReport, SMALLEST_WORKING_MASS, SkippedDelta,
+};
 use mingle_status::node_warnings::{Remedy, in_words, source_of, warning};
 use mingle_status::warnings::Source;
 
@@ -65,6 +67,11 @@ impl Driver<'_> {
                 if self.has_spent_its_privacy() || self.trains_elsewhere() => {}
             // The local steps of a round that a request to stop has ended.
             NodeEvent::Ignored { fault: InputFault::UnexpectedTraining, .. } if self.stopping => {}
+            NodeEvent::Draining { .. } if self.has_nothing_to_go_on_with() => {
+                let sentence = "all neighbours have stopped, and one of them has the weight of this peer: it ends, and goes on \
+                                when they are started again, and it too";
+                self.member.warn(sentence.to_owned());
+            }
             other => {
                 self.gave_up |= matches!(other, NodeEvent::DrainGaveUp { .. });
                 match self.in_words(&other) {
@@ -75,6 +82,13 @@ impl Driver<'_> {
             }
         }
         Ok(())
+    }
+
+    /// Returns `true` if this peer is about to end in the middle of the training without being asked to: it has no weight,
+    /// and all who could send it some have stopped.
+    fn has_nothing_to_go_on_with(&self) -> bool {
+        let is_early = !self.stopping && !self.node.has_left() && self.rounds < self.last_round();
+        is_early && self.node.mass() < SMALLEST_WORKING_MASS
     }
 
     /// The warning that an event causes, with the way back in this swarm.

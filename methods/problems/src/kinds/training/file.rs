@@ -104,7 +104,7 @@ impl Default for TrainingFile {
             card: None,
             split: Split::Iid,
             task: ObjectiveKind::Classification,
-            model: "mlp:32".to_owned(),
+            model: "mlp".to_owned(),
             method: TrainingMethod::default(),
             rounds: 40,
             local_steps: 10,

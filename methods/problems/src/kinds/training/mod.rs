@@ -31,7 +31,7 @@ impl RoundFile for TrainingFile {
     const KIND: &str = "training";
     const USUAL_METHODS: &[(&str, &str)] = &[("alone", "method = \"alone\""), ("fedavg", "method = \"fedavg\"")];
     #[cfg(test)]
-    const EXAMPLE: &str = "kind='training'\ndata='digits'\nmodel='mlp:16'\nsplit='dirichlet:0.5'\nrounds=40\nlocal_steps=5\n\
+    const EXAMPLE: &str = "kind='training'\ndata='digits'\nmodel='mlp:hidden=16'\nsplit='dirichlet:0.5'\nrounds=40\nlocal_steps=5\n\
                            learning_rate=0.1\nouter_momentum=0.5\n[privacy]\nclip=0.3\nepsilon_max=8.0\ncolluders=2\n";
 
     fn task(self, folder: PathBuf, _: Option<PathBuf>) -> Result<Arc<dyn RoundTask>, ProblemFileError> {
@@ -111,3 +111,6 @@ impl RoundTask for TrainingTask {
         Ok(Box::new(TrainingLearner::new(&self.file, (task, self.device.clone()), data, (node, names), private)?))
     }
 }
+
+#[cfg(test)]
+mod tests;
