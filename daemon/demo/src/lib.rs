@@ -2,8 +2,8 @@
 //!
 //! Each peer is one process of the program `mingle`, on loopback, with its own key, home and port, whose events are
 //! followed. A [`TrainingDemo`] trains a model, kills peers on request, and compares the swarm with training without
-//! one. A [`ConvexDemo`] solves a problem, and compares it with the same problem in one place. A [`RecommendationDemo`]
-//! and a [`NodesDemo`] learn in rounds, and compare that with the same and other methods in one process. Each is first
+//! one. A [`ConvexDemo`] solves a problem, and compares it with the same problem in one place. A [`RecommendationDemo`],
+//! a [`NodesDemo`] and a [`SharedNoiseDemo`] learn in rounds, and compare that with other methods in one process. Each is first
 //! prepared, which reports errors before anything is started, then run. Files of an earlier demo in its folder stay until
 //! peers have made progress.
 //!
@@ -31,7 +31,7 @@ pub use options::{DemoOptions, MAX_PEERS, PeerProgram, ProblemOptions, check_pee
 pub use output::Output;
 pub use problem::{
     ClientScores, ConvexDemo, ConvexKind, ConvexReport, JUDGED, NodesDemo, NodesReport, OnePlace, ProblemEvent,
-    RecommendationDemo, RoundsReport, WEIGHTS, Way,
+    RecommendationDemo, RoundsReport, SharedNoiseDemo, WEIGHTS, Way,
 };
 pub use report::{BitsPerToken, DemoReport, SwarmResult};
 pub use tally::SwarmRow;

@@ -6,6 +6,7 @@ mod given;
 mod nodes;
 mod recommendation;
 mod rounds;
+mod shared_noise;
 
 use std::time::{Duration, Instant};
 
@@ -22,6 +23,7 @@ pub use given::ConvexKind;
 pub use nodes::{ClientScores, JUDGED, NodesDemo, NodesReport, WEIGHTS};
 pub use recommendation::RecommendationDemo;
 pub use rounds::{RoundsReport, Way};
+pub use shared_noise::SharedNoiseDemo;
 
 /// An event while peers solve a problem: a result about all peers, as one of them reports it.
 #[derive(Debug)]

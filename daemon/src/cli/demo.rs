@@ -53,8 +53,13 @@ const OF_TRAINING: &[&str] = &[
 /// Arguments of `demo`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct DemoArgs {
-    /// Peer processes to start [default with --problem recommendation: 4]
-    #[arg(long, default_value_t = 8, default_value_if("problem", "recommendation", "4"))]
+    /// Peer processes to start [default with --problem recommendation: 4, with training: 32]
+    #[arg(
+        long,
+        default_value_t = 8,
+        default_value_if("problem", "recommendation", "4"),
+        default_value_if("problem", "training", "32")
+    )]
     pub(crate) peers: usize,
     /// Solve a problem together instead of training one model, on data that the program carries or draws
     #[arg(long, value_enum, value_name = "KIND", conflicts_with_all = OF_TRAINING)]
@@ -75,7 +80,7 @@ pub(crate) struct DemoArgs {
     /// or samples:N, where a site of N samples counts as with equal [samples: N is the mean]
     #[arg(long, default_value_t = WeightChoice::Equal, value_name = "WEIGHT")]
     pub(crate) weight: WeightChoice,
-    /// Rounds to train [default: 600; with --problem recommendation 10, with node-classification 60]
+    /// Rounds to train [default: 600; with --problem recommendation 10, with node-classification 60, with training 40]
     #[arg(long)]
     pub(crate) rounds: Option<u64>,
     /// The design of the plan, as in `mingle plan make` [default of a convex problem: clique-phi]
@@ -84,6 +89,7 @@ pub(crate) struct DemoArgs {
         default_value = "nguyen-he",
         default_value_if("problem", "recommendation", "nguyen-he"),
         default_value_if("problem", "node-classification", "nguyen-he"),
+        default_value_if("problem", "training", "nguyen-he"),
         default_value_if("problem", ArgPredicate::IsPresent, "clique-phi")
     )]
     pub(crate) method: String,

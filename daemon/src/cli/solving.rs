@@ -32,8 +32,8 @@ impl From<SumArgs> for SumPolicy {
 #[derive(Args, Clone, Debug)]
 pub(crate) struct SolveArgs {
     /// The problem: a TOML file of the kind sparse-regression, resource-allocation (docs/solving.md),
-    /// robust-classification or robust-regression (docs/robust-models.md); recommendation (docs/recommendations.md) or
-    /// node-classification (docs/graphs.md)
+    /// robust-classification or robust-regression (docs/robust-models.md); recommendation (docs/recommendations.md),
+    /// node-classification (docs/graphs.md) or training (docs/private-training.md)
     #[arg(long, value_name = "FILE")]
     pub(crate) problem: PathBuf,
     /// The plan that its nodes solve it along
@@ -87,4 +87,6 @@ pub(crate) enum ProblemKind {
     /// Clients with parts of a planted graph learn to distinguish the classes of their nodes, each with a filter of its
     /// own.
     NodeClassification,
+    /// Members train one model on digits over masked sums, and share the noise of differential privacy.
+    Training,
 }

@@ -7,6 +7,7 @@ mod support;
 mod demos;
 mod graphs;
 mod private_sums;
+mod private_training;
 mod recommendations;
 mod robust_models;
 mod solving;

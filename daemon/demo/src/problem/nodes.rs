@@ -13,7 +13,7 @@ use mingle_problems::read_graph;
 use mingle_solving::Learned;
 use serde::Serialize;
 
-use super::rounds::{self, RoundDemo, RoundsReport, Way};
+use super::rounds::{self, Comparison, RoundDemo, RoundsReport, Way};
 use super::{ProblemEvent, given};
 use crate::options::{PeerProgram, ProblemOptions, check_peers};
 use crate::output::Output;
@@ -83,6 +83,7 @@ impl NodesDemo {
             lines: format!("kind = \"node-classification\"\ndata = \"{GRAPH}\"\nseed = {}\n{MODEL}", options.seed),
             rounds: options.rounds.unwrap_or(ROUNDS),
             ways: WAYS,
+            comparison: Comparison::OneProcess,
             metrics: &["validation", JUDGED],
         };
         Ok(Self { demo, plan, parts, output })

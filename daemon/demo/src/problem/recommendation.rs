@@ -10,7 +10,7 @@ use mingle_planner::Plan;
 use mingle_problems::RECOMMENDER;
 use mingle_recommend::{DealOptions, Interactions, Planted, Recommender, co_cluster};
 
-use super::rounds::{self, RoundDemo, RoundsReport, Way};
+use super::rounds::{self, Comparison, RoundDemo, RoundsReport, Way};
 use super::{ProblemEvent, given};
 use crate::options::{PeerProgram, ProblemOptions, check_peers};
 use crate::output::Output;
@@ -77,6 +77,7 @@ impl RecommendationDemo {
             ),
             rounds: options.rounds.unwrap_or(ROUNDS),
             ways: WAYS,
+            comparison: Comparison::OneProcess,
             metrics: &["recall@20", "ndcg@20"],
         };
         Ok(Self { demo, plan, output, introduction })

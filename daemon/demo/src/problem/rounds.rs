@@ -32,6 +32,15 @@ pub struct Way {
     pub lines: &'static str,
 }
 
+/// What the results of the peers are compared with.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Comparison {
+    /// Each peer's results with those of the same method in one process.
+    OneProcess,
+    /// This file of each peer with that of the first: noise is drawn anew in each run, and is the same for all.
+    AmongPeers(&'static str),
+}
+
 /// The task of a demo of learning in rounds.
 pub(super) struct RoundDemo {
     pub(super) schema: &'static str,
@@ -43,6 +52,8 @@ pub(super) struct RoundDemo {
     pub(super) rounds: u64,
     /// The methods. The last one is that of the peers; all are run in this process as well.
     pub(super) ways: &'static [Way],
+    /// What the results of the peers are compared with.
+    pub(super) comparison: Comparison,
     /// The metrics of a round to report; the last one is drawn.
     pub(super) metrics: &'static [&'static str],
 }
@@ -59,8 +70,10 @@ pub struct RoundsReport {
     pub peak_resident_bytes: Option<u64>,
     /// For each method, the mean of each metric over all peers.
     pub methods: BTreeMap<String, BTreeMap<String, f64>>,
-    /// Peers whose results differ from those in one process.
+    /// Peers whose results differ from those in one process, or where noise is drawn from those of the first peer.
     pub different: Vec<String>,
+    /// What they are the same as.
+    pub compared_with: &'static str,
     /// The result of each peer.
     pub learned: Vec<Learned>,
     /// The results of each method in one process.
@@ -116,14 +129,11 @@ impl RoundDemo {
         let learned = homes.iter().map(read).collect::<Result<Vec<Learned>>>()?;
         let in_one_process = self.ways.iter().map(|way| self.in_one_process(plan, way, output));
         let in_one_process = in_one_process.collect::<Result<Vec<Vec<Learned>>>>()?;
-        let mut different = Vec::new();
-        if let Some(expected) = in_one_process.last() {
-            for (((name, _), home), (own, expected)) in plan.nodes().zip(homes).zip(learned.iter().zip(expected)) {
-                if !is_same(own, home, expected)? {
-                    different.push(name.to_owned());
-                }
-            }
-        }
+        let different = match (self.comparison, in_one_process.last()) {
+            (Comparison::AmongPeers(file), _) => unlike_the_first(plan, homes, file)?,
+            (Comparison::OneProcess, Some(expected)) => unlike_expected(plan, homes, &learned, expected)?,
+            (Comparison::OneProcess, None) => Vec::new(),
+        };
         let means = |(way, learned): (&Way, &Vec<Learned>)| {
             (way.name.to_owned(), learned.first().map(means).unwrap_or_default())
         };
@@ -134,6 +144,10 @@ impl RoundDemo {
             peak_resident_bytes: ended.peak_bytes,
             methods: self.ways.iter().zip(&in_one_process).map(means).collect(),
             different,
+            compared_with: match self.comparison {
+                Comparison::OneProcess => "the bits of one process",
+                Comparison::AmongPeers(_) => "the bits of one model",
+            },
             learned,
             in_one_process,
         })
@@ -186,7 +200,7 @@ impl RoundsReport {
         if self.different.is_empty() {
             return Ok(());
         }
-        let message = format!("{} learned something else than in one process", self.different.join(", "));
+        let message = format!("{}: not with {}", self.different.join(", "), self.compared_with);
         Err(Error::new(ErrorKind::Integrity, message).hint("please report this with the demo's folder"))
     }
 }
@@ -202,6 +216,33 @@ fn read(home: &Home) -> Result<Learned> {
     let doing = || format!("cannot read {}", path.display());
     let text = fs::read_to_string(&path).context(ErrorKind::Unexpected, doing())?;
     serde_json::from_str(&text).context(ErrorKind::Unexpected, doing())
+}
+
+/// The names of peers that learned something else than in one process.
+fn unlike_expected(plan: &Plan, homes: &[Home], learned: &[Learned], expected: &[Learned]) -> Result<Vec<String>> {
+    let mut different = Vec::new();
+    for (((name, _), home), (own, expected)) in plan.nodes().zip(homes).zip(learned.iter().zip(expected)) {
+        if !is_same(own, home, expected)? {
+            different.push(name.to_owned());
+        }
+    }
+    Ok(different)
+}
+
+/// The names of peers whose file is another than that of the first.
+fn unlike_the_first(plan: &Plan, homes: &[Home], file: &str) -> Result<Vec<String>> {
+    let read = |home: &Home| {
+        let path = home.root().join(file);
+        fs::read(&path).context(ErrorKind::Unexpected, format!("cannot read {}", path.display()))
+    };
+    let mut different = Vec::new();
+    let first = homes.first().map(read).transpose()?;
+    for ((name, _), home) in plan.nodes().zip(homes) {
+        if Some(read(home)?) != first {
+            different.push(name.to_owned());
+        }
+    }
+    Ok(different)
 }
 
 /// Returns `true` if a peer measured in every round, and wrote, the same as it would have in one process.

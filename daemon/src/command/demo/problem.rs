@@ -3,6 +3,7 @@
 mod convex;
 mod nodes;
 mod recommendation;
+mod training;
 
 use mingle_demo::{ConvexKind, ProblemEvent, ProblemOptions, RoundsReport};
 use mingle_peer::{Result, units};
@@ -18,6 +19,7 @@ pub(super) fn execute(options: &ProblemOptions, kind: ProblemKind, json: bool) -
         ProblemKind::RobustClassification => convex::execute(options, ConvexKind::RobustClassification, json),
         ProblemKind::Recommendation => recommendation::execute(options, json),
         ProblemKind::NodeClassification => nodes::execute(options, json),
+        ProblemKind::Training => training::execute(options, json),
     }
 }
 
@@ -42,11 +44,8 @@ fn tell(event: &ProblemEvent<'_>, json: bool) {
 fn print_rounds_end(report: &RoundsReport) {
     let memory =
         report.peak_resident_bytes.map(|bytes| format!(", up to {:.0} MB of memory each", units::megabytes(bytes)));
-    let bits = if report.different.is_empty() {
-        "all with the bits of one process"
-    } else {
-        "NOT with the bits of one process"
-    };
+    let word = if report.different.is_empty() { "all" } else { "NOT" };
+    let bits = format!("{word} with {}", report.compared_with);
     let (peers, seconds) = (report.peers, report.seconds);
     out::line(format!("\n{peers} peers, {seconds:.1} s{}; {bits}", memory.unwrap_or_default()));
 }

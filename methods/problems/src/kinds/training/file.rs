@@ -117,7 +117,7 @@ impl Default for TrainingFile {
             augment: Augmentation::NONE.to_string(),
             outer_learning_rate: 1.0,
             outer_momentum: 0.0,
-            seed: 1,
+            seed: 0,
             device: "cpu".to_owned(),
             privacy: None,
         }

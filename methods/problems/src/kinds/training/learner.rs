@@ -181,11 +181,12 @@ impl RoundLearning for TrainingLearner {
 
     fn evaluate(&mut self) -> Result<Vec<Option<f64>>, LearningError> {
         let epsilon = self.private.as_ref().map(PrivateSum::epsilon);
+        let spent = self.private.as_ref().map(|private| f64::from(u8::from(private.is_spent())));
         if self.test.is_empty() {
-            return Ok(vec![None, None, epsilon]);
+            return Ok(vec![None, None, epsilon, spent]);
         }
         let found = self.evaluator.evaluate(&self.state.parameters, &self.test).map_err(learning_error)?;
-        Ok(vec![Some(found.score()), Some(found.loss), epsilon])
+        Ok(vec![Some(found.score()), Some(found.loss), epsilon, spent])
     }
 
     fn state(&self) -> Vec<u8> {

@@ -22,10 +22,11 @@ use learner::TrainingLearner;
 use private_sum::PrivateSum;
 use samples::SampleSource;
 
-/// The metrics after each round. Epsilon is what all releases of a peer have cost; nothing without differential privacy.
-const METRICS: [&str; 3] = ["accuracy", "loss", "epsilon"];
+/// The metrics after each round. With differential privacy, epsilon is what all releases of a peer have cost, and `spent` is 1
+/// if its last contribution was noise alone; else they are not measured.
+const METRICS: [&str; 4] = ["accuracy", "loss", "epsilon", "spent"];
 /// Those of a regression.
-const METRICS_OF_REGRESSION: [&str; 3] = ["r2", "loss", "epsilon"];
+const METRICS_OF_REGRESSION: [&str; 4] = ["r2", "loss", "epsilon", "spent"];
 
 impl RoundFile for TrainingFile {
     const KIND: &str = "training";

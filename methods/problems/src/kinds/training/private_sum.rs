@@ -38,6 +38,11 @@ impl PrivateSum {
         self.epsilon
     }
 
+    /// Returns `true` if this peer's last contribution was noise alone.
+    pub(super) fn is_spent(&self) -> bool {
+        self.is_spent
+    }
+
     /// The guarantee of this peer's releases, for its user.
     pub(super) fn report(&self) -> serde_json::Value {
         serde_json::json!({
@@ -90,9 +95,11 @@ impl PrivateSum {
                 self.epsilon = after.spending().epsilon;
             }
             // The noise of all is part of the guarantee of each.
-            None => numbers.fill(0),
+            None => {
+                numbers.fill(0);
+                self.is_spent = true;
+            }
         }
-        self.is_spent = budget.next().is_none();
         let mut generator = key.generator(&name, &numbers);
         self.noise.add_noise(&mut numbers, &mut generator);
         numbers.push(self.noise.limit());

@@ -199,7 +199,7 @@ fn tables_of_several_sites_need_a_card() {
     let refused = problem("").unwrap().unwrap().open(0, &names).err().unwrap().to_string();
     assert!(refused.contains("mingle data card"), "{refused}");
     let data: mingle_models::DataSource = format!("csv:{}", folder.path().join("a.csv").display()).parse().unwrap();
-    let mut card = serde_json::to_value(data.read().unwrap().card(1).unwrap()).unwrap();
+    let mut card = serde_json::to_value(data.read().unwrap().card(0).unwrap()).unwrap();
     let path = folder.path().join("card.json");
     std::fs::write(&path, card.to_string()).unwrap();
     assert!(problem("card = \"card.json\"").unwrap_err().to_string().contains("is no card of data"));
