@@ -42,7 +42,9 @@ fn write_card(arguments: &DataCardArgs, json: bool) -> Result {
     };
     let (columns, classes) = (card.columns().len(), card.classes().len());
     if json {
-        out::line(serde_json::json!({ "schema": DataCard::SCHEMA, "file": path, "columns": columns, "classes": classes }));
+        out::line(
+            serde_json::json!({ "schema": DataCard::SCHEMA, "file": path, "columns": columns, "classes": classes }),
+        );
     } else {
         let wanted = card
             .target()

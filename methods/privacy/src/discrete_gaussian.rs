@@ -29,7 +29,8 @@ impl DiscreteGaussian {
 
     /// A sample. Takes some ten random words on average, and a number of them that depends on the sample.
     pub fn sample(&self, rng: &mut impl CryptoRng) -> i64 {
-        let (variance, scale) = (u128::from(self.variance), u128::from(self.scale));
+        let variance = u128::from(self.variance);
+        let scale = u128::from(self.scale);
         loop {
             let candidate = laplace(self.scale, rng);
             // exp(-(|y| - sigma^2 / t)^2 / (2 sigma^2)), with numerator and denominator times t^2.
@@ -93,7 +94,8 @@ mod tests {
     const SAMPLES: usize = 200_000;
 
     fn samples(variance: u64, seed: u64) -> Vec<i64> {
-        let (gaussian, mut rng) = (DiscreteGaussian::new(variance).unwrap(), ChaCha20Rng::seed_from_u64(seed));
+        let gaussian = DiscreteGaussian::new(variance).unwrap();
+        let mut rng = ChaCha20Rng::seed_from_u64(seed);
         (0..SAMPLES).map(|_| gaussian.sample(&mut rng)).collect()
     }
 

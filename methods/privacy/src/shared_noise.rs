@@ -84,7 +84,9 @@ impl SharedNoise {
             return Err(beyond);
         }
         #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // below 2^46
-        let (square_clip, limit) = ((units_in_clip * units_in_clip).floor() as u64, room as u64);
+        let square_clip = (units_in_clip * units_in_clip).floor() as u64;
+        #[allow(clippy::cast_possible_truncation, clippy::cast_sign_loss)] // below 2^23
+        let limit = room as u64;
         let gaussian = DiscreteGaussian::new(DEVIATION * DEVIATION).ok_or(beyond)?;
         Ok(Self {
             gaussian,
@@ -169,9 +171,10 @@ mod tests {
 
     #[test]
     fn the_noise_of_those_who_do_not_collude_is_what_was_asked_for() {
-        let (clip, noise) = (0.3, 4.0);
+        const CLIP: f64 = 0.3;
+        const NOISE: f64 = 4.0;
         for (members, colluders) in [(3, 1), (8, 2), (32, 2)] {
-            let shared = SharedNoise::new(clip, noise, members, colluders).unwrap();
+            let shared = SharedNoise::new(CLIP, NOISE, members, colluders).unwrap();
             let dimension = 20_000;
             let mut sum = vec![0_i64; dimension];
             for member in 0..members - colluders {
@@ -181,9 +184,9 @@ mod tests {
             }
             let square = |value: &i64| (*value as f64 * shared.unit).powi(2);
             let deviation = (sum.iter().map(square).sum::<f64>() / dimension as f64).sqrt();
-            assert!((deviation / (noise * clip) - 1.0).abs() < 0.025, "{members} members: {deviation}");
+            assert!((deviation / (NOISE * CLIP) - 1.0).abs() < 0.025, "{members} members: {deviation}");
             let multiplier = shared.multiplier(dimension);
-            assert!(multiplier >= noise && multiplier < noise * 1.001, "{members} members: {multiplier}");
+            assert!(multiplier >= NOISE && multiplier < NOISE * 1.001, "{members} members: {multiplier}");
         }
     }
 
@@ -214,7 +217,11 @@ mod tests {
         let shared = SharedNoise::new(1.0, 1.0, 3, 1).unwrap();
         assert_eq!(shared.quantize(&[1.0, f32::NAN]), [0, 0]);
         assert_eq!(shared.quantize(&[f32::INFINITY, 1.0]), [0, 0]);
-        assert_eq!(shared.quantize(&[f32::MAX; 2]), [1024, 1024], "the length of the clip, which is 1024 sqrt(2) units");
+        assert_eq!(
+            shared.quantize(&[f32::MAX; 2]),
+            [1024, 1024],
+            "the length of the clip, which is 1024 sqrt(2) units"
+        );
     }
 
     proptest! {

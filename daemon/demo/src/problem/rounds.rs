@@ -192,6 +192,20 @@ impl RoundsReport {
         self.methods.get(way)?.get(metric).copied()
     }
 
+    /// A table of the means of these metrics over all peers, a row for each method.
+    pub fn means_table(&self, ways: &[Way], metrics: &[&str]) -> String {
+        let row = |name: &str, cells: Vec<String>| {
+            let cells: Vec<String> = cells.iter().map(|cell| format!("{cell:>18}")).collect();
+            format!("{name:<14}{}", cells.concat())
+        };
+        let cell = |way: &Way, metric: &str| {
+            self.mean(way.name, metric).map_or_else(|| "-".to_owned(), |value| format!("{value:.4}"))
+        };
+        let head = row("mean", metrics.iter().map(|name| name.replace('_', " ")).collect());
+        let of_way = |way: &Way| row(way.name, metrics.iter().map(|metric| cell(way, metric)).collect());
+        [head].into_iter().chain(ways.iter().map(of_way)).collect::<Vec<String>>().join("\n")
+    }
+
     /// Checks that peers learned the same as one process.
     ///
     /// # Errors

@@ -18,6 +18,10 @@ use crate::timeline::SpanKind;
 use crate::training::thread::Haste;
 use crate::training::{Evaluation, PrivacySpending};
 
+/// The warning of a peer that ends without being asked to.
+const NOTHING_TO_GO_ON_WITH: &str = "all neighbours have stopped, and one of them has the weight of this peer: it ends, and goes on when \
+                                     they are started again, and it too";
+
 impl Driver<'_> {
     pub(super) fn on_node_event(&mut self, event: NodeEvent) -> Result {
         self.watching.note();
@@ -67,11 +71,6 @@ impl Driver<'_> {
                 if self.has_spent_its_privacy() || self.trains_elsewhere() => {}
             // The local steps of a round that a request to stop has ended.
             NodeEvent::Ignored { fault: InputFault::UnexpectedTraining, .. } if self.stopping => {}
-            NodeEvent::Draining { .. } if self.has_nothing_to_go_on_with() => {
-                let sentence = "all neighbours have stopped, and one of them has the weight of this peer: it ends, and goes on \
-                                when they are started again, and it too";
-                self.member.warn(sentence.to_owned());
-            }
             other => {
                 self.gave_up |= matches!(other, NodeEvent::DrainGaveUp { .. });
                 match self.in_words(&other) {
@@ -93,6 +92,9 @@ impl Driver<'_> {
 
     /// The warning that an event causes, with the way back in this swarm.
     fn in_words(&self, event: &NodeEvent) -> Option<String> {
+        if matches!(event, NodeEvent::Draining { .. }) && self.has_nothing_to_go_on_with() {
+            return Some(NOTHING_TO_GO_ON_WITH.to_owned());
+        }
         let peer_of = |node: NodeId| self.watching.peer_of(node);
         let has_operator = self.member.service.swarm().is_some();
         warning(event, &Remedy { has_operator, home: self.member.home.root(), peer_of: &peer_of })

@@ -174,7 +174,10 @@ mod tests {
         files.keep_count("7").unwrap();
         files.retain(&BTreeSet::from([2, 3]));
         let again = RoundFiles::open(folder.clone(), count_beside(&folder), true).unwrap();
-        assert_eq!([0, 1, 2, 3].map(|rounds| again.released(rounds).unwrap()), [None, None, Some(vec![2]), Some(vec![3])]);
+        assert_eq!(
+            [0, 1, 2, 3].map(|rounds| again.released(rounds).unwrap()),
+            [None, None, Some(vec![2]), Some(vec![3])]
+        );
         assert_eq!(again.count().unwrap().as_deref(), Some("7"));
     }
 

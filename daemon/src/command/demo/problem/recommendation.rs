@@ -1,6 +1,6 @@
 //! `mingle demo --problem recommendation`: the results of all shops, for people.
 
-use mingle_demo::{ProblemEvent, ProblemOptions, RecommendationDemo, RoundsReport, Way};
+use mingle_demo::{ProblemEvent, ProblemOptions, RecommendationDemo, RoundsReport};
 use mingle_peer::Result;
 use mingle_recommend::METRICS;
 
@@ -25,15 +25,7 @@ pub(super) fn execute(options: &ProblemOptions, json: bool) -> Result {
 }
 
 fn print(report: &RoundsReport, demo: &RecommendationDemo) -> Result {
-    let columns = &METRICS[1..];
-    let head: Vec<String> = columns.iter().map(|name| format!("{:>18}", name.replace('_', " "))).collect();
-    out::line(format!("\n{:<12}{}", "mean", head.concat()));
-    for Way { name, .. } in demo.ways() {
-        let cell =
-            |metric: &&str| report.mean(name, metric).map_or_else(|| "-".to_owned(), |value| format!("{value:.4}"));
-        let cells: Vec<String> = columns.iter().map(|metric| format!("{:>18}", cell(metric))).collect();
-        out::line(format!("{name:<12}{}", cells.concat()));
-    }
+    out::line(format!("\n{}", report.means_table(demo.ways(), &METRICS[1..])));
     print_rounds_end(report);
     let recommender = demo.recommender()?;
     let folder = demo.output().root().display();

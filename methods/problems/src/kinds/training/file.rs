@@ -221,7 +221,10 @@ mod tests {
         assert!((found.noise() - 4.0).abs() < 0.02, "{found}");
         assert_eq!(settings("epsilon_max = 9.0\nnoise = 4.0").unwrap().unwrap().noise(), 4.0);
         let error = settings("epsilon_max = 4.0\nnoise = 4.0").unwrap_err().to_string();
-        assert!(error.contains("40 rounds with noise 4 cost epsilon 8.") && error.contains("epsilon_max = 4"), "{error}");
+        assert!(
+            error.contains("40 rounds with noise 4 cost epsilon 8.") && error.contains("epsilon_max = 4"),
+            "{error}"
+        );
         assert!(file("").privacy().unwrap().is_none());
     }
 

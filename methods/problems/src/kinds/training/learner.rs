@@ -209,7 +209,11 @@ impl RoundLearning for TrainingLearner {
 
     fn found(&self) -> String {
         let trained = self.trainer.samples();
-        format!("{trained} samples to train on, {} to evaluate on; {} parameters", self.test.len(), self.state.parameters.len())
+        format!(
+            "{trained} samples to train on, {} to evaluate on; {} parameters",
+            self.test.len(),
+            self.state.parameters.len()
+        )
     }
 
     fn files(&self) -> Result<Vec<(String, Vec<u8>)>, LearningError> {

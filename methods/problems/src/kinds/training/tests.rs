@@ -52,7 +52,8 @@ fn noise_that_all_share_costs_what_was_asked_for_and_leaves_a_model() {
     let lines = "model = \"mlp:hidden=32\"\nrounds = 20\nlocal_steps = 15\nlearning_rate = 0.2\n\
                  [privacy]\nclip = 1.0\nepsilon_max = 8.1\ncolluders = 2\n";
     let found = learned(32, lines, SumPolicy::default()).unwrap();
-    let (epsilon, accuracy) = (last(&found[0], "epsilon"), last(&found[0], "accuracy"));
+    let epsilon = last(&found[0], "epsilon");
+    let accuracy = last(&found[0], "accuracy");
     assert!(epsilon <= 8.1 && epsilon > 8.0, "{epsilon}");
     assert!(accuracy > 0.6, "{accuracy}");
     assert!(found.iter().all(|one| one.files == found[0].files), "one model");
