@@ -138,7 +138,9 @@ impl PipeReader {
             received => return received,
         };
         if let Some(report) = LONG_WAIT_REPORT.get() {
-            let (path, long, rest) = (self.path.display(), long.as_secs(), rest.as_secs());
+            let path = self.path.display();
+            let long = long.as_secs();
+            let rest = rest.as_secs();
             report(&format!(
                 "{path} is a pipe, and its writer has written nothing for {long} s: it is given up in {rest} s unless it writes or ends"
             ));

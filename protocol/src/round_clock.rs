@@ -136,7 +136,8 @@ impl RoundClock {
     /// count in the usual length.
     pub(crate) fn finish(&mut self, now: Time) -> Duration {
         self.finished = self.finished.saturating_add(1);
-        let (took, useful) = (self.elapsed(now), self.useful(now));
+        let took = self.elapsed(now);
+        let useful = self.useful(now);
         if useful.is_zero() {
             return took;
         }

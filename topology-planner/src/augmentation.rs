@@ -140,7 +140,8 @@ impl LinkAugmentation {
         self.distances.insert_link(link);
         self.keep_fitting(|first_fit| first_fit == slot);
         // Distances only shrink: while some of these pairs are as far apart, there are no others.
-        let (distances, diameter) = (&self.distances, self.diameter);
+        let distances = &self.distances;
+        let diameter = self.diameter;
         self.farthest.retain(|&(from, to)| distances.between(from, to) == diameter);
         if self.farthest.is_empty() {
             self.find_farthest();
@@ -150,7 +151,8 @@ impl LinkAugmentation {
     /// Moves candidates to the next slot they fit into and drops those that fit nowhere. Slots only fill up: candidates
     /// of unchanged slots stay, and no earlier slot needs a look.
     fn keep_fitting(&mut self, has_changed: impl Fn(usize) -> bool) {
-        let (occupancy, hears) = (&self.occupancy, &self.hears);
+        let occupancy = &self.occupancy;
+        let hears = &self.hears;
         self.candidates.retain_mut(|(link, slot)| {
             if has_changed(*slot) {
                 match (*slot..occupancy.len()).find(|&slot| occupancy[slot].fits(*link, hears)) {

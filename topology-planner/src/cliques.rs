@@ -166,7 +166,8 @@ impl Search {
         for node in branches {
             let among =
                 |nodes: &[usize]| nodes.iter().copied().filter(|&other| self.neighbors[node].contains(other)).collect();
-            let (further, before) = (among(&candidates), among(&excluded));
+            let further = among(&candidates);
+            let before = among(&excluded);
             clique.push(node);
             self.extend(clique, further, before)?;
             clique.pop();

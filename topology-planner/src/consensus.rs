@@ -82,7 +82,8 @@ fn passage(
     most_work: usize,
 ) -> Option<usize> {
     let still_on_the_way = starts.len() - wanted;
-    let (mut w, mut scratch) = (vec![1.0; node_count], vec![0.0; node_count]);
+    let mut w = vec![1.0; node_count];
+    let mut scratch = vec![0.0; node_count];
     // Number of nodes without mass, whose estimates are infinitely far off.
     let mut without_mass = 0;
     let mut spent = 0;

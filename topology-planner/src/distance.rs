@@ -171,7 +171,8 @@ fn largest(hops: &[u16]) -> u16 {
 /// nodes. `None` unless the graph is strongly connected.
 #[must_use]
 pub fn diameter(graph: &Digraph) -> Option<usize> {
-    let (mut diameter, mut arrivals) = (0, 0);
+    let mut diameter = 0;
+    let mut arrivals = 0;
     search::from_all(graph, |_, searches, _, hops| {
         arrivals += searches.count_ones() as usize;
         diameter = diameter.max(hops);

@@ -81,7 +81,8 @@ impl<'g> Dominators<'g> {
         let mut above = vec![0; count];
         let mut forest = Forest { ancestor: vec![NONE; count], label: semi.clone(), path: Vec::new() };
         // The nodes of each semidominator, as a list: its first node, and the next one after each.
-        let (mut first, mut after) = (vec![NONE; count], vec![NONE; count]);
+        let mut first = vec![NONE; count];
+        let mut after = vec![NONE; count];
         for at in (1..count).rev() {
             for &other in self.before(self.nodes[at] as usize) {
                 let number = self.numbers[other];
@@ -124,7 +125,8 @@ impl<'g> Dominators<'g> {
             size[self.above[at] as usize] += size[at];
         }
         // The nodes that a node dominates are entered after it, and before `size` more are.
-        let (mut entered, mut free) = (vec![0_u32; count], vec![1_u32; count]);
+        let mut entered = vec![0_u32; count];
+        let mut free = vec![1_u32; count];
         for at in 1..count {
             let above = self.above[at] as usize;
             entered[at] = free[above];
@@ -134,7 +136,8 @@ impl<'g> Dominators<'g> {
         let dominates = |at: usize, other: usize| (entered[at]..entered[at] + size[at]).contains(&entered[other]);
         let mut bridges = Vec::new();
         for at in 1..count {
-            let (node, above) = (self.nodes[at] as usize, self.nodes[self.above[at] as usize] as usize);
+            let node = self.nodes[at] as usize;
+            let above = self.nodes[self.above[at] as usize] as usize;
             let is_link = self.before(node).binary_search(&above).is_ok();
             let number = |other: usize| self.numbers[other];
             let mut others = self.before(node).iter().filter(|&&other| other != above && number(other) != NONE);

@@ -73,7 +73,8 @@ impl EdgeColoring {
     /// Colours the edge `u v`.
     fn add(&mut self, u: usize, v: usize) {
         let mut fan = self.maximal_fan(u, v);
-        let (c, d) = (self.lowest_free(u), self.lowest_free(fan[fan.len() - 1].node));
+        let c = self.lowest_free(u);
+        let d = self.lowest_free(fan[fan.len() - 1].node);
         self.swap_path(u, c, d);
         // The swap has recoloured the edge of u that was d, if there is one.
         if let Some(blade) = fan.iter_mut().skip(1).find(|blade| blade.color == d) {
@@ -113,7 +114,8 @@ impl EdgeColoring {
             return;
         }
         let mut path = vec![u];
-        let (mut at, mut color) = (u, d);
+        let mut at = u;
+        let mut color = d;
         while self.partner(at, color) != NOBODY {
             at = self.partner(at, color);
             path.push(at);

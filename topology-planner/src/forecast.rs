@@ -139,7 +139,8 @@ impl Forecast {
         let has_slots = medium == Medium::Broadcast;
         // Plans are checked to be strongly connected before.
         let Diameter { hops: diameter, is_exact } = distance::diameter_within(&graph, DIAMETER_VISITS);
-        let (max_out_degree, max_in_degree) = (graph.max_out_degree(), graph.max_in_degree());
+        let max_out_degree = graph.max_out_degree();
+        let max_in_degree = graph.max_in_degree();
         // The product of one step has rounding errors; that of several steps distinguishes small from zero itself.
         let negligible = if steps.len() == 1 { 1e-9 } else { 0.0 };
         let lambda_2 = modulus.as_ref().ok().map(|&modulus| if modulus <= negligible { 0.0 } else { rounded(modulus) });

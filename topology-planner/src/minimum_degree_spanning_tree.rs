@@ -211,7 +211,8 @@ impl UnionFind {
     }
 
     fn join(&mut self, u: usize, v: usize) {
-        let (u, v) = (self.of(u), self.of(v));
+        let u = self.of(u);
+        let v = self.of(v);
         self.parent[u.max(v)] = u.min(v);
     }
 }

@@ -242,7 +242,8 @@ impl MeasuredLink {
             let wrong = || NetworkCapacityError::Number { what, of: of(), value: value.to_string(), must };
             if fits { Ok(()) } else { Err(wrong()) }
         };
-        let (rtt_ms, loss) = (self.rtt_ms, self.loss);
+        let rtt_ms = self.rtt_ms;
+        let loss = self.loss;
         number("round-trip time", rtt_ms, "milliseconds from 0 to 10^6", (0.0..=1e6).contains(&rtt_ms))?;
         number("loss", loss, "a fraction from 0 to 0.99", (0.0..=0.99).contains(&loss))?;
         check_rate("bandwidth", self.mbit_s, of)

@@ -74,7 +74,8 @@ fn orient_component(
     *clock += 1;
     let mut path = vec![(root, root, 0)]; // node, parent, next neighbour to look at
     while let Some((node, parent, next)) = path.last_mut() {
-        let (node, parent) = (*node, *parent);
+        let node = *node;
+        let parent = *parent;
         let Some(&neighbor) = within[node].get(*next) else {
             path.pop();
             continue;

@@ -323,7 +323,8 @@ impl Plan {
         if self.medium == Medium::Broadcast {
             return None;
         }
-        let (nodes, steps) = (self.node_count(), self.steps());
+        let nodes = self.node_count();
+        let steps = self.steps();
         let rounds = steps.len() as f64 / self.round_length as f64;
         let payload_share = load::payload_share(nodes, steps, self.round_length, self.local_steps, coded_share);
         Some(RoundLoad {

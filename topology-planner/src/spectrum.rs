@@ -73,7 +73,8 @@ fn moduli(matrix: &Mat<f64>) -> Result<Vec<f64>, Unresolved> {
 /// The real and imaginary parts of all eigenvalues. Uses one thread: the same bits however many cores there are.
 fn eigenvalues(matrix: &Mat<f64>) -> Result<Vec<(f64, f64)>, Unresolved> {
     let n = matrix.nrows();
-    let (mut re, mut im) = (Diag::zeros(n), Diag::zeros(n));
+    let mut re = Diag::zeros(n);
+    let mut im = Diag::zeros(n);
     let no = ComputeEigenvectors::No;
     let mut memory = MemBuffer::new(evd::evd_scratch::<f64>(n, no, no, Par::Seq, Default::default()));
     let stack = MemStack::new(&mut memory);
@@ -87,7 +88,8 @@ fn eigenvalues(matrix: &Mat<f64>) -> Result<Vec<(f64, f64)>, Unresolved> {
 /// The eigenvalues of a symmetric matrix, ascending, and the eigenvectors as columns. O(n^3).
 pub(crate) fn symmetric_eigen(matrix: &Mat<f64>) -> Result<(Vec<f64>, Mat<f64>), Unresolved> {
     let n = matrix.nrows();
-    let (mut values, mut vectors) = (Diag::zeros(n), Mat::zeros(n, n));
+    let mut values = Diag::zeros(n);
+    let mut vectors = Mat::zeros(n, n);
     let yes = ComputeEigenvectors::Yes;
     let mut memory = MemBuffer::new(evd::self_adjoint_evd_scratch::<f64>(n, yes, Par::Seq, Default::default()));
     let stack = MemStack::new(&mut memory);

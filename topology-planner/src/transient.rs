@@ -88,7 +88,8 @@ struct Reading {
 impl Reading {
     /// Mixes equal weights until they move no more.
     fn settled(node_count: usize, steps: &[MixingStep], left: &mut usize) -> Option<Self> {
-        let (mut weights, mut scratch) = (vec![1.0; node_count], vec![0.0; node_count]);
+        let mut weights = vec![1.0; node_count];
+        let mut scratch = vec![0.0; node_count];
         loop {
             *left = left.checked_sub(work_of_period(node_count, steps))?;
             let before = weights.clone();
@@ -129,7 +130,8 @@ impl Reading {
 
     /// `diag(1/w) P^R v - mean(v) 1`.
     fn disagreement(&self, steps: &[MixingStep], periods: usize, inputs: &[f64]) -> Vec<f64> {
-        let (mut sums, mut scratch) = (inputs.to_vec(), vec![0.0; self.node_count]);
+        let mut sums = inputs.to_vec();
+        let mut scratch = vec![0.0; self.node_count];
         for _ in 1..periods {
             steps.iter().for_each(|step| step.mix(&mut sums, &mut scratch));
         }
@@ -143,7 +145,8 @@ impl Reading {
 
     /// `(P')^R diag(1/w) u - mean(u) 1`.
     fn transposed(&self, steps: &[MixingStep], periods: usize, read: &[f64]) -> Vec<f64> {
-        let (mut sums, mut scratch) = (vec![0.0; self.node_count], vec![0.0; self.node_count]);
+        let mut sums = vec![0.0; self.node_count];
+        let mut scratch = vec![0.0; self.node_count];
         for (step, readers) in steps.iter().zip(&self.after).rev() {
             readers.iter().for_each(|&(node, inverse)| sums[node] += read[node] * inverse);
             step.mix_transposed(&mut sums, &mut scratch);

@@ -73,6 +73,7 @@ pub fn compare_alone(
     };
     // From the file, which has the personal layers too.
     let swarm = Checkpoint::load(&home.model(), &task).context(ErrorKind::BadInput, "cannot compare")?;
-    let (swarm, metrics) = (judge(&swarm.parameters)?, judge(&alone)?);
+    let swarm = judge(&swarm.parameters)?;
+    let metrics = judge(&alone)?;
     Ok(Compared { swarm, alone: LocalBaseline { rounds, local_steps, held_out_samples: test.len(), metrics } })
 }

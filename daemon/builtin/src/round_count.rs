@@ -17,7 +17,8 @@ impl RoundCount {
     /// The count by the plan in a home; `None` if there is no plan that can be read.
     pub fn of(home: &Home) -> Option<Self> {
         if let Some(kept) = kept(home).ok().flatten() {
-            let (generation, first_round) = (kept.generation(), kept.first_round());
+            let generation = kept.generation();
+            let first_round = kept.first_round();
             return Some(Self { generation, schedule: plan::schedule(&kept.plan).ok()?, first_round });
         }
         let plan = plan::read(&home.plan()).ok()?;

@@ -114,7 +114,8 @@ impl Card {
             augment,
         };
         let privacy = options.privacy.settings()?;
-        let (wanted, found) = (options.task, data.objective().kind());
+        let wanted = options.task;
+        let found = data.objective().kind();
         if wanted != found {
             let message = format!("--task {wanted} contradicts the card of the data, which is for {found}");
             return Err(Error::new(ErrorKind::BadInput, message));

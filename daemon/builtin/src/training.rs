@@ -101,7 +101,8 @@ impl LocalTraining for BuiltInTraining {
 
     /// In PyTorch's names and shapes, with the meaning of inputs and outputs as metadata.
     fn model_encoder(&self) -> ModelEncoder {
-        let (task, metadata) = (self.task, meaning::metadata(&self.card.data, self.card.model));
+        let task = self.task;
+        let metadata = meaning::metadata(&self.card.data, self.card.model);
         Arc::new(move |parameters| Ok(Checkpoint::encoded(parameters, &metadata, &task)?))
     }
 }

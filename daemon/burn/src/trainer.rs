@@ -157,7 +157,8 @@ impl<M: Module, B> LocalTraining for BurnTrainer<M, B> {
         self.module = self.fill(from);
         let learning_rate = (self.learning_rate)(budget.round);
         let mut timer = budget.patience.steps();
-        let (mut steps, mut losses) = (0, 0.0);
+        let mut steps = 0;
+        let mut losses = 0.0;
         while steps < budget.local_steps && (steps == 0 || timer.has_time_for_another()) {
             losses += self.step(learning_rate)?;
             steps += 1;

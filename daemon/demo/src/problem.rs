@@ -182,7 +182,9 @@ impl<'a> Swarm<'a> {
                 });
             }
             Event::Iterated { iteration, residual, gap } if node == 0 => {
-                let (iteration, residual, gap) = (*iteration, *residual, *gap);
+                let iteration = *iteration;
+                let residual = *residual;
+                let gap = *gap;
                 let after = self.started.elapsed();
                 (self.progress.tell)(&ProblemEvent::Iterated { iteration, residual, gap, after });
             }

@@ -292,7 +292,8 @@ fn mean(values: &[f64]) -> f64 {
 fn spread(models: &[Vec<f32>]) -> f64 {
     let count = models.len() as f64;
     let dimension = models.first().map_or(0, Vec::len);
-    let (mut distance, mut length) = (0.0, 0.0);
+    let mut distance = 0.0;
+    let mut length = 0.0;
     for index in 0..dimension {
         let values = || models.iter().map(|model| f64::from(model[index]));
         let mean = values().sum::<f64>() / count;

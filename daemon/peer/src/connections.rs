@@ -70,7 +70,8 @@ impl Connections {
         let observer = Arc::new(timeline.clone());
         let (edges, events) = Edges::start(streams, greeting, dimension, multicast, &out, &inward, observer)?;
         let links = NeighbourTable::new(out.keys().copied(), inward.keys().copied());
-        let (task_questions, plan_questions) = (Questions::default(), Questions::default());
+        let task_questions = Questions::default();
+        let plan_questions = Questions::default();
         Ok((Self { place, links, task_questions, plan_questions, objections: Objections::default(), edges }, events))
     }
 

@@ -123,7 +123,8 @@ impl Member<'_> {
 
     /// The verdict on a plan that replaces nothing; `None` if it is newer than this peer's.
     pub(crate) fn verdict_on(&self, plan: &CheckedPlan) -> Option<PlanVerdict> {
-        let (ours, theirs) = (&self.connections.place.plan, plan.generation());
+        let ours = &self.connections.place.plan;
+        let theirs = plan.generation();
         if theirs == ours.generation() {
             return Some(PlanVerdict::Known);
         }

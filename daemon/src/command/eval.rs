@@ -29,10 +29,10 @@ pub(super) fn execute(arguments: &EvalArgs, json: bool) -> Result {
         out::line(document(arguments, &file, &task, &evaluation));
         return Ok(());
     }
-    let (samples, on) = (evaluation.samples, arguments.on.name());
     let metrics: Vec<String> =
         evaluation.metrics().into_iter().map(|(name, value)| format!("{name} {value:.4}")).collect();
-    out::line(format!("{}   on {samples} {on} samples of {}", metrics.join("   "), arguments.data));
+    let metrics = metrics.join("   ");
+    out::line(format!("{metrics}   on {} {} samples of {}", evaluation.samples, arguments.on.name(), arguments.data));
     let round = file.metadata.get("rounds").map_or_else(String::new, |round| format!(", after round {round}"));
     remark!("{} for {}, {} parameters{round}", task.model(), task.shape(), task.parameter_count());
     Ok(())
@@ -72,7 +72,9 @@ fn match_task(file: &ModelFile, parts: &TaskSamples, arguments: &EvalArgs) -> Re
     };
     let task = parts.task(&name)?;
     let Some(difference) = file.difference(&task) else { return Ok(task) };
-    let (shape, objective, data) = (task.shape(), task.objective(), &arguments.data);
+    let shape = task.shape();
+    let objective = task.objective();
+    let data = &arguments.data;
     Err(Error::new(
         ErrorKind::BadInput,
         format!("{path} is no {name} for {data}, whose samples are {shape} for {objective}: {difference}"),

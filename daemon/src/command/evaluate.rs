@@ -49,7 +49,8 @@ fn designs(arguments: &EvaluateArgs, json: bool) -> Result {
         Ok((record, ended))
     };
     parallel::run_all(&names, threads(arguments), simulate, |at, record: RunRecord| {
-        let (run, path) = (missing[at], record.plan_file(&plans));
+        let run = missing[at];
+        let path = record.plan_file(&plans);
         if !path.exists() {
             let plan = run.plan().map_err(errors::simulation_error)?;
             output_file::write(&path, plan.to_json().as_bytes())?;

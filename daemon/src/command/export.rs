@@ -137,6 +137,7 @@ fn export_final(home: &Home) -> Result<Exported> {
     let model = model_files::read(&path)?;
     let file = std::fs::read(&path).context(ErrorKind::BadInput, format!("cannot read {}", path.display()))?;
     let round = model.metadata.get("rounds").and_then(|round| round.parse().ok());
-    let (source, parameters) = (path.display().to_string(), model.parameter_count());
+    let source = path.display().to_string();
+    let parameters = model.parameter_count();
     Ok(Exported { file, source, round, parameters, is_final: true })
 }

@@ -125,7 +125,8 @@ fn losses(plan: &Plan) -> String {
 
 /// The values of others that curious nodes compute from averages alone; nothing for plans too large for that.
 fn reconstructed(plan: &Plan) -> Option<String> {
-    let (one, others) = (reconstruction::of_plan(plan, 1)?, plan.node_count() - 1);
+    let one = reconstruction::of_plan(plan, 1)?;
+    let others = plan.node_count() - 1;
     let both = reconstruction::of_plan(plan, 2).map(|two| format!(", two together {two} of {}", others - 1));
     let both = both.unwrap_or_default();
     Some(format!(
@@ -176,7 +177,8 @@ fn load(plan: &Plan) -> Option<String> {
 /// The forecast from link measurements, if the plan has them.
 fn network(plan: &Plan) -> Option<String> {
     let forecast = plan.forecast();
-    let (seconds, bytes) = (forecast.seconds_per_period?, forecast.bytes_per_node_per_period?);
+    let seconds = forecast.seconds_per_period?;
+    let bytes = forecast.bytes_per_node_per_period?;
     let slowest = plan.network()?.slowest_link(plan.steps(), plan.medium())?;
     let name = |node: usize| &plan.base().names()[node];
     Some(format!(

@@ -28,7 +28,8 @@ pub(super) fn execute(arguments: &ReplayArgs, json: bool) -> Result {
     if agrees {
         return Ok(());
     }
-    let (made_by, release) = (journal.made_by(), env!("CARGO_PKG_VERSION"));
+    let made_by = journal.made_by();
+    let release = env!("CARGO_PKG_VERSION");
     let message = format!(
         "the run is not the recorded one: blake3:{} where {} was recorded",
         &hex::encode(outcome.digest)[..8],

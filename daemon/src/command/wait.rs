@@ -114,7 +114,8 @@ fn finished(home: &Home) -> Option<ReachedState> {
 }
 
 async fn too_late(home: &Home, arguments: &WaitArgs, seen: Option<ReachedState>) -> Error {
-    let (condition, span) = (arguments.condition, mingle_peer::units::time_span(arguments.timeout.as_secs_f64()));
+    let condition = arguments.condition;
+    let span = mingle_peer::units::time_span(arguments.timeout.as_secs_f64());
     let Some(seen) = seen else {
         // The error explains why no peer answers.
         let nobody = Client::new(home).get::<Status>("/v1/status").await.err();

@@ -20,7 +20,8 @@ pub(super) fn print(problem: &Problem, answer: &Answer) {
     for site in sites {
         let name = problem.names.get(site.site).map_or("", String::as_str);
         let (samples, radius, loss) = (site.samples, site.radius, site.loss);
-        let (worst, weight) = (site.worst_loss, site.weight);
+        let worst = site.worst_loss;
+        let weight = site.weight;
         out::line(format!("{name:<20} {samples:>8} {radius:>8} {loss:>12.6} {worst:>12.6} {weight:>12.4}"));
     }
     for warning in warnings {

@@ -47,7 +47,8 @@ impl TrainerHost {
             state.withdraw();
             state.end = Some(end);
         });
-        let (host, mut changes) = (self.clone(), self.changes());
+        let host = self.clone();
+        let mut changes = self.changes();
         async move {
             let last_call = host.state().last_call();
             let told = async {
@@ -67,7 +68,8 @@ impl TrainerHost {
 
     /// Resolves once the trainer has ended for good before the end of the run, or is not started again.
     pub(crate) fn deserted(&self) -> BoxFuture<'static, ()> {
-        let (host, mut changes) = (self.clone(), self.changes());
+        let host = self.clone();
+        let mut changes = self.changes();
         async move {
             loop {
                 if host.has_been_deserted() {

@@ -173,7 +173,8 @@ impl TrainerHost {
 
     /// Resolves once the task and the beginning are known, or no trainer will attach.
     pub(crate) fn ready(&self) -> BoxFuture<'static, ()> {
-        let (host, mut changes) = (self.clone(), self.changes());
+        let host = self.clone();
+        let mut changes = self.changes();
         async move {
             while !host.state().is_ready() {
                 // The sender lives in the host, which this future holds.
@@ -369,7 +370,8 @@ impl TrainerHost {
 
 /// The error for a home whose work no trainer can continue.
 fn unknown_work(home: &Home) -> Error {
-    let (root, trainer) = (home.root().display(), home.trainer());
+    let root = home.root().display();
+    let trainer = home.trainer();
     let message = if home.task().exists() {
         format!("{root} holds the work of a built-in model, and no trainer can go on with it")
     } else {

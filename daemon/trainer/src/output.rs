@@ -129,7 +129,8 @@ impl Digest {
 async fn read_lines(stream: Option<impl AsyncRead + Unpin>, log: &Mutex<Log>, lines: &mpsc::Sender<String>) {
     let Some(mut stream) = stream else { return };
     let mut bytes = vec![0; 8192];
-    let (mut cutter, mut unlogged) = (Cutter::default(), Vec::new());
+    let mut cutter = Cutter::default();
+    let mut unlogged = Vec::new();
     loop {
         let read = match stream.read(&mut bytes).await {
             Ok(0) | Err(_) => break,

@@ -132,7 +132,8 @@ impl EvaluationPace {
             return None;
         }
         let model = if is_last { "the final model" } else { "the model" };
-        let (since, left) = (elapsed.as_secs(), self.limit().saturating_sub(elapsed).as_secs());
+        let since = elapsed.as_secs();
+        let left = self.limit().saturating_sub(elapsed).as_secs();
         let before = match self.longest() {
             Some(longest) => format!("those before took {:.1} s at most", longest.as_secs_f64()),
             None => "it is the first one".to_owned(),

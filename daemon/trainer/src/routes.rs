@@ -41,7 +41,8 @@ impl TrainerHost {
     /// # Errors
     /// No token can be made for TCP, or that of an earlier run cannot be removed.
     pub fn extension(&self) -> mingle_peer::Result<PeerExtension> {
-        let (host, home) = (self.clone(), &self.options().home);
+        let host = self.clone();
+        let home = &self.options().home;
         let tcp = match self.options().tcp {
             Some(address) => Some(tcp::opening(home, address, move |access| host.serve_over_tcp(access))?),
             None => tcp::close(home).map(|()| None)?,
@@ -147,7 +148,8 @@ async fn exchange(
     headers: HeaderMap,
     body: Body,
 ) -> HandlerResult {
-    let (number, steps) = (asked.order()?, asked.steps);
+    let number = asked.order()?;
+    let steps = asked.steps;
     let task = check_session(&host, &headers)?;
     host.state().check_order(number, true)?;
     let steps = steps

@@ -112,7 +112,8 @@ impl SimulatedNode {
 
     /// Resolves to the reason once the program has ended before the end of the simulation.
     pub fn deserted(&self) -> BoxFuture<'static, Error> {
-        let (number, host) = (self.number, self.host.clone());
+        let number = self.number;
+        let host = self.host.clone();
         async move {
             host.deserted().await;
             host.given_up().map_or_else(

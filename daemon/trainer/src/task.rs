@@ -92,7 +92,8 @@ impl TrainerTask {
     }
 
     fn begun_otherwise(&self, path: &Path) -> Error {
-        let (home, path) = (self.home.root().display(), path.display());
+        let home = self.home.root().display();
+        let path = path.display();
         Error::new(ErrorKind::Refused, format!("{home} holds the work of a run that did not begin with {path}"))
             .hint("leave --begin-with away to go on with that run; give this peer another home with --home DIR; or give the work up with --fresh")
     }

@@ -76,7 +76,8 @@ impl HttpBody for VectorBody {
 /// The request has no Content-Length, or the body has another length or a number that is not finite, breaks off or
 /// times out.
 pub(crate) async fn read_vector(body: Body, layout: &Layout) -> Result<Vec<f32>, Refusal> {
-    let (found, wanted) = (length(&body)?, layout.dimension().saturating_mul(WIDTH));
+    let found = length(&body)?;
+    let wanted = layout.dimension().saturating_mul(WIDTH);
     if found != wanted {
         return Err(Refusal::bad(format!(
             "{found} bytes were sent, and the vector of {} numbers has {wanted}",

@@ -89,7 +89,8 @@ impl BestModel {
         if !goes_on {
             remove(&file.path)?;
         }
-        let (waiting, words) = (Arc::<PendingWrites>::default(), criterion.to_string());
+        let waiting = Arc::<PendingWrites>::default();
+        let words = criterion.to_string();
         let candidates = Arc::clone(&waiting);
         let writer = std::thread::Builder::new()
             .name("best-model".to_owned())
@@ -168,7 +169,8 @@ fn recall(path: &Path, criterion: &Criterion) -> Option<Best> {
     if *metadata.get(CRITERION)? != criterion.to_string() {
         return None;
     }
-    let (value, round) = (metadata.get(VALUE)?.parse().ok()?, metadata.get(ROUND)?.parse().ok()?);
+    let value = metadata.get(VALUE)?.parse().ok()?;
+    let round = metadata.get(ROUND)?.parse().ok()?;
     Some(Best { metric: criterion.metric.clone(), value, round })
 }
 

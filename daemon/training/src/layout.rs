@@ -70,7 +70,9 @@ impl Layout {
                 return Some(format!("tensor {number} is `{}` here and `{}` there", here.name, there.name));
             }
             if here.shape != there.shape {
-                let (name, here, there) = (&here.name, &here.shape, &there.shape);
+                let name = &here.name;
+                let here = &here.shape;
+                let there = &there.shape;
                 return Some(format!("tensor `{name}` has shape {here:?} here and {there:?} there"));
             }
         }

@@ -83,7 +83,8 @@ fn decode(layout: &Layout, bytes: &[u8]) -> Result<Vec<f32>, TrainingError> {
         let found =
             file.tensor(name).map_err(|_| format!("the model has a tensor `{name}`, which the file has not"))?;
         if found.shape() != tensor.shape {
-            let (there, here) = (found.shape(), &tensor.shape);
+            let there = found.shape();
+            let here = &tensor.shape;
             return Err(format!("tensor `{name}` has shape {there:?} in the file and {here:?} in the model").into());
         }
         let first = parameters.len();

@@ -224,7 +224,9 @@ impl LocalTraining for PersonalLayers {
     /// Encodes the whole model: the vector evaluated last with the personal numbers of that evaluation, any other with
     /// the present ones.
     fn model_encoder(&self) -> ModelEncoder {
-        let (encode, parts, personal) = (self.training.model_encoder(), self.parts.clone(), self.personal.clone());
+        let encode = self.training.model_encoder();
+        let parts = self.parts.clone();
+        let personal = self.personal.clone();
         Arc::new(move |shared| {
             let whole = match lock(&personal).as_ref() {
                 Some(Personal { evaluated: Some((of, own)), .. }) if *of == hash(shared) => parts.join(shared, own),
@@ -243,7 +245,9 @@ impl LocalTraining for PersonalLayers {
 
 impl OwnedRanges {
     fn new(tensors: &[Tensor], is_personal: &[bool]) -> Self {
-        let (mut ranges, mut at, mut personal) = (Vec::with_capacity(tensors.len()), 0, 0);
+        let mut ranges = Vec::with_capacity(tensors.len());
+        let mut at = 0;
+        let mut personal = 0;
         for (tensor, &is_personal) in tensors.iter().zip(is_personal) {
             let owner = if is_personal { Owner::Peer } else { Owner::Swarm };
             ranges.push((at..at + tensor.len(), owner));
@@ -267,7 +271,8 @@ impl OwnedRanges {
 
     /// Divides a whole vector into the shared and the personal part.
     fn divide(&self, whole: &[f32]) -> (Vec<f32>, Vec<f32>) {
-        let (mut shared, mut own) = (Vec::new(), Vec::with_capacity(self.personal));
+        let mut shared = Vec::new();
+        let mut own = Vec::with_capacity(self.personal);
         for (range, owner) in &self.ranges {
             let part = if *owner == Owner::Peer { &mut own } else { &mut shared };
             part.extend_from_slice(whole.get(range.clone()).unwrap_or_default());

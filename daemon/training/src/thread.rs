@@ -162,7 +162,8 @@ impl TrainingThread {
                 priority::lower(priority);
                 let mut worker = Worker { training, keeps_state, is_interrupted: interrupted };
                 while let Ok(job) = job_receiver.recv() {
-                    let (deed, began) = (job.deed(), Instant::now());
+                    let deed = job.deed();
+                    let began = Instant::now();
                     let answer = worker.run(job);
                     timeline.note(deed, began);
                     if answer_sender.blocking_send(answer).is_err() {
@@ -222,7 +223,8 @@ impl Worker {
         check_length(trained.change.len(), from.len()).context(ErrorKind::Training, &doing)?;
         let state = if self.keeps_state { self.training.state() } else { Vec::new() };
         check_state(&state, self.training.largest_state()).context(ErrorKind::Training, doing)?;
-        let (took, privacy) = (began.elapsed(), self.training.privacy());
+        let took = began.elapsed();
+        let privacy = self.training.privacy();
         Ok(JobResult::Trained { round, trained, took, state, privacy })
     }
 

@@ -34,7 +34,8 @@ impl Announcement {
 
     /// The announcement that these bytes are of.
     pub fn from_bytes(bytes: &[u8; Self::BYTES]) -> Self {
-        let (mut key, mut signature) = ([0; 32], [0; 64]);
+        let mut key = [0; 32];
+        let mut signature = [0; 64];
         key.copy_from_slice(&bytes[..32]);
         signature.copy_from_slice(&bytes[32..]);
         Self { key, signature }

@@ -75,7 +75,8 @@ fn add_narrow(words: &mut [u64], mask: &[u8], adds: bool) {
 
 fn add_wide(words: &mut [u64], mask: &[u8], adds: bool) {
     for (number, mask) in words.as_chunks_mut().0.iter_mut().zip(mask.as_chunks().0) {
-        let (mask, value) = (u128::from_le_bytes(*mask), Width::join(*number));
+        let mask = u128::from_le_bytes(*mask);
+        let value = Width::join(*number);
         *number = Width::split(if adds { value.wrapping_add(mask) } else { value.wrapping_sub(mask) });
     }
 }

@@ -186,7 +186,7 @@ mod tests {
             let deviation = (sum.iter().map(square).sum::<f64>() / dimension as f64).sqrt();
             assert!((deviation / (NOISE * CLIP) - 1.0).abs() < 0.025, "{members} members: {deviation}");
             let multiplier = shared.multiplier(dimension);
-            assert!(multiplier >= NOISE && multiplier < NOISE * 1.001, "{members} members: {multiplier}");
+            assert!((NOISE..NOISE * 1.001).contains(&multiplier), "{members} members: {multiplier}");
         }
     }
 

@@ -46,7 +46,8 @@ impl RobustLoss {
         }
         let lam = program.nonnegative_variable();
         let worst = program.variable();
-        let (robust, samples) = (units.scale_loss(self), units.scale_samples(samples));
+        let robust = units.scale_loss(self);
+        let samples = units.scale_samples(samples);
         let mean = mean_loss(&mut program, &columns, Some(lam), &robust, &samples);
         program.nonnegative(Affine::of(worst).plus(-radius, lam).add(-1.0, &mean));
         program.cost(worst, 0.0, 1.0);

@@ -80,7 +80,8 @@ impl Collectives {
     pub(crate) async fn agree_on_masks(&mut self, sums: &Sums, attempt: u64) -> Result<(), SolveError> {
         let Sums::Masked(member) = sums else { return Ok(()) };
         let roster = Roster::new(&member.context, attempt, Arc::clone(&member.identities))?;
-        let (nodes, members) = (self.communication.schedule.nodes(), roster.members());
+        let nodes = self.communication.schedule.nodes();
+        let members = roster.members();
         // A flood, in which every node sends at once: in a reduction an inner node that was started again would wait for
         // its children, and they would never learn of its attempt.
         let most = self.largest(&[members as f64]).await?;

@@ -116,8 +116,11 @@ impl SolverPeer {
     /// Begins the work of the present attempt at `start`, else at zero, with keys for sums that no other attempt has.
     fn begin(&mut self, start: Option<Vec<f64>>) {
         let (mut collectives, channel) = Collectives::new(self.me, Arc::clone(&self.communication));
-        let (part, limits, journal) = (self.part.clone(), self.limits, self.journal.clone());
-        let (sums, attempt) = (self.sums.clone(), self.attempt);
+        let part = self.part.clone();
+        let limits = self.limits;
+        let journal = self.journal.clone();
+        let sums = self.sums.clone();
+        let attempt = self.attempt;
         self.channel = channel;
         self.work = Some(Box::pin(async move {
             collectives.agree_on_masks(&sums, attempt).await?;

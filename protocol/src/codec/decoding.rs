@@ -38,7 +38,8 @@ fn decode_as<F: Format>(Encoded { bytes, mut base, .. }: Encoded<'_>, values: &m
 }
 
 fn square_as<F: Format>(Encoded { bytes, mut base, .. }: Encoded<'_>) -> f64 {
-    let (mut sums, mut values) = ([0.0; BLOCK], [0.0; BLOCK]);
+    let mut sums = [0.0; BLOCK];
+    let mut values = [0.0; BLOCK];
     let mut square = 0.0;
     for stretch in bytes.chunks(stretch_bytes::<F>()) {
         for bytes in stretch.chunks(F::BLOCK_BYTES) {

@@ -29,7 +29,8 @@ pub(crate) fn distance(numerator: &[f32], encoded: Encoded<'_>, inverse: f32) ->
     }
     let mut values = vec![0.0; numerator.len()];
     decode(encoded, &mut values);
-    let (mut apart, mut own) = (0.0, 0.0);
+    let mut apart = 0.0;
+    let mut own = 0.0;
     for (x, value) in numerator.iter().zip(&values) {
         let ratio = f64::from(*x) * f64::from(inverse);
         apart += (f64::from(*value) - ratio).powi(2);
@@ -54,7 +55,9 @@ impl<F: Format> WithSimd for Measure<'_, F> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> Distance {
-        let (mut apart, mut own, mut values) = ([0.0; BLOCK], [0.0; BLOCK], [0.0; BLOCK]);
+        let mut apart = [0.0; BLOCK];
+        let mut own = [0.0; BLOCK];
+        let mut values = [0.0; BLOCK];
         let mut found = Distance::default();
         let Encoded { bytes, mut base, .. } = self.encoded;
         for (x, bytes) in self.numerator.chunks(STRETCH).zip(bytes.chunks(stretch_bytes::<F>())) {

@@ -93,7 +93,8 @@ impl WithSimd for Add<'_> {
         for (x, delta) in blocks.iter_mut().zip(deltas) {
             add_block(x, self.scale, delta, &mut largest);
         }
-        let (mut x, delta) = (padded(rest), padded(last));
+        let mut x = padded(rest);
+        let delta = padded(last);
         add_block(&mut x, self.scale, &delta, &mut largest);
         rest.copy_from_slice(&x[..rest.len()]);
         magnitude(&largest)
@@ -127,7 +128,9 @@ impl WithSimd for Measure<'_> {
 
     #[inline(always)]
     fn with_simd<S: Simd>(self, _: S) -> Extent {
-        let (mut squares, mut largest, mut total) = ([0.0; BLOCK], [0; BLOCK], 0.0);
+        let mut squares = [0.0; BLOCK];
+        let mut largest = [0; BLOCK];
+        let mut total = 0.0;
         for stretch in self.0.chunks(STRETCH) {
             let (blocks, rest) = stretch.as_chunks();
             for block in blocks.iter().chain([&padded(rest)]) {
@@ -254,7 +257,8 @@ impl<F: Format> WithSimd for Emit<'_, F> {
                 emit_block::<F>(x, bytes, &mut base, scales, self.dither, &mut largest);
             }
             if let Some(bytes) = encoded.next() {
-                let (mut x, mut whole) = (padded(rest), [0; MOST_BLOCK_BYTES]);
+                let mut x = padded(rest);
+                let mut whole = [0; MOST_BLOCK_BYTES];
                 emit_block::<F>(&mut x, &mut whole[..F::BLOCK_BYTES], &mut base, scales, self.dither, &mut largest);
                 rest.copy_from_slice(&x[..rest.len()]);
                 bytes.copy_from_slice(&whole[..bytes.len()]);

@@ -162,7 +162,9 @@ impl Collective for Extremum {
     }
 
     fn handle(&mut self, from: NodeId, best: FloodValue) -> Result<(), CollectiveFault> {
-        let (nodes, dimension, rounds) = (self.nodes, self.best.len(), self.rounds);
+        let nodes = self.nodes;
+        let dimension = self.best.len();
+        let rounds = self.rounds;
         let Some(inbox) = self.inboxes.get_mut(&from) else {
             return Err(CollectiveFault::NoSuchLink);
         };

@@ -200,7 +200,8 @@ impl PushSumMixing {
         let schedule = Arc::clone(&self.schedule);
         let links = schedule.out_links(self.me, self.round);
         let keeps = schedule.keeps(self.me, self.round);
-        let (whole, round) = (self.mass, self.round);
+        let whole = self.mass;
+        let round = self.round;
         let before = self.sum.clone();
         for (at, link) in links.iter().enumerate() {
             let is_rest = !keeps && at + 1 == links.len();

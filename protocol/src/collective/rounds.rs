@@ -55,7 +55,9 @@ pub fn diameter(schedule: &Schedule) -> Option<u64> {
     for start in 0..nodes {
         let mut reached = vec![false; nodes];
         reached[start] = true;
-        let (mut frontier, mut distance, mut count) = (vec![NodeId(start as u32)], 0, 1);
+        let mut frontier = vec![NodeId(start as u32)];
+        let mut distance = 0;
+        let mut count = 1;
         while count < nodes {
             let mut next = Vec::new();
             for to in frontier.iter().flat_map(|node| schedule.all_out_neighbours(*node)) {

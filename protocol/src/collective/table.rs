@@ -179,7 +179,8 @@ impl Collective for ReplicatedTable {
     /// The rows that the next out-neighbour lacks, as many as fit into one message.
     fn poll(&mut self) -> Option<(NodeId, NewRows)> {
         let (&to, pending) = self.pending.iter_mut().find(|(_, pending)| !pending.is_empty())?;
-        let (mut rows, mut bytes) = (Vec::new(), 0);
+        let mut rows = Vec::new();
+        let mut bytes = 0;
         while let Some(&(version, id)) = pending.first() {
             let payload = self.rows[id.index()].get(&version);
             bytes += payload.map_or(0, |payload| ROW_HEAD_BYTES + payload.len());

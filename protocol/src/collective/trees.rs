@@ -43,7 +43,8 @@ impl Trees {
 impl ReductionTree {
     fn grow<'a>(nodes: usize, root: NodeId, next: impl Fn(NodeId) -> &'a [NodeId]) -> Option<Self> {
         let mut tree = Self { parents: vec![None; nodes], children: vec![Vec::new(); nodes] };
-        let (mut queue, mut reached) = (VecDeque::from([root]), 1);
+        let mut queue = VecDeque::from([root]);
+        let mut reached = 1;
         while let Some(parent) = queue.pop_front() {
             for &child in next(parent) {
                 let is_new = child != root && tree.parents[child.index()].is_none();
@@ -92,7 +93,8 @@ impl<Value: Clone> TreeReduction<Value> {
         if own.is_empty() || own.len() > MAX_DIMENSION {
             return Err(CollectiveError::Dimension { dimension: own.len() });
         }
-        let (received, outgoing) = (BTreeMap::new(), VecDeque::new());
+        let received = BTreeMap::new();
+        let outgoing = VecDeque::new();
         let mut node = Self { trees, me, combine, own, received, whole: None, outgoing };
         node.pass_on();
         Ok(node)

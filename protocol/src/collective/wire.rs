@@ -295,7 +295,8 @@ impl MessageEncoding for NewRows {
         if bytes.len() > MAX_ROWS_BYTES {
             return Err(MessageError::TooLong { bytes: bytes.len() });
         }
-        let (mut rows, mut rest) = (Vec::new(), bytes);
+        let mut rows = Vec::new();
+        let mut rest = bytes;
         while !rest.is_empty() {
             let ((id, version, length), behind) = split_head::<(NodeId, u64, u64)>(rest)?;
             let length = usize::try_from(length).unwrap_or(usize::MAX);

@@ -189,7 +189,9 @@ impl InLink {
         cursor.received = header.seq;
         cursor.received_chain = chain;
         cursor.last_step = Some(header.step);
-        let (seq, step, mass) = (header.seq, header.step, header.mass);
+        let seq = header.seq;
+        let step = header.step;
+        let mass = header.mass;
         let is_refused = refuses(&payload);
         self.queue.push_back(QueuedParcel { seq, step, mass, payload, is_refused, chain });
         Ok(if is_refused { Acceptance::Refused } else { Acceptance::Queued })

@@ -63,7 +63,8 @@ impl Node {
             return;
         }
         let own = self.config.identity.incarnation;
-        let (lives, keys) = (self.lives(own, (from, life)), &*self.config.keys);
+        let lives = self.lives(own, (from, life));
+        let keys = &*self.config.keys;
         let remembers_sent = |sent: &Sent| is_known && self.remembers(peer.outgoing.as_ref(), sent);
         let has_applied = |seq| peer.incoming.as_ref().is_some_and(|link| link.has_applied(seq));
         let forgot_sent = evidence.sent.is_some_and(|sent| !remembers_sent(&sent) && lives.have_sent(&sent, keys));

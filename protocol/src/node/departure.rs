@@ -247,7 +247,8 @@ impl Node {
 
     /// Ends the links with a node that left, and takes back what it did not apply.
     fn settle_with(&mut self, certificate: &LeaveCertificate) {
-        let (leaver, incarnation) = (certificate.leaver, certificate.incarnation);
+        let leaver = certificate.leaver;
+        let incarnation = certificate.incarnation;
         let Some(peer) = self.peers.get(&leaver).filter(|peer| peer.incarnation() <= incarnation) else {
             return;
         };
@@ -304,7 +305,8 @@ impl Node {
 
     /// Notes which certificates a neighbour has, by their digest, and sends this node's if they differ.
     pub(super) fn compare_departures(&mut self, with: NodeId, theirs: u64) {
-        let (now, heartbeat) = (self.now, self.config.heartbeat);
+        let now = self.now;
+        let heartbeat = self.config.heartbeat;
         let Some(peer) = self.peers.get_mut(&with) else {
             return;
         };
@@ -317,7 +319,8 @@ impl Node {
 
     fn tell_departures(&mut self, to: NodeId) {
         // The node's own certificate binds it, and is not sent before it is on disk.
-        let (me, is_durable) = (self.config.id, self.departures.durable == self.departures.digest);
+        let me = self.config.id;
+        let is_durable = self.departures.durable == self.departures.digest;
         let mut certificates = self.departures.to_vec();
         certificates.retain(|certificate| is_durable || certificate.leaver != me);
         if let Some(peer) = self.peers.get_mut(&to).filter(|_| !certificates.is_empty()) {

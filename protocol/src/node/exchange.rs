@@ -240,7 +240,8 @@ impl Node {
 
     /// Applies a neighbour's report of the state of the links. The neighbour knows this node's present identity.
     fn on_link_state(&mut self, from: NodeId, state: &LinkPositions, said: Said) -> Result<(), InputFault> {
-        let (now, after) = (self.now, self.config.retransmit_after);
+        let now = self.now;
+        let after = self.config.retransmit_after;
         if state.applied > state.received || !state.rejected.is_sound() {
             return Err(InputFault::ImpossibleAck);
         }
@@ -327,7 +328,8 @@ impl Node {
 
     /// The part of the link state that is the same for every neighbour.
     pub(super) fn own_state(&self) -> LinkPositions {
-        let (left, processes) = (self.departures.durable(), self.processes.digest());
+        let left = self.departures.durable();
+        let processes = self.processes.digest();
         let references = self.stated_references();
         LinkPositions {
             passed: self.passed(),
@@ -356,7 +358,8 @@ impl Node {
 
     /// Sends a Hello. Returns `false` if the link is down, or there were enough greetings for now.
     fn greet(&mut self, to: NodeId, seen: Option<SignedIdentity>) -> bool {
-        let (now, heartbeat) = (self.now, self.config.heartbeat);
+        let now = self.now;
+        let heartbeat = self.config.heartbeat;
         let Some(peer) = self.peers.get_mut(&to).filter(|peer| peer.link_up) else {
             return false;
         };
@@ -381,7 +384,8 @@ impl Node {
 
     /// Sends one Ack to every neighbour that is owed one, however many parcels it is for.
     pub(super) fn send_owed_acks(&mut self) {
-        let (generation, identity) = (self.config.generation, self.config.identity);
+        let generation = self.config.generation;
+        let identity = self.config.identity;
         let mut acks = Vec::new();
         for peer in self.peers.values().filter(|peer| peer.ack_owed && peer.link_up) {
             if let Some(seen) = peer.identity {

@@ -88,7 +88,8 @@ impl MassWatch {
         self.share += NEWEST * fraction * ((own + under_way) / usual - self.share);
         // Delays move weight between nodes: where w* is small, more than w* is still little.
         self.own_share += NEWEST * fraction * (own / usual.max(1.0) - self.own_share);
-        let (share, own_share) = (self.share, self.own_share);
+        let share = self.share;
+        let own_share = self.own_share;
         if self.low.watch(share < LOW, fraction) {
             return Some(NodeEvent::MassLow { share });
         }

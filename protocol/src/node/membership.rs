@@ -53,7 +53,8 @@ impl Node {
             // The sender may have been away, and may no longer be a member: it is notified in any case.
             self.note_refusal(InputFault::OlderGeneration);
             let identity = self.config.identity;
-            let (seen, link) = (Incarnation::default(), LinkPositions::default());
+            let seen = Incarnation::default();
+            let link = LinkPositions::default();
             let notice = Ack { generation: ours, identity, seen, link };
             self.send(from, Message::Ack(notice));
             return Some(());

@@ -60,7 +60,8 @@ pub(super) struct OthersPace {
 impl OthersPace {
     /// The time that the others need, if this node needs far longer.
     fn pace_to_keep(&self) -> Option<Duration> {
-        let (own, others) = (self.own.median(Ord::cmp)?, self.others.median(Ord::cmp)?);
+        let own = self.own.median(Ord::cmp)?;
+        let others = self.others.median(Ord::cmp)?;
         let is_known = self.own.len() >= ROUNDS_TO_MEASURE && self.others.len() >= ROUNDS_TO_MEASURE;
         (is_known && own > others.mul_f64(FAR_SLOWER).max(SHORTEST)).then_some(others)
     }
@@ -168,7 +169,8 @@ impl Node {
         if self.config.policy == WaitPolicy::Sync {
             return;
         }
-        let (schedule, step) = (&self.config.schedule, self.step);
+        let schedule = &self.config.schedule;
+        let step = self.step;
         let is_missing = |peer: &&mut Neighbour| {
             peer.is_active() && peer.incoming.as_ref().is_some_and(|link| !link.is_settled_for(step))
         };

@@ -188,7 +188,8 @@ impl Node {
     }
 
     pub(super) fn send_parcel(&mut self, to: NodeId, seq: u64) {
-        let (generation, sender_incarnation) = (self.config.generation, self.config.identity.incarnation);
+        let generation = self.config.generation;
+        let sender_incarnation = self.config.identity.incarnation;
         let Some(peer) = self.peers.get(&to) else {
             return;
         };

@@ -99,7 +99,8 @@ impl Node {
         if self.config.retransmit_after.is_some() {
             return;
         }
-        let (now, heartbeat) = (self.now, self.config.heartbeat);
+        let now = self.now;
+        let heartbeat = self.config.heartbeat;
         if self.peers.get_mut(&with).is_some_and(|peer| peer.renewal.fail(now, heartbeat)) {
             self.effects.push(Effect::Renew { peer: with });
         }

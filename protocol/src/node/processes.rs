@@ -144,8 +144,11 @@ impl Node {
 
     /// Makes the node's next statement, and sends it to all neighbours.
     fn state_process(&mut self, other: Option<OtherProcess>) {
-        let (node, generation, boot_nonce) = (self.config.id, self.config.generation, self.config.identity.boot_nonce);
-        let (number, age_ms) = (self.processes.number(node) + 1, self.age_ms());
+        let node = self.config.id;
+        let generation = self.config.generation;
+        let boot_nonce = self.config.identity.boot_nonce;
+        let number = self.processes.number(node) + 1;
+        let age_ms = self.age_ms();
         let statement =
             ProcessStatement { generation, node, boot_nonce, number, age_ms, other, signature: Signature::default() };
         let statement = statement.signed(&*self.config.keys);
@@ -165,7 +168,8 @@ impl Node {
     /// Sends a statement to a neighbour, unless it has got enough for now: then its digest shows what it lacks. The
     /// statement does not count as a heartbeat, which carries the state of the links and is due in any case.
     fn tell_process(&mut self, to: NodeId, statement: ProcessStatement) {
-        let (now, heartbeat) = (self.now, self.config.heartbeat);
+        let now = self.now;
+        let heartbeat = self.config.heartbeat;
         if self.peers.get_mut(&to).is_some_and(|peer| peer.told_processes.may_hear(now, heartbeat)) {
             self.effects.push(Effect::Send { to, message: Message::Process(statement) });
         }
@@ -226,7 +230,8 @@ impl Node {
     /// Compares a neighbour's digest of statements with this node's, and sends some statements in each heartbeat while
     /// they differ.
     pub(super) fn compare_processes(&mut self, with: NodeId, theirs: u64) {
-        let (now, heartbeat) = (self.now, self.config.heartbeat);
+        let now = self.now;
+        let heartbeat = self.config.heartbeat;
         if theirs == self.processes.digest {
             return;
         }

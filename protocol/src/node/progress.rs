@@ -157,7 +157,8 @@ impl Node {
 
     /// Starts measuring from now on how far time explains others' claims. Returns the step to begin with.
     pub(super) fn anchor_beliefs(&mut self) -> u64 {
-        let (now, own) = (self.now, self.passed());
+        let now = self.now;
+        let own = self.passed();
         let lead = self.longest_lead();
         let last_round = self.last_step.saturating_sub(self.config.schedule.round_length());
         let is_only_one = self.has_one_neighbour();
@@ -170,13 +171,15 @@ impl Node {
 
     /// Handles a neighbour's claim of progress: moves the anchor of belief, or reports a lasting doubt.
     pub(super) fn weigh_claim(&mut self, from: NodeId) {
-        let (now, heartbeat) = (self.now, self.config.heartbeat);
+        let now = self.now;
+        let heartbeat = self.config.heartbeat;
         let lead = self.longest_lead();
         let witnessed = self.witnessed();
         let Some(peer) = self.peers.get(&from) else {
             return;
         };
-        let (claimed, credible) = (peer.passed, self.credible(peer, witnessed));
+        let claimed = peer.passed;
+        let credible = self.credible(peer, witnessed);
         let (explained, counted) = self.explained(peer);
         let reach = self.reach(peer);
         let witnessed = claimed.min(witnessed.by_neighbours);

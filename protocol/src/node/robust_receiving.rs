@@ -61,7 +61,8 @@ impl Node {
 
     fn absorb_clipped(&mut self, from: NodeId, step: u64, mass: Mass, payload: &Payload) -> Option<Distance> {
         let Distance { apart, own } = self.push_sum.distance_of(payload);
-        let (distance, own) = (apart.sqrt(), own.sqrt());
+        let distance = apart.sqrt();
+        let own = own.sqrt();
         // While no distance is known, a parcel counts for no more than the node's own ratio.
         let radius = self.usual_distance().unwrap_or(own).max(SMALLEST_RADIUS * own);
         let round = self.round();

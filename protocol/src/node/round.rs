@@ -125,7 +125,8 @@ impl Node {
         }
         self.end_wait(wait, full);
         let usual = self.config.schedule.stationary_weight(self.config.id, self.step);
-        let (own, under_way) = (self.w(), self.under_way().to_f64());
+        let own = self.w();
+        let under_way = self.under_way().to_f64();
         self.tally.held.get_or_insert(Held { own, under_way, usual });
         self.measure_credit();
         self.split();
@@ -215,7 +216,9 @@ impl Node {
     }
 
     pub(super) fn promise(&mut self, to: NodeId, mass: Mass, payload: &Payload, record: u64) {
-        let (step, now, after) = (self.step, self.now, self.config.retransmit_after);
+        let step = self.step;
+        let now = self.now;
+        let after = self.config.retransmit_after;
         let boot_nonce = self.config.identity.boot_nonce;
         self.peers.entry(to).and_modify(|peer| peer.passed_over = 0);
         if let Some(link) = self.peers.get_mut(&to).and_then(|peer| peer.outgoing.as_mut()) {

@@ -124,7 +124,8 @@ impl Node {
     /// Sets the most weight that the node may give in the present step.
     pub(super) fn measure_floor(&mut self) {
         let share = self.own_share().filter(|_| !self.config.schedule.is_reversible());
-        let (usual, usually_given) = (self.usual_weight(self.step), self.usually_given());
+        let usual = self.usual_weight(self.step);
+        let usually_given = self.usually_given();
         let period = self.config.schedule.period() as usize;
         match share {
             Some(share) => self.weight_floor.measure(share, usual, usually_given, period),

@@ -103,7 +103,8 @@ impl Postscript {
         let mut acked = BTreeMap::new();
         for link in links.as_chunks::<LINK_BYTES>().0 {
             let [a, b, c, d, last @ ..] = *link;
-            let (to, last) = (NodeId(u32::from_le_bytes([a, b, c, d])), u64::from_le_bytes(last));
+            let to = NodeId(u32::from_le_bytes([a, b, c, d]));
+            let last = u64::from_le_bytes(last);
             let owed = books.outgoing.get(&to)?;
             if last <= owed.acked || last >= owed.next_seq || acked.insert(to, last).is_some() {
                 return None;

@@ -83,7 +83,8 @@ fn check_outgoing(to: NodeId, link: &OutBooks) -> Result<(), RecordError> {
     if base > acked || acked >= next_seq {
         return Err(RecordError::AckedOutOfRange { to, base, acked, next_seq });
     }
-    let (parcels, expected) = (link.outbox.len(), next_seq - 1 - acked);
+    let parcels = link.outbox.len();
+    let expected = next_seq - 1 - acked;
     if parcels as u64 != expected {
         return Err(RecordError::OutboxLength { to, parcels, expected });
     }

@@ -39,7 +39,8 @@ impl Schedule {
         self.rounds_between_exact_averages.get_or(|| {
             let rounds = self.period() / self.round_length();
             let averages: Vec<u64> = (0..rounds).filter(|round| self.averages_exactly(*round)).collect();
-            let (first, last) = (averages.first()?, averages.last()?);
+            let first = averages.first()?;
+            let last = averages.last()?;
             let gaps = averages.windows(2).map(|pair| pair[1] - pair[0]);
             gaps.chain([first + rounds - last]).max()
         })

@@ -149,7 +149,9 @@ impl Conservation {
         let Some(record) = account.records.back() else {
             return Ok(());
         };
-        let (ledger, holds, should_hold) = (record.ledger, after.mass, record.mass);
+        let ledger = record.ledger;
+        let holds = after.mass;
+        let should_hold = record.mass;
         (account.ledger, account.seen) = (ledger, after);
         self.sums[ledger].held += units(should_hold);
         if self.is_void(ledger) || holds == should_hold {

@@ -181,15 +181,18 @@ fn tampered_process(
 /// A false leave certificate, with false ends of links: of the liar itself, or of another node, whose signature it does
 /// not have.
 fn forged(generation: Generation, keys: &SimulatedKeys, nodes: u32, rng: &mut ChaCha8Rng) -> LeaveCertificate {
-    let (mut ends, mut evidence) = (Vec::new(), Vec::new());
+    let mut ends = Vec::new();
+    let mut evidence = Vec::new();
     for from in (0..nodes).map(NodeId) {
         if rng.random_bool(0.5) {
-            let (sender_incarnation, applied) = (anything(1, rng), rng.random_range(0..20));
+            let sender_incarnation = anything(1, rng);
+            let applied = rng.random_range(0..20);
             ends.push(LinkEnd { from, sender_incarnation, applied, rejected: Rejections::default() });
             evidence.push((from, Sent { seq: applied, chain: Chain(rng.random()), mac: any_mac(rng) }));
         }
     }
-    let (leaver, incarnation) = (NodeId(rng.random_range(0..nodes)), anything(1, rng));
+    let leaver = NodeId(rng.random_range(0..nodes));
+    let incarnation = anything(1, rng);
     let signature = Signature::default();
     LeaveCertificate { generation, leaver, incarnation, ends, evidence, signature }.signed(keys)
 }

@@ -88,7 +88,8 @@ pub struct Journal {
 impl Journal {
     /// Runs a seed, with such nodes, and records it.
     pub fn record(profile: Profile, seed: u64, variant: impl Into<Variant>) -> (Self, SeedOutcome) {
-        let (scenario, variant) = (Scenario::new(profile, seed), variant.into());
+        let scenario = Scenario::new(profile, seed);
+        let variant = variant.into();
         let journal = Self {
             profile,
             seed,
@@ -195,7 +196,9 @@ impl Journal {
         }
         let nodes = Scenario::new(self.profile, self.seed).config.schedule.nodes() as u32;
         if self.nodes != nodes {
-            let (profile, seed, recorded) = (self.profile, self.seed, self.nodes);
+            let profile = self.profile;
+            let seed = self.seed;
+            let recorded = self.nodes;
             return Err(JournalError::OtherSwarm { profile, seed, nodes, recorded });
         }
         let latest = Time::default() + LONGEST_RUN;

@@ -52,7 +52,8 @@ struct GrowingSet {
 
 impl GrowingSet {
     fn insert(&mut self, color: usize) -> bool {
-        let (word, bit) = (color / 64, 1 << (color % 64));
+        let word = color / 64;
+        let bit = 1 << (color % 64);
         if word >= self.words.len() {
             self.words.resize(word + 1, 0);
         }

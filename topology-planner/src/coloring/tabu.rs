@@ -147,7 +147,8 @@ impl<'g> Search<'g> {
     /// random.
     fn best_move(&self, iteration: usize, fewest: usize, rng: &mut ChaCha8Rng) -> Option<(usize, usize)> {
         let mut best = None;
-        let (mut best_change, mut ties) = (i64::MAX, 0_u32);
+        let mut best_change = i64::MAX;
+        let mut ties = 0_u32;
         for &link in &self.in_conflict {
             let row = &self.around[link * self.color_count..(link + 1) * self.color_count];
             let until = &self.tabu_until[link * self.color_count..(link + 1) * self.color_count];

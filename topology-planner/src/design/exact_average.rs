@@ -65,7 +65,8 @@ fn check_length(topology: &Topology) -> Result<(), DesignError> {
 }
 
 fn broadcast(request: &DesignRequest<'_>) -> Result<Design, DesignError> {
-    let (topology, options) = (request.topology, request.options);
+    let topology = request.topology;
+    let options = request.options;
     let channel = Channel::new(topology);
     let least = lower_bound::least_slots(&channel);
     let mut schedule = search_from_seed(&channel, request, least)?;

@@ -92,7 +92,8 @@ pub(super) fn rounded_counts(probabilities: &[f64], steps: usize, rng: &mut ChaC
     let offset = (rng.next_u64() >> 11) as f64 / (1_u64 << 53) as f64;
     // Products that should add up to a whole number may miss it by a rounding error.
     let total = (probabilities.iter().sum::<f64>() * steps as f64 + 1e-6) as usize;
-    let (mut sum, mut before) = (0.0, 0);
+    let mut sum = 0.0;
+    let mut before = 0;
     let count = |probability: &f64| {
         sum += probability * steps as f64;
         let here = ((sum + offset) as usize).clamp(before, total).min(before + steps);

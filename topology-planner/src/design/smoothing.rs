@@ -5,7 +5,8 @@
 /// The shares `q` on the simplex that minimise `sum q_k values_k + smoothing / 2 ||q||^2`, for ascending values:
 /// water-filling of the lowest ones. The minimum lies between the lowest value and `smoothing / 2` more.
 pub(super) fn shares_of_lowest(values: &[f64], smoothing: f64) -> Vec<f64> {
-    let (mut level, mut sum) = (f64::INFINITY, 0.0);
+    let mut level = f64::INFINITY;
+    let mut sum = 0.0;
     for (index, &value) in values.iter().enumerate() {
         if value >= level {
             break;

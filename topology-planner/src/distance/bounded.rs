@@ -37,7 +37,8 @@ pub(crate) fn diameter_within(graph: &Digraph, visits: usize) -> Diameter {
         return Diameter::exactly(farthest_from(graph, 0).0);
     }
     let (to, from) = middle(graph);
-    let (mut forth, mut back) = (Rim::new(&to), Rim::new(&from));
+    let mut forth = Rim::new(&to);
+    let mut back = Rim::new(&from);
     let mut searches = [search::Search::new(graph, false), search::Search::new(graph, true)];
     let mut hops = forth.farthest().max(back.farthest());
     while forth.farthest() + back.farthest() > hops {

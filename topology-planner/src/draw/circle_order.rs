@@ -91,8 +91,11 @@ fn sift(node: usize, order: &mut Vec<usize>, neighbors: &[Vec<usize>]) -> bool {
     for (at, &other) in others.iter().enumerate() {
         place[other] = at;
     }
-    let (mut saved, mut best, mut best_at) = (0_i64, 0_i64, 0);
-    let (mut mine, mut theirs) = (Vec::new(), Vec::new());
+    let mut saved = 0_i64;
+    let mut best = 0_i64;
+    let mut best_at = 0;
+    let mut mine = Vec::new();
+    let mut theirs = Vec::new();
     for (at, &other) in others.iter().enumerate() {
         // Places on the circle, counted from the pair onwards.
         let onward = |list: &[usize], places: &mut Vec<usize>| {

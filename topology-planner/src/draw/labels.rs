@@ -97,7 +97,8 @@ fn around(texts: Vec<String>, angles: &[f64], placement: &Placement) -> Vec<Node
         .map(|(node, (text, &angle))| {
             let out = placement.radii[node] + 5.0;
             let [x, y] = placement.places[node];
-            let (dx, dy) = (angle.cos(), angle.sin());
+            let dx = angle.cos();
+            let dy = angle.sin();
             let at = [x + out * dx, y + out * dy];
             if level {
                 let anchor = if dx > 0.3 {
@@ -193,7 +194,8 @@ fn candidates([x, y]: Point, radius: f64, text: &str, font_size: f64) -> Vec<(La
     let (width, height) = (text_width(text, font_size), font_size);
     let frame = |dx: f64, dy: f64| {
         let out = radius + 3.0;
-        let (cx, cy) = (x + dx * out, y + dy * out);
+        let cx = x + dx * out;
+        let cy = y + dy * out;
         let (left, anchor) = match dx {
             d if d > 0.1 => (cx, Anchor::Start),
             d if d < -0.1 => (cx - width, Anchor::End),

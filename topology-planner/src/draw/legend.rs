@@ -71,7 +71,8 @@ impl RowMeasures {
         let thick = (self.height - 3.0).clamp(1.6, 9.0);
         for (at, class) in classes.iter().enumerate() {
             let middle = y + (at as f64 + 0.5) * self.height;
-            let (top, colour) = (middle - 0.5 * thick, &class.colour);
+            let top = middle - 0.5 * thick;
+            let colour = &class.colour;
             let bar = self.per_link * class.links as f64;
             document.put(format_args!("<g class=\"key k{at}\">"));
             document.put(format_args!(

@@ -33,7 +33,8 @@ pub(super) fn outline(from: (Point, f64), to: (Point, f64), control: Point, band
     let unit = [along[0] / length, along[1] / length];
     let right = [-unit[1], unit[0]];
     let gap = (length - from.1 - to.1).max(0.0);
-    let (leave, arrive) = (direction(from.0, control, unit), direction(control, to.0, unit));
+    let leave = direction(from.0, control, unit);
+    let arrive = direction(control, to.0, unit);
     let head = band.head.min(0.5 * gap);
     let start = moved(from.0, leave, from.1 * 0.9);
     let tip = moved(to.0, arrive, -(to.1 + 0.8).min(to.1 + gap));

@@ -112,7 +112,9 @@ fn by_slot(steps: &[MixingStep], repeated: bool) -> Classes {
         (_, false, false) => "Step / slot",
         (_, false, true) => "First step / slot",
     };
-    let (mut labels, mut class_of, mut first_class) = (Vec::new(), BTreeMap::new(), Vec::new());
+    let mut labels = Vec::new();
+    let mut class_of = BTreeMap::new();
+    let mut first_class = Vec::new();
     for (number, step) in steps.iter().enumerate() {
         first_class.push(labels.len());
         for (slot, links) in step.slots().iter().enumerate() {

@@ -106,7 +106,8 @@ fn check_weights(number: usize, step: &MixingStep, base: &Topology) -> Result<()
         return Err(PlanError::KeepOutOfRange { step: number, node, keep });
     }
     for link in step.links() {
-        let (weight, link) = (link.weight, link.link());
+        let weight = link.weight;
+        let link = link.link();
         if link.from.max(link.to) >= nodes {
             return Err(PlanError::LinkOutOfRange { step: number, link, nodes });
         }

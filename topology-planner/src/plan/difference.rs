@@ -248,7 +248,8 @@ fn unambiguous(parameter: &Parameter) -> String {
 fn named_edges(topology: &Topology, edges: &[(usize, usize)]) -> BTreeSet<[String; 2]> {
     let names = topology.names();
     let named = edges.iter().map(|&(u, v)| {
-        let (u, v) = (&names[u], &names[v]);
+        let u = &names[u];
+        let v = &names[v];
         [u.min(v).clone(), u.max(v).clone()]
     });
     named.collect()
@@ -281,7 +282,8 @@ impl NamedStep {
 
 fn step_difference(number: usize, before: &Plan, after: &Plan) -> Option<StepDifference> {
     let named = |plan: &Plan| plan.steps.get(number).map(|step| NamedStep::of(plan, step)).unwrap_or_default();
-    let (old, new) = (named(before), named(after));
+    let old = named(before);
+    let new = named(after);
     let set = |step: &NamedStep| step.links.keys().cloned().collect::<BTreeSet<_>>();
     let mut difference = StepDifference {
         step: number,

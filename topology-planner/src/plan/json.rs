@@ -208,7 +208,8 @@ impl From<ParameterDocument> for Parameter {
 }
 
 fn json_error(error: &serde_json::Error) -> PlanError {
-    let (line, column) = (error.line(), error.column());
+    let line = error.line();
+    let column = error.column();
     let message = error.to_string();
     // serde_json ends its messages with the position, which we report first.
     let message = message.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&message).to_owned();

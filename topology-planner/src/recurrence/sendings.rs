@@ -128,7 +128,8 @@ impl Sendings {
         let mut level = vec![usize::MAX; self.step_of.len()];
         level[root as usize] = 0;
         let mut queue = vec![root];
-        let (mut divisor, mut at) = (0, 0);
+        let mut divisor = 0;
+        let mut at = 0;
         while let Some(&pair) = queue.get(at) {
             at += 1;
             for &next in self.arcs_of(pair as usize) {
@@ -154,8 +155,10 @@ impl Sendings {
     fn components(&self) -> Vec<u32> {
         const NONE: u32 = u32::MAX;
         let vertices = self.node_of.len();
-        let (mut low, mut component_of) = (vec![NONE; vertices], vec![NONE; vertices]);
-        let (mut clock, mut components) = (0, 0);
+        let mut low = vec![NONE; vertices];
+        let mut component_of = vec![NONE; vertices];
+        let mut clock = 0;
+        let mut components = 0;
         let mut open: Vec<u32> = Vec::new();
         let mut path: Vec<(u32, u32, u32)> = Vec::new(); // vertex, its place in the order of the search, next arc
         for root in 0..vertices {
@@ -164,7 +167,8 @@ impl Sendings {
             }
             path.push((root as u32, clock, self.first_arc[root]));
             while let Some((vertex, place, arc)) = path.last_mut() {
-                let (at, begun) = (*vertex as usize, *place);
+                let at = *vertex as usize;
+                let begun = *place;
                 if low[at] == NONE {
                     low[at] = begun;
                     clock += 1;

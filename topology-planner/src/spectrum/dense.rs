@@ -8,7 +8,8 @@ use crate::step::MixingStep;
 /// The product of the steps, column by column: the distribution of a unit of mass that starts at each node.
 pub(super) fn product(node_count: usize, steps: &[MixingStep]) -> Mat<f64> {
     let mut product = Mat::zeros(node_count, node_count);
-    let (mut column, mut scratch) = (vec![0.0; node_count], vec![0.0; node_count]);
+    let mut column = vec![0.0; node_count];
+    let mut scratch = vec![0.0; node_count];
     for source in 0..node_count {
         column.fill(0.0);
         column[source] = 1.0;

@@ -82,12 +82,14 @@ fn ritz(block: &[Vec<f64>], image: &[Vec<f64>]) -> Result<(f64, f64), Unresolved
     let values = eigen.S().column_vector();
     let modulus = |k: usize| values[k].re.hypot(values[k].im);
     let largest = (0..BLOCK).max_by(|&a, &b| modulus(a).total_cmp(&modulus(b))).unwrap_or(0);
-    let (theta, vectors) = (values[largest], eigen.U());
+    let theta = values[largest];
+    let vectors = eigen.U();
     let coefficients: Vec<_> = (0..BLOCK).map(|k| vectors[(k, largest)]).collect();
     let norm: f64 = coefficients.iter().map(|c| c.re * c.re + c.im * c.im).sum::<f64>().sqrt();
     let mut squared = 0.0;
     for node in 0..block[0].len() {
-        let (mut re, mut im) = (0.0, 0.0);
+        let mut re = 0.0;
+        let mut im = 0.0;
         for (k, c) in coefficients.iter().enumerate() {
             // c (P q - theta q), with P q - theta q = (image - theta.re q) - i theta.im q.
             let (a, b) = (image[k][node] - theta.re * block[k][node], -theta.im * block[k][node]);

@@ -77,7 +77,9 @@ fn erdos_renyi(parameters: &mut Parameters<'_>) -> Result<Topology, TopologyErro
 /// Pairs of which each is taken with probability `p`, by drawing the number of pairs left out up to the next (Batagelj
 /// and Brandes, "Efficient generation of large random networks", 2005). O(n + edges).
 fn sparse_pairs(n: usize, p: f64, rng: &mut ChaCha8Rng) -> impl Iterator<Item = (usize, usize)> {
-    let (mut u, mut v, mut left_out) = (0, 0, 0.0);
+    let mut u = 0;
+    let mut v = 0;
+    let mut left_out = 0.0;
     std::iter::from_fn(move || {
         // `v` is the last pair of row `u` that was passed, and `left_out` the number still to pass before the next.
         let draw = 1.0 - uniform(rng);
@@ -198,7 +200,8 @@ impl<'p> Cells<'p> {
             &self.members[self.begins[cells.start]..self.begins[cells.end]]
         });
         let is_near = move |&&v: &&usize| {
-            let (dx, dy) = (at[0] - self.points[v][0], at[1] - self.points[v][1]);
+            let dx = at[0] - self.points[v][0];
+            let dy = at[1] - self.points[v][1];
             u < v && dx * dx + dy * dy <= self.radius * self.radius
         };
         members.filter(is_near).map(move |&v| (u, v))

@@ -230,7 +230,8 @@ fn fault(message: impl Into<String>) -> TopologyError {
 }
 
 fn json_error(error: &serde_json::Error) -> TopologyError {
-    let (line, column) = (error.line(), error.column());
+    let line = error.line();
+    let column = error.column();
     let message = error.to_string();
     // serde_json ends its messages with the position, which we report first.
     let message = message.strip_suffix(&format!(" at line {line} column {column}")).unwrap_or(&message).to_owned();

@@ -48,7 +48,8 @@ impl Topology {
     /// ```
     #[must_use]
     pub fn summary(&self) -> TopologySummary {
-        let (nodes, edges) = (self.node_count(), self.edges().len());
+        let nodes = self.node_count();
+        let edges = self.edges().len();
         let degrees = || (0..nodes).map(|node| self.neighbors(node).len());
         let mut graph = UnGraph::<(), (), usize>::with_capacity(nodes, edges);
         for _ in 0..nodes {

@@ -90,7 +90,8 @@ impl Topology {
             };
         }
         for &(u, v) in self.edges() {
-            let (source, target) = (escaped(&self.names()[u]), escaped(&self.names()[v]));
+            let source = escaped(&self.names()[u]);
+            let target = escaped(&self.names()[v]);
             let _ = writeln!(text, "    <edge source=\"{source}\" target=\"{target}\"/>");
         }
         text.push_str("  </graph>\n</graphml>\n");

@@ -32,7 +32,8 @@ pub(super) fn adopt(training: &mut TrainingOptions, given: &BTreeSet<String>, ca
     if keep("personal") {
         training.personal = mine.personal;
     }
-    let (own, theirs) = (&mine.privacy, &mut training.privacy);
+    let own = &mine.privacy;
+    let theirs = &mut training.privacy;
     theirs.dp_clip = if keep("dp_clip") { own.dp_clip } else { theirs.dp_clip };
     theirs.dp_noise = if keep("dp_noise") { own.dp_noise } else { theirs.dp_noise };
     theirs.dp_epsilon_max = if keep("dp_epsilon_max") { own.dp_epsilon_max } else { theirs.dp_epsilon_max };

@@ -71,7 +71,8 @@ impl GivenProblem {
              target = \"{HEART_TARGET}\"\n\
              lambda = {LAMBDA}\n"
         );
-        let (kind, plan) = (ConvexKind::SparseRegression, design(options, &topology)?);
+        let kind = ConvexKind::SparseRegression;
+        let plan = design(options, &topology)?;
         Ok(Self { kind, plan, tables, test: None, problem, seed: options.seed })
     }
 
@@ -86,7 +87,8 @@ impl GivenProblem {
             }
             Ok::<_, Error>(part)
         };
-        let (training, test) = (fifths(0, &[2, 4])?, fifths(1, &[3])?);
+        let training = fifths(0, &[2, 4])?;
+        let test = fifths(1, &[3])?;
         let tables = (0..options.peers).map(|peer| training.dealt(peer, options.peers)).collect();
         let topology = places(options)?;
         let problem = format!(
@@ -161,7 +163,8 @@ impl GivenProblem {
 
     /// An introduction to the demo, in a few lines.
     pub(super) fn introduction(&self) -> String {
-        let (peers, method) = (self.plan.node_count(), self.plan.method());
+        let peers = self.plan.node_count();
+        let method = self.plan.method();
         match self.kind {
             ConvexKind::SparseRegression => {
                 let rows = self.tables.iter().map(RegressionTable::row_count).sum::<usize>();

@@ -9,7 +9,7 @@ use mingle_lab::solving::{Conditions, learn_here};
 use mingle_peer::error::Context;
 use mingle_peer::solving::Explain;
 use mingle_peer::stop::StopRequests;
-use mingle_peer::{Error, ErrorKind, Home, Result, plan};
+use mingle_peer::{Error, ErrorKind, Home, Result, plan, units};
 use mingle_planner::Plan;
 use mingle_plot::{Horizontal, LineWeight, Panel, Scale, Series, line_chart};
 use mingle_solving::{Learned, Problem, RoundRecord, RoundTask};
@@ -204,6 +204,14 @@ impl RoundsReport {
         let head = row("mean", metrics.iter().map(|name| name.replace('_', " ")).collect());
         let of_way = |way: &Way| row(way.name, metrics.iter().map(|metric| cell(way, metric)).collect());
         [head].into_iter().chain(ways.iter().map(of_way)).collect::<Vec<String>>().join("\n")
+    }
+
+    /// The time, and whether the results are those that they are compared with, in a line.
+    pub fn end(&self) -> String {
+        let memory = |bytes| format!(", up to {:.0} MB of memory each", units::megabytes(bytes));
+        let memory = self.peak_resident_bytes.map(memory).unwrap_or_default();
+        let word = if self.different.is_empty() { "all" } else { "NOT" };
+        format!("{} peers, {:.1} s{memory}; {word} with {}", self.peers, self.seconds, self.compared_with)
     }
 
     /// Checks that peers learned the same as one process.

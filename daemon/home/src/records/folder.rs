@@ -120,7 +120,8 @@ impl RecordFolder {
     /// Writes a postscript behind the record in a slot. The file that is returned has still to be synced.
     pub(super) fn write_behind(&self, slot: usize, postscript: &Postscript) -> io::Result<File> {
         let mut slot_file = open_to_read(&self.file(slot))?;
-        let (mut front, mut checksum) = (Vec::new(), [0; CHECKSUM_BYTES]);
+        let mut front = Vec::new();
+        let mut checksum = [0; CHECKSUM_BYTES];
         (&mut slot_file).take(FRONT_BYTES).read_to_end(&mut front)?;
         let length = record_length(&front).map_err(|error| io::Error::new(io::ErrorKind::InvalidData, error))?;
         slot_file.seek(SeekFrom::Start(length.saturating_sub(CHECKSUM_BYTES as u64)))?;

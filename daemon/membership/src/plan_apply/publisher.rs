@@ -59,7 +59,8 @@ impl Publisher {
         let permission = signer.permit_to_ask(&local)?;
         let (network, events) = Network::start(&own, &NetworkOptions::default(), &mut uncounted).await?;
         network.bootstrap(addresses.clone()).await;
-        let (names_members, patience) = (!options.via.is_empty(), options.timeout);
+        let names_members = !options.via.is_empty();
+        let patience = options.timeout;
         Ok(Self { network, events, signer, local, addresses, names_members, patience, permission })
     }
 
@@ -142,7 +143,8 @@ impl Publisher {
     }
 
     fn question(&self, peer: PeerId, pause: Duration) -> impl Future<Output = Answered> + use<> {
-        let (mut streams, swarm) = (self.network.streams.clone(), self.signer.swarm().clone());
+        let mut streams = self.network.streams.clone();
+        let swarm = self.signer.swarm().clone();
         let permission = self.permission.clone();
         async move {
             tokio::time::sleep(pause).await;

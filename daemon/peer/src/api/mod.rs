@@ -136,7 +136,8 @@ impl Interface {
             }
             socket::Opened::Impossible(why) => (None, Some(why)),
         };
-        let (mut page, mut guarded) = (None, None);
+        let mut page = None;
+        let mut guarded = None;
         if let Some(address) = http {
             let (listener, address) = serve::listen_tcp("--http", address).await?;
             listeners.spawn(serve::serve(listener, routes::public(&shared), Manners::PAGE, closes.clone()));

@@ -103,7 +103,8 @@ impl Driver<'_> {
         let connections = &mut self.member.connections;
         let Some(peer) = connections.peer(node) else { return };
         let Some(question) = connections.task_questions.ask(node, Instant::now()) else { return };
-        let (service, streams) = (self.member.service.clone(), self.member.network.streams.clone());
+        let service = self.member.service.clone();
+        let streams = self.member.network.streams.clone();
         tokio::spawn(async move {
             let _question = question;
             service.explain(streams, node, peer, otherwise).await;
@@ -114,7 +115,8 @@ impl Driver<'_> {
     pub(super) fn look_for_the_missing(&mut self) {
         for node in self.node.missing_neighbours() {
             let Some(peer) = self.member.connections.peer(node).filter(|_| self.missing.ask(node)) else { continue };
-            let (service, streams) = (self.member.service.clone(), self.member.network.streams.clone());
+            let service = self.member.service.clone();
+            let streams = self.member.network.streams.clone();
             tokio::spawn(async move { service.look_for_missing(streams, node, peer).await });
         }
     }

@@ -19,7 +19,8 @@ impl Driver<'_> {
         };
         let weight = self.node.config().schedule.stationary_weight(self.node.id(), self.node.step());
         self.first_model = (self.first_round + round == 0).then(|| Arc::clone(&from));
-        let (rounds_before, momentum) = (self.first_round, self.parts.momentum.of_round(weight));
+        let rounds_before = self.first_round;
+        let momentum = self.parts.momentum.of_round(weight);
         let order =
             TrainingOrder { round, rounds_before, from, local_steps, rounds_left, time_box, last_factor, momentum };
         self.training.order(order, &self.parts.training)

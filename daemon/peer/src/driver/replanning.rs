@@ -113,8 +113,10 @@ impl Driver<'_> {
     /// Fetches a model from the other members. When it has arrived, the peer changes to the plan with it.
     fn borrow_model_for(&mut self, plan: CheckedPlan) {
         let Ok(place) = Place::of(plan.clone(), String::new(), self.member.local) else { return };
-        let (service, streams) = (self.member.service.clone(), self.member.network.streams.clone());
-        let (dimension, max_norm) = (self.node.dimension(), self.parts.config.largest_norm.unwrap_or(f64::INFINITY));
+        let service = self.member.service.clone();
+        let streams = self.member.network.streams.clone();
+        let dimension = self.node.dimension();
+        let max_norm = self.parts.config.largest_norm.unwrap_or(f64::INFINITY);
         self.fetching = Some(plan.generation());
         tokio::spawn(async move {
             let borrowed = membership::borrow_model(streams, place.others(), dimension, max_norm).await;
@@ -130,7 +132,8 @@ impl Driver<'_> {
         if model.is_some() {
             self.training.forget();
         }
-        let (boot_nonce, dimension) = (self.parts.config.identity.boot_nonce, self.node.dimension());
+        let boot_nonce = self.parts.config.identity.boot_nonce;
+        let dimension = self.node.dimension();
         self.member.take_up(plan, boot_nonce, dimension, receivers).await?;
         let place = &self.member.connections.place;
         self.first_round = place.plan.first_round();

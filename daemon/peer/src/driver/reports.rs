@@ -146,7 +146,8 @@ impl Driver<'_> {
         }
         let clipped = (self.parts.config.robust != Robust::Off).then_some(report.clipped);
         self.member.log.tell(Event::Round { round: self.rounds, weight_units: report.mass.units(), clipped });
-        let (followers, plan) = (&self.member.followers, &self.member.connections.place.hash);
+        let followers = &self.member.followers;
+        let plan = &self.member.connections.place.hash;
         followers.note_round(self.rounds, self.last_round(), plan, || self.node.ratio());
         let due = self.rounds.is_multiple_of(self.parts.evaluate_every) || self.rounds == self.last_round();
         // Rounds without training can outrun the evaluation; one at a time is enough.

@@ -113,7 +113,8 @@ impl Watching {
     }
 
     fn neighbour(&self, view: &NeighbourView, node: &Node, links: &NeighbourTable) -> NeighbourStatus {
-        let (own_step, is_robust) = (node.step(), node.config().robust != Robust::Off);
+        let own_step = node.step();
+        let is_robust = node.config().robust != Robust::Off;
         let traffic = links.traffic_with(view.id);
         let state = match view {
             NeighbourView { has_left: true, .. } => LinkState::Left,
@@ -182,7 +183,9 @@ impl Driver<'_> {
         let traffic = self.member.traffic();
         let group = self.member.connections.group();
         let followers = self.member.followers.count();
-        let (node, links, watching) = (&self.node, &self.member.connections.links, &self.watching);
+        let node = &self.node;
+        let links = &self.member.connections.links;
+        let watching = &self.watching;
         let config = &self.parts.config;
         let settled = || weight(node.mass().units(), config.schedule.stationary_weight(node.id(), node.step()));
         let last_weight =
@@ -285,7 +288,8 @@ fn contraction(disagreements: &VecDeque<(u64, f64)>) -> Option<f64> {
     let points = || apart().map(|(round, value)| (to_f64(round - first), value.ln()));
     let count = to_f64(apart().count() as u64);
     let (sum_x, sum_y) = points().fold((0.0, 0.0), |(sum_x, sum_y), (x, y)| (sum_x + x, sum_y + y));
-    let (mean_x, mean_y) = (sum_x / count, sum_y / count);
+    let mean_x = sum_x / count;
+    let mean_y = sum_y / count;
     let (along, across) = points().fold((0.0, 0.0), |(along, across), (x, y)| {
         (along + (x - mean_x) * (x - mean_x), across + (x - mean_x) * (y - mean_y))
     });

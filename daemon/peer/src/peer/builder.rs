@@ -135,7 +135,9 @@ impl PeerBuilder {
             home,
         };
         let peer = Peer::new(parts)?;
-        let (status, events, asks) = (peer.status(), peer.events(), peer.requests());
+        let status = peer.status();
+        let events = peer.events();
+        let asks = peer.requests();
         let (stop, requests) = stop::channel();
         let (ended, outcome) = oneshot::channel();
         let runtime = tokio::runtime::Handle::current();

@@ -81,7 +81,9 @@ impl Peer {
             ending.write(&self.home)?;
         }
         finished.timeline.flush();
-        let (round, last_round, model) = (summary.rounds, summary.rounds_wanted, Arc::clone(&parameters));
+        let round = summary.rounds;
+        let last_round = summary.rounds_wanted;
+        let model = Arc::clone(&parameters);
         tokio::select! {
             () = finished.followers.see_off(RoundModel { round, last_round, model, metadata: described }) => {}
             reason = stop.next() => tracing::debug!(reason, "followers are not waited for"),
@@ -129,7 +131,8 @@ impl Peer {
         metadata: BTreeMap<String, String>,
         stop: &mut StopRequests,
     ) -> Result<Vec<u8>> {
-        let (own, own_metadata) = (Arc::clone(parameters), metadata.clone());
+        let own = Arc::clone(parameters);
+        let own_metadata = metadata.clone();
         let encoding = tokio::task::spawn_blocking(move || described(encoder(&own), &own_metadata));
         let encoded = tokio::select! {
             encoded = encoding => encoded.unwrap_or_else(|panic| Err(panic.into())),

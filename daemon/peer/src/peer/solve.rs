@@ -52,8 +52,10 @@ impl Peer {
         access: Access<'_>,
         incoming: Incoming,
     ) -> Result<Outcome> {
-        let (boot_nonce, fresh) = (boot_nonce()?, self.options.fresh);
-        let (policy, keypair) = (self.options.sums, self.identity.keypair().clone());
+        let boot_nonce = boot_nonce()?;
+        let fresh = self.options.fresh;
+        let policy = self.options.sums;
+        let keypair = self.identity.keypair().clone();
         let streams = Streams { boot_nonce, dimension: NO_PARCELS, timeline: Timeline::default() };
         let (mut receivers, mut member) = self.join_plan(place, network, access, incoming, streams)?;
         loop {

@@ -33,7 +33,8 @@ impl Peer {
         access: Access<'_>,
         mut incoming: Incoming,
     ) -> Result<Outcome> {
-        let (rounds, follows_founder) = (task.rounds(), task.begins_with_the_founder());
+        let rounds = task.rounds();
+        let follows_founder = task.begins_with_the_founder();
         let card = agreed_card(&*task)?;
         let momentum = self.momentum(&place)?;
         let mut training = momentum.add_to(task.build(place.node.index(), place.peers.len())?);
@@ -158,7 +159,8 @@ impl Peer {
 
     fn introduce_training(&mut self, card: &dyn TaskCard, training: &dyn LocalTraining, followers: &Followers) {
         followers.begin(card.describe(), training.shared_model_encoder());
-        let (description, facts) = (card.describe(), training.facts());
+        let description = card.describe();
+        let facts = training.facts();
         self.log.tell(Event::Task {
             description: description.clone(),
             parameters: training.layout().dimension(),
@@ -321,7 +323,8 @@ fn check_sizes(training: &dyn LocalTraining) -> Result {
     if let Some(name) = training.layout().first_repeated() {
         return Err(Error::new(ErrorKind::Training, format!("two tensors of the model are called `{name}`")));
     }
-    let (state, most) = (training.largest_state(), most_host_bytes(training.layout().dimension()));
+    let state = training.largest_state();
+    let most = most_host_bytes(training.layout().dimension());
     if state > most {
         let message = format!("the training would keep {state} bytes in a record, which holds {most} at most");
         return Err(Error::new(ErrorKind::Training, message));

@@ -160,7 +160,8 @@ impl Host<'_, '_> {
 
     /// Takes part until there is an outcome, or another plan.
     async fn solve(&mut self, receivers: &mut EventReceivers) -> Result<Option<Finding>> {
-        let (mut patience, mut notice) = (tokio::time::interval(PATIENCE), tokio::time::interval(WAITING_NOTICE));
+        let mut patience = tokio::time::interval(PATIENCE);
+        let mut notice = tokio::time::interval(WAITING_NOTICE);
         patience.tick().await;
         notice.tick().await;
         self.go_on()?;

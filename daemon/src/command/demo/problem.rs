@@ -5,8 +5,8 @@ mod nodes;
 mod recommendation;
 mod training;
 
-use mingle_demo::{ConvexKind, ProblemEvent, ProblemOptions, RoundsReport};
-use mingle_peer::{Result, units};
+use mingle_demo::{ConvexKind, ProblemEvent, ProblemOptions};
+use mingle_peer::Result;
 
 use crate::cli::ProblemKind;
 use crate::out;
@@ -38,14 +38,4 @@ fn tell(event: &ProblemEvent<'_>, json: bool) {
             out::line(format!("iteration {iteration:>5}   residual {residual:.1e}{gap}   {seconds:.2} s"));
         }
     }
-}
-
-/// Prints the time, and whether the results equal those of one process.
-fn print_rounds_end(report: &RoundsReport) {
-    let memory =
-        report.peak_resident_bytes.map(|bytes| format!(", up to {:.0} MB of memory each", units::megabytes(bytes)));
-    let word = if report.different.is_empty() { "all" } else { "NOT" };
-    let bits = format!("{word} with {}", report.compared_with);
-    let (peers, seconds) = (report.peers, report.seconds);
-    out::line(format!("\n{peers} peers, {seconds:.1} s{}; {bits}", memory.unwrap_or_default()));
 }

@@ -54,7 +54,8 @@ fn table(report: &DemoReport) -> String {
     ));
     lines.extend(report.multicast.map(|multicast| format!("by multicast: {}", multicast.words())));
     if let Some(PrivacySpending { settings, changes, epsilon, .. }) = &report.privacy {
-        let (most, delta) = (settings.epsilon_max(), settings.delta());
+        let most = settings.epsilon_max();
+        let delta = settings.delta();
         lines.push(format!(
             "privacy: each peer spent epsilon {epsilon:.3} of {most} at delta {delta:e} at most, for {changes} changes"
         ));

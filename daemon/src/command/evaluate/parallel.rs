@@ -17,12 +17,16 @@ pub(super) fn run_all<R: Send>(
     mut keep: impl FnMut(usize, R) -> Result,
 ) -> Result {
     let display = Display::new(names.len());
-    let (next, failed) = (AtomicUsize::new(0), AtomicBool::new(false));
+    let next = AtomicUsize::new(0);
+    let failed = AtomicBool::new(false);
     let (sender, results) = mpsc::channel();
     std::thread::scope(|scope| {
         for _ in 0..threads.min(names.len()) {
-            let (sender, display, execute) = (sender.clone(), &display, &execute);
-            let (next, failed) = (&next, &failed);
+            let sender = sender.clone();
+            let display = &display;
+            let execute = &execute;
+            let next = &next;
+            let failed = &failed;
             scope.spawn(move || {
                 loop {
                     let at = next.fetch_add(1, Ordering::Relaxed);

@@ -148,7 +148,8 @@ impl Simulation {
 
     /// The report after the last round: a sentence, or an object of JSON.
     fn report(&self, swarm: &mut dyn Rounds, measured: &SwarmMeans, models: &[Arc<[f32]>]) -> Result<String> {
-        let (tally, round) = (swarm.tally(), self.rounds);
+        let tally = swarm.tally();
+        let round = self.rounds;
         let parameters = models.first().map_or(0, |model| model.len());
         let chosen = super::codec(&self.plan, self.conditions, parameters)?;
         if !self.json {

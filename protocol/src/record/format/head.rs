@@ -54,7 +54,8 @@ impl Head {
         if reserved != 0 {
             return Err(RecordError::Head { field: "reserved", value: u32::from(reserved) });
         }
-        let (books_bytes, dimension) = (number(16) as usize, number(20) as usize);
+        let books_bytes = number(16) as usize;
+        let dimension = number(20) as usize;
         if dimension > MAX_DIMENSION {
             return Err(RecordError::TooManyCoordinates { dimension });
         }

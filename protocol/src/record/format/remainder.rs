@@ -182,7 +182,8 @@ fn pack(numbers: &[u32], bits: u32, bytes: &mut Vec<u8>) {
     if bits == 0 {
         return;
     }
-    let (mut held, mut held_bits) = (0_u64, 0);
+    let mut held = 0_u64;
+    let mut held_bits = 0;
     for &number in numbers {
         held |= u64::from(number) << held_bits;
         held_bits += bits;
@@ -201,7 +202,9 @@ fn unpack(bytes: &[u8], bits: u32, numbers: &mut [u32]) -> bool {
         return true;
     }
     let mask = u64::from(u32::MAX >> (u32::BITS - bits));
-    let (mut held, mut held_bits, mut rest) = (0_u64, 0, bytes);
+    let mut held = 0_u64;
+    let mut held_bits = 0;
+    let mut rest = bytes;
     for number in numbers {
         while held_bits < bits {
             let (piece, behind) = rest.split_at(rest.len().min(4));

@@ -58,7 +58,8 @@ impl Conservation {
         };
         let keep = moves.saturating_sub(account.settled) as usize;
         let undone = account.moves.split_off(keep.min(account.moves.len()));
-        let (mut ledger, mut holds) = (account.ledger, account.seen.mass);
+        let mut ledger = account.ledger;
+        let mut holds = account.seen.mass;
         for what in undone.into_iter().rev() {
             match what {
                 Move::Gave(parcel) if self.is_void(parcel.lives.ledger) => {}

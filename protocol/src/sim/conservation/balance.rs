@@ -59,7 +59,8 @@ impl Conservation {
         }
         let sums = &mut self.sums[ledger];
         sums.held += units(after.mass) - units(before.mass);
-        let (total, expected) = (sums.held + sums.outstanding + sums.lost_with_nodes, sums.founded);
+        let total = sums.held + sums.outstanding + sums.lost_with_nodes;
+        let expected = sums.founded;
         if total == expected {
             return Ok(());
         }
@@ -71,7 +72,9 @@ impl Conservation {
         let Some(account) = self.accounts.get_mut(&id) else {
             return;
         };
-        let (from, left, brought) = (account.ledger, account.seen.mass, after.initial);
+        let from = account.ledger;
+        let left = account.seen.mass;
+        let brought = after.initial;
         account.ledger = ledger;
         account.seen =
             LedgerSummary { incarnation: after.incarnation, initial: brought, mass: brought, ..after.clone() };

@@ -12,7 +12,8 @@ use crate::time::Time;
 
 /// The fault schedule of a seed, ascending from time zero, and its length; its repairs may come later.
 pub(in crate::sim) fn fault_schedule(profile: Profile, nodes: u32, seed: u64) -> (Vec<(Time, Fault)>, Duration) {
-    let (pace, rng) = (pace(profile), ChaCha8Rng::seed_from_u64(seed));
+    let pace = pace(profile);
+    let rng = ChaCha8Rng::seed_from_u64(seed);
     let faults = FaultGenerator::new(nodes, pace, rng).generate(profile.mix());
     (faults, Duration::from_secs(FaultGenerator::SECONDS) * pace)
 }
@@ -70,13 +71,16 @@ impl FaultGenerator {
     /// Adds processes, links and disks that fail for a while.
     fn add_outages(&mut self, mix: Mix) {
         for _ in 0..mix.kills {
-            let (node, at) = (self.node(), self.time());
+            let node = self.node();
+            let at = self.time();
             self.add(at, Fault::Crash(node));
             let down = self.span(0, 10_000);
             self.add(at + down, Fault::Restart(node));
         }
         for _ in 0..mix.breaks * self.nodes / 4 {
-            let (a, b, at) = (self.node(), self.node(), self.time());
+            let a = self.node();
+            let b = self.node();
+            let at = self.time();
             self.add(at, Fault::LinkDown(a, b));
             let down = self.span(0, 10_000);
             self.add(at + down, Fault::LinkUp(a, b));
@@ -85,17 +89,21 @@ impl FaultGenerator {
             self.partition();
         }
         for _ in 0..mix.pauses {
-            let (node, at, span) = (self.node(), self.time(), self.span(1_000, 30_000));
+            let node = self.node();
+            let at = self.time();
+            let span = self.span(1_000, 30_000);
             self.add(at, Fault::Pause(node, span));
         }
         for _ in 0..mix.full_disks {
-            let (node, at) = (self.node(), self.time());
+            let node = self.node();
+            let at = self.time();
             self.add(at, Fault::FillDisk(node));
             let full = self.span(1_000, 30_000);
             self.add(at + full, Fault::FreeDisk(node));
         }
         for _ in 0..mix.slow_disks {
-            let (node, at) = (self.node(), self.time());
+            let node = self.node();
+            let at = self.time();
             let slowness = self.rng.random_range(10..1_000);
             self.add(at, Fault::SlowDisk(node, slowness));
         }
@@ -104,16 +112,19 @@ impl FaultGenerator {
     /// Adds plans that are replaced, and members that leave.
     fn add_plans(&mut self, mix: Mix) {
         for _ in 0..mix.replans {
-            let (at, seed) = (self.time(), self.rng.random());
+            let at = self.time();
+            let seed = self.rng.random();
             self.add(at, Fault::Replan(seed));
         }
         for _ in 0..mix.resizes {
-            let (at, seed) = (self.time(), self.rng.random());
+            let at = self.time();
+            let seed = self.rng.random();
             let members = self.rng.random_range(1..=self.nodes);
             self.add(at, Fault::Resize(members, seed));
         }
         for _ in 0..mix.leaves {
-            let (at, node) = (self.time(), self.node());
+            let at = self.time();
+            let node = self.node();
             self.add(at, Fault::Leave(node));
         }
     }
@@ -122,20 +133,24 @@ impl FaultGenerator {
     /// lie.
     fn add_bad_peers(&mut self, mix: Mix) {
         for _ in 0..mix.mutes * self.nodes / 4 {
-            let (a, b, at) = (self.node(), self.node(), self.time());
+            let a = self.node();
+            let b = self.node();
+            let at = self.time();
             self.add(at, Fault::Mute(a, b));
             let deaf = self.span(0, 20_000);
             self.add(at + deaf, Fault::LinkUp(a, b));
         }
         for _ in 0..mix.failed_syncs {
-            let (node, at) = (self.node(), self.time());
+            let node = self.node();
+            let at = self.time();
             self.add(at, Fault::FailSync(node));
             let down = self.span(1_000, 20_000);
             self.add(at + down, Fault::Restart(node));
         }
         for _ in 0..mix.hostile {
             // The last third of the time is for the others, with a ledger that begins anew.
-            let (node, at) = (self.node(), self.span(0, 40_000));
+            let node = self.node();
+            let at = self.span(0, 40_000);
             self.add(Time::default() + at, Fault::Corrupt(node));
             let expelled = self.span(60_000, 80_000);
             let seed = self.rng.random();
@@ -152,7 +167,8 @@ impl FaultGenerator {
             self.disk_fault(Fault::WipeDisk);
         }
         for _ in 0..mix.damages {
-            let (damage, seed) = (self.rng.random_range(0..3), self.rng.random());
+            let damage = self.rng.random_range(0..3);
+            let seed = self.rng.random();
             self.disk_fault(|id| match damage {
                 0 => Fault::FlipBit(id, seed),
                 1 => Fault::TruncateSlot(id, seed),
@@ -178,7 +194,8 @@ impl FaultGenerator {
 
     /// Copies the disk of a node, kills the node some time later, and harms its disk.
     fn disk_fault(&mut self, fault: impl Fn(NodeId) -> Fault) {
-        let (node, copied) = (self.node(), self.time());
+        let node = self.node();
+        let copied = self.time();
         self.add(copied, Fault::BackUpDisk(node));
         let killed = copied + self.span(0, 20_000);
         self.add(killed, Fault::Crash(node));

@@ -115,7 +115,8 @@ impl SimulatedSwarm {
 
     /// Checks that a node that skips steps goes no further than is possible.
     pub(super) fn check_jump(&self, id: NodeId, to: u64) -> Result<(), SimError> {
-        let (now, hostile) = (self.now, !self.hostile.is_empty());
+        let now = self.now;
+        let hostile = !self.hostile.is_empty();
         if hostile && to > MOST_STEPS_PER_MICROSECOND * (now.micros() + 1) {
             return Err(SimError::Misled { now, id, to });
         }

@@ -94,9 +94,11 @@ impl Mixture {
         let mut best_norm = self.norm()?;
         let mut best = self;
         for smoothing in STAGES {
-            let (mut here, smoothing) = (best.clone(), smoothing * best_norm);
+            let mut here = best.clone();
+            let smoothing = smoothing * best_norm;
             let mut view = here.view(smoothing)?;
-            let (mut weight_pace, mut share_pace) = (0.1, 1.0 / here.candidates.len() as f64);
+            let mut weight_pace = 0.1;
+            let mut share_pace = 1.0 / here.candidates.len() as f64;
             for turn in 0..spectra / STAGES.len() {
                 let moves_shares = free == Free::WeightsAndShares && turn % 2 == 1;
                 let pace = if moves_shares { &mut share_pace } else { &mut weight_pace };
@@ -241,7 +243,8 @@ fn within_budget(point: &[f64], costs: &[f64], budget: f64) -> Vec<f64> {
 fn on_simplex(mut point: Vec<f64>) -> Vec<f64> {
     let mut sorted = point.clone();
     sorted.sort_unstable_by(|a, b| b.total_cmp(a));
-    let (mut sum, mut shift) = (0.0, 0.0);
+    let mut sum = 0.0;
+    let mut shift = 0.0;
     for (index, &value) in sorted.iter().enumerate() {
         sum += value;
         let here = (sum - 1.0) / (index + 1) as f64;

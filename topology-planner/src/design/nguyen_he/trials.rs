@@ -122,7 +122,8 @@ impl<'t> Trials<'t> {
     fn bounded(&self, rim: usize) -> (Trial, usize) {
         let graph = Digraph::new(self.topology.node_count(), self.oriented(self.trials.len()));
         let (diameter, rim) = diameter_at_least(&graph, rim);
-        let (max_out_degree, max_in_degree) = (graph.max_out_degree(), graph.max_in_degree());
+        let max_out_degree = graph.max_out_degree();
+        let max_in_degree = graph.max_in_degree();
         let ln_objective_19 = ln_objective_19(max_out_degree, max_in_degree, diameter);
         (Trial { max_out_degree, max_in_degree, ln_objective_19, is_exact: false }, rim)
     }
@@ -131,7 +132,8 @@ impl<'t> Trials<'t> {
 /// A distance between two nodes that are far apart, and the first of the two. Searches go forwards and backwards in
 /// turn, each from the node that the one before found farthest away, so that distances never shrink.
 fn diameter_at_least(graph: &Digraph, start: usize) -> (usize, usize) {
-    let (mut hops, mut from) = (0, start);
+    let mut hops = 0;
+    let mut from = start;
     for _ in 0..RIM_SEARCHES / 2 {
         let (_, to) = distance::farthest_from(graph, from);
         let (farther, rim) = distance::farthest_to(graph, to);

@@ -43,7 +43,8 @@ impl Host<'_, '_> {
         if let (Some(record), ProblemTask::Rounds(task)) = (round, &self.problem.task) {
             self.told_rounds = record.round;
             let names = task.rules().metrics();
-            let (metrics, own) = (named(names, &record.mean), named(names, &record.own));
+            let metrics = named(names, &record.mean);
+            let own = named(names, &record.own);
             let evaluated = Evaluated::new(record.round, metrics.clone());
             self.member.board.update(|status| status.evaluation = Some(evaluated));
             self.member.log.tell(Event::Measured { round: record.round, metrics, own });

@@ -16,8 +16,8 @@ pub(super) fn execute(options: &ProblemOptions, kind: ConvexKind, json: bool) ->
     if !json {
         out::line(demo.introduction());
     }
-    let (program, tell) = (this_program()?, |event: &ProblemEvent<'_>| tell(event, json));
-    let report = event_loop::run(async { demo.run(program, &tell, &mut signals::forward()?).await })?;
+    let tell = |event: &ProblemEvent<'_>| tell(event, json);
+    let report = event_loop::run(async { demo.run(this_program()?, &tell, &mut signals::forward()?).await })?;
     print(&report, &demo, json);
     report.check()
 }

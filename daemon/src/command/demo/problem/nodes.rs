@@ -3,7 +3,7 @@
 use mingle_demo::{ClientScores, JUDGED, NodesDemo, NodesReport, ProblemEvent, ProblemOptions, WEIGHTS, Way};
 use mingle_peer::Result;
 
-use super::{print_rounds_end, tell};
+use super::tell;
 use crate::command::demo::this_program;
 use crate::{event_loop, out, signals};
 
@@ -13,8 +13,8 @@ pub(super) fn execute(options: &ProblemOptions, json: bool) -> Result {
     if !json {
         out::line(demo.introduction());
     }
-    let (program, tell) = (this_program()?, |event: &ProblemEvent<'_>| tell(event, json));
-    let report = event_loop::run(async { demo.run(program, &tell, &mut signals::forward()?).await })?;
+    let tell = |event: &ProblemEvent<'_>| tell(event, json);
+    let report = event_loop::run(async { demo.run(this_program()?, &tell, &mut signals::forward()?).await })?;
     if json {
         out::line(serde_json::json!(report));
     } else {
@@ -34,7 +34,7 @@ fn print(report: &NodesReport, demo: &NodesDemo) {
     }
     out::line(format!("{:<12}{:>7}{:>11}{}", "mean", "", "", cells(&means)));
     out::line(format!("\n{}", verdict(ways, &means)));
-    print_rounds_end(&report.report);
+    out::line(format!("\n{}", report.report.end()));
     let folder = demo.output().root().display();
     out::line(format!(
         "wrote {folder}/report.json, curves.svg and {WEIGHTS}, who takes how much of whom; over seeds:\n  \

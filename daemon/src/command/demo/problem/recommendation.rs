@@ -4,7 +4,7 @@ use mingle_demo::{ProblemEvent, ProblemOptions, RecommendationDemo, RoundsReport
 use mingle_peer::Result;
 use mingle_recommend::METRICS;
 
-use super::{print_rounds_end, tell};
+use super::tell;
 use crate::command::demo::this_program;
 use crate::{event_loop, out, signals};
 
@@ -14,8 +14,8 @@ pub(super) fn execute(options: &ProblemOptions, json: bool) -> Result {
     if !json {
         out::line(demo.introduction());
     }
-    let (program, tell) = (this_program()?, |event: &ProblemEvent<'_>| tell(event, json));
-    let report = event_loop::run(async { demo.run(program, &tell, &mut signals::forward()?).await })?;
+    let tell = |event: &ProblemEvent<'_>| tell(event, json);
+    let report = event_loop::run(async { demo.run(this_program()?, &tell, &mut signals::forward()?).await })?;
     if json {
         out::line(serde_json::json!(report));
     } else {
@@ -25,8 +25,7 @@ pub(super) fn execute(options: &ProblemOptions, json: bool) -> Result {
 }
 
 fn print(report: &RoundsReport, demo: &RecommendationDemo) -> Result {
-    out::line(format!("\n{}", report.means_table(demo.ways(), &METRICS[1..])));
-    print_rounds_end(report);
+    out::line(format!("\n{}\n\n{}", report.means_table(demo.ways(), &METRICS[1..]), report.end()));
     let recommender = demo.recommender()?;
     let folder = demo.output().root().display();
     out::line(format!(

@@ -3,7 +3,7 @@
 use mingle_demo::{ProblemEvent, ProblemOptions, RoundsReport, SharedNoiseDemo};
 use mingle_peer::Result;
 
-use super::{print_rounds_end, tell};
+use super::tell;
 use crate::command::demo::this_program;
 use crate::{event_loop, out, signals};
 
@@ -24,8 +24,7 @@ pub(super) fn execute(options: &ProblemOptions, json: bool) -> Result {
 }
 
 fn print(report: &RoundsReport, demo: &SharedNoiseDemo) {
-    out::line(format!("\n{}", report.means_table(demo.ways(), &["accuracy", "loss", "epsilon"])));
-    print_rounds_end(report);
+    out::line(format!("\n{}\n\n{}", report.means_table(demo.ways(), &["accuracy", "loss", "epsilon"]), report.end()));
     let folder = demo.output().root().display();
     out::line(format!("wrote {folder}/report.json, {folder}/curves.svg; the model of all members, on other images:"));
     out::line(format!("  mingle eval {} --data digits", demo.output().home(0).join("model.safetensors").display()));
