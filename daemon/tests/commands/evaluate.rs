@@ -307,6 +307,12 @@ fn a_suite_that_names_no_method_takes_those_of_its_kind_and_one_that_cannot_be_s
     for method in ["local", "average", "paper", "angle", "robust"] {
         assert!(printed.lines().any(|line| line.starts_with(method)), "{printed}");
     }
+    let training = "kind = \"training\"\ndata = \"digits\"\nmodel = \"softmax\"\nrounds = 2\nlocal_steps = 2\n";
+    fs::write(evaluation.path("problem.toml"), training).unwrap();
+    let printed = evaluation.succeed();
+    for words in ["alone", "fedavg", "accuracy"] {
+        assert!(printed.contains(words), "{printed}");
+    }
     let fails = |suite: &str, problem: &str, words: &[&str]| {
         evaluation.change(suite);
         fs::write(evaluation.path("problem.toml"), problem).unwrap();
