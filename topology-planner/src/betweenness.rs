@@ -23,7 +23,8 @@ pub fn betweenness(topology: &Topology) -> Vec<f64> {
         paths.fill(0.0);
         hops.fill(usize::MAX);
         dependency.fill(0.0);
-        (paths[source], hops[source]) = (1.0, 0);
+        paths[source] = 1.0;
+        hops[source] = 0;
         let mut order = vec![source];
         let mut at = 0;
         while let Some(&node) = order.get(at) {

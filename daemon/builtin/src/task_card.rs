@@ -292,8 +292,11 @@ pub fn overwrite(training: &mut TrainingOptions, card: &Card) {
     training.model = model.to_string();
     training.task = card.data.objective().kind();
     training.augment = recipe.augment.to_string();
-    (training.rounds, training.seed, training.batch_size) = (*rounds, *seed, recipe.batch_size);
-    (training.learning_rate, training.optimizer) = (recipe.learning_rate, recipe.optimizer());
+    training.rounds = *rounds;
+    training.seed = *seed;
+    training.batch_size = recipe.batch_size;
+    training.learning_rate = recipe.learning_rate;
+    training.optimizer = recipe.optimizer();
 }
 
 /// The settings of the command line that a task determines: their keys, and their values as they are written there; no

@@ -192,7 +192,8 @@ impl Peer {
         let api_state = ApiState { status: self.board.look(), events: self.log.feed(), registry, requests };
         let mut openings = Openings { http: self.options.http, ..Openings::default() };
         let farewell = self.extension.take().map(|Extension { routes, tcp, farewell }| {
-            (openings.more, openings.tcp) = (Some(routes), tcp);
+            openings.more = Some(routes);
+            openings.tcp = tcp;
             farewell
         });
         let interface = Interface::open(&self.home, openings, api_state).await?;

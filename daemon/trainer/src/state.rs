@@ -119,7 +119,8 @@ impl State {
         self.is_deserted = false;
         // A new trainer is not late with the order of its predecessor.
         if let Some(order) = &mut self.order {
-            (order.lateness, order.opened) = (Lateness::InTime, now);
+            order.lateness = Lateness::InTime;
+            order.opened = now;
         }
         self.takes = attach.initial == Initial::Take;
         let has_begun = self.goes_on || self.initial.is_some() || self.last_number > 0;
@@ -337,7 +338,8 @@ impl State {
 
     /// Withdraws the open order, and drops an answer to it.
     pub(crate) fn withdraw(&mut self) {
-        (self.order, self.answer) = (None, None);
+        self.order = None;
+        self.answer = None;
     }
 
     /// Withdraws the open order if it is to evaluate, unless it is answered: nobody will answer it.

@@ -67,13 +67,15 @@ impl TrainingOrders {
 
     /// Makes the order under way void: its result is no longer needed.
     pub fn forget(&mut self) {
-        (self.is_void, self.next) = (self.under_way, None);
+        self.is_void = self.under_way;
+        self.next = None;
     }
 
     /// Ends an order, and starts the next. Returns `true` if its result counts.
     pub fn end(&mut self, thread: &TrainingThread) -> Result<bool> {
         let counts = !self.is_void;
-        (self.under_way, self.is_void) = (false, false);
+        self.under_way = false;
+        self.is_void = false;
         self.next.take().map_or(Ok(()), |next| self.order(next, thread))?;
         Ok(counts)
     }

@@ -36,7 +36,9 @@ pub async fn ask(home: &Home, path: &str) -> Result<(Stopping, Ended)> {
     while let Some(text) = events.next().await {
         match serde_json::from_str::<EventLine>(&text).map(|line| line.event) {
             Ok(Event::Done { round, weight_units, .. }) => {
-                (ended.round, ended.weight_units, has_said) = (round, weight_units, true);
+                ended.round = round;
+                ended.weight_units = weight_units;
+                has_said = true;
             }
             Ok(Event::Left) => ended.left = true,
             Ok(Event::Failed { message, .. }) => (ended.failure, has_said) = (Some(message), true),

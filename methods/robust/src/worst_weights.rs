@@ -125,7 +125,9 @@ impl SiteWeights {
             if next == last && high > 1e3 {
                 return last;
             }
-            (low, beyond_low, inside) = (high, beyond_high, last);
+            low = high;
+            beyond_low = beyond_high;
+            inside = last;
             high *= 2.0;
             beyond_high = beyond(&next);
             last = next;

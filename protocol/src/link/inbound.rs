@@ -302,7 +302,10 @@ impl InLink {
     /// are dropped.
     pub(crate) fn on_same_life(&mut self) {
         self.cursor = self.cursor.filter(|cursor| cursor.received > cursor.base);
-        (self.passed, self.passed_next_seq, self.final_seq, self.has_left) = (0, 0, None, false);
+        self.passed = 0;
+        self.passed_next_seq = 0;
+        self.final_seq = None;
+        self.has_left = false;
     }
 
     /// The end of a link as a record has it; parcels that had only arrived will come again.

@@ -181,7 +181,8 @@ impl OutLink {
     fn settle(&mut self, last: u64, comes_back: impl Fn(u64) -> bool) -> Returned {
         let mut returned = Returned::default();
         while let Some(parcel) = self.outbox.pop_front_if(|parcel| parcel.seq <= last) {
-            (self.acked, self.acked_chain) = (parcel.seq, parcel.chain);
+            self.acked = parcel.seq;
+            self.acked_chain = parcel.chain;
             let units = u128::from(parcel.mass.units());
             if comes_back(parcel.seq) {
                 self.returned += units;
@@ -203,7 +204,9 @@ impl OutLink {
             returned.parcels.push((parcel.mass, parcel.payload));
         }
         // As if the parcels after `applied` had never been sent.
-        (self.next_seq, self.chain, self.received) = (applied + 1, self.acked_chain, applied);
+        self.next_seq = applied + 1;
+        self.chain = self.acked_chain;
+        self.received = applied;
         self.final_seq = Some(applied);
         self.disarm();
         returned
@@ -234,7 +237,8 @@ impl OutLink {
         self.base = self.next_seq - 1;
         self.acked = self.base;
         self.received = self.base;
-        (self.acked_chain, self.chain) = (Chain::default(), Chain::default());
+        self.acked_chain = Chain::default();
+        self.chain = Chain::default();
         self.final_seq = self.final_seq.map(|_| self.base);
         self.resend_at = None;
         self.backoff = 0;
@@ -243,8 +247,10 @@ impl OutLink {
 
     /// An injected bug: parcels that an earlier life may have applied are sent to the present one as if they were new.
     pub(crate) fn renumber(&mut self) {
-        (self.base, self.received) = (self.acked, self.acked);
-        (self.acked_chain, self.chain) = (Chain::default(), Chain::default());
+        self.base = self.acked;
+        self.received = self.acked;
+        self.acked_chain = Chain::default();
+        self.chain = Chain::default();
         for parcel in &mut self.outbox {
             parcel.previous = self.chain;
             self.chain = self.chain.with(parcel.seq, parcel.step, parcel.mass, 0);

@@ -107,7 +107,8 @@ impl Node {
         }
         for (id, known) in &books.neighbours {
             if let Some(peer) = node.peers.get_mut(id) {
-                (peer.identity, peer.signature) = (Some(known.identity), known.signature);
+                peer.identity = Some(known.identity);
+                peer.signature = known.signature;
             }
         }
         for (id, known) in &books.evidence {
@@ -116,9 +117,11 @@ impl Node {
         node.restore_credit();
         node.restore_departures(std::mem::take(&mut books.left));
         node.brought = books.brought;
-        (node.step, node.split_done) = (books.step, books.split_done);
+        node.step = books.step;
+        node.split_done = books.split_done;
         node.resumed = true;
-        (node.commits.last, node.commits.durable) = (books.number, books.number);
+        node.commits.last = books.number;
+        node.commits.durable = books.number;
         node.commits.host = books.host;
         Ok(node)
     }
@@ -314,7 +317,10 @@ impl Node {
         for peer in self.peers.values_mut() {
             peer.incoming.iter_mut().for_each(|link| *link = InLink::default());
             peer.outgoing.iter_mut().for_each(|link| *link = OutLink::new());
-            (peer.mutual, peer.greeted, peer.leaving, peer.passed) = (false, false, false, 0);
+            peer.mutual = false;
+            peer.greeted = false;
+            peer.leaving = false;
+            peer.passed = 0;
             // The evidence was for the life that ends, as the numbers of the links were.
             peer.evidence = Evidence::default();
             peer.suspended.take_if(|reason| *reason == Suspension::Contradicts);

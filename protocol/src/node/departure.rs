@@ -171,7 +171,8 @@ impl Node {
         self.step = step;
         self.promise(heir, mass, &payload, record);
         // A link takes one parcel in a step.
-        (self.step, self.split_done) = (step + 1, false);
+        self.step = step + 1;
+        self.split_done = false;
         self.commit(Some(payload));
         if self.may_send(record) {
             self.send_parcels_of(record);
@@ -345,7 +346,8 @@ impl Node {
         self.departures = Departures::restored(certificates);
         self.mark_departed();
         if self.has_left() {
-            (self.quitting, self.stopping) = (true, true);
+            self.quitting = true;
+            self.stopping = true;
         }
     }
 

@@ -104,14 +104,19 @@ impl Node {
         // Lives are counted within a generation. A node may lose its records of this one and begin it again from older
         // ones. With a higher number it would pass for a life that knows that its weight is gone.
         self.config.identity.incarnation = 1;
-        (self.config.generation, self.config.schedule, self.config.id) = (generation, schedule, id);
-        (self.config.keys, self.config.rounds) = (keys, rounds);
+        self.config.generation = generation;
+        self.config.schedule = schedule;
+        self.config.id = id;
+        self.config.keys = keys;
+        self.config.rounds = rounds;
         self.peers = neighbours(&self.config);
         self.credit = super::Credit::default();
         self.weight_floor = super::WeightFloor::default();
         self.departures = Departures::default();
         self.restate_process();
-        (self.step, self.split_done, self.resumed) = (0, false, false);
+        self.step = 0;
+        self.split_done = false;
+        self.resumed = false;
         self.has_skipped_steps = false;
         self.last_step = rounds * self.config.schedule.round_length();
         self.clock = RoundClock::new(self.config.deadline_floor);

@@ -42,7 +42,8 @@ impl NeighbourPatience {
         self.misses = if is_in_a_row { self.misses.saturating_add(1) } else { 1 };
         let doublings = self.misses.checked_sub(2).map(|misses| misses.min(16));
         let penalty = doublings.map_or(Duration::ZERO, |doublings| waited * FIRST_PENALTY * (1 << doublings));
-        (self.penalty, self.missed_at) = (penalty.min(LONGEST_PENALTY), now);
+        self.penalty = penalty.min(LONGEST_PENALTY);
+        self.missed_at = now;
         self.until = now + self.penalty;
     }
 
@@ -68,7 +69,8 @@ impl Renewal {
 
     /// Resets the count and the back-off: both ends know each other.
     pub(super) fn succeed(&mut self) {
-        (self.in_vain, self.renewals) = (0, 0);
+        self.in_vain = 0;
+        self.renewals = 0;
     }
 
     /// Counts a message without effect. Returns `true` if new streams are to be opened now.
@@ -78,7 +80,8 @@ impl Renewal {
             return false;
         }
         self.not_before = now + heartbeat * (1 << self.renewals.min(MAX_BACKOFF));
-        (self.in_vain, self.renewals) = (0, self.renewals.saturating_add(1));
+        self.in_vain = 0;
+        self.renewals = self.renewals.saturating_add(1);
         true
     }
 }

@@ -152,7 +152,8 @@ impl Neighbour {
 
     /// Closes the link to it, since it stops taking part: nothing more is sent to it.
     pub(crate) fn on_leaving(&mut self) {
-        (self.leaving, self.ack_owed) = (true, true);
+        self.leaving = true;
+        self.ack_owed = true;
         self.outgoing.iter_mut().for_each(OutLink::close);
     }
 

@@ -91,7 +91,8 @@ impl Processes {
         let known = self.newest.get(&statement.node);
         let (mut taken, mut since) = known.map_or((0, now), |known| (known.taken, known.since));
         while taken > 0 && since + room_after <= now {
-            (taken, since) = (taken - 1, since + room_after);
+            taken -= 1;
+            since = since + room_after;
         }
         if taken >= MOST_AT_ONCE {
             return false;

@@ -164,7 +164,8 @@ impl Node {
         let is_only_one = self.has_one_neighbour();
         for peer in self.peers.values_mut() {
             let step = if is_only_one { peer.passed.min(last_round).max(own) } else { own };
-            (peer.belief.anchor, peer.belief.lead) = (Some((step, now)), lead);
+            peer.belief.anchor = Some((step, now));
+            peer.belief.lead = lead;
         }
         self.furthest()
     }
@@ -196,7 +197,8 @@ impl Node {
             Some(witnessed).filter(|step| claimed > reach && step.saturating_add(lead) > reach)
         };
         if let Some(step) = anchor {
-            (belief.anchor, belief.lead) = (Some((step, counted)), reach.saturating_sub(step).min(lead));
+            belief.anchor = Some((step, counted));
+            belief.lead = reach.saturating_sub(step).min(lead);
         }
         if claimed <= credible.saturating_add(lead) {
             belief.doubted_since = None;

@@ -152,7 +152,8 @@ impl Conservation {
         let ledger = record.ledger;
         let holds = after.mass;
         let should_hold = record.mass;
-        (account.ledger, account.seen) = (ledger, after);
+        account.ledger = ledger;
+        account.seen = after;
         self.sums[ledger].held += units(should_hold);
         if self.is_void(ledger) || holds == should_hold {
             return Ok(());

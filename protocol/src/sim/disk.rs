@@ -195,7 +195,8 @@ impl Disk {
 
     /// Notes the slots that its node needs from now on, and the largest length of a record.
     pub(super) fn want(&mut self, slots: usize, slot_bytes: usize) {
-        (self.wanted_slots, self.slot_bytes) = (slots, self.slot_bytes.max(slot_bytes));
+        self.wanted_slots = slots;
+        self.slot_bytes = self.slot_bytes.max(slot_bytes);
     }
 
     /// The number of slots that records can have.

@@ -54,7 +54,8 @@ impl Variant {
     /// The swarm of a seed with such nodes, and its faults.
     pub fn scenario(self, profile: Profile, seed: u64) -> Scenario {
         let mut scenario = Scenario::new(profile, seed);
-        (scenario.config.injected_bug, scenario.config.robust) = (self.injected_bug, self.robust);
+        scenario.config.injected_bug = self.injected_bug;
+        scenario.config.robust = self.robust;
         scenario
     }
 }
@@ -178,7 +179,9 @@ impl Journal {
 
     fn recorded(mut self) -> (Self, SeedOutcome) {
         let outcome = self.replay();
-        (self.ended, self.events, self.digest) = (outcome.ended, outcome.events, outcome.digest);
+        self.ended = outcome.ended;
+        self.events = outcome.events;
+        self.digest = outcome.digest;
         self.failure = outcome.failure.as_ref().map(ToString::to_string);
         (self, outcome)
     }

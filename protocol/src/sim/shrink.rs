@@ -70,7 +70,8 @@ impl ShrinkSearch {
         else {
             return false;
         };
-        (self.best, self.failure) = (candidate, failure);
+        self.best = candidate;
+        self.failure = failure;
         self.forget_what_follows();
         true
     }

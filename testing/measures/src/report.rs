@@ -14,7 +14,7 @@ const LIMITS: [(&str, f64, f64); 6] = [
     ("circle", 0.0, 0.0),
     ("tokens", 60.0, 73.0),
     ("let", 50.0, 50.0),
-    ("assignment", 0.0, 68.0),
+    ("assignment", 0.0, 7.0),
 ];
 
 /// A measure with its goal, its limit, and the places that count.

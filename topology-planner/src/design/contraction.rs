@@ -66,11 +66,15 @@ impl LaplacianMoments {
         let mut at_right = self.contraction(right)?;
         for _ in 2..EVALUATIONS {
             if at_left < at_right {
-                (high, right, at_right) = (right, left, at_left);
+                high = right;
+                right = left;
+                at_right = at_left;
                 left = high - GOLDEN * (high - low);
                 at_left = self.contraction(left)?;
             } else {
-                (low, left, at_left) = (left, right, at_right);
+                low = left;
+                left = right;
+                at_left = at_right;
                 right = low + GOLDEN * (high - low);
                 at_right = self.contraction(right)?;
             }

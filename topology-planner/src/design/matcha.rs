@@ -94,11 +94,13 @@ impl Sampler<'_> {
                 Some(sample) => {
                     let mean = self.mean_slots(&sample.period);
                     if mean > slots as f64 {
-                        (high, needed) = (budget, needed.min(mean));
+                        high = budget;
+                        needed = needed.min(mean);
                     } else if budget == 1.0 || mean >= NEAR_BUDGET * slots as f64 {
                         return Ok(sample);
                     } else {
-                        (low, best) = (budget, Some(sample));
+                        low = budget;
+                        best = Some(sample);
                     }
                 }
                 None => low = budget,

@@ -109,7 +109,8 @@ fn sift(node: usize, order: &mut Vec<usize>, neighbors: &[Vec<usize>]) -> bool {
         // Before the swap, edges to `x` (mine) and `y` (theirs) cross if y is farther; after it, if x is.
         saved += pairs_below(&mine, &theirs) - pairs_below(&theirs, &mine);
         if saved > best {
-            (best, best_at) = (saved, at + 1);
+            best = saved;
+            best_at = at + 1;
         }
     }
     order.remove(0);

@@ -229,7 +229,8 @@ fn alone(tables: &[RegressionTable]) -> Vec<(f64, f64)> {
     for table in tables {
         let found = regression().solve(table, &scaling(table), ALONE.0, ALONE.1).x;
         for ((least, most), x) in ranges.iter_mut().zip(found) {
-            (*least, *most) = (least.min(x), most.max(x));
+            *least = least.min(x);
+            *most = most.max(x);
         }
     }
     ranges

@@ -102,7 +102,8 @@ impl MissingNeighbours {
         let news = match word {
             TaskAnswer::Away => seen.note_absence(others_began),
             TaskAnswer::NotYet => {
-                (seen.was_there, seen.not_found) = (true, 0);
+                seen.was_there = true;
+                seen.not_found = 0;
                 let waited = now.saturating_sub(*seen.waits_since.get_or_insert(now));
                 match waited {
                     waited if waited >= patience => Some(News::Late),
@@ -111,7 +112,9 @@ impl MissingNeighbours {
                 }
             }
             TaskAnswer::Task(_) => {
-                (seen.was_there, seen.not_found, seen.waits_since) = (true, 0, None);
+                seen.was_there = true;
+                seen.not_found = 0;
+                seen.waits_since = None;
                 None
             }
         };

@@ -149,8 +149,11 @@ impl Driver<'_> {
             ratio: model,
         };
         let config = &mut self.parts.config;
-        (config.generation, config.rounds, config.id) = (new.generation, new.rounds, new.id);
-        (config.schedule, config.keys) = (new.schedule.clone(), new.keys.clone());
+        config.generation = new.generation;
+        config.rounds = new.rounds;
+        config.id = new.id;
+        config.schedule = new.schedule.clone();
+        config.keys = new.keys.clone();
         // Lives are counted within a generation, as in the node.
         config.identity.incarnation = 1;
         if config.durability == Durability::Off {

@@ -178,7 +178,8 @@ impl Driver<'_> {
         if !self.watching.is_due(state) {
             return;
         }
-        (self.watching.is_stale, self.watching.shown_state) = (false, Some(state));
+        self.watching.is_stale = false;
+        self.watching.shown_state = Some(state);
         self.watching.shown_at = Some(Instant::now());
         let traffic = self.member.traffic();
         let group = self.member.connections.group();
@@ -209,7 +210,8 @@ impl Driver<'_> {
             status.disagreement = watching.disagreements.back().map(|(_, value)| *value);
             status.robust = RobustReceiving::of(node);
             status.contraction.observed = contraction(&watching.disagreements);
-            (status.sent_bytes, status.received_bytes) = (traffic.sent_bytes, traffic.received_bytes);
+            status.sent_bytes = traffic.sent_bytes;
+            status.received_bytes = traffic.received_bytes;
             status.encoding = Some(traffic.encoding(node.codec()));
             status.multicast = group.map(|group| MulticastStatus { group, traffic: traffic.multicast });
             status.momentum_across_rounds = Some(self.parts.momentum.taken());

@@ -261,7 +261,8 @@ impl Peer {
         }
         config.record_slots = Some(store.slots());
         let (records, written) = RecordWriter::start(store, start.timeline.clone())?;
-        (start.records, start.written) = (Some(records), Some(written));
+        start.records = Some(records);
+        start.written = Some(written);
         Ok(())
     }
 

@@ -81,13 +81,15 @@ impl Conservation {
                     self.sums[ledger].held -= units(holds);
                     self.sums[from].lost_with_nodes -= units(left);
                     self.sums[from].held += units(left);
-                    (ledger, holds) = (from, left);
+                    ledger = from;
+                    holds = left;
                 }
             }
         }
         self.sums[ledger].held -= units(holds);
         if let Some(account) = self.accounts.get_mut(&id) {
-            (account.ledger, account.seen.mass) = (ledger, Mass::ZERO);
+            account.ledger = ledger;
+            account.seen.mass = Mass::ZERO;
         }
     }
 }

@@ -159,7 +159,8 @@ impl SimulatedSwarm {
         match fault {
             Fault::FillDisk(_) => disk.is_full = true,
             Fault::FreeDisk(_) if disk.is_full => {
-                (disk.is_full, disk.fails_sync) = (false, false);
+                disk.is_full = false;
+                disk.fails_sync = false;
                 for _ in 0..disk.writing() {
                     self.agenda.add(self.now, Happening::Written { id, process });
                 }

@@ -109,7 +109,8 @@ impl Mixture {
                 if there.value < view.value {
                     (here, view) = (next, there);
                     if view.norm < best_norm * (1.0 - 1e-9) {
-                        (best, best_norm) = (here.clone(), view.norm);
+                        best = here.clone();
+                        best_norm = view.norm;
                     }
                 }
             }
@@ -225,7 +226,8 @@ fn within_budget(point: &[f64], costs: &[f64], budget: f64) -> Vec<f64> {
         if mean(&shares) <= budget {
             break;
         }
-        (low, high) = (high, 2.0 * high);
+        low = high;
+        high *= 2.0;
     }
     for _ in 0..50 {
         let middle = f64::midpoint(low, high);
@@ -233,7 +235,8 @@ fn within_budget(point: &[f64], costs: &[f64], budget: f64) -> Vec<f64> {
         if mean(&between) > budget {
             low = middle;
         } else {
-            (high, shares) = (middle, between);
+            high = middle;
+            shares = between;
         }
     }
     shares

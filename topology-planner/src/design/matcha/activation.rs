@@ -131,7 +131,8 @@ impl<'m> Ascent<'m> {
             let keep = (momentum - 1.0) / next_momentum;
             ahead = next.iter().zip(&here).map(|(new, old)| new + keep * (new - old)).collect();
             project(&mut ahead, self.total);
-            (here, momentum) = (next, next_momentum);
+            here = next;
+            momentum = next_momentum;
             stiffness *= 0.9;
             if left > 0 {
                 view = self.look(&ahead, smoothing)?;

@@ -139,7 +139,8 @@ impl Host<'_, '_> {
         let traffic = self.member.traffic();
         self.member.board.update(|status| {
             status.state = if converged { PeerState::Done } else { PeerState::Stopped };
-            (status.sent_bytes, status.received_bytes) = (traffic.sent_bytes, traffic.received_bytes);
+            status.sent_bytes = traffic.sent_bytes;
+            status.received_bytes = traffic.received_bytes;
         });
     }
 

@@ -36,7 +36,8 @@ impl Host<'_, '_> {
         let joined = self.joined;
         self.member.board.update(|status| {
             status.state = if joined { PeerState::Solving } else { PeerState::Waiting };
-            (status.joined, status.round) = (joined, iterations);
+            status.joined = joined;
+            status.round = iterations;
             status.residual = checked.map(|(_, residual)| residual);
             status.gap = gap;
         });
@@ -84,7 +85,8 @@ impl Host<'_, '_> {
         let neighbours: Vec<NeighbourStatus> = all.into_iter().map(neighbour).collect();
         self.member.board.update(|status| {
             let traffic = self.member.traffic();
-            (status.sent_bytes, status.received_bytes) = (traffic.sent_bytes, traffic.received_bytes);
+            status.sent_bytes = traffic.sent_bytes;
+            status.received_bytes = traffic.received_bytes;
             status.neighbours = neighbours;
         });
     }
