@@ -105,7 +105,7 @@ impl RoundTask for TrainingTask {
         let task = Task::new(model, data.train.shape(), data.train.objective()).map_err(learning_error)?;
         let private = match (self.privacy, self.file.privacy) {
             (Some(settings), Some(entry)) if self.is_private() => {
-                Some(PrivateSum::new(settings, names.len(), entry.colluders)?)
+                Some(PrivateSum::new(settings, (names.len(), entry.colluders), task.parameter_count())?)
             }
             _ => None,
         };

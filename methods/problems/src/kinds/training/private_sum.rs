@@ -23,13 +23,23 @@ pub(super) struct PrivateSum {
 }
 
 impl PrivateSum {
-    /// The part of one of so many members, of which up to `colluders` work together.
+    /// The part of one of so many members, of which up to `colluders` work together, in sums of vectors of this length.
     ///
     /// # Errors
-    /// The noise cannot be shared by so many.
-    pub(super) fn new(settings: PrivacySettings, members: usize, colluders: usize) -> Result<Self, LearningError> {
-        let noise = SharedNoise::new(settings.clip(), settings.noise(), members, colluders);
-        let noise = noise.map_err(learning_error)?;
+    /// The noise cannot be shared by so many, or costs more than Gaussian noise of the same size, by which it is counted.
+    pub(super) fn new(
+        settings: PrivacySettings,
+        (members, colluders): (usize, usize),
+        dimension: usize,
+    ) -> Result<Self, LearningError> {
+        let noise = SharedNoise::new(settings.clip(), settings.noise(), members, colluders).map_err(learning_error)?;
+        let multiplier = noise.multiplier(dimension);
+        if multiplier < settings.noise() {
+            let wanted = settings.noise();
+            return Err(LearningError(format!(
+                "{members} members would share a noise of {multiplier}, not of {wanted}"
+            )));
+        }
         Ok(Self { settings, noise, members, colluders, epsilon: 0.0, is_spent: false })
     }
 
