@@ -27,7 +27,7 @@ fn largest_records(root: &Path) -> f64 {
 }
 
 #[test]
-fn records_of_peers_in_step_take_at_most_three_slots_of_the_disk_at_any_time_also_where_a_peer_is_killed() {
+fn records_take_at_most_three_slots_of_the_disk_and_a_fourth_beside_a_peer_that_is_killed() {
     let folder = tempfile::tempdir().unwrap();
     let root = folder.path().join("demo");
     let arguments = [
@@ -65,8 +65,9 @@ fn records_of_peers_in_step_take_at_most_three_slots_of_the_disk_at_any_time_als
     assert!(demo.wait().unwrap().success(), "{last}");
     most = most.max(largest_records(&root));
     // A slot is as long as a model, the last bits of its numerators and the books: some eighth more. One holds the newest
-    // record, one that before it, whose parcels may be under way, and one the next.
-    assert!((1.5..=3.6).contains(&most), "{most} models");
+    // record, one that before it, whose parcels may be under way, and one the next. One more is for the round by which the
+    // killed peer lags, if its neighbour went on meanwhile.
+    assert!((1.5..=4.7).contains(&most), "{most} models");
     let report: Value = serde_json::from_str(&last).unwrap();
     assert_eq!(report["killed"], serde_json::json!([1]));
     let disks = &report["disks"];
