@@ -6,6 +6,8 @@ use mingle_solving::{LearningError, Release, RoundStore};
 
 use crate::dealt::learning_error;
 
+/// The relative error of a noise multiplier as an f64, generously.
+const ROUNDING: f64 = 1e-12;
 /// Bytes of a hash.
 const HASH: usize = 32;
 
@@ -34,7 +36,7 @@ impl PrivateSum {
     ) -> Result<Self, LearningError> {
         let noise = SharedNoise::new(settings.clip(), settings.noise(), members, colluders).map_err(learning_error)?;
         let multiplier = noise.multiplier(dimension);
-        if multiplier < settings.noise() {
+        if multiplier < settings.noise() * (1.0 - ROUNDING) {
             let wanted = settings.noise();
             return Err(LearningError(format!(
                 "{members} members would share a noise of {multiplier}, not of {wanted}"
