@@ -23,6 +23,8 @@ import mingle.watch
 from mingle.tensors import ModelTensors
 
 
+SOURCES = Path(__file__).parents[1] / "src"
+
 LONGEST_SECONDS = 10.0
 """Longest time from a mistake to its warning."""
 
@@ -206,7 +208,8 @@ with swarm:
         optimizer.step()
 assert swarm.exchanges == {host.rounds}
 """
-    ended = subprocess.run([sys.executable, "-c", script], capture_output=True, text=True, timeout=120)
+    environment = os.environ | {"PYTHONPATH": str(SOURCES)}
+    ended = subprocess.run([sys.executable, "-c", script], env=environment, capture_output=True, text=True, timeout=120)
     assert ended.returncode == 0, ended.stderr
     assert "was forked from the one that joined" in ended.stderr and "0 exchanges" not in ended.stderr
     assert host.sessions == 1 and len(host.changes) == host.rounds
