@@ -32,7 +32,7 @@ pub struct Way {
     pub lines: &'static str,
 }
 
-/// What the results of the peers are compared with.
+/// The yardstick for the results of the peers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum Comparison {
     /// Each peer's results with those of the same method in one process.
@@ -52,7 +52,7 @@ pub(super) struct RoundDemo {
     pub(super) rounds: u64,
     /// The methods. The last one is that of the peers; all are run in this process as well.
     pub(super) ways: &'static [Way],
-    /// What the results of the peers are compared with.
+    /// The yardstick for the results of the peers.
     pub(super) comparison: Comparison,
     /// The metrics of a round to report; the last one is drawn.
     pub(super) metrics: &'static [&'static str],
@@ -72,7 +72,7 @@ pub struct RoundsReport {
     pub methods: BTreeMap<String, BTreeMap<String, f64>>,
     /// Peers whose results differ from those in one process, or where noise is drawn from those of the first peer.
     pub different: Vec<String>,
-    /// What they are the same as.
+    /// The yardstick, in words.
     pub compared_with: &'static str,
     /// The result of each peer.
     pub learned: Vec<Learned>,

@@ -9,6 +9,7 @@ use serde::{Deserialize, Serialize};
 use super::TrainingFile;
 use super::file::TrainingMethod;
 use super::private_sum::PrivateSum;
+use super::samples::FoundSamples;
 use crate::dealt::learning_error;
 
 /// Numbers of a row of statistics that stand for a hash, of six bytes each.
@@ -20,12 +21,13 @@ pub(super) struct TrainingLearner {
     names: Vec<String>,
     task: Task,
     card: DataCard,
+    remarks: Vec<String>,
     identity: [u8; 32],
     trainer: Trainer,
     evaluator: Evaluator,
     test: Samples,
     private: Option<PrivateSum>,
-    /// What others may know of this peer's noise and data; zero without noise.
+    /// The fingerprint of this peer's noise key and data, which all others get; zero without noise.
     fingerprint: [u8; 32],
     /// A hash of what all members said of themselves before the first round.
     all: [u8; 32],
@@ -45,7 +47,7 @@ impl TrainingLearner {
     pub(super) fn new(
         file: &TrainingFile,
         (task, device): (Task, Device),
-        data: DataSet,
+        FoundSamples { data, remarks }: FoundSamples,
         (node, names): (usize, &[String]),
         private: Option<PrivateSum>,
     ) -> Result<Self, LearningError> {
@@ -66,6 +68,7 @@ impl TrainingLearner {
             node,
             names: names.to_vec(),
             card,
+            remarks,
             identity,
             trainer: Trainer::new(options, train).map_err(learning_error)?,
             evaluator,
@@ -209,11 +212,10 @@ impl RoundLearning for TrainingLearner {
 
     fn found(&self) -> String {
         let trained = self.trainer.samples();
-        format!(
-            "{trained} samples to train on, {} to evaluate on; {} parameters",
-            self.test.len(),
-            self.state.parameters.len()
-        )
+        let judged = self.test.len();
+        let parameters = self.state.parameters.len();
+        let counted = format!("{trained} samples to train on, {judged} to evaluate on; {parameters} parameters");
+        [counted].into_iter().chain(self.remarks.iter().cloned()).collect::<Vec<String>>().join("; ")
     }
 
     fn files(&self) -> Result<Vec<(String, Vec<u8>)>, LearningError> {

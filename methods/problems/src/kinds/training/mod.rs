@@ -84,7 +84,7 @@ impl RoundTask for TrainingTask {
     }
 
     fn describe(&self) -> String {
-        self.file.describe(self.privacy.as_ref())
+        self.file.describe(self.privacy.as_ref().filter(|_| self.is_private()))
     }
 
     fn title(&self) -> String {
@@ -100,16 +100,17 @@ impl RoundTask for TrainingTask {
     }
 
     fn open(&self, node: usize, names: &[String]) -> Result<Box<dyn RoundLearning>, LearningError> {
-        let data = self.samples.of_node(node, names)?;
+        let found = self.samples.of_node(node, names)?;
+        let train = &found.data.train;
         let model = self.file.model().map_err(learning_error)?;
-        let task = Task::new(model, data.train.shape(), data.train.objective()).map_err(learning_error)?;
+        let task = Task::new(model, train.shape(), train.objective()).map_err(learning_error)?;
         let private = match (self.privacy, self.file.privacy) {
             (Some(settings), Some(entry)) if self.is_private() => {
                 Some(PrivateSum::new(settings, (names.len(), entry.colluders), task.parameter_count())?)
             }
             _ => None,
         };
-        Ok(Box::new(TrainingLearner::new(&self.file, (task, self.device.clone()), data, (node, names), private)?))
+        Ok(Box::new(TrainingLearner::new(&self.file, (task, self.device.clone()), found, (node, names), private)?))
     }
 }
 

@@ -1,4 +1,4 @@
-//! What a peer releases into a sum with shared noise: its change on the lattice with its part of the noise, counted before it
+//! Releases of a peer into sums with shared noise: its change on the lattice with its part of the noise, counted before it
 //! leaves, and the same numbers again where a round is repeated.
 
 use mingle_privacy::{CountFile, NoiseKey, PrivacyBudget, PrivacySettings, SharedNoise};
@@ -126,7 +126,10 @@ impl PrivateSum {
     pub(super) fn mean_change(&self, mean: &[f32]) -> Result<Vec<f32>, LearningError> {
         match mean.split_last() {
             Some((limit, mean)) if f64::from(*limit) == self.noise.limit() as f64 => Ok(self.noise.values(mean)),
-            _ => Err(LearningError("another member has other noise: all need the same problem file".to_owned())),
+            _ => Err(LearningError(
+                "the sum of all is not one of this noise: a member has another problem file, or sent rubbish"
+                    .to_owned(),
+            )),
         }
     }
 

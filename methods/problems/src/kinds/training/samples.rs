@@ -24,7 +24,15 @@ pub(super) struct SampleSource {
     split: Split,
     objective: ObjectiveKind,
     seed: u64,
-    dealt: Dealt<DataSet>,
+    dealt: Dealt<FoundSamples>,
+}
+
+/// The samples of a node.
+#[derive(Clone, Debug)]
+pub(super) struct FoundSamples {
+    pub(super) data: DataSet,
+    /// Remarks on how they were read, such as which column is the label.
+    pub(super) remarks: Vec<String>,
 }
 
 impl SampleSource {
@@ -54,21 +62,24 @@ impl SampleSource {
     ///
     /// # Errors
     /// They cannot be read or dealt out, or lack a card.
-    pub(super) fn of_node(&self, node: usize, names: &[String]) -> Result<DataSet, LearningError> {
+    pub(super) fn of_node(&self, node: usize, names: &[String]) -> Result<FoundSamples, LearningError> {
         match own_data(&self.data, &names[node])? {
             Some(own) => self.load(&own, true),
             None => self.dealt.part(node, || self.deal(names.len())),
         }
     }
 
-    fn deal(&self, nodes: usize) -> Result<Vec<DataSet>, LearningError> {
-        let whole = self.load(&self.data, false)?;
+    fn deal(&self, nodes: usize) -> Result<Vec<FoundSamples>, LearningError> {
+        let FoundSamples { data: whole, remarks } = self.load(&self.data, false)?;
         let parts = self.split.share_out(&whole.train, nodes, self.seed).map_err(learning_error)?;
-        let part = |of: &Vec<usize>| DataSet { train: whole.train.select(of), ..whole.clone() };
+        let part = |of: &Vec<usize>| FoundSamples {
+            data: DataSet { train: whole.train.select(of), ..whole.clone() },
+            remarks: remarks.clone(),
+        };
         Ok(parts.iter().map(part).collect())
     }
 
-    fn load(&self, text: &str, is_own: bool) -> Result<DataSet, LearningError> {
+    fn load(&self, text: &str, is_own: bool) -> Result<FoundSamples, LearningError> {
         let source: DataSource = below(&self.folder, text).parse().map_err(learning_error)?;
         let raw = source.read().map_err(learning_error)?;
         let card = match &self.card {
@@ -81,7 +92,9 @@ impl SampleSource {
             }
             None => raw.card_for(self.objective, self.seed).map_err(learning_error)?,
         };
-        raw.data_set(&card, self.seed).map_err(learning_error)
+        let remarks = raw.remarks();
+        let data = raw.data_set(&card, self.seed).map_err(learning_error)?;
+        Ok(FoundSamples { data, remarks })
     }
 }
 
