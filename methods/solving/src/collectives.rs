@@ -13,6 +13,7 @@ use mingle_protocol::collective::{
 use crate::agreed_masks::AgreedMasks;
 use crate::communication_plan::{AveragingScheme, CommunicationPlan};
 use crate::error::SolveError;
+use crate::masked_sums::Scale;
 use crate::schedule::node;
 
 /// The reliable channel of one node, which both its work and its host hold.
@@ -51,7 +52,7 @@ impl Collectives {
     /// The sum of all nodes' values, place by place. The same bits at all nodes. Masked, unless the user wants it in
     /// clear.
     pub(crate) async fn total(&self, values: &[f64]) -> Result<Vec<f64>, SolveError> {
-        self.total_in_pieces(values, values.len().max(1)).await
+        self.total_in_pieces(values, values.len().max(1), Scale::OfLargest).await
     }
 
     /// The sum of all nodes' values in clear: the node above in the tree sees those of a leaf.

@@ -52,6 +52,11 @@ pub enum SolveError {
         "the noise of this problem is shared by all members, so that each part of a sum has too little of it: sums have to be masked, which takes 3 members or more, and no --plain-sums"
     )]
     SumsInClear,
+    /// A member asks for another scale of a sum than the one that all members have.
+    #[error(
+        "the scale of a sum is not the one that this problem gives to all members: one of them has another problem file, or sends what no sound member sends"
+    )]
+    OtherScale,
     /// A collective is complete and has no result.
     #[error("a collective ended without its result")]
     NoResult,

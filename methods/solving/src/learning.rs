@@ -54,7 +54,8 @@ pub trait RoundTask: fmt::Debug + Send + Sync {
     fn rules(&self) -> &RoundRules;
 
     /// Returns `true` if contributions may be summed behind masks alone: what each node keeps secret is bounded for the
-    /// sum of all, and for no part of it.
+    /// sum of all, and for no part of it. The largest magnitude in a contribution then has the same exponent at all nodes,
+    /// and another scale of the sum is refused.
     fn needs_masked_sums(&self) -> bool {
         false
     }

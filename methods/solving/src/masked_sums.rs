@@ -69,6 +69,26 @@ impl Sums {
     }
 }
 
+/// The common scale of a sum: that of the largest magnitude of all nodes' values.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Scale {
+    /// Any that is at least this node's own.
+    OfLargest,
+    /// This node's own, which all have. A member that asks for a larger one would have the integers of all others rounded,
+    /// each by itself: what noise hides in the sum of whole numbers, the sum of rounded ones may show.
+    Own,
+}
+
+impl Scale {
+    /// Refuses an exponent that this scale does not allow.
+    fn check(self, agreed: f64, own: i32) -> Result<(), SolveError> {
+        match self {
+            Self::Own if agreed.total_cmp(&f64::from(own)).is_ne() => Err(SolveError::OtherScale),
+            _ => Ok(()),
+        }
+    }
+}
+
 /// The most words of a masked message in which `longest` values are the most, and of the exchange of keys.
 pub(crate) fn longest_message(longest: usize, nodes: usize) -> usize {
     let wide = 2 * longest.min(MOST_WIDE);
@@ -121,7 +141,12 @@ impl Collectives {
 
     /// The sum of all nodes' values, place by place, in messages of up to `piece` values. The same bits at all nodes.
     /// Masked, unless the user wants it in clear.
-    pub(crate) async fn total_in_pieces(&self, values: &[f64], piece: usize) -> Result<Vec<f64>, SolveError> {
+    pub(crate) async fn total_in_pieces(
+        &self,
+        values: &[f64],
+        piece: usize,
+        scale: Scale,
+    ) -> Result<Vec<f64>, SolveError> {
         let Some(masks) = &self.masks else {
             let mut totals = Vec::with_capacity(values.len());
             for piece in values.chunks(piece) {
@@ -129,7 +154,7 @@ impl Collectives {
             }
             return Ok(totals);
         };
-        let fixed = self.agree_on_scale(values).await?;
+        let fixed = self.agree_on_scale(values, scale).await?;
         let mut totals = Vec::with_capacity(values.len());
         for piece in values.chunks(piece) {
             totals.extend(fixed.decode(&self.masked_total(masks, &fixed, piece).await?));
@@ -139,13 +164,14 @@ impl Collectives {
 
     /// Agrees on the exponent of the largest magnitude of all nodes' values. The node above in the tree sees this one
     /// number of a leaf; all see the largest.
-    async fn agree_on_scale(&self, values: &[f64]) -> Result<FixedPoint, SolveError> {
+    async fn agree_on_scale(&self, values: &[f64], scale: Scale) -> Result<FixedPoint, SolveError> {
         if let Some(index) = values.iter().position(|value| value.is_nan() || value.abs() > LARGEST_INPUT) {
             return Err(SolveError::NotFinite(CollectiveError::NotFinite { index, value: values[index] }));
         }
         let own = FixedPoint::exponent_of(values);
         let largest = self.most(&[f64::from(own)]).await?;
         let &[agreed] = &largest[..] else { return Err(SolveError::NoResult) };
+        scale.check(agreed, own)?;
         let width = if values.len() <= MOST_WIDE { Width::Wide } else { Width::Narrow };
         #[allow(clippy::cast_possible_truncation)] // what does not fit is out of range, and refused
         Ok(FixedPoint::new(width, self.communication.schedule.nodes(), agreed.floor() as i64, own)?)
@@ -190,6 +216,15 @@ fn word(number: f64) -> Option<u32> {
 #[cfg(test)]
 mod tests {
     use super::*;
+
+    #[test]
+    fn a_scale_that_all_have_is_neither_larger_nor_smaller() {
+        assert_eq!(Scale::Own.check(16.0, 16), Ok(()));
+        for other in [15.0, 17.0, 40.0, f64::NAN] {
+            assert_eq!(Scale::Own.check(other, 16), Err(SolveError::OtherScale), "{other}");
+        }
+        assert_eq!(Scale::OfLargest.check(40.0, 16), Ok(()));
+    }
 
     #[test]
     fn numbers_that_stand_for_no_bytes_are_not_read() {

@@ -14,6 +14,7 @@ use crate::learning::{
     About, Aggregation, CHUNK, Kept, Learned, Learner, LearningError, Release, RoundPart, RoundRecord, RoundStore,
     StatisticsTable,
 };
+use crate::masked_sums::Scale;
 use crate::schedule::node;
 
 /// The most stages of statistics, and the most numbers in a row of one.
@@ -240,7 +241,8 @@ impl RoundsNode {
     async fn mean(&self, own: &[f32]) -> Result<Vec<f32>, SolveError> {
         let nodes = self.collectives.communication.schedule.nodes() as f64;
         let wide: Vec<f64> = own.iter().map(|value| f64::from(*value)).collect();
-        let totals = self.collectives.total_in_pieces(&wide, CHUNK).await?;
+        let scale = if self.part.task.needs_masked_sums() { Scale::Own } else { Scale::OfLargest };
+        let totals = self.collectives.total_in_pieces(&wide, CHUNK, scale).await?;
         Ok(totals.iter().map(|total| (total / nodes) as f32).collect())
     }
 

@@ -46,7 +46,7 @@ impl Explain for SolveError {
                 ),
             ),
             Self::Diverged { remedy, .. } => (ErrorKind::Training, Some(*remedy)),
-            Self::SumsInClear => (ErrorKind::Refused, None),
+            Self::SumsInClear | Self::OtherScale => (ErrorKind::Refused, None),
             Self::Columns { .. } => (ErrorKind::Refused, Some(SAY_THE_COLUMNS)),
             Self::Neighbour(_) => (ErrorKind::Refused, None),
             Self::Budget(_) | Self::BudgetElsewhere { .. } => (ErrorKind::BadInput, None),

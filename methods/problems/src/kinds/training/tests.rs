@@ -7,7 +7,8 @@ use std::sync::Arc;
 use mingle_lab::solving::{Conditions, learn_here};
 use mingle_planner::{DesignOptions, Method, Topology};
 use mingle_solving::{
-    Learned, LearningError, MemoryStore, Problem, Release, RoundLearning, RoundStore, RoundTask, SumPolicy,
+    Aggregation, Learned, LearningError, MemoryStore, Problem, Release, RoundLearning, RoundRules, RoundStore,
+    RoundTask, StatisticsTable, SumPolicy,
 };
 
 /// A problem file with these lines.
@@ -18,10 +19,14 @@ fn task(lines: &str) -> Arc<dyn RoundTask> {
 
 /// The results of so many nodes on a complete graph.
 fn learned(nodes: usize, lines: &str, sums: SumPolicy) -> Result<Vec<Learned>, String> {
+    learned_of(task(lines), nodes, sums)
+}
+
+fn learned_of(task: Arc<dyn RoundTask>, nodes: usize, sums: SumPolicy) -> Result<Vec<Learned>, String> {
     let topology = Topology::generate(&format!("complete:n={nodes}")).unwrap();
     let plan = mingle_planner::design(&topology, Method::NguyenHe, &DesignOptions::default()).unwrap();
     let names = plan.nodes().map(|(name, _)| name.to_owned()).collect();
-    let problem = Problem::of_rounds(task(lines), Arc::new(names));
+    let problem = Problem::of_rounds(task, Arc::new(names));
     let communication = problem.communication(&plan, Arc::new(mingle_solving::schedule(&plan).unwrap())).unwrap();
     let conditions = Conditions { sums, ..Conditions::default() };
     let found = learn_here(&problem, &Arc::new(communication), conditions, |_| {});
@@ -81,6 +86,85 @@ fn noise_of_any_size_is_shared_by_any_number_of_members() {
             }
         }
     }
+}
+
+/// A task whose last node asks for a larger scale of sums than all others.
+#[derive(Debug)]
+struct WithALouderMember(Arc<dyn RoundTask>);
+
+struct Louder(Box<dyn RoundLearning>);
+
+impl RoundTask for WithALouderMember {
+    fn hash(&self) -> [u8; 32] {
+        self.0.hash()
+    }
+    fn describe(&self) -> String {
+        self.0.describe()
+    }
+    fn title(&self) -> String {
+        self.0.title()
+    }
+    fn rules(&self) -> &RoundRules {
+        self.0.rules()
+    }
+    fn needs_masked_sums(&self) -> bool {
+        self.0.needs_masked_sums()
+    }
+    fn open(&self, node: usize, names: &[String]) -> Result<Box<dyn RoundLearning>, LearningError> {
+        let part = self.0.open(node, names)?;
+        Ok(if node + 1 == names.len() { Box::new(Louder(part)) } else { part })
+    }
+}
+
+impl RoundLearning for Louder {
+    fn identity(&self) -> [u8; 32] {
+        self.0.identity()
+    }
+    fn prepare(&mut self, store: &mut dyn RoundStore) -> Result<(), LearningError> {
+        self.0.prepare(store)
+    }
+    fn statistics(&mut self, tables: &[StatisticsTable]) -> Result<Option<Vec<f64>>, LearningError> {
+        self.0.statistics(tables)
+    }
+    fn train(&mut self, round: u64) -> Result<Vec<f32>, LearningError> {
+        self.0.train(round)
+    }
+    fn release(
+        &mut self,
+        release: Release,
+        contribution: Vec<f32>,
+        store: &mut dyn RoundStore,
+    ) -> Result<Vec<f32>, LearningError> {
+        let mut numbers = self.0.release(release, contribution, store)?;
+        numbers[0] = 1e20;
+        Ok(numbers)
+    }
+    fn aggregation(&self, round: u64) -> Aggregation {
+        self.0.aggregation(round)
+    }
+    fn take(&mut self, round: u64, aggregate: &[f32]) -> Result<(), LearningError> {
+        self.0.take(round, aggregate)
+    }
+    fn evaluate(&mut self) -> Result<Vec<Option<f64>>, LearningError> {
+        self.0.evaluate()
+    }
+    fn state(&self) -> Vec<u8> {
+        self.0.state()
+    }
+    fn restore(&mut self, state: &[u8]) -> Result<(), LearningError> {
+        self.0.restore(state)
+    }
+    fn files(&self) -> Result<Vec<(String, Vec<u8>)>, LearningError> {
+        self.0.files()
+    }
+}
+
+/// It would have the integers of all others rounded, each by itself, and noise hides nothing in a sum of those.
+#[test]
+fn a_member_that_asks_for_a_larger_scale_of_sums_is_refused() {
+    let task = Arc::new(WithALouderMember(task(PRIVATE)));
+    let refused = learned_of(task, 3, SumPolicy::default()).unwrap_err();
+    assert!(refused.contains("the scale of a sum is not the one"), "{refused}");
 }
 
 const PRIVATE: &str = "model = \"softmax\"\nrounds = 3\nlocal_steps = 2\n[privacy]\nclip = 1.0\nepsilon_max = 9.0\n";
