@@ -13,8 +13,8 @@ use mingle_protocol::collective::{
 use crate::agreed_masks::AgreedMasks;
 use crate::communication_plan::{AveragingScheme, CommunicationPlan};
 use crate::error::SolveError;
-use crate::masked_sums::Scale;
 use crate::schedule::node;
+use crate::sum_scale::Scale;
 
 /// The reliable channel of one node, which both its work and its host hold.
 pub(crate) type SharedChannel = Arc<Mutex<ReliableChannel<CollectiveSequence>>>;

@@ -27,6 +27,7 @@ mod rounds;
 mod schedule;
 mod solution;
 mod stopping_rule;
+mod sum_scale;
 
 pub use communication_plan::{Averaging, AveragingScheme, CommunicationPlan, symmetric_rows};
 pub use curves::files as solution_files;

@@ -14,8 +14,8 @@ use crate::learning::{
     About, Aggregation, CHUNK, Kept, Learned, Learner, LearningError, Release, RoundPart, RoundRecord, RoundStore,
     StatisticsTable,
 };
-use crate::masked_sums::Scale;
 use crate::schedule::node;
+use crate::sum_scale::Scale;
 
 /// The most stages of statistics, and the most numbers in a row of one.
 const MOST_STAGES: usize = 64;
