@@ -18,6 +18,7 @@ use crate::ProblemFileError;
 use crate::file::{RoundFile, folder_of, parse};
 pub use node_classification::read_graph;
 pub use recommendation::RECOMMENDER;
+pub(crate) use training::settings_for_trainer;
 
 /// All kinds.
 pub(crate) const KINDS: &[RoundKind] = &[

@@ -6,7 +6,7 @@
 //! | --- | --- | --- |
 //! | `recommendation` | a recommender for each peer | `mingle-recommend` |
 //! | `node-classification` | a personal classifier of nodes for each peer | `mingle-graphs` |
-//! | `training` | one model for all, with noise that all share | `mingle-models`, `mingle-privacy` |
+//! | `training` | one model for all, built in or of another program, with noise that all share | `mingle-models`, `mingle-federated` |
 //!
 //! A new kind is a folder of `kinds/` and its line in `kinds.rs`. The folder has the form of its file and its
 //! [`RoundTask`], whose learner is a [`RoundLearning`](mingle_solving::RoundLearning). Convex problems, which are solved by
@@ -33,6 +33,7 @@ mod mutated_inputs;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
+use mingle_federated::FederatedSettings;
 use mingle_solving::RoundTask;
 
 pub use error::ProblemFileError;
@@ -50,6 +51,15 @@ pub fn read(path: &Path, spectra: Option<PathBuf>) -> Result<Option<Arc<dyn Roun
         Some(text) => task(&text, path, spectra),
         None => Ok(None),
     }
+}
+
+/// Reads the settings of a training whose model is that of another program: `kind = "training"`, `model = "trainer"`.
+///
+/// # Errors
+/// The file cannot be read, is about something else, or has an invalid value.
+pub fn read_for_trainer(path: &Path) -> Result<FederatedSettings, ProblemFileError> {
+    let text = file::read_text(path)?.unwrap_or_default();
+    kinds::settings_for_trainer(&text, path)
 }
 
 /// As [`read`], of a text that stands for the file `path`: paths in it are relative to that file's folder.

@@ -60,6 +60,11 @@ pub trait RoundTask: fmt::Debug + Send + Sync {
         false
     }
 
+    /// The node with whose vector all begin; `None` where all have the same beginning by themselves.
+    fn founder(&self) -> Option<usize> {
+        None
+    }
+
     /// Reads one node's data, and returns its part.
     ///
     /// # Errors
@@ -91,6 +96,24 @@ pub trait RoundLearning: Send {
     /// # Errors
     /// The data do not fit those of the others, or cannot be worked on.
     fn statistics(&mut self, tables: &[StatisticsTable]) -> Result<Option<Vec<f64>>, LearningError>;
+
+    /// The vector with which all nodes begin where this one is the [founder](RoundTask::founder); elsewhere any of the same
+    /// length.
+    ///
+    /// # Errors
+    /// There is none.
+    fn beginning(&mut self) -> Result<Vec<f32>, LearningError> {
+        Err(LearningError("this learning has no vector to begin with".to_owned()))
+    }
+
+    /// Begins with the vector of the [founder](RoundTask::founder).
+    ///
+    /// # Errors
+    /// It does not fit.
+    fn begin_with(&mut self, vector: &[f32]) -> Result<(), LearningError> {
+        let _ = vector;
+        Err(LearningError("this learning begins with no vector of another node".to_owned()))
+    }
 
     /// Trains on its own data for a round, counted from 0, and returns the contribution to be averaged. This may take
     /// long.

@@ -42,6 +42,7 @@ pub(crate) async fn learn(
     let mut node = RoundsNode { part, collectives, journal, about, history: Vec::new() };
     node.tell_statistics().await?;
     node.go_back().await?;
+    node.begin().await?;
     while node.part.task.rules().goes_on(&node.history) {
         node.round().await?;
     }
@@ -108,6 +109,25 @@ impl RoundsNode {
         self.agree(restored, common).await?;
         self.journal.note_rounds(common, self.history.last());
         Ok(())
+    }
+
+    /// Has all nodes begin with the vector of the founder, unless they go on from a later round or need none.
+    async fn begin(&mut self) -> Result<(), SolveError> {
+        let Some(founder) = self.part.task.founder().filter(|_| self.history.is_empty()) else { return Ok(()) };
+        let own = self.part.bench.run(|learner| {
+            let own = learner.learning.beginning()?;
+            check_finite(&own)?;
+            Ok(own)
+        });
+        let own: Result<Vec<f32>, LearningError> = own.await;
+        let length = own.as_ref().map_or(0, Vec::len) as u64;
+        let own = self.agree(own, length).await?;
+        let nodes = self.collectives.communication.schedule.nodes();
+        let sources: Vec<Vec<usize>> =
+            (0..nodes).map(|node| if node == founder { Vec::new() } else { vec![founder] }).collect();
+        let vector = self.pull(&own, &sources).await?.remove(&founder).unwrap_or(own);
+        let begun = self.part.bench.run(move |learner| learner.learning.begin_with(&vector)).await;
+        self.agree(begun, length).await
     }
 
     async fn round(&mut self) -> Result<(), SolveError> {

@@ -1,5 +1,6 @@
 //! The problem file of training: the data, the model, and how it learns.
 
+use mingle_federated::{FederatedMethod, FederatedSettings, SharedPrivacy};
 use mingle_models::{Augmentation, ModelKind, ObjectiveKind, OptimizerKind, OptimizerOptions, Split};
 use mingle_privacy::{DEFAULT_DELTA, PrivacySettings};
 use serde::{Deserialize, Serialize};
@@ -7,16 +8,28 @@ use serde::{Deserialize, Serialize};
 use crate::ProblemFileError;
 use crate::file::RoundFile;
 
-/// The use of what the peers train.
-#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
-#[serde(rename_all = "kebab-case")]
-pub(super) enum TrainingMethod {
-    /// All go on from the mean of their changes (McMahan et al. 2017).
-    #[default]
-    Fedavg,
-    /// Each goes on by itself.
-    Alone,
-}
+/// The value of `model` in files of which the model is that of a trainer in another program.
+const TRAINER: &str = "trainer";
+/// Entries about built-in models, without a meaning where another program trains.
+const OF_BUILT_IN: [&str; 13] = [
+    "data",
+    "card",
+    "split",
+    "task",
+    "batch_size",
+    "optimizer",
+    "learning_rate",
+    "momentum",
+    "weight_decay",
+    "clip_gradients",
+    "augment",
+    "seed",
+    "device",
+];
+/// The metrics of a built-in classifier, and of a trainer whose file names none.
+const METRICS: [&str; 2] = ["accuracy", "loss"];
+/// Those of a regression.
+const METRICS_OF_REGRESSION: [&str; 2] = ["r2", "loss"];
 
 /// A training file; absent keys have their defaults.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -33,10 +46,13 @@ pub(crate) struct TrainingFile {
     pub(super) split: Split,
     /// The objective.
     pub(super) task: ObjectiveKind,
-    /// The model.
+    /// The model; `trainer` for that of another program.
     pub(super) model: String,
+    /// The metrics that the other program measures; those of built-in models are known.
+    #[serde(skip_serializing_if = "Option::is_none")]
+    pub(super) metrics: Option<Vec<String>>,
     /// The use of what the peers train.
-    pub(super) method: TrainingMethod,
+    pub(super) method: FederatedMethod,
     /// Rounds of training and averaging.
     pub(super) rounds: u64,
     /// Gradient steps of a peer in a round.
@@ -105,7 +121,8 @@ impl Default for TrainingFile {
             split: Split::Iid,
             task: ObjectiveKind::Classification,
             model: "mlp".to_owned(),
-            method: TrainingMethod::default(),
+            metrics: None,
+            method: FederatedMethod::default(),
             rounds: 40,
             local_steps: 10,
             batch_size: 32,
@@ -130,14 +147,25 @@ impl TrainingFile {
         Self { data: String::new(), card: None, device: String::new(), ..self.clone() }
     }
 
+    /// Checks the entries of a file about a built-in model.
     pub(super) fn check(&self) -> Result<(), ProblemFileError> {
-        let wrong = |message: String| Err(ProblemFileError::Value(message));
+        let wrong = |message: &str| Err(ProblemFileError::Value(message.to_owned()));
+        if self.model == TRAINER {
+            return wrong("model = \"trainer\" is the model of another program: name it, `mingle run --problem FILE --trainer COMMAND`");
+        }
+        if self.metrics.is_some() {
+            return wrong("metrics are those of another program, with model = \"trainer\": leave them out");
+        }
         if self.data.is_empty() {
             return wrong(
-                "a training needs data: data = \"digits\", \"csv:FILE\", or \"csv:sites/{node}.csv\" with a file for each node"
-                    .to_owned(),
+                "a training needs data: data = \"digits\", \"csv:FILE\", or \"csv:sites/{node}.csv\" with a file for each node",
             );
         }
+        self.check_rounds()
+    }
+
+    fn check_rounds(&self) -> Result<(), ProblemFileError> {
+        let wrong = |message: String| Err(ProblemFileError::Value(message));
         if self.local_steps == 0 {
             return wrong("local_steps = 0: a round has one or more".to_owned());
         }
@@ -150,7 +178,42 @@ impl TrainingFile {
         Ok(())
     }
 
-    pub(super) fn model(&self) -> Result<ModelKind, ProblemFileError> {
+    /// The settings of a file about the model of another program, whose text is `table`.
+    pub(super) fn of_trainer(&self, table: &toml::Table) -> Result<FederatedSettings, ProblemFileError> {
+        if self.model != TRAINER {
+            return Err(ProblemFileError::Value(format!(
+                "model = {:?} is a built-in model: leave --trainer out, or write model = \"trainer\" for that of a script",
+                self.model
+            )));
+        }
+        if let Some(entry) = OF_BUILT_IN.into_iter().find(|entry| table.contains_key(*entry)) {
+            return Err(ProblemFileError::Value(format!(
+                "{entry} is about built-in models, and with model = \"trainer\" the script decides on it: leave it out"
+            )));
+        }
+        self.check_rounds()?;
+        self.federated()
+    }
+
+    /// The settings of federated averaging.
+    pub(super) fn federated(&self) -> Result<FederatedSettings, ProblemFileError> {
+        let usual = match self.task {
+            ObjectiveKind::Classification => METRICS,
+            ObjectiveKind::Regression => METRICS_OF_REGRESSION,
+        };
+        let privacy = self.privacy()?.zip(self.privacy);
+        Ok(FederatedSettings {
+            method: self.method,
+            rounds: self.rounds,
+            local_steps: self.local_steps,
+            outer_learning_rate: self.outer_learning_rate,
+            outer_momentum: self.outer_momentum,
+            metrics: self.metrics.clone().unwrap_or_else(|| usual.map(str::to_owned).to_vec()),
+            privacy: privacy.map(|(settings, entry)| SharedPrivacy { settings, colluders: entry.colluders }),
+        })
+    }
+
+    pub(super) fn built_in(&self) -> Result<ModelKind, ProblemFileError> {
         self.model.parse().map_err(|error| option("model", &self.model, &error))
     }
 
@@ -189,16 +252,6 @@ impl TrainingFile {
         }
         Ok(Some(settings))
     }
-
-    /// Describes the task in one line.
-    pub(super) fn describe(&self, privacy: Option<&PrivacySettings>) -> String {
-        let method = match self.method {
-            TrainingMethod::Fedavg => "the mean of all",
-            TrainingMethod::Alone => "each alone",
-        };
-        let private = privacy.map(|settings| format!("; noise that all share: {settings}")).unwrap_or_default();
-        format!("training of {}, {method}: {} rounds of {} steps{private}", self.model, self.rounds, self.local_steps)
-    }
 }
 
 fn option(name: &str, value: &str, error: &dyn std::fmt::Display) -> ProblemFileError {
@@ -234,9 +287,29 @@ mod tests {
         assert!(refused("local_steps = 0").contains("local_steps"));
         assert!(refused("outer_learning_rate = 0.0").contains("outer_learning_rate = 0"));
         assert!(refused("outer_momentum = 1.0").contains("outer_momentum = 1"));
-        assert!(file("model = \"huge\"").model().unwrap_err().to_string().starts_with("model = \"huge\": "));
+        assert!(file("model = \"huge\"").built_in().unwrap_err().to_string().starts_with("model = \"huge\": "));
         assert!(file("augment = \"melt\"").augmentation().unwrap_err().to_string().starts_with("augment = "));
         let none: TrainingFile = toml::from_str("kind = \"training\"").unwrap();
         assert!(none.check().unwrap_err().to_string().contains("needs data"));
+        assert!(refused("metrics = [\"auc\"]").contains("metrics"));
+        assert!(refused("model = \"trainer\"").contains("--trainer COMMAND"));
+    }
+
+    #[test]
+    fn a_file_for_a_script_has_no_entries_about_built_in_models() {
+        let settings = |lines: &str| {
+            let text = format!("kind = \"training\"\n{lines}");
+            let file: TrainingFile = toml::from_str(&text).unwrap();
+            file.of_trainer(&toml::from_str(&text).unwrap()).map_err(|error| error.to_string())
+        };
+        let found = settings("model = \"trainer\"\nmetrics = [\"auc\"]\nrounds = 7").unwrap();
+        assert_eq!((found.rounds, found.metrics), (7, vec!["auc".to_owned()]));
+        assert_eq!(settings("model = \"trainer\"").unwrap().metrics, METRICS);
+        assert!(settings("").unwrap_err().contains("model = \"mlp\" is a built-in model"));
+        assert!(settings("model = \"trainer\"\nlearning_rate = 0.1").unwrap_err().starts_with("learning_rate "));
+        assert!(settings("model = \"trainer\"\nlocal_steps = 0").unwrap_err().contains("local_steps"));
+        for entry in OF_BUILT_IN {
+            assert!(toml::Table::try_from(TrainingFile::default()).unwrap().contains_key(entry) || ["card", "clip_gradients"].contains(&entry), "{entry}");
+        }
     }
 }

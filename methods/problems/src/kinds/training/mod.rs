@@ -1,32 +1,22 @@
-//! Training of a built-in model over exact sums, as a task of learning in rounds: federated averaging without a server, with
-//! differential privacy whose noise all members share.
+//! Training over exact sums, as a task of learning in rounds: federated averaging without a server, with differential
+//! privacy whose noise all members share. The model is built in, or that of another program.
 
+mod built_in;
 mod file;
-mod learner;
-mod private_sum;
 mod samples;
 
-use std::path::PathBuf;
+use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use mingle_models::{Device, ObjectiveKind, Task};
-use mingle_privacy::PrivacySettings;
+use mingle_federated::{FederatedLearning, FederatedSettings};
+use mingle_models::Device;
 use mingle_solving::{LearningError, RoundLearning, RoundRules, RoundTask};
 
 use crate::ProblemFileError;
-use crate::dealt::learning_error;
-use crate::file::{RoundFile, open_device, shared_hash};
+use crate::file::{RoundFile, open_device, parse, shared_hash};
+use built_in::BuiltInModel;
 pub(crate) use file::TrainingFile;
-use file::TrainingMethod;
-use learner::TrainingLearner;
-use private_sum::PrivateSum;
 use samples::SampleSource;
-
-/// The metrics after each round. With differential privacy, epsilon is what all releases of a peer have cost, and `spent` is 1
-/// if its last contribution was noise alone; else they are not measured.
-const METRICS: [&str; 4] = ["accuracy", "loss", "epsilon", "spent"];
-/// Those of a regression.
-const METRICS_OF_REGRESSION: [&str; 4] = ["r2", "loss", "epsilon", "spent"];
 
 impl RoundFile for TrainingFile {
     const KIND: &str = "training";
@@ -40,11 +30,26 @@ impl RoundFile for TrainingFile {
     }
 }
 
+/// The settings of a text about the model of another program, which stands for the file `path`.
+///
+/// # Errors
+/// It is of another kind or about a built-in model, or an entry is not valid.
+pub(crate) fn settings_for_trainer(text: &str, path: &Path) -> Result<FederatedSettings, ProblemFileError> {
+    let file: TrainingFile = parse(text, path)?;
+    if file.kind != TrainingFile::KIND {
+        return Err(ProblemFileError::Value(format!(
+            "kind = {:?} is not learned by a script: one with kind = \"training\" and model = \"trainer\" is",
+            file.kind
+        )));
+    }
+    file.of_trainer(&toml::from_str(text).unwrap_or_default())
+}
+
 /// Training: the task of all peers, and the source of this one's samples.
 #[derive(Debug)]
 struct TrainingTask {
     file: TrainingFile,
-    privacy: Option<PrivacySettings>,
+    settings: FederatedSettings,
     rules: RoundRules,
     hash: [u8; 32],
     samples: SampleSource,
@@ -58,23 +63,14 @@ impl TrainingTask {
     /// The file has an invalid value, or its card cannot be read.
     fn new(file: TrainingFile, folder: PathBuf) -> Result<Self, ProblemFileError> {
         file.check()?;
-        file.model()?;
+        file.built_in()?;
         file.augmentation()?;
-        let privacy = file.privacy()?;
-        let names = match file.task {
-            ObjectiveKind::Classification => METRICS,
-            ObjectiveKind::Regression => METRICS_OF_REGRESSION,
-        };
-        let rules = RoundRules::new(file.rounds, names.map(str::to_owned).to_vec())?;
+        let settings = file.federated()?;
+        let rules = settings.rules()?;
         let device = open_device(&file.device)?;
         let samples = SampleSource::new(&file, folder)?;
         let hash = shared_hash(&(file.shared(), samples.card()))?;
-        Ok(Self { privacy, rules, hash, samples, device, file })
-    }
-
-    /// Returns `true` if contributions have noise that is enough for the sum of all alone.
-    fn is_private(&self) -> bool {
-        self.privacy.is_some() && self.file.method == TrainingMethod::Fedavg
+        Ok(Self { settings, rules, hash, samples, device, file })
     }
 }
 
@@ -84,7 +80,7 @@ impl RoundTask for TrainingTask {
     }
 
     fn describe(&self) -> String {
-        self.file.describe(self.privacy.as_ref().filter(|_| self.is_private()))
+        self.settings.describe(&self.file.model)
     }
 
     fn title(&self) -> String {
@@ -96,21 +92,13 @@ impl RoundTask for TrainingTask {
     }
 
     fn needs_masked_sums(&self) -> bool {
-        self.is_private()
+        self.settings.shared_privacy().is_some()
     }
 
     fn open(&self, node: usize, names: &[String]) -> Result<Box<dyn RoundLearning>, LearningError> {
         let found = self.samples.of_node(node, names)?;
-        let train = &found.data.train;
-        let model = self.file.model().map_err(learning_error)?;
-        let task = Task::new(model, train.shape(), train.objective()).map_err(learning_error)?;
-        let private = match (self.privacy, self.file.privacy) {
-            (Some(settings), Some(entry)) if self.is_private() => {
-                Some(PrivateSum::new(settings, (names.len(), entry.colluders), task.parameter_count())?)
-            }
-            _ => None,
-        };
-        Ok(Box::new(TrainingLearner::new(&self.file, (task, self.device.clone()), found, (node, names), private)?))
+        let model = BuiltInModel::new(&self.file, node, found, self.device.clone())?;
+        Ok(Box::new(FederatedLearning::new(self.settings.clone(), (node, names), Box::new(model))?))
     }
 }
 

@@ -76,18 +76,6 @@ fn noise_for_a_sum_needs_masks() {
     assert!(refused.contains("give at most 1"), "{refused}");
 }
 
-#[test]
-fn noise_of_any_size_is_shared_by_any_number_of_members() {
-    for members in 3..40 {
-        for noise in [0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 4.042, 5.0, 7.0, 10.0] {
-            let settings = mingle_privacy::PrivacySettings::new(1.0, noise, 1e4, 1e-5).unwrap();
-            for colluders in [0, 1, members - 2] {
-                super::PrivateSum::new(settings, (members, colluders), 10_000).unwrap();
-            }
-        }
-    }
-}
-
 /// A task whose last node asks for a larger scale of sums than all others.
 #[derive(Debug)]
 struct WithALouderMember(Arc<dyn RoundTask>);

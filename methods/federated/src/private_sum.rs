@@ -4,7 +4,8 @@
 use mingle_privacy::{CountFile, NoiseKey, PrivacyBudget, PrivacySettings, SharedNoise};
 use mingle_solving::{LearningError, Release, RoundStore};
 
-use crate::dealt::learning_error;
+use crate::learning::learning_error;
+use crate::settings::SharedPrivacy;
 
 /// The relative error of a noise multiplier as an f64, generously.
 const ROUNDING: f64 = 1e-12;
@@ -25,13 +26,13 @@ pub(super) struct PrivateSum {
 }
 
 impl PrivateSum {
-    /// The part of one of so many members, of which up to `colluders` work together, in sums of vectors of this length.
+    /// The part of one of so many members, in sums of vectors of this length.
     ///
     /// # Errors
     /// The noise cannot be shared by so many, or costs more than Gaussian noise of the same size, by which it is counted.
     pub(super) fn new(
-        settings: PrivacySettings,
-        (members, colluders): (usize, usize),
+        SharedPrivacy { settings, colluders }: SharedPrivacy,
+        members: usize,
         dimension: usize,
     ) -> Result<Self, LearningError> {
         let noise = SharedNoise::new(settings.clip(), settings.noise(), members, colluders).map_err(learning_error)?;
@@ -163,4 +164,22 @@ fn decode(bytes: &[u8], name: &[u8; HASH], numbers: usize) -> Option<Vec<f32>> {
     let (words, odd) = rest.as_chunks();
     let is_it = named == name && words.len() == numbers && odd.is_empty();
     is_it.then(|| words.iter().map(|word| i64::from_le_bytes(*word) as f32).collect())
+}
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+
+    #[test]
+    fn noise_of_any_size_is_shared_by_any_number_of_members() {
+        for members in 3..40 {
+            for noise in [0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 4.042, 5.0, 7.0, 10.0] {
+                let settings = PrivacySettings::new(1.0, noise, 1e4, 1e-5).unwrap();
+                for colluders in [0, 1, members - 2] {
+                    PrivateSum::new(SharedPrivacy { settings, colluders }, members, 10_000).unwrap();
+                }
+            }
+        }
+    }
 }

@@ -1,0 +1,75 @@
+//! The model that a member trains, as federated averaging sees it: a flat vector, and steps on data of the member's own.
+
+use mingle_solving::LearningError;
+
+/// The model of one member. Vectors are `[dimension]`.
+pub trait LocalModel: Send {
+    /// Length of the vector.
+    fn dimension(&self) -> usize;
+
+    /// A hash of the data, as far as they are known: what was kept for other data is not used.
+    fn identity(&self) -> [u8; 32];
+
+    /// A hash of what the vector and the data mean, such as the names and shapes of tensors: the same at all members.
+    fn meaning(&self) -> [u8; 32];
+
+    /// The sentence for a person where the [meaning](Self::meaning) is another at the member `other`.
+    fn unlike(&self, other: &str) -> String;
+
+    /// The vector before the first round.
+    ///
+    /// # Errors
+    /// There is none.
+    fn beginning(&mut self) -> Result<Beginning, LearningError>;
+
+    /// Takes the steps of a round from this vector, and returns the change. This may take long.
+    ///
+    /// # Errors
+    /// The training cannot go on.
+    fn train(&mut self, round: LocalRound, from: &[f32]) -> Result<Vec<f32>, LearningError>;
+
+    /// The quality of a vector after so many rounds: a number for each metric of the settings, in that order, or none where
+    /// it is not measured.
+    ///
+    /// # Errors
+    /// The vector is no longer usable.
+    fn evaluate(&mut self, rounds: u64, parameters: &[f32]) -> Result<Vec<Option<f64>>, LearningError>;
+
+    /// What later steps depend on beside the vector.
+    fn state(&self) -> Vec<u8>;
+
+    /// Restores that.
+    ///
+    /// # Errors
+    /// It is of another model.
+    fn restore(&mut self, state: &[u8]) -> Result<(), LearningError>;
+
+    /// A description of the data and the model, such as "120 samples to train on"; empty if there is none.
+    fn found(&self) -> String;
+
+    /// The vector as the bytes of a model file.
+    ///
+    /// # Errors
+    /// It cannot be encoded.
+    fn encode(&self, parameters: &[f32]) -> Result<Vec<u8>, LearningError>;
+}
+
+/// The vector before the first round.
+#[derive(Clone, Debug, PartialEq)]
+pub enum Beginning {
+    /// The same at all members by itself.
+    Common(Vec<f32>),
+    /// That of one member; this is what the present one would begin with, if it has such a vector.
+    OfFounder(Option<Vec<f32>>),
+}
+
+/// A round of a member's steps.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub struct LocalRound {
+    /// The round, counted from 0.
+    pub round: u64,
+    /// Steps to take.
+    pub steps: u32,
+    /// Rounds from this one on, this one included.
+    pub rounds_left: u64,
+}

@@ -1,0 +1,75 @@
+//! The settings of federated averaging, the same at all members.
+
+use mingle_privacy::PrivacySettings;
+use mingle_solving::{RoundRules, RulesError};
+use serde::{Deserialize, Serialize};
+
+/// The metrics that are reported beside those of the model. With differential privacy, epsilon is what all releases of a
+/// member have cost, and `spent` is 1 if its last contribution was noise alone; else they are not measured.
+const METRICS_OF_PRIVACY: [&str; 2] = ["epsilon", "spent"];
+
+/// The use of what the members train.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum FederatedMethod {
+    /// All go on from the mean of their changes (McMahan et al. 2017).
+    #[default]
+    Fedavg,
+    /// Each goes on by itself.
+    Alone,
+}
+
+/// The settings of federated averaging.
+#[derive(Clone, Debug, PartialEq, Serialize)]
+pub struct FederatedSettings {
+    /// The use of what the members train.
+    pub method: FederatedMethod,
+    /// Rounds of training and averaging.
+    pub rounds: u64,
+    /// Steps of a member in a round.
+    pub local_steps: u32,
+    /// The factor of the mean change.
+    pub outer_learning_rate: f64,
+    /// The momentum of mean changes, from round to round.
+    pub outer_momentum: f64,
+    /// The names of the model's metrics.
+    pub metrics: Vec<String>,
+    /// The differential privacy of all changes, if they are to have it.
+    pub privacy: Option<SharedPrivacy>,
+}
+
+/// Differential privacy whose noise all members share.
+#[derive(Clone, Copy, Debug, PartialEq, Serialize)]
+pub struct SharedPrivacy {
+    /// Clip, noise of the sum, and the largest cost.
+    pub settings: PrivacySettings,
+    /// Members against whom the guarantee holds even if they work together.
+    pub colluders: usize,
+}
+
+impl FederatedSettings {
+    /// The privacy of contributions; `None` also where nothing is shared.
+    pub fn shared_privacy(&self) -> Option<SharedPrivacy> {
+        self.privacy.filter(|_| self.method == FederatedMethod::Fedavg)
+    }
+
+    /// The rules of learning by these settings.
+    ///
+    /// # Errors
+    /// Too few or too many rounds, or too many metrics.
+    pub fn rules(&self) -> Result<RoundRules, RulesError> {
+        let names = self.metrics.iter().map(String::as_str).chain(METRICS_OF_PRIVACY);
+        RoundRules::new(self.rounds, names.map(str::to_owned).collect())
+    }
+
+    /// Describes the training of a model of this name in one line.
+    pub fn describe(&self, model: &str) -> String {
+        let method = match self.method {
+            FederatedMethod::Fedavg => "the mean of all",
+            FederatedMethod::Alone => "each alone",
+        };
+        let private = self.shared_privacy().map(|SharedPrivacy { settings, .. }| format!("; noise that all share: {settings}"));
+        let private = private.unwrap_or_default();
+        format!("training of {model}, {method}: {} rounds of {} steps{private}", self.rounds, self.local_steps)
+    }
+}
