@@ -5,6 +5,7 @@ mod agree;
 mod agree_on_rounds;
 mod builder;
 mod extension;
+mod federated;
 mod find_place;
 mod finish;
 mod lenders;
@@ -21,6 +22,7 @@ use std::time::Instant;
 
 use libp2p::{Multiaddr, PeerId};
 use libp2p_metrics::Registry;
+use mingle_federated::FederatedSettings;
 use mingle_net::probe::{self, Prober};
 use mingle_net::transport::{Network, NetworkOptions};
 use mingle_protocol::Durability;
@@ -55,6 +57,8 @@ use solve::CommonWork;
 pub enum Purpose {
     /// Train a model.
     Train(Box<dyn TrainingTask>),
+    /// Train a model by federated averaging: in rounds whose changes are averaged exactly.
+    TrainFederated(Box<dyn TrainingTask>, FederatedSettings),
     /// Solve the problem in this file.
     Solve(PathBuf),
     /// Learn in rounds over collectives.
@@ -70,6 +74,13 @@ pub enum Outcome {
         summary: Box<Summary>,
         /// The de-biased model, `[dimension]`.
         parameters: Arc<[f32]>,
+    },
+    /// It trained by federated averaging: the model, `[dimension]`, which is in the home too.
+    Averaged {
+        /// The common model.
+        parameters: Arc<[f32]>,
+        /// Rounds of the training.
+        rounds: u64,
     },
     /// The problem is solved, or learning in rounds is done: the results are in the home.
     Solved,
@@ -238,6 +249,7 @@ impl Peer {
     fn rounds(&self) -> u64 {
         match &self.purpose {
             Purpose::Train(task) => task.rounds(),
+            Purpose::TrainFederated(_, settings) => settings.rounds,
             Purpose::Solve(_) => 0,
             Purpose::Learn(task) => task.rules().rounds(),
         }
@@ -287,6 +299,9 @@ impl Peer {
                 Box::pin(self.solve(CommonWork::Rounds(task), place, network, access, incoming)).await
             }
             Purpose::Train(task) => Box::pin(self.train(task, place, network, access, incoming)).await,
+            Purpose::TrainFederated(task, settings) => {
+                Box::pin(self.train_federated((task, settings), place, network, access, incoming)).await
+            }
         }
     }
 
@@ -362,7 +377,7 @@ impl Peer {
     /// This peer's work, once it is settled.
     fn work(&self) -> Option<Work> {
         match &self.purpose {
-            Purpose::Solve(_) | Purpose::Learn(_) => Some(Work::Solve),
+            Purpose::Solve(_) | Purpose::Learn(_) | Purpose::TrainFederated(..) => Some(Work::Solve),
             Purpose::Train(task) => task.card().map(Work::Train),
         }
     }

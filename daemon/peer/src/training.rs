@@ -1,5 +1,6 @@
 //! Local training: the trait that a user implements, and the agreement on its task.
 
+pub(crate) mod federated;
 mod task;
 
 pub use mingle_training::*;

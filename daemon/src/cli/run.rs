@@ -89,8 +89,9 @@ pub(crate) struct RunArgs {
     pub(crate) problem: Option<PathBuf>,
     #[command(flatten)]
     pub(crate) sums: SumArgs,
-    /// Let another program train, with a model, data and optimizer of its own: attach waits for one to come, a command is started with the peer
-    #[arg(long, value_name = "attach|COMMAND", conflicts_with = "problem")]
+    /// Let another program train, with a model, data and optimizer of its own: attach waits for one to come, a command is started with the peer.
+    /// With a --problem of training over sums it trains in its rounds (docs/private-training.md)
+    #[arg(long, value_name = "attach|COMMAND")]
     pub(crate) trainer: Option<String>,
     /// Serve the trainer at this address too, if it shows the token in trainer-tcp.json in the home: for a container, Windows, another node
     #[arg(long, value_name = "ADDR:PORT", value_parser = socket_address)]

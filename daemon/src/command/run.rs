@@ -77,6 +77,12 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
             comparison = RequestedComparison::of(arguments, &home, task.trained_as());
             Purpose::Train(Box::new(task))
         }
+        (None, Some(_)) if let Some(problem) = &arguments.problem => {
+            let settings = mingle_problems::read_for_trainer(problem).map_err(rounds::explain)?;
+            let rounds = RoundsChoice::Chosen(settings.rounds);
+            let host = trainer_host(arguments, (rounds, false), end_wish.clone(), &home, &identity)?;
+            Purpose::TrainFederated(Box::new(TrainerTask::new(trainer.insert(host), None)?), settings)
+        }
         (None, Some(_)) => {
             let host = trainer_host(arguments, (rounds, longer_than.is_some()), end_wish.clone(), &home, &identity)?;
             Purpose::Train(Box::new(TrainerTask::new(trainer.insert(host), privacy)?))
@@ -177,7 +183,7 @@ fn check_beginning(arguments: &RunArgs) -> Result {
         return Err(Error::new(ErrorKind::BadInput, message)
             .hint("leave --continue away: a problem that learns in rounds goes on by itself"));
     }
-    if !arguments.fresh || rounds::read(path, None)?.is_some() {
+    if !arguments.fresh || arguments.trainer.is_some() || rounds::read(path, None)?.is_some() {
         return Ok(());
     }
     let message = format!("--fresh gives up what a home has kept, and of {} nothing is kept", path.display());

@@ -10,4 +10,6 @@ mod private_sums;
 mod private_training;
 mod recommendations;
 mod robust_models;
+#[cfg(unix)]
+mod scripts_over_sums;
 mod solving;

@@ -17,6 +17,7 @@ impl TrainerHost {
     pub(crate) fn end(&self, outcome: &Result<Outcome>) -> BoxFuture<'static, ()> {
         match outcome {
             Ok(Outcome::Trained { summary, parameters }) => self.end_with_model(Arc::clone(parameters), summary.rounds),
+            Ok(Outcome::Averaged { parameters, rounds }) => self.end_with_model(Arc::clone(parameters), *rounds),
             Ok(_) => self.end_as(RunEnd::Failure {
                 kind: ErrorKind::Refused,
                 message: "the run in this home was over before".to_owned(),

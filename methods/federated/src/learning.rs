@@ -43,13 +43,15 @@ impl FederatedLearning {
     pub fn new(
         settings: FederatedSettings,
         (node, names): (usize, &[String]),
+        beginning: Beginning,
         mut model: Box<dyn LocalModel>,
     ) -> Result<Self, LearningError> {
         let dimension = model.dimension();
-        let private = settings.shared_privacy().map(|privacy| PrivateSum::new(privacy, names.len(), dimension)).transpose()?;
-        let parameters = match model.beginning()? {
-            Beginning::Common(vector) => vector,
-            Beginning::OfFounder(_) => vec![0.0; dimension],
+        let private =
+            settings.shared_privacy().map(|privacy| PrivateSum::new(privacy, names.len(), dimension)).transpose()?;
+        let parameters = match beginning {
+            Beginning::Common => model.beginning()?,
+            Beginning::OfFounder => vec![0.0; dimension],
         };
         let velocity = if settings.outer_momentum > 0.0 { vec![0.0; dimension] } else { Vec::new() };
         let state = LearnerState { parameters, velocity };
@@ -131,10 +133,7 @@ impl RoundLearning for FederatedLearning {
     }
 
     fn beginning(&mut self) -> Result<Vec<f32>, LearningError> {
-        match self.model.beginning()? {
-            Beginning::Common(vector) | Beginning::OfFounder(Some(vector)) => Ok(vector),
-            Beginning::OfFounder(None) => Ok(vec![0.0; self.model.dimension()]),
-        }
+        self.model.beginning()
     }
 
     fn begin_with(&mut self, vector: &[f32]) -> Result<(), LearningError> {
@@ -193,7 +192,10 @@ impl RoundLearning for FederatedLearning {
     fn evaluate(&mut self) -> Result<Vec<Option<f64>>, LearningError> {
         let epsilon = self.private.as_ref().map(PrivateSum::epsilon);
         let spent = self.private.as_ref().map(|private| f64::from(u8::from(private.is_spent())));
-        let mut metrics = self.model.evaluate(self.rounds, &self.state.parameters)?;
+        let mut metrics = match self.settings.evaluates_after(self.rounds) {
+            true => self.model.evaluate(&self.state.parameters)?,
+            false => vec![None; self.settings.metrics.len()],
+        };
         metrics.extend([epsilon, spent]);
         Ok(metrics)
     }

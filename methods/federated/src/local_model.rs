@@ -16,11 +16,12 @@ pub trait LocalModel: Send {
     /// The sentence for a person where the [meaning](Self::meaning) is another at the member `other`.
     fn unlike(&self, other: &str) -> String;
 
-    /// The vector before the first round.
+    /// The vector before the first round: the same at all members, or where all begin with that of one
+    /// ([`Beginning::OfFounder`]), any of that length at the others.
     ///
     /// # Errors
     /// There is none.
-    fn beginning(&mut self) -> Result<Beginning, LearningError>;
+    fn beginning(&mut self) -> Result<Vec<f32>, LearningError>;
 
     /// Takes the steps of a round from this vector, and returns the change. This may take long.
     ///
@@ -28,12 +29,11 @@ pub trait LocalModel: Send {
     /// The training cannot go on.
     fn train(&mut self, round: LocalRound, from: &[f32]) -> Result<Vec<f32>, LearningError>;
 
-    /// The quality of a vector after so many rounds: a number for each metric of the settings, in that order, or none where
-    /// it is not measured.
+    /// The quality of a vector: a number for each metric of the settings, in that order, or none where it is not measured.
     ///
     /// # Errors
     /// The vector is no longer usable.
-    fn evaluate(&mut self, rounds: u64, parameters: &[f32]) -> Result<Vec<Option<f64>>, LearningError>;
+    fn evaluate(&mut self, parameters: &[f32]) -> Result<Vec<Option<f64>>, LearningError>;
 
     /// What later steps depend on beside the vector.
     fn state(&self) -> Vec<u8>;
@@ -54,13 +54,13 @@ pub trait LocalModel: Send {
     fn encode(&self, parameters: &[f32]) -> Result<Vec<u8>, LearningError>;
 }
 
-/// The vector before the first round.
-#[derive(Clone, Debug, PartialEq)]
+/// The source of the vector before the first round.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Beginning {
-    /// The same at all members by itself.
-    Common(Vec<f32>),
-    /// That of one member; this is what the present one would begin with, if it has such a vector.
-    OfFounder(Option<Vec<f32>>),
+    /// Each member has the same by itself.
+    Common,
+    /// One member sends its own to all.
+    OfFounder,
 }
 
 /// A round of a member's steps.

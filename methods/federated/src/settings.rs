@@ -8,6 +8,9 @@ use serde::{Deserialize, Serialize};
 /// member have cost, and `spent` is 1 if its last contribution was noise alone; else they are not measured.
 const METRICS_OF_PRIVACY: [&str; 2] = ["epsilon", "spent"];
 
+/// The metric of a training that is no evaluation: the mean loss of a round's steps.
+pub const TRAIN_LOSS: &str = "train_loss";
+
 /// The use of what the members train.
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Deserialize, Serialize)]
 #[serde(rename_all = "kebab-case")]
@@ -34,6 +37,8 @@ pub struct FederatedSettings {
     pub outer_momentum: f64,
     /// The names of the model's metrics.
     pub metrics: Vec<String>,
+    /// Rounds from one measurement of them to the next; they are measured after the last round too.
+    pub evaluate_every: u64,
     /// The differential privacy of all changes, if they are to have it.
     pub privacy: Option<SharedPrivacy>,
 }
@@ -53,6 +58,11 @@ impl FederatedSettings {
         self.privacy.filter(|_| self.method == FederatedMethod::Fedavg)
     }
 
+    /// Returns `true` if the model after so many rounds is measured.
+    pub(crate) fn evaluates_after(&self, rounds: u64) -> bool {
+        rounds == self.rounds || rounds.is_multiple_of(self.evaluate_every.max(1))
+    }
+
     /// The rules of learning by these settings.
     ///
     /// # Errors
@@ -68,7 +78,8 @@ impl FederatedSettings {
             FederatedMethod::Fedavg => "the mean of all",
             FederatedMethod::Alone => "each alone",
         };
-        let private = self.shared_privacy().map(|SharedPrivacy { settings, .. }| format!("; noise that all share: {settings}"));
+        let private =
+            self.shared_privacy().map(|SharedPrivacy { settings, .. }| format!("; noise that all share: {settings}"));
         let private = private.unwrap_or_default();
         format!("training of {model}, {method}: {} rounds of {} steps{private}", self.rounds, self.local_steps)
     }

@@ -84,7 +84,7 @@ impl Peer {
         receivers: &mut PlanReceivers<'_>,
         service: &MembershipService,
     ) -> Result {
-        let Purpose::Train(task) = &self.purpose else { return Ok(()) };
+        let (Purpose::Train(task) | Purpose::TrainFederated(task, _)) = &self.purpose else { return Ok(()) };
         let Some(mut ready) = task.ready() else { return Ok(()) };
         let local = self.identity.peer_id();
         self.board.update(|status| status.state = PeerState::WaitingForTrainer);
@@ -97,7 +97,7 @@ impl Peer {
         }
         self.board.update(|status| status.state = PeerState::Starting);
         let told = match &mut self.purpose {
-            Purpose::Train(task) => task.begin()?,
+            Purpose::Train(task) | Purpose::TrainFederated(task, _) => task.begin()?,
             Purpose::Solve(_) | Purpose::Learn(_) => Vec::new(),
         };
         self.tell_all(told);

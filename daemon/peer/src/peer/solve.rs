@@ -5,9 +5,9 @@ use std::sync::Arc;
 
 use libp2p::identity::Keypair;
 use mingle_net::transport::Network;
-use mingle_planner::Plan;
 use mingle_solving::{CommunicationPlan, Problem, RoundTask, SumPolicy, Sums};
 
+use super::federated::FederatedWork;
 use super::{Access, Incoming, Outcome, Peer, Streams, boot_nonce};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
@@ -27,18 +27,21 @@ pub(super) enum CommonWork {
     File(PathBuf),
     /// Learning in rounds.
     Rounds(Arc<dyn RoundTask>),
+    /// Federated averaging of a training of this peer's own.
+    Federated(FederatedWork),
 }
 
 impl CommonWork {
-    /// The problem for the nodes of a plan.
-    fn problem(&self, plan: &Plan) -> Result<Problem> {
-        match self {
-            Self::File(path) => Problem::read(path, plan).map_err(Explain::explain),
-            Self::Rounds(task) => {
-                let names = plan.nodes().map(|(name, _)| name.to_owned()).collect();
-                Ok(Problem::of_rounds(Arc::clone(task), Arc::new(names)))
-            }
-        }
+    /// The problem for the members of a plan.
+    fn problem(&self, place: &Place) -> Result<Problem> {
+        let plan = &place.plan.plan;
+        let task: Arc<dyn RoundTask> = match self {
+            Self::File(path) => return Problem::read(path, plan).map_err(Explain::explain),
+            Self::Rounds(task) => Arc::clone(task),
+            Self::Federated(work) => Arc::new(work.task(place)?),
+        };
+        let names = plan.nodes().map(|(name, _)| name.to_owned()).collect();
+        Ok(Problem::of_rounds(task, Arc::new(names)))
     }
 }
 
@@ -60,7 +63,7 @@ impl Peer {
         let (mut receivers, mut member) = self.join_plan(place, network, access, incoming, streams)?;
         loop {
             let place = &member.connections.place;
-            let problem = subject.problem(&place.plan.plan)?;
+            let problem = subject.problem(place)?;
             let communication = Arc::new(
                 problem.communication(&place.plan.plan, Arc::clone(&place.schedule)).map_err(Explain::explain)?,
             );

@@ -80,12 +80,16 @@ impl Event {
                 format!("iteration  {iteration:>5}  residual {residual:.1e}{}", gap_in_words(*gap))
             }
             Self::Solved(solved) => in_words(solved),
-            Self::Measured { round, metrics, .. } => format!("round {round:>4} {}", metrics.in_columns()),
-            Self::Learned { rounds, best_round, own, seconds, sent_bytes, .. } => format!(
-                "learned    in {rounds} rounds, the model after {best_round} is kept; its own {}; {seconds:.1} s, {:.1} MB sent",
-                own.in_columns(),
-                mingle_home::units::megabytes(*sent_bytes)
-            ),
+            Self::Measured { round, metrics, .. } => {
+                format!("round {round:>4} {}", metrics.in_columns()).trim_end().to_owned()
+            }
+            Self::Learned { rounds, best_round, own, seconds, sent_bytes, .. } => {
+                let own = if own.is_empty() { String::new() } else { format!("; its own {}", own.in_columns()) };
+                let sent = mingle_home::units::megabytes(*sent_bytes);
+                format!(
+                    "learned    in {rounds} rounds, the model after {best_round} is kept{own}; {seconds:.1} s, {sent:.1} MB sent"
+                )
+            }
             _ => String::new(),
         }
     }

@@ -1,6 +1,6 @@
 //! A built-in model as a member of federated averaging trains it.
 
-use mingle_federated::{Beginning, LocalModel, LocalRound};
+use mingle_federated::{LocalModel, LocalRound};
 use mingle_models::{
     Checkpoint, DataCard, DataSet, Device, Evaluator, Samples, SiteWeight, Task, Trainer, TrainerOptions, meaning,
 };
@@ -75,15 +75,15 @@ impl LocalModel for BuiltInModel {
         )
     }
 
-    fn beginning(&mut self) -> Result<Beginning, LearningError> {
-        Ok(Beginning::Common(self.task.initial_parameters(self.seed)))
+    fn beginning(&mut self) -> Result<Vec<f32>, LearningError> {
+        Ok(self.task.initial_parameters(self.seed))
     }
 
     fn train(&mut self, LocalRound { steps, .. }: LocalRound, from: &[f32]) -> Result<Vec<f32>, LearningError> {
         Ok(self.trainer.train(from, steps).map_err(learning_error)?.delta)
     }
 
-    fn evaluate(&mut self, _: u64, parameters: &[f32]) -> Result<Vec<Option<f64>>, LearningError> {
+    fn evaluate(&mut self, parameters: &[f32]) -> Result<Vec<Option<f64>>, LearningError> {
         if self.test.is_empty() {
             return Ok(vec![None, None]);
         }

@@ -1,6 +1,6 @@
 //! The problem file of training: the data, the model, and how it learns.
 
-use mingle_federated::{FederatedMethod, FederatedSettings, SharedPrivacy};
+use mingle_federated::{FederatedMethod, FederatedSettings, SharedPrivacy, TRAIN_LOSS};
 use mingle_models::{Augmentation, ModelKind, ObjectiveKind, OptimizerKind, OptimizerOptions, Split};
 use mingle_privacy::{DEFAULT_DELTA, PrivacySettings};
 use serde::{Deserialize, Serialize};
@@ -26,10 +26,12 @@ const OF_BUILT_IN: [&str; 13] = [
     "seed",
     "device",
 ];
-/// The metrics of a built-in classifier, and of a trainer whose file names none.
+/// The metrics of a built-in classifier.
 const METRICS: [&str; 2] = ["accuracy", "loss"];
 /// Those of a regression.
 const METRICS_OF_REGRESSION: [&str; 2] = ["r2", "loss"];
+/// Those of a trainer whose file names none. With privacy it has none: only the script knows of which samples they would be.
+const METRICS_OF_TRAINER: [&str; 3] = ["accuracy", "loss", TRAIN_LOSS];
 
 /// A training file; absent keys have their defaults.
 #[derive(Clone, Debug, Deserialize, Serialize)]
@@ -51,6 +53,8 @@ pub(crate) struct TrainingFile {
     /// The metrics that the other program measures; those of built-in models are known.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub(super) metrics: Option<Vec<String>>,
+    /// Rounds from one measurement to the next.
+    pub(super) evaluate_every: u64,
     /// The use of what the peers train.
     pub(super) method: FederatedMethod,
     /// Rounds of training and averaging.
@@ -122,6 +126,7 @@ impl Default for TrainingFile {
             task: ObjectiveKind::Classification,
             model: "mlp".to_owned(),
             metrics: None,
+            evaluate_every: 1,
             method: FederatedMethod::default(),
             rounds: 40,
             local_steps: 10,
@@ -151,7 +156,9 @@ impl TrainingFile {
     pub(super) fn check(&self) -> Result<(), ProblemFileError> {
         let wrong = |message: &str| Err(ProblemFileError::Value(message.to_owned()));
         if self.model == TRAINER {
-            return wrong("model = \"trainer\" is the model of another program: name it, `mingle run --problem FILE --trainer COMMAND`");
+            return wrong(
+                "model = \"trainer\" is the model of another program: name it, `mingle run --problem FILE --trainer COMMAND`",
+            );
         }
         if self.metrics.is_some() {
             return wrong("metrics are those of another program, with model = \"trainer\": leave them out");
@@ -168,6 +175,9 @@ impl TrainingFile {
         let wrong = |message: String| Err(ProblemFileError::Value(message));
         if self.local_steps == 0 {
             return wrong("local_steps = 0: a round has one or more".to_owned());
+        }
+        if self.evaluate_every == 0 {
+            return wrong("evaluate_every = 0: 1 measures after each round".to_owned());
         }
         if !(self.outer_learning_rate > 0.0 && self.outer_learning_rate.is_finite()) {
             return wrong(format!("outer_learning_rate = {}: a number above 0", self.outer_learning_rate));
@@ -192,15 +202,20 @@ impl TrainingFile {
             )));
         }
         self.check_rounds()?;
-        self.federated()
+        let usual = if self.privacy.is_none() { &METRICS_OF_TRAINER[..] } else { &[] };
+        self.federated(usual)
     }
 
-    /// The settings of federated averaging.
-    pub(super) fn federated(&self) -> Result<FederatedSettings, ProblemFileError> {
-        let usual = match self.task {
-            ObjectiveKind::Classification => METRICS,
-            ObjectiveKind::Regression => METRICS_OF_REGRESSION,
-        };
+    /// The settings of a built-in model.
+    pub(super) fn of_built_in(&self) -> Result<FederatedSettings, ProblemFileError> {
+        self.federated(match self.task {
+            ObjectiveKind::Classification => &METRICS,
+            ObjectiveKind::Regression => &METRICS_OF_REGRESSION,
+        })
+    }
+
+    /// The settings of federated averaging, with these metrics unless the file names others.
+    fn federated(&self, usual: &[&str]) -> Result<FederatedSettings, ProblemFileError> {
         let privacy = self.privacy()?.zip(self.privacy);
         Ok(FederatedSettings {
             method: self.method,
@@ -208,7 +223,8 @@ impl TrainingFile {
             local_steps: self.local_steps,
             outer_learning_rate: self.outer_learning_rate,
             outer_momentum: self.outer_momentum,
-            metrics: self.metrics.clone().unwrap_or_else(|| usual.map(str::to_owned).to_vec()),
+            metrics: self.metrics.clone().unwrap_or_else(|| usual.iter().map(|&name| name.to_owned()).collect()),
+            evaluate_every: self.evaluate_every,
             privacy: privacy.map(|(settings, entry)| SharedPrivacy { settings, colluders: entry.colluders }),
         })
     }
@@ -304,12 +320,18 @@ mod tests {
         };
         let found = settings("model = \"trainer\"\nmetrics = [\"auc\"]\nrounds = 7").unwrap();
         assert_eq!((found.rounds, found.metrics), (7, vec!["auc".to_owned()]));
-        assert_eq!(settings("model = \"trainer\"").unwrap().metrics, METRICS);
+        assert_eq!(settings("model = \"trainer\"").unwrap().metrics, METRICS_OF_TRAINER);
+        let private = "model = \"trainer\"\n[privacy]\nclip = 0.3\nepsilon_max = 8.1";
+        assert!(settings(private).unwrap().metrics.is_empty());
         assert!(settings("").unwrap_err().contains("model = \"mlp\" is a built-in model"));
         assert!(settings("model = \"trainer\"\nlearning_rate = 0.1").unwrap_err().starts_with("learning_rate "));
         assert!(settings("model = \"trainer\"\nlocal_steps = 0").unwrap_err().contains("local_steps"));
         for entry in OF_BUILT_IN {
-            assert!(toml::Table::try_from(TrainingFile::default()).unwrap().contains_key(entry) || ["card", "clip_gradients"].contains(&entry), "{entry}");
+            assert!(
+                toml::Table::try_from(TrainingFile::default()).unwrap().contains_key(entry)
+                    || ["card", "clip_gradients"].contains(&entry),
+                "{entry}"
+            );
         }
     }
 }

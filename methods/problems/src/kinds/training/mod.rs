@@ -8,7 +8,7 @@ mod samples;
 use std::path::{Path, PathBuf};
 use std::sync::Arc;
 
-use mingle_federated::{FederatedLearning, FederatedSettings};
+use mingle_federated::{Beginning, FederatedLearning, FederatedSettings};
 use mingle_models::Device;
 use mingle_solving::{LearningError, RoundLearning, RoundRules, RoundTask};
 
@@ -65,7 +65,7 @@ impl TrainingTask {
         file.check()?;
         file.built_in()?;
         file.augmentation()?;
-        let settings = file.federated()?;
+        let settings = file.of_built_in()?;
         let rules = settings.rules()?;
         let device = open_device(&file.device)?;
         let samples = SampleSource::new(&file, folder)?;
@@ -98,7 +98,7 @@ impl RoundTask for TrainingTask {
     fn open(&self, node: usize, names: &[String]) -> Result<Box<dyn RoundLearning>, LearningError> {
         let found = self.samples.of_node(node, names)?;
         let model = BuiltInModel::new(&self.file, node, found, self.device.clone())?;
-        Ok(Box::new(FederatedLearning::new(self.settings.clone(), (node, names), Box::new(model))?))
+        Ok(Box::new(FederatedLearning::new(self.settings.clone(), (node, names), Beginning::Common, Box::new(model))?))
     }
 }
 
