@@ -63,10 +63,17 @@ class LocalSwarm:
 
     def start_peer(self, node: int, trainer: str | None = "attach", *more: str) -> subprocess.Popen[bytes]:
         """Starts a peer, always with the same command and `more` options; without a trainer it trains a built-in model."""
+        trained_by = ["--trainer", trainer] if trainer is not None else []
+        return self._start_peer(node, *trained_by, "--rounds", str(self.rounds), *self.options, *more)
+
+    def start_peer_over_sums(self, node: int, problem: Path, trainer: str = "attach") -> subprocess.Popen[bytes]:
+        """Starts a peer whose script trains in the rounds of this problem, over masked sums."""
+        return self._start_peer(node, "--problem", str(problem), "--trainer", trainer)
+
+    def _start_peer(self, node: int, *options: str) -> subprocess.Popen[bytes]:
         others = [address for index, address in enumerate(self._addresses) if index != node]
         command = [self.program, "run", "--json", "--home", str(self.home(node)), "--plan", str(self.plan)]
-        command += ["--trainer", trainer] if trainer is not None else []
-        command += ["--rounds", str(self.rounds), "--listen", self._addresses[node], "--bootstrap", ",".join(others), *self.options, *more]
+        command += ["--listen", self._addresses[node], "--bootstrap", ",".join(others), *options]
         return self._start(command, f"peer{node}", {})
 
     def start_script(self, node: int, script: Path | str, *arguments: str) -> subprocess.Popen[bytes]:

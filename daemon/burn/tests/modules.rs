@@ -1,6 +1,7 @@
 //! Small modules as the local training of peers in one process.
 #![allow(clippy::unwrap_used)]
 
+use std::sync::Arc;
 use std::time::Duration;
 
 use burn::Tensor;
@@ -11,8 +12,8 @@ use burn::optim::momentum::MomentumConfig;
 use burn::optim::{ModuleOptimizer, SgdConfig};
 use burn::tensor::{Device, TensorData};
 use mingle_burn::{BurnError, BurnTrainer};
-use mingle_peer::training::{Budget, MomentumStep, Patience};
-use mingle_peer::{Home, LocalTraining, Outcome, Peer};
+use mingle_peer::training::{Budget, FederatedSettings, MomentumStep, Patience};
+use mingle_peer::{Home, LocalTraining, Outcome, Peer, PeerBuilder};
 use mingle_planner::{DesignOptions, Method, Topology, design};
 
 /// The timeout of all waits.
@@ -132,8 +133,8 @@ fn a_trainer_that_got_the_state_of_another_takes_the_same_steps() {
     assert!(first.restore(b"no state").unwrap_err().to_string().contains("no state of the optimizer"));
 }
 
-#[tokio::test]
-async fn peers_with_modules_of_different_weights_begin_with_one_of_them_and_agree() {
+/// The final models of three peers of which each trains its own module, set up by `change`.
+async fn models_of_three(change: impl Fn(PeerBuilder) -> PeerBuilder) -> Vec<Arc<[f32]>> {
     let mut plan =
         design(&Topology::generate("ring:n=3").unwrap(), Method::NguyenHe, &DesignOptions::default()).unwrap();
     let folder = [(); 3].map(|()| Home::temporary().unwrap());
@@ -143,7 +144,7 @@ async fn peers_with_modules_of_different_weights_begin_with_one_of_them_and_agre
     let (mut peers, mut known) = (Vec::new(), Vec::new());
     for (index, home) in folder.into_iter().enumerate() {
         let training = BurnTrainer::new(net(), momentum(), 0.02, batches(index as f32 / 4.0), loss).unwrap();
-        let builder = Peer::builder(home).plan(plan.clone()).bootstrap(&known).rounds(150).training(training);
+        let builder = change(Peer::builder(home).plan(plan.clone()).bootstrap(&known).training(training));
         let builder = builder.options(|options| options.listen = vec!["/ip4/127.0.0.1/tcp/0".parse().unwrap()]);
         peers.push(builder.start().await.unwrap());
         known.extend_from_slice(peers[peers.len() - 1].addresses());
@@ -151,14 +152,30 @@ async fn peers_with_modules_of_different_weights_begin_with_one_of_them_and_agre
     let mut models = Vec::new();
     for peer in peers {
         match tokio::time::timeout(PATIENCE, peer.outcome()).await.unwrap().unwrap() {
-            Outcome::Trained { parameters, .. } => models.push(parameters),
+            Outcome::Trained { parameters, .. } | Outcome::Averaged { parameters, .. } => models.push(parameters),
             other => panic!("{other:?}"),
         }
     }
+    models
+}
+
+#[tokio::test]
+async fn peers_with_modules_of_different_weights_begin_with_one_of_them_and_agree() {
+    let models = models_of_three(|peer| peer.rounds(150)).await;
     // Peers that began with different weights would not be this near: their hidden units would be in another order.
     let distance = |other: &[f32]| models[0].iter().zip(other).map(|(a, b)| (a - b).powi(2)).sum::<f32>().sqrt();
     let norm = distance(&vec![0.0; models[0].len()]);
     for model in &models {
         assert!(distance(model) < 0.2 * norm, "{} of {norm}", distance(model));
     }
+}
+
+#[tokio::test]
+async fn modules_that_are_averaged_over_masked_sums_are_one_model_that_has_learned() {
+    let models = models_of_three(|peer| peer.federated(FederatedSettings::new(30, 5))).await;
+    assert!(models.iter().all(|model| *model == models[0]), "{models:?}");
+    let untrained = trainer(net()).initial().unwrap();
+    let mut judge = trainer(net());
+    let mut loss_of = |model: &[f32]| judge.train(model, &budget(1)).unwrap().loss.unwrap();
+    assert!(loss_of(&models[0]) < 0.2 * loss_of(&untrained), "{} of {}", loss_of(&models[0]), loss_of(&untrained));
 }

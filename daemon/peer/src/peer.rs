@@ -12,6 +12,7 @@ mod lenders;
 mod long_wait;
 mod options;
 mod plan_search;
+mod purpose;
 mod solve;
 mod start;
 mod train;
@@ -22,11 +23,9 @@ use std::time::Instant;
 
 use libp2p::{Multiaddr, PeerId};
 use libp2p_metrics::Registry;
-use mingle_federated::FederatedSettings;
 use mingle_net::probe::{self, Prober};
 use mingle_net::transport::{Network, NetworkOptions};
 use mingle_protocol::Durability;
-use mingle_solving::RoundTask;
 use tokio::sync::mpsc;
 
 use crate::api::{self, ApiState, Interface, Openings, Request, Stopping};
@@ -41,52 +40,16 @@ use crate::medium;
 use crate::member::{Member, Notices};
 use crate::membership::{self, AutoPlanner, Introductions, Membership, MembershipService};
 use crate::place::Place;
-use crate::results::Summary;
 use crate::status::{PeerState, Status, StatusBoard, StatusView};
 use crate::stop::StopRequests;
 use crate::task::{Assignment, Work};
-use crate::training::TrainingTask;
 use access::{Access, Incoming, Streams};
 pub use builder::{PeerBuilder, RunningPeer};
 pub use extension::{Announcer, Extension, Farewell};
 use find_place::PlanReceivers;
 pub use options::{GivenPlan, PeerOptions};
+pub use purpose::{Outcome, Purpose};
 use solve::CommonWork;
-
-/// A peer's work in the swarm.
-pub enum Purpose {
-    /// Train a model.
-    Train(Box<dyn TrainingTask>),
-    /// Train a model by federated averaging: in rounds whose changes are averaged exactly.
-    TrainFederated(Box<dyn TrainingTask>, FederatedSettings),
-    /// Solve the problem in this file.
-    Solve(PathBuf),
-    /// Learn in rounds over collectives.
-    Learn(Arc<dyn RoundTask>),
-}
-
-/// The outcome of a peer that did not fail.
-#[derive(Debug)]
-pub enum Outcome {
-    /// It trained, and wrote its model and its summary into the home.
-    Trained {
-        /// Summary of the run.
-        summary: Box<Summary>,
-        /// The de-biased model, `[dimension]`.
-        parameters: Arc<[f32]>,
-    },
-    /// It trained by federated averaging: the model, `[dimension]`, which is in the home too.
-    Averaged {
-        /// The common model.
-        parameters: Arc<[f32]>,
-        /// Rounds of the training.
-        rounds: u64,
-    },
-    /// The problem is solved, or learning in rounds is done: the results are in the home.
-    Solved,
-    /// The run was over before: nothing was done.
-    WasOver,
-}
 
 /// The parts of a peer.
 pub struct PeerParts {

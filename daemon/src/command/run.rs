@@ -22,6 +22,7 @@ use mingle_peer::records::Ending;
 use mingle_peer::results::{Summary, skipped_most};
 use mingle_peer::stop::StopHandle;
 use mingle_peer::task::Assignment;
+use mingle_peer::training::{FederatedSettings, PrivacySettings};
 use mingle_peer::{Error, ErrorKind, Home, Identity, Result, plan, priority, stop};
 
 use mingle_trainer::{HostOptions, Launcher, RoundsChoice, TrainerHost, TrainerTask};
@@ -77,15 +78,9 @@ pub(super) fn execute_in(arguments: &RunArgs, ticket: Option<Membership>, json: 
             comparison = RequestedComparison::of(arguments, &home, task.trained_as());
             Purpose::Train(Box::new(task))
         }
-        (None, Some(_)) if let Some(problem) = &arguments.problem => {
-            let settings = mingle_problems::read_for_trainer(problem).map_err(rounds::explain)?;
-            let rounds = RoundsChoice::Chosen(settings.rounds);
-            let host = trainer_host(arguments, (rounds, false), end_wish.clone(), &home, &identity)?;
-            Purpose::TrainFederated(Box::new(TrainerTask::new(trainer.insert(host), None)?), settings)
-        }
         (None, Some(_)) => {
             let host = trainer_host(arguments, (rounds, longer_than.is_some()), end_wish.clone(), &home, &identity)?;
-            Purpose::Train(Box::new(TrainerTask::new(trainer.insert(host), privacy)?))
+            purpose_of_trainer(arguments, trainer.insert(host), privacy)?
         }
         (None, None) => purpose_of_problem(arguments, &home)?,
     };
@@ -140,6 +135,21 @@ fn check_whole(summary: &Summary) -> Result {
 fn purpose_of_problem(arguments: &RunArgs, home: &Home) -> Result<Purpose> {
     let path = arguments.problem.clone().unwrap_or_default();
     Ok(rounds::read(&path, Some(home.root().join(SPECTRA)))?.map_or(Purpose::Solve(path), Purpose::Learn))
+}
+
+/// The purpose of a peer whose trainer is another program: in the rounds of a problem file, if there is one.
+fn purpose_of_trainer(arguments: &RunArgs, host: &TrainerHost, privacy: Option<PrivacySettings>) -> Result<Purpose> {
+    let task = Box::new(TrainerTask::new(host, privacy)?);
+    Ok(match federated_settings(arguments)? {
+        Some(settings) => Purpose::TrainFederated(task, settings),
+        None => Purpose::Train(task),
+    })
+}
+
+/// The settings of a problem that a trainer trains over sums, if there is one.
+fn federated_settings(arguments: &RunArgs) -> Result<Option<FederatedSettings>> {
+    let path = arguments.problem.as_deref().filter(|_| arguments.trainer.is_some());
+    path.map(mingle_problems::read_for_trainer).transpose().map_err(rounds::explain)
 }
 
 /// Notifies the peer and its trainer of requests to stop; returns their count. To be called in the event loop.
@@ -216,7 +226,7 @@ fn trainer_host(
     })
 }
 
-/// The number of rounds: the swarm's where the user chose none and the swarm has an operator elsewhere. Then also that of
+/// The number of rounds: that of a problem file; the swarm's where the user chose none and the swarm has an operator elsewhere. Then also that of
 /// the run in the home, where it is over and the swarm may train on.
 fn rounds_choice(
     arguments: &RunArgs,
@@ -224,6 +234,9 @@ fn rounds_choice(
     identity: &Identity,
     home: &Home,
 ) -> Result<(RoundsChoice, Option<Ending>)> {
+    if let Some(settings) = federated_settings(arguments)? {
+        return Ok((RoundsChoice::Chosen(settings.rounds), None));
+    }
     let rounds = arguments.training.rounds;
     if arguments.given.keys.contains("rounds") {
         return Ok((RoundsChoice::Chosen(rounds), None));

@@ -53,6 +53,31 @@ pub struct SharedPrivacy {
 }
 
 impl FederatedSettings {
+    /// Rounds of so many local steps: plain averaging, measured after each round, without privacy.
+    ///
+    /// ```
+    /// use mingle_federated::{FederatedSettings, SharedPrivacy};
+    /// use mingle_privacy::PrivacySettings;
+    ///
+    /// let rounds = 40;
+    /// let settings = PrivacySettings::for_changes(0.3, rounds, 8.1, 1e-5)?;
+    /// let privacy = Some(SharedPrivacy { settings, colluders: 2 });
+    /// let private = FederatedSettings { privacy, ..FederatedSettings::new(rounds, 10) };
+    /// # Ok::<(), mingle_privacy::SettingsError>(())
+    /// ```
+    pub fn new(rounds: u64, local_steps: u32) -> Self {
+        Self {
+            method: FederatedMethod::Fedavg,
+            rounds,
+            local_steps,
+            outer_learning_rate: 1.0,
+            outer_momentum: 0.0,
+            metrics: Vec::new(),
+            evaluate_every: 1,
+            privacy: None,
+        }
+    }
+
     /// The privacy of contributions; `None` also where nothing is shared.
     pub fn shared_privacy(&self) -> Option<SharedPrivacy> {
         self.privacy.filter(|_| self.method == FederatedMethod::Fedavg)

@@ -3,6 +3,7 @@
 use std::time::Instant;
 
 use libp2p::Multiaddr;
+use mingle_federated::FederatedSettings;
 use mingle_planner::Plan;
 use tokio::sync::{mpsc, oneshot};
 
@@ -26,12 +27,14 @@ pub struct PeerBuilder {
     rounds: u64,
     training: Option<Box<dyn LocalTraining>>,
     task: Option<Box<dyn TrainingTask>>,
+    federated: Option<FederatedSettings>,
 }
 
 impl PeerBuilder {
     pub(super) fn new(home: Home) -> Self {
         let options = PeerOptions::default();
-        Self { home, options, ticket: None, name: "a model".to_owned(), rounds: 20_000, training: None, task: None }
+        let name = "a model".to_owned();
+        Self { home, options, ticket: None, name, rounds: 20_000, training: None, task: None, federated: None }
     }
 
     /// The plan; otherwise it is that of a bootstrap peer, or that of the last run in the home.
@@ -70,6 +73,16 @@ impl PeerBuilder {
         self
     }
 
+    /// Trains by federated averaging instead of push-sum: in rounds whose changes are summed behind masks, with noise that
+    /// all share if the settings have [privacy](FederatedSettings::privacy). All members need the same settings, and their
+    /// rounds count in place of [`rounds`](Self::rounds).
+    #[must_use]
+    pub fn federated(mut self, settings: FederatedSettings) -> Self {
+        self.rounds = settings.rounds;
+        self.federated = Some(settings);
+        self
+    }
+
     /// Name of the task, for people and to distinguish it from others.
     #[must_use]
     pub fn name(mut self, name: &str) -> Self {
@@ -99,7 +112,7 @@ impl PeerBuilder {
     /// # Panics
     /// Outside of a tokio runtime.
     pub async fn start(self) -> Result<RunningPeer> {
-        let Self { home, options, ticket, name, rounds, training, task } = self;
+        let Self { home, options, ticket, name, rounds, training, task, federated } = self;
         let task = match (task, training) {
             (Some(task), _) => task,
             (None, Some(training)) => Box::new(FixedTask::new(&name, rounds, training)?),
@@ -107,6 +120,10 @@ impl PeerBuilder {
                 return Err(Error::new(ErrorKind::BadInput, "this peer has nothing to train")
                     .hint("give it something with PeerBuilder::training"));
             }
+        };
+        let purpose = match federated {
+            Some(settings) => Purpose::TrainFederated(task, settings),
+            None => Purpose::Train(task),
         };
         let identity = Identity::load_or_create(&home.identity())?;
         let lock = home.lock()?;
@@ -119,7 +136,7 @@ impl PeerBuilder {
         let parts = PeerParts {
             membership,
             identity,
-            purpose: Purpose::Train(task),
+            purpose,
             options,
             sink: Box::new(move |event, _| {
                 if let Event::Listening { addresses, .. } = event

@@ -4,20 +4,19 @@ use std::sync::Arc;
 
 use libp2p::PeerId;
 use mingle_federated::FederatedSettings;
+use mingle_federated_training::{FederatedTask, ModelDescription, SharedTraining};
 use mingle_net::transport::Network;
 
 use super::solve::CommonWork;
 use super::{Access, Incoming, Outcome, Peer};
 use crate::error::{Error, ErrorKind, Result};
 use crate::place::Place;
-use crate::task::TaskCard;
 use crate::training::TrainingTask;
-use crate::training::federated::{FederatedTask, SharedTraining};
 
 /// A training whose changes are averaged exactly.
 pub(super) struct FederatedWork {
     settings: FederatedSettings,
-    card: Arc<dyn TaskCard>,
+    model: ModelDescription,
     /// The operator of the swarm, if it has one.
     operator: Option<PeerId>,
     training: Arc<SharedTraining>,
@@ -27,10 +26,10 @@ impl FederatedWork {
     /// The task of the members of a plan. All begin with the vector of the operator, where the plan names it, or else of
     /// node 0.
     pub(super) fn task(&self, place: &Place) -> Result<FederatedTask> {
-        let Self { settings, card, operator, training } = self;
+        let Self { settings, model, operator, training } = self;
         let founder = place.peers.iter().find(|(_, peer)| Some(**peer) == *operator);
         let founder = founder.map_or(0, |(node, _)| node.index());
-        FederatedTask::new(settings.clone(), Arc::clone(card), founder, Arc::clone(training))
+        FederatedTask::new(settings.clone(), model.clone(), founder, Arc::clone(training))
     }
 }
 
@@ -46,11 +45,12 @@ impl Peer {
     ) -> Result<Outcome> {
         let unsettled = || Error::new(ErrorKind::Unexpected, "training begins without a task");
         let card = task.card().ok_or_else(unsettled)?;
+        let model = ModelDescription { hash: card.hash(), text: card.describe() };
         let training = task.build(place.node.index(), place.peers.len())?;
         let (training, mut failures, _end) = SharedTraining::new(training);
         let rounds = settings.rounds;
         let operator = self.membership.as_ref().map(|membership| membership.swarm.founder()).transpose()?;
-        let work = FederatedWork { settings, card, operator, training: Arc::clone(&training) };
+        let work = FederatedWork { settings, model, operator, training: Arc::clone(&training) };
         let work = CommonWork::Federated(work);
         tokio::select! {
             solved = self.solve(work, place, network, access, incoming) => { solved?; }

@@ -8,16 +8,13 @@ use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 
 use mingle_federated::{Beginning, FederatedLearning, FederatedSettings, LocalModel, LocalRound, TRAIN_LOSS};
-use mingle_protocol::MomentumStep;
+use mingle_home::{Error, ErrorKind, Result};
 use mingle_solving::{LearningError, RoundLearning, RoundRules, RoundTask};
+use mingle_training::{Budget, LocalTraining, ModelEncoder, MomentumStep, Patience, TrainingError};
 use tokio::sync::mpsc;
 
-use super::{Budget, LocalTraining, ModelEncoder, Patience, TrainingError};
-use crate::error::{Error, ErrorKind, Result};
-use crate::task::TaskCard;
-
 /// A peer's training, shared by its parts along one plan after the other.
-pub(crate) struct SharedTraining {
+pub struct SharedTraining {
     dimension: usize,
     running: Mutex<Running>,
 }
@@ -38,7 +35,7 @@ struct Running {
 }
 
 /// The end of a training: those who wait for it are let go once this is dropped.
-pub(crate) struct TrainingEnd {
+pub struct TrainingEnd {
     is_over: Arc<AtomicBool>,
     _end: Sender<()>,
 }
@@ -51,7 +48,7 @@ impl Drop for TrainingEnd {
 
 impl SharedTraining {
     /// A training, its failures, and the handle that ends it.
-    pub(crate) fn new(training: Box<dyn LocalTraining>) -> (Arc<Self>, mpsc::UnboundedReceiver<Error>, TrainingEnd) {
+    pub fn new(training: Box<dyn LocalTraining>) -> (Arc<Self>, mpsc::UnboundedReceiver<Error>, TrainingEnd) {
         let is_over = Arc::new(AtomicBool::new(false));
         let patience = Patience::unless(Arc::clone(&is_over));
         let (failures, failed) = mpsc::unbounded_channel();
@@ -63,7 +60,7 @@ impl SharedTraining {
     }
 
     /// The model of which a file was made last, `[dimension]`.
-    pub(crate) fn last(&self) -> Option<Arc<[f32]>> {
+    pub fn last(&self) -> Option<Arc<[f32]>> {
         self.running().last.clone()
     }
 
@@ -115,11 +112,20 @@ impl Running {
     }
 }
 
+/// The description of a model: the same at all members.
+#[derive(Clone, Debug, PartialEq, Eq)]
+pub struct ModelDescription {
+    /// A hash of the task's name and of the tensors' names, order and shapes.
+    pub hash: [u8; 32],
+    /// The same in one line, for people.
+    pub text: String,
+}
+
 /// Federated averaging of a peer's training, as a task of learning in rounds.
-pub(crate) struct FederatedTask {
+pub struct FederatedTask {
     settings: FederatedSettings,
     rules: RoundRules,
-    card: Arc<dyn TaskCard>,
+    model: ModelDescription,
     founder: usize,
     training: Arc<SharedTraining>,
 }
@@ -135,14 +141,14 @@ impl FederatedTask {
     ///
     /// # Errors
     /// The settings have too few or too many rounds.
-    pub(crate) fn new(
+    pub fn new(
         settings: FederatedSettings,
-        card: Arc<dyn TaskCard>,
+        model: ModelDescription,
         founder: usize,
         training: Arc<SharedTraining>,
     ) -> Result<Self> {
         let rules = settings.rules().map_err(|error| Error::of(ErrorKind::BadInput, error))?;
-        Ok(Self { settings, rules, card, founder, training })
+        Ok(Self { settings, rules, model, founder, training })
     }
 }
 
@@ -156,7 +162,7 @@ impl RoundTask for FederatedTask {
     }
 
     fn describe(&self) -> String {
-        self.settings.describe(&self.card.describe())
+        self.settings.describe(&self.model.text)
     }
 
     fn title(&self) -> String {
@@ -177,8 +183,7 @@ impl RoundTask for FederatedTask {
 
     fn open(&self, node: usize, names: &[String]) -> std::result::Result<Box<dyn RoundLearning>, LearningError> {
         let model = SharedModel {
-            meaning: self.card.hash(),
-            describes: self.card.describe(),
+            description: self.model.clone(),
             metrics: self.settings.metrics.clone(),
             is_founder: node == self.founder,
             training: Arc::clone(&self.training),
@@ -194,9 +199,7 @@ impl RoundTask for FederatedTask {
 
 /// The training of a peer along one plan.
 struct SharedModel {
-    /// The hash of the task's name and layout.
-    meaning: [u8; 32],
-    describes: String,
+    description: ModelDescription,
     metrics: Vec<String>,
     is_founder: bool,
     training: Arc<SharedTraining>,
@@ -209,17 +212,17 @@ impl LocalModel for SharedModel {
 
     /// The data of another program are not known.
     fn identity(&self) -> [u8; 32] {
-        self.meaning
+        self.description.hash
     }
 
     fn meaning(&self) -> [u8; 32] {
-        self.meaning
+        self.description.hash
     }
 
     fn unlike(&self, other: &str) -> String {
         format!(
             "the model here is not that of {other}: here {}; all need one name, and tensors of the same names, order and shapes",
-            self.describes
+            self.description.text
         )
     }
 
