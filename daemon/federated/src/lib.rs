@@ -177,6 +177,11 @@ impl RoundTask for FederatedTask {
         self.settings.shared_privacy().is_some()
     }
 
+    /// A trainer has a place in its data of its own, and goes on from it.
+    fn has_tokens(&self) -> bool {
+        self.needs_masked_sums()
+    }
+
     fn founder(&self) -> Option<usize> {
         Some(self.founder)
     }

@@ -96,7 +96,7 @@ fn scripts_begin_with_the_founders_model_and_end_with_one_model_of_the_mean_of_a
 }
 
 #[test]
-fn a_private_peer_that_is_killed_with_its_script_goes_on_and_counts_each_round_once() {
+fn a_private_peer_that_is_killed_with_its_script_goes_on_and_one_round_at_most_is_counted_twice() {
     let folder = tempfile::tempdir().unwrap();
     let problem = problem(folder.path(), PRIVACY);
     let swarm = swarm();
@@ -118,12 +118,13 @@ fn a_private_peer_that_is_killed_with_its_script_goes_on_and_counts_each_round_o
     assert!(finals.iter().all(|model| *model == finals[0]), "{finals:?}");
     for node in 0..PEERS {
         assert!(model(&swarm, node) == model(&swarm, 0), "node {node}");
-        // A peer that dies between counting and keeping what it counted counts once more.
-        let most = if node == 1 { ROUNDS + 1 } else { ROUNDS };
-        assert!((ROUNDS..=most).contains(&counted(&swarm.home(node))), "node {node}: {}", counted(&swarm.home(node)));
+        // Where the killed one had not released the round, all release it anew: its script would come to other numbers.
+        let counted = counted(&swarm.home(node));
+        assert!((ROUNDS..=ROUNDS + 1).contains(&counted), "node {node}: {counted}");
     }
     let report = read_json(&swarm.home(0).join("privacy-of-sums.json"));
-    assert!((19.9..=20.0).contains(&report["epsilon"].as_f64().unwrap()), "{report}");
+    assert!((18.0..=20.0).contains(&report["epsilon"].as_f64().unwrap()), "{report}");
+    assert_eq!(report["ended_with_noise_alone"], false, "a release was spare: {report}");
     let learned = read_json(&swarm.home(0).join("learned.json"));
     assert_eq!(learned["metrics"], serde_json::json!(["epsilon", "spent"]), "no number of a script leaves by itself");
 }

@@ -21,6 +21,8 @@ pub struct FederatedLearning {
     fingerprint: [u8; 32],
     /// A hash of what all members said of themselves before the first round.
     all: [u8; 32],
+    /// A hash of the tokens of all members; zero where there are none.
+    tokens: [u8; 32],
     /// Rounds trained, the present one included.
     rounds: u64,
     state: LearnerState,
@@ -63,16 +65,17 @@ impl FederatedLearning {
             private,
             fingerprint: [0; 32],
             all: [0; 32],
+            tokens: [0; 32],
             rounds: 0,
             state,
         })
     }
 
-    /// The name of a release: of the members and what they said of themselves, of the round, and of the model from which
+    /// The name of a release: of the members, what they said of themselves and their tokens, of the round, and of the model from which
     /// it goes on.
     fn name(&self, release: Release) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("mingle 2026 release into a sum");
-        hasher.update(&release.members).update(&self.all).update(&release.round.to_le_bytes());
+        hasher.update(&release.members).update(&self.all).update(&self.tokens).update(&release.round.to_le_bytes());
         self.state.parameters.iter().for_each(|value| {
             hasher.update(&value.to_le_bytes());
         });
@@ -85,11 +88,7 @@ impl FederatedLearning {
         if let Some(other) = table.iter().position(|row| &row[..HASH_NUMBERS] != own) {
             return Err(LearningError(self.model.unlike(&self.names[other])));
         }
-        let mut hasher = blake3::Hasher::new();
-        table.iter().flatten().for_each(|number| {
-            hasher.update(&number.to_bits().to_le_bytes());
-        });
-        self.all = *hasher.finalize().as_bytes();
+        self.all = hash_of(table);
         Ok(())
     }
 
@@ -143,6 +142,15 @@ impl RoundLearning for FederatedLearning {
         }
         self.state.parameters = vector.to_vec();
         Ok(())
+    }
+
+    fn token(&mut self, round: u64, store: &dyn RoundStore) -> Result<Vec<f64>, LearningError> {
+        let token = self.private.as_mut().map(|private| private.renew_token(round, store)).transpose()?;
+        Ok(numbers_of(&token.unwrap_or_default()))
+    }
+
+    fn take_tokens(&mut self, tokens: &StatisticsTable) {
+        self.tokens = hash_of(tokens);
     }
 
     fn train(&mut self, round: u64) -> Result<Vec<f32>, LearningError> {
@@ -233,6 +241,15 @@ impl RoundLearning for FederatedLearning {
 /// An error of another kind as that of learning.
 pub(crate) fn learning_error(error: impl std::fmt::Display) -> LearningError {
     LearningError(error.to_string())
+}
+
+/// BLAKE3 of the rows of all members.
+fn hash_of(table: &StatisticsTable) -> [u8; 32] {
+    let mut hasher = blake3::Hasher::new();
+    table.iter().flatten().for_each(|number| {
+        hasher.update(&number.to_bits().to_le_bytes());
+    });
+    *hasher.finalize().as_bytes()
 }
 
 /// A hash as numbers that an f64 holds exactly.

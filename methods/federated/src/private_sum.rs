@@ -21,6 +21,8 @@ pub(super) struct PrivateSum {
     colluders: usize,
     /// The epsilon of all releases so far.
     epsilon: f64,
+    /// The token under which this member releases; zero where repeated training gives the same numbers.
+    token: [u8; HASH],
     /// `true` once a contribution held nothing of this peer's data, since more would cost more than the maximum.
     is_spent: bool,
 }
@@ -43,7 +45,7 @@ impl PrivateSum {
                 "{members} members would share a noise of {multiplier}, not of {wanted}"
             )));
         }
-        Ok(Self { settings, noise, members, colluders, epsilon: 0.0, is_spent: false })
+        Ok(Self { settings, noise, members, colluders, epsilon: 0.0, token: [0; HASH], is_spent: false })
     }
 
     /// The epsilon of all that this peer has ever released.
@@ -82,6 +84,24 @@ impl PrivateSum {
         Ok(key.fingerprint(data))
     }
 
+    /// The token for releases from this round on: that of the release of the round that the store keeps, or else a new one.
+    ///
+    /// Training that is repeated may come to other numbers. A member that has released a round, lost what it released, and
+    /// trains the round once more would otherwise be added to the same numbers of all others, which send what they sent
+    /// before: the difference of the two sums would have no noise but its own. With another token of one member, all
+    /// release anew.
+    ///
+    /// # Errors
+    /// The store cannot be read, or there are no random numbers.
+    pub(super) fn renew_token(&mut self, round: u64, store: &dyn RoundStore) -> Result<[u8; HASH], LearningError> {
+        let kept = store.released(round)?.and_then(|bytes| token_of(&bytes));
+        self.token = match kept {
+            Some(token) => token,
+            None => NoiseKey::draw().map_err(learning_error)?.fingerprint(&[0; HASH]),
+        };
+        Ok(self.token)
+    }
+
     /// The numbers to be summed for this change: one for each parameter, and the largest magnitude that any can have, so
     /// that the scale of the sum says nothing of the data. `name` is that of the release: the same wherever a round is
     /// repeated from the same model with the same members.
@@ -95,7 +115,9 @@ impl PrivateSum {
         change: &[f32],
         store: &mut dyn RoundStore,
     ) -> Result<Vec<f32>, LearningError> {
-        if let Some(before) = store.released(release.round)?.and_then(|bytes| decode(&bytes, &name, change.len() + 1)) {
+        if let Some(before) =
+            store.released(release.round)?.and_then(|bytes| self.decode(&bytes, &name, change.len() + 1))
+        {
             return Ok(before);
         }
         let (file, key) = self.read(store)?;
@@ -116,7 +138,7 @@ impl PrivateSum {
         let mut generator = key.generator(&name, &numbers);
         self.noise.add_noise(&mut numbers, &mut generator);
         numbers.push(self.noise.limit());
-        store.keep_released(release.round, &encode(&name, &numbers))?;
+        store.keep_released(release.round, &self.encode(&name, &numbers))?;
         Ok(numbers.into_iter().map(|number| number as f32).collect())
     }
 
@@ -150,20 +172,33 @@ impl PrivateSum {
     }
 }
 
-/// BLAKE3 of the rest, the name of the release, and its numbers.
-fn encode(name: &[u8; HASH], numbers: &[i64]) -> Vec<u8> {
-    let mut rest = name.to_vec();
-    rest.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
-    [blake3::hash(&rest).as_bytes().as_slice(), &rest].concat()
+impl PrivateSum {
+    /// BLAKE3 of the rest, the member's token, the name of the release, and its numbers.
+    fn encode(&self, name: &[u8; HASH], numbers: &[i64]) -> Vec<u8> {
+        let mut rest = [self.token, *name].concat();
+        rest.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+        [blake3::hash(&rest).as_bytes().as_slice(), &rest].concat()
+    }
+
+    /// The numbers of a release, if the bytes are whole, under this token, of that name, and so many.
+    fn decode(&self, bytes: &[u8], name: &[u8; HASH], numbers: usize) -> Option<Vec<f32>> {
+        let (token, rest) = whole(bytes)?.split_first_chunk::<HASH>()?;
+        let (named, rest) = rest.split_first_chunk::<HASH>()?;
+        let (words, odd) = rest.as_chunks();
+        let is_it = *token == self.token && named == name && words.len() == numbers && odd.is_empty();
+        is_it.then(|| words.iter().map(|word| i64::from_le_bytes(*word) as f32).collect())
+    }
 }
 
-/// The numbers of a release, if the bytes are whole, of that name, and so many.
-fn decode(bytes: &[u8], name: &[u8; HASH], numbers: usize) -> Option<Vec<f32>> {
+/// The bytes behind their hash, if it is right.
+fn whole(bytes: &[u8]) -> Option<&[u8]> {
     let (hash, rest) = bytes.split_first_chunk::<HASH>()?;
-    let (named, rest) = rest.split_first_chunk::<HASH>().filter(|_| blake3::hash(rest).as_bytes() == hash)?;
-    let (words, odd) = rest.as_chunks();
-    let is_it = named == name && words.len() == numbers && odd.is_empty();
-    is_it.then(|| words.iter().map(|word| i64::from_le_bytes(*word) as f32).collect())
+    (blake3::hash(rest).as_bytes() == hash).then_some(rest)
+}
+
+/// The token of a kept release.
+fn token_of(bytes: &[u8]) -> Option<[u8; HASH]> {
+    whole(bytes)?.first_chunk().copied()
 }
 
 #[cfg(test)]

@@ -65,6 +65,12 @@ pub trait RoundTask: fmt::Debug + Send + Sync {
         None
     }
 
+    /// Returns `true` if a node that trains a round once more may come to another contribution. Before the first round of
+    /// an attempt all then hear from each node whether it can send what it sent before ([`token`](RoundLearning::token)).
+    fn has_tokens(&self) -> bool {
+        false
+    }
+
     /// Reads one node's data, and returns its part.
     ///
     /// # Errors
@@ -113,6 +119,21 @@ pub trait RoundLearning: Send {
     fn begin_with(&mut self, vector: &[f32]) -> Result<(), LearningError> {
         let _ = vector;
         Err(LearningError("this learning begins with no vector of another node".to_owned()))
+    }
+
+    /// A token for the first round of an attempt: the one with which `store` keeps this node's release of that round, or else
+    /// one that no attempt ever had. Only where the task [has tokens](RoundTask::has_tokens).
+    ///
+    /// # Errors
+    /// The store cannot be read, or there are no random numbers.
+    fn token(&mut self, round: u64, store: &dyn RoundStore) -> Result<Vec<f64>, LearningError> {
+        let _ = (round, store);
+        Err(LearningError("this learning has no tokens".to_owned()))
+    }
+
+    /// Takes the tokens of all nodes, by node.
+    fn take_tokens(&mut self, tokens: &StatisticsTable) {
+        let _ = tokens;
     }
 
     /// Trains on its own data for a round, counted from 0, and returns the contribution to be averaged. This may take

@@ -43,6 +43,7 @@ pub(crate) async fn learn(
     node.tell_statistics().await?;
     node.go_back().await?;
     node.begin().await?;
+    node.tell_tokens().await?;
     while node.part.task.rules().goes_on(&node.history) {
         node.round().await?;
     }
@@ -128,6 +129,21 @@ impl RoundsNode {
         let vector = self.pull(&own, &sources).await?.remove(&founder).unwrap_or(own);
         let begun = self.part.bench.run(move |learner| learner.learning.begin_with(&vector)).await;
         self.agree(begun, length).await
+    }
+
+    /// Shares the token of each node with all, where the task has tokens.
+    async fn tell_tokens(&mut self) -> Result<(), SolveError> {
+        if !self.part.task.has_tokens() {
+            return Ok(());
+        }
+        let round = self.history.len() as u64;
+        let own = self.part.bench.run(move |learner| learner.learning.token(round, learner.store.as_ref())).await;
+        let own = own.and_then(|own| check_row(Some(own), 0)).map(Option::unwrap_or_default);
+        let length = own.as_ref().map_or(0, Vec::len) as u64;
+        let own = self.agree(own, length).await?;
+        let tokens = self.gather(&own).await?;
+        self.part.bench.run(move |learner| learner.learning.take_tokens(&tokens)).await;
+        Ok(())
     }
 
     async fn round(&mut self) -> Result<(), SolveError> {

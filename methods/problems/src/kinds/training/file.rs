@@ -102,10 +102,17 @@ pub(super) struct PrivacyEntry {
     /// `epsilon_max`.
     #[serde(default)]
     pub(super) noise: Option<f64>,
+    /// Releases beyond one a round that the noise is enough for: those of rounds that are repeated after a restart. By default
+    /// none where a built-in model trains, which then sends the same numbers, and else one for each 20 rounds.
+    #[serde(default, skip_serializing_if = "Option::is_none")]
+    pub(super) spare_releases: Option<u64>,
     /// Members against whom the guarantee holds even if they work together.
     #[serde(default = "usual_colluders")]
     pub(super) colluders: usize,
 }
+
+/// Rounds of a trainer for each of which one release is spare.
+const ROUNDS_TO_A_SPARE: u64 = 20;
 
 fn usual_delta() -> f64 {
     DEFAULT_DELTA
@@ -251,10 +258,14 @@ impl TrainingFile {
 
     /// The settings of differential privacy, with the noise filled in.
     pub(super) fn privacy(&self) -> Result<Option<PrivacySettings>, ProblemFileError> {
-        let Some(PrivacyEntry { clip, epsilon_max, delta, noise, .. }) = self.privacy else { return Ok(None) };
+        let Some(PrivacyEntry { clip, epsilon_max, delta, noise, spare_releases, .. }) = self.privacy else {
+            return Ok(None);
+        };
+        let usual = if self.model == TRAINER { self.rounds.div_ceil(ROUNDS_TO_A_SPARE) } else { 0 };
+        let releases = self.rounds.saturating_add(spare_releases.unwrap_or(usual));
         let settings = match noise {
             Some(noise) => PrivacySettings::new(clip, noise, epsilon_max, delta),
-            None => PrivacySettings::for_changes(clip, self.rounds, epsilon_max, delta),
+            None => PrivacySettings::for_changes(clip, releases, epsilon_max, delta),
         };
         let settings = settings.map_err(|error| ProblemFileError::Options(error.into()))?;
         let epsilon = settings.epsilon_of(self.rounds);
@@ -322,7 +333,11 @@ mod tests {
         assert_eq!((found.rounds, found.metrics), (7, vec!["auc".to_owned()]));
         assert_eq!(settings("model = \"trainer\"").unwrap().metrics, METRICS_OF_TRAINER);
         let private = "model = \"trainer\"\n[privacy]\nclip = 0.3\nepsilon_max = 8.1";
-        assert!(settings(private).unwrap().metrics.is_empty());
+        let found = settings(private).unwrap();
+        assert!(found.metrics.is_empty());
+        // Rounds that are repeated are paid for in advance: 40, and two spare ones.
+        let noise = found.privacy.unwrap().settings;
+        assert!(noise.epsilon_of(42) <= 8.1 && noise.epsilon_of(43) > 8.1, "{noise}");
         assert!(settings("").unwrap_err().contains("model = \"mlp\" is a built-in model"));
         assert!(settings("model = \"trainer\"\nlearning_rate = 0.1").unwrap_err().starts_with("learning_rate "));
         assert!(settings("model = \"trainer\"\nlocal_steps = 0").unwrap_err().contains("local_steps"));
