@@ -259,7 +259,8 @@ impl Peer {
                 Box::pin(self.solve(CommonWork::File(path), place, network, access, incoming)).await
             }
             Purpose::Learn(task) => {
-                Box::pin(self.solve(CommonWork::Rounds(task), place, network, access, incoming)).await
+                let work = CommonWork::Rounds(Box::new(move |_| Ok(Arc::clone(&task))));
+                Box::pin(self.solve(work, place, network, access, incoming)).await
             }
             Purpose::Train(task) => Box::pin(self.train(task, place, network, access, incoming)).await,
             Purpose::TrainFederated(task, settings) => {

@@ -85,6 +85,31 @@ fn a_private_peer_that_is_killed_goes_on_and_every_round_is_counted_once_over_al
 }
 
 #[test]
+fn two_private_peers_that_are_killed_at_once_go_on_and_each_round_is_counted_once() {
+    let folder = tempfile::tempdir().unwrap();
+    let problem = problem(folder.path(), PRIVACY);
+    let swarm = PlannedSwarm::for_a_problem("complete:n=5", "nguyen-he", 5);
+    let mut peers: Vec<_> = (0..5).map(|node| swarm.solve(node, &problem)).collect();
+    while peers[1].wait_for("measured")["round"].as_u64().unwrap() < 4 {}
+    for node in [1, 3] {
+        peers[node].kill();
+    }
+    for node in [3, 1] {
+        peers[node] = swarm.solve(node, &problem);
+    }
+    for (node, peer) in peers.iter_mut().enumerate() {
+        assert_eq!(peer.wait_for("learned")["rounds"], ROUNDS, "node {node}");
+        assert_eq!(peer.exit_code(), Some(0), "node {node}");
+    }
+    let model = |node: usize| fs::read(swarm.home(node).join("model.safetensors")).unwrap();
+    for node in 0..5 {
+        assert!(model(node) == model(0), "node {node}");
+        let most = if [1, 3].contains(&node) { ROUNDS + 1 } else { ROUNDS };
+        assert!((ROUNDS..=most).contains(&counted(&swarm.home(node))), "node {node}: {}", counted(&swarm.home(node)));
+    }
+}
+
+#[test]
 fn the_demo_shows_each_alone_no_noise_and_shared_noise() {
     let folder = tempfile::tempdir().unwrap();
     let demo = folder.path().join("demo");

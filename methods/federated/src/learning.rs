@@ -137,7 +137,8 @@ impl RoundLearning for FederatedLearning {
 
     fn begin_with(&mut self, vector: &[f32]) -> Result<(), LearningError> {
         if vector.len() != self.state.parameters.len() {
-            let (got, wanted) = (vector.len(), self.state.parameters.len());
+            let got = vector.len();
+            let wanted = self.state.parameters.len();
             return Err(LearningError(format!("the model to begin with has {got} parameters, and this one {wanted}")));
         }
         self.state.parameters = vector.to_vec();
@@ -159,7 +160,8 @@ impl RoundLearning for FederatedLearning {
         let steps = self.settings.local_steps;
         let change = self.model.train(LocalRound { round, steps, rounds_left }, &self.state.parameters)?;
         if change.len() != self.state.parameters.len() {
-            let (got, wanted) = (change.len(), self.state.parameters.len());
+            let got = change.len();
+            let wanted = self.state.parameters.len();
             return Err(LearningError(format!("the change of a round has {got} numbers, and the model {wanted}")));
         }
         if self.settings.method == FederatedMethod::Alone {
@@ -231,16 +233,11 @@ impl RoundLearning for FederatedLearning {
     fn files(&self) -> Result<Vec<(String, Vec<u8>)>, LearningError> {
         let mut files = vec![("model.safetensors".to_owned(), self.model.encode(&self.state.parameters)?)];
         if let Some(private) = &self.private {
-            let text = serde_json::to_string_pretty(&private.report()).map_err(learning_error)?;
+            let text = serde_json::to_string_pretty(&private.report()).map_err(LearningError::of)?;
             files.push(("privacy-of-sums.json".to_owned(), (text + "\n").into_bytes()));
         }
         Ok(files)
     }
-}
-
-/// An error of another kind as that of learning.
-pub(crate) fn learning_error(error: impl std::fmt::Display) -> LearningError {
-    LearningError(error.to_string())
 }
 
 /// BLAKE3 of the rows of all members.

@@ -4,7 +4,6 @@
 use mingle_privacy::{CountFile, NoiseKey, PrivacyBudget, PrivacySettings, SharedNoise};
 use mingle_solving::{LearningError, Release, RoundStore};
 
-use crate::learning::learning_error;
 use crate::settings::SharedPrivacy;
 
 /// The relative error of a noise multiplier as an f64, generously.
@@ -37,7 +36,8 @@ impl PrivateSum {
         members: usize,
         dimension: usize,
     ) -> Result<Self, LearningError> {
-        let noise = SharedNoise::new(settings.clip(), settings.noise(), members, colluders).map_err(learning_error)?;
+        let noise =
+            SharedNoise::new(settings.clip(), settings.noise(), members, colluders).map_err(LearningError::of)?;
         let multiplier = noise.multiplier(dimension);
         if multiplier < settings.noise() * (1.0 - ROUNDING) {
             let wanted = settings.noise();
@@ -97,7 +97,7 @@ impl PrivateSum {
         let kept = store.released(round)?.and_then(|bytes| token_of(&bytes));
         self.token = match kept {
             Some(token) => token,
-            None => NoiseKey::draw().map_err(learning_error)?.fingerprint(&[0; HASH]),
+            None => NoiseKey::draw().map_err(LearningError::of)?.fingerprint(&[0; HASH]),
         };
         Ok(self.token)
     }
@@ -126,7 +126,7 @@ impl PrivateSum {
         match budget.next() {
             Some(after) => {
                 let counted = CountFile { noised: after.changes().clone(), sums: Some(key.clone()) };
-                store.keep_count(&counted.text().map_err(learning_error)?)?;
+                store.keep_count(&counted.text().map_err(LearningError::of)?)?;
                 self.epsilon = after.spending().epsilon;
             }
             // The noise of all is part of the guarantee of each.
@@ -158,16 +158,16 @@ impl PrivateSum {
 
     fn read(&self, store: &mut dyn RoundStore) -> Result<(CountFile, NoiseKey), LearningError> {
         let mut file = match store.count()? {
-            Some(text) => CountFile::parse(&text).map_err(learning_error)?,
+            Some(text) => CountFile::parse(&text).map_err(LearningError::of)?,
             None => CountFile::default(),
         };
         if let Some(key) = &file.sums {
             let key = key.clone();
             return Ok((file, key));
         }
-        let key = NoiseKey::draw().map_err(learning_error)?;
+        let key = NoiseKey::draw().map_err(LearningError::of)?;
         file.sums = Some(key.clone());
-        store.keep_count(&file.text().map_err(learning_error)?)?;
+        store.keep_count(&file.text().map_err(LearningError::of)?)?;
         Ok((file, key))
     }
 }

@@ -58,17 +58,6 @@ pub(crate) fn own_data(data: &str, name: &str) -> Result<Option<String>, Learnin
     Ok(Some(data.replace(NODE, name)))
 }
 
-/// Joins an error and its sources into one sentence.
-pub(crate) fn learning_error(error: impl std::error::Error) -> LearningError {
-    let mut text = error.to_string();
-    let mut source = error.source();
-    while let Some(cause) = source {
-        text += &format!(": {cause}");
-        source = cause.source();
-    }
-    LearningError(text)
-}
-
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]

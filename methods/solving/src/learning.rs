@@ -66,7 +66,7 @@ pub trait RoundTask: fmt::Debug + Send + Sync {
     }
 
     /// Returns `true` if a node that trains a round once more may come to another contribution. Before the first round of
-    /// an attempt all then hear from each node whether it can send what it sent before ([`token`](RoundLearning::token)).
+    /// an attempt all then get a [`token`](RoundLearning::token) of each, by which they know whether it has kept what it sent.
     fn has_tokens(&self) -> bool {
         false
     }
@@ -232,6 +232,19 @@ pub enum Aggregation {
 #[derive(Clone, Debug, PartialEq, Eq, Error)]
 #[error("{0}")]
 pub struct LearningError(pub String);
+
+impl LearningError {
+    /// An error and its sources as one sentence.
+    pub fn of(error: impl std::error::Error) -> Self {
+        let mut text = error.to_string();
+        let mut source = error.source();
+        while let Some(cause) = source {
+            text += &format!(": {cause}");
+            source = cause.source();
+        }
+        Self(text)
+    }
+}
 
 /// The states of a node after its last rounds, by the number of rounds done, kept across restarts.
 ///

@@ -14,7 +14,7 @@ use crate::place::Place;
 use crate::training::TrainingTask;
 
 /// A training whose changes are averaged exactly.
-pub(super) struct FederatedWork {
+struct FederatedWork {
     settings: FederatedSettings,
     model: ModelDescription,
     /// The operator of the swarm, if it has one.
@@ -25,7 +25,7 @@ pub(super) struct FederatedWork {
 impl FederatedWork {
     /// The task of the members of a plan. All begin with the vector of the operator, where the plan names it, or else of
     /// node 0.
-    pub(super) fn task(&self, place: &Place) -> Result<FederatedTask> {
+    fn task(&self, place: &Place) -> Result<FederatedTask> {
         let Self { settings, model, operator, training } = self;
         let founder = place.peers.iter().find(|(_, peer)| Some(**peer) == *operator);
         let founder = founder.map_or(0, |(node, _)| node.index());
@@ -51,7 +51,7 @@ impl Peer {
         let rounds = settings.rounds;
         let operator = self.membership.as_ref().map(|membership| membership.swarm.founder()).transpose()?;
         let work = FederatedWork { settings, model, operator, training: Arc::clone(&training) };
-        let work = CommonWork::Federated(work);
+        let work = CommonWork::Rounds(Box::new(move |place| Ok(Arc::new(work.task(place)?))));
         tokio::select! {
             solved = self.solve(work, place, network, access, incoming) => { solved?; }
             Some(failure) = failures.recv() => return Err(failure),

@@ -7,7 +7,6 @@ use libp2p::identity::Keypair;
 use mingle_net::transport::Network;
 use mingle_solving::{CommunicationPlan, Problem, RoundTask, SumPolicy, Sums};
 
-use super::federated::FederatedWork;
 use super::{Access, Incoming, Outcome, Peer, Streams, boot_nonce};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
@@ -25,20 +24,20 @@ const NO_PARCELS: usize = 0;
 pub(super) enum CommonWork {
     /// The problem in this file.
     File(PathBuf),
-    /// Learning in rounds.
-    Rounds(Arc<dyn RoundTask>),
-    /// Federated averaging of a training of this peer's own.
-    Federated(FederatedWork),
+    /// Learning in rounds: the task of the members of a plan.
+    Rounds(TaskOfMembers),
 }
+
+/// The task of the members of a place's plan.
+pub(super) type TaskOfMembers = Box<dyn Fn(&Place) -> Result<Arc<dyn RoundTask>> + Send + Sync>;
 
 impl CommonWork {
     /// The problem for the members of a plan.
     fn problem(&self, place: &Place) -> Result<Problem> {
         let plan = &place.plan.plan;
-        let task: Arc<dyn RoundTask> = match self {
+        let task = match self {
             Self::File(path) => return Problem::read(path, plan).map_err(Explain::explain),
-            Self::Rounds(task) => Arc::clone(task),
-            Self::Federated(work) => Arc::new(work.task(place)?),
+            Self::Rounds(of_members) => of_members(place)?,
         };
         let names = plan.nodes().map(|(name, _)| name.to_owned()).collect();
         Ok(Problem::of_rounds(task, Arc::new(names)))

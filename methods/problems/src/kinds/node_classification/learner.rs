@@ -13,7 +13,6 @@ use serde::{Deserialize, Serialize};
 
 use super::NodesFile;
 use super::picture::collaboration_svg;
-use crate::dealt::learning_error;
 
 /// The metrics after each round: on the validation nodes, which choose the best model, on the test nodes, and on the
 /// test nodes by the best model so far.
@@ -78,9 +77,9 @@ impl NodeLearner {
             )));
         }
         let classes = sizes.iter().map(|row| row[1]).fold(0.0, f64::max) as usize;
-        let data = self.data.clone().with_classes(classes).map_err(learning_error)?;
+        let data = self.data.clone().with_classes(classes).map_err(LearningError::of)?;
         let split = NodeSplit::random(data.labels(), client_seed(self.file.seed, self.node));
-        let client = NodeClient::new(self.options(), &data, &split, self.device.clone()).map_err(learning_error)?;
+        let client = NodeClient::new(self.options(), &data, &split, self.device.clone()).map_err(LearningError::of)?;
         let row = client.signatures().values().to_vec();
         self.parameters = client.shape().initial_parameters(self.file.seed);
         self.client = Some(client);
@@ -101,7 +100,7 @@ impl NodeLearner {
             .collect();
         let counts: Vec<f64> = sizes.iter().map(|row| row[2]).collect();
         let graph =
-            weights(self.file.sharing(), &options.collaboration, &signatures?, &counts).map_err(learning_error)?;
+            weights(self.file.sharing(), &options.collaboration, &signatures?, &counts).map_err(LearningError::of)?;
         let [a, b, c, d, e, f, ..] = graph.hash();
         self.graph = Some(graph);
         Ok(u64::from_le_bytes([a, b, c, d, e, f, 0, 0]) as f64)
@@ -155,8 +154,8 @@ impl RoundLearning for NodeLearner {
         let metric = self.file.metric();
         let from = std::mem::take(&mut self.parameters);
         let client = self.client()?;
-        let trained = client.train(&from, epochs).map_err(learning_error)?;
-        let scores = client.evaluate(&trained).map_err(learning_error)?;
+        let trained = client.train(&from, epochs).map_err(LearningError::of)?;
+        let scores = client.evaluate(&trained).map_err(LearningError::of)?;
         let validation = metric.of(&scores.validation);
         let test = metric.of(&scores.test);
         let is_better = self.best.as_ref().is_none_or(|best| validation > best.validation);
@@ -184,7 +183,7 @@ impl RoundLearning for NodeLearner {
             return Err(LearningError("statistics come before models".to_owned()));
         };
         let next = aggregate(client.shape(), graph.of_client(self.node), contributions);
-        self.parameters = next.map_err(learning_error)?;
+        self.parameters = next.map_err(LearningError::of)?;
         Ok(())
     }
 
@@ -208,13 +207,13 @@ impl RoundLearning for NodeLearner {
         let client = self.client()?;
         if kept.client.is_empty() {
             // The state before the first round.
-            client.restore(&0_u64.to_le_bytes()).map_err(learning_error)?;
+            client.restore(&0_u64.to_le_bytes()).map_err(LearningError::of)?;
             self.parameters = client.shape().initial_parameters(seed);
         } else {
             if kept.parameters.len() != client.shape().parameters() {
                 return Err(LearningError("what was kept of a round is of another network".to_owned()));
             }
-            client.restore(&kept.client).map_err(learning_error)?;
+            client.restore(&kept.client).map_err(LearningError::of)?;
             self.parameters = kept.parameters;
         }
         self.best = kept.best;

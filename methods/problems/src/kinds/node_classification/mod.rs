@@ -12,7 +12,7 @@ use mingle_models::Device;
 use mingle_solving::{LearningError, RoundLearning, RoundRules, RoundTask};
 
 use crate::ProblemFileError;
-use crate::dealt::{Dealt, learning_error, own_data};
+use crate::dealt::{Dealt, own_data};
 use crate::file::{RoundFile, open_device, shared_hash};
 pub(crate) use file::NodesFile;
 use learner::{METRICS, NodeLearner};
@@ -78,13 +78,13 @@ impl NodesTask {
 
     /// The subgraph of one client: its own file, or its part of the graph that is dealt out.
     fn data(&self, node: usize, names: &[String]) -> Result<NodeData, LearningError> {
-        let read = |text: &str| read_graph(text, &self.folder).map_err(learning_error);
+        let read = |text: &str| read_graph(text, &self.folder).map_err(LearningError::of);
         match own_data(&self.file.data, &names[node])? {
             Some(own) => read(&own),
             None => self.dealt.part(node, || {
                 let all = read(&self.file.data)?;
                 let parts = deal_out(all.graph(), names.len(), self.file.overlap(), self.file.seed);
-                let parts = parts.map_err(learning_error)?;
+                let parts = parts.map_err(LearningError::of)?;
                 Ok(parts.iter().map(|nodes| all.induced(nodes)).collect())
             }),
         }

@@ -13,7 +13,6 @@ use mingle_solving::{Aggregation, LearningError, RoundLearning, StatisticsTable}
 
 use super::RECOMMENDER;
 use super::file::RecommendationFile;
-use crate::dealt::learning_error;
 
 /// The most users, items or interactions that a client may report: a larger reference would not fit in memory.
 const LARGEST: f64 = (1_u64 << 28) as f64;
@@ -88,7 +87,7 @@ impl RecommendationLearner {
             return Ok(vec![0.0; self.frequencies]);
         }
         let mean = Size::mean(&sizes);
-        reference_shares(mean, self.kernel, self.frequencies, self.seed).map_err(learning_error)
+        reference_shares(mean, self.kernel, self.frequencies, self.seed).map_err(LearningError::of)
     }
 }
 
@@ -133,8 +132,8 @@ impl RoundLearning for RecommendationLearner {
     }
 
     fn train(&mut self, _: u64) -> Result<Vec<f32>, LearningError> {
-        self.client.train(self.epochs).map_err(learning_error)?;
-        self.client.shared().map_err(learning_error)
+        self.client.train(self.epochs).map_err(LearningError::of)?;
+        self.client.shared().map_err(LearningError::of)
     }
 
     fn aggregation(&self, round: u64) -> Aggregation {
@@ -145,12 +144,12 @@ impl RoundLearning for RecommendationLearner {
     }
 
     fn take(&mut self, _: u64, aggregate: &[f32]) -> Result<(), LearningError> {
-        self.client.take(aggregate, self.share).map_err(learning_error)
+        self.client.take(aggregate, self.share).map_err(LearningError::of)
     }
 
     fn evaluate(&mut self) -> Result<Vec<Option<f64>>, LearningError> {
-        self.state = self.client.state().map_err(learning_error)?;
-        let quality = self.client.evaluate().map_err(learning_error)?;
+        self.state = self.client.state().map_err(LearningError::of)?;
+        let quality = self.client.evaluate().map_err(LearningError::of)?;
         Ok(quality.values().to_vec())
     }
 
@@ -159,7 +158,7 @@ impl RoundLearning for RecommendationLearner {
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), LearningError> {
-        self.client.restore(state).map_err(learning_error)?;
+        self.client.restore(state).map_err(LearningError::of)?;
         self.state = state.to_vec();
         Ok(())
     }
@@ -170,7 +169,7 @@ impl RoundLearning for RecommendationLearner {
 
     fn files(&self) -> Result<Vec<(String, Vec<u8>)>, LearningError> {
         let recommender = self.client.recommender().and_then(|recommender| recommender.to_bytes());
-        Ok(vec![(RECOMMENDER.to_owned(), recommender.map_err(learning_error)?)])
+        Ok(vec![(RECOMMENDER.to_owned(), recommender.map_err(LearningError::of)?)])
     }
 }
 

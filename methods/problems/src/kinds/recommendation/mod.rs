@@ -13,7 +13,7 @@ use mingle_recommend::{
 use mingle_solving::{LearningError, RoundLearning, RoundRules, RoundTask};
 
 use crate::ProblemFileError;
-use crate::dealt::{Dealt, learning_error, own_data};
+use crate::dealt::{Dealt, own_data};
 use crate::file::{RoundFile, open_device, shared_hash};
 pub(crate) use file::RecommendationFile;
 use learner::RecommendationLearner;
@@ -69,8 +69,8 @@ impl RecommendationProblem {
     /// The interactions of one client: its own file, or its part of the data that are dealt out.
     fn interactions(&self, node: usize, names: &[String]) -> Result<Interactions, LearningError> {
         match own_data(&self.file.data, &names[node])? {
-            Some(own) => read_interactions(&self.folder.join(own), self.file.form).map_err(learning_error),
-            None => self.dealt.part(node, || self.deal(names.len()).map_err(learning_error)),
+            Some(own) => read_interactions(&self.folder.join(own), self.file.form).map_err(LearningError::of),
+            None => self.dealt.part(node, || self.deal(names.len()).map_err(LearningError::of)),
         }
     }
 
@@ -106,7 +106,7 @@ impl RoundTask for RecommendationProblem {
     fn open(&self, node: usize, names: &[String]) -> Result<Box<dyn RoundLearning>, LearningError> {
         let interactions = self.interactions(node, names)?;
         let learner = RecommendationLearner::new(&self.file, interactions, node, &self.device, self.cache.as_ref());
-        Ok(Box::new(learner.map_err(learning_error)?))
+        Ok(Box::new(learner.map_err(LearningError::of)?))
     }
 }
 

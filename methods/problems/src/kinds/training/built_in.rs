@@ -8,7 +8,6 @@ use mingle_solving::LearningError;
 
 use super::TrainingFile;
 use super::samples::FoundSamples;
-use crate::dealt::learning_error;
 
 /// A built-in model on one peer's samples.
 pub(super) struct BuiltInModel {
@@ -36,8 +35,8 @@ impl BuiltInModel {
         FoundSamples { data, remarks }: FoundSamples,
         device: Device,
     ) -> Result<Self, LearningError> {
-        let model = file.built_in().map_err(learning_error)?;
-        let task = Task::new(model, data.train.shape(), data.train.objective()).map_err(learning_error)?;
+        let model = file.built_in().map_err(LearningError::of)?;
+        let task = Task::new(model, data.train.shape(), data.train.objective()).map_err(LearningError::of)?;
         let identity = identity(&data);
         let evaluator = Evaluator::new(task, &device);
         let options = TrainerOptions {
@@ -45,13 +44,13 @@ impl BuiltInModel {
             device,
             optimizer: file.optimizer(),
             batch_size: file.batch_size,
-            augmentation: file.augmentation().map_err(learning_error)?,
+            augmentation: file.augmentation().map_err(LearningError::of)?,
             data_seed: file.seed.wrapping_add(node as u64),
             weight: SiteWeight::Equal,
         };
         let DataSet { train, test, card } = data;
-        let card_hash = *blake3::hash(&serde_json::to_vec(&card).map_err(learning_error)?).as_bytes();
-        let trainer = Trainer::new(options, train).map_err(learning_error)?;
+        let card_hash = *blake3::hash(&serde_json::to_vec(&card).map_err(LearningError::of)?).as_bytes();
+        let trainer = Trainer::new(options, train).map_err(LearningError::of)?;
         Ok(Self { task, seed: file.seed, card, card_hash, remarks, identity, trainer, evaluator, test })
     }
 }
@@ -80,14 +79,14 @@ impl LocalModel for BuiltInModel {
     }
 
     fn train(&mut self, LocalRound { steps, .. }: LocalRound, from: &[f32]) -> Result<Vec<f32>, LearningError> {
-        Ok(self.trainer.train(from, steps).map_err(learning_error)?.delta)
+        Ok(self.trainer.train(from, steps).map_err(LearningError::of)?.delta)
     }
 
     fn evaluate(&mut self, parameters: &[f32]) -> Result<Vec<Option<f64>>, LearningError> {
         if self.test.is_empty() {
             return Ok(vec![None, None]);
         }
-        let found = self.evaluator.evaluate(parameters, &self.test).map_err(learning_error)?;
+        let found = self.evaluator.evaluate(parameters, &self.test).map_err(LearningError::of)?;
         Ok(vec![Some(found.score()), Some(found.loss)])
     }
 
@@ -97,7 +96,7 @@ impl LocalModel for BuiltInModel {
     }
 
     fn restore(&mut self, state: &[u8]) -> Result<(), LearningError> {
-        self.trainer.restore(state).map_err(learning_error)
+        self.trainer.restore(state).map_err(LearningError::of)
     }
 
     fn found(&self) -> String {
@@ -110,7 +109,7 @@ impl LocalModel for BuiltInModel {
 
     fn encode(&self, parameters: &[f32]) -> Result<Vec<u8>, LearningError> {
         let metadata = meaning::metadata(&self.card, self.task.model());
-        Checkpoint::encoded(parameters, &metadata, &self.task).map_err(learning_error)
+        Checkpoint::encoded(parameters, &metadata, &self.task).map_err(LearningError::of)
     }
 }
 

@@ -8,7 +8,7 @@ use serde_json::Value;
 
 use super::TrainingFile;
 use crate::ProblemFileError;
-use crate::dealt::{Dealt, learning_error, own_data};
+use crate::dealt::{Dealt, own_data};
 use mingle_plaintext::InputFile;
 use mingle_solving::LearningError;
 
@@ -71,7 +71,7 @@ impl SampleSource {
 
     fn deal(&self, nodes: usize) -> Result<Vec<FoundSamples>, LearningError> {
         let FoundSamples { data: whole, remarks } = self.load(&self.data, false)?;
-        let parts = self.split.share_out(&whole.train, nodes, self.seed).map_err(learning_error)?;
+        let parts = self.split.share_out(&whole.train, nodes, self.seed).map_err(LearningError::of)?;
         let part = |of: &Vec<usize>| FoundSamples {
             data: DataSet { train: whole.train.select(of), ..whole.clone() },
             remarks: remarks.clone(),
@@ -80,8 +80,8 @@ impl SampleSource {
     }
 
     fn load(&self, text: &str, is_own: bool) -> Result<FoundSamples, LearningError> {
-        let source: DataSource = below(&self.folder, text).parse().map_err(learning_error)?;
-        let raw = source.read().map_err(learning_error)?;
+        let source: DataSource = below(&self.folder, text).parse().map_err(LearningError::of)?;
+        let raw = source.read().map_err(LearningError::of)?;
         let card = match &self.card {
             Some(card) => card.clone(),
             None if is_own && !raw.means_the_same_everywhere() => {
@@ -90,10 +90,10 @@ impl SampleSource {
                      which `mingle data card` makes of the files or sums of all"
                 )));
             }
-            None => raw.card_for(self.objective, self.seed).map_err(learning_error)?,
+            None => raw.card_for(self.objective, self.seed).map_err(LearningError::of)?,
         };
         let remarks = raw.remarks();
-        let data = raw.data_set(&card, self.seed).map_err(learning_error)?;
+        let data = raw.data_set(&card, self.seed).map_err(LearningError::of)?;
         Ok(FoundSamples { data, remarks })
     }
 }
