@@ -6,7 +6,6 @@ import json
 import os
 import shlex
 import signal
-import socket
 import subprocess
 import sys
 from collections.abc import Callable
@@ -14,6 +13,7 @@ from pathlib import Path
 from typing import Any
 
 from conftest import wait_until
+from free_ports import free_ports
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SOURCES = Path(__file__).parents[1] / "src"
@@ -247,12 +247,3 @@ def _environment() -> dict[str, str]:
 
 def _free_addresses(count: int) -> list[str]:
     return [f"/ip4/127.0.0.1/tcp/{port}" for port in free_ports(count)]
-
-
-def free_ports(count: int) -> list[int]:
-    """TCP ports on loopback on which no process listens at present."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports: list[int] = [listener.getsockname()[1] for listener in sockets]
-    for listener in sockets:
-        listener.close()
-    return ports

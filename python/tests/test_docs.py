@@ -18,6 +18,7 @@ import pytest
 import torch
 from agreement import check_agreement, final_model, mean_model
 from fake_host import FakeHost
+from free_ports import free_ports
 
 import mingle
 import mingle.batches
@@ -165,13 +166,14 @@ def check_sine(homes: list[Path]) -> None:
 
 
 def run_sine(folder: Path, commands: str, names: list[str]) -> SineRun:
-    """Runs the commands of that name beside train.py, as the page has both, but that the script counts its steps. `names` are those of the homes."""
+    """Runs the commands of that name beside train.py, as the page has both, but that the script counts its steps and the port is a free one.
+    `names` are those of the homes."""
     begun, step = "    while True:", "        optimizer.step()\n"
     script = block("python.md", "train.py")
     assert script.count(begun) == script.count(step) == 1
     script = script.replace(begun, f"    steps = 0\n{begun}").replace(step, f"        steps += 1\n{step}")
     (folder / "train.py").write_text(script + 'print(f"steps {steps}")\n')
-    output = run(block("python.md", commands), folder)
+    output = run(block("python.md", commands).replace("/tcp/4710", f"/tcp/{free_ports(1)[0]}"), folder)
     errors = re.findall(r"mean squared error from -3 to 3: (\d\.\d+)", output)
     assert len(errors) == 3, output
     steps = [re.findall(r"steps (\d+)", (folder / name / "trainer.log").read_text()) for name in names]

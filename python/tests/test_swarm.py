@@ -12,9 +12,10 @@ from statistics import fmean
 
 import pytest
 from agreement import check_agreement, evaluations, final_model, gains
+from free_ports import free_ports
 from kept_logger import read_lines
 from kill_campaign import campaign
-from swarm import LocalSwarm, TicketSwarm, free_ports, kill
+from swarm import LocalSwarm, TicketSwarm, kill
 
 pytestmark = [
     pytest.mark.swarm,
