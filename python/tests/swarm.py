@@ -18,6 +18,12 @@ from conftest import wait_until
 from free_ports import free_ports
 from prepared_python import Script
 
+sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+
+from mingle.client import Client
+from mingle.errors import MingleError
+from mingle.home import find_peer
+
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SOURCES = Path(__file__).parents[1] / "src"
 END_SECONDS = 120.0
@@ -128,11 +134,11 @@ class LocalSwarm:
         return "".join((self.folder / f"{name}.{kind}").read_text(errors="replace") for kind in ("out", "err"))
 
     def status(self, node: int) -> dict[str, Any]:
-        """The status of a peer; empty where it does not run."""
-        asked = [self.program, "status", "--json", "--home", str(self.home(node))]
-        ended = subprocess.run(asked, env=_environment(), capture_output=True, text=True, timeout=60)
-        status: dict[str, Any] = json.loads(ended.stdout) if ended.returncode == 0 else {}
-        return status
+        """The status of a peer, which `mingle status --json` prints; empty where it does not run."""
+        try:
+            return Client(find_peer(self.home(node)).endpoint).peer_status()
+        except MingleError:
+            return {}
 
     def wait_for_round(self, node: int, round: int) -> None:
         """Waits until a peer has reached the round."""
