@@ -9,11 +9,11 @@ from collections.abc import Iterator
 from functools import cache
 
 PORTS = range(16_384, 32_768)
-"""Ports below those that a system gives to whoever asks for no particular one: no connection takes one of them before its use."""
+"""Ports below the ephemeral ones, from 32768 on in Linux and from 49152 on elsewhere, which connections and listeners on port 0 get."""
 
 
 def free_ports(count: int) -> list[int]:
-    """TCP ports in a row, on loopback, on which no process listens at present. No other call, of no worker, returns one of them soon."""
+    """Consecutive TCP ports of loopback without a listener. Later calls, and those of other workers, return others until all were returned once."""
     while True:
         ports = [next(_ports()) for _ in range(count)]
         if ports[-1] - ports[0] == count - 1 and all(map(_is_free, ports)):
@@ -22,7 +22,7 @@ def free_ports(count: int) -> list[int]:
 
 @cache
 def _ports() -> Iterator[int]:
-    """The ports of this worker of pytest-xdist in turn, from one by chance: other programs may run these tests at the same time."""
+    """The part of `PORTS` of this pytest-xdist worker, in turn from a random one: a second run of the tests on the machine begins elsewhere."""
     worker, workers = int(os.environ.get("PYTEST_XDIST_WORKER", "gw0")[2:]), int(os.environ.get("PYTEST_XDIST_WORKER_COUNT", "1"))
     size = len(PORTS) // workers
     own = PORTS[worker * size : (worker + 1) * size]

@@ -1,8 +1,9 @@
 """Scripts that train with PyTorch, in interpreters that have imported it already.
 
-The import takes some three seconds of processor time, as much as all that follows in most of these scripts. `start` forks them from one process
-that has imported PyTorch, and nothing of this package, and has no threads. What runs in a fork is the script as `python SCRIPT` would run it:
-with arguments, environment, output and exit code of its own. Only on Linux; elsewhere each script is a new interpreter.
+The import takes 2.7 s of processor time with that of torch._dynamo by the first optimizer: as much as all that follows in most of these scripts.
+`start` forks them from one process without threads that has imported PyTorch and nothing of this package. Each runs as by `python SCRIPT`, with
+arguments, environment, output and exit code of its own. On systems other than Linux, where a fork of such a process is not safe everywhere, each
+is a new interpreter.
 """
 
 from __future__ import annotations
@@ -29,7 +30,7 @@ END_SECONDS = 120.0
 
 
 class ForkedScript:
-    """A script that runs, or has ended: what tests use of `subprocess.Popen`."""
+    """A forked script, with the part of the interface of `subprocess.Popen` that tests use."""
 
     def __init__(self, command: list[str], environment: Mapping[str, str], out: int, err: int) -> None:
         self.returncode: int | None = None
@@ -107,7 +108,7 @@ def _whole(file: IO[str]) -> str:
 
 @cache
 def _forks() -> socket.socket:
-    """The process that forks, by a socket whose end is its end too."""
+    """The control socket of the process that forks, which ends with it."""
     ours, theirs = socket.socketpair()
     environment = {name: value for name, value in os.environ.items() if name != "PYTHONPATH"} | {"OMP_NUM_THREADS": "1", "PYTHONUNBUFFERED": "1"}
     with theirs:
@@ -116,7 +117,7 @@ def _forks() -> socket.socket:
 
 
 def _wait_for_script() -> tuple[list[str], dict[str, str]]:
-    """Forks on request, and returns in the forked process: with the command and the environment of its script."""
+    """Command and environment of a script, in the process that was forked for it. The calling process goes on to fork, and never returns."""
     with socket.socket(fileno=os.dup(0)) as control:
         while True:
             asked, files, *_ = socket.recv_fds(control, 1, 3)
