@@ -12,6 +12,7 @@ import sys
 from collections.abc import Sequence
 from functools import cache
 from pathlib import Path
+from tempfile import NamedTemporaryFile
 from typing import Any
 
 import numpy
@@ -45,14 +46,21 @@ def mean_model(homes: Sequence[Path]) -> dict[str, Any]:
     return {name: numpy.mean([model[name] for model in models], axis=0, dtype="f8").astype("f4") for name in models[0]}
 
 
-@cache
 def training_rounds(home: Path) -> int:
     """The number of rounds of a peer's run that train, before those that only mix: what a script is told in a simulated run of the same plan."""
-    rounds = json.loads((home / "summary.json").read_text())["rounds"]
+    return _training_rounds((home / "plan.json").read_text(), json.loads((home / "summary.json").read_text())["rounds"])
+
+
+@cache
+def _training_rounds(plan: str, rounds: int) -> int:
+    """The number of `rounds` rounds by the text of a plan that train: peers of a swarm have the same one."""
     variables = f"PYTHONPATH={shlex.quote(str(SOURCES))}"
     script = f"{variables} exec {shlex.quote(sys.executable)} {shlex.quote(str(SCRIPT))}"
-    command = [os.environ["MINGLE_BIN"], "simulate", "--plan", str(home / "plan.json"), "--rounds", str(rounds), "--trainer", script]
-    ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
+    with NamedTemporaryFile("w", suffix=".json") as file:
+        file.write(plan)
+        file.flush()
+        command = [os.environ["MINGLE_BIN"], "simulate", "--plan", file.name, "--rounds", str(rounds), "--trainer", script]
+        ended = subprocess.run(command, capture_output=True, text=True, timeout=120)
     told = {int(count) for count in re.findall(r"training rounds: (\d+)", ended.stderr)}
     assert ended.returncode == 0 and len(told) == 1, ended.stderr
     training = told.pop()

@@ -1,7 +1,9 @@
-"""Shared fixtures and helpers of the tests: a host, and a wait for a condition."""
+"""Shared fixtures and helpers of the tests: a host, a wait for a condition, and the order and the company in which tests run."""
 
 from __future__ import annotations
 
+import fcntl
+import os
 import sys
 import time
 from collections.abc import Callable, Iterator
@@ -26,6 +28,22 @@ def pytest_runtest_makereport(item: pytest.Item) -> Iterator[None]:
     report = outcome.get_result()  # type: ignore[attr-defined]
     if report.skipped and item.config.getoption("--no-skips"):
         report.outcome, report.longrepr = "failed", f"skipped: {report.longrepr}"
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """Orders the tests: first those with peers, which take longest, so that the last ones are short and workers end together; `alone` ones last."""
+    items.sort(key=lambda item: 2 if item.get_closest_marker("alone") else 0 if item.get_closest_marker("swarm") else 1)
+
+
+@pytest.fixture(autouse=True)
+def machine(request: pytest.FixtureRequest, tmp_path_factory: pytest.TempPathFactory) -> Iterator[None]:
+    """The machine: shared with the tests of other workers, unless the test is marked `alone`."""
+    if "PYTEST_XDIST_WORKER" not in os.environ:
+        yield
+        return
+    with (tmp_path_factory.getbasetemp().parent / "machine.lock").open("a") as lock:
+        fcntl.flock(lock, fcntl.LOCK_EX if request.node.get_closest_marker("alone") else fcntl.LOCK_SH)
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -23,6 +23,8 @@ from pathlib import Path
 from typing import Any
 from urllib.parse import parse_qs, urlsplit
 
+from free_ports import free_ports
+
 MOST_ATTACH_BYTES = 1 << 20
 MOST_METRICS_BYTES = 8192
 STATE_SLACK_BYTES = 65_528
@@ -119,7 +121,7 @@ class FakeHost:
         self.token = token
         self._server: _Server | None = None
         self._tcp: _TcpServer | None = None
-        self._port = 0
+        self._port = free_ports(1)[0] if token is not None else 0
 
     # For tests
 

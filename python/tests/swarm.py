@@ -6,14 +6,23 @@ import json
 import os
 import shlex
 import signal
-import socket
 import subprocess
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Iterator, Sequence
+from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
+import prepared_python
 from conftest import wait_until
+from free_ports import free_ports
+from prepared_python import Script
+
+sys.path.insert(0, str(Path(__file__).parents[1] / "src"))
+
+from mingle.client import Client
+from mingle.errors import MingleError
+from mingle.home import find_peer
 
 EXAMPLES = Path(__file__).parents[1] / "examples"
 SOURCES = Path(__file__).parents[1] / "src"
@@ -26,7 +35,7 @@ class LocalSwarm:
     def __init__(self, folder: Path, count: int = 3, *, rounds: int, local_steps: int = 5, method: str = "auto", options: tuple[str, ...] = ()) -> None:
         self.folder, self.count, self.rounds, self.options = folder, count, rounds, options
         self.program = os.environ["MINGLE_BIN"]
-        self._processes: list[subprocess.Popen[bytes]] = []
+        self._processes: list[Script] = []
         self._addresses = _free_addresses(count)
         self.plan = folder / "plan.json"
         self.run("plan", "make", "--topology", f"complete:n={count}", "--method", method, "--local-steps", str(local_steps), "-o", str(self.plan))
@@ -76,18 +85,16 @@ class LocalSwarm:
         command += ["--listen", self._addresses[node], "--bootstrap", ",".join(others), *options]
         return self._start(command, f"peer{node}", {})
 
-    def start_script(self, node: int, script: Path | str, *arguments: str) -> subprocess.Popen[bytes]:
+    def start_script(self, node: int, script: Path | str, *arguments: str) -> Script:
         """Starts a Python script that trains for a peer; `output` returns what it prints."""
-        command = [sys.executable, str(EXAMPLES / script), *arguments]
-        return self._start(command, f"script{node}", {"MINGLE_HOME": str(self.home(node))})
+        return self._start_script(node, script, arguments, {"MINGLE_HOME": str(self.home(node))})
 
-    def start_script_over_tcp(self, node: int, script: Path | str, *arguments: str) -> subprocess.Popen[bytes]:
+    def start_script_over_tcp(self, node: int, script: Path | str, *arguments: str) -> Script:
         """Starts a Python script that trains for a peer over TCP, without knowledge of the peer's home."""
         file = self.home(node) / "trainer-tcp.json"
         wait_until(file.exists, f"peer {node} serves trainers over TCP\n{self.output(f'peer{node}')[-2000:]}", END_SECONDS)
         access = json.loads(file.read_text())
-        command = [sys.executable, str(EXAMPLES / script), *arguments]
-        return self._start(command, f"script{node}", {"MINGLE_TRAINER_URL": access["url"], "MINGLE_TRAINER_TOKEN": access["token"]})
+        return self._start_script(node, script, arguments, {"MINGLE_TRAINER_URL": access["url"], "MINGLE_TRAINER_TOKEN": access["token"]})
 
     def share(self, node: int) -> Path:
         """The folder that a bridge of a peer serves."""
@@ -98,10 +105,9 @@ class LocalSwarm:
         command = [sys.executable, "-m", "mingle", "bridge", str(self.share(node)), "--home", str(self.home(node))]
         return self._start(command, f"bridge{node}", {})
 
-    def start_script_by_folder(self, node: int, script: Path | str, *arguments: str) -> subprocess.Popen[bytes]:
+    def start_script_by_folder(self, node: int, script: Path | str, *arguments: str) -> Script:
         """Starts a Python script that trains for a peer and shares nothing but a folder with it."""
-        command = [sys.executable, str(EXAMPLES / script), *arguments]
-        return self._start(command, f"script{node}", {"MINGLE_TRAINER_URL": f"folder:{self.share(node)}"})
+        return self._start_script(node, script, arguments, {"MINGLE_TRAINER_URL": f"folder:{self.share(node)}"})
 
     def command_of_script(self, script: Path | str, *arguments: str) -> str:
         """The command of a Python script, to be started by a peer."""
@@ -109,22 +115,37 @@ class LocalSwarm:
         words = [*variables, "exec", shlex.quote(sys.executable), shlex.quote(str(EXAMPLES / script)), *arguments]
         return " ".join(words)
 
+    def _start_script(self, node: int, script: Path | str, arguments: tuple[str, ...], variables: dict[str, str]) -> Script:
+        path = EXAMPLES / script
+        if "torch" not in path.read_text():
+            return self._start([sys.executable, str(path), *arguments], f"script{node}", variables)
+        with self._outputs(f"script{node}") as (out, err):
+            process = prepared_python.start([str(path), *arguments], _environment() | variables, out.fileno(), err.fileno())
+        self._processes.append(process)
+        return process
+
     def _start(self, command: list[str], name: str, variables: dict[str, str]) -> subprocess.Popen[bytes]:
-        with (self.folder / f"{name}.out").open("ab") as out, (self.folder / f"{name}.err").open("ab") as err:
+        with self._outputs(name) as (out, err):
             process = subprocess.Popen(command, env=_environment() | variables, stdin=subprocess.DEVNULL, stdout=out, stderr=err)
         self._processes.append(process)
         return process
+
+    @contextmanager
+    def _outputs(self, name: str) -> Iterator[tuple[IO[bytes], IO[bytes]]]:
+        """The files that get the standard output and standard error of a process."""
+        with (self.folder / f"{name}.out").open("ab") as out, (self.folder / f"{name}.err").open("ab") as err:
+            yield out, err
 
     def output(self, name: str) -> str:
         """The standard output and standard error of a process."""
         return "".join((self.folder / f"{name}.{kind}").read_text(errors="replace") for kind in ("out", "err"))
 
     def status(self, node: int) -> dict[str, Any]:
-        """The status of a peer; empty where it does not run."""
-        asked = [self.program, "status", "--json", "--home", str(self.home(node))]
-        ended = subprocess.run(asked, env=_environment(), capture_output=True, text=True, timeout=60)
-        status: dict[str, Any] = json.loads(ended.stdout) if ended.returncode == 0 else {}
-        return status
+        """The status of a peer, which `mingle status --json` prints; empty where it does not run."""
+        try:
+            return Client(find_peer(self.home(node)).endpoint).peer_status()
+        except MingleError:
+            return {}
 
     def wait_for_round(self, node: int, round: int) -> None:
         """Waits until a peer has reached the round."""
@@ -144,7 +165,7 @@ class LocalSwarm:
         for node in range(self.count):
             self.run("stop", "--home", str(self.home(node)))
 
-    def end(self, processes: list[subprocess.Popen[bytes]], name: str) -> None:
+    def end(self, processes: Sequence[Script], name: str) -> None:
         """Waits until the processes end, each with exit code 0."""
         for index, process in enumerate(processes):
             try:
@@ -241,7 +262,7 @@ def check_audit(report: str, count: int) -> None:
     assert (told["verdict"], told["sum_units"]) == ("exact", count << 40), told
 
 
-def kill(process: subprocess.Popen[bytes]) -> None:
+def kill(process: Script) -> None:
     """Kills a process with SIGKILL, and waits for its end."""
     process.send_signal(signal.SIGKILL)
     process.wait()
@@ -254,12 +275,3 @@ def _environment() -> dict[str, str]:
 
 def _free_addresses(count: int) -> list[str]:
     return [f"/ip4/127.0.0.1/tcp/{port}" for port in free_ports(count)]
-
-
-def free_ports(count: int) -> list[int]:
-    """TCP ports on loopback on which no process listens at present."""
-    sockets = [socket.create_server(("127.0.0.1", 0)) for _ in range(count)]
-    ports: list[int] = [listener.getsockname()[1] for listener in sockets]
-    for listener in sockets:
-        listener.close()
-    return ports

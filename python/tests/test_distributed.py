@@ -2,33 +2,24 @@
 
 from __future__ import annotations
 
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
 from fake_host import FakeHost
 from kept_logger import read_lines
+from prepared_python import run_together
 
 TESTS = Path(__file__).parent
 
 
 def run(host: FakeHost, tmp_path: Path, mode: str = "train") -> list[tuple[int, str]]:
     """Exit codes and outputs of two processes."""
-    ranks = [
-        subprocess.Popen(
-            [sys.executable, str(TESTS / "ddp_training.py"), str(host.home), str(rank), "2", str(tmp_path / f"meet-{mode}"), mode],
-            env={"PYTHONPATH": str(TESTS.parent / "src"), "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"},
-            stdout=subprocess.PIPE,
-            text=True,
-        )
-        for rank in range(2)
-    ]
-    try:
-        return [(process.wait(120), process.communicate()[0]) for process in ranks]
-    finally:
-        for process in ranks:
-            process.kill()
+    command = [str(TESTS / "ddp_training.py"), str(host.home)]
+    environment = {"PYTHONPATH": str(TESTS.parent / "src"), "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
+    ranks = run_together([[*command, str(rank), "2", str(tmp_path / f"meet-{mode}"), mode] for rank in range(2)], environment, tmp_path)
+    for number, ended in enumerate(ranks):
+        print(f"rank {number}: {ended.stderr}")
+    return [(ended.returncode, ended.stdout) for ended in ranks]
 
 
 def test_rank_0_exchanges_and_all_ranks_hold_the_same_model(host: FakeHost, tmp_path: Path) -> None:

@@ -10,7 +10,6 @@ import subprocess
 import sys
 from dataclasses import dataclass
 from pathlib import Path
-from statistics import fmean
 from typing import Any
 
 import numpy
@@ -18,6 +17,7 @@ import pytest
 import torch
 from agreement import check_agreement, final_model, mean_model
 from fake_host import FakeHost
+from free_ports import free_ports
 
 import mingle
 import mingle.batches
@@ -125,33 +125,24 @@ class SineRun:
     steps: list[int]
 
 
-@pytest.fixture(scope="module")
-def by_plan_file(tmp_path_factory: pytest.TempPathFactory) -> SineRun:
-    """A run by "three sites"."""
-    return run_sine(tmp_path_factory.mktemp("plan file"), "three sites", ["site0", "site1", "site2"])
-
-
 @pytest.mark.swarm
 @NEEDS_MINGLE
-def test_three_sites_learn_the_sine(by_plan_file: SineRun) -> None:
+def test_three_sites_learn_the_sine_by_ticket_as_by_a_plan_file_in_as_many_steps(tmp_path: Path) -> None:
+    by_plan_file = run_sine(tmp_path / "plan file", "three sites", ["site0", "site1", "site2"])
     assert by_plan_file.error < LARGEST_ERROR, by_plan_file
     check_sine([by_plan_file.folder / f"site{site}" for site in range(3)])
-
-
-@pytest.mark.swarm
-@NEEDS_MINGLE
-def test_the_sine_is_learnt_by_ticket_as_by_a_plan_file_in_as_many_steps(tmp_path: Path, by_plan_file: SineRun) -> None:
     names = ["ana", "ben", "cho"]
-    by_ticket = run_sine(tmp_path, "by ticket", names)
+    by_ticket = run_sine(tmp_path / "ticket", "by ticket", names)
     print(by_plan_file, by_ticket)
     # A plan with other local steps has more rounds or fewer, so that the number of steps stays.
-    # A site that is late by a moment, on a busy machine, mixes on without the steps of a round.
-    assert abs(fmean(by_ticket.steps) / fmean(by_plan_file.steps) - 1) < 0.1, (by_plan_file, by_ticket)
+    # A site that is late, on a busy machine, mixes on without the steps of a round; the one with most steps was least so.
+    assert abs(max(by_ticket.steps) / max(by_plan_file.steps) - 1) < 0.1, (by_plan_file, by_ticket)
     explained = [1 - error / VARIANCE_OF_SINE for error in (by_plan_file.error, by_ticket.error)]
     assert by_ticket.error < LARGEST_ERROR and explained[1] > LEAST_EXPLAINED * explained[0], (by_plan_file, by_ticket)
-    check_sine([tmp_path / name for name in names])
-    local_steps = json.loads((tmp_path / "ana/plan.json").read_text())["local_steps"]
-    events = [json.loads(line) for line in (tmp_path / "ana/events.jsonl").read_text().splitlines()]
+    check_sine([by_ticket.folder / name for name in names])
+    operator = by_ticket.folder / "ana"
+    local_steps = json.loads((operator / "plan.json").read_text())["local_steps"]
+    events = [json.loads(line) for line in (operator / "events.jsonl").read_text().splitlines()]
     chosen = [event for event in events if event["event"] == "local_steps"]
     assert local_steps == (chosen[-1]["steps"] if chosen else 10), (local_steps, chosen)
     assert all(event["local_step_s"] > 0 and event["exchange_s"] > 0 for event in chosen), "the reason is said with it"
@@ -165,13 +156,15 @@ def check_sine(homes: list[Path]) -> None:
 
 
 def run_sine(folder: Path, commands: str, names: list[str]) -> SineRun:
-    """Runs the commands of that name beside train.py, as the page has both, but that the script counts its steps. `names` are those of the homes."""
+    """Runs the commands of that name beside train.py, as the page has both, but that the script counts its steps and the port is a free one.
+    `names` are those of the homes."""
+    folder.mkdir()
     begun, step = "    while True:", "        optimizer.step()\n"
     script = block("python.md", "train.py")
     assert script.count(begun) == script.count(step) == 1
     script = script.replace(begun, f"    steps = 0\n{begun}").replace(step, f"        steps += 1\n{step}")
     (folder / "train.py").write_text(script + 'print(f"steps {steps}")\n')
-    output = run(block("python.md", commands), folder)
+    output = run(block("python.md", commands).replace("/tcp/4710", f"/tcp/{free_ports(1)[0]}"), folder)
     errors = re.findall(r"mean squared error from -3 to 3: (\d\.\d+)", output)
     assert len(errors) == 3, output
     steps = [re.findall(r"steps (\d+)", (folder / name / "trainer.log").read_text()) for name in names]

@@ -18,7 +18,8 @@ import pytest
 import torch
 from conftest import wait_until
 from fake_host import FakeHost
-from swarm import LocalSwarm, free_ports, kill
+from free_ports import free_ports
+from swarm import LocalSwarm, kill
 
 import mingle
 from mingle import folder as folders
@@ -516,7 +517,7 @@ class TestPeers:
             "MINGLE_BIN": os.environ["MINGLE_BIN"],
             "MINGLE_SHARE": str(share),
             "MINGLE_HOMES": str(tmp_path / "homes"),
-            "MINGLE_PORT": str(free_ports(1)[0]),
+            "MINGLE_PORT": str(free_ports(4)[0]),
         }
         started: list[subprocess.Popen[str]] = []
 

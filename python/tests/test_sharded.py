@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import json
-import subprocess
-import sys
 from pathlib import Path
 
 import numpy
 import pytest
 import torch
 from fake_host import FakeHost
+from prepared_python import run_together
 
 import mingle
 from mingle.tensors import ModelTensors
@@ -22,17 +21,13 @@ NUMBERS = 3 * 5 + 5 + 5 * 5 + 5 + 5 + 5 + 5 + 1
 
 def run(host: FakeHost, tmp_path: Path, mode: str, count: int = 2) -> list[tuple[int, str]]:
     """Exit codes and outputs of `count` processes of a site."""
-    command = [sys.executable, str(TESTS / "fsdp_training.py"), str(host.home)]
+    command = [str(TESTS / "fsdp_training.py"), str(host.home)]
     environment = {"PYTHONPATH": str(TESTS.parent / "src"), "PATH": "/usr/bin:/bin", "OMP_NUM_THREADS": "1"}
-    ranks = [
-        subprocess.Popen([*command, str(rank), str(count), str(tmp_path / f"meet-{mode}-{count}"), mode], env=environment, stdout=subprocess.PIPE, text=True)
-        for rank in range(count)
-    ]
-    try:
-        return [(process.wait(120), process.communicate()[0]) for process in ranks]
-    finally:
-        for process in ranks:
-            process.kill()
+    meeting = str(tmp_path / f"meet-{mode}-{count}")
+    ranks = run_together([[*command, str(rank), str(count), meeting, mode] for rank in range(count)], environment, tmp_path)
+    for number, ended in enumerate(ranks):
+        print(f"rank {number}: {ended.stderr}")
+    return [(ended.returncode, ended.stdout) for ended in ranks]
 
 
 def write_begin(home: Path) -> float:

@@ -12,9 +12,10 @@ from statistics import fmean
 
 import pytest
 from agreement import check_agreement, evaluations, final_model, gains
+from free_ports import free_ports
 from kept_logger import read_lines
 from kill_campaign import campaign
-from swarm import LocalSwarm, TicketSwarm, free_ports, kill
+from swarm import LocalSwarm, TicketSwarm, kill
 
 pytestmark = [
     pytest.mark.swarm,
@@ -88,6 +89,7 @@ def test_scripts_of_sites_with_other_labels_end_with_one_model_that_is_no_worse_
         swarm.audit()
 
 
+@pytest.mark.alone
 def test_a_site_whose_script_takes_ten_times_as_long_does_not_hold_up_the_others(tmp_path: Path) -> None:
     # The script looks at no time limit: the peer goes on without it.
     usual = _seconds_of_others(tmp_path / "alike", slowest_s=0.04)

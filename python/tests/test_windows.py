@@ -14,6 +14,7 @@ import numpy
 import pytest
 from agreement import check_agreement
 from fake_host import FakeHost
+from prepared_python import run_together
 from swarm import LocalSwarm
 
 from mingle.planning.program import is_closed_pipe
@@ -33,7 +34,8 @@ def run(folder: Path, script: str, **variables: str) -> subprocess.CompletedProc
     file = folder / "script.py"
     file.write_text(script)
     environment = {"PYTHONPATH": f"{SOURCES}:{TESTS}", "PATH": str(folder / "no programs"), "OMP_NUM_THREADS": "1"} | variables
-    return subprocess.run([sys.executable, str(STRIPPED), str(file)], env=environment, capture_output=True, text=True, timeout=120)
+    (ended,) = run_together([[str(STRIPPED), str(file)]], environment, folder)
+    return ended
 
 
 @pytest.fixture
