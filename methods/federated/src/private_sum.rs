@@ -22,6 +22,8 @@ pub(super) struct PrivateSum {
     epsilon: f64,
     /// The token under which this member releases; zero where repeated training gives the same numbers.
     token: [u8; HASH],
+    /// Contributions since the start that were noise alone, since the training had diverged.
+    diverged: u64,
     /// `true` once a contribution held nothing of this peer's data, since more would cost more than the maximum.
     is_spent: bool,
 }
@@ -45,7 +47,7 @@ impl PrivateSum {
                 "{members} members would share a noise of {multiplier}, not of {wanted}"
             )));
         }
-        Ok(Self { settings, noise, members, colluders, epsilon: 0.0, token: [0; HASH], is_spent: false })
+        Ok(Self { settings, noise, members, colluders, epsilon: 0.0, token: [0; HASH], diverged: 0, is_spent: false })
     }
 
     /// The epsilon of all that this peer has ever released.
@@ -70,6 +72,7 @@ impl PrivateSum {
             "colluders": self.colluders,
             "members": self.members,
             "ended_with_noise_alone": self.is_spent,
+            "diverged_rounds": self.diverged,
         })
     }
 
@@ -121,6 +124,8 @@ impl PrivateSum {
             return Ok(before);
         }
         let (file, key) = self.read(store)?;
+        // An error would tell all others something about the data.
+        self.diverged += u64::from(change.iter().any(|value| !value.is_finite()));
         let mut numbers = self.noise.quantize(change);
         let budget = PrivacyBudget::new(self.settings, file.noised);
         match budget.next() {

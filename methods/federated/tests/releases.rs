@@ -131,3 +131,17 @@ fn a_member_whose_disk_was_put_back_has_all_release_anew_so_that_no_two_sums_dif
     let now: Vec<u64> = members.iter().map(counted).collect();
     assert_eq!(now, [counts[0] + 1, counts[1] + 1, 1, counts[3] + 1], "each release is counted");
 }
+
+#[test]
+fn a_training_that_diverged_releases_noise_alone_and_says_so_to_its_own_user() {
+    let mut member = started(0, MemoryStore::default());
+    member.learning.prepare(&mut member.store).unwrap();
+    let change = vec![f32::NAN; DIMENSION];
+    let release = Release { round: 0, members: [7; 32] };
+    let released = member.learning.release(release, change, &mut member.store).unwrap();
+    assert!(released.iter().all(|number| number.is_finite()), "{released:?}");
+    let files = member.learning.files().unwrap();
+    let (_, report) = files.iter().find(|(name, _)| name == "privacy-of-sums.json").unwrap();
+    let report: serde_json::Value = serde_json::from_slice(report).unwrap();
+    assert_eq!(report["diverged_rounds"], 1, "{report}");
+}
