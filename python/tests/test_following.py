@@ -87,7 +87,7 @@ def swarm(tmp_path: Path, request: pytest.FixtureRequest) -> Iterator[FoundedSwa
     swarm.end()
 
 
-@pytest.mark.parametrize("swarm", [1500], indirect=True)
+@pytest.mark.parametrize("swarm", [3000], indirect=True)
 def test_a_loop_gets_models_in_place_and_ends_with_the_final_one(swarm: FoundedSwarm, tmp_path: Path) -> None:
     model, output = Digits(), tmp_path / "followed.safetensors"
     before = model.linear.weight
@@ -96,7 +96,7 @@ def test_a_loop_gets_models_in_place_and_ends_with_the_final_one(swarm: FoundedS
         for now in follower:
             rounds.append(now.round)
             seen.add(float(model.linear.weight.detach().sum()))
-        assert follower.done and now.final and now.rounds == 1500
+        assert follower.done and now.final and now.rounds == swarm.rounds
     assert rounds == sorted(rounds) and len(rounds) > 2, rounds
     assert len(seen) == len(rounds), "each model is another one"
     assert model.linear.weight is before
