@@ -231,7 +231,10 @@ impl Node {
     /// Absorbs and ends the step once the wait policy is satisfied, or time is up.
     fn try_finish_step(&mut self, wait: Wait) -> bool {
         let missing = self.awaited_in_neighbours();
-        if self.now < wait.deadline && (!missing.is_empty() || self.has_nothing_to_go_on()) {
+        if self.now < wait.deadline && !missing.is_empty() {
+            return false;
+        }
+        if self.now < self.idling_ends(wait) && self.has_nothing_to_go_on() {
             return false;
         }
         if self.now < self.pace_of_the_others().min(wait.deadline) {
@@ -326,18 +329,6 @@ impl Node {
                 self.tally.own += distance.own;
             }
         }
-    }
-
-    /// Absorbs the parcels of neighbours that are further ahead than waits allow: their steps may be long in coming, and the
-    /// weight would be with nobody until then.
-    fn absorb_from_far_ahead(&mut self) {
-        let horizon = self.step.saturating_add(self.longest_lead_in_steps());
-        let is_far_ahead = |peer: &Neighbour| {
-            peer.incoming.as_ref().and_then(InLink::oldest_step).is_some_and(|oldest| oldest > horizon)
-        };
-        let far_ahead: Vec<NodeId> =
-            self.peers.values().filter(|peer| is_far_ahead(peer)).map(|peer| peer.id).collect();
-        far_ahead.into_iter().for_each(|peer| self.absorb_from(peer, u64::MAX));
     }
 
     /// Takes the next parcel of `step` or before from the queue of a link.
