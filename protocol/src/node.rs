@@ -265,8 +265,7 @@ impl Node {
             Phase::AwaitingParcels(wait) => {
                 let pace = Some(self.pace_of_the_others()).filter(|at| *at > self.now);
                 let grace = Some(self.grace_ends(wait)).filter(|at| *at > self.now);
-                let idling = Some(self.idling_ends(wait)).filter(|at| *at > self.now);
-                pace.into_iter().chain(grace).chain(idling).chain([wait.deadline]).min()
+                pace.into_iter().chain(grace).chain([wait.deadline]).min()
             }
             // Once past, only a neighbour's message or the disk can still end the draining.
             Phase::Draining { give_up_at, end_at } => [give_up_at, end_at].into_iter().find(|at| *at > self.now),

@@ -138,20 +138,6 @@ impl Node {
         }
     }
 
-    /// The end of the time that a node lets pass when it has nothing to go on: the deadline, or a usual round where it has
-    /// its usual weight and nothing more comes in this step. Members that refuse what they get, or give nothing, have
-    /// no permits for others either. These would wait for a deadline in each step, and deadlines grow with rounds.
-    pub(super) fn idling_ends(&self, wait: Wait) -> Time {
-        let due = self.config.schedule.in_neighbours(self.config.id, self.step);
-        let has_enough = self.own_share().is_some_and(|share| share >= 1.0);
-        let is_bounded = matches!(self.config.policy, WaitPolicy::Bounded { .. });
-        if is_bounded && has_enough && self.are_settled(due) {
-            self.clock.usual_end().min(wait.deadline)
-        } else {
-            wait.deadline
-        }
-    }
-
     /// Returns `true` if in a tree nothing more comes in this step from those that send in it. They wait for this node in
     /// turn: if all waited for weight, a round in which a branch has none would take a deadline on each level.
     fn is_told_of_all(&self, due: &[NodeId]) -> bool {

@@ -231,10 +231,7 @@ impl Node {
     /// Absorbs and ends the step once the wait policy is satisfied, or time is up.
     fn try_finish_step(&mut self, wait: Wait) -> bool {
         let missing = self.awaited_in_neighbours();
-        if self.now < wait.deadline && !missing.is_empty() {
-            return false;
-        }
-        if self.now < self.idling_ends(wait) && self.has_nothing_to_go_on() {
+        if self.now < wait.deadline && (!missing.is_empty() || self.has_nothing_to_go_on()) {
             return false;
         }
         if self.now < self.pace_of_the_others().min(wait.deadline) {
