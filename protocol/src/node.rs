@@ -17,8 +17,8 @@
 //!   is applied), `held_back` (the part that waits for weight), `norm_guard` (the largest norm);
 //! - coding: `references` (differences to vectors that neighbours have too);
 //! - defence: `robust_receiving` (clipped ratios), `credit` (the weight a neighbour may hold), `weight_floor` (the weight
-//!   that a node keeps), `mass_watch` (alarms about mass), `processes` (one process per key), `contradiction` (neighbours
-//!   whose books differ);
+//!   that a node keeps), `room` (the weight that there can be), `mass_watch` (alarms about mass), `processes` (one process
+//!   per key), `contradiction` (neighbours whose books differ);
 //! - state: `membership` (generations), `departure`, `drain`, `commit` (records).
 
 mod account;
@@ -49,6 +49,7 @@ mod recent_flow;
 mod references;
 mod refusals;
 mod robust_receiving;
+mod room;
 mod round;
 mod send_gate;
 mod step_guard;
@@ -87,6 +88,7 @@ pub use phase::NodeState;
 use phase::{Phase, Wait};
 use processes::{Processes, ToldProcesses};
 use refusals::Refusals;
+use room::Part;
 use round::RoundTally;
 use send_gate::SendGate;
 use step_guard::UsualSteps;

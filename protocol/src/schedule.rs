@@ -11,6 +11,7 @@ mod agreement;
 mod computed;
 mod encodings;
 mod error;
+mod parts;
 mod reversible;
 mod stationary;
 

@@ -250,6 +250,11 @@ impl InLink {
         (self.applied_total + self.queued_mass()) as f64 / UNITS_PER_ONE as f64
     }
 
+    /// The mass that came from all lives of the sender and was not refused, in units.
+    pub(crate) fn received_ever(&self) -> u128 {
+        self.applied_from_earlier_lives + self.applied_total + self.queued_mass()
+    }
+
     /// Returns `true` if parcels wait for their step of the plan.
     pub(crate) fn has_waiting(&self) -> bool {
         !self.queue.is_empty()

@@ -139,7 +139,12 @@ impl OutLink {
 
     /// The weight that was sent and did not come back.
     pub(crate) fn given(&self) -> f64 {
-        self.sent_total.saturating_sub(self.returned) as f64 / UNITS_PER_ONE as f64
+        self.given_units() as f64 / UNITS_PER_ONE as f64
+    }
+
+    /// The same in units.
+    pub(crate) fn given_units(&self) -> u128 {
+        self.sent_total.saturating_sub(self.returned)
     }
 
     /// Numbers a parcel and books it as sent.

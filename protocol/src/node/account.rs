@@ -36,6 +36,8 @@ pub(crate) struct Account {
     /// Usual rounds in a row in which the neighbour should have given something, and gave nothing.
     pub(super) withheld: f64,
     pub(super) has_given: bool,
+    /// Set when the neighbour received something in the present round.
+    pub(super) has_taken: bool,
     /// Steps that the neighbour had passed, by its own words, when the last round ended.
     pub(super) passed: u64,
     pub(super) is_reported: bool,
@@ -62,6 +64,7 @@ impl Account {
     pub(super) fn give(&mut self, weight: f64) {
         self.add(weight, self.flows.to);
         self.taken.add(weight);
+        self.has_taken = true;
     }
 
     pub(super) fn take_back(&mut self, weight: f64) {
@@ -102,6 +105,7 @@ impl Account {
     /// some. Returns `true` if it is time to report the neighbour.
     pub(super) fn end_round(&mut self, fraction: f64, may_keep: bool, patience: f64) -> bool {
         let has_given = std::mem::take(&mut self.has_given);
+        self.has_taken = false;
         // A neighbour that gives a little now and then is not reported repeatedly.
         self.is_reported &= self.balance > 0.0 || !has_given;
         if may_keep || has_given {

@@ -22,10 +22,12 @@
 //! This needs a plan that is a [reversible](crate::Schedule::is_reversible) chain: every link carries as much one way as the
 //! other, also after members stop. In other plans a neighbour may have given what it keeps to others, which cannot be
 //! observed: there `weight_floor` bounds what a node gives in all. Neither is of use in steps in which the plan lets a
-//! node keep nothing. In these cases only the alarm of `mass_watch` remains.
+//! node keep nothing, as on the way up a tree. A node above is then all that stands between a branch and a member that
+//! takes: only the alarm of `mass_watch` remains. On the way down nodes keep something, and credit counts.
 //!
 //! A neighbour that should give and gives nothing for many rounds is reported, in any plan. Where links go one way, and in
-//! trees of exact averages, these are rounds that it has itself done, by its own words.
+//! trees of exact averages, these are rounds that it has itself done, by its own words. In trees only those count in which
+//! it got something: a branch that is cut off gives all it has away, and goes on without weight.
 
 use super::Node;
 use super::account::Account;
@@ -221,7 +223,8 @@ impl Node {
         let limit = self.credit.limit.unwrap_or(f64::INFINITY);
         let is_reversible = self.config.schedule.is_reversible();
         let patience = if is_reversible { PATIENCE } else { PATIENCE_ONE_WAY };
-        let counts_its_rounds = !is_reversible || self.config.schedule.hands_ratios_down();
+        let is_tree = self.config.schedule.hands_ratios_down();
+        let counts_its_rounds = !is_reversible || is_tree;
         let is_short = self.credit.own_share.is_some_and(|share| share < ENOUGH);
         // Where links go one way, silence is all there is to go by, and a neighbour that is far ahead is silent until its parcels
         // have had their step. Elsewhere they are in its balance.
@@ -239,6 +242,8 @@ impl Node {
             // all: its own rounds count.
             let its_rounds = peer.account.rounds_since(peer.steps_passed(), schedule.round_length());
             let counted = if counts_its_rounds { fraction.min(its_rounds) } else { fraction };
+            // A branch of a tree may be without weight: one that got nothing in a round has nothing to give in it.
+            let counted = if is_tree && !peer.account.has_taken { 0.0 } else { counted };
             if peer.account.end_round(counted, may_keep || is_excused(peer), patience) {
                 let (given, received) = exchanged_with(peer);
                 let rounds = peer.account.withheld;

@@ -9,6 +9,7 @@
 use super::departure::Departures;
 use super::peer::neighbours;
 use super::{Node, Phase};
+use crate::codec::extent_of;
 use crate::effect::{InputFault, NodeEvent};
 use crate::injected_bug::InjectedBug;
 use crate::input::NewGeneration;
@@ -97,6 +98,8 @@ impl Node {
             self.report(NodeEvent::RatioWanted { generation });
             return;
         }
+        // A donor may lie. With a ratio beyond the bound all others would refuse this node's parcels: its own is better.
+        let ratio = ratio.filter(|ratio| self.config.largest_norm.is_none_or(|bound| extent_of(ratio).norm <= bound));
         self.carry_training_over(ratio.is_none());
         let ratio = ratio.unwrap_or_else(|| self.push_sum.ratio().to_vec());
         self.push_sum.begin_anew(ratio, Mass::ONE);

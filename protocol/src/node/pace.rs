@@ -124,7 +124,7 @@ impl Node {
             let all = self.config.schedule.all_in_neighbours(self.config.id);
             return all.iter().all(is_complete) && !self.send_gate.sent_in_step && !self.is_left_alone();
         }
-        if self.follows_the_others() {
+        if self.follows_the_others() || self.is_told_of_all(due) {
             return false;
         }
         let due = || due.iter().filter_map(|from| self.peers.get(from));
@@ -138,13 +138,39 @@ impl Node {
         }
     }
 
+    /// Returns `true` if in a tree nothing more comes in this step from those that send in it. They wait for this node in
+    /// turn: if all waited for weight, a round in which a branch has none would take a deadline on each level.
+    fn is_told_of_all(&self, due: &[NodeId]) -> bool {
+        self.config.schedule.hands_ratios_down() && !due.is_empty() && self.are_settled(due)
+    }
+
+    /// Returns `true` if nothing more comes from these neighbours in this step.
+    fn are_settled(&self, neighbours: &[NodeId]) -> bool {
+        let is_settled = |from: &NodeId| {
+            self.peers
+                .get(from)
+                .and_then(|peer| peer.incoming.as_ref())
+                .is_none_or(|link| link.is_settled_for(self.step))
+        };
+        neighbours.iter().all(is_settled)
+    }
+
     /// Returns `true` if nothing can come in this step, and the others are getting ahead.
     pub(super) fn follows_the_others(&self) -> bool {
         let due = self.config.schedule.in_neighbours(self.config.id, self.step);
-        let is_active = |from: &NodeId| self.peers.get(from).is_some_and(Neighbour::is_active);
+        let is_to_come = |peer: &Neighbour| peer.is_active() || self.is_only_late(peer);
+        let is_to_come = |from: &NodeId| self.peers.get(from).is_some_and(is_to_come);
         let witnessed = self.witnessed();
         let is_ahead = |peer: &Neighbour| peer.is_active() && self.credible(peer, witnessed) > self.step;
-        !due.iter().any(is_active) && self.peers.values().any(is_ahead)
+        !due.iter().any(is_to_come) && self.peers.values().any(is_ahead)
+    }
+
+    /// Returns `true` if a neighbour in a tree is late and not out of reach: it is in an earlier round. Nodes below this one
+    /// are ahead of it in every round, and wait for it. If it followed them, all of these would run through rounds with
+    /// nothing to mix, and the late neighbour would wait for its deadlines in the same rounds later.
+    fn is_only_late(&self, peer: &Neighbour) -> bool {
+        let is_late = peer.suspended == Some(Suspension::Late) && peer.link_up && peer.mutual && !peer.left;
+        is_late && self.config.schedule.hands_ratios_down()
     }
 
     /// The time at which the others, as far as this node knows, end the round that it could end now. The node keeps to

@@ -6,11 +6,14 @@ use super::peer::Neighbour;
 use crate::effect::{InputFault, NodeEvent, Suspension};
 use crate::evidence::Sent;
 use crate::injected_bug::InjectedBug;
-use crate::link::Acceptance;
-use crate::mass::{Mass, UNITS_PER_ONE};
+use crate::link::{Acceptance, InLink};
+use crate::mass::Mass;
 use crate::message::{Message, Parcel, ParcelHeader};
 use crate::payload::Payload;
 use crate::schedule::NodeId;
+
+/// Periods by which a parcel may be early in a tree. A neighbour that is further ahead has gone on without this node.
+const MOST_PERIODS_EARLY_IN_TREES: u64 = 2;
 
 impl Node {
     pub(super) fn on_parcel(&mut self, from: NodeId, parcel: Parcel) -> Result<(), InputFault> {
@@ -27,7 +30,7 @@ impl Node {
         let me = self.config.identity.incarnation;
         let has_left = self.has_left();
         let is_too_heavy = self.is_too_heavy(from, &header);
-        let (has_no_room, bound) = (self.has_no_room_for(header.mass), self.config.largest_norm);
+        let (has_no_room, bound) = (self.has_no_room_for(from, header.mass), self.config.largest_norm);
         let is_decodable = payload.is_resolved();
         let Some(peer) = self.peers.get_mut(&from) else {
             return Err(InputFault::NotANeighbour);
@@ -136,21 +139,22 @@ impl Node {
         Ok(())
     }
 
-    /// Mass that all members brought, in units.
-    fn whole(&self) -> u128 {
-        self.config.schedule.nodes() as u128 * u128::from(UNITS_PER_ONE)
-    }
-
-    /// Returns `true` if the node would hold more than all members brought. Some member has claimed weight that it
-    /// never had then, and the sender of this parcel may have received it from there: the parcel goes back, without
-    /// counting as an offence.
-    fn has_no_room_for(&self, mass: Mass) -> bool {
-        let here = u128::from(self.mass().units()) + self.queued_mass();
-        here + u128::from(mass.units()) > self.whole()
-    }
-
-    pub(super) fn queued_mass(&self) -> u128 {
-        self.peers.values().filter_map(|peer| peer.incoming.as_ref()).map(|link| link.queued_mass()).sum()
+    /// Absorbs the parcels of neighbours that are further ahead than waits allow: their steps may be long in coming, and the
+    /// weight would be with nobody until then.
+    pub(super) fn absorb_from_far_ahead(&mut self) {
+        let schedule = &self.config.schedule;
+        let lead = if schedule.hands_ratios_down() {
+            MOST_PERIODS_EARLY_IN_TREES.saturating_mul(schedule.period())
+        } else {
+            self.longest_lead_in_steps()
+        };
+        let horizon = self.step.saturating_add(lead);
+        let is_far_ahead = |peer: &Neighbour| {
+            peer.incoming.as_ref().and_then(InLink::oldest_step).is_some_and(|oldest| oldest > horizon)
+        };
+        let far_ahead: Vec<NodeId> =
+            self.peers.values().filter(|peer| is_far_ahead(peer)).map(|peer| peer.id).collect();
+        far_ahead.into_iter().for_each(|peer| self.absorb_from(peer, u64::MAX));
     }
 
     /// Sends all outstanding parcels that have not arrived, as far as their records are on disk where that is needed.

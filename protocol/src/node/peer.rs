@@ -3,7 +3,7 @@
 use std::collections::BTreeMap;
 use std::time::Duration;
 
-use super::{Account, Belief, Flows, InDistances, NeighbourPatience, Renewal, ToldProcesses};
+use super::{Account, Belief, Flows, InDistances, NeighbourPatience, Part, Renewal, ToldProcesses};
 use crate::arrivals::Arrivals;
 use crate::config::NodeConfig;
 use crate::effect::{Mismatch, Suspension};
@@ -81,6 +81,10 @@ pub(crate) struct Neighbour {
     pub(crate) account: Account,
     /// The references that differences to it may refer to.
     pub(crate) references: KnownReferences,
+    /// The part of the plan that it is in.
+    pub(crate) part: Part,
+    /// Set if the plan hands ratios down to it from this node, and never from it to this node.
+    pub(crate) is_below: bool,
 }
 
 impl Neighbour {
@@ -120,6 +124,8 @@ impl Neighbour {
             distances: InDistances::default(),
             account: Account::default(),
             references: KnownReferences::default(),
+            part: Part::default(),
+            is_below: false,
         }
     }
 
@@ -217,6 +223,12 @@ pub(crate) fn neighbours(config: &NodeConfig) -> BTreeMap<NodeId, Neighbour> {
     }
     for peer in peers.values_mut() {
         peer.account = Account::of(Flows::planned(&config.schedule, config.id, peer.id));
+        peer.is_below = config.schedule.is_below(config.id, peer.id);
+    }
+    for (number, part) in config.schedule.parts_beside(config.id).iter().enumerate() {
+        for id in part {
+            peers.entry(*id).and_modify(|peer| peer.part = Part { number: number as u32, nodes: part.len() as u32 });
+        }
     }
     peers
 }

@@ -8,6 +8,10 @@
 //! - time explains it: [`FASTER`] times the pace of this node's own rounds, the usual or the mean one, whichever is
 //!   slower, from the step last believed, and [`LEAD`] rounds beyond that, which are not granted anew with every message, nor when others have followed.
 //!
+//! In a tree of exact averages, a claim of a neighbour that this node hands ratios down to explains no more than a period:
+//! it waits for what this node hands down, and where it has gone on without that, there is nothing to follow it for. A node
+//! that has been away follows the neighbour that hands down to it, or two thirds of all.
+//!
 //! A minority of liars can thus make others skip about as many rounds as they do, not all of them, whether or not they
 //! agree. A node that has only one neighbour in its plan cannot ask another: when it starts it believes that one, but
 //! not that training is over.
@@ -145,9 +149,16 @@ impl Node {
         self.peers.values().filter(|peer| !peer.left).count() == 1
     }
 
-    /// The furthest step at which a neighbour's claim counts without a witness.
+    /// The furthest step at which a neighbour's claim counts without a witness; of one below this node in a tree a period
+    /// from here, unless there is no other neighbour.
     fn reach(&self, peer: &Neighbour) -> u64 {
-        if peer.belief.anchor.is_some() { self.explained(peer).0.saturating_add(peer.belief.lead) } else { 0 }
+        if peer.belief.anchor.is_none() {
+            return 0;
+        }
+        let explained = self.explained(peer).0.saturating_add(peer.belief.lead);
+        let is_bound_to_us = peer.is_below && !self.has_one_neighbour();
+        let same_period = self.passed().saturating_add(self.config.schedule.period());
+        if is_bound_to_us { explained.min(same_period) } else { explained }
     }
 
     /// [`LEAD`] in steps.

@@ -328,18 +328,6 @@ impl Node {
         }
     }
 
-    /// Absorbs the parcels of neighbours that are further ahead than waits allow: their steps may be long in coming, and the
-    /// weight would be with nobody until then.
-    fn absorb_from_far_ahead(&mut self) {
-        let horizon = self.step.saturating_add(self.longest_lead_in_steps());
-        let is_far_ahead = |peer: &Neighbour| {
-            peer.incoming.as_ref().and_then(InLink::oldest_step).is_some_and(|oldest| oldest > horizon)
-        };
-        let far_ahead: Vec<NodeId> =
-            self.peers.values().filter(|peer| is_far_ahead(peer)).map(|peer| peer.id).collect();
-        far_ahead.into_iter().for_each(|peer| self.absorb_from(peer, u64::MAX));
-    }
-
     /// Takes the next parcel of `step` or before from the queue of a link.
     fn next_parcel(&mut self, from: NodeId, step: u64) -> Option<QueuedParcel> {
         self.resolve_next(from);

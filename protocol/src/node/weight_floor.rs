@@ -18,6 +18,12 @@
 //! A node that gets nothing at all for long also keeps a reserve of 2^-19, so that it never runs out of what it needs to
 //! send these: below it, it gives single units.
 //!
+//! A node that has got next to nothing for long gives what it has beyond 0.45 of its usual weight: the swarm would come to
+//! rest with the weight where it happens to be, and those that get all from such nodes would be left with less.
+//!
+//! A node that gets everything from one neighbour keeps 0.28 of its largest usual weight in any case. That neighbour may
+//! stop at once, and the node learns of it after it has given once more.
+//!
 //! Mixing slows down, and ends in time, where all nodes together have less than 0.6 of their usual weight. The floor is
 //! no help in steps in which the plan lets a node keep nothing, as in trees of exact averages.
 
@@ -31,6 +37,12 @@ use crate::schedule::NodeId;
 /// Part of the usual weight at which a node gives as much as it gets. Weights end up somewhat lower: a node that gives much
 /// in a step learns only then that less comes back.
 const FLOOR: f64 = 0.6;
+/// Mean inflow below which a node has got next to nothing for long.
+const DRY: f64 = 1.0 / 16.0;
+/// Part of the usual weight down to which such a node gives: others may get all from it.
+const DRY_FLOOR: f64 = 0.45;
+/// Part of its largest usual weight that a node keeps which gets everything from one neighbour.
+const KEPT_OF_ONE_SOURCE: f64 = 0.28;
 /// Weight of the newest step in the moving average.
 const NEWEST: f64 = 1.0 / 8.0;
 /// Largest inflow that is remembered of a step: parcels that were late come together.
@@ -85,8 +97,10 @@ impl WeightFloor {
         let (weight, usual) = self.splits.iter().fold((0.0, 0.0), |sum, split| (sum.0 + split.0, sum.1 + split.1));
         let share = if usual > 0.0 { share.min(weight / usual) } else { share };
         let inflow = self.newest().map_or(self.mean, |newest| newest.min(self.mean_with(newest)));
-        let part = inflow + share - FLOOR;
-        self.is_reached = share < 1.0 && part <= LEAST_GIVEN;
+        let earned = inflow + share - FLOOR;
+        let is_dry = self.newest().map_or(self.mean, |newest| self.mean_with(newest)) < DRY;
+        let part = if is_dry { earned.max(share - DRY_FLOOR) } else { earned };
+        self.is_reached = share < 1.0 && earned <= LEAST_GIVEN;
         self.limit = (share < 1.0).then_some(part.max(LEAST_GIVEN) * usually_given);
     }
 
@@ -128,12 +142,26 @@ impl Node {
         let usually_given = self.usually_given();
         let period = self.config.schedule.period() as usize;
         match share {
-            Some(share) => self.weight_floor.measure(share, usual, usually_given, period),
+            Some(share) => {
+                self.weight_floor.measure(share, usual, usually_given, period);
+                let spare = self.spare_of_one_source().map(|spare| spare.max(LEAST_GIVEN * usually_given));
+                self.weight_floor.limit = self.weight_floor.limit.into_iter().chain(spare).reduce(f64::min);
+            }
             None => {
                 self.weight_floor.limit = None;
                 self.weight_floor.is_reached = false;
             }
         }
+    }
+
+    /// The weight that a node can spare which gets everything from one neighbour; `None` for one with several sources.
+    fn spare_of_one_source(&self) -> Option<f64> {
+        let schedule = &self.config.schedule;
+        if schedule.all_in_neighbours(self.config.id).len() != 1 {
+            return None;
+        }
+        let most_usual = (0..schedule.period()).map(|step| self.usual_weight(step)).fold(0.0, f64::max);
+        Some(self.w() - KEPT_OF_ONE_SOURCE * most_usual)
     }
 
     /// Makes parcels lighter, all by the same factor, where they exceed what the node may give.
@@ -218,6 +246,24 @@ mod tests {
         // Once it has been at its usual weight for a period, it gives as planned.
         [0.4, 1.0].into_iter().for_each(|usual| floor.measure(1.0, usual, 1.0, 2));
         assert_eq!(floor.limit, None, "{floor:?}");
+    }
+
+    #[test]
+    fn a_node_that_has_got_nothing_for_long_gives_what_it_has_beyond_0_45_of_its_usual_weight() {
+        let limits = |share: f64| -> Vec<Option<f64>> {
+            let mut floor = WeightFloor::default();
+            let mut dry_split = |_| {
+                floor.end_step(1.0);
+                floor.measure(share, 1.0, 1.0, 1);
+                floor.end_split();
+                floor.limit
+            };
+            (0..40).map(&mut dry_split).collect()
+        };
+        let of_half = limits(0.5);
+        assert!(of_half[..16].iter().all(|limit| *limit == Some(LEAST_GIVEN)), "{of_half:?}");
+        assert!(of_half[30..].iter().all(|limit| is_close(*limit, 0.05)), "{of_half:?}");
+        assert!(limits(0.4).iter().all(|limit| *limit == Some(LEAST_GIVEN)));
     }
 
     #[test]

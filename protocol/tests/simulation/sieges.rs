@@ -2,8 +2,10 @@
 
 use std::collections::BTreeSet;
 
-use mingle_protocol::sim::{Fault, Misconduct, Profile, Scenario, SimError, run_scenario};
-use mingle_protocol::{InjectedBug, WaitPolicy};
+use mingle_protocol::sim::{Fault, Misconduct, Profile, Scenario, SimError, SimulatedSwarm, SwarmConfig, run_scenario};
+use mingle_protocol::{Durability, InjectedBug, NodeId, Schedule, WaitPolicy};
+
+use crate::support::*;
 
 /// The seeds of `hostile` whose members attack inside the bounds.
 fn sieges(seeds: u64) -> impl Iterator<Item = u64> {
@@ -40,6 +42,62 @@ fn sound_nodes_keep_weight_and_pace_in_sieges_that_once_cost_them_either() {
         let scenario = Scenario::new(Profile::Hostile, seed);
         assert_eq!(run_scenario(Profile::Hostile, seed, scenario).failure, None, "seed {seed}");
     }
+}
+
+/// Checks that seeds keep to the property, and that their plans and attacks are those that the test names.
+fn assert_kept(seeds: &[(u64, Misconduct)], is_wanted: fn(&Schedule) -> bool) {
+    for &(seed, attack) in seeds {
+        let scenario = Scenario::new(Profile::Hostile, seed);
+        assert!(is_wanted(&scenario.config.schedule) && attacks(&scenario).contains(&attack), "seed {seed}");
+        assert_eq!(run_scenario(Profile::Hostile, seed, scenario).failure, None, "seed {seed}, {attack}");
+    }
+}
+
+#[test]
+fn in_trees_of_exact_averages_sound_nodes_keep_weight_and_pace_whatever_the_attack() {
+    // Nodes that went through rounds ahead of a late parent and were late for all others in turn; nodes that followed a
+    // leaf's claim to different rounds; branches full of made-up weight; branches without weight that waited for it.
+    let seeds = [
+        (511_695, Misconduct::Take),
+        (510_569, Misconduct::GiveTenth),
+        (510_571, Misconduct::TakeByTurns),
+        (512_467, Misconduct::PullNorm),
+        (510_787, Misconduct::ClaimEnd),
+        (511_645, Misconduct::ClaimEnd),
+        (511_555, Misconduct::InflateWeight),
+        (512_101, Misconduct::InflateWeight),
+    ];
+    assert_kept(&seeds, Schedule::hands_ratios_down);
+}
+
+#[test]
+fn where_links_go_one_way_nodes_that_are_fed_by_starved_neighbours_keep_a_quarter() {
+    // Neighbours that came to rest with nearly half of their weight, and a node that gets everything from one neighbour.
+    let seeds = [(511_373, Misconduct::Take), (512_495, Misconduct::Take), (513_639, Misconduct::Take)];
+    assert_kept(&seeds, |schedule| !schedule.is_reversible());
+}
+
+#[test]
+fn a_plan_begins_without_the_model_of_a_donor_that_is_beyond_the_largest_norm() {
+    assert_kept(&[(510_155, Misconduct::PullNorm)], Schedule::is_reversible);
+}
+
+#[test]
+fn a_member_at_the_end_of_a_branch_brings_no_weight_into_the_swarm_that_it_made_up() {
+    const NODES: u32 = 5;
+    let attacker = NodeId(NODES - 1);
+    // A star: in a plan without branches the others hold many times what all brought, until a plan without the member.
+    let config = averaging(linked(&[&[1, 2, 3, 4], &[0], &[0], &[0], &[0]]), NODES, 100_000);
+    let mut swarm = SimulatedSwarm::new(SwarmConfig { durability: Durability::On, ..config }).unwrap();
+    swarm.at(seconds(2), Fault::Besiege(attacker, Misconduct::InflateWeight));
+    let mut most: f64 = 0.0;
+    for second in 3..20 {
+        swarm.run_until(seconds(second)).unwrap();
+        let others = ids(NODES).filter(|id| *id != attacker);
+        most = most.max(others.map(|id| swarm.node(id).unwrap().w()).sum());
+    }
+    // Parcels under way are not counted.
+    assert!(most <= f64::from(NODES) && most > 1.0, "{most} of {NODES}");
 }
 
 /// The failures of runs with a bug in which members only make these attacks.
