@@ -8,7 +8,7 @@ use super::{Node, Phase, Wait};
 use crate::config::WaitPolicy;
 use crate::effect::{Clipped, NodeEvent, RoundReport, Suspension};
 use crate::injected_bug::InjectedBug;
-use crate::link::{InLink, QueuedParcel};
+use crate::link::QueuedParcel;
 use crate::mass::Mass;
 use crate::payload::Payload;
 use crate::schedule::{NodeId, OutShare};
