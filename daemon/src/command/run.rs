@@ -223,6 +223,7 @@ fn trainer_host(
         end_wish,
         // A peer that only leaves waits for no trainer.
         tcp: arguments.trainer_tcp.filter(|_| !arguments.leaves),
+        needs_every_round: arguments.problem.is_some(),
     })
 }
 

@@ -130,30 +130,57 @@ fn a_private_peer_that_is_killed_with_its_script_goes_on_and_one_round_at_most_i
 }
 
 #[test]
-fn all_wait_for_a_script_that_went_away_and_for_a_peer_whose_script_is_given_up() {
+fn all_wait_for_a_script_that_went_away() {
+    let folder = tempfile::tempdir().unwrap();
+    let problem = problem(folder.path(), "");
+    let swarm = swarm();
+    let mut peers: Vec<_> = (0..PEERS).map(|node| start(&swarm, node, &problem)).collect();
+    let third = train_for(&swarm, 2);
+    let [mut first, mut second] = [0, 1].map(|node| Trainer::new(&swarm.home(node), TARGETS[node]));
+    first.attach();
+    second.attach();
+    for _ in 0..3 {
+        first.answer(&first.order());
+        second.answer(&second.order());
+    }
+    let order = first.order();
+    let detached = first.call("POST", "/v1/trainer/detach", &[], &[]);
+    assert_eq!(detached.status, 204, "{detached:?}");
+    second.answer(&second.order());
+    // The round is not over for the others, and goes on with the script that comes back.
+    let next = second.call("GET", "/v1/trainer/order?wait=2", &[], &[]);
+    assert_eq!(next.status, 202, "{next:?}");
+    first.attach();
+    let again = first.order();
+    assert_eq!(again.number("mingle-round"), order.number("mingle-round"));
+    first.answer(&again);
+    let trainers = [first, second].map(|trainer| std::thread::spawn(move || trainer.train()));
+    wait_for_the_end(&mut peers);
+    trainers.into_iter().chain([third]).for_each(|trainer| assert_expected(&trainer.join().unwrap()));
+}
+
+#[test]
+fn a_peer_whose_script_ended_or_is_given_up_ends_and_no_other_does() {
     let folder = tempfile::tempdir().unwrap();
     let problem = problem(folder.path(), "");
     let swarm = swarm();
     let mut peers: Vec<_> = (0..2).map(|node| start(&swarm, node, &problem)).collect();
-    let crashing = format!("set -eu; {}; exit 3", SHELL_TRAINER.split("while").next().unwrap());
-    let crashing =
-        crashing.replace("\"shell\"", "\"two numbers\"").replace("[[\"x\", [2]]]", "[[\"x\", [1]], [\"y\", [1]]]");
-    let arguments = ["--problem", text(&problem), "--trainer", &crashing, "--trainer-crashes", "1"];
-    peers.push(swarm.start_task(2, &arguments));
-    let second = train_for(&swarm, 1);
-    let mut first = Trainer::new(&swarm.home(0), TARGETS[0]);
-    first.attach();
-    first.answer(&first.order());
-    let detached = first.call("POST", "/v1/trainer/detach", &[], &[]);
-    assert_eq!(detached.status, 204, "{detached:?}");
-    // The script of node 2 has crashed for good. Its peer ends, and no other does.
-    let failure = peers[2].wait_for("done");
-    assert_eq!(failure["error"]["kind"], "training", "{failure}");
-    assert_eq!(peers[2].exit_code(), Some(7));
-    peers[2] = start(&swarm, 2, &problem);
-    let trainers = [train_for(&swarm, 0), second, train_for(&swarm, 2)];
+    let trainers = [0, 1].map(|node| train_for(&swarm, node));
+    let begins = SHELL_TRAINER.split("while").next().unwrap();
+    let begins =
+        begins.replace("\"shell\"", "\"two numbers\"").replace("[[\"x\", [2]]]", "[[\"x\", [1]], [\"y\", [1]]]");
+    for end in ["exit 0", "exit 3"] {
+        let script = format!("{begins}; {end}");
+        let arguments = ["--problem", text(&problem), "--trainer", &script, "--trainer-crashes", "1"];
+        let mut failing = swarm.start_task(2, &arguments);
+        let failure = failing.wait_for("done");
+        assert_eq!(failure["error"]["kind"], "training", "{end}: {failure}");
+        assert_eq!(failing.exit_code(), Some(7), "{end}");
+    }
+    peers.push(start(&swarm, 2, &problem));
+    let third = train_for(&swarm, 2);
     wait_for_the_end(&mut peers);
-    trainers.into_iter().for_each(|trainer| assert_expected(&trainer.join().unwrap()));
+    trainers.into_iter().chain([third]).for_each(|trainer| assert_expected(&trainer.join().unwrap()));
 }
 
 #[test]

@@ -450,7 +450,11 @@ fn a_trainer_that_fails_before_it_attaches_ends_its_peer_with_what_it_wrote() {
         4,
         &["--learning-rate is about the built-in models"],
     );
-    assert_fails(&run(&[&peer[..], &["attach", "--problem", "p.toml"]].concat()), 2, &["--problem"]);
+    assert_fails(
+        &run(&[&peer[..], &["attach", "--problem", "p.toml"]].concat()),
+        4,
+        &["cannot read the problem p.toml"],
+    );
 }
 
 #[test]

@@ -51,6 +51,9 @@ pub struct HostOptions {
     pub end_wish: Option<EndWish>,
     /// TCP address at which trainers that show a token are served; port 0 takes any that is free.
     pub tcp: Option<SocketAddr>,
+    /// Set where no round goes on without its training, as in federated averaging: the trainer is waited for, and one that
+    /// has ended for good ends the peer.
+    pub needs_every_round: bool,
 }
 
 /// The peer's side of the trainer protocol. Clones are the same host.
@@ -240,6 +243,9 @@ impl TrainerHost {
     /// Records that no trainer will attach any more. A peer that waits for the first one ends; one that trains mixes on
     /// without local steps.
     pub(crate) fn fail(&self, error: Error) {
+        if self.state().is_ready() && self.options().needs_every_round {
+            return self.give_up(error);
+        }
         if self.state().is_ready() {
             self.change(|state| state.is_deserted = true);
             let message = format!("{error:#}: this peer mixes on without local steps");
@@ -293,7 +299,8 @@ impl TrainerHost {
                 state.withdraw();
                 return None;
             }
-            let left = state.limit().map_or(LOOK, |limit| limit.saturating_sub(began.elapsed()));
+            let limit = state.limit().filter(|_| !(self.options().needs_every_round && state.is_to_train()));
+            let left = limit.map_or(LOOK, |limit| limit.saturating_sub(began.elapsed()));
             if left.is_zero() {
                 let late = state.go_on(Instant::now());
                 drop(state);

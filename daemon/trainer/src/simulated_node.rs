@@ -56,6 +56,7 @@ impl SimulatedNode {
             begin_with: None,
             end_wish: None,
             tcp: None,
+            needs_every_round: false,
         })?;
         // The requests of the interface to a peer have no receiver.
         let (requests, _) = api::requests();

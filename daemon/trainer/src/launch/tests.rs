@@ -21,6 +21,7 @@ fn host(home: &std::path::Path) -> TrainerHost {
         begin_with: None,
         end_wish: None,
         tcp: None,
+        needs_every_round: false,
     };
     let host = TrainerHost::new(options).unwrap();
     let introduction = br#"{"protocol": 1, "name": "x", "layout": [["w", [2]]], "initial": "take"}"#;
