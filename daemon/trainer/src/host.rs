@@ -20,7 +20,7 @@ use tokio::task::JoinHandle;
 
 use crate::error::Refusal;
 use crate::memory::TrainedTask;
-use crate::order::OrderKind;
+use crate::order::{Order, OrderKind};
 use crate::rounds::{ROUNDS_AWAITED, RoundsChoice};
 use crate::state::{State, TrainerAnswer};
 use crate::tcp::TcpAccess;
@@ -241,7 +241,7 @@ impl TrainerHost {
     }
 
     /// Records that no trainer will attach any more. A peer that waits for the first one ends; one that trains mixes on
-    /// without local steps.
+    /// without local steps, or ends where no round goes on without its trainer.
     pub(crate) fn fail(&self, error: Error) {
         if self.state().is_ready() && self.options().needs_every_round {
             return self.give_up(error);
@@ -299,7 +299,9 @@ impl TrainerHost {
                 state.withdraw();
                 return None;
             }
-            let limit = state.limit().filter(|_| !(self.options().needs_every_round && state.is_to_train()));
+            let is_waited_for =
+                self.options().needs_every_round && state.order.as_ref().is_some_and(Order::is_to_train);
+            let limit = state.limit().filter(|_| !is_waited_for);
             let left = limit.map_or(LOOK, |limit| limit.saturating_sub(began.elapsed()));
             if left.is_zero() {
                 let late = state.go_on(Instant::now());

@@ -47,6 +47,11 @@ impl Order {
         self.lateness != Lateness::InTime
     }
 
+    /// Returns `true` if the order is to train.
+    pub(crate) fn is_to_train(&self) -> bool {
+        self.work != OrderKind::Evaluate
+    }
+
     /// Returns `true` if the trainer has begun to evaluate its model.
     pub(crate) fn is_under_evaluation(&self) -> bool {
         self.is_fetched && self.work == OrderKind::Evaluate

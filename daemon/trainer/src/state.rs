@@ -355,11 +355,6 @@ impl State {
         self.withdraw_evaluation();
     }
 
-    /// Returns `true` while an order to train is open.
-    pub(crate) fn is_to_train(&self) -> bool {
-        self.order.as_ref().is_some_and(|order| order.work != OrderKind::Evaluate)
-    }
-
     /// Returns `true` while an order is open or its answer is not taken.
     pub(crate) fn has_order(&self) -> bool {
         self.order.is_some()
