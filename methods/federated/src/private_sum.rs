@@ -124,7 +124,7 @@ impl PrivateSum {
             return Ok(before);
         }
         let (file, key) = self.read(store)?;
-        // An error would tell all others something about the data.
+        // An error would show all others something about the data.
         self.diverged += u64::from(change.iter().any(|value| !value.is_finite()));
         let mut numbers = self.noise.quantize(change);
         let budget = PrivacyBudget::new(self.settings, file.noised);
