@@ -21,8 +21,6 @@ pub struct FederatedLearning {
     fingerprint: [u8; 32],
     /// A hash of what all members said of themselves before the first round.
     all: [u8; 32],
-    /// A hash of the tokens of all members; zero where there are none.
-    tokens: [u8; 32],
     /// Rounds trained, the present one included.
     rounds: u64,
     state: LearnerState,
@@ -65,7 +63,6 @@ impl FederatedLearning {
             private,
             fingerprint: [0; 32],
             all: [0; 32],
-            tokens: [0; 32],
             rounds: 0,
             state,
         })
@@ -74,8 +71,9 @@ impl FederatedLearning {
     /// The name of a release: of the members, what they said of themselves and their tokens, of the round, and of the model from which
     /// it goes on.
     fn name(&self, release: Release) -> [u8; 32] {
+        let tokens = self.private.as_ref().map(|private| *private.tokens()).unwrap_or_default();
         let mut hasher = blake3::Hasher::new_derive_key("mingle 2026 release into a sum");
-        hasher.update(&release.members).update(&self.all).update(&self.tokens).update(&release.round.to_le_bytes());
+        hasher.update(&release.members).update(&self.all).update(&tokens).update(&release.round.to_le_bytes());
         self.state.parameters.iter().for_each(|value| {
             hasher.update(&value.to_le_bytes());
         });
@@ -146,12 +144,14 @@ impl RoundLearning for FederatedLearning {
     }
 
     fn token(&mut self, round: u64, store: &dyn RoundStore) -> Result<Vec<f64>, LearningError> {
-        let token = self.private.as_mut().map(|private| private.renew_token(round, store)).transpose()?;
+        let token = self.private.as_mut().map(|private| private.token(round, store)).transpose()?;
         Ok(numbers_of(&token.unwrap_or_default()))
     }
 
     fn take_tokens(&mut self, tokens: &StatisticsTable) {
-        self.tokens = hash_of(tokens);
+        if let Some(private) = &mut self.private {
+            private.take_tokens(hash_of(tokens), tokens.windows(2).all(|pair| pair[0] == pair[1]));
+        }
     }
 
     fn train(&mut self, round: u64) -> Result<Vec<f32>, LearningError> {

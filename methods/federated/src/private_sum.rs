@@ -20,8 +20,10 @@ pub(super) struct PrivateSum {
     colluders: usize,
     /// The epsilon of all releases so far.
     epsilon: f64,
-    /// The token under which this member releases; zero where repeated training gives the same numbers.
-    token: [u8; HASH],
+    /// The tokens that the names of releases depend on, as a hash; zero where repeated training gives the same numbers.
+    tokens: [u8; HASH],
+    /// The tokens of the release that the store keeps of the first round of the attempt.
+    kept_tokens: Option<[u8; HASH]>,
     /// Contributions since the start that were noise alone, since the training had diverged.
     diverged: u64,
     /// `true` once a contribution held nothing of this peer's data, since more would cost more than the maximum.
@@ -47,7 +49,17 @@ impl PrivateSum {
                 "{members} members would share a noise of {multiplier}, not of {wanted}"
             )));
         }
-        Ok(Self { settings, noise, members, colluders, epsilon: 0.0, token: [0; HASH], diverged: 0, is_spent: false })
+        Ok(Self {
+            settings,
+            noise,
+            members,
+            colluders,
+            epsilon: 0.0,
+            tokens: [0; HASH],
+            kept_tokens: None,
+            diverged: 0,
+            is_spent: false,
+        })
     }
 
     /// The epsilon of all that this peer has ever released.
@@ -87,22 +99,35 @@ impl PrivateSum {
         Ok(key.fingerprint(data))
     }
 
-    /// The token for releases from this round on: that of the release of the round that the store keeps, or else a new one.
+    /// The token of an attempt that begins with this round: the name of the release that the store keeps of it, or else a new
+    /// one.
     ///
     /// Training that is repeated may come to other numbers. A member that has released a round, lost what it released, and
     /// trains the round once more would otherwise be added to the same numbers of all others, which send what they sent
-    /// before: the difference of the two sums would have no noise but its own. With another token of one member, all
-    /// release anew.
+    /// before: the difference of the two sums would have no noise but its own. So members send a release again only where all
+    /// keep one of the same name ([`take_tokens`](Self::take_tokens)).
     ///
     /// # Errors
     /// The store cannot be read, or there are no random numbers.
-    pub(super) fn renew_token(&mut self, round: u64, store: &dyn RoundStore) -> Result<[u8; HASH], LearningError> {
-        let kept = store.released(round)?.and_then(|bytes| token_of(&bytes));
-        self.token = match kept {
-            Some(token) => token,
-            None => NoiseKey::draw().map_err(LearningError::of)?.fingerprint(&[0; HASH]),
-        };
-        Ok(self.token)
+    pub(super) fn token(&mut self, round: u64, store: &dyn RoundStore) -> Result<[u8; HASH], LearningError> {
+        let kept = store.released(round)?.and_then(|bytes| Some(head_of(&bytes)?.0));
+        self.kept_tokens = kept.map(|(tokens, _)| tokens);
+        match kept {
+            Some((_, name)) => Ok(name),
+            None => Ok(NoiseKey::draw().map_err(LearningError::of)?.fingerprint(&[0; HASH])),
+        }
+    }
+
+    /// Takes a hash of the tokens of all members. Where `all_keep_it`, as all have the same one, names are those of the
+    /// releases that are kept; else names that no attempt had before, since each new release changes the next token of its
+    /// member.
+    pub(super) fn take_tokens(&mut self, tokens: [u8; HASH], all_keep_it: bool) {
+        self.tokens = self.kept_tokens.filter(|_| all_keep_it).unwrap_or(tokens);
+    }
+
+    /// The tokens that the names of releases depend on.
+    pub(super) fn tokens(&self) -> &[u8; HASH] {
+        &self.tokens
     }
 
     /// The numbers to be summed for this change: one for each parameter, and the largest magnitude that any can have, so
@@ -118,9 +143,7 @@ impl PrivateSum {
         change: &[f32],
         store: &mut dyn RoundStore,
     ) -> Result<Vec<f32>, LearningError> {
-        if let Some(before) =
-            store.released(release.round)?.and_then(|bytes| self.decode(&bytes, &name, change.len() + 1))
-        {
+        if let Some(before) = store.released(release.round)?.and_then(|bytes| decode(&bytes, &name, change.len() + 1)) {
             return Ok(before);
         }
         let (file, key) = self.read(store)?;
@@ -143,7 +166,7 @@ impl PrivateSum {
         let mut generator = key.generator(&name, &numbers);
         self.noise.add_noise(&mut numbers, &mut generator);
         numbers.push(self.noise.limit());
-        store.keep_released(release.round, &self.encode(&name, &numbers))?;
+        store.keep_released(release.round, &encode((&self.tokens, &name), &numbers))?;
         Ok(numbers.into_iter().map(|number| number as f32).collect())
     }
 
@@ -177,33 +200,30 @@ impl PrivateSum {
     }
 }
 
-impl PrivateSum {
-    /// BLAKE3 of the rest, the member's token, the name of the release, and its numbers.
-    fn encode(&self, name: &[u8; HASH], numbers: &[i64]) -> Vec<u8> {
-        let mut rest = [self.token, *name].concat();
-        rest.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
-        [blake3::hash(&rest).as_bytes().as_slice(), &rest].concat()
-    }
+/// Tokens and name of a release.
+type Head = ([u8; HASH], [u8; HASH]);
 
-    /// The numbers of a release, if the bytes are whole, under this token, of that name, and so many.
-    fn decode(&self, bytes: &[u8], name: &[u8; HASH], numbers: usize) -> Option<Vec<f32>> {
-        let (token, rest) = whole(bytes)?.split_first_chunk::<HASH>()?;
-        let (named, rest) = rest.split_first_chunk::<HASH>()?;
-        let (words, odd) = rest.as_chunks();
-        let is_it = *token == self.token && named == name && words.len() == numbers && odd.is_empty();
-        is_it.then(|| words.iter().map(|word| i64::from_le_bytes(*word) as f32).collect())
-    }
+/// BLAKE3 of the rest, the tokens and the name of the release, and its numbers.
+fn encode((tokens, name): (&[u8; HASH], &[u8; HASH]), numbers: &[i64]) -> Vec<u8> {
+    let mut rest = [*tokens, *name].concat();
+    rest.extend(numbers.iter().flat_map(|number| number.to_le_bytes()));
+    [blake3::hash(&rest).as_bytes().as_slice(), &rest].concat()
 }
 
-/// The bytes behind their hash, if it is right.
-fn whole(bytes: &[u8]) -> Option<&[u8]> {
+/// Tokens, name and the bytes of the numbers, if the release is whole.
+fn head_of(bytes: &[u8]) -> Option<(Head, &[u8])> {
     let (hash, rest) = bytes.split_first_chunk::<HASH>()?;
-    (blake3::hash(rest).as_bytes() == hash).then_some(rest)
+    let (tokens, behind) = rest.split_first_chunk::<HASH>().filter(|_| blake3::hash(rest).as_bytes() == hash)?;
+    let (name, numbers) = behind.split_first_chunk::<HASH>()?;
+    Some(((*tokens, *name), numbers))
 }
 
-/// The token of a kept release.
-fn token_of(bytes: &[u8]) -> Option<[u8; HASH]> {
-    whole(bytes)?.first_chunk().copied()
+/// The numbers of a release, if the bytes are whole, of that name, and so many.
+fn decode(bytes: &[u8], name: &[u8; HASH], numbers: usize) -> Option<Vec<f32>> {
+    let ((_, named), rest) = head_of(bytes)?;
+    let (words, odd) = rest.as_chunks();
+    let is_it = named == *name && words.len() == numbers && odd.is_empty();
+    is_it.then(|| words.iter().map(|word| i64::from_le_bytes(*word) as f32).collect())
 }
 
 #[cfg(test)]

@@ -133,6 +133,25 @@ fn a_member_whose_disk_was_put_back_has_all_release_anew_so_that_no_two_sums_dif
 }
 
 #[test]
+fn a_disk_that_is_put_back_to_an_earlier_release_of_the_same_round_has_all_release_anew_each_time() {
+    let mut members = swarm();
+    attempt(&mut members);
+    let earlier = members[2].store.clone();
+    // Another member lost its release, so that all have released the round twice.
+    members[1] = started(1, MemoryStore::default());
+    let mut last = attempt(&mut members);
+    for _ in 0..3 {
+        members[2] = started(2, earlier.clone());
+        let next = attempt(&mut members);
+        for (node, (last, next)) in last.iter().zip(&next).enumerate() {
+            assert!(last[..DIMENSION].iter().zip(next).all(|(one, other)| one != other), "member {node}");
+        }
+        last = next;
+    }
+    assert_eq!(attempt(&mut members), last, "all keep this one");
+}
+
+#[test]
 fn a_training_that_diverged_releases_noise_alone_and_says_so_to_its_own_user() {
     let mut member = started(0, MemoryStore::default());
     member.learning.prepare(&mut member.store).unwrap();

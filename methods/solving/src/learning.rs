@@ -123,7 +123,7 @@ pub trait RoundLearning: Send {
         Err(LearningError("this learning begins with no vector of another node".to_owned()))
     }
 
-    /// A token for the first round of an attempt: the one with which `store` keeps this node's release of that round, or else
+    /// A token for the first round of an attempt: the name of this node's release of that round, if `store` keeps one, or else
     /// one that no attempt ever had. Only where the task [has tokens](RoundTask::has_tokens).
     ///
     /// # Errors
