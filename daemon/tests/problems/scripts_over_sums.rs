@@ -170,7 +170,7 @@ fn a_peer_whose_script_ended_or_is_given_up_ends_and_no_other_does() {
     let begins =
         begins.replace("\"shell\"", "\"two numbers\"").replace("[[\"x\", [2]]]", "[[\"x\", [1]], [\"y\", [1]]]");
     for end in ["exit 0", "exit 3"] {
-        let script = format!("{begins}; {end}");
+        let script = format!("cd {} && {begins}; {end}", text(folder.path()));
         let arguments = ["--problem", text(&problem), "--trainer", &script, "--trainer-crashes", "1"];
         let mut failing = swarm.start_task(2, &arguments);
         let failure = failing.wait_for("done");
