@@ -153,7 +153,7 @@ impl FederatedTask {
 }
 
 impl RoundTask for FederatedTask {
-    /// What the vectors mean is compared later, with words for each difference.
+    /// A hash of the settings alone: models are compared later, with words for each difference.
     fn hash(&self) -> [u8; 32] {
         let mut hasher = blake3::Hasher::new_derive_key("mingle 2026 federated averaging of a training");
         // Settings always have an encoding.

@@ -35,10 +35,10 @@ pub trait LocalModel: Send {
     /// The vector is no longer usable.
     fn evaluate(&mut self, parameters: &[f32]) -> Result<Vec<Option<f64>>, LearningError>;
 
-    /// What later steps depend on beside the vector.
+    /// The state that later steps depend on, beside the vector.
     fn state(&self) -> Vec<u8>;
 
-    /// Restores that.
+    /// Restores such a state.
     ///
     /// # Errors
     /// It is of another model.

@@ -127,8 +127,18 @@ impl RoundsNode {
         let sources: Vec<Vec<usize>> =
             (0..nodes).map(|node| if node == founder { Vec::new() } else { vec![founder] }).collect();
         let vector = self.pull(&own, &sources).await?.remove(&founder).unwrap_or(own);
-        let begun = self.part.bench.run(move |learner| learner.learning.begin_with(&vector)).await;
-        self.agree(begun, length).await
+        let mut hasher = blake3::Hasher::new();
+        vector.iter().for_each(|value| {
+            hasher.update(&value.to_bits().to_le_bytes());
+        });
+        let begun = self.part.bench.run(move |learner| {
+            check_finite(&vector)?;
+            learner.learning.begin_with(&vector)
+        });
+        let begun = begun.await;
+        self.agree(begun, length).await?;
+        // A founder that sent other vectors to some would leave them with other models for ever.
+        self.compare_states(&hasher).await
     }
 
     /// Shares the token of each node with all, where the task has tokens.
