@@ -78,6 +78,17 @@ pub enum MaskingError {
         /// The member.
         member: usize,
     },
+    /// The key of a mask cannot be expanded from the seed of a pair, whose length it does not fit.
+    #[error("the key of a mask cannot be expanded")]
+    Expansion,
+    /// The total of the word by which masks are checked is another: they do not cancel.
+    #[error(
+        "the masks of a sum do not cancel, so its total is random, and reveals nothing: somebody on the way showed some members other numbers than the rest, or a member sends what no sound member sends"
+    )]
+    Uncancelled,
+    /// A row that this member shared with all came back as another.
+    #[error("a row of numbers that this member shared came back as another: somebody on the way changed it")]
+    OwnRow,
     /// A sum with the number of one before.
     #[error("sum {number} cannot be masked after sum {last}: two sums would share a mask")]
     Reused {

@@ -144,7 +144,7 @@ impl SumKey {
         let (low, high) = (self.me.min(other) as u64, self.me.max(other) as u64);
         let info = [&transcript[..], &low.to_le_bytes(), &high.to_le_bytes()];
         let mut seed = Zeroizing::new([0; 32]);
-        let hkdf = Hkdf::<Sha256>::new(Some(b"mingle masked sums pair 1"), shared.as_bytes());
+        let hkdf = Hkdf::<Sha256>::new(Some(b"mingle masked sums pair 2"), shared.as_bytes());
         // 32 bytes are far below the most that HKDF expands to.
         hkdf.expand_multi_info(&info, seed.as_mut()).map_err(|_| MaskingError::SmallOrder { member: other })?;
         Ok(Pair { adds: self.me == low as usize, seed })

@@ -14,7 +14,7 @@
 //! was given another list of members, or another key of anybody, therefore derives another mask: the sum is spoiled, and
 //! reveals nothing.
 //!
-//! **Proven** (under CDH in X25519 and ChaCha20 as a PRG): whoever sees all that is sent, and colludes with all members
+//! **Proven** (under CDH in X25519 and AES-256 as a PRP): whoever sees all that is sent, and colludes with all members
 //! but two or more honest ones that are connected in the graph of neighbours, learns of their inputs nothing beyond their
 //! sum. All pairs are neighbours up to [`MOST_PAIRED`] + 1 members; above, [`exposure`] bounds the probability that
 //! colluders cut the graph. **Not promised**: a member that sends rubbish spoils the sum; whoever is alone with colluders

@@ -2,15 +2,21 @@
 
 use std::fmt;
 
-use rand::{Rng, SeedableRng};
-use rand_chacha::ChaCha20Rng;
+use aes::Aes256;
+use ctr::Ctr64BE;
+use ctr::cipher::{KeyIvInit, StreamCipher};
+use hkdf::Hkdf;
+use sha2::Sha256;
 use zeroize::Zeroizing;
 
 use crate::error::MaskingError;
 use crate::fixed_point::Width;
 
-/// Bytes of a mask that are expanded at a time.
+/// Bytes of a mask that are expanded at a time. A piece of the sum stays in the nearest cache while all masks are added.
 const PIECE: usize = 1 << 13;
+
+/// The bytes of one mask.
+type MaskStream = Ctr64BE<Aes256>;
 
 /// The seed of the mask between this member and a neighbour, and the sign of this member's side.
 pub(crate) struct Pair {
@@ -19,8 +25,22 @@ pub(crate) struct Pair {
     pub(crate) seed: Zeroizing<[u8; 32]>,
 }
 
-/// The masks of one member in one attempt, one for each sum. Seeds name the roster and all keys, the nonce of ChaCha20
-/// the number of the sum: no two sums share a mask.
+impl Pair {
+    /// The mask of the sum with this number, from its beginning.
+    fn stream(&self, number: u64, seen: &[u8; 32]) -> Result<MaskStream, MaskingError> {
+        let mut key = Zeroizing::new([0; 32]);
+        let hkdf = Hkdf::<Sha256>::from_prk(self.seed.as_ref()).map_err(|_| MaskingError::Expansion)?;
+        hkdf.expand_multi_info(&[b"mingle masked sums mask 1", seen], key.as_mut())
+            .map_err(|_| MaskingError::Expansion)?;
+        let mut first_block = [0; 16];
+        first_block[..8].copy_from_slice(&number.to_be_bytes());
+        Ok(MaskStream::new(&(*key).into(), &first_block.into()))
+    }
+}
+
+/// The masks of one member in one attempt, one for each sum: AES-256 in counter mode. Its key is expanded from the seed of a
+/// pair, which names the roster and all keys, and from a hash of what this member has seen so far. The first half of a
+/// counter block is the number of the sum, the second the place in it. No two sums share a mask.
 pub struct Masks {
     pairs: Vec<Pair>,
     last: Option<u64>,
@@ -39,9 +59,12 @@ impl Masks {
     /// Adds this member's mask for a sum to its encoded vector, modulo 2^64, or 2^128 where numbers are wide.
     /// Numbers of sums rise.
     ///
+    /// `seen` is a hash of all that members have shared in this attempt: masks of members that were shown different things do
+    /// not cancel, so their sum is uniformly random.
+    ///
     /// # Errors
     /// A mask of this number, or of a later one, was given out before; half a number.
-    pub fn mask(&mut self, number: u64, width: Width, words: &mut [u64]) -> Result<(), MaskingError> {
+    pub fn mask(&mut self, number: u64, seen: &[u8; 32], width: Width, words: &mut [u64]) -> Result<(), MaskingError> {
         if let Some(last) = self.last.filter(|last| number <= *last) {
             return Err(MaskingError::Reused { number, last });
         }
@@ -49,16 +72,17 @@ impl Masks {
             return Err(MaskingError::Words { words: words.len() });
         }
         self.last = Some(number);
-        let mut bytes = Zeroizing::new([0; PIECE]);
-        for pair in &self.pairs {
-            let mut stream = ChaCha20Rng::from_seed(*pair.seed);
-            stream.set_stream(number);
-            for piece in words.chunks_mut(PIECE / 8) {
-                let bytes = &mut bytes[..8 * piece.len()];
-                stream.fill_bytes(bytes);
+        let streams = self.pairs.iter().map(|pair| Ok((pair.adds, pair.stream(number, seen)?)));
+        let mut streams: Vec<(bool, MaskStream)> = streams.collect::<Result<_, MaskingError>>()?;
+        let mut mask = Zeroizing::new([0; PIECE]);
+        for piece in words.chunks_mut(PIECE / 8) {
+            let mask = &mut mask[..8 * piece.len()];
+            for (adds, stream) in &mut streams {
+                mask.fill(0);
+                stream.apply_keystream(mask);
                 match width {
-                    Width::Narrow => add_narrow(piece, bytes, pair.adds),
-                    Width::Wide => add_wide(piece, bytes, pair.adds),
+                    Width::Narrow => add_narrow(piece, mask, *adds),
+                    Width::Wide => add_wide(piece, mask, *adds),
                 }
             }
         }

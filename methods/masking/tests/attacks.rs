@@ -3,6 +3,7 @@
 
 use std::sync::Arc;
 
+use ctr::cipher::{KeyIvInit, StreamCipher};
 use mingle_masking::{
     Announcement, FixedPoint, MOST_PAIRED, MaskingError, Masks, Roster, SeededSigner, SumKey, SumSigner, Width,
 };
@@ -12,6 +13,8 @@ use rand_chacha::ChaCha20Rng;
 use sha2::{Digest, Sha256};
 
 const CONTEXT: [u8; 32] = [3; 32];
+/// A hash of what all members have seen alike.
+const SEEN: [u8; 32] = [4; 32];
 
 /// The members of a swarm with their keys of one attempt.
 struct Swarm {
@@ -53,7 +56,7 @@ impl Swarm {
 
 fn masked(masks: &mut Masks, number: u64, width: Width, values: &[u64]) -> Vec<u64> {
     let mut words = values.to_vec();
-    masks.mask(number, width, &mut words).unwrap();
+    masks.mask(number, &SEEN, width, &mut words).unwrap();
     words
 }
 
@@ -191,12 +194,17 @@ fn mask_with(
     length: usize,
 ) -> Vec<u64> {
     let shared = x25519_dalek::x25519(secret, key);
-    let hkdf = hkdf::Hkdf::<Sha256>::new(Some(b"mingle masked sums pair 1"), &shared);
+    let hkdf = hkdf::Hkdf::<Sha256>::new(Some(b"mingle masked sums pair 2"), &shared);
     let mut seed = [0; 32];
     hkdf.expand_multi_info(&[&transcript[..], &low.to_le_bytes(), &high.to_le_bytes()], &mut seed).unwrap();
-    let mut stream = ChaCha20Rng::from_seed(seed);
-    stream.set_stream(number);
-    (0..length).map(|_| stream.next_u64()).collect()
+    let mut key = [0; 32];
+    let expanded = hkdf::Hkdf::<Sha256>::from_prk(&seed).unwrap();
+    expanded.expand_multi_info(&[b"mingle masked sums mask 1", &SEEN], &mut key).unwrap();
+    let mut first_block = [0; 16];
+    first_block[..8].copy_from_slice(&number.to_be_bytes());
+    let mut bytes = vec![0; 8 * length];
+    ctr::Ctr64BE::<aes::Aes256>::new(&key.into(), &first_block.into()).apply_keystream(&mut bytes);
+    bytes.as_chunks().0.iter().map(|word| u64::from_le_bytes(*word)).collect()
 }
 
 /// The transcript over these keys; over none, if that is what the masks are bound to.
@@ -256,6 +264,26 @@ fn two_keys_of_one_member_spoil_the_sum_and_reveal_nothing() {
     assert_eq!(sum(Width::Narrow, &left), vec![18; LENGTH]);
 }
 
+/// A relay shows one member other numbers than the rest, so that it sends something else than it would. Whatever part of the
+/// members the attacker adds up, and all of them, is uniform.
+#[test]
+fn masks_of_members_that_have_seen_different_things_do_not_cancel() {
+    const LENGTH: usize = 40_000;
+    for lied_to in 0..4 {
+        let mut masks = Swarm::new(4).masks();
+        let sent = masks.iter_mut().enumerate().map(|(member, masks)| {
+            let seen = if member == lied_to { [5; 32] } else { SEEN };
+            let mut words = vec![7; LENGTH];
+            masks.mask(1, &seen, Width::Narrow, &mut words).unwrap();
+            words
+        });
+        let sent: Vec<Vec<u64>> = sent.collect();
+        assert!(looks(&sum(Width::Narrow, &sent)).1 < 400.0, "member {lied_to} is added to the rest");
+        let rest = sent.iter().enumerate().filter(|(member, _)| *member != lied_to).map(|(_, words)| words);
+        assert!(looks(&sum(Width::Narrow, rest)).1 < 400.0, "the rest, without member {lied_to}");
+    }
+}
+
 /// One difference of two masked vectors under the same mask is the difference of their values.
 #[test]
 fn no_two_sums_share_a_mask_and_a_number_is_masked_once() {
@@ -270,11 +298,11 @@ fn no_two_sums_share_a_mask_and_a_number_is_masked_once() {
     }
     let mut words = vec![0];
     for number in [5, 4, 0] {
-        let refused = masks[0].mask(number, Width::Narrow, &mut words).unwrap_err();
+        let refused = masks[0].mask(number, &SEEN, Width::Narrow, &mut words).unwrap_err();
         assert_eq!((refused, &words), (MaskingError::Reused { number, last: 5 }, &vec![0]));
     }
-    assert!(masks[0].mask(6, Width::Narrow, &mut words).is_ok() && words != [0]);
-    assert_eq!(masks[0].mask(7, Width::Wide, &mut words), Err(MaskingError::Words { words: 1 }));
+    assert!(masks[0].mask(6, &SEEN, Width::Narrow, &mut words).is_ok() && words != [0]);
+    assert_eq!(masks[0].mask(7, &SEEN, Width::Wide, &mut words), Err(MaskingError::Words { words: 1 }));
 }
 
 /// A member that restarts draws another key, also for an attempt of the same number, as a home put back to an older copy

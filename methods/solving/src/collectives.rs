@@ -5,6 +5,7 @@ use std::future::poll_fn;
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
 use std::task::Poll;
 
+use mingle_masking::MaskingError;
 use mingle_protocol::NodeId;
 use mingle_protocol::collective::{
     Collective, CollectiveError, CollectiveSequence, Extreme, PullRoutes, Reduction, ReliableChannel,
@@ -46,7 +47,12 @@ impl Collectives {
     pub(crate) async fn largest(&self, values: &[f64]) -> Result<Vec<(f64, NodeId)>, SolveError> {
         let rounds = self.communication.diameter;
         self.begin(|sequence| sequence.begin_extremum(Extreme::Max, values, rounds))?;
-        self.result(|sequence| sequence.extremum().map(<[_]>::to_vec)).await
+        let largest: Vec<(f64, NodeId)> = self.result(|sequence| sequence.extremum().map(<[_]>::to_vec)).await?;
+        if let Some(masks) = &self.masks {
+            let words: Vec<u64> = largest.iter().flat_map(|(value, of)| [value.to_bits(), of.0.into()]).collect();
+            masks.note(words.into_iter());
+        }
+        Ok(largest)
     }
 
     /// The sum of all nodes' values, place by place. The same bits at all nodes. Masked, unless the user wants it in
@@ -67,18 +73,28 @@ impl Collectives {
 
     async fn reduce(&self, reduction: Reduction, values: &[f64]) -> Result<Vec<f64>, SolveError> {
         self.begin(|sequence| sequence.begin_all_reduce(&self.communication.trees, reduction, values))?;
-        self.result(|sequence| sequence.reduced().map(<[f64]>::to_vec)).await
+        let reduced: Vec<f64> = self.result(|sequence| sequence.reduced().map(<[f64]>::to_vec)).await?;
+        if let Some(masks) = &self.masks {
+            masks.note(reduced.iter().map(|value| value.to_bits()));
+        }
+        Ok(reduced)
     }
 
     /// The values of all nodes at every node, by node: the sum of vectors in which all places but one's own are zero,
-    /// so that no bit changes. In clear: all
+    /// so that no value changes. In clear: all
     /// nodes see all rows anyway. Over the trees that is two messages a node, where a flood would take one for each row
     /// and link.
+    ///
+    /// # Errors
+    /// Its own row came back as another, beside the errors of a sum.
     pub(crate) async fn gather(&self, own: &[f64]) -> Result<Vec<Vec<f64>>, SolveError> {
         let nodes = self.communication.schedule.nodes();
         let mut rows = vec![0.0; nodes * own.len()];
         rows[self.me * own.len()..][..own.len()].copy_from_slice(own);
         let rows = self.plain_total(&rows).await?;
+        if rows[self.me * own.len()..][..own.len()] != *own {
+            return Err(MaskingError::OwnRow.into());
+        }
         Ok(rows.chunks_exact(own.len()).map(<[f64]>::to_vec).collect())
     }
 

@@ -17,6 +17,7 @@ mod curves;
 mod error;
 mod journal;
 mod learning;
+mod marked_frame;
 mod masked_sums;
 mod peer;
 mod problem;
@@ -37,6 +38,7 @@ pub use learning::{
     Aggregation, Learned, LearningError, LocalWork, MOST_STATE_BYTES, MemoryStore, Release, RoundLearning, RoundPart,
     RoundRecord, RoundRules, RoundStore, RoundTask, RulesError, StatisticsTable,
 };
+pub use marked_frame::MarkedFrame;
 pub use masked_sums::Sums;
 pub use mingle_masking::{MaskingError, SignerError, SumMember, SumPolicy, SumProtection, SumSigner, TooFewMembers};
 pub use peer::{EnvelopeFault, Reception, SolverPeer};

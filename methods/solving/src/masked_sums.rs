@@ -3,6 +3,9 @@
 //! An attempt begins with an exchange of keys that live as long as it. Each sum then takes two reductions: the largest
 //! exponent of all nodes' values, in clear, which sets the scale; and the masked integers. A node that is started again
 //! has lost its key, and makes all begin another attempt with others: no node sends two inputs under one mask.
+//!
+//! Behind the values of each sum stands a one of every node. If their total is not the number of nodes, the masks do not
+//! cancel: nodes have seen different results before, which relays can bring about, or one of them sent rubbish.
 
 use std::sync::Arc;
 
@@ -63,17 +66,18 @@ impl Sums {
             Self::Plain(_) => problem,
             Self::Masked(_) => {
                 let mut hasher = blake3::Hasher::new();
-                hasher.update(b"mingle masked sums 1").update(&problem);
+                hasher.update(b"mingle masked sums 2").update(&problem);
                 *hasher.finalize().as_bytes()
             }
         }
     }
 }
 
-/// The most words of a masked message in which `longest` values are the most, and of the exchange of keys.
+/// The most words of a masked message in which `longest` values are the most, with those of the check, and of the exchange
+/// of keys.
 pub(crate) fn longest_message(longest: usize, nodes: usize) -> usize {
-    let wide = 2 * longest.min(MOST_WIDE);
-    longest.max(wide).max((nodes * Announcement::BYTES / BYTES).min(KEYS.max(nodes)))
+    let wide = Width::Wide.words() * (longest.min(MOST_WIDE) + 1);
+    (longest + 1).max(wide).max((nodes * Announcement::BYTES / BYTES).min(KEYS.max(nodes)))
 }
 
 impl Collectives {
@@ -164,16 +168,24 @@ impl Collectives {
         fixed: &FixedPoint,
         values: &[f64],
     ) -> Result<Vec<u64>, SolveError> {
+        let (check, modulus): (&[u64], Modulus) = match fixed.width() {
+            Width::Narrow => (&[1], Modulus::Word),
+            Width::Wide => (&[1, 0], Modulus::TwoWords),
+        };
         let mut words = fixed.encode(values);
+        words.extend(check);
         // The number of the collective, the same at all nodes, is the nonce of its mask.
         let number = lock(&self.channel).collective().operation() + 1;
         masks.mask(number, fixed.width(), &mut words)?;
-        let modulus = match fixed.width() {
-            Width::Narrow => Modulus::Word,
-            Width::Wide => Modulus::TwoWords,
-        };
         self.begin(|sequence| sequence.begin_modular_sum(&self.communication.trees, modulus, words))?;
-        self.result(|sequence| sequence.summed().map(<[u64]>::to_vec)).await
+        let mut total: Vec<u64> = self.result(|sequence| sequence.summed().map(<[u64]>::to_vec)).await?;
+        masks.note(total.iter().copied());
+        let members = self.communication.schedule.nodes() as u64;
+        let found = total.split_off(total.len() - check.len());
+        if found.iter().zip(check).any(|(found, one)| *found != one * members) {
+            return Err(MaskingError::Uncancelled.into());
+        }
+        Ok(total)
     }
 }
 

@@ -3,14 +3,15 @@
 //! An *attempt* is one solution from the beginning. A restarted process has lost the messages of its attempt, and
 //! announces that by counting one attempt further than its home remembers. A node that receives a further attempt drops
 //! its own and begins that one, from the solution that it had, or from the last round of learning that all have kept.
-//! An envelope of an earlier attempt is answered with nothing but the number of one's own.
+//! An envelope of an earlier attempt is answered with nothing but the number of one's own. Where the home of a process was
+//! lost, it begins with a number that others know already: they see it by its [mark](crate::MarkedFrame), and begin the next.
 
-use std::collections::VecDeque;
+use std::collections::{BTreeMap, VecDeque};
 use std::pin::Pin;
 use std::sync::Arc;
 use std::task::{self, Poll, Waker};
 
-use mingle_protocol::collective::{CollectiveFault, Frame, MessageEncoding, MessageError, SequenceMessage, SizeLimits};
+use mingle_protocol::collective::{CollectiveFault, Frame, MessageError, SequenceMessage, SizeLimits};
 use mingle_protocol::{Envelope, NodeId};
 use thiserror::Error;
 
@@ -19,6 +20,7 @@ use crate::communication_plan::CommunicationPlan;
 use crate::error::SolveError;
 use crate::journal::ProgressJournal;
 use crate::learning::{Learned, LocalWork};
+use crate::marked_frame::MarkedFrame;
 use crate::masked_sums::Sums;
 use crate::problem::{Part, Problem, StoppingCriteria};
 use crate::rounds::learn;
@@ -49,6 +51,10 @@ pub struct SolverPeer {
     limits: StoppingCriteria,
     communication: Arc<CommunicationPlan>,
     attempt: u64,
+    /// The mark of this process.
+    process: u32,
+    /// Those of the processes that its neighbours take part with in the present attempt.
+    processes: BTreeMap<NodeId, u32>,
     channel: SharedChannel,
     work: Option<NodeFuture>,
     journal: ProgressJournal,
@@ -102,6 +108,8 @@ impl SolverPeer {
             limits: problem.limits,
             communication,
             attempt,
+            process: 0,
+            processes: BTreeMap::new(),
             channel,
             work: None,
             journal: ProgressJournal::default(),
@@ -111,6 +119,13 @@ impl SolverPeer {
         peer.begin(None);
         peer.advance();
         peer
+    }
+
+    /// The same with the mark of its process, by which neighbours tell it from those before it. Hosts that start processes again
+    /// draw one for each.
+    #[must_use]
+    pub fn with_process(self, process: u32) -> Self {
+        Self { process, ..self }
     }
 
     /// Begins the work of the present attempt at `start`, else at zero, with keys for sums that no other attempt has.
@@ -164,9 +179,17 @@ impl SolverPeer {
     }
 
     /// Returns `true` if this envelope would make the node begin a new attempt.
-    pub fn would_begin_anew(&self, envelope: &Envelope) -> bool {
+    pub fn would_begin_anew(&self, from: NodeId, envelope: &Envelope) -> bool {
         let furthest = self.attempt.saturating_add(FURTHEST_ATTEMPT);
-        envelope.task == self.problem && envelope.attempt > self.attempt && envelope.attempt <= furthest
+        let is_further = envelope.attempt > self.attempt && envelope.attempt <= furthest;
+        envelope.task == self.problem && (is_further || self.is_of_another_process(from, envelope))
+    }
+
+    /// Returns `true` if the sender takes part in the present attempt with another process than before.
+    fn is_of_another_process(&self, from: NodeId, envelope: &Envelope) -> bool {
+        let process = MarkedFrame::process_of(&envelope.frame);
+        let known = self.processes.get(&from);
+        envelope.attempt == self.attempt && known.is_some_and(|known| process.is_some_and(|process| process != *known))
     }
 
     /// Takes a received envelope.
@@ -186,12 +209,23 @@ impl SolverPeer {
             }
             return Ok(Reception::Taken);
         }
-        let frame = Frame::<SequenceMessage>::decode(&envelope.frame, &self.sizes()).map_err(EnvelopeFault::Message)?;
+        if self.is_of_another_process(from, envelope) {
+            self.begin_anew(self.attempt + 1);
+            return Ok(Reception::NewAttempt(self.attempt));
+        }
+        let MarkedFrame { process, frame } =
+            MarkedFrame::decode(&envelope.frame, &self.sizes()).map_err(EnvelopeFault::Message)?;
         let is_new = envelope.attempt > self.attempt;
         if is_new {
             self.begin_anew(envelope.attempt);
         }
+        self.processes.insert(from, process);
         let taken = lock(&self.channel).handle(from, frame);
+        if taken == Err(CollectiveFault::ImpossibleAck) && !is_new {
+            // It may be for a process before this one. The sender notices once it gets something of this one.
+            self.behind.push_back(from);
+            return Ok(Reception::Taken);
+        }
         self.advance();
         if is_new {
             // The attempt has begun whatever is wrong with the message, and the home has to record it. The sender sends
@@ -204,11 +238,10 @@ impl SolverPeer {
     /// The next envelope to send, if any. Call it until there is none, at the start and after every other call.
     pub fn poll(&mut self) -> Option<(NodeId, Envelope)> {
         if let Some(to) = self.behind.pop_front() {
-            let nothing = Frame::<SequenceMessage> { acknowledged: 0, message: None };
-            return Some((to, self.envelope(nothing.encode())));
+            return Some((to, self.envelope(Frame { acknowledged: 0, message: None })));
         }
         let (to, frame) = lock(&self.channel).poll()?;
-        Some((to, self.envelope(frame.encode())))
+        Some((to, self.envelope(frame)))
     }
 
     /// Sends everything again that is not known to have arrived, and acknowledges what has.
@@ -221,7 +254,8 @@ impl SolverPeer {
         lock(&self.channel).is_owed()
     }
 
-    fn envelope(&self, frame: Vec<u8>) -> Envelope {
+    fn envelope(&self, frame: Frame<SequenceMessage>) -> Envelope {
+        let frame = MarkedFrame { process: self.process, frame }.encode();
         Envelope { task: self.problem, attempt: self.attempt, frame }
     }
 
@@ -241,6 +275,7 @@ impl SolverPeer {
         self.begin(start);
         self.outcome = None;
         self.behind.clear();
+        self.processes.clear();
         self.advance();
     }
 

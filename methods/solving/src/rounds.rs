@@ -39,7 +39,7 @@ pub(crate) async fn learn(
     }
     let data = part.bench.run(|learner| learner.learning.identity()).await;
     let about = About { task: part.task.hash(), data };
-    let mut node = RoundsNode { part, collectives, journal, about, history: Vec::new() };
+    let mut node = RoundsNode { part, collectives, journal, about, shared: [0; 32], history: Vec::new() };
     node.tell_statistics().await?;
     node.go_back().await?;
     node.begin().await?;
@@ -55,6 +55,8 @@ struct RoundsNode {
     collectives: Collectives,
     journal: ProgressJournal,
     about: About,
+    /// A hash of all results that the nodes have alike: the vector of the founder, means and metrics.
+    shared: [u8; 32],
     history: Vec<RoundRecord>,
 }
 
@@ -77,7 +79,7 @@ impl RoundsNode {
         tables.iter().flatten().flatten().for_each(|number| {
             hasher.update(&number.to_bits().to_le_bytes());
         });
-        self.compare_states(&hasher).await
+        self.compare(*hasher.finalize().as_bytes()).await
     }
 
     /// Goes back to the newest round that all have kept, or to the beginning.
@@ -88,13 +90,17 @@ impl RoundsNode {
         // A round whose best round's state is lost is of no use.
         let usable =
             |round: &u64| kept.get(round).is_some_and(|at: &Kept| kept.contains_key(&rules.best_round(&at.history)));
-        let mut offer: Vec<f64> = kept.keys().rev().filter(|round| usable(round)).map(|round| *round as f64).collect();
-        offer.resize(OFFERED, NOTHING);
-        let offers = self.collectives.gather(&offer).await?;
-        let is_common = |round: &f64| *round > 0.0 && offers.iter().all(|offer| offer.contains(round));
-        let common = offers.iter().flatten().copied().filter(is_common).fold(0.0, f64::max) as u64;
+        let offered = kept.iter().rev().filter(|(round, _)| usable(round));
+        let mut offer: Vec<[f64; 2]> = offered.map(|(round, at)| [*round as f64, short(&at.shared)]).collect();
+        offer.resize(OFFERED, [NOTHING; 2]);
+        let offers = self.collectives.gather(offer.as_flattened()).await?;
+        let is_common =
+            |round: &&[f64; 2]| round[0] > 0.0 && offers.iter().all(|offer| offer.as_chunks().0.contains(round));
+        let common = offers.iter().flat_map(|offer| offer.as_chunks().0).filter(is_common);
+        let common = common.map(|[round, _]| *round).fold(0.0, f64::max) as u64;
         let state = kept.remove(&common).map(|at| {
             self.history = at.history;
+            self.shared = at.shared;
             at.state
         });
         let best = rules.best_round(&self.history);
@@ -127,10 +133,7 @@ impl RoundsNode {
         let sources: Vec<Vec<usize>> =
             (0..nodes).map(|node| if node == founder { Vec::new() } else { vec![founder] }).collect();
         let vector = self.pull(&own, &sources).await?.remove(&founder).unwrap_or(own);
-        let mut hasher = blake3::Hasher::new();
-        vector.iter().for_each(|value| {
-            hasher.update(&value.to_bits().to_le_bytes());
-        });
+        self.have_alike(vector.iter().map(|value| value.to_bits().into()));
         let begun = self.part.bench.run(move |learner| {
             check_finite(&vector)?;
             learner.learning.begin_with(&vector)
@@ -138,7 +141,7 @@ impl RoundsNode {
         let begun = begun.await;
         self.agree(begun, length).await?;
         // A founder that sent other vectors to some would leave them with other models for ever.
-        self.compare_states(&hasher).await
+        self.compare(self.shared).await
     }
 
     /// Shares the token of each node with all, where the task has tokens.
@@ -171,7 +174,11 @@ impl RoundsNode {
         let shape = trained.as_ref().map_or(0, |(vector, way)| shape(vector.len(), way));
         let (contribution, aggregation) = self.agree(trained, shape).await?;
         let aggregate = match aggregation {
-            Aggregation::Mean => Aggregate::Mean(self.mean(&contribution).await?),
+            Aggregation::Mean => {
+                let mean = self.mean(&contribution).await?;
+                self.have_alike(mean.iter().map(|value| value.to_bits().into()));
+                Aggregate::Mean(mean)
+            }
             Aggregation::None => Aggregate::Nothing,
             Aggregation::Pull(sources) => Aggregate::Pulled(self.pull(&contribution, &sources).await?),
         };
@@ -194,16 +201,18 @@ impl RoundsNode {
         let measured = measured.and_then(|own| check_metrics(own, metrics));
         let own = self.agree(measured, 0).await?;
         let mean = if own.is_empty() { Vec::new() } else { self.mean_metrics(&own).await? };
+        self.have_alike(mean.iter().map(|value| value.map_or(u64::MAX, f64::to_bits)));
         let round = self.history.len() as u64 + 1;
         self.history.push(RoundRecord { round, mean, own });
         let rules = self.part.task.rules();
         let before = rules.best_round(&self.history[..self.history.len() - 1]);
         let needed = BTreeSet::from([round, round - 1, before, rules.best_round(&self.history)]);
         let history = self.history.clone();
+        let shared = self.shared;
         let about = self.about;
         let kept = self.part.bench.run(move |learner| {
             let state = learner.learning.state();
-            learner.store.keep(round, &Kept { history, state }.encode(about)?)?;
+            learner.store.keep(round, &Kept { shared, history, state }.encode(about)?)?;
             learner.store.retain(&needed);
             Ok(())
         });
@@ -258,11 +267,17 @@ impl RoundsNode {
         }
     }
 
-    /// Compares a hash of the statistics that all nodes received.
-    async fn compare_states(&self, hasher: &blake3::Hasher) -> Result<(), SolveError> {
-        let [a, b, c, d, e, f, ..] = *hasher.finalize().as_bytes();
-        let hash = u64::from_le_bytes([a, b, c, d, e, f, 0, 0]) as f64;
-        let hashes = self.collectives.gather(&[hash]).await?;
+    /// Takes note of a result that all nodes have alike.
+    fn have_alike(&mut self, words: impl Iterator<Item = u64>) {
+        let mut hasher = blake3::Hasher::new();
+        hasher.update(&self.shared);
+        let words: Vec<u8> = words.flat_map(u64::to_le_bytes).collect();
+        self.shared = *hasher.update(&words).finalize().as_bytes();
+    }
+
+    /// Compares a hash of what all nodes received.
+    async fn compare(&self, hash: [u8; 32]) -> Result<(), SolveError> {
+        let hashes = self.collectives.gather(&[short(&hash)]).await?;
         match hashes.iter().position(|other| *other != hashes[0]) {
             None => Ok(()),
             Some(other) => Err(SolveError::StatesDiffer {
@@ -323,6 +338,11 @@ enum Aggregate {
     Nothing,
     Mean(Vec<f32>),
     Pulled(BTreeMap<usize, Vec<f32>>),
+}
+
+/// Six bytes of a hash as a number, exact in an f64.
+fn short([a, b, c, d, e, f, ..]: &[u8; 32]) -> f64 {
+    u64::from_le_bytes([*a, *b, *c, *d, *e, *f, 0, 0]) as f64
 }
 
 /// A number, exact in an f64, that is the same at two nodes if they share vectors of one length in one way.

@@ -100,7 +100,8 @@ pub(crate) async fn take_part(
     showing::tell_data(member, &part);
     let attempts = AttemptFile::of(member.home, &place.hash, problem)?;
     let attempt = attempts.begin()?;
-    let peer = SolverPeer::new(place.node.index(), problem, part, communication, attempt, sums);
+    let process = getrandom::u32().context(ErrorKind::Unexpected, "the operating system gives no random numbers")?;
+    let peer = SolverPeer::new(place.node.index(), problem, part, communication, attempt, sums).with_process(process);
     let mut host = Host {
         member,
         problem,
@@ -282,7 +283,7 @@ impl Host<'_, '_> {
     }
 
     fn on_envelope(&mut self, from: NodeId, envelope: &Envelope) -> Result {
-        if self.peer.would_begin_anew(envelope) && !self.may_begin_anew(from) {
+        if self.peer.would_begin_anew(from, envelope) && !self.may_begin_anew(from) {
             // Its sender will repeat it.
             return Ok(());
         }

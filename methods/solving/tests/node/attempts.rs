@@ -25,19 +25,40 @@ fn who_is_behind_hears_of_the_attempt_and_who_is_ahead_takes_all_along() {
     let folder = tempfile::tempdir().unwrap();
     let (mut peer, sent) = peer(folder.path(), 3);
     let (neighbour, own) = sent[0].clone();
-    let nothing = |attempt| Envelope { attempt, frame: vec![0, 0], ..own.clone() };
+    let nothing = |attempt| Envelope { attempt, frame: vec![0; 6], ..own.clone() };
     assert_eq!(peer.handle(neighbour, &nothing(2)).unwrap(), Reception::Taken);
     let (to, answer) = peer.poll().unwrap();
     assert_eq!((to, answer.attempt), (neighbour, 3));
     assert_eq!(peer.handle(neighbour, &nothing(5)).unwrap(), Reception::NewAttempt(5));
     assert!(std::iter::from_fn(|| peer.poll()).all(|(_, envelope)| envelope.attempt == 5));
     // An attempt has begun also where the message that announces it acknowledges a message never sent.
-    let absurd = Envelope { frame: vec![5, 0], ..nothing(6) };
+    let absurd = Envelope { frame: vec![0, 0, 0, 0, 5, 0], ..nothing(6) };
     assert_eq!(peer.handle(neighbour, &absurd).unwrap(), Reception::NewAttempt(6));
-    assert!(matches!(peer.handle(neighbour, &absurd), Err(EnvelopeFault::Collective(_))));
+    // It may acknowledge what a process before this one sent: the neighbour gets a frame of this one, and can tell.
+    assert_eq!(peer.handle(neighbour, &absurd).unwrap(), Reception::Taken);
+    assert!(std::iter::from_fn(|| peer.poll()).any(|(to, envelope)| (to, envelope.attempt) == (neighbour, 6)));
     assert!(matches!(peer.handle(neighbour, &nothing(u64::MAX)), Err(EnvelopeFault::Attempt(u64::MAX))));
     let other = Envelope { task: [9; 32], ..nothing(9) };
     assert_eq!(peer.handle(neighbour, &other).unwrap(), Reception::OtherProblem);
+}
+
+/// A neighbour whose home was lost begins again with a number that all know.
+#[test]
+fn another_process_in_the_same_attempt_begins_the_next_one() {
+    let folder = tempfile::tempdir().unwrap();
+    let (mut peer, sent) = peer(folder.path(), 0);
+    let (neighbour, own) = sent[0].clone();
+    let of = |process: u8, attempt| Envelope { attempt, frame: vec![process, 0, 0, 0, 0, 0], ..own.clone() };
+    for _ in 0..2 {
+        assert!(!peer.would_begin_anew(neighbour, &of(7, 0)));
+        assert_eq!(peer.handle(neighbour, &of(7, 0)).unwrap(), Reception::Taken);
+    }
+    assert!(peer.would_begin_anew(neighbour, &of(8, 0)));
+    assert_eq!(peer.handle(neighbour, &of(8, 0)).unwrap(), Reception::NewAttempt(1));
+    // What the former process sent is of an attempt that is over, and another neighbour has processes of its own.
+    assert_eq!(peer.handle(neighbour, &of(7, 0)).unwrap(), Reception::Taken);
+    assert_eq!(peer.handle(neighbour, &of(8, 1)).unwrap(), Reception::Taken);
+    assert_eq!(peer.handle(sent[1].0, &of(9, 1)).unwrap(), Reception::Taken);
 }
 
 proptest! {
@@ -57,7 +78,7 @@ proptest! {
     }
 }
 
-/// A swarm whose processes die at any moment and restart with nothing but the number of their attempt.
+/// A swarm whose processes die at any moment and restart with the number of their attempt or without.
 struct Mortal {
     problem: Problem,
     communication: Arc<CommunicationPlan>,
@@ -102,12 +123,14 @@ impl Mortal {
         }
     }
 
-    /// A process dies and is restarted; messages that it sent before may still arrive.
+    /// A process dies and is restarted, some without their homes; messages that it sent before may still arrive.
     fn kill(&mut self, me: usize) {
-        self.attempts[me] += 1;
+        // Every third has lost its home.
+        self.attempts[me] = if self.dice.random_bool(1.0 / 3.0) { 0 } else { self.attempts[me] + 1 };
         let part = self.problem.part(me).unwrap();
         let (communication, sums) = (Arc::clone(&self.communication), sums(me, NODES));
-        self.peers[me] = SolverPeer::new(me, &self.problem, part, communication, self.attempts[me], sums);
+        let peer = SolverPeer::new(me, &self.problem, part, communication, self.attempts[me], sums);
+        self.peers[me] = peer.with_process(self.dice.random());
     }
 }
 

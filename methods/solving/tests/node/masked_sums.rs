@@ -3,11 +3,11 @@
 use std::sync::Arc;
 
 use mingle_planner::{DesignOptions, Medium, Method, Topology};
-use mingle_protocol::collective::{Frame, MessageEncoding, OperationMessage, SequenceMessage, SizeLimits};
+use mingle_protocol::collective::{Frame, OperationMessage, SequenceMessage, SizeLimits};
 use mingle_protocol::{Envelope, NodeId};
 use mingle_solving::{
-    Aggregation, CommunicationPlan, Learned, LearningError, MaskingError, Problem, RoundLearning, RoundRules,
-    RoundTask, SolveError, SolverPeer, StatisticsTable, SumProtection, Sums, schedule,
+    Aggregation, CommunicationPlan, Learned, LearningError, MarkedFrame, MaskingError, Problem, RoundLearning,
+    RoundRules, RoundTask, SolveError, SolverPeer, StatisticsTable, SumProtection, Sums, schedule,
 };
 
 const NODES: usize = 5;
@@ -141,12 +141,12 @@ impl Swarm {
     }
 
     fn deliver(&mut self, from: usize, to: NodeId, mut envelope: Envelope, tamper: Tamper<'_>) {
-        let mut frame = Frame::<SequenceMessage>::decode(&envelope.frame, &LIMITS).unwrap();
-        if let Some((_, message)) = &mut frame.message {
+        let mut marked = MarkedFrame::decode(&envelope.frame, &LIMITS).unwrap();
+        if let Some((_, message)) = &mut marked.frame.message {
             self.sent.push((from, to.index(), message.clone()));
             tamper(from, to.index(), message);
         }
-        envelope.frame = frame.encode();
+        envelope.frame = marked.encode();
         // A node refuses some of what is tampered with.
         let _ = self.peers[to.index()].handle(NodeId(from as u32), &envelope);
     }
@@ -238,19 +238,19 @@ fn the_same_input_in_another_attempt_goes_out_under_another_mask() {
         assert!(swarm.step(&mut |_, _, _| {}));
     }
     let first = leaf_words(&swarm, 0);
-    assert_eq!(first[0].1.len(), SHARED, "the vector of a round that nobody has kept");
+    assert_eq!(first[0].1.len(), SHARED + 1, "the vector of a round that nobody has kept, and the word of the check");
     swarm.sent.clear();
     let task = {
         // An envelope of any node has the mark of the problem.
         let mut other = Swarm::new(SumProtection::Masked);
         std::iter::from_fn(|| other.peers[0].poll()).next().unwrap().1.task
     };
-    let anew =
-        Envelope { task, attempt: 1, frame: Frame::<SequenceMessage> { acknowledged: 0, message: None }.encode() };
+    let nothing = MarkedFrame { process: 0, frame: Frame { acknowledged: 0, message: None } };
+    let anew = Envelope { task, attempt: 1, frame: nothing.encode() };
     swarm.peers[1].handle(NodeId(0), &anew).unwrap();
     swarm.run(&mut |_, _, _| {});
     let second = leaf_words(&swarm, 0);
-    assert_eq!((second[0].0, second[0].1.len()), (first[0].0, SHARED), "the same sum of the same values");
+    assert_eq!((second[0].0, second[0].1.len()), (first[0].0, SHARED + 1), "the same sum of the same values");
     let differences: Vec<u64> = first[0].1.iter().zip(&second[0].1).map(|(a, b)| a.wrapping_sub(*b)).collect();
     assert!(chi_squared(&differences) < MOST_CHI_SQUARED, "{}", chi_squared(&differences));
     assert!(swarm.peers.iter().all(|peer| peer.outcome().is_some_and(|found| found.is_ok())));
@@ -274,7 +274,7 @@ fn a_relay_that_changes_a_key_is_found_out_and_gets_no_sum() {
         });
         assert_eq!(changed, 1);
         let expected = match victim {
-            0 => MaskingError::OwnKey { me: 0 },
+            0 => MaskingError::OwnRow,
             member => MaskingError::Forged { member },
         };
         assert_eq!(swarm.errors()[0], Some(SolveError::Masking(expected)));
@@ -306,9 +306,9 @@ fn a_scale_below_a_nodes_own_values_is_refused() {
     assert!(leaf_words(&swarm, 0).is_empty());
 }
 
-/// A member that adds rubbish spoils the sum, and no more.
+/// A member that adds rubbish spoils the sum, which all notice, and learns nothing.
 #[test]
-fn rubbish_in_a_sum_spoils_it_and_ends_nobody() {
+fn rubbish_in_a_sum_ends_it_for_all() {
     let mut swarm = Swarm::new(SumProtection::Masked);
     swarm.run(&mut |from, _, message| {
         if let OperationMessage::ModularPartial(partial) = &mut message.payload
@@ -317,8 +317,36 @@ fn rubbish_in_a_sum_spoils_it_and_ends_nobody() {
             partial.words.iter_mut().for_each(|word| *word = word.wrapping_mul(3));
         }
     });
-    let learned = swarm.learned();
-    assert!(learned.iter().all(|one| one.history[0].mean == learned[0].history[0].mean));
+    assert_eq!(swarm.errors(), vec![Some(SolveError::Masking(MaskingError::Uncancelled)); NODES]);
+}
+
+/// The relay 1 changes one value of each result that it passes on to the leaf 0, beginning with this one. Hashes that nodes
+/// compare, lengths, and the leaf's own row show it, or else the next sum does.
+#[test]
+fn a_relay_that_shows_a_leaf_other_results_than_the_rest_gets_no_sum_with_the_leaf_in_it() {
+    let mut spoiled = 0;
+    for first in 3..40 {
+        let mut swarm = Swarm::new(SumProtection::Masked);
+        let mut changed = None;
+        swarm.run(&mut |_, to, message| {
+            let is_due = to == 0 && message.operation == first;
+            match &mut message.payload {
+                OperationMessage::Partial(partial) if is_due && partial.is_whole => {
+                    let last = partial.values.last_mut().unwrap();
+                    *last += 1.0;
+                    changed = Some(message.operation);
+                }
+                _ => {}
+            }
+        });
+        let Some(changed) = changed else { continue };
+        let errors = swarm.errors();
+        let later = leaf_words(&swarm, 0).iter().filter(|(operation, _)| *operation > changed).count();
+        let is_last = errors.iter().all(Option::is_none) && later == 0;
+        assert!(is_last || errors[0].is_some(), "operation {changed}: {errors:?}");
+        spoiled += usize::from(errors.contains(&Some(SolveError::Masking(MaskingError::Uncancelled))));
+    }
+    assert!(spoiled > 0, "no lie came to where masks alone show it");
 }
 
 /// A node that was told of another list of members signs for that list, and is refused.
