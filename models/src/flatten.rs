@@ -6,6 +6,7 @@
 
 use burn::Tensor;
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
+use burn::optim::GradientsParams;
 use burn::tensor::{Device, TensorData};
 
 /// A copy of `module` whose parameters are `flat`, on `device`; each requires gradients there if
@@ -34,6 +35,21 @@ pub fn flatten<M: Module>(module: M, flat: &mut Vec<f32>) -> Result<(), String> 
         None => Ok(()),
         Some(failure) => Err(failure),
     }
+}
+
+/// Appends the gradients of `module` to `flat`, in the order of its flat parameters; zeros for parameters without one.
+///
+/// # Errors
+///
+/// The text of the device's failure; `flat` is then incomplete.
+pub(crate) fn flatten_gradients<M: Module>(
+    gradients: &GradientsParams,
+    module: &M,
+    flat: &mut Vec<f32>,
+) -> Result<(), String> {
+    let mut reading = GradientReading { gradients, flat, failure: None };
+    module.visit(&mut reading);
+    reading.failure.map_or(Ok(()), Err)
 }
 
 /// The number of values in the flat parameters of `module`, without touching a tensor.
@@ -91,6 +107,29 @@ impl ModuleMapper for Drain<'_> {
         }
         // The tensor that the mapper returns is dropped with the module; on the processor it costs nothing.
         Param::from_mapped_value(id, Tensor::from_data(data, &Device::flex()), mapper)
+    }
+}
+
+struct GradientReading<'a> {
+    gradients: &'a GradientsParams,
+    flat: &'a mut Vec<f32>,
+    failure: Option<String>,
+}
+
+impl ModuleVisitor for GradientReading<'_> {
+    fn visit_float<const D: usize>(&mut self, param: &Param<Tensor<D>>) {
+        let Some(gradient) = self.gradients.get::<D>(param.id) else {
+            self.flat.resize(self.flat.len() + param.lazy_shape().num_elements(), 0.0);
+            return;
+        };
+        let read = gradient.try_into_data().map_err(|failure| failure.to_string());
+        let read = read.and_then(|data| data.try_into_vec::<f32>().map_err(|failure| failure.to_string()));
+        match read {
+            Ok(values) => self.flat.extend(values),
+            Err(failure) => {
+                self.failure.get_or_insert(failure);
+            }
+        }
     }
 }
 

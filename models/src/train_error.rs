@@ -60,6 +60,9 @@ pub enum TrainError {
         /// The bounds, in words.
         bounds: &'static str,
     },
+    /// A text has no samples that count by themselves.
+    #[error("windows of a text overlap, so there is no gradient of a single sample: take a model of rows or images")]
+    NoSingleSamples,
     /// The parameters are not the task's.
     #[error(transparent)]
     Task(#[from] TaskError),

@@ -8,7 +8,7 @@ use burn::tensor::{Int, TensorData};
 use crate::augmentation::Augmentation;
 use crate::batches::Batches;
 use crate::device::Device;
-use crate::flatten::{flatten, number_parameters, unflatten};
+use crate::flatten::{flatten, flatten_gradients, number_parameters, unflatten};
 use crate::gradient_clipping;
 use crate::memory;
 use crate::model::BuiltinNetwork;
@@ -242,19 +242,48 @@ impl Trainer {
     /// One step on the next batch; the loss `[1]` is the one before the step.
     fn step_from(&mut self, network: BuiltinNetwork) -> (BuiltinNetwork, Tensor<1>) {
         let (features, wanted) = self.next_batch();
-        let outputs = network.forward(features);
-        let loss = match wanted {
-            WantedOutputs::Classes(labels) => {
-                CrossEntropyLossConfig::new().init(&self.device.training()).forward(outputs, labels)
-            }
-            WantedOutputs::Quantities(targets) => (outputs - targets).square().mean(),
-        };
+        let loss = self.loss(network.forward(features), wanted);
         let mut gradients = GradientsParams::from_grads(loss.backward(), &network);
         if let Some(norm) = self.options.clip_gradients {
             gradient_clipping::clip(&mut gradients, &network, norm);
         }
         let network = self.optimizer.step(self.learning_rate, network, gradients);
         (network, loss.inner())
+    }
+
+    /// The mean loss of a batch, `[1]`.
+    fn loss(&self, outputs: Tensor<2>, wanted: WantedOutputs) -> Tensor<1> {
+        match wanted {
+            WantedOutputs::Classes(labels) => {
+                CrossEntropyLossConfig::new().init(&self.device.training()).forward(outputs, labels)
+            }
+            WantedOutputs::Quantities(targets) => (outputs - targets).square().mean(),
+        }
+    }
+
+    /// Passes the gradient of the loss of each single sample at the flat parameters `at` to `take`, one after the other,
+    /// `[parameters]`. Neither batches and augmentation nor the optimizer have a part in it.
+    ///
+    /// # Errors
+    ///
+    /// [`TrainError::Task`] when `at` has the wrong length, [`TrainError::NoSingleSamples`] for a text,
+    /// [`TrainError::Device`] when the device fails.
+    pub fn sample_gradients(&self, at: &[f32], mut take: impl FnMut(&[f32])) -> Result<(), TrainError> {
+        self.task.check(at)?;
+        if self.task.gpt().is_some() {
+            return Err(TrainError::NoSingleSamples);
+        }
+        let network = unflatten(self.blank.clone(), at, &self.device.training());
+        let mut flat = Vec::with_capacity(at.len());
+        for index in 0..self.samples.len() {
+            let (features, wanted) = self.rows(&[index], self.samples.gather([index].into_iter()));
+            let loss = self.loss(network.forward(features), wanted);
+            let gradients = GradientsParams::from_grads(loss.backward(), &network);
+            flat.clear();
+            flatten_gradients(&gradients, &network, &mut flat).map_err(TrainError::Device)?;
+            take(&flat);
+        }
+        Ok(())
     }
 
     /// The next batch: feature rows `[batch, features]` and the wanted outputs.
@@ -270,15 +299,22 @@ impl Trainer {
         }
         let mut features = self.samples.gather(batch.iter().map(|&index| index as usize));
         self.augmentation.apply(&mut features, self.task.shape(), (self.data_seed, step));
-        let rows = [batch.len(), self.task.shape().features()];
+        let batch: Vec<usize> = batch.iter().map(|&index| index as usize).collect();
+        self.rows(&batch, features)
+    }
+
+    /// The rows of these samples, which have these features: `[rows, features]`, and the wanted outputs.
+    fn rows(&self, of: &[usize], features: Vec<f32>) -> (Tensor<2>, WantedOutputs) {
+        let device = self.device.training();
+        let rows = [of.len(), self.task.shape().features()];
         let features = Tensor::from_data(TensorData::new(features, rows), &device);
         if let Some((targets, _)) = self.samples.targets() {
-            let targets: Vec<f32> = batch.iter().map(|&index| targets[index as usize]).collect();
-            let targets = TensorData::new(targets, [batch.len(), 1]);
+            let targets: Vec<f32> = of.iter().map(|&index| targets[index]).collect();
+            let targets = TensorData::new(targets, [of.len(), 1]);
             return (features, WantedOutputs::Quantities(Tensor::from_data(targets, &device)));
         }
-        let of_batch: Vec<u16> = batch.iter().map(|&index| self.samples.labels()[index as usize]).collect();
-        (features, labels(&of_batch, &device))
+        let of_rows: Vec<u16> = of.iter().map(|&index| self.samples.labels()[index]).collect();
+        (features, labels(&of_rows, &device))
     }
 }
 

@@ -5,7 +5,9 @@ use std::io::ErrorKind as IoErrorKind;
 use std::path::{Path, PathBuf};
 
 use mingle_privacy::gaussian_mechanism::clip_and_noise;
-use mingle_privacy::{CountFile, NoiseSource, NoisedChanges, PrivacyBudget, PrivacySettings, PrivacySpending};
+use mingle_privacy::{
+    CountFile, NoiseSource, NoisedChanges, PrivacyBudget, PrivacySettings, PrivacySpending, ProtectedUnit,
+};
 
 use crate::{Budget, Evaluation, Facts, Layout, LocalTraining, ModelEncoder, Patience, Trained, TrainingError};
 use mingle_home::Home;
@@ -32,10 +34,12 @@ impl PrivateTraining {
     /// `training` under `settings`; earlier releases are counted in `home`.
     ///
     /// # Errors
-    /// The count cannot be read: the remaining budget is unknown.
+    /// The count cannot be read: the remaining budget is unknown. Or the home has released what protects single samples alone.
     pub fn new(training: Box<dyn LocalTraining>, settings: PrivacySettings, home: &Home) -> Result<Self> {
         let count = home.privacy();
-        let budget = PrivacyBudget::new(settings, read(&count)?.noised);
+        let doing = "the changes of this peer cannot be private";
+        let before = read(&count)?.releases_of(ProtectedUnit::Member).context(ErrorKind::BadInput, doing)?;
+        let budget = PrivacyBudget::new(settings, before);
         Ok(Self { training, budget, noise: NoiseSource::default(), count, last_scale: 1.0 })
     }
 

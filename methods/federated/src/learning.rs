@@ -21,6 +21,10 @@ pub struct FederatedLearning {
     fingerprint: [u8; 32],
     /// A hash of what all members said of themselves before the first round.
     all: [u8; 32],
+    /// A hash of the rounds from which on each member sends noise alone.
+    reaches: [u8; 32],
+    /// The samples of all members, where each is protected by itself.
+    samples: f64,
     /// Rounds trained, the present one included.
     rounds: u64,
     state: LearnerState,
@@ -63,17 +67,20 @@ impl FederatedLearning {
             private,
             fingerprint: [0; 32],
             all: [0; 32],
+            reaches: [0; 32],
+            samples: 0.0,
             rounds: 0,
             state,
         })
     }
 
-    /// The name of a release: of the members, what they said of themselves and their tokens, of the round, and of the model from which
-    /// it goes on.
+    /// The name of a release: of the members, what they said of themselves, their tokens and how far their budgets reach, of the
+    /// round, and of the model from which it goes on.
     fn name(&self, release: Release) -> [u8; 32] {
         let tokens = self.private.as_ref().map(|private| *private.tokens()).unwrap_or_default();
         let mut hasher = blake3::Hasher::new_derive_key("mingle 2026 release into a sum");
-        hasher.update(&release.members).update(&self.all).update(&tokens).update(&release.round.to_le_bytes());
+        hasher.update(&release.members).update(&self.all).update(&tokens).update(&self.reaches);
+        hasher.update(&release.round.to_le_bytes());
         self.state.parameters.iter().for_each(|value| {
             hasher.update(&value.to_le_bytes());
         });
@@ -87,6 +94,12 @@ impl FederatedLearning {
             return Err(LearningError(self.model.unlike(&self.names[other])));
         }
         self.all = hash_of(table);
+        if self.settings.protects_samples() {
+            self.samples = table.iter().map(|row| row.last().copied().unwrap_or_default()).sum();
+        }
+        if self.settings.protects_samples() && self.samples < 1.0 {
+            return Err(LearningError("no member has any samples".to_owned()));
+        }
         Ok(())
     }
 
@@ -125,8 +138,12 @@ impl RoundLearning for FederatedLearning {
             self.hear_all(table)?;
             return Ok(None);
         }
-        let hashes = [&self.model.meaning(), &self.fingerprint].map(numbers_of);
-        Ok(Some(hashes.concat()))
+        let mut row = [&self.model.meaning(), &self.fingerprint].map(numbers_of).concat();
+        if self.settings.protects_samples() {
+            let none = || LearningError("this model has no samples that could be protected by themselves".to_owned());
+            row.push(self.model.samples().ok_or_else(none)? as f64);
+        }
+        Ok(Some(row))
     }
 
     fn beginning(&mut self) -> Result<Vec<f32>, LearningError> {
@@ -144,18 +161,31 @@ impl RoundLearning for FederatedLearning {
     }
 
     fn token(&mut self, round: u64, store: &dyn RoundStore) -> Result<Vec<f64>, LearningError> {
-        let token = self.private.as_mut().map(|private| private.token(round, store)).transpose()?;
-        Ok(numbers_of(&token.unwrap_or_default()))
+        let rounds = self.settings.rounds;
+        let Some(private) = &mut self.private else { return Ok(vec![0.0; HASH_NUMBERS + 1]) };
+        let token = if self.model.repeats_itself() { [0; 32] } else { private.token(round, store)? };
+        let reach = private.reach(round, rounds, store)?;
+        Ok([numbers_of(&token), vec![reach as f64]].concat())
     }
 
     fn take_tokens(&mut self, tokens: &StatisticsTable) {
         if let Some(private) = &mut self.private {
-            private.take_tokens(hash_of(tokens), tokens.windows(2).all(|pair| pair[0] == pair[1]));
+            let token =
+                |row: &Vec<f64>| row.iter().take(HASH_NUMBERS).map(|number| number.to_bits()).collect::<Vec<u64>>();
+            let is_common = tokens.windows(2).all(|pair| token(&pair[0]) == token(&pair[1]));
+            private.take_tokens(hash_of(tokens), is_common && !self.model.repeats_itself());
+            let reaches: StatisticsTable =
+                tokens.iter().map(|row| row.iter().skip(HASH_NUMBERS).copied().collect()).collect();
+            self.reaches = hash_of(&reaches);
         }
     }
 
     fn train(&mut self, round: u64) -> Result<Vec<f32>, LearningError> {
         self.rounds = round + 1;
+        if let Some(private) = self.private.as_ref().filter(|_| self.settings.protects_samples()) {
+            let LearnerState { parameters, .. } = &self.state;
+            return private.descent(parameters.len(), |take| self.model.sample_gradients(parameters, take));
+        }
         let rounds_left = self.settings.rounds.saturating_sub(round);
         let steps = self.settings.local_steps;
         let change = self.model.train(LocalRound { round, steps, rounds_left }, &self.state.parameters)?;
@@ -191,10 +221,15 @@ impl RoundLearning for FederatedLearning {
     }
 
     fn take(&mut self, _: u64, aggregate: &[f32]) -> Result<(), LearningError> {
-        let mean = match &self.private {
+        let mut mean = match &self.private {
             Some(private) => private.mean_change(aggregate)?,
             None => aggregate.to_vec(),
         };
+        if self.settings.protects_samples() {
+            // From a mean over members to one over samples.
+            let members = self.names.len() as f64;
+            mean.iter_mut().for_each(|value| *value = (f64::from(*value) * members / self.samples) as f32);
+        }
         self.add(mean);
         Ok(())
     }

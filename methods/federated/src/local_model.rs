@@ -29,6 +29,25 @@ pub trait LocalModel: Send {
     /// The training cannot go on.
     fn train(&mut self, round: LocalRound, from: &[f32]) -> Result<Vec<f32>, LearningError>;
 
+    /// The number of samples that count by themselves; none where there are no such.
+    fn samples(&self) -> Option<u64> {
+        None
+    }
+
+    /// Passes the gradient of the loss of each single sample at this vector to `take`, `[dimension]`. This may take long.
+    ///
+    /// # Errors
+    /// The model has no single samples.
+    fn sample_gradients(&mut self, at: &[f32], take: &mut dyn FnMut(&[f32])) -> Result<(), LearningError> {
+        let _ = (at, take);
+        Err(LearningError("this model has no gradients of single samples".to_owned()))
+    }
+
+    /// Returns `true` if training from the same vector comes to the same numbers whenever it is repeated.
+    fn repeats_itself(&self) -> bool {
+        false
+    }
+
     /// The quality of a vector: a number for each metric of the settings, in that order, or none where it is not measured.
     ///
     /// # Errors

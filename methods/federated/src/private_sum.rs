@@ -1,7 +1,7 @@
 //! Releases of a peer into sums with shared noise: its change on the lattice with its part of the noise, counted before it
 //! leaves, and the same numbers again where a round is repeated.
 
-use mingle_privacy::{CountFile, NoiseKey, PrivacyBudget, PrivacySettings, SharedNoise};
+use mingle_privacy::{CountFile, NoiseKey, PrivacyBudget, PrivacySettings, ProtectedUnit, SharedNoise};
 use mingle_solving::{LearningError, Release, RoundStore};
 
 use crate::settings::SharedPrivacy;
@@ -18,12 +18,15 @@ pub(super) struct PrivateSum {
     noise: SharedNoise,
     members: usize,
     colluders: usize,
+    protects: ProtectedUnit,
     /// The epsilon of all releases so far.
     epsilon: f64,
     /// The tokens that the names of releases depend on, as a hash; zero where repeated training gives the same numbers.
     tokens: [u8; HASH],
     /// The tokens of the release that the store keeps of the first round of the attempt.
     kept_tokens: Option<[u8; HASH]>,
+    /// The round from which on its contributions are noise alone.
+    reach: u64,
     /// Contributions since the start that were noise alone, since the training had diverged.
     diverged: u64,
     /// `true` once a contribution held nothing of this peer's data, since more would cost more than the maximum.
@@ -36,7 +39,7 @@ impl PrivateSum {
     /// # Errors
     /// The noise cannot be shared by so many, or costs more than Gaussian noise of the same size, by which it is counted.
     pub(super) fn new(
-        SharedPrivacy { settings, colluders }: SharedPrivacy,
+        SharedPrivacy { settings, colluders, protects }: SharedPrivacy,
         members: usize,
         dimension: usize,
     ) -> Result<Self, LearningError> {
@@ -49,14 +52,20 @@ impl PrivateSum {
                 "{members} members would share a noise of {multiplier}, not of {wanted}"
             )));
         }
+        let noise = match protects {
+            ProtectedUnit::Member => noise,
+            ProtectedUnit::Sample => noise.with_room_for_sums(),
+        };
         Ok(Self {
             settings,
             noise,
             members,
             colluders,
+            protects,
             epsilon: 0.0,
             tokens: [0; HASH],
             kept_tokens: None,
+            reach: u64::MAX,
             diverged: 0,
             is_spent: false,
         })
@@ -76,6 +85,7 @@ impl PrivateSum {
     pub(super) fn report(&self) -> serde_json::Value {
         serde_json::json!({
             "schema": "mingle.privacy-of-sums/1",
+            "protects": self.protects,
             "epsilon": self.epsilon,
             "delta": self.settings.delta(),
             "epsilon_max": self.settings.epsilon_max(),
@@ -92,10 +102,10 @@ impl PrivateSum {
     /// know, and that changes with the key and with the data of this hash.
     ///
     /// # Errors
-    /// The count cannot be read or written: what is left to spend is not known.
+    /// The count cannot be read or written: what is left to spend is not known. Or it holds releases that leave no guarantee.
     pub(super) fn open(&mut self, data: &[u8; HASH], store: &mut dyn RoundStore) -> Result<[u8; HASH], LearningError> {
         let (file, key) = self.read(store)?;
-        self.epsilon = PrivacyBudget::new(self.settings, file.noised).spending().epsilon;
+        self.epsilon = self.budget(&file)?.spending().epsilon;
         Ok(key.fingerprint(data))
     }
 
@@ -118,6 +128,19 @@ impl PrivateSum {
         }
     }
 
+    /// The round from which on this member sends noise alone, in an attempt that begins with this round. Where it is another than
+    /// in an attempt before, as its budget was spent meanwhile or its disk was put back, all release anew: one that sends noise
+    /// alone beside the same numbers of all others would show by the difference what it sent before.
+    ///
+    /// # Errors
+    /// The store cannot be read.
+    pub(super) fn reach(&mut self, round: u64, rounds: u64, store: &dyn RoundStore) -> Result<u64, LearningError> {
+        let left = self.budget(&count_of(store)?)?.spending().changes_left;
+        let kept = u64::from(store.released(round)?.is_some());
+        self.reach = round.saturating_add(left).saturating_add(kept).min(rounds);
+        Ok(self.reach)
+    }
+
     /// Takes a hash of the tokens of all members. Where `all_keep_it`, as all have the same one, names are those of the
     /// releases that are kept; else names that no attempt had before, since each new release changes the next token of its
     /// member.
@@ -128,6 +151,26 @@ impl PrivateSum {
     /// The tokens that the names of releases depend on.
     pub(super) fn tokens(&self) -> &[u8; HASH] {
         &self.tokens
+    }
+
+    /// The sum of gradients that `each` passes on, with its sign turned: each cut to the clip and put on the lattice by itself.
+    /// A number for each parameter, exact in f32. Gradients that are not finite count as zero.
+    ///
+    /// # Errors
+    /// That of `each`.
+    pub(super) fn descent(
+        &self,
+        dimension: usize,
+        each: impl FnOnce(&mut dyn FnMut(&[f32])) -> Result<(), LearningError>,
+    ) -> Result<Vec<f32>, LearningError> {
+        let mut sum = vec![0; dimension];
+        each(&mut |gradient| {
+            if gradient.len() == dimension {
+                SharedNoise::add(&mut sum, &self.noise.quantize(gradient));
+            }
+        })?;
+        self.noise.within_room(&mut sum);
+        Ok(sum.into_iter().map(|number| -number as f32).collect())
     }
 
     /// The numbers to be summed for this change: one for each parameter, and the largest magnitude that any can have, so
@@ -149,12 +192,15 @@ impl PrivateSum {
         let (file, key) = self.read(store)?;
         // An error would show all others something about the data.
         self.diverged += u64::from(change.iter().any(|value| !value.is_finite()));
-        let mut numbers = self.noise.quantize(change);
-        let budget = PrivacyBudget::new(self.settings, file.noised);
-        match budget.next() {
+        let mut numbers = match self.protects {
+            ProtectedUnit::Member => self.noise.quantize(change),
+            #[allow(clippy::cast_possible_truncation)] // whole numbers below 2^24
+            ProtectedUnit::Sample => change.iter().map(|number| *number as i64).collect(),
+        };
+        let has_more = release.round < self.reach;
+        match self.budget(&file)?.next().filter(|_| has_more) {
             Some(after) => {
-                let counted = CountFile { noised: after.changes().clone(), sums: Some(key.clone()) };
-                store.keep_count(&counted.text().map_err(LearningError::of)?)?;
+                store.keep_count(&self.counted(file).text().map_err(LearningError::of)?)?;
                 self.epsilon = after.spending().epsilon;
             }
             // The noise of all is part of the guarantee of each.
@@ -184,11 +230,24 @@ impl PrivateSum {
         }
     }
 
-    fn read(&self, store: &mut dyn RoundStore) -> Result<(CountFile, NoiseKey), LearningError> {
-        let mut file = match store.count()? {
-            Some(text) => CountFile::parse(&text).map_err(LearningError::of)?,
-            None => CountFile::default(),
+    /// The budget of what this sum protects.
+    fn budget(&self, file: &CountFile) -> Result<PrivacyBudget, LearningError> {
+        let before = file.releases_of(self.protects).map_err(LearningError::of)?;
+        Ok(PrivacyBudget::new(self.settings, before))
+    }
+
+    /// The count with one more release.
+    fn counted(&self, mut file: CountFile) -> CountFile {
+        let counted = match self.protects {
+            ProtectedUnit::Member => &mut file.noised,
+            ProtectedUnit::Sample => &mut file.of_samples,
         };
+        *counted = counted.with(self.settings.noise(), 1);
+        file
+    }
+
+    fn read(&self, store: &mut dyn RoundStore) -> Result<(CountFile, NoiseKey), LearningError> {
+        let mut file = count_of(store)?;
         if let Some(key) = &file.sums {
             let key = key.clone();
             return Ok((file, key));
@@ -197,6 +256,14 @@ impl PrivateSum {
         file.sums = Some(key.clone());
         store.keep_count(&file.text().map_err(LearningError::of)?)?;
         Ok((file, key))
+    }
+}
+
+/// The releases that the store has counted.
+fn count_of(store: &dyn RoundStore) -> Result<CountFile, LearningError> {
+    match store.count()? {
+        Some(text) => CountFile::parse(&text).map_err(LearningError::of),
+        None => Ok(CountFile::default()),
     }
 }
 
@@ -237,7 +304,8 @@ mod tests {
             for noise in [0.5, 1.0, 1.5, 2.0, 3.0, 4.0, 4.042, 5.0, 7.0, 10.0] {
                 let settings = PrivacySettings::new(1.0, noise, 1e4, 1e-5).unwrap();
                 for colluders in [0, 1, members - 2] {
-                    PrivateSum::new(SharedPrivacy { settings, colluders }, members, 10_000).unwrap();
+                    let protects = ProtectedUnit::Member;
+                    PrivateSum::new(SharedPrivacy { settings, colluders, protects }, members, 10_000).unwrap();
                 }
             }
         }

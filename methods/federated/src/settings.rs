@@ -1,6 +1,6 @@
 //! The settings of federated averaging, the same at all members.
 
-use mingle_privacy::PrivacySettings;
+use mingle_privacy::{PrivacySettings, ProtectedUnit};
 use mingle_solving::{RoundRules, RulesError};
 use serde::{Deserialize, Serialize};
 
@@ -50,6 +50,9 @@ pub struct SharedPrivacy {
     pub settings: PrivacySettings,
     /// Members against whom the guarantee holds even if they work together.
     pub colluders: usize,
+    /// The unit that the noise hides. For single samples a round is one step of gradient descent over all samples of all
+    /// members, with each gradient cut to the clip by itself; the outer learning rate is that of the step.
+    pub protects: ProtectedUnit,
 }
 
 impl FederatedSettings {
@@ -57,11 +60,11 @@ impl FederatedSettings {
     ///
     /// ```
     /// use mingle_federated::{FederatedSettings, SharedPrivacy};
-    /// use mingle_privacy::PrivacySettings;
+    /// use mingle_privacy::{PrivacySettings, ProtectedUnit};
     ///
     /// let rounds = 40;
     /// let settings = PrivacySettings::for_changes(0.3, rounds, 8.1, 1e-5)?;
-    /// let privacy = Some(SharedPrivacy { settings, colluders: 2 });
+    /// let privacy = Some(SharedPrivacy { settings, colluders: 2, protects: ProtectedUnit::Member });
     /// let private = FederatedSettings { privacy, ..FederatedSettings::new(rounds, 10) };
     /// # Ok::<(), mingle_privacy::SettingsError>(())
     /// ```
@@ -81,6 +84,11 @@ impl FederatedSettings {
     /// The privacy of contributions; `None` also where nothing is shared.
     pub fn shared_privacy(&self) -> Option<SharedPrivacy> {
         self.privacy.filter(|_| self.method == FederatedMethod::Fedavg)
+    }
+
+    /// Returns `true` if a round is one step over all samples, of which each is protected by itself.
+    pub fn protects_samples(&self) -> bool {
+        self.shared_privacy().is_some_and(|privacy| privacy.protects == ProtectedUnit::Sample)
     }
 
     /// Returns `true` if the model after so many rounds is measured.
@@ -103,8 +111,13 @@ impl FederatedSettings {
             FederatedMethod::Fedavg => "the mean of all",
             FederatedMethod::Alone => "each alone",
         };
-        let private =
-            self.shared_privacy().map(|SharedPrivacy { settings, .. }| format!("; noise that all share: {settings}"));
+        let private = self.shared_privacy().map(|SharedPrivacy { settings, protects, .. }| {
+            let hidden = match protects {
+                ProtectedUnit::Member => "each member",
+                ProtectedUnit::Sample => "each sample",
+            };
+            format!("; noise that all share hides {hidden}: {settings}")
+        });
         let private = private.unwrap_or_default();
         format!("training of {model}, {method}: {} rounds of {} steps{private}", self.rounds, self.local_steps)
     }

@@ -2,7 +2,7 @@
 #![allow(clippy::unwrap_used)]
 
 use mingle_federated::{Beginning, FederatedLearning, FederatedSettings, LocalModel, LocalRound, SharedPrivacy};
-use mingle_privacy::PrivacySettings;
+use mingle_privacy::{PrivacySettings, ProtectedUnit};
 use mingle_solving::{LearningError, MemoryStore, Release, RoundLearning, RoundStore};
 
 const MEMBERS: usize = 4;
@@ -56,7 +56,7 @@ struct Member {
 
 fn settings() -> FederatedSettings {
     let settings = PrivacySettings::for_changes(1.0, 20, 8.0, 1e-5).unwrap();
-    let privacy = Some(SharedPrivacy { settings, colluders: 1 });
+    let privacy = Some(SharedPrivacy { settings, colluders: 1, protects: ProtectedUnit::Member });
     FederatedSettings { privacy, ..FederatedSettings::new(12, 5) }
 }
 

@@ -49,8 +49,20 @@ impl NoisedChanges {
         self.parts.iter().fold(0, |sum, part| sum.saturating_add(part.changes))
     }
 
+    /// Returns `true` if there are none.
+    pub fn is_empty(&self) -> bool {
+        self.parts.is_empty()
+    }
+
+    /// These changes and those.
+    #[must_use]
+    pub fn joined(self, others: &Self) -> Self {
+        others.parts.iter().fold(self, |all, part| all.with(part.noise, part.changes))
+    }
+
     /// These changes and `more` with this noise.
-    fn with(&self, noise: f64, more: u64) -> Self {
+    #[must_use]
+    pub fn with(&self, noise: f64, more: u64) -> Self {
         let mut parts = self.parts.clone();
         match parts.iter_mut().find(|part| part.noise.to_bits() == noise.to_bits()) {
             Some(part) => part.changes = part.changes.saturating_add(more),

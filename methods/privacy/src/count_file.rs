@@ -12,8 +12,10 @@ const SCHEMA: &str = "mingle.privacy/1";
 /// The releases of a peer over all its runs, by any way of sharing.
 #[derive(Clone, Debug, Default, PartialEq)]
 pub struct CountFile {
-    /// All releases.
+    /// Releases that protect all that this peer knows, and so each of its samples too.
     pub noised: NoisedChanges,
+    /// Releases that protect single samples alone.
+    pub of_samples: NoisedChanges,
     /// The key of the noise in sums, once there was one.
     pub sums: Option<NoiseKey>,
 }
@@ -23,9 +25,29 @@ pub struct CountFile {
 struct Written {
     schema: String,
     noised: NoisedChanges,
+    #[serde(default, skip_serializing_if = "NoisedChanges::is_empty")]
+    of_samples: NoisedChanges,
     #[serde(default, skip_serializing_if = "Option::is_none")]
     sums: Option<NoiseKey>,
 }
+
+/// The unit whose presence in the data a guarantee hides.
+#[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
+#[serde(rename_all = "kebab-case")]
+pub enum ProtectedUnit {
+    /// All data of a member together.
+    #[default]
+    Member,
+    /// Each sample of a member by itself, such as a patient.
+    Sample,
+}
+
+/// The peer has released sums that protect single samples, and not the peer as a whole.
+#[derive(Clone, Copy, Debug, PartialEq, Eq, Error)]
+#[error(
+    "this home has released sums that protect single samples and not the member as a whole, so no guarantee for the whole member can be given here any more: use a home of its own, or protect single samples"
+)]
+pub struct UnprotectedMember;
 
 /// A file that holds no count: the remaining budget is unknown.
 #[derive(Debug, Error)]
@@ -44,9 +66,9 @@ impl CountFile {
     /// # Errors
     /// [`CountError`].
     pub fn parse(text: &str) -> Result<Self, CountError> {
-        let Written { schema, noised, sums } = serde_json::from_str(text)?;
+        let Written { schema, noised, of_samples, sums } = serde_json::from_str(text)?;
         match schema == SCHEMA {
-            true => Ok(Self { noised, sums }),
+            true => Ok(Self { noised, of_samples, sums }),
             false => Err(CountError::Version(schema)),
         }
     }
@@ -56,8 +78,21 @@ impl CountFile {
     /// # Errors
     /// A number has no text.
     pub fn text(&self) -> Result<String, CountError> {
-        let written = Written { schema: SCHEMA.to_owned(), noised: self.noised.clone(), sums: self.sums.clone() };
+        let Self { noised, of_samples, sums } = self.clone();
+        let written = Written { schema: SCHEMA.to_owned(), noised, of_samples, sums };
         Ok(serde_json::to_string(&written)? + "\n")
+    }
+
+    /// All releases that protect what `protected` names: for single samples those of whole members too.
+    ///
+    /// # Errors
+    /// [`UnprotectedMember`] for a member as a whole, where sums of samples were released: no guarantee for it is left.
+    pub fn releases_of(&self, protected: ProtectedUnit) -> Result<NoisedChanges, UnprotectedMember> {
+        match protected {
+            ProtectedUnit::Member if !self.of_samples.is_empty() => Err(UnprotectedMember),
+            ProtectedUnit::Member => Ok(self.noised.clone()),
+            ProtectedUnit::Sample => Ok(self.noised.clone().joined(&self.of_samples)),
+        }
     }
 }
 
@@ -69,7 +104,8 @@ mod tests {
     #[test]
     fn counts_with_and_without_a_key_read_back() {
         for sums in [None, Some(NoiseKey::known(3))] {
-            let file = CountFile { noised: NoisedChanges::default(), sums };
+            let of_samples = NoisedChanges::default().with(2.0, u64::from(sums.is_some()));
+            let file = CountFile { noised: NoisedChanges::default(), of_samples, sums };
             assert_eq!(CountFile::parse(&file.text().unwrap()).unwrap(), file);
         }
         let plain = CountFile::default().text().unwrap();
@@ -77,5 +113,15 @@ mod tests {
         assert!(CountFile::parse("{").is_err());
         let other = plain.replace("privacy/1", "privacy/9");
         assert_eq!(CountFile::parse(&other).unwrap_err().to_string(), "it is of the version mingle.privacy/9");
+    }
+
+    #[test]
+    fn releases_of_members_count_for_samples_and_not_the_other_way_round() {
+        let of = |changes| NoisedChanges::default().with(4.0, changes);
+        let mut file = CountFile { noised: of(3), ..CountFile::default() };
+        assert_eq!(file.releases_of(ProtectedUnit::Member).unwrap().count(), 3);
+        file.of_samples = of(2);
+        assert_eq!(file.releases_of(ProtectedUnit::Sample).unwrap(), of(5));
+        assert_eq!(file.releases_of(ProtectedUnit::Member), Err(UnprotectedMember));
     }
 }

@@ -31,7 +31,7 @@ mod settings;
 mod shared_noise;
 
 pub use budget::{NoisedChanges, PrivacyBudget, PrivacySpending};
-pub use count_file::{CountError, CountFile};
+pub use count_file::{CountError, CountFile, ProtectedUnit, UnprotectedMember};
 pub use discrete_gaussian::DiscreteGaussian;
 pub use noise_key::NoiseKey;
 pub use noise_source::NoiseSource;

@@ -39,6 +39,8 @@ pub struct SharedNoise {
     square_clip: u64,
     /// The largest magnitude of a coordinate of a contribution; a power of two.
     limit: i64,
+    /// That of a coordinate without its noise.
+    most: i64,
 }
 
 /// The reason for which members cannot share noise.
@@ -95,7 +97,26 @@ impl SharedNoise {
             unit: clip / units_in_clip,
             square_clip,
             limit: limit.next_power_of_two().cast_signed(),
+            most: i64::MAX,
         })
+    }
+
+    /// The same lattice with room for sums of many vectors in a contribution, each of them cut to the clip by itself.
+    #[must_use]
+    pub fn with_room_for_sums(self) -> Self {
+        let limit = LARGEST.cast_signed();
+        Self { limit, most: limit - (ROOM * DEVIATION).cast_signed(), ..self }
+    }
+
+    /// Adds a vector on the lattice to a sum. A sum that leaves the room is held at its border, in each coordinate by itself,
+    /// by [`within_room`](Self::within_room): that makes no two sums more unlike.
+    pub fn add(sum: &mut [i64], quantized: &[i64]) {
+        sum.iter_mut().zip(quantized).for_each(|(sum, value)| *sum = sum.saturating_add(*value));
+    }
+
+    /// The sum, held within the room of a contribution.
+    pub fn within_room(&self, sum: &mut [i64]) {
+        sum.iter_mut().for_each(|value| *value = (*value).clamp(-self.most, self.most));
     }
 
     /// The largest magnitude of a coordinate of a contribution: a power of two that depends on no data.

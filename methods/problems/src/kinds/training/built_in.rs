@@ -82,6 +82,19 @@ impl LocalModel for BuiltInModel {
         Ok(self.trainer.train(from, steps).map_err(LearningError::of)?.delta)
     }
 
+    fn repeats_itself(&self) -> bool {
+        true
+    }
+
+    fn samples(&self) -> Option<u64> {
+        let is_text = self.task.gpt().is_some();
+        (!is_text).then(|| self.trainer.samples() as u64)
+    }
+
+    fn sample_gradients(&mut self, at: &[f32], take: &mut dyn FnMut(&[f32])) -> Result<(), LearningError> {
+        self.trainer.sample_gradients(at, take).map_err(LearningError::of)
+    }
+
     fn evaluate(&mut self, parameters: &[f32]) -> Result<Vec<Option<f64>>, LearningError> {
         if self.test.is_empty() {
             return Ok(vec![None, None]);

@@ -2,7 +2,7 @@
 
 use mingle_federated::{FederatedMethod, FederatedSettings, SharedPrivacy, TRAIN_LOSS};
 use mingle_models::{Augmentation, ModelKind, ObjectiveKind, OptimizerKind, OptimizerOptions, Split};
-use mingle_privacy::{DEFAULT_DELTA, PrivacySettings};
+use mingle_privacy::{DEFAULT_DELTA, PrivacySettings, ProtectedUnit};
 use serde::{Deserialize, Serialize};
 
 use crate::ProblemFileError;
@@ -109,6 +109,9 @@ pub(super) struct PrivacyEntry {
     /// Members against whom the guarantee holds even if they work together.
     #[serde(default = "usual_colluders")]
     pub(super) colluders: usize,
+    /// The unit that the noise hides: all data of a member, or each of its samples.
+    #[serde(default)]
+    pub(super) protects: ProtectedUnit,
 }
 
 /// Rounds of a trainer for each of which one release is spare.
@@ -175,7 +178,41 @@ impl TrainingFile {
                 "a training needs data: data = \"digits\", \"csv:FILE\", or \"csv:sites/{node}.csv\" with a file for each node",
             );
         }
+        if self.protects_samples() {
+            self.check_single_steps()?;
+        }
         self.check_rounds()
+    }
+
+    fn protects_samples(&self) -> bool {
+        self.privacy.is_some_and(|entry| entry.protects == ProtectedUnit::Sample)
+    }
+
+    /// The factor of the mean of a round: of changes, or of gradients where a round is one step over all samples.
+    fn rate_of_a_round(&self) -> f64 {
+        let of_step = if self.protects_samples() { self.learning_rate } else { 1.0 };
+        self.outer_learning_rate * of_step
+    }
+
+    /// Refuses entries that have no meaning where a round is one step over all samples.
+    fn check_single_steps(&self) -> Result<(), ProblemFileError> {
+        let usual = Self::default();
+        let entries = [
+            ("method = \"alone\"", self.method == usual.method, "there is nothing to protect where nothing is shared"),
+            ("local_steps", self.local_steps == 1, "a round is one step over all samples: write local_steps = 1"),
+            ("batch_size", self.batch_size == usual.batch_size, "a step takes all samples"),
+            ("optimizer", self.optimizer == usual.optimizer, "a step is one of gradient descent, with outer_momentum"),
+            ("momentum", self.momentum == usual.momentum, "it is outer_momentum here"),
+            ("weight_decay", self.weight_decay == usual.weight_decay, "there is none here"),
+            ("clip_gradients", self.clip_gradients.is_none(), "the clip of [privacy] bounds each gradient"),
+            ("augment", self.augment == usual.augment, "each sample counts once"),
+        ];
+        match entries.into_iter().find(|(_, is_usual, _)| !is_usual) {
+            Some((entry, _, reason)) => {
+                Err(ProblemFileError::Value(format!("{entry} does not go with protects = \"sample\": {reason}")))
+            }
+            None => Ok(()),
+        }
     }
 
     fn check_rounds(&self) -> Result<(), ProblemFileError> {
@@ -208,6 +245,13 @@ impl TrainingFile {
                 "{entry} is about built-in models, and with model = \"trainer\" the script decides on it: leave it out"
             )));
         }
+        if self.protects_samples() {
+            return Err(ProblemFileError::Value(
+                "protects = \"sample\" is about gradients of single samples, which a script does not hand out: leave it out, or \
+                 name a built-in model"
+                    .to_owned(),
+            ));
+        }
         self.check_rounds()?;
         let usual = if self.privacy.is_none() { &METRICS_OF_TRAINER[..] } else { &[] };
         self.federated(usual)
@@ -228,11 +272,14 @@ impl TrainingFile {
             method: self.method,
             rounds: self.rounds,
             local_steps: self.local_steps,
-            outer_learning_rate: self.outer_learning_rate,
+            outer_learning_rate: self.rate_of_a_round(),
             outer_momentum: self.outer_momentum,
             metrics: self.metrics.clone().unwrap_or_else(|| usual.iter().map(|&name| name.to_owned()).collect()),
             evaluate_every: self.evaluate_every,
-            privacy: privacy.map(|(settings, entry)| SharedPrivacy { settings, colluders: entry.colluders }),
+            privacy: privacy.map(|(settings, entry)| {
+                let PrivacyEntry { colluders, protects, .. } = entry;
+                SharedPrivacy { settings, colluders, protects }
+            }),
         })
     }
 
