@@ -31,7 +31,7 @@ pub(crate) use config::{CONFIG_ENV, ConfigCheckArgs, ConfigCommand, ConfigPathAr
 pub(crate) use data::{DataCardArgs, DataCommand, DataSumsArgs};
 pub(crate) use demo::DemoArgs;
 pub(crate) use documents::{CompletionsArgs, ManArgs};
-pub(crate) use fault_test::{FaultTestArgs, Profiles, ReplayArgs};
+pub(crate) use fault_test::{FaultProfile, FaultTestArgs, Profiles, ReplayArgs};
 pub(crate) use follow::FollowArgs;
 pub(crate) use graph::{GraphCommand, GraphShowArgs};
 pub(crate) use mingle_net::written_address::{PeerAddress, multiaddrs, peer_address};

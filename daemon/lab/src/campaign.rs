@@ -3,11 +3,12 @@
 //! Every seed is a swarm, its plan and its faults. The ledger is summed after every single write to a disk. A sum that
 //! is off, or a swarm that does not finish, is a failure. [`ProfileReport`] sums up the outcomes and lists the seeds that
 //! failed; [`FailingSeed::shorten`] reduces the run of one to few faults with which it still fails. [`Days`] is one
-//! swarm for many virtual days.
+//! swarm for many virtual days. [`sums`] has members that learn over masked sums instead.
 
 mod days;
 mod failures;
 mod report;
+pub mod sums;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -49,38 +50,45 @@ pub struct Campaign {
 
 impl Campaign {
     /// Runs all seeds, and passes the outcome of each to `take`, in their order.
-    pub fn run(&self, mut take: impl FnMut(&SeedOutcome)) {
-        let queue = Queue { state: Mutex::new((self.seeds.start, self.seeds.start)), moved: Condvar::new() };
-        let (sender, receiver) = mpsc::channel();
-        std::thread::scope(|scope| {
-            for _ in 0..self.threads.get() {
-                let queue = &queue;
-                let sender = sender.clone();
-                scope.spawn(move || {
-                    while let Some(seed) = queue.next(self.seeds.end) {
-                        if sender.send(self.run_one(seed)).is_err() {
-                            break;
-                        }
-                    }
-                });
-            }
-            drop(sender);
-            let mut early = BTreeMap::new();
-            let mut due = self.seeds.start;
-            for outcome in receiver {
-                early.insert(outcome.seed, outcome);
-                while let Some(outcome) = early.remove(&due) {
-                    take(&outcome);
-                    due += 1;
-                    queue.taken(due);
-                }
-            }
-        });
+    pub fn run(&self, take: impl FnMut(&SeedOutcome)) {
+        let run_one = |seed| run_scenario(self.profile, seed, self.variant.scenario(self.profile, seed));
+        run_seeds(self.seeds.clone(), self.threads, run_one, take);
     }
+}
 
-    fn run_one(&self, seed: u64) -> SeedOutcome {
-        run_scenario(self.profile, seed, self.variant.scenario(self.profile, seed))
-    }
+/// Runs `run_one` for all seeds, so many at a time, and passes the outcome of each to `take`, in their order.
+pub fn run_seeds<T: Send>(
+    seeds: Range<u64>,
+    threads: NonZeroUsize,
+    run_one: impl Fn(u64) -> T + Sync,
+    mut take: impl FnMut(&T),
+) {
+    let queue = Queue { state: Mutex::new((seeds.start, seeds.start)), moved: Condvar::new() };
+    let (sender, receiver) = mpsc::channel();
+    std::thread::scope(|scope| {
+        for _ in 0..threads.get() {
+            let (queue, run_one) = (&queue, &run_one);
+            let sender = sender.clone();
+            scope.spawn(move || {
+                while let Some(seed) = queue.next(seeds.end) {
+                    if sender.send((seed, run_one(seed))).is_err() {
+                        break;
+                    }
+                }
+            });
+        }
+        drop(sender);
+        let mut early = BTreeMap::new();
+        let mut due = seeds.start;
+        for (seed, outcome) in receiver {
+            early.insert(seed, outcome);
+            while let Some(outcome) = early.remove(&due) {
+                take(&outcome);
+                due += 1;
+                queue.taken(due);
+            }
+        }
+    });
 }
 
 /// The next seed to run, and the next one whose outcome is due.

@@ -5,14 +5,15 @@ use std::path::PathBuf;
 use std::str::FromStr;
 
 use clap::Args;
+use mingle_lab::campaign::sums::SUMS;
 use mingle_protocol::sim::{Profile, UnknownProfile};
 use mingle_protocol::{InjectedBug, Robust};
 
 /// Arguments of `fault-test`.
 #[derive(Args, Clone, Debug)]
 pub(crate) struct FaultTestArgs {
-    /// The faults: kill, loss, partition, churn, mixed, rollback, lossy-disk, exact-average, hostile or all; may be given more than
-    /// once
+    /// The faults: kill, loss, partition, churn, mixed, rollback, lossy-disk, exact-average, hostile, sums or all; may be given
+    /// more than once
     #[arg(long = "profile", value_name = "PROFILE", default_value = "kill")]
     pub(crate) profiles: Vec<Profiles>,
     /// Seeds to run of each profile
@@ -60,19 +61,28 @@ pub(crate) struct ReplayArgs {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(crate) enum Profiles {
     All,
-    One(Profile),
+    One(FaultProfile),
+}
+
+/// The swarm that faults befall.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum FaultProfile {
+    /// Nodes that train by push-sum.
+    PushSum(Profile),
+    /// Members that train over masked sums.
+    Sums,
 }
 
 impl Profiles {
     /// The profiles named in `chosen`, each once, in the order of naming.
-    pub(crate) fn listed(chosen: &[Self]) -> Vec<Profile> {
+    pub(crate) fn listed(chosen: &[Self]) -> Vec<FaultProfile> {
         let mut profiles = Vec::new();
         for choice in chosen {
             let named = match choice {
-                Self::All => Profile::ALL.to_vec(),
+                Self::All => Profile::ALL.into_iter().map(FaultProfile::PushSum).chain([FaultProfile::Sums]).collect(),
                 Self::One(profile) => vec![*profile],
             };
-            let new: Vec<Profile> = named.into_iter().filter(|profile| !profiles.contains(profile)).collect();
+            let new: Vec<FaultProfile> = named.into_iter().filter(|profile| !profiles.contains(profile)).collect();
             profiles.extend(new);
         }
         profiles
@@ -83,7 +93,11 @@ impl FromStr for Profiles {
     type Err = UnknownProfile;
 
     fn from_str(name: &str) -> Result<Self, UnknownProfile> {
-        if name == "all" { Ok(Self::All) } else { name.parse().map(Self::One) }
+        match name {
+            "all" => Ok(Self::All),
+            SUMS => Ok(Self::One(FaultProfile::Sums)),
+            _ => name.parse().map(|profile| Self::One(FaultProfile::PushSum(profile))),
+        }
     }
 }
 
@@ -95,9 +109,11 @@ mod tests {
     #[test]
     fn profiles_are_run_once_each_in_the_order_of_their_naming() {
         let chosen = ["mixed", "kill", "mixed"].map(|name| name.parse().unwrap());
-        assert_eq!(Profiles::listed(&chosen), [Profile::Mixed, Profile::Kill]);
-        let all = Profiles::listed(&[Profiles::One(Profile::Churn), Profiles::All]);
-        assert_eq!((all.len(), all[0]), (Profile::ALL.len(), Profile::Churn));
+        let [mixed, kill, churn] = [Profile::Mixed, Profile::Kill, Profile::Churn].map(FaultProfile::PushSum);
+        assert_eq!(Profiles::listed(&chosen), [mixed, kill]);
+        let all = Profiles::listed(&[Profiles::One(churn), Profiles::All]);
+        assert_eq!((all.len(), all[0]), (Profile::ALL.len() + 1, churn));
+        assert_eq!(Profiles::listed(&["sums".parse().unwrap()]), [FaultProfile::Sums]);
         assert!("storm".parse::<Profiles>().is_err());
     }
 

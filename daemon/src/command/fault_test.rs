@@ -10,12 +10,14 @@ use std::process::ExitCode;
 use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
-use mingle_lab::campaign::{Campaign, Cost, FailingSeed, ProfileReport};
+use mingle_lab::campaign::sums::{self, SUMS};
+use mingle_lab::campaign::{Campaign, Cost, FailingSeed, ProfileReport, run_seeds};
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result, output_file, results};
+use mingle_protocol::Robust;
 use mingle_protocol::sim::{Profile, Variant};
 
-use crate::cli::{FaultTestArgs, Profiles};
+use crate::cli::{FaultProfile, FaultTestArgs, Profiles};
 use crate::out;
 
 /// Failing seeds of a profile whose runs are shortened and written down, which takes hundreds of runs each.
@@ -29,7 +31,7 @@ pub(super) fn execute(arguments: &FaultTestArgs, json: bool) -> Result<ExitCode>
     output_file::check_folder(&arguments.journals)?;
     let profiles = Profiles::listed(&arguments.profiles);
     if let Some(days) = arguments.days {
-        return days::execute(arguments, &profiles, days, json);
+        return days::execute(arguments, &push_sum(&profiles)?, days, json);
     }
     if arguments.seeds > u64::MAX - arguments.first {
         return Err(Error::new(ErrorKind::BadInput, "--first and --seeds: the last seed would be beyond 2^64"));
@@ -39,7 +41,10 @@ pub(super) fn execute(arguments: &FaultTestArgs, json: bool) -> Result<ExitCode>
         out::line(report::heading());
     }
     for profile in profiles {
-        let found = run(arguments, profile)?;
+        let found = match profile {
+            FaultProfile::PushSum(profile) => run(arguments, profile)?,
+            FaultProfile::Sums => run_sums(arguments)?,
+        };
         failing += found.failed;
         if json {
             out::line(serde_json::json!(found));
@@ -60,7 +65,7 @@ fn run(arguments: &FaultTestArgs, profile: Profile) -> Result<ProfileReport> {
     let seeds = arguments.first..arguments.first + arguments.seeds;
     let variant = Variant { injected_bug: arguments.inject, robust: arguments.robust };
     let campaign = Campaign { profile, seeds, variant, threads: threads(arguments) };
-    let progress = progress(profile, arguments.seeds);
+    let progress = progress(profile.name(), arguments.seeds);
     let began = Instant::now();
     let mut found = ProfileReport::new(&campaign);
     campaign.run(|outcome| {
@@ -76,13 +81,42 @@ fn run(arguments: &FaultTestArgs, profile: Profile) -> Result<ProfileReport> {
     Ok(found)
 }
 
+/// The swarms of masked sums, whose failing seeds have no journals.
+fn run_sums(arguments: &FaultTestArgs) -> Result<ProfileReport> {
+    if arguments.inject.is_some() || arguments.robust != Robust::Off {
+        return Err(Error::new(ErrorKind::BadInput, "--inject and --robust are about push-sum, and not about sums"));
+    }
+    let seeds = arguments.first..arguments.first + arguments.seeds;
+    let progress = progress(SUMS, arguments.seeds);
+    let began = Instant::now();
+    let mut found = ProfileReport::of_sums(arguments.first);
+    run_seeds(seeds, threads(arguments), sums::run_sums, |outcome| {
+        found.add_sums(outcome);
+        progress.set_message(report::progress(&found));
+        progress.inc(1);
+    });
+    found.finish(cost(began));
+    progress.finish_and_clear();
+    Ok(found)
+}
+
+/// The profiles of swarms that run for days.
+fn push_sum(profiles: &[FaultProfile]) -> Result<Vec<Profile>> {
+    let of = |profile: &FaultProfile| match profile {
+        FaultProfile::PushSum(profile) => Ok(*profile),
+        FaultProfile::Sums => Err(Error::new(ErrorKind::BadInput, "--days: a swarm of sums ends after some rounds")),
+    };
+    profiles.iter().map(of).collect()
+}
+
 /// Writes the run of a failing seed down, with as few faults as needed to fail.
 fn write_journal(failing: &mut FailingSeed, arguments: &FaultTestArgs) -> Result {
-    let short = failing.shorten(arguments.shrink_runs);
+    let Some(short) = failing.shorten(arguments.shrink_runs) else { return Ok(()) };
+    let Some(name) = failing.file_name() else { return Ok(()) };
     let text =
         serde_json::to_string_pretty(&short.journal).context(ErrorKind::Unexpected, "cannot encode the journal")?;
     output_file::make_folder(&arguments.journals)?;
-    let path = arguments.journals.join(failing.file_name());
+    let path = arguments.journals.join(name);
     output_file::write(&path, format!("{text}\n").as_bytes())?;
     failing.written(path, &short);
     Ok(())
@@ -98,7 +132,7 @@ fn threads(arguments: &FaultTestArgs) -> NonZeroUsize {
 }
 
 /// A progress line on a terminal, nothing elsewhere.
-fn progress(profile: Profile, seeds: u64) -> ProgressBar {
+fn progress(profile: &str, seeds: u64) -> ProgressBar {
     let bar = ProgressBar::with_draw_target(Some(seeds), ProgressDrawTarget::stderr());
     let template = format!("{{spinner}} {profile} {{pos}}/{{len}} seeds, {{per_sec}}, {{msg}}, {{eta}} to go");
     if let Ok(style) = ProgressStyle::with_template(&template) {

@@ -6,6 +6,8 @@ use mingle_protocol::Robust;
 use mingle_protocol::sim::{Journal, Profile, SeedOutcome, Variant, shrink};
 use serde::Serialize;
 
+use super::sums::{SUMS, SumsOutcome};
+
 /// A seed that failed.
 #[derive(Clone, Debug, Serialize)]
 pub struct FailingSeed {
@@ -22,10 +24,9 @@ pub struct FailingSeed {
     /// Its short run, once that is written to a file.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub shrunk: Option<ShrunkRun>,
+    /// The profile and the variant, by which the run can be shortened and written down.
     #[serde(skip)]
-    profile: Profile,
-    #[serde(skip)]
-    variant: Variant,
+    run: Option<(Profile, Variant)>,
 }
 
 /// The shortened run of a failing seed, as it was written.
@@ -68,27 +69,42 @@ impl FailingSeed {
             message: failure.to_string(),
             replay: format!("mingle fault-test --profile {profile} --first {seed} --seeds 1{options}"),
             shrunk: None,
-            profile,
-            variant,
+            run: Some((profile, variant)),
         })
     }
 
-    /// Runs the seed again, and looks for fewer faults that make it fail as well, in at most `most_runs` runs.
-    pub fn shorten(&self, most_runs: u32) -> ShortRun {
-        let (whole, _) = Journal::record(self.profile, self.seed, self.variant);
+    /// The seed of a failed run of masked sums, which has no journal; `None` for one without failure.
+    pub(super) fn of_sums(outcome: &SumsOutcome) -> Option<Self> {
+        let seed = outcome.seed;
+        Some(Self {
+            seed,
+            nodes: outcome.nodes,
+            failed_after_s: outcome.ended_ms as f64 / 1e3,
+            message: outcome.failure.clone()?,
+            replay: format!("mingle fault-test --profile {SUMS} --first {seed} --seeds 1"),
+            shrunk: None,
+            run: None,
+        })
+    }
+
+    /// Runs the seed again, and looks for fewer faults that make it fail as well, in at most `most_runs` runs. `None` for runs
+    /// that have no journal.
+    pub fn shorten(&self, most_runs: u32) -> Option<ShortRun> {
+        let (profile, variant) = self.run?;
+        let (whole, _) = Journal::record(profile, self.seed, variant);
         let faults_before = whole.faults().len();
         let shrunk = shrink(&whole, most_runs);
         let runs = shrunk.as_ref().map_or(0, |shrunk| shrunk.runs);
-        ShortRun { journal: shrunk.map_or(whole, |shrunk| shrunk.journal), faults_before, runs }
+        Some(ShortRun { journal: shrunk.map_or(whole, |shrunk| shrunk.journal), faults_before, runs })
     }
 
     /// The name of a file for its journal: distinct for each profile, seed, injected bug and clipping of neighbours'
-    /// ratios.
-    pub fn file_name(&self) -> String {
-        let Variant { injected_bug, robust } = self.variant;
+    /// ratios. `None` for runs that have no journal.
+    pub fn file_name(&self) -> Option<String> {
+        let (profile, Variant { injected_bug, robust }) = self.run?;
         let inject = injected_bug.map_or_else(String::new, |bug| format!("-{bug}"));
         let robust = if robust == Robust::Off { String::new() } else { format!("-{robust}") };
-        format!("{}-{}{inject}{robust}.json", self.profile, self.seed)
+        Some(format!("{profile}-{}{inject}{robust}.json", self.seed))
     }
 
     /// Records that its short run is in this file now.

@@ -5,6 +5,7 @@ use mingle_protocol::{InjectedBug, Robust};
 use serde::Serialize;
 
 use super::failures::FailingSeed;
+use super::sums::{SUMS, SumsOutcome};
 use super::{Campaign, Cost};
 
 /// The most failing seeds that are listed; all are counted.
@@ -16,7 +17,7 @@ pub struct ProfileReport {
     schema: &'static str,
     release: &'static str,
     /// The kind of faults.
-    pub profile: Profile,
+    pub profile: &'static str,
     /// The injected bug of all nodes.
     #[serde(skip_serializing_if = "Option::is_none")]
     pub injected_bug: Option<InjectedBug>,
@@ -65,19 +66,33 @@ pub struct ProfileReport {
     /// The first of them; at most a hundred.
     pub failures: Vec<FailingSeed>,
     #[serde(skip)]
+    run: Option<(Profile, Variant)>,
+    #[serde(skip)]
     hasher: blake3::Hasher,
 }
 
 impl ProfileReport {
     /// The report of a campaign before its first seed.
     pub fn new(campaign: &Campaign) -> Self {
+        let Campaign { profile, seeds, variant, .. } = campaign;
+        let run = Some((*profile, *variant));
+        let injected_bug = variant.injected_bug;
+        Self { run, injected_bug, robust: variant.robust, ..Self::before(profile.name(), seeds.start) }
+    }
+
+    /// The report of a campaign of masked sums before its first seed.
+    pub fn of_sums(first: u64) -> Self {
+        Self::before(SUMS, first)
+    }
+
+    fn before(profile: &'static str, first: u64) -> Self {
         Self {
             schema: "mingle.fault-test/2",
             release: env!("CARGO_PKG_VERSION"),
-            profile: campaign.profile,
-            injected_bug: campaign.variant.injected_bug,
-            robust: campaign.variant.robust,
-            first: campaign.seeds.start,
+            profile,
+            injected_bug: None,
+            robust: Robust::Off,
+            first,
             seeds: 0,
             nodes_at_most: 0,
             virtual_s: 0,
@@ -98,6 +113,7 @@ impl ProfileReport {
             peak_memory_bytes: None,
             failed: 0,
             failures: Vec::new(),
+            run: None,
             hasher: blake3::Hasher::new(),
         }
     }
@@ -119,12 +135,32 @@ impl ProfileReport {
         self.disk_checks += outcome.disk_checks;
         self.events += outcome.events;
         self.hasher.update(&outcome.digest);
-        let variant = Variant { injected_bug: self.injected_bug, robust: self.robust };
-        if let Some(failing) = FailingSeed::of(outcome, self.profile, variant) {
-            self.failed += 1;
-            if self.failures.len() < MOST_LISTED {
-                self.failures.push(failing);
-            }
+        if let Some(failing) = self.run.and_then(|(profile, variant)| FailingSeed::of(outcome, profile, variant)) {
+            self.list(failing);
+        }
+    }
+
+    /// Adds the outcome of the next seed of masked sums.
+    pub fn add_sums(&mut self, outcome: &SumsOutcome) {
+        self.seeds += 1;
+        self.nodes_at_most = self.nodes_at_most.max(outcome.nodes);
+        self.virtual_s += outcome.ended_ms / 1_000;
+        self.kills += outcome.kills;
+        self.link_cuts += outcome.link_cuts;
+        self.disk_faults += outcome.disk_faults;
+        self.rollbacks += outcome.rollbacks;
+        self.checks += outcome.checks;
+        self.events += outcome.messages;
+        self.hasher.update(&outcome.digest);
+        if let Some(failing) = FailingSeed::of_sums(outcome) {
+            self.list(failing);
+        }
+    }
+
+    fn list(&mut self, failing: FailingSeed) {
+        self.failed += 1;
+        if self.failures.len() < MOST_LISTED {
+            self.failures.push(failing);
         }
     }
 
@@ -161,6 +197,6 @@ mod tests {
         assert_eq!((report.failed, report.failures.len()), (MOST_LISTED as u64 + 5, MOST_LISTED));
         let replay = &report.failures[0].replay;
         assert_eq!(replay, "mingle fault-test --profile loss --first 3 --seeds 1");
-        assert_eq!(report.failures[0].file_name(), "loss-3.json");
+        assert_eq!(report.failures[0].file_name().as_deref(), Some("loss-3.json"));
     }
 }

@@ -41,7 +41,7 @@ pub(super) fn lines(report: &ProfileReport) -> Vec<String> {
     ];
     let mut cells = counts.map(grouped).to_vec();
     cells.push(format!("{:.1}", report.seeds_per_s));
-    let mut lines = vec![row(report.profile.name(), &cells)];
+    let mut lines = vec![row(report.profile, &cells)];
     lines.extend(report.failures.iter().flat_map(failing_seed));
     let unlisted = report.failed - report.failures.len() as u64;
     if unlisted > 0 {

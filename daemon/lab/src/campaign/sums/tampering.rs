@@ -1,0 +1,85 @@
+//! Changes that a lying member makes to what it sends and passes on.
+
+use mingle_protocol::collective::{OperationMessage, SequenceMessage};
+use rand::{Rng, RngExt};
+use rand_chacha::ChaCha8Rng;
+
+/// Attempts that a lying member begins at most.
+const MOST_ATTEMPTS: u32 = 3;
+
+/// A member that lies.
+pub(super) struct Liar {
+    pub(super) node: usize,
+    /// The share of its messages that it changes.
+    share: f64,
+    attempts: u32,
+    pub(super) lies: u64,
+}
+
+/// A lie about the message itself, beside what it says.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(super) enum Lie {
+    /// The message was changed, or left as it is.
+    Said,
+    /// It claims to be of a later attempt.
+    LaterAttempt,
+    /// Its bytes are rubbish.
+    Rubbish,
+    /// It is not sent.
+    Withheld,
+}
+
+impl Liar {
+    pub(super) fn new(node: usize, share: f64) -> Self {
+        Self { node, share, attempts: 0, lies: 0 }
+    }
+
+    /// Changes a message, or decides what to make of its envelope.
+    pub(super) fn lie(&mut self, message: &mut SequenceMessage, dice: &mut ChaCha8Rng) -> Lie {
+        if !dice.random_bool(self.share) {
+            return Lie::Said;
+        }
+        self.lies += 1;
+        match dice.random_range(0..12) {
+            0 if self.attempts < MOST_ATTEMPTS => {
+                self.attempts += 1;
+                Lie::LaterAttempt
+            }
+            1 => Lie::Rubbish,
+            2 => Lie::Withheld,
+            _ => {
+                change(&mut message.payload, dice);
+                Lie::Said
+            }
+        }
+    }
+}
+
+fn change(payload: &mut OperationMessage, dice: &mut ChaCha8Rng) {
+    match payload {
+        OperationMessage::Partial(partial) => change_value(&mut partial.values, dice),
+        OperationMessage::ModularPartial(partial) => {
+            let at = dice.random_range(0..partial.words.len().max(1));
+            if let Some(word) = partial.words.get_mut(at) {
+                *word = word.wrapping_add(dice.next_u64());
+            }
+        }
+        OperationMessage::Extremum(flood) => {
+            let at = dice.random_range(0..flood.values.len().max(1));
+            if let Some((value, _)) = flood.values.get_mut(at) {
+                *value += 1.0;
+            }
+        }
+        OperationMessage::Share(share) => change_value(&mut share.values, dice),
+        OperationMessage::Exchange(_) | OperationMessage::Pull(_) => {}
+    }
+}
+
+/// A row of another member, a round to go back to or a scale becomes another one.
+fn change_value(values: &mut [f64], dice: &mut ChaCha8Rng) {
+    let at = dice.random_range(0..values.len().max(1));
+    let other = values.get((at + 1) % values.len().max(1)).copied().unwrap_or_default();
+    if let Some(value) = values.get_mut(at) {
+        *value = [*value + 1.0, *value - 1.0, other][dice.random_range(0..3)];
+    }
+}
