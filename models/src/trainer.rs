@@ -361,3 +361,42 @@ pub(crate) fn check_samples(task: &Task, samples: &Samples) -> Result<(), TrainE
         found_objective: samples.objective(),
     })
 }
+
+#[cfg(test)]
+mod tests {
+    #![allow(clippy::unwrap_used)]
+    use super::*;
+    use crate::{DeviceName, OptimizerOptions};
+    use mingle_datasets::DataSource;
+
+    #[test]
+    fn the_mean_of_the_gradients_of_single_samples_is_the_gradient_of_all() {
+        let data = "digits".parse::<DataSource>().unwrap().load(1).unwrap();
+        let samples = data.train.select(&(0..40).collect::<Vec<usize>>());
+        for model in ["softmax", "mlp:hidden=7", "cnn"] {
+            let task = Task::new(model.parse().unwrap(), samples.shape(), samples.classes()).unwrap();
+            let options = TrainerOptions {
+                task,
+                device: "cpu".parse::<DeviceName>().unwrap().open().unwrap(),
+                optimizer: OptimizerOptions { learning_rate: 1.0, ..OptimizerOptions::default() },
+                batch_size: 40,
+                augmentation: Augmentation::NONE,
+                data_seed: 1,
+                weight: SiteWeight::Equal,
+            };
+            let mut trainer = Trainer::new(options, samples.clone()).unwrap();
+            let at = task.initial_parameters(3);
+            let mut mean = vec![0.0; at.len()];
+            let mut passed = 0;
+            let add = |gradient: &[f32]| {
+                passed += 1;
+                mean.iter_mut().zip(gradient).for_each(|(mean, value)| *mean += f64::from(*value) / 40.0);
+            };
+            trainer.sample_gradients(&at, add).unwrap();
+            let step = trainer.train(&at, 1).unwrap().delta;
+            let off = mean.iter().zip(&step).map(|(mean, step)| (mean + f64::from(*step)).abs()).fold(0.0, f64::max);
+            assert!(passed == 40 && off < 1e-5, "{model}: {off}");
+            assert!(step.iter().any(|step| step.abs() > 1e-3), "{model}");
+        }
+    }
+}

@@ -142,3 +142,54 @@ fn noise_that_is_shared_is_refused_where_sums_are_in_clear_or_too_many_collude()
     let costly = problem(folder.path(), "[privacy]\nclip = 1.0\nepsilon_max = 2.0\nnoise = 1.0\n");
     assert_fails(&solve(&costly, &[]), 4, &["noise"]);
 }
+
+/// What is left of a home whose disk was replaced is a copy of its key.
+#[test]
+fn a_peer_that_lost_all_but_its_key_takes_part_again_and_all_have_one_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let problem = problem(folder.path(), PRIVACY);
+    let swarm = PlannedSwarm::for_a_problem("ring:n=4", "nguyen-he", PEERS);
+    let mut peers: Vec<_> = (0..PEERS).map(|node| swarm.solve(node, &problem)).collect();
+    while peers[1].wait_for("measured")["round"].as_u64().unwrap() < 3 {}
+    peers[1].kill();
+    let home = swarm.home(1);
+    for lost in ["attempt", "privacy.json"] {
+        fs::remove_file(home.join(lost)).unwrap();
+    }
+    fs::remove_dir_all(home.join("rounds")).unwrap();
+    peers[1] = swarm.solve(1, &problem);
+    for (node, peer) in peers.iter_mut().enumerate() {
+        assert_eq!(peer.wait_for("learned")["rounds"], ROUNDS, "node {node}");
+        assert_eq!(peer.exit_code(), Some(0), "node {node}");
+    }
+    let model = |node: usize| fs::read(swarm.home(node).join("model.safetensors")).unwrap();
+    assert!((1..PEERS).all(|node| model(node) == model(0)));
+}
+
+#[test]
+fn peers_that_protect_samples_have_one_model_and_no_whole_guarantee_is_left_in_their_homes() {
+    let folder = tempfile::tempdir().unwrap();
+    let privacy = "[privacy]\nprotects = \"sample\"\nclip = 1.0\nepsilon_max = 2.0\n";
+    let path = folder.path().join("problem.toml");
+    let usual = "kind = \"training\"\ndata = \"digits\"\nmodel = \"softmax\"\nlocal_steps = 1\nrounds = 6\nlearning_rate = 2.0\n";
+    fs::write(&path, format!("{usual}{privacy}")).unwrap();
+    let swarm = PlannedSwarm::for_a_problem("complete:n=4", "nguyen-he", PEERS);
+    let mut peers: Vec<_> = (0..PEERS).map(|node| swarm.solve(node, &path)).collect();
+    for (node, peer) in peers.iter_mut().enumerate() {
+        assert_eq!(peer.wait_for("learned")["rounds"], 6, "node {node}");
+        assert_eq!(peer.exit_code(), Some(0), "node {node}");
+    }
+    let model = |node: usize| fs::read(swarm.home(node).join("model.safetensors")).unwrap();
+    assert!((1..PEERS).all(|node| model(node) == model(0)));
+    let report = read_json(&swarm.home(2).join("privacy-of-sums.json"));
+    assert_eq!((&report["protects"], &report["ended_with_noise_alone"]), (&"sample".into(), &false.into()), "{report}");
+    let history = &read_json(&swarm.home(2).join("learned.json"))["history"];
+    assert!(history[5]["mean"][0].as_f64().unwrap() > 0.5, "{history}");
+    let of_members = problem(folder.path(), PRIVACY);
+    // The others stop with it, and its own user is told why.
+    let again = ["--problem", text(&of_members), "--fresh"];
+    let mut peers: Vec<_> = (0..PEERS).map(|node| swarm.start_task(node, &again)).collect();
+    for peer in &mut peers {
+        assert_eq!(peer.exit_code(), Some(7));
+    }
+}

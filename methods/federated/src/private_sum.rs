@@ -296,6 +296,8 @@ fn decode(bytes: &[u8], name: &[u8; HASH], numbers: usize) -> Option<Vec<f32>> {
 #[cfg(test)]
 mod tests {
     #![allow(clippy::unwrap_used)]
+    use mingle_solving::MemoryStore;
+
     use super::*;
 
     #[test]
@@ -309,5 +311,97 @@ mod tests {
                 }
             }
         }
+    }
+
+    fn private(protects: ProtectedUnit, releases: u64) -> PrivateSum {
+        let settings = PrivacySettings::for_changes(1.0, releases, 8.0, 1e-5).unwrap();
+        PrivateSum::new(SharedPrivacy { settings, colluders: 1, protects }, 4, 3).unwrap()
+    }
+
+    fn release(private: &mut PrivateSum, store: &mut MemoryStore, round: u64) {
+        let name = [round as u8; HASH];
+        private.release(name, Release { round, members: [7; HASH] }, &[0.1; 3], store).unwrap();
+    }
+
+    #[test]
+    fn budgets_reach_as_far_in_each_attempt_unless_a_disk_was_put_back() {
+        let mut private = private(ProtectedUnit::Member, 5);
+        let mut store = MemoryStore::default();
+        let mut reaches = Vec::new();
+        let mut copy = None;
+        for round in 0..7 {
+            reaches.push(private.reach(round, 9, &store).unwrap());
+            release(&mut private, &mut store, round);
+            // Killed before the sum was known.
+            reaches.push(private.reach(round, 9, &store).unwrap());
+            assert_eq!(private.is_spent(), round >= 5);
+            if round == 1 {
+                copy = Some(store.clone());
+            }
+        }
+        assert_eq!(reaches[..11], [5; 11], "of 5 releases, up to where none is left");
+        // A disk of round 1 at round 3: three releases are left there, where one was.
+        assert_eq!(private.reach(3, 9, &copy.unwrap()).unwrap(), 6);
+        assert_eq!(private.reach(0, 2, &MemoryStore::default()).unwrap(), 2, "no further than the rounds");
+    }
+
+    #[test]
+    fn one_sample_more_or_less_changes_a_sum_by_no_more_than_the_clip() {
+        let private = private(ProtectedUnit::Sample, 5);
+        let gradients: Vec<[f32; 3]> = (0..40).map(|at| [at as f32 / 7.0 - 2.0, -0.3, (at % 3) as f32]).collect();
+        let descent = |without: Option<usize>| {
+            let each = |take: &mut dyn FnMut(&[f32])| {
+                let kept = gradients.iter().enumerate().filter(|(at, _)| Some(*at) != without);
+                kept.for_each(|(_, gradient)| take(gradient));
+                Ok(())
+            };
+            let numbers = private.descent(3, each).unwrap();
+            private.noise.values(&numbers).into_iter().map(f64::from).collect::<Vec<f64>>()
+        };
+        let all = descent(None);
+        for at in 0..gradients.len() {
+            let squares = all.iter().zip(descent(Some(at))).map(|(one, other)| (one - other).powi(2));
+            let distance = squares.sum::<f64>().sqrt();
+            assert!(distance <= 1.0 + 1e-6, "sample {at} changes the sum by {distance}");
+        }
+        let norm = |gradient: &[f32; 3]| gradient.iter().map(|value| f64::from(*value).powi(2)).sum::<f64>().sqrt();
+        for (place, sum) in all.iter().enumerate() {
+            let expected = gradients.iter().map(|gradient| f64::from(gradient[place]) / norm(gradient).max(1.0));
+            assert!((sum + expected.sum::<f64>()).abs() < 0.05, "it is the sum of gradients cut to the clip");
+        }
+    }
+
+    #[test]
+    fn sums_of_samples_are_counted_apart_and_leave_no_guarantee_for_a_whole_member() {
+        let mut store = MemoryStore::default();
+        let mut of_members = private(ProtectedUnit::Member, 5);
+        release(&mut of_members, &mut store, 0);
+        let mut of_samples = private(ProtectedUnit::Sample, 5);
+        of_samples.open(&[1; HASH], &mut store).unwrap();
+        assert!(of_samples.epsilon() > 0.0, "what hides a member hides its samples");
+        for round in 1..6 {
+            release(&mut of_samples, &mut store, round);
+        }
+        assert!(of_samples.is_spent());
+        let file = count_of(&store).unwrap();
+        assert_eq!((file.noised.count(), file.of_samples.count()), (1, 4));
+        let refused = of_members.open(&[1; HASH], &mut store).unwrap_err().to_string();
+        assert!(refused.contains("no guarantee for the whole member"), "{refused}");
+    }
+
+    #[test]
+    fn a_sum_beyond_the_room_of_a_contribution_is_held_at_its_border() {
+        let private = private(ProtectedUnit::Sample, 5);
+        let each = |take: &mut dyn FnMut(&[f32])| {
+            (0..60_000).for_each(|_| take(&[1.0, 0.0, f32::NAN]));
+            (0..60_000).for_each(|_| take(&[1.0, 0.0, 0.0]));
+            Ok(())
+        };
+        let numbers = private.descent(3, each).unwrap();
+        let limit = private.noise.limit() as f32;
+        assert!(
+            numbers[0] < -0.9 * limit && numbers[0] > -limit && numbers[1..] == [0.0, 0.0],
+            "{numbers:?} of {limit}"
+        );
     }
 }

@@ -64,6 +64,36 @@ fn noise_that_all_share_costs_what_was_asked_for_and_leaves_a_model() {
     assert!(found.iter().all(|one| one.files == found[0].files), "one model");
 }
 
+const OF_SAMPLES: &str = "model = \"softmax\"\nrounds = 12\nlocal_steps = 1\nlearning_rate = 2.0\n\
+                          [privacy]\nprotects = \"sample\"\nclip = 1.0\nepsilon_max = 2.0\n";
+
+/// Each of the 1,437 images counts for no more than the clip, so that noise for all members together is little.
+#[test]
+fn noise_that_hides_samples_leaves_a_model_where_noise_that_hides_members_leaves_none() {
+    let found = learned(4, OF_SAMPLES, SumPolicy::default()).unwrap();
+    let epsilon = last(&found[0], "epsilon");
+    assert!(epsilon <= 2.0 && epsilon > 1.98, "{epsilon}");
+    assert!(found.iter().all(|one| one.files == found[0].files), "one model");
+    let of_members = learned(4, &OF_SAMPLES.replace("\"sample\"", "\"member\""), SumPolicy::default()).unwrap();
+    let accuracies = [&found, &of_members].map(|found| last(&found[0], "accuracy"));
+    assert!(accuracies[0] > 0.75 && accuracies[1] < 0.4, "{accuracies:?}");
+}
+
+#[test]
+fn entries_without_a_meaning_for_a_step_over_all_samples_are_refused() {
+    let refused = |lines: &str| {
+        let text = format!("kind = \"training\"\ndata = \"digits\"\n{lines}{OF_SAMPLES}");
+        crate::task(&text, Path::new("/tmp/problem.toml"), None).unwrap_err().to_string()
+    };
+    for lines in ["batch_size = 8\n", "optimizer = \"adamw\"\n", "method = \"alone\"\n", "clip_gradients = 1.0\n"] {
+        let entry = lines.split(' ').next().unwrap();
+        assert!(refused(lines).contains(entry), "{}", refused(lines));
+    }
+    let steps = format!("kind = \"training\"\ndata = \"digits\"\n{}", OF_SAMPLES.replace("local_steps = 1\n", ""));
+    let error = crate::task(&steps, Path::new("/tmp/problem.toml"), None).unwrap_err().to_string();
+    assert!(error.contains("write local_steps = 1"), "{error}");
+}
+
 #[test]
 fn noise_for_a_sum_needs_masks() {
     let private = format!("{SHORT}[privacy]\nclip = 1.0\nepsilon_max = 50.0\n");
