@@ -47,7 +47,7 @@ clip = 1.0
 epsilon_max = {epsilon}
 delta = {delta}
 """
-ROUNDS = 8
+ROUNDS = 4
 RATE = 2.0
 
 Row = list[float]

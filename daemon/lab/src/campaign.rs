@@ -9,6 +9,7 @@ mod days;
 mod failures;
 mod report;
 pub mod sums;
+pub mod table;
 
 use std::collections::BTreeMap;
 use std::num::NonZeroUsize;
@@ -67,7 +68,8 @@ pub fn run_seeds<T: Send>(
     let (sender, receiver) = mpsc::channel();
     std::thread::scope(|scope| {
         for _ in 0..threads.get() {
-            let (queue, run_one) = (&queue, &run_one);
+            let queue = &queue;
+            let run_one = &run_one;
             let sender = sender.clone();
             scope.spawn(move || {
                 while let Some(seed) = queue.next(seeds.end) {

@@ -3,7 +3,6 @@
 //! as long as it still fails.
 
 mod days;
-mod report;
 
 use std::num::NonZeroUsize;
 use std::process::ExitCode;
@@ -11,7 +10,7 @@ use std::time::Instant;
 
 use indicatif::{ProgressBar, ProgressDrawTarget, ProgressStyle};
 use mingle_lab::campaign::sums::{self, SUMS};
-use mingle_lab::campaign::{Campaign, Cost, FailingSeed, ProfileReport, run_seeds};
+use mingle_lab::campaign::{Campaign, Cost, FailingSeed, ProfileReport, run_seeds, table};
 use mingle_peer::error::Context;
 use mingle_peer::{Error, ErrorKind, Result, output_file, results};
 use mingle_protocol::Robust;
@@ -38,7 +37,7 @@ pub(super) fn execute(arguments: &FaultTestArgs, json: bool) -> Result<ExitCode>
     }
     let mut failing = 0;
     if !json {
-        out::line(report::heading());
+        out::line(table::heading());
     }
     for profile in profiles {
         let found = match profile {
@@ -49,7 +48,7 @@ pub(super) fn execute(arguments: &FaultTestArgs, json: bool) -> Result<ExitCode>
         if json {
             out::line(serde_json::json!(found));
         } else {
-            report::lines(&found).iter().for_each(out::line);
+            table::lines(&found).iter().for_each(out::line);
         }
     }
     match failing {
@@ -70,7 +69,7 @@ fn run(arguments: &FaultTestArgs, profile: Profile) -> Result<ProfileReport> {
     let mut found = ProfileReport::new(&campaign);
     campaign.run(|outcome| {
         found.add(outcome);
-        progress.set_message(report::progress(&found));
+        progress.set_message(table::progress(&found));
         progress.inc(1);
     });
     found.finish(cost(began));
@@ -92,7 +91,7 @@ fn run_sums(arguments: &FaultTestArgs) -> Result<ProfileReport> {
     let mut found = ProfileReport::of_sums(arguments.first);
     run_seeds(seeds, threads(arguments), sums::run_sums, |outcome| {
         found.add_sums(outcome);
-        progress.set_message(report::progress(&found));
+        progress.set_message(table::progress(&found));
         progress.inc(1);
     });
     found.finish(cost(began));

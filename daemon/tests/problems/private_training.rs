@@ -186,7 +186,7 @@ fn peers_that_protect_samples_have_one_model_and_no_whole_guarantee_is_left_in_t
     let history = &read_json(&swarm.home(2).join("learned.json"))["history"];
     assert!(history[5]["mean"][0].as_f64().unwrap() > 0.5, "{history}");
     let of_members = problem(folder.path(), PRIVACY);
-    // The others stop with it, and its own user is told why.
+    // The others stop with the first that finds it out.
     let again = ["--problem", text(&of_members), "--fresh"];
     let mut peers: Vec<_> = (0..PEERS).map(|node| swarm.start_task(node, &again)).collect();
     for peer in &mut peers {

@@ -4,7 +4,7 @@ use mingle_solving::{Aggregation, LearningError, Release, RoundLearning, RoundSt
 use serde::{Deserialize, Serialize};
 
 use crate::local_model::{Beginning, LocalModel, LocalRound};
-use crate::private_sum::PrivateSum;
+use crate::private_sum::{PrivateSum, fresh};
 use crate::settings::{FederatedMethod, FederatedSettings};
 
 /// Numbers of a row of statistics that stand for a hash, of six bytes each.
@@ -77,7 +77,7 @@ impl FederatedLearning {
     /// The name of a release: of the members, what they said of themselves, their tokens and how far their budgets reach, of the
     /// round, and of the model from which it goes on.
     fn name(&self, release: Release) -> [u8; 32] {
-        let tokens = self.private.as_ref().map(|private| *private.tokens()).unwrap_or_default();
+        let tokens = self.private.as_ref().map(|private| private.tokens_of(release.round)).unwrap_or_default();
         let mut hasher = blake3::Hasher::new_derive_key("mingle 2026 release into a sum");
         hasher.update(&release.members).update(&self.all).update(&tokens).update(&self.reaches);
         hasher.update(&release.round.to_le_bytes());
@@ -162,10 +162,11 @@ impl RoundLearning for FederatedLearning {
 
     fn token(&mut self, round: u64, store: &dyn RoundStore) -> Result<Vec<f64>, LearningError> {
         let rounds = self.settings.rounds;
-        let Some(private) = &mut self.private else { return Ok(vec![0.0; HASH_NUMBERS + 1]) };
-        let token = if self.model.repeats_itself() { [0; 32] } else { private.token(round, store)? };
+        let Some(private) = &mut self.private else { return Ok(vec![0.0; 2 * HASH_NUMBERS + 1]) };
         let reach = private.reach(round, rounds, store)?;
-        Ok([numbers_of(&token), vec![reach as f64]].concat())
+        let own = if self.model.repeats_itself() { [[0; 32]; 2] } else { [private.token(round, store)?, fresh()?] };
+        let [token, of_attempt] = own.map(|hash| numbers_of(&hash));
+        Ok([token, of_attempt, vec![reach as f64]].concat())
     }
 
     fn take_tokens(&mut self, tokens: &StatisticsTable) {
@@ -175,7 +176,7 @@ impl RoundLearning for FederatedLearning {
             let is_common = tokens.windows(2).all(|pair| token(&pair[0]) == token(&pair[1]));
             private.take_tokens(hash_of(tokens), is_common && !self.model.repeats_itself());
             let reaches: StatisticsTable =
-                tokens.iter().map(|row| row.iter().skip(HASH_NUMBERS).copied().collect()).collect();
+                tokens.iter().map(|row| row.iter().skip(2 * HASH_NUMBERS).copied().collect()).collect();
             self.reaches = hash_of(&reaches);
         }
     }

@@ -21,8 +21,10 @@ pub(super) struct PrivateSum {
     protects: ProtectedUnit,
     /// The epsilon of all releases so far.
     epsilon: f64,
-    /// The tokens that the names of releases depend on, as a hash; zero where repeated training gives the same numbers.
+    /// The tokens that the names of releases depend on, as a hash.
     tokens: [u8; HASH],
+    /// The round that the present attempt begins with.
+    first_round: u64,
     /// The tokens of the release that the store keeps of the first round of the attempt.
     kept_tokens: Option<[u8; HASH]>,
     /// The round from which on its contributions are noise alone.
@@ -64,6 +66,7 @@ impl PrivateSum {
             protects,
             epsilon: 0.0,
             tokens: [0; HASH],
+            first_round: 0,
             kept_tokens: None,
             reach: u64::MAX,
             diverged: 0,
@@ -124,7 +127,7 @@ impl PrivateSum {
         self.kept_tokens = kept.map(|(tokens, _)| tokens);
         match kept {
             Some((_, name)) => Ok(name),
-            None => Ok(NoiseKey::draw().map_err(LearningError::of)?.fingerprint(&[0; HASH])),
+            None => fresh(),
         }
     }
 
@@ -137,20 +140,22 @@ impl PrivateSum {
     pub(super) fn reach(&mut self, round: u64, rounds: u64, store: &dyn RoundStore) -> Result<u64, LearningError> {
         let left = self.budget(&count_of(store)?)?.spending().changes_left;
         let kept = u64::from(store.released(round)?.is_some());
+        self.first_round = round;
         self.reach = round.saturating_add(left).saturating_add(kept).min(rounds);
         Ok(self.reach)
     }
 
-    /// Takes a hash of the tokens of all members. Where `all_keep_it`, as all have the same one, names are those of the
-    /// releases that are kept; else names that no attempt had before, since each new release changes the next token of its
-    /// member.
+    /// Takes a hash of the tokens of all members. Where `all_keep_it`, as all have the same one, the first release of the attempt
+    /// has the name of the one that is kept. All others have names that no attempt had before, since each attempt has tokens
+    /// of its own: a member may have kept a release of a later round that another has lost.
     pub(super) fn take_tokens(&mut self, tokens: [u8; HASH], all_keep_it: bool) {
-        self.tokens = self.kept_tokens.filter(|_| all_keep_it).unwrap_or(tokens);
+        self.tokens = tokens;
+        self.kept_tokens = self.kept_tokens.filter(|_| all_keep_it);
     }
 
-    /// The tokens that the names of releases depend on.
-    pub(super) fn tokens(&self) -> &[u8; HASH] {
-        &self.tokens
+    /// The tokens that the name of a release of this round depends on.
+    pub(super) fn tokens_of(&self, round: u64) -> [u8; HASH] {
+        self.kept_tokens.filter(|_| round == self.first_round).unwrap_or(self.tokens)
     }
 
     /// The sum of gradients that `each` passes on, with its sign turned: each cut to the clip and put on the lattice by itself.
@@ -212,7 +217,7 @@ impl PrivateSum {
         let mut generator = key.generator(&name, &numbers);
         self.noise.add_noise(&mut numbers, &mut generator);
         numbers.push(self.noise.limit());
-        store.keep_released(release.round, &encode((&self.tokens, &name), &numbers))?;
+        store.keep_released(release.round, &encode((&self.tokens_of(release.round), &name), &numbers))?;
         Ok(numbers.into_iter().map(|number| number as f32).collect())
     }
 
@@ -257,6 +262,11 @@ impl PrivateSum {
         store.keep_count(&file.text().map_err(LearningError::of)?)?;
         Ok((file, key))
     }
+}
+
+/// A number that no attempt ever had.
+pub(super) fn fresh() -> Result<[u8; HASH], LearningError> {
+    Ok(NoiseKey::draw().map_err(LearningError::of)?.fingerprint(&[0; HASH]))
 }
 
 /// The releases that the store has counted.

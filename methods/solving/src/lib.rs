@@ -24,6 +24,7 @@ mod problem;
 mod proximal_newton;
 mod regression;
 mod robust;
+mod round_checks;
 mod rounds;
 mod schedule;
 mod solution;

@@ -121,7 +121,7 @@ impl SolverPeer {
         peer
     }
 
-    /// The same with the mark of its process, by which neighbours tell it from those before it. Hosts that start processes again
+    /// The same with the mark of its process, by which neighbours know it from those before it. Hosts that start processes again
     /// draw one for each.
     #[must_use]
     pub fn with_process(self, process: u32) -> Self {

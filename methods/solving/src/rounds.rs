@@ -14,12 +14,10 @@ use crate::learning::{
     About, Aggregation, CHUNK, Kept, Learned, Learner, LearningError, Release, RoundPart, RoundRecord, RoundStore,
     StatisticsTable,
 };
+use crate::round_checks::{check_finite, check_metrics, check_row};
 use crate::schedule::node;
 use crate::sum_scale::Scale;
 
-/// The most stages of statistics, and the most numbers in a row of one.
-const MOST_STAGES: usize = 64;
-const LONGEST_ROW: usize = 1 << 20;
 /// Kept rounds that a node offers to the others: the last, and the one before.
 const OFFERED: usize = 2;
 /// The entry of an offer that stands for no round.
@@ -369,38 +367,4 @@ fn shape(length: usize, way: &Aggregation) -> u64 {
 fn sound(store: &dyn RoundStore, about: About) -> BTreeMap<u64, Kept> {
     let read = |round: u64| Some((round, Kept::decode(&store.load(round).ok()?, about, round)?));
     store.held().into_iter().filter_map(read).collect()
-}
-
-fn check_row(row: Option<Vec<f64>>, stage: usize) -> Result<Option<Vec<f64>>, LearningError> {
-    let Some(row) = row else { return Ok(None) };
-    if row.is_empty() || row.len() > LONGEST_ROW || stage >= MOST_STAGES {
-        let numbers = row.len();
-        return Err(LearningError(format!(
-            "stage {stage} of the statistics has {numbers} numbers: a row has 1 to {LONGEST_ROW}, there are {MOST_STAGES} stages"
-        )));
-    }
-    match row.iter().position(|number| !number.is_finite()) {
-        Some(at) => Err(LearningError(format!("number {at} in stage {stage} of the statistics is {}", row[at]))),
-        None => Ok(Some(row)),
-    }
-}
-
-fn check_finite(contribution: &[f32]) -> Result<(), LearningError> {
-    match contribution.iter().position(|value| !value.is_finite()) {
-        Some(at) => Err(LearningError(format!(
-            "the training diverged: number {at} of what is shared is {}; try a smaller learning rate",
-            contribution[at]
-        ))),
-        None => Ok(()),
-    }
-}
-
-fn check_metrics(own: Vec<Option<f64>>, metrics: usize) -> Result<Vec<Option<f64>>, LearningError> {
-    if own.len() != metrics {
-        return Err(LearningError(format!("{} metrics were measured, {metrics} are expected", own.len())));
-    }
-    match own.iter().flatten().find(|value| !value.is_finite()) {
-        Some(value) => Err(LearningError(format!("the training diverged: a metric is {value}"))),
-        None => Ok(own),
-    }
 }

@@ -3,11 +3,12 @@
 use std::process::ExitCode;
 use std::time::Instant;
 
+use mingle_lab::campaign::table::grouped;
 use mingle_lab::campaign::{Days, DaysReport, Moment};
 use mingle_peer::{Error, ErrorKind, units};
 use mingle_protocol::sim::{Profile, SimError};
 
-use super::{cost, report::grouped};
+use super::cost;
 use crate::cli::FaultTestArgs;
 use crate::out;
 

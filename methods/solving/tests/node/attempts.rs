@@ -34,7 +34,7 @@ fn who_is_behind_hears_of_the_attempt_and_who_is_ahead_takes_all_along() {
     // An attempt has begun also where the message that announces it acknowledges a message never sent.
     let absurd = Envelope { frame: vec![0, 0, 0, 0, 5, 0], ..nothing(6) };
     assert_eq!(peer.handle(neighbour, &absurd).unwrap(), Reception::NewAttempt(6));
-    // It may acknowledge what a process before this one sent: the neighbour gets a frame of this one, and can tell.
+    // It may acknowledge what a process before this one sent: the neighbour gets a frame of this one, and notices.
     assert_eq!(peer.handle(neighbour, &absurd).unwrap(), Reception::Taken);
     assert!(std::iter::from_fn(|| peer.poll()).any(|(to, envelope)| (to, envelope.attempt) == (neighbour, 6)));
     assert!(matches!(peer.handle(neighbour, &nothing(u64::MAX)), Err(EnvelopeFault::Attempt(u64::MAX))));

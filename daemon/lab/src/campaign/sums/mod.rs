@@ -90,7 +90,8 @@ mod tests {
     fn sums_are_exact_and_reveal_no_part_of_one_under_faults_and_lies() {
         let mut lies = 0;
         let mut rollbacks = 0;
-        for seed in 0..48 {
+        // The last two failed while tokens of one attempt were those of another.
+        for seed in (0..48).chain([1_153, 1_933]) {
             let outcome = run_sums(seed);
             assert_eq!(outcome.failure, None, "seed {seed}: {outcome:?}");
             lies += outcome.lies;

@@ -35,7 +35,7 @@ pub(super) struct SumsScenario {
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub(super) enum SumsFault {
     /// A process dies; it is started again after a while, with this disk.
-    Kill { node: usize, disk: Disk, away: Duration },
+    Kill { node: usize, disk: FoundDisk, away: Duration },
     /// A copy of a disk is made, to which it may be put back.
     Copy { node: usize },
     /// Two members lose their link for a while.
@@ -44,7 +44,7 @@ pub(super) enum SumsFault {
 
 /// The disk that a process finds when it is started again.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Disk {
+pub(super) enum FoundDisk {
     /// As it was.
     Whole,
     /// As it was when the last copy was made.
@@ -65,8 +65,9 @@ impl SumsScenario {
         let span = OPENING + ROUND * u32::try_from(rounds).unwrap_or(u32::MAX);
         let mut faults = Vec::new();
         for _ in 0..dice.random_range(0..=6) {
-            let disk = [Disk::Whole, Disk::PutBack, Disk::PutBack, Disk::Empty][dice.random_range(0..4)];
-            let disk = if lies.is_some() { Disk::Whole } else { disk };
+            let disk =
+                [FoundDisk::Whole, FoundDisk::PutBack, FoundDisk::PutBack, FoundDisk::Empty][dice.random_range(0..4)];
+            let disk = if lies.is_some() { FoundDisk::Whole } else { disk };
             let node = dice.random_range(0..nodes);
             let at = moment(&mut dice, span);
             faults.push((at, SumsFault::Kill { node, disk, away: within(&mut dice, ROUND) }));

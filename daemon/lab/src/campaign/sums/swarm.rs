@@ -18,8 +18,8 @@ use rand::{Rng, RngExt};
 
 use super::SumsOutcome;
 use super::member::{Numbers, SharedDisk, SumsTask, WatchedLearning};
-use super::scenario::{Disk, SumsFault, SumsScenario};
-use super::tampering::{Liar, Lie};
+use super::scenario::{FoundDisk, SumsFault, SumsScenario};
+use super::tampering::{Distortion, Liar};
 use super::witness::{Life, Witness};
 
 /// The shortest delay of a message; the longest is twice that.
@@ -34,7 +34,7 @@ const LIMIT_WITH_LIES: Duration = Duration::from_secs(2);
 const LONGEST: usize = 1 << 17;
 
 /// A process of a member, or none while it is dead, and its home.
-struct Member {
+struct SimulatedMember {
     peer: Option<SolverPeer>,
     sums: Sums,
     disk: SharedDisk,
@@ -62,7 +62,7 @@ pub(super) struct SumsSwarm {
     problem: Problem,
     names: Arc<Vec<String>>,
     communication: Arc<CommunicationPlan>,
-    members: Vec<Member>,
+    members: Vec<SimulatedMember>,
     liar: Option<Liar>,
     cut: BTreeSet<[usize; 2]>,
     agenda: Agenda<SumsEvent>,
@@ -159,20 +159,20 @@ impl SumsSwarm {
         }
     }
 
-    fn kill(&mut self, node: usize, disk: Disk, away: Duration) {
+    fn kill(&mut self, node: usize, disk: FoundDisk, away: Duration) {
         let member = &mut self.members[node];
         if member.peer.take().is_none() {
             return;
         }
         self.outcome.kills += 1;
         let found = match disk {
-            Disk::Whole => None,
-            Disk::Empty => Some((MemoryStore::default(), None)),
-            Disk::PutBack => member.copy.clone(),
+            FoundDisk::Whole => None,
+            FoundDisk::Empty => Some((MemoryStore::default(), None)),
+            FoundDisk::PutBack => member.copy.clone(),
         };
         if let Some((found, attempt)) = found {
             self.outcome.disk_faults += 1;
-            self.outcome.rollbacks += u64::from(disk == Disk::PutBack);
+            self.outcome.rollbacks += u64::from(disk == FoundDisk::PutBack);
             member.disk.put_back(found);
             member.attempt = attempt;
             self.witness.see().disk_changed(node);
@@ -273,10 +273,12 @@ impl SumsSwarm {
             let lie = self.liar.as_mut().filter(|liar| liar.node == from).map(|liar| liar.lie(message, dice));
             match lie {
                 None => {}
-                Some(Lie::Said) => envelope.frame = marked.encode(),
-                Some(Lie::LaterAttempt) => envelope.attempt += 1,
-                Some(Lie::Rubbish) => envelope.frame = (0..dice.random_range(0..60)).map(|_| dice.random()).collect(),
-                Some(Lie::Withheld) => return,
+                Some(Distortion::Said) => envelope.frame = marked.encode(),
+                Some(Distortion::LaterAttempt) => envelope.attempt += 1,
+                Some(Distortion::Rubbish) => {
+                    envelope.frame = (0..dice.random_range(0..60)).map(|_| dice.random()).collect()
+                }
+                Some(Distortion::Withheld) => return,
             }
         }
         let dice = &mut self.scenario.dice;
@@ -288,7 +290,7 @@ impl SumsSwarm {
     }
 
     fn is_over(&self) -> bool {
-        let is_done = |member: &Member| member.peer.as_ref().is_some_and(|peer| peer.outcome().is_some());
+        let is_done = |member: &SimulatedMember| member.peer.as_ref().is_some_and(|peer| peer.outcome().is_some());
         self.members.iter().all(is_done)
     }
 
@@ -311,7 +313,7 @@ impl SumsSwarm {
 }
 
 /// Checks that all have come to the end, with the same model.
-fn end(members: &mut [Member]) -> Result<(), String> {
+fn end(members: &mut [SimulatedMember]) -> Result<(), String> {
     let mut models = Vec::new();
     for (node, member) in members.iter_mut().enumerate() {
         let found = member.peer.take().and_then(SolverPeer::into_outcome);
@@ -334,16 +336,16 @@ fn end(members: &mut [Member]) -> Result<(), String> {
 fn task(scenario: &SumsScenario) -> Result<SumsTask, String> {
     let settings =
         PrivacySettings::for_changes(1.0, scenario.releases(), 8.0, 1e-5).map_err(|error| error.to_string())?;
-    let privacy = Some(SharedPrivacy { settings, colluders: 1, protects: ProtectedUnit::Member });
+    let privacy = Some(SharedPrivacy { settings, colluders: 1, protects: ProtectedUnit::SimulatedMember });
     let metrics = vec!["first".to_owned()];
     let settings = FederatedSettings { privacy, metrics, ..FederatedSettings::new(scenario.rounds, 1) };
     let rules = settings.rules().map_err(|error| error.to_string())?;
     Ok(SumsTask { settings, rules })
 }
 
-fn members(scenario: &SumsScenario) -> Vec<Member> {
+fn members(scenario: &SumsScenario) -> Vec<SimulatedMember> {
     let all = Sums::simulated(SumProtection::Masked, scenario.nodes, scenario.seed);
-    let member = |sums| Member {
+    let member = |sums| SimulatedMember {
         peer: None,
         sums,
         disk: SharedDisk::default(),

@@ -18,7 +18,7 @@ pub(super) struct Liar {
 
 /// A lie about the message itself, beside what it says.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
-pub(super) enum Lie {
+pub(super) enum Distortion {
     /// The message was changed, or left as it is.
     Said,
     /// It claims to be of a later attempt.
@@ -35,21 +35,21 @@ impl Liar {
     }
 
     /// Changes a message, or decides what to make of its envelope.
-    pub(super) fn lie(&mut self, message: &mut SequenceMessage, dice: &mut ChaCha8Rng) -> Lie {
+    pub(super) fn lie(&mut self, message: &mut SequenceMessage, dice: &mut ChaCha8Rng) -> Distortion {
         if !dice.random_bool(self.share) {
-            return Lie::Said;
+            return Distortion::Said;
         }
         self.lies += 1;
         match dice.random_range(0..12) {
             0 if self.attempts < MOST_ATTEMPTS => {
                 self.attempts += 1;
-                Lie::LaterAttempt
+                Distortion::LaterAttempt
             }
-            1 => Lie::Rubbish,
-            2 => Lie::Withheld,
+            1 => Distortion::Rubbish,
+            2 => Distortion::Withheld,
             _ => {
                 change(&mut message.payload, dice);
-                Lie::Said
+                Distortion::Said
             }
         }
     }

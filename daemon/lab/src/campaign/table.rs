@@ -1,6 +1,6 @@
-//! Results of the seeds of one profile, for people.
+//! The table of campaigns, for people: a row for each profile, and its failing seeds.
 
-use mingle_lab::campaign::{FailingSeed, ProfileReport, ShrunkRun};
+use super::{FailingSeed, ProfileReport, ShrunkRun};
 
 const COLUMNS: [&str; 10] = [
     "seeds",
@@ -16,18 +16,18 @@ const COLUMNS: [&str; 10] = [
 ];
 
 /// The names of the columns.
-pub(super) fn heading() -> String {
+pub fn heading() -> String {
     row("profile", &COLUMNS.map(ToOwned::to_owned))
 }
 
 /// The progress so far, in a few words.
-pub(super) fn progress(report: &ProfileReport) -> String {
+pub fn progress(report: &ProfileReport) -> String {
     let failed = if report.failed > 0 { format!(", {} FAILED", report.failed) } else { String::new() };
     format!("{} kills, {} checks{failed}", grouped(report.kills), grouped(report.checks))
 }
 
 /// A row of the table, and the failing seeds.
-pub(super) fn lines(report: &ProfileReport) -> Vec<String> {
+pub fn lines(report: &ProfileReport) -> Vec<String> {
     let counts = [
         report.seeds,
         report.kills,
@@ -65,7 +65,7 @@ fn row(name: &str, cells: &[String]) -> String {
 }
 
 /// A number with commas between its thousands.
-pub(super) fn grouped(number: u64) -> String {
+pub fn grouped(number: u64) -> String {
     let digits = number.to_string();
     let groups: Vec<&str> =
         digits.as_bytes().rchunks(3).rev().filter_map(|group| std::str::from_utf8(group).ok()).collect();
