@@ -14,6 +14,9 @@ pub const LARGEST_EXPONENT: i32 = 970;
 /// The width of the integers.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
+    /// 32 bits: a word holds two values, the first in its lower half. With 8 members a rounding error is 2^-28 of the largest
+    /// magnitude: for vectors that were f32.
+    Half,
     /// 64 bits: one word a value. With 8 members a rounding error is 2^-60 of the largest magnitude.
     Narrow,
     /// 128 bits: two words a value, low before high. Small values beside large ones keep all bits of an f64 over twenty
@@ -22,11 +25,12 @@ pub enum Width {
 }
 
 impl Width {
-    /// Words that a value takes.
-    pub fn words(self) -> usize {
+    /// Words that so many values take.
+    pub fn words(self, values: usize) -> usize {
         match self {
-            Self::Narrow => 1,
-            Self::Wide => 2,
+            Self::Half => values.div_ceil(2),
+            Self::Narrow => values,
+            Self::Wide => 2 * values,
         }
     }
 
@@ -64,6 +68,7 @@ impl FixedPoint {
             return Err(wrong);
         }
         let word = match width {
+            Width::Half => 32,
             Width::Narrow => 64,
             Width::Wide => 128,
         };
@@ -84,22 +89,37 @@ impl FixedPoint {
         self.width
     }
 
-    /// The integers of the values, as two's complement words.
+    /// The integers of the values, as two's complement words; half a word that is left over is zero.
     pub fn encode(&self, values: &[f64]) -> Vec<u64> {
         let [first, second] = halves(self.bits - self.exponent);
         let most = power_of_two(self.bits);
         let scaled = values.iter().map(|value| (value * first * second).round_ties_even().clamp(-most, most));
         #[allow(clippy::cast_possible_truncation)] // within 2^bits
         match self.width {
+            Width::Half => {
+                // The last bits of such a sum are those of the rounded value, ties to even.
+                let half = |value: &f64| {
+                    let scaled = (value * first * second).clamp(-most, most) + UNIT_IS_LAST_BIT;
+                    scaled.to_bits() & u64::from(u32::MAX)
+                };
+                let (pairs, odd) = values.as_chunks();
+                let packed = pairs.iter().map(|[lower, upper]| half(lower) | half(upper) << 32);
+                packed.chain(odd.iter().map(half)).collect()
+            }
             Width::Narrow => scaled.map(|value| (value as i64).cast_unsigned()).collect(),
             Width::Wide => scaled.flat_map(|value| Width::split((value as i128).cast_unsigned())).collect(),
         }
     }
 
-    /// The values of a sum.
+    /// The values of a sum; one more for half a word that was left over.
     pub fn decode(&self, words: &[u64]) -> Vec<f64> {
         let [first, second] = halves(self.exponent - self.bits);
         match self.width {
+            Width::Half => {
+                #[allow(clippy::cast_possible_truncation)] // halves
+                let numbers = words.iter().flat_map(|word| [*word as u32, (*word >> 32) as u32]);
+                numbers.map(|half| f64::from(half.cast_signed()) * first * second).collect()
+            }
             Width::Narrow => words.iter().map(|word| word.cast_signed() as f64 * first * second).collect(),
             Width::Wide => {
                 let numbers = words.as_chunks().0.iter().map(|words| Width::join(*words).cast_signed());
@@ -108,6 +128,9 @@ impl FixedPoint {
         }
     }
 }
+
+/// Added to a number below 2^51, it leaves the whole part of that number in the last bits.
+const UNIT_IS_LAST_BIT: f64 = 1.5 * (1_u64 << 52) as f64;
 
 /// Two powers of two whose product is `2^exponent`, where that itself may be beyond what an f64 holds.
 fn halves(exponent: i32) -> [f64; 2] {
@@ -131,6 +154,13 @@ mod tests {
         let mut total = vec![0_u64; words[0].len()];
         for words in words {
             match width {
+                Width::Half => {
+                    for (total, other) in total.iter_mut().zip(words) {
+                        let lower = (*total as u32).wrapping_add(*other as u32);
+                        let upper = ((*total >> 32) as u32).wrapping_add((*other >> 32) as u32);
+                        *total = u64::from(lower) | u64::from(upper) << 32;
+                    }
+                }
                 Width::Narrow => {
                     total.iter_mut().zip(words).for_each(|(total, word)| *total = total.wrapping_add(*word));
                 }
@@ -147,7 +177,7 @@ mod tests {
     /// Sums of all members at the largest values that the agreed exponent allows, for any number of them.
     #[test]
     fn the_sum_of_all_members_at_the_limit_of_the_scale_does_not_overflow() {
-        for width in [Width::Narrow, Width::Wide] {
+        for width in [Width::Half, Width::Narrow, Width::Wide] {
             for members in [1, 2, 3, 7, 8, 9, 64, 65, 1_000, 1_024] {
                 for exponent in [LEAST_EXPONENT, -3, 0, 40, 960] {
                     let limit = power_of_two(exponent) * (1.0 - f64::EPSILON);
@@ -194,7 +224,7 @@ mod tests {
             let largest = values.iter().fold(0.0_f64, |largest, value| largest.max(value.abs()));
             prop_assert!(largest < power_of_two(exponent));
             prop_assert!(largest == 0.0 || largest >= power_of_two(exponent - 1));
-            for (width, bits) in [(Width::Narrow, 59), (Width::Wide, 123)] {
+            for (width, bits) in [(Width::Half, 27), (Width::Narrow, 59), (Width::Wide, 123)] {
                 let fixed = FixedPoint::new(width, 8, exponent.into(), exponent).unwrap();
                 prop_assert_eq!(fixed.bits, bits);
                 for (value, back) in values.iter().zip(fixed.decode(&fixed.encode(&values))) {

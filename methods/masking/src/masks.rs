@@ -56,7 +56,7 @@ impl Masks {
         self.pairs.len()
     }
 
-    /// Adds this member's mask for a sum to its encoded vector, modulo 2^64, or 2^128 where numbers are wide.
+    /// Adds this member's mask for a sum to its encoded vector, modulo 2^64, or 2^32 or 2^128 by the width.
     /// Numbers of sums rise.
     ///
     /// `seen` is a hash of all that members have shared in this attempt: masks of members that were shown different things do
@@ -81,12 +81,26 @@ impl Masks {
                 mask.fill(0);
                 stream.apply_keystream(mask);
                 match width {
+                    Width::Half => add_half(piece, mask, *adds),
                     Width::Narrow => add_narrow(piece, mask, *adds),
                     Width::Wide => add_wide(piece, mask, *adds),
                 }
             }
         }
         Ok(())
+    }
+}
+
+fn add_half(words: &mut [u64], mask: &[u8], adds: bool) {
+    const LOWER: u64 = 0xffff_ffff;
+    for (word, mask) in words.iter_mut().zip(mask.as_chunks().0) {
+        let mask = u64::from_le_bytes(*mask);
+        let [lower, upper] = [*word & LOWER, *word & !LOWER];
+        let [lower_mask, upper_mask] = [mask & LOWER, mask & !LOWER];
+        *word = match adds {
+            true => upper.wrapping_add(upper_mask) | (lower.wrapping_add(lower_mask) & LOWER),
+            false => upper.wrapping_sub(upper_mask) | (lower.wrapping_sub(lower_mask) & LOWER),
+        };
     }
 }
 

@@ -65,6 +65,11 @@ fn sum<'a>(width: Width, parts: impl IntoIterator<Item = &'a Vec<u64>>) -> Vec<u
         .into_iter()
         .cloned()
         .reduce(|total, part| match width {
+            Width::Half => {
+                let lower = |(a, b): (&u64, &u64)| u64::from((*a as u32).wrapping_add(*b as u32));
+                let upper = |(a, b): (&u64, &u64)| u64::from(((a >> 32) as u32).wrapping_add((b >> 32) as u32)) << 32;
+                total.iter().zip(&part).map(|pair| lower(pair) | upper(pair)).collect()
+            }
             Width::Narrow => total.iter().zip(part).map(|(a, b)| a.wrapping_add(b)).collect(),
             Width::Wide => {
                 let numbers = total.as_chunks().0.iter().zip(part.as_chunks().0);
@@ -81,10 +86,10 @@ proptest! {
         members in 2_usize..12, length in 1_usize..1_500, number in any::<u64>(), seed in any::<u64>(),
     ) {
         let mut dice = ChaCha20Rng::seed_from_u64(seed);
-        for width in [Width::Narrow, Width::Wide] {
+        for width in [Width::Half, Width::Narrow, Width::Wide] {
             let mut masks = Swarm::new(members).masks();
             let values: Vec<Vec<u64>> =
-                (0..members).map(|_| (0..length * width.words()).map(|_| dice.next_u64()).collect()).collect();
+                (0..members).map(|_| (0..width.words(length)).map(|_| dice.next_u64()).collect()).collect();
             let sent: Vec<Vec<u64>> =
                 masks.iter_mut().zip(&values).map(|(masks, values)| masked(masks, number, width, values)).collect();
             prop_assert_eq!(sum(width, &sent), sum(width, &values));
@@ -117,8 +122,8 @@ fn looks(words: &[u64]) -> (f64, f64) {
 #[test]
 fn what_a_leaf_sends_and_every_partial_sum_are_uniform_and_tell_nothing_of_the_values() {
     const LENGTH: usize = 40_000;
-    for width in [Width::Narrow, Width::Wide] {
-        let (members, words) = (6, LENGTH * width.words());
+    for width in [Width::Half, Width::Narrow, Width::Wide] {
+        let (members, words) = (6, width.words(LENGTH));
         let fixed = FixedPoint::new(width, members, 3, 3).unwrap();
         let values: Vec<Vec<u64>> = (0..members).map(|me| fixed.encode(&vec![1.5 + me as f64 / 8.0; LENGTH])).collect();
         let mut masks = Swarm::new(members).masks();

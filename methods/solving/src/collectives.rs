@@ -15,7 +15,7 @@ use crate::agreed_masks::AgreedMasks;
 use crate::communication_plan::{AveragingScheme, CommunicationPlan};
 use crate::error::SolveError;
 use crate::schedule::node;
-use crate::sum_scale::Scale;
+use crate::sum_scale::{Precision, Scale};
 
 /// The reliable channel of one node, which both its work and its host hold.
 pub(crate) type SharedChannel = Arc<Mutex<ReliableChannel<CollectiveSequence>>>;
@@ -58,7 +58,7 @@ impl Collectives {
     /// The sum of all nodes' values, place by place. The same bits at all nodes. Masked, unless the user wants it in
     /// clear.
     pub(crate) async fn total(&self, values: &[f64]) -> Result<Vec<f64>, SolveError> {
-        self.total_in_pieces(values, values.len().max(1), Scale::OfLargest).await
+        self.total_in_pieces(values, values.len().max(1), Scale::OfLargest, Precision::Double).await
     }
 
     /// The sum of all nodes' values in clear: the node above in the tree sees those of a leaf.

@@ -17,8 +17,10 @@ use mingle_protocol::collective::{CollectiveError, LARGEST_INPUT, Modulus};
 use crate::agreed_masks::AgreedMasks;
 use crate::collectives::{Collectives, lock};
 use crate::error::SolveError;
-use crate::sum_scale::Scale;
+use crate::sum_scale::{Precision, Scale};
 
+/// The most members among which 32 bits hold all integers that f32 holds.
+const MOST_FOR_HALVES: usize = 64;
 /// The most values that are summed as wide integers: statistics of columns, whose sizes may be far apart, keep all their
 /// bits. Longer vectors are models.
 const MOST_WIDE: usize = 1 << 12;
@@ -76,7 +78,7 @@ impl Sums {
 /// The most words of a masked message in which `longest` values are the most, with those of the check, and of the exchange
 /// of keys.
 pub(crate) fn longest_message(longest: usize, nodes: usize) -> usize {
-    let wide = Width::Wide.words() * (longest.min(MOST_WIDE) + 1);
+    let wide = Width::Wide.words(longest.min(MOST_WIDE) + 1);
     (longest + 1).max(wide).max((nodes * Announcement::BYTES / BYTES).min(KEYS.max(nodes)))
 }
 
@@ -131,6 +133,7 @@ impl Collectives {
         values: &[f64],
         piece: usize,
         scale: Scale,
+        precision: Precision,
     ) -> Result<Vec<f64>, SolveError> {
         let Some(masks) = &self.masks else {
             let mut totals = Vec::with_capacity(values.len());
@@ -139,17 +142,23 @@ impl Collectives {
             }
             return Ok(totals);
         };
-        let fixed = self.agree_on_scale(values, scale).await?;
+        let fixed = self.agree_on_scale(values, scale, precision).await?;
         let mut totals = Vec::with_capacity(values.len());
         for piece in values.chunks(piece) {
-            totals.extend(fixed.decode(&self.masked_total(masks, &fixed, piece).await?));
+            let total = self.masked_total(masks, &fixed, piece).await?;
+            totals.extend(fixed.decode(&total).into_iter().take(piece.len()));
         }
         Ok(totals)
     }
 
     /// Agrees on the exponent of the largest magnitude of all nodes' values. The node above in the tree sees this one
     /// number of a leaf; all see the largest.
-    async fn agree_on_scale(&self, values: &[f64], scale: Scale) -> Result<FixedPoint, SolveError> {
+    async fn agree_on_scale(
+        &self,
+        values: &[f64],
+        scale: Scale,
+        precision: Precision,
+    ) -> Result<FixedPoint, SolveError> {
         if let Some(index) = values.iter().position(|value| value.is_nan() || value.abs() > LARGEST_INPUT) {
             return Err(SolveError::NotFinite(CollectiveError::NotFinite { index, value: values[index] }));
         }
@@ -157,9 +166,14 @@ impl Collectives {
         let largest = self.most(&[f64::from(own)]).await?;
         let &[agreed] = &largest[..] else { return Err(SolveError::NoResult) };
         scale.check(agreed, own)?;
-        let width = if values.len() <= MOST_WIDE { Width::Wide } else { Width::Narrow };
+        let nodes = self.communication.schedule.nodes();
+        let width = match precision {
+            _ if values.len() <= MOST_WIDE => Width::Wide,
+            Precision::Single if nodes <= MOST_FOR_HALVES => Width::Half,
+            _ => Width::Narrow,
+        };
         #[allow(clippy::cast_possible_truncation)] // what does not fit is out of range, and refused
-        Ok(FixedPoint::new(width, self.communication.schedule.nodes(), agreed.floor() as i64, own)?)
+        Ok(FixedPoint::new(width, nodes, agreed.floor() as i64, own)?)
     }
 
     async fn masked_total(
@@ -169,6 +183,7 @@ impl Collectives {
         values: &[f64],
     ) -> Result<Vec<u64>, SolveError> {
         let (check, modulus): (&[u64], Modulus) = match fixed.width() {
+            Width::Half => (&[1], Modulus::HalfWord),
             Width::Narrow => (&[1], Modulus::Word),
             Width::Wide => (&[1, 0], Modulus::TwoWords),
         };

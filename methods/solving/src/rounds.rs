@@ -16,7 +16,7 @@ use crate::learning::{
 };
 use crate::round_checks::{check_finite, check_metrics, check_row};
 use crate::schedule::node;
-use crate::sum_scale::Scale;
+use crate::sum_scale::{Precision, Scale};
 
 /// Kept rounds that a node offers to the others: the last, and the one before.
 const OFFERED: usize = 2;
@@ -301,7 +301,7 @@ impl RoundsNode {
         let nodes = self.collectives.communication.schedule.nodes() as f64;
         let wide: Vec<f64> = own.iter().map(|value| f64::from(*value)).collect();
         let scale = if self.part.task.needs_masked_sums() { Scale::Own } else { Scale::OfLargest };
-        let totals = self.collectives.total_in_pieces(&wide, CHUNK, scale).await?;
+        let totals = self.collectives.total_in_pieces(&wide, CHUNK, scale, Precision::Single).await?;
         Ok(totals.iter().map(|total| (total / nodes) as f32).collect())
     }
 

@@ -1,4 +1,4 @@
-//! The common scale of a masked sum.
+//! The common scale and the precision of a masked sum.
 
 use crate::error::SolveError;
 
@@ -10,6 +10,15 @@ pub(crate) enum Scale {
     /// This node's own, which all have. A member that asks for a larger one would have the integers of all others rounded,
     /// each by itself: what noise hides in the sum of whole numbers, the sum of rounded ones may show.
     Own,
+}
+
+/// The precision of the values of a sum.
+#[derive(Clone, Copy, Debug, PartialEq, Eq)]
+pub(crate) enum Precision {
+    /// All bits of f64 are to be kept.
+    Double,
+    /// The values were f32.
+    Single,
 }
 
 impl Scale {

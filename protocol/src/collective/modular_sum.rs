@@ -1,4 +1,4 @@
-//! The sum of all nodes' vectors of integers, modulo 2^64 or 2^128, over the trees of an [`AllReduce`](super::AllReduce).
+//! The sum of all nodes' vectors of integers, modulo 2^32, 2^64 or 2^128, over the trees of an [`AllReduce`](super::AllReduce).
 //!
 //! Such sums do not depend on their order, and a part of one says nothing where the inputs are masked.
 
@@ -11,6 +11,8 @@ use crate::schedule::NodeId;
 /// The modulus of a sum.
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Modulus {
+    /// 2^32: a word holds two numbers, the first in its lower half.
+    HalfWord,
     /// 2^64: a word is a number.
     Word,
     /// 2^128: two words are a number, low before high.
@@ -60,6 +62,7 @@ impl ModularSum {
     /// [`CollectiveError`] when `me` is not in the plan, or `words` is empty, too long or half a number.
     pub fn new(trees: Arc<Trees>, me: NodeId, modulus: Modulus, words: Vec<u64>) -> Result<Self, CollectiveError> {
         let combine = match modulus {
+            Modulus::HalfWord => add_halves,
             Modulus::Word => add,
             Modulus::TwoWords if words.len().is_multiple_of(2) => add_with_carry,
             Modulus::TwoWords => return Err(CollectiveError::Dimension { dimension: words.len() }),
@@ -75,6 +78,14 @@ impl ModularSum {
 
 fn add(words: &mut [u64], theirs: &[u64]) {
     words.iter_mut().zip(theirs).for_each(|(word, other)| *word = word.wrapping_add(*other));
+}
+
+fn add_halves(words: &mut [u64], theirs: &[u64]) {
+    const LOWER: u64 = 0xffff_ffff;
+    for (word, other) in words.iter_mut().zip(theirs) {
+        let lower = (*word & LOWER).wrapping_add(*other & LOWER) & LOWER;
+        *word = (*word & !LOWER).wrapping_add(*other & !LOWER) | lower;
+    }
 }
 
 fn add_with_carry(words: &mut [u64], theirs: &[u64]) {
@@ -98,5 +109,18 @@ impl Collective for ModularSum {
 
     fn is_complete(&self) -> bool {
         self.0.whole().is_some()
+    }
+}
+
+#[cfg(test)]
+mod tests {
+    use super::*;
+
+    #[test]
+    fn halves_of_a_word_do_not_carry_into_each_other() {
+        let pack = |lower: u32, upper: u32| u64::from(lower) | u64::from(upper) << 32;
+        let mut words = [pack(u32::MAX, 7), pack(1, u32::MAX), pack(0, 0)];
+        add_halves(&mut words, &[pack(2, 1), pack(u32::MAX, 3), pack(5, 6)]);
+        assert_eq!(words, [pack(1, 8), pack(0, 2), pack(5, 6)]);
     }
 }
