@@ -6,9 +6,10 @@ use std::path::{Path, PathBuf};
 use mingle_peer::Home;
 
 /// Files that the first minutes of a peer leave in an existing home.
-const FIRST_FILES: [&str; 10] = [
+const FIRST_FILES: [&str; 11] = [
     "identity.key",
     "config.toml",
+    "first.safetensors",
     "swarm.json",
     "task.json",
     "trainer.json",
