@@ -6,10 +6,10 @@ use std::path::Path;
 
 use mingle_peer::error::Context;
 use mingle_peer::membership::{Membership, RecoveryKey, SwarmIdentity};
+use mingle_peer::provisional::Provisional;
 use mingle_peer::{Error, ErrorKind, Home, Identity, Result, owner_only};
 
 use crate::cli::InitArgs;
-use crate::provisional::Provisional;
 use crate::{config, model_files, out};
 
 /// Creates the missing files, and prints remarks on them; the PeerId goes to stdout.

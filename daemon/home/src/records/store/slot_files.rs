@@ -1,6 +1,6 @@
 //! The files of slots: made whole or not at all, and lengthened around what they hold.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
