@@ -205,7 +205,9 @@ fn neighbour() -> tempfile::Builder<'static, 'static> {
         builder
     }
     #[cfg(not(unix))]
-    tempfile::Builder::new()
+    {
+        tempfile::Builder::new()
+    }
 }
 
 fn private() -> OpenOptions {

@@ -1,6 +1,6 @@
 //! The local interface of a running peer: HTTP over a Unix socket in its home (on Windows over a named pipe), for the
-//! commands that watch and steer it. On request it is also served over TCP: read only, for a browser and for Prometheus, and for a trainer that shows
-//! a token.
+//! commands that watch and steer it. On request it is also served over TCP: read only, for a browser and for Prometheus,
+//! and for a trainer that shows a token.
 //!
 //! ```text
 //!   GET /v1/status         the snapshot (mingle.status/1)      GET /v1/status/follow  each new one, as an SSE stream

@@ -1,5 +1,4 @@
-//! The named pipe of a peer on Windows, which has no Unix sockets for programs in Rust: for its owner only, gone with its
-//! process.
+//! The named pipe of a peer on Windows, where Rust has no Unix sockets: for its owner only, gone with its process.
 //!
 //! The name comes from the path of the home. The descriptor that Windows gives a new pipe lets its creator,
 //! administrators and the system write to it. A request has to write, so no other user can ask anything. Connections
