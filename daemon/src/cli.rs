@@ -197,6 +197,9 @@ pub(crate) struct InitArgs {
     /// Make a key that can name another operator when this one is lost or stolen, and write it to this new file, for a safe
     #[arg(long, value_name = "FILE", requires = "swarm")]
     pub(crate) recovery_key: Option<PathBuf>,
+    /// Begin with this model, a safetensors file: it is copied into the home, and `mingle run` there needs no --begin-with
+    #[arg(long, value_name = "FILE")]
+    pub(crate) from: Option<PathBuf>,
 }
 
 /// Arguments of `invite`.

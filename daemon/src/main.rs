@@ -14,7 +14,6 @@ mod event_loop;
 mod exit;
 mod model_files;
 mod printer;
-mod provisional;
 mod rounds;
 mod signals;
 mod solving_report;

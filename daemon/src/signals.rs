@@ -2,8 +2,11 @@
 
 use std::io::Read;
 
+#[cfg(unix)]
+use mingle_peer::ErrorKind;
+#[cfg(unix)]
 use mingle_peer::error::Context;
-use mingle_peer::{ErrorKind, Result, stop};
+use mingle_peer::{Result, stop};
 use tokio::sync::oneshot;
 
 /// The request that does not come from a person.

@@ -9,7 +9,6 @@
 //! Equal parameters and metadata give equal bytes, so checkpoints can be compared by their hash.
 
 use std::collections::BTreeMap;
-use std::fs::File;
 use std::io::{self, Read, Write};
 use std::path::Path;
 
@@ -182,7 +181,7 @@ fn write_atomically(path: &Path, bytes: &[u8]) -> io::Result<()> {
     // The new name is durable once its folder is on disk too. The file is whole either way, so the save succeeds on a
     // system that cannot flush a folder.
     #[cfg(unix)]
-    if let Ok(folder) = File::open(folder) {
+    if let Ok(folder) = std::fs::File::open(folder) {
         folder.sync_all().ok();
     }
     Ok(())

@@ -161,6 +161,11 @@ impl Home {
         self.root.join("model.safetensors")
     }
 
+    /// The model that a run in this home begins with, if `mingle init` was given one.
+    pub fn first_model(&self) -> PathBuf {
+        self.root.join("first.safetensors")
+    }
+
     /// The best model of the run by a metric, if that is enabled.
     pub fn best_model(&self) -> PathBuf {
         self.root.join("best.safetensors")

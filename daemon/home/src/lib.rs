@@ -10,6 +10,7 @@
 //! | [`audit`] | whether the weights on the disks of stopped peers add up |
 //! | [`small_file`] | small files that may be missing, in JSON |
 //! | [`owner_only`] | folders and files for their owner alone, never written through links |
+//! | [`provisional`] | files of a command that failed, taken back |
 //! | [`output_file`] | files that a user names, wherever they lie |
 //! | [`error`] | what went wrong, of which kind, why, and what to do |
 //! | [`units`] | numbers for people: weights, megabytes, time spans |
@@ -20,6 +21,7 @@ pub mod home;
 pub mod identity;
 pub mod output_file;
 pub mod owner_only;
+pub mod provisional;
 pub mod records;
 pub mod skipped_rounds;
 pub mod small_file;

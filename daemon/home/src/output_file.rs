@@ -197,13 +197,17 @@ fn pour(mut sink: impl Write, bytes: &[u8]) -> io::Result<()> {
 
 /// A temporary file with the permissions of any new one, by the user's umask.
 fn neighbour() -> tempfile::Builder<'static, 'static> {
-    let mut builder = tempfile::Builder::new();
     #[cfg(unix)]
     {
         use std::os::unix::fs::PermissionsExt;
+        let mut builder = tempfile::Builder::new();
         builder.permissions(fs::Permissions::from_mode(0o666));
+        builder
     }
-    builder
+    #[cfg(not(unix))]
+    {
+        tempfile::Builder::new()
+    }
 }
 
 fn private() -> OpenOptions {

@@ -132,7 +132,19 @@ fn replace(path: &Path, bytes: &[u8]) -> io::Result<()> {
     file.write_all(bytes)?;
     file.as_file().sync_all()?;
     file.persist(path)?;
+    sync_folder(folder)
+}
+
+/// Waits until additions to a folder, and removals from it, are on the disk.
+#[cfg(unix)]
+pub(crate) fn sync_folder(folder: &Path) -> io::Result<()> {
     File::open(folder)?.sync_all()
+}
+
+/// Nothing: Windows opens no folder as a file, and NTFS keeps a journal of names.
+#[cfg(not(unix))]
+pub(crate) fn sync_folder(_folder: &Path) -> io::Result<()> {
+    Ok(())
 }
 
 fn no_file(what: &str) -> io::Error {

@@ -20,8 +20,8 @@ pub mod training;
 pub use libp2p::{Multiaddr, PeerId};
 pub use mingle_follow as follow;
 pub use mingle_home::{
-    Error, ErrorKind, Home, Identity, Result, audit, error, home, identity, output_file, owner_only, records, timeline,
-    units,
+    Error, ErrorKind, Home, Identity, Result, audit, error, home, identity, output_file, owner_only, provisional,
+    records, timeline, units,
 };
 pub use mingle_membership::{self as membership, plan_apply, task};
 use mingle_status::openmetrics;

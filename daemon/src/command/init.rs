@@ -6,11 +6,11 @@ use std::path::Path;
 
 use mingle_peer::error::Context;
 use mingle_peer::membership::{Membership, RecoveryKey, SwarmIdentity};
+use mingle_peer::provisional::Provisional;
 use mingle_peer::{Error, ErrorKind, Home, Identity, Result, owner_only};
 
 use crate::cli::InitArgs;
-use crate::provisional::Provisional;
-use crate::{config, out};
+use crate::{config, model_files, out};
 
 /// Creates the missing files, and prints remarks on them; the PeerId goes to stdout.
 ///
@@ -27,6 +27,9 @@ fn create(arguments: &InitArgs, json: bool) -> Result {
     let path = home.identity();
     let identity = Identity::load_or_create(&path)?;
     let peer = identity.peer_id();
+    if let Some(file) = &arguments.from {
+        keep_first_model(&home, file)?;
+    }
     let config = home.config();
     let wrote_config = write_config(&config)?;
     if let Some(name) = &arguments.swarm {
@@ -40,6 +43,7 @@ fn create(arguments: &InitArgs, json: bool) -> Result {
             "key": path,
             "swarm": arguments.swarm,
             "recovery_key": arguments.recovery_key,
+            "first_model": arguments.from.as_ref().map(|_| home.first_model()),
             "config": config,
             "config_created": wrote_config,
         }));
@@ -49,6 +53,9 @@ fn create(arguments: &InitArgs, json: bool) -> Result {
     remark!("{what} the identity {} (readable by its owner only)", path.display());
     let what = if wrote_config { "wrote" } else { "kept" };
     remark!("{what} the settings {}", config.display());
+    if let Some(file) = &arguments.from {
+        remark!("copied {}: a run here begins with it", file.display());
+    }
     if let Some(path) = &arguments.recovery_key {
         remark!(
             "wrote the recovery key {}: keep it where no peer runs; whoever has it can name another operator",
@@ -88,6 +95,18 @@ fn found(home: &Home, name: &str, identity: &Identity, recovery_key: Option<&Pat
         // The key of a swarm that does not exist.
         let _ = fs::remove_file(path);
     })
+}
+
+/// Copies the model that a run is to begin with into the home. A run that has begun there keeps its beginning.
+fn keep_first_model(home: &Home, file: &Path) -> Result {
+    model_files::read(file)?;
+    if home.records().exists() {
+        let message = format!("a run has begun in {}, and goes on as it began", home.root().display());
+        return Err(Error::new(ErrorKind::Refused, message)
+            .hint("give the new run a home of its own with --home DIR; or leave --from away, and say mingle run --fresh --begin-with FILE"));
+    }
+    let bytes = fs::read(file).context(ErrorKind::BadInput, format!("cannot read {}", file.display()))?;
+    owner_only::write_file(&home.first_model(), &bytes)
 }
 
 /// Writes the commented configuration if there is none; returns `true` if it did.

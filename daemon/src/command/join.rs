@@ -1,12 +1,12 @@
 //! `mingle join`: use a ticket, then run.
 
 use mingle_peer::membership::{Membership, Ticket};
+use mingle_peer::provisional::Provisional;
 use mingle_peer::{Home, Identity, Result};
 
 use crate::arguments::check;
 use crate::cli::JoinArgs;
 use crate::out;
-use crate::provisional::Provisional;
 
 /// Runs this peer for the swarm of the ticket. Once a member has admitted it, the home remembers the swarm, and later
 /// starts need no ticket. If it is not admitted, nothing is kept.

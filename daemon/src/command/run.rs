@@ -45,7 +45,25 @@ const ATTACH: &str = "attach";
 
 /// Runs the peer.
 pub(super) fn execute(arguments: &RunArgs, json: bool) -> Result {
-    execute_in(arguments, None, json)
+    match first_model(arguments)? {
+        None => execute_in(arguments, None, json),
+        begin_with => execute_in(&RunArgs { begin_with, ..arguments.clone() }, None, json),
+    }
+}
+
+/// The model that `mingle init --from` left in the home, where a run is about to begin with it: none in a home that has
+/// joined the swarm of another founder, nor where a run has begun, which goes on as it began.
+fn first_model(arguments: &RunArgs) -> Result<Option<PathBuf>> {
+    let home = Home::at(arguments.home.home.as_deref())?;
+    let path = home.first_model();
+    let has_another_beginning = arguments.begin_with.is_some() || arguments.continues || arguments.problem.is_some();
+    let goes_on = home.records().exists() && !arguments.fresh && arguments.compare_alone != Switch::On;
+    if has_another_beginning || goes_on || !path.exists() {
+        return Ok(None);
+    }
+    let Some(membership) = Membership::of(&home)? else { return Ok(Some(path)) };
+    let own = Identity::load(&home.identity())?.peer_id();
+    Ok(Some(path).filter(|_| membership.swarm.founder().ok() == Some(own)))
 }
 
 /// Runs the peer in the swarm of a ticket, or else in that of its home.

@@ -27,16 +27,15 @@ fn accuracy(path: &Path) -> f64 {
     serde_json::from_slice::<serde_json::Value>(&output.stdout).unwrap()["accuracy"].as_f64().unwrap()
 }
 
-#[test]
-fn a_swarm_begins_with_the_file_of_its_founder_also_where_others_have_none() {
-    let folder = tempfile::tempdir().unwrap();
-    let file = trained(folder.path());
-    let reached = accuracy(&file);
-    assert!(reached > 0.8, "{reached}");
-    let pair = Pair::new();
-    // So slow that nothing is learned in these rounds.
-    let slow = [&MODEL[..], &["--learning-rate", "0.000000001", "--rounds", "2"]].concat();
-    let mut first = pair.start_first(&[&slow[..], &["--begin-with", text(&file)]].concat());
+/// Options for a run in which nothing is learned.
+fn slow() -> Vec<&'static str> {
+    [&MODEL[..], &["--learning-rate", "0.000000001", "--rounds", "2"]].concat()
+}
+
+/// Runs a pair whose first peer has `options` too; both have to end with the accuracy that the model had at the beginning.
+fn both_begin_with_accuracy(reached: f64, pair: &Pair, options: &[&str]) {
+    let slow = slow();
+    let mut first = pair.start_first(&[&slow[..], options].concat());
     let (home, address) = (pair.home(1), first.address());
     let arguments = [&["--home", text(&home), "--bootstrap", &address][..], &slow].concat();
     let mut second = crate::support::RunningPeer::start(&arguments);
@@ -50,7 +49,38 @@ fn a_swarm_begins_with_the_file_of_its_founder_also_where_others_have_none() {
         assert!((ended - reached).abs() < 0.005, "{ended} after {reached}");
         assert!(summary["task"].as_str().unwrap().contains("from the model blake3:"), "{summary}");
     }
-    goes_on_or_is_refused(&pair, &file, &slow);
+}
+
+#[test]
+fn a_swarm_begins_with_the_file_of_its_founder_also_where_others_have_none() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = trained(folder.path());
+    let reached = accuracy(&file);
+    assert!(reached > 0.8, "{reached}");
+    let pair = Pair::new();
+    both_begin_with_accuracy(reached, &pair, &["--begin-with", text(&file)]);
+    goes_on_or_is_refused(&pair, &file, &slow());
+}
+
+#[test]
+fn a_home_that_was_made_from_a_model_begins_with_it() {
+    let folder = tempfile::tempdir().unwrap();
+    let file = trained(folder.path());
+    let (rubbish, fresh) = (folder.path().join("rubbish.safetensors"), folder.path().join("home"));
+    fs::write(&rubbish, "no model").unwrap();
+    let refused = run(&["init", "--home", text(&fresh), "--from", text(&rubbish)]);
+    assert_fails(&refused, 8, &["rubbish.safetensors is no model file"]);
+    assert!(!fresh.exists(), "nothing is left of a refused init");
+
+    let pair = Pair::new();
+    let home = pair.home(0);
+    let init = || run(&["init", "--home", text(&home), "--from", text(&file)]);
+    assert!(stderr(&init()).contains("a run here begins with it"));
+    both_begin_with_accuracy(accuracy(&file), &pair, &[]);
+    // The beginning of a run stays.
+    assert_fails(&init(), 6, &["a run has begun", "--fresh --begin-with FILE"]);
+    let again = run(&[&["run", "--home", text(&home), "--plan", text(&pair.plan())][..], &slow()].concat());
+    assert!(again.status.success(), "{}", stderr(&again));
 }
 
 /// The same file goes on with the run that began with it; another file is refused, and so is the file in a home with the

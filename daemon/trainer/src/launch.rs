@@ -35,6 +35,7 @@ const URL: &str = "MINGLE_TRAINER_URL";
 const TOKEN: &str = "MINGLE_TRAINER_TOKEN";
 /// Shell script that runs the command of a trainer as the leader of a process group. A process beside it reads standard
 /// input, which the peer holds open. Where that ends without a line, the peer was killed, and the group ends too.
+#[cfg(unix)]
 const WATCHED: &str = r#"
 exec 3<&0 </dev/null
 ( trap '' TERM
@@ -270,9 +271,8 @@ impl Supervisor {
     }
 
     fn spawn(&self, root: &std::path::Path) -> io::Result<Child> {
-        let mut command = Command::new("sh");
+        let mut command = shell(&self.command);
         command
-            .args(["-c", WATCHED, "mingle", &self.command])
             .env("MINGLE_HOME", root)
             .envs(self.variables.iter().map(|(name, value)| (name, value)))
             .stdin(Stdio::piped())
@@ -285,8 +285,6 @@ impl Supervisor {
             Some((url, token)) => command.env(URL, url).env(TOKEN, token),
             None => command.env_remove(URL).env_remove(TOKEN),
         };
-        #[cfg(unix)]
-        command.process_group(0);
         command.spawn()
     }
 
@@ -343,6 +341,22 @@ impl Supervisor {
     }
 }
 
+/// The shell with the command of a trainer.
+#[cfg(unix)]
+fn shell(command: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", WATCHED, "mingle", command]).process_group(0);
+    shell
+}
+
+/// The shell with the command of a trainer, which goes on where the peer is killed.
+#[cfg(windows)]
+fn shell(command: &str) -> Command {
+    let mut shell = Command::new("cmd");
+    shell.raw_arg("/C").raw_arg(command);
+    shell
+}
+
 enum Signal {
     Terminate,
     Kill,
@@ -363,9 +377,19 @@ fn signal(child: &Child, signal: &Signal) {
     }
 }
 
-#[cfg(not(unix))]
-fn signal(child: &mut Child, _signal: &Signal) {
-    let _ = child.start_kill();
+/// Ends the process and all that it started. Windows has no request to end for a process without a window, so the first
+/// signal is the last one.
+#[cfg(windows)]
+fn signal(child: &Child, signal: &Signal) {
+    let Some(process) = child.id().filter(|_| matches!(signal, Signal::Terminate)) else { return };
+    let ended = std::process::Command::new("taskkill")
+        .args(["/T", "/F", "/PID", &process.to_string()])
+        .stdout(Stdio::null())
+        .stderr(Stdio::null())
+        .status();
+    if let Err(error) = ended {
+        tracing::warn!(%error, "cannot end the trainer");
+    }
 }
 
 #[cfg(test)]

@@ -66,8 +66,7 @@ impl Hook {
     fn begin(&mut self) {
         let Some(command) = self.command.as_ref().filter(|_| self.running.is_none()) else { return };
         let Some(model) = self.next.take() else { return };
-        let child = Command::new("sh")
-            .args(["-c", command])
+        let child = shell(command)
             .env("MINGLE_FOLLOWED_FILE", &model.path)
             .env("MINGLE_FOLLOWED_ROUND", model.round.to_string())
             .env("MINGLE_FOLLOWED_FINAL", if model.is_final { "1" } else { "0" })
@@ -78,4 +77,20 @@ impl Hook {
             .spawn();
         self.running = Some((model.round, child.map_err(|error| error.to_string())));
     }
+}
+
+/// The shell of the system with a command.
+#[cfg(unix)]
+fn shell(command: &str) -> Command {
+    let mut shell = Command::new("sh");
+    shell.args(["-c", command]);
+    shell
+}
+
+/// The shell of the system with a command.
+#[cfg(windows)]
+fn shell(command: &str) -> Command {
+    let mut shell = Command::new("cmd");
+    shell.raw_arg("/C").raw_arg(command);
+    shell
 }

@@ -11,6 +11,7 @@ use std::path::{Path, PathBuf};
 
 use crate::error::{Context, ErrorKind, Result};
 use crate::home::Home;
+use crate::owner_only::sync_folder;
 use crate::small_file::or_missing;
 
 const FOLDER: &str = "former";
@@ -35,9 +36,9 @@ pub(super) fn keep(home: &Home) -> io::Result<()> {
     for name in FILES {
         or_missing(link(&home.root().join(name), &incomplete.join(name)))?;
     }
-    sync(&incomplete)?;
+    sync_folder(&incomplete)?;
     fs::rename(&incomplete, folder(home))?;
-    sync(&home.next_records())
+    sync_folder(&home.next_records())
 }
 
 /// Puts the files of the run before back, if another one has ended before its first record.
@@ -49,7 +50,7 @@ pub(super) fn put_back(home: &Home) -> Result {
     let doing = format!("cannot put the files back that are in {}", folder.display());
     let put_all_back = || {
         FILES.iter().try_for_each(|name| put_file_back(&folder.join(name), &home.root().join(name)))?;
-        sync(home.root())?;
+        sync_folder(home.root())?;
         remove(&home.next_records())
     };
     put_all_back().context(ErrorKind::BadInput, doing)
@@ -74,12 +75,8 @@ fn put_file_back(former: &Path, path: &Path) -> io::Result<()> {
 fn link(from: &Path, to: &Path) -> io::Result<()> {
     fs::hard_link(from, to).or_else(|error| match error.kind() {
         io::ErrorKind::NotFound => Err(error),
-        _ => fs::copy(from, to).and_then(|_| File::open(to)?.sync_all()),
+        _ => fs::copy(from, to).and_then(|_| File::options().write(true).open(to)?.sync_all()),
     })
-}
-
-fn sync(folder: &Path) -> io::Result<()> {
-    File::open(folder)?.sync_all()
 }
 
 fn folder(home: &Home) -> PathBuf {

@@ -16,13 +16,14 @@
 //! In the middle line no records are in their place. Nothing of the new run has left the process there, so a start goes
 //! back to the old ones.
 
-use std::fs::{self, File};
+use std::fs;
 use std::io;
 use std::path::{Path, PathBuf};
 
 use super::former_start;
 use crate::error::{Context, ErrorKind, Result};
 use crate::home::Home;
+use crate::owner_only::sync_folder;
 use crate::small_file::or_missing;
 
 /// The folders of a replacement.
@@ -93,7 +94,7 @@ impl Replacement {
     }
 
     fn sync(&self) -> io::Result<()> {
-        File::open(&self.root)?.sync_all()
+        sync_folder(&self.root)
     }
 
     /// Puts records back that were set aside, where none are in their place.

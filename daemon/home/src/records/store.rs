@@ -31,7 +31,7 @@ use mingle_protocol::record::{Postscript, Recovered, RecoveryError, SlotContent,
 
 use super::folder::{Contents, MAX_SLOTS, RecordFolder};
 use super::replacement::Replacement;
-use crate::owner_only::create_private;
+use crate::owner_only::{create_private, sync_folder};
 pub use error::StoreError;
 pub use room::Room;
 use slot_files::fill_slots;
@@ -312,11 +312,6 @@ impl RecordStore {
         let faults = self.contents.faults.iter().map(|(slot, fault)| format!("slot {slot}: {fault}")).collect();
         StoreError::Recovery { folder: self.folder.path().to_path_buf(), error, faults }
     }
-}
-
-/// Waits until additions to a folder, and removals from it, are on the disk.
-fn sync_folder(path: &Path) -> io::Result<()> {
-    File::open(path)?.sync_all()
 }
 
 fn in_folder(doing: &str, path: &Path, error: io::Error) -> StoreError {

@@ -8,8 +8,8 @@ use hyper::client::conn::http1;
 use hyper::{Method, Request, Response, StatusCode};
 use hyper_util::rt::TokioIo;
 use serde::de::DeserializeOwned;
-use tokio::net::UnixStream;
 
+use super::socket;
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::home::Home;
 use crate::last_run::LastRun;
@@ -79,7 +79,7 @@ impl Client {
 
     async fn ask(&self, method: Method, path: &str) -> Result<Response<Incoming>> {
         let asked = async {
-            let stream = UnixStream::connect(self.home.present_socket()).await.map_err(|error| self.nobody(&error))?;
+            let stream = socket::connect(&self.home).await.map_err(|error| self.nobody(&error))?;
             let broken = "the connection to the peer broke";
             let (mut sender, connection) =
                 http1::handshake(TokioIo::new(stream)).await.context(ErrorKind::Unreachable, broken)?;

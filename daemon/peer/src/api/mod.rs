@@ -1,6 +1,6 @@
-//! The local interface of a running peer: HTTP over a Unix socket in its home, for the commands that watch and steer
-//! it. On request it is also served over TCP: read only, for a browser and for Prometheus, and for a trainer that shows
-//! a token.
+//! The local interface of a running peer: HTTP over a Unix socket in its home (on Windows over a named pipe), for the
+//! commands that watch and steer it. On request it is also served over TCP: read only, for a browser and for Prometheus,
+//! and for a trainer that shows a token.
 //!
 //! ```text
 //!   GET /v1/status         the snapshot (mingle.status/1)      GET /v1/status/follow  each new one, as an SSE stream
@@ -19,9 +19,12 @@ mod browser;
 pub mod client;
 mod measuring;
 mod page;
+#[cfg(windows)]
+mod pipe;
 mod request;
 mod routes;
 mod serve;
+#[cfg(unix)]
 mod socket;
 mod stream;
 mod token;
@@ -45,6 +48,8 @@ use crate::openmetrics;
 use crate::status::Status;
 pub use answer::fail;
 pub use measuring::{Known, LinkSpeed};
+#[cfg(windows)]
+use pipe as socket;
 pub use request::{EndAnswer, Request, Stopping, requests};
 pub use routes::peers_object;
 pub use serve::Caller;

@@ -16,7 +16,7 @@ use hyper_util::service::TowerToHyperService;
 use mingle_net::guests::{ConnectionLimits, Guests, Seat};
 use mingle_net::unread::Unread;
 use tokio::io::{AsyncRead, AsyncWrite};
-use tokio::net::{TcpListener, TcpStream, UnixListener, UnixStream};
+use tokio::net::{TcpListener, TcpStream};
 use tokio::sync::watch;
 use tokio::task::JoinSet;
 
@@ -88,23 +88,6 @@ pub(super) trait Listener: Send + 'static {
 pub struct Caller {
     /// The process id according to the operating system; `None` over TCP, or from another container.
     pub process: Option<i32>,
-}
-
-impl Listener for UnixListener {
-    type Stream = UnixStream;
-
-    async fn next(&self) -> io::Result<UnixStream> {
-        self.accept().await.map(|(stream, _)| stream)
-    }
-
-    fn caller(stream: &UnixStream) -> Caller {
-        let process = stream.peer_cred().ok().and_then(|credentials| credentials.pid());
-        Caller { process: process.filter(|process| *process > 0) }
-    }
-
-    fn address(_stream: &UnixStream) -> Option<IpAddr> {
-        None
-    }
 }
 
 impl Listener for TcpListener {

@@ -7,6 +7,7 @@
 use std::env;
 use std::fs;
 use std::io;
+use std::net::IpAddr;
 use std::os::unix::fs::{FileTypeExt, PermissionsExt};
 use std::os::unix::net::{SocketAddr, UnixStream};
 use std::path::{Path, PathBuf};
@@ -14,6 +15,7 @@ use std::path::{Path, PathBuf};
 use tempfile::TempDir;
 use tokio::net::UnixListener;
 
+use super::serve::{Caller, Listener};
 use crate::error::{Context, Error, ErrorKind, Result};
 use crate::home::{Home, write_file};
 
@@ -46,6 +48,23 @@ struct Elsewhere {
     _folder: TempDir,
 }
 
+impl Listener for UnixListener {
+    type Stream = tokio::net::UnixStream;
+
+    async fn next(&self) -> io::Result<Self::Stream> {
+        self.accept().await.map(|(stream, _)| stream)
+    }
+
+    fn caller(stream: &Self::Stream) -> Caller {
+        let process = stream.peer_cred().ok().and_then(|credentials| credentials.pid());
+        Caller { process: process.filter(|process| *process > 0) }
+    }
+
+    fn address(_stream: &Self::Stream) -> Option<IpAddr> {
+        None
+    }
+}
+
 impl SocketFile {
     pub(super) fn path(&self) -> &Path {
         &self.path
@@ -74,6 +93,11 @@ pub(super) fn open(home: &Home) -> Result<Opened> {
     };
     let folders = [env::var_os("XDG_RUNTIME_DIR").map(PathBuf::from), Some(env::temp_dir()), Some("/tmp".into())];
     open_elsewhere(home, folders.into_iter().flatten(), &why)
+}
+
+/// Connects to the peer in `home`.
+pub(super) async fn connect(home: &Home) -> io::Result<tokio::net::UnixStream> {
+    tokio::net::UnixStream::connect(home.present_socket()).await
 }
 
 /// Opens the socket at `path`.

@@ -1,11 +1,12 @@
 //! The files of slots: made whole or not at all, and lengthened around what they hold.
 
-use std::fs::{self, File, OpenOptions};
+use std::fs::{self, OpenOptions};
 use std::io::{self, Write};
 use std::path::{Path, PathBuf};
 
-use super::{StoreError, sync_folder};
+use super::StoreError;
 use crate::error::is_full_disk;
+use crate::owner_only::sync_folder;
 use crate::records::folder::RecordFolder;
 
 /// Creates missing slots and lengthens those that are too short.
@@ -34,7 +35,7 @@ pub(super) fn fill_slots(folder: &RecordFolder, slots: usize, slot_bytes: u64) -
     }
     let synced = sync_folder(folder.path());
     let above = folder.path().parent().filter(|above| !above.as_os_str().is_empty()).unwrap_or(Path::new("."));
-    let synced = synced.and_then(|()| File::open(above)?.sync_all());
+    let synced = synced.and_then(|()| sync_folder(above));
     synced.map_err(|error| StoreError::Sync { path: folder.path().to_path_buf(), error })
 }
 

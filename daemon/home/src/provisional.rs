@@ -3,12 +3,13 @@
 use std::fs;
 use std::path::{Path, PathBuf};
 
-use mingle_peer::Home;
+use crate::home::Home;
 
 /// Files that the first minutes of a peer leave in an existing home.
-const FIRST_FILES: [&str; 10] = [
+const FIRST_FILES: [&str; 11] = [
     "identity.key",
     "config.toml",
+    "first.safetensors",
     "swarm.json",
     "task.json",
     "trainer.json",
@@ -20,7 +21,7 @@ const FIRST_FILES: [&str; 10] = [
 ];
 
 /// The state of a home before a command.
-pub(crate) struct Provisional {
+pub struct Provisional {
     root: PathBuf,
     /// Folders that did not exist, the outermost first; the last is the home.
     missing_folders: Vec<PathBuf>,
@@ -29,7 +30,7 @@ pub(crate) struct Provisional {
 
 impl Provisional {
     /// Records which folders and files exist.
-    pub(crate) fn look(home: &Home) -> Self {
+    pub fn look(home: &Home) -> Self {
         let root = home.root().to_path_buf();
         let is_missing = |path: &&Path| !path.as_os_str().is_empty() && !path.exists();
         let mut missing_folders: Vec<PathBuf> =
@@ -40,7 +41,7 @@ impl Provisional {
     }
 
     /// Removes the files and folders created since. Failures are ignored: there is another failure to report.
-    pub(crate) fn undo(self) {
+    pub fn undo(self) {
         if self.missing_folders.is_empty() {
             for file in &self.missing_files {
                 let _ = fs::remove_file(file);
