@@ -38,6 +38,7 @@ impl Peer {
         let card = agreed_card(&*task)?;
         let momentum = self.momentum(&place)?;
         let mut training = momentum.add_to(task.build(place.node.index(), place.peers.len())?);
+        mingle_allocator::return_freed(size_of::<f32>() * training.layout().dimension());
         self.introduce_training(&*card, &*training, &access.followers);
         let mut config = self.configure(&place, rounds, &mut *training, &*card)?;
         let Some(mut start) = self.begin(&place, &mut config, &*card)? else {
