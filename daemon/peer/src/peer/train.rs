@@ -38,7 +38,6 @@ impl Peer {
         let card = agreed_card(&*task)?;
         let momentum = self.momentum(&place)?;
         let mut training = momentum.add_to(task.build(place.node.index(), place.peers.len())?);
-        mingle_allocator::return_freed(size_of::<f32>() * training.layout().dimension());
         self.introduce_training(&*card, &*training, &access.followers);
         let mut config = self.configure(&place, rounds, &mut *training, &*card)?;
         let Some(mut start) = self.begin(&place, &mut config, &*card)? else {
@@ -279,6 +278,7 @@ impl Peer {
         // The number is stored when the node takes part.
         let incarnation = if self.options.fresh { 1 } else { self.home.next_incarnation(&place.hash)? };
         check_sizes(training)?;
+        mingle_allocator::return_freed(size_of::<f32>() * training.layout().dimension());
         // The founder's model comes later, from the founder, or from this training if the founder is this peer.
         let initial = match training.begins_with_the_founder() {
             true => vec![0.0; training.layout().dimension()],
