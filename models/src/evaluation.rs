@@ -1,13 +1,14 @@
 //! Evaluation of parameters on samples.
 
 use std::f64::consts::LN_2;
+use std::sync::Arc;
 
 use burn::Tensor;
 use burn::tensor::TensorData;
 use serde::Serialize;
 
 use crate::device::{Device, DeviceName};
-use crate::flatten::unflatten;
+use crate::flatten::{unflatten, unflatten_shared};
 use crate::model::{BuiltinNetwork, GptSize, ModelKind};
 use crate::task::Task;
 use crate::train_error::TrainError;
@@ -120,13 +121,40 @@ impl Evaluator {
         &self,
         parameters: &[f32],
         samples: &Samples,
-        mut goes_on: impl FnMut() -> bool,
+        goes_on: impl FnMut() -> bool,
     ) -> Result<ModelEvaluation, TrainError> {
         self.task.check(parameters)?;
         check_samples(&self.task, samples)?;
         let network = unflatten(self.blank.clone(), parameters, &self.device.inference());
+        self.evaluate_network(&network, samples, goes_on)
+    }
+
+    /// Evaluates as [`Evaluator::evaluate_while`] does, to the same bits. On the processor the network lies in
+    /// `parameters`, without a copy of them.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Evaluator::evaluate`].
+    pub fn evaluate_shared_while(
+        &self,
+        parameters: &Arc<[f32]>,
+        samples: &Samples,
+        goes_on: impl FnMut() -> bool,
+    ) -> Result<ModelEvaluation, TrainError> {
+        self.task.check(parameters)?;
+        check_samples(&self.task, samples)?;
+        let network = unflatten_shared(self.blank.clone(), parameters, &self.device.inference());
+        self.evaluate_network(&network, samples, goes_on)
+    }
+
+    fn evaluate_network(
+        &self,
+        network: &BuiltinNetwork,
+        samples: &Samples,
+        mut goes_on: impl FnMut() -> bool,
+    ) -> Result<ModelEvaluation, TrainError> {
         if let Some(size) = self.task.gpt() {
-            return self.evaluate_text(&network, samples, size, goes_on);
+            return self.evaluate_text(network, samples, size, goes_on);
         }
         let mut tally = PredictionTally::default();
         let mut errors = Errors::default();
@@ -142,7 +170,7 @@ impl Evaluator {
             let end = (start + rows).min(samples.len());
             judged = end;
             let features = samples.gather(start..end);
-            let logits = self.logits(&network, features, [end - start, self.task.shape().features()])?;
+            let logits = self.logits(network, features, [end - start, self.task.shape().features()])?;
             if let Some((targets, _)) = samples.targets() {
                 logits.iter().zip(&targets[start..end]).for_each(|(found, wanted)| errors.add(*found, *wanted));
                 continue;

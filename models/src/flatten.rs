@@ -4,10 +4,12 @@
 //! by row in burn's layout (a linear weight is `[inputs, outputs]`, a convolution's is `[channels
 //! out, channels in, height, width]`). It depends on the model alone, not on the device.
 
+use std::sync::Arc;
+
 use burn::Tensor;
 use burn::module::{Module, ModuleMapper, ModuleVisitor, Param, ParamId};
 use burn::optim::GradientsParams;
-use burn::tensor::{Device, TensorData};
+use burn::tensor::{AllocationProperty, Bytes, DType, Device, TensorData};
 
 /// A copy of `module` whose parameters are `flat`, on `device`; each requires gradients there if
 /// the device computes them. Parameter identities are kept: optimizer state belongs to them.
@@ -15,6 +17,13 @@ use burn::tensor::{Device, TensorData};
 /// The caller has checked that `flat` has `parameter_count` values.
 pub fn unflatten<M: Module>(module: M, flat: &[f32], device: &Device) -> M {
     module.map(&mut Filler { rest: flat, device })
+}
+
+/// As [`unflatten`], without a copy of the parameters: on the processor the tensors of the module lie in `flat` until an
+/// operation changes them, which copies that tensor alone. Other devices copy all of them, as they do otherwise.
+pub fn unflatten_shared<M: Module>(module: M, flat: &Arc<[f32]>, device: &Device) -> M {
+    let bytes = bytes::Bytes::from_owner(SharedVector(Arc::clone(flat)));
+    module.map(&mut SharingFiller { rest: bytes, device })
 }
 
 /// The same module with parameters numbered by their place, from 1, so that the optimizer state kept under these
@@ -78,6 +87,30 @@ impl ModuleMapper for Filler<'_> {
         self.rest = rest;
         let tensor = Tensor::from_data(TensorData::new(values.to_vec(), shape), self.device);
         // Not `param.map`: the blank module would first draw the random values it never uses.
+        Param::initialized(param.id, tensor.set_require_grad(self.device.is_autodiff()))
+    }
+}
+
+/// A vector as the bytes that several tensors share.
+struct SharedVector(Arc<[f32]>);
+
+impl AsRef<[u8]> for SharedVector {
+    fn as_ref(&self) -> &[u8] {
+        bytemuck::cast_slice(&self.0)
+    }
+}
+
+struct SharingFiller<'a> {
+    rest: bytes::Bytes,
+    device: &'a Device,
+}
+
+impl ModuleMapper for SharingFiller<'_> {
+    fn map_float<const D: usize>(&mut self, param: Param<Tensor<D>>) -> Param<Tensor<D>> {
+        let shape = param.lazy_shape();
+        let values = self.rest.split_to(size_of::<f32>() * shape.num_elements());
+        let values = Bytes::from_shared(values, AllocationProperty::Native);
+        let tensor = Tensor::from_data(TensorData::from_bytes(values, shape, DType::F32), self.device);
         Param::initialized(param.id, tensor.set_require_grad(self.device.is_autodiff()))
     }
 }

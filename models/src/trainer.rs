@@ -1,5 +1,7 @@
 //! Local training: stochastic gradient descent on one peer's samples.
 
+use std::sync::Arc;
+
 use burn::Tensor;
 use burn::nn::loss::CrossEntropyLossConfig;
 use burn::optim::{GradientsParams, ModuleOptimizer};
@@ -8,7 +10,7 @@ use burn::tensor::{Int, TensorData};
 use crate::augmentation::Augmentation;
 use crate::batches::Batches;
 use crate::device::Device;
-use crate::flatten::{flatten, flatten_gradients, number_parameters, unflatten};
+use crate::flatten::{flatten, flatten_gradients, number_parameters, unflatten, unflatten_shared};
 use crate::gradient_clipping;
 use crate::memory;
 use crate::model::BuiltinNetwork;
@@ -208,10 +210,37 @@ impl Trainer {
         &mut self,
         from: &[f32],
         local_steps: u32,
-        mut goes_on: impl FnMut() -> bool,
+        goes_on: impl FnMut() -> bool,
     ) -> Result<TrainOutcome, TrainError> {
         self.task.check(from)?;
-        let mut network = unflatten(self.blank.clone(), from, &self.device.training());
+        let network = unflatten(self.blank.clone(), from, &self.device.training());
+        self.train_network(network, from, local_steps, goes_on)
+    }
+
+    /// Trains as [`Trainer::train_while`] does, to the same bits. On the processor the network lies in `from` until its
+    /// first step, so that a large model is in memory once less.
+    ///
+    /// # Errors
+    ///
+    /// Those of [`Trainer::train`].
+    pub fn train_shared_while(
+        &mut self,
+        from: &Arc<[f32]>,
+        local_steps: u32,
+        goes_on: impl FnMut() -> bool,
+    ) -> Result<TrainOutcome, TrainError> {
+        self.task.check(from)?;
+        let network = unflatten_shared(self.blank.clone(), from, &self.device.training());
+        self.train_network(network, from, local_steps, goes_on)
+    }
+
+    fn train_network(
+        &mut self,
+        mut network: BuiltinNetwork,
+        from: &[f32],
+        local_steps: u32,
+        mut goes_on: impl FnMut() -> bool,
+    ) -> Result<TrainOutcome, TrainError> {
         // Summed on the device: reading each loss would make a graphics card wait at every step.
         let mut losses = Tensor::<1>::zeros([1], &self.device.inference());
         let mut steps = 0;

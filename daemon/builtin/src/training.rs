@@ -68,16 +68,24 @@ impl LocalTraining for BuiltInTraining {
     }
 
     fn train(&mut self, from: &[f32], budget: &Budget) -> Result<Trained, TrainingError> {
+        self.train_shared(&Arc::from(from), budget)
+    }
+
+    fn train_shared(&mut self, from: &Arc<[f32]>, budget: &Budget) -> Result<Trained, TrainingError> {
         let BuiltinLearner { trainer, rates, .. } = &mut self.learner;
         trainer.set_learning_rate(rates.rate(budget.round))?;
         let mut timer = budget.patience.steps();
-        let outcome = trainer.train_while(from, budget.local_steps, || timer.has_time_for_another())?;
+        let outcome = trainer.train_shared_while(from, budget.local_steps, || timer.has_time_for_another())?;
         Ok(Trained { change: outcome.delta, steps: outcome.steps, loss: Some(f64::from(outcome.mean_loss)) })
     }
 
     fn evaluate(&mut self, parameters: &[f32], patience: &Patience) -> Result<Evaluation, TrainingError> {
+        self.evaluate_shared(&Arc::from(parameters), patience)
+    }
+
+    fn evaluate_shared(&mut self, parameters: &Arc<[f32]>, patience: &Patience) -> Result<Evaluation, TrainingError> {
         let BuiltinLearner { evaluator, test, .. } = &self.learner;
-        let evaluation = evaluator.evaluate_while(parameters, test, || !patience.is_over())?;
+        let evaluation = evaluator.evaluate_shared_while(parameters, test, || !patience.is_over())?;
         let metrics: Metrics = evaluation.metrics().into_iter().collect();
         Ok(Evaluation { metrics, samples: evaluation.samples, is_whole: evaluation.samples == test.predictable() })
     }

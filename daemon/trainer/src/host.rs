@@ -275,10 +275,10 @@ impl TrainerHost {
         &self,
         work: OrderKind,
         round: u64,
-        vector: &[f32],
+        vector: &Arc<[f32]>,
         patience: &Patience,
     ) -> Option<TrainerAnswer> {
-        self.change(|state| state.open(work, round, vector, Instant::now()));
+        self.change(|state| state.open(work, round, Arc::clone(vector), Instant::now()));
         let began = Instant::now();
         let mut is_wait_told = false;
         loop {

@@ -269,22 +269,15 @@ impl State {
     }
 
     /// Opens an order, unless a late one is still open: the peer has gone on, and the trainer still works on it.
-    pub(crate) fn open(&mut self, work: OrderKind, round: u64, vector: &[f32], now: Instant) {
+    pub(crate) fn open(&mut self, work: OrderKind, round: u64, vector: Arc<[f32]>, now: Instant) {
         self.pace.open(now);
         if self.order.as_ref().is_some_and(Order::is_late) {
             return;
         }
         self.last_number += 1;
         let number = self.last_number;
-        self.order = Some(Order {
-            number,
-            work,
-            round,
-            vector: vector.into(),
-            opened: now,
-            is_fetched: false,
-            lateness: Lateness::InTime,
-        });
+        self.order =
+            Some(Order { number, work, round, vector, opened: now, is_fetched: false, lateness: Lateness::InTime });
         self.answer = None;
     }
 
@@ -436,7 +429,7 @@ mod tests {
         let now = Instant::now();
         let mut state = attached(now);
         assert_eq!(number_of(&mut state), None);
-        state.open(TRAIN, 0, &[1.0, 2.0], now);
+        state.open(TRAIN, 0, Arc::from([1.0, 2.0]), now);
         assert_eq!((number_of(&mut state), number_of(&mut state)), (Some(1), Some(1)), "it can be asked for again");
         assert_eq!(state.check_order(1, false).unwrap_err().status(), 400);
         state.check_order(1, true).unwrap();
@@ -469,13 +462,13 @@ mod tests {
         let (now, second) = (Instant::now(), Duration::from_secs(1));
         let mut state = attached(now);
         assert_eq!(state.limit(), None, "nobody knows how long this trainer takes");
-        state.open(TRAIN, 0, &[0.0; 2], now);
+        state.open(TRAIN, 0, Arc::from([0.0; 2]), now);
         state.take(change(0.5), now + second);
         state.take_answer();
-        state.open(TRAIN, 1, &[0.5; 2], now);
+        state.open(TRAIN, 1, Arc::from([0.5; 2]), now);
         assert_eq!(state.limit(), state.pace.at_work());
         assert_eq!(state.go_on(now + second * 2), None, "a round that takes twice as long is nothing to tell of");
-        state.open(TRAIN, 2, &[0.75; 2], now + second * 2);
+        state.open(TRAIN, 2, Arc::from([0.75; 2]), now + second * 2);
         assert_eq!(number_of(&mut state), Some(2), "the trainer is still at work on this one");
         assert_eq!(state.limit(), Some(second), "the swarm keeps its pace meanwhile");
         assert_eq!(state.go_on(now + second * 6).as_deref(), Some("a trainer"));
@@ -483,7 +476,7 @@ mod tests {
         state.take(change(0.25), now + second * 100);
         assert_eq!(state.is_back().as_deref(), Some("a trainer"));
         assert_eq!(state.take_answer(), Some(change(0.25)));
-        state.open(TRAIN, 3, &[1.0; 2], now);
+        state.open(TRAIN, 3, Arc::from([1.0; 2]), now);
         assert_eq!(state.limit(), state.pace.at_work(), "one that was late does not make its peer slow");
         assert_eq!(state.go_on(now + second * 3), None);
         state.take(change(0.25), now + second * 4);
@@ -494,17 +487,17 @@ mod tests {
     fn one_that_is_not_there_is_waited_for_as_long_as_a_round_takes_and_its_answer_is_void() {
         let (now, second) = (Instant::now(), Duration::from_secs(1));
         let mut state = attached(now);
-        state.open(TRAIN, 0, &[0.0; 2], now);
+        state.open(TRAIN, 0, Arc::from([0.0; 2]), now);
         state.take(change(0.5), now + second);
         state.take_answer();
         let gone = now + Duration::from_secs(120);
         assert!(state.notice_absence(gone).unwrap().contains("nothing was heard"));
         assert_eq!(state.notice_absence(gone), None, "that is said once");
-        state.open(TRAIN, 1, &[0.0; 2], gone);
+        state.open(TRAIN, 1, Arc::from([0.0; 2]), gone);
         assert_eq!(state.limit(), Some(second));
         state.go_on(now);
         assert_eq!(number_of(&mut state), None);
-        state.open(TRAIN, 2, &[0.0; 2], gone);
+        state.open(TRAIN, 2, Arc::from([0.0; 2]), gone);
         let needs = state.attach(&introduction(), "b".to_owned(), Caller::default(), gone).unwrap();
         assert_eq!((needs, number_of(&mut state)), (Need::Nothing, Some(3)));
         assert_eq!(state.check_session("a", gone).unwrap_err().status(), 409);
@@ -515,7 +508,7 @@ mod tests {
     fn everybody_hears_of_the_end_and_nobody_answers_after_it() {
         let now = Instant::now();
         let mut state = attached(now);
-        state.open(TRAIN, 0, &[0.0; 2], now);
+        state.open(TRAIN, 0, Arc::from([0.0; 2]), now);
         state.withdraw();
         state.end = Some(RunEnd::Model { vector: Arc::new([3.0, 4.0]), rounds: 9 });
         assert!(!state.is_told_of_the_end(now));
@@ -534,14 +527,14 @@ mod tests {
         let now = Instant::now();
         let mut state = attached(now);
         assert!(state.evaluates() && state.order.is_none());
-        state.open(OrderKind::Evaluate, 0, &[0.0; 2], now);
+        state.open(OrderKind::Evaluate, 0, Arc::from([0.0; 2]), now);
         assert_eq!(state.limit(), Some(SHORTEST_LAST_CALL), "the trainer may be deaf");
         assert!(number_of(&mut state).is_some());
         assert_eq!(state.limit(), Some(Duration::from_secs(120)), "it is at work on it, for the first time");
         state.take(TrainerAnswer::Evaluation([("f1".to_owned(), (0.5, 20.0))].into()), now + Duration::from_secs(9));
         state.take_answer();
         assert_eq!(state.limit(), None, "an evaluation says nothing of how long training takes");
-        state.open(OrderKind::Evaluate, 0, &[0.0; 2], now);
+        state.open(OrderKind::Evaluate, 0, Arc::from([0.0; 2]), now);
         assert!(number_of(&mut state).is_some());
         assert_eq!(state.limit(), Some(Duration::from_secs(36)), "four times as long as the one before");
         assert_eq!(state.evaluation_in_words(Duration::from_secs(4), true), None);
@@ -562,22 +555,22 @@ mod tests {
         let now = Instant::now();
         let late = now + Duration::from_secs(120);
         let mut state = attached(now);
-        state.open(OrderKind::Evaluate, 0, &[0.0; 2], now);
+        state.open(OrderKind::Evaluate, 0, Arc::from([0.0; 2]), now);
         assert_eq!(state.notice_absence(now), None);
         assert!(state.has_order());
         assert!(state.notice_absence(late).is_some() && !state.has_order());
         state.attach(&introduction(), "b".to_owned(), Caller::default(), late).unwrap();
-        state.open(OrderKind::Evaluate, 0, &[0.0; 2], late);
+        state.open(OrderKind::Evaluate, 0, Arc::from([0.0; 2]), late);
         state.take(TrainerAnswer::Evaluation(WeightedMetrics::new()), late);
         state.end_session();
         assert_eq!(state.take_answer(), Some(TrainerAnswer::Evaluation(WeightedMetrics::new())), "it was answered");
         state.attach(&introduction(), "c".to_owned(), Caller::default(), late).unwrap();
-        state.open(OrderKind::Evaluate, 0, &[0.0; 2], late);
+        state.open(OrderKind::Evaluate, 0, Arc::from([0.0; 2]), late);
         let mut does_not_evaluate = introduction();
         does_not_evaluate.evaluates = false;
         state.attach(&does_not_evaluate, "d".to_owned(), Caller::default(), late + Duration::from_secs(120)).unwrap();
         assert_eq!(number_of(&mut state), None, "the next trainer offers none");
-        state.open(TRAIN, 1, &[0.0; 2], late);
+        state.open(TRAIN, 1, Arc::from([0.0; 2]), late);
         state.end_session();
         assert!(state.has_order(), "the next trainer may train");
     }

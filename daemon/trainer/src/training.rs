@@ -1,5 +1,7 @@
 //! Local training by another program.
 
+use std::sync::Arc;
+
 use mingle_peer::events::Event;
 use mingle_peer::training::{Budget, Evaluation, Facts, Layout, LocalTraining, Patience, Trained, TrainingError};
 use mingle_peer::{Error, ErrorKind};
@@ -60,6 +62,10 @@ impl LocalTraining for ExternalTraining {
     }
 
     fn train(&mut self, from: &[f32], budget: &Budget) -> Result<Trained, TrainingError> {
+        self.train_shared(&Arc::from(from), budget)
+    }
+
+    fn train_shared(&mut self, from: &Arc<[f32]>, budget: &Budget) -> Result<Trained, TrainingError> {
         if self.host.change(|state| std::mem::take(&mut state.has_file)) {
             let message = "the model of --begin-with is not used: all begin with that of the founder".to_owned();
             self.host.tell(Event::Warning { message });
@@ -81,6 +87,10 @@ impl LocalTraining for ExternalTraining {
     }
 
     fn evaluate(&mut self, parameters: &[f32], patience: &Patience) -> Result<Evaluation, TrainingError> {
+        self.evaluate_shared(&Arc::from(parameters), patience)
+    }
+
+    fn evaluate_shared(&mut self, parameters: &Arc<[f32]>, patience: &Patience) -> Result<Evaluation, TrainingError> {
         if patience.is_of_the_last_evaluation() {
             // A trainer that is late with a round cannot be late with one that counts any more.
             self.host.change(State::withdraw);

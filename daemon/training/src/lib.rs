@@ -71,11 +71,28 @@ pub trait LocalTraining: Send {
     /// Training cannot go on: the peer ends, and keeps its state.
     fn train(&mut self, from: &[f32], budget: &Budget) -> Result<Trained, TrainingError>;
 
+    /// As [`train`](Self::train), which it is by default: the call that a peer makes. A training that needs a copy of `from`
+    /// while it trains can share it instead, and a large model is then in memory once less.
+    ///
+    /// # Errors
+    /// Those of [`train`](Self::train).
+    fn train_shared(&mut self, from: &Arc<[f32]>, budget: &Budget) -> Result<Trained, TrainingError> {
+        self.train(from, budget)
+    }
+
     /// Evaluates a model, `[dimension]`, on samples that no peer trains on.
     ///
     /// # Errors
     /// The evaluation failed: the peer ends, and keeps its state.
     fn evaluate(&mut self, parameters: &[f32], patience: &Patience) -> Result<Evaluation, TrainingError>;
+
+    /// As [`evaluate`](Self::evaluate), which it is by default: the call that a peer makes, with a model that can be shared.
+    ///
+    /// # Errors
+    /// Those of [`evaluate`](Self::evaluate).
+    fn evaluate_shared(&mut self, parameters: &Arc<[f32]>, patience: &Patience) -> Result<Evaluation, TrainingError> {
+        self.evaluate(parameters, patience)
+    }
 
     /// The state that a restarted peer needs to resume as if it had never stopped, such as the position in the data and
     /// the momentum. The record that holds its steps stores it. It is no longer than

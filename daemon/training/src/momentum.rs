@@ -1,6 +1,7 @@
 //! Momentum across rounds for any training: added to each change, and kept with the state of the training.
 
 use std::fmt;
+use std::sync::Arc;
 
 use mingle_protocol::{MomentumAcrossRounds, MomentumState, MomentumStep, TrainedRound, pace_factor};
 use serde::{Deserialize, Serialize};
@@ -36,6 +37,18 @@ impl TrainingWithMomentum {
     fn model_bytes(&self) -> usize {
         size_of::<f32>() * self.layout().dimension()
     }
+
+    /// The result of a round with its momentum.
+    fn with_momentum(&mut self, mut trained: Trained, from: &[f32], budget: &Budget) -> Trained {
+        if trained.steps == 0 {
+            self.momentum.stay_at(from, budget.round);
+        } else if trained.change.len() == from.len() {
+            let pace = pace_factor(trained.steps, budget.local_steps, budget.patience.time_left().is_some());
+            let round = TrainedRound { number: budget.round, pace };
+            self.momentum.add_to(&mut trained.change, from, round, budget.momentum);
+        }
+        trained
+    }
 }
 
 impl LocalTraining for TrainingWithMomentum {
@@ -56,19 +69,21 @@ impl LocalTraining for TrainingWithMomentum {
     }
 
     fn train(&mut self, from: &[f32], budget: &Budget) -> Result<Trained, TrainingError> {
-        let mut trained = self.training.train(from, budget)?;
-        if trained.steps == 0 {
-            self.momentum.stay_at(from, budget.round);
-        } else if trained.change.len() == from.len() {
-            let pace = pace_factor(trained.steps, budget.local_steps, budget.patience.time_left().is_some());
-            let round = TrainedRound { number: budget.round, pace };
-            self.momentum.add_to(&mut trained.change, from, round, budget.momentum);
-        }
-        Ok(trained)
+        let trained = self.training.train(from, budget)?;
+        Ok(self.with_momentum(trained, from, budget))
+    }
+
+    fn train_shared(&mut self, from: &Arc<[f32]>, budget: &Budget) -> Result<Trained, TrainingError> {
+        let trained = self.training.train_shared(from, budget)?;
+        Ok(self.with_momentum(trained, from, budget))
     }
 
     fn evaluate(&mut self, parameters: &[f32], patience: &Patience) -> Result<Evaluation, TrainingError> {
         self.training.evaluate(parameters, patience)
+    }
+
+    fn evaluate_shared(&mut self, parameters: &Arc<[f32]>, patience: &Patience) -> Result<Evaluation, TrainingError> {
+        self.training.evaluate_shared(parameters, patience)
     }
 
     fn state(&self) -> Vec<u8> {

@@ -3,6 +3,7 @@
 use std::fs;
 use std::io::ErrorKind as IoErrorKind;
 use std::path::{Path, PathBuf};
+use std::sync::Arc;
 
 use mingle_privacy::gaussian_mechanism::clip_and_noise;
 use mingle_privacy::{
@@ -61,6 +62,39 @@ impl PrivateTraining {
         self.budget = next;
         true
     }
+
+    /// A change of so many coordinates by `train`, made private.
+    fn release(
+        &mut self,
+        dimension: usize,
+        budget: &Budget,
+        train: impl FnOnce(&mut dyn LocalTraining, &Budget) -> Result<Trained, TrainingError>,
+    ) -> Result<Trained, TrainingError> {
+        if self.budget.next().is_none() {
+            return Ok(nothing(dimension));
+        }
+        let budget = Budget { last_factor: budget.last_factor * self.last_scale, ..budget.clone() };
+        let Trained { mut change, steps, loss } = train(&mut *self.training, &budget)?;
+        if steps == 0 || !self.count_one() {
+            self.last_scale = 0.0;
+            return Ok(nothing(dimension));
+        }
+        let mut generator = self.noise.generator()?;
+        // The node would scale a change of fewer steps after clipping, and so reveal their number.
+        let wanted = budget.local_steps.max(1);
+        let pace = f64::from(wanted) / f64::from(steps);
+        change.iter_mut().for_each(|value| *value = (f64::from(*value) * pace) as f32);
+        let settings = self.budget.settings();
+        let norm = clip_and_noise(&mut change, settings.clip(), settings.noise(), &mut generator);
+        if !norm.is_finite() {
+            tracing::error!(
+                round = budget.round,
+                "the change is not finite: it counts as zero, and only noise is released"
+            );
+        }
+        self.last_scale = if norm.is_finite() { (settings.clip() / norm).min(1.0) } else { 0.0 };
+        Ok(Trained { change, steps: wanted, loss })
+    }
 }
 
 impl LocalTraining for PrivateTraining {
@@ -81,34 +115,19 @@ impl LocalTraining for PrivateTraining {
     }
 
     fn train(&mut self, from: &[f32], budget: &Budget) -> Result<Trained, TrainingError> {
-        if self.budget.next().is_none() {
-            return Ok(nothing(from.len()));
-        }
-        let budget = Budget { last_factor: budget.last_factor * self.last_scale, ..budget.clone() };
-        let Trained { mut change, steps, loss } = self.training.train(from, &budget)?;
-        if steps == 0 || !self.count_one() {
-            self.last_scale = 0.0;
-            return Ok(nothing(from.len()));
-        }
-        let mut generator = self.noise.generator()?;
-        // The node would scale a change of fewer steps after clipping, and so reveal their number.
-        let wanted = budget.local_steps.max(1);
-        let pace = f64::from(wanted) / f64::from(steps);
-        change.iter_mut().for_each(|value| *value = (f64::from(*value) * pace) as f32);
-        let settings = self.budget.settings();
-        let norm = clip_and_noise(&mut change, settings.clip(), settings.noise(), &mut generator);
-        if !norm.is_finite() {
-            tracing::error!(
-                round = budget.round,
-                "the change is not finite: it counts as zero, and only noise is released"
-            );
-        }
-        self.last_scale = if norm.is_finite() { (settings.clip() / norm).min(1.0) } else { 0.0 };
-        Ok(Trained { change, steps: wanted, loss })
+        self.release(from.len(), budget, |training, budget| training.train(from, budget))
+    }
+
+    fn train_shared(&mut self, from: &Arc<[f32]>, budget: &Budget) -> Result<Trained, TrainingError> {
+        self.release(from.len(), budget, |training, budget| training.train_shared(from, budget))
     }
 
     fn evaluate(&mut self, parameters: &[f32], patience: &Patience) -> Result<Evaluation, TrainingError> {
         self.training.evaluate(parameters, patience)
+    }
+
+    fn evaluate_shared(&mut self, parameters: &Arc<[f32]>, patience: &Patience) -> Result<Evaluation, TrainingError> {
+        self.training.evaluate_shared(parameters, patience)
     }
 
     fn state(&self) -> Vec<u8> {

@@ -218,7 +218,7 @@ impl Worker {
         let round_of_run = rounds_before.saturating_add(round);
         let budget = Budget { round: round_of_run, local_steps, rounds_left, last_factor, momentum, patience };
         let doing = format!("training in round {round} failed");
-        let trained = self.training.train(from, &budget).map_err(|failure| with_hint(failure, &doing))?;
+        let trained = self.training.train_shared(from, &budget).map_err(|failure| with_hint(failure, &doing))?;
         if trained.steps == 0 && self.training.is_absent() {
             return Ok(JobResult::Untrained { round });
         }
@@ -230,10 +230,10 @@ impl Worker {
         Ok(JobResult::Trained { round, trained, took, state, privacy })
     }
 
-    fn evaluate(&mut self, round: u64, parameters: &[f32], haste: Haste) -> Result<JobResult> {
+    fn evaluate(&mut self, round: u64, parameters: &Arc<[f32]>, haste: Haste) -> Result<JobResult> {
         let last = Instant::now().checked_add(LAST_EVALUATION).filter(|_| haste == Haste::Last);
         let patience = self.patience().at_least_until(last);
-        let evaluation = self.training.evaluate(parameters, &patience);
+        let evaluation = self.training.evaluate_shared(parameters, &patience);
         let evaluation = evaluation.context(ErrorKind::Training, format!("evaluation after round {round} failed"))?;
         Ok(JobResult::Evaluated { round, evaluation })
     }

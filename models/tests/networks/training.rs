@@ -1,5 +1,7 @@
 //! Local training through the public interface.
 
+use std::sync::Arc;
+
 use mingle_models::{
     Augmentation, DataSource, Device, DeviceName, Evaluator, ModelKind, OptimizerOptions, SampleShape, Samples,
     SiteWeight, Task, TaskError, TrainError, Trainer, TrainerOptions,
@@ -346,4 +348,25 @@ fn a_trainer_can_move_to_another_thread() {
     fn assert_send<T: Send>() {}
     assert_send::<Trainer>();
     assert_send::<Evaluator>();
+}
+
+#[test]
+fn a_shared_vector_is_trained_and_evaluated_to_the_same_bits_and_stays_as_it_is() {
+    let data = DataSource::Digits.load(1).unwrap();
+    for model in ["softmax", "mlp:hidden=20", "cnn"] {
+        let task = Task::new(model.parse().unwrap(), data.train.shape(), 10).unwrap();
+        let parameters = task.initial_parameters(1);
+        let shared: Arc<[f32]> = Arc::from(&parameters[..]);
+        let [mut copying, mut sharing] =
+            [(); 2].map(|()| Trainer::new(options(task, plain(0.1), 32), data.train.clone()).unwrap());
+        // The second call begins with an optimizer and batches that have been used.
+        for steps in [1, 3] {
+            let copied = copying.train(&parameters, steps).unwrap();
+            assert_eq!(sharing.train_shared_while(&shared, steps, || true).unwrap(), copied, "{model}");
+        }
+        let evaluator = Evaluator::new(task, &cpu());
+        let copied = evaluator.evaluate(&parameters, &data.test).unwrap();
+        assert_eq!(evaluator.evaluate_shared_while(&shared, &data.test, || true).unwrap(), copied, "{model}");
+        assert_eq!(*shared, parameters, "{model}");
+    }
 }

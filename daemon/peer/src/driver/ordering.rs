@@ -18,7 +18,9 @@ impl Driver<'_> {
             return Ok(());
         };
         let weight = self.node.config().schedule.stationary_weight(self.node.id(), self.node.step());
-        self.first_model = (self.first_round + round == 0).then(|| Arc::clone(&from));
+        // Where each peer has the first model from its own training, none asks for it.
+        let is_asked_for = self.parts.begins_with_a_model_of_the_swarm && self.first_round + round == 0;
+        self.first_model = is_asked_for.then(|| Arc::clone(&from));
         let rounds_before = self.first_round;
         let momentum = self.parts.momentum.of_round(weight);
         let order =

@@ -278,6 +278,7 @@ impl Peer {
         // The number is stored when the node takes part.
         let incarnation = if self.options.fresh { 1 } else { self.home.next_incarnation(&place.hash)? };
         check_sizes(training)?;
+        mingle_allocator::return_freed(size_of::<f32>() * training.layout().dimension());
         // The founder's model comes later, from the founder, or from this training if the founder is this peer.
         let initial = match training.begins_with_the_founder() {
             true => vec![0.0; training.layout().dimension()],
