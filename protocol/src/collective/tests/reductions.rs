@@ -42,7 +42,9 @@ fn everybody_has_the_same_sum_and_the_same_largest_over_any_links() {
 #[test]
 fn sums_of_integers_wrap_with_and_without_a_carry_and_are_the_same_everywhere_over_any_links() {
     for plan in [uneven(12, 9, 2, 4), one_peer_exponential(4), gather_and_scatter()] {
-        for (modulus, loss) in [(Modulus::Word, 0.0), (Modulus::TwoWords, 0.0), (Modulus::TwoWords, 0.3)] {
+        for (modulus, loss) in
+            [(Modulus::HalfWord, 0.0), (Modulus::Word, 0.0), (Modulus::TwoWords, 0.0), (Modulus::TwoWords, 0.3)]
+        {
             let trees = Arc::new(Trees::of(&plan).unwrap());
             let words = |id: NodeId| vec![u64::MAX - u64::from(id.0), 1 << 60, 7, u64::MAX];
             let node = |id| ModularSum::new(Arc::clone(&trees), id, modulus, words(id)).unwrap();
@@ -56,6 +58,13 @@ fn sums_of_integers_wrap_with_and_without_a_carry_and_are_the_same_everywhere_ov
                 let sum = node.collective().result().unwrap();
                 let expected = |place: usize| all.iter().fold(0_u64, |sum, words| sum.wrapping_add(words[place]));
                 match modulus {
+                    Modulus::HalfWord => {
+                        let lower = |place| expected(place) & u64::from(u32::MAX);
+                        let upper = |place: usize| {
+                            all.iter().fold(0_u32, |sum, words| sum.wrapping_add((words[place] >> 32) as u32))
+                        };
+                        assert_eq!(sum, [0, 1, 2, 3].map(|place| lower(place) | u64::from(upper(place)) << 32));
+                    }
                     Modulus::Word => assert_eq!(sum, [0, 1, 2, 3].map(expected)),
                     Modulus::TwoWords => {
                         let pair = |at| all.iter().fold(0_u128, |sum, words| sum.wrapping_add(wide(&words[at..])));

@@ -336,7 +336,7 @@ fn end(members: &mut [SimulatedMember]) -> Result<(), String> {
 fn task(scenario: &SumsScenario) -> Result<SumsTask, String> {
     let settings =
         PrivacySettings::for_changes(1.0, scenario.releases(), 8.0, 1e-5).map_err(|error| error.to_string())?;
-    let privacy = Some(SharedPrivacy { settings, colluders: 1, protects: ProtectedUnit::SimulatedMember });
+    let privacy = Some(SharedPrivacy { settings, colluders: 1, protects: ProtectedUnit::Member });
     let metrics = vec!["first".to_owned()];
     let settings = FederatedSettings { privacy, metrics, ..FederatedSettings::new(scenario.rounds, 1) };
     let rules = settings.rules().map_err(|error| error.to_string())?;
