@@ -145,6 +145,21 @@ fn own_steps_lead_as_far_as_the_largest_norm_and_not_beyond_it() {
 }
 
 #[test]
+fn own_steps_take_nothing_from_a_model_that_rounding_led_beyond_the_largest_norm() {
+    // The norm at the start, and after a step outwards.
+    for (start, left) in [(100.5, 100.5), (102.0, 100.781_25)] {
+        let mut node = lone_node(|config| {
+            (config.clip, config.largest_norm) = (None, Some(100.0));
+            config.initial = vec![start, 0.0, 0.0, 0.0];
+        });
+        train(&mut node, 8.0, LOCAL_STEPS);
+        let norm = node.ratio()[0];
+        assert!((norm - left).abs() < 0.001, "{norm} from {start}");
+        assert_eq!(train(&mut node, -8.0, LOCAL_STEPS).0, -8.0, "a way back is open");
+    }
+}
+
+#[test]
 fn a_clip_that_is_no_bound_is_refused() {
     for clip in [0.0, -1.0, f64::NAN, f64::INFINITY] {
         let schedule = Schedule::new(1, &[Step { keep: vec![1.0], links: Vec::new() }], 1).unwrap();

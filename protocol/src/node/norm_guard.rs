@@ -5,12 +5,17 @@
 //! its neighbours would lift their norm over the bound: all others would refuse their parcels as diverged. So a step
 //! that leads out of the ball is followed by a projection onto it, which no average of accepted ratios leaves either.
 //! Of two nodes with huge models, the diverged one is the node whose own steps led outwards.
+//!
+//! Rounding of parcels takes models at the bound a little beyond it, to one node what it takes from another. The ball
+//! of a node that is there is [`ROUNDING`] larger: if each step took the excess away, what all have learnt would shrink.
 
 use super::Node;
 use crate::codec::extent_of;
 
 /// The part of the bound below which no norm is computed.
 const NEAR: f64 = 0.25;
+/// The part of the bound by which models may exceed it where rounding led them there: half of what receivers tolerate.
+const ROUNDING: f64 = 1.0 / 128.0;
 /// The part of the bound by which own steps have to lead outwards for a model to count as diverged.
 const OUTWARD: f64 = 0.125;
 
@@ -45,9 +50,10 @@ impl Node {
         self.push_sum.step(scale as f32, delta);
         let after = self.norm();
         self.norm_guard.note(after - before);
-        if after > bound {
+        let radius = bound.max(before.min(bound * (1.0 + ROUNDING)));
+        if after > radius {
             let numerator = self.push_sum.numerator().to_vec();
-            self.push_sum.step((bound / after - 1.0) as f32, &numerator);
+            self.push_sum.step((radius / after - 1.0) as f32, &numerator);
         }
     }
 
