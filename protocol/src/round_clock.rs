@@ -228,7 +228,8 @@ mod tests {
 
     #[test]
     fn the_mean_follows_rounds_that_take_longer_of_late_and_leaves_a_standstill_out() {
-        let (mut clock, mut now) = (RoundClock::new(Duration::from_secs(2)), Time::default());
+        let mut clock = RoundClock::new(Duration::from_secs(2));
+        let mut now = Time::default();
         run(&mut clock, &mut now, 400, Duration::from_millis(500));
         assert_eq!(clock.mean(now), Some(Duration::from_millis(500)));
         clock.start(now, false);

@@ -186,7 +186,8 @@ impl Node {
     /// it; nothing where everything comes from one neighbour.
     fn certain_inflow(&self) -> f64 {
         let schedule = &self.config.schedule;
-        let (id, step) = (self.config.id, self.step);
+        let id = self.config.id;
+        let step = self.step;
         if schedule.all_in_neighbours(id).len() == 1 {
             return 0.0;
         }
