@@ -20,7 +20,7 @@ pub fn unflatten<M: Module>(module: M, flat: &[f32], device: &Device) -> M {
 
 /// As [`unflatten`], without a copy of the parameters: on the processor the tensors of the module lie in `flat` until an
 /// operation changes them, which copies that tensor alone. Other devices copy all of them, as they do otherwise.
-pub fn unflatten_shared<M: Module>(module: M, flat: &Arc<[f32]>, device: &Device) -> M {
+pub(crate) fn unflatten_shared<M: Module>(module: M, flat: &Arc<[f32]>, device: &Device) -> M {
     let bytes = bytes::Bytes::from_owner(SharedVector(Arc::clone(flat)));
     module.map(&mut SharingFiller { rest: bytes, device })
 }
