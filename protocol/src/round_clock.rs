@@ -12,8 +12,6 @@ const NEWEST: u32 = 4;
 const ROUNDS_TO_WARM_UP: u32 = 4;
 /// Rounds that must be over before their mean length is known.
 const ROUNDS_OF_A_MEAN: u32 = 8;
-/// Weight of the newest round in the recent mean, which counts waits in vain: 1 / 16.
-const NEWEST_OF_RECENT: u32 = 16;
 /// Rounds that must be measured before the pace is known.
 const ROUNDS_TO_MEASURE: u32 = 16;
 /// Weight of the newest round in the pace: 1 / 64. Where neighbours may lag, some short rounds are followed by a long
@@ -40,10 +38,6 @@ pub(crate) struct RoundClock {
     /// The beginning of the first round, and the rounds finished since.
     first: Option<Time>,
     finished: u32,
-    /// The mean length of the latest rounds, with waits in vain.
-    recent: Option<Duration>,
-    /// Time of the present round in which the process stood still.
-    stood_still: Duration,
     /// The mean length of a round in which all neighbours are there and none has to catch up, and the rounds measured.
     pace: Duration,
     measured: u32,
@@ -60,8 +54,6 @@ impl RoundClock {
             in_vain: Duration::ZERO,
             first: None,
             finished: 0,
-            recent: None,
-            stood_still: Duration::ZERO,
             pace: Duration::ZERO,
             measured: 0,
             paced_end: None,
@@ -74,7 +66,6 @@ impl RoundClock {
         self.started = now;
         self.first.get_or_insert(now);
         self.in_vain = Duration::ZERO;
-        self.stood_still = Duration::ZERO;
         let round = self.swarm_pace().filter(|_| is_paced);
         self.paced_end = round.map(|round| {
             let lag = u64::try_from((round * PACED_LAG).as_micros()).unwrap_or(u64::MAX);
@@ -110,14 +101,12 @@ impl RoundClock {
     /// Leaves time in which the process stood still out of the mean.
     pub(crate) fn stand_still(&mut self, gap: Duration) {
         self.first = self.first.map(|first| first + gap);
-        self.stood_still += gap;
     }
 
-    /// The mean length of a round with waits in vain, since the first or of late, whichever is longer; `None` before enough
-    /// rounds are over.
+    /// The mean length of a round since the first, with waits in vain; `None` before enough of them are over.
     pub(crate) fn mean(&self, now: Time) -> Option<Duration> {
         let first = self.first.filter(|_| self.finished >= ROUNDS_OF_A_MEAN)?;
-        Some((now.since(first) / self.finished).max(self.recent.unwrap_or_default()))
+        Some(now.since(first) / self.finished)
     }
 
     /// Leaves a wait in vain out of the length of this round: counting it would let every missed deadline make the next
@@ -148,9 +137,6 @@ impl RoundClock {
     pub(crate) fn finish(&mut self, now: Time) -> Duration {
         self.finished = self.finished.saturating_add(1);
         let took = self.elapsed(now);
-        let counted = took.saturating_sub(self.stood_still);
-        let mean_with = |recent: Duration| (recent * (NEWEST_OF_RECENT - 1) + counted) / NEWEST_OF_RECENT;
-        self.recent = Some(self.recent.map_or(counted, mean_with));
         let useful = self.useful(now);
         if useful.is_zero() {
             return took;
@@ -215,39 +201,5 @@ mod tests {
         clock.start(now, false);
         let hours_later = now + Duration::from_secs(36_000);
         assert_eq!(clock.deadline(hours_later).since(hours_later), LONGEST_DEADLINE);
-    }
-
-    /// Runs so many rounds of this length.
-    fn run(clock: &mut RoundClock, now: &mut Time, rounds: u32, took: Duration) {
-        for _ in 0..rounds {
-            clock.start(*now, false);
-            *now = *now + took;
-            clock.finish(*now);
-        }
-    }
-
-    #[test]
-    fn the_mean_follows_rounds_that_take_longer_of_late_and_leaves_a_standstill_out() {
-        let mut clock = RoundClock::new(Duration::from_secs(2));
-        let mut now = Time::default();
-        run(&mut clock, &mut now, 400, Duration::from_millis(500));
-        assert_eq!(clock.mean(now), Some(Duration::from_millis(500)));
-        clock.start(now, false);
-        clock.stand_still(Duration::from_secs(3_600));
-        now = now + Duration::from_millis(3_600_500);
-        clock.finish(now);
-        assert_eq!(clock.mean(now), Some(Duration::from_millis(500)));
-        // Waits in vain are no usual rounds.
-        let usual = clock.usual();
-        for _ in 0..32 {
-            clock.start(now, false);
-            now = now + Duration::from_secs(2);
-            clock.discount(Duration::from_secs(2));
-            clock.finish(now);
-        }
-        assert_eq!(clock.usual(), usual);
-        assert!(clock.mean(now).is_some_and(|mean| mean > Duration::from_millis(1_700)), "{clock:?}");
-        run(&mut clock, &mut now, 64, Duration::from_millis(500));
-        assert!(clock.mean(now).is_some_and(|mean| mean < Duration::from_millis(650)), "{clock:?}");
     }
 }

@@ -180,11 +180,6 @@ impl Node {
         self.credit.own_share
     }
 
-    /// The largest part of its usual weight that the node has had, at most 1.
-    pub(super) fn reference_share(&self) -> f64 {
-        self.credit.reference
-    }
-
     /// A process goes on from a record: each restart would else give new credit, and take what is left for the usual weight.
     pub(super) fn restore_credit(&mut self) {
         self.credit.normal = Normal::of(1.0);

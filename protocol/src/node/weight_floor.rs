@@ -21,11 +21,8 @@
 //! A node that has got next to nothing for long gives what it has beyond 0.45 of its usual weight: the swarm would come to
 //! rest with the weight where it happens to be, and those that get all from such nodes would be left with less.
 //!
-//! In any case a node keeps 0.28 of its largest usual weight, with what is certain to come in the step. Neighbours may stop at
-//! once, and the node learns of it after it has given once more: what it then has left may be far less than what it
-//! usually has in the next step. While it has 0.8 of its usual weight, the inflow from all but the third of its neighbours that give
-//! most in the step is certain, and nothing where everything comes from one neighbour. With less its other neighbours may be
-//! short as well, and nothing is.
+//! A node that gets everything from one neighbour keeps 0.28 of its largest usual weight in any case. That neighbour may
+//! stop at once, and the node learns of it after it has given once more.
 //!
 //! Mixing slows down, and ends in time, where all nodes together have less than 0.6 of their usual weight. The floor is
 //! no help in steps in which the plan lets a node keep nothing, as in trees of exact averages.
@@ -44,10 +41,8 @@ const FLOOR: f64 = 0.6;
 const DRY: f64 = 1.0 / 16.0;
 /// Part of the usual weight down to which such a node gives: others may get all from it.
 const DRY_FLOOR: f64 = 0.45;
-/// Part of its largest usual weight that a node keeps, with what is certain to come.
-const KEPT: f64 = 0.28;
-/// Part of the usual weight from which on a node's inflow is certain, but for that of a third of its neighbours.
-const ENOUGH: f64 = 0.8;
+/// Part of its largest usual weight that a node keeps which gets everything from one neighbour.
+const KEPT_OF_ONE_SOURCE: f64 = 0.28;
 /// Weight of the newest step in the moving average.
 const NEWEST: f64 = 1.0 / 8.0;
 /// Largest inflow that is remembered of a step: parcels that were late come together.
@@ -70,8 +65,6 @@ pub(super) struct WeightFloor {
     mean: f64,
     /// The node's weight and the usual one at its last splits, those of a period of the plan.
     splits: VecDeque<(f64, f64)>,
-    /// The largest usual weight of the node in a step of the plan, once it was needed.
-    most_usual: Option<f64>,
     /// The most that the node may give in the present step.
     limit: Option<f64>,
     is_reached: bool,
@@ -79,15 +72,7 @@ pub(super) struct WeightFloor {
 
 impl Default for WeightFloor {
     fn default() -> Self {
-        Self {
-            absorbed: 0.0,
-            due: 0.0,
-            mean: 1.0,
-            splits: VecDeque::new(),
-            most_usual: None,
-            limit: None,
-            is_reached: false,
-        }
+        Self { absorbed: 0.0, due: 0.0, mean: 1.0, splits: VecDeque::new(), limit: None, is_reached: false }
     }
 }
 
@@ -155,13 +140,12 @@ impl Node {
         let share = self.own_share().filter(|_| !self.config.schedule.is_reversible());
         let usual = self.usual_weight(self.step);
         let usually_given = self.usually_given();
-        let period = self.config.schedule.period();
+        let period = self.config.schedule.period() as usize;
         match share {
             Some(share) => {
-                self.weight_floor.measure(share, usual, usually_given, period as usize);
-                let usual_weights = (0..period).map(|step| self.usual_weight(step));
-                let most = self.weight_floor.most_usual.unwrap_or_else(|| usual_weights.fold(0.0, f64::max));
-                self.weight_floor.most_usual = Some(most);
+                self.weight_floor.measure(share, usual, usually_given, period);
+                let spare = self.spare_of_one_source().map(|spare| spare.max(LEAST_GIVEN * usually_given));
+                self.weight_floor.limit = self.weight_floor.limit.into_iter().chain(spare).reduce(f64::min);
             }
             None => {
                 self.weight_floor.limit = None;
@@ -170,41 +154,20 @@ impl Node {
         }
     }
 
-    /// The weight that the node can spare in the present step, in which it would give so much; `None` if it can spare that.
-    fn spare(&self, given: f64) -> Option<f64> {
-        let share = self.own_share().filter(|_| !self.config.schedule.is_reversible())?;
-        let kept = KEPT * self.weight_floor.most_usual? * self.reference_share();
-        if self.w() - given >= kept {
+    /// The weight that a node can spare which gets everything from one neighbour; `None` for one with several sources.
+    fn spare_of_one_source(&self) -> Option<f64> {
+        let schedule = &self.config.schedule;
+        if schedule.all_in_neighbours(self.config.id).len() != 1 {
             return None;
         }
-        let certain = if share < ENOUGH { 0.0 } else { self.certain_inflow() };
-        let spare = self.w() - (kept - certain).max(0.0);
-        Some(spare.max(LEAST_GIVEN * self.usually_given()))
-    }
-
-    /// The weight that usually comes in the present step, without that from the third of all neighbours that give most in
-    /// it; nothing where everything comes from one neighbour.
-    fn certain_inflow(&self) -> f64 {
-        let schedule = &self.config.schedule;
-        let id = self.config.id;
-        let step = self.step;
-        if schedule.all_in_neighbours(id).len() == 1 {
-            return 0.0;
-        }
-        let flow_from = |from: &NodeId| {
-            let links = schedule.out_links(*from, step).iter().filter(|link| link.to == id);
-            links.map(|link| link.share.to_f64()).sum::<f64>() * schedule.stationary_weight(*from, step)
-        };
-        let mut flows: Vec<f64> = schedule.in_neighbours(id, step).iter().map(flow_from).collect();
-        flows.sort_unstable_by(|a, b| b.total_cmp(a));
-        flows.into_iter().skip(self.peers.len().saturating_sub(1) / 3).sum()
+        let most_usual = (0..schedule.period()).map(|step| self.usual_weight(step)).fold(0.0, f64::max);
+        Some(self.w() - KEPT_OF_ONE_SOURCE * most_usual)
     }
 
     /// Makes parcels lighter, all by the same factor, where they exceed what the node may give.
     pub(super) fn keep_floor(&self, cuts: &mut [(NodeId, Mass)]) {
         let given: f64 = cuts.iter().map(|(_, mass)| mass.to_f64()).sum();
-        let limit = self.weight_floor.limit.into_iter().chain(self.spare(given)).reduce(f64::min);
-        let Some(limit) = limit.filter(|limit| *limit < given) else {
+        let Some(limit) = self.weight_floor.limit.filter(|limit| *limit < given) else {
             return;
         };
         for (_, mass) in cuts {

@@ -276,7 +276,7 @@ impl SumsSwarm {
                 Some(Distortion::Said) => envelope.frame = marked.encode(),
                 Some(Distortion::LaterAttempt) => envelope.attempt += 1,
                 Some(Distortion::Rubbish) => {
-                    envelope.frame = (0..dice.random_range(0..60)).map(|_| dice.random()).collect()
+                    envelope.frame = (0..dice.random_range(0..60)).map(|_| dice.random()).collect();
                 }
                 Some(Distortion::Withheld) => return,
             }

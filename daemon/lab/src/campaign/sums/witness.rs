@@ -19,6 +19,9 @@ pub(super) struct Life {
     pub(super) attempt: u64,
 }
 
+/// The release of each member, if it has made one.
+type ReleasesOfAll = Vec<Option<Vec<f32>>>;
+
 #[derive(Default)]
 pub(super) struct Observations {
     nodes: usize,
@@ -31,7 +34,7 @@ pub(super) struct Observations {
     /// The present life of each member.
     lives: Vec<Life>,
     /// The releases of a round in an attempt, by member.
-    released: BTreeMap<(u64, u64), Vec<Option<Vec<f32>>>>,
+    released: BTreeMap<(u64, u64), ReleasesOfAll>,
     /// Rounds and attempts of which the root got the sum, in order.
     summed: Vec<(u64, u64)>,
     /// Different releases of each member since its disk was last empty or put back.
@@ -195,7 +198,8 @@ mod tests {
         seen.sent(0, 5, &unrelated);
         assert_eq!(seen.failure, None);
         seen.lives(0, Life { process: 1, attempt: 2 });
-        let of_another_input: Vec<u64> = mask.iter().enumerate().map(|(at, word)| word ^ (at as u64 + 1) % 2).collect();
+        let of_another_input: Vec<u64> =
+            mask.iter().enumerate().map(|(at, word)| word ^ ((at as u64 + 1) % 2)).collect();
         seen.sent(0, 5, &of_another_input);
         assert!(seen.failure.is_some_and(|failure| failure.contains("under one mask")));
     }
