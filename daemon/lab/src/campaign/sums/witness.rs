@@ -19,6 +19,8 @@ pub(super) struct Life {
     pub(super) attempt: u64,
 }
 
+/// The beginnings of what a member sent under one number, with the life in which each was sent.
+type SentParts = Vec<(Life, Vec<u64>)>;
 /// The release of each member, if it has made one.
 type ReleasesOfAll = Vec<Option<Vec<f32>>>;
 
@@ -40,7 +42,7 @@ pub(super) struct Observations {
     /// Different releases of each member since its disk was last empty or put back.
     left: Vec<Vec<Vec<f32>>>,
     /// The beginnings of masked messages: by sender and number, with the life in which each was sent.
-    masked: BTreeMap<(usize, u64), Vec<(Life, Vec<u64>)>>,
+    masked: BTreeMap<(usize, u64), SentParts>,
     hasher: blake3::Hasher,
     pub(super) checks: u64,
     pub(super) sums: u64,
