@@ -15,7 +15,7 @@ pub const LARGEST_EXPONENT: i32 = 970;
 #[derive(Clone, Copy, Debug, PartialEq, Eq)]
 pub enum Width {
     /// 32 bits: a word holds two values, the first in its lower half. With 8 members a rounding error is 2^-28 of the largest
-    /// magnitude: for vectors that were f32.
+    /// magnitude: for whole numbers.
     Half,
     /// 64 bits: one word a value. With 8 members a rounding error is 2^-60 of the largest magnitude.
     Narrow,

@@ -169,7 +169,7 @@ impl Collectives {
         let nodes = self.communication.schedule.nodes();
         let width = match precision {
             _ if values.len() <= MOST_WIDE => Width::Wide,
-            Precision::Single if nodes <= MOST_FOR_HALVES => Width::Half,
+            Precision::Whole if nodes <= MOST_FOR_HALVES => Width::Half,
             _ => Width::Narrow,
         };
         #[allow(clippy::cast_possible_truncation)] // what does not fit is out of range, and refused

@@ -300,8 +300,11 @@ impl RoundsNode {
     async fn mean(&self, own: &[f32]) -> Result<Vec<f32>, SolveError> {
         let nodes = self.collectives.communication.schedule.nodes() as f64;
         let wide: Vec<f64> = own.iter().map(|value| f64::from(*value)).collect();
-        let scale = if self.part.task.needs_masked_sums() { Scale::Own } else { Scale::OfLargest };
-        let totals = self.collectives.total_in_pieces(&wide, CHUNK, scale, Precision::Single).await?;
+        let (scale, precision) = match self.part.task.needs_masked_sums() {
+            true => (Scale::Own, Precision::Whole),
+            false => (Scale::OfLargest, Precision::Double),
+        };
+        let totals = self.collectives.total_in_pieces(&wide, CHUNK, scale, precision).await?;
         Ok(totals.iter().map(|total| (total / nodes) as f32).collect())
     }
 

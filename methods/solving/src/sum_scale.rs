@@ -17,8 +17,8 @@ pub(crate) enum Scale {
 pub(crate) enum Precision {
     /// All bits of f64 are to be kept.
     Double,
-    /// The values were f32.
-    Single,
+    /// The values are whole numbers that f32 holds, at their own scale.
+    Whole,
 }
 
 impl Scale {

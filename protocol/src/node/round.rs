@@ -293,24 +293,11 @@ impl Node {
         match self.phase {
             Phase::Gathering { .. } => {}
             Phase::Draining { .. } | Phase::Drained => self.absorb_until(u64::MAX),
-            _ if self.config.policy == WaitPolicy::Sync => self.absorb_in_order(),
+            _ if self.config.policy == WaitPolicy::Sync => {}
             // Late parcels only. Early ones wait for their step of the plan; otherwise the node would pass on what it
             // should keep.
             _ => self.passed().checked_sub(1).into_iter().for_each(|step| self.absorb_until(step)),
         }
-    }
-
-    /// Absorbs the parcels of the present step that are next in the order of the neighbours, once the own ones are split
-    /// off: those that wait for all would each hold a model in memory.
-    fn absorb_in_order(&mut self) {
-        if !matches!(self.phase, Phase::AwaitingParcels(_)) {
-            return;
-        }
-        let due = self.config.schedule.in_neighbours(self.config.id, self.step);
-        let is_settled = |peer: &Neighbour| peer.incoming.as_ref().is_none_or(|link| link.is_settled_for(self.step));
-        let is_next = |peer: &&Neighbour| !due.contains(&peer.id) || peer.left || is_settled(peer);
-        let next: Vec<NodeId> = self.peers.values().take_while(is_next).map(|peer| peer.id).collect();
-        next.into_iter().for_each(|peer| self.absorb_from(peer, self.step));
     }
 
     /// Absorbs every queued parcel of `step` or before, by ascending neighbour and number.

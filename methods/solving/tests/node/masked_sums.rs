@@ -202,7 +202,7 @@ fn no_node_shows_a_number_of_its_own_where_sums_are_masked_and_leaves_do_where_t
     masked.run(&mut |_, _, _| {});
     assert_eq!(masked.shown(), Vec::<usize>::new());
     let words = masked.masked_words();
-    assert!(words.len() >= (NODES - 1) * SHARED / 2, "{}", words.len());
+    assert!(words.len() >= (NODES - 1) * SHARED, "{}", words.len());
     assert!(chi_squared(&words) < MOST_CHI_SQUARED, "{}", chi_squared(&words));
     let mut plain = Swarm::new(SumProtection::Plain);
     plain.run(&mut |_, _, _| {});
@@ -238,11 +238,7 @@ fn the_same_input_in_another_attempt_goes_out_under_another_mask() {
         assert!(swarm.step(&mut |_, _, _| {}));
     }
     let first = leaf_words(&swarm, 0);
-    assert_eq!(
-        first[0].1.len(),
-        SHARED / 2 + 1,
-        "the vector of a round that nobody has kept, and the word of the check"
-    );
+    assert_eq!(first[0].1.len(), SHARED + 1, "the vector of a round that nobody has kept, and the word of the check");
     swarm.sent.clear();
     let task = {
         // An envelope of any node has the mark of the problem.
@@ -254,7 +250,7 @@ fn the_same_input_in_another_attempt_goes_out_under_another_mask() {
     swarm.peers[1].handle(NodeId(0), &anew).unwrap();
     swarm.run(&mut |_, _, _| {});
     let second = leaf_words(&swarm, 0);
-    assert_eq!((second[0].0, second[0].1.len()), (first[0].0, SHARED / 2 + 1), "the same sum of the same values");
+    assert_eq!((second[0].0, second[0].1.len()), (first[0].0, SHARED + 1), "the same sum of the same values");
     let differences: Vec<u64> = first[0].1.iter().zip(&second[0].1).map(|(a, b)| a.wrapping_sub(*b)).collect();
     assert!(chi_squared(&differences) < MOST_CHI_SQUARED, "{}", chi_squared(&differences));
     assert!(swarm.peers.iter().all(|peer| peer.outcome().is_some_and(|found| found.is_ok())));
