@@ -143,7 +143,7 @@ fn noise_that_is_shared_is_refused_where_sums_are_in_clear_or_too_many_collude()
     assert_fails(&solve(&costly, &[]), 4, &["noise"]);
 }
 
-/// What is left of a home whose disk was replaced is a copy of its key.
+/// A home whose disk was replaced, with a copy of its key alone.
 #[test]
 fn a_peer_that_lost_all_but_its_key_takes_part_again_and_all_have_one_model() {
     let folder = tempfile::tempdir().unwrap();

@@ -1,8 +1,8 @@
 //! Frames with the mark of the process that sends them.
 //!
 //! A process that lost its home, or found an older copy of it, begins an attempt of a number that its neighbours know already.
-//! What it sends there would be taken for what the process before it sent. So each process draws a mark, which stands before
-//! each of its frames: four bytes, little-endian.
+//! Its frames there would be taken for those of the process before it. So each process draws a mark, which stands before each
+//! of its frames: four bytes, little-endian.
 
 use mingle_protocol::collective::{Frame, MessageEncoding, MessageError, SequenceMessage, SizeLimits};
 
