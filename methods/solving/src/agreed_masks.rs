@@ -37,7 +37,7 @@ impl AgreedMasks {
     pub(crate) fn note(&self, words: impl ExactSizeIterator<Item = u64>) {
         let mut state = self.lock();
         state.seen.update(&(words.len() as u64).to_le_bytes());
-        let mut buffer = [0; 1 << 12];
+        let mut buffer = [0; 1 << 16];
         let mut filled = 0;
         for word in words {
             buffer[filled..filled + 8].copy_from_slice(&word.to_le_bytes());
