@@ -114,6 +114,7 @@ class FakeHost:
         self.busy_reason = "busy"
         self.sessions = 0
         self._session = ""
+        self.given_state = b""
         self._order = 0
         self._kind = "train"
         self._evaluated = -1
@@ -364,10 +365,11 @@ class FakeHost:
         self.node.state = state
         return 204, {}, b""
 
-    def _get_state(self, _: _Handler) -> tuple[int, dict[str, str], bytes]:
-        if not self.node.state:
+    def _get_state(self, request: _Handler) -> tuple[int, dict[str, str], bytes]:
+        state = self.given_state if request.query.get("of") == "member" else self.node.state
+        if not state:
             raise Refusal(404, "no state is kept")
-        return 200, {"Content-Type": "application/octet-stream"}, self.node.state
+        return 200, {"Content-Type": "application/octet-stream"}, state
 
     def _end(self, request: _Handler) -> tuple[int, dict[str, str], bytes]:
         if not self.has_operator:

@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import io
 import os
+import re
 import threading
 import traceback
 import warnings
@@ -19,6 +21,7 @@ from torch import nn
 
 import mingle
 from mingle.client import MOST_METRICS_BYTES
+from mingle.optimizer_state import OptimizerState
 from mingle.tensors import ModelTensors
 
 
@@ -531,6 +534,75 @@ def test_the_optimizer_goes_on_after_a_restart_of_the_trainer(host: FakeHost) ->
     optimizer = sgd(model, momentum=0.9)
     with mingle.join(model, optimizer, home=host.home, keep_optimizer=True):
         assert torch.equal(momentum(optimizer), kept)
+
+
+def test_a_late_site_begins_with_the_moments_of_a_member_and_with_its_own_settings(tmp_path: Path) -> None:
+    def moments(optimizer: torch.optim.Optimizer) -> list[torch.Tensor]:
+        return [torch.as_tensor(value) for state in optimizer.state.values() for value in state.values()]
+
+    with FakeHost(tmp_path / "home") as host:
+        model = network()
+        donor = torch.optim.AdamW(model.parameters(), lr=0.1)
+        with mingle.join(model, donor, home=host.home, keep_optimizer=True, share_optimizer=True):
+            train_step(model, donor)
+            for step in range(3):
+                train_step(model, donor, step)
+        assert host.attached is None and len(host.node.state) > 0
+        given, host.node.state = host.node.state, b""
+    for keep in (True, False):
+        with FakeHost(tmp_path / f"late{keep}") as host:
+            host.given_state = given
+            late = network()
+            optimizer = torch.optim.AdamW(late.parameters(), lr=0.001, weight_decay=0.5)
+            with mingle.join(late, optimizer, home=host.home, keep_optimizer=True, share_optimizer=keep):
+                assert host.attached is not None and host.attached["shares_state"] is keep
+                if not keep:
+                    assert not optimizer.state, "it did not ask"
+                    continue
+                assert all(torch.equal(one, other) for one, other in zip(moments(optimizer), moments(donor), strict=True))
+                assert [(group["lr"], group["weight_decay"]) for group in optimizer.param_groups] == [(0.001, 0.5)]
+
+
+@pytest.mark.parametrize(
+    ("spoilt", "why"),
+    [
+        (lambda state: state["state"][0].update(exp_avg_sq=-state["state"][0]["exp_avg_sq"]), "exp_avg_sq of parameter 0 is negative"),
+        (lambda state: state["state"][1]["exp_avg"].fill_(float("nan")), "exp_avg of parameter 1 is not finite"),
+        (lambda state: state["state"][0].update(exp_avg=torch.zeros(2)), r"exp_avg of parameter 0 is \[2\]"),
+        (lambda state: state["state"][0].pop("exp_avg"), "it has exp_avg_sq, step for parameter 0, and this optimizer exp_avg, exp_avg_sq, step"),
+        (lambda state: state["state"].update({7: state["state"][0]}), "there is no parameter 7"),
+        (lambda state: state.clear(), "'state'"),
+    ],
+)
+def test_what_is_no_state_of_such_an_optimizer_is_left_out_with_the_reason(
+    spoilt: Callable[[dict[str, Any]], Any], why: str, caplog: pytest.LogCaptureFixture
+) -> None:
+    def trained() -> torch.optim.AdamW:
+        model = network()
+        optimizer = torch.optim.AdamW(model.parameters())
+        train_step(model, optimizer)
+        return optimizer
+
+    theirs = trained().state_dict()
+    spoilt(theirs)
+    buffer = io.BytesIO()
+    torch.save(theirs, buffer)
+    optimizer = torch.optim.AdamW(network().parameters())
+    for given in (buffer.getvalue(), buffer.getvalue()[:100], b"", b"cos\nsystem\n(S'true'\ntR."):
+        assert not OptimizerState(optimizer, True).begin_with(given)
+        assert not optimizer.state
+    assert re.search(why, caplog.text)
+    assert caplog.text.count("the optimizer begins anew: the state that a member gave does not fit") == 4
+
+
+def test_a_shared_optimizer_has_to_be_kept_and_none_of_what_stays_here(host: FakeHost) -> None:
+    model = network()
+    optimizer = torch.optim.AdamW(model.parameters())
+    with pytest.raises(mingle.LayoutError, match="share_optimizer shares what keep_optimizer keeps: give both"):
+        mingle.join(model, optimizer, home=host.home, share_optimizer=True)
+    with pytest.raises(mingle.LayoutError, match="the moments of `0.bias`, which `local` keeps here"):
+        mingle.join(model, optimizer, home=host.home, keep_optimizer=True, share_optimizer=True, local=["0.bias"])
+    assert not host.calls, "nothing was attached"
 
 
 def test_a_state_that_the_peer_has_no_room_for_is_refused_with_the_sizes(tmp_path: Path) -> None:

@@ -6,6 +6,7 @@
 //!   Task      -> what this swarm is for              members of the plan, and whoever an invitation lets in
 //!   Join      -> wait here until a plan names you    whoever brings an invitation and would do the same
 //!   Model     -> the ratio z of this peer, now       members of the plan
+//!   State     -> the state of this peer's optimizer  members of the plan
 //!   Announce  -> this peer takes a newer plan up     whoever has one that the operator signed
 //!   Measure   -> this peer's link to another         whoever has the operator's permission
 //!   Progress  -> rounds done, and who waits          members of the plan, those that wait, and the operator
@@ -141,6 +142,20 @@ pub(crate) async fn fetch_model(
     let model: Vec<f32> = values.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
     let is_sound = rest.is_empty() && model.len() == dimension && model.iter().all(|value| value.is_finite());
     is_sound.then_some(model)
+}
+
+/// The state of the training of `peer`, of 1 to `most_bytes` bytes; `None` if it gives none, went away, or sent something
+/// else.
+pub(crate) async fn fetch_state(
+    streams: &mut libp2p_stream::Control,
+    peer: PeerId,
+    most_bytes: usize,
+) -> Option<Vec<u8>> {
+    let most = most_bytes.checked_add(64)?;
+    match ask(streams, peer, &MemberRequest::State, most, MODEL_TIMEOUT).await {
+        Ok(Some(MemberAnswer::State(bytes))) => Some(bytes).filter(|bytes| (1..=most_bytes).contains(&bytes.len())),
+        _ => None,
+    }
 }
 
 /// Announces a plan to `peer`. Returns `None` if it went away.

@@ -21,6 +21,7 @@ mod golden;
 mod introductions;
 mod invite;
 mod issued_invites;
+mod lent_state;
 mod local_steps;
 mod member_keys;
 mod membership;
@@ -57,6 +58,7 @@ pub use exchange::{TaskAnswer, announce, ask_progress, fetch_plan, fetch_task, r
 pub use introductions::Introductions;
 pub use invite::{Claim, Invite, SecretInvite};
 pub use issued_invites::{IssuedInvite, IssuedInvites};
+pub use lent_state::{StateSource, borrow_state};
 pub use member_keys::MemberKeys;
 pub use membership::Membership;
 pub use offer::{CheckedPlan, PlanNews, PlanNumber, PlanOffer, PlannedBy};

@@ -50,6 +50,8 @@ pub(crate) enum MemberRequest {
     Task {
         claim: Option<Claim>,
     },
+    /// Requests the state of the member's training, for a peer that joins.
+    State,
 }
 
 #[derive(Serialize, Deserialize)]
@@ -73,6 +75,8 @@ pub(crate) enum MemberAnswer {
     Met(Vec<(Vec<u8>, Vec<Multiaddr>)>),
     /// The task of this process.
     Task(Assignment),
+    /// The state of the training, whose bytes mean something to that alone.
+    State(Vec<u8>),
 }
 
 /// A peer's decision on a plan announced to it.

@@ -20,6 +20,7 @@ use tokio::sync::{mpsc, oneshot};
 use crate::donors::Borrowed;
 use crate::early_end::Wish;
 use crate::exchange::{ANSWER_TIMEOUT, MODEL_TIMEOUT, TaskAnswer};
+use crate::lent_state::StateSource;
 use crate::offer::{CheckedPlan, PlanNews, PlanOffer};
 use crate::pending_peers::PendingPeers;
 use crate::requests::{MAX_BYTES, MemberAnswer, MemberRequest, PROTOCOL, PeerProgress, PlanVerdict, RoundCosts};
@@ -102,6 +103,8 @@ pub(crate) struct ServiceState {
     pub(crate) unfit_newcomers: BTreeSet<PeerId>,
     /// Set when an event loop runs that answers requests for the model.
     gives_models: bool,
+    /// The state of this peer's training, where members that join may have it.
+    pub(crate) states: Option<StateSource>,
     /// Set when this process plans the swarm, and counts who asks for its end.
     pub(crate) plans_the_swarm: bool,
     /// The operator's permissions that were used here.
@@ -134,6 +137,7 @@ impl MembershipService {
             work: None,
             unfit_newcomers: BTreeSet::new(),
             gives_models: false,
+            states: None,
             plans_the_swarm: false,
             spent: SpentTokens::default(),
             oddities: BTreeSet::new(),
@@ -255,6 +259,8 @@ impl MembershipService {
                 Some(ratio) => MemberAnswer::Model(ratio.iter().flat_map(|value| value.to_le_bytes()).collect()),
                 None => MemberAnswer::NotYet,
             },
+            MemberRequest::State if !self.is_member(&peer) => MemberAnswer::NotAMember,
+            MemberRequest::State => self.lend_state(),
             MemberRequest::Measure { to, addresses, token } => self.measure_for(peer, &to, addresses, token).await,
             MemberRequest::Meet { addresses, wanted } => self.introduce(peer, addresses, &wanted).await,
             MemberRequest::Announce(news) => MemberAnswer::Verdict(self.judge(news).await),
@@ -375,8 +381,8 @@ async fn answer_one(
 ) -> std::io::Result<()> {
     let patience = place.patience(ANSWER_TIMEOUT);
     let request = tokio::time::timeout(patience, framed::read(&mut stream, MAX_BYTES)).await??;
-    // Held until the model is written.
-    let asks_for_model = matches!(request, MemberRequest::Model) && service.is_member(&peer);
+    // Held until the model, or what is as large, is written.
+    let asks_for_model = matches!(request, MemberRequest::Model | MemberRequest::State) && service.is_member(&peer);
     let model_place = asks_for_model.then(|| service.models.take(peer));
     let answer = match model_place {
         Some(None) => MemberAnswer::NotYet,

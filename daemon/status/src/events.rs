@@ -134,6 +134,11 @@ pub enum Event {
         /// The members that sent it: of three, the median of their models was taken.
         peers: Vec<String>,
     },
+    /// The training of this peer begins with the state of another member's, such as the moments of its optimizer.
+    StateOf {
+        /// The member that gave it.
+        peer: String,
+    },
     /// This peer hands over all its weight and leaves for good.
     Leaving {
         /// Its push-sum weight, in units of 2^-40.

@@ -15,6 +15,7 @@
 mod ending;
 mod error;
 mod host;
+mod kept_state;
 mod launch;
 mod memory;
 mod order;

@@ -74,6 +74,15 @@ struct CallQuery {
     steps: Option<u32>,
     wait: Option<f64>,
     asks: Option<bool>,
+    of: Option<StateOf>,
+}
+
+/// The owner of a state that a trainer asks for.
+#[derive(Clone, Copy, Debug, Deserialize)]
+#[serde(rename_all = "lowercase")]
+enum StateOf {
+    /// Another member of the swarm, which gave it to this peer.
+    Member,
 }
 
 impl<S: Sync> FromRequestParts<S> for CallQuery {
@@ -199,15 +208,18 @@ async fn put_state(
     let task = check_session(&host, &headers)?;
     host.state().check_order(number, true)?;
     let bytes = read_bytes(body, task.state_bytes).await?;
-    host.change(|state| state.put_state(number, bytes));
+    host.change(|state| state.kept.put(number, bytes));
     Ok(StatusCode::NO_CONTENT.into_response())
 }
 
-async fn state(Served(host): Served<TrainerHost>, headers: HeaderMap) -> HandlerResult {
+async fn state(Served(host): Served<TrainerHost>, asked: CallQuery, headers: HeaderMap) -> HandlerResult {
     check_session(&host, &headers)?;
-    let bytes = host.state().kept_state().to_vec();
+    let (bytes, nothing) = match asked.of {
+        None => (host.state().kept.own().to_vec(), "no state is kept of this training"),
+        Some(StateOf::Member) => (host.state().kept.given().to_vec(), "no member has given the state of its training"),
+    };
     if bytes.is_empty() {
-        return Err(Refusal::nothing("no state is kept of this training"));
+        return Err(Refusal::nothing(nothing));
     }
     Ok(([(header::CONTENT_TYPE, "application/octet-stream")], bytes).into_response())
 }

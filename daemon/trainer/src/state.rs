@@ -8,6 +8,7 @@ use mingle_peer::api::Caller;
 use mingle_peer::training::{Layout, Metrics};
 
 use crate::error::{Reason, Refusal};
+use crate::kept_state::KeptState;
 use crate::memory::TrainedTask;
 use crate::order::{Lateness, NextOrder, Order, OrderKind};
 use crate::pace::{EvaluationPace, Pace};
@@ -52,10 +53,8 @@ pub(crate) struct State {
     pub(crate) order: Option<Order>,
     last_number: u64,
     answer: Option<TrainerAnswer>,
-    /// The state of the trainer that records keep, for the time after a restart.
-    kept: Vec<u8>,
-    /// State of the trainer sent for the order of this number; it becomes `kept` with the answer to that order.
-    put: Option<(u64, Vec<u8>)>,
+    /// The states of the trainer's own that the peer holds for it.
+    pub(crate) kept: KeptState,
     /// The latest metrics that the trainer reported with its changes.
     reported: WeightedMetrics,
     pub(crate) end: Option<RunEnd>,
@@ -123,6 +122,7 @@ impl State {
             order.opened = now;
         }
         self.takes = attach.initial == Initial::Take;
+        self.kept.is_shared = attach.shares_state;
         let has_begun = self.goes_on || self.initial.is_some() || self.last_number > 0;
         Ok(if self.takes || has_begun { Need::Nothing } else { Need::Initial })
     }
@@ -226,28 +226,15 @@ impl State {
             if order.work == OrderKind::Evaluate { self.evaluations.note(took) } else { self.pace.note(took) }
         }
         self.trained += u64::from(matches!(answer, TrainerAnswer::Change { steps: 1.., .. }));
-        if let Some((number, state)) = self.put.take()
-            && self.order.as_ref().is_some_and(|order| order.number == number)
-        {
-            self.kept = state;
-        }
+        self.kept.settle(self.order.as_ref().map(|order| order.number));
         self.answer = Some(answer);
-    }
-
-    /// Holds a state of the trainer until the order of this number is answered.
-    pub(crate) fn put_state(&mut self, number: u64, state: Vec<u8>) {
-        self.put = Some((number, state));
-    }
-
-    pub(crate) fn kept_state(&self) -> &[u8] {
-        &self.kept
     }
 
     /// The bytes for a record: the usual time of a round in microseconds as a little-endian `u64`, 0 for none, then the
     /// state of the trainer.
     pub(crate) fn record(&self) -> Vec<u8> {
         let usual = self.pace.usual().map_or(0, |usual| u64::try_from(usual.as_micros()).unwrap_or(u64::MAX));
-        [&usual.to_le_bytes()[..], &self.kept].concat()
+        [&usual.to_le_bytes()[..], self.kept.own()].concat()
     }
 
     /// Restores the pace and the trainer's state from what [`record`](Self::record) returned before a restart.
@@ -255,7 +242,7 @@ impl State {
         let (usual, kept) = state.split_first_chunk().ok_or("it is too short")?;
         let usual = u64::from_le_bytes(*usual);
         self.pace.resume((usual > 0).then(|| Duration::from_micros(usual)));
-        self.kept = kept.to_vec();
+        self.kept.restore(kept);
         Ok(())
     }
 
@@ -433,12 +420,12 @@ mod tests {
         assert_eq!((number_of(&mut state), number_of(&mut state)), (Some(1), Some(1)), "it can be asked for again");
         assert_eq!(state.check_order(1, false).unwrap_err().status(), 400);
         state.check_order(1, true).unwrap();
-        state.put_state(1, vec![7]);
+        state.kept.put(1, vec![7]);
         state.take(change(0.5), now);
         assert_eq!(number_of(&mut state), None, "it is answered");
         assert!(state.check_order(1, true).unwrap_err().to_string().contains("is answered"));
         assert_eq!((state.take_answer(), state.take_answer()), (Some(change(0.5)), None));
-        assert_eq!(state.kept_state(), [7]);
+        assert_eq!(state.kept.own(), [7]);
         assert!(state.check_order(2, true).unwrap_err().to_string().contains("was never given"));
     }
 

@@ -68,7 +68,10 @@ impl TrainerTask {
         let name = task.name.clone();
         let training: Box<dyn LocalTraining> = Box::new(ExternalTraining::new(self.host.clone(), task));
         let training = match self.privacy {
-            Some(settings) => Box::new(PrivateTraining::new(training, settings, &self.home)?),
+            Some(settings) => {
+                self.warn_of_unshared_state();
+                Box::new(PrivateTraining::new(training, settings, &self.home)?)
+            }
             None => training,
         };
         self.settled = Some(FixedTask::new(&name, rounds, training)?);
@@ -89,6 +92,14 @@ impl TrainerTask {
         task.begun_with = begun_with;
         self.host.change(|state| state.offer_file(model));
         Ok(())
+    }
+
+    /// Tells the user of a trainer that shares its state that a peer with differential privacy gives it to nobody.
+    fn warn_of_unshared_state(&self) {
+        if self.host.state().kept.is_shared {
+            let message = "the trainer would share the state of its optimizer, which has no noise: with differential privacy it stays here";
+            self.host.tell(Event::Warning { message: message.to_owned() });
+        }
     }
 
     fn begun_otherwise(&self, path: &Path) -> Error {

@@ -3,10 +3,13 @@
 use std::sync::Arc;
 
 use mingle_peer::events::Event;
-use mingle_peer::training::{Budget, Evaluation, Facts, Layout, LocalTraining, Patience, Trained, TrainingError};
+use mingle_peer::training::{
+    Budget, Evaluation, Facts, Layout, LocalTraining, Patience, SharedState, Trained, TrainingError,
+};
 use mingle_peer::{Error, ErrorKind};
 
 use crate::host::TrainerHost;
+use crate::kept_state::StateOfTrainer;
 use crate::memory::TrainedTask;
 use crate::order::OrderKind;
 use crate::pace::RECORDED_PACE_BYTES;
@@ -118,6 +121,10 @@ impl LocalTraining for ExternalTraining {
 
     fn restore(&mut self, state: &[u8]) -> Result<(), TrainingError> {
         Ok(self.host.change(|shared| shared.restore(state))?)
+    }
+
+    fn shared_state(&self) -> Option<Arc<dyn SharedState>> {
+        Some(Arc::new(StateOfTrainer(self.host.clone())))
     }
 
     fn facts(&self) -> Facts {

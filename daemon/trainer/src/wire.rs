@@ -33,6 +33,9 @@ pub(crate) struct Attach {
     pub(crate) evaluates: bool,
     #[serde(default)]
     pub(crate) state_bytes: usize,
+    /// Set when members that join may have the trainer's state, and it begins with theirs when it joins.
+    #[serde(default)]
+    pub(crate) shares_state: bool,
     #[serde(default)]
     pub(crate) pid: Option<i32>,
     #[serde(default)]

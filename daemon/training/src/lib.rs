@@ -13,6 +13,7 @@ mod momentum;
 mod personal;
 pub mod priority;
 mod private;
+mod shared_state;
 pub mod thread;
 
 use std::sync::Arc;
@@ -30,6 +31,7 @@ pub use mingle_protocol::MomentumStep;
 pub use momentum::{MomentumOfPeer, MomentumTaken, TrainingWithMomentum};
 pub use personal::{PersonalError, PersonalLayers};
 pub use private::PrivateTraining;
+pub use shared_state::SharedState;
 
 /// The error that ends local training: any error, or a sentence.
 pub type TrainingError = Box<dyn std::error::Error + Send + Sync>;
@@ -113,6 +115,12 @@ pub trait LocalTraining: Send {
     /// The state is not valid.
     fn restore(&mut self, _state: &[u8]) -> Result<(), TrainingError> {
         Ok(())
+    }
+
+    /// The state that members give to one that joins, in place of a beginning without any: by default none. Taken once,
+    /// before the peer has its first model.
+    fn shared_state(&self) -> Option<Arc<dyn SharedState>> {
+        None
     }
 
     /// The settings by which changes are made private, and the privacy spent: see [`PrivateTraining`]. By default none.

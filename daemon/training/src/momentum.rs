@@ -7,7 +7,8 @@ use mingle_protocol::{MomentumAcrossRounds, MomentumState, MomentumStep, Trained
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Budget, Evaluation, Facts, Layout, LocalTraining, ModelEncoder, Patience, PrivacySpending, Trained, TrainingError,
+    Budget, Evaluation, Facts, Layout, LocalTraining, ModelEncoder, Patience, PrivacySpending, SharedState, Trained,
+    TrainingError,
 };
 
 /// The end of a state that holds the model of the round before.
@@ -115,6 +116,10 @@ impl LocalTraining for TrainingWithMomentum {
             self.momentum = MomentumState::after(u64::from_le_bytes(*round), model);
         }
         if state.is_empty() { Ok(()) } else { self.training.restore(state) }
+    }
+
+    fn shared_state(&self) -> Option<Arc<dyn SharedState>> {
+        self.training.shared_state()
     }
 
     fn privacy(&self) -> Option<PrivacySpending> {

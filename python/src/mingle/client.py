@@ -39,6 +39,8 @@ class Description:
     evaluates: bool = False
     state_bytes: int = 0
     """Most bytes that the trainer will send with `put_state`."""
+    shares_state: bool = False
+    """True if members that join may have the trainer's state, and it begins with a member's when it joins."""
 
     def to_json(self) -> dict[str, object]:
         """The body of `attach`."""
@@ -49,6 +51,7 @@ class Description:
             "initial": self.initial,
             "evaluates": self.evaluates,
             "state_bytes": self.state_bytes,
+            "shares_state": self.shares_state,
             "pid": os.getpid(),
             "client": CLIENT,
         }
@@ -178,10 +181,11 @@ class Client:
         """Sends the trainer's state that belongs to the answer to the order, at most `most_state_bytes`."""
         self._call("PUT", "/v1/trainer/state", session, {"order": str(number)}, body=state)
 
-    def get_state(self, session: str) -> bytes | None:
-        """The state that the peer keeps, or None. State from before a restart of the peer is there once it has given its first order."""
+    def get_state(self, session: str, *, of_member: bool = False) -> bytes | None:
+        """The state that the peer keeps, or None; with `of_member` the one that another member gave. State from before a restart of the peer
+        is there once it has given its first order, as is that of a member."""
         try:
-            return self._call("GET", "/v1/trainer/state", session).body
+            return self._call("GET", "/v1/trainer/state", session, {"of": "member"} if of_member else None).body
         except NothingThere:
             return None
 

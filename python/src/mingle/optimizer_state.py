@@ -76,20 +76,65 @@ class OptimizerState:
         except (ValueError, KeyError, TypeError, RuntimeError) as error:
             log.warning("the optimizer begins anew, its kept state does not fit: %s", error)
 
+    def begin_with(self, data: bytes) -> bool:
+        """Loads the moments that `to_bytes` of another member returned; learning rates and other settings stay this optimizer's. Returns False,
+        with a warning, for what is no state of such an optimizer."""
+        try:
+            theirs = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
+            moments = _mapped(theirs["state"], _widen)
+            check_moments(moments, self._parameters(), _moments(self.optimizer))
+            self.optimizer.load_state_dict({"state": moments, "param_groups": self.optimizer.state_dict()["param_groups"]})
+        except Exception as error:  # the bytes are another member's, and may be anything
+            log.warning("the optimizer begins anew: the state that a member gave does not fit: %s", error)
+            return False
+        return True
+
+    def _parameters(self) -> list[torch.Tensor]:
+        """The parameters in the order of `state_dict()`."""
+        return [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
+
     def _expected_bytes(self) -> int | None:
         if self.optimizer.state:
             return len(self._saved()) + SPARE_BYTES
-        moments = _moments(self.optimizer)
-        if moments is None:
+        names = _moments(self.optimizer)
+        if names is None:
             return None
+        moments = sum(names.values())
         parameters: list[torch.Tensor] = [parameter for group in self.optimizer.param_groups for parameter in group["params"] if parameter.requires_grad]
         widths = (2 if self.keep == "bfloat16" else parameter.element_size() for parameter in parameters)
         numbers = sum(moments * parameter.numel() * width for parameter, width in zip(parameters, widths))
         return SPARE_BYTES + (moments + 1) * SPARE_BYTES_PER_TENSOR * len(parameters) + numbers
 
 
-def _moments(optimizer: torch.optim.Optimizer) -> int | None:
-    """Number of tensors of a parameter's size that the optimizer keeps, as another one of its class has after a step. None if that fails."""
+NEVER_NEGATIVE = frozenset({"step", "exp_avg_sq", "max_exp_avg_sq", "square_avg", "acc_delta", "sum", "exp_inf", "step_size"})
+"""Parts of the states of PyTorch's optimizers that are sums of squares, counts or sizes."""
+
+
+def check_moments(moments: Any, parameters: list[torch.Tensor], names: dict[str, bool] | None) -> None:
+    """Raises `ValueError` unless these are moments of some of the parameters, `{index: {name: value}}`, as a sound optimizer has them: shapes of the
+    parameters or single numbers, finite, and not below 0 where they are sums of squares. `names` are those that the optimizer has, if known."""
+    for index, values in dict(moments).items():
+        if not isinstance(index, int) or not 0 <= index < len(parameters):
+            raise ValueError(f"there is no parameter {index!r}")
+        if names is not None and set(values) != set(names):
+            raise ValueError(f"it has {', '.join(sorted(map(str, values)))} for parameter {index}, and this optimizer {', '.join(sorted(names))}")
+        for name, value in values.items():
+            if value is not None:
+                _check_moment(f"{name} of parameter {index}", torch.as_tensor(value), parameters[index], str(name) in NEVER_NEGATIVE)
+
+
+def _check_moment(what: str, value: torch.Tensor, parameter: torch.Tensor, is_never_negative: bool) -> None:
+    if value.shape != parameter.shape and value.numel() != 1:
+        raise ValueError(f"{what} is {list(value.shape)}, and the parameter {list(parameter.shape)}")
+    if not bool(torch.isfinite(value).all()):
+        raise ValueError(f"{what} is not finite")
+    if is_never_negative and bool((value < 0).any()):
+        raise ValueError(f"{what} is negative")
+
+
+def _moments(optimizer: torch.optim.Optimizer) -> dict[str, bool] | None:
+    """Names of the parts of the optimizer's state, as another one of its class has it after a step, and whether each has a parameter's shape. None
+    if that fails."""
     parameter = torch.nn.Parameter(torch.zeros(3, 7))
     parameter.grad = torch.zeros_like(parameter)
     kind: Any = type(optimizer)
@@ -101,7 +146,7 @@ def _moments(optimizer: torch.optim.Optimizer) -> int | None:
     except Exception:  # a custom optimizer: its state is measured once it exists
         return None
     state = other.state.get(parameter, {})
-    return sum(1 for value in state.values() if isinstance(value, torch.Tensor) and value.shape == parameter.shape)
+    return {name: isinstance(value, torch.Tensor) and value.shape == parameter.shape for name, value in state.items()}
 
 
 def _narrow(tensor: torch.Tensor) -> torch.Tensor:

@@ -48,6 +48,7 @@ class Options:
     overlap: bool
     alone_ok: bool
     keep_optimizer: Keep
+    share_optimizer: bool
     raise_when_done: bool
     loggers: Sequence[Logger]
     factor: float
@@ -65,6 +66,10 @@ class Swarm:
             raise LayoutError("keep_optimizer does not work with a sharded model: leave it out, and save the optimizer with torch.distributed.checkpoint")
         if options.keep_optimizer and optimizer is None:
             raise LayoutError("keep_optimizer needs the optimizer: give it to mingle.join")
+        if options.share_optimizer and not options.keep_optimizer:
+            raise LayoutError("share_optimizer shares what keep_optimizer keeps: give both")
+        if options.share_optimizer and (own := tensors.stays_here()):
+            raise LayoutError(f"share_optimizer would show others the moments of `{own[0]}`, which `local` keeps here: leave one of the two out")
         self._options = options
         if optimizer is not None:
             check_optimizer(tensors, optimizer)
@@ -255,7 +260,7 @@ class Swarm:
             # A sharded model was gathered, and is in `held`: later that is the vector of the order.
             return self._vectors.held_bytes if self.tensors.is_sharded else self._vectors.model_bytes()
 
-        def attach() -> tuple[Order, int, bytes | None]:
+        def attach() -> tuple[Order, int, bytes | None, bytes | None]:
             self.tensors.check_finite(torch.frombuffer(offer(), dtype=torch.float32), "the model")
             timeout = self._options.timeout
             trainer = self._trainer = Trainer(peer, description, offer=offer, timeout=timeout)
@@ -264,16 +269,20 @@ class Swarm:
             if self._state is not None:
                 self._state.check_room(session.most_state_bytes)
             order = trainer.first_order(self._vectors.incoming_bytes)
-            return order, session.rounds, trainer.kept_state() if self._state is not None else None
+            kept = trainer.kept_state() if self._state is not None else None
+            given = trainer.kept_state(of_member=True) if self._options.share_optimizer and kept is None else None
+            return order, session.rounds, kept, given
 
         def begin() -> None:
             if self.tensors.is_sharded:
                 self._steps.hold_model()
-            first, self._rounds, kept = self._ranks.lead(attach)
+            first, self._rounds, kept, given = self._ranks.lead(attach)
             self._is_open = True
             order = self._settle(lambda: first)
             if self._state is not None and kept is not None:
                 self._state.restore(kept)
+            elif self._state is not None and given is not None and self._state.begin_with(given):
+                log.info("the optimizer begins with the state of a member's")
             self._load(order)
 
         try:

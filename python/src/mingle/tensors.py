@@ -106,6 +106,12 @@ class ModelTensors:
             if not any(fnmatchcase(name, glob) for glob in self._local) and _memory(tensor) not in ours
         ]
 
+    def stays_here(self) -> list[str]:
+        """Names of the trainable parameters that `local` keeps at this site."""
+        found = ((name, candidate.tensor) for name, candidate in _candidates(self.model))
+        named = (name for name, tensor in found if isinstance(tensor, torch.nn.Parameter))
+        return [name for name in named if any(fnmatchcase(name, glob) for glob in self._local)]
+
     def parameters(self) -> list[tuple[str, torch.nn.Parameter]]:
         """Names and tensors of the exchanged parameters, as the model has them now; buffers are left out."""
         return [(name, tensor) for name, tensor in zip(self.names, self.tensors) if isinstance(tensor, torch.nn.Parameter)]

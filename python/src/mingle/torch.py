@@ -39,6 +39,7 @@ def join(
     overlap: bool = False,
     alone_ok: bool = False,
     keep_optimizer: Keep = False,
+    share_optimizer: bool = False,
     raise_when_done: bool = True,
     log_to: Logger | Sequence[Logger] | None = None,
 ) -> Swarm:
@@ -63,6 +64,8 @@ def join(
     - `overlap`: train on while the change is exchanged, and shift the weights when the answer comes.
     - `alone_ok`: where the peer is gone for good, warn and train on alone.
     - `keep_optimizer`: leave the optimizer's state with the peer, and load it at a restart; `"bfloat16"` rounds it to half the bytes.
+    - `share_optimizer`: with `keep_optimizer`, let sites that join later begin with this one's optimizer state, and begin with a member's where this
+      is such a site. It shows the members running means of this site's gradients.
     - `raise_when_done`: False for loops that look at `swarm.done` after each step instead.
     - `log_to`: a logger, or several, that get the numbers of each round: `mingle.loggers.tensorboard("runs/site0")`.
 
@@ -73,7 +76,7 @@ def join(
     `SwarmDone`.
     """
     count = len(samples) if isinstance(samples, Sized) else samples
-    options = Options(evaluate, timeout, overlap, alone_ok, keep_optimizer, raise_when_done, loggers_of(log_to), factor_of(weight, count))
+    options = Options(evaluate, timeout, overlap, alone_ok, keep_optimizer, share_optimizer, raise_when_done, loggers_of(log_to), factor_of(weight, count))
     swarm = Swarm(ModelTensors(model, local, sharded=True), hookable_optimizer(optimizer) if optimizer is not None else None, options)
     description = Description(
         name=name or plain_class(swarm.tensors.model),
@@ -82,6 +85,7 @@ def join(
         samples=count,
         evaluates=evaluate is not None,
         state_bytes=swarm._state.room_wanted(swarm.tensors.layout.dimension) if swarm._state is not None else 0,
+        shares_state=share_optimizer,
     )
     try:
         peer = find_peer(home, url, token)

@@ -153,10 +153,11 @@ class Trainer:
         except (PeerUnreachable, Conflict, NothingThere) as error:
             log.info("the peer was not told whether the run may end, and will be once it is there: %s", error)
 
-    def kept_state(self) -> bytes | None:
-        """The state that the peer keeps, also from before its restart; None where there is none. To be called after the first order."""
+    def kept_state(self, *, of_member: bool = False) -> bytes | None:
+        """The state that the peer keeps, also from before its restart, or the one that another member gave; None where there is none. To be
+        called after the first order."""
         try:
-            return self.client.get_state(self.session.id) if self.session is not None else None
+            return self.client.get_state(self.session.id, of_member=of_member) if self.session is not None else None
         except (PeerUnreachable, Conflict) as error:
             log.warning("what the peer has kept is not there: %s", error)
             return None

@@ -32,15 +32,41 @@ pub(super) struct Lenders {
     pub(super) log: EventLog,
 }
 
+/// What a peer without a state of its own wants of other members.
+#[derive(Clone, Copy, Debug)]
+pub(super) struct WantedLoan {
+    pub(super) dimension: usize,
+    /// The largest norm of a model.
+    pub(super) max_norm: f64,
+    /// Most bytes of the state of a training; `None` where none is wanted.
+    pub(super) state_bytes: Option<usize>,
+}
+
+/// What other members gave to begin with.
+pub(super) struct Loan {
+    borrowed: Borrowed,
+    /// The state of a member's training, and the member.
+    pub(super) state: Option<(PeerId, Vec<u8>)>,
+}
+
 impl Lenders {
-    /// Asks these members for a model of this dimension until one sends it.
+    /// Asks these members for what a peer begins with, until one has sent a model.
     ///
     /// # Errors
     /// The founder trains something else: no member has a model for this peer.
-    pub(super) async fn ask(self, members: Vec<PeerId>, dimension: usize, max_norm: f64) -> Result<Borrowed> {
-        let borrowing = membership::borrow_model(self.streams.clone(), members, dimension, max_norm);
+    pub(super) async fn ask(self, members: Vec<PeerId>, wanted: WantedLoan) -> Result<Loan> {
+        let WantedLoan { dimension, max_norm, state_bytes } = wanted;
+        let borrowing = async {
+            let streams = self.streams.clone();
+            let borrowed = membership::borrow_model(streams.clone(), members, dimension, max_norm).await;
+            let state = match state_bytes {
+                Some(most) => membership::borrow_state(streams, &borrowed.donors, most).await,
+                None => None,
+            };
+            Loan { borrowed, state }
+        };
         tokio::select! {
-            borrowed = borrowing => Ok(borrowed),
+            loan = borrowing => Ok(loan),
             difference = self.watch_founder() => {
                 let founder = self.founder.map(|founder| founder.to_string()).unwrap_or_default();
                 let message = format!("{founder} trains something else: {difference}");
@@ -98,19 +124,20 @@ impl FounderWatch {
 }
 
 impl Peer {
-    /// The model that other members send, unless this peer is requested to stop before.
+    /// The model that other members send, and the state of a training where that is wanted, unless this peer is requested
+    /// to stop before.
     pub(super) async fn wait_for_model(
         &mut self,
-        asking: impl Future<Output = Result<Borrowed>>,
+        asking: impl Future<Output = Result<Loan>>,
         members: usize,
         incoming: &mut Incoming,
         rounds: u64,
-    ) -> Result<Vec<f32>> {
+    ) -> Result<(Vec<f32>, Option<(PeerId, Vec<u8>)>)> {
         self.board.update(|status| status.state = PeerState::WaitingForModel);
         self.log.tell(Event::WaitingForModel { members });
         let stopping = Stopping { round: 0, rounds, weight_units: 0, durable: true };
-        let borrowed = tokio::select! {
-            borrowed = asking => borrowed?,
+        let Loan { borrowed, state } = tokio::select! {
+            loan = asking => loan?,
             reason = stopped(&mut incoming.stop, &mut incoming.asked, stopping) => {
                 return Err(Error::new(ErrorKind::Forced, format!("{reason} before a member gave its model")));
             }
@@ -118,7 +145,7 @@ impl Peer {
         borrowed.warning().into_iter().for_each(|message| self.log.tell(Event::Warning { message }));
         let Borrowed { donors, model, .. } = borrowed;
         self.log.tell(Event::Borrowed { peers: donors.iter().map(ToString::to_string).collect() });
-        Ok(model)
+        Ok((model, state))
     }
 
     /// Returns `true` if the model that all begin with is this peer's.

@@ -2,12 +2,13 @@
 
 use std::sync::Arc;
 
+use libp2p::PeerId;
 use mingle_net::transport::Network;
 use mingle_protocol::record::most_host_bytes;
 use mingle_protocol::{Durability, Incarnation, MAX_DESCRIPTION, NodeConfig, RecordRoom, TaskDigest};
 
 use super::finish::{ModelForm, RunWanted};
-use super::lenders::Lenders;
+use super::lenders::{Lenders, WantedLoan};
 use super::start::{FoundRecords, Start, norm};
 use super::{Access, Incoming, Outcome, Peer, Streams, boot_nonce};
 use crate::driver::{Driver, DriverParts};
@@ -22,7 +23,7 @@ use crate::status::PeerState;
 use crate::task::{Assignment, TaskCard};
 use crate::timeline::Timeline;
 use crate::training::thread::TrainingThread;
-use crate::training::{BestFile, BestModel, LocalTraining, MomentumOfPeer, TrainingError, TrainingTask};
+use crate::training::{BestFile, BestModel, LocalTraining, MomentumOfPeer, SharedState, TrainingError, TrainingTask};
 
 impl Peer {
     pub(super) async fn train(
@@ -58,7 +59,7 @@ impl Peer {
         self.remember_task(&*card)?;
         let best = self.best_model(&place, &*card, &*training, !start.is_the_first())?;
         let Start { records, written, recovered, state_taken_along, timeline, .. } = start;
-        let (form, privacy) = (ModelForm::of(&*training), training.privacy());
+        let (form, privacy, shared_state) = (ModelForm::of(&*training), training.privacy(), training.shared_state());
         let (training, answers) =
             TrainingThread::start(training, records.is_some(), self.options.priority, timeline.clone())?;
         let streams = Streams { boot_nonce: config.identity.boot_nonce, dimension: config.initial.len(), timeline };
@@ -80,6 +81,9 @@ impl Peer {
             end_wish: self.options.end_wish.clone(),
         };
         access.service.give_models();
+        if let Some(shared) = shared_state {
+            access.service.give_states(Arc::new(move || shared.offered()));
+        }
         let (mut receivers, member) = self.join_plan(place, network, access, incoming, streams)?;
         (receivers.answers, receivers.written) = (Some(answers), written);
         let finished = Box::pin(Driver::new(member, parts, recovered)?.run(&mut receivers)).await?;
@@ -112,10 +116,17 @@ impl Peer {
         let begins_anew = follows_founder && start.is_the_first();
         let needs_a_model = start.needs_a_model(place) || (begins_anew && !self.is_founder(place)?);
         if needs_a_model {
+            let shared = training.shared_state().filter(|_| start.needs_a_model(place));
+            let state_bytes = shared.as_ref().and_then(|shared| shared.wanted());
             let max_norm = self.bound_on_a_model_of_others(follows_founder, config);
-            let asking = lenders.ask(place.others(), config.initial.len(), max_norm);
+            let wanted = WantedLoan { dimension: config.initial.len(), max_norm, state_bytes };
+            let asking = lenders.ask(place.others(), wanted);
             let rounds = place.plan.first_round().saturating_add(config.rounds);
-            config.initial = self.wait_for_model(asking, place.others().len(), incoming, rounds).await?;
+            let (model, state) = self.wait_for_model(asking, place.others().len(), incoming, rounds).await?;
+            config.initial = model;
+            if let Some(shared) = shared.filter(|_| state_bytes.is_some()) {
+                self.take_state(&*shared, state);
+            }
         } else if begins_anew {
             config.initial = initial(training)?;
         }
@@ -125,6 +136,21 @@ impl Peer {
             config.ends_with_mean = true;
         }
         Ok(needs_a_model)
+    }
+
+    /// Gives a training the state of a member's, and tells the user whose it is, or that no member gave any.
+    fn take_state(&self, shared: &dyn SharedState, state: Option<(PeerId, Vec<u8>)>) {
+        let event = match state {
+            Some((member, bytes)) => {
+                shared.take(bytes);
+                Event::StateOf { peer: member.to_string() }
+            }
+            None => {
+                let message = "no member gave the state of its optimizer: that of this peer begins anew".to_owned();
+                Event::Warning { message }
+            }
+        };
+        self.log.tell(event);
     }
 
     /// The largest norm of an initial model that this peer accepts from others.

@@ -34,6 +34,7 @@ impl Event {
             | Self::NewPlan { .. }
             | Self::PlannedOut { .. }
             | Self::Borrowed { .. }
+            | Self::StateOf { .. }
             | Self::Leaving { .. }
             | Self::Left => self.of_membership(),
             Self::Task { description, parameters, train_samples, test_samples, device } => format!(
@@ -152,6 +153,7 @@ impl Event {
                 format!("planned out plan {} does not name this peer any more: its part is over", PlanNumber(*counter))
             }
             Self::Borrowed { peers } => borrowed(peers),
+            Self::StateOf { peer } => format!("optimizer  with the state of {peer}'s, to begin with"),
             Self::Leaving { weight_units } => {
                 format!("leaving    with weight {:.4} to hand over", mingle_home::units::weight(*weight_units))
             }
@@ -348,7 +350,7 @@ mod tests {
     use mingle_net::transport::NetworkCounts;
 
     /// Events of each kind that a sentence function handles for several kinds.
-    const SORTED: [&str; 38] = [
+    const SORTED: [&str; 39] = [
         r#"{"event":"waiting_for_plan","swarm":"ward7"}"#,
         r#"{"event":"waiting_for_model","members":1}"#,
         r#"{"event":"waiting_for_model","members":2}"#,
@@ -362,6 +364,7 @@ mod tests {
         r#"{"event":"new_plan","counter":2,"hash":"e17e","nodes":3,"node":0,"first_round":9}"#,
         r#"{"event":"planned_out","counter":2}"#,
         r#"{"event":"borrowed","peers":["A"]}"#,
+        r#"{"event":"state_of","peer":"A"}"#,
         r#"{"event":"leaving","weight_units":1}"#,
         r#"{"event":"left"}"#,
         r#"{"event":"waiting_for_trainer","socket":"mingle.sock"}"#,
