@@ -1,6 +1,6 @@
 """A trainer with AdamW, whose moments its peer keeps: it prints the steps that they have seen, at the first order and at the end.
 
-usage: MINGLE_HOME=HOME python kept_moments.py SITE
+usage: MINGLE_HOME=HOME python kept_moments.py SITE [share]
 """
 
 import sys
@@ -24,7 +24,7 @@ def seen() -> str:
     return f"{max(steps)} steps, second moments {sum(float(state['exp_avg_sq'].sum()) for state in states):.6f}"
 
 
-with mingle.join(model, optimizer, name="four numbers", keep_optimizer=True) as swarm:
+with mingle.join(model, optimizer, name="four numbers", keep_optimizer=True, share_optimizer="share" in sys.argv) as swarm:
     print(f"begins in round {swarm.round} of {swarm.rounds} with {seen()}", flush=True)
     while True:
         optimizer.zero_grad()

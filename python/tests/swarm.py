@@ -194,9 +194,9 @@ class TicketSwarm:
     """Peers on loopback that share one operator's plan: the first founds the swarm, the others join by one ticket. Each starts the script with
     its number. A context manager, as `LocalSwarm`."""
 
-    def __init__(self, folder: Path, names: list[str], script: Path) -> None:
-        self.folder, self.names, self._script = folder, names, script
-        self._processes: list[subprocess.Popen[bytes]] = []
+    def __init__(self, folder: Path, names: list[str], script: Path, *arguments: str) -> None:
+        self.folder, self.names, self._script, self._arguments = folder, names, script, arguments
+        self._running: dict[str, subprocess.Popen[bytes]] = {}
         self._ticket = folder / "ticket"
         self._command("init", "--home", str(self.home(names[0])), "--swarm", "tested")
 
@@ -204,7 +204,7 @@ class TicketSwarm:
         return self
 
     def __exit__(self, *_: object) -> None:
-        for process in self._processes:
+        for process in self._running.values():
             process.kill()
             process.wait()
 
@@ -214,13 +214,41 @@ class TicketSwarm:
 
     def run_to_end(self, rounds: int) -> None:
         """Starts all peers, whose commands are always the same but for the operator's rounds, and waits until they have ended."""
+        self.start_operator(rounds)
+        for name in self.names[1:]:
+            self.start_guest(name)
+        self.wait_for_end()
+
+    def start_operator(self, rounds: int) -> None:
+        """Starts the first peer, and makes the ticket for the others."""
         operator, *guests = self.names
-        begun = [self._start(0, "run", "--planning", "auto", "--rounds", str(rounds))]
+        self._start(operator, "run", "--planning", "auto", "--rounds", str(rounds))
         self._command("wait", "--home", str(self.home(operator)), "--for", "waiting=0")
         if not self._ticket.exists():
             self._ticket.write_text(self._command("invite", "--home", str(self.home(operator)), "--uses", str(len(guests))))
-        begun += [self._start(number, "join", "-") for number in range(1, len(self.names))]
-        for name, process in zip(self.names, begun):
+
+    def start_guest(self, name: str) -> None:
+        """Starts a peer that joins by the ticket."""
+        self._start(name, "join", "-")
+
+    def wait_for_round(self, name: str, round: int) -> None:
+        """Waits until a peer is in the round."""
+
+        def is_there() -> bool:
+            try:
+                return bool(Client(find_peer(self.home(name)).endpoint).peer_status().get("round", 0) >= round)
+            except MingleError:
+                return False
+
+        wait_until(is_there, f"{name} is in round {round}\n{self.output(name)}", END_SECONDS)
+
+    def stop_for_all(self) -> None:
+        """Lets the operator end the run of all before its last round."""
+        self._command("stop", "--for-all", "--home", str(self.home(self.names[0])))
+
+    def wait_for_end(self) -> None:
+        """Waits until all peers that were started last have ended, each with exit code 0."""
+        for name, process in self._running.items():
             try:
                 code = process.wait(END_SECONDS)
             except subprocess.TimeoutExpired:
@@ -232,23 +260,22 @@ class TicketSwarm:
         return (self.folder / f"{name}.log").read_text(errors="replace")[-4000:]
 
     def said(self, name: str) -> list[str]:
-        """The lines that the script of a peer printed, without warnings."""
-        lines = (self.home(name) / "trainer.log").read_text().splitlines()
+        """The lines that the script of a peer printed, without warnings; none before it is started."""
+        log = self.home(name) / "trainer.log"
+        lines = log.read_text().splitlines() if log.exists() else []
         return [line for line in lines if not line.startswith("no order yet")]
 
     def audit(self) -> None:
         """Checks that the weights of all peers add up to their number, exactly."""
         check_audit(self._command("audit", "--json", *(str(self.home(name)) for name in self.names)), len(self.names))
 
-    def _start(self, number: int, *words: str) -> subprocess.Popen[bytes]:
-        name = self.names[number]
-        trainer = shlex.join(["exec", sys.executable, str(self._script), str(number)])
+    def _start(self, name: str, *words: str) -> None:
+        number = str(self.names.index(name))
+        trainer = shlex.join(["exec", sys.executable, str(self._script), number, *self._arguments])
         command = [os.environ["MINGLE_BIN"], *words, "--home", str(self.home(name)), "--listen", "127.0.0.1:0", "--trainer", trainer]
         source = self._ticket if "-" in words else Path(os.devnull)
         with source.open("rb") as given, (self.folder / f"{name}.log").open("ab") as log:
-            process = subprocess.Popen(command, env=_environment(), stdin=given, stdout=log, stderr=log)
-        self._processes.append(process)
-        return process
+            self._running[name] = subprocess.Popen(command, env=_environment(), stdin=given, stdout=log, stderr=log)
 
     def _command(self, *arguments: str) -> str:
         ended = subprocess.run([os.environ["MINGLE_BIN"], *arguments], env=_environment(), capture_output=True, text=True, timeout=60)

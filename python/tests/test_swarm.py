@@ -12,6 +12,7 @@ from statistics import fmean
 
 import pytest
 from agreement import check_agreement, evaluations, final_model, gains
+from conftest import wait_until
 from free_ports import free_ports
 from kept_logger import read_lines
 from kill_campaign import campaign
@@ -318,6 +319,23 @@ def test_a_run_by_ticket_goes_on_with_more_rounds_and_the_moments_of_its_optimiz
             began, over = swarm.said(name)[2:]
             assert began == f"begins in round 30 of 60 with {moments}", (end, began)
             assert int(over.split()[5]) > int(end.split()[5]) and over.startswith("ends after round 60"), over
+        swarm.audit()
+
+
+def test_a_site_that_joins_late_begins_with_the_moments_of_a_member(tmp_path: Path) -> None:
+    script = Path(__file__).parent / "kept_moments.py"
+    with TicketSwarm(tmp_path, ["ana", "ben", "cho"], script, "share") as swarm:
+        swarm.start_operator(rounds=100_000)
+        swarm.start_guest("ben")
+        swarm.wait_for_round("ana", 20)
+        swarm.start_guest("cho")
+        wait_until(lambda: bool(swarm.said("cho")), f"cho's script has begun\n{swarm.output('cho')}", 120)
+        began = re.fullmatch(r"begins in round (\d+) of \d+ with (\d+) steps, second moments (\S+)", swarm.said("cho")[0])
+        assert began and int(began[1]) >= 20, swarm.said("cho")
+        assert int(began[2]) > 20 and float(began[3]) > 0, "its optimizer has seen steps that this site has not taken"
+        assert re.search(r"optimizer +with the state of 12D3Koo\w+'s, to begin with", swarm.output("cho")), swarm.output("cho")
+        swarm.stop_for_all()
+        swarm.wait_for_end()
         swarm.audit()
 
 
