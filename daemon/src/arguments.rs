@@ -87,10 +87,13 @@ fn check_no_trainer(arguments: &RunArgs) -> Result {
 }
 
 fn check_times(arguments: &RunArgs) -> Result {
-    use limits::{LONGEST_EVICTION, LONGEST_JOIN, LONGEST_WAIT, SHORTEST_EVICTION, SHORTEST_TIME};
+    use limits::{LONGEST_EVICTION, LONGEST_JOIN, LONGEST_WAIT, SHORTEST_TIME};
+    use limits::{SHORTEST_EVICTION, SHORTEST_EVICTION_FROM_PROBLEM};
+    let shortest_eviction =
+        if arguments.problem.is_some() { SHORTEST_EVICTION_FROM_PROBLEM } else { SHORTEST_EVICTION };
     limits::check_time("bootstrap-timeout", arguments.bootstrap_timeout, SHORTEST_TIME..=LONGEST_JOIN)?;
     limits::check_time("join-timeout", arguments.join_timeout, Duration::ZERO..=LONGEST_JOIN)?;
-    limits::check_time("evict-after", arguments.evict_after, SHORTEST_EVICTION..=LONGEST_EVICTION)?;
+    limits::check_time("evict-after", arguments.evict_after, shortest_eviction..=LONGEST_EVICTION)?;
     limits::check_time("deadline", arguments.deadline, SHORTEST_TIME..=LONGEST_WAIT)?;
     limits::check_time("training-deadline", arguments.training_deadline, SHORTEST_TIME..=LONGEST_JOIN)?;
     limits::check_time("shutdown-timeout", arguments.shutdown_timeout, Duration::ZERO..=LONGEST_WAIT)?;

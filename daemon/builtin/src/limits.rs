@@ -36,6 +36,8 @@ pub const LONGEST_WAIT: Duration = Duration::from_secs(3_600);
 pub const LONGEST_JOIN: Duration = Duration::from_secs(604_800);
 /// Shortest eviction time: a peer that is silent for less may be restarting.
 pub const SHORTEST_EVICTION: Duration = Duration::from_secs(3_600);
+/// Shortest eviction time where a problem is solved, whose peers all wait for a silent one.
+pub const SHORTEST_EVICTION_FROM_PROBLEM: Duration = Duration::from_secs(15);
 /// Longest eviction time: a year.
 pub const LONGEST_EVICTION: Duration = Duration::from_secs(8_760 * 3_600);
 

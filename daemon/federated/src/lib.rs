@@ -186,6 +186,10 @@ impl RoundTask for FederatedTask {
         Some(self.founder)
     }
 
+    fn has_common_model(&self) -> bool {
+        self.settings.has_common_model()
+    }
+
     fn open(&self, node: usize, names: &[String]) -> std::result::Result<Box<dyn RoundLearning>, LearningError> {
         let model = SharedModel {
             description: self.model.clone(),

@@ -162,6 +162,7 @@ fn requests_and_answers_between_members_have_the_bytes_that_they_had() {
         MemberRequest::Measure { to: to.clone(), addresses: bootstrap.clone(), token: None },
         MemberRequest::Meet { addresses: bootstrap.clone(), wanted: vec![to.clone()] },
         MemberRequest::Task { claim: Some(claim.clone()) },
+        MemberRequest::State,
     ];
     let progress = PeerProgress {
         counter: 2,
@@ -183,6 +184,7 @@ fn requests_and_answers_between_members_have_the_bytes_that_they_had() {
         MemberAnswer::No("it has expired".to_owned()),
         MemberAnswer::Met(vec![(to, bootstrap)]),
         MemberAnswer::Task(Assignment::Solve),
+        MemberAnswer::State(vec![7, 8]),
     ];
     let said: Vec<Vec<u8>> = requests.iter().map(|request| postcard::to_stdvec(request).unwrap()).collect();
     let answered: Vec<Vec<u8>> = answers.iter().map(|answer| postcard::to_stdvec(answer).unwrap()).collect();

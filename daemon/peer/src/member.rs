@@ -20,7 +20,7 @@ use crate::event_loop::EventReceivers;
 use crate::events::{Event, EventLog, LocalStepsInUse};
 use crate::follow::serving::Followers;
 use crate::home::Home;
-use crate::membership::{self, CheckedPlan, MembershipService, PlanVerdict, RoundCosts, Wanted};
+use crate::membership::{self, CheckedPlan, Membership, MembershipService, PlanVerdict, RoundCosts, Wanted};
 use crate::place::Place;
 use crate::plan;
 use crate::status::StatusBoard;
@@ -132,13 +132,22 @@ impl Member<'_> {
             .then(|| PlanVerdict::Older(Box::new(self.service.news(ours.offer.clone()))))
     }
 
-    /// Returns `true` if the plan still names this peer; reports it otherwise.
+    /// Returns `true` if the plan still names this peer; otherwise reports it, and lets the next start ask to be admitted again.
     pub(crate) fn is_named_by(&mut self, plan: &CheckedPlan) -> bool {
         let is_named = plan::node_of(&plan.plan, &self.local).is_some();
         if !is_named {
             self.log.tell(Event::PlannedOut { counter: plan.generation().counter });
+            if let Err(failure) = self.forget_plan_of_guest() {
+                self.warn(format!("{failure:#}"));
+            }
         }
         is_named
+    }
+
+    /// Removes the plan from the home of a peer with an invitation: with the old plan it would only hear of the new one again.
+    fn forget_plan_of_guest(&self) -> Result {
+        let is_guest = Membership::of(self.home)?.is_some_and(|membership| membership.invite.is_some());
+        if is_guest { CheckedPlan::forget(self.home) } else { Ok(()) }
     }
 
     /// Takes this peer's place in the operator's new plan, which is kept for the next start: closes the streams of the

@@ -74,7 +74,7 @@ pub(crate) struct RunArgs {
     /// The planner of the swarm that this peer operates: a person, or this peer by itself
     #[arg(long, value_enum, default_value_t = Planning::Operator, value_name = "WHO")]
     pub(crate) planning: Planning,
-    /// With --planning auto: plan out who was silent for so long, if most others were not
+    /// With --planning auto: plan out who was silent for so long, if most others were not; 1h at least, and 15s with --problem
     #[arg(long, default_value = "24h", value_name = "DURATION", value_parser = duration)]
     pub(crate) evict_after: Duration,
     /// With --planning auto: local steps of a round [default: 10 at first, then 5 to 200 by what a step and an exchange take the members]

@@ -262,6 +262,26 @@ impl RoundLearning for FederatedLearning {
         Ok(())
     }
 
+    fn common(&self) -> Vec<u8> {
+        let LearnerState { parameters, velocity } = &self.state;
+        parameters.iter().chain(velocity).flat_map(|value| value.to_le_bytes()).collect()
+    }
+
+    fn adopt(&mut self, common: &[u8]) -> Result<(), LearningError> {
+        let (values, rest) = common.as_chunks();
+        let mut values: Vec<f32> = values.iter().map(|bytes| f32::from_le_bytes(*bytes)).collect();
+        let LearnerState { parameters, velocity } = &mut self.state;
+        if !rest.is_empty() || values.len() != parameters.len() + velocity.len() {
+            return Err(LearningError("the model of the others is of another length".to_owned()));
+        }
+        if values.iter().any(|value| !value.is_finite()) {
+            return Err(LearningError("the model of the others is not finite".to_owned()));
+        }
+        *velocity = values.split_off(parameters.len());
+        *parameters = values;
+        Ok(())
+    }
+
     fn found(&self) -> String {
         self.model.found()
     }

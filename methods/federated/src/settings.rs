@@ -105,6 +105,11 @@ impl FederatedSettings {
         RoundRules::new(self.rounds, names.map(str::to_owned).collect())
     }
 
+    /// Returns `true` if all members have one model.
+    pub fn has_common_model(&self) -> bool {
+        self.method == FederatedMethod::Fedavg
+    }
+
     /// Describes the training of a model of this name in one line.
     pub fn describe(&self, model: &str) -> String {
         let method = match self.method {

@@ -25,19 +25,20 @@ impl<T> fmt::Debug for Dealt<T> {
 }
 
 impl<T: Clone> Dealt<T> {
-    /// The part of a node. `deal` makes the parts on the first call.
+    /// The part of a node among so many. `deal` makes their parts on the first call, and where a plan has another number.
     ///
     /// # Errors
     /// As of `deal`, or the node has no part.
     pub(crate) fn part(
         &self,
         node: usize,
+        nodes: usize,
         deal: impl FnOnce() -> Result<Vec<T>, LearningError>,
     ) -> Result<T, LearningError> {
         let mut dealt = self.0.lock().unwrap_or_else(PoisonError::into_inner);
         let parts = match &*dealt {
-            Some(parts) => Arc::clone(parts),
-            None => Arc::clone(dealt.insert(Arc::new(deal()?))),
+            Some(parts) if parts.len() == nodes => Arc::clone(parts),
+            _ => Arc::clone(dealt.insert(Arc::new(deal()?))),
         };
         drop(dealt);
         parts.get(node).cloned().ok_or_else(|| LearningError(format!("the data were dealt out to {}", parts.len())))
@@ -66,9 +67,12 @@ mod tests {
     #[test]
     fn data_are_dealt_out_once() {
         let dealt = Dealt::default();
-        assert_eq!(dealt.part(1, || Ok(vec![5, 6])), Ok(6));
-        assert_eq!(dealt.part(0, || Err(LearningError("asked twice".to_owned()))), Ok(5));
-        assert!(dealt.part(2, || Ok(vec![])).unwrap_err().to_string().contains("dealt out to 2"));
+        let twice = || Err(LearningError("asked twice".to_owned()));
+        assert_eq!(dealt.part(1, 2, || Ok(vec![5, 6])), Ok(6));
+        assert_eq!(dealt.part(0, 2, twice), Ok(5));
+        assert!(dealt.part(2, 2, twice).unwrap_err().to_string().contains("dealt out to 2"));
+        assert_eq!(dealt.part(2, 3, || Ok(vec![7, 8, 9])), Ok(9), "another plan has another number of nodes");
+        assert_eq!(dealt.part(0, 3, twice), Ok(7));
     }
 
     #[test]

@@ -17,7 +17,7 @@
 //!
 //! After each round a node keeps its state in a [`RoundStore`]. A restarted node makes all begin a new attempt: they
 //! exchange which rounds they have kept, go back to the newest that all have, and come to the same bits as without the
-//! interruption.
+//! interruption. Where there is one model for all, a node that has kept none gets it from another.
 
 mod kept;
 mod local_work;
@@ -70,6 +70,12 @@ pub trait RoundTask: fmt::Debug + Send + Sync {
     /// Returns `true` if a node that trains a round once more may come to another contribution. Before the first round of
     /// an attempt all then get a [`token`](RoundLearning::token) of each, by which they know whether it has kept what it sent.
     fn has_tokens(&self) -> bool {
+        false
+    }
+
+    /// Returns `true` if there is one model for all nodes. A node that lacks it, such as one that has joined or has lost its
+    /// disk, then gets it from another, where otherwise all would begin anew ([`RoundLearning::common`]).
+    fn has_common_model(&self) -> bool {
         false
     }
 
@@ -193,6 +199,21 @@ pub trait RoundLearning: Send {
     /// # Errors
     /// The state does not belong to this part.
     fn restore(&mut self, state: &[u8]) -> Result<(), LearningError>;
+
+    /// The part of the state that all nodes have alike after a round, of the same length in each. Only where the task
+    /// [has a common model](RoundTask::has_common_model).
+    fn common(&self) -> Vec<u8> {
+        Vec::new()
+    }
+
+    /// Goes on from the [common part](Self::common) of another node's state.
+    ///
+    /// # Errors
+    /// It does not fit.
+    fn adopt(&mut self, common: &[u8]) -> Result<(), LearningError> {
+        let _ = common;
+        Err(LearningError("this learning has no model in common with other nodes".to_owned()))
+    }
 
     /// A description of the data that were read, such as "56 users, 40 items, 900 interactions"; empty if there is none.
     fn found(&self) -> String {

@@ -1,5 +1,7 @@
 //! Learning in rounds: one node's work, from its statistics to its model.
 
+mod going_back;
+
 use std::collections::{BTreeMap, BTreeSet};
 use std::sync::Arc;
 
@@ -11,17 +13,11 @@ use crate::collectives::Collectives;
 use crate::error::SolveError;
 use crate::journal::ProgressJournal;
 use crate::learning::{
-    About, Aggregation, CHUNK, Kept, Learned, Learner, LearningError, Release, RoundPart, RoundRecord, RoundStore,
-    StatisticsTable,
+    About, Aggregation, CHUNK, Kept, Learned, Learner, LearningError, Release, RoundPart, RoundRecord, StatisticsTable,
 };
 use crate::round_checks::{check_finite, check_metrics, check_row};
 use crate::schedule::node;
 use crate::sum_scale::{Precision, Scale};
-
-/// Kept rounds that a node offers to the others: the last, and the one before.
-const OFFERED: usize = 2;
-/// The entry of an offer that stands for no round.
-const NOTHING: f64 = -1.0;
 
 /// One node's work.
 ///
@@ -78,42 +74,6 @@ impl RoundsNode {
             hasher.update(&number.to_bits().to_le_bytes());
         });
         self.compare(*hasher.finalize().as_bytes()).await
-    }
-
-    /// Goes back to the newest round that all have kept, or to the beginning.
-    async fn go_back(&mut self) -> Result<(), SolveError> {
-        let about = self.about;
-        let mut kept = self.part.bench.run(move |learner| sound(learner.store.as_ref(), about)).await;
-        let rules = self.part.task.rules().clone();
-        // A round whose best round's state is lost is of no use.
-        let usable =
-            |round: &u64| kept.get(round).is_some_and(|at: &Kept| kept.contains_key(&rules.best_round(&at.history)));
-        let offered = kept.iter().rev().filter(|(round, _)| usable(round));
-        let mut offer: Vec<[f64; 2]> = offered.map(|(round, at)| [*round as f64, short(&at.shared)]).collect();
-        offer.resize(OFFERED, [NOTHING; 2]);
-        let offers = self.collectives.gather(offer.as_flattened()).await?;
-        let is_common =
-            |round: &&[f64; 2]| round[0] > 0.0 && offers.iter().all(|offer| offer.as_chunks().0.contains(round));
-        let common = offers.iter().flat_map(|offer| offer.as_chunks().0).filter(is_common);
-        let common = common.map(|[round, _]| *round).fold(0.0, f64::max) as u64;
-        let state = kept.remove(&common).map(|at| {
-            self.history = at.history;
-            self.shared = at.shared;
-            at.state
-        });
-        let best = rules.best_round(&self.history);
-        let restored = self.part.bench.run(move |learner| {
-            // Kept rounds after the common one would be offered again after another restart. Where all begin at the
-            // beginning, rounds of another beginning or another task stay until the first round of this one is kept.
-            if common > 0 {
-                learner.store.retain(&BTreeSet::from([common, best]));
-            }
-            learner.learning.restore(state.as_ref().unwrap_or(&learner.beginning))
-        });
-        let restored = restored.await;
-        self.agree(restored, common).await?;
-        self.journal.note_rounds(common, self.history.last());
-        Ok(())
     }
 
     /// Has all nodes begin with the vector of the founder, unless they go on from a later round or need none.
@@ -310,15 +270,22 @@ impl RoundsNode {
 
     /// The contributions of the sources that this node chose, by node.
     async fn pull(&self, own: &[f32], sources: &[Vec<usize>]) -> Result<BTreeMap<usize, Vec<f32>>, SolveError> {
+        let wide: Vec<f64> = own.iter().map(|value| f64::from(*value)).collect();
+        let pulled = self.pull_wide(&wide, sources).await?;
+        // They were f32 at their source, so this is exact.
+        let narrow = |values: Vec<f64>| values.iter().map(|value| *value as f32).collect();
+        Ok(pulled.into_iter().map(|(source, values)| (source, narrow(values))).collect())
+    }
+
+    /// The vectors of the sources that this node chose, by node, piece by piece.
+    async fn pull_wide(&self, own: &[f64], sources: &[Vec<usize>]) -> Result<BTreeMap<usize, Vec<f64>>, SolveError> {
         let wanted: Vec<Vec<NodeId>> = sources.iter().map(|of| of.iter().map(|&at| node(at)).collect()).collect();
         let routes = PullRoutes::of(&self.collectives.communication.schedule, &wanted).map(Arc::new);
         let routes = routes.ok_or(SolveError::NoResult)?;
-        let mut pulled = BTreeMap::<usize, Vec<f32>>::new();
+        let mut pulled = BTreeMap::<usize, Vec<f64>>::new();
         for piece in own.chunks(CHUNK) {
-            let wide: Vec<f64> = piece.iter().map(|value| f64::from(*value)).collect();
-            for (source, values) in self.collectives.pull(&routes, &wide).await? {
-                // They were f32 at their source, so this is exact.
-                pulled.entry(source.index()).or_default().extend(values.iter().map(|value| *value as f32));
+            for (source, values) in self.collectives.pull(&routes, piece).await? {
+                pulled.entry(source.index()).or_default().extend_from_slice(&values);
             }
         }
         Ok(pulled)
@@ -364,10 +331,4 @@ fn shape(length: usize, way: &Aggregation) -> u64 {
         }
     };
     ((length as u64 & 0x7fff_ffff) << 18) | (wishes << 2) | kind
-}
-
-/// The rounds in a store that are whole and belong to this task and data.
-fn sound(store: &dyn RoundStore, about: About) -> BTreeMap<u64, Kept> {
-    let read = |round: u64| Some((round, Kept::decode(&store.load(round).ok()?, about, round)?));
-    store.held().into_iter().filter_map(read).collect()
 }

@@ -20,6 +20,16 @@ impl CheckedPlan {
         write_file(&path, &[FILE_HEAD, &bytes].concat())
     }
 
+    /// Removes the plan stored in the home, if there is one.
+    pub fn forget(home: &Home) -> Result {
+        match fs::remove_file(path(home)) {
+            Err(error) if error.kind() != io::ErrorKind::NotFound => {
+                Err(error).context(ErrorKind::BadInput, format!("cannot remove {}", path(home).display()))
+            }
+            _ => Ok(()),
+        }
+    }
+
     /// The plan stored in the home, checked again.
     pub fn kept(home: &Home, swarm: &SwarmIdentity) -> Result<Option<Self>> {
         let path = path(home);

@@ -142,9 +142,14 @@ impl Peer {
         let give_up = tokio::time::Instant::now() + self.options.bootstrap_timeout;
         let mut wait = LongWait::begin();
         let is_operator = service.is_operator();
+        let was_member = self.home.plan().exists();
         let claim = membership.invite.as_ref().map(|invite| invite.claim(swarm, &local)).transpose()?;
         loop {
             for (peer, address) in search.answered.clone() {
+                // A plan may name a former member again, whose invitation holds no more.
+                if was_member && let Some(plan) = self.plan_at(&mut streams, service, peer, &mut search).await {
+                    return Ok((plan, format!("from {peer} at {address}")));
+                }
                 if let Some(claim) = claim.as_ref().filter(|_| !search.admitted.contains(&peer)) {
                     let admitted = self.request_admission(&mut streams, service, peer, swarm, claim).await;
                     if !self.on_admission(peer, admitted, membership, &mut search)? {
@@ -152,16 +157,8 @@ impl Peer {
                     }
                 }
                 // A peer that does not count this one as a member yet may do so with the next plan.
-                if let Ok(Some(news)) = membership::fetch_plan(&mut streams, local, peer, None).await {
-                    match service.check_news(news) {
-                        // The operator also receives plans that do not name it.
-                        Ok(plan) if plan::node_of(&plan.plan, &local).is_none() => {}
-                        Ok(plan) => return Ok((plan, format!("from {peer} at {address}"))),
-                        Err(failure) if search.warned.insert(peer) => {
-                            self.warn(format!("the plan sent by {peer} cannot be followed: {failure:#}"));
-                        }
-                        Err(_) => {}
-                    }
+                if let Some(plan) = self.plan_at(&mut streams, service, peer, &mut search).await {
+                    return Ok((plan, format!("from {peer} at {address}")));
                 }
             }
             let nobody_answers = search.answered.is_empty() && !is_operator;
@@ -177,6 +174,28 @@ impl Peer {
                     return Err(search.failure(self.options.bootstrap_timeout));
                 }
                 () = tokio::time::sleep(FETCH_PAUSE), if !search.answered.is_empty() => {}
+            }
+        }
+    }
+
+    /// The plan that a member follows, if it names this peer and can be followed.
+    async fn plan_at(
+        &mut self,
+        streams: &mut libp2p_stream::Control,
+        service: &MembershipService,
+        peer: PeerId,
+        search: &mut PlanSearch,
+    ) -> Option<CheckedPlan> {
+        let local = self.identity.peer_id();
+        let news = membership::fetch_plan(streams, local, peer, None).await.ok().flatten()?;
+        match service.check_news(news) {
+            // The operator also receives plans that do not name it.
+            Ok(plan) => Some(plan).filter(|plan| plan::node_of(&plan.plan, &local).is_some()),
+            Err(failure) => {
+                if search.warned.insert(peer) {
+                    self.warn(format!("the plan sent by {peer} cannot be followed: {failure:#}"));
+                }
+                None
             }
         }
     }

@@ -77,7 +77,9 @@ impl Peer {
                 End::Replanned(plan) => {
                     let number = PlanNumber(plan.generation().counter);
                     let message = format!("plan {number} of the operator does not name this peer any more");
-                    return Err(Error::new(ErrorKind::Refused, message));
+                    return Err(Error::new(ErrorKind::Refused, message).hint(
+                        "started again, it asks to be admitted by the invitation that it came with, while that holds",
+                    ));
                 }
             }
         }

@@ -86,6 +86,11 @@ impl RoundRules {
         best.map_or(last, |best| best.0)
     }
 
+    /// Returns `true` if the model after the last round is the one that is kept.
+    pub(crate) fn keeps_the_last(&self) -> bool {
+        self.judge.is_none()
+    }
+
     /// Returns `true` if another round follows, by numbers that are the same at all nodes.
     pub(crate) fn goes_on(&self, history: &[RoundRecord]) -> bool {
         let done = history.last().map_or(0, |record| record.round);

@@ -38,6 +38,9 @@ impl RoundTask for SumsTask {
     fn has_tokens(&self) -> bool {
         true
     }
+    fn has_common_model(&self) -> bool {
+        self.settings.has_common_model()
+    }
     fn open(&self, _: usize, _: &[String]) -> Result<Box<dyn RoundLearning>, LearningError> {
         Err(LearningError("members are made with their disks".to_owned()))
     }
@@ -171,6 +174,12 @@ impl RoundLearning for WatchedLearning {
     }
     fn restore(&mut self, state: &[u8]) -> Result<(), LearningError> {
         self.inner.restore(state)
+    }
+    fn common(&self) -> Vec<u8> {
+        self.inner.common()
+    }
+    fn adopt(&mut self, common: &[u8]) -> Result<(), LearningError> {
+        self.inner.adopt(common)
     }
     fn files(&self) -> Result<Vec<(String, Vec<u8>)>, LearningError> {
         self.inner.files()

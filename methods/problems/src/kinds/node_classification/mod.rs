@@ -81,7 +81,7 @@ impl NodesTask {
         let read = |text: &str| read_graph(text, &self.folder).map_err(LearningError::of);
         match own_data(&self.file.data, &names[node])? {
             Some(own) => read(&own),
-            None => self.dealt.part(node, || {
+            None => self.dealt.part(node, names.len(), || {
                 let all = read(&self.file.data)?;
                 let parts = deal_out(all.graph(), names.len(), self.file.overlap(), self.file.seed);
                 let parts = parts.map_err(LearningError::of)?;

@@ -70,7 +70,7 @@ impl RecommendationProblem {
     fn interactions(&self, node: usize, names: &[String]) -> Result<Interactions, LearningError> {
         match own_data(&self.file.data, &names[node])? {
             Some(own) => read_interactions(&self.folder.join(own), self.file.form).map_err(LearningError::of),
-            None => self.dealt.part(node, || self.deal(names.len()).map_err(LearningError::of)),
+            None => self.dealt.part(node, names.len(), || self.deal(names.len()).map_err(LearningError::of)),
         }
     }
 

@@ -39,7 +39,7 @@ const METRICS_OF_TRAINER: [&str; 3] = ["accuracy", "loss", TRAIN_LOSS];
 pub(crate) struct TrainingFile {
     /// `training`.
     pub(super) kind: String,
-    /// The data, as `--data` takes them: with `{node}` in it, each node's own; else one source that is dealt out.
+    /// The data, as `--data` takes them: each node's own with `{node}` in it or with a card; else one source that is dealt out.
     pub(super) data: String,
     /// The file of the card of the data, relative to that of the problem. Needed where each node has a table or images of
     /// its own.

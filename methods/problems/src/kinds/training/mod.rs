@@ -99,6 +99,10 @@ impl RoundTask for TrainingTask {
         self.settings.shared_privacy().is_some()
     }
 
+    fn has_common_model(&self) -> bool {
+        self.settings.has_common_model()
+    }
+
     fn open(&self, node: usize, names: &[String]) -> Result<Box<dyn RoundLearning>, LearningError> {
         let found = self.samples.of_node(node, names)?;
         let model = BuiltInModel::new(&self.file, node, found, self.device.clone())?;

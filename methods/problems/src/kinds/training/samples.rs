@@ -2,6 +2,7 @@
 
 use std::io::Read;
 use std::path::{Path, PathBuf};
+use std::sync::OnceLock;
 
 use mingle_models::{DataCard, DataSet, DataSource, ObjectiveKind, Split};
 use serde_json::Value;
@@ -25,6 +26,8 @@ pub(super) struct SampleSource {
     objective: ObjectiveKind,
     seed: u64,
     dealt: Dealt<FoundSamples>,
+    /// The name of the node whose data the source is, where it is not dealt out, once a node has read it.
+    owner: OnceLock<String>,
 }
 
 /// The samples of a node.
@@ -50,6 +53,7 @@ impl SampleSource {
             objective: file.task,
             seed: file.seed,
             dealt: Dealt::default(),
+            owner: OnceLock::new(),
         })
     }
 
@@ -65,8 +69,22 @@ impl SampleSource {
     pub(super) fn of_node(&self, node: usize, names: &[String]) -> Result<FoundSamples, LearningError> {
         match own_data(&self.data, &names[node])? {
             Some(own) => self.load(&own, true),
-            None => self.dealt.part(node, || self.deal(names.len())),
+            // A card says what the columns of several sites mean: this is the table of one of them.
+            None if self.card.is_some() => self.load_of_one(&names[node]),
+            None => self.dealt.part(node, names.len(), || self.deal(names.len())),
         }
+    }
+
+    /// The whole source, which is that of this node alone.
+    fn load_of_one(&self, name: &str) -> Result<FoundSamples, LearningError> {
+        if self.owner.get_or_init(|| name.to_owned()) != name {
+            return Err(LearningError(format!(
+                "data = {:?} with a card is the data of one node, and several read it here: write a name with {{node}} in it, \
+                 or leave the card out to deal one source out",
+                self.data
+            )));
+        }
+        self.load(&self.data, true)
     }
 
     fn deal(&self, nodes: usize) -> Result<Vec<FoundSamples>, LearningError> {
