@@ -6,6 +6,7 @@ mod support;
 
 mod demos;
 mod graphs;
+mod members_of_rounds;
 mod private_sums;
 mod private_training;
 mod recommendations;
