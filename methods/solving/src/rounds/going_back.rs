@@ -29,7 +29,8 @@ struct Agreed {
 
 impl Agreed {
     /// The round that follows from the offers of all nodes, `[node][OFFERED]`. With `has_common_model` a round counts that is
-    /// offered by more than half of the nodes that offer any; the first of them hands it over.
+    /// offered by more than half of the nodes that offer any, and by two of three or more nodes: one alone decides nothing.
+    /// The first of them hands it over.
     fn of(offers: &[Vec<Offer>], most_rounds: u64, has_common_model: bool) -> Self {
         let is_possible = |round: f64| round.fract() == 0.0 && round >= 1.0 && round <= most_rounds as f64;
         let candidates = || offers.iter().flatten().filter(|[round, _]| is_possible(*round));
@@ -44,7 +45,9 @@ impl Agreed {
             return Self { round: round as u64, handed_over: None };
         }
         let with_any = offers.iter().filter(|of_node| of_node.iter().any(|[round, _]| is_possible(*round))).count();
-        match newest(&|offer| has_common_model && 2 * offering(offer) > with_any) {
+        let least = if offers.len() == 2 { 1 } else { 2 };
+        let is_of_most = |offer: &Offer| 2 * offering(offer) > with_any && offering(offer) >= least;
+        match newest(&|offer| has_common_model && is_of_most(offer)) {
             None => Self { round: 0, handed_over: None },
             Some(chosen) => {
                 let (holders, lacking): (Vec<_>, Vec<_>) =
@@ -207,9 +210,16 @@ mod tests {
     fn a_node_without_any_round_gets_that_of_the_others() {
         let others = [[9.0, 2.0], [8.0, 1.0]];
         assert_eq!(agreed(&[[NONE; 2], others, others]), (9, Some((1, vec![0]))));
-        assert_eq!(agreed(&[others, [NONE; 2], [NONE; 2]]), (9, Some((0, vec![1, 2]))), "of those that have any");
+        assert_eq!(agreed(&[others, [NONE; 2], others, [NONE; 2], [NONE; 2]]), (9, Some((0, vec![1, 3, 4]))));
+        assert_eq!(agreed(&[others, [NONE; 2]]), (9, Some((0, vec![1]))));
         let alone = Agreed::of(&offers(&[[NONE; 2], others, others]), 100, false);
         assert_eq!(alone, Agreed { round: 0, handed_over: None }, "models of their own cannot be handed over");
+    }
+
+    #[test]
+    fn one_of_several_nodes_does_not_bring_all_to_a_round_that_no_other_has() {
+        let liar = [[99.0, 2.0], [98.0, 1.0]];
+        assert_eq!(agreed(&[[NONE; 2], liar, [NONE; 2]]), (0, None));
     }
 
     #[test]
@@ -220,7 +230,7 @@ mod tests {
             assert_eq!(agreed(&[odd, others]), (0, None));
         }
         let liars = [[101.0, 1.0], [f64::NAN, 1.0]];
-        assert_eq!(agreed(&[liars, others, liars, liars]), (9, Some((1, vec![0, 2, 3]))), "no such round can be");
+        assert_eq!(agreed(&[liars, others, liars, others]), (9, Some((1, vec![0, 2]))), "no such round can be");
     }
 
     #[test]
