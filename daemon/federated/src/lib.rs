@@ -3,6 +3,8 @@
 //! Rounds of federated averaging need all members. So a training whose trainer is absent is asked again until it has
 //! trained, and one that fails ends its own peer and no other: the others wait until that peer is started again.
 
+mod several;
+
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{Receiver, Sender, channel};
 use std::sync::{Arc, Mutex, MutexGuard, PoisonError};
@@ -12,6 +14,8 @@ use mingle_home::{Error, ErrorKind, Result};
 use mingle_solving::{LearningError, RoundLearning, RoundRules, RoundTask};
 use mingle_training::{Budget, LocalTraining, ModelEncoder, MomentumStep, Patience, TrainingError};
 use tokio::sync::mpsc;
+
+pub use several::TrainingsOfNodes;
 
 /// A peer's training, shared by its parts along one plan after the other.
 pub struct SharedTraining {

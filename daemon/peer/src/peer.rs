@@ -1,6 +1,7 @@
 //! One peer, from its key to its trained model.
 
 mod access;
+mod admission;
 mod agree;
 mod agree_on_rounds;
 mod builder;

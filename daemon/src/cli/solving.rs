@@ -39,6 +39,9 @@ pub(crate) struct SolveArgs {
     /// The plan that its nodes solve it along
     #[arg(long, value_name = "FILE")]
     pub(crate) plan: PathBuf,
+    /// Of a training with model = "trainer": start this command for each node, with its number for {node}, and train its model over sums
+    #[arg(long, value_name = "COMMAND", conflicts_with = "compare")]
+    pub(crate) trainer: Option<String>,
     /// Lose this share of all messages on the way; the solution does not depend on it
     #[arg(long, default_value_t = 0.0, value_name = "SHARE")]
     pub(crate) loss: f64,

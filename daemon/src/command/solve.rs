@@ -12,7 +12,7 @@ use mingle_peer::solving::Explain;
 use mingle_peer::{Error, ErrorKind, Result, output_file, plan};
 use mingle_solving::{Problem, Solution};
 
-use super::solve_rounds;
+use super::{solve_rounds, solve_trainers};
 use crate::cli::SolveArgs;
 use crate::solving_report::{comparison as comparison_report, conclude, print_solutions, write_files};
 use crate::{out, rounds};
@@ -25,6 +25,9 @@ pub(super) fn execute(arguments: &SolveArgs, json: bool) -> Result {
     }
     if let Some(folder) = &arguments.output {
         output_file::make_folder(folder)?;
+    }
+    if let Some(command) = &arguments.trainer {
+        return solve_trainers::learn(arguments, command, conditions, json);
     }
     let began = Instant::now();
     let plan = plan::read(&arguments.plan)?;

@@ -4,20 +4,21 @@ mod audience;
 mod bus;
 mod choices;
 mod file;
+mod first_model;
 mod line;
 mod log;
 mod sentence;
 mod service_manager;
 mod solved_problem;
 
+use crate::results::MetricsOf;
 use mingle_privacy::PrivacySpending;
 use mingle_training::{Best, Metrics};
 use serde::{Deserialize, Serialize};
 
-use crate::results::MetricsOf;
-
 pub use bus::{EventFeed, EventReader, Read};
 pub use choices::{AskedToEnd, CodecInUse, EarlyEnd, LocalStepsInUse};
+pub use first_model::{ModelOf, StateOf};
 pub use line::{EventLine, SCHEMA};
 pub use log::{EventLog, EventSink};
 pub use service_manager::Watchdog;
@@ -130,15 +131,9 @@ pub enum Event {
         members: usize,
     },
     /// This peer begins with the present model of other members.
-    Borrowed {
-        /// The members that sent it: of three, the median of their models was taken.
-        peers: Vec<String>,
-    },
+    Borrowed(ModelOf),
     /// The training of this peer begins with the state of another member's, such as the moments of its optimizer.
-    StateOf {
-        /// The member that gave it.
-        peer: String,
-    },
+    StateOf(StateOf),
     /// This peer hands over all its weight and leaves for good.
     Leaving {
         /// Its push-sum weight, in units of 2^-40.

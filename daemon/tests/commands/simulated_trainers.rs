@@ -141,3 +141,58 @@ fn simulated_scripts_end_with_the_models_of_real_peers_to_the_bit() {
     assert_eq!(simulated, models("real"), "{simulated:?}");
     assert!(simulated.iter().all(|model| !model.contains("00000000")), "they have trained: {simulated:?}");
 }
+
+/// A training over sums of the model of scripts, with `more` lines in its problem file, and a plan for three nodes.
+fn over_sums(folder: &Path, more: &str) -> [String; 2] {
+    let [problem, plan] = ["problem.toml", "plan.json"].map(|name| folder.join(name));
+    let usual = "kind = \"training\"\nmodel = \"trainer\"\nlocal_steps = 2\nrounds = 4\n";
+    fs::write(&problem, format!("{usual}{more}")).unwrap();
+    let made = run(&["plan", "make", "--topology", "complete:n=3", "-o", text(&plan)]);
+    assert!(made.status.success(), "{}", stderr(&made));
+    [problem, plan].map(|path| text(&path).to_owned())
+}
+
+/// Each script moves the model by (0, 1) times its number in a round, so the mean moves by 1 and all move by 4.
+#[test]
+fn scripts_train_over_sums_in_one_process_and_end_with_one_model() {
+    let folder = tempfile::tempdir().unwrap();
+    let numbers = "case $MINGLE_NODE in 0) last='\\0' high='\\0' ;; 1) last='\\200' high='\\077' ;; 2) last='\\0' high='\\100' ;; esac\nwhile [";
+    let change = "printf '\\0\\0\\0\\0\\0\\0'\"$last$high\" | call \"http://localhost/v1/trainer/exchange";
+    let model = "tee model-$MINGLE_NODE";
+    let trainer = script(&[(ANSWER, change), (LOOP, numbers), ("tee model-$$", model)]);
+    fs::write(folder.path().join("trainer.sh"), trainer).unwrap();
+    let [problem, plan] = over_sums(folder.path(), "");
+    let found = folder.path().join("found");
+    let command = in_folder(folder.path(), "sh trainer.sh");
+    let solve = ["solve", "--problem", &problem, "--plan", &plan, "-o", text(&found), "--trainer", &command];
+    let output = run(&solve);
+    assert!(output.status.success(), "{}", stderr(&output));
+    assert!(
+        stdout(&output).contains("the scripts' model, 2 parameters") && stdout(&output).contains("sums     masked")
+    );
+    for node in 0..3 {
+        let model = fs::read_to_string(folder.path().join(format!("model-{node}"))).unwrap();
+        assert_eq!(model.split_whitespace().collect::<Vec<_>>(), ["0", "5"], "1 at the beginning, and 4 more");
+    }
+    assert!(found.join("model.safetensors").exists(), "one model of all");
+}
+
+#[test]
+fn scripts_over_sums_that_end_early_and_problems_that_are_not_theirs_are_named() {
+    let folder = tempfile::tempdir().unwrap();
+    let solve = |more: &str, command: &str| {
+        let [problem, plan] = over_sums(folder.path(), more);
+        run(&["solve", "--problem", &problem, "--plan", &plan, "--trainer", command])
+    };
+    let in_the_middle = format!("if [ $MINGLE_NODE = 1 ]; then echo out of memory >&2; exit 4; fi\n{LOOP}");
+    fs::write(folder.path().join("trainer.sh"), script(&[(LOOP, &in_the_middle)])).unwrap();
+    let command = in_folder(folder.path(), "sh trainer.sh");
+    assert_fails(&solve("", &command), 7, &["node 1:", "exit status: 4", "out of memory"]);
+    assert_fails(&solve("data = \"digits\"\n", &command), 4, &["data is about built-in models"]);
+    assert_fails(&solve("", " "), 4, &["--trainer has no command"]);
+    let built_in = folder.path().join("problem.toml");
+    fs::write(&built_in, "kind = \"training\"\ndata = \"digits\"\n").unwrap();
+    let plan = folder.path().join("plan.json");
+    let refused = run(&["solve", "--problem", text(&built_in), "--plan", text(&plan), "--trainer", &command]);
+    assert_fails(&refused, 4, &["leave --trainer out"]);
+}

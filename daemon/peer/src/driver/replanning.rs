@@ -17,7 +17,7 @@ use mingle_protocol::{Durability, Input, NewGeneration, RecordRoom};
 use super::Driver;
 use crate::error::Result;
 use crate::event_loop::EventReceivers;
-use crate::events::{EarlyEnd, Event};
+use crate::events::{EarlyEnd, Event, ModelOf};
 use crate::membership::{self, Borrowed, CheckedPlan, MemberKeys, PlanVerdict, Standing, Wanted};
 use crate::place::Place;
 use crate::records::Room;
@@ -42,7 +42,9 @@ impl Driver<'_> {
                 self.fetching = None;
                 borrowed.warning().into_iter().for_each(|message| self.member.warn(message));
                 let Borrowed { donors, model, .. } = borrowed;
-                self.member.log.tell(Event::Borrowed { peers: donors.iter().map(ToString::to_string).collect() });
+                self.member
+                    .log
+                    .tell(Event::Borrowed(ModelOf { peers: donors.iter().map(ToString::to_string).collect() }));
                 self.cut_over(*plan, Some(model), receivers).await?;
             }
             _ => {}

@@ -14,13 +14,12 @@ use super::{GivenPlan, Peer};
 use crate::error::{Error, ErrorKind, Result};
 use crate::events::Event;
 use crate::membership::{
-    self, CheckedPlan, Claim, Membership, MembershipService, PlanNumber, PlanOffer, PlanVerdict, PlannedBy,
-    Revocations, Signer, Standing, SwarmIdentity, TaskAnswer, Wanted,
+    self, CheckedPlan, Membership, MembershipService, PlanNumber, PlanOffer, PlanVerdict, PlannedBy, Revocations,
+    Signer, Standing, Wanted,
 };
 use crate::place::Place;
 use crate::plan;
 use crate::status::PeerState;
-use crate::task::Assignment;
 
 /// Pause between two requests for the plan.
 pub(super) const FETCH_PAUSE: Duration = Duration::from_millis(200);
@@ -198,68 +197,6 @@ impl Peer {
                 None
             }
         }
-    }
-
-    /// Handles a member's answer to this peer's invitation. Returns `false` if the member is to be asked again before
-    /// it is asked for a plan, and an error if no peer is left that might admit this one.
-    fn on_admission(
-        &mut self,
-        peer: PeerId,
-        admitted: Result<Option<()>>,
-        membership: &Membership,
-        search: &mut PlanSearch,
-    ) -> Result<bool> {
-        match admitted {
-            Ok(None) => {
-                search.refusals.remove(&peer);
-                return Ok(false);
-            }
-            Ok(Some(())) => {
-                search.refusals.remove(&peer);
-                search.admitted.insert(peer);
-                self.remember_work()?;
-                membership.write(&self.home)?;
-                // A reader of the event must find it in the home.
-                self.log.tell(Event::Admitted { peer: peer.to_string() });
-            }
-            Err(refusal) => {
-                let warning = format!("{refusal:#}");
-                if let Some(refusal) = search.refused(peer, refusal) {
-                    return Err(refusal);
-                }
-                if search.warned.insert(peer) {
-                    self.warn(warning);
-                }
-            }
-        }
-        Ok(true)
-    }
-
-    /// Asks a member for the task of the swarm, and for admission, if this peer can do that task.
-    async fn request_admission(
-        &mut self,
-        streams: &mut libp2p_stream::Control,
-        service: &MembershipService,
-        peer: PeerId,
-        swarm: &SwarmIdentity,
-        claim: &Claim,
-    ) -> Result<Option<()>> {
-        if self.work().is_none() {
-            match membership::fetch_task(streams, peer, Some(claim)).await? {
-                TaskAnswer::NotYet | TaskAnswer::Away => return Ok(None),
-                TaskAnswer::Task(Assignment::Train(card)) => self.agree_with(peer, &card)?,
-                TaskAnswer::Task(Assignment::Solve) => {
-                    let message =
-                        format!("the swarm {} solves a problem, and this peer would train a model", swarm.name);
-                    return Err(
-                        Error::new(ErrorKind::Refused, message).hint("name its problem file with --problem FILE")
-                    );
-                }
-            }
-            self.announce_work(service);
-        }
-        let Some(work) = self.work() else { return Ok(None) };
-        membership::request_admission(streams, peer, swarm, claim, &work).await
     }
 
     /// Answers requests to a peer without a plan. Returns the plan, once a request brings one that names it.

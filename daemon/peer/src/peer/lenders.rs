@@ -9,7 +9,7 @@ use mingle_protocol::NodeId;
 use super::{Incoming, Peer, stopped};
 use crate::api::Stopping;
 use crate::error::{Error, ErrorKind, Result};
-use crate::events::{Event, EventLog};
+use crate::events::{Event, EventLog, ModelOf};
 use crate::membership::{self, Borrowed, MembershipService, TaskAnswer};
 use crate::place::Place;
 use crate::status::PeerState;
@@ -144,7 +144,7 @@ impl Peer {
         };
         borrowed.warning().into_iter().for_each(|message| self.log.tell(Event::Warning { message }));
         let Borrowed { donors, model, .. } = borrowed;
-        self.log.tell(Event::Borrowed { peers: donors.iter().map(ToString::to_string).collect() });
+        self.log.tell(Event::Borrowed(ModelOf { peers: donors.iter().map(ToString::to_string).collect() }));
         Ok((model, state))
     }
 

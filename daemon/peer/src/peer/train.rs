@@ -13,9 +13,9 @@ use super::start::{FoundRecords, Start, norm};
 use super::{Access, Incoming, Outcome, Peer, Streams, boot_nonce};
 use crate::driver::{Driver, DriverParts};
 use crate::error::{Error, ErrorKind, Result};
-use crate::events::Event;
+use crate::events::{Event, StateOf};
 use crate::follow::serving::Followers;
-use crate::membership::MemberKeys;
+use crate::membership::{MemberKeys, MembershipService};
 use crate::place::Place;
 use crate::plan;
 use crate::records::{self, Found, Past, RecordWriter, Room};
@@ -59,7 +59,8 @@ impl Peer {
         self.remember_task(&*card)?;
         let best = self.best_model(&place, &*card, &*training, !start.is_the_first())?;
         let Start { records, written, recovered, state_taken_along, timeline, .. } = start;
-        let (form, privacy, shared_state) = (ModelForm::of(&*training), training.privacy(), training.shared_state());
+        let (form, privacy) = (ModelForm::of(&*training), training.privacy());
+        give(training.shared_state(), &access.service);
         let (training, answers) =
             TrainingThread::start(training, records.is_some(), self.options.priority, timeline.clone())?;
         let streams = Streams { boot_nonce: config.identity.boot_nonce, dimension: config.initial.len(), timeline };
@@ -81,9 +82,6 @@ impl Peer {
             end_wish: self.options.end_wish.clone(),
         };
         access.service.give_models();
-        if let Some(shared) = shared_state {
-            access.service.give_states(Arc::new(move || shared.offered()));
-        }
         let (mut receivers, member) = self.join_plan(place, network, access, incoming, streams)?;
         (receivers.answers, receivers.written) = (Some(answers), written);
         let finished = Box::pin(Driver::new(member, parts, recovered)?.run(&mut receivers)).await?;
@@ -143,7 +141,7 @@ impl Peer {
         let event = match state {
             Some((member, bytes)) => {
                 shared.take(bytes);
-                Event::StateOf { peer: member.to_string() }
+                Event::StateOf(StateOf { peer: member.to_string() })
             }
             None => {
                 let message = "no member gave the state of its optimizer: that of this peer begins anew".to_owned();
@@ -328,6 +326,13 @@ impl Peer {
         config.training_deadline = Some(self.options.training_deadline);
         config.drain_deadline = self.options.shutdown_timeout;
         Ok(config)
+    }
+}
+
+/// Lets members that join have the state of a training, where it has one for them.
+fn give(shared: Option<Arc<dyn SharedState>>, service: &MembershipService) {
+    if let Some(shared) = shared {
+        service.give_states(Arc::new(move || shared.offered()));
     }
 }
 

@@ -4,32 +4,27 @@
 //! that home. The programs cannot tell the difference, and all train a round at the same time.
 
 use std::collections::{BTreeMap, BTreeSet};
-use std::convert::Infallible;
 use std::sync::Arc;
 use std::sync::atomic::{AtomicBool, Ordering};
 use std::sync::mpsc::{self, Receiver, RecvTimeoutError};
-use std::time::{Duration, Instant};
+use std::time::Instant;
 
-use futures::future::{join_all, select_all, try_join_all};
 use mingle_builtin::errors;
 use mingle_lab::simulation::{
     self, Conditions, NodeTraining, NodeWork, Rounds, SimulationError, SwarmMeans, disagreement,
 };
 use mingle_peer::error::Context;
-use mingle_peer::events::{Event, EventSink};
 use mingle_peer::status::{PeerState, StatusBoard};
 use mingle_peer::training::{Budget, LocalTraining, MomentumStep, Patience};
 use mingle_peer::{Error, ErrorKind, Result, plan};
 use mingle_planner::Plan;
-use mingle_trainer::{Desertion, SimulatedNode, attached_trainings};
+use mingle_trainer::Desertion;
 use serde_json::{Value, json};
 
+use super::super::script_nodes::{LONG_WAIT, ScriptNodes, scripts_of};
 use crate::cli::SimulateArgs;
 use crate::signals::StopSignals;
 use crate::{event_loop, out};
-
-/// The wait for a script after which it is named, and again after twice that.
-const LONG_WAIT: Duration = Duration::from_secs(10);
 
 /// A simulation whose nodes train in other programs.
 #[derive(Clone)]
@@ -46,10 +41,6 @@ struct Simulation {
 
 /// Starts the command for each node, and trains to the last round.
 pub(super) fn execute(arguments: &SimulateArgs, command: &str, json: bool) -> Result {
-    if command.trim().is_empty() {
-        return Err(Error::new(ErrorKind::BadInput, "--trainer has no command")
-            .hint("--trainer 'python train.py' starts one for each node"));
-    }
     let rounds = super::rounds(arguments)?;
     let plan = super::plan_of(arguments)?;
     let momentum = plan::momentum(arguments.momentum_across_rounds, &plan)?;
@@ -64,38 +55,26 @@ pub(super) fn execute(arguments: &SimulateArgs, command: &str, json: bool) -> Re
         began: Instant::now(),
         is_stopped: Arc::default(),
     };
-    let homes = tempfile::Builder::new().prefix("mingle-").tempdir();
-    let homes = homes.context(ErrorKind::BadInput, "cannot create homes for the nodes")?;
     event_loop::run(async {
         let mut signals = StopSignals::listen(false)?;
-        let count = simulation.plan.node_count();
-        let opened = (0..count).map(|node| SimulatedNode::open(homes.path(), node, rounds, printing(node)));
-        let nodes = try_join_all(opened).await?;
-        nodes.iter().for_each(|node| node.launch(command, count));
+        let nodes = ScriptNodes::start(command, simulation.plan.node_count(), rounds).await?;
         let trained = simulation.run(&nodes, &mut signals).await;
-        simulation.end(nodes, trained, &mut signals).await
+        nodes.end(trained, &mut signals).await
     })
 }
 
 impl Simulation {
     /// Trains with the programs until the rounds are over, one has ended, or the user stops. Returns all final models.
-    async fn run(&self, nodes: &[SimulatedNode], signals: &mut StopSignals) -> Result<Vec<Arc<[f32]>>> {
-        let trainings = tokio::select! {
-            attached = attached_trainings(nodes) => attached?,
-            reason = signals.next() => return Err(stopped(reason)),
-            never = remark_who_is_late(nodes) => match never {},
-        };
+    async fn run(&self, nodes: &ScriptNodes, signals: &mut StopSignals) -> Result<Vec<Arc<[f32]>>> {
+        let trainings = nodes.attach(signals).await?;
         let simulation = self.clone();
-        let boards = nodes.iter().map(SimulatedNode::board).collect();
-        let desertions = nodes.iter().map(SimulatedNode::desertion).collect();
-        let trainers = Trainers { trainings, boards, desertions, is_stopped: Arc::clone(&self.is_stopped) };
+        let is_stopped = Arc::clone(&self.is_stopped);
+        let trainers = Trainers { trainings, boards: nodes.boards(), desertions: nodes.desertions(), is_stopped };
         let mut work = tokio::task::spawn_blocking(move || simulation.train(trainers));
-        let deserted = select_all(nodes.iter().map(SimulatedNode::deserted));
         let cause = tokio::select! {
             // A program that is gone says more than the training that fails without it.
             biased;
-            (gone, ..) = deserted => gone,
-            reason = signals.next() => stopped(reason),
+            cause = nodes.broken_off(signals) => cause,
             trained = &mut work => {
                 let (models, report) = trained.context(ErrorKind::Unexpected, "the simulation has stopped")??;
                 out::line(report);
@@ -182,29 +161,6 @@ impl Simulation {
         });
         extend(&mut report, measured);
         Ok(report.to_string())
-    }
-
-    /// Ends the run of every program: with its final model, or with the error. An interrupt ends the programs at once.
-    async fn end(
-        &self,
-        nodes: Vec<SimulatedNode>,
-        trained: Result<Vec<Arc<[f32]>>>,
-        signals: &mut StopSignals,
-    ) -> Result {
-        let ends: Vec<_> = match &trained {
-            Ok(models) => nodes.iter().zip(models).map(|(node, model)| node.end(model, self.rounds)).collect(),
-            Err(error) => nodes.iter().map(|node| node.break_off(error)).collect(),
-        };
-        let mut ended = join_all(ends);
-        tokio::select! {
-            _ = &mut ended => {}
-            _ = signals.next() => {
-                nodes.iter().for_each(SimulatedNode::hurry);
-                ended.await;
-            }
-        }
-        join_all(nodes.into_iter().map(SimulatedNode::close)).await;
-        trained.map(drop)
     }
 }
 
@@ -320,33 +276,8 @@ fn wait_for_all(mut late: BTreeSet<usize>, ended: &Receiver<usize>) {
     }
 }
 
-/// Says which scripts have not attached, for as long as it is polled.
-async fn remark_who_is_late(nodes: &[SimulatedNode]) -> Infallible {
-    let mut patience = LONG_WAIT;
-    loop {
-        tokio::time::sleep(patience).await;
-        let late =
-            nodes.iter().enumerate().filter(|(_, node)| !node.has_attached()).map(|(number, _)| number).collect();
-        out::remark(format_args!("waiting for {} to attach", scripts_of(&late)));
-        patience *= 2;
-    }
-}
-
-/// Words such as `the scripts of nodes 1, 3`.
-fn scripts_of(nodes: &BTreeSet<usize>) -> String {
-    let numbers: Vec<String> = nodes.iter().map(usize::to_string).collect();
-    match &numbers[..] {
-        [number] => format!("the script of node {number}"),
-        _ => format!("the scripts of nodes {}", numbers.join(", ")),
-    }
-}
-
 fn failed(node: usize, error: &dyn std::fmt::Display) -> SimulationError {
     SimulationError::Elsewhere { reason: format!("node {node}: {error:#}") }
-}
-
-fn stopped(reason: &str) -> Error {
-    Error::new(ErrorKind::Forced, format!("the simulation was stopped: {reason}"))
 }
 
 /// The disagreement of models; none where it is not finite.
@@ -365,13 +296,4 @@ fn extend(object: &mut Value, measured: &SwarmMeans) {
 fn in_columns(measured: &SwarmMeans) -> String {
     let column = |(name, value): (&str, Option<f64>)| format!("   {name} {:.4}", value.unwrap_or(f64::NAN));
     measured.iter().map(column).collect()
-}
-
-/// A sink that prints the lines of a node's program, and warnings about it.
-fn printing(node: usize) -> EventSink {
-    Box::new(move |event, _| match event {
-        Event::TrainerSaid { line } => out::remark(format_args!("node {node}: {line}")),
-        Event::Warning { message } => out::remark(format_args!("node {node}: warning: {message}")),
-        _ => {}
-    })
 }

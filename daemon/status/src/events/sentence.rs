@@ -2,7 +2,7 @@
 
 use mingle_privacy::PrivacySpending;
 
-use super::{AskedToEnd, CodecInUse, EarlyEnd, Event, LocalStepsInUse, SolvedProblem};
+use super::{AskedToEnd, CodecInUse, EarlyEnd, Event, LocalStepsInUse, ModelOf, SolvedProblem, StateOf};
 use crate::results::skipped_most;
 use mingle_membership::PlanNumber;
 
@@ -33,8 +33,8 @@ impl Event {
             | Self::EarlyEnd(_)
             | Self::NewPlan { .. }
             | Self::PlannedOut { .. }
-            | Self::Borrowed { .. }
-            | Self::StateOf { .. }
+            | Self::Borrowed(_)
+            | Self::StateOf(_)
             | Self::Leaving { .. }
             | Self::Left => self.of_membership(),
             Self::Task { description, parameters, train_samples, test_samples, device } => format!(
@@ -152,8 +152,8 @@ impl Event {
             Self::PlannedOut { counter } => {
                 format!("planned out plan {} does not name this peer any more: its part is over", PlanNumber(*counter))
             }
-            Self::Borrowed { peers } => borrowed(peers),
-            Self::StateOf { peer } => format!("optimizer  with the state of {peer}'s, to begin with"),
+            Self::Borrowed(ModelOf { peers }) => borrowed(peers),
+            Self::StateOf(StateOf { peer }) => format!("optimizer  with the state of {peer}'s, to begin with"),
             Self::Leaving { weight_units } => {
                 format!("leaving    with weight {:.4} to hand over", mingle_home::units::weight(*weight_units))
             }
