@@ -39,7 +39,6 @@ mod probe;
 mod recommend;
 mod replay;
 mod run;
-mod script_nodes;
 mod simulate;
 mod solve;
 mod solve_rounds;

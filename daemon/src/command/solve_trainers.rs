@@ -9,12 +9,12 @@ use mingle_peer::error::Context;
 use mingle_peer::training::{FederatedSettings, LocalTraining};
 use mingle_peer::{Error, ErrorKind, Result, plan};
 use mingle_planner::Plan;
+use mingle_trainer::ScriptNodes;
 
-use super::script_nodes::ScriptNodes;
 use super::solve_rounds;
 use crate::cli::SolveArgs;
 use crate::signals::StopSignals;
-use crate::{event_loop, rounds};
+use crate::{event_loop, out, rounds};
 
 /// A training over sums whose nodes train in other programs.
 struct ScriptsOverSums<'a> {
@@ -32,16 +32,17 @@ pub(super) fn learn(arguments: &SolveArgs, command: &str, conditions: Conditions
     let work = ScriptsOverSums { arguments, settings, plan, conditions, json };
     event_loop::run(async {
         let mut signals = StopSignals::listen(false)?;
-        let nodes = ScriptNodes::start(command, work.plan.node_count(), work.settings.rounds).await?;
+        let nodes =
+            ScriptNodes::start(command, work.plan.node_count(), work.settings.rounds, |text| out::remark(text)).await?;
         let trained = work.run(&nodes, &mut signals).await;
-        nodes.end(trained, &mut signals).await
+        nodes.end(trained, signals.next()).await
     })
 }
 
 impl ScriptsOverSums<'_> {
     /// Trains with the programs until the rounds are over, one has ended, or the user stops. Returns all final models.
     async fn run(&self, nodes: &ScriptNodes, signals: &mut StopSignals) -> Result<Vec<Arc<[f32]>>> {
-        let trainings = nodes.attach(signals).await?;
+        let trainings = nodes.attach(signals.next()).await?;
         let model = describe(&trainings);
         let (mut shared, mut failures, mut ends) = (Vec::new(), Vec::new(), Vec::new());
         for training in trainings {
@@ -61,7 +62,7 @@ impl ScriptsOverSums<'_> {
         let cause = tokio::select! {
             // A program that is gone says more than the training that fails without it.
             biased;
-            cause = nodes.broken_off(signals) => cause,
+            cause = nodes.broken_off(signals.next()) => cause,
             (failure, node, _) = failed => of_node(node, failure),
             learned = &mut work => {
                 learned.context(ErrorKind::Unexpected, "the simulation has stopped")??;

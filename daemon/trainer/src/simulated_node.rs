@@ -28,7 +28,7 @@ const NODES: &str = "MINGLE_NODES";
 pub type Desertion = Box<dyn Fn() -> bool + Send + Sync>;
 
 /// A node of a simulated swarm whose training is another program.
-pub struct SimulatedNode {
+pub(crate) struct SimulatedNode {
     number: usize,
     host: TrainerHost,
     board: StatusBoard,
@@ -41,7 +41,7 @@ impl SimulatedNode {
     ///
     /// # Errors
     /// The home cannot be written, or has no socket.
-    pub async fn open(homes: &Path, number: usize, rounds: u64, sink: EventSink) -> Result<Self> {
+    pub(crate) async fn open(homes: &Path, number: usize, rounds: u64, sink: EventSink) -> Result<Self> {
         let home = Home::create(Some(&homes.join(number.to_string())))?;
         let started = Instant::now();
         let log = EventLog::open(&home, sink, started)?;
@@ -72,13 +72,13 @@ impl SimulatedNode {
     }
 
     /// The board of the status that the program reads.
-    pub fn board(&self) -> StatusBoard {
+    pub(crate) fn board(&self) -> StatusBoard {
         self.board.clone()
     }
 
     /// Starts the command of this node within the present tokio runtime. `{node}` and `{nodes}` in it, and the variables
     /// `MINGLE_NODE` and `MINGLE_NODES`, are the number of the node and the number of nodes.
-    pub fn launch(&self, command: &str, nodes: usize) {
+    pub(crate) fn launch(&self, command: &str, nodes: usize) {
         let number = self.number;
         let command = command.replace("{node}", &number.to_string()).replace("{nodes}", &nodes.to_string());
         Launcher::new(&command, NonZeroU32::MIN)
@@ -88,7 +88,7 @@ impl SimulatedNode {
     }
 
     /// Returns `true` once the program has attached, and has given what it has to give.
-    pub fn has_attached(&self) -> bool {
+    pub(crate) fn has_attached(&self) -> bool {
         self.host.state().is_ready()
     }
 
@@ -106,13 +106,13 @@ impl SimulatedNode {
     }
 
     /// A function that returns `true` once the program has ended before the end of the simulation.
-    pub fn desertion(&self) -> Desertion {
+    pub(crate) fn desertion(&self) -> Desertion {
         let host = self.host.clone();
         Box::new(move || host.has_been_deserted())
     }
 
     /// Resolves to the reason once the program has ended before the end of the simulation.
-    pub fn deserted(&self) -> BoxFuture<'static, Error> {
+    pub(crate) fn deserted(&self) -> BoxFuture<'static, Error> {
         let number = self.number;
         let host = self.host.clone();
         async move {
@@ -126,24 +126,24 @@ impl SimulatedNode {
     }
 
     /// Ends the run of the program with its final model.
-    pub fn end(&self, model: &Arc<[f32]>, rounds: u64) -> BoxFuture<'static, ()> {
+    pub(crate) fn end(&self, model: &Arc<[f32]>, rounds: u64) -> BoxFuture<'static, ()> {
         self.board.update(|status| (status.state, status.round) = (PeerState::Done, rounds));
         self.host.end_with_model(Arc::clone(model), rounds)
     }
 
     /// Ends the run of the program with an error, and the program soon after.
-    pub fn break_off(&self, error: &Error) -> BoxFuture<'static, ()> {
+    pub(crate) fn break_off(&self, error: &Error) -> BoxFuture<'static, ()> {
         self.hurry();
         self.host.end_with_failure(error)
     }
 
     /// Waits for the program no longer.
-    pub fn hurry(&self) {
+    pub(crate) fn hurry(&self) {
         self.host.hurry();
     }
 
     /// Removes the socket.
-    pub async fn close(self) {
+    pub(crate) async fn close(self) {
         self.interface.close().await;
     }
 }
@@ -152,7 +152,7 @@ impl SimulatedNode {
 ///
 /// # Errors
 /// One ended before, or trains another model than that of node 0.
-pub async fn attached_trainings(nodes: &[SimulatedNode]) -> Result<Vec<Box<dyn LocalTraining>>> {
+pub(crate) async fn attached_trainings(nodes: &[SimulatedNode]) -> Result<Vec<Box<dyn LocalTraining>>> {
     let tasks = try_join_all(nodes.iter().map(SimulatedNode::attach)).await?;
     let cards: Vec<_> = tasks.iter().filter_map(TrainingTask::card).collect();
     for (number, card) in cards.iter().enumerate().skip(1) {

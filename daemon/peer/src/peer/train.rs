@@ -54,13 +54,12 @@ impl Peer {
         let from_swarm = self.settle_model(&place, &mut config, &start, &mut *training, lenders, &mut incoming).await?;
         let begins_with_a_model_of_the_swarm = follows_founder || from_swarm || !start.is_the_first();
         start.restore(&mut *training)?.into_iter().for_each(|message| self.log.tell(Event::Warning { message }));
-        let largest_state = training.largest_state();
+        let (largest_state, shared_state) = (training.largest_state(), training.shared_state());
         self.open_records(&mut start, &place, &mut config, largest_state)?;
         self.remember_task(&*card)?;
         let best = self.best_model(&place, &*card, &*training, !start.is_the_first())?;
         let Start { records, written, recovered, state_taken_along, timeline, .. } = start;
         let (form, privacy) = (ModelForm::of(&*training), training.privacy());
-        give(training.shared_state(), &access.service);
         let (training, answers) =
             TrainingThread::start(training, records.is_some(), self.options.priority, timeline.clone())?;
         let streams = Streams { boot_nonce: config.identity.boot_nonce, dimension: config.initial.len(), timeline };
@@ -81,7 +80,7 @@ impl Peer {
             best,
             end_wish: self.options.end_wish.clone(),
         };
-        access.service.give_models();
+        give(&access.service, shared_state);
         let (mut receivers, member) = self.join_plan(place, network, access, incoming, streams)?;
         (receivers.answers, receivers.written) = (Some(answers), written);
         let finished = Box::pin(Driver::new(member, parts, recovered)?.run(&mut receivers)).await?;
@@ -329,8 +328,9 @@ impl Peer {
     }
 }
 
-/// Lets members that join have the state of a training, where it has one for them.
-fn give(shared: Option<Arc<dyn SharedState>>, service: &MembershipService) {
+/// Lets members that join have the model of this peer, and the state of its training where it has one for them.
+fn give(service: &MembershipService, shared: Option<Arc<dyn SharedState>>) {
+    service.give_models();
     if let Some(shared) = shared {
         service.give_states(Arc::new(move || shared.offered()));
     }

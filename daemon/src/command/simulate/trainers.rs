@@ -18,10 +18,9 @@ use mingle_peer::status::{PeerState, StatusBoard};
 use mingle_peer::training::{Budget, LocalTraining, MomentumStep, Patience};
 use mingle_peer::{Error, ErrorKind, Result, plan};
 use mingle_planner::Plan;
-use mingle_trainer::Desertion;
+use mingle_trainer::{Desertion, LONG_WAIT, ScriptNodes, scripts_of};
 use serde_json::{Value, json};
 
-use super::super::script_nodes::{LONG_WAIT, ScriptNodes, scripts_of};
 use crate::cli::SimulateArgs;
 use crate::signals::StopSignals;
 use crate::{event_loop, out};
@@ -57,16 +56,16 @@ pub(super) fn execute(arguments: &SimulateArgs, command: &str, json: bool) -> Re
     };
     event_loop::run(async {
         let mut signals = StopSignals::listen(false)?;
-        let nodes = ScriptNodes::start(command, simulation.plan.node_count(), rounds).await?;
+        let nodes = ScriptNodes::start(command, simulation.plan.node_count(), rounds, |text| out::remark(text)).await?;
         let trained = simulation.run(&nodes, &mut signals).await;
-        nodes.end(trained, &mut signals).await
+        nodes.end(trained, signals.next()).await
     })
 }
 
 impl Simulation {
     /// Trains with the programs until the rounds are over, one has ended, or the user stops. Returns all final models.
     async fn run(&self, nodes: &ScriptNodes, signals: &mut StopSignals) -> Result<Vec<Arc<[f32]>>> {
-        let trainings = nodes.attach(signals).await?;
+        let trainings = nodes.attach(signals.next()).await?;
         let simulation = self.clone();
         let is_stopped = Arc::clone(&self.is_stopped);
         let trainers = Trainers { trainings, boards: nodes.boards(), desertions: nodes.desertions(), is_stopped };
@@ -74,7 +73,7 @@ impl Simulation {
         let cause = tokio::select! {
             // A program that is gone says more than the training that fails without it.
             biased;
-            cause = nodes.broken_off(signals) => cause,
+            cause = nodes.broken_off(signals.next()) => cause,
             trained = &mut work => {
                 let (models, report) = trained.context(ErrorKind::Unexpected, "the simulation has stopped")??;
                 out::line(report);
