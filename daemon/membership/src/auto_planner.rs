@@ -44,6 +44,8 @@ const MAX_DEGREE: usize = 8;
 pub struct AutomaticPlanning {
     /// Silence after which a member is left out of the next plan.
     pub forget_after: Duration,
+    /// Members that silence leaves in a plan at least.
+    pub least_members: usize,
     /// Local steps of a round; `None` to choose them from the members' measurements.
     pub local_steps: Option<u32>,
 }
@@ -89,7 +91,7 @@ impl AutoPlanner {
         let auto_planner = Self {
             service: Arc::clone(service),
             streams,
-            failure_detector: FailureDetector::new(planning.forget_after),
+            failure_detector: FailureDetector::new(planning.forget_after, planning.least_members),
             local_steps: LocalSteps::new(planning.local_steps),
             votes: EndVotes::default(),
             published: 0,

@@ -10,7 +10,7 @@ use libp2p::PeerId;
 const SETTLE: Duration = Duration::from_secs(2);
 /// or once this long has passed since it began.
 const MAX_WAIT: Duration = Duration::from_secs(10);
-/// A member that answered within this time counts as present.
+/// A member that answered within this time counts as present, unless it would be left out sooner.
 const PRESENT: Duration = Duration::from_secs(60);
 /// A member reported as departed that stays silent this long is removed.
 const LEFT_AFTER: Duration = Duration::from_secs(12);
@@ -19,6 +19,8 @@ const LEFT_AFTER: Duration = Duration::from_secs(12);
 pub(crate) struct FailureDetector {
     /// Silence after which a member is left out.
     forget_after: Duration,
+    /// Members that silence leaves at least.
+    least_members: usize,
     heard: BTreeMap<PeerId, Duration>,
     said_to_have_left: BTreeSet<PeerId>,
     /// Left out, whatever they answer.
@@ -35,9 +37,10 @@ struct MembershipChange {
 
 impl FailureDetector {
     /// A detector without any observation.
-    pub(crate) fn new(forget_after: Duration) -> Self {
+    pub(crate) fn new(forget_after: Duration, least_members: usize) -> Self {
         Self {
             forget_after,
+            least_members,
             heard: BTreeMap::new(),
             said_to_have_left: BTreeSet::new(),
             expelled: BTreeSet::new(),
@@ -62,10 +65,10 @@ impl FailureDetector {
     pub(crate) fn next(&mut self, now: Duration, members: &[PeerId], waiting: &[PeerId]) -> Option<Vec<PeerId>> {
         self.said_to_have_left.retain(|peer| members.contains(peer));
         self.heard.retain(|peer, _| members.contains(peer));
-        let gone = self.gone(now, members);
-        let stay = members.iter().filter(|peer| !gone.contains(peer));
-        let come = waiting.iter().filter(|peer| !members.contains(peer));
-        let next: Vec<PeerId> = stay.chain(come).copied().collect();
+        let mut next = self.remaining(now, members, waiting, true);
+        if next.len() < self.least_members {
+            next = self.remaining(now, members, waiting, false);
+        }
         if next == members || next.len() < 2 {
             self.change = None;
             return None;
@@ -83,15 +86,24 @@ impl FailureDetector {
         None
     }
 
-    /// Members that left, were expelled, or were silent for too long. Silence counts only on the side of a partition
-    /// that has more than half of the members.
-    fn gone(&mut self, now: Duration, members: &[PeerId]) -> BTreeSet<PeerId> {
+    /// The members that are not gone, and then the pending peers.
+    fn remaining(&mut self, now: Duration, members: &[PeerId], waiting: &[PeerId], forgets: bool) -> Vec<PeerId> {
+        let gone = self.gone(now, members, forgets);
+        let stay = members.iter().filter(|peer| !gone.contains(peer));
+        let come = waiting.iter().filter(|peer| !members.contains(peer));
+        stay.chain(come).copied().collect()
+    }
+
+    /// Members that left, were expelled, or, if `forgets`, were silent for too long. Silence counts only on the side of a
+    /// partition that has more than half of the members.
+    fn gone(&mut self, now: Duration, members: &[PeerId], forgets: bool) -> BTreeSet<PeerId> {
         let silence: BTreeMap<PeerId, Duration> =
             members.iter().map(|&peer| (peer, now.saturating_sub(*self.heard.entry(peer).or_insert(now)))).collect();
-        let present = silence.values().filter(|&&silence| silence < PRESENT).count();
+        let is_present = |silence: Duration| silence < PRESENT.min(self.forget_after);
+        let present = silence.values().filter(|&&silence| is_present(silence)).count();
         let is_majority = 2 * present > members.len();
         let has_left = |peer: &PeerId, silence| self.said_to_have_left.contains(peer) && silence >= LEFT_AFTER;
-        let is_forgotten = |silence| is_majority && silence >= self.forget_after;
+        let is_forgotten = |silence| forgets && is_majority && silence >= self.forget_after;
         let is_gone =
             |peer: &PeerId, silence| self.expelled.contains(peer) || has_left(peer, silence) || is_forgotten(silence);
         let gone = silence.iter().filter(|&(peer, &silence)| is_gone(peer, silence));
@@ -115,7 +127,7 @@ mod tests {
 
     #[test]
     fn newcomers_are_planned_in_together_once_no_more_come() {
-        let mut failure_detector = FailureDetector::new(DAY);
+        let mut failure_detector = FailureDetector::new(DAY, 2);
         let [operator, first, second] = peers();
         assert_eq!(failure_detector.next(seconds(0), &[operator], &[]), None, "alone");
         assert_eq!(failure_detector.next(seconds(1), &[operator], &[first]), None);
@@ -130,7 +142,7 @@ mod tests {
 
     #[test]
     fn nobody_waits_for_ever_because_others_come() {
-        let mut failure_detector = FailureDetector::new(DAY);
+        let mut failure_detector = FailureDetector::new(DAY, 2);
         let all: [PeerId; 16] = peers();
         let planned =
             (1..16).find(|&now| failure_detector.next(seconds(now as u64), &all[..1], &all[1..=now]).is_some());
@@ -139,7 +151,7 @@ mod tests {
 
     #[test]
     fn who_left_is_planned_out_unless_it_answers() {
-        let mut failure_detector = FailureDetector::new(DAY);
+        let mut failure_detector = FailureDetector::new(DAY, 2);
         let members: [PeerId; 3] = peers();
         let mut next_at = |now| {
             // The last one is reported as departed, too, which is a lie.
@@ -155,7 +167,7 @@ mod tests {
 
     #[test]
     fn who_is_expelled_is_planned_out_although_it_answers() {
-        let mut failure_detector = FailureDetector::new(DAY);
+        let mut failure_detector = FailureDetector::new(DAY, 2);
         let members: [PeerId; 3] = peers();
         let mut next_at = |now, expelled: &[PeerId]| {
             members.iter().for_each(|&member| failure_detector.hear(seconds(now), member, []));
@@ -169,10 +181,36 @@ mod tests {
     }
 
     #[test]
+    fn those_that_are_silent_for_the_same_short_time_are_no_minority() {
+        let members: [PeerId; 5] = peers();
+        let short = seconds(15);
+        let mut failure_detector = FailureDetector::new(short, 3);
+        members.iter().for_each(|&peer| failure_detector.hear(seconds(0), peer, []));
+        for now in 1..50 {
+            members[..2].iter().for_each(|&peer| failure_detector.hear(seconds(now), peer, []));
+            assert_eq!(failure_detector.next(seconds(now), &members, &[]), None, "two of five, after {now} s");
+        }
+    }
+
+    #[test]
+    fn silence_leaves_as_many_members_as_a_masked_sum_takes() {
+        let members: [PeerId; 3] = peers();
+        let [newcomer] = peers();
+        let mut failure_detector = FailureDetector::new(seconds(15), 3);
+        let mut next_at = |now, waiting: &[PeerId]| {
+            members[..2].iter().for_each(|&peer| failure_detector.hear(seconds(now), peer, []));
+            failure_detector.next(seconds(now), &members, waiting)
+        };
+        assert!((0..40).all(|now| next_at(now, &[]).is_none()), "two would add up in clear");
+        next_at(41, &[newcomer]);
+        assert_eq!(next_at(44, &[newcomer]), Some(vec![members[0], members[1], newcomer]));
+    }
+
+    #[test]
     fn who_is_silent_for_long_is_forgotten_by_a_majority_only() {
         let [a, b, c, d] = peers();
         let forgotten = |members: &[PeerId], present: &[PeerId]| {
-            let mut failure_detector = FailureDetector::new(DAY);
+            let mut failure_detector = FailureDetector::new(DAY, 2);
             assert_eq!(failure_detector.next(seconds(0), members, &[]), None);
             let later = DAY + seconds(1);
             present.iter().for_each(|&peer| failure_detector.hear(later, peer, []));

@@ -7,4 +7,4 @@ pub(crate) mod host;
 mod round_files;
 
 pub use error::Explain;
-pub use mingle_solving::SumPolicy;
+pub use mingle_solving::{LEAST_MEMBERS, SumPolicy};

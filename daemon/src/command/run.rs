@@ -14,6 +14,7 @@ use mingle_builtin::task_card::Card;
 use mingle_builtin::task_file::TaskFile;
 use mingle_models::start_threads;
 use mingle_peer::error::Context;
+use mingle_peer::solving::LEAST_MEMBERS;
 use mingle_peer::events::{Event, EventSink};
 use mingle_peer::follow::serving::FollowerLimits;
 use mingle_peer::membership::{AutomaticPlanning, EndWish, Membership};
@@ -296,8 +297,12 @@ fn options(arguments: &RunArgs, longer_than: Option<Ending>, end_wish: EndWish) 
         mdns: arguments.mdns == Switch::On,
         plan: arguments.plan.as_ref().map(given).transpose()?,
         without: arguments.without.clone(),
-        automatic_planning: (arguments.planning == Planning::Auto)
-            .then_some(AutomaticPlanning { forget_after: arguments.evict_after, local_steps: arguments.local_steps }),
+        automatic_planning: (arguments.planning == Planning::Auto).then(|| AutomaticPlanning {
+            forget_after: arguments.evict_after,
+            // Two would add up in clear.
+            least_members: if arguments.problem.is_some() { LEAST_MEMBERS } else { 2 },
+            local_steps: arguments.local_steps,
+        }),
         join_timeout: arguments.join_timeout,
         wait: parse_policy(&arguments.wait)?,
         codec: arguments.codec,

@@ -78,7 +78,7 @@ impl Peer {
                     let number = PlanNumber(plan.generation().counter);
                     let message = format!("plan {number} of the operator does not name this peer any more");
                     return Err(Error::new(ErrorKind::Refused, message).hint(
-                        "started again, it asks to be admitted by the invitation that it came with, while that holds",
+                        "started again, it asks to be admitted by the invitation that it came with, while that holds, unless the operator has expelled it",
                     ));
                 }
             }

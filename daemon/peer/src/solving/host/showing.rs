@@ -17,6 +17,9 @@ use crate::status::{Evaluated, LinkState, NeighbourStatus, PeerState};
 /// A residual is reported if it is smaller than the last reported one by this factor.
 const WORTH_TELLING: f64 = 0.1;
 
+/// Rounds that members repeat after a restart, since not all have kept them.
+const KEPT_ROUNDS: u64 = 2;
+
 /// Reports the data that a part in learning in rounds was read from.
 pub(super) fn tell_data(member: &Member<'_>, part: &Part) {
     if let Part::Rounds(part) = part
@@ -33,6 +36,7 @@ impl Host<'_, '_> {
             let round = entries.round.clone().filter(|record| record.round > self.told_rounds);
             (entries.iterations, entries.checked, entries.gap, round)
         };
+        self.warn_of_lost_rounds(iterations);
         let joined = self.joined;
         self.member.board.update(|status| {
             status.state = if joined { PeerState::Solving } else { PeerState::Waiting };
@@ -56,6 +60,16 @@ impl Host<'_, '_> {
                 self.told = left;
                 self.member.log.tell(Event::Iterated { iteration, residual, gap });
             }
+        }
+    }
+
+    /// Tells the user of rounds that were done and are trained anew, since no sufficient number of members has kept them.
+    fn warn_of_lost_rounds(&mut self, done: u64) {
+        if done + KEPT_ROUNDS < self.told_rounds {
+            let lost = self.told_rounds;
+            self.told_rounds = done;
+            let message = format!("{lost} rounds were done, and all go on from round {done}: members have kept no later one alike");
+            self.member.log.tell(Event::Warning { message });
         }
     }
 
