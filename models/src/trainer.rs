@@ -17,6 +17,7 @@ use crate::model::BuiltinNetwork;
 use crate::optimizer::OptimizerOptions;
 use crate::site_weight::SiteWeight;
 use crate::task::{Task, TaskError};
+use crate::threads::on_training_thread;
 use crate::train_error::TrainError;
 use mingle_datasets::Samples;
 
@@ -244,9 +245,11 @@ impl Trainer {
         // Summed on the device: reading each loss would make a graphics card wait at every step.
         let mut losses = Tensor::<1>::zeros([1], &self.device.inference());
         let mut steps = 0;
+        let device = self.device.clone();
+        let multiplications = self.samples_per_step() * from.len() as u64;
         while steps < local_steps && (steps == 0 || goes_on()) {
             let loss;
-            (network, loss) = self.step_from(network);
+            (network, loss) = on_training_thread(&device, multiplications, || self.step_from(network));
             losses = losses + loss;
             steps += 1;
         }

@@ -44,7 +44,8 @@ fn assert_same(sides: [usize; 2], one: impl Fn(Tensor<2>) -> Tensor<2>, other: i
 
 #[test]
 fn attention_is_that_of_burn() {
-    for (batch, length, width, heads) in [(3, 5, 8, 2), (1, 1, 4, 4), (2, 33, 48, 3), (4, 64, 32, 1)] {
+    // The last has more tokens than are computed at once.
+    for (batch, length, width, heads) in [(3, 5, 8, 2), (1, 1, 4, 4), (2, 33, 48, 3), (4, 64, 32, 1), (2, 150, 16, 2)] {
         let own = |input| causal_attention(input, batch, heads).unwrap();
         assert_same([batch * length, 3 * width], own, |input| attention(&input, batch, heads));
     }
@@ -75,6 +76,17 @@ fn layer_norm_is_that_of_burn() {
             layer.gamma.val().grad(&gradients).unwrap().into_data().try_into_vec::<f32>().unwrap()
         };
         assert_close(&of_weight(&|input| layer_norm(&layer, input)), &of_weight(&|input| layer.forward(input)));
+    }
+}
+
+#[test]
+fn a_product_that_is_divided_is_that_of_burn() {
+    // More multiplications than one part has, by rows and by columns, and sides that are no multiples of a tile.
+    for [rows, inner, columns] in [[900, 130, 150], [130, 150, 900]] {
+        let right = draw([inner, columns], 5);
+        assert_same([rows, inner], |input| product(input, right.clone()), |input| input.matmul(right.clone()));
+        let left = draw([rows, inner], 6);
+        assert_same([inner, columns], |input| product(left.clone(), input), |input| left.clone().matmul(input));
     }
 }
 
