@@ -7,8 +7,6 @@ use burn::nn::loss::CrossEntropyLossConfig;
 use burn::optim::{GradientsParams, ModuleOptimizer};
 use burn::tensor::{Int, TensorData};
 
-use crate::augmentation::Augmentation;
-use crate::batches::Batches;
 use crate::device::Device;
 use crate::flatten::{flatten, flatten_gradients, number_parameters, unflatten, unflatten_shared};
 use crate::gradient_clipping;
@@ -19,7 +17,7 @@ use crate::site_weight::SiteWeight;
 use crate::task::{Task, TaskError};
 use crate::threads::on_training_thread;
 use crate::train_error::TrainError;
-use mingle_datasets::Samples;
+use mingle_datasets::{Augmentation, Batches, Samples};
 
 /// The options of a trainer.
 #[derive(Clone, Debug)]
@@ -322,7 +320,7 @@ impl Trainer {
     fn next_batch(&mut self) -> (Tensor<2>, WantedOutputs) {
         let device = self.device.training();
         let step = self.batches.step();
-        let batch = self.batches.next();
+        let batch = self.batches.next_batch();
         if let Some(size) = self.task.gpt() {
             let starts = batch.iter().map(|&start| start as usize);
             let (seen, following) = self.samples.windows(starts, size.context());

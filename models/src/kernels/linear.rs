@@ -6,7 +6,7 @@ use burn::nn;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 
-use super::tape::{Layer, Operation, apply, apply_with};
+use super::tape::{Operation, apply, apply_with};
 use super::tensors::{floats, tensor};
 
 /// The number of multiplications above which a product is divided into halves.
@@ -62,33 +62,24 @@ fn multiplied(left: MatRef<'_, f32>, right: MatRef<'_, f32>) -> FlexTensor {
 #[derive(Clone, Debug)]
 struct Linear;
 
-impl Layer for Linear {
+impl Operation<3> for Linear {
     /// Input and weight.
-    type Seen = (FlexTensor, FlexTensor);
+    type Seen = [FlexTensor; 2];
 
-    fn forward(&self, input: FlexTensor, weight: FlexTensor, bias: FlexTensor) -> (FlexTensor, Self::Seen) {
+    fn forward(&self, [input, weight, bias]: [FlexTensor; 3]) -> (FlexTensor, Self::Seen) {
         let [batch, _] = sides(&input);
         let [_, outputs] = sides(&weight);
         let mut values = floats(&bias).repeat(batch);
         let output = MatMut::from_row_major_slice_mut(&mut values, batch, outputs);
         multiply(output, Accum::Add, matrix(&input), matrix(&weight));
-        (tensor(values, [batch, outputs]), (input, weight))
+        (tensor(values, [batch, outputs]), [input, weight])
     }
 
-    fn of_input(&self, (input, weight): &Self::Seen, gradient: &FlexTensor) -> FlexTensor {
-        let [batch, inputs] = sides(input);
-        let mut values = vec![0.0; batch * inputs];
-        let product = MatMut::from_row_major_slice_mut(&mut values, batch, inputs);
-        multiply(product, Accum::Replace, matrix(gradient), matrix(weight).transpose());
-        tensor(values, [batch, inputs])
-    }
-
-    fn of_weight(&self, (input, weight): &Self::Seen, gradient: &FlexTensor) -> (FlexTensor, FlexTensor) {
-        let [inputs, outputs] = sides(weight);
-        let mut values = vec![0.0; inputs * outputs];
-        let product = MatMut::from_row_major_slice_mut(&mut values, inputs, outputs);
-        multiply(product, Accum::Replace, matrix(input).transpose(), matrix(gradient));
-        (tensor(values, [inputs, outputs]), tensor(column_sums(floats(gradient), outputs), [outputs]))
+    fn backward(&self, seen: &Self::Seen, gradient: &FlexTensor, wanted: [bool; 3]) -> [Option<FlexTensor>; 3] {
+        let [of_input, of_weight] = Product.backward(seen, gradient, [wanted[0], wanted[1]]);
+        let [_, outputs] = sides(gradient);
+        let of_bias = wanted[2].then(|| tensor(column_sums(floats(gradient), outputs), [outputs]));
+        [of_input, of_weight, of_bias]
     }
 }
 
