@@ -101,7 +101,7 @@ impl Attention {
             let scores = rows_mut(shares, tokens.len(), end, length);
             let queries = queries.subrows(tokens.start, tokens.len());
             matmul(scores, Accum::Replace, queries, keys.subrows(0, end).transpose(), self.scale(), Par::Seq);
-            Arch::new().dispatch(Softmax { scores: shares, length, tokens: tokens.clone() });
+            Arch::new().dispatch(ScoreShares { scores: shares, length, tokens: tokens.clone() });
             let shares = MatRef::from_row_major_slice_with_stride(shares, tokens.len(), end, length);
             let values = self.head_mut(values, head).subrows_mut(tokens.start, tokens.len());
             matmul(values, Accum::Replace, shares, of_values.subrows(0, end), 1.0, Par::Seq);
@@ -119,7 +119,9 @@ impl Attention {
         let length = self.length;
         let [queries, keys, values] = [0, 1, 2].map(|part| self.part(window, part, head));
         for tokens in self.groups() {
-            let (first, count, end) = (tokens.start, tokens.len(), tokens.end);
+            let first = tokens.start;
+            let count = tokens.len();
+            let end = tokens.end;
             let gradient = self.head(gradient, head).subrows(first, count);
             let shares = &shares[first * length..end * length];
             let by_token = MatRef::from_row_major_slice_with_stride(shares, count, end, length);
@@ -128,7 +130,7 @@ impl Attention {
 
             let of_shares = MatMut::from_row_major_slice_mut(&mut of_scores[..count * end], count, end);
             matmul(of_shares, Accum::Replace, gradient, values.subrows(0, end).transpose(), 1.0, Par::Seq);
-            Arch::new().dispatch(OfSoftmax { shares, length, scale: self.scale(), gradients: of_scores, end });
+            Arch::new().dispatch(ScoreGradients { shares, length, scale: self.scale(), gradients: of_scores, end });
             let of_scores = MatRef::from_row_major_slice(&of_scores[..count * end], count, end);
             let of_queries = self.part_mut(of_window, 0, head).subrows_mut(first, count);
             matmul(of_queries, Accum::Replace, of_scores, keys.subrows(0, end), 1.0, Par::Seq);
@@ -179,13 +181,13 @@ fn rows_mut(numbers: &mut [f32], rows: usize, columns: usize, stride: usize) -> 
 }
 
 /// Shares in place of the scores of some tokens, in rows of `length`.
-struct Softmax<'a> {
+struct ScoreShares<'a> {
     scores: &'a mut [f32],
     length: usize,
     tokens: Range<usize>,
 }
 
-impl WithSimd for Softmax<'_> {
+impl WithSimd for ScoreShares<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -217,7 +219,7 @@ fn softmax(scores: &mut [f32], seen: usize) {
 
 /// Gradients of the products of queries and keys in place of those of shares, in rows of `end`. Rows of shares have
 /// `length` numbers.
-struct OfSoftmax<'a> {
+struct ScoreGradients<'a> {
     shares: &'a [f32],
     length: usize,
     scale: f32,
@@ -225,7 +227,7 @@ struct OfSoftmax<'a> {
     end: usize,
 }
 
-impl WithSimd for OfSoftmax<'_> {
+impl WithSimd for ScoreGradients<'_> {
     type Output = ();
 
     #[inline(always)]

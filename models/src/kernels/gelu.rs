@@ -30,7 +30,7 @@ impl Operation<1> for Gelu {
         let mut slopes = vec![0.0; numbers.len()];
         let outputs = values.par_chunks_mut(CHUNK).zip(slopes.par_chunks_mut(CHUNK));
         numbers.par_chunks(CHUNK).zip(outputs).for_each(|(numbers, (values, slopes))| {
-            Arch::new().dispatch(Slopes { numbers, values, slopes });
+            Arch::new().dispatch(ValuesAndSlopes { numbers, values, slopes });
         });
         let shape = input.layout().shape().clone();
         (tensor(values, shape.clone()), tensor(slopes, shape))
@@ -49,13 +49,13 @@ impl Operation<1> for Gelu {
     }
 }
 
-struct Slopes<'a> {
+struct ValuesAndSlopes<'a> {
     numbers: &'a [f32],
     values: &'a mut [f32],
     slopes: &'a mut [f32],
 }
 
-impl WithSimd for Slopes<'_> {
+impl WithSimd for ValuesAndSlopes<'_> {
     type Output = ();
 
     #[inline(always)]

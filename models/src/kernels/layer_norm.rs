@@ -33,12 +33,12 @@ struct LayerNorm;
 struct Seen {
     input: FlexTensor,
     weight: FlexTensor,
-    lines: Vec<Line>,
+    lines: Vec<NormalizingLine>,
 }
 
 /// The straight line that normalizes the values of a row: `factor (x - mean)`.
 #[derive(Clone, Copy, Debug, Default)]
-struct Line {
+struct NormalizingLine {
     mean: f32,
     factor: f32,
 }
@@ -51,7 +51,7 @@ impl Operation<2> for LayerNorm {
         let numbers = floats(&input);
         let scale = floats(&weight);
         let mut values = vec![0.0; numbers.len()];
-        let mut lines = vec![Line::default(); numbers.len() / width];
+        let mut lines = vec![NormalizingLine::default(); numbers.len() / width];
         let groups = numbers.par_chunks(ROWS * width).zip(values.par_chunks_mut(ROWS * width));
         groups.zip(lines.par_chunks_mut(ROWS)).for_each(|((numbers, values), lines)| {
             Arch::new().dispatch(NormalizeRows { numbers, scale, values, lines });
@@ -71,7 +71,7 @@ impl Operation<2> for LayerNorm {
         let inputs = gradients.par_chunks(ROWS * width).zip(numbers.par_chunks(ROWS * width));
         inputs.zip(seen.lines.par_chunks(ROWS)).zip(outputs).for_each(|(((gradients, numbers), lines), outputs)| {
             let (of_input, of_weight) = outputs;
-            Arch::new().dispatch(OfRows { gradients, numbers, lines, scale, of_input, of_weight });
+            Arch::new().dispatch(GradientsOfRows { gradients, numbers, lines, scale, of_input, of_weight });
         });
         let mut sums = vec![0.0; width];
         for group in of_weight.chunks_exact(width) {
@@ -85,7 +85,7 @@ struct NormalizeRows<'a> {
     numbers: &'a [f32],
     scale: &'a [f32],
     values: &'a mut [f32],
-    lines: &'a mut [Line],
+    lines: &'a mut [NormalizingLine],
 }
 
 impl WithSimd for NormalizeRows<'_> {
@@ -96,22 +96,22 @@ impl WithSimd for NormalizeRows<'_> {
         let width = self.scale.len();
         let rows = self.numbers.chunks_exact(width).zip(self.values.chunks_exact_mut(width));
         for ((row, values), line) in rows.zip(self.lines) {
-            *line = Line::normalize(row, self.scale, values);
+            *line = NormalizingLine::normalize(row, self.scale, values);
         }
     }
 }
 
 /// The gradients of rows, and their sum for the weight.
-struct OfRows<'a> {
+struct GradientsOfRows<'a> {
     gradients: &'a [f32],
     numbers: &'a [f32],
-    lines: &'a [Line],
+    lines: &'a [NormalizingLine],
     scale: &'a [f32],
     of_input: &'a mut [f32],
     of_weight: &'a mut [f32],
 }
 
-impl WithSimd for OfRows<'_> {
+impl WithSimd for GradientsOfRows<'_> {
     type Output = ();
 
     #[inline(always)]
@@ -125,7 +125,7 @@ impl WithSimd for OfRows<'_> {
     }
 }
 
-impl Line {
+impl NormalizingLine {
     /// Normalizes a row and multiplies it by `scale`.
     #[inline(always)]
     fn normalize(row: &[f32], scale: &[f32], values: &mut [f32]) -> Self {

@@ -2,7 +2,7 @@
 
 use super::group_norm::{LaneLine, NormGradient, OfNorm, Statistics};
 use super::patches::{Geometry, Patches, Planes, Tap};
-use super::product::{Inputs, Pixels, correlate, multiply};
+use super::product::{Inputs, PixelPlaces, correlate, multiply};
 use super::{LANES, Lanes};
 
 /// The places that a convolution reads and writes, the same for all images.
@@ -76,7 +76,7 @@ impl ConvNorm {
     ) {
         let Patches { starts, runs, length, places, .. } = &self.forward;
         let inputs = Inputs { values: image, starts, runs, length: *length };
-        multiply(inputs, &weights.forward, Pixels { places, plane: self.plane() }, output, false);
+        multiply(inputs, &weights.forward, PixelPlaces { places, plane: self.plane() }, output, false);
         for (plane, statistics) in output.chunks_exact(self.plane()).zip(statistics) {
             *statistics = Statistics::of(plane);
         }
@@ -147,17 +147,17 @@ impl ConvNorm {
     pub(super) fn of_weights(&self, image: &[f32], of_output: &[f32], sums: &mut Gradients) {
         let Patches { starts, runs, length, .. } = &self.forward;
         let inputs = Inputs { values: image, starts, runs, length: *length };
-        let pixels = Pixels { places: &self.gradients, plane: self.geometry.padded_output().size() };
+        let pixels = PixelPlaces { places: &self.gradients, plane: self.geometry.padded_output().size() };
         correlate(inputs, of_output, pixels, &mut sums.weight);
     }
 
-    /// Computes the gradient of an image, without its margins: adds it to what is there or replaces it. Pixels that no
+    /// Computes the gradient of an image, without its margins: adds it to what is there or replaces it. PixelPlaces that no
     /// kernel meets are left alone.
     pub(super) fn of_image(&self, weights: &Weights<'_>, of_output: &[f32], of_image: &mut [f32], add: bool) {
         let plane = self.geometry.height * self.geometry.width * LANES;
         for (Patches { starts, runs, length, places, .. }, weights) in self.backward.iter().zip(&weights.backward) {
             let inputs = Inputs { values: of_output, starts, runs, length: *length };
-            multiply(inputs, weights, Pixels { places, plane }, of_image, add);
+            multiply(inputs, weights, PixelPlaces { places, plane }, of_image, add);
         }
     }
 

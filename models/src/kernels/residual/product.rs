@@ -36,7 +36,7 @@ impl Inputs<'_> {
 
 /// The place of each pixel in planes that follow one another.
 #[derive(Clone, Copy, Debug)]
-pub(super) struct Pixels<'a> {
+pub(super) struct PixelPlaces<'a> {
     pub(super) places: &'a [u32],
     /// Values of a plane.
     pub(super) plane: usize,
@@ -44,20 +44,20 @@ pub(super) struct Pixels<'a> {
 
 /// The products of all pixels with the weights `[planes, entries]`, in O(pixels x entries x planes) operations. The value of
 /// each pixel goes to its place in each plane of `output`; it is added there or replaces what is there.
-pub(super) fn multiply(inputs: Inputs<'_>, weights: &[Lanes], pixels: Pixels<'_>, output: &mut [f32], add: bool) {
+pub(super) fn multiply(inputs: Inputs<'_>, weights: &[Lanes], pixels: PixelPlaces<'_>, output: &mut [f32], add: bool) {
     Arch::new().dispatch(Multiply { inputs, weights, pixels, output, add });
 }
 
 /// Adds to `sums`, `[planes, entries]`, the products of inputs and gradients over all pixels; the gradient of each lies at
 /// its place in each plane of `gradient`.
-pub(super) fn correlate(inputs: Inputs<'_>, gradient: &[f32], pixels: Pixels<'_>, sums: &mut [Lanes]) {
+pub(super) fn correlate(inputs: Inputs<'_>, gradient: &[f32], pixels: PixelPlaces<'_>, sums: &mut [Lanes]) {
     Arch::new().dispatch(Correlate { inputs, gradient, pixels, sums });
 }
 
 struct Multiply<'a> {
     inputs: Inputs<'a>,
     weights: &'a [Lanes],
-    pixels: Pixels<'a>,
+    pixels: PixelPlaces<'a>,
     output: &'a mut [f32],
     add: bool,
 }
@@ -188,7 +188,7 @@ fn vectors<S: Simd, const VECTORS: usize>(lanes: &[f32]) -> [S::f32s; VECTORS] {
 struct Correlate<'a> {
     inputs: Inputs<'a>,
     gradient: &'a [f32],
-    pixels: Pixels<'a>,
+    pixels: PixelPlaces<'a>,
     sums: &'a mut [Lanes],
 }
 
