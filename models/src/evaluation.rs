@@ -11,6 +11,7 @@ use crate::device::{Device, DeviceName};
 use crate::flatten::{unflatten, unflatten_shared};
 use crate::model::{BuiltinNetwork, GptSize, ModelKind};
 use crate::task::Task;
+use crate::threads::on_training_thread;
 use crate::train_error::TrainError;
 use crate::trainer::check_samples;
 use mingle_datasets::{SampleShape, Samples, Tokens};
@@ -224,10 +225,14 @@ impl Evaluator {
 
     fn logits(&self, network: &BuiltinNetwork, features: Vec<f32>, shape: [usize; 2]) -> Result<Vec<f32>, TrainError> {
         let features = TensorData::new(features, shape);
-        let features = Tensor::from_data(features, &self.device.inference());
         let failed = |error: String| TrainError::Device(error);
-        let logits = network.forward(features).try_into_data().map_err(|error| failed(error.to_string()))?;
-        logits.try_into_vec().map_err(|error| failed(error.to_string()))
+        let rows = if self.task.gpt().is_some() { shape[0] * shape[1] } else { shape[0] };
+        let multiplications = (rows * self.task.parameter_count()) as u64;
+        let logits = on_training_thread(&self.device, multiplications, || {
+            let features = Tensor::from_data(features, &self.device.inference());
+            network.forward(features).try_into_data()
+        });
+        logits.map_err(|error| failed(error.to_string()))?.try_into_vec().map_err(|error| failed(error.to_string()))
     }
 }
 

@@ -23,6 +23,7 @@ mod pair_scores;
 mod recycled;
 mod residual;
 mod rms_prop;
+mod rows;
 mod sparse;
 mod tall;
 mod tanh;

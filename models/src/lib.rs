@@ -42,8 +42,6 @@
 //! ```
 
 mod asked_weight;
-mod augmentation;
-mod batches;
 mod checkpoint;
 mod checkpoint_error;
 mod device;
@@ -71,7 +69,6 @@ mod train_error;
 mod trainer;
 
 pub use asked_weight::{AskedWeight, AskedWeightError};
-pub use augmentation::{Augmentation, AugmentationError};
 pub use checkpoint::Checkpoint;
 pub use checkpoint_error::{CheckpointError, TensorDifference};
 pub use device::{Adapter, Device, DeviceError, DeviceName};
@@ -79,9 +76,9 @@ pub use evaluation::{Evaluator, ModelEvaluation, Quality};
 pub use flatten::{flatten, number_parameters, unflatten};
 pub use generation::{GenerationError, GenerationOptions, TextGenerator, Utf8Stream};
 pub use mingle_datasets::{
-    CardDifference, CardError, CsvFeatures, CsvSource, DataCard, DataError, DataSet, DataSource, Decimal,
-    FeatureScaling, LabelColumn, NotExact, Objective, ObjectiveKind, RawData, SampleShape, Samples, Sites, SumsError,
-    TableSums, Target, TextSource, Tokens, UnknownCharacter, UnknownObjective, Vocabulary,
+    Augmentation, AugmentationError, CardDifference, CardError, CsvFeatures, CsvSource, DataCard, DataError, DataSet,
+    DataSource, Decimal, FeatureScaling, LabelColumn, NotExact, Objective, ObjectiveKind, RawData, SampleShape,
+    Samples, Sites, SumsError, TableSums, Target, TextSource, Tokens, UnknownCharacter, UnknownObjective, Vocabulary,
 };
 pub use model::{GptSize, GptSizeError, ModelError, ModelKind};
 pub use model_file::{ModelFile, TensorOutline};

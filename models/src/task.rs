@@ -5,11 +5,9 @@
 
 use serde::Serialize;
 
-use crate::augmentation::AugmentationError;
 use crate::model::{Architecture, BuiltinNetwork, GptSize, ModelError, ModelKind};
 use crate::{flatten, initialization};
-use mingle_datasets::Objective;
-use mingle_datasets::SampleShape;
+use mingle_datasets::{AugmentationError, Objective, SampleShape};
 
 /// A model for samples of one shape, for a number of classes or a quantity.
 ///

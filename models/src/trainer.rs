@@ -7,8 +7,6 @@ use burn::nn::loss::CrossEntropyLossConfig;
 use burn::optim::{GradientsParams, ModuleOptimizer};
 use burn::tensor::{Int, TensorData};
 
-use crate::augmentation::Augmentation;
-use crate::batches::Batches;
 use crate::device::Device;
 use crate::flatten::{flatten, flatten_gradients, number_parameters, unflatten, unflatten_shared};
 use crate::gradient_clipping;
@@ -17,8 +15,9 @@ use crate::model::BuiltinNetwork;
 use crate::optimizer::OptimizerOptions;
 use crate::site_weight::SiteWeight;
 use crate::task::{Task, TaskError};
+use crate::threads::on_training_thread;
 use crate::train_error::TrainError;
-use mingle_datasets::Samples;
+use mingle_datasets::{Augmentation, Batches, Samples};
 
 /// The options of a trainer.
 #[derive(Clone, Debug)]
@@ -244,9 +243,11 @@ impl Trainer {
         // Summed on the device: reading each loss would make a graphics card wait at every step.
         let mut losses = Tensor::<1>::zeros([1], &self.device.inference());
         let mut steps = 0;
+        let device = self.device.clone();
+        let multiplications = self.samples_per_step() * from.len() as u64;
         while steps < local_steps && (steps == 0 || goes_on()) {
             let loss;
-            (network, loss) = self.step_from(network);
+            (network, loss) = on_training_thread(&device, multiplications, || self.step_from(network));
             losses = losses + loss;
             steps += 1;
         }
@@ -319,7 +320,7 @@ impl Trainer {
     fn next_batch(&mut self) -> (Tensor<2>, WantedOutputs) {
         let device = self.device.training();
         let step = self.batches.step();
-        let batch = self.batches.next();
+        let batch = self.batches.next_batch();
         if let Some(size) = self.task.gpt() {
             let starts = batch.iter().map(|&start| start as usize);
             let (seen, following) = self.samples.windows(starts, size.context());

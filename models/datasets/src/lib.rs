@@ -12,6 +12,8 @@
 //! # Ok::<(), Box<dyn std::error::Error>>(())
 //! ```
 
+mod augmentation;
+mod batches;
 mod card;
 mod card_error;
 mod cifar10;
@@ -38,6 +40,8 @@ mod target;
 mod text;
 mod vocabulary;
 
+pub use augmentation::{Augmentation, AugmentationError};
+pub use batches::Batches;
 pub use card::{DataCard, FeatureScaling, Sites};
 pub use card_error::{CardDifference, CardError};
 pub use csv_features::CsvFeatures;

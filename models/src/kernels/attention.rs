@@ -5,17 +5,22 @@
 //! shares = softmax over earlier tokens of (q k^T / sqrt(head width))        output = shares v
 //! ```
 
+use std::ops::Range;
+
 use burn::Tensor;
 use burn::backend::flex::FlexTensor;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
-use pulp::Arch;
+use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::exponential::exp;
-use super::layer_norm::sum;
+use super::rows::{LANES, maximum, sum};
 use super::tape::{Operation, apply_to};
 use super::tensors::{floats, tensor};
+
+/// The tokens whose scores are computed at once. They have none for tokens after the last of them.
+const TOKENS: usize = 64;
 
 /// The attention's output, `[batch * length, width]`, for queries, keys and values side by side,
 /// `[batch * length, 3 * width]`. Each of the three is `heads` parts of a row. O(batch x length^2 x width) operations.
@@ -75,7 +80,7 @@ impl Operation<1> for Attention {
             .zip(floats(gradient).par_chunks_exact(length * width))
             .zip(of_windows.par_chunks_exact_mut(3 * length * width))
             .for_each_init(
-                || vec![0.0; length * length],
+                || vec![0.0; TOKENS.min(length) * length],
                 |of_scores, (((window, shares), gradient), of_window)| {
                     for (head, shares) in shares.chunks_exact(length * length).enumerate() {
                         self.backward_head(head, (window, shares, gradient), of_scores, of_window);
@@ -89,20 +94,21 @@ impl Operation<1> for Attention {
 impl Attention {
     fn forward_head(&self, head: usize, window: &[f32], values: &mut [f32], shares: &mut [f32]) {
         let length = self.length;
-        let part = |part| self.part(window, part, head);
-        let scores = MatMut::from_row_major_slice_mut(shares, length, length);
-        matmul(scores, Accum::Replace, part(0), part(1).transpose(), self.scale(), Par::Seq);
-        Arch::new().dispatch(|| {
-            for (last, row) in shares.chunks_exact_mut(length).enumerate() {
-                let (seen, later) = row.split_at_mut(last + 1);
-                softmax(seen);
-                later.fill(0.0);
-            }
-        });
-        let shares = MatRef::from_row_major_slice(shares, length, length);
-        matmul(self.head_mut(values, head), Accum::Replace, shares, part(2), 1.0, Par::Seq);
+        let [queries, keys, of_values] = [0, 1, 2].map(|part| self.part(window, part, head));
+        for tokens in self.groups() {
+            let end = tokens.end;
+            let shares = &mut shares[tokens.start * length..end * length];
+            let scores = rows_mut(shares, tokens.len(), end, length);
+            let queries = queries.subrows(tokens.start, tokens.len());
+            matmul(scores, Accum::Replace, queries, keys.subrows(0, end).transpose(), self.scale(), Par::Seq);
+            Arch::new().dispatch(ScoreShares { scores: shares, length, tokens: tokens.clone() });
+            let shares = MatRef::from_row_major_slice_with_stride(shares, tokens.len(), end, length);
+            let values = self.head_mut(values, head).subrows_mut(tokens.start, tokens.len());
+            matmul(values, Accum::Replace, shares, of_values.subrows(0, end), 1.0, Par::Seq);
+        }
     }
 
+    /// Computes the gradients of a head; those of its queries, keys and values in `of_window` are zero before.
     fn backward_head(
         &self,
         head: usize,
@@ -111,25 +117,32 @@ impl Attention {
         of_window: &mut [f32],
     ) {
         let length = self.length;
-        let part = |part| self.part(window, part, head);
-        let gradient = self.head(gradient, head);
-        let by_token = MatRef::from_row_major_slice(shares, length, length);
-        matmul(self.part_mut(of_window, 2, head), Accum::Replace, by_token.transpose(), gradient, 1.0, Par::Seq);
+        let [queries, keys, values] = [0, 1, 2].map(|part| self.part(window, part, head));
+        for tokens in self.groups() {
+            let first = tokens.start;
+            let count = tokens.len();
+            let end = tokens.end;
+            let gradient = self.head(gradient, head).subrows(first, count);
+            let shares = &shares[first * length..end * length];
+            let by_token = MatRef::from_row_major_slice_with_stride(shares, count, end, length);
+            let of_values = self.part_mut(of_window, 2, head).subrows_mut(0, end);
+            matmul(of_values, Accum::Add, by_token.transpose(), gradient, 1.0, Par::Seq);
 
-        let of_shares = MatMut::from_row_major_slice_mut(of_scores, length, length);
-        matmul(of_shares, Accum::Replace, gradient, part(2).transpose(), 1.0, Par::Seq);
-        let scale = self.scale();
-        Arch::new().dispatch(|| {
-            for (shares, of_scores) in shares.chunks_exact(length).zip(of_scores.chunks_exact_mut(length)) {
-                let mean = sum(shares.iter().zip(&*of_scores).map(|(share, gradient)| share * gradient));
-                for (share, gradient) in shares.iter().zip(of_scores) {
-                    *gradient = share * (*gradient - mean) * scale;
-                }
-            }
-        });
-        let of_scores = MatRef::from_row_major_slice(&*of_scores, length, length);
-        matmul(self.part_mut(of_window, 0, head), Accum::Replace, of_scores, part(1), 1.0, Par::Seq);
-        matmul(self.part_mut(of_window, 1, head), Accum::Replace, of_scores.transpose(), part(0), 1.0, Par::Seq);
+            let of_shares = MatMut::from_row_major_slice_mut(&mut of_scores[..count * end], count, end);
+            matmul(of_shares, Accum::Replace, gradient, values.subrows(0, end).transpose(), 1.0, Par::Seq);
+            Arch::new().dispatch(ScoreGradients { shares, length, scale: self.scale(), gradients: of_scores, end });
+            let of_scores = MatRef::from_row_major_slice(&of_scores[..count * end], count, end);
+            let of_queries = self.part_mut(of_window, 0, head).subrows_mut(first, count);
+            matmul(of_queries, Accum::Replace, of_scores, keys.subrows(0, end), 1.0, Par::Seq);
+            let of_keys = self.part_mut(of_window, 1, head).subrows_mut(0, end);
+            matmul(of_keys, Accum::Add, of_scores.transpose(), queries.subrows(first, count), 1.0, Par::Seq);
+        }
+    }
+
+    /// The tokens of a window in groups.
+    fn groups(&self) -> impl Iterator<Item = Range<usize>> + use<> {
+        let length = self.length;
+        (0..length).step_by(TOKENS).map(move |first| first..(first + TOKENS).min(length))
     }
 
     /// `1 / sqrt(head width)`.
@@ -167,14 +180,65 @@ fn rows_mut(numbers: &mut [f32], rows: usize, columns: usize, stride: usize) -> 
     MatMut::from_column_major_slice_with_stride_mut(numbers, columns, rows, stride).transpose_mut()
 }
 
+/// Shares in place of the scores of some tokens, in rows of `length`.
+struct ScoreShares<'a> {
+    scores: &'a mut [f32],
+    length: usize,
+    tokens: Range<usize>,
+}
+
+impl WithSimd for ScoreShares<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let end = self.tokens.end;
+        for (token, row) in self.tokens.zip(self.scores.chunks_exact_mut(self.length)) {
+            softmax(&mut row[..end], token + 1);
+        }
+    }
+}
+
+/// The shares of the first `seen` scores; the others become zero.
 #[inline(always)]
-fn softmax(scores: &mut [f32]) {
-    let most = scores.iter().copied().fold(f32::NEG_INFINITY, |most, score| if score > most { score } else { most });
-    for score in scores.iter_mut() {
+fn softmax(scores: &mut [f32], seen: usize) {
+    let most = maximum(&scores[..seen]);
+    // Whole vectors: some of the exponentials are of scores that do not count.
+    let computed = seen.next_multiple_of(LANES).min(scores.len());
+    let (computed, never) = scores.split_at_mut(computed);
+    for score in computed.iter_mut() {
         *score = exp(*score - most);
     }
-    let factor = 1.0 / sum(scores.iter().copied());
-    for score in scores {
-        *score *= factor;
+    computed[seen..].fill(0.0);
+    never.fill(0.0);
+    let factor = 1.0 / sum([&*computed], |[share]| share);
+    for share in computed {
+        *share *= factor;
+    }
+}
+
+/// Gradients of the products of queries and keys in place of those of shares, in rows of `end`. Rows of shares have
+/// `length` numbers.
+struct ScoreGradients<'a> {
+    shares: &'a [f32],
+    length: usize,
+    scale: f32,
+    gradients: &'a mut [f32],
+    end: usize,
+}
+
+impl WithSimd for ScoreGradients<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        let rows = self.shares.chunks_exact(self.length).zip(self.gradients.chunks_exact_mut(self.end));
+        for (shares, gradients) in rows {
+            let shares = &shares[..self.end];
+            let mean = sum([shares, &*gradients], |[share, gradient]| share * gradient);
+            for (share, gradient) in shares.iter().zip(gradients) {
+                *gradient = share * (*gradient - mean) * self.scale;
+            }
+        }
     }
 }

@@ -2,7 +2,7 @@
 
 use burn::Tensor;
 use burn::backend::flex::FlexTensor;
-use pulp::Arch;
+use pulp::{Arch, Simd, WithSimd};
 use rayon::prelude::*;
 
 use super::exponential::exp;
@@ -30,19 +30,39 @@ impl Operation<1> for Gelu {
         let mut slopes = vec![0.0; numbers.len()];
         let outputs = values.par_chunks_mut(CHUNK).zip(slopes.par_chunks_mut(CHUNK));
         numbers.par_chunks(CHUNK).zip(outputs).for_each(|(numbers, (values, slopes))| {
-            Arch::new().dispatch(|| {
-                for ((x, value), slope) in numbers.iter().zip(values).zip(slopes) {
-                    (*value, *slope) = value_and_slope(*x);
-                }
-            });
+            Arch::new().dispatch(ValuesAndSlopes { numbers, values, slopes });
         });
         let shape = input.layout().shape().clone();
         (tensor(values, shape.clone()), tensor(slopes, shape))
     }
 
     fn backward(&self, slopes: &FlexTensor, gradient: &FlexTensor, _: [bool; 1]) -> [Option<FlexTensor>; 1] {
-        let values = floats(slopes).iter().zip(floats(gradient)).map(|(slope, gradient)| slope * gradient).collect();
+        let gradients = floats(gradient);
+        let mut values = vec![0.0; gradients.len()];
+        let inputs = floats(slopes).par_chunks(CHUNK).zip(gradients.par_chunks(CHUNK));
+        values.par_chunks_mut(CHUNK).zip(inputs).for_each(|(values, (slopes, gradients))| {
+            for ((value, slope), gradient) in values.iter_mut().zip(slopes).zip(gradients) {
+                *value = slope * gradient;
+            }
+        });
         [Some(tensor(values, slopes.layout().shape().clone()))]
+    }
+}
+
+struct ValuesAndSlopes<'a> {
+    numbers: &'a [f32],
+    values: &'a mut [f32],
+    slopes: &'a mut [f32],
+}
+
+impl WithSimd for ValuesAndSlopes<'_> {
+    type Output = ();
+
+    #[inline(always)]
+    fn with_simd<S: Simd>(self, _: S) {
+        for ((x, value), slope) in self.numbers.iter().zip(self.values).zip(self.slopes) {
+            (*value, *slope) = value_and_slope(*x);
+        }
     }
 }
 

@@ -6,11 +6,15 @@ use burn::nn;
 use faer::linalg::matmul::matmul;
 use faer::{Accum, MatMut, MatRef, Par};
 
-use super::tape::{Layer, Operation, apply, apply_with};
+use super::tape::{Operation, apply, apply_with};
 use super::tensors::{floats, tensor};
 
-/// The number of multiplications from which a product is divided among threads.
+/// The number of multiplications above which a product is divided into halves.
 const WORTH_DIVIDING: usize = 1 << 23;
+/// The most times that a product is divided.
+const DIVISIONS: u32 = 4;
+/// The rows and columns of which a half has a multiple.
+const TILE: usize = 16;
 
 /// `input x weight + bias`, where there is a bias: `[batch, inputs]` to `[batch, outputs]`.
 pub(crate) fn linear(layer: &nn::Linear, input: Tensor<2>) -> Tensor<2> {
@@ -58,40 +62,60 @@ fn multiplied(left: MatRef<'_, f32>, right: MatRef<'_, f32>) -> FlexTensor {
 #[derive(Clone, Debug)]
 struct Linear;
 
-impl Layer for Linear {
+impl Operation<3> for Linear {
     /// Input and weight.
-    type Seen = (FlexTensor, FlexTensor);
+    type Seen = [FlexTensor; 2];
 
-    fn forward(&self, input: FlexTensor, weight: FlexTensor, bias: FlexTensor) -> (FlexTensor, Self::Seen) {
+    fn forward(&self, [input, weight, bias]: [FlexTensor; 3]) -> (FlexTensor, Self::Seen) {
         let [batch, _] = sides(&input);
         let [_, outputs] = sides(&weight);
         let mut values = floats(&bias).repeat(batch);
         let output = MatMut::from_row_major_slice_mut(&mut values, batch, outputs);
         multiply(output, Accum::Add, matrix(&input), matrix(&weight));
-        (tensor(values, [batch, outputs]), (input, weight))
+        (tensor(values, [batch, outputs]), [input, weight])
     }
 
-    fn of_input(&self, (input, weight): &Self::Seen, gradient: &FlexTensor) -> FlexTensor {
-        let [batch, inputs] = sides(input);
-        let mut values = vec![0.0; batch * inputs];
-        let product = MatMut::from_row_major_slice_mut(&mut values, batch, inputs);
-        multiply(product, Accum::Replace, matrix(gradient), matrix(weight).transpose());
-        tensor(values, [batch, inputs])
-    }
-
-    fn of_weight(&self, (input, weight): &Self::Seen, gradient: &FlexTensor) -> (FlexTensor, FlexTensor) {
-        let [inputs, outputs] = sides(weight);
-        let mut values = vec![0.0; inputs * outputs];
-        let product = MatMut::from_row_major_slice_mut(&mut values, inputs, outputs);
-        multiply(product, Accum::Replace, matrix(input).transpose(), matrix(gradient));
-        (tensor(values, [inputs, outputs]), tensor(column_sums(floats(gradient), outputs), [outputs]))
+    fn backward(&self, seen: &Self::Seen, gradient: &FlexTensor, wanted: [bool; 3]) -> [Option<FlexTensor>; 3] {
+        let [of_input, of_weight] = Product.backward(seen, gradient, [wanted[0], wanted[1]]);
+        let [_, outputs] = sides(gradient);
+        let of_bias = wanted[2].then(|| tensor(column_sums(floats(gradient), outputs), [outputs]));
+        [of_input, of_weight, of_bias]
     }
 }
 
 fn multiply(product: MatMut<'_, f32>, accumulate: Accum, left: MatRef<'_, f32>, right: MatRef<'_, f32>) {
     let multiplications = left.nrows() * left.ncols() * right.ncols();
-    let threads = if multiplications < WORTH_DIVIDING { Par::Seq } else { Par::rayon(0) };
-    matmul(product, accumulate, left, right, 1.0, threads);
+    let divisions = (multiplications / WORTH_DIVIDING).checked_ilog2().map_or(0, |times| times + 1);
+    multiply_halves(product, accumulate, left, right, divisions.min(DIVISIONS));
+}
+
+/// Divides a product into halves by its longer side, so many times over. A thread without work takes a half from another
+/// one: none waits for the others at a barrier, as those of the matrix library do, which is slow where cores have other
+/// work too. The halves do not depend on the number of threads, and so their sums do not.
+fn multiply_halves(
+    product: MatMut<'_, f32>,
+    accumulate: Accum,
+    left: MatRef<'_, f32>,
+    right: MatRef<'_, f32>,
+    divisions: u32,
+) {
+    let sides = [product.nrows(), product.ncols()];
+    if divisions == 0 || sides.iter().all(|side| *side <= TILE) {
+        return matmul(product, accumulate, left, right, 1.0, Par::Seq);
+    }
+    let half = |side: usize| (side / 2).next_multiple_of(TILE);
+    let halves = if sides[0] >= sides[1] {
+        let (left, other_left) = left.split_at_row(half(sides[0]));
+        let (product, other) = product.split_at_row_mut(half(sides[0]));
+        [(product, left, right), (other, other_left, right)]
+    } else {
+        let (right, other_right) = right.split_at_col(half(sides[1]));
+        let (product, other) = product.split_at_col_mut(half(sides[1]));
+        [(product, left, right), (other, left, other_right)]
+    };
+    let [one, other] =
+        halves.map(|(product, left, right)| move || multiply_halves(product, accumulate, left, right, divisions - 1));
+    rayon::join(one, other);
 }
 
 fn column_sums(rows: &[f32], columns: usize) -> Vec<f32> {

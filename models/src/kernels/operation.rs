@@ -8,7 +8,7 @@ use burn::backend::flex::FlexTensor;
 use super::backward;
 use super::forward::{Pooled, forward};
 use super::geometry::Geometry;
-use super::tape::{Layer, apply};
+use super::tape::{Operation, apply};
 use super::tensors::{floats, tensor};
 
 /// `relu(max of each 2 x 2 of (images * weight) + bias)`: `[batch, height, width, channels]` to
@@ -29,23 +29,27 @@ pub(super) struct Seen {
     winners: Arc<[u8]>,
 }
 
-impl Layer for Geometry {
+impl Operation<3> for Geometry {
     type Seen = Seen;
 
-    fn forward(&self, images: FlexTensor, weight: FlexTensor, bias: FlexTensor) -> (FlexTensor, Seen) {
+    fn forward(&self, [images, weight, bias]: [FlexTensor; 3]) -> (FlexTensor, Seen) {
         let Pooled { values, winners } = forward(self, floats(&images), floats(&weight), floats(&bias));
         let batch = images.layout().shape()[0];
         let output = tensor(values, [batch, self.height / 2, self.width / 2, self.outputs]);
         (output, Seen { images, weight, winners: winners.into() })
     }
 
-    fn of_input(&self, seen: &Seen, gradient: &FlexTensor) -> FlexTensor {
-        let values = backward::of_images(self, floats(&seen.weight), floats(gradient), &seen.winners);
-        tensor(values, seen.images.layout().shape().clone())
-    }
-
-    fn of_weight(&self, seen: &Seen, gradient: &FlexTensor) -> (FlexTensor, FlexTensor) {
-        let (weight, bias) = backward::of_weight(self, floats(&seen.images), floats(gradient), &seen.winners);
-        (tensor(weight, seen.weight.layout().shape().clone()), tensor(bias, [self.outputs]))
+    fn backward(&self, seen: &Seen, gradient: &FlexTensor, wanted: [bool; 3]) -> [Option<FlexTensor>; 3] {
+        let Seen { images, weight, winners } = seen;
+        let of_images = wanted[0].then(|| {
+            let values = backward::of_images(self, floats(weight), floats(gradient), winners);
+            tensor(values, images.layout().shape().clone())
+        });
+        if !wanted[1] && !wanted[2] {
+            return [of_images, None, None];
+        }
+        let (of_weight, of_bias) = backward::of_weight(self, floats(images), floats(gradient), winners);
+        let of_weight = tensor(of_weight, weight.layout().shape().clone());
+        [of_images, Some(of_weight), Some(tensor(of_bias, [self.outputs]))]
     }
 }

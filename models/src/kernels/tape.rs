@@ -27,38 +27,9 @@ pub(super) trait Operation<const N: usize>: Clone + std::fmt::Debug + Send + 'st
     fn backward(&self, seen: &Self::Seen, gradient: &FlexTensor, wanted: [bool; N]) -> [Option<FlexTensor>; N];
 }
 
-/// An operation on an input, weights and biases. All tensors passed to it are contiguous.
-pub(super) trait Layer: Clone + std::fmt::Debug + Send + 'static {
-    /// The values that the backward pass needs.
-    type Seen: Clone + std::fmt::Debug + Send + 'static;
-
-    /// Returns the output, and the values that the backward pass needs.
-    fn forward(&self, input: FlexTensor, weight: FlexTensor, bias: FlexTensor) -> (FlexTensor, Self::Seen);
-
-    /// The gradient of the input, given that of the output.
-    fn of_input(&self, seen: &Self::Seen, gradient: &FlexTensor) -> FlexTensor;
-
-    /// The gradients of weights and biases, given that of the output.
-    fn of_weight(&self, seen: &Self::Seen, gradient: &FlexTensor) -> (FlexTensor, FlexTensor);
-}
-
-impl<L: Layer> Operation<3> for L {
-    type Seen = L::Seen;
-
-    fn forward(&self, [input, weight, bias]: [FlexTensor; 3]) -> (FlexTensor, L::Seen) {
-        Layer::forward(self, input, weight, bias)
-    }
-
-    fn backward(&self, seen: &L::Seen, gradient: &FlexTensor, wanted: [bool; 3]) -> [Option<FlexTensor>; 3] {
-        let of_input = wanted[0].then(|| self.of_input(seen, gradient));
-        let (of_weight, of_bias) = (wanted[1] || wanted[2]).then(|| self.of_weight(seen, gradient)).unzip();
-        [of_input, of_weight, of_bias]
-    }
-}
-
 /// Computes a layer. `None` for tensors that are not on burn's flex device.
-pub(super) fn apply<L: Layer, const D: usize>(
-    layer: L,
+pub(super) fn apply<O: Operation<3>, const D: usize>(
+    layer: O,
     input: Tensor<D>,
     weight: Tensor<D>,
     bias: Tensor<1>,

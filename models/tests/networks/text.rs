@@ -113,9 +113,9 @@ fn a_model_that_sees_enough_of_a_text_knows_it_by_heart() {
     let optimizer = OptimizerOptions { clip_gradients: Some(1.0), ..OptimizerOptions::adamw(0.01) };
     let mut trainer = Trainer::new(options(task, optimizer, 8), samples.clone()).unwrap();
     let mut parameters = task.initial_parameters(1);
-    let outcome = trainer.train(&parameters, 250).unwrap();
+    let outcome = trainer.train(&parameters, 800).unwrap();
     add(&mut parameters, &outcome.delta, 1.0);
-    assert_eq!(outcome.samples, 250 * 8 * 16);
+    assert_eq!(outcome.samples, 800 * 8 * 16);
     let evaluation = Evaluator::new(task, &cpu()).evaluate(&parameters, &samples).unwrap();
     // The tokens that follow the first ones of a window are not determined.
     assert!(evaluation.score() > 0.75, "{evaluation:?}");

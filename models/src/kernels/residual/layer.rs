@@ -2,7 +2,7 @@
 
 use super::group_norm::{LaneLine, NormGradient, OfNorm, Statistics};
 use super::patches::{Geometry, Patches, Planes, Tap};
-use super::product::{Inputs, correlate, multiply};
+use super::product::{Inputs, PixelPlaces, correlate, multiply};
 use super::{LANES, Lanes};
 
 /// The places that a convolution reads and writes, the same for all images.
@@ -76,9 +76,8 @@ impl ConvNorm {
     ) {
         let Patches { starts, runs, length, places, .. } = &self.forward;
         let inputs = Inputs { values: image, starts, runs, length: *length };
-        let planes = output.chunks_exact_mut(self.plane()).zip(weights.forward.chunks_exact(self.geometry.entries()));
-        for ((plane, weight), statistics) in planes.zip(statistics) {
-            multiply(inputs, weight, places, plane, false);
+        multiply(inputs, &weights.forward, PixelPlaces { places, plane: self.plane() }, output, false);
+        for (plane, statistics) in output.chunks_exact(self.plane()).zip(statistics) {
             *statistics = Statistics::of(plane);
         }
     }
@@ -148,22 +147,17 @@ impl ConvNorm {
     pub(super) fn of_weights(&self, image: &[f32], of_output: &[f32], sums: &mut Gradients) {
         let Patches { starts, runs, length, .. } = &self.forward;
         let inputs = Inputs { values: image, starts, runs, length: *length };
-        let planes = of_output.chunks_exact(self.geometry.padded_output().size());
-        for (plane, sums) in planes.zip(sums.weight.chunks_exact_mut(self.geometry.entries())) {
-            correlate(inputs, plane, &self.gradients, sums);
-        }
+        let pixels = PixelPlaces { places: &self.gradients, plane: self.geometry.padded_output().size() };
+        correlate(inputs, of_output, pixels, &mut sums.weight);
     }
 
-    /// Computes the gradient of an image, without its margins: adds it to what is there or replaces it. Pixels that no
+    /// Computes the gradient of an image, without its margins: adds it to what is there or replaces it. PixelPlaces that no
     /// kernel meets are left alone.
     pub(super) fn of_image(&self, weights: &Weights<'_>, of_output: &[f32], of_image: &mut [f32], add: bool) {
         let plane = self.geometry.height * self.geometry.width * LANES;
         for (Patches { starts, runs, length, places, .. }, weights) in self.backward.iter().zip(&weights.backward) {
             let inputs = Inputs { values: of_output, starts, runs, length: *length };
-            let planes = of_image.chunks_exact_mut(plane).zip(weights.chunks_exact(runs.len() * length));
-            for (of_plane, weight) in planes {
-                multiply(inputs, weight, places, of_plane, add);
-            }
+            multiply(inputs, weights, PixelPlaces { places, plane }, of_image, add);
         }
     }
 

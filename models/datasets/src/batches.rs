@@ -14,7 +14,7 @@ use rand_chacha::ChaCha8Rng;
 
 /// The batches of one peer, one per step.
 #[derive(Clone, Debug)]
-pub(crate) struct Batches {
+pub struct Batches {
     seed: u64,
     batch_size: usize,
     /// All samples in the order of an epoch; for windows, only the batch drawn last.
@@ -30,7 +30,7 @@ impl Batches {
     /// Batches of `batch_size` out of `samples`, or of all samples if there are fewer.
     ///
     /// Both are at least 1, and `samples` is below 2^32.
-    pub(crate) fn new(samples: u32, batch_size: usize, seed: u64) -> Self {
+    pub fn new(samples: u32, batch_size: usize, seed: u64) -> Self {
         let batch_size = batch_size.min(samples as usize);
         Self { seed, batch_size, order: (0..samples).collect(), epoch: None, places: None, step: 0 }
     }
@@ -38,27 +38,27 @@ impl Batches {
     /// Batches of `batch_size` windows, each of which begins at one of `places` places.
     ///
     /// Both are at least 1.
-    pub(crate) fn of_windows(places: u32, batch_size: usize, seed: u64) -> Self {
+    pub fn of_windows(places: u32, batch_size: usize, seed: u64) -> Self {
         Self { seed, batch_size, order: Vec::new(), epoch: None, places: Some(places), step: 0 }
     }
 
     /// Samples in each batch.
-    pub(crate) fn batch_size(&self) -> usize {
+    pub fn batch_size(&self) -> usize {
         self.batch_size
     }
 
     /// The number of batches taken so far.
-    pub(crate) fn step(&self) -> u64 {
+    pub fn step(&self) -> u64 {
         self.step
     }
 
     /// Continues as if `step` batches had been taken.
-    pub(crate) fn resume_at(&mut self, step: u64) {
+    pub fn resume_at(&mut self, step: u64) {
         self.step = step;
     }
 
     /// The samples of the next batch, or the places at which its windows begin.
-    pub(crate) fn next(&mut self) -> &[u32] {
+    pub fn next_batch(&mut self) -> &[u32] {
         if let Some(places) = self.places {
             return self.next_windows(places);
         }
@@ -98,7 +98,7 @@ mod tests {
     #[test]
     fn an_epoch_shows_each_sample_once_and_the_next_one_in_another_order() {
         let mut batches = Batches::new(12, 4, 5);
-        let mut epoch = || -> Vec<u32> { (0..3).flat_map(|_| batches.next().to_vec()).collect() };
+        let mut epoch = || -> Vec<u32> { (0..3).flat_map(|_| batches.next_batch().to_vec()).collect() };
         let (first, second) = (epoch(), epoch());
         assert_ne!(first, second);
         for mut order in [first, second] {
@@ -112,7 +112,7 @@ mod tests {
         let mut batches = Batches::new(10, 4, 1);
         let mut seen = [false; 10];
         for _ in 0..40 {
-            let batch = batches.next();
+            let batch = batches.next_batch();
             assert_eq!(batch.len(), 4);
             batch.iter().for_each(|&sample| seen[sample as usize] = true);
         }
@@ -122,32 +122,32 @@ mod tests {
     #[test]
     fn a_restarted_peer_continues_with_the_batch_it_would_have_seen() {
         let mut all = Batches::new(50, 7, 3);
-        let expected: Vec<Vec<u32>> = (0..40).map(|_| all.next().to_vec()).collect();
+        let expected: Vec<Vec<u32>> = (0..40).map(|_| all.next_batch().to_vec()).collect();
         for start in [0, 1, 6, 7, 8, 39] {
             let mut restarted = Batches::new(50, 7, 3);
             restarted.resume_at(start as u64);
-            assert_eq!(restarted.next(), expected[start], "from step {start}");
+            assert_eq!(restarted.next_batch(), expected[start], "from step {start}");
         }
     }
 
     #[test]
     fn windows_follow_from_the_seed_and_the_step_and_begin_everywhere() {
         let mut all = Batches::of_windows(50, 7, 3);
-        let expected: Vec<Vec<u32>> = (0..40).map(|_| all.next().to_vec()).collect();
+        let expected: Vec<Vec<u32>> = (0..40).map(|_| all.next_batch().to_vec()).collect();
         for start in [0, 1, 17, 39] {
             let mut restarted = Batches::of_windows(50, 7, 3);
             restarted.resume_at(start as u64);
-            assert_eq!(restarted.next(), expected[start], "from step {start}");
+            assert_eq!(restarted.next_batch(), expected[start], "from step {start}");
         }
         let places: std::collections::BTreeSet<u32> = expected.concat().into_iter().collect();
         assert_eq!((places.first(), places.last(), places.len()), (Some(&0), Some(&49), 50));
         let mut one = Batches::of_windows(1, 3, 3);
-        assert_eq!(one.next(), [0, 0, 0], "more windows than places");
+        assert_eq!(one.next_batch(), [0, 0, 0], "more windows than places");
     }
 
     #[test]
     fn a_batch_is_never_larger_than_the_samples() {
         let mut batches = Batches::new(3, 64, 0);
-        assert_eq!(batches.next().len(), 3);
+        assert_eq!(batches.next_batch().len(), 3);
     }
 }

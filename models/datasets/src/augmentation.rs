@@ -10,7 +10,7 @@ use rand::{RngExt, SeedableRng};
 use rand_chacha::ChaCha8Rng;
 use serde::{Deserialize, Serialize};
 
-use mingle_datasets::SampleShape;
+use crate::sample_shape::SampleShape;
 
 /// The changes to training images, as written by the user: `none`, or one or both of `flip` and `crop:N`, with a comma
 /// between them.
@@ -21,12 +21,12 @@ use mingle_datasets::SampleShape;
 /// | `crop:N` | the image moves by up to N pixels up or down and left or right; what comes in is zero |
 ///
 /// ```
-/// use mingle_models::Augmentation;
+/// use mingle_datasets::Augmentation;
 ///
 /// let usual_for_cifar: Augmentation = "flip,crop:4".parse()?;
 /// assert_eq!(usual_for_cifar, Augmentation { flip: true, crop: 4 });
 /// assert!("rotate".parse::<Augmentation>().is_err());
-/// # Ok::<(), mingle_models::AugmentationError>(())
+/// # Ok::<(), mingle_datasets::AugmentationError>(())
 /// ```
 #[derive(Clone, Copy, Debug, Default, PartialEq, Eq, Serialize, Deserialize)]
 #[serde(try_from = "String", into = "String")]
@@ -42,7 +42,11 @@ impl Augmentation {
     pub const NONE: Self = Self { flip: false, crop: 0 };
 
     /// Checks that samples of `shape` can be changed so: images alone, and larger than the crop.
-    pub(crate) fn check(self, shape: SampleShape) -> Result<(), AugmentationError> {
+    ///
+    /// # Errors
+    ///
+    /// [`AugmentationError::Shape`] for other samples.
+    pub fn check(self, shape: SampleShape) -> Result<(), AugmentationError> {
         let fits = match shape {
             _ if self == Self::NONE => true,
             SampleShape::Image { height, width, .. } => self.crop < height.min(width),
@@ -51,8 +55,8 @@ impl Augmentation {
         if fits { Ok(()) } else { Err(AugmentationError::Shape { augmentation: self, shape }) }
     }
 
-    /// Changes the rows of a batch, each a sample of `shape`.
-    pub(crate) fn apply(self, rows: &mut [f32], shape: SampleShape, (seed, step): (u64, u64)) {
+    /// Changes the rows of a batch, each a sample of `shape`, by the seed of the data and the number of the step.
+    pub fn apply(self, rows: &mut [f32], shape: SampleShape, (seed, step): (u64, u64)) {
         let SampleShape::Image { height, width, .. } = shape else { return };
         if self == Self::NONE {
             return;
