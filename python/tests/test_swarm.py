@@ -333,7 +333,7 @@ def test_a_site_that_joins_late_begins_with_the_moments_of_a_member(tmp_path: Pa
         began = re.fullmatch(r"begins in round (\d+) of \d+ with (\d+) steps, second moments (\S+)", swarm.said("cho")[0])
         assert began and int(began[1]) >= 20, swarm.said("cho")
         assert int(began[2]) > 20 and float(began[3]) > 0, "its optimizer has seen steps that this site has not taken"
-        assert re.search(r"optimizer +with the state of 12D3Koo\w+'s, to begin with", swarm.output("cho")), swarm.output("cho")
+        assert re.search(r"optimizer +12D3Koo\w+ gives the state of its own", swarm.output("cho")), swarm.output("cho")
         swarm.stop_for_all()
         swarm.wait_for_end()
         swarm.audit()

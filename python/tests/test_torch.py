@@ -8,6 +8,7 @@ import re
 import threading
 import traceback
 import warnings
+import zipfile
 from array import array
 from collections.abc import Callable
 from pathlib import Path
@@ -22,6 +23,7 @@ from torch import nn
 import mingle
 from mingle.client import MOST_METRICS_BYTES
 from mingle.optimizer_state import OptimizerState
+from mingle.shared_moments import begin_with
 from mingle.tensors import ModelTensors
 
 
@@ -563,36 +565,79 @@ def test_a_late_site_begins_with_the_moments_of_a_member_and_with_its_own_settin
                 assert [(group["lr"], group["weight_decay"]) for group in optimizer.param_groups] == [(0.001, 0.5)]
 
 
-@pytest.mark.parametrize(
-    ("spoilt", "why"),
-    [
-        (lambda state: state["state"][0].update(exp_avg_sq=-state["state"][0]["exp_avg_sq"]), "exp_avg_sq of parameter 0 is negative"),
-        (lambda state: state["state"][1]["exp_avg"].fill_(float("nan")), "exp_avg of parameter 1 is not finite"),
-        (lambda state: state["state"][0].update(exp_avg=torch.zeros(2)), r"exp_avg of parameter 0 is \[2\]"),
-        (lambda state: state["state"][0].pop("exp_avg"), "it has exp_avg_sq, step for parameter 0, and this optimizer exp_avg, exp_avg_sq, step"),
-        (lambda state: state["state"].update({7: state["state"][0]}), "there is no parameter 7"),
-        (lambda state: state.clear(), "'state'"),
-    ],
-)
+SPOILT: list[tuple[Callable[[dict[str, Any]], Any], str]] = [
+    (lambda state: state["state"][0].update(exp_avg_sq=-state["state"][0]["exp_avg_sq"]), "exp_avg_sq of parameter 0 is negative"),
+    (lambda state: state["state"][1]["exp_avg"].fill_(float("nan")), "exp_avg of parameter 1 is not finite"),
+    (lambda state: state["state"][0].update(exp_avg=state["state"][0]["exp_avg"].double().fill_(1e300)), "exp_avg of parameter 0 is not finite"),
+    (lambda state: state["state"][0]["exp_avg"].fill_(1e6), "exp_avg of parameter 0 is larger than its squares allow"),
+    (lambda state: state["state"][0].update(exp_avg=torch.zeros(2)), r"exp_avg of parameter 0 is \[2\]"),
+    (lambda state: state["state"][0].update(exp_avg=torch.tensor(1.0)), r"exp_avg of parameter 0 is \[\]"),
+    (lambda state: state["state"][0].update(exp_avg=None), "exp_avg of parameter 0 is NoneType"),
+    (lambda state: state["state"][0].update(step=torch.zeros(4, 3)), "step of parameter 0 is no count"),
+    (lambda state: state["state"][0].update(step=None), "the state that a member gave does not fit"),
+    (lambda state: state["state"][0].pop("exp_avg"), "it has exp_avg_sq, step for parameter 0, and this optimizer exp_avg, exp_avg_sq, step"),
+    (lambda state: state["state"].update({7: state["state"][0]}), "moments of a parameter without a name"),
+    (lambda state: state["mingle_names"].reverse() or state["mingle_names"].append("x"), "an optimizer of other parameters"),
+    (lambda state: state["state"].clear(), "it has seen no step"),
+    (lambda state: state.clear(), "'state'"),
+]
+
+
+def shared_state(model: nn.Module, optimizer: torch.optim.Optimizer) -> OptimizerState:
+    return OptimizerState(optimizer, True, ModelTensors(model).names_of(optimizer))
+
+
+def saved(state: Any) -> bytes:
+    buffer = io.BytesIO()
+    torch.save(state, buffer)
+    return buffer.getvalue()
+
+
+def trained_adam() -> tuple[nn.Module, torch.optim.AdamW]:
+    model = network()
+    optimizer = torch.optim.AdamW(model.parameters())
+    train_step(model, optimizer)
+    return model, optimizer
+
+
+@pytest.mark.parametrize(("spoilt", "why"), SPOILT)
 def test_what_is_no_state_of_such_an_optimizer_is_left_out_with_the_reason(
     spoilt: Callable[[dict[str, Any]], Any], why: str, caplog: pytest.LogCaptureFixture
 ) -> None:
-    def trained() -> torch.optim.AdamW:
-        model = network()
-        optimizer = torch.optim.AdamW(model.parameters())
-        train_step(model, optimizer)
-        return optimizer
-
-    theirs = trained().state_dict()
+    theirs = torch.load(io.BytesIO(shared_state(*trained_adam()).to_bytes()), weights_only=True)
     spoilt(theirs)
-    buffer = io.BytesIO()
-    torch.save(theirs, buffer)
-    optimizer = torch.optim.AdamW(network().parameters())
-    for given in (buffer.getvalue(), buffer.getvalue()[:100], b"", b"cos\nsystem\n(S'true'\ntR."):
-        assert not OptimizerState(optimizer, True).begin_with(given)
+    model = network()
+    optimizer = torch.optim.AdamW(model.parameters())
+    for given in (saved(theirs), saved(theirs)[:100], b"", b"cos\nsystem\n(S'true'\ntR."):
+        assert not begin_with(shared_state(model, optimizer), given, 100_000)
         assert not optimizer.state
     assert re.search(why, caplog.text)
     assert caplog.text.count("the optimizer begins anew: the state that a member gave does not fit") == 4
+    train_step(model, optimizer)
+
+
+def test_a_state_is_taken_by_the_names_of_the_parameters_and_with_the_options_of_their_groups() -> None:
+    def in_groups(model: nn.Module, *layers: int) -> torch.optim.SGD:
+        return torch.optim.SGD([{"params": model[layer].parameters(), "momentum": 0.9} for layer in layers], lr=0.1)  # type: ignore[index]
+
+    model, late = network(), network()
+    donor, optimizer = in_groups(model, 0, 1, 3), in_groups(late, 3, 1, 0)
+    train_step(model, donor)
+    assert begin_with(shared_state(late, optimizer), shared_state(model, donor).to_bytes(), 100_000)
+    for (_, one), (_, other) in zip(model.named_parameters(), late.named_parameters()):
+        assert torch.equal(donor.state[one]["momentum_buffer"], optimizer.state[other]["momentum_buffer"])
+
+
+def test_a_state_that_unpacks_to_more_than_there_is_room_for_is_left_out(caplog: pytest.LogCaptureFixture) -> None:
+    state = shared_state(*trained_adam())
+    packed = io.BytesIO()
+    with zipfile.ZipFile(io.BytesIO(state.to_bytes())) as plain, zipfile.ZipFile(packed, "w", zipfile.ZIP_DEFLATED) as deflated:
+        for entry in plain.namelist():
+            deflated.writestr(entry, plain.read(entry))
+    model = network()
+    other = shared_state(model, torch.optim.AdamW(model.parameters()))
+    assert not begin_with(other, packed.getvalue(), 100_000) and "it is compressed" in caplog.text
+    assert not begin_with(other, state.to_bytes(), 1000) and "it unpacks to more than 1000 bytes" in caplog.text
 
 
 def test_a_shared_optimizer_has_to_be_kept_and_none_of_what_stays_here(host: FakeHost) -> None:
@@ -600,7 +645,7 @@ def test_a_shared_optimizer_has_to_be_kept_and_none_of_what_stays_here(host: Fak
     optimizer = torch.optim.AdamW(model.parameters())
     with pytest.raises(mingle.LayoutError, match="share_optimizer shares what keep_optimizer keeps: give both"):
         mingle.join(model, optimizer, home=host.home, share_optimizer=True)
-    with pytest.raises(mingle.LayoutError, match="the moments of `0.bias`, which `local` keeps here"):
+    with pytest.raises(mingle.LayoutError, match=r"the moments of a parameter of shape \[4\] that stays here"):
         mingle.join(model, optimizer, home=host.home, keep_optimizer=True, share_optimizer=True, local=["0.bias"])
     assert not host.calls, "nothing was attached"
 

@@ -41,7 +41,9 @@ pub use learning::{
 };
 pub use marked_frame::MarkedFrame;
 pub use masked_sums::Sums;
-pub use mingle_masking::{LEAST_MEMBERS, MaskingError, SignerError, SumMember, SumPolicy, SumProtection, SumSigner, TooFewMembers};
+pub use mingle_masking::{
+    LEAST_MEMBERS, MaskingError, SignerError, SumMember, SumPolicy, SumProtection, SumSigner, TooFewMembers,
+};
 pub use peer::{EnvelopeFault, Reception, SolverPeer};
 pub use problem::{
     AllocationTask, CONVEX_KINDS, ColumnScaling, FileError, NominalWeights, Part, Problem, ProblemError, ProblemTask,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import inspect
 import io
 import logging
-from collections.abc import Callable
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Literal
 
 import torch
@@ -13,6 +13,8 @@ import torch
 from mingle.errors import LayoutError
 
 Keep = bool | Literal["bfloat16"]
+NAMES = "mingle_names"
+"""The entry of a shared state with the names of the parameters."""
 BYTES_BESIDE = 65_528
 """Most bytes that a peer keeps beside those of two vectors."""
 SPARE_BYTES = 16_384
@@ -25,9 +27,11 @@ log = logging.getLogger("mingle")
 class OptimizerState:
     """`optimizer.state_dict()` as bytes: as it is (`keep=True`), or with its tensors rounded to bfloat16 (`keep="bfloat16"`)."""
 
-    def __init__(self, optimizer: torch.optim.Optimizer, keep: Keep) -> None:
+    def __init__(self, optimizer: torch.optim.Optimizer, keep: Keep, names: Sequence[str] | None = None) -> None:
         self.optimizer = optimizer
         self.keep = keep
+        self.names = list(names) if names is not None else None
+        """Names of the optimizer's parameters in the model, in the order of `state_dict()`, where the state is shared with other sites."""
         self._most_bytes: int | None = None
 
     def room_wanted(self, dimension: int) -> int:
@@ -42,6 +46,11 @@ class OptimizerState:
         """Sets the limit to `most_bytes`. Raises `LayoutError`, with both sizes, where the state will be larger: estimated before the first step."""
         self._most_bytes = most_bytes
         self._check(self._expected_bytes() or 0)
+
+    @property
+    def most_bytes(self) -> int:
+        """The limit of `check_room`."""
+        return self._most_bytes or 0
 
     def _check(self, expected: int) -> None:
         if self._most_bytes is None or expected <= self._most_bytes:
@@ -63,6 +72,8 @@ class OptimizerState:
         state = self.optimizer.state_dict()
         if self.keep == "bfloat16":
             state = {**state, "state": _mapped(state["state"], _narrow)}
+        if self.names is not None:
+            state = {**state, NAMES: self.names}
         buffer = io.BytesIO()
         torch.save(state, buffer)
         return buffer.getvalue()
@@ -71,76 +82,37 @@ class OptimizerState:
         """Loads what `to_bytes` returned. A state of another optimizer is not loaded, with a warning."""
         try:
             state = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-            state["state"] = _mapped(state["state"], _widen)
+            state.pop(NAMES, None)
+            state["state"] = widened(state["state"])
             self.optimizer.load_state_dict(state)
         except (ValueError, KeyError, TypeError, RuntimeError) as error:
             log.warning("the optimizer begins anew, its kept state does not fit: %s", error)
 
-    def begin_with(self, data: bytes) -> bool:
-        """Loads the moments that `to_bytes` of another member returned; learning rates and other settings stay this optimizer's. Returns False,
-        with a warning, for what is no state of such an optimizer."""
-        try:
-            theirs = torch.load(io.BytesIO(data), map_location="cpu", weights_only=True)
-            moments = _mapped(theirs["state"], _widen)
-            check_moments(moments, self._parameters(), _moments(self.optimizer))
-            self.optimizer.load_state_dict({"state": moments, "param_groups": self.optimizer.state_dict()["param_groups"]})
-        except Exception as error:  # the bytes are another member's, and may be anything
-            log.warning("the optimizer begins anew: the state that a member gave does not fit: %s", error)
-            return False
-        return True
-
-    def _parameters(self) -> list[torch.Tensor]:
-        """The parameters in the order of `state_dict()`."""
-        return [parameter for group in self.optimizer.param_groups for parameter in group["params"]]
-
     def _expected_bytes(self) -> int | None:
         if self.optimizer.state:
             return len(self._saved()) + SPARE_BYTES
-        names = _moments(self.optimizer)
-        if names is None:
-            return None
-        moments = sum(names.values())
-        parameters: list[torch.Tensor] = [parameter for group in self.optimizer.param_groups for parameter in group["params"] if parameter.requires_grad]
-        widths = (2 if self.keep == "bfloat16" else parameter.element_size() for parameter in parameters)
-        numbers = sum(moments * parameter.numel() * width for parameter, width in zip(parameters, widths))
-        return SPARE_BYTES + (moments + 1) * SPARE_BYTES_PER_TENSOR * len(parameters) + numbers
+        total = SPARE_BYTES
+        for group in self.optimizer.param_groups:
+            parts = kept_parts(self.optimizer, group)
+            if parts is None:
+                return None
+            moments = sum(parts.values())
+            parameters: list[torch.Tensor] = [parameter for parameter in group["params"] if parameter.requires_grad]
+            widths = (2 if self.keep == "bfloat16" else parameter.element_size() for parameter in parameters)
+            numbers = sum(moments * parameter.numel() * width for parameter, width in zip(parameters, widths))
+            total += (moments + 1) * SPARE_BYTES_PER_TENSOR * len(parameters) + numbers
+        return total
 
 
-NEVER_NEGATIVE = frozenset({"step", "exp_avg_sq", "max_exp_avg_sq", "square_avg", "acc_delta", "sum", "exp_inf", "step_size"})
-"""Parts of the states of PyTorch's optimizers that are sums of squares, counts or sizes."""
-
-
-def check_moments(moments: Any, parameters: list[torch.Tensor], names: dict[str, bool] | None) -> None:
-    """Raises `ValueError` unless these are moments of some of the parameters, `{index: {name: value}}`, as a sound optimizer has them: shapes of the
-    parameters or single numbers, finite, and not below 0 where they are sums of squares. `names` are those that the optimizer has, if known."""
-    for index, values in dict(moments).items():
-        if not isinstance(index, int) or not 0 <= index < len(parameters):
-            raise ValueError(f"there is no parameter {index!r}")
-        if names is not None and set(values) != set(names):
-            raise ValueError(f"it has {', '.join(sorted(map(str, values)))} for parameter {index}, and this optimizer {', '.join(sorted(names))}")
-        for name, value in values.items():
-            if value is not None:
-                _check_moment(f"{name} of parameter {index}", torch.as_tensor(value), parameters[index], str(name) in NEVER_NEGATIVE)
-
-
-def _check_moment(what: str, value: torch.Tensor, parameter: torch.Tensor, is_never_negative: bool) -> None:
-    if value.shape != parameter.shape and value.numel() != 1:
-        raise ValueError(f"{what} is {list(value.shape)}, and the parameter {list(parameter.shape)}")
-    if not bool(torch.isfinite(value).all()):
-        raise ValueError(f"{what} is not finite")
-    if is_never_negative and bool((value < 0).any()):
-        raise ValueError(f"{what} is negative")
-
-
-def _moments(optimizer: torch.optim.Optimizer) -> dict[str, bool] | None:
-    """Names of the parts of the optimizer's state, as another one of its class has it after a step, and whether each has a parameter's shape. None
-    if that fails."""
+def kept_parts(optimizer: torch.optim.Optimizer, group: Mapping[str, Any]) -> dict[str, bool] | None:
+    """Names of the parts of the state of a parameter of this group, as another optimizer of its class has them after a step, and whether each has
+    the parameter's shape. None if that fails."""
     parameter = torch.nn.Parameter(torch.zeros(3, 7))
     parameter.grad = torch.zeros_like(parameter)
     kind: Any = type(optimizer)
     try:
         taken = set(inspect.signature(kind).parameters) - {"fused", "capturable", "foreach"}
-        settings = {name: value for name, value in optimizer.defaults.items() if name in taken}
+        settings = {name: value for name, value in {**optimizer.defaults, **group}.items() if name in taken and name != "params"}
         other = kind([parameter], **settings)
         other.step()
     except Exception:  # a custom optimizer: its state is measured once it exists
@@ -153,8 +125,9 @@ def _narrow(tensor: torch.Tensor) -> torch.Tensor:
     return tensor.to(torch.bfloat16) if tensor.is_floating_point() and tensor.dim() > 0 else tensor
 
 
-def _widen(tensor: torch.Tensor) -> torch.Tensor:
-    return tensor.float() if tensor.dtype == torch.bfloat16 else tensor
+def widened(state: Any) -> Any:
+    """The state with its tensors of bfloat16 as float32."""
+    return _mapped(state, lambda tensor: tensor.float() if tensor.dtype == torch.bfloat16 else tensor)
 
 
 def _mapped(value: Any, change: Callable[[torch.Tensor], torch.Tensor]) -> Any:

@@ -27,6 +27,7 @@ from mingle.recording import Recorder
 from mingle.reports import Reported, Reports
 from mingle.round_vectors import OtherRank, RoundVectors, Steps
 from mingle.shards import whole
+from mingle.shared_moments import begin_with
 from mingle.tensors import ModelTensors
 from mingle.trainer import Trainer
 from mingle.watch import Watch, check_optimizer, warn_of_silence
@@ -68,13 +69,12 @@ class Swarm:
             raise LayoutError("keep_optimizer needs the optimizer: give it to mingle.join")
         if options.share_optimizer and not options.keep_optimizer:
             raise LayoutError("share_optimizer shares what keep_optimizer keeps: give both")
-        if options.share_optimizer and (own := tensors.stays_here()):
-            raise LayoutError(f"share_optimizer would show others the moments of `{own[0]}`, which `local` keeps here: leave one of the two out")
         self._options = options
         if optimizer is not None:
             check_optimizer(tensors, optimizer)
         self._optimizer = optimizer
-        self._state = OptimizerState(optimizer, options.keep_optimizer) if options.keep_optimizer and optimizer is not None else None
+        names = tensors.names_of(optimizer) if options.share_optimizer and optimizer is not None else None
+        self._state = OptimizerState(optimizer, options.keep_optimizer, names) if options.keep_optimizer and optimizer is not None else None
         self._watch = Watch(tensors, optimizer)
         self._reports = Reports()
         self._recorder = Recorder((), dict)
@@ -281,7 +281,7 @@ class Swarm:
             order = self._settle(lambda: first)
             if self._state is not None and kept is not None:
                 self._state.restore(kept)
-            elif self._state is not None and given is not None and self._state.begin_with(given):
+            elif self._state is not None and given is not None and begin_with(self._state, given, self._state.most_bytes):
                 log.info("the optimizer begins with the state of a member's")
             self._load(order)
 

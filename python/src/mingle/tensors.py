@@ -106,11 +106,19 @@ class ModelTensors:
             if not any(fnmatchcase(name, glob) for glob in self._local) and _memory(tensor) not in ours
         ]
 
-    def stays_here(self) -> list[str]:
-        """Names of the trainable parameters that `local` keeps at this site."""
-        found = ((name, candidate.tensor) for name, candidate in _candidates(self.model))
-        named = (name for name, tensor in found if isinstance(tensor, torch.nn.Parameter))
-        return [name for name in named if any(fnmatchcase(name, glob) for glob in self._local)]
+    def names_of(self, optimizer: torch.optim.Optimizer) -> list[str]:
+        """Names of the parameters of an optimizer, in the order of its `state_dict()`. Raises `LayoutError` for one that is not exchanged: its moments
+        would be shown to others."""
+        known = {id(tensor): name for name, tensor in self.parameters()}
+        parameters = [parameter for group in optimizer.param_groups for parameter in group["params"]]
+        names = [known.get(id(parameter), "") for parameter in parameters]
+        if "" in names:
+            shape = list(parameters[names.index("")].shape)
+            raise LayoutError(
+                f"share_optimizer would show others the moments of a parameter of shape {shape} that stays here: the optimizer has it, and it is not"
+                " exchanged. Leave share_optimizer out, or give that parameter an optimizer of its own"
+            )
+        return names
 
     def parameters(self) -> list[tuple[str, torch.nn.Parameter]]:
         """Names and tensors of the exchanged parameters, as the model has them now; buffers are left out."""

@@ -143,7 +143,7 @@ impl Peer {
                 Event::StateOf(StateOf { peer: member.to_string() })
             }
             None => {
-                let message = "no member gave the state of its optimizer: that of this peer begins anew".to_owned();
+                let message = "no member gave the state of its optimizer, or none that there is room for here: that of this peer begins anew".to_owned();
                 Event::Warning { message }
             }
         };

@@ -153,7 +153,7 @@ impl Event {
                 format!("planned out plan {} does not name this peer any more: its part is over", PlanNumber(*counter))
             }
             Self::Borrowed(ModelOf { peers }) => borrowed(peers),
-            Self::StateOf(StateOf { peer }) => format!("optimizer  with the state of {peer}'s, to begin with"),
+            Self::StateOf(StateOf { peer }) => format!("optimizer  {peer} gives the state of its own, for the script to begin with"),
             Self::Leaving { weight_units } => {
                 format!("leaving    with weight {:.4} to hand over", mingle_home::units::weight(*weight_units))
             }

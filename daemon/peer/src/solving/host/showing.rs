@@ -68,7 +68,9 @@ impl Host<'_, '_> {
         if done + KEPT_ROUNDS < self.told_rounds {
             let lost = self.told_rounds;
             self.told_rounds = done;
-            let message = format!("{lost} rounds were done, and all go on from round {done}: members have kept no later one alike");
+            let message = format!(
+                "{lost} rounds were done, and all go on from round {done}: members have kept no later one alike"
+            );
             self.member.log.tell(Event::Warning { message });
         }
     }
