@@ -3,19 +3,14 @@
 //! It is asked of the members that gave the peer its model, one after the other: unlike models, states of optimizers have
 //! no median, since their bytes mean something to the training alone.
 
-use std::sync::Arc;
-
 use libp2p::PeerId;
 
 use crate::exchange::fetch_state;
 use crate::requests::MemberAnswer;
-use crate::service::MembershipService;
+use crate::service::{MembershipService, StateSource};
 
 /// Members that are asked for their states at most.
 const LENDERS: usize = 3;
-
-/// The state of this peer's training at the time of the call; `None` where it has none to give.
-pub type StateSource = Arc<dyn Fn() -> Option<Vec<u8>> + Send + Sync>;
 
 /// The state of the first of these members that gives one of at most `most_bytes`.
 pub async fn borrow_state(

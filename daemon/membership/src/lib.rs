@@ -58,7 +58,7 @@ pub use exchange::{TaskAnswer, announce, ask_progress, fetch_plan, fetch_task, r
 pub use introductions::Introductions;
 pub use invite::{Claim, Invite, SecretInvite};
 pub use issued_invites::{IssuedInvite, IssuedInvites};
-pub use lent_state::{StateSource, borrow_state};
+pub use lent_state::borrow_state;
 pub use member_keys::MemberKeys;
 pub use membership::Membership;
 pub use offer::{CheckedPlan, PlanNews, PlanNumber, PlanOffer, PlannedBy};
@@ -66,7 +66,7 @@ pub use pending_peers::entitled;
 pub use recovery_key::RecoveryKey;
 pub use requests::{PeerProgress, PlanVerdict, RoundCosts, Waiting};
 pub use revocations::{MAX_REVOKED, Revocations};
-pub use service::{MembershipService, Standing, Wanted, serve};
+pub use service::{MembershipService, Standing, StateSource, Wanted, serve};
 pub use sum_member::sum_member;
 pub use swarm::{Permission, Signer, SwarmIdentity};
 pub use ticket::Ticket;

@@ -20,7 +20,6 @@ use tokio::sync::{mpsc, oneshot};
 use crate::donors::Borrowed;
 use crate::early_end::Wish;
 use crate::exchange::{ANSWER_TIMEOUT, MODEL_TIMEOUT, TaskAnswer};
-use crate::lent_state::StateSource;
 use crate::offer::{CheckedPlan, PlanNews, PlanOffer};
 use crate::pending_peers::PendingPeers;
 use crate::requests::{MAX_BYTES, MemberAnswer, MemberRequest, PROTOCOL, PeerProgress, PlanVerdict, RoundCosts};
@@ -59,6 +58,9 @@ pub enum Wanted {
     /// A neighbour has not connected, and answers this.
     Missing(NodeId, TaskAnswer),
 }
+
+/// The state of this peer's training at the time of the call; `None` where it has none to give.
+pub type StateSource = Arc<dyn Fn() -> Option<Vec<u8>> + Send + Sync>;
 
 /// Progress of this peer.
 #[derive(Clone, Debug, Default)]

@@ -144,7 +144,7 @@ impl Member<'_> {
         is_named
     }
 
-    /// Removes the plan from the home of a peer with an invitation: with the old plan it would only hear of the new one again.
+    /// Removes the plan from the home of a peer with an invitation: with the old plan it would only receive the new one again.
     fn forget_plan_of_guest(&self) -> Result {
         let is_guest = Membership::of(self.home)?.is_some_and(|membership| membership.invite.is_some());
         if is_guest { CheckedPlan::forget(self.home) } else { Ok(()) }

@@ -44,7 +44,9 @@ impl ScriptsOverSums<'_> {
     async fn run(&self, nodes: &ScriptNodes, signals: &mut StopSignals) -> Result<Vec<Arc<[f32]>>> {
         let trainings = nodes.attach(signals.next()).await?;
         let model = describe(&trainings);
-        let (mut shared, mut failures, mut ends) = (Vec::new(), Vec::new(), Vec::new());
+        let mut shared = Vec::new();
+        let mut failures = Vec::new();
+        let mut ends = Vec::new();
         for training in trainings {
             let (training, failed, end) = SharedTraining::new(training);
             shared.push(training);
@@ -54,8 +56,9 @@ impl ScriptsOverSums<'_> {
         let (first, others) =
             shared.split_first().ok_or_else(|| Error::new(ErrorKind::BadInput, "the plan has no node"))?;
         let task = Arc::new(TrainingsOfNodes::new(&self.settings, &model, first, others)?);
-        let (arguments, plan) = (self.arguments.clone(), Arc::clone(&self.plan));
-        let (conditions, json) = (self.conditions, self.json);
+        let arguments = self.arguments.clone();
+        let plan = Arc::clone(&self.plan);
+        let Self { conditions, json, .. } = *self;
         let mut work =
             tokio::task::spawn_blocking(move || solve_rounds::learn(&arguments, task, &plan, conditions, json));
         let failed = select_all(failures.iter_mut().map(|failed| Box::pin(failed.recv())));

@@ -7,7 +7,7 @@ use std::path::PathBuf;
 use crate::support::founded_swarm::Swarm;
 use crate::support::{RunningPeer, run, stderr, text};
 
-/// Rounds before the first change: a training that begins anew is then told from one that goes on.
+/// Rounds before the first change: a training that begins anew then differs from one that goes on.
 const BEFORE: u64 = 30;
 
 /// A peer's own table with 40 rows, whose label depends on both columns.
@@ -71,7 +71,7 @@ fn a_training_goes_on_from_its_round_when_a_member_comes_is_left_out_and_comes_b
     assert_eq!(operator.wait_for("new_plan")["nodes"], 3);
     goes_on_from(&mut operator, BEFORE);
 
-    // With the old plan it hears of the new one, and ends. Started again it is admitted by its ticket.
+    // With the old plan it receives the new one, and ends. Started again it is admitted by its ticket.
     let mut back = join(3);
     back.wait_for("planned_out");
     assert_eq!(back.exit_code(), Some(6));

@@ -1,9 +1,5 @@
 //! The state of a trainer as bytes: its own, for the time after a restart, and that of another member's, to begin with.
 
-use mingle_peer::training::SharedState;
-
-use crate::host::TrainerHost;
-
 /// The states that a peer holds for its trainer.
 #[derive(Debug, Default)]
 pub(crate) struct KeptState {
@@ -41,30 +37,14 @@ impl KeptState {
         &self.own
     }
 
+    /// Holds the state that another member gave.
+    pub(crate) fn give(&mut self, state: Vec<u8>) {
+        self.given = state;
+    }
+
     /// The state that another member gave.
     pub(crate) fn given(&self) -> &[u8] {
         &self.given
-    }
-}
-
-/// The state of the trainer that is attached to a host, for other members where the trainer wants that.
-pub(crate) struct StateOfTrainer(pub(crate) TrainerHost);
-
-impl SharedState for StateOfTrainer {
-    fn offered(&self) -> Option<Vec<u8>> {
-        let kept = &self.0.state().kept;
-        (kept.is_shared && !kept.own.is_empty()).then(|| kept.own.clone())
-    }
-
-    fn wanted(&self) -> Option<usize> {
-        let state = self.0.state();
-        let kept = &state.kept;
-        let most_bytes = state.task.as_ref()?.state_bytes;
-        (kept.is_shared && kept.own.is_empty()).then_some(most_bytes)
-    }
-
-    fn take(&self, bytes: Vec<u8>) {
-        self.0.change(|state| state.kept.given = bytes);
     }
 }
 

@@ -74,13 +74,13 @@ struct CallQuery {
     steps: Option<u32>,
     wait: Option<f64>,
     asks: Option<bool>,
-    of: Option<StateOf>,
+    of: Option<StateOwner>,
 }
 
 /// The owner of a state that a trainer asks for.
 #[derive(Clone, Copy, Debug, Deserialize)]
 #[serde(rename_all = "lowercase")]
-enum StateOf {
+enum StateOwner {
     /// Another member of the swarm, which gave it to this peer.
     Member,
 }
@@ -216,7 +216,9 @@ async fn state(Served(host): Served<TrainerHost>, asked: CallQuery, headers: Hea
     check_session(&host, &headers)?;
     let (bytes, nothing) = match asked.of {
         None => (host.state().kept.own().to_vec(), "no state is kept of this training"),
-        Some(StateOf::Member) => (host.state().kept.given().to_vec(), "no member has given the state of its training"),
+        Some(StateOwner::Member) => {
+            (host.state().kept.given().to_vec(), "no member has given the state of its training")
+        }
     };
     if bytes.is_empty() {
         return Err(Refusal::nothing(nothing));

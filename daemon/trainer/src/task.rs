@@ -94,7 +94,7 @@ impl TrainerTask {
         Ok(())
     }
 
-    /// Tells the user of a trainer that shares its state that a peer with differential privacy gives it to nobody.
+    /// Warns the user of a trainer that shares its state: a peer with differential privacy gives it to no member.
     fn warn_of_unshared_state(&self) {
         if self.host.state().kept.is_shared {
             let message = "the trainer would share the state of its optimizer, which has no noise: with differential privacy it stays here";

@@ -4,12 +4,11 @@ use std::sync::Arc;
 
 use mingle_peer::events::Event;
 use mingle_peer::training::{
-    Budget, Evaluation, Facts, Layout, LocalTraining, Patience, SharedState, Trained, TrainingError,
+    Budget, Evaluation, Facts, Layout, LentState, LocalTraining, Patience, Trained, TrainingError,
 };
 use mingle_peer::{Error, ErrorKind};
 
 use crate::host::TrainerHost;
-use crate::kept_state::StateOfTrainer;
 use crate::memory::TrainedTask;
 use crate::order::OrderKind;
 use crate::pace::RECORDED_PACE_BYTES;
@@ -123,11 +122,32 @@ impl LocalTraining for ExternalTraining {
         Ok(self.host.change(|shared| shared.restore(state))?)
     }
 
-    fn shared_state(&self) -> Option<Arc<dyn SharedState>> {
+    fn lent_state(&self) -> Option<Arc<dyn LentState>> {
         Some(Arc::new(StateOfTrainer(self.host.clone())))
     }
 
     fn facts(&self) -> Facts {
         Facts { device: "another program".to_owned(), train_samples: self.task.samples, test_samples: 0 }
+    }
+}
+
+/// The state of the trainer that is attached to a host, for other members where the trainer wants that.
+struct StateOfTrainer(TrainerHost);
+
+impl LentState for StateOfTrainer {
+    fn offered(&self) -> Option<Vec<u8>> {
+        let kept = &self.0.state().kept;
+        (kept.is_shared && !kept.own().is_empty()).then(|| kept.own().to_vec())
+    }
+
+    fn wanted(&self) -> Option<usize> {
+        let state = self.0.state();
+        let kept = &state.kept;
+        let most_bytes = state.task.as_ref()?.state_bytes;
+        (kept.is_shared && kept.own().is_empty()).then_some(most_bytes)
+    }
+
+    fn take(&self, bytes: Vec<u8>) {
+        self.0.change(|state| state.kept.give(bytes));
     }
 }

@@ -7,13 +7,13 @@
 mod best;
 mod criterion;
 mod layout;
+mod lent_state;
 mod metrics;
 pub mod model_file;
 mod momentum;
 mod personal;
 pub mod priority;
 mod private;
-mod shared_state;
 pub mod thread;
 
 use std::sync::Arc;
@@ -25,13 +25,13 @@ use mingle_protocol::record::MAX_HOST_BYTES;
 pub use best::{Best, BestFile, BestModel};
 pub use criterion::{Criterion, MetricDirection};
 pub use layout::{Layout, Tensor};
+pub use lent_state::LentState;
 pub use metrics::Metrics;
 pub use mingle_privacy::{DEFAULT_DELTA, NoiseSource, PrivacySettings, PrivacySpending, SettingsError};
 pub use mingle_protocol::MomentumStep;
 pub use momentum::{MomentumOfPeer, MomentumTaken, TrainingWithMomentum};
 pub use personal::{PersonalError, PersonalLayers};
 pub use private::PrivateTraining;
-pub use shared_state::SharedState;
 
 /// The error that ends local training: any error, or a sentence.
 pub type TrainingError = Box<dyn std::error::Error + Send + Sync>;
@@ -119,7 +119,7 @@ pub trait LocalTraining: Send {
 
     /// The state that members give to one that joins, in place of a beginning without any: by default none. Taken once,
     /// before the peer has its first model.
-    fn shared_state(&self) -> Option<Arc<dyn SharedState>> {
+    fn lent_state(&self) -> Option<Arc<dyn LentState>> {
         None
     }
 

@@ -7,7 +7,7 @@ use mingle_protocol::{MomentumAcrossRounds, MomentumState, MomentumStep, Trained
 use serde::{Deserialize, Serialize};
 
 use crate::{
-    Budget, Evaluation, Facts, Layout, LocalTraining, ModelEncoder, Patience, PrivacySpending, SharedState, Trained,
+    Budget, Evaluation, Facts, Layout, LentState, LocalTraining, ModelEncoder, Patience, PrivacySpending, Trained,
     TrainingError,
 };
 
@@ -118,8 +118,8 @@ impl LocalTraining for TrainingWithMomentum {
         if state.is_empty() { Ok(()) } else { self.training.restore(state) }
     }
 
-    fn shared_state(&self) -> Option<Arc<dyn SharedState>> {
-        self.training.shared_state()
+    fn lent_state(&self) -> Option<Arc<dyn LentState>> {
+        self.training.lent_state()
     }
 
     fn privacy(&self) -> Option<PrivacySpending> {

@@ -23,7 +23,7 @@ use crate::status::PeerState;
 use crate::task::{Assignment, TaskCard};
 use crate::timeline::Timeline;
 use crate::training::thread::TrainingThread;
-use crate::training::{BestFile, BestModel, LocalTraining, MomentumOfPeer, SharedState, TrainingError, TrainingTask};
+use crate::training::{BestFile, BestModel, LentState, LocalTraining, MomentumOfPeer, TrainingError, TrainingTask};
 
 impl Peer {
     pub(super) async fn train(
@@ -54,12 +54,13 @@ impl Peer {
         let from_swarm = self.settle_model(&place, &mut config, &start, &mut *training, lenders, &mut incoming).await?;
         let begins_with_a_model_of_the_swarm = follows_founder || from_swarm || !start.is_the_first();
         start.restore(&mut *training)?.into_iter().for_each(|message| self.log.tell(Event::Warning { message }));
-        let (largest_state, shared_state) = (training.largest_state(), training.shared_state());
+        let largest_state = training.largest_state();
         self.open_records(&mut start, &place, &mut config, largest_state)?;
         self.remember_task(&*card)?;
         let best = self.best_model(&place, &*card, &*training, !start.is_the_first())?;
         let Start { records, written, recovered, state_taken_along, timeline, .. } = start;
         let (form, privacy) = (ModelForm::of(&*training), training.privacy());
+        give(&access.service, training.lent_state());
         let (training, answers) =
             TrainingThread::start(training, records.is_some(), self.options.priority, timeline.clone())?;
         let streams = Streams { boot_nonce: config.identity.boot_nonce, dimension: config.initial.len(), timeline };
@@ -80,7 +81,6 @@ impl Peer {
             best,
             end_wish: self.options.end_wish.clone(),
         };
-        give(&access.service, shared_state);
         let (mut receivers, member) = self.join_plan(place, network, access, incoming, streams)?;
         (receivers.answers, receivers.written) = (Some(answers), written);
         let finished = Box::pin(Driver::new(member, parts, recovered)?.run(&mut receivers)).await?;
@@ -113,7 +113,7 @@ impl Peer {
         let begins_anew = follows_founder && start.is_the_first();
         let needs_a_model = start.needs_a_model(place) || (begins_anew && !self.is_founder(place)?);
         if needs_a_model {
-            let shared = training.shared_state().filter(|_| start.needs_a_model(place));
+            let shared = training.lent_state().filter(|_| start.needs_a_model(place));
             let state_bytes = shared.as_ref().and_then(|shared| shared.wanted());
             let max_norm = self.bound_on_a_model_of_others(follows_founder, config);
             let wanted = WantedLoan { dimension: config.initial.len(), max_norm, state_bytes };
@@ -135,8 +135,8 @@ impl Peer {
         Ok(needs_a_model)
     }
 
-    /// Gives a training the state of a member's, and tells the user whose it is, or that no member gave any.
-    fn take_state(&self, shared: &dyn SharedState, state: Option<(PeerId, Vec<u8>)>) {
+    /// Gives a training the state of a member's, and reports whose it is, or that no member gave any.
+    fn take_state(&self, shared: &dyn LentState, state: Option<(PeerId, Vec<u8>)>) {
         let event = match state {
             Some((member, bytes)) => {
                 shared.take(bytes);
@@ -329,7 +329,7 @@ impl Peer {
 }
 
 /// Lets members that join have the model of this peer, and the state of its training where it has one for them.
-fn give(service: &MembershipService, shared: Option<Arc<dyn SharedState>>) {
+fn give(service: &MembershipService, shared: Option<Arc<dyn LentState>>) {
     service.give_models();
     if let Some(shared) = shared {
         service.give_states(Arc::new(move || shared.offered()));

@@ -16,7 +16,7 @@ const BYTES_IN_NUMBER: usize = 6;
 const HASH: usize = 32;
 
 /// A kept round as a node offers it: its number, and a part of the hash of what the nodes had alike in it.
-type Offer = [f64; 2];
+type KeptOffer = [f64; 2];
 
 /// The round that all nodes go on from, with the nodes that lack it.
 #[derive(Clone, Debug, PartialEq, Eq)]
@@ -31,22 +31,22 @@ impl Agreed {
     /// The round that follows from the offers of all nodes, `[node][OFFERED]`. With `has_common_model` a round counts that is
     /// offered by more than half of the nodes that offer any, and by two of three or more nodes: one alone decides nothing.
     /// The first of them hands it over.
-    fn of(offers: &[Vec<Offer>], most_rounds: u64, has_common_model: bool) -> Self {
+    fn of(offers: &[Vec<KeptOffer>], most_rounds: u64, has_common_model: bool) -> Self {
         let is_possible = |round: f64| round.fract() == 0.0 && round >= 1.0 && round <= most_rounds as f64;
         let candidates = || offers.iter().flatten().filter(|[round, _]| is_possible(*round));
-        let newest = |is_chosen: &dyn Fn(&Offer) -> bool| {
+        let newest = |is_chosen: &dyn Fn(&KeptOffer) -> bool| {
             candidates()
                 .filter(|offer| is_chosen(offer))
                 .copied()
                 .reduce(|one, other| if other[0] > one[0] { other } else { one })
         };
-        let offering = |offer: &Offer| offers.iter().filter(|of_node| of_node.contains(offer)).count();
+        let offering = |offer: &KeptOffer| offers.iter().filter(|of_node| of_node.contains(offer)).count();
         if let Some([round, _]) = newest(&|offer| offering(offer) == offers.len()) {
             return Self { round: round as u64, handed_over: None };
         }
         let with_any = offers.iter().filter(|of_node| of_node.iter().any(|[round, _]| is_possible(*round))).count();
         let least = if offers.len() == 2 { 1 } else { 2 };
-        let is_of_most = |offer: &Offer| 2 * offering(offer) > with_any && offering(offer) >= least;
+        let is_of_most = |offer: &KeptOffer| 2 * offering(offer) > with_any && offering(offer) >= least;
         match newest(&|offer| has_common_model && is_of_most(offer)) {
             None => Self { round: 0, handed_over: None },
             Some(chosen) => {
@@ -103,10 +103,10 @@ impl RoundsNode {
         let usable =
             |round: &u64| kept.get(round).is_some_and(|at: &Kept| kept.contains_key(&rules.best_round(&at.history)));
         let offered = kept.iter().rev().filter(|(round, _)| usable(round));
-        let mut offer: Vec<Offer> = offered.map(|(round, at)| [*round as f64, short(&at.shared)]).collect();
+        let mut offer: Vec<KeptOffer> = offered.map(|(round, at)| [*round as f64, short(&at.shared)]).collect();
         offer.resize(OFFERED, [NOTHING; 2]);
         let offers = self.collectives.gather(offer.as_flattened()).await?;
-        let offers: Vec<Vec<Offer>> = offers.iter().map(|row| row.as_chunks().0.to_vec()).collect();
+        let offers: Vec<Vec<KeptOffer>> = offers.iter().map(|row| row.as_chunks().0.to_vec()).collect();
         let has_common_model = self.part.task.has_common_model() && rules.keeps_the_last();
         Ok(Agreed::of(&offers, rules.rounds(), has_common_model))
     }
@@ -187,13 +187,13 @@ fn sound(store: &dyn RoundStore, about: About) -> BTreeMap<u64, Kept> {
 mod tests {
     use super::*;
 
-    const NONE: Offer = [NOTHING; 2];
+    const NONE: KeptOffer = [NOTHING; 2];
 
-    fn offers(of_nodes: &[[Offer; OFFERED]]) -> Vec<Vec<Offer>> {
+    fn offers(of_nodes: &[[KeptOffer; OFFERED]]) -> Vec<Vec<KeptOffer>> {
         of_nodes.iter().map(|offers| offers.to_vec()).collect()
     }
 
-    fn agreed(of_nodes: &[[Offer; OFFERED]]) -> (u64, Option<(usize, Vec<usize>)>) {
+    fn agreed(of_nodes: &[[KeptOffer; OFFERED]]) -> (u64, Option<(usize, Vec<usize>)>) {
         let Agreed { round, handed_over } = Agreed::of(&offers(of_nodes), 100, true);
         (round, handed_over.map(|(giver, lacking)| (giver, lacking.into_iter().collect())))
     }

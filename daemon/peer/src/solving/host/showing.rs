@@ -63,7 +63,7 @@ impl Host<'_, '_> {
         }
     }
 
-    /// Tells the user of rounds that were done and are trained anew, since no sufficient number of members has kept them.
+    /// Warns the user of rounds that were done and are trained anew, since no sufficient number of members has kept them.
     fn warn_of_lost_rounds(&mut self, done: u64) {
         if done + KEPT_ROUNDS < self.told_rounds {
             let lost = self.told_rounds;

@@ -1,7 +1,7 @@
 //! The state of a training that leaves its peer, such as the moments of an optimizer, for members that join.
 
 /// A training's state as members give it to one that joins. It is used on threads other than that of the training.
-pub trait SharedState: Send + Sync {
+pub trait LentState: Send + Sync {
     /// The bytes for a member that joins; `None` before there are any, and where they stay with this peer.
     fn offered(&self) -> Option<Vec<u8>>;
 
