@@ -40,8 +40,8 @@ pub type TrainingError = Box<dyn std::error::Error + Send + Sync>;
 ///
 /// While the peer runs, all methods are called on one dedicated thread, one at a time. Before that, the thread that
 /// runs the peer calls [`layout`](Self::layout), [`facts`](Self::facts), [`initial`](Self::initial),
-/// [`largest_state`](Self::largest_state), [`privacy`](Self::privacy) and, where it resumes from records,
-/// [`restore`](Self::restore).
+/// [`largest_state`](Self::largest_state), [`lent_state`](Self::lent_state), [`privacy`](Self::privacy) and, where it
+/// resumes from records, [`restore`](Self::restore).
 pub trait LocalTraining: Send {
     /// The tensors of the model, in the order in which the flat vector holds them.
     fn layout(&self) -> &Layout;
@@ -117,8 +117,8 @@ pub trait LocalTraining: Send {
         Ok(())
     }
 
-    /// The state that members give to one that joins, in place of a beginning without any: by default none. Taken once,
-    /// before the peer has its first model.
+    /// The state that members give to one that joins, in place of a beginning without any: by default none. Taken before
+    /// the training begins.
     fn lent_state(&self) -> Option<Arc<dyn LentState>> {
         None
     }

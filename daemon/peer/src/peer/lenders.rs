@@ -32,7 +32,7 @@ pub(super) struct Lenders {
     pub(super) log: EventLog,
 }
 
-/// What a peer without a state of its own wants of other members.
+/// Bounds of the beginning that a peer without a state of its own takes from other members.
 #[derive(Clone, Copy, Debug)]
 pub(super) struct WantedLoan {
     pub(super) dimension: usize,
@@ -42,7 +42,7 @@ pub(super) struct WantedLoan {
     pub(super) state_bytes: Option<usize>,
 }
 
-/// What other members gave to begin with.
+/// The beginning that other members gave.
 pub(super) struct Loan {
     borrowed: Borrowed,
     /// The state of a member's training, and the member.
