@@ -134,11 +134,13 @@ impl RoundsNode {
         self.agree(adopted, round).await?;
         let common = self.part.bench.run(move |learner| learner.learning.common()).await;
         // A giver that sent another model would leave some with another one for ever.
-        self.compare(*blake3::hash(&[&self.shared[..], &common].concat()).as_bytes()).await
+        self.compare(*blake3::hash(&[&self.shared[..], &common].concat()).as_bytes()).await?;
+        // Not before: a model that differs must not replace the rounds that this node has, nor be offered as theirs.
+        let kept = if is_lacking { self.keep_adopted(round).await } else { Ok(()) };
+        self.agree(kept, round).await
     }
 
-    /// Goes on from the model that another node handed over, and keeps it for a restart. Metrics of the rounds before stay
-    /// unknown.
+    /// Goes on from the model that another node handed over. Metrics of the rounds before stay unknown.
     async fn adopt(&mut self, round: u64, handed: &[u8]) -> Result<(), LearningError> {
         let short = || LearningError("the model that was handed over is cut off".to_owned());
         let (shared, common) = handed.split_first_chunk::<HASH>().ok_or_else(short)?;
@@ -146,13 +148,17 @@ impl RoundsNode {
         let record = |round| RoundRecord { round, mean: unknown.clone(), own: unknown.clone() };
         self.history = (1..=round).map(record).collect();
         self.shared = *shared;
+        let common = common.to_vec();
+        self.part.bench.run(move |learner| learner.learning.adopt(&common)).await
+    }
+
+    /// Keeps the model that was handed over, for a restart.
+    async fn keep_adopted(&mut self, round: u64) -> Result<(), LearningError> {
         let history = self.history.clone();
         let shared = self.shared;
         let about = self.about;
-        let common = common.to_vec();
         let kept = self.part.bench.run(move |learner| {
             let Learner { learning, store, .. } = learner;
-            learning.adopt(&common)?;
             store.keep(round, &Kept { shared, history, state: learning.state() }.encode(about)?)?;
             store.retain(&BTreeSet::from([round]));
             Ok(())
